@@ -1,0 +1,57 @@
+/**
+ * The one table of who may import whom (architecture section 2). scripts/layers.mjs turns it into the linter's rules (biome.json);
+ * test/architecture plants one violation of each kind and asserts that the linter names it.
+ */
+
+/** Top folder of src/ → the other top folders it may import. */
+export const layers: Readonly<Record<string, readonly string[]>> = {
+  base: [],
+  api: ['base'],
+  host: ['base'],
+  grpc: ['base'],
+  streaming: ['base'],
+  client: ['api', 'base', 'streaming'],
+  store: ['base', 'grpc'],
+  apiserver: ['api', 'base', 'client', 'store', 'streaming'],
+  controllers: ['api', 'base', 'client'],
+  scheduler: ['api', 'base', 'client'],
+  proxy: ['api', 'base', 'client', 'host'],
+  network: ['api', 'base', 'client', 'host'],
+  dns: ['api', 'base', 'client', 'host'],
+  kubelet: ['api', 'base', 'client', 'grpc', 'host', 'streaming'],
+  cli: ['api', 'base', 'client', 'host', 'streaming'],
+  testing: [
+    'base',
+    'api',
+    'host',
+    'grpc',
+    'streaming',
+    'client',
+    'store',
+    'apiserver',
+    'controllers',
+    'scheduler',
+    'proxy',
+    'network',
+    'dns',
+    'kubelet',
+    'main',
+  ],
+  main: ['base', 'api', 'host', 'grpc', 'streaming', 'client', 'store', 'apiserver', 'controllers', 'scheduler', 'proxy', 'network', 'dns', 'kubelet', 'cli'],
+}
+
+/** Code that must be a function of its arguments: no clock, timers, process or I/O. Globs under src/. */
+export const pure: readonly string[] = ['base/**', 'api/**', 'scheduler/plugins/**', 'store/mvcc/**', 'proxy/model.ts']
+
+/** What pure code may not touch, and what it should use. */
+export const impureGlobals: Readonly<Record<string, string>> = {
+  Date: 'Time comes from a Clock; formats are in base/time.',
+  setTimeout: 'Timers come from a Clock.',
+  setInterval: 'Timers come from a Clock.',
+  setImmediate: 'Timers come from a Clock.',
+  performance: 'Time comes from a Clock.',
+  process: 'Configuration comes from the arguments.',
+}
+
+export const maxLinesPerFile = 500
+export const maxLinesPerFunction = 100

@@ -1,0 +1,65 @@
+#!/usr/bin/env node
+/** Writes biome.json from architecture/layers.ts, so that the table is the only place that states the layers. Run with tsx; --print writes to stdout. */
+import fs from 'node:fs'
+import { impureGlobals, layers, maxLinesPerFile, maxLinesPerFunction, pure } from '../architecture/layers.ts'
+
+const folders = Object.keys(layers)
+const pureFolders = pure.map((glob) => `src/${glob}`)
+
+/** The imports that a folder may not write: other folders by name or by a climbing path, and node: modules where it must be pure. */
+function bans(folder, { test = false, isPure = false } = {}) {
+  const allowed = new Set([folder, ...layers[folder], ...(test ? ['testing'] : [])])
+  const banned = folders.filter((other) => !allowed.has(other))
+  const groups = []
+  if (banned.length > 0) {
+    groups.push({
+      group: banned.flatMap((other) => [`#${other}/**`, `**/../${other}/**`]),
+      message: `${folder} may not import this layer: see architecture/layers.ts`,
+    })
+  }
+  if (isPure) groups.push({ group: ['node:*'], message: `${folder} is pure: no I/O` })
+  return { level: 'error', options: { patterns: groups } }
+}
+
+const overrides = []
+for (const folder of folders) {
+  const isPure = pure.some((glob) => glob === `${folder}/**`)
+  overrides.push({ includes: [`src/${folder}/**`, '!**/*.test.ts'], linter: { rules: { style: { noRestrictedImports: bans(folder, { isPure }) } } } })
+  overrides.push({ includes: [`src/${folder}/**/*.test.ts`], linter: { rules: { style: { noRestrictedImports: bans(folder, { test: true }) } } } })
+}
+for (const glob of pure.filter((glob) => !folders.some((folder) => glob === `${folder}/**`))) {
+  const folder = glob.split('/')[0]
+  overrides.push({ includes: [`src/${glob}`, '!**/*.test.ts'], linter: { rules: { style: { noRestrictedImports: bans(folder, { isPure: true }) } } } })
+}
+overrides.push({
+  includes: [...pureFolders, '!**/*.test.ts'],
+  linter: { rules: { style: { noRestrictedGlobals: { level: 'error', options: { deniedGlobals: impureGlobals } } } } },
+})
+overrides.push({ includes: ['src/api/gen/**'], linter: { rules: { style: { noExcessiveLinesPerFile: 'off' } } }, formatter: { enabled: false } })
+
+const config = {
+  $schema: './node_modules/@biomejs/biome/configuration_schema.json',
+  files: { includes: ['src/**', 'test/**', 'bench/**', 'architecture/**', 'scripts/**', 'bin/**', '*.json', '!dist'] },
+  formatter: { indentStyle: 'space', indentWidth: 2, lineWidth: 160 },
+  javascript: { formatter: { quoteStyle: 'single', semicolons: 'asNeeded' } },
+  linter: {
+    rules: {
+      preset: 'recommended',
+      suspicious: {
+        noImportCycles: { level: 'error', options: { ignoreTypes: false } },
+        noExplicitAny: 'error',
+      },
+      nursery: { noFloatingPromises: 'error' },
+      style: {
+        noDefaultExport: 'error',
+        noNonNullAssertion: 'off',
+        noExcessiveLinesPerFile: { level: 'error', options: { maxLines: maxLinesPerFile } },
+      },
+      complexity: { noExcessiveLinesPerFunction: { level: 'error', options: { maxLines: maxLinesPerFunction } } },
+    },
+  },
+  overrides,
+}
+const text = `${JSON.stringify(config, null, 2)}\n`
+if (process.argv.includes('--print')) process.stdout.write(text)
+else fs.writeFileSync(new URL('../biome.json', import.meta.url), text)

@@ -1,0 +1,89 @@
+/**
+ * What a kind's own file says (L1): only what OpenAPI cannot. Names, versions, verbs, scope, short names, categories and shapes come
+ * from gen/; a kind without a file is served by the generic rules alone.
+ * The registry runs the members in one fixed order, which is upstream's (pkg/registry/rest/create.go, update.go):
+ * decode + defaults → managed fields → mutating admission → prepareForCreate|Update → validate|validateUpdate → warnings →
+ * canonicalize → validating admission → store. All are pure; only `defaults`, `prepare…` and `canonicalize` may change the object.
+ */
+import type { FieldError, FieldPath } from '#api/machinery/fieldPath'
+import type { Frozen, KubeObject } from '#api/machinery/meta'
+import type { Random } from '#base/random'
+
+/** What strategies may ask of the world: nothing but the time, chance and who asks. */
+export interface StrategyContext {
+  readonly nowMs: number
+  readonly random: Random
+  /** The caller; absent when the registry itself writes. */
+  readonly userName?: string | undefined
+}
+
+export interface CreateInput<T> {
+  readonly obj: T
+  readonly path: FieldPath
+  readonly context: StrategyContext
+}
+
+export interface UpdateInput<T> extends CreateInput<T> {
+  readonly old: Frozen<T>
+}
+
+/** One column of `kubectl get`. Cells of priority > 0 show with -o wide. */
+export interface Column<T> {
+  readonly name: string
+  readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'date'
+  readonly format?: 'name' | undefined
+  readonly priority?: number | undefined
+  readonly description?: string | undefined
+  /** The cell. Type date: return the RFC 3339 time; the table prints the age upstream's way. */
+  readonly value: (obj: Frozen<T>, nowMs: number) => string | number | boolean | undefined | null
+}
+
+/** Rules of a subresource that is a view of the same object: status, approval, resize, ephemeralcontainers, finalize. */
+export interface SubresourceStrategy<T> {
+  prepareForUpdate?(input: UpdateInput<T>): void
+  validateUpdate?(input: UpdateInput<T>): readonly FieldError[]
+  /** Field paths (dotted) that this endpoint never lets anyone own through server-side apply. */
+  readonly resetFields?: readonly string[] | undefined
+}
+
+export interface KindStrategy<T extends KubeObject = KubeObject> {
+  readonly group: string
+  readonly kind: string
+  /** PUT and apply may create (upstream AllowCreateOnUpdate). Default false. */
+  readonly allowCreateOnUpdate?: boolean | undefined
+  /** PUT without a resourceVersion is allowed (upstream AllowUnconditionalUpdate). Default true, as most of upstream's. */
+  readonly allowUnconditionalUpdate?: boolean | undefined
+  /** The printer columns after upstream's printers/internalversion; absent: Name and Age. */
+  readonly columns?: readonly Column<T>[] | undefined
+  /** Computed defaults of one version; constants come from the schema. `version` is the one the client spoke. */
+  defaults?(obj: T, version: string): void
+  /** To and from the storage version, when versions differ in shape; absent: shapes are equal. */
+  convert?(obj: T, from: string, to: string): T
+  prepareForCreate?(input: CreateInput<T>): void
+  prepareForUpdate?(input: UpdateInput<T>): void
+  validate?(input: CreateInput<T>): readonly FieldError[]
+  /** Runs after the generic metadata checks; must itself call what `validate` checks when that applies to updates too. */
+  validateUpdate?(input: UpdateInput<T>): readonly FieldError[]
+  warnings?(input: CreateInput<T>, old?: Frozen<T>): readonly string[]
+  canonicalize?(obj: T): void
+  /** metadata.name's form; absent: DNS-1123 subdomain. Returns upstream's message per fault. */
+  validateName?(name: string, prefix: boolean): readonly string[]
+  /** Field selectors beyond metadata.name and metadata.namespace: label → value of an object. */
+  readonly selectableFields?: Readonly<Record<string, (obj: Frozen<T>) => string>> | undefined
+  readonly status?: SubresourceStrategy<T> | undefined
+  /** Other object-shaped subresources by name. */
+  readonly subresources?: Readonly<Record<string, SubresourceStrategy<T>>> | undefined
+  /** Where `scale` reads and writes: absent kinds have no scale. */
+  readonly scale?: { readonly replicas: string; readonly statusReplicas: string; readonly selector: (obj: Frozen<T>) => string } | undefined
+  /** Graceful deletion: the grace period in seconds that a delete without one gets; absent: immediate. `checkGrace` may shorten it. */
+  readonly deletion?: { gracePeriodSeconds(obj: Frozen<T>, requested: number | undefined): number } | undefined
+  /** spec is what generation counts; absent: everything but metadata and status. False: no generation at all. */
+  readonly generation?: boolean | undefined
+  /** Default garbage-collection policy of a delete that names none; absent: 'background'. */
+  readonly defaultPropagation?: 'background' | 'orphan' | undefined
+}
+
+/** Types a kind's file; adds nothing. */
+export function defineKind<T extends KubeObject>(strategy: KindStrategy<T>): KindStrategy<T> {
+  return strategy
+}

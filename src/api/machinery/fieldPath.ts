@@ -1,0 +1,114 @@
+/**
+ * Field paths and field errors (L1), as validation reports them. Upstream: apimachinery/pkg/util/validation/field (v1.36).
+ */
+import { StatusError } from './status.ts'
+
+/** A path such as `spec.containers[0].env[KEY].name`. Immutable; children share their parents. */
+export class FieldPath {
+  readonly #text: string
+
+  private constructor(text: string) {
+    this.#text = text
+  }
+
+  static of(...names: string[]): FieldPath {
+    return new FieldPath(names.join('.'))
+  }
+
+  child(...names: string[]): FieldPath {
+    const tail = names.join('.')
+    return new FieldPath(this.#text === '' ? tail : `${this.#text}.${tail}`)
+  }
+
+  index(index: number): FieldPath {
+    return new FieldPath(`${this.#text}[${index}]`)
+  }
+
+  key(key: string): FieldPath {
+    return new FieldPath(`${this.#text}[${key}]`)
+  }
+
+  toString(): string {
+    return this.#text
+  }
+}
+
+/** metav1.CauseType values that validation uses. */
+export type FieldErrorType =
+  | 'FieldValueNotFound'
+  | 'FieldValueRequired'
+  | 'FieldValueDuplicate'
+  | 'FieldValueInvalid'
+  | 'FieldValueTypeInvalid'
+  | 'FieldValueNotSupported'
+  | 'FieldValueForbidden'
+  | 'FieldValueTooLong'
+  | 'FieldValueTooMany'
+  | 'InternalError'
+
+export interface FieldError {
+  readonly type: FieldErrorType
+  readonly field: string
+  /** Without the field: `Invalid value: "x": must be …`. */
+  readonly body: string
+}
+
+/** Go's %q for strings, %v for numbers and booleans, JSON for the rest: how upstream prints a bad value. */
+export function printValue(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value)
+  if (value === undefined || value === null) return 'null'
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+}
+
+const withDetail = (head: string, detail: string) => (detail ? `${head}: ${detail}` : head)
+
+export const fieldError = {
+  required: (path: FieldPath, detail = ''): FieldError => ({ type: 'FieldValueRequired', field: path.toString(), body: withDetail('Required value', detail) }),
+  invalid: (path: FieldPath, value: unknown, detail: string): FieldError => ({
+    type: 'FieldValueInvalid',
+    field: path.toString(),
+    body: withDetail(`Invalid value: ${printValue(value)}`, detail),
+  }),
+  typeInvalid: (path: FieldPath, value: unknown, detail: string): FieldError => ({
+    type: 'FieldValueTypeInvalid',
+    field: path.toString(),
+    body: withDetail(`Invalid value: ${printValue(value)}`, detail),
+  }),
+  duplicate: (path: FieldPath, value: unknown): FieldError => ({
+    type: 'FieldValueDuplicate',
+    field: path.toString(),
+    body: `Duplicate value: ${printValue(value)}`,
+  }),
+  notFound: (path: FieldPath, value: unknown): FieldError => ({ type: 'FieldValueNotFound', field: path.toString(), body: `Not found: ${printValue(value)}` }),
+  forbidden: (path: FieldPath, detail: string): FieldError => ({ type: 'FieldValueForbidden', field: path.toString(), body: withDetail('Forbidden', detail) }),
+  notSupported: (path: FieldPath, value: unknown, supported: readonly string[]): FieldError => ({
+    type: 'FieldValueNotSupported',
+    field: path.toString(),
+    body: `Unsupported value: ${printValue(value)}: supported values: ${supported.map((s) => JSON.stringify(s)).join(', ')}`,
+  }),
+  tooLong: (path: FieldPath, maxLength: number): FieldError => ({
+    type: 'FieldValueTooLong',
+    field: path.toString(),
+    body: `Too long: may not be more than ${maxLength} ${maxLength === 1 ? 'byte' : 'bytes'}`,
+  }),
+  tooMany: (path: FieldPath, actual: number, max: number): FieldError => ({
+    type: 'FieldValueTooMany',
+    field: path.toString(),
+    body: `Too many: ${actual}: must have at most ${max} items`,
+  }),
+}
+
+/** The 422 that a list of field errors becomes. `group` and `kind` are the object's. Upstream: errors.NewInvalid. */
+export function invalid(of: { group: string; kind: string }, name: string, errors: readonly FieldError[]): StatusError {
+  const texts = errors.map((e) => `${e.field}: ${e.body}`)
+  const joined = texts.length === 1 ? texts[0] : `[${texts.join(', ')}]`
+  const qualifiedKind = of.group ? `${of.kind}.${of.group}` : of.kind
+  return new StatusError('Invalid', `${qualifiedKind} "${name}" is invalid: ${joined}`, {
+    details: {
+      name,
+      ...(of.group ? { group: of.group } : {}),
+      kind: of.kind,
+      causes: errors.map((e) => ({ reason: e.type, message: e.body, field: e.field })),
+    },
+  })
+}

@@ -1,0 +1,54 @@
+/**
+ * The compiled schema (L1): one structure for built-in kinds and, later, CRDs. Decoding, strict field validation, pruning, defaulting,
+ * strategic merge, server-side apply, protobuf, OpenAPI and `kubectl explain` are each written once, against it.
+ * Nodes may be recursive (JSONSchemaProps), so element and field schemas are reached through the node, resolved on first use.
+ */
+
+/** The JSON shape a value must have. */
+export type SchemaType = 'object' | 'map' | 'array' | 'string' | 'integer' | 'number' | 'boolean' | 'any'
+
+/** What a scalar (or any) means beyond its JSON type. `int-or-string` and `quantity` accept numbers and strings. */
+export type SchemaFormat =
+  | 'int32'
+  | 'int64'
+  | 'double'
+  | 'byte'
+  | 'date-time'
+  | 'micro-time'
+  | 'quantity'
+  | 'int-or-string'
+  | 'raw-extension'
+  | 'fields-v1'
+  | 'json'
+
+export interface Schema {
+  readonly type: SchemaType
+  readonly format?: SchemaFormat | undefined
+  /** The definition's name when the object is a named one, e.g. `io.k8s.api.core.v1.Container`. */
+  readonly definition?: string | undefined
+  /** Type object: its fields by JSON name. Absent fields are unknown fields. */
+  readonly fields?: ReadonlyMap<string, Field> | undefined
+  /** Type map: the schema of the values. Type array: of the items. */
+  readonly element?: Schema | undefined
+  readonly listType?: 'atomic' | 'set' | 'map' | undefined
+  /** For listType map: the fields that identify an item. */
+  readonly listMapKeys?: readonly string[] | undefined
+  /** Type object or map. */
+  readonly mapType?: 'atomic' | 'granular' | undefined
+  /** Strategic merge: 'merge', 'replace', 'retainKeys' (several may apply). */
+  readonly patchStrategies?: readonly string[] | undefined
+  readonly patchMergeKey?: string | undefined
+  readonly enum?: readonly string[] | undefined
+  /** Keep fields that the schema does not know (CRDs, RawExtension). */
+  readonly preserveUnknownFields?: boolean | undefined
+}
+
+export interface Field {
+  readonly name: string
+  readonly schema: Schema
+  readonly required: boolean
+  /** A constant default, as JSON, from `+default` markers and CRD schemas; kinds add the computed ones. */
+  readonly default?: unknown
+  /** Protobuf field number and wire kind; absent for CRDs. */
+  readonly protobuf?: { readonly number: number; readonly type: string } | undefined
+}

@@ -1,0 +1,13 @@
+/** Authentication's contract (L3): the first authenticator that recognises a credential decides; one that finds none of its kind abstains. */
+import type { ServerRequest, UserInfo } from '../request.ts'
+
+export type AuthenticationResult =
+  | { readonly decision: 'authenticated'; readonly user: UserInfo; readonly audiences?: readonly string[] | undefined }
+  /** A credential of this kind is there and is bad: no later authenticator may accept the request as anonymous. */
+  | { readonly decision: 'rejected'; readonly reason: string }
+  | undefined
+
+export interface Authenticator {
+  readonly name: string
+  authenticate(request: ServerRequest): Promise<AuthenticationResult> | AuthenticationResult
+}

@@ -1,0 +1,85 @@
+/**
+ * One request as it travels through the pipeline (L3): what came in, what the stages found out, and how it will be answered.
+ * The same shape serves HTTP/2, HTTP/1.1 and the in-process transport, so every stage runs for all three.
+ */
+import type { Frozen, KubeObject } from '#api/machinery/meta'
+
+/** Who asks: authentication.k8s.io UserInfo. */
+export interface UserInfo {
+  readonly name: string
+  readonly uid?: string | undefined
+  readonly groups: readonly string[]
+  readonly extra?: Readonly<Record<string, readonly string[]>> | undefined
+}
+
+/** What the path and method mean. Upstream: apiserver/pkg/endpoints/request/requestinfo.go. */
+export interface RequestInfo {
+  readonly isResourceRequest: boolean
+  readonly path: string
+  /** get, list, watch, create, update, patch, delete, deletecollection, proxy; or the lower-case HTTP method for non-resource paths. */
+  readonly verb: string
+  readonly apiPrefix: string
+  readonly apiGroup: string
+  readonly apiVersion: string
+  readonly namespace: string
+  readonly resource: string
+  readonly subresource: string
+  readonly name: string
+  /** Path segments after the resource (proxy paths). */
+  readonly parts: readonly string[]
+  readonly fieldSelector?: string | undefined
+  readonly labelSelector?: string | undefined
+}
+
+/** A decision of one stage, for traces, audit, metrics and explain. */
+export interface TraceEntry {
+  readonly stage: string
+  readonly decision: string
+  readonly durationMs: number
+}
+
+/** The peer's client certificate, verified by TLS against the client CA or not at all. */
+export interface PeerCertificate {
+  /** DER. */
+  readonly raw: Uint8Array
+  /** The chain leads to a CA that this server trusts for clients, and the times are right. */
+  readonly verified: boolean
+  readonly verifyError?: string | undefined
+}
+
+export interface ServerRequest {
+  readonly method: string
+  /** Decoded once, as upstream: no dot segments; starts with '/'. */
+  readonly path: string
+  readonly query: URLSearchParams
+  /** Lower-case names. */
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
+  readonly remoteAddress: string
+  readonly peerCertificate?: PeerCertificate | undefined
+  /** Set by the in-process transport, whose caller the composition root vouches for. */
+  readonly inProcessUser?: UserInfo | undefined
+  readonly receivedMs: number
+  readonly signal: AbortSignal
+  /** Reads the whole body, at most `limitBytes` (RequestEntityTooLarge beyond); in-process callers hand over a value instead. */
+  readBody(limitBytes: number): Promise<RequestBody>
+  // Filled in by the stages:
+  info?: RequestInfo
+  user?: UserInfo
+  /** The authenticated user before impersonation. */
+  originalUser?: UserInfo
+  auditId?: string
+  readonly warnings: string[]
+  /** Undefined when nobody reads traces. */
+  readonly trace?: TraceEntry[] | undefined
+}
+
+export type RequestBody =
+  | { readonly type: 'bytes'; readonly bytes: Buffer; readonly contentType: string }
+  | { readonly type: 'value'; readonly value: unknown; readonly contentType: string }
+
+/** An object as the cache holds it: its canonical JSON bytes beside the lazily parsed, deep-frozen object. */
+export interface CachedObject {
+  readonly bytes: Uint8Array
+  readonly object: Frozen<KubeObject>
+  readonly resourceVersion: number
+}

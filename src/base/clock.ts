@@ -1,0 +1,18 @@
+/**
+ * Time as a parameter (L0). Everything that asks for the time, waits or schedules gets a Clock.
+ * The real clock lives in main/, because base is pure; the virtual one is in virtualClock.ts.
+ */
+export interface Clock {
+  /** Wall time in milliseconds since the Unix epoch. */
+  now(): number
+  /** A time that never goes back, in milliseconds; only differences mean something. */
+  monotonicMs(): number
+  /** Resolves after `ms`; rejects with the signal's reason when aborted first. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>
+  /** Calls `fn` once after `ms`, unless cancelled first. */
+  timer(ms: number, fn: () => void): Timer
+}
+
+export interface Timer {
+  cancel(): void
+}

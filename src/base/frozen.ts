@@ -1,0 +1,20 @@
+/** Deep immutability (L0): objects that come from a cache or cross a component border are frozen and typed read-only. */
+export type DeepReadonly<T> = T extends (infer U)[] ? readonly DeepReadonly<U>[] : T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T
+
+/** Freezes a JSON value in place, all the way down, and returns it. Already frozen parts are not walked again. */
+export function deepFreeze<T>(value: T): DeepReadonly<T> {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value)
+    for (const part of Object.values(value)) deepFreeze(part)
+  }
+  return value as DeepReadonly<T>
+}
+
+/** A mutable deep copy of a JSON value: what one edits before sending it back. */
+export function deepCopy<T>(value: T | DeepReadonly<T>): T {
+  if (typeof value !== 'object' || value === null) return value as T
+  if (Array.isArray(value)) return value.map((item) => deepCopy(item)) as T
+  const copy: Record<string, unknown> = {}
+  for (const key in value) copy[key] = deepCopy((value as Record<string, unknown>)[key])
+  return copy as T
+}

@@ -1,0 +1,39 @@
+/**
+ * The metrics facade (L0): what components record. The Prometheus implementation lives in main/.
+ * Names, labels and buckets are upstream's: they are part of the API.
+ */
+export type Labels = Readonly<Record<string, string | number>>
+
+export interface MetricOptions {
+  readonly name: string
+  readonly help: string
+  readonly labels?: readonly string[]
+}
+
+export interface Counter {
+  inc(labels?: Labels, by?: number): void
+}
+export interface Gauge {
+  set(value: number, labels?: Labels): void
+  inc(labels?: Labels, by?: number): void
+  dec(labels?: Labels, by?: number): void
+  remove(labels: Labels): void
+}
+export interface Histogram {
+  observe(value: number, labels?: Labels): void
+}
+
+/** Asking twice for one name returns the same metric. */
+export interface Metrics {
+  counter(options: MetricOptions): Counter
+  gauge(options: MetricOptions): Gauge
+  histogram(options: MetricOptions & { readonly buckets?: readonly number[] }): Histogram
+}
+
+const nothing = () => {}
+const noCounter: Counter = { inc: nothing }
+const noGauge: Gauge = { set: nothing, inc: nothing, dec: nothing, remove: nothing }
+const noHistogram: Histogram = { observe: nothing }
+
+/** Records nothing. */
+export const noMetrics: Metrics = { counter: () => noCounter, gauge: () => noGauge, histogram: () => noHistogram }

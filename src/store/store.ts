@@ -1,0 +1,122 @@
+/**
+ * The store's contract (L2): etcd's model over keys, bytes and revisions. It knows no kinds.
+ * Keys are byte strings: JavaScript strings with one char per byte, ordered by byte; Kubernetes' keys are ASCII.
+ * Every driver passes src/testing/storeConformance.ts.
+ */
+
+export type Revision = number
+
+export interface KeyValue {
+  readonly key: string
+  readonly value: Uint8Array
+  readonly createRevision: Revision
+  readonly modRevision: Revision
+  /** 1 at creation, +1 at each put. */
+  readonly version: number
+  /** Lease id; 0 for none. */
+  readonly lease: number
+}
+
+export interface RangeOptions {
+  /** Read as of this revision; absent: the newest. Throws StoreError 'compacted' or 'futureRevision'. */
+  readonly revision?: Revision | undefined
+  /** At most this many; the result says whether there are more. */
+  readonly limit?: number | undefined
+  readonly countOnly?: boolean | undefined
+  readonly keysOnly?: boolean | undefined
+}
+
+export interface RangeResult {
+  readonly kvs: readonly KeyValue[]
+  /** How many keys the range holds, regardless of the limit. */
+  readonly count: number
+  readonly more: boolean
+  /** The store's revision when it answered. */
+  readonly revision: Revision
+}
+
+export interface ReadView {
+  /** `to` absent: the one key. Otherwise the half-open range [from, to). */
+  range(from: string, to?: string, options?: RangeOptions): Promise<RangeResult>
+}
+
+export type CompareTarget = 'version' | 'create' | 'mod' | 'lease' | 'value'
+
+export interface Compare {
+  readonly key: string
+  readonly target: CompareTarget
+  readonly op: '=' | '!=' | '<' | '>'
+  readonly value: number | Uint8Array
+}
+
+export type Op =
+  | { readonly type: 'range'; readonly from: string; readonly to?: string | undefined; readonly options?: RangeOptions | undefined }
+  | { readonly type: 'put'; readonly key: string; readonly value: Uint8Array; readonly lease?: number | undefined }
+  | { readonly type: 'delete'; readonly from: string; readonly to?: string | undefined }
+
+export type OpResult =
+  | { readonly type: 'range'; readonly result: RangeResult }
+  | { readonly type: 'put' }
+  | { readonly type: 'delete'; readonly deleted: number }
+
+export interface Transaction {
+  readonly compare: readonly Compare[]
+  readonly success: readonly Op[]
+  readonly failure?: readonly Op[] | undefined
+}
+
+export interface TransactionResult {
+  readonly succeeded: boolean
+  readonly responses: readonly OpResult[]
+  /** The revision the writes got, or the current one when nothing was written. All writes of one transaction share it. */
+  readonly revision: Revision
+}
+
+export type StoreEventType = 'put' | 'delete'
+
+export interface StoreEvent {
+  readonly type: StoreEventType
+  /** For a delete: value is empty, modRevision is the deletion's. */
+  readonly kv: KeyValue
+  /** The version before, where the watch asked for it and it is not compacted. */
+  readonly previous?: KeyValue | undefined
+}
+
+/** All events of one revision arrive together; batches come in revision order, none twice, none missing. */
+export interface StoreEventBatch {
+  readonly revision: Revision
+  readonly events: readonly StoreEvent[]
+}
+
+export interface StoreWatchOptions {
+  readonly from: string
+  readonly to?: string | undefined
+  /** First revision wanted; absent: from now on. An already compacted one ends the watch with StoreError 'compacted'. */
+  readonly startRevision?: Revision | undefined
+  readonly previous?: boolean | undefined
+}
+
+export interface StoreError extends Error {
+  readonly code: 'compacted' | 'futureRevision' | 'leaseNotFound' | 'noSpace' | 'closed' | 'unavailable'
+  /** For 'compacted': the compaction's revision. */
+  readonly revision?: Revision | undefined
+}
+
+export interface Store extends ReadView {
+  /** The newest revision that is durable and readable. Starts at 1 in an empty store, as etcd's. */
+  currentRevision(): Revision
+  /** Resolves when the writes are durable. Writes in flight together share one flush. */
+  transact(transaction: Transaction): Promise<TransactionResult>
+  /** Calls `onBatch` in order, only with durable writes, until the signal aborts (then resolves) or the watch fails (then rejects). */
+  watch(options: StoreWatchOptions, onBatch: (batch: StoreEventBatch) => void, signal: AbortSignal): Promise<void>
+  /** Grants a lease of `ttlSeconds`; its keys are deleted when it runs out. */
+  grantLease(ttlSeconds: number): Promise<number>
+  keepLeaseAlive(id: number): Promise<{ ttlSeconds: number }>
+  revokeLease(id: number): Promise<void>
+  /** Forgets what was overwritten or deleted before `revision`; reads and watches below it fail with 'compacted'. */
+  compact(revision: Revision): Promise<void>
+  /** Bytes on disk (or in memory) and bytes that live data needs. */
+  size(): Promise<{ totalBytes: number; liveBytes: number }>
+  /** Everything acknowledged is on disk afterwards; later calls fail with 'closed'. */
+  close(): Promise<void>
+}

@@ -1,0 +1,110 @@
+/**
+ * A checker that cannot fail is no checker: plants one fault of each kind in a copy of the configuration's world and asserts that the linter names it.
+ */
+import assert from 'node:assert/strict'
+import { execFileSync, spawnSync } from 'node:child_process'
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { test } from 'node:test'
+import { layers } from '../../architecture/layers.ts'
+
+const root = path.resolve(import.meta.dirname, '../..')
+const biome = path.join(root, 'node_modules/.bin/biome')
+
+/** Lints a tree of planted files with the project's configuration; returns what the linter printed. */
+function lint(files: Record<string, string>): { code: number; output: string } {
+  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'skiff-layers-'))
+  try {
+    const config = JSON.parse(fs.readFileSync(path.join(root, 'biome.json'), 'utf8'))
+    delete config.$schema
+    fs.writeFileSync(path.join(dir, 'biome.json'), JSON.stringify(config))
+    fs.copyFileSync(path.join(root, 'package.json'), path.join(dir, 'package.json'))
+    for (const [name, text] of Object.entries(files)) {
+      fs.mkdirSync(path.dirname(path.join(dir, name)), { recursive: true })
+      fs.writeFileSync(path.join(dir, name), text)
+    }
+    const run = spawnSync(biome, ['lint', '--max-diagnostics=none', '.'], { cwd: dir, encoding: 'utf8' })
+    return { code: run.status ?? -1, output: run.stdout + run.stderr }
+  } finally {
+    fs.rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+const clock = 'export const clock = 1\n'
+const faults: { name: string; files: Record<string, string>; rule: string }[] = [
+  {
+    name: 'an import by name of a layer above',
+    files: { 'src/client/clock.ts': clock, 'src/api/a.ts': "import { clock } from '#client/clock'\nexport const a = clock\n" },
+    rule: 'noRestrictedImports',
+  },
+  {
+    name: 'a type-only import of a layer above',
+    files: { 'src/client/clock.ts': 'export type Clock = number\n', 'src/api/a.ts': "import type { Clock } from '#client/clock'\nexport const a: Clock = 1\n" },
+    rule: 'noRestrictedImports',
+  },
+  {
+    name: 'a climbing path into another layer',
+    files: { 'src/store/clock.ts': clock, 'src/kubelet/a.ts': "import { clock } from '../store/clock.ts'\nexport const a = clock\n" },
+    rule: 'noRestrictedImports',
+  },
+  {
+    name: 'one component importing another',
+    files: { 'src/scheduler/clock.ts': clock, 'src/controllers/a.ts': "import { clock } from '#scheduler/clock'\nexport const a = clock\n" },
+    rule: 'noRestrictedImports',
+  },
+  { name: 'I/O in pure code', files: { 'src/api/a.ts': "import fs from 'node:fs'\nexport const a = fs.constants\n" }, rule: 'noRestrictedImports' },
+  { name: 'a clock read in pure code', files: { 'src/base/a.ts': 'export const a = Date.now()\n' }, rule: 'noRestrictedGlobals' },
+  {
+    name: 'a timer in a scheduler plugin',
+    files: { 'src/scheduler/plugins/a.ts': 'export const a = () => setTimeout(() => {}, 1)\n' },
+    rule: 'noRestrictedGlobals',
+  },
+  {
+    name: 'an import cycle of types only',
+    files: {
+      'src/base/a.ts': "import type { B } from './b.ts'\nexport type A = { b?: B }\n",
+      'src/base/b.ts': "import type { A } from './a.ts'\nexport type B = { a?: A }\n",
+    },
+    rule: 'noImportCycles',
+  },
+  {
+    name: 'a file of 501 lines',
+    files: { 'src/base/a.ts': 'export {}\n'.padEnd(11 + 500, '\n').concat('export const a = 1\n') },
+    rule: 'noExcessiveLinesPerFile',
+  },
+  { name: 'a function of 101 lines', files: { 'src/base/a.ts': `export function a() {\n${'  a.name\n'.repeat(101)}}\n` }, rule: 'noExcessiveLinesPerFunction' },
+  { name: 'any', files: { 'src/base/a.ts': 'export const a = (x: any) => x\n' }, rule: 'noExplicitAny' },
+  {
+    name: 'a floating promise',
+    files: { 'src/client/a.ts': 'async function f(): Promise<void> {}\nexport function g() {\n  f()\n}\n' },
+    rule: 'noFloatingPromises',
+  },
+]
+for (const fault of faults) {
+  test(`the linter names ${fault.name}`, () => {
+    const { code, output } = lint(fault.files)
+    assert.notEqual(code, 0, output)
+    assert.match(output, new RegExp(fault.rule))
+  })
+}
+
+test('a clean tree passes, and files were read', () => {
+  const { code, output } = lint({ 'src/base/a.ts': clock, 'src/api/b.ts': "import { clock } from '#base/a'\nexport const b = clock\n" })
+  assert.equal(code, 0, output)
+  assert.match(output, /Checked [2-9] files/)
+})
+
+test('biome.json is what the layer table says', () => {
+  const before = fs.readFileSync(path.join(root, 'biome.json'), 'utf8')
+  const printed = execFileSync(process.execPath, ['--import', 'tsx', 'scripts/layers.mjs', '--print'], { cwd: root, encoding: 'utf8' })
+  assert.deepEqual(JSON.parse(before), JSON.parse(printed))
+})
+
+test('every folder of src is in the table', () => {
+  const folders = fs.readdirSync(path.join(root, 'src'))
+  assert.deepEqual(
+    folders.filter((folder) => !(folder in layers)),
+    [],
+  )
+})
