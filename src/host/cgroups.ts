@@ -1,0 +1,206 @@
+/**
+ * Control groups (L1): one interface over v1 (a hierarchy per controller) and v2 (one hierarchy), with limits in Kubernetes' units.
+ * Paths are cgroup paths ('/kubepods/burstable/pod1'), never directories. Names follow the cgroupfs driver.
+ * Upstream: pkg/kubelet/cm/cgroup_manager_linux.go, cgroup_v1_manager_linux.go, cgroup_v2_manager_linux.go (v1.36).
+ */
+import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isMissing, listIfExists, readTextIfExists } from './files.ts'
+import { parseMountInfo } from './mounts.ts'
+
+/** Absent members are left as they are; -1 lifts a limit. */
+export interface CgroupLimits {
+  readonly cpuShares?: number | undefined
+  readonly cpuQuotaUs?: number | undefined
+  readonly cpuPeriodUs?: number | undefined
+  readonly memoryLimitBytes?: number | undefined
+  readonly pidsLimit?: number | undefined
+}
+
+export interface CgroupStats {
+  readonly cpuUsageNanoSeconds: number
+  readonly memoryUsageBytes: number
+  /** Usage less the inactive file cache: what eviction and metrics.k8s.io look at. */
+  readonly memoryWorkingSetBytes: number
+  readonly memoryRssBytes: number
+  readonly pageFaults: number
+  readonly majorPageFaults: number
+  readonly processes: number
+}
+
+export interface Cgroups {
+  readonly version: 1 | 2
+  /** Creates the group where it is missing (all hierarchies) and applies the limits. */
+  ensure(path: string, limits?: CgroupLimits): Promise<void>
+  exists(path: string): Promise<boolean>
+  /** Names of the child groups. */
+  children(path: string): Promise<string[]>
+  /** Processes of the group and of everything below it. */
+  processes(path: string): Promise<number[]>
+  /** Removes the group and everything below it from all hierarchies; an absent group is fine. Fails with EBUSY while processes live. */
+  remove(path: string): Promise<void>
+  /** Undefined when there is no such group. */
+  stats(path: string): Promise<CgroupStats | undefined>
+}
+
+/** cpu.shares (2…262144) to cpu.weight (1…10000), the linear map that runc before 1.3 and the v1.36 kubelet use. */
+export function cpuSharesToWeight(shares: number): number {
+  return Math.floor(1 + ((Math.min(262_144, Math.max(2, shares)) - 2) * 9999) / 262_142)
+}
+
+/** Looks at what is mounted under /sys/fs/cgroup and answers with the driver for it. */
+export async function detectCgroups(root = '/sys/fs/cgroup', mountInfo = '/proc/self/mountinfo'): Promise<Cgroups> {
+  const mounts = parseMountInfo(await readFile(mountInfo, 'utf8'))
+  const v2 = mounts.some((mount) => mount.mountPoint === root && mount.filesystem === 'cgroup2')
+  if (v2) return createCgroupsV2(root)
+  const hierarchies = mounts
+    .filter((mount) => mount.filesystem === 'cgroup' && mount.mountPoint.startsWith(`${root}/`))
+    .map((mount) => ({ directory: mount.mountPoint, controllers: mount.superOptions }))
+  const unified = mounts.find((mount) => mount.filesystem === 'cgroup2' && mount.mountPoint.startsWith(`${root}/`))
+  if (hierarchies.length === 0) throw new Error(`no cgroup hierarchy is mounted under ${root}`)
+  return createCgroupsV1(unified ? [...hierarchies, { directory: unified.mountPoint, controllers: [] }] : hierarchies)
+}
+
+export interface Hierarchy {
+  readonly directory: string
+  readonly controllers: readonly string[]
+}
+
+const numberIn = async (file: string): Promise<number> => Number((await readTextIfExists(file))?.trim() ?? 0)
+
+/** `key value` lines, as memory.stat has them. */
+function keyed(text: string): Map<string, number> {
+  return new Map(text.split('\n').flatMap((line) => (line ? [[line.slice(0, line.indexOf(' ')), Number(line.slice(line.indexOf(' ') + 1))] as const] : [])))
+}
+
+async function removeTree(directory: string): Promise<void> {
+  for (const entry of await readdir(directory, { withFileTypes: true }).catch(() => [])) {
+    if (entry.isDirectory()) await removeTree(join(directory, entry.name))
+  }
+  try {
+    await rmdir(directory)
+  } catch (error) {
+    if (!isMissing(error)) throw error
+  }
+}
+
+async function childDirectories(directory: string): Promise<string[]> {
+  const entries = await readdir(directory, { withFileTypes: true }).catch(() => [])
+  return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
+}
+
+async function processesBelow(directory: string): Promise<number[]> {
+  const own = ((await readTextIfExists(join(directory, 'cgroup.procs'))) ?? '').split('\n').filter(Boolean).map(Number)
+  const below = await Promise.all((await childDirectories(directory)).map((name) => processesBelow(join(directory, name))))
+  return [...own, ...below.flat()]
+}
+
+export function createCgroupsV1(hierarchies: readonly Hierarchy[]): Cgroups {
+  const directoryOf = (controller: string) => hierarchies.find((h) => h.controllers.includes(controller))?.directory
+  const primary = directoryOf('memory') ?? hierarchies[0]?.directory ?? ''
+  const file = (controller: string, path: string, name: string) => {
+    const directory = directoryOf(controller)
+    return directory === undefined ? undefined : join(directory, path, name)
+  }
+  const write = async (controller: string, path: string, name: string, value: number | undefined) => {
+    const target = file(controller, path, name)
+    if (target !== undefined && value !== undefined) await writeFile(target, String(value))
+  }
+  /** A new cpuset group has no cpus and can hold no process: it inherits its parent's, from the top down. */
+  const inheritCpuset = async (path: string) => {
+    const root = directoryOf('cpuset')
+    if (root === undefined) return
+    const parts = path.split('/').filter(Boolean)
+    for (let depth = 1; depth <= parts.length; depth++) {
+      for (const name of ['cpuset.cpus', 'cpuset.mems']) {
+        const target = join(root, ...parts.slice(0, depth), name)
+        if (((await readTextIfExists(target)) ?? '').trim() !== '') continue
+        await writeFile(target, ((await readTextIfExists(join(root, ...parts.slice(0, depth - 1), name))) ?? '').trim())
+      }
+    }
+  }
+  return {
+    version: 1,
+    ensure: async (path, limits = {}) => {
+      await Promise.all(hierarchies.map((h) => mkdir(join(h.directory, path), { recursive: true })))
+      await inheritCpuset(path)
+      await write('cpu', path, 'cpu.shares', limits.cpuShares)
+      await write('cpu', path, 'cpu.cfs_period_us', limits.cpuPeriodUs)
+      await write('cpu', path, 'cpu.cfs_quota_us', limits.cpuQuotaUs)
+      await write('memory', path, 'memory.limit_in_bytes', limits.memoryLimitBytes)
+      const pids = file('pids', path, 'pids.max')
+      if (pids !== undefined && limits.pidsLimit !== undefined) await writeFile(pids, limits.pidsLimit < 0 ? 'max' : String(limits.pidsLimit))
+    },
+    exists: async (path) => (await listIfExists(join(primary, path))).length > 0,
+    children: (path) => childDirectories(join(primary, path)),
+    processes: (path) => processesBelow(join(primary, path)),
+    remove: async (path) => {
+      await Promise.all(hierarchies.map((h) => removeTree(join(h.directory, path))))
+    },
+    stats: async (path) => {
+      const statFile = file('memory', path, 'memory.stat')
+      const text = statFile === undefined ? undefined : await readTextIfExists(statFile)
+      if (text === undefined) return undefined
+      const memory = keyed(text)
+      const usage = await numberIn(file('memory', path, 'memory.usage_in_bytes') ?? '')
+      return {
+        cpuUsageNanoSeconds: await numberIn(file('cpuacct', path, 'cpuacct.usage') ?? ''),
+        memoryUsageBytes: usage,
+        memoryWorkingSetBytes: Math.max(0, usage - (memory.get('total_inactive_file') ?? 0)),
+        memoryRssBytes: memory.get('total_rss') ?? 0,
+        pageFaults: memory.get('total_pgfault') ?? 0,
+        majorPageFaults: memory.get('total_pgmajfault') ?? 0,
+        processes: await numberIn(file('pids', path, 'pids.current') ?? ''),
+      }
+    },
+  }
+}
+
+export function createCgroupsV2(root: string): Cgroups {
+  const at = (path: string, name: string) => join(root, path, name)
+  const write = async (path: string, name: string, value: string | undefined) => {
+    if (value !== undefined) await writeFile(at(path, name), value)
+  }
+  const orMax = (value: number | undefined) => (value === undefined ? undefined : value < 0 ? 'max' : String(value))
+  /** A controller works in a group only when every ancestor delegates it. */
+  const delegate = async (path: string) => {
+    const parts = path.split('/').filter(Boolean)
+    for (let depth = 0; depth < parts.length; depth++) {
+      const parent = parts.slice(0, depth).join('/')
+      const available = ((await readTextIfExists(at(parent, 'cgroup.controllers'))) ?? '').trim().split(' ')
+      const wanted = ['cpu', 'cpuset', 'memory', 'pids', 'io'].filter((controller) => available.includes(controller))
+      await mkdir(join(root, parent, parts[depth] ?? ''), { recursive: true })
+      if (wanted.length > 0) await writeFile(at(parent, 'cgroup.subtree_control'), wanted.map((controller) => `+${controller}`).join(' '))
+    }
+  }
+  return {
+    version: 2,
+    ensure: async (path, limits = {}) => {
+      await delegate(path)
+      const period = limits.cpuPeriodUs ?? 100_000
+      await write(path, 'cpu.weight', limits.cpuShares === undefined ? undefined : String(cpuSharesToWeight(limits.cpuShares)))
+      await write(path, 'cpu.max', limits.cpuQuotaUs === undefined ? undefined : `${orMax(limits.cpuQuotaUs)} ${period}`)
+      await write(path, 'memory.max', orMax(limits.memoryLimitBytes))
+      await write(path, 'pids.max', orMax(limits.pidsLimit))
+    },
+    exists: async (path) => (await listIfExists(join(root, path))).length > 0,
+    children: (path) => childDirectories(join(root, path)),
+    processes: (path) => processesBelow(join(root, path)),
+    remove: (path) => removeTree(join(root, path)),
+    stats: async (path) => {
+      const text = await readTextIfExists(at(path, 'memory.stat'))
+      if (text === undefined) return undefined
+      const memory = keyed(text)
+      const usage = await numberIn(at(path, 'memory.current'))
+      return {
+        cpuUsageNanoSeconds: (keyed((await readTextIfExists(at(path, 'cpu.stat'))) ?? '').get('usage_usec') ?? 0) * 1000,
+        memoryUsageBytes: usage,
+        memoryWorkingSetBytes: Math.max(0, usage - (memory.get('inactive_file') ?? 0)),
+        memoryRssBytes: memory.get('anon') ?? 0,
+        pageFaults: memory.get('pgfault') ?? 0,
+        majorPageFaults: memory.get('pgmajfault') ?? 0,
+        processes: await numberIn(at(path, 'pids.current')),
+      }
+    },
+  }
+}

@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { conntrackArgs, createConntrack } from './conntrack.ts'
+import type { Exec, ExecOptions, ExecResult } from './exec.ts'
+import { createNetworkNamespaces } from './netns.ts'
+import { createNftables } from './nftables.ts'
+
+function recording(answer: Partial<ExecResult>): { exec: Exec; calls: { words: string[]; options: ExecOptions | undefined }[] } {
+  const calls: { words: string[]; options: ExecOptions | undefined }[] = []
+  const exec: Exec = {
+    run: async (command, args, options) => {
+      calls.push({ words: [command, ...args], options })
+      return { code: 0, stdout: '', stderr: '', timedOut: false, ...answer }
+    },
+    spawn: () => {
+      throw new Error('not used')
+    },
+  }
+  return { exec, calls }
+}
+
+test('nft gets the script on its standard input', async () => {
+  const { exec, calls } = recording({})
+  await createNftables(exec).apply('add table ip x\n')
+  assert.deepEqual(calls, [{ words: ['nft', '-f', '-'], options: { input: 'add table ip x\n' } }])
+})
+
+test('nft lists as JSON', async () => {
+  const { exec } = recording({ stdout: '{"nftables":[{"metainfo":{}}]}' })
+  assert.deepEqual(await createNftables(exec).list('list', 'tables'), [{ metainfo: {} }])
+})
+
+const conntrackCases = [
+  {
+    name: 'by service address and backend',
+    filter: { protocol: 'udp', origDst: '10.96.0.10', dstNat: '10.0.0.2' },
+    want: '-D -p udp --orig-dst 10.96.0.10 --dst-nat 10.0.0.2',
+  },
+  { name: 'by node port', filter: { protocol: 'udp', origPortDst: 30053 }, want: '-D -p udp --orig-port-dst 30053' },
+  { name: 'IPv6', filter: { protocol: 'udp', origDst: 'fd00::1' }, want: '-D -p udp -f ipv6 --orig-dst fd00::1' },
+] as const
+for (const c of conntrackCases) test(`conntrack ${c.name}`, () => assert.equal(conntrackArgs(c.filter).join(' '), c.want))
+
+test('nothing to delete is not an error; a missing program is', async () => {
+  const none = recording({ code: 1, stderr: 'conntrack v1.4.7 (conntrack-tools): 0 flow entries have been deleted.' })
+  assert.equal(await createConntrack(none.exec).delete({ protocol: 'udp' }), 0)
+  const broken = recording({ code: -1, stderr: 'spawn conntrack ENOENT' })
+  await assert.rejects(createConntrack(broken.exec).delete({ protocol: 'udp' }), /ENOENT/)
+})
+
+test('network namespaces are listed by name', async () => {
+  const { exec } = recording({ stdout: '[{"name":"a","id":1},{"name":"b"}]' })
+  assert.deepEqual(await createNetworkNamespaces(exec).list(), ['a', 'b'])
+})

@@ -1,0 +1,40 @@
+/** Forgets connections (L1) through conntrack(8): a UDP flow keeps its old backend until its entry is deleted. */
+import { type Exec, ExecError } from './exec.ts'
+
+export interface ConntrackFilter {
+  readonly protocol: 'tcp' | 'udp' | 'sctp'
+  readonly origDst?: string | undefined
+  readonly origSrc?: string | undefined
+  /** The address that destination NAT chose. */
+  readonly dstNat?: string | undefined
+  readonly origPortDst?: number | undefined
+}
+
+export interface Conntrack {
+  /** Deletes matching entries and says how many there were. */
+  delete(filter: ConntrackFilter): Promise<number>
+}
+
+/** conntrack's arguments for a filter; IPv6 addresses select the family. */
+export function conntrackArgs(filter: ConntrackFilter): string[] {
+  const args = ['-D', '-p', filter.protocol]
+  if ([filter.origDst, filter.origSrc, filter.dstNat].some((address) => address?.includes(':'))) args.push('-f', 'ipv6')
+  if (filter.origDst) args.push('--orig-dst', filter.origDst)
+  if (filter.origSrc) args.push('--orig-src', filter.origSrc)
+  if (filter.dstNat) args.push('--dst-nat', filter.dstNat)
+  if (filter.origPortDst !== undefined) args.push('--orig-port-dst', String(filter.origPortDst))
+  return args
+}
+
+export function createConntrack(exec: Exec): Conntrack {
+  return {
+    delete: async (filter) => {
+      const args = conntrackArgs(filter)
+      const result = await exec.run('conntrack', args)
+      const count = /(\d+) flow entries have been deleted/.exec(result.stderr)?.[1]
+      // Exit code 1 with "0 flow entries have been deleted" is its way of saying that nothing matched.
+      if (result.code !== 0 && count === undefined) throw new ExecError('conntrack', args, result)
+      return Number(count ?? 0)
+    },
+  }
+}

@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { check, createExec, ExecError } from './exec.ts'
+
+const exec = createExec()
+
+test('run captures both outputs and the exit code', async () => {
+  assert.deepEqual(await exec.run('sh', ['-c', 'cat; echo oops >&2; exit 3'], { input: 'in' }), { code: 3, stdout: 'in', stderr: 'oops\n', timedOut: false })
+})
+
+test('a missing program is a result, not a crash', async () => {
+  assert.equal((await exec.run('/no/such/program', [])).code, -1)
+})
+
+test('a program that overstays its time is killed', async () => {
+  const result = await exec.run('sleep', ['30'], { timeoutMs: 20 })
+  assert.deepEqual([result.code, result.timedOut], [137, true])
+})
+
+test('check names the program and what it said', async () => {
+  await assert.rejects(check(exec, 'sh', ['-c', 'echo no >&2; exit 1']), (error) => error instanceof ExecError && error.message.endsWith('exit 1: no'))
+})
+
+test('a prefix runs every command elsewhere', async () => {
+  assert.equal(await check(createExec(['env', 'WHERE=there']), 'sh', ['-c', 'printf $WHERE']), 'there')
+})

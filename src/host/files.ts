@@ -1,0 +1,76 @@
+/**
+ * Small file helpers (L1) that several components need and node:fs does not have: atomic replacement, absent files as values, disk usage.
+ */
+import { randomBytes } from 'node:crypto'
+import { lstat, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+
+/** True when the error says that the file is not there. */
+export function isMissing(error: unknown): boolean {
+  const code = (error as NodeJS.ErrnoException | undefined)?.code
+  return code === 'ENOENT' || code === 'ENOTDIR'
+}
+
+/** The file's text, or undefined when there is no such file. */
+export async function readTextIfExists(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (isMissing(error)) return undefined
+    throw error
+  }
+}
+
+/** Entry names, or none when there is no such directory. */
+export async function listIfExists(path: string): Promise<string[]> {
+  try {
+    return await readdir(path)
+  } catch (error) {
+    if (isMissing(error)) return []
+    throw error
+  }
+}
+
+/** Replaces a file so that a reader sees the old content or the new, never a part; fsynced before the rename. */
+export async function writeFileAtomic(path: string, content: string | Uint8Array, mode = 0o644): Promise<void> {
+  await mkdir(dirname(path), { recursive: true })
+  const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`
+  const file = await open(temporary, 'wx', mode)
+  try {
+    await file.writeFile(content)
+    await file.chmod(mode)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  try {
+    await rename(temporary, path)
+  } catch (error) {
+    await rm(temporary, { force: true })
+    throw error
+  }
+}
+
+export interface DiskUsage {
+  readonly bytes: number
+  readonly inodes: number
+}
+
+/** Blocks and inodes under a directory, as du counts them: hard links once, other filesystems not entered. Files that vanish meanwhile are skipped. */
+export async function diskUsage(root: string): Promise<DiskUsage> {
+  const seen = new Set<number>()
+  let bytes = 0
+  let device: number | undefined
+  const walk = async (path: string): Promise<void> => {
+    const stat = await lstat(path).catch(() => undefined)
+    if (!stat || seen.has(stat.ino)) return
+    device ??= stat.dev
+    if (stat.dev !== device) return
+    seen.add(stat.ino)
+    bytes += stat.blocks * 512
+    if (!stat.isDirectory()) return
+    for (const name of await listIfExists(path)) await walk(join(path, name))
+  }
+  await walk(root)
+  return { bytes, inodes: seen.size }
+}
