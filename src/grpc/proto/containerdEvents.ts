@@ -1,0 +1,14 @@
+/**
+ * containerd's event stream (L1), as data for proto-loader: enough to learn which container something happened to.
+ * Every task event has the container's id in field 1. Upstream: containerd api/services/events/v1, api/events/task.proto (1.6).
+ */
+export const containerdEventsProto = `
+package containerd.services.events.v1;
+service Events {
+  rpc Subscribe(SubscribeRequest) returns (stream Envelope);
+}
+message SubscribeRequest { repeated string filters = 1; }
+message Timestamp { int64 seconds = 1; int32 nanos = 2; }
+message Any { string type_url = 1; bytes value = 2; }
+message Envelope { Timestamp timestamp = 1; string namespace = 2; string topic = 3; Any event = 4; }
+`

@@ -1,0 +1,75 @@
+/**
+ * Reads the small part of the protocol buffer language that our own service descriptions use (L1) into the JSON form that proto-loader takes:
+ * package, flat messages, flat enums, services; one statement after another, fields in snake_case (they become camelCase in JavaScript).
+ */
+import { fromJSON, type Options, type PackageDefinition } from '@grpc/proto-loader'
+
+interface Field {
+  type: string
+  id: number
+  rule?: 'repeated'
+  keyType?: string
+}
+
+interface Method {
+  requestType: string
+  responseType: string
+  requestStream?: boolean
+  responseStream?: boolean
+}
+
+interface Namespace {
+  nested: Record<string, unknown>
+}
+
+const block = /\b(message|enum|service)\s+(\w+)\s*\{([^}]*)\}/g
+const mapField = /^map<(\w+), *([\w.]+)> +(\w+) *= *(\d+)$/
+const plainField = /^(repeated +)?([\w.]+) +(\w+) *= *(\d+)$/
+const rpc = /^rpc +(\w+)\((stream +)?([\w.]+)\) +returns +\((stream +)?([\w.]+)\)$/
+
+const camelCase = (name: string) => name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
+const statements = (body: string) =>
+  body
+    .split(';')
+    .map((statement) => statement.trim())
+    .filter(Boolean)
+
+function field(statement: string): [string, Field] {
+  const map = mapField.exec(statement)
+  if (map) return [camelCase(map[3] ?? ''), { keyType: map[1] ?? '', type: map[2] ?? '', id: Number(map[4]) }]
+  const plain = plainField.exec(statement)
+  if (!plain) throw new Error(`not a field: ${statement}`)
+  return [camelCase(plain[3] ?? ''), { type: plain[2] ?? '', id: Number(plain[4]), ...(plain[1] ? { rule: 'repeated' as const } : {}) }]
+}
+
+function method(statement: string): [string, Method] {
+  const match = rpc.exec(statement)
+  if (!match) throw new Error(`not a method: ${statement}`)
+  const [, name = '', requestStream, requestType = '', responseStream, responseType = ''] = match
+  return [name, { requestType, responseType, ...(requestStream ? { requestStream: true } : {}), ...(responseStream ? { responseStream: true } : {}) }]
+}
+
+function enumValue(statement: string): [string, number] {
+  const [name = '', value = ''] = statement.split('=').map((part) => part.trim())
+  return [name, Number(value)]
+}
+
+/** The protobufjs JSON descriptor of a description. Throws on anything outside the supported part. */
+export function parseProto(text: string): Namespace {
+  const nested: Record<string, unknown> = {}
+  for (const [, keyword, name = '', body = ''] of text.matchAll(block)) {
+    if (keyword === 'message') nested[name] = { fields: Object.fromEntries(statements(body).map(field)) }
+    else if (keyword === 'enum') nested[name] = { values: Object.fromEntries(statements(body).map(enumValue)) }
+    else nested[name] = { methods: Object.fromEntries(statements(body).map(method)) }
+  }
+  const packageName = /\bpackage +([\w.]+);/.exec(text)?.[1] ?? ''
+  return packageName
+    .split('.')
+    .filter(Boolean)
+    .reduceRight<Namespace>((inner, part) => ({ nested: { [part]: inner } }), { nested })
+}
+
+/** @see {@link parseProto} */
+export function loadProto(text: string, options: Options): PackageDefinition {
+  return fromJSON(parseProto(text) as Parameters<typeof fromJSON>[0], options)
+}
