@@ -49,6 +49,6 @@ export interface Field {
   readonly required: boolean
   /** A constant default, as JSON, from `+default` markers and CRD schemas; kinds add the computed ones. */
   readonly default?: unknown
-  /** Protobuf field number and wire kind; absent for CRDs. */
-  readonly protobuf?: { readonly number: number; readonly type: string } | undefined
+  /** Protobuf field number and the facts' type code; `within`: numbers of enclosing messages that JSON shows inline. Absent for CRDs. */
+  readonly protobuf?: { readonly number: number; readonly type: string; readonly within?: readonly number[] | undefined } | undefined
 }
