@@ -48,8 +48,9 @@ function qualify(type, packageName) {
 /** Defaults that name a Go constant: its value. */
 const constants = { AzureDataDiskCachingReadWrite: 'ReadWrite', AzureSharedBlobDisk: 'Shared' }
 
+/** The zero values "" and 0 are not worth a row: JSON omits them. */
 function constant(text) {
-  if (text === undefined) return {}
+  if (text === undefined || text === `""` || text === '0') return {}
   const reference = /^ref\((\w+)\)$/.exec(text)
   return { default: reference ? constants[reference[1]] : JSON.parse(text) }
 }

@@ -1,0 +1,301 @@
+/**
+ * Turns parsed JSON into an object of its kind (L1): checks types, drops (or lists) unknown fields, treats null as absent and brings
+ * times, quantities and bytes into their canonical form. Errors read like those of Go's JSON decoder, because tools match on them.
+ * Upstream: apimachinery/pkg/runtime/serializer/json, sigs.k8s.io/json, apiserver/pkg/endpoints/handlers/create.go (v1.36).
+ * Defaults are ./defaults.ts, validation is the kinds' matter.
+ */
+import { formatMicroTime, formatTime, parseTime } from '#base/time'
+import { badRequest, StatusError } from '../machinery/status.ts'
+import type { Schema } from './schema.ts'
+
+export interface DecodeOptions {
+  /** 'collect' also lists unknown fields (fieldValidation Warn and Strict). They are dropped either way. */
+  readonly unknown: 'drop' | 'collect'
+}
+
+export interface Decoded {
+  readonly object: Record<string, unknown>
+  /** Paths in document order, such as `spec.containers[0].imag`. */
+  readonly unknownFields: readonly string[]
+}
+
+/** A value that does not fit the schema; the message is Go's. */
+export class DecodeError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'DecodeError'
+  }
+}
+
+interface Context {
+  readonly unknown: string[] | undefined
+}
+
+/** Where a value stands: the struct that holds the field, the dotted names for Go's texts and the full path for ours. */
+interface Place {
+  readonly struct: string
+  readonly field: string
+  readonly path: string
+}
+
+const root: Place = { struct: '', field: '', path: '' }
+
+/**
+ * Decodes `value` by `schema`. Takes the value over: it is changed in place and returned.
+ * @throws StatusError BadRequest `<Kind> in version "<version>" cannot be handled as a <Kind>: <Go's text>`; its cause is the DecodeError.
+ */
+export function decode(value: unknown, schema: Schema, options: DecodeOptions): Decoded {
+  const context: Context = { unknown: options.unknown === 'collect' ? [] : undefined }
+  try {
+    const object = decodeValue(value, schema, root, context) as Record<string, unknown>
+    return { object, unknownFields: context.unknown ?? [] }
+  } catch (error) {
+    if (error instanceof DecodeError) throw cannotBeHandled(value, shortName(schema), error)
+    throw error
+  }
+}
+
+/** The strict errors of a document, as warnings (`unknown field "x"`) or for {@link strictDecodingError}. */
+export function strictProblems(unknownFields: readonly string[], duplicates: readonly string[]): string[] {
+  return [...unknownFields.map((path) => `unknown field "${path}"`), ...duplicates.map((path) => `duplicate field "${path}"`)]
+}
+
+/** The 400 of fieldValidation=Strict. */
+export function strictDecodingError(object: { kind?: unknown; apiVersion?: unknown }, problems: readonly string[]): StatusError {
+  return cannotBeHandled(object, typeof object.kind === 'string' ? object.kind : '', new DecodeError(`strict decoding error: ${problems.join(', ')}`))
+}
+
+/** The 400 for a body that cannot become `kind`, with upstream's text. `value` tells the kind and version that the body claims. */
+export function cannotBeHandled(value: unknown, kind: string, cause: Error): StatusError {
+  const claimed = typeof value === 'object' && value !== null ? (value as { kind?: unknown; apiVersion?: unknown }) : {}
+  if (typeof claimed.kind === 'string' && claimed.kind !== '' && typeof claimed.apiVersion === 'string') {
+    const version = claimed.apiVersion.slice(claimed.apiVersion.indexOf('/') + 1)
+    return new StatusError('BadRequest', `${claimed.kind} in version "${version}" cannot be handled as a ${kind}: ${cause.message}`, { cause })
+  }
+  return badRequest(cause.message)
+}
+
+function decodeValue(value: unknown, schema: Schema, place: Place, context: Context): unknown {
+  switch (schema.type) {
+    case 'object':
+      return decodeObject(value, schema, place, context)
+    case 'array':
+      return decodeArray(value, schema, place, context)
+    case 'map':
+      return decodeMap(value, schema, place, context)
+    case 'string':
+      return decodeString(value, schema, place)
+    case 'integer':
+      return decodeInteger(value, schema, place)
+    case 'boolean':
+      return typeof value === 'boolean' ? value : mismatch(value, schema, place)
+    case 'number':
+      return typeof value === 'number' ? value : mismatch(value, schema, place)
+    case 'any':
+      return value
+  }
+}
+
+function decodeObject(value: unknown, schema: Schema, place: Place, context: Context): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return mismatch(value, schema, place)
+  const object = value as Record<string, unknown>
+  const fields = schema.fields
+  if (!fields) return object
+  const struct = shortName(schema)
+  for (const key of Object.keys(object)) {
+    const field = fields.get(key)
+    if (!field) {
+      if (schema.preserveUnknownFields) continue
+      context.unknown?.push(place.path === '' ? key : `${place.path}.${key}`)
+      delete object[key]
+      continue
+    }
+    const member = object[key]
+    if (member === null) {
+      delete object[key]
+      continue
+    }
+    // A string of a plain string field is the commonest member by far.
+    if (typeof member === 'string' && field.schema.type === 'string' && field.schema.format === undefined) continue
+    const decoded = decodeValue(member, field.schema, inside(place, struct, key), context)
+    if (decoded !== member) object[key] = decoded
+  }
+  return object
+}
+
+function inside(place: Place, struct: string, key: string): Place {
+  return { struct, field: place.field === '' ? key : `${place.field}.${key}`, path: place.path === '' ? key : `${place.path}.${key}` }
+}
+
+function decodeArray(value: unknown, schema: Schema, place: Place, context: Context): unknown {
+  if (!Array.isArray(value)) return mismatch(value, schema, place)
+  const element = schema.element
+  if (!element) return value
+  for (let index = 0; index < value.length; index++) {
+    const item: unknown = value[index]
+    value[index] = item === null ? zeroOf(element) : decodeValue(item, element, { ...place, path: `${place.path}[${index}]` }, context)
+  }
+  return value
+}
+
+function decodeMap(value: unknown, schema: Schema, place: Place, context: Context): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return mismatch(value, schema, place)
+  const element = schema.element
+  if (!element) return value
+  const map = value as Record<string, unknown>
+  for (const key of Object.keys(map)) {
+    const member = map[key]
+    if (typeof member === 'string' && element.type === 'string' && element.format === undefined) continue
+    map[key] = member === null ? zeroOf(element) : decodeValue(member, element, { ...place, path: `${place.path}.${key}` }, context)
+  }
+  return map
+}
+
+/** Go keeps a null entry of a list or map as the element's zero value. */
+function zeroOf(schema: Schema): unknown {
+  if (schema.format === 'quantity') return '0'
+  switch (schema.type) {
+    case 'object':
+    case 'map':
+      return {}
+    case 'array':
+      return []
+    case 'string':
+      return ''
+    case 'integer':
+    case 'number':
+      return 0
+    case 'boolean':
+      return false
+    case 'any':
+      return null
+  }
+}
+
+function decodeString(value: unknown, schema: Schema, place: Place): unknown {
+  switch (schema.format) {
+    case 'int-or-string':
+      if (typeof value === 'string') return value
+      if (typeof value === 'number' && fitsInt32(value)) return value
+      throw new DecodeError(`json: cannot unmarshal ${goValue(value)} into Go value of type int32`)
+    case 'quantity':
+      if (typeof value === 'string' && value !== '' && quantityPattern.test(value)) return value
+      if (typeof value === 'number') return String(value)
+      throw new DecodeError(`quantities must match the regular expression '${quantityText}'`)
+    case 'date-time':
+    case 'micro-time':
+      return decodeTime(value, schema.format)
+    case 'byte':
+      if (typeof value !== 'string') return mismatch(value, schema, place)
+      return checkBase64(value)
+    default:
+      return typeof value === 'string' ? value : mismatch(value, schema, place)
+  }
+}
+
+const quantityText = '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'
+const quantityPattern = /^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$/
+
+function decodeTime(value: unknown, format: 'date-time' | 'micro-time'): string {
+  if (typeof value !== 'string') throw new DecodeError(`json: cannot unmarshal ${goValue(value)} into Go value of type string`)
+  const epochMs = parseTime(value)
+  if (epochMs === undefined) {
+    const layout = format === 'date-time' ? '2006-01-02T15:04:05Z07:00' : '2006-01-02T15:04:05.000000Z07:00'
+    const { rest, expected } = timeFault(value)
+    throw new DecodeError(`parsing time ${JSON.stringify(value)} as "${layout}": cannot parse ${JSON.stringify(rest)} as "${expected}"`)
+  }
+  return format === 'date-time' ? formatTime(Math.floor(epochMs / 1000) * 1000) : formatMicroTime(epochMs)
+}
+
+/** Where Go's time parser would stop. */
+function timeFault(text: string): { rest: string; expected: string } {
+  const steps: readonly (readonly [RegExp, string])[] = [
+    [/^\d{4}/, '2006'],
+    [/^-/, '-'],
+    [/^\d\d/, '01'],
+    [/^-/, '-'],
+    [/^\d\d/, '02'],
+    [/^T/, 'T'],
+    [/^\d\d/, '15'],
+    [/^:/, ':'],
+    [/^\d\d/, '04'],
+    [/^:/, ':'],
+    [/^\d\d(\.\d+)?/, '05'],
+    [/^(Z|[+-]\d\d:\d\d)$/, 'Z07:00'],
+  ]
+  let rest = text
+  for (const [pattern, expected] of steps) {
+    const match = pattern.exec(rest)
+    if (!match) return { rest, expected }
+    rest = rest.slice(match[0].length)
+  }
+  return { rest, expected: '' }
+}
+
+/** Go's base64 decoder: standard alphabet, padding required, line breaks ignored. Returns the text unchanged but for line breaks. */
+function checkBase64(text: string): string {
+  const clean = /[\r\n]/.test(text) ? text.replace(/[\r\n]/g, '') : text
+  if (clean.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(clean)) return clean
+  const bad = clean.search(/[^A-Za-z0-9+/]/)
+  // Padding in the wrong place is reported where it stands, a missing one at the end of the last whole group.
+  const at = bad >= 0 && !(clean[bad] === '=' && bad % 4 >= 2) ? bad : bad >= 0 ? Math.min(bad + 1, clean.length) : clean.length - (clean.length % 4)
+  throw new DecodeError(`illegal base64 data at input byte ${at}`)
+}
+
+function decodeInteger(value: unknown, schema: Schema, place: Place): number {
+  if (typeof value !== 'number') return mismatch(value, schema, place)
+  if (!Number.isSafeInteger(value) || (schema.format === 'int32' && !fitsInt32(value))) {
+    throw new DecodeError(intoField(`number ${value}`, place, goType(schema)))
+  }
+  return value
+}
+
+function fitsInt32(value: number): boolean {
+  return Number.isInteger(value) && value >= -2_147_483_648 && value <= 2_147_483_647
+}
+
+function mismatch(value: unknown, schema: Schema, place: Place): never {
+  throw new DecodeError(intoField(goValue(value), place, goType(schema)))
+}
+
+function intoField(what: string, place: Place, type: string): string {
+  return place.field === ''
+    ? `json: cannot unmarshal ${what} into Go value of type ${type}`
+    : `json: cannot unmarshal ${what} into Go struct field ${place.struct}.${place.field} of type ${type}`
+}
+
+function goValue(value: unknown): string {
+  if (Array.isArray(value)) return 'array'
+  return typeof value === 'boolean' ? 'bool' : typeof value
+}
+
+function goType(schema: Schema): string {
+  switch (schema.type) {
+    case 'object':
+      return `${versionOf(schema)}.${shortName(schema)}`
+    case 'array':
+      return schema.element ? `[]${goType(schema.element)}` : '[]interface {}'
+    case 'map':
+      return schema.element ? `map[string]${goType(schema.element)}` : 'map[string]interface {}'
+    case 'integer':
+      return schema.format === 'int32' ? 'int32' : 'int64'
+    case 'number':
+      return 'float64'
+    case 'boolean':
+      return 'bool'
+    case 'string':
+      return schema.format === 'byte' ? '[]uint8' : schema.definition ? `${versionOf(schema)}.${shortName(schema)}` : 'string'
+    case 'any':
+      return 'interface {}'
+  }
+}
+
+/** 'Container' of io.k8s.api.core.v1.Container. */
+function shortName({ definition = '' }: Schema): string {
+  return definition.slice(definition.lastIndexOf('.') + 1)
+}
+
+function versionOf({ definition = '' }: Schema): string {
+  const parts = definition.split('.')
+  return parts[parts.length - 2] ?? ''
+}
