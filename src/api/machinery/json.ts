@@ -92,17 +92,14 @@ class Scanner {
     if (depth > maxDepth) throw new JsonSyntaxError('exceeded max depth')
     this.#space()
     const c = this.#text[this.#position]
-    if (c === '{') return this.#object(path, depth)
-    if (c === '[') return this.#array(path, depth)
-    if (c === '"') {
-      this.#string()
-      return
-    }
-    if (c === '-' || (c !== undefined && c >= '0' && c <= '9')) return this.#number()
-    for (const literal of ['true', 'false', 'null']) {
-      if (c === literal[0]) return this.#literal(literal)
-    }
-    this.#fail('looking for beginning of value')
+    if (c === '{') this.#object(path, depth)
+    else if (c === '[') this.#array(path, depth)
+    else if (c === '"') this.#string()
+    else if (c === '-' || (c !== undefined && c >= '0' && c <= '9')) this.#number()
+    else if (c === 't') this.#literal('true')
+    else if (c === 'f') this.#literal('false')
+    else if (c === 'n') this.#literal('null')
+    else this.#fail('looking for beginning of value')
   }
 
   #object(path: string, depth: number): void {
@@ -115,8 +112,7 @@ class Scanner {
     }
     for (;;) {
       this.#space()
-      if (this.#text[this.#position] !== '"')
-        this.#fail(seen.size === 0 ? 'looking for beginning of object key string' : 'looking for beginning of object key string')
+      if (this.#text[this.#position] !== '"') this.#fail('looking for beginning of object key string')
       const key = this.#string()
       const child = path === '' ? key : `${path}.${key}`
       if (seen.has(key)) this.#duplicates.push(child)

@@ -245,7 +245,7 @@ function checkBase64(text: string): string {
 function decodeInteger(value: unknown, schema: Schema, place: Place): number {
   if (typeof value !== 'number') return mismatch(value, schema, place)
   if (!Number.isSafeInteger(value) || (schema.format === 'int32' && !fitsInt32(value))) {
-    throw new DecodeError(intoField(`number ${value}`, place, goType(schema)))
+    throw new DecodeError(intoField(`number ${Number.isInteger(value) ? BigInt(value) : value}`, place, goType(schema)))
   }
   return value
 }
