@@ -21,7 +21,7 @@ function bans(folder, { test = false, isPure = false } = {}) {
   return { level: 'error', options: { patterns: groups } }
 }
 
-const overrides = []
+const overrides = [{ includes: ['src/**', 'test/**', 'bench/**'], linter: { rules: { style: { noDefaultExport: 'error' } } } }]
 for (const folder of folders) {
   const isPure = pure.some((glob) => glob === `${folder}/**`)
   overrides.push({ includes: [`src/${folder}/**`, '!**/*.test.ts'], linter: { rules: { style: { noRestrictedImports: bans(folder, { isPure }) } } } })
@@ -51,7 +51,6 @@ const config = {
       },
       nursery: { noFloatingPromises: 'error' },
       style: {
-        noDefaultExport: 'error',
         noNonNullAssertion: 'off',
         noExcessiveLinesPerFile: { level: 'error', options: { maxLines: maxLinesPerFile } },
       },

@@ -1,0 +1,42 @@
+# Two commands do everything on a fresh machine: `make up` and `make test`. Each installs what is missing and says so.
+SHELL := /bin/bash
+NODE ?= node
+STAMP := node_modules/.package-lock.json
+
+.PHONY: up down test lint bench status build packages clean
+
+up: build packages
+	bin/skiff up
+
+down:
+	bin/skiff delete
+
+build: dist/.built
+
+test: build packages
+	$(NODE) scripts/test.mjs
+
+lint: $(STAMP)
+	npx --no-install biome ci .
+	npx --no-install tsc -p .
+
+bench: build packages
+	$(NODE) --import tsx bench/run.ts
+
+status: build packages
+	$(NODE) scripts/test.mjs --status docs/status.md
+
+# Debian packages that real nodes and the tests need; without root, or off Linux, only says what is missing.
+packages:
+	@scripts/packages.sh
+
+$(STAMP): package.json package-lock.json
+	npm ci --no-audit --no-fund --loglevel=error
+	@touch $(STAMP)
+
+dist/.built: $(STAMP) $(shell find src scripts -type f 2>/dev/null)
+	$(NODE) scripts/build.mjs
+	@touch dist/.built
+
+clean:
+	rm -rf dist node_modules

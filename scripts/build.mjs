@@ -1,0 +1,31 @@
+#!/usr/bin/env node
+/**
+ * Builds dist/: one bundle per entry with shared chunks (start-up reads few files), the texts for `kubectl explain`, and the package's own
+ * package.json. Packages with native parts or run-time file look-ups stay outside the bundle.
+ */
+import fs from 'node:fs'
+import { build } from 'esbuild'
+import { collectDescriptions } from './descriptions.mjs'
+
+const root = new URL('../', import.meta.url).pathname
+fs.rmSync(`${root}dist`, { recursive: true, force: true })
+fs.mkdirSync(`${root}dist`)
+
+await build({
+  absWorkingDir: root,
+  entryPoints: { skiff: 'src/main/skiff.ts' },
+  outdir: 'dist',
+  bundle: true,
+  splitting: true,
+  platform: 'node',
+  format: 'esm',
+  target: 'node20',
+  outExtension: { '.js': '.mjs' },
+  chunkNames: 'chunks/[name]-[hash]',
+  sourcemap: true,
+  legalComments: 'none',
+  external: ['lmdb', '@grpc/grpc-js', '@grpc/proto-loader'],
+  banner: { js: "import { createRequire as skiffCreateRequire } from 'node:module'; const require = skiffCreateRequire(import.meta.url);" },
+})
+fs.writeFileSync(`${root}dist/descriptions.json`, JSON.stringify(await collectDescriptions()))
+console.log('built dist/')

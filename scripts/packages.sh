@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that are missing, naming them first. Never fails on what is already there.
+# Without root, without apt or off Linux it installs nothing and says what real nodes would need.
+set -euo pipefail
+
+# command or file that must exist → package that brings it
+needs=(
+  containerd:containerd runc:runc /usr/lib/cni/bridge:containernetworking-plugins
+  nft:nftables iptables:iptables conntrack:conntrack ip:iproute2 nsenter:util-linux unshare:util-linux
+  /bin/busybox:busybox-static kubectl:kubernetes-client
+)
+[ "$(uname -s)" = Linux ] || { echo "packages: not Linux, so nodes will be simulated; nothing to install"; exit 0; }
+missing=()
+for need in "${needs[@]}"; do
+  thing=${need%%:*} package=${need##*:}
+  case $thing in
+    /*) [ -e "$thing" ] || missing+=("$package") ;;
+    *) command -v "$thing" >/dev/null 2>&1 || [ -x "/usr/sbin/$thing" ] || missing+=("$package") ;;
+  esac
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
+if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+  echo "packages: missing ${missing[*]} (needed for real containers and for the e2e tests; install them as root, or go on with simulated nodes)"
+  exit 0
+fi
+echo "packages: installing ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+apt-get install -y --no-install-recommends "${missing[@]}" >/tmp/skiff-apt.$$ 2>&1 ||
+  { apt-get update >/tmp/skiff-apt.$$ 2>&1 && apt-get install -y --no-install-recommends "${missing[@]}" >>/tmp/skiff-apt.$$ 2>&1; } ||
+  { tail -n 20 /tmp/skiff-apt.$$; echo "packages: apt-get could not install ${missing[*]}"; rm -f /tmp/skiff-apt.$$; exit 6; }
+rm -f /tmp/skiff-apt.$$
