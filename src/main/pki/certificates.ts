@@ -1,0 +1,106 @@
+/**
+ * Makes certificates (L5): a self-signed authority and what it signs, ECDSA P-256. The X.509 library is loaded only when something
+ * has to be made, because a start with existing files should not pay for it.
+ */
+import type { webcrypto } from 'node:crypto'
+import { isIP } from 'node:net'
+
+export interface KeyPair {
+  /** PEM. */
+  readonly cert: string
+  /** PEM, PKCS #8. */
+  readonly key: string
+}
+
+export interface CertificateRequest {
+  readonly commonName: string
+  readonly organizations?: readonly string[]
+  readonly usage: 'client' | 'server' | 'both'
+  /** DNS names and IP addresses. */
+  readonly hosts?: readonly string[]
+  readonly validDays: number
+}
+
+const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
+const msPerDay = 86_400_000
+/** Clocks of the machines of a cluster differ a little; upstream dates certificates back too. */
+const backdateMs = 300_000
+
+async function library() {
+  await import('reflect-metadata')
+  const x509 = await import('@peculiar/x509')
+  x509.cryptoProvider.set(globalThis.crypto)
+  return x509
+}
+
+/** A new self-signed certificate authority. */
+export async function createAuthority(commonName: string, nowMs: number, validDays: number): Promise<KeyPair> {
+  const x509 = await library()
+  const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+    serialNumber: serialNumber(),
+    name: `CN=${commonName}`,
+    notBefore: new Date(nowMs - backdateMs),
+    notAfter: new Date(nowMs + validDays * msPerDay),
+    signingAlgorithm: algorithm,
+    keys,
+    extensions: [
+      new x509.BasicConstraintsExtension(true, undefined, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.digitalSignature | x509.KeyUsageFlags.keyEncipherment, true),
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  })
+  return { cert: certificate.toString('pem'), key: await exportKey(keys.privateKey) }
+}
+
+/** A certificate and key signed by the authority. Each organization is an attribute of its own, as Kubernetes reads groups. */
+export async function issueCertificate(authority: KeyPair, request: CertificateRequest, nowMs: number): Promise<KeyPair> {
+  const x509 = await library()
+  const issuer = new x509.X509Certificate(authority.cert)
+  const signingKey = await crypto.subtle.importKey('pkcs8', pemBytes(authority.key), algorithm, false, ['sign'])
+  const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+  const usages = [
+    ...(request.usage === 'server' ? [] : [x509.ExtendedKeyUsage.clientAuth]),
+    ...(request.usage === 'client' ? [] : [x509.ExtendedKeyUsage.serverAuth]),
+  ]
+  const hosts = (request.hosts ?? []).map((host) => ({ type: isIP(host) ? ('ip' as const) : ('dns' as const), value: host }))
+  const certificate = await x509.X509CertificateGenerator.create({
+    serialNumber: serialNumber(),
+    subject: [...(request.organizations ?? []).map((organization) => ({ O: [organization] })), { CN: [request.commonName] }],
+    issuer: issuer.subject,
+    notBefore: new Date(nowMs - backdateMs),
+    notAfter: new Date(Math.min(nowMs + request.validDays * msPerDay, issuer.notAfter.getTime())),
+    signingAlgorithm: algorithm,
+    publicKey: keys.publicKey,
+    signingKey,
+    extensions: [
+      new x509.BasicConstraintsExtension(false, undefined, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature | x509.KeyUsageFlags.keyEncipherment, true),
+      new x509.ExtendedKeyUsageExtension(usages),
+      await x509.AuthorityKeyIdentifierExtension.create(issuer.publicKey),
+      ...(hosts.length > 0 ? [new x509.SubjectAlternativeNameExtension(hosts)] : []),
+    ],
+  })
+  return { cert: certificate.toString('pem'), key: await exportKey(keys.privateKey) }
+}
+
+/** A key for signing ServiceAccount tokens: PEM, PKCS #8. */
+export async function createSigningKey(): Promise<string> {
+  const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+  return exportKey(keys.privateKey)
+}
+
+function serialNumber(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40
+  return Buffer.from(bytes).toString('hex')
+}
+
+async function exportKey(key: webcrypto.CryptoKey): Promise<string> {
+  const der = Buffer.from(await crypto.subtle.exportKey('pkcs8', key)).toString('base64')
+  return `-----BEGIN PRIVATE KEY-----\n${der.replace(/(.{64})(?=.)/g, '$1\n')}\n-----END PRIVATE KEY-----\n`
+}
+
+function pemBytes(pem: string): Buffer {
+  return Buffer.from(pem.replace(/-----[^-]+-----|\s/g, ''), 'base64')
+}

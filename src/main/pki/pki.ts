@@ -1,0 +1,122 @@
+/**
+ * The cluster's keys and certificates on disk (L5), laid out as kubeadm does: made on the first start, renewed on a later one when they
+ * have less than a third of their life left or lack a host name. Private keys are mode 0600. Upstream: kubeadm's certs phase.
+ */
+import { X509Certificate } from 'node:crypto'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { type CertificateRequest, createAuthority, createSigningKey, issueCertificate, type KeyPair } from './certificates.ts'
+
+export interface Pki {
+  /** Signs serving and client certificates of the cluster. */
+  readonly ca: KeyPair
+  readonly frontProxyCa: KeyPair
+  readonly apiserver: KeyPair
+  /** What the API server shows to kubelets. */
+  readonly apiserverKubeletClient: KeyPair
+  /** What the API server shows to aggregated servers. */
+  readonly frontProxyClient: KeyPair
+  /** The cluster administrator of the kubeconfig: group system:masters. */
+  readonly admin: KeyPair
+  /** PEM private key that signs ServiceAccount tokens. */
+  readonly serviceAccountKey: string
+}
+
+const authorityDays = 3650
+const leafDays = 365
+
+/** Loads the PKI from `dir`, making or renewing what is missing, too old or lacks one of `hosts`. */
+export async function ensurePki(dir: string, hosts: readonly string[], nowMs: number): Promise<Pki> {
+  await fs.mkdir(dir, { recursive: true, mode: 0o700 })
+  const ca = await authority(dir, 'ca', 'kubernetes', nowMs)
+  const frontProxyCa = await authority(dir, 'front-proxy-ca', 'front-proxy-ca', nowMs)
+  const leaf = (name: string, by: KeyPair, request: Omit<CertificateRequest, 'validDays'>) => ensureLeaf(dir, name, by, request, nowMs)
+  const [apiserver, apiserverKubeletClient, frontProxyClient, admin, serviceAccountKey] = await Promise.all([
+    leaf('apiserver', ca, { commonName: 'kube-apiserver', usage: 'server', hosts }),
+    leaf('apiserver-kubelet-client', ca, { commonName: 'kube-apiserver-kubelet-client', organizations: ['system:masters'], usage: 'client' }),
+    leaf('front-proxy-client', frontProxyCa, { commonName: 'front-proxy-client', usage: 'client' }),
+    leaf('admin', ca, { commonName: 'kubernetes-admin', organizations: ['system:masters'], usage: 'client' }),
+    signingKey(dir),
+  ])
+  return { ca, frontProxyCa, apiserver, apiserverKubeletClient, frontProxyClient, admin, serviceAccountKey }
+}
+
+/** The kubelet's client and serving certificates of one node: identity system:node:<name>. */
+export async function ensureNodeCertificates(dir: string, ca: KeyPair, nodeName: string, hosts: readonly string[], nowMs: number) {
+  await fs.mkdir(dir, { recursive: true, mode: 0o700 })
+  const [client, serving] = await Promise.all([
+    ensureLeaf(dir, 'kubelet-client', ca, { commonName: `system:node:${nodeName}`, organizations: ['system:nodes'], usage: 'client' }, nowMs),
+    ensureLeaf(dir, 'kubelet', ca, { commonName: `system:node:${nodeName}`, organizations: ['system:nodes'], usage: 'server', hosts }, nowMs),
+  ])
+  return { client, serving }
+}
+
+/** One more client identity signed by the cluster's authority, kept in `dir`. */
+export async function ensureClientCertificate(dir: string, ca: KeyPair, name: string, commonName: string, organizations: readonly string[], nowMs: number) {
+  return ensureLeaf(dir, name, ca, { commonName, organizations, usage: 'client' }, nowMs)
+}
+
+async function authority(dir: string, name: string, commonName: string, nowMs: number): Promise<KeyPair> {
+  const found = await readPair(dir, name)
+  if (found && isFresh(found.cert, nowMs)) return found
+  return writePair(dir, name, await createAuthority(commonName, nowMs, authorityDays))
+}
+
+async function ensureLeaf(dir: string, name: string, by: KeyPair, request: Omit<CertificateRequest, 'validDays'>, nowMs: number): Promise<KeyPair> {
+  const found = await readPair(dir, name)
+  if (found && isFresh(found.cert, nowMs) && isSignedBy(found.cert, by.cert) && covers(found.cert, request.hosts ?? [])) return found
+  return writePair(dir, name, await issueCertificate(by, { ...request, validDays: leafDays }, nowMs))
+}
+
+async function signingKey(dir: string): Promise<string> {
+  const file = path.join(dir, 'sa.key')
+  const found = await readIfThere(file)
+  if (found) return found
+  const key = await createSigningKey()
+  await writePrivate(file, key)
+  return key
+}
+
+/** True while at least a third of the certificate's life is left. */
+export function isFresh(cert: string, nowMs: number): boolean {
+  const { validFrom, validTo } = new X509Certificate(cert)
+  const from = Date.parse(validFrom)
+  const to = Date.parse(validTo)
+  return nowMs >= from && to - nowMs > (to - from) / 3
+}
+
+function isSignedBy(cert: string, authorityCert: string): boolean {
+  return new X509Certificate(cert).verify(new X509Certificate(authorityCert).publicKey)
+}
+
+function covers(cert: string, hosts: readonly string[]): boolean {
+  const certificate = new X509Certificate(cert)
+  return hosts.every((host) => certificate.checkHost(host) !== undefined || certificate.checkIP(host) !== undefined)
+}
+
+async function readPair(dir: string, name: string): Promise<KeyPair | undefined> {
+  const [cert, key] = await Promise.all([readIfThere(path.join(dir, `${name}.crt`)), readIfThere(path.join(dir, `${name}.key`))])
+  return cert && key ? { cert, key } : undefined
+}
+
+async function writePair(dir: string, name: string, pair: KeyPair): Promise<KeyPair> {
+  await writePrivate(path.join(dir, `${name}.key`), pair.key)
+  await fs.writeFile(path.join(dir, `${name}.crt`), pair.cert, { mode: 0o644 })
+  return pair
+}
+
+/** Written under another name and moved, so that a crash never leaves half a key. */
+export async function writePrivate(file: string, text: string): Promise<void> {
+  const temporary = `${file}.new`
+  await fs.writeFile(temporary, text, { mode: 0o600 })
+  await fs.rename(temporary, file)
+}
+
+async function readIfThere(file: string): Promise<string | undefined> {
+  try {
+    return await fs.readFile(file, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * Writes log lines the way klog does (L5), so that existing tools read them: `I1121 03:50:01.123456 4711 name] message key=value`.
+ * Lines go to a stream as they come; a JSON form carries the same keys. Upstream: k8s.io/klog v2, component-base/logs.
+ */
+import type { LogFields, Logger } from '#base/log'
+
+export interface TextLogOptions {
+  readonly write: (line: string) => void
+  readonly verbosity: number
+  readonly format?: 'text' | 'json'
+  readonly nowMs: () => number
+  readonly pid: number
+}
+
+export function createTextLog(options: TextLogOptions, name = '', bound: LogFields = {}): Logger {
+  const emit = (severity: 'I' | 'W' | 'E', message: string, fields: LogFields = {}) => {
+    const all = { ...bound, ...fields }
+    options.write(options.format === 'json' ? jsonLine(options, severity, name, message, all) : textLine(options, severity, name, message, all))
+  }
+  const info: Logger['info'] = (message, fields) => emit('I', message, fields)
+  return {
+    info,
+    warn: (message, fields) => emit('W', message, fields),
+    error: (error, message, fields) => emit('E', message, { err: describeError(error), ...fields }),
+    v: (level) => (level <= options.verbosity ? { info } : { info: () => {} }),
+    with: (child, fields) => createTextLog(options, name ? `${name}.${child}` : child, { ...bound, ...fields }),
+  }
+}
+
+/** The error with the chain of its causes, on one line. */
+export function describeError(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error.cause === undefined ? error.message : `${error.message}: ${describeError(error.cause)}`
+}
+
+function textLine(options: TextLogOptions, severity: string, name: string, message: string, fields: LogFields): string {
+  const iso = new Date(options.nowMs()).toISOString()
+  const stamp = `${iso.slice(5, 7)}${iso.slice(8, 10)} ${iso.slice(11, 23)}000`
+  const pairs = Object.entries(fields).map(([key, value]) => ` ${key}=${printValue(value)}`)
+  return `${severity}${stamp} ${options.pid} ${name || 'skiff'}] ${JSON.stringify(message)}${pairs.join('')}\n`
+}
+
+function jsonLine(options: TextLogOptions, severity: string, name: string, message: string, fields: LogFields): string {
+  return `${JSON.stringify({ ts: options.nowMs(), severity, logger: name, msg: message, ...fields })}\n`
+}
+
+function printValue(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value)
+  if (typeof value === 'object' && value !== null && 'name' in value) {
+    const ref = value as { namespace?: string; name: string }
+    return JSON.stringify(ref.namespace ? `${ref.namespace}/${ref.name}` : ref.name)
+  }
+  return JSON.stringify(value) ?? 'undefined'
+}
