@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { test } from 'node:test'
+import WebSocket from 'ws'
+import { acceptPortForward, acceptRemoteCommand } from './remoteCommand.ts'
+import { dialPortForward, dialRemoteCommand } from './spdyClient.ts'
+import type { RemoteCommandOptions, RemoteCommandSession } from './streams.ts'
+
+/** A server that runs `handle` for each exec and echoes each forwarded port with the port's number before it. */
+async function serve(options: RemoteCommandOptions, handle: (session: RemoteCommandSession) => Promise<void>) {
+  const server = http.createServer((_request, response) => response.end('no upgrade'))
+  const failures: unknown[] = []
+  server.on('upgrade', (request, socket, head) => {
+    const upgrade = { request, socket, head }
+    const served = request.url?.startsWith('/portforward')
+      ? acceptPortForward(upgrade, [8080], ({ port, data, fail }) => {
+          if (port === 1) return fail('nobody listens on port 1')
+          data.write(`${port}:`)
+          data.pipe(data)
+        })
+      : acceptRemoteCommand(upgrade, options).then(handle)
+    served.catch((error) => failures.push(error))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const base = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  const close = async () => {
+    server.close()
+    server.closeAllConnections()
+    await once(server, 'close')
+  }
+  return { base, close, failures }
+}
+
+async function echo(session: RemoteCommandSession): Promise<void> {
+  const input = session.stdin ? await text(session.stdin) : ''
+  session.stdout?.write(`out ${input}`)
+  session.stderr?.write('err')
+  await session.finish({ exitCode: input === 'fail' ? 3 : 0 })
+}
+
+const all: RemoteCommandOptions = { stdin: true, stdout: true, stderr: true, tty: false }
+
+for (const [input, exitCode] of [
+  ['hello', 0],
+  ['fail', 3],
+] as const) {
+  test(`ARC-05 exec over SPDY: input ${input} comes back on both outputs with exit code ${exitCode}`, async () => {
+    const server = await serve(all, echo)
+    const command = await dialRemoteCommand(`http://${server.base}/exec`, all)
+    command.stdin?.end(input)
+    const [out, err, result] = await Promise.all([text(command.stdout!), text(command.stderr!), command.result])
+    assert.deepEqual({ out, err, result }, { out: `out ${input}`, err: 'err', result: { exitCode } })
+    await server.close()
+  })
+}
+
+interface Message {
+  channel: number
+  text: string
+}
+
+async function webSocketMessages(url: string, protocol: string, onOpen: (socket: WebSocket) => void): Promise<{ messages: Message[]; code: number }> {
+  const socket = new WebSocket(url, protocol)
+  const messages: Message[] = []
+  socket.on('message', (data: Buffer) => {
+    const last = messages.at(-1)
+    const channel = data[0] ?? -1
+    if (last?.channel === channel) last.text += data.toString('utf8', 1)
+    else messages.push({ channel, text: data.toString('utf8', 1) })
+  })
+  await once(socket, 'open')
+  onOpen(socket)
+  const [code] = (await once(socket, 'close')) as [number]
+  return { messages, code }
+}
+
+test('ARC-05 exec over WebSocket v5: stdin is half-closed by channel 255, the status ends the session with close code 1000', async () => {
+  const server = await serve(all, echo)
+  const { messages, code } = await webSocketMessages(`ws://${server.base}/exec`, 'v5.channel.k8s.io', (socket) => {
+    socket.send(Buffer.from('\x00he'))
+    socket.send(Buffer.from('\x00y'))
+    socket.send(Buffer.from([255, 0]))
+  })
+  assert.deepEqual(messages, [
+    { channel: 1, text: 'out hey' },
+    { channel: 2, text: 'err' },
+    { channel: 3, text: '{"metadata":{},"status":"Success"}' },
+  ])
+  assert.equal(code, 1000)
+  await server.close()
+})
+
+test('ARC-05 a terminal gets sizes and no stderr', async () => {
+  const options = { stdin: true, stdout: true, stderr: true, tty: true }
+  const server = await serve(options, async (session) => {
+    assert.equal(session.stderr, undefined)
+    for await (const size of session.resizes!) {
+      session.stdout?.write(`${size.width}x${size.height}`)
+      break
+    }
+    await session.finish({ exitCode: 0 })
+  })
+  const { messages } = await webSocketMessages(`ws://${server.base}/exec`, 'v4.channel.k8s.io', (socket) =>
+    socket.send(Buffer.from('\x04{"Width":132,"Height":43}')),
+  )
+  assert.equal(messages[0]?.text, '132x43')
+  await server.close()
+})
+
+test('ARC-05 a client that leaves aborts the session', async () => {
+  let aborted: Promise<unknown> | undefined
+  const server = await serve(all, async (session) => {
+    aborted = once(session.signal, 'abort')
+  })
+  const socket = new WebSocket(`ws://${server.base}/exec`, 'v5.channel.k8s.io')
+  await once(socket, 'open')
+  socket.terminate()
+  while (!aborted) await new Promise((resolve) => setImmediate(resolve))
+  await aborted
+  await server.close()
+})
+
+test('ARC-05 port-forward over SPDY carries several connections and reports one that fails', async () => {
+  const server = await serve(all, echo)
+  const forward = await dialPortForward(`http://${server.base}/portforward`)
+  for (const port of [80, 443]) {
+    const { data, error } = await forward.connect(port)
+    data.end('ping')
+    assert.equal(await text(data), `${port}:ping`)
+    assert.equal(await error, '')
+  }
+  const refused = await forward.connect(1)
+  assert.equal(await refused.error, 'nobody listens on port 1')
+  forward.close()
+  await server.close()
+})
+
+test('ARC-05 port-forward in the old WebSocket form announces the port on both channels', async () => {
+  const server = await serve(all, echo)
+  const socket = new WebSocket(`ws://${server.base}/portforward?ports=8080`, 'v4.channel.k8s.io')
+  const received: Buffer[] = []
+  const enough = new Promise<void>((resolve) => {
+    socket.on('message', (data: Buffer) => {
+      received.push(data)
+      if (Buffer.concat(received).includes('pong')) resolve()
+    })
+  })
+  await once(socket, 'open')
+  socket.send(Buffer.from('\x00pong'))
+  await enough
+  assert.deepEqual(received.slice(0, 2), [Buffer.from([0, 0x90, 0x1f]), Buffer.from([1, 0x90, 0x1f])])
+  socket.close()
+  await server.close()
+})
+
+const refused = [
+  { name: 'an unknown WebSocket protocol', headers: { Upgrade: 'websocket', 'Sec-WebSocket-Protocol': 'v9.channel.k8s.io' }, code: 403 },
+  { name: 'an unknown SPDY protocol', headers: { Upgrade: 'SPDY/3.1', 'X-Stream-Protocol-Version': 'v9.channel.k8s.io' }, code: 403 },
+  { name: 'an unknown upgrade', headers: { Upgrade: 'h2c' }, code: 400 },
+]
+for (const c of refused) {
+  test(`${c.name} is refused with ${c.code}`, async () => {
+    const server = await serve(all, echo)
+    const request = http.request(`http://${server.base}/exec`, { headers: { Connection: 'Upgrade', ...c.headers } as http.OutgoingHttpHeaders })
+    request.end()
+    const [response] = (await once(request, 'response')) as [http.IncomingMessage]
+    assert.equal(response.statusCode, c.code)
+    response.resume()
+    await once(response, 'end')
+    assert.equal(server.failures.length, 1)
+    await server.close()
+  })
+}

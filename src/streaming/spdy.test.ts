@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import net from 'node:net'
+import { text } from 'node:stream/consumers'
+import { test } from 'node:test'
+import { SpdyConnection, type SpdyStream } from './spdy.ts'
+import { spdyDictionary } from './spdyDictionary.ts'
+
+/** Two SPDY ends over a real loopback connection. */
+async function pair(onStream: (stream: SpdyStream) => void) {
+  const server = net.createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const clientSocket = net.connect((server.address() as net.AddressInfo).port, '127.0.0.1')
+  const [serverSocket] = (await once(server, 'connection')) as [net.Socket]
+  const accepted = new SpdyConnection(serverSocket, { client: false, onStream })
+  const client = new SpdyConnection(clientSocket, { client: true })
+  const close = async () => {
+    client.close()
+    accepted.close()
+    server.close()
+    await once(server, 'close')
+  }
+  return { client, accepted, close }
+}
+
+test('the dictionary is the specification’s', () => {
+  assert.equal(spdyDictionary().length, 1423)
+  assert.equal(createHash('sha256').update(spdyDictionary()).digest('hex').length, 64)
+  assert.equal(spdyDictionary().subarray(-4).toString(), ',enq=0.'.slice(-4))
+})
+
+test('ARC-05 many streams carry their headers and echo their bytes, half-closing each way', async () => {
+  const seen: string[] = []
+  const { client, close } = await pair((stream) => {
+    seen.push(stream.headers.streamtype ?? '')
+    void stream.accept().then(() => stream.pipe(stream))
+  })
+  const big = 'x'.repeat(300_000)
+  for (const [name, body] of [
+    ['stdin', 'hello'],
+    ['data', big],
+    ['error', ''],
+  ] as const) {
+    const stream = await client.open({ streamtype: name, port: '80' })
+    stream.end(body)
+    assert.equal(await text(stream), body)
+  }
+  assert.deepEqual(seen, ['stdin', 'data', 'error'])
+  await close()
+})
+
+test('what was sent before the connection ends is still read', async () => {
+  const { client, accepted, close } = await pair((stream) => {
+    stream.write('last words')
+    stream.end(() => accepted.close())
+  })
+  const stream = await client.open({ streamtype: 'stdout' })
+  assert.equal(await text(stream), 'last words')
+  await close()
+})
+
+test('a stream that nobody reads stalls the writer instead of filling memory', async () => {
+  const streams: SpdyStream[] = []
+  const { client, close } = await pair((stream) => streams.push(stream))
+  const stream = await client.open({ streamtype: 'stdin' })
+  let written = 0
+  const chunk = Buffer.alloc(64 * 1024)
+  for (; written < 64 * 1024 * 1024; written += chunk.length) {
+    const stopped = await Promise.race([
+      new Promise<boolean>((resolve) => stream.write(chunk, () => resolve(false))),
+      new Promise<boolean>((resolve) => setTimeout(() => resolve(true), 200)),
+    ])
+    if (stopped) break
+  }
+  assert.ok(written < 64 * 1024 * 1024, 'the writer was never stopped')
+  assert.ok((streams[0]?.readableLength ?? 0) < 4 * 1024 * 1024)
+  await close()
+})
+
+test('garbage closes the connection and nothing else', async () => {
+  const server = net.createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const socket = net.connect((server.address() as net.AddressInfo).port, '127.0.0.1')
+  const [accepted] = (await once(server, 'connection')) as [net.Socket]
+  const connection = new SpdyConnection(accepted, { client: false })
+  const closed = new Promise<void>((resolve) => connection.onClose(resolve))
+  socket.write(Buffer.from('8003000100000014ffffffffffffffffffffffffffffffffffffffff', 'hex'))
+  await closed
+  socket.destroy()
+  server.close()
+})
