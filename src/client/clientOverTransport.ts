@@ -150,6 +150,6 @@ function completeList<T extends KubeObject>(resource: Resource<T>, list: Frozen<
   const items = (list.items ?? []) as readonly Frozen<KubeObject>[]
   if (list.items && items.every((item) => item.kind !== undefined)) return list
   const apiVersion = groupVersion(resource)
-  const complete = items.map((item) => (item.kind === undefined ? Object.freeze({ apiVersion, kind: resource.kind, ...item }) : item))
+  const complete = items.map((item) => (item.kind === undefined ? Object.freeze({ ...item, apiVersion, kind: resource.kind }) : item))
   return Object.freeze({ ...list, items: Object.freeze(complete) }) as Frozen<KubeList<T>>
 }
