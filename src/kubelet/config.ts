@@ -1,0 +1,98 @@
+/**
+ * What a kubelet is told (L3): the fields of KubeletConfiguration v1beta1 that it honours, in upstream's words and with upstream's defaults,
+ * plus where its node's directories and cgroups are. Upstream: kubelet/apis/config/v1beta1/defaults.go (v1.36).
+ */
+import type { Taint } from '#api/gen/types/core.v1'
+
+export interface KubeletConfig {
+  readonly nodeName: string
+  /** The node's own addresses, first the one that others use. */
+  readonly nodeIPs: readonly string[]
+  readonly nodeLabels: Readonly<Record<string, string>>
+  readonly registerWithTaints: readonly Taint[]
+  readonly providerID: string
+  /** As the containers' runtime sees them. */
+  readonly rootDirectory: string
+  readonly podLogsDirectory: string
+  readonly cgroupRoot: string
+  readonly clusterDNS: readonly string[]
+  readonly clusterDomain: string
+  /** The node's resolver configuration; empty text: none. */
+  readonly resolvConf: string
+  readonly maxPods: number
+  readonly podPidsLimit: number
+  readonly cpuCFSQuota: boolean
+  readonly systemReserved: Readonly<Record<string, string>>
+  readonly kubeReserved: Readonly<Record<string, string>>
+  readonly nodeStatusUpdateFrequencyMs: number
+  readonly nodeStatusReportFrequencyMs: number
+  readonly nodeLeaseDurationSeconds: number
+  /** How often every pod is looked at even when nothing happened; 0: never. */
+  readonly syncFrequencyMs: number
+  /** The slow relist that catches what runtime events missed; 0: never. */
+  readonly relistPeriodMs: number
+  readonly imageMinimumGCAgeMs: number
+  readonly imageGCHighThresholdPercent: number
+  readonly imageGCLowThresholdPercent: number
+  readonly imageGCPeriodMs: number
+  readonly containerGCPeriodMs: number
+  readonly serializeImagePulls: boolean
+  readonly containerLogMaxSizeBytes: number
+  readonly containerLogMaxFiles: number
+  readonly containerRestartInitialBackOffMs: number
+  readonly containerRestartMaxBackOffMs: number
+  readonly maxConcurrentPodStarts: number
+  readonly enableControllerAttachDetach: boolean
+  /** The kubelet API's port, published in the Node's status. */
+  readonly port: number
+  /** A directory of static pod manifests; empty: none. */
+  readonly staticPodPath: string
+}
+
+const minuteMs = 60_000
+
+export const kubeletDefaults: KubeletConfig = {
+  nodeName: '',
+  nodeIPs: [],
+  nodeLabels: {},
+  registerWithTaints: [],
+  providerID: '',
+  rootDirectory: '/var/lib/kubelet',
+  podLogsDirectory: '/var/log/pods',
+  cgroupRoot: '/',
+  clusterDNS: [],
+  clusterDomain: 'cluster.local',
+  resolvConf: '',
+  maxPods: 110,
+  podPidsLimit: -1,
+  cpuCFSQuota: true,
+  systemReserved: {},
+  kubeReserved: {},
+  nodeStatusUpdateFrequencyMs: 10_000,
+  nodeStatusReportFrequencyMs: 5 * minuteMs,
+  nodeLeaseDurationSeconds: 40,
+  syncFrequencyMs: minuteMs,
+  relistPeriodMs: 10_000,
+  imageMinimumGCAgeMs: 2 * minuteMs,
+  imageGCHighThresholdPercent: 85,
+  imageGCLowThresholdPercent: 80,
+  imageGCPeriodMs: 5 * minuteMs,
+  containerGCPeriodMs: minuteMs,
+  serializeImagePulls: true,
+  containerLogMaxSizeBytes: 10 * 2 ** 20,
+  containerLogMaxFiles: 5,
+  containerRestartInitialBackOffMs: 10_000,
+  containerRestartMaxBackOffMs: 5 * minuteMs,
+  maxConcurrentPodStarts: 4,
+  enableControllerAttachDetach: true,
+  port: 10_250,
+  staticPodPath: '',
+}
+
+/** The version that nodes report: the Kubernetes release that this project implements. */
+export const kubeletVersion = 'v1.36.0'
+
+/** Fills in upstream's defaults. */
+export function kubeletConfig(config: Partial<KubeletConfig> & Pick<KubeletConfig, 'nodeName'>): KubeletConfig {
+  return { ...kubeletDefaults, ...config }
+}

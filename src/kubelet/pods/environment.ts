@@ -1,0 +1,139 @@
+/**
+ * A container's environment (L3): service variables, envFrom, env with references, in the order in which upstream lets one override another.
+ * Upstream: kubelet_pods.go makeEnvironmentVariables, kubelet/envvars (v1.36).
+ */
+import type { ConfigMap, EnvVar, Secret, Service } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
+import { isStatus } from '#api/machinery/status'
+import type { FrozenContainer, FrozenPod } from './containers.ts'
+import { type PodRuntimeFacts, podField, resourceField } from './downwardApi.ts'
+import { expand } from './expansion.ts'
+
+export interface EnvironmentSources {
+  configMap(namespace: string, name: string): Promise<Frozen<ConfigMap>>
+  secret(namespace: string, name: string): Promise<Frozen<Secret>>
+  /** Services of the pod's namespace and the master service. */
+  services(): readonly Frozen<Service>[]
+}
+
+/** The container's configuration cannot be made: shown as CreateContainerConfigError. */
+export class ConfigError extends Error {}
+
+const environmentName = (name: string) => name.toUpperCase().replaceAll('-', '_')
+
+/** {SVC}_SERVICE_HOST and the Docker-link variables for services that have a cluster IP. */
+export function serviceVariables(services: readonly Frozen<Service>[]): [string, string][] {
+  return services.flatMap((service): [string, string][] => {
+    const ip = service.spec.clusterIP
+    const [first] = service.spec.ports ?? []
+    if (!ip || ip === 'None' || !first) return []
+    const prefix = environmentName(service.metadata.name ?? '')
+    const joined = (port: number) => (ip.includes(':') ? `[${ip}]:${port}` : `${ip}:${port}`)
+    const url = (port: { readonly protocol?: string | undefined; readonly port: number }) => `${(port.protocol ?? 'TCP').toLowerCase()}://${joined(port.port)}`
+    const named = (service.spec.ports ?? []).flatMap((port): [string, string][] =>
+      port.name ? [[`${prefix}_SERVICE_PORT_${environmentName(port.name)}`, String(port.port)]] : [],
+    )
+    const links = (service.spec.ports ?? []).flatMap((port): [string, string][] => {
+      const base = `${prefix}_PORT_${port.port}_${(port.protocol ?? 'TCP').toUpperCase()}`
+      return [
+        [base, url(port)],
+        [`${base}_PROTO`, (port.protocol ?? 'TCP').toLowerCase()],
+        [`${base}_PORT`, String(port.port)],
+        [`${base}_ADDR`, ip],
+      ]
+    })
+    return [[`${prefix}_SERVICE_HOST`, ip], [`${prefix}_SERVICE_PORT`, String(first.port)], ...named, [`${prefix}_PORT`, url(first)], ...links]
+  })
+}
+
+/** Services whose variables a container gets: the master service always, those of its namespace unless it says no. */
+export function relevantServices(pod: FrozenPod, services: readonly Frozen<Service>[]): Frozen<Service>[] {
+  const links = pod.spec.enableServiceLinks ?? true
+  const master = (service: Frozen<Service>) => service.metadata.namespace === 'default' && service.metadata.name === 'kubernetes'
+  const namespace = pod.metadata.namespace
+  const byName = new Map<string, Frozen<Service>>()
+  for (const service of services) {
+    const own = links && service.metadata.namespace === namespace
+    const name = service.metadata.name ?? ''
+    // A service of one's own namespace hides the master service of the same name.
+    if (own || (master(service) && !byName.has(name))) byName.set(name, service)
+  }
+  return [...byName.values()]
+}
+
+async function envFrom(pod: FrozenPod, container: FrozenContainer, sources: EnvironmentSources, result: Map<string, string>): Promise<void> {
+  const namespace = pod.metadata.namespace ?? ''
+  for (const source of container.envFrom ?? []) {
+    const reference = source.configMapRef ?? source.secretRef
+    if (!reference) continue
+    const data = await orAbsent(reference.optional, async () =>
+      source.configMapRef
+        ? ((await sources.configMap(namespace, reference.name ?? '')).data ?? {})
+        : decodeSecret(await sources.secret(namespace, reference.name ?? '')),
+    )
+    for (const [key, value] of Object.entries(data ?? {})) result.set(`${source.prefix ?? ''}${key}`, value)
+  }
+}
+
+async function orAbsent<T>(optional: boolean | undefined, read: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await read()
+  } catch (error) {
+    if (optional && isStatus(error, 'NotFound')) return undefined
+    throw error
+  }
+}
+
+function decodeSecret(secret: Frozen<Secret>): Record<string, string> {
+  return Object.fromEntries(Object.entries(secret.data ?? {}).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]))
+}
+
+async function valueFrom(
+  pod: FrozenPod,
+  container: FrozenContainer,
+  variable: Frozen<EnvVar>,
+  facts: PodRuntimeFacts,
+  sources: EnvironmentSources,
+): Promise<string | undefined> {
+  const from = variable.valueFrom
+  const namespace = pod.metadata.namespace ?? ''
+  if (from?.fieldRef) return podField(pod, from.fieldRef.fieldPath, facts)
+  if (from?.resourceFieldRef) return resourceField(pod, container, from.resourceFieldRef, facts.allocatable)
+  const reference = from?.configMapKeyRef ?? from?.secretKeyRef
+  if (!reference) throw new ConfigError(`environment variable ${variable.name}: this source is not supported`)
+  const kind = from?.configMapKeyRef ? 'ConfigMap' : 'Secret'
+  const name = reference.name ?? ''
+  const data = await orAbsent(reference.optional, async () =>
+    kind === 'ConfigMap' ? ((await sources.configMap(namespace, name)).data ?? {}) : decodeSecret(await sources.secret(namespace, name)),
+  )
+  const value = data?.[reference.key]
+  if (value === undefined && !reference.optional) throw new ConfigError(`couldn't find key ${reference.key} in ${kind} ${namespace}/${name}`)
+  return value
+}
+
+/**
+ * The environment in the order in which it is declared; later names win.
+ * @throws ConfigError, or the Status of a missing ConfigMap or Secret.
+ */
+export async function makeEnvironment(
+  pod: FrozenPod,
+  container: FrozenContainer,
+  facts: PodRuntimeFacts,
+  sources: EnvironmentSources,
+): Promise<Map<string, string>> {
+  const services = new Map(serviceVariables(relevantServices(pod, sources.services())))
+  const result = new Map<string, string>()
+  await envFrom(pod, container, sources, result)
+  const declared = new Map<string, string>()
+  for (const variable of container.env ?? []) {
+    const value =
+      variable.value || !variable.valueFrom
+        ? expand(variable.value ?? '', (name) => declared.get(name) ?? result.get(name) ?? services.get(name))
+        : await valueFrom(pod, container, variable, facts, sources)
+    if (value === undefined) continue
+    declared.set(variable.name, value)
+    result.set(variable.name, value)
+  }
+  for (const [name, value] of services) if (!result.has(name)) result.set(name, value)
+  return result
+}

@@ -1,0 +1,96 @@
+/**
+ * The whole PodStatus that the kubelet reports (L3, pure), and how it is merged with what others wrote into the status.
+ * Upstream: kubelet_pods.go generateAPIPodStatus, convertStatusToAPIStatus; status_manager.go mergePodStatus, updateLastTransitionTime (v1.36).
+ */
+import type { PodCondition, PodStatus } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
+import { deepCopy } from '#base/frozen'
+import { formatTime } from '#base/time'
+import { sandboxIPs } from '../runtime/podRuntimeStatus.ts'
+import { type ContainerStatusInput, containerStatuses } from './containerStatuses.ts'
+import { isTerminalPhase } from './containers.ts'
+import { podSandboxChanged } from './podActions.ts'
+import { type ConditionDraft, containersReadyCondition, initializedCondition, readyCondition, readyToStartContainersCondition } from './podConditions.ts'
+import { podPhase } from './podPhase.ts'
+
+export interface PodStatusInput extends Omit<ContainerStatusInput, 'previous'> {
+  /** The last status that was sent, or the API's. */
+  readonly previousStatus: Frozen<PodStatus>
+  readonly nowMs: number
+  readonly hostIPs: readonly string[]
+  /** Set when the kubelet itself ended the pod: DeadlineExceeded, Evicted, a refused admission. */
+  readonly ending?: { readonly phase: 'Failed' | 'Succeeded'; readonly reason: string; readonly message: string } | undefined
+}
+
+const kubeletConditions = new Set(['PodReadyToStartContainers', 'Initialized', 'Ready', 'ContainersReady', 'PodScheduled'])
+
+export function generatePodStatus(input: PodStatusInput): PodStatus {
+  const { pod, previousStatus, runtimeStatus } = input
+  const of = (previous: PodStatus['containerStatuses'] | Frozen<PodStatus>['containerStatuses']) => ({ ...input, previous })
+  const init = containerStatuses(of(previousStatus.initContainerStatuses), pod.spec.initContainers ?? [], 'init')
+  const regular = containerStatuses(of(previousStatus.containerStatuses), pod.spec.containers, 'regular')
+  const ephemeral = containerStatuses(of(previousStatus.ephemeralContainerStatuses), pod.spec.ephemeralContainers ?? [], 'ephemeral')
+  const sandboxId = runtimeStatus.sandboxes[0]?.id
+  const regularNames = new Set(pod.spec.containers.map((container) => container.name))
+  const initialized = runtimeStatus.containers.some((record) => record.sandboxId === sandboxId && regularNames.has(record.name))
+  const phase = settledPhase(input, podPhase(pod, [...init, ...regular], input.podIsTerminal, initialized))
+  const all = [...init, ...regular]
+  const containersReady = containersReadyCondition(pod, all, phase)
+  const drafts = [
+    readyToStartContainersCondition(!podSandboxChanged(pod, runtimeStatus).changed),
+    initializedCondition(pod, all, phase),
+    readyCondition(pod, containersReady, previousStatus.conditions ?? []),
+    containersReady,
+  ]
+  const ips = pod.spec.hostNetwork ? input.hostIPs : sandboxIPs(runtimeStatus)
+  const podIPs = ips.length > 0 ? ips : (previousStatus.podIPs ?? []).map((entry) => entry.ip)
+  const ending = isTerminalPhase(previousStatus.phase) ? undefined : input.ending
+  return {
+    ...(pod.metadata.generation === undefined ? {} : { observedGeneration: pod.metadata.generation }),
+    phase,
+    conditions: mergeConditions(previousStatus.conditions ?? [], drafts, input.nowMs, pod.metadata.generation),
+    ...reasonOf(ending ?? (isTerminalPhase(previousStatus.phase) ? previousStatus : {})),
+    ...(input.hostIPs[0] ? { hostIP: input.hostIPs[0], hostIPs: input.hostIPs.map((ip) => ({ ip })) } : {}),
+    ...(podIPs[0] ? { podIP: podIPs[0], podIPs: podIPs.map((ip) => ({ ip })) } : {}),
+    startTime: previousStatus.startTime ?? formatTime(input.nowMs),
+    ...(init.length > 0 ? { initContainerStatuses: init } : {}),
+    containerStatuses: regular,
+    ...(ephemeral.length > 0 ? { ephemeralContainerStatuses: ephemeral } : {}),
+    ...(previousStatus.qosClass ? { qosClass: previousStatus.qosClass } : {}),
+  }
+}
+
+function reasonOf(source: { readonly reason?: string | undefined; readonly message?: string | undefined }) {
+  return { ...(source.reason ? { reason: source.reason } : {}), ...(source.message ? { message: source.message } : {}) }
+}
+
+/** A terminal phase is final; an ending decided by the kubelet beats what the containers say. */
+function settledPhase(input: PodStatusInput, computed: string): string {
+  const before = input.previousStatus.phase
+  if (isTerminalPhase(before)) return before as string
+  return input.ending?.phase ?? computed
+}
+
+/** Conditions of others stay; ours get a new transition time only when their status changes. Order: the kubelet's, then the rest. */
+export function mergeConditions(
+  previous: readonly Frozen<PodCondition>[],
+  drafts: readonly ConditionDraft[],
+  nowMs: number,
+  generation: number | undefined,
+): PodCondition[] {
+  const scheduled = previous.find((condition) => condition.type === 'PodScheduled')
+  const withScheduled: ConditionDraft[] = scheduled?.status === 'True' ? [...drafts] : [...drafts, { type: 'PodScheduled', status: 'True' }]
+  const observed = generation === undefined ? {} : { observedGeneration: generation }
+  const own = withScheduled.map((draft): PodCondition => {
+    const old = previous.find((condition) => condition.type === draft.type)
+    return {
+      ...draft,
+      ...observed,
+      lastProbeTime: old?.lastProbeTime,
+      lastTransitionTime: old?.status === draft.status && old.lastTransitionTime ? old.lastTransitionTime : formatTime(nowMs),
+    }
+  })
+  const kept = scheduled?.status === 'True' ? [deepCopy(scheduled)] : []
+  const others = previous.filter((condition) => !kubeletConditions.has(condition.type)).map((condition) => deepCopy(condition))
+  return [...own, ...kept, ...others]
+}

@@ -1,0 +1,124 @@
+/**
+ * Requests and limits as the kernel wants them (L3, pure): shares, quota, OOM score, QoS class and the cgroup each pod lives in.
+ * Upstream: kubelet/cm/helpers_linux.go, kubelet/qos/policy.go, component-helpers/resource (v1.36).
+ */
+import type { LinuxContainerResources } from '#grpc/criTypes'
+import type { CgroupLimits } from '#host/cgroups'
+import { allContainers, type FrozenContainer, type FrozenPod, isRestartableInitContainer } from './containers.ts'
+import { milliUnits, wholeUnits } from './quantities.ts'
+
+export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort'
+
+export const minShares = 2
+export const maxShares = 262_144
+export const quotaPeriodUs = 100_000
+const minQuotaUs = 1000
+
+export function milliCpuToShares(milliCpu: number): number {
+  return milliCpu === 0 ? minShares : Math.min(maxShares, Math.max(minShares, Math.floor((milliCpu * 1024) / 1000)))
+}
+
+/** 0 means no quota. */
+export function milliCpuToQuota(milliCpu: number, periodUs = quotaPeriodUs): number {
+  return milliCpu === 0 ? 0 : Math.max(minQuotaUs, Math.floor((milliCpu * periodUs) / 1000))
+}
+
+const isPositive = (text: string | undefined) => milliUnits(text) > 0
+
+/** What the API server computed, or the same computation for pods that never saw it. */
+export function podQosClass(pod: FrozenPod): QosClass {
+  if (pod.status?.qosClass) return pod.status.qosClass as QosClass
+  const containers = allContainers(pod).filter(({ kind }) => kind !== 'ephemeral')
+  const names = ['cpu', 'memory'] as const
+  const any = containers.some(({ container }) =>
+    names.some((name) => isPositive(container.resources?.requests?.[name]) || isPositive(container.resources?.limits?.[name])),
+  )
+  if (!any) return 'BestEffort'
+  const guaranteed = containers.every(({ container: { resources } }) =>
+    names.every((name) => {
+      const limit = resources?.limits?.[name]
+      return isPositive(limit) && milliUnits(resources?.requests?.[name] ?? limit) === milliUnits(limit)
+    }),
+  )
+  return guaranteed ? 'Guaranteed' : 'Burstable'
+}
+
+/** The larger of all regular containers with sidecars together, and each init step with the sidecars before it. Undefined: some container has no such limit. */
+function podTotal(pod: FrozenPod, value: (container: FrozenContainer) => number | undefined): number | undefined {
+  let sidecars = 0
+  let peak = 0
+  for (const container of pod.spec.initContainers ?? []) {
+    const own = value(container)
+    if (own === undefined) return undefined
+    if (isRestartableInitContainer(container)) sidecars += own
+    peak = Math.max(peak, isRestartableInitContainer(container) ? sidecars : sidecars + own)
+  }
+  let total = sidecars
+  for (const container of pod.spec.containers) {
+    const own = value(container)
+    if (own === undefined) return undefined
+    total += own
+  }
+  return Math.max(total, peak)
+}
+
+/** The pod's cgroup: an empty limit on any container leaves the pod unlimited, unless the pod sets its own. */
+export function podCgroupLimits(pod: FrozenPod, options: { readonly cpuCfsQuota: boolean; readonly podPidsLimit: number }): CgroupLimits {
+  const overhead = pod.spec.overhead ?? {}
+  const own = pod.spec.resources
+  const requestMilli =
+    own?.requests?.cpu !== undefined
+      ? milliUnits(own.requests.cpu)
+      : (podTotal(pod, ({ resources }) => milliUnits(resources?.requests?.cpu ?? resources?.limits?.cpu)) ?? 0)
+  const positive = (read: number) => (read > 0 ? read : undefined)
+  const cpuLimit = own?.limits?.cpu !== undefined ? milliUnits(own.limits.cpu) : podTotal(pod, ({ resources }) => positive(milliUnits(resources?.limits?.cpu)))
+  const memoryLimit =
+    own?.limits?.memory !== undefined ? wholeUnits(own.limits.memory) : podTotal(pod, ({ resources }) => positive(wholeUnits(resources?.limits?.memory)))
+  return {
+    cpuShares: milliCpuToShares(requestMilli + milliUnits(overhead.cpu)),
+    ...(cpuLimit && options.cpuCfsQuota ? { cpuQuotaUs: milliCpuToQuota(cpuLimit + milliUnits(overhead.cpu)), cpuPeriodUs: quotaPeriodUs } : {}),
+    ...(memoryLimit ? { memoryLimitBytes: memoryLimit + wholeUnits(overhead.memory) } : {}),
+    ...(options.podPidsLimit > 0 ? { pidsLimit: options.podPidsLimit } : {}),
+  }
+}
+
+/** Guaranteed pods sit directly below kubepods; the other classes have a group of their own. */
+export function podCgroupPath(cgroupRoot: string, pod: FrozenPod): string {
+  return `${qosCgroupPath(cgroupRoot, podQosClass(pod))}/pod${pod.metadata.uid}`
+}
+
+export function qosCgroupPath(cgroupRoot: string, qos: QosClass): string {
+  const kubepods = `${cgroupRoot === '/' ? '' : cgroupRoot}/kubepods`
+  return qos === 'Guaranteed' ? kubepods : `${kubepods}/${qos.toLowerCase()}`
+}
+
+/** -997 for Guaranteed pods and critical ones, 1000 for BestEffort, between by the share of memory asked for. */
+export function oomScoreAdj(pod: FrozenPod, container: FrozenContainer, memoryCapacityBytes: number): number {
+  const qos = podQosClass(pod)
+  // system-node-critical and static pods must outlive the others.
+  if ((pod.spec.priority ?? 0) >= 2_000_001_000) return -997
+  if (qos === 'Guaranteed') return -997
+  if (qos === 'BestEffort') return 1000
+  const request = wholeUnits(container.resources?.requests?.memory)
+  const adjustment = Math.floor(1000 - (1000 * request) / memoryCapacityBytes)
+  // Above Guaranteed's, below BestEffort's.
+  return adjustment < 1000 - 997 ? 1000 - 997 : adjustment === 1000 ? 999 : adjustment
+}
+
+export function containerResources(
+  pod: FrozenPod,
+  container: FrozenContainer,
+  options: { readonly cpuCfsQuota: boolean; readonly memoryCapacityBytes: number },
+): LinuxContainerResources {
+  const { requests, limits } = container.resources ?? {}
+  const cpuLimit = milliUnits(limits?.cpu)
+  const memoryLimit = wholeUnits(limits?.memory)
+  return {
+    cpuShares: milliCpuToShares(requests?.cpu !== undefined ? milliUnits(requests.cpu) : cpuLimit),
+    cpuPeriod: quotaPeriodUs,
+    // Without a limit the quota is lifted, not left at whatever it was.
+    cpuQuota: options.cpuCfsQuota && cpuLimit > 0 ? milliCpuToQuota(cpuLimit) : -1,
+    ...(memoryLimit > 0 ? { memoryLimitInBytes: memoryLimit } : {}),
+    oomScoreAdj: oomScoreAdj(pod, container, options.memoryCapacityBytes),
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * Sandbox and container configurations for the runtime (L3, pure): everything that was read or mounted before comes in as values.
+ * Upstream: kuberuntime_sandbox.go generatePodSandboxConfig, kuberuntime_container.go generateContainerConfig (v1.36).
+ */
+import type { ContainerConfig, Device, Mount, PodSandboxConfig, PortMapping, RuntimeImage } from '#grpc/criTypes'
+import type { KubeletConfig } from '../config.ts'
+import { containerAnnotations, containerLabels, podLabels } from '../runtime/labels.ts'
+import { configMirrorAnnotation, type FrozenContainer, type FrozenPod } from './containers.ts'
+import { podDnsConfig, sandboxHostname } from './dns.ts'
+import { expand } from './expansion.ts'
+import { containerResources, podCgroupPath } from './resources.ts'
+import { containerSecurityContext, sandboxSecurityContext } from './securityContext.ts'
+
+export function podLogDirectory(config: Pick<KubeletConfig, 'podLogsDirectory'>, pod: FrozenPod): string {
+  return `${config.podLogsDirectory}/${pod.metadata.namespace}_${pod.metadata.name}_${pod.metadata.uid}`
+}
+
+function portMappings(pod: FrozenPod): PortMapping[] {
+  if (pod.spec.hostNetwork) return []
+  const containers = [...(pod.spec.initContainers ?? []).filter((container) => container.restartPolicy === 'Always'), ...pod.spec.containers]
+  return containers.flatMap((container) =>
+    (container.ports ?? [])
+      .filter((port) => (port.hostPort ?? 0) > 0)
+      .map((port) => ({
+        protocol: (port.protocol ?? 'TCP') as PortMapping['protocol'],
+        containerPort: port.containerPort,
+        hostPort: port.hostPort ?? 0,
+        hostIp: port.hostIP ?? '',
+      })),
+  )
+}
+
+export function podSandboxConfig(pod: FrozenPod, attempt: number, config: KubeletConfig): PodSandboxConfig {
+  const annotations = { ...pod.metadata.annotations }
+  delete annotations[configMirrorAnnotation]
+  return {
+    metadata: { name: pod.metadata.name ?? '', namespace: pod.metadata.namespace ?? '', uid: pod.metadata.uid ?? '', attempt },
+    hostname: sandboxHostname(pod, config.clusterDomain),
+    logDirectory: podLogDirectory(config, pod),
+    dnsConfig: podDnsConfig(pod, config),
+    portMappings: portMappings(pod),
+    labels: podLabels(pod),
+    annotations,
+    linux: {
+      cgroupParent: podCgroupPath(config.cgroupRoot, pod),
+      securityContext: sandboxSecurityContext(pod, config.rootDirectory),
+      sysctls: Object.fromEntries((pod.spec.securityContext?.sysctls ?? []).map(({ name, value }) => [name, value])),
+    },
+  }
+}
+
+export interface ContainerInputs {
+  readonly restartCount: number
+  readonly environment: ReadonlyMap<string, string>
+  readonly mounts: readonly Mount[]
+  readonly devices: readonly Device[]
+  readonly image: RuntimeImage | undefined
+  readonly imageRef: string
+  readonly memoryCapacityBytes: number
+  /** The container whose process namespace an ephemeral container joins. */
+  readonly targetId?: string | undefined
+}
+
+export function containerConfig(pod: FrozenPod, container: FrozenContainer, inputs: ContainerInputs, config: KubeletConfig): ContainerConfig {
+  const lookup = (name: string) => inputs.environment.get(name)
+  return {
+    metadata: { name: container.name, attempt: inputs.restartCount },
+    image: { image: inputs.imageRef },
+    command: (container.command ?? []).map((word) => expand(word, lookup)),
+    args: (container.args ?? []).map((word) => expand(word, lookup)),
+    workingDir: container.workingDir ?? '',
+    envs: [...inputs.environment].map(([key, value]) => ({ key, value })),
+    mounts: [...inputs.mounts],
+    devices: [...inputs.devices],
+    labels: containerLabels(pod, container),
+    annotations: containerAnnotations(pod, container, inputs.restartCount),
+    logPath: `${container.name}/${inputs.restartCount}.log`,
+    stdin: container.stdin ?? false,
+    stdinOnce: container.stdinOnce ?? false,
+    tty: container.tty ?? false,
+    linux: {
+      resources: containerResources(pod, container, { cpuCfsQuota: config.cpuCFSQuota, memoryCapacityBytes: inputs.memoryCapacityBytes }),
+      securityContext: containerSecurityContext(pod, container, { rootDirectory: config.rootDirectory, image: inputs.image, targetId: inputs.targetId }),
+    },
+  }
+}

@@ -1,0 +1,116 @@
+/** Security contexts in the runtime's terms (L3, pure). Upstream: kuberuntime/security_context.go, pkg/securitycontext (v1.36). */
+import type { SeccompProfile, SecurityContext } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
+import type { LinuxContainerSecurityContext, LinuxSandboxSecurityContext, NamespaceOption, RuntimeImage, SecurityProfile } from '#grpc/criTypes'
+import { type FrozenContainer, type FrozenPod, formatPod } from './containers.ts'
+import { ConfigError } from './environment.ts'
+
+const defaultMaskedPaths = [
+  '/proc/asound',
+  '/proc/acpi',
+  '/proc/interrupts',
+  '/proc/kcore',
+  '/proc/keys',
+  '/proc/latency_stats',
+  '/proc/timer_list',
+  '/proc/timer_stats',
+  '/proc/sched_debug',
+  '/proc/scsi',
+  '/sys/firmware',
+  '/sys/devices/virtual/powercap',
+]
+const defaultReadonlyPaths = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger']
+
+/** The container's settings over the pod's. */
+export function effectiveSecurityContext(pod: FrozenPod, container: FrozenContainer): Frozen<SecurityContext> {
+  const shared = pod.spec.securityContext ?? {}
+  const own = container.securityContext ?? {}
+  return {
+    ...own,
+    runAsUser: own.runAsUser ?? shared.runAsUser,
+    runAsGroup: own.runAsGroup ?? shared.runAsGroup,
+    runAsNonRoot: own.runAsNonRoot ?? shared.runAsNonRoot,
+    seccompProfile: own.seccompProfile ?? shared.seccompProfile,
+  }
+}
+
+export function namespaceOptions(pod: FrozenPod, targetId?: string): NamespaceOption {
+  const pid = pod.spec.hostPID ? 'NODE' : pod.spec.shareProcessNamespace ? 'POD' : 'CONTAINER'
+  return {
+    network: pod.spec.hostNetwork ? 'NODE' : 'POD',
+    ipc: pod.spec.hostIPC ? 'NODE' : 'POD',
+    ...(targetId === undefined ? { pid } : { pid: 'TARGET', targetId }),
+  }
+}
+
+/** Without a profile a container is unconfined, as upstream leaves it unless seccompDefault is on. */
+export function seccomp(profile: Frozen<SeccompProfile> | undefined, rootDirectory: string): SecurityProfile {
+  if (profile?.type === 'RuntimeDefault') return { profileType: 'RuntimeDefault' }
+  if (profile?.type === 'Localhost') return { profileType: 'Localhost', localhostRef: `${rootDirectory}/seccomp/${profile.localhostProfile ?? ''}` }
+  return { profileType: 'Unconfined' }
+}
+
+/** Refuses a container that must not run as root and would. @throws ConfigError with upstream's text. */
+export function verifyRunAsNonRoot(pod: FrozenPod, container: FrozenContainer, image: RuntimeImage | undefined): void {
+  const context = effectiveSecurityContext(pod, container)
+  if (!context.runAsNonRoot) return
+  const where = `(pod: "${formatPod(pod)}", container: ${container.name})`
+  if (context.runAsUser !== undefined) {
+    if (context.runAsUser === 0) throw new ConfigError(`container's runAsUser breaks non-root policy ${where}`)
+    return
+  }
+  const uid = image?.uid?.value
+  if (uid === undefined && image?.username) {
+    throw new ConfigError(`container has runAsNonRoot and image has non-numeric user (${image.username}), cannot verify user is non-root ${where}`)
+  }
+  if (uid === undefined || uid === 0) throw new ConfigError(`container has runAsNonRoot and image will run as root ${where}`)
+}
+
+function supplementalGroups(pod: FrozenPod): number[] {
+  const { fsGroup, supplementalGroups: groups } = pod.spec.securityContext ?? {}
+  return [...(groups ?? []), ...(fsGroup === undefined ? [] : [fsGroup])]
+}
+
+export function containerSecurityContext(
+  pod: FrozenPod,
+  container: FrozenContainer,
+  options: { readonly rootDirectory: string; readonly image?: RuntimeImage | undefined; readonly targetId?: string | undefined },
+): LinuxContainerSecurityContext {
+  const context = effectiveSecurityContext(pod, container)
+  const privileged = context.privileged === true
+  const unmasked = privileged || context.procMount === 'Unmasked'
+  const { image } = options
+  const user = context.runAsUser ?? image?.uid?.value
+  return {
+    namespaceOptions: namespaceOptions(pod, options.targetId),
+    privileged,
+    readonlyRootfs: context.readOnlyRootFilesystem === true,
+    noNewPrivs: context.allowPrivilegeEscalation === false,
+    supplementalGroups: supplementalGroups(pod),
+    seccomp: privileged ? { profileType: 'Unconfined' } : seccomp(context.seccompProfile, options.rootDirectory),
+    maskedPaths: unmasked ? [] : defaultMaskedPaths,
+    readonlyPaths: unmasked ? [] : defaultReadonlyPaths,
+    ...(user === undefined ? (image?.username ? { runAsUsername: image.username } : {}) : { runAsUser: { value: user } }),
+    ...(context.runAsGroup === undefined ? {} : { runAsGroup: { value: context.runAsGroup } }),
+    ...(context.capabilities
+      ? { capabilities: { addCapabilities: [...(context.capabilities.add ?? [])], dropCapabilities: [...(context.capabilities.drop ?? [])] } }
+      : {}),
+  }
+}
+
+export function sandboxSecurityContext(pod: FrozenPod, rootDirectory: string): LinuxSandboxSecurityContext {
+  const context = pod.spec.securityContext ?? {}
+  // The runtime refuses privileged containers in a sandbox that is not.
+  const privileged = [...(pod.spec.initContainers ?? []), ...pod.spec.containers, ...(pod.spec.ephemeralContainers ?? [])].some(
+    (container) => container.securityContext?.privileged,
+  )
+  return {
+    namespaceOptions: namespaceOptions(pod),
+    privileged,
+    supplementalGroups: supplementalGroups(pod),
+    // The pause process always gets the runtime's profile, unless the pod names another.
+    seccomp: seccomp(context.seccompProfile ?? { type: 'RuntimeDefault' }, rootDirectory),
+    ...(context.runAsUser === undefined ? {} : { runAsUser: { value: context.runAsUser } }),
+    ...(context.runAsGroup === undefined || context.runAsUser === undefined ? {} : { runAsGroup: { value: context.runAsGroup } }),
+  }
+}

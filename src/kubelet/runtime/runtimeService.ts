@@ -1,0 +1,111 @@
+/**
+ * What the kubelet needs of a container runtime (L3): the sync loop decides, a RuntimeService acts.
+ * Two implementations: containerd/ (real containers over CRI) and simulated/ (none at all, for scale and virtual time).
+ * The words are CRI's. Upstream: k8s.io/cri-api RuntimeService and ImageManagerService (v1.36).
+ */
+import type { Duplex } from 'node:stream'
+import type {
+  AuthConfig,
+  ContainerConfig,
+  ExecSyncResult,
+  FilesystemUsage,
+  LinuxContainerResources,
+  PodSandbox,
+  PodSandboxConfig,
+  PodSandboxStatus,
+  RuntimeCondition,
+  RuntimeContainer,
+  RuntimeContainerStats,
+  RuntimeContainerStatus,
+  RuntimeImage,
+  RuntimeVersion,
+} from '#grpc/criTypes'
+import type { RemoteCommandOptions, RemoteCommandSession } from '#streaming/streams'
+
+export interface CallContext {
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Something happened to a container or sandbox: look at it again. */
+export interface RuntimeEvent {
+  readonly containerId: string
+}
+
+export interface PodSandboxes {
+  /** Returns the sandbox's id. */
+  runPodSandbox(config: PodSandboxConfig, runtimeHandler: string, context?: CallContext): Promise<string>
+  stopPodSandbox(id: string): Promise<void>
+  removePodSandbox(id: string): Promise<void>
+  /** Undefined when there is no such sandbox (any more). */
+  podSandboxStatus(id: string): Promise<PodSandboxStatus | undefined>
+  listPodSandbox(podUid?: string): Promise<readonly PodSandbox[]>
+}
+
+export interface Containers {
+  /** Returns the container's id. */
+  createContainer(podSandboxId: string, config: ContainerConfig, sandbox: PodSandboxConfig, context?: CallContext): Promise<string>
+  startContainer(id: string, context?: CallContext): Promise<void>
+  /** TERM, then KILL after the timeout. Resolves when the container has stopped. */
+  stopContainer(id: string, timeoutSeconds: number): Promise<void>
+  removeContainer(id: string): Promise<void>
+  /** Undefined when there is no such container (any more). */
+  containerStatus(id: string): Promise<RuntimeContainerStatus | undefined>
+  listContainers(podUid?: string): Promise<readonly RuntimeContainer[]>
+  updateContainerResources(id: string, resources: LinuxContainerResources): Promise<void>
+  /** Called after the log file was renamed. */
+  reopenContainerLog(id: string): Promise<void>
+  listContainerStats(): Promise<readonly RuntimeContainerStats[]>
+}
+
+export interface LogOptions {
+  readonly follow: boolean
+  readonly timestamps: boolean
+  readonly tailLines?: number | undefined
+  readonly limitBytes?: number | undefined
+  /** Lines at or after this time, in milliseconds since the epoch. */
+  readonly sinceMs?: number | undefined
+  readonly stream?: 'All' | 'Stdout' | 'Stderr' | undefined
+}
+
+/** Either a URL whose upgraded connection is passed through byte by byte, or a session carried out here. */
+export type StreamTarget<Session> = { readonly url: string } | { readonly serve: (session: Session) => Promise<void> }
+
+/** One connection of a port-forward, carried out by the runtime when it has no URL. */
+export interface PortForwardSession {
+  connect(port: number): Promise<Duplex>
+}
+
+export interface Streams {
+  execSync(id: string, command: readonly string[], timeoutSeconds: number, context?: CallContext): Promise<ExecSyncResult>
+  exec(id: string, command: readonly string[], options: RemoteCommandOptions): Promise<StreamTarget<RemoteCommandSession>>
+  attach(id: string, options: RemoteCommandOptions): Promise<StreamTarget<RemoteCommandSession>>
+  portForward(podSandboxId: string, ports: readonly number[]): Promise<{ readonly url: string } | PortForwardSession>
+  /** The container's log lines as `kubectl logs` prints them. */
+  logs(status: RuntimeContainerStatus, options: LogOptions, signal: AbortSignal): AsyncIterable<Uint8Array>
+}
+
+export interface Images {
+  listImages(): Promise<readonly RuntimeImage[]>
+  /** Undefined when the image is not present. */
+  imageStatus(image: string): Promise<RuntimeImage | undefined>
+  /** Returns the image's reference. */
+  pullImage(image: string, auth: AuthConfig | undefined, sandbox: PodSandboxConfig, context?: CallContext): Promise<string>
+  removeImage(image: string): Promise<void>
+  imageFilesystem(): Promise<FilesystemUsage | undefined>
+}
+
+export interface RuntimeService extends PodSandboxes, Containers, Streams, Images {
+  /** How container ids are prefixed in the API: 'containerd'. */
+  readonly name: string
+  /**
+   * True when containers see this machine's files, mounts and cgroups, which the kubelet must then prepare.
+   * A simulated runtime needs none of it.
+   */
+  readonly usesHost: boolean
+  /** True when events() never misses anything, so that no relist is needed. */
+  readonly eventsAreComplete: boolean
+  version(): Promise<RuntimeVersion>
+  status(): Promise<readonly RuntimeCondition[]>
+  /** Until aborted. Throws when the stream breaks: the caller relists and subscribes again. */
+  events(signal: AbortSignal): AsyncIterable<RuntimeEvent>
+}
