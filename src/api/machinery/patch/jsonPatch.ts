@@ -1,0 +1,197 @@
+/**
+ * JSON Patch, RFC 6902 (L1), with the liberties of the library that upstream uses: negative indices, `replace` and `test` of the whole
+ * document, indices with leading zeros. Upstream: gopkg.in/evanphx/json-patch.v4, apiserver/pkg/endpoints/handlers/patch.go (v1.36).
+ */
+import { deepCopy } from '#base/frozen'
+import { badRequest, StatusError } from '../status.ts'
+import { getOwn, isObject, type JsonObject, jsonEqual, setOwn } from './objects.ts'
+
+export const maxJsonPatchOperations = 10_000
+/** Bytes of JSON that `copy` operations of one patch may add. */
+const maxCopyBytes = 3 * 1024 * 1024
+
+export interface JsonPatchOperation {
+  readonly op: string
+  readonly path: string
+  readonly from?: string | undefined
+  readonly value?: unknown
+}
+
+/** Why an operation did not apply, in the library's words. */
+class PatchFault extends Error {}
+
+/**
+ * Checks that a request body is a JSON patch.
+ * @throws StatusError BadRequest, or RequestEntityTooLarge beyond 10,000 operations.
+ */
+export function parseJsonPatch(patch: unknown): readonly JsonPatchOperation[] {
+  if (!Array.isArray(patch)) {
+    const got = patch === null ? 'null' : typeof patch === 'boolean' ? 'bool' : typeof patch
+    throw badRequest(`json: cannot unmarshal ${got} into Go value of type jsonpatch.Patch`)
+  }
+  if (patch.length > maxJsonPatchOperations) {
+    throw new StatusError('RequestEntityTooLarge', `The allowed maximum operations in a JSON patch is ${maxJsonPatchOperations}, got ${patch.length}`)
+  }
+  for (const operation of patch) {
+    if (!isObject(operation)) throw badRequest('json: cannot unmarshal a non-object into Go value of type jsonpatch.Operation')
+  }
+  return patch as JsonPatchOperation[]
+}
+
+/**
+ * Applies a patch and returns a new document; `document` stays as it is.
+ * @throws StatusError Invalid (422) with upstream's general text when an operation does not apply; its cause says which and why.
+ */
+export function applyJsonPatch(document: unknown, patch: readonly JsonPatchOperation[]): unknown {
+  const holder: { document: unknown } & JsonObject = { document: deepCopy(document) }
+  const state = { copied: 0 }
+  try {
+    for (const operation of patch) applyOperation(holder, operation, state)
+  } catch (error) {
+    if (!(error instanceof PatchFault)) throw error
+    throw new StatusError('Invalid', 'the server rejected our request due to an error in our request', { details: {}, cause: error })
+  }
+  return holder.document
+}
+
+function applyOperation(holder: JsonObject, operation: JsonPatchOperation, state: { copied: number }): void {
+  const { op, path } = operation
+  if (typeof path !== 'string') throw new PatchFault(`${op} operation does not apply: missing path`)
+  switch (op) {
+    case 'add':
+      add(holder, 'add', path, required(operation, 'value'))
+      break
+    case 'remove':
+      remove(holder, 'remove', path)
+      break
+    case 'replace':
+      replace(holder, path, required(operation, 'value'))
+      break
+    case 'move': {
+      const from = required(operation, 'from') as string
+      if (`${path}/`.startsWith(`${from}/`) && path !== from) throw new PatchFault(`move operation does not apply: "${path}" is inside "${from}"`)
+      const value = get(holder, 'move', from)
+      remove(holder, 'move', from)
+      add(holder, 'move', path, value)
+      break
+    }
+    case 'copy': {
+      const value = get(holder, 'copy', required(operation, 'from') as string)
+      state.copied += JSON.stringify(value)?.length ?? 0
+      if (state.copied > maxCopyBytes) {
+        throw new StatusError(
+          'RequestEntityTooLarge',
+          `Unable to complete the copy, the accumulated size increase of copy is ${state.copied}, exceeding the limit ${maxCopyBytes}`,
+        )
+      }
+      add(holder, 'copy', path, deepCopy(value))
+      break
+    }
+    case 'test': {
+      const found = lookUp(holder, path)
+      if (!jsonEqual(found === undefined ? null : found, operation.value ?? null)) throw new PatchFault(`testing value ${path} failed: test failed`)
+      break
+    }
+    default:
+      throw new PatchFault(`Unexpected kind: ${op}`)
+  }
+}
+
+function required(operation: JsonPatchOperation, member: 'value' | 'from'): unknown {
+  const found = operation[member]
+  if (found === undefined || (member === 'from' && typeof found !== 'string')) {
+    throw new PatchFault(`${operation.op} operation does not apply: missing ${member}`)
+  }
+  return member === 'value' ? deepCopy(found) : found
+}
+
+/** The pointer's decoded segments below the holder. */
+function segments(op: string, path: string): string[] {
+  if (path !== '' && !path.startsWith('/')) throw new PatchFault(`${op} operation does not apply: doc is missing path: "${path}": missing value`)
+  return [
+    'document',
+    ...path
+      .split('/')
+      .slice(1)
+      .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~')),
+  ]
+}
+
+interface Spot {
+  readonly container: JsonObject | unknown[]
+  readonly key: string
+}
+
+function findContainer(holder: JsonObject, op: string, path: string): Spot {
+  const parts = segments(op, path)
+  const key = parts.pop() as string
+  let container: unknown = holder
+  for (const part of parts) container = child(container, part)
+  if (typeof container !== 'object' || container === null) throw new PatchFault(`${op} operation does not apply: doc is missing path: "${path}": missing value`)
+  return { container: container as JsonObject | unknown[], key }
+}
+
+function child(container: unknown, part: string): unknown {
+  if (Array.isArray(container)) return container[indexOf(part, container.length) ?? -1]
+  return isObject(container) ? getOwn(container, part) : undefined
+}
+
+function lookUp(holder: JsonObject, path: string): unknown {
+  let value: unknown = holder
+  for (const part of segments('test', path)) value = child(value, part)
+  return value
+}
+
+function get(holder: JsonObject, op: string, path: string): unknown {
+  const value = lookUp(holder, path)
+  if (value === undefined) throw new PatchFault(`${op} operation does not apply: doc is missing from path: ${path}: missing value`)
+  return value
+}
+
+/** An existing position; negative ones count from the end. */
+function indexOf(part: string, length: number): number | undefined {
+  if (!/^[+-]?\d+$/.test(part)) return undefined
+  const index = Number(part) < 0 ? Number(part) + length : Number(part)
+  return index >= 0 && index < length ? index : undefined
+}
+
+function add(holder: JsonObject, op: string, path: string, value: unknown): void {
+  const { container, key } = findContainer(holder, op, path)
+  if (!Array.isArray(container)) {
+    setOwn(container, key, value)
+    return
+  }
+  if (key === '-') {
+    container.push(value)
+    return
+  }
+  if (!/^[+-]?\d+$/.test(key)) throw new PatchFault(`value was not a proper array index: "${key}"`)
+  // Negative positions count from the end of the grown list: -1 appends.
+  const index = Number(key) < 0 ? Number(key) + container.length + 1 : Number(key)
+  if (index < 0 || index > container.length) throw new PatchFault(`Unable to access invalid index: ${key}: invalid index referenced`)
+  container.splice(index, 0, value)
+}
+
+function remove(holder: JsonObject, op: string, path: string): void {
+  const { container, key } = findContainer(holder, op, path)
+  if (Array.isArray(container)) {
+    const index = indexOf(key, container.length)
+    if (index === undefined) throw new PatchFault(`Unable to access invalid index: ${key}: invalid index referenced`)
+    container.splice(index, 1)
+    return
+  }
+  if (!Object.hasOwn(container, key)) throw new PatchFault(`Unable to remove nonexistent key: ${key}: missing value`)
+  delete container[key]
+}
+
+function replace(holder: JsonObject, path: string, value: unknown): void {
+  const { container, key } = findContainer(holder, 'replace', path)
+  if (Array.isArray(container)) {
+    const index = indexOf(key, container.length)
+    if (index === undefined) throw new PatchFault(`replace operation does not apply: doc is missing key: ${path}: missing value`)
+    container[index] = value
+    return
+  }
+  if (!Object.hasOwn(container, key)) throw new PatchFault(`replace operation does not apply: doc is missing key: ${path}: missing value`)
+  setOwn(container, key, value)
+}

@@ -1,0 +1,42 @@
+/** Own properties only (L1): patches name keys freely, and `__proto__` is an ordinary key to Kubernetes. */
+
+export type JsonObject = Record<string, unknown>
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+export function getOwn(object: JsonObject, key: string): unknown {
+  return Object.hasOwn(object, key) ? object[key] : undefined
+}
+
+/** Sets an own property even when its name is `__proto__`. */
+export function setOwn(object: JsonObject, key: string, value: unknown): void {
+  if (key === '__proto__') Object.defineProperty(object, key, { value, configurable: true, enumerable: true, writable: true })
+  else object[key] = value
+}
+
+/** Deep equality of JSON values. */
+export function jsonEqual(a: unknown, b: unknown): boolean {
+  if (a === b) return true
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
+  if (Array.isArray(a) || Array.isArray(b)) {
+    return Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((item, index) => jsonEqual(item, b[index]))
+  }
+  const left = a as JsonObject
+  const right = b as JsonObject
+  const keys = Object.keys(left)
+  return keys.length === Object.keys(right).length && keys.every((key) => Object.hasOwn(right, key) && jsonEqual(left[key], right[key]))
+}
+
+/** Go's %v of a decoded JSON value, as it appears in error texts: map[name:x ports:[1 2]]. */
+export function goPrint(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(goPrint).join(' ')}]`
+  if (isObject(value)) {
+    const members = Object.keys(value)
+      .sort()
+      .map((key) => `${key}:${goPrint(value[key])}`)
+    return `map[${members.join(' ')}]`
+  }
+  return value === null || value === undefined ? '<nil>' : String(value)
+}
