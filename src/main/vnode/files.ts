@@ -1,0 +1,97 @@
+/** The two files that a node of a local cluster starts from (L5): the script that is its process 1, and its containerd's configuration. */
+
+/** Where everything lives inside a node: the standard paths, as on any Debian host with containerd. */
+export const nodePaths = {
+  containerdSocket: '/run/containerd/containerd.sock',
+  containerdRoot: '/var/lib/containerd',
+  kubelet: '/var/lib/kubelet',
+  podLogs: '/var/log/pods',
+  cniConfig: '/etc/cni/net.d',
+  cniPlugins: '/usr/lib/cni',
+} as const
+
+/** The name under which the pause image is kept in each node's containerd. */
+export const pauseImage = 'skiff.internal/pause:1'
+
+/**
+ * Process 1 of a node: makes the node's view of the file system, then keeps containerd running. /etc and /var are layers over the host's, so
+ * that the standard paths exist without a trace on the host; containerd's own data cannot lie on a layer and is bound from the node's folder.
+ * @param dir the node's folder on the host.
+ */
+export function initScript(dir: string, hostname: string, resolvConf: string): string {
+  return `#!/bin/sh
+set -e
+exec </dev/null >>${quote(`${dir}/init.log`)} 2>&1
+mount --make-rslave /
+mkdir -p /dev/shm
+mount -t tmpfs -o mode=755 tmpfs /mnt
+mkdir -p /mnt/node /mnt/cgroup
+mount --bind ${quote(dir)} /mnt/node
+mount --rbind /sys/fs/cgroup /mnt/cgroup
+for d in etc var; do
+  mkdir -p /mnt/node/layers/$d /mnt/node/layers/$d.work
+  mount -t overlay overlay -o lowerdir=/$d,upperdir=/mnt/node/layers/$d,workdir=/mnt/node/layers/$d.work /$d
+done
+mkdir -p /mnt/node/containerd /mnt/node/kubelet /mnt/node/logs
+for pair in containerd:/var/lib/containerd kubelet:/var/lib/kubelet logs:/var/log/pods; do
+  target=\${pair#*:}
+  mkdir -p "$target"
+  mount --bind "/mnt/node/\${pair%%:*}" "$target"
+done
+mkdir -p /etc/cni/net.d /var/lib/cni /var/log/containers
+mount -t proc proc /proc
+mount -t tmpfs -o mode=755 tmpfs /run
+mount -t sysfs sysfs /sys
+mount --rbind /mnt/cgroup /sys/fs/cgroup
+umount -l /mnt/cgroup
+mkdir -p /run/containerd /run/netns
+rm -f /etc/resolv.conf
+cat >/etc/resolv.conf <<'END'
+${resolvConf}
+END
+printf '127.0.0.1 localhost\\n::1 localhost\\n127.0.1.1 %s\\n' ${quote(hostname)} >/etc/hosts
+echo ${quote(hostname)} >/proc/sys/kernel/hostname
+echo 1 >/proc/sys/net/ipv4/ip_forward
+echo 1 >/proc/sys/net/ipv4/conf/all/route_localnet
+[ ! -e /proc/sys/net/bridge/bridge-nf-call-iptables ] || echo 1 >/proc/sys/net/bridge/bridge-nf-call-iptables
+mount --make-rshared /
+while :; do
+  containerd -c /mnt/node/containerd.toml >>/mnt/node/containerd.log 2>&1 &
+  echo $! >/run/containerd.pid
+  wait $! || true
+  sleep 0.3
+done
+`
+}
+
+/** containerd 1.6's configuration for one node. */
+export function containerdConfig(): string {
+  return `version = 2
+root = "${nodePaths.containerdRoot}"
+state = "/run/containerd"
+oom_score = 0
+[grpc]
+  address = "${nodePaths.containerdSocket}"
+[ttrpc]
+  address = "${nodePaths.containerdSocket}.ttrpc"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "${nodePaths.containerdRoot}/opt"
+[plugins."io.containerd.grpc.v1.cri"]
+  # A host without CAP_SYS_RESOURCE cannot lower a score; runc would fail every pod.
+  restrict_oom_score_adj = true
+  sandbox_image = "${pauseImage}"
+  stream_server_address = "127.0.0.1"
+  stream_server_port = "0"
+  enable_unprivileged_ports = true
+  enable_unprivileged_icmp = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "${nodePaths.cniPlugins}"
+    conf_dir = "${nodePaths.cniConfig}"
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = "/etc/containerd/certs.d"
+`
+}
+
+function quote(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`
+}
