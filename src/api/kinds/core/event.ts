@@ -1,0 +1,168 @@
+/**
+ * Event (L1): one stored object with two shapes, core/v1 and events.k8s.io/v1. Stored as core/v1, as upstream does.
+ * Upstream: pkg/registry/core/event, pkg/apis/events/v1/conversion.go, pkg/apis/core/validation/events.go (v1.36).
+ */
+import type { Event as CoreEvent } from '#api/gen/types/core.v1'
+import type { Event } from '#api/gen/types/events.v1'
+import { semanticEqual } from '#api/machinery/equality'
+import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
+import type { Frozen } from '#api/machinery/meta'
+import { isQualifiedName } from '#api/machinery/names'
+import { immutableMessage } from '#api/machinery/objectMeta'
+import { ageOf } from '#api/machinery/table'
+import { parseTime } from '#base/time'
+import { type Column, defineKind, type KindStrategy } from '../defineKind.ts'
+import { faults, oneOf } from '../rules.ts'
+
+const eventsGroup = 'events.k8s.io'
+
+/** Event in the core group: what is stored. */
+export const coreEvent = defineKind<CoreEvent>({
+  group: '',
+  kind: 'Event',
+  generation: false,
+  allowCreateOnUpdate: true,
+  columns: eventColumns((obj: Frozen<CoreEvent>) => obj),
+  selectableFields: eventFields((obj: Frozen<CoreEvent>) => obj),
+  defaults(obj) {
+    obj.involvedObject ??= {}
+  },
+  validate: ({ obj, path }) => legacyFaults(obj, path),
+  validateUpdate: ({ obj, path }) => legacyFaults(obj, path),
+})
+
+/** Event in events.k8s.io: the same objects, other names, stricter rules. */
+export const event: KindStrategy<Event> = defineKind<Event>({
+  group: eventsGroup,
+  kind: 'Event',
+  generation: false,
+  allowCreateOnUpdate: true,
+  columns: eventColumns(coreEventOf),
+  selectableFields: eventFields(coreEventOf),
+  validate: ({ obj, path }) => [...legacyFaults(coreEventOf(obj), path), ...strictFaults(obj, path)],
+  validateUpdate: ({ obj, old, path }) => [
+    ...legacyFaults(coreEventOf(obj), path),
+    ...(['regarding', 'reason', 'type', 'note', 'action', 'related', 'reportingController', 'reportingInstance', 'eventTime'] as const).flatMap((field) =>
+      semanticEqual(obj[field], old[field]) || (field === 'eventTime' && parseTime(obj.eventTime) === parseTime(old.eventTime))
+        ? []
+        : [fieldError.invalid(path.child(field), obj[field], immutableMessage)],
+    ),
+  ],
+})
+
+/** The stored shape of an events.k8s.io Event. */
+export function coreEventOf(from: Frozen<Event>): CoreEvent {
+  const { regarding, note, reportingController, deprecatedCount, deprecatedFirstTimestamp, deprecatedLastTimestamp, deprecatedSource, ...shared } = from
+  return tidy({
+    ...shared,
+    apiVersion: 'v1',
+    involvedObject: regarding ?? {},
+    message: note,
+    reportingComponent: reportingController,
+    count: deprecatedCount,
+    firstTimestamp: deprecatedFirstTimestamp,
+    lastTimestamp: deprecatedLastTimestamp,
+    source: deprecatedSource ?? {},
+  }) as unknown as CoreEvent
+}
+
+/** The events.k8s.io shape of a stored Event. */
+export function eventOf(from: Frozen<CoreEvent>): Event {
+  const { involvedObject, message, reportingComponent, count, firstTimestamp, lastTimestamp, source, ...shared } = from
+  return tidy({
+    ...shared,
+    apiVersion: `${eventsGroup}/v1`,
+    eventTime: from.eventTime ?? null,
+    regarding: involvedObject ?? {},
+    note: message,
+    reportingController: reportingComponent,
+    deprecatedCount: count,
+    deprecatedFirstTimestamp: firstTimestamp,
+    deprecatedLastTimestamp: lastTimestamp,
+    deprecatedSource: source ?? {},
+  }) as unknown as Event
+}
+
+function tidy(fields: Record<string, unknown>): Record<string, unknown> {
+  for (const key of Object.keys(fields)) if (fields[key] === undefined) delete fields[key]
+  return fields
+}
+
+function eventColumns<T>(core: (obj: Frozen<T>) => Frozen<CoreEvent>): Column<T>[] {
+  const column = (name: string, value: (obj: Frozen<CoreEvent>, nowMs: number) => string | number, priority = 0, type: 'string' | 'integer' = 'string') => ({
+    name,
+    type,
+    priority,
+    value: (obj: Frozen<T>, nowMs: number) => value(core(obj), nowMs),
+  })
+  return [
+    column('Last Seen', (obj, nowMs) => ageOf(lastSeen(obj), nowMs)),
+    column('Type', (obj) => obj.type ?? ''),
+    column('Reason', (obj) => obj.reason ?? ''),
+    column('Object', ({ involvedObject: on }) => (on?.name ? `${(on.kind ?? '').toLowerCase()}/${on.name}` : (on?.kind ?? '').toLowerCase())),
+    column('Subobject', (obj) => obj.involvedObject?.fieldPath ?? '', 1),
+    column('Source', sourceText, 1),
+    column('Message', (obj) => (obj.message ?? '').trim()),
+    column('First Seen', (obj, nowMs) => ageOf(obj.firstTimestamp ?? obj.eventTime, nowMs), 1),
+    column('Count', (obj) => obj.series?.count ?? (obj.count || 1), 1, 'integer'),
+    { ...column('Name', (obj) => obj.metadata.name ?? '', 1), format: 'name' },
+  ]
+}
+
+function lastSeen(obj: Frozen<CoreEvent>): string | undefined {
+  return obj.series?.lastObservedTime ?? obj.lastTimestamp ?? obj.firstTimestamp ?? obj.eventTime
+}
+
+function sourceText(obj: Frozen<CoreEvent>): string {
+  const component = obj.source?.component || obj.reportingComponent || ''
+  const instance = obj.source?.host || obj.reportingInstance || ''
+  return instance ? `${component}, ${instance}` : component
+}
+
+function eventFields<T>(core: (obj: Frozen<T>) => Frozen<CoreEvent>): Record<string, (obj: Frozen<T>) => string> {
+  const involved = (field: 'kind' | 'namespace' | 'name' | 'uid' | 'apiVersion' | 'resourceVersion' | 'fieldPath') => (obj: Frozen<T>) =>
+    core(obj).involvedObject?.[field] ?? ''
+  return {
+    'involvedObject.kind': involved('kind'),
+    'involvedObject.namespace': involved('namespace'),
+    'involvedObject.name': involved('name'),
+    'involvedObject.uid': involved('uid'),
+    'involvedObject.apiVersion': involved('apiVersion'),
+    'involvedObject.resourceVersion': involved('resourceVersion'),
+    'involvedObject.fieldPath': involved('fieldPath'),
+    reason: (obj) => core(obj).reason ?? '',
+    reportingComponent: (obj) => core(obj).reportingComponent ?? '',
+    source: (obj) => core(obj).source?.component || core(obj).reportingComponent || '',
+    type: (obj) => core(obj).type ?? '',
+  }
+}
+
+function legacyFaults(obj: CoreEvent, path: FieldPath): FieldError[] {
+  const namespace = obj.involvedObject?.namespace ?? ''
+  // Events about cluster-scoped objects live in `default`.
+  const fits = namespace === '' ? ['', 'default', 'kube-system'].includes(obj.metadata.namespace ?? '') : namespace === obj.metadata.namespace
+  return fits ? [] : [fieldError.invalid(path.child('involvedObject', 'namespace'), namespace, 'does not match event.namespace')]
+}
+
+function strictFaults(obj: Event, path: FieldPath): FieldError[] {
+  const errors: FieldError[] = []
+  if (!obj.eventTime) errors.push(fieldError.required(path.child('eventTime')))
+  if (!obj.reportingController) errors.push(fieldError.required(path.child('reportingController')))
+  else errors.push(...faults(path.child('reportingController'), obj.reportingController, isQualifiedName(obj.reportingController)))
+  for (const field of ['reportingInstance', 'action', 'reason'] as const) {
+    const value = obj[field] ?? ''
+    if (!value) errors.push(fieldError.required(path.child(field)))
+    else if (value.length > 128) errors.push(fieldError.invalid(path.child(field), '', 'can have at most 128 characters'))
+  }
+  if ((obj.note ?? '').length > 1024) errors.push(fieldError.invalid(path.child('message'), '', 'can have at most 1024 characters'))
+  errors.push(
+    ...oneOf(obj.type, ['Normal', 'Warning'], path.child('type')).map((e) =>
+      e.type === 'FieldValueRequired' ? fieldError.invalid(path.child('type'), '', 'has invalid value: ') : e,
+    ),
+  )
+  if (obj.series) {
+    if ((obj.series.count ?? 0) < 2) errors.push(fieldError.invalid(path.child('series.count'), '', 'should be at least 2'))
+    if (!obj.series.lastObservedTime) errors.push(fieldError.required(path.child('series.lastObservedTime')))
+  }
+  return errors
+}

@@ -1,0 +1,68 @@
+/**
+ * Namespace (L1): born Active with the finalizer `kubernetes`, which only the finalize endpoint removes.
+ * Turning a delete into a termination is the registry's work. Upstream: pkg/registry/core/namespace, pkg/apis/core/validation (v1.36).
+ */
+import type { Namespace } from '#api/gen/types/core.v1'
+import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
+import { nameIsDnsLabel } from '#api/machinery/names'
+import { validateFinalizerName } from '#api/machinery/objectMeta'
+import { ageColumn, nameColumn, text } from '../columns.ts'
+import { defineKind } from '../defineKind.ts'
+import { keepStatus, statusStrategy } from '../rules.ts'
+
+const nameLabel = 'kubernetes.io/metadata.name'
+
+export const namespace = defineKind<Namespace>({
+  group: '',
+  kind: 'Namespace',
+  generation: false,
+  validateName: nameIsDnsLabel,
+  columns: [nameColumn, text('Status', (obj) => obj.status?.phase ?? ''), ageColumn],
+  selectableFields: { 'status.phase': (obj) => obj.status?.phase ?? '', name: (obj) => obj.metadata.name ?? '' },
+  defaults(obj) {
+    obj.spec ??= {}
+    obj.status ??= {}
+    obj.status.phase ??= 'Active'
+    // Selectors of NetworkPolicies and webhooks rely on this label; it cannot be removed.
+    if (obj.metadata.name) obj.metadata.labels = { ...obj.metadata.labels, [nameLabel]: obj.metadata.name }
+  },
+  prepareForCreate({ obj }) {
+    obj.status = { phase: 'Active' }
+    if (!obj.spec.finalizers?.includes('kubernetes')) obj.spec.finalizers = [...(obj.spec.finalizers ?? []), 'kubernetes']
+  },
+  prepareForUpdate(input) {
+    keepStatus(input)
+    if (input.old.spec?.finalizers) input.obj.spec = { ...input.obj.spec, finalizers: [...input.old.spec.finalizers] }
+  },
+  canonicalize(obj) {
+    if (obj.metadata.name) obj.metadata.labels = { ...obj.metadata.labels, [nameLabel]: obj.metadata.name }
+  },
+  validate: ({ obj, path }) => finalizerFaults(obj, path),
+  status: statusStrategy<Namespace>({
+    validateUpdate({ obj }) {
+      const terminating = obj.metadata.deletionTimestamp !== undefined
+      const path = FieldPath.of('status', 'Phase')
+      if (terminating && obj.status.phase !== 'Terminating')
+        return [fieldError.invalid(path, obj.status.phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")]
+      if (!terminating && obj.status.phase !== 'Active')
+        return [fieldError.invalid(path, obj.status.phase, "may only be 'Active' if `deletionTimestamp` is empty")]
+      return []
+    },
+  }),
+  subresources: {
+    finalize: {
+      resetFields: ['status'],
+      prepareForUpdate: keepStatus,
+      validateUpdate: ({ obj, path }) => finalizerFaults(obj, path),
+    },
+  },
+})
+
+function finalizerFaults(obj: Namespace, path: FieldPath): FieldError[] {
+  const at = path.child('spec', 'finalizers')
+  return (obj.spec?.finalizers ?? []).flatMap((finalizer) =>
+    finalizer.includes('/') || finalizer === 'kubernetes'
+      ? validateFinalizerName(finalizer, at)
+      : [...validateFinalizerName(finalizer, at), fieldError.invalid(at, finalizer, 'name is neither a standard finalizer name nor is it fully qualified')],
+  )
+}
