@@ -1,0 +1,116 @@
+/**
+ * What a pod asks for and may use (L1): init containers run one after another, sidecars beside everything, overhead on top.
+ * Amounts are plain numbers: cpu in millicores, everything else in whole units (bytes, counts). Absent resources are omitted, never 0.
+ * Upstream: component-helpers/resource helpers.go, kubernetes/pkg/apis/core/v1/helper/qos (v1.36).
+ */
+import type { Container, ContainerStatus, Pod } from '#api/gen/types/core.v1'
+import { findCondition } from '#api/machinery/conditions'
+import type { Frozen } from '#api/machinery/meta'
+import { compareQuantities, quantityMilliValue, quantitySign, quantityValue } from '#api/machinery/quantity'
+
+export type ResourceAmounts = Record<string, number>
+type ResourceList = Readonly<Record<string, string>>
+
+export interface PodResourcesOptions {
+  /** Count what the kubelet has allocated where that is more than the spec says: pods in the middle of a resize. */
+  readonly useStatusResources?: boolean | undefined
+  readonly excludeOverhead?: boolean | undefined
+  /** Ignore spec.resources: only what the containers say. */
+  readonly skipPodLevelResources?: boolean | undefined
+}
+
+/** One resource's amount in the unit of {@link ResourceAmounts}. */
+export function resourceAmount(name: string, quantity: string | number): number {
+  return name === 'cpu' ? quantityMilliValue(quantity) : quantityValue(quantity)
+}
+
+export function amountsOf(list: ResourceList | undefined): ResourceAmounts {
+  const amounts: ResourceAmounts = {}
+  for (const name in list) amounts[name] = resourceAmount(name, list[name] as string)
+  return amounts
+}
+
+/** The effective requests of a pod, as the scheduler, quota and eviction count them. */
+export function podRequests(pod: Frozen<Pod>, options: PodResourcesOptions = {}): ResourceAmounts {
+  const requestsOf = (container: Frozen<Container>, statuses: readonly Frozen<ContainerStatus>[] | undefined): ResourceAmounts => {
+    const requests = amountsOf(container.resources?.requests)
+    if (!options.useStatusResources) return requests
+    const status = statuses?.find((candidate) => candidate.name === container.name)
+    if (!status) return requests
+    const allocated = raise(amountsOf(status.resources?.requests), amountsOf(status.allocatedResources))
+    const infeasible = findCondition(pod.status?.conditions, 'PodResizePending')?.reason === 'Infeasible'
+    return infeasible ? (Object.keys(allocated).length > 0 ? allocated : requests) : raise(requests, allocated)
+  }
+  const requests = aggregate(pod, requestsOf)
+  if (!options.skipPodLevelResources) override(requests, pod.spec.resources?.requests)
+  if (!options.excludeOverhead) add(requests, amountsOf(pod.spec.overhead))
+  return requests
+}
+
+/** The effective limits of a pod; a resource that a running container leaves unlimited still shows the others' sum, as upstream's does. */
+export function podLimits(pod: Frozen<Pod>, options: PodResourcesOptions = {}): ResourceAmounts {
+  const limits = aggregate(pod, (container) => amountsOf(container.resources?.limits))
+  if (!options.skipPodLevelResources) override(limits, pod.spec.resources?.limits)
+  if (!options.excludeOverhead) {
+    const overhead = amountsOf(pod.spec.overhead)
+    for (const name in overhead) if (limits[name]) limits[name] += overhead[name] as number
+  }
+  return limits
+}
+
+/** Guaranteed, Burstable or BestEffort. */
+export function qosClass(pod: Frozen<Pick<Pod, 'spec'>>): 'Guaranteed' | 'Burstable' | 'BestEffort' {
+  const spec = pod.spec
+  const podLevel = spec.resources && (hasAmount(spec.resources.requests) || hasAmount(spec.resources.limits))
+  const parts = podLevel ? [spec.resources] : [...(spec.containers ?? []), ...(spec.initContainers ?? [])].map((container) => container.resources)
+  if (parts.every((part) => !hasAmount(part?.requests) && !hasAmount(part?.limits))) return 'BestEffort'
+  const guaranteed = parts.every((part) =>
+    ['cpu', 'memory'].every((name) => {
+      const limit = part?.limits?.[name]
+      if (limit === undefined || quantitySign(limit) <= 0) return false
+      const request = part?.requests?.[name]
+      return request === undefined || compareQuantities(request, limit) === 0
+    }),
+  )
+  return guaranteed ? 'Guaranteed' : 'Burstable'
+}
+
+function hasAmount(list: ResourceList | undefined): boolean {
+  return ['cpu', 'memory'].some((name) => list?.[name] !== undefined && quantitySign(list[name]) > 0)
+}
+
+function aggregate(
+  pod: Frozen<Pod>,
+  amountsOfContainer: (container: Frozen<Container>, statuses: readonly Frozen<ContainerStatus>[] | undefined) => ResourceAmounts,
+): ResourceAmounts {
+  const total: ResourceAmounts = {}
+  for (const container of pod.spec.containers ?? []) add(total, amountsOfContainer(container, pod.status?.containerStatuses))
+  const sidecars: ResourceAmounts = {}
+  const init: ResourceAmounts = {}
+  for (const container of pod.spec.initContainers ?? []) {
+    const amounts = amountsOfContainer(container, pod.status?.initContainerStatuses)
+    if (container.restartPolicy === 'Always') {
+      add(total, amounts)
+      add(sidecars, amounts)
+      raise(init, sidecars)
+    } else raise(init, add(amounts, sidecars))
+  }
+  return raise(total, init)
+}
+
+function add(target: ResourceAmounts, more: ResourceAmounts): ResourceAmounts {
+  for (const name in more) target[name] = (target[name] ?? 0) + (more[name] as number)
+  return target
+}
+
+function raise(target: ResourceAmounts, least: ResourceAmounts): ResourceAmounts {
+  for (const name in least) target[name] = Math.max(target[name] ?? 0, least[name] as number)
+  return target
+}
+
+/** Pod-level amounts replace the containers' sum, for the resources that a pod may state as a whole. */
+function override(target: ResourceAmounts, podLevel: ResourceList | undefined): void {
+  for (const name in podLevel) {
+    if (name === 'cpu' || name === 'memory' || name.startsWith('hugepages-')) target[name] = resourceAmount(name, podLevel[name] as string)
+  }
+}
