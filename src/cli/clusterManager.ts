@@ -1,0 +1,62 @@
+/** What the commands ask of local clusters (L4). main/localCluster implements it: commands know flags and output, it knows processes and files. */
+import type { KubeconfigEntry } from './kubeconfigFile.ts'
+import type { Progress } from './progress.ts'
+
+export interface UpOptions {
+  readonly nodes: number
+  readonly simulatedNodes: number
+  /** auto: containerd where the host can, else simulated. */
+  readonly runtime: 'auto' | 'containerd' | 'simulated'
+  /** 0: the cluster's own, chosen once and kept. */
+  readonly port: number
+  readonly verbosity: number
+}
+
+export interface ProcessStatus {
+  /** `server` holds the API; `node` is a node's agent; `containerd` and `init` belong to a real node. */
+  readonly role: 'server' | 'node' | 'containerd' | 'init'
+  readonly pid: number
+  readonly node?: string
+}
+
+export interface NodeStatus {
+  readonly name: string
+  readonly ready: boolean
+  readonly runtime: 'containerd' | 'simulated'
+  readonly address: string
+}
+
+export interface ClusterStatus {
+  readonly name: string
+  readonly server: string
+  readonly running: boolean
+  readonly ready: boolean
+  readonly nodes: readonly NodeStatus[]
+  readonly pids: readonly ProcessStatus[]
+  readonly directory: string
+}
+
+export interface LoadedImage {
+  readonly node: string
+  readonly names: readonly string[]
+}
+
+export interface ClusterManager {
+  names(): Promise<string[]>
+  exists(name: string): Promise<boolean>
+  /** Creates or starts the cluster and waits until it really serves. Idempotent. `created` is false when it was there. */
+  up(name: string, options: UpOptions, progress: Progress): Promise<{ created: boolean; status: ClusterStatus }>
+  /** Ends Skiff's processes; containers run on. */
+  stop(name: string, progress: Progress): Promise<void>
+  /** Removes every trace. Returns what was removed, one line each; with dryRun, what would be. */
+  delete(name: string, progress: Progress, dryRun: boolean): Promise<readonly string[]>
+  status(name: string): Promise<ClusterStatus>
+  /** Log files, by what writes them. */
+  logFiles(name: string): Promise<readonly { source: string; file: string }[]>
+  kubeconfig(name: string): Promise<KubeconfigEntry>
+  /** The context that was current before the cluster's, to be put back on delete. */
+  rememberContext(name: string, previous: string): Promise<void>
+  previousContext(name: string): Promise<string>
+  loadImages(name: string, files: readonly string[], progress: Progress): Promise<readonly LoadedImage[]>
+  images(name: string): Promise<readonly { node: string; name: string; bytes: number }[]>
+}

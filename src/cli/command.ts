@@ -1,0 +1,61 @@
+/** What a command is given (L4): the world at its edge, so that commands can be tested whole. */
+import type { Command } from 'commander'
+import type { Clock } from '#base/clock'
+import type { Exec } from '#host/exec'
+import type { ClusterManager } from './clusterManager.ts'
+import { CommandError } from './exitCodes.ts'
+import { createProgress, type Progress } from './progress.ts'
+
+export interface CommandContext {
+  readonly clusters: ClusterManager
+  readonly clock: Clock
+  readonly exec: Exec
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly home: string
+  readonly isRoot: boolean
+  readonly platform: string
+  readonly stdout: { write(text: string): void; readonly isTTY: boolean }
+  readonly stderr: { write(text: string): void; readonly isTTY: boolean }
+}
+
+/** One file per command; the list is commands/index.ts. */
+export interface CliCommand {
+  readonly name: string
+  /** Adds the command and its flags to the program. */
+  register(program: Command, context: CommandContext): void
+}
+
+/** Steps go to standard error, so that standard output holds only what was asked for. */
+export function progressFor(context: CommandContext, quiet: boolean): Progress {
+  const terminal = context.stderr.isTTY && !context.env.CI
+  return createProgress({ write: (text) => context.stderr.write(text), terminal, color: terminal && !context.env.NO_COLOR, quiet, clock: context.clock })
+}
+
+export const defaultClusterName = 'skiff'
+
+const clusterName = /^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$/
+
+/** Checks a cluster's name: it becomes part of file, interface and context names. */
+export function checkName(name: string): string {
+  if (!clusterName.test(name)) {
+    throw new CommandError('usage', `"${name}" is no cluster name: at most 40 lower-case letters, digits and '-', beginning and ending with a letter or digit`)
+  }
+  return name
+}
+
+/** The named cluster, or the only one there is. */
+export async function resolveCluster(context: CommandContext, name: string | undefined): Promise<string> {
+  if (name !== undefined) {
+    if (await context.clusters.exists(checkName(name))) return name
+    throw missing(name)
+  }
+  const names = await context.clusters.names()
+  if (names.length === 1) return names[0] as string
+  if (names.includes(defaultClusterName)) return defaultClusterName
+  if (names.length === 0) throw new CommandError('notFound', 'there is no cluster', { hint: 'create one with: skiff up' })
+  throw new CommandError('usage', `there are several clusters: ${names.join(', ')}`, { hint: 'name one of them' })
+}
+
+export function missing(name: string): CommandError {
+  return new CommandError('notFound', `there is no cluster "${name}"`, { hint: `create it with: skiff up ${name}` })
+}

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { test } from 'node:test'
+import { Command } from 'commander'
+import { VirtualClock } from '#base/virtualClock'
+import type { ClusterManager, ClusterStatus } from '../clusterManager.ts'
+import type { CommandContext } from '../command.ts'
+import { CommandError } from '../exitCodes.ts'
+import { commands } from './index.ts'
+
+const running: ClusterStatus = {
+  name: 'a',
+  server: 'https://127.0.0.1:40000',
+  running: true,
+  ready: true,
+  nodes: [{ name: 'a-node-1', ready: true, runtime: 'containerd', address: '10.88.1.10' }],
+  pids: [{ role: 'server', pid: 42 }],
+  directory: '/var/lib/skiff/clusters/a',
+}
+
+/** Runs a command line against a manager that records what it is asked. */
+async function run(words: string[], overrides: Partial<ClusterManager> = {}, names: string[] = ['a']) {
+  const home = await fs.mkdtemp(path.join(os.tmpdir(), 'skiff-cli-'))
+  const calls: string[] = []
+  const clusters: ClusterManager = {
+    names: async () => names,
+    exists: async (name) => names.includes(name),
+    up: async (name, options) => {
+      calls.push(`up ${name} ${JSON.stringify(options)}`)
+      return { created: !names.includes(name), status: { ...running, name } }
+    },
+    stop: async (name) => void calls.push(`stop ${name}`),
+    delete: async (name, _progress, dryRun) => {
+      calls.push(`delete ${name}${dryRun ? ' dry' : ''}`)
+      return ['bridge skiff-0000']
+    },
+    status: async (name) => ({ ...running, name }),
+    logFiles: async () => [],
+    kubeconfig: async (name) => ({ name: `skiff-${name}`, server: running.server, ca: 'CA', clientCert: 'C', clientKey: 'K' }),
+    rememberContext: async () => {},
+    previousContext: async () => '',
+    loadImages: async (name, files) => {
+      calls.push(`load ${name} ${files.length}`)
+      return [{ node: 'a-node-1', names: ['docker.io/library/web:1'] }]
+    },
+    images: async () => [],
+    ...overrides,
+  }
+  const [stdout, stderr]: [string[], string[]] = [[], []]
+  const context: CommandContext = {
+    clusters,
+    clock: new VirtualClock(),
+    exec: { run: async () => ({ code: -1, stdout: '', stderr: '', timedOut: false }), spawn: () => assert.fail('nothing is spawned') },
+    env: {},
+    home,
+    isRoot: true,
+    platform: 'linux',
+    stdout: { write: (text) => void stdout.push(text), isTTY: false },
+    stderr: { write: (text) => void stderr.push(text), isTTY: false },
+  }
+  const program = new Command('skiff').exitOverride()
+  for (const command of commands) command.register(program, context)
+  let error: unknown
+  await program.parseAsync(['node', 'skiff', ...words]).catch((caught) => {
+    error = caught
+  })
+  const kubeconfig = await fs.readFile(path.join(home, '.kube/config'), 'utf8').catch(() => '')
+  await fs.rm(home, { recursive: true, force: true })
+  return { calls, stdout: stdout.join(''), stderr: stderr.join(''), error, kubeconfig }
+}
+
+test('up merges the kubeconfig and ends with one command to try', async () => {
+  const { calls, stderr, kubeconfig } = await run(['up', 'b', '--nodes', '2', '--simulated-nodes', '3'])
+  assert.deepEqual(calls, ['up b {"runtime":"auto","nodes":2,"simulatedNodes":3,"port":0,"verbosity":2}'])
+  assert.match(kubeconfig, /current-context: skiff-b/)
+  assert.match(stderr, /Cluster "b" is up .*context skiff-b\nTry: {2}kubectl --context skiff-b get nodes\n$/)
+})
+
+test('--no-kubeconfig leaves every kubeconfig alone', async () => {
+  assert.equal((await run(['up', '--no-kubeconfig'])).kubeconfig, '')
+})
+
+test('status -o json prints exactly the documented shape', async () => {
+  const { stdout } = await run(['status', '-o', 'json'])
+  assert.deepEqual(JSON.parse(stdout), running)
+})
+
+test('ls prints a table', async () => {
+  const { stdout } = await run(['ls'], {}, ['a', 'b'])
+  assert.equal(stdout, 'NAME   STATE   NODES   SERVER\na      Ready   1       https://127.0.0.1:40000\nb      Ready   1       https://127.0.0.1:40000\n')
+})
+
+test('delete of what is not there is fine; --dry-run deletes nothing', async () => {
+  assert.deepEqual((await run(['delete', 'gone'])).calls, [])
+  const { calls, stdout } = await run(['delete', 'a', '--dry-run'])
+  assert.deepEqual(calls, ['delete a dry'])
+  assert.equal(stdout, 'would remove bridge skiff-0000\n')
+})
+
+const refusals: { words: string[]; names?: string[]; exit: CommandError['exit']; text: RegExp }[] = [
+  { words: ['up', 'Bad_Name'], exit: 'usage', text: /no cluster name/ },
+  { words: ['up', '--nodes', 'many'], exit: 'usage', text: /--nodes many: expected a whole number/ },
+  { words: ['up', '--runtime', 'docker'], exit: 'usage', text: /expected auto, containerd, simulated/ },
+  { words: ['status', 'nope'], exit: 'notFound', text: /there is no cluster "nope"/ },
+  { words: ['stop'], names: ['a', 'b'], exit: 'usage', text: /several clusters: a, b/ },
+  { words: ['status'], names: [], exit: 'notFound', text: /there is no cluster/ },
+  { words: ['image', 'load', '/nonexistent.tar'], exit: 'notFound', text: /is no file/ },
+  { words: ['doctor'], exit: 'unmetPrerequisite', text: /real nodes cannot run here/ },
+]
+for (const c of refusals) {
+  test(`skiff ${c.words.join(' ')} with clusters [${c.names ?? 'a'}] is refused: ${c.exit}`, async () => {
+    const { error } = await run(c.words, {}, c.names)
+    assert.ok(error instanceof CommandError, String(error))
+    assert.equal(error.exit, c.exit)
+    assert.match(error.message, c.text)
+  })
+}

@@ -1,0 +1,44 @@
+/** `skiff delete [NAME]`: removes every trace of a cluster. Deleting what is not there is fine, so that clean-up scripts are safe (L4). */
+import { type CliCommand, type CommandContext, checkName, defaultClusterName, progressFor } from '../command.ts'
+import { kubeconfigPath, removeFromKubeconfig } from '../kubeconfigFile.ts'
+
+interface DeleteFlags {
+  all?: boolean
+  dryRun?: boolean
+  kubeconfig?: string
+  quiet?: boolean
+}
+
+export const deleteCluster: CliCommand = {
+  name: 'delete',
+  register: (program, context) => {
+    program
+      .command('delete [name]')
+      .description('delete a cluster: processes, containers, networks, mounts, files and kubeconfig entry')
+      .option('--all', 'every cluster')
+      .option('--dry-run', 'only list what would be removed')
+      .option('--kubeconfig <file>', 'the kubeconfig to take the entry out of')
+      .option('-q, --quiet', 'print nothing but errors')
+      .action(async (name: string | undefined, flags: DeleteFlags) => {
+        const names = flags.all ? await context.clusters.names() : [checkName(name ?? defaultClusterName)]
+        for (const cluster of names) await deleteOne(context, cluster, flags)
+      })
+  },
+}
+
+async function deleteOne(context: CommandContext, name: string, flags: DeleteFlags): Promise<void> {
+  const progress = progressFor(context, flags.quiet ?? false)
+  if (!(await context.clusters.exists(name))) {
+    progress.note(`There is no cluster "${name}": nothing to delete`)
+    return
+  }
+  const previous = await context.clusters.previousContext(name)
+  const removed = await context.clusters.delete(name, progress, flags.dryRun ?? false)
+  if (flags.dryRun) {
+    context.stdout.write(`${removed.map((line) => `would remove ${line}`).join('\n')}\n`)
+    return
+  }
+  const file = await kubeconfigPath({ flag: flags.kubeconfig, variable: context.env.KUBECONFIG, home: context.home })
+  await removeFromKubeconfig(file, `skiff-${name}`, previous, context.clock)
+  progress.note(`Cluster "${name}" is deleted`)
+}

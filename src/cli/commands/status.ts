@@ -1,0 +1,70 @@
+/** `skiff status [NAME]` and `skiff ls`: what runs, in words or as JSON (L4). */
+import type { ClusterStatus } from '../clusterManager.ts'
+import { type CliCommand, resolveCluster } from '../command.ts'
+import { CommandError } from '../exitCodes.ts'
+
+export const status: CliCommand = {
+  name: 'status',
+  register: (program, context) => {
+    program
+      .command('status [name]')
+      .description('show the state of a cluster: server, nodes, processes')
+      .option('-o, --output <format>', 'json')
+      .action(async (name: string | undefined, flags: { output?: string }) => {
+        const found = await context.clusters.status(await resolveCluster(context, name))
+        context.stdout.write(asJson(flags.output) ? `${JSON.stringify(found, null, 2)}\n` : describe(found))
+      })
+  },
+}
+
+export const ls: CliCommand = {
+  name: 'ls',
+  register: (program, context) => {
+    program
+      .command('ls')
+      .description('list the clusters')
+      .option('-o, --output <format>', 'json')
+      .action(async (flags: { output?: string }) => {
+        const all = await Promise.all((await context.clusters.names()).map((name) => context.clusters.status(name)))
+        if (asJson(flags.output)) {
+          context.stdout.write(`${JSON.stringify(all, null, 2)}\n`)
+          return
+        }
+        const rows = all.map((one) => [one.name, stateOf(one), String(one.nodes.length), one.server])
+        context.stdout.write(table([['NAME', 'STATE', 'NODES', 'SERVER'], ...rows]))
+      })
+  },
+}
+
+function asJson(output: string | undefined): boolean {
+  if (output !== undefined && output !== 'json') throw new CommandError('usage', `-o ${output}: expected json`)
+  return output === 'json'
+}
+
+function stateOf(one: ClusterStatus): string {
+  return one.ready ? 'Ready' : one.running ? 'NotReady' : 'Stopped'
+}
+
+function describe(found: ClusterStatus): string {
+  const nodes = found.nodes.map((node) => [node.name, node.ready ? 'Ready' : 'NotReady', node.runtime, node.address])
+  const processes = found.pids.map((one) => [one.role, String(one.pid), one.node ?? ''])
+  return [
+    `name:      ${found.name}\nstate:     ${stateOf(found)}\nserver:    ${found.server}\ndirectory: ${found.directory}\n`,
+    table([['NODE', 'STATE', 'RUNTIME', 'ADDRESS'], ...nodes]),
+    table([['PROCESS', 'PID', 'NODE'], ...processes]),
+  ].join('\n')
+}
+
+/** Columns as wide as their widest cell, three spaces apart, as kubectl prints. */
+export function table(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)))
+  return rows
+    .map(
+      (row) =>
+        `${row
+          .map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd((widths[column] ?? 0) + 3)))
+          .join('')
+          .trimEnd()}\n`,
+    )
+    .join('')
+}

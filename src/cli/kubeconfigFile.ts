@@ -1,0 +1,157 @@
+/**
+ * Reads and writes kubeconfig files as kubectl and kind do (L4): the file is chosen the same way, other entries and unknown fields stay, a lock
+ * file guards the read-modify-write, the new text replaces the old in one move, mode 0600.
+ * Upstream: client-go/tools/clientcmd/loader.go, config.go.
+ */
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { parseYaml, toYaml } from '#api/machinery/yaml'
+import type { Clock } from '#base/clock'
+import { CommandError } from './exitCodes.ts'
+
+export interface KubeconfigEntry {
+  /** Name of the cluster, the user and the context. */
+  readonly name: string
+  readonly server: string
+  /** PEM. */
+  readonly ca: string
+  readonly clientCert: string
+  readonly clientKey: string
+}
+
+interface Named {
+  name: string
+  [field: string]: unknown
+}
+
+type Kubeconfig = Record<string, unknown> & { clusters: Named[]; users: Named[]; contexts: Named[]; 'current-context': string }
+
+export interface KubeconfigEnvironment {
+  /** --kubeconfig */
+  readonly flag?: string | undefined
+  /** $KUBECONFIG */
+  readonly variable?: string | undefined
+  readonly home: string
+}
+
+const lockTimeoutMs = 10_000
+
+/** The file that a change goes to: the flag's; else the first existing one of $KUBECONFIG, or its last; else ~/.kube/config. */
+export async function kubeconfigPath(environment: KubeconfigEnvironment): Promise<string> {
+  if (environment.flag) return path.resolve(environment.flag)
+  const listed = (environment.variable ?? '').split(path.delimiter).filter(Boolean)
+  for (const file of listed) {
+    if (await exists(file)) return path.resolve(file)
+  }
+  const last = listed.at(-1)
+  return last ? path.resolve(last) : path.join(environment.home, '.kube', 'config')
+}
+
+/** Adds or replaces an entry and makes it current; says what was current before. */
+export async function mergeKubeconfig(file: string, entry: KubeconfigEntry, clock: Clock): Promise<{ previous: string }> {
+  return changeKubeconfig(file, clock, (config) => {
+    const previous = config['current-context']
+    put(config.clusters, { name: entry.name, cluster: { server: entry.server, 'certificate-authority-data': base64(entry.ca) } })
+    put(config.users, { name: entry.name, user: { 'client-certificate-data': base64(entry.clientCert), 'client-key-data': base64(entry.clientKey) } })
+    put(config.contexts, { name: entry.name, context: { cluster: entry.name, user: entry.name } })
+    config['current-context'] = entry.name
+    return { previous: previous === entry.name ? '' : previous }
+  })
+}
+
+/** Takes our entries out; if we were current, what was before us is current again, when it is still there. */
+export async function removeFromKubeconfig(file: string, name: string, previous: string, clock: Clock): Promise<boolean> {
+  if (!(await exists(file))) return false
+  return changeKubeconfig(file, clock, (config) => {
+    const had = config.contexts.some((context) => context.name === name) || config.clusters.some((cluster) => cluster.name === name)
+    for (const list of [config.clusters, config.users, config.contexts]) {
+      const at = list.findIndex((item) => item.name === name)
+      if (at >= 0) list.splice(at, 1)
+    }
+    if (config['current-context'] === name) config['current-context'] = config.contexts.some((context) => context.name === previous) ? previous : ''
+    return had
+  })
+}
+
+/** A whole kubeconfig with one entry, as text. */
+export function kubeconfigText(entry: KubeconfigEntry): string {
+  const config = empty()
+  put(config.clusters, { name: entry.name, cluster: { server: entry.server, 'certificate-authority-data': base64(entry.ca) } })
+  put(config.users, { name: entry.name, user: { 'client-certificate-data': base64(entry.clientCert), 'client-key-data': base64(entry.clientKey) } })
+  put(config.contexts, { name: entry.name, context: { cluster: entry.name, user: entry.name } })
+  config['current-context'] = entry.name
+  return toYaml(config)
+}
+
+async function changeKubeconfig<T>(file: string, clock: Clock, change: (config: Kubeconfig) => T): Promise<T> {
+  await fs.mkdir(path.dirname(file), { recursive: true, mode: 0o750 })
+  const lock = `${file}.lock`
+  await takeLock(lock, clock)
+  try {
+    const config = await readKubeconfig(file)
+    const result = change(config)
+    // A link stays a link: the file that it points to is replaced.
+    const target = await fs.realpath(file).catch(() => file)
+    const temporary = `${target}.skiff-${process.pid}`
+    await fs.writeFile(temporary, toYaml(config), { mode: 0o600 })
+    await fs.rename(temporary, target)
+    return result
+  } finally {
+    await fs.rm(lock, { force: true })
+  }
+}
+
+/** The lock of client-go: a file beside the kubeconfig that only one process can create. */
+async function takeLock(lock: string, clock: Clock): Promise<void> {
+  const deadline = clock.monotonicMs() + lockTimeoutMs
+  for (;;) {
+    try {
+      await (await fs.open(lock, 'wx', 0o600)).close()
+      return
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+      if (clock.monotonicMs() > deadline) throw new CommandError('conflict', `${lock} is held by another process`, { hint: `if none runs, remove ${lock}` })
+      await clock.sleep(20)
+    }
+  }
+}
+
+async function readKubeconfig(file: string): Promise<Kubeconfig> {
+  const text = await fs.readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return ''
+    throw error
+  })
+  if (text.trim() === '') return empty()
+  let parsed: unknown
+  try {
+    parsed = parseYaml(text)
+  } catch (error) {
+    throw new CommandError('conflict', `${file} is no valid kubeconfig: ${(error as Error).message}`, {
+      hint: 'repair it, or name another one with --kubeconfig',
+    })
+  }
+  if (typeof parsed !== 'object' || parsed === null)
+    throw new CommandError('conflict', `${file} is no kubeconfig`, { hint: 'name another one with --kubeconfig' })
+  const config = parsed as Record<string, unknown>
+  const list = (name: string) => (Array.isArray(config[name]) ? (config[name] as Named[]) : [])
+  return { ...config, clusters: list('clusters'), users: list('users'), contexts: list('contexts'), 'current-context': String(config['current-context'] ?? '') }
+}
+
+function empty(): Kubeconfig {
+  return { apiVersion: 'v1', kind: 'Config', preferences: {}, clusters: [], users: [], contexts: [], 'current-context': '' }
+}
+
+function put(list: Named[], item: Named): void {
+  const at = list.findIndex((existing) => existing.name === item.name)
+  if (at >= 0) list[at] = item
+  else list.push(item)
+}
+
+const base64 = (text: string) => Buffer.from(text).toString('base64')
+
+async function exists(file: string): Promise<boolean> {
+  return fs.access(file).then(
+    () => true,
+    () => false,
+  )
+}

@@ -1,0 +1,49 @@
+/** Long work, shown (L4): ticked steps with their times on a terminal, plain lines elsewhere, nothing with --quiet. */
+import type { Clock } from '#base/clock'
+
+export interface Progress {
+  /** Runs a step under a title; the tick or cross comes with its end. */
+  step<T>(title: string, work: () => Promise<T>): Promise<T>
+  /** A line beside the steps. */
+  note(text: string): void
+}
+
+export interface ProgressOptions {
+  readonly write: (text: string) => void
+  readonly terminal: boolean
+  readonly color: boolean
+  readonly quiet: boolean
+  readonly clock: Pick<Clock, 'monotonicMs'>
+}
+
+export function createProgress(options: ProgressOptions): Progress {
+  const { write, terminal, quiet, clock } = options
+  const paint = (code: number, text: string) => (options.color ? `\u001b[${code}m${text}\u001b[0m` : text)
+  return {
+    note: (text) => {
+      if (!quiet) write(`${text}\n`)
+    },
+    step: async (title, work) => {
+      const started = clock.monotonicMs()
+      if (terminal && !quiet) write(` ${paint(36, '•')} ${title} …`)
+      const end = (mark: string) => {
+        const took = `(${formatSeconds(clock.monotonicMs() - started)})`
+        if (!quiet) write(`${terminal ? '\r\u001b[K' : ''} ${mark} ${title} ${paint(2, took)}\n`)
+      }
+      try {
+        const result = await work()
+        end(paint(32, '✓'))
+        return result
+      } catch (error) {
+        end(paint(31, '✗'))
+        throw error
+      }
+    },
+  }
+}
+
+/** 0.3s, 12.0s, 2m3s. */
+export function formatSeconds(ms: number): string {
+  const seconds = ms / 1000
+  return seconds < 60 ? `${seconds.toFixed(1)}s` : `${Math.floor(seconds / 60)}m${Math.round(seconds % 60)}s`
+}

@@ -1,0 +1,71 @@
+/** The command line (L5): builds the commands over local clusters, and turns failures into exit codes. */
+import os from 'node:os'
+import { Command, CommanderError } from 'commander'
+import type { CommandContext } from '#cli/command'
+import { commands } from '#cli/commands/index'
+import { CommandError, exitCodes } from '#cli/exitCodes'
+import { createExec } from '#host/exec'
+import { skiffHome } from './localCluster/clusterState.ts'
+import { createLocalClusterManager } from './localCluster/localClusterManager.ts'
+import { createRealClock } from './realClock.ts'
+
+export const version = 'v1.36.0'
+
+export async function runCommandLine(argv: readonly string[]): Promise<void> {
+  const context = realContext(argv)
+  const program = new Command('skiff')
+    .description('Kubernetes v1.36, whole, in TypeScript')
+    .version(version)
+    .showHelpAfterError('(skiff --help lists the commands)')
+  program.exitOverride().configureOutput({ writeErr: (text) => context.stderr.write(text) })
+  for (const command of commands) command.register(program, context)
+  for (const command of program.commands) inheritErrors(command)
+  process.once('SIGINT', () => process.exit(exitCodes.interrupted))
+  try {
+    await program.parseAsync([...argv])
+  } catch (error) {
+    process.exitCode = report(error, context)
+  }
+  // Sockets of a probe may linger for a moment; what had to be written is written.
+  process.exit(process.exitCode ?? 0)
+}
+
+function inheritErrors(command: Command): void {
+  command.exitOverride()
+  for (const child of command.commands) inheritErrors(child)
+}
+
+function report(error: unknown, context: CommandContext): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage
+  if (error instanceof CommandError) {
+    context.stderr.write(`error: ${error.message}\n${error.hint ? `hint: ${error.hint}\n` : ''}`)
+    return exitCodes[error.exit]
+  }
+  context.stderr.write(`error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
+  return exitCodes.internal
+}
+
+function realContext(argv: readonly string[]): CommandContext {
+  const clock = createRealClock()
+  const exec = createExec()
+  const isRoot = process.getuid?.() === 0
+  const home = os.homedir()
+  return {
+    clusters: createLocalClusterManager({
+      clock,
+      exec,
+      isRoot,
+      platform: process.platform,
+      home: skiffHome(process.env, isRoot, home),
+      self: [process.execPath, argv[1] ?? ''],
+    }),
+    clock,
+    exec,
+    env: process.env,
+    home,
+    isRoot,
+    platform: process.platform,
+    stdout: { write: (text) => process.stdout.write(text), isTTY: process.stdout.isTTY ?? false },
+    stderr: { write: (text) => process.stderr.write(text), isTTY: process.stderr.isTTY ?? false },
+  }
+}

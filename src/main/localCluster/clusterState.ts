@@ -1,0 +1,76 @@
+/** What a local cluster is made of, on disk (L5): one folder per cluster, one JSON file that says what it consists of. */
+import { createHash } from 'node:crypto'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { readTextIfExists, writeFileAtomic } from '#host/files'
+import type { ClusterNetwork } from '../vnode/clusterNetwork.ts'
+
+export interface RealNode {
+  readonly name: string
+  readonly index: number
+}
+
+export interface ClusterState {
+  readonly name: string
+  /** Four hexadecimal digits that mark everything the cluster makes on the host. */
+  readonly id: string
+  readonly port: number
+  readonly nodes: readonly RealNode[]
+  readonly simulatedNodes: readonly string[]
+  /** Only with real nodes. */
+  readonly network?: ClusterNetwork | undefined
+  readonly verbosity: number
+  readonly previousContext?: string | undefined
+}
+
+export interface ClusterPaths {
+  readonly dir: string
+  readonly state: string
+  readonly pki: string
+  readonly store: string
+  readonly serverLog: string
+  readonly serverPid: string
+  /** Pids of what the server started. */
+  readonly processes: string
+  node(name: string): string
+}
+
+export function clusterPaths(home: string, name: string): ClusterPaths {
+  const dir = path.join(home, 'clusters', name)
+  return {
+    dir,
+    state: path.join(dir, 'cluster.json'),
+    pki: path.join(dir, 'pki'),
+    store: path.join(dir, 'store'),
+    serverLog: path.join(dir, 'server.log'),
+    serverPid: path.join(dir, 'server.pid'),
+    processes: path.join(dir, 'processes.json'),
+    node: (node) => path.join(dir, 'nodes', node),
+  }
+}
+
+/** SKIFF_HOME, else /var/lib/skiff for root, else the user's data folder. */
+export function skiffHome(env: Readonly<Record<string, string | undefined>>, isRoot: boolean, home: string): string {
+  if (env.SKIFF_HOME) return path.resolve(env.SKIFF_HOME)
+  return isRoot ? '/var/lib/skiff' : path.join(env.XDG_DATA_HOME ?? path.join(home, '.local', 'share'), 'skiff')
+}
+
+/** From the name and the place, so that two homes on one host do not collide. */
+export function clusterId(home: string, name: string): string {
+  return createHash('sha256').update(`${home}\0${name}`).digest('hex').slice(0, 4)
+}
+
+export async function readState(paths: ClusterPaths): Promise<ClusterState | undefined> {
+  const text = await readTextIfExists(paths.state)
+  return text ? (JSON.parse(text) as ClusterState) : undefined
+}
+
+export async function writeState(paths: ClusterPaths, state: ClusterState): Promise<void> {
+  await fs.mkdir(paths.dir, { recursive: true, mode: 0o700 })
+  await writeFileAtomic(paths.state, `${JSON.stringify(state, null, 2)}\n`, 0o600)
+}
+
+/** cgroup of a node, relative to each hierarchy's root. */
+export function nodeCgroup(state: ClusterState, node: RealNode): string {
+  return `skiff-${state.id}-${node.index}`
+}

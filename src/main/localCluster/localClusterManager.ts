@@ -1,0 +1,285 @@
+/**
+ * Local clusters (L5): makes, starts, stops and removes them. Each is one server process, and for every real node a set of namespaces with its
+ * own containerd, which outlive the server. All of it is found again through the cluster's folder.
+ */
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import type { Clock } from '#base/clock'
+import type { ClusterManager, ClusterStatus, ProcessStatus, UpOptions } from '#cli/clusterManager'
+import { CommandError } from '#cli/exitCodes'
+import type { KubeconfigEntry } from '#cli/kubeconfigFile'
+import type { Progress } from '#cli/progress'
+import type { Exec } from '#host/exec'
+import { readTextIfExists } from '#host/files'
+import { ensurePki, type Pki } from '../pki/pki.ts'
+import { chooseNetwork, ensureBridge, ensureNodeNetwork, gatewayOf, nodeNetwork, removeBridge } from '../vnode/clusterNetwork.ts'
+import { destroyVnode, ensureVnode, vnodeProcess } from '../vnode/vnode.ts'
+import { type ApiProbe, createApiProbe, nodeReadiness } from './apiProbe.ts'
+import { chooseRuntime } from './chooseRuntime.ts'
+import { type ClusterPaths, type ClusterState, clusterId, clusterPaths, nodeCgroup, readState, writeState } from './clusterState.ts'
+import { freePort } from './freePort.ts'
+import { listImages, loadImages } from './nodeImages.ts'
+import { endProcess, isRunning, runningProcess, startDetached } from './processes.ts'
+
+export interface LocalClusterDeps {
+  readonly clock: Clock
+  readonly exec: Exec
+  /** SKIFF_HOME or its default. */
+  readonly home: string
+  readonly isRoot: boolean
+  readonly platform: string
+  /** Words that run this program: node and its entry. */
+  readonly self: readonly string[]
+}
+
+const serverReadyMs = 30_000
+const nodesReadyMs = 60_000
+const serverGraceMs = 15_000
+
+export function createLocalClusterManager(deps: LocalClusterDeps): ClusterManager {
+  const pathsOf = (name: string) => clusterPaths(deps.home, name)
+  const stateOf = async (name: string): Promise<ClusterState> => {
+    const state = await readState(pathsOf(name))
+    if (!state) throw new CommandError('notFound', `there is no cluster "${name}"`)
+    return state
+  }
+  return {
+    names: async () => {
+      const found = await fs.readdir(path.join(deps.home, 'clusters')).catch(() => [] as string[])
+      const states = await Promise.all(found.map((name) => readState(pathsOf(name))))
+      return found.filter((_, i) => states[i] !== undefined).sort()
+    },
+    exists: async (name) => (await readState(pathsOf(name))) !== undefined,
+    up: (name, options, progress) => up(deps, pathsOf(name), name, options, progress),
+    stop: async (name, progress) => {
+      await stateOf(name)
+      await progress.step('Stopping the server and the agents', () => stopServer(deps, pathsOf(name)))
+    },
+    delete: async (name, progress, dryRun) => remove(deps, pathsOf(name), await stateOf(name), progress, dryRun),
+    status: async (name) => statusOf(deps, pathsOf(name), await stateOf(name)),
+    logFiles: async (name) => {
+      const paths = pathsOf(name)
+      const { nodes } = await stateOf(name)
+      const files = [
+        { source: 'server', file: paths.serverLog },
+        ...nodes.flatMap((node) => [
+          { source: node.name, file: path.join(paths.node(node.name), 'agent.log') },
+          { source: `${node.name}/containerd`, file: path.join(paths.node(node.name), 'containerd.log') },
+        ]),
+      ]
+      const there = await Promise.all(
+        files.map(({ file }) =>
+          fs.access(file).then(
+            () => true,
+            () => false,
+          ),
+        ),
+      )
+      return files.filter((_, i) => there[i])
+    },
+    kubeconfig: async (name) => kubeconfigEntry(await stateOf(name), await loadPki(pathsOf(name), await stateOf(name), deps.clock)),
+    rememberContext: async (name, previousContext) => writeState(pathsOf(name), { ...(await stateOf(name)), previousContext }),
+    previousContext: async (name) => (await stateOf(name)).previousContext ?? '',
+    loadImages: async (name, files, progress) => loadImages(deps.exec, pathsOf(name), await stateOf(name), files, progress),
+    images: async (name) => listImages(deps.exec, pathsOf(name), await stateOf(name)),
+  }
+}
+
+async function up(
+  deps: LocalClusterDeps,
+  paths: ClusterPaths,
+  name: string,
+  options: UpOptions,
+  progress: Progress,
+): Promise<{ created: boolean; status: ClusterStatus }> {
+  const found = await readState(paths)
+  const state = found ?? (await progress.step('Planning the cluster', () => plan(deps, paths, name, options, progress)))
+  const pki = await progress.step('Certificates', () => loadPki(paths, state, deps.clock))
+  const { network } = state
+  if (network && state.nodes.length > 0) await ensureBridge(deps.exec, network)
+  const probe = createApiProbe(state.port, pki.ca.cert, pki.admin, deps.clock)
+  try {
+    const nodes = progress.step(`Nodes: ${state.nodes.length} with containerd, ${state.simulatedNodes.length} simulated`, () => startNodes(deps, paths, state))
+    nodes.catch(() => {})
+    await startServer(deps, paths, state, options)
+    await nodes
+    await progress.step('API server', () => probe.until('an answer of /readyz', serverReadyMs, () => serverReady(paths, probe)))
+    await progress.step('Nodes ready', () => probe.until('the readiness of every node', nodesReadyMs, () => allReady(state, probe)))
+    await progress.step('Default service account and cluster DNS', () => probe.until('a usable default namespace', nodesReadyMs, () => usable(state, probe)))
+    return { created: !found, status: await statusOf(deps, paths, state) }
+  } catch (error) {
+    throw await withEvidence(error, paths)
+  } finally {
+    probe.close()
+  }
+}
+
+async function plan(deps: LocalClusterDeps, paths: ClusterPaths, name: string, options: UpOptions, progress: Progress): Promise<ClusterState> {
+  const runtime = await chooseRuntime(deps, options.runtime, progress)
+  const real = runtime === 'containerd' ? options.nodes : 0
+  // Asked for real nodes where there can be none, the user still gets as many nodes.
+  const simulated = options.simulatedNodes + (runtime === 'simulated' && options.simulatedNodes === 0 ? options.nodes : 0)
+  const id = clusterId(deps.home, name)
+  const state: ClusterState = {
+    name,
+    id,
+    port: options.port === 0 ? await freePort() : options.port,
+    nodes: Array.from({ length: real }, (_, index) => ({ name: `${name}-node-${index + 1}`, index })),
+    simulatedNodes: Array.from({ length: simulated }, (_, index) => `${name}-sim-${index + 1}`),
+    network: real > 0 ? await chooseNetwork(deps.exec, id) : undefined,
+    verbosity: options.verbosity,
+  }
+  await writeState(paths, state)
+  return state
+}
+
+function loadPki(paths: ClusterPaths, state: ClusterState, clock: Clock): Promise<Pki> {
+  const names = ['localhost', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc', 'kubernetes.default.svc.cluster.local']
+  const hosts = [...names, 'host.docker.internal', 'host.skiff.internal', '127.0.0.1', '::1', '10.96.0.1', ...(state.network ? [gatewayOf(state.network)] : [])]
+  return ensurePki(paths.pki, hosts, clock.now())
+}
+
+async function startNodes(deps: LocalClusterDeps, paths: ClusterPaths, state: ClusterState): Promise<void> {
+  const { network } = state
+  if (!network) return
+  await Promise.all(
+    state.nodes.map(async (node) => {
+      const link = nodeNetwork(network, state.id, node.index)
+      await ensureNodeNetwork(deps.exec, network, link)
+      await ensureVnode({ name: node.name, dir: paths.node(node.name), network: link, resolvConf: await hostResolvConf() }, deps.clock)
+    }),
+  )
+}
+
+/** The host's name servers, without those that only the host itself can reach. */
+async function hostResolvConf(): Promise<string> {
+  const text = (await readTextIfExists('/etc/resolv.conf')) ?? ''
+  const lines = text.split('\n').filter((line) => !/^\s*nameserver\s+(127\.|::1)/.test(line))
+  return lines.join('\n').trim()
+}
+
+async function startServer(deps: LocalClusterDeps, paths: ClusterPaths, state: ClusterState, options: UpOptions): Promise<void> {
+  if (await runningProcess(paths.serverPid)) return
+  await startDetached([...deps.self, 'server', '--cluster-dir', paths.dir, '--v', String(options.verbosity)], paths.serverLog, paths.serverPid, {
+    SKIFF_CLUSTER: state.name,
+  })
+}
+
+async function serverReady(paths: ClusterPaths, probe: ApiProbe): Promise<true | undefined> {
+  if (!(await runningProcess(paths.serverPid))) throw new CommandError('internal', 'the server process ended')
+  return (await probe.get('/readyz'))?.status === 200 ? true : undefined
+}
+
+async function allReady(state: ClusterState, probe: ApiProbe): Promise<true | undefined> {
+  const nodes = await nodeReadiness(probe)
+  return [...state.nodes.map((node) => node.name), ...state.simulatedNodes].every((name) => nodes.get(name)?.ready) ? true : undefined
+}
+
+/** Pods can be made and find names: the default ServiceAccount exists, and with real nodes the DNS service has an endpoint. */
+async function usable(state: ClusterState, probe: ApiProbe): Promise<true | undefined> {
+  if ((await probe.get('/api/v1/namespaces/default/serviceaccounts/default'))?.status !== 200) return undefined
+  if (state.nodes.length === 0) return true
+  const slices = await probe.get('/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3Dkube-dns')
+  return slices?.status === 200 && (JSON.parse(slices.body) as { items: unknown[] }).items.length > 0 ? true : undefined
+}
+
+async function stopServer(deps: LocalClusterDeps, paths: ClusterPaths): Promise<void> {
+  const server = await runningProcess(paths.serverPid)
+  if (server) await endProcess(server, serverGraceMs, deps.clock)
+  await fs.rm(paths.serverPid, { force: true })
+}
+
+async function remove(deps: LocalClusterDeps, paths: ClusterPaths, state: ClusterState, progress: Progress, dryRun: boolean): Promise<string[]> {
+  const { network } = state
+  const traces = [
+    `processes of cluster "${state.name}"`,
+    ...state.nodes.flatMap((node) => [`node ${node.name} with its containers, mounts and cgroup ${nodeCgroup(state, node)}`]),
+    ...(network ? [...state.nodes.map((node) => `network namespace ${nodeNetwork(network, state.id, node.index).namespace}`), `bridge ${network.bridge}`] : []),
+    `folder ${paths.dir}`,
+  ]
+  if (dryRun) return traces
+  await progress.step('Stopping the server and the agents', () => stopServer(deps, paths))
+  if (network) {
+    await progress.step(`Removing ${state.nodes.length} ${state.nodes.length === 1 ? 'node' : 'nodes'}`, async () => {
+      await Promise.all(
+        state.nodes.map((node) =>
+          destroyVnode(deps.exec, paths.node(node.name), nodeNetwork(network, state.id, node.index), nodeCgroup(state, node), deps.clock),
+        ),
+      )
+      await removeBridge(deps.exec, network)
+    })
+  }
+  await progress.step('Removing files', () => fs.rm(paths.dir, { recursive: true, force: true }))
+  return traces
+}
+
+async function statusOf(deps: LocalClusterDeps, paths: ClusterPaths, state: ClusterState): Promise<ClusterStatus> {
+  const server = await runningProcess(paths.serverPid)
+  const pki = await loadPki(paths, state, deps.clock)
+  const probe = createApiProbe(state.port, pki.ca.cert, pki.admin, deps.clock)
+  try {
+    const answering = server !== undefined && (await probe.get('/readyz'))?.status === 200
+    const readiness = answering ? await nodeReadiness(probe) : new Map<string, { ready: boolean; address: string }>()
+    const nodes = [
+      ...state.nodes.map((node) => ({
+        name: node.name,
+        runtime: 'containerd' as const,
+        ready: readiness.get(node.name)?.ready ?? false,
+        address: state.network ? nodeNetwork(state.network, state.id, node.index).address : '',
+      })),
+      ...state.simulatedNodes.map((name) => ({
+        name,
+        runtime: 'simulated' as const,
+        ready: readiness.get(name)?.ready ?? false,
+        address: readiness.get(name)?.address ?? '',
+      })),
+    ]
+    return {
+      name: state.name,
+      server: `https://127.0.0.1:${state.port}`,
+      running: server !== undefined,
+      ready: answering && nodes.every((node) => node.ready),
+      nodes,
+      pids: [...(server ? [{ role: 'server' as const, pid: server.pid }] : []), ...(await nodeProcesses(paths, state))],
+      directory: paths.dir,
+    }
+  } finally {
+    probe.close()
+  }
+}
+
+/** The processes of the nodes: agents as the server wrote them down, process 1 and containerd from the node itself. */
+async function nodeProcesses(paths: ClusterPaths, state: ClusterState): Promise<ProcessStatus[]> {
+  const written = JSON.parse((await readTextIfExists(paths.processes)) ?? '[]') as (ProcessStatus & { startTime: string })[]
+  const alive = await Promise.all(written.map((one) => isRunning({ pid: one.pid, startTime: one.startTime })))
+  const agents = written.filter((_, i) => alive[i]).map(({ role, pid, node }) => ({ role, pid, ...(node === undefined ? {} : { node }) }))
+  const own = await Promise.all(
+    state.nodes.map(async (node): Promise<ProcessStatus[]> => {
+      const init = await vnodeProcess(paths.node(node.name))
+      if (!init) return []
+      const children = ((await readTextIfExists(`/proc/${init.pid}/task/${init.pid}/children`)) ?? '').split(' ').filter(Boolean)
+      const names = await Promise.all(children.map((pid) => readTextIfExists(`/proc/${pid}/comm`)))
+      const containerd = children.find((_, i) => names[i]?.trim() === 'containerd')
+      return [
+        { role: 'init' as const, pid: init.pid, node: node.name },
+        ...(containerd ? [{ role: 'containerd' as const, pid: Number(containerd), node: node.name }] : []),
+      ]
+    }),
+  )
+  return [...agents, ...own.flat()]
+}
+
+function kubeconfigEntry(state: ClusterState, pki: Pki): KubeconfigEntry {
+  return { name: `skiff-${state.name}`, server: `https://127.0.0.1:${state.port}`, ca: pki.ca.cert, clientCert: pki.admin.cert, clientKey: pki.admin.key }
+}
+
+/** The failure with the last lines of the server's log and where the rest is. Nothing is rolled back: the evidence stays. */
+async function withEvidence(error: unknown, paths: ClusterPaths): Promise<CommandError> {
+  const log = ((await readTextIfExists(paths.serverLog)) ?? '').trim().split('\n').slice(-20).join('\n')
+  const message = error instanceof Error ? error.message : String(error)
+  const exit = error instanceof CommandError ? error.exit : 'internal'
+  return new CommandError(exit, log ? `${message}\n--- last lines of ${paths.serverLog}\n${log}` : message, {
+    hint: `logs are in ${paths.dir}; skiff delete removes the cluster`,
+    cause: error,
+  })
+}
