@@ -1,0 +1,69 @@
+/**
+ * What a stage or handler answers (L3), before it is known how the answer travels: over HTTP it is written as bytes, in one process the
+ * objects are handed over by reference.
+ */
+import type { Readable } from 'node:stream'
+import type { CachedObject } from './request.ts'
+import type { EventForm } from './registry/watchEvent.ts'
+import type { WatchSession } from './registry/watchSession.ts'
+
+export type AnswerHeaders = Readonly<Record<string, string>>
+
+/** Cached objects: their bytes are sent as they are. */
+export interface ObjectAnswer {
+  readonly type: 'object'
+  readonly status: number
+  readonly object: CachedObject
+}
+
+export interface ListAnswer {
+  readonly type: 'list'
+  readonly apiVersion: string
+  /** e.g. PodList. */
+  readonly kind: string
+  readonly metadata: { readonly resourceVersion: string; readonly continue?: string | undefined; readonly remainingItemCount?: number | undefined }
+  readonly items: readonly CachedObject[]
+}
+
+/** Any other JSON value: Status, Table, reviews, discovery. */
+export interface ValueAnswer {
+  readonly type: 'value'
+  readonly status: number
+  readonly value: unknown
+  /** Default application/json. */
+  readonly contentType?: string | undefined
+  readonly headers?: AnswerHeaders | undefined
+}
+
+export interface BytesAnswer {
+  readonly type: 'bytes'
+  readonly status: number
+  readonly contentType: string
+  readonly bytes: Uint8Array
+  readonly headers?: AnswerHeaders | undefined
+}
+
+export interface WatchAnswer {
+  readonly type: 'watch'
+  readonly session: WatchSession
+  readonly form: EventForm
+  /** The object of a bookmark in the watch's form. */
+  bookmark(revision: number, annotations: Readonly<Record<string, string>> | undefined): unknown
+  /** The stream ends by itself after this time. */
+  readonly timeoutMs: number
+  readonly contentType: string
+}
+
+/** A body that arrives as it comes: logs and plain proxying. */
+export interface StreamAnswer {
+  readonly type: 'stream'
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | readonly string[]>>
+  readonly body: Readable
+}
+
+export type Answer = ObjectAnswer | ListAnswer | ValueAnswer | BytesAnswer | WatchAnswer | StreamAnswer
+
+export function textAnswer(status: number, text: string, headers?: AnswerHeaders): BytesAnswer {
+  return { type: 'bytes', status, contentType: 'text/plain; charset=utf-8', bytes: Buffer.from(text), headers }
+}

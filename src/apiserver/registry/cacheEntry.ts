@@ -1,0 +1,115 @@
+/**
+ * One version of one object in the watch cache (L3): the stored JSON with the resourceVersion spliced in, and the parsed, frozen object.
+ * Either is made when first asked for and kept, so a write costs one encode at most and a read none.
+ * Upstream keeps decoded objects only and encodes per response (with a per-event cache for watches).
+ */
+import type { Frozen, KubeObject } from '#api/machinery/meta'
+import { deepFreeze } from '#base/frozen'
+import type { CachedObject } from '../request.ts'
+
+/** Another served version of the same stored object. */
+export interface VersionView {
+  /** The apiVersion that the view shows, e.g. `autoscaling/v1`. */
+  readonly apiVersion: string
+  convert(object: Frozen<KubeObject>): KubeObject
+}
+
+const metadataStart = Buffer.from('"metadata":{')
+const closingBrace = 0x7d
+
+export class CacheEntry implements CachedObject {
+  /** 'namespace/name' or 'name'. */
+  readonly key: string
+  readonly resourceVersion: number
+  readonly createRevision: number
+  #stored: Uint8Array | undefined
+  #bytes: Uint8Array | undefined
+  #object: Frozen<KubeObject> | undefined
+  #views: Map<string, CachedObject> | undefined
+
+  private constructor(key: string, resourceVersion: number, createRevision: number, stored: Uint8Array | undefined, object: Frozen<KubeObject> | undefined) {
+    this.key = key
+    this.resourceVersion = resourceVersion
+    this.createRevision = createRevision
+    this.#stored = stored
+    this.#object = object
+  }
+
+  /** From the store's value; `parsed` is the same object where the writer still has it: it is finished and frozen here. */
+  static stored(key: string, value: Uint8Array, revision: number, createRevision: number, parsed?: KubeObject): CacheEntry {
+    if (parsed) parsed.metadata.resourceVersion = String(revision)
+    return new CacheEntry(key, revision, createRevision, value, parsed && (deepFreeze(parsed) as Frozen<KubeObject>))
+  }
+
+  /** What a dry run would have stored: it has no resourceVersion of its own. */
+  static transient(key: string, value: Uint8Array, like?: CacheEntry): CacheEntry {
+    const object = JSON.parse(Buffer.from(value).toString()) as KubeObject
+    if (like) object.metadata.resourceVersion = String(like.resourceVersion)
+    return new CacheEntry(key, like?.resourceVersion ?? 0, like?.createRevision ?? 0, undefined, deepFreeze(object) as Frozen<KubeObject>)
+  }
+
+  /** The same content under another resourceVersion: what watchers see of a deleted object. */
+  at(revision: number): CacheEntry {
+    const object = { ...this.object, metadata: { ...this.object.metadata, resourceVersion: String(revision) } }
+    return new CacheEntry(this.key, revision, this.createRevision, undefined, deepFreeze(object) as Frozen<KubeObject>)
+  }
+
+  get bytes(): Uint8Array {
+    if (this.#bytes === undefined) {
+      const spliced = this.#stored && spliceResourceVersion(this.#stored, this.resourceVersion)
+      this.#bytes = spliced ?? Buffer.from(JSON.stringify(this.object))
+      this.#stored = undefined
+    }
+    return this.#bytes
+  }
+
+  get object(): Frozen<KubeObject> {
+    if (this.#object === undefined) {
+      const parsed = JSON.parse(Buffer.from((this.#stored ?? this.#bytes)!).toString()) as KubeObject
+      parsed.metadata.resourceVersion = String(this.resourceVersion)
+      this.#object = deepFreeze(parsed) as Frozen<KubeObject>
+    }
+    return this.#object
+  }
+
+  /** The object as another version shows it; made once. */
+  view(version: VersionView | undefined): CachedObject {
+    if (!version) return this
+    this.#views ??= new Map()
+    let view = this.#views.get(version.apiVersion)
+    if (!view) {
+      const object = deepFreeze(version.convert(this.object)) as Frozen<KubeObject>
+      view = { object, bytes: Buffer.from(JSON.stringify(object)), resourceVersion: this.resourceVersion }
+      this.#views.set(version.apiVersion, view)
+    }
+    return view
+  }
+}
+
+/** Inserts `"resourceVersion":"N"` as metadata's first field; undefined where the value is not in our canonical form. */
+function spliceResourceVersion(value: Uint8Array, revision: number): Uint8Array | undefined {
+  const buffer = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+  // Canonical values begin with apiVersion, kind, metadata, so the first match near the start is the object's own metadata.
+  const at = buffer.subarray(0, 300).indexOf(metadataStart)
+  if (at < 0 || buffer[0] !== 0x7b || !isCanonicalHead(buffer, at)) return undefined
+  const cut = at + metadataStart.length
+  const text = `"resourceVersion":"${revision}"${buffer[cut] === closingBrace ? '' : ','}`
+  const spliced = Buffer.allocUnsafe(buffer.length + text.length)
+  buffer.copy(spliced, 0, 0, cut)
+  spliced.write(text, cut, 'latin1')
+  buffer.copy(spliced, cut + text.length, cut)
+  return spliced
+}
+
+const canonicalHead = /^\{"apiVersion":"[^"\\]*","kind":"[^"\\]*",$/
+
+function isCanonicalHead(buffer: Buffer, metadataAt: number): boolean {
+  return canonicalHead.test(buffer.toString('latin1', 0, metadataAt))
+}
+
+/** The canonical JSON that is stored: apiVersion, kind, metadata first, no resourceVersion inside. */
+export function encodeStored(object: KubeObject): Buffer {
+  const { apiVersion, kind, metadata, ...rest } = object
+  const { resourceVersion: _, ...storedMetadata } = metadata
+  return Buffer.from(JSON.stringify({ apiVersion, kind, metadata: storedMetadata, ...rest }))
+}

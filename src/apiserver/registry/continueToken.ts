@@ -1,0 +1,31 @@
+/**
+ * Where a paged list goes on (L3). The token is opaque to clients; its form is upstream's, so that tools that look inside keep working.
+ * Upstream: apiserver/pkg/storage/continue.go.
+ */
+import { badRequest } from '#api/machinery/status'
+
+export interface Continue {
+  /** All pages show this revision; -1: go on from the key in the newest state (after the first one was compacted). */
+  readonly revision: number
+  /** The first key wanted, relative to the resource's prefix. */
+  readonly start: string
+}
+
+export function encodeContinue(token: Continue): string {
+  return Buffer.from(JSON.stringify({ v: 'meta.k8s.io/v1', rv: token.revision, start: token.start })).toString('base64url')
+}
+
+export function decodeContinue(text: string): Continue {
+  const bad = (why: string) => badRequest(`continue key is not valid: ${why}`)
+  let value: unknown
+  try {
+    value = JSON.parse(Buffer.from(text, 'base64url').toString())
+  } catch {
+    throw bad('the token does not decode')
+  }
+  const { v, rv, start } = (value ?? {}) as { v?: unknown; rv?: unknown; start?: unknown }
+  if (v !== 'meta.k8s.io/v1') throw bad(`server does not recognize this encoded version ${JSON.stringify(v ?? '')}`)
+  if (typeof rv !== 'number' || !Number.isSafeInteger(rv) || rv === 0) throw bad('incorrect encoded start resourceVersion')
+  if (typeof start !== 'string' || start === '' || start.split('/').includes('..')) throw bad('encoded start key empty or invalid')
+  return { revision: rv, start }
+}

@@ -1,0 +1,119 @@
+/**
+ * Creates one object (L3), in upstream's order: managed fields, mutating admission, system fields, prepareForCreate, validation, warnings,
+ * canonicalize, validating admission, store.
+ * Upstream: apiserver/pkg/endpoints/handlers/create.go, pkg/registry/rest/create.go, pkg/registry/generic/registry/store.go.
+ */
+
+import type { KubeObject } from '#api/machinery/meta'
+import { validateObjectMeta } from '#api/machinery/objectMeta'
+import { alreadyExists, badRequest, StatusError } from '#api/machinery/status'
+import { randomName, randomUid } from '#base/random'
+import { formatTime } from '#base/time'
+import { admit, validateAdmission } from './admit.ts'
+import { CacheEntry, encodeStored } from './cacheEntry.ts'
+import { trackManagers } from './managers.ts'
+import { keyFor, type Undo, type WriteContext } from './storedResource.ts'
+import { attributesOf, rootPath, strategyContext, throwIfInvalid, type WriterDeps } from './writer.ts'
+
+/** How often a name made from generateName is tried again on a collision, as upstream. */
+const generateNameTries = 8
+
+/** `object` is decoded and defaulted, of the served version; it belongs to the registry from here on. */
+export async function createObject(deps: WriterDeps, context: WriteContext, object: KubeObject, options?: Readonly<Record<string, unknown>>): Promise<CacheEntry> {
+  const { metadata } = object
+  ensureNamespace(context, object)
+  if (metadata.resourceVersion) throw new StatusError('', 'resourceVersion should not be set on objects to be created')
+  if (!context.managedFieldsDone) trackManagers(context, object, undefined, deps.clock.now())
+  await admit(deps.admission, attributesOf(context, 'CREATE', metadata.name ?? '', object, undefined, options))
+  if (!metadata.generateName || metadata.name) return createNamed(deps, context, object, options)
+  for (let attempt = 1; ; attempt++) {
+    // Each try gets its own copy: a write that lost may already have been prepared.
+    const copy = structuredClone(object)
+    copy.metadata.name = `${metadata.generateName.slice(0, 58)}${randomName(deps.random)}`
+    try {
+      return await createNamed(deps, context, copy, options)
+    } catch (error) {
+      const collided = error instanceof StatusError && error.reason === 'AlreadyExists'
+      if (!collided) throw error
+      if (attempt < generateNameTries) continue
+      throw new StatusError('AlreadyExists', `${error.message}, the server was not able to generate a unique name for the object`, {
+        details: { ...error.details, retryAfterSeconds: 1 },
+        cause: error,
+      })
+    }
+  }
+}
+
+async function createNamed(
+  deps: WriterDeps,
+  context: WriteContext,
+  served: KubeObject,
+  options: Readonly<Record<string, unknown>> | undefined,
+): Promise<CacheEntry> {
+  const { stored } = context.served
+  const { strategy } = stored
+  const object = context.served.toStorage(served)
+  const metadata = fillSystemFields(deps, object)
+  if (strategy.generation !== false) metadata.generation = 1
+  const input = { obj: object, path: rootPath, context: strategyContext(deps, context) }
+  strategy.prepareForCreate?.(input)
+  const undo = stored.hooks?.beforeCreate?.(object, context.dryRun)
+  try {
+    const errors = [...validateObjectMeta(object, stored.namespaced, strategy.validateName), ...(strategy.validate?.(input) ?? [])]
+    throwIfInvalid(context, metadata.name ?? '', errors)
+    for (const warning of strategy.warnings?.(input) ?? []) context.warn(warning)
+    strategy.canonicalize?.(object)
+    await validateAdmission(deps.admission, attributesOf(context, 'CREATE', metadata.name ?? '', object, undefined, options))
+    return await store(deps, context, object, undo)
+  } catch (error) {
+    undo?.undo()
+    throw error
+  }
+}
+
+async function store(deps: WriterDeps, context: WriteContext, object: KubeObject, undo: Undo | undefined): Promise<CacheEntry> {
+  const { stored } = context.served
+  const name = object.metadata.name ?? ''
+  const key = keyFor(stored, object.metadata.namespace ?? '', name)
+  if (context.dryRun) {
+    const existing = await deps.storage.read(stored, key)
+    if (existing) throw existsError(context, existing, name)
+    undo?.undo()
+    return CacheEntry.transient(key, encodeStored(object))
+  }
+  const entry = await deps.storage.put(stored, key, object, undefined)
+  if (entry) return entry
+  throw existsError(context, await deps.storage.read(stored, key), name)
+}
+
+function existsError(context: WriteContext, existing: CacheEntry | undefined, name: string): StatusError {
+  const error = alreadyExists(context.served, name)
+  if (!existing?.object.metadata.deletionTimestamp) return error
+  return new StatusError('AlreadyExists', `object is being deleted: ${error.message}`, { details: error.details ?? {} })
+}
+
+function fillSystemFields(deps: WriterDeps, object: KubeObject): KubeObject['metadata'] {
+  const { deletionTimestamp: _, deletionGracePeriodSeconds: __, selfLink: ___, ...kept } = object.metadata
+  object.metadata = { ...kept, uid: randomUid(deps.random), creationTimestamp: formatTime(deps.clock.now()) }
+  return object.metadata
+}
+
+/** Upstream: rest.EnsureObjectNamespaceMatchesRequestNamespace. */
+export function ensureNamespace(context: WriteContext, object: KubeObject): void {
+  const { namespace } = context
+  const own = object.metadata.namespace ?? ''
+  if (own === namespace) return
+  if (own === '' && namespace !== '') {
+    object.metadata.namespace = namespace
+    return
+  }
+  if (namespace === '') {
+    // Cluster-scoped objects silently lose a namespace on the wire; what is asked for by name must fit.
+    if (!context.served.namespaced) {
+      delete object.metadata.namespace
+      return
+    }
+    throw badRequest(`the namespace of the object (${own}) cannot be determined from the request`)
+  }
+  throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
+}

@@ -1,0 +1,163 @@
+/**
+ * Deletes objects (L3): preconditions, graceful deletion, finalizers and the propagation policy.
+ * Upstream: pkg/registry/rest/delete.go and pkg/registry/generic/registry/store.go; pkg/registry/core/namespace/storage for namespaces.
+ */
+import type { Frozen, KubeObject } from '#api/machinery/meta'
+import { conflict, notFound, optimisticLockMessage } from '#api/machinery/status'
+import { deepCopy } from '#base/frozen'
+import { formatTime, parseTime } from '#base/time'
+import { validateAdmission } from './admit.ts'
+import { CacheEntry, encodeStored } from './cacheEntry.ts'
+import { keyFor, type StoredResource, type WriteContext } from './storedResource.ts'
+import { attributesOf, type WriterDeps } from './writer.ts'
+
+const orphanFinalizer = 'orphan'
+const foregroundFinalizer = 'foregroundDeletion'
+const maxTries = 100
+
+export interface DeleteRequest {
+  readonly name: string
+  readonly gracePeriodSeconds?: number | undefined
+  readonly propagationPolicy?: 'Orphan' | 'Background' | 'Foreground' | undefined
+  readonly orphanDependents?: boolean | undefined
+  readonly preconditions?: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined } | undefined
+  readonly options?: Readonly<Record<string, unknown>> | undefined
+}
+
+export interface DeleteResult {
+  /** The last state: of the deleted object, or of the one that goes on existing until its finalizers or grace period are done. */
+  readonly entry: CacheEntry
+  readonly deleted: boolean
+}
+
+export async function deleteObject(deps: WriterDeps, context: WriteContext, request: DeleteRequest): Promise<DeleteResult> {
+  const { served } = context
+  const key = keyFor(served, context.namespace, request.name)
+  let admitted = false
+  for (let attempt = 1; attempt <= maxTries; attempt++) {
+    const current = await deps.storage.read(served.stored, key)
+    if (!current) throw notFound(served, request.name)
+    checkPreconditions(context, request, current.object)
+    if (!admitted) await validateAdmission(deps.admission, attributesOf(context, 'DELETE', request.name, undefined, current.object, request.options))
+    admitted = true
+    const result = await attemptDelete(deps, context, request, current)
+    if (result) return result
+    context.signal?.throwIfAborted()
+  }
+  throw conflict(served, request.name, optimisticLockMessage)
+}
+
+/** Undefined when the deletion must be tried again on a newer state. */
+async function attemptDelete(deps: WriterDeps, context: WriteContext, request: DeleteRequest, current: CacheEntry): Promise<DeleteResult | undefined> {
+  const { stored } = context.served
+  const plan = planDeletion(stored, request, current.object, deps.clock.now())
+  if (plan === 'pending') return { entry: current, deleted: false }
+  if (plan === 'now') {
+    if (context.dryRun) return { entry: current, deleted: true }
+    const revision = await deps.storage.delete(stored, current)
+    if (revision === undefined) return undefined
+    stored.hooks?.afterDelete?.(current.object)
+    return { entry: current, deleted: true }
+  }
+  if (context.dryRun) return { entry: CacheEntry.transient(current.key, encodeStored(plan), current), deleted: false }
+  const entry = await deps.storage.put(stored, current.key, plan, current)
+  return entry && { entry, deleted: false }
+}
+
+/** What a delete does now: remove the object, change it so that others finish the deletion, or nothing because it is under way. */
+export function planDeletion(stored: StoredResource, request: DeleteRequest, old: Frozen<KubeObject>, nowMs: number): 'now' | 'pending' | KubeObject {
+  const object = deepCopy<KubeObject>(old)
+  const { metadata } = object
+  const finalizers = plannedFinalizers(stored, request, old)
+  const before = old.metadata.finalizers ?? []
+  const finalizersChanged = finalizers.length !== before.length || finalizers.some((one, at) => before[at] !== one)
+  if (finalizers.length > 0) metadata.finalizers = finalizers
+  else delete metadata.finalizers
+  const graceful = applyGrace(stored, request, object, nowMs)
+  if (graceful === 'unchanged' && !finalizersChanged) return 'pending'
+  const blocked = finalizers.length > 0 || specFinalizers(stored, object).length > 0
+  if (graceful === 'immediate' && !blocked) return 'now'
+  if (graceful === 'immediate') {
+    if (metadata.deletionTimestamp && !finalizersChanged && metadata.deletionGracePeriodSeconds === 0) {
+      return stored.kind === 'Namespace' && stored.group === '' ? terminating(object, old) : 'pending'
+    }
+    markDeleting(metadata, nowMs, 0)
+  }
+  return stored.kind === 'Namespace' && stored.group === '' ? terminating(object, old) : object
+}
+
+/** A namespace shows its deletion in its phase, too. */
+function terminating(object: KubeObject, old: Frozen<KubeObject>): 'pending' | KubeObject {
+  const namespace = object as KubeObject & { status?: { phase?: string } }
+  if (old.metadata.deletionTimestamp && namespace.status?.phase === 'Terminating') return 'pending'
+  namespace.status = { ...namespace.status, phase: 'Terminating' }
+  return object
+}
+
+/** Sets the deletion's time and period for kinds that die slowly. */
+function applyGrace(stored: StoredResource, request: DeleteRequest, object: KubeObject, nowMs: number): 'graceful' | 'immediate' | 'unchanged' {
+  const { deletion } = stored.strategy
+  if (!deletion) return 'immediate'
+  const { metadata } = object
+  const seconds = deletion.gracePeriodSeconds(object, request.gracePeriodSeconds)
+  if (metadata.deletionTimestamp) {
+    const before = metadata.deletionGracePeriodSeconds ?? 0
+    // Only a shorter period changes anything; a deletion cannot be taken back.
+    const wanted = request.gracePeriodSeconds === undefined ? before : seconds
+    if (wanted === 0 && request.gracePeriodSeconds !== undefined) return 'immediate'
+    if (wanted >= before) return 'unchanged'
+    const requestedAt = (parseTime(metadata.deletionTimestamp) ?? nowMs) - before * 1000
+    metadata.deletionTimestamp = formatTime(requestedAt + wanted * 1000)
+    metadata.deletionGracePeriodSeconds = wanted
+    return 'graceful'
+  }
+  if (seconds <= 0) return 'immediate'
+  markDeleting(metadata, nowMs, seconds)
+  return 'graceful'
+}
+
+function markDeleting(metadata: KubeObject['metadata'], nowMs: number, graceSeconds: number): void {
+  if (!metadata.deletionTimestamp) {
+    metadata.deletionTimestamp = formatTime(nowMs + graceSeconds * 1000)
+    if (metadata.generation !== undefined) metadata.generation++
+  }
+  metadata.deletionGracePeriodSeconds = graceSeconds
+}
+
+/** Which of the garbage collector's two finalizers the object gets. What the request says wins over what the object has. */
+function plannedFinalizers(stored: StoredResource, request: DeleteRequest, old: Frozen<KubeObject>): string[] {
+  const existing = old.metadata.finalizers ?? []
+  const others = existing.filter((one) => one !== orphanFinalizer && one !== foregroundFinalizer)
+  const said = request.orphanDependents !== undefined || request.propagationPolicy !== undefined
+  const orphan = said
+    ? request.orphanDependents === true || request.propagationPolicy === 'Orphan'
+    : existing.includes(orphanFinalizer) || (stored.strategy.defaultPropagation === 'orphan' && !existing.includes(foregroundFinalizer))
+  const foreground = said ? request.propagationPolicy === 'Foreground' : existing.includes(foregroundFinalizer)
+  return [...others, ...(orphan ? [orphanFinalizer] : []), ...(foreground && !orphan ? [foregroundFinalizer] : [])]
+}
+
+/** Namespaces keep a second list of finalizers, in the spec. */
+function specFinalizers(stored: StoredResource, object: Frozen<KubeObject> | KubeObject): readonly string[] {
+  if (stored.kind !== 'Namespace' || stored.group !== '') return []
+  return (object as { spec?: { finalizers?: string[] } }).spec?.finalizers ?? []
+}
+
+/** Whether an update has removed the last thing that kept a deleted object alive. Upstream: ShouldDeleteDuringUpdate. */
+export function readyToDelete(stored: StoredResource, object: Frozen<KubeObject> | KubeObject): boolean {
+  const { deletionTimestamp, deletionGracePeriodSeconds, finalizers } = object.metadata
+  if (!deletionTimestamp || (deletionGracePeriodSeconds ?? 0) > 0) return false
+  return (finalizers?.length ?? 0) === 0 && specFinalizers(stored, object).length === 0
+}
+
+function checkPreconditions(context: WriteContext, request: DeleteRequest, object: Frozen<KubeObject>): void {
+  const { uid, resourceVersion } = request.preconditions ?? {}
+  const found = object.metadata
+  if (uid !== undefined && uid !== found.uid) {
+    const why = `the UID in the precondition (${uid}) does not match the UID in record (${found.uid}). The object might have been deleted and then recreated`
+    throw conflict(context.served, request.name, why)
+  }
+  if (resourceVersion !== undefined && resourceVersion !== found.resourceVersion) {
+    const why = `the ResourceVersion in the precondition (${resourceVersion}) does not match the ResourceVersion in record (${found.resourceVersion}). The object might have been modified`
+    throw conflict(context.served, request.name, why)
+  }
+}

@@ -1,0 +1,38 @@
+/** Deep equality of JSON values (L3): how the registry sees that a write changes nothing, and that a spec changed. */
+export function deepEqual(a: unknown, b: unknown): boolean {
+  if (a === b) return true
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
+  if (Array.isArray(a)) {
+    if (!Array.isArray(b) || a.length !== b.length) return false
+    for (let i = 0; i < a.length; i++) if (!deepEqual(a[i], b[i])) return false
+    return true
+  }
+  if (Array.isArray(b)) return false
+  return sameFields(a as Record<string, unknown>, b as Record<string, unknown>, none)
+}
+
+const none: ReadonlySet<string> = new Set()
+const resourceVersion: ReadonlySet<string> = new Set(['resourceVersion'])
+const metadata: ReadonlySet<string> = new Set(['metadata'])
+const notSpec: ReadonlySet<string> = new Set(['metadata', 'status', 'apiVersion', 'kind'])
+
+/** Absent and undefined are the same; `except` names fields not looked at. */
+function sameFields(a: Record<string, unknown>, b: Record<string, unknown>, except: ReadonlySet<string>): boolean {
+  for (const key in a) if (a[key] !== undefined && !except.has(key) && !deepEqual(a[key], b[key])) return false
+  for (const key in b) if (b[key] !== undefined && !except.has(key) && a[key] === undefined) return false
+  return true
+}
+
+type Fields = Record<string, unknown>
+
+/** Equal but for metadata.resourceVersion. */
+export function sameObject(a: object, b: object): boolean {
+  const metaA = (a as { metadata: Fields }).metadata
+  const metaB = (b as { metadata: Fields }).metadata
+  return sameFields(metaA, metaB, resourceVersion) && sameFields(a as Fields, b as Fields, metadata)
+}
+
+/** Equal in what metadata.generation counts: everything but metadata and status. */
+export function sameSpec(a: object, b: object): boolean {
+  return sameFields(a as Fields, b as Fields, notSpec)
+}

@@ -1,0 +1,33 @@
+/**
+ * What a list or watch selects (L3): a namespace, a label selector, a field selector. Equal selections of one resource have equal keys,
+ * so that their watchers are served together.
+ * Upstream: storage.SelectionPredicate.
+ */
+import type { CacheEntry } from './cacheEntry.ts'
+
+export interface Selection {
+  readonly key: string
+  /** Empty: all namespaces. */
+  readonly namespace: string
+  /** Set when a selector can reject objects of the namespace. */
+  readonly matchesObject?: ((entry: CacheEntry) => boolean) | undefined
+  /** Exact requirements on fields, such as metadata.name or spec.nodeName: what the watch cache dispatches by. */
+  readonly exactFields: Readonly<Record<string, string>>
+}
+
+export const everything: Selection = { key: '', namespace: '', exactFields: {} }
+
+/** The range of keys that a selection can touch. */
+export function keyRange(selection: Selection): { from: string; to: string | undefined } {
+  const { namespace } = selection
+  return namespace ? { from: `${namespace}/`, to: `${namespace}0` } : { from: '', to: undefined }
+}
+
+export function matches(selection: Selection, entry: CacheEntry): boolean {
+  if (selection.namespace && !inNamespace(entry.key, selection.namespace)) return false
+  return selection.matchesObject ? selection.matchesObject(entry) : true
+}
+
+function inNamespace(key: string, namespace: string): boolean {
+  return key.length > namespace.length && key.charCodeAt(namespace.length) === 0x2f && key.startsWith(namespace)
+}

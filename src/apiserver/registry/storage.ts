@@ -1,0 +1,84 @@
+/**
+ * The registry's way to the store (L3): puts and deletes of one object with a compare on what the writer saw. It makes the canonical
+ * bytes once and hands the parsed object to the watch cache, so that nobody parses them again.
+ */
+import type { KubeObject } from '#api/machinery/meta'
+import type { Clock } from '#base/clock'
+import type { Op, Store, TransactionResult } from '#store/store'
+import { CacheEntry, encodeStored } from './cacheEntry.ts'
+import type { Cacher } from './cacher.ts'
+import type { StoredResource } from './storedResource.ts'
+
+/** Leases for expiring objects are shared by everything written within this time, as upstream (60 s). */
+const leaseReuseMs = 60_000
+
+export class Storage {
+  readonly #store: Store
+  readonly #cacher: Cacher
+  readonly #clock: Clock
+  readonly #leases = new Map<number, { id: number; untilMs: number }>()
+
+  constructor(deps: { store: Store; cacher: Cacher; clock: Clock }) {
+    this.#store = deps.store
+    this.#cacher = deps.cacher
+    this.#clock = deps.clock
+  }
+
+  /** The newest acknowledged state of one object. */
+  async read(resource: StoredResource, key: string): Promise<CacheEntry | undefined> {
+    const wait = this.#cacher.waitUntilCurrent()
+    if (wait) await wait
+    return resource.cache.get(key)
+  }
+
+  /**
+   * Writes `object` (of the storage version; it belongs to the registry from here on) over `current`, or creates it when there is none.
+   * Undefined when somebody else wrote in between.
+   */
+  async put(resource: StoredResource, key: string, object: KubeObject, current: CacheEntry | undefined): Promise<CacheEntry | undefined> {
+    const value = encodeStored(object)
+    const storeKey = resource.prefix + key
+    const lease = resource.ttlSeconds === undefined ? undefined : await this.#lease(resource.ttlSeconds)
+    const expected = resource.cache.expect(key, value, object)
+    const result = await this.#transact(storeKey, current, { type: 'put', key: storeKey, value, ...(lease === undefined ? {} : { lease }) }).catch((error) => {
+      expected.done()
+      throw error
+    })
+    if (!result.succeeded) {
+      expected.done()
+      return undefined
+    }
+    const wait = this.#cacher.waitFor(result.revision)
+    if (wait) await wait
+    const cached = resource.cache.get(key)
+    if (cached?.resourceVersion === result.revision) return cached
+    // Somebody wrote again already: what we wrote is parsed anew, because `object` belongs to the cache's history now.
+    return CacheEntry.stored(key, value, result.revision, current?.createRevision ?? result.revision)
+  }
+
+  /** The deletion's revision; undefined when somebody else wrote in between. */
+  async delete(resource: StoredResource, current: CacheEntry): Promise<number | undefined> {
+    const storeKey = resource.prefix + current.key
+    const result = await this.#transact(storeKey, current, { type: 'delete', from: storeKey })
+    if (!result.succeeded) return undefined
+    const wait = this.#cacher.waitFor(result.revision)
+    if (wait) await wait
+    return result.revision
+  }
+
+  #transact(storeKey: string, current: CacheEntry | undefined, op: Op): Promise<TransactionResult> {
+    return this.#store.transact({
+      compare: [{ key: storeKey, target: 'mod', op: '=', value: current?.resourceVersion ?? 0 }],
+      success: [op],
+    })
+  }
+
+  async #lease(ttlSeconds: number): Promise<number> {
+    const now = this.#clock.monotonicMs()
+    const known = this.#leases.get(ttlSeconds)
+    if (known && known.untilMs > now) return known.id
+    const id = await this.#store.grantLease(ttlSeconds + leaseReuseMs / 1000)
+    this.#leases.set(ttlSeconds, { id, untilMs: now + leaseReuseMs })
+    return id
+  }
+}

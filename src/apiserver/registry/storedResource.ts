@@ -1,0 +1,80 @@
+/**
+ * A resource as the registry knows it (L3): one storage, shown in one or several versions. Built from the generated facts and the kinds'
+ * strategies; custom resources build the same shape at run time.
+ * Upstream: registry.Store plus the handlers' RequestScope.
+ */
+import type { KindStrategy } from '#api/kinds/defineKind'
+import type { Frozen, KubeObject } from '#api/machinery/meta'
+import type { Schema } from '#api/schema/schema'
+import type { UserInfo } from '../request.ts'
+import type { VersionView } from './cacheEntry.ts'
+import type { WatchCache } from './watchCache.ts'
+
+/** Work that a resource needs around its writes beyond what a strategy, which is pure, may do: services allocate addresses. */
+export interface StorageHooks {
+  /** After admission, before validation. The object may be changed; the result is undone when the write does not happen. */
+  beforeCreate?(object: KubeObject, dryRun: boolean): Undo
+  beforeUpdate?(object: KubeObject, old: Frozen<KubeObject>, dryRun: boolean): Undo
+  /** The old object's claims are free now. */
+  afterUpdate?(object: Frozen<KubeObject>, old: Frozen<KubeObject>): void
+  afterDelete?(object: Frozen<KubeObject>): void
+}
+
+export interface Undo {
+  undo(): void
+}
+
+export interface StoredResource {
+  readonly group: string
+  readonly resource: string
+  readonly kind: string
+  readonly namespaced: boolean
+  /** Ends with '/'. */
+  readonly prefix: string
+  /** The apiVersion that values in the store carry. */
+  readonly storageApiVersion: string
+  readonly strategy: KindStrategy
+  /** Whether the kind has a status subresource: writes to the object then leave the status alone. */
+  readonly hasStatus: boolean
+  readonly cache: WatchCache
+  readonly hooks?: StorageHooks | undefined
+  /** Objects vanish by themselves after this time (events). */
+  readonly ttlSeconds?: number | undefined
+}
+
+/** One version of a stored resource, as a path serves it. */
+export interface ServedResource {
+  readonly group: string
+  readonly version: string
+  readonly apiVersion: string
+  readonly resource: string
+  readonly singular: string
+  readonly kind: string
+  readonly namespaced: boolean
+  readonly verbs: readonly string[]
+  readonly schema: Schema
+  readonly stored: StoredResource
+  /** Absent when the version is the storage version. */
+  readonly view?: VersionView | undefined
+  /** From this version to the storage version; identity where the view is absent. */
+  toStorage(object: KubeObject): KubeObject
+}
+
+/** Who writes what, and how. */
+export interface WriteContext {
+  readonly served: ServedResource
+  /** Empty for the object itself; status, resize, … for views of it. */
+  readonly subresource: string
+  readonly namespace: string
+  readonly user: UserInfo
+  readonly fieldManager: string
+  readonly dryRun: boolean
+  /** The change came through server-side apply, which keeps metadata.managedFields itself. */
+  readonly managedFieldsDone?: boolean | undefined
+  warn(text: string): void
+  readonly signal?: AbortSignal | undefined
+}
+
+export function keyFor(served: Pick<ServedResource, 'namespaced'>, namespace: string, name: string): string {
+  return served.namespaced ? `${namespace}/${name}` : name
+}

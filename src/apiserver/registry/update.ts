@@ -1,0 +1,209 @@
+/**
+ * Changes one object (L3): update, patch and apply, of the object or of a subresource that is a view of it. The transformation runs again
+ * on the newest state when somebody else wrote in between. A write that changes nothing keeps the resourceVersion.
+ * Upstream: handlers/update.go and patch.go, pkg/registry/rest/update.go, pkg/registry/generic/registry/store.go.
+ */
+import type { FieldError } from '#api/machinery/fieldPath'
+import type { Frozen, KubeObject } from '#api/machinery/meta'
+import { validateObjectMetaUpdate } from '#api/machinery/objectMeta'
+import { badRequest, conflict, internalError, notFound, optimisticLockMessage } from '#api/machinery/status'
+import { admit, validateAdmission } from './admit.ts'
+import { CacheEntry, encodeStored } from './cacheEntry.ts'
+import { createObject, ensureNamespace } from './create.ts'
+import { readyToDelete } from './deletion.ts'
+import { trackManagers } from './managers.ts'
+import { deepEqual, sameObject, sameSpec } from './sameObject.ts'
+import { keyFor, type WriteContext } from './storedResource.ts'
+import { attributesOf, rootPath, strategyContext, throwIfInvalid, type WriterDeps } from './writer.ts'
+
+/** Tries against other writers; each loses only to a write that succeeded, so the system as a whole always moves on. */
+const maxTries = 100
+
+export interface UpdateRequest {
+  readonly name: string
+  /** Makes the new object, of the served version, from the newest state; it belongs to the registry from then on. */
+  transform(current: Frozen<KubeObject> | undefined): Promise<KubeObject> | KubeObject
+  /** Apply may create whatever the kind says. */
+  readonly forceAllowCreate?: boolean | undefined
+  readonly preconditions?: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined } | undefined
+  readonly options?: Readonly<Record<string, unknown>> | undefined
+}
+
+export interface UpdateResult {
+  readonly entry: CacheEntry
+  readonly created: boolean
+  /** The write removed the last finalizer, and the object with it. */
+  readonly deleted: boolean
+}
+
+export async function updateObject(deps: WriterDeps, context: WriteContext, request: UpdateRequest): Promise<UpdateResult> {
+  const { served } = context
+  const key = keyFor(served, context.namespace, request.name)
+  for (let attempt = 1; attempt <= maxTries; attempt++) {
+    const current = await deps.storage.read(served.stored, key)
+    const result = current ? await attemptUpdate(deps, context, request, current) : await createInstead(deps, context, request)
+    if (result) return result
+    context.signal?.throwIfAborted()
+  }
+  throw conflict(served, request.name, optimisticLockMessage)
+}
+
+async function createInstead(deps: WriterDeps, context: WriteContext, request: UpdateRequest): Promise<UpdateResult> {
+  const { served, subresource } = context
+  const allowed = subresource === '' && (request.forceAllowCreate || served.stored.strategy.allowCreateOnUpdate)
+  if (!allowed) throw notFound(served, request.name)
+  const object = await request.transform(undefined)
+  checkName(context, request.name, object)
+  if (request.preconditions?.uid) throw preconditionFailed(context, request.name, request.preconditions.uid, '')
+  delete object.metadata.resourceVersion
+  const entry = await createObject(deps, context, object, request.options)
+  return { entry, created: true, deleted: false }
+}
+
+/** Undefined when the write must be tried again on a newer state. */
+async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: UpdateRequest, current: CacheEntry): Promise<UpdateResult | undefined> {
+  const { served } = context
+  const { stored } = served
+  const old = current.object
+  const oldServed = current.view(served.view).object
+  const changed = await request.transform(oldServed)
+  checkName(context, request.name, changed)
+  checkPreconditions(context, request, changed, old)
+  ensureNamespace(context, changed)
+  const asked = changed.metadata.resourceVersion
+  if (!context.managedFieldsDone) trackManagers(context, changed, oldServed, deps.clock.now())
+  await admit(deps.admission, attributesOf(context, 'UPDATE', request.name, changed, oldServed, request.options))
+  checkResourceVersion(context, request.name, asked, current)
+  const object = served.toStorage(changed)
+  prepare(deps, context, object, old)
+  const undo = stored.hooks?.beforeUpdate?.(object, old, context.dryRun)
+  try {
+    validate(deps, context, request.name, object, old)
+    await validateAdmission(deps.admission, attributesOf(context, 'UPDATE', request.name, object, old, request.options))
+    if (sameObject(object, old)) {
+      undo?.undo()
+      return { entry: current, created: false, deleted: false }
+    }
+    if (context.dryRun) {
+      undo?.undo()
+      return { entry: CacheEntry.transient(current.key, encodeStored(object), current), created: false, deleted: false }
+    }
+    const result = await write(deps, context, object, current)
+    if (!result) undo?.undo()
+    else stored.hooks?.afterUpdate?.(result.entry.object, old)
+    return result
+  } catch (error) {
+    undo?.undo()
+    throw error
+  }
+}
+
+async function write(deps: WriterDeps, context: WriteContext, object: KubeObject, current: CacheEntry): Promise<UpdateResult | undefined> {
+  const { stored } = context.served
+  if (readyToDelete(stored, object)) {
+    const last = encodeStored(object)
+    const revision = await deps.storage.delete(stored, current)
+    if (revision === undefined) return undefined
+    stored.hooks?.afterDelete?.(current.object)
+    return { entry: CacheEntry.stored(current.key, last, revision, current.createRevision), created: false, deleted: true }
+  }
+  const entry = await deps.storage.put(stored, current.key, object, current)
+  return entry && { entry, created: false, deleted: false }
+}
+
+function prepare(deps: WriterDeps, context: WriteContext, object: KubeObject, old: Frozen<KubeObject>): void {
+  const { stored } = context.served
+  const { strategy } = stored
+  const input = { obj: object, old, path: rootPath, context: strategyContext(deps, context) }
+  keepSystemFields(object, old)
+  if (context.subresource === '') {
+    if (strategy.prepareForUpdate) strategy.prepareForUpdate(input)
+    else if (stored.hasStatus) restore(object, old, 'status')
+  } else {
+    const view = viewStrategy(context)
+    if (view?.prepareForUpdate) view.prepareForUpdate(input)
+    else if (context.subresource === 'status') keepAllButStatus(object, old)
+  }
+  // Strategies may put frozen parts of the old object in; the metadata is still written to.
+  object.metadata = { ...object.metadata }
+  const generation = old.metadata.generation
+  if (strategy.generation === false || generation === undefined) {
+    if (generation === undefined) delete object.metadata.generation
+    return
+  }
+  object.metadata.generation = context.subresource !== 'status' && !sameSpec(object, old) ? generation + 1 : generation
+}
+
+function validate(deps: WriterDeps, context: WriteContext, name: string, object: KubeObject, old: Frozen<KubeObject>): void {
+  const { stored } = context.served
+  const { strategy } = stored
+  const input = { obj: object, old, path: rootPath, context: strategyContext(deps, context) }
+  const own = context.subresource === '' ? strategy.validateUpdate?.(input) : viewStrategy(context)?.validateUpdate?.(input)
+  const errors: FieldError[] = [...validateObjectMetaUpdate(object, old), ...(own ?? [])]
+  throwIfInvalid(context, name, errors)
+  if (context.subresource === '') for (const warning of strategy.warnings?.(input, old) ?? []) context.warn(warning)
+  strategy.canonicalize?.(object)
+}
+
+function viewStrategy(context: WriteContext) {
+  const { strategy } = context.served.stored
+  return context.subresource === 'status' ? strategy.status : strategy.subresources?.[context.subresource]
+}
+
+/** What a client may leave out or cannot change. Upstream: rest.BeforeUpdate. */
+function keepSystemFields(object: KubeObject, old: Frozen<KubeObject>): void {
+  const { metadata } = object
+  const { uid, creationTimestamp, generation, deletionTimestamp, deletionGracePeriodSeconds } = old.metadata
+  const kept = { uid: metadata.uid || uid, creationTimestamp: metadata.creationTimestamp || creationTimestamp, generation }
+  const deletion = { deletionTimestamp, deletionGracePeriodSeconds }
+  for (const [field, value] of Object.entries({ ...kept, ...deletion })) {
+    if (value === undefined) delete (metadata as Record<string, unknown>)[field]
+    else (metadata as Record<string, unknown>)[field] = value
+  }
+  delete metadata.selfLink
+}
+
+function keepAllButStatus(object: KubeObject, old: Frozen<KubeObject>): void {
+  const fields = object as unknown as Record<string, unknown>
+  for (const field of Object.keys(fields)) if (field !== 'status' && field !== 'metadata') delete fields[field]
+  for (const [field, value] of Object.entries(old)) if (field !== 'status' && field !== 'metadata') fields[field] = value
+}
+
+function restore(object: KubeObject, old: Frozen<KubeObject>, field: string): void {
+  const fields = object as unknown as Record<string, unknown>
+  const before = (old as unknown as Record<string, unknown>)[field]
+  if (before === undefined) delete fields[field]
+  else if (!deepEqual(fields[field], before)) fields[field] = before
+}
+
+function checkName(context: WriteContext, name: string, object: KubeObject): void {
+  const own = object.metadata.name ?? ''
+  if (own === name) return
+  if (own !== '') throw badRequest(`the name of the object (${own}) does not match the name on the URL (${name})`)
+  if (context.subresource === '') throw badRequest(`name must be provided`)
+  object.metadata.name = name
+}
+
+function checkPreconditions(context: WriteContext, request: UpdateRequest, object: KubeObject, old: Frozen<KubeObject>): void {
+  const uid = request.preconditions?.uid ?? object.metadata.uid
+  if (uid && uid !== old.metadata.uid) throw preconditionFailed(context, request.name, uid, old.metadata.uid ?? '')
+}
+
+function preconditionFailed(context: WriteContext, name: string, wanted: string, found: string) {
+  const key = context.served.stored.prefix + keyFor(context.served, context.namespace, name)
+  const detail = `Precondition failed: UID in precondition: ${wanted}, UID in object meta: ${found}`
+  return conflict(context.served, name, `StorageError: invalid object, Code: 4, Key: ${key}, ResourceVersion: 0, AdditionalErrorMsg: ${detail}`)
+}
+
+function checkResourceVersion(context: WriteContext, name: string, asked: string | undefined, current: CacheEntry): void {
+  const { served } = context
+  if (!asked || asked === '0') {
+    if (served.stored.strategy.allowUnconditionalUpdate !== false || context.subresource !== '') return
+    throwIfInvalid(context, name, [
+      { type: 'FieldValueInvalid', field: 'metadata.resourceVersion', body: 'Invalid value: 0x0: must be specified for an update' },
+    ])
+    return
+  }
+  if (!/^\d+$/.test(asked)) throw internalError(new Error(`strconv.ParseUint: parsing ${JSON.stringify(asked)}: invalid syntax`))
+  if (Number(asked) !== current.resourceVersion) throw conflict(served, name, optimisticLockMessage)
+}

@@ -1,0 +1,219 @@
+/**
+ * The current state and recent history of one stored resource (L3). It is fed by the cacher, in revision order; lists, watches, admission
+ * plugins and components in the same process all read it by reference.
+ * Upstream: apiserver/pkg/storage/cacher watchCache.
+ */
+import type { Frozen, KubeObject } from '#api/machinery/meta'
+import { StatusError } from '#api/machinery/status'
+import type { StoreEvent } from '#store/store'
+import { CacheEntry } from './cacheEntry.ts'
+import { keyRange, matches, type Selection } from './selection.ts'
+import { SortedMap } from './sortedMap.ts'
+import { CacheChange, WatchedEvent } from './watchEvent.ts'
+import { type FieldIndex, WatchGroups } from './watchGroups.ts'
+import { type WatchItem, WatchSession } from './watchSession.ts'
+
+/** Changes younger than this stay in the ring (upstream's eventFreshDuration), up to the greatest number; few ones always stay. */
+const freshMs = 75_000
+const leastChanges = 1024
+const mostChanges = 100_000
+const sessionLimit = 16_384
+
+export type ChangeListener = (change: {
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
+  readonly object: Frozen<KubeObject>
+  readonly old?: Frozen<KubeObject> | undefined
+}) => void
+
+export interface WatchStart {
+  readonly selection: Selection
+  /** Resume after this revision; absent: start with the current state as ADDED events. */
+  readonly afterRevision?: number | undefined
+  readonly bookmarks: boolean
+  /** Close the initial events with the annotated bookmark. */
+  readonly markInitialEvents: boolean
+}
+
+export class WatchCache {
+  readonly prefix: string
+  #entries = new SortedMap<CacheEntry>()
+  #changes: CacheChange[] = []
+  /** Index of the oldest change still held. */
+  #head = 0
+  /** History is complete after this revision. */
+  #floor = 0
+  /** The revision of the newest change of this resource. */
+  #changedAt = 0
+  readonly #groups: WatchGroups
+  readonly #listeners = new Set<ChangeListener>()
+  readonly #pending = new Map<string, { value: Uint8Array; object: KubeObject }>()
+
+  constructor(prefix: string, indexes: readonly FieldIndex[]) {
+    this.prefix = prefix
+    this.#groups = new WatchGroups(indexes)
+  }
+
+  get(key: string): CacheEntry | undefined {
+    return this.#entries.get(key)
+  }
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  /** The newest revision at which something of this resource changed: the state has been the same since. */
+  get changedAt(): number {
+    return this.#changedAt
+  }
+
+  /** Entries of the selection in key order, beginning at the key `start`. */
+  *select(selection: Selection, start = ''): Generator<CacheEntry> {
+    const { from, to } = keyRange(selection)
+    const { matchesObject } = selection
+    for (const entry of this.#entries.range(start > from ? start : from, to)) if (!matchesObject || matchesObject(entry)) yield entry
+  }
+
+  count(selection: Selection, start = ''): number {
+    const { from, to } = keyRange(selection)
+    return this.#entries.count(start > from ? start : from, to)
+  }
+
+  /** Starts over from a complete reading at `revision`; open watches must have been ended. */
+  load(entries: Iterable<CacheEntry>, revision: number): void {
+    const before = this.#entries
+    this.#entries = new SortedMap()
+    for (const entry of entries) {
+      this.#entries.set(entry.key, entry)
+      if (entry.resourceVersion > this.#changedAt) this.#changedAt = entry.resourceVersion
+    }
+    this.#changes = []
+    this.#head = 0
+    this.#floor = revision
+    if (before.size > 0) this.#changedAt = revision
+    this.#tellDifference(before)
+  }
+
+  /**
+   * A writer announces what it is about to store, so that the event need not be parsed again. The object is the cache's from the moment
+   * the event arrives; `done` takes the announcement back.
+   */
+  expect(key: string, value: Uint8Array, object: KubeObject): { done(): void } {
+    const pending = { value, object }
+    this.#pending.set(key, pending)
+    return {
+      done: () => {
+        if (this.#pending.get(key) === pending) this.#pending.delete(key)
+      },
+    }
+  }
+
+  /** Takes in one event of the store. */
+  apply(event: StoreEvent, revision: number, nowMs: number): void {
+    const key = event.kv.key.slice(this.prefix.length)
+    const change = event.type === 'put' ? this.#put(key, event, revision, nowMs) : this.#delete(key, revision, nowMs)
+    if (!change) return
+    this.#changedAt = revision
+    this.#remember(change, nowMs)
+    this.#groups.dispatch(change)
+    if (this.#listeners.size > 0) {
+      const told = { type: change.type, object: change.entry.object, old: change.previous?.object }
+      for (const listener of this.#listeners) listener(told)
+    }
+  }
+
+  onChange(listener: ChangeListener): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** Opens a watch. `revision` is the cacher's current one. Throws Expired when the wanted history is gone. */
+  watch(start: WatchStart, revision: number): WatchSession {
+    const { selection, afterRevision } = start
+    if (afterRevision !== undefined && afterRevision < this.#floor) {
+      throw new StatusError('Expired', `too old resource version: ${afterRevision} (${this.#floor})`)
+    }
+    const session = new WatchSession({
+      afterRevision: Math.max(afterRevision ?? 0, revision),
+      bookmarks: start.bookmarks,
+      limit: sessionLimit,
+      onClose: () => this.#groups.remove(selection, session),
+    })
+    const items: WatchItem[] = afterRevision === undefined ? this.#currentState(selection) : this.#history(selection, afterRevision)
+    if (start.markInitialEvents) items.push({ type: 'BOOKMARK', revision, initialEventsEnd: true })
+    session.preload(items)
+    this.#groups.add(selection, session)
+    return session
+  }
+
+  bookmark(revision: number): void {
+    for (const session of this.#groups.sessions()) if (session.bookmarks) session.push({ type: 'BOOKMARK', revision, initialEventsEnd: false })
+  }
+
+  closeWatches(error?: StatusError): void {
+    for (const session of [...this.#groups.sessions()]) session.close(error)
+  }
+
+  #put(key: string, event: StoreEvent, revision: number, nowMs: number): CacheChange {
+    const { value, createRevision } = event.kv
+    const pending = this.#pending.get(key)
+    const parsed = pending && sameBytes(pending.value, value) ? pending.object : undefined
+    if (parsed) this.#pending.delete(key)
+    const entry = CacheEntry.stored(key, value, revision, createRevision, parsed)
+    const previous = this.#entries.set(key, entry)
+    return new CacheChange(previous ? 'MODIFIED' : 'ADDED', entry, previous, revision, nowMs)
+  }
+
+  #delete(key: string, revision: number, nowMs: number): CacheChange | undefined {
+    const previous = this.#entries.delete(key)
+    return previous && new CacheChange('DELETED', previous.at(revision), previous, revision, nowMs)
+  }
+
+  #remember(change: CacheChange, nowMs: number): void {
+    this.#changes.push(change)
+    for (;;) {
+      const held = this.#changes.length - this.#head
+      const oldest = this.#changes[this.#head]!
+      if (held <= leastChanges || (held <= mostChanges && nowMs - oldest.atMs < freshMs)) break
+      this.#floor = oldest.revision
+      this.#head++
+    }
+    if (this.#head > leastChanges && this.#head * 2 > this.#changes.length) {
+      this.#changes = this.#changes.slice(this.#head)
+      this.#head = 0
+    }
+  }
+
+  #currentState(selection: Selection): WatchItem[] {
+    const items: WatchItem[] = []
+    for (const entry of this.select(selection)) items.push(new WatchedEvent('ADDED', entry, entry.resourceVersion))
+    return items
+  }
+
+  #history(selection: Selection, afterRevision: number): WatchItem[] {
+    const items: WatchItem[] = []
+    let at = this.#changes.length
+    while (at > this.#head && this.#changes[at - 1]!.revision > afterRevision) at--
+    for (; at < this.#changes.length; at++) {
+      const event = this.#changes[at]!.seenBy((entry) => matches(selection, entry))
+      if (event) items.push(event)
+    }
+    return items
+  }
+
+  /** Listeners keep their own state: after a reload they hear what changed meanwhile. */
+  #tellDifference(before: SortedMap<CacheEntry>): void {
+    if (this.#listeners.size === 0) return
+    for (const old of before.range()) {
+      if (!this.#entries.get(old.key)) for (const listener of this.#listeners) listener({ type: 'DELETED', object: old.object, old: old.object })
+    }
+    for (const entry of this.#entries.range()) {
+      const old = before.get(entry.key)
+      if (old?.resourceVersion === entry.resourceVersion) continue
+      for (const listener of this.#listeners) listener({ type: old ? 'MODIFIED' : 'ADDED', object: entry.object, old: old?.object })
+    }
+  }
+}
+
+function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return a === b || Buffer.compare(a, b) === 0
+}

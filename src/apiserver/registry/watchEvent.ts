@@ -1,0 +1,89 @@
+/**
+ * What happened to one object, as the watch cache keeps it (L3), and what a watcher of a selection sees of it. Each form is encoded
+ * once, for all watchers that want that form.
+ */
+import type { CachedObject } from '../request.ts'
+import type { CacheEntry, VersionView } from './cacheEntry.ts'
+
+export type ChangeType = 'ADDED' | 'MODIFIED' | 'DELETED'
+
+/** One form in which events leave: a version in JSON, a table, partial metadata. `key` names it uniquely. */
+export interface EventForm {
+  readonly key: string
+  readonly view?: VersionView | undefined
+  /** The object field of the event; absent: the object's own bytes. */
+  encode?(object: CachedObject): Uint8Array
+}
+
+/** An event as delivered; shared by all watchers that see the same thing. */
+export class WatchedEvent {
+  readonly type: ChangeType
+  readonly entry: CacheEntry
+  readonly revision: number
+  #encoded: { key: string; bytes: Buffer }[] = []
+
+  constructor(type: ChangeType, entry: CacheEntry, revision: number) {
+    this.type = type
+    this.entry = entry
+    this.revision = revision
+  }
+
+  /** `{"type":…,"object":…}` and a newline. */
+  encoded(form: EventForm): Buffer {
+    for (const known of this.#encoded) if (known.key === form.key) return known.bytes
+    const object = this.entry.view(form.view)
+    const bytes = Buffer.concat([head[this.type], form.encode ? form.encode(object) : object.bytes, tail])
+    this.#encoded.push({ key: form.key, bytes })
+    return bytes
+  }
+}
+
+const head: Readonly<Record<ChangeType, Buffer>> = {
+  ADDED: Buffer.from('{"type":"ADDED","object":'),
+  MODIFIED: Buffer.from('{"type":"MODIFIED","object":'),
+  DELETED: Buffer.from('{"type":"DELETED","object":'),
+}
+const tail = Buffer.from('}\n')
+
+/** One change of the store, in the ring. `entry` is the new state, or the last one at the deletion's revision. */
+export class CacheChange {
+  readonly type: ChangeType
+  readonly entry: CacheEntry
+  readonly previous: CacheEntry | undefined
+  readonly revision: number
+  readonly atMs: number
+  #added: WatchedEvent | undefined
+  #modified: WatchedEvent | undefined
+  #deleted: WatchedEvent | undefined
+
+  constructor(type: ChangeType, entry: CacheEntry, previous: CacheEntry | undefined, revision: number, atMs: number) {
+    this.type = type
+    this.entry = entry
+    this.previous = previous
+    this.revision = revision
+    this.atMs = atMs
+  }
+
+  /**
+   * The event for a watcher whose selection held the object before and holds it now: an object that enters a selection is ADDED, one
+   * that leaves it is DELETED with its last matching content. Undefined when the watcher sees nothing.
+   */
+  seenBy(matches: (entry: CacheEntry) => boolean): WatchedEvent | undefined {
+    const now = this.type !== 'DELETED' && matches(this.entry)
+    const before = this.previous !== undefined && matches(this.previous)
+    if (now && before) {
+      this.#modified ??= new WatchedEvent('MODIFIED', this.entry, this.revision)
+      return this.#modified
+    }
+    if (now) {
+      this.#added ??= new WatchedEvent('ADDED', this.entry, this.revision)
+      return this.#added
+    }
+    if (before) {
+      const last = this.type === 'DELETED' ? this.entry : this.previous!.at(this.revision)
+      this.#deleted ??= new WatchedEvent('DELETED', last, this.revision)
+      return this.#deleted
+    }
+    return undefined
+  }
+}

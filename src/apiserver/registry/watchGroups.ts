@@ -1,0 +1,94 @@
+/**
+ * The watchers of one resource (L3), grouped by selection: a change is matched once per distinct selection, not once per watcher, and
+ * selections that name one value of an indexed field (a node's pods, one object by name) are reached through that value alone.
+ * Upstream: cacher's indexedWatchers with triggers.
+ */
+import type { CacheEntry } from './cacheEntry.ts'
+import { matches, type Selection } from './selection.ts'
+import type { CacheChange } from './watchEvent.ts'
+import type { WatchSession } from './watchSession.ts'
+
+export interface FieldIndex {
+  readonly field: string
+  value(entry: CacheEntry): string
+}
+
+interface Group {
+  readonly selection: Selection
+  readonly sessions: Set<WatchSession>
+}
+
+export class WatchGroups {
+  readonly #indexes: readonly FieldIndex[]
+  readonly #general = new Map<string, Group>()
+  /** Per index: value → groups. */
+  readonly #indexed: Map<string, Map<string, Group>>[]
+
+  constructor(indexes: readonly FieldIndex[]) {
+    this.#indexes = indexes
+    this.#indexed = indexes.map(() => new Map())
+  }
+
+  add(selection: Selection, session: WatchSession): void {
+    const groups = this.#home(selection)
+    let group = groups.get(selection.key)
+    if (!group) {
+      group = { selection, sessions: new Set() }
+      groups.set(selection.key, group)
+    }
+    group.sessions.add(session)
+  }
+
+  remove(selection: Selection, session: WatchSession): void {
+    const groups = this.#home(selection)
+    const group = groups.get(selection.key)
+    if (!group?.sessions.delete(session) || group.sessions.size > 0) return
+    groups.delete(selection.key)
+    if (groups.size > 0) return
+    this.#indexes.forEach((index, at) => {
+      const value = selection.exactFields[index.field]
+      if (value !== undefined && this.#indexed[at]!.get(value) === groups) this.#indexed[at]!.delete(value)
+    })
+  }
+
+  dispatch(change: CacheChange): void {
+    if (this.#general.size > 0) deliver(this.#general, change)
+    this.#indexes.forEach((index, at) => {
+      const byValue = this.#indexed[at]!
+      if (byValue.size === 0) return
+      const now = index.value(change.entry)
+      const before = change.previous ? index.value(change.previous) : now
+      const groups = byValue.get(now)
+      if (groups) deliver(groups, change)
+      const others = before === now ? undefined : byValue.get(before)
+      if (others) deliver(others, change)
+    })
+  }
+
+  *sessions(): Generator<WatchSession> {
+    for (const group of this.#general.values()) yield* group.sessions
+    for (const byValue of this.#indexed) for (const groups of byValue.values()) for (const group of groups.values()) yield* group.sessions
+  }
+
+  #home(selection: Selection): Map<string, Group> {
+    for (let at = 0; at < this.#indexes.length; at++) {
+      const value = selection.exactFields[this.#indexes[at]!.field]
+      if (value === undefined) continue
+      const byValue = this.#indexed[at]!
+      let groups = byValue.get(value)
+      if (!groups) {
+        groups = new Map()
+        byValue.set(value, groups)
+      }
+      return groups
+    }
+    return this.#general
+  }
+}
+
+function deliver(groups: ReadonlyMap<string, Group>, change: CacheChange): void {
+  for (const { selection, sessions } of groups.values()) {
+    const event = change.seenBy((entry) => matches(selection, entry))
+    if (event) for (const session of sessions) if (change.revision > session.afterRevision) session.push(event)
+  }
+}

@@ -1,0 +1,55 @@
+/**
+ * What every write of the registry needs (L3), and the pieces that create, update and delete share.
+ */
+import type { StrategyContext } from '#api/kinds/defineKind'
+import type { FieldError } from '#api/machinery/fieldPath'
+import { FieldPath, invalid } from '#api/machinery/fieldPath'
+import type { Frozen, KubeObject } from '#api/machinery/meta'
+import type { Clock } from '#base/clock'
+import type { Random } from '#base/random'
+import type { AdmissionAttributes, AdmissionOperation, AdmissionPlugin } from '../admission/admission.ts'
+import type { Storage } from './storage.ts'
+import type { WriteContext } from './storedResource.ts'
+
+export interface WriterDeps {
+  readonly storage: Storage
+  readonly clock: Clock
+  readonly random: Random
+  readonly admission: readonly AdmissionPlugin[]
+}
+
+export const rootPath = FieldPath.of()
+
+export function strategyContext(deps: WriterDeps, context: WriteContext): StrategyContext {
+  return { nowMs: deps.clock.now(), random: deps.random, userName: context.user.name }
+}
+
+export function attributesOf(
+  context: WriteContext,
+  operation: AdmissionOperation,
+  name: string,
+  object: KubeObject | undefined,
+  oldObject: Frozen<KubeObject> | undefined,
+  options?: Readonly<Record<string, unknown>>,
+): AdmissionAttributes {
+  const { served, subresource, namespace, user, dryRun } = context
+  return {
+    operation,
+    resource: { group: served.group, version: served.version, resource: served.resource },
+    subresource,
+    kind: { group: served.group, version: served.version, kind: served.kind },
+    namespace,
+    name,
+    object,
+    oldObject,
+    options,
+    user,
+    dryRun,
+    warn: context.warn,
+  }
+}
+
+/** Throws the 422 that collects all errors, if there are any. */
+export function throwIfInvalid(context: WriteContext, name: string, errors: readonly FieldError[]): void {
+  if (errors.length > 0) throw invalid({ group: context.served.group, kind: context.served.kind }, name, errors)
+}
