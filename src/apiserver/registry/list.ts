@@ -1,0 +1,131 @@
+/**
+ * Lists (L3): which revision a list shows, pages, and where they come from. Everything the cache can answer exactly it answers; only an
+ * older exact revision is read from the store.
+ * Upstream: cacher.GetList and etcd3 store.GetList; options checked as in apimachinery internalversion/validation.
+ */
+import { badRequest, expired, StatusError } from '#api/machinery/status'
+import type { ReadView, StoreError } from '#store/store'
+import type { CachedObject } from '../request.ts'
+import { CacheEntry } from './cacheEntry.ts'
+import { type Cacher, tooLargeResourceVersion } from './cacher.ts'
+import { decodeContinue, encodeContinue } from './continueToken.ts'
+import { keyRange, matches, type Selection } from './selection.ts'
+import type { ServedResource } from './storedResource.ts'
+
+export interface ListQuery {
+  readonly selection: Selection
+  readonly limit: number
+  /** '' for none. */
+  readonly continue: string
+  readonly resourceVersion: string
+  readonly resourceVersionMatch: string
+}
+
+export interface ListResult {
+  readonly items: readonly CachedObject[]
+  readonly resourceVersion: number
+  readonly continue?: string | undefined
+  readonly remainingItemCount?: number | undefined
+}
+
+export async function listObjects(deps: { cacher: Cacher; store: ReadView }, served: ServedResource, query: ListQuery, signal?: AbortSignal): Promise<ListResult> {
+  checkQuery(query)
+  const { cacher } = deps
+  const { cache } = served.stored
+  if (query.continue !== '') {
+    const token = decodeContinue(query.continue)
+    await (token.revision > 0 ? cacher.waitFor(token.revision, signal) : cacher.waitUntilCurrent(signal))
+    if (token.revision < 0 || cache.changedAt <= token.revision) {
+      return fromCache(served, query, token.start, token.revision < 0 ? cacher.revision : token.revision)
+    }
+    return fromStore(deps.store, served, query, token.start, token.revision)
+  }
+  const revision = parseRevision(query.resourceVersion)
+  const exact = query.resourceVersionMatch === 'Exact' || (query.resourceVersionMatch === '' && query.limit > 0 && revision > 0)
+  if (query.resourceVersion === '') await cacher.waitUntilCurrent(signal)
+  else await cacher.waitFor(Math.max(revision, 1), signal)
+  if (!exact || cache.changedAt <= revision) return fromCache(served, query, '', exact ? revision : cacher.revision)
+  return fromStore(deps.store, served, query, '', revision)
+}
+
+function fromCache(served: ServedResource, query: ListQuery, start: string, revision: number): ListResult {
+  const { cache } = served.stored
+  const items: CachedObject[] = []
+  let last = ''
+  for (const entry of cache.select(query.selection, start)) {
+    if (query.limit > 0 && items.length === query.limit) return page(query, items, last, revision, cache.count(query.selection, `${last}\0`))
+    items.push(entry.view(served.view))
+    last = entry.key
+  }
+  return { items, resourceVersion: revision }
+}
+
+async function fromStore(store: ReadView, served: ServedResource, query: ListQuery, start: string, revision: number): Promise<ListResult> {
+  const { prefix } = served.stored
+  const range = keyRange(query.selection)
+  let from = prefix + (start > range.from ? start : range.from)
+  const to = range.to === undefined ? `${prefix.slice(0, -1)}0` : prefix + range.to
+  const items: CachedObject[] = []
+  let last = ''
+  for (;;) {
+    const result = await readAt(store, from, to, revision, query.limit > 0 ? Math.max(query.limit + 1 - items.length, 100) : 0, query.continue !== '')
+    for (const [at, kv] of result.kvs.entries()) {
+      const entry = CacheEntry.stored(kv.key.slice(prefix.length), kv.value, kv.modRevision, kv.createRevision)
+      if (!matches(query.selection, entry)) continue
+      if (query.limit > 0 && items.length === query.limit) return page(query, items, last, revision, result.count - at)
+      items.push(entry.view(served.view))
+      last = entry.key
+    }
+    const final = result.kvs.at(-1)
+    if (!result.more || !final) return { items, resourceVersion: revision }
+    from = `${final.key}\0`
+  }
+}
+
+async function readAt(store: ReadView, from: string, to: string, revision: number, limit: number, continuing: boolean) {
+  try {
+    return await store.range(from, to, { revision, ...(limit > 0 ? { limit } : {}) })
+  } catch (error) {
+    const { code } = error as StoreError
+    if (code === 'compacted') throw expired(continuing ? expiredContinue : 'The resourceVersion for the provided list is too old.')
+    if (code === 'futureRevision') throw tooLargeResourceVersion(revision, (error as StoreError).revision ?? 0)
+    throw error
+  }
+}
+
+const expiredContinue =
+  'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.'
+
+function page(query: ListQuery, items: readonly CachedObject[], last: string, revision: number, remaining: number): ListResult {
+  const token = encodeContinue({ revision, start: `${last}\0` })
+  // With selectors nobody knows how many of the remaining keys match.
+  return { items, resourceVersion: revision, continue: token, ...(query.selection.matchesObject ? {} : { remainingItemCount: remaining }) }
+}
+
+function parseRevision(text: string): number {
+  if (text === '') return 0
+  if (!/^\d+$/.test(text)) throw invalidRevision(text)
+  return Number(text)
+}
+
+/** Upstream's storage.NewInvalidError for a resource version that is no number. */
+export function invalidRevision(text: string): StatusError {
+  const body = `Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`
+  return badRequest(`resourceVersion: ${body}`)
+}
+
+function checkQuery(query: ListQuery): void {
+  const { resourceVersion, resourceVersionMatch: match } = query
+  const fail = (body: string) =>
+    new StatusError('Invalid', `ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: ${body}`, {
+      details: { group: 'meta.k8s.io', kind: 'ListOptions', causes: [{ reason: 'FieldValueForbidden', message: body, field: 'resourceVersionMatch' }] },
+    })
+  if (query.continue !== '' && resourceVersion !== '' && resourceVersion !== '0') {
+    throw badRequest('specifying resource version is not allowed when using continue')
+  }
+  if (match === '') return
+  if (query.continue !== '') throw fail('Forbidden: resourceVersionMatch is forbidden when continue is provided')
+  if (resourceVersion === '') throw fail('Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided')
+  if (match !== 'Exact' && match !== 'NotOlderThan') throw fail(`Unsupported value: ${JSON.stringify(match)}: supported values: "Exact", "NotOlderThan", ""`)
+  if (match === 'Exact' && resourceVersion === '0') throw fail('Forbidden: resourceVersionMatch "Exact" is forbidden for resourceVersion "0"')
+}

@@ -1,0 +1,154 @@
+/**
+ * All stored resources of the server (L3), built from the generated facts and the kinds' strategies, with their caches and the way to the
+ * store. Admission plugins, authorizers and the in-process components read the caches through `reader`.
+ */
+import type { KindStrategy } from '#api/kinds/defineKind'
+import { type Frozen, groupVersion, type KubeObject } from '#api/machinery/meta'
+import { builtInResources, type ResourceFacts, storagePrefix } from '#api/resources'
+import { schemaFor } from '#api/schema/builtIn'
+import type { Schema } from '#api/schema/schema'
+import type { Clock } from '#base/clock'
+import { deepCopy } from '#base/frozen'
+import type { Logger } from '#base/log'
+import type { Store } from '#store/store'
+import type { ObjectReader } from '../admission/admission.ts'
+import type { VersionView } from './cacheEntry.ts'
+import { Cacher } from './cacher.ts'
+import { Storage } from './storage.ts'
+import { keyFor, type ServedResource, type StorageHooks, type StoredResource } from './storedResource.ts'
+import type { FieldIndex } from './watchGroups.ts'
+
+export interface Registry {
+  readonly cacher: Cacher
+  readonly storage: Storage
+  readonly reader: ObjectReader
+  /** Resources that are stored, by group, version and plural name. */
+  served(group: string, version: string, resource: string): ServedResource | undefined
+  all(): readonly ServedResource[]
+}
+
+export interface RegistryDeps {
+  readonly store: Store
+  readonly clock: Clock
+  readonly log: Logger
+  strategyFor(group: string, kind: string): KindStrategy | undefined
+  /** By `group/resource`. */
+  readonly hooks?: Readonly<Record<string, StorageHooks>> | undefined
+}
+
+/** Events vanish after an hour (upstream's --event-ttl). */
+const eventTtlSeconds = 3600
+
+const nameIndex: FieldIndex = { field: 'metadata.name', value: (entry) => entry.key.slice(entry.key.indexOf('/') + 1) }
+const nodeNameIndex: FieldIndex = {
+  field: 'spec.nodeName',
+  value: (entry) => (entry.object as Frozen<KubeObject> & { spec?: { nodeName?: string } }).spec?.nodeName ?? '',
+}
+
+export function createRegistry(deps: RegistryDeps): Registry {
+  const facts = builtInResources().filter((one) => one.storage)
+  const prefixes = new Map<string, readonly FieldIndex[]>()
+  for (const { storage } of facts) {
+    if (storage) prefixes.set(`${storagePrefix(storage)}/`, storage.prefix === 'pods' ? [nameIndex, nodeNameIndex] : [nameIndex])
+  }
+  const cacher = new Cacher(
+    deps,
+    [...prefixes].map(([prefix, indexes]) => ({ prefix, indexes })),
+  )
+  const served = new Map<string, ServedResource>()
+  for (const one of facts) served.set(`${one.group}/${one.version}/${one.resource}`, servedResource(deps, cacher, one))
+  return {
+    cacher,
+    storage: new Storage({ store: deps.store, cacher, clock: deps.clock }),
+    reader: createReader([...served.values()]),
+    served: (group, version, resource) => served.get(`${group}/${version}/${resource}`),
+    all: () => [...served.values()],
+  }
+}
+
+function servedResource(deps: RegistryDeps, cacher: Cacher, facts: ResourceFacts): ServedResource {
+  const { group, version, resource, singular, kind, namespaced, verbs, storage } = facts
+  if (!storage) throw new Error(`${resource} is not stored`)
+  const apiVersion = groupVersion({ group, version })
+  const storageApiVersion = groupVersion(storage)
+  const strategy = deps.strategyFor(group, kind) ?? { group, kind }
+  const prefix = `${storagePrefix(storage)}/`
+  const stored: StoredResource = {
+    group,
+    resource,
+    kind,
+    namespaced,
+    prefix,
+    storageApiVersion,
+    strategy,
+    hasStatus: facts.subresources.some((sub) => sub.name === 'status'),
+    cache: cacher.cache(prefix),
+    hooks: deps.hooks?.[`${group}/${resource}`],
+    ttlSeconds: storage.prefix === 'events' ? eventTtlSeconds : undefined,
+  }
+  const same = apiVersion === storageApiVersion
+  return {
+    group,
+    version,
+    apiVersion,
+    resource,
+    singular,
+    kind,
+    namespaced,
+    verbs,
+    schema: schemaOf(group, version, kind),
+    stored,
+    view: same ? undefined : versionView(strategy, storageApiVersion, apiVersion),
+    toStorage: same ? (object) => object : (object) => convert(strategy, object, apiVersion, storageApiVersion),
+  }
+}
+
+function schemaOf(group: string, version: string, kind: string): Schema {
+  const schema = schemaFor(group, version, kind)
+  if (!schema) throw new Error(`no schema for ${group}/${version} ${kind}`)
+  return schema
+}
+
+function versionView(strategy: KindStrategy, from: string, to: string): VersionView {
+  return { apiVersion: to, convert: (object) => convert(strategy, deepCopy<KubeObject>(object), from, to) }
+}
+
+/** Strategies name versions as apiVersion says them: `v1`, `events.k8s.io/v1`, `autoscaling/v2`. */
+function convert(strategy: KindStrategy, object: KubeObject, from: string, to: string): KubeObject {
+  const converted = strategy.convert ? strategy.convert(object, from, to) : object
+  converted.apiVersion = to
+  return converted
+}
+
+function createReader(all: readonly ServedResource[]): ObjectReader {
+  const byResource = new Map<string, StoredResource>()
+  for (const { stored } of all) byResource.set(`${stored.group}/${stored.resource}`, stored)
+  const find = (resource: { readonly group: string; readonly resource: string }): StoredResource => {
+    const stored = byResource.get(`${resource.group}/${resource.resource}`)
+    if (!stored) throw new Error(`no stored resource ${resource.group}/${resource.resource}`)
+    return stored
+  }
+  // The caller names the type that goes with the resource, as with any typed client.
+  return {
+    get<T extends KubeObject>(resource: { readonly group: string; readonly resource: string }, namespace: string, name: string) {
+      const stored = find(resource)
+      return stored.cache.get(keyFor(stored, namespace, name))?.object as Frozen<T> | undefined
+    },
+    list<T extends KubeObject>(resource: { readonly group: string; readonly resource: string }, namespace = '') {
+      const { cache } = find(resource)
+      const objects: Frozen<T>[] = []
+      for (const entry of cache.select({ key: '', namespace, exactFields: {} })) objects.push(entry.object as Frozen<T>)
+      return objects
+    },
+    onChange<T extends KubeObject>(resource: { readonly group: string; readonly resource: string }, fn: Parameters<typeof listen<T>>[1]) {
+      return listen<T>(find(resource), fn)
+    },
+  }
+}
+
+function listen<T extends KubeObject>(
+  stored: StoredResource,
+  fn: (change: { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: Frozen<T>; readonly old?: Frozen<T> | undefined }) => void,
+): () => void {
+  return stored.cache.onChange((change) => fn({ type: change.type, object: change.object as Frozen<T>, old: change.old as Frozen<T> | undefined }))
+}
