@@ -9,11 +9,15 @@ import type { WatchSession } from './registry/watchSession.ts'
 
 export type AnswerHeaders = Readonly<Record<string, string>>
 
+/** How a JSON value is written when not compactly. */
+export type Encoding = 'yaml' | 'pretty'
+
 /** Cached objects: their bytes are sent as they are. */
 export interface ObjectAnswer {
   readonly type: 'object'
   readonly status: number
   readonly object: CachedObject
+  readonly encoding?: Encoding | undefined
 }
 
 export interface ListAnswer {
@@ -23,6 +27,7 @@ export interface ListAnswer {
   readonly kind: string
   readonly metadata: { readonly resourceVersion: string; readonly continue?: string | undefined; readonly remainingItemCount?: number | undefined }
   readonly items: readonly CachedObject[]
+  readonly encoding?: Encoding | undefined
 }
 
 /** Any other JSON value: Status, Table, reviews, discovery. */
@@ -30,8 +35,7 @@ export interface ValueAnswer {
   readonly type: 'value'
   readonly status: number
   readonly value: unknown
-  /** Default application/json. */
-  readonly contentType?: string | undefined
+  readonly encoding?: Encoding | undefined
   readonly headers?: AnswerHeaders | undefined
 }
 

@@ -13,6 +13,8 @@ export interface EventForm {
   readonly view?: VersionView | undefined
   /** The object field of the event; absent: the object's own bytes. */
   encode?(object: CachedObject): Uint8Array
+  /** The same as a value, for watchers in this process; absent: the object itself. */
+  value?(object: CachedObject): unknown
 }
 
 /** An event as delivered; shared by all watchers that see the same thing. */

@@ -1,0 +1,122 @@
+/**
+ * From a request's body to an object of the served kind (L3): media type, JSON or YAML, apiVersion and kind, strict fields, defaults.
+ * Upstream: handlers/create.go and its serializers (v1.36).
+ */
+import { JsonSyntaxError, parseJson } from '#api/machinery/json'
+import { groupVersion, type KubeObject } from '#api/machinery/meta'
+import { badRequest, StatusError } from '#api/machinery/status'
+import { parseYaml } from '#api/machinery/yaml'
+import { cannotBeHandled, decode, strictDecodingError, strictProblems } from '#api/schema/decode'
+import { applyDefaults } from '#api/schema/defaults'
+import type { Schema } from '#api/schema/schema'
+import { deepCopy } from '#base/frozen'
+import type { RequestBody, ServerRequest } from '../request.ts'
+
+/** Upstream's limit on what a resource handler reads. */
+export const maxBodyBytes = 3 * 1024 * 1024
+
+export type FieldValidation = 'Ignore' | 'Warn' | 'Strict'
+
+/** What a body must be. */
+export interface ExpectedKind {
+  readonly group: string
+  readonly version: string
+  readonly kind: string
+  readonly schema: Schema
+  /** The kind's computed defaults, after the schema's constants. */
+  defaults?(object: KubeObject): void
+}
+
+export interface ParsedBody {
+  readonly value: unknown
+  readonly duplicates: readonly string[]
+}
+
+export function fieldValidationOf(request: ServerRequest): FieldValidation {
+  const text = request.query.get('fieldValidation') ?? ''
+  if (text === '') return 'Warn'
+  if (text === 'Ignore' || text === 'Warn' || text === 'Strict') return text
+  const kind = request.info?.verb === 'patch' ? 'PatchOptions' : request.info?.verb === 'update' ? 'UpdateOptions' : 'CreateOptions'
+  const body = `Unsupported value: ${JSON.stringify(text)}: supported values: "Ignore", "Strict", "Warn"`
+  throw new StatusError('Invalid', `${kind}.meta.k8s.io "" is invalid: fieldValidation: ${body}`, {
+    details: { group: 'meta.k8s.io', kind, causes: [{ reason: 'FieldValueNotSupported', message: body, field: 'fieldValidation' }] },
+  })
+}
+
+/** The media type without parameters, lower-case. */
+export function mediaTypeOf(contentType: string): string {
+  const semicolon = contentType.indexOf(';')
+  return (semicolon < 0 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase()
+}
+
+/** The body's JSON value; in-process callers' values are copied, because decoding changes them. */
+export function parseBody(body: RequestBody, duplicates: boolean): ParsedBody {
+  if (body.type === 'value') return { value: deepCopy(body.value), duplicates: [] }
+  const mediaType = mediaTypeOf(body.contentType)
+  if (mediaType === '' || mediaType === 'application/json') {
+    if (body.bytes.length === 0) return { value: undefined, duplicates: [] }
+    try {
+      return parseJson(body.bytes, { duplicates })
+    } catch (error) {
+      if (error instanceof JsonSyntaxError) throw cannotParse(error, body.bytes)
+      throw error
+    }
+  }
+  if (mediaType === 'application/yaml') return { value: parseYaml(body.bytes.toString('utf8')), duplicates: [] }
+  throw unsupportedMediaType(['application/json', 'application/yaml'])
+}
+
+/** Go's decoder quotes the start of what it could not read only for some errors; tools match the syntax error itself. */
+function cannotParse(error: JsonSyntaxError, bytes: Buffer): StatusError {
+  const looksLikeJson = /^\s*\{/.test(bytes.subarray(0, 100).toString('latin1'))
+  if (looksLikeJson) return badRequest(error.message)
+  const detail = `json parse error: ${error.message}`
+  return badRequest(`couldn't get version/kind; ${detail}`)
+}
+
+export function unsupportedMediaType(accepted: readonly string[]): StatusError {
+  return new StatusError('UnsupportedMediaType', `the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`)
+}
+
+export async function decodeBody(request: ServerRequest, expected: ExpectedKind): Promise<KubeObject> {
+  const validation = fieldValidationOf(request)
+  const body = await request.readBody(maxBodyBytes)
+  return decodeValue(request, parseBody(body, validation !== 'Ignore'), expected, validation)
+}
+
+/** Decodes and defaults a JSON value as the expected kind. Takes the value over. */
+export function decodeValue(request: ServerRequest, parsed: ParsedBody, expected: ExpectedKind, validation: FieldValidation): KubeObject {
+  const { value } = parsed
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    const shown = value === undefined ? 'EOF' : `json: cannot unmarshal ${Array.isArray(value) ? 'array' : typeof value} into Go value of type ${expected.kind}`
+    throw badRequest(shown)
+  }
+  checkKind(value as Partial<KubeObject>, expected)
+  const { object, unknownFields } = decode(value, expected.schema, { unknown: validation === 'Ignore' ? 'drop' : 'collect' })
+  reportStrict(request, object, strictProblems(unknownFields, parsed.duplicates), validation)
+  const decoded = object as unknown as KubeObject
+  decoded.metadata ??= {}
+  applyDefaults(object, expected.schema)
+  expected.defaults?.(decoded)
+  return decoded
+}
+
+function reportStrict(request: ServerRequest, object: Record<string, unknown>, problems: readonly string[], validation: FieldValidation): void {
+  if (problems.length === 0) return
+  if (validation === 'Strict') throw strictDecodingError(object, problems)
+  request.warnings.push(...problems)
+}
+
+/** A body may leave its kind out; one that says something else is refused. */
+function checkKind(value: Partial<KubeObject>, expected: ExpectedKind): void {
+  const apiVersion = groupVersion(expected)
+  if (value.kind === undefined || value.kind === '') value.kind = expected.kind
+  if (value.apiVersion === undefined || value.apiVersion === '') value.apiVersion = apiVersion
+  if (value.apiVersion !== apiVersion) {
+    throw badRequest(`the API version in the data (${value.apiVersion}) does not match the expected API version (${apiVersion})`)
+  }
+  if (value.kind !== expected.kind) {
+    const why = `converting (${expected.version}.${value.kind}) to (${expected.group || 'core'}.${expected.kind}): unknown conversion`
+    throw cannotBeHandled(value, expected.kind, new Error(why))
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * What form of an answer the client accepts (L3): JSON or YAML, and the object itself, a Table or its metadata alone.
+ * Upstream: apiserver/pkg/endpoints/handlers/negotiation.
+ */
+import { StatusError } from '#api/machinery/status'
+import type { ServerRequest } from '../request.ts'
+import { truthy } from '../pipeline/requestInfo.ts'
+
+export type Transformation = 'Table' | 'PartialObjectMetadata' | 'PartialObjectMetadataList'
+
+export interface AnswerForm {
+  readonly mediaType: 'application/json' | 'application/yaml'
+  readonly as?: Transformation | undefined
+  /** The version asked for with `as`: v1 or v1beta1. */
+  readonly metaVersion?: string | undefined
+  readonly pretty: boolean
+}
+
+const transformations: ReadonlySet<string> = new Set(['Table', 'PartialObjectMetadata', 'PartialObjectMetadataList'])
+
+/** `allow` names the transformations that the endpoint can do. @throws NotAcceptable when nothing in Accept can be served */
+export function negotiate(request: ServerRequest, allow: readonly Transformation[] = []): AnswerForm {
+  const header = request.headers.accept
+  const accept = typeof header === 'string' ? header : (header?.join(',') ?? '')
+  const pretty = wantsPretty(request)
+  if (accept === '' || accept === 'application/json' || accept === '*/*') return { mediaType: 'application/json', pretty }
+  for (const clause of clauses(accept)) {
+    const mediaType = served(clause.type)
+    if (!mediaType) continue
+    const as = clause.parameters.get('as')
+    if (as === undefined) return { mediaType, pretty }
+    const group = clause.parameters.get('g')
+    const version = clause.parameters.get('v')
+    if (!transformations.has(as) || !allow.includes(as as Transformation)) continue
+    if (group !== 'meta.k8s.io' || (version !== 'v1' && version !== 'v1beta1')) continue
+    return { mediaType, as: as as Transformation, metaVersion: version, pretty }
+  }
+  throw notAcceptable(['application/json', 'application/yaml'])
+}
+
+export function notAcceptable(accepted: readonly string[]): StatusError {
+  return new StatusError('NotAcceptable', `only the following media types are accepted: ${accepted.join(', ')}`)
+}
+
+interface Clause {
+  readonly type: string
+  readonly parameters: ReadonlyMap<string, string>
+  readonly quality: number
+}
+
+/** The clauses of an Accept header, best first. */
+export function clauses(accept: string): Clause[] {
+  const found = accept.split(',').map((text) => {
+    const [type = '', ...rest] = text.split(';').map((part) => part.trim())
+    const parameters = new Map(rest.map((part) => [part.slice(0, part.indexOf('=')), part.slice(part.indexOf('=') + 1).replace(/^"|"$/g, '')] as const))
+    const quality = Number(parameters.get('q') ?? 1)
+    return { type: type.toLowerCase(), parameters, quality: Number.isNaN(quality) ? 1 : quality }
+  })
+  return found.sort((a, b) => b.quality - a.quality)
+}
+
+function served(type: string): AnswerForm['mediaType'] | undefined {
+  if (type === 'application/json' || type === '*/*' || type === 'application/*') return 'application/json'
+  return type === 'application/yaml' ? 'application/yaml' : undefined
+}
+
+/** `?pretty=true`, or a browser or curl looking at it, as upstream. */
+function wantsPretty(request: ServerRequest): boolean {
+  const pretty = request.query.get('pretty')
+  if (pretty !== null) return truthy(pretty)
+  const agent = request.headers['user-agent']
+  return typeof agent === 'string' && /^(curl|Wget|Mozilla\/5\.0)/.test(agent)
+}

@@ -1,0 +1,123 @@
+/**
+ * Puts results of the registry into the form that was negotiated (L3): cached bytes as they are, tables, metadata alone.
+ * Upstream: apiserver/pkg/endpoints/handlers/response.go.
+ */
+import type { Frozen, KubeList, KubeObject } from '#api/machinery/meta'
+import { partialObjectMetadata, type TableInclude, toTable } from '#api/machinery/table'
+import { badRequest } from '#api/machinery/status'
+import type { Answer } from '../answer.ts'
+import type { ListResult } from '../registry/list.ts'
+import type { ServedResource } from '../registry/storedResource.ts'
+import type { EventForm } from '../registry/watchEvent.ts'
+import type { CachedObject, ServerRequest } from '../request.ts'
+import { type AnswerForm, negotiate } from './negotiate.ts'
+
+export interface Presenter {
+  object(object: CachedObject, status: number): Answer
+  list(result: ListResult): Answer
+  watchForm(): EventForm
+  /** The object of a bookmark event. */
+  bookmark(revision: number, annotations: Readonly<Record<string, string>> | undefined): unknown
+  readonly form: AnswerForm
+}
+
+export function createPresenter(request: ServerRequest, served: ServedResource, nowMs: () => number): Presenter {
+  const collection = request.info?.verb === 'list'
+  const form = negotiate(request, ['Table', collection ? 'PartialObjectMetadataList' : 'PartialObjectMetadata'])
+  if (form.as === 'Table') return tablePresenter(request, served, form, nowMs)
+  if (form.as) return metadataPresenter(served, form)
+  return plainPresenter(served, form)
+}
+
+function plainPresenter(served: ServedResource, form: AnswerForm): Presenter {
+  return {
+    form,
+    object: (object, status) => ({ type: 'object', status, object, ...encoding(form) }),
+    list: (result) => ({
+      type: 'list',
+      apiVersion: served.apiVersion,
+      kind: `${served.kind}List`,
+      metadata: listMeta(result),
+      items: result.items,
+      ...encoding(form),
+    }),
+    watchForm: () => ({ key: served.apiVersion, view: served.view }),
+    bookmark: (revision, annotations) => bookmarkObject(served.kind, served.apiVersion, revision, annotations),
+  }
+}
+
+function metadataPresenter(served: ServedResource, form: AnswerForm): Presenter {
+  const apiVersion = `meta.k8s.io/${form.metaVersion ?? 'v1'}`
+  const partial = (object: Frozen<KubeObject>) => ({ ...partialObjectMetadata(object), apiVersion })
+  return {
+    form,
+    object: (object, status) => ({ type: 'value', status, value: partial(object.object), ...encoding(form) }),
+    list: (result) => {
+      const items = result.items.map((item) => partial(item.object))
+      return { type: 'value', status: 200, value: { kind: 'PartialObjectMetadataList', apiVersion, metadata: listMeta(result), items }, ...encoding(form) }
+    },
+    watchForm: () => ({
+      key: `partial ${apiVersion} ${served.apiVersion}`,
+      view: served.view,
+      encode: (object) => Buffer.from(JSON.stringify(partial(object.object))),
+      value: (object) => partial(object.object),
+    }),
+    bookmark: (revision, annotations) => bookmarkObject('PartialObjectMetadata', apiVersion, revision, annotations),
+  }
+}
+
+function tablePresenter(request: ServerRequest, served: ServedResource, form: AnswerForm, nowMs: () => number): Presenter {
+  const include = includeOf(request)
+  const { columns } = served.stored.strategy
+  const apiVersion = `meta.k8s.io/${form.metaVersion ?? 'v1'}`
+  const table = (objects: readonly Frozen<KubeObject>[], metadata: KubeList<unknown>['metadata'], withColumns = true) => {
+    const made = toTable(objects, columns, nowMs(), include)
+    return { ...made, apiVersion, metadata, ...(withColumns ? {} : { columnDefinitions: [] }) }
+  }
+  const one = (object: CachedObject) => table([object.object], { resourceVersion: String(object.resourceVersion) })
+  return {
+    form,
+    object: (object, status) => ({ type: 'value', status, value: one(object), ...encoding(form) }),
+    list: (result) => {
+      const objects = result.items.map((item) => item.object)
+      return { type: 'value', status: 200, value: table(objects, listMeta(result)), ...encoding(form) }
+    },
+    watchForm: () => {
+      // The first table of a stream carries the columns, as upstream; encoding them each time lets all watchers share the bytes.
+      const key = `table ${include} ${apiVersion} ${served.apiVersion}`
+      return { key, view: served.view, encode: (object) => Buffer.from(JSON.stringify(one(object))), value: one }
+    },
+    bookmark: (revision, annotations) => ({
+      ...table([], { resourceVersion: String(revision) }, false),
+      ...(annotations ? { rows: [bookmarkRow(served, revision, annotations)] } : {}),
+    }),
+  }
+}
+
+function bookmarkRow(served: ServedResource, revision: number, annotations: Readonly<Record<string, string>>) {
+  return { cells: [], object: bookmarkObject('PartialObjectMetadata', 'meta.k8s.io/v1', revision, annotations), kind: served.kind }
+}
+
+function includeOf(request: ServerRequest): TableInclude {
+  const text = request.query.get('includeObject') ?? ''
+  if (text === '' || text === 'Metadata') return 'Metadata'
+  if (text === 'None' || text === 'Object') return text
+  throw badRequest(`unrecognized includeObject value: ${JSON.stringify(text)}`)
+}
+
+function bookmarkObject(kind: string, apiVersion: string, revision: number, annotations: Readonly<Record<string, string>> | undefined) {
+  return { kind, apiVersion, metadata: { resourceVersion: String(revision), creationTimestamp: null, ...(annotations ? { annotations } : {}) } }
+}
+
+function listMeta(result: ListResult) {
+  return {
+    resourceVersion: String(result.resourceVersion),
+    ...(result.continue === undefined ? {} : { continue: result.continue }),
+    ...(result.remainingItemCount === undefined ? {} : { remainingItemCount: result.remainingItemCount }),
+  }
+}
+
+function encoding(form: AnswerForm): { encoding?: 'yaml' | 'pretty' } {
+  if (form.mediaType === 'application/yaml') return { encoding: 'yaml' }
+  return form.pretty ? { encoding: 'pretty' } : {}
+}
