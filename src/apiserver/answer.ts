@@ -55,7 +55,7 @@ export interface WatchAnswer {
   bookmark(revision: number, annotations: Readonly<Record<string, string>> | undefined): unknown
   /** The stream ends by itself after this time. */
   readonly timeoutMs: number
-  readonly contentType: string
+  readonly encoding?: 'yaml' | undefined
 }
 
 /** A body that arrives as it comes: logs and plain proxying. */

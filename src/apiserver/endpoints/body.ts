@@ -24,7 +24,7 @@ export interface ExpectedKind {
   readonly kind: string
   readonly schema: Schema
   /** The kind's computed defaults, after the schema's constants. */
-  defaults?(object: KubeObject): void
+  readonly defaults?: ((object: KubeObject) => void) | undefined
 }
 
 export interface ParsedBody {

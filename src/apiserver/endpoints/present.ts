@@ -2,8 +2,9 @@
  * Puts results of the registry into the form that was negotiated (L3): cached bytes as they are, tables, metadata alone.
  * Upstream: apiserver/pkg/endpoints/handlers/response.go.
  */
+import type { Column } from '#api/kinds/defineKind'
 import type { Frozen, KubeList, KubeObject } from '#api/machinery/meta'
-import { partialObjectMetadata, type TableInclude, toTable } from '#api/machinery/table'
+import { type IncludeObject, partialObjectMetadata, toTable } from '#api/machinery/table'
 import { badRequest } from '#api/machinery/status'
 import type { Answer } from '../answer.ts'
 import type { ListResult } from '../registry/list.ts'
@@ -28,6 +29,12 @@ export function createPresenter(request: ServerRequest, served: ServedResource, 
   if (form.as) return metadataPresenter(served, form)
   return plainPresenter(served, form)
 }
+
+/** What kinds without columns of their own show. */
+const defaultColumns: readonly Column<KubeObject>[] = [
+  { name: 'Name', type: 'string', format: 'name', value: (object) => object.metadata.name },
+  { name: 'Age', type: 'date', value: (object) => object.metadata.creationTimestamp },
+]
 
 function plainPresenter(served: ServedResource, form: AnswerForm): Presenter {
   return {
@@ -68,7 +75,7 @@ function metadataPresenter(served: ServedResource, form: AnswerForm): Presenter 
 
 function tablePresenter(request: ServerRequest, served: ServedResource, form: AnswerForm, nowMs: () => number): Presenter {
   const include = includeOf(request)
-  const { columns } = served.stored.strategy
+  const { columns = defaultColumns } = served.stored.strategy
   const apiVersion = `meta.k8s.io/${form.metaVersion ?? 'v1'}`
   const table = (objects: readonly Frozen<KubeObject>[], metadata: KubeList<unknown>['metadata'], withColumns = true) => {
     const made = toTable(objects, columns, nowMs(), include)
@@ -98,7 +105,7 @@ function bookmarkRow(served: ServedResource, revision: number, annotations: Read
   return { cells: [], object: bookmarkObject('PartialObjectMetadata', 'meta.k8s.io/v1', revision, annotations), kind: served.kind }
 }
 
-function includeOf(request: ServerRequest): TableInclude {
+function includeOf(request: ServerRequest): IncludeObject {
   const text = request.query.get('includeObject') ?? ''
   if (text === '' || text === 'Metadata') return 'Metadata'
   if (text === 'None' || text === 'Object') return text

@@ -2,7 +2,7 @@
  * Short requests get an answer within the timeout (L3). `?timeout=` may shorten it, as upstream's deadline filter.
  * Upstream: apiserver/pkg/endpoints/filters/request_deadline.go, pkg/server/filters/timeout.go.
  */
-import { parseGoDuration } from '#api/machinery/duration'
+import { parseDuration } from '#api/machinery/duration'
 import { badRequest, StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Answer } from '../answer.ts'
@@ -43,7 +43,7 @@ function withTimeout(clock: Clock, pending: Promise<Answer>, timeoutMs: number):
 function wantedTimeout(request: ServerRequest, most: number): number {
   const text = request.query.get('timeout')
   if (!text) return most
-  const ms = parseGoDuration(text)
+  const ms = parseDuration(text)
   if (ms === undefined || ms < 0) throw badRequest(`invalid timeout specified in the request URL - time: invalid duration ${JSON.stringify(text)}`)
   return ms === 0 ? most : Math.min(ms, most)
 }

@@ -5,6 +5,7 @@
  */
 
 import type { KubeObject } from '#api/machinery/meta'
+import { nameIsDnsSubdomain } from '#api/machinery/names'
 import { validateObjectMeta } from '#api/machinery/objectMeta'
 import { alreadyExists, badRequest, StatusError } from '#api/machinery/status'
 import { randomName, randomUid } from '#base/random'
@@ -13,7 +14,7 @@ import { admit, validateAdmission } from './admit.ts'
 import { CacheEntry, encodeStored } from './cacheEntry.ts'
 import { trackManagers } from './managers.ts'
 import { keyFor, type Undo, type WriteContext } from './storedResource.ts'
-import { attributesOf, rootPath, strategyContext, throwIfInvalid, type WriterDeps } from './writer.ts'
+import { attributesOf, metadataPath, rootPath, strategyContext, throwIfInvalid, type WriterDeps } from './writer.ts'
 
 /** How often a name made from generateName is tried again on a collision, as upstream. */
 const generateNameTries = 8
@@ -59,7 +60,7 @@ async function createNamed(
   strategy.prepareForCreate?.(input)
   const undo = stored.hooks?.beforeCreate?.(object, context.dryRun)
   try {
-    const errors = [...validateObjectMeta(object, stored.namespaced, strategy.validateName), ...(strategy.validate?.(input) ?? [])]
+    const errors = [...validateObjectMeta(metadata, stored.namespaced, strategy.validateName ?? nameIsDnsSubdomain, metadataPath), ...(strategy.validate?.(input) ?? [])]
     throwIfInvalid(context, metadata.name ?? '', errors)
     for (const warning of strategy.warnings?.(input) ?? []) context.warn(warning)
     strategy.canonicalize?.(object)

@@ -14,7 +14,7 @@ import { readyToDelete } from './deletion.ts'
 import { trackManagers } from './managers.ts'
 import { deepEqual, sameObject, sameSpec } from './sameObject.ts'
 import { keyFor, type WriteContext } from './storedResource.ts'
-import { attributesOf, rootPath, strategyContext, throwIfInvalid, type WriterDeps } from './writer.ts'
+import { attributesOf, metadataPath, rootPath, strategyContext, throwIfInvalid, type WriterDeps } from './writer.ts'
 
 /** Tries against other writers; each loses only to a write that succeeded, so the system as a whole always moves on. */
 const maxTries = 100
@@ -70,10 +70,9 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
   checkName(context, request.name, changed)
   checkPreconditions(context, request, changed, old)
   ensureNamespace(context, changed)
-  const asked = changed.metadata.resourceVersion
+  checkResourceVersion(context, request.name, changed.metadata.resourceVersion, current)
   if (!context.managedFieldsDone) trackManagers(context, changed, oldServed, deps.clock.now())
   await admit(deps.admission, attributesOf(context, 'UPDATE', request.name, changed, oldServed, request.options))
-  checkResourceVersion(context, request.name, asked, current)
   const object = served.toStorage(changed)
   prepare(deps, context, object, old)
   const undo = stored.hooks?.beforeUpdate?.(object, old, context.dryRun)
@@ -125,7 +124,7 @@ function prepare(deps: WriterDeps, context: WriteContext, object: KubeObject, ol
     else if (context.subresource === 'status') keepAllButStatus(object, old)
   }
   // Strategies may put frozen parts of the old object in; the metadata is still written to.
-  object.metadata = { ...object.metadata }
+  object.metadata = { ...object.metadata, resourceVersion: old.metadata.resourceVersion }
   const generation = old.metadata.generation
   if (strategy.generation === false || generation === undefined) {
     if (generation === undefined) delete object.metadata.generation
@@ -139,7 +138,7 @@ function validate(deps: WriterDeps, context: WriteContext, name: string, object:
   const { strategy } = stored
   const input = { obj: object, old, path: rootPath, context: strategyContext(deps, context) }
   const own = context.subresource === '' ? strategy.validateUpdate?.(input) : viewStrategy(context)?.validateUpdate?.(input)
-  const errors: FieldError[] = [...validateObjectMetaUpdate(object, old), ...(own ?? [])]
+  const errors: FieldError[] = [...validateObjectMetaUpdate(object.metadata, old.metadata, metadataPath), ...(own ?? [])]
   throwIfInvalid(context, name, errors)
   if (context.subresource === '') for (const warning of strategy.warnings?.(input, old) ?? []) context.warn(warning)
   strategy.canonicalize?.(object)

@@ -19,6 +19,7 @@ export interface WriterDeps {
 }
 
 export const rootPath = FieldPath.of()
+export const metadataPath = FieldPath.of('metadata')
 
 export function strategyContext(deps: WriterDeps, context: WriteContext): StrategyContext {
   return { nowMs: deps.clock.now(), random: deps.random, userName: context.user.name }

@@ -1,0 +1,81 @@
+/**
+ * What every resource handler knows about its request (L3): the resource, who writes, under which field manager, dry run.
+ * Upstream: handlers' RequestScope and the metav1 options.
+ */
+
+import type { KubeObject } from '#api/machinery/meta'
+import { StatusError } from '#api/machinery/status'
+import type { SubresourceFacts } from '#api/resources'
+import type { Clock } from '#base/clock'
+import type { ReadView } from '#store/store'
+import type { Registry } from '../registry/registry.ts'
+import type { ServedResource, WriteContext } from '../registry/storedResource.ts'
+import type { WriterDeps } from '../registry/writer.ts'
+import type { RequestInfo, ServerRequest, UserInfo } from '../request.ts'
+import type { ExpectedKind } from './body.ts'
+
+export interface EndpointDeps {
+  readonly registry: Registry
+  readonly writer: WriterDeps
+  readonly store: ReadView
+  readonly clock: Clock
+  /** Watches without a timeoutSeconds of their own last at least this long, at most twice as long. */
+  readonly minWatchTimeoutMs: number
+}
+
+export interface Scope {
+  readonly deps: EndpointDeps
+  readonly request: ServerRequest
+  readonly info: RequestInfo
+  readonly served: ServedResource
+  readonly subresource?: SubresourceFacts | undefined
+}
+
+export function expectedKind(served: ServedResource): ExpectedKind {
+  const { group, version, kind, schema, stored } = served
+  const { strategy } = stored
+  return { group, version, kind, schema, defaults: strategy.defaults ? (object: KubeObject) => strategy.defaults?.(object, version) : undefined }
+}
+
+export function writeContext(scope: Scope, kind: string, options: { dryRun?: readonly string[] | undefined } = {}): WriteContext {
+  const { request, info, served } = scope
+  return {
+    served,
+    subresource: info.subresource,
+    namespace: served.namespaced ? info.namespace : '',
+    user: request.user as UserInfo,
+    fieldManager: fieldManagerOf(request, kind),
+    dryRun: dryRunOf(options.dryRun ?? request.query.getAll('dryRun'), kind),
+    warn: (text) => request.warnings.push(text),
+    signal: request.signal,
+  }
+}
+
+/** The query's fieldManager, or what the client calls itself before the slash of its User-Agent. */
+function fieldManagerOf(request: ServerRequest, kind: string): string {
+  const asked = request.query.get('fieldManager')
+  if (asked) {
+    if (asked.length > 128) throw invalidOption(kind, 'fieldManager', 'FieldValueTooLong', 'Too long: may not be more than 128 bytes')
+    if (!/^[\p{L}\p{M}\p{N}\p{P}\p{S} ]*$/u.test(asked)) {
+      throw invalidOption(kind, 'fieldManager', 'FieldValueInvalid', `Invalid value: ${JSON.stringify(asked)}: should only contain printable characters`)
+    }
+    return asked
+  }
+  const agent = request.headers['user-agent']
+  const name = (typeof agent === 'string' ? agent : 'unknown').split('/')[0] ?? ''
+  return name.slice(0, 128) || 'unknown'
+}
+
+function dryRunOf(values: readonly string[], kind: string): boolean {
+  for (const value of values) {
+    if (value !== 'All') throw invalidOption(kind, 'dryRun', 'FieldValueNotSupported', `Unsupported value: ${JSON.stringify(value)}: supported values: "All"`)
+  }
+  return values.length > 0
+}
+
+/** The 422 for an option that does not validate. */
+export function invalidOption(kind: string, field: string, reason: string, body: string): StatusError {
+  return new StatusError('Invalid', `${kind}.meta.k8s.io "" is invalid: ${field}: ${body}`, {
+    details: { group: 'meta.k8s.io', kind, causes: [{ reason, message: body, field }] },
+  })
+}

@@ -1,0 +1,41 @@
+/** From the query's selectors to a selection of the registry (L3). */
+import { type FieldSelector, parseFieldSelector } from '#api/machinery/fieldSelector'
+import { parseLabelSelector } from '#api/machinery/labelSelector'
+import { badRequest } from '#api/machinery/status'
+import type { CacheEntry } from '../registry/cacheEntry.ts'
+import { everything, type Selection } from '../registry/selection.ts'
+import type { ServedResource } from '../registry/storedResource.ts'
+
+/** `name` is set for a watch of one object by path. @throws BadRequest for malformed selectors and fields that the kind does not know */
+export function parseSelection(served: ServedResource, namespace: string, labelText: string, fieldText: string, name = ''): Selection {
+  if (labelText === '' && fieldText === '' && name === '') {
+    return namespace === '' ? everything : { key: namespace, namespace, exactFields: {} }
+  }
+  const labels = parseLabelSelector(labelText)
+  const fields = parseFieldSelector(fieldText)
+  const get = checkedFields(served, fields)
+  const exactFields: Record<string, string> = {}
+  for (const { field, operator, value } of fields.terms) if (operator === '=') exactFields[field] = value
+  if (name) exactFields['metadata.name'] = name
+  const wantedNamespace = namespace || exactFields['metadata.namespace'] || ''
+  const matchesObject = (entry: CacheEntry) =>
+    (name === '' || entry.object.metadata.name === name) &&
+    (labels.isEmpty || labels.matches(entry.object.metadata.labels)) &&
+    (fields.isEmpty || fields.matches((field) => get(entry, field)))
+  return { key: [namespace, labels, fields, name].join('\n'), namespace: wantedNamespace, matchesObject, exactFields }
+}
+
+function checkedFields(served: ServedResource, fields: FieldSelector): (entry: CacheEntry, field: string) => string {
+  const own = served.stored.strategy.selectableFields
+  for (const { field } of fields.terms) {
+    if (field === 'metadata.name' || field === 'metadata.namespace' || own?.[field]) continue
+    if (own) throw badRequest(`field label not supported: ${field}`)
+    throw badRequest(`${JSON.stringify(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`)
+  }
+  return (entry, field) => {
+    const { metadata } = entry.object
+    if (field === 'metadata.name') return metadata.name ?? ''
+    if (field === 'metadata.namespace') return metadata.namespace ?? ''
+    return own?.[field]?.(entry.object) ?? ''
+  }
+}

@@ -1,0 +1,45 @@
+/**
+ * Answers as bytes (L3). Lists are the concatenation of their items' cached bytes: nothing is serialised again.
+ */
+import { toYaml } from '#api/machinery/yaml'
+import type { BytesAnswer, Encoding, ListAnswer, ObjectAnswer, ValueAnswer } from '../answer.ts'
+
+export interface Encoded {
+  readonly contentType: string
+  readonly bytes: Uint8Array
+}
+
+const comma = Buffer.from(',')
+const listTail = Buffer.from(']}\n')
+
+export function encodeAnswer(answer: ObjectAnswer | ListAnswer | ValueAnswer | BytesAnswer): Encoded {
+  if (answer.type === 'bytes') return answer
+  if (answer.type === 'object') {
+    return answer.encoding ? encodeValue(answer.object.object, answer.encoding) : { contentType: 'application/json', bytes: answer.object.bytes }
+  }
+  if (answer.type === 'value') return encodeValue(answer.value, answer.encoding)
+  return answer.encoding ? encodeValue(listValue(answer), answer.encoding) : { contentType: 'application/json', bytes: listBytes(answer) }
+}
+
+export function listValue(answer: ListAnswer): unknown {
+  const { apiVersion, kind, metadata } = answer
+  return { kind, apiVersion, metadata, items: answer.items.map((item) => item.object) }
+}
+
+export function encodeValue(value: unknown, encoding?: Encoding): Encoded {
+  if (encoding === 'yaml') return { contentType: 'application/yaml', bytes: Buffer.from(toYaml(value)) }
+  const text = encoding === 'pretty' ? `${JSON.stringify(value, undefined, 2)}` : `${JSON.stringify(value)}\n`
+  return { contentType: 'application/json', bytes: Buffer.from(text) }
+}
+
+function listBytes(answer: ListAnswer): Buffer {
+  const { apiVersion, kind, metadata, items } = answer
+  const head = `${JSON.stringify({ kind, apiVersion, metadata }).slice(0, -1)},"items":[`
+  const parts: Uint8Array[] = [Buffer.from(head)]
+  for (const [at, item] of items.entries()) {
+    if (at > 0) parts.push(comma)
+    parts.push(item.bytes)
+  }
+  parts.push(listTail)
+  return Buffer.concat(parts)
+}

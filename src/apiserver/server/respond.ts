@@ -1,0 +1,110 @@
+/**
+ * Writes an answer to a client (L3): headers, gzip, watches with back-pressure, streamed bodies.
+ */
+import { pipeline } from 'node:stream/promises'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import { isStatus } from '#api/machinery/status'
+import { toYaml } from '#api/machinery/yaml'
+import type { Clock } from '#base/clock'
+import type { Answer, WatchAnswer } from '../answer.ts'
+import type { WatchItem } from '../registry/watchSession.ts'
+import type { ServerRequest } from '../request.ts'
+import { encodeAnswer } from './encode.ts'
+
+export type HeaderMap = Record<string, string | readonly string[]>
+
+/** One response of either protocol. */
+export interface Outgoing {
+  start(status: number, headers: HeaderMap): void
+  /** False: wait for `drained` before writing more. */
+  write(chunk: Uint8Array): boolean
+  drained(): Promise<void>
+  end(chunk?: Uint8Array): void
+  /** The stream itself, for piping. */
+  readonly stream: NodeJS.WritableStream
+}
+
+/** Upstream's threshold for compressing answers. */
+const gzipFromBytes = 128 * 1024
+const compress = promisify(gzip)
+export const initialEventsEnd: Readonly<Record<string, string>> = { 'k8s.io/initial-events-end': 'true' }
+
+export async function respond(request: ServerRequest, answer: Answer, out: Outgoing, clock: Clock): Promise<void> {
+  const headers = commonHeaders(request)
+  if (answer.type === 'watch') return respondWatch(request, answer, out, headers, clock)
+  if (answer.type === 'stream') {
+    out.start(answer.status, { ...headers, ...answer.headers })
+    await pipeline(answer.body, out.stream)
+    return
+  }
+  const { contentType, bytes } = encodeAnswer(answer)
+  headers['content-type'] = contentType
+  if ('headers' in answer) Object.assign(headers, answer.headers)
+  const status = answer.type === 'list' ? 200 : answer.status
+  const body = bytes.length >= gzipFromBytes && acceptsGzip(request) ? await compress(bytes, { level: 1 }) : bytes
+  if (body !== bytes) {
+    headers['content-encoding'] = 'gzip'
+    headers.vary = 'Accept-Encoding'
+  }
+  headers['content-length'] = String(body.length)
+  out.start(status, headers)
+  if (request.method === 'HEAD') out.end()
+  else out.end(body)
+}
+
+function commonHeaders(request: ServerRequest): HeaderMap {
+  const headers: HeaderMap = { 'audit-id': request.auditId ?? '', 'cache-control': 'no-cache, private' }
+  if (request.warnings.length > 0) headers.warning = request.warnings.map((text) => `299 - ${quoted(text)}`)
+  return headers
+}
+
+/** A quoted string of one line, as headers need it. */
+function quoted(text: string): string {
+  const clean = text.replace(/[^\x20-\x7e\u0080-\u00ff]/g, ' ')
+  return `"${clean.replace(/["\\]/g, '\\$&')}"`
+}
+
+function acceptsGzip(request: ServerRequest): boolean {
+  const accepted = request.headers['accept-encoding']
+  return typeof accepted === 'string' && accepted.includes('gzip')
+}
+
+async function respondWatch(request: ServerRequest, answer: WatchAnswer, out: Outgoing, headers: HeaderMap, clock: Clock): Promise<void> {
+  const { session } = answer
+  const close = () => session.close()
+  const timer = clock.timer(answer.timeoutMs, close)
+  if (request.signal.aborted) close()
+  else request.signal.addEventListener('abort', close, { once: true })
+  const yaml = answer.encoding === 'yaml'
+  out.start(200, { ...headers, 'content-type': yaml ? 'application/yaml' : 'application/json' })
+  try {
+    for (;;) {
+      const items = await session.next()
+      if (!items || request.signal.aborted) break
+      const chunks = items.map((item) => encodeItem(answer, item))
+      if (!out.write(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))) await out.drained()
+    }
+    out.end()
+  } catch (error) {
+    if (!isStatus(error)) throw error
+    out.end(Buffer.from(`${JSON.stringify({ type: 'ERROR', object: error.toStatus() })}\n`))
+  } finally {
+    timer.cancel()
+    session.close()
+    request.signal.removeEventListener('abort', close)
+  }
+}
+
+function encodeItem(answer: WatchAnswer, item: WatchItem): Buffer {
+  if (answer.encoding === 'yaml') return Buffer.from(`---\n${toYaml(itemValue(answer, item))}`)
+  if (item.type !== 'BOOKMARK') return item.encoded(answer.form)
+  return Buffer.from(`${JSON.stringify(itemValue(answer, item))}\n`)
+}
+
+/** A watch item as a value: what the in-process transport hands over. */
+export function itemValue(answer: WatchAnswer, item: WatchItem): { type: WatchItem['type']; object: unknown } {
+  if (item.type === 'BOOKMARK') return { type: item.type, object: answer.bookmark(item.revision, item.initialEventsEnd ? initialEventsEnd : undefined) }
+  const object = item.entry.view(answer.form.view)
+  return { type: item.type, object: answer.form.value ? answer.form.value(object) : object.object }
+}
