@@ -2,10 +2,10 @@
  * What a stage or handler answers (L3), before it is known how the answer travels: over HTTP it is written as bytes, in one process the
  * objects are handed over by reference.
  */
-import type { Readable } from 'node:stream'
-import type { CachedObject } from './request.ts'
+import type { Duplex, Readable } from 'node:stream'
 import type { EventForm } from './registry/watchEvent.ts'
 import type { WatchSession } from './registry/watchSession.ts'
+import type { CachedObject } from './request.ts'
 
 export type AnswerHeaders = Readonly<Record<string, string>>
 
@@ -66,7 +66,20 @@ export interface StreamAnswer {
   readonly body: Readable
 }
 
-export type Answer = ObjectAnswer | ListAnswer | ValueAnswer | BytesAnswer | WatchAnswer | StreamAnswer
+/** The connection itself is handed over: exec, attach, port-forward, proxied WebSockets. */
+export interface TunnelAnswer {
+  readonly type: 'tunnel'
+  /** Resolves when the tunnel is closed. */
+  connect(socket: Duplex, head: Buffer): Promise<void>
+}
+
+export type Answer = ObjectAnswer | ListAnswer | ValueAnswer | BytesAnswer | WatchAnswer | StreamAnswer | TunnelAnswer
+
+/** The HTTP code that an answer goes out with. */
+export function statusOf(answer: Answer): number {
+  if (answer.type === 'tunnel') return 101
+  return answer.type === 'list' || answer.type === 'watch' ? 200 : answer.status
+}
 
 export function textAnswer(status: number, text: string, headers?: AnswerHeaders): BytesAnswer {
   return { type: 'bytes', status, contentType: 'text/plain; charset=utf-8', bytes: Buffer.from(text), headers }

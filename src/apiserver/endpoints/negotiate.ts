@@ -3,8 +3,8 @@
  * Upstream: apiserver/pkg/endpoints/handlers/negotiation.
  */
 import { StatusError } from '#api/machinery/status'
-import type { ServerRequest } from '../request.ts'
 import { truthy } from '../pipeline/requestInfo.ts'
+import type { ServerRequest } from '../request.ts'
 
 export type Transformation = 'Table' | 'PartialObjectMetadata' | 'PartialObjectMetadataList'
 

@@ -4,8 +4,8 @@
  */
 import type { Column } from '#api/kinds/defineKind'
 import type { Frozen, KubeList, KubeObject } from '#api/machinery/meta'
-import { type IncludeObject, partialObjectMetadata, toTable } from '#api/machinery/table'
 import { badRequest } from '#api/machinery/status'
+import { type IncludeObject, partialObjectMetadata, toTable } from '#api/machinery/table'
 import type { Answer } from '../answer.ts'
 import type { ListResult } from '../registry/list.ts'
 import type { ServedResource } from '../registry/storedResource.ts'

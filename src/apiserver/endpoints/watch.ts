@@ -24,10 +24,17 @@ export async function watchObjects(scope: Scope): Promise<Answer> {
   const { cacher } = deps.registry
   // The state that a watch starts with must be as new as asked for; without a version, as new as the last acknowledged write.
   const fromState = sendInitialEvents ?? revision === 0
-  const wait = fromState ? (text === '' ? cacher.waitUntilCurrent(request.signal) : cacher.waitFor(revision || 1, request.signal)) : cacher.waitFor(1, request.signal)
+  const wait = fromState
+    ? text === ''
+      ? cacher.waitUntilCurrent(request.signal)
+      : cacher.waitFor(revision || 1, request.signal)
+    : cacher.waitFor(1, request.signal)
   if (wait) await wait
   const afterRevision = fromState ? undefined : sendInitialEvents === false && revision === 0 ? cacher.revision : revision
-  const session = served.stored.cache.watch({ selection, afterRevision, bookmarks, markInitialEvents: sendInitialEvents === true && bookmarks }, cacher.revision)
+  const session = served.stored.cache.watch(
+    { selection, afterRevision, bookmarks, markInitialEvents: sendInitialEvents === true && bookmarks },
+    cacher.revision,
+  )
   return {
     type: 'watch',
     session,

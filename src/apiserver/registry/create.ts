@@ -20,7 +20,12 @@ import { attributesOf, metadataPath, rootPath, strategyContext, throwIfInvalid, 
 const generateNameTries = 8
 
 /** `object` is decoded and defaulted, of the served version; it belongs to the registry from here on. */
-export async function createObject(deps: WriterDeps, context: WriteContext, object: KubeObject, options?: Readonly<Record<string, unknown>>): Promise<CacheEntry> {
+export async function createObject(
+  deps: WriterDeps,
+  context: WriteContext,
+  object: KubeObject,
+  options?: Readonly<Record<string, unknown>>,
+): Promise<CacheEntry> {
   const { metadata } = object
   ensureNamespace(context, object)
   if (metadata.resourceVersion) throw new StatusError('', 'resourceVersion should not be set on objects to be created')
@@ -60,7 +65,10 @@ async function createNamed(
   strategy.prepareForCreate?.(input)
   const undo = stored.hooks?.beforeCreate?.(object, context.dryRun)
   try {
-    const errors = [...validateObjectMeta(metadata, stored.namespaced, strategy.validateName ?? nameIsDnsSubdomain, metadataPath), ...(strategy.validate?.(input) ?? [])]
+    const errors = [
+      ...validateObjectMeta(metadata, stored.namespaced, strategy.validateName ?? nameIsDnsSubdomain, metadataPath),
+      ...(strategy.validate?.(input) ?? []),
+    ]
     throwIfInvalid(context, metadata.name ?? '', errors)
     for (const warning of strategy.warnings?.(input) ?? []) context.warn(warning)
     strategy.canonicalize?.(object)

@@ -28,7 +28,12 @@ export interface ListResult {
   readonly remainingItemCount?: number | undefined
 }
 
-export async function listObjects(deps: { cacher: Cacher; store: ReadView }, served: ServedResource, query: ListQuery, signal?: AbortSignal): Promise<ListResult> {
+export async function listObjects(
+  deps: { cacher: Cacher; store: ReadView },
+  served: ServedResource,
+  query: ListQuery,
+  signal?: AbortSignal,
+): Promise<ListResult> {
   checkQuery(query)
   const { cacher } = deps
   const { cache } = served.stored

@@ -2,11 +2,18 @@
  * The one TLS port (L3): HTTP/2 and HTTP/1.1 by ALPN, client certificates, upgrades, graceful shutdown. HTTP/2 uses node's stream API, which
  * is the fast one; each protocol has its own plain server behind the TLS one, so that neither's compatibility layer is in the way.
  */
-import { createServer as createHttp1Server, type IncomingMessage, type Server as Http1Server, type ServerResponse } from 'node:http'
-import { constants, createServer as createHttp2Server, type Http2Server, type IncomingHttpHeaders, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
+import { createServer as createHttp1Server, type Server as Http1Server, type IncomingMessage, type ServerResponse } from 'node:http'
+import {
+  constants,
+  createServer as createHttp2Server,
+  type Http2Server,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { createServer as createTlsServer, type TlsOptions, type TLSSocket } from 'node:tls'
+import { createServer as createTlsServer, type TLSSocket, type TlsOptions } from 'node:tls'
 import { isStatus, StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'

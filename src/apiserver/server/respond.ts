@@ -7,7 +7,7 @@ import { gzip } from 'node:zlib'
 import { isStatus } from '#api/machinery/status'
 import { toYaml } from '#api/machinery/yaml'
 import type { Clock } from '#base/clock'
-import type { Answer, WatchAnswer } from '../answer.ts'
+import { type Answer, statusOf, type WatchAnswer } from '../answer.ts'
 import type { WatchItem } from '../registry/watchSession.ts'
 import type { ServerRequest } from '../request.ts'
 import { encodeAnswer } from './encode.ts'
@@ -38,17 +38,21 @@ export async function respond(request: ServerRequest, answer: Answer, out: Outgo
     await pipeline(answer.body, out.stream)
     return
   }
+  if (answer.type === 'tunnel') {
+    out.start(400, { ...headers, 'content-length': '0' })
+    out.end()
+    return
+  }
   const { contentType, bytes } = encodeAnswer(answer)
   headers['content-type'] = contentType
   if ('headers' in answer) Object.assign(headers, answer.headers)
-  const status = answer.type === 'list' ? 200 : answer.status
   const body = bytes.length >= gzipFromBytes && acceptsGzip(request) ? await compress(bytes, { level: 1 }) : bytes
   if (body !== bytes) {
     headers['content-encoding'] = 'gzip'
     headers.vary = 'Accept-Encoding'
   }
   headers['content-length'] = String(body.length)
-  out.start(status, headers)
+  out.start(statusOf(answer), headers)
   if (request.method === 'HEAD') out.end()
   else out.end(body)
 }

@@ -1,0 +1,117 @@
+/**
+ * The API server put together (L3): registry and caches over a store, the pipeline, the endpoints, the ways in.
+ * Upstream: kube-apiserver's server chain, without the aggregation and extension servers.
+ */
+import type { Clock } from '#base/clock'
+import type { Logger } from '#base/log'
+import type { Metrics } from '#base/metrics'
+import type { Random } from '#base/random'
+import type { Transport } from '#client/transport'
+import type { Store } from '#store/store'
+import type { AdmissionPlugin, ObjectReader } from './admission/admission.ts'
+import type { Authenticator } from './authn/authenticator.ts'
+import type { Authorizer } from './authz/authorizer.ts'
+import { createDiscovery } from './endpoints/discovery.ts'
+import type { HealthCheck } from './endpoints/health.ts'
+import { nonResourceHandler } from './endpoints/nonResource.ts'
+import { createRouter } from './endpoints/router.ts'
+import type { EndpointDeps } from './endpoints/scope.ts'
+import { subresourceHandlers } from './endpoints/subresources/index.ts'
+import { upgradeHandler } from './endpoints/upgrade.ts'
+import { virtualHandlers } from './endpoints/virtualHandlers.ts'
+import type { TokenIssuer, VirtualResource } from './endpoints/virtualResource.ts'
+import { createPipeline } from './pipeline/index.ts'
+import type { InFlightLimits } from './pipeline/maxInFlight.ts'
+import type { Handler } from './pipeline/stage.ts'
+import type { Registry } from './registry/registry.ts'
+import type { UserInfo } from './request.ts'
+import { inProcessTransport } from './server/inProcess.ts'
+import { type Listener, type ListenOptions, listen } from './server/listener.ts'
+
+export interface ApiServerDeps {
+  readonly store: Store
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly registry: Registry
+  readonly authenticators: readonly Authenticator[]
+  readonly authorizers: readonly Authorizer[]
+  /** The ordered chain. */
+  readonly admission: readonly AdmissionPlugin[]
+  readonly tokens?: TokenIssuer | undefined
+  readonly virtualResources?: readonly VirtualResource[] | undefined
+  /** Beyond the server's own: post-start hooks and the like. */
+  readonly healthChecks?: readonly HealthCheck[] | undefined
+  /** The text of /metrics. */
+  readonly metricsText?: (() => Promise<string>) | undefined
+}
+
+export interface ApiServerConfig {
+  readonly requestTimeoutMs?: number | undefined
+  readonly maxInFlight?: InFlightLimits | undefined
+  readonly minWatchTimeoutMs?: number | undefined
+}
+
+export interface ApiServer {
+  readonly handle: Handler
+  readonly registry: Registry
+  readonly reader: ObjectReader
+  listen(options: ListenOptions): Promise<Listener>
+  /** In process, no encoding; the caller is vouched for. Objects come frozen and by reference. */
+  transport(user: UserInfo, userAgent: string): Transport
+  /** Follows the store until the signal aborts. Nothing is answered before this runs. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+const defaults = { requestTimeoutMs: 60_000, maxInFlight: { readOnly: 400, mutating: 200 }, minWatchTimeoutMs: 1_800_000 }
+
+export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {}): ApiServer {
+  const { registry, clock, random, store } = deps
+  const stopping = new AbortController()
+  let address = ''
+  const endpoints: EndpointDeps = {
+    registry,
+    store,
+    clock,
+    writer: { storage: registry.storage, clock, random, admission: deps.admission },
+    minWatchTimeoutMs: config.minWatchTimeoutMs ?? defaults.minWatchTimeoutMs,
+  }
+  const router = createRouter({
+    endpoints,
+    subresources: subresourceHandlers({ endpoints, tokens: deps.tokens }),
+    virtual: virtualHandlers(endpoints, deps.virtualResources ?? []),
+    nonResource: nonResourceHandler({
+      discovery: createDiscovery(() => address),
+      checks: [{ name: 'ping', check: () => undefined }, { name: 'log', check: () => undefined }, cachesFilled(registry), ...(deps.healthChecks ?? [])],
+      shutdown: stopping.signal,
+      metricsText: deps.metricsText,
+    }),
+  })
+  const pipelineConfig = {
+    requestTimeoutMs: config.requestTimeoutMs ?? defaults.requestTimeoutMs,
+    maxInFlight: config.maxInFlight ?? defaults.maxInFlight,
+  }
+  const handle = createPipeline({ ...deps, shutdown: stopping.signal }, pipelineConfig, router)
+  return {
+    handle,
+    registry,
+    reader: registry.reader,
+    async listen(options) {
+      const listener = await listen({ handle, upgrade: upgradeHandler(handle), clock, log: deps.log }, options)
+      address = `${listener.host}:${listener.port}`
+      return listener
+    },
+    transport: (user, userAgent) => inProcessTransport({ handle, clock }, user, userAgent),
+    async run(signal) {
+      const stop = () => stopping.abort()
+      signal.addEventListener('abort', stop, { once: true })
+      await registry.cacher.run(signal)
+    },
+  }
+}
+
+/** Upstream's names for what must be well before traffic may come. */
+function cachesFilled(registry: Registry): HealthCheck {
+  return { name: 'etcd', check: () => (registry.cacher.revision > 0 ? undefined : 'the watch caches are not filled yet') }
+}

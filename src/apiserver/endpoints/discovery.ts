@@ -1,0 +1,94 @@
+/**
+ * Serves discovery (L3): /api, /apis, groups and group-versions, plain or aggregated by Accept. Each document is made and hashed once.
+ */
+import { createHash } from 'node:crypto'
+import {
+  aggregatedDiscoveryType,
+  apiGroup,
+  apiGroupDiscoveryList,
+  apiGroupList,
+  apiResourceList,
+  apiVersions,
+  type DiscoveryGroup,
+  discoveryGroups,
+} from '#api/machinery/discovery'
+import { builtInGroupVersions, builtInResources } from '#api/resources'
+import type { Answer, BytesAnswer } from '../answer.ts'
+import type { ServerRequest } from '../request.ts'
+import { clauses, negotiate, notAcceptable } from './negotiate.ts'
+
+export interface Discovery {
+  /** Undefined when the path is no discovery path. */
+  answer(request: ServerRequest): Answer | undefined
+}
+
+export function createDiscovery(serverAddress: () => string): Discovery {
+  const documents = new Map<string, BytesAnswer>()
+  const groups = once(() => discoveryGroups(builtInGroupVersions(), builtInResources()))
+  const document = (key: string, contentType: string, make: () => unknown): BytesAnswer => {
+    let known = documents.get(key)
+    if (!known) {
+      const bytes = Buffer.from(`${JSON.stringify(make())}\n`)
+      const etag = `"${createHash('sha256').update(bytes).digest('hex').toUpperCase()}"`
+      known = { type: 'bytes', status: 200, contentType, bytes, headers: { etag, vary: 'Accept' } }
+      documents.set(key, known)
+    }
+    return known
+  }
+  const plain = (request: ServerRequest, make: () => unknown) => {
+    negotiate(request)
+    return document(request.path.replace(/\/$/, ''), 'application/json', make)
+  }
+  return {
+    answer(request) {
+      const [root, ...rest] = request.path.split('/').filter((part) => part !== '')
+      if (root !== 'api' && root !== 'apis') return undefined
+      if (rest.length === 0) {
+        if (wantsAggregated(request)) return conditional(request, aggregated(root, document, groups()))
+        return plain(request, () => (root === 'api' ? apiVersions(serverAddress()) : apiGroupList(groups())))
+      }
+      const name = root === 'api' ? '' : rest[0]
+      const group = groups().find((one) => one.group === name)
+      if (!group) return undefined
+      const version = root === 'api' ? rest[0] : rest[1]
+      if (rest.length > (root === 'api' ? 1 : 2)) return undefined
+      if (version === undefined) return plain(request, () => apiGroup(group))
+      const found = group.versions.find((one) => one.version === version)
+      return found && plain(request, () => apiResourceList(group.group, found.version, found.resources))
+    },
+  }
+}
+
+type DocumentMaker = (key: string, contentType: string, make: () => unknown) => BytesAnswer
+
+function aggregated(root: 'api' | 'apis', document: DocumentMaker, groups: readonly DiscoveryGroup[]): BytesAnswer {
+  const chosen = groups.filter(({ group }) => (group === '') === (root === 'api'))
+  return document(`aggregated ${root}`, aggregatedDiscoveryType, () => apiGroupDiscoveryList(chosen))
+}
+
+/** Clients list the aggregated form first, the plain one after it. */
+function wantsAggregated(request: ServerRequest): boolean {
+  const header = request.headers.accept
+  if (typeof header !== 'string' || header === '') return false
+  for (const { type, parameters } of clauses(header)) {
+    if (type !== 'application/json' && type !== '*/*' && type !== 'application/*') continue
+    if (parameters.get('as') === undefined) return false
+    if (parameters.get('as') === 'APIGroupDiscoveryList' && parameters.get('g') === 'apidiscovery.k8s.io' && parameters.get('v') === 'v2') return true
+  }
+  throw notAcceptable(['application/json', 'application/yaml'])
+}
+
+/** 304 when the client has this version of the document already. */
+export function conditional(request: ServerRequest, answer: BytesAnswer): BytesAnswer {
+  const known = request.headers['if-none-match']
+  if (typeof known !== 'string' || known !== answer.headers?.etag) return answer
+  return { ...answer, status: 304, bytes: Buffer.alloc(0) }
+}
+
+function once<T>(make: () => T): () => T {
+  let value: { made: T } | undefined
+  return () => {
+    value ??= { made: make() }
+    return value.made
+  }
+}

@@ -1,0 +1,59 @@
+/** Paths that are no resource (L3): discovery, health, version, metrics. */
+import type { Info } from '#api/gen/types/version'
+import type { Answer } from '../answer.ts'
+import { textAnswer } from '../answer.ts'
+import type { ServerRequest } from '../request.ts'
+import type { Discovery } from './discovery.ts'
+import { type HealthCheck, healthAnswer } from './health.ts'
+import { methodNotAllowed } from './router.ts'
+
+export interface NonResourceParts {
+  readonly discovery: Discovery
+  readonly checks: readonly HealthCheck[]
+  readonly shutdown: AbortSignal
+  readonly metricsText?: (() => Promise<string>) | undefined
+  /** More documents by path: OpenAPI, OIDC. */
+  readonly documents?: ((request: ServerRequest) => Answer | undefined) | undefined
+}
+
+export function nonResourceHandler(parts: NonResourceParts): (request: ServerRequest) => Promise<Answer | undefined> {
+  const shutdown: HealthCheck = { name: 'shutdown', check: () => (parts.shutdown.aborted ? 'process is shutting down' : undefined) }
+  return async (request) => {
+    if (request.method !== 'GET' && request.method !== 'HEAD') return unserved(request)
+    const { path } = request
+    const root = /^\/(livez|readyz|healthz)(\/|$)/.exec(path)?.[1] as 'livez' | 'readyz' | 'healthz' | undefined
+    if (root) return healthAnswer(root, root === 'readyz' ? [...parts.checks, shutdown] : parts.checks, request)
+    if (path === '/version' || path === '/version/') return { type: 'value', status: 200, value: versionInfo, encoding: 'pretty' }
+    if (path === '/metrics' && parts.metricsText) {
+      return textAnswer(200, await parts.metricsText(), { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
+    }
+    if (path === '/') return { type: 'value', status: 200, value: { paths: rootPaths } }
+    return parts.discovery.answer(request) ?? parts.documents?.(request)
+  }
+}
+
+/** What `kubectl version` shows; clients compare major and minor. */
+export const versionInfo: Info = {
+  major: '1',
+  minor: '36',
+  emulationMajor: '1',
+  emulationMinor: '36',
+  minCompatibilityMajor: '1',
+  minCompatibilityMinor: '35',
+  gitVersion: 'v1.36.0+skiff',
+  gitCommit: '',
+  gitTreeState: 'clean',
+  buildDate: '',
+  goVersion: '',
+  compiler: 'node',
+  platform: 'linux/amd64',
+}
+
+const known: ReadonlySet<string> = new Set(['/version', '/metrics', '/livez', '/readyz', '/healthz', '/api', '/apis'])
+
+function unserved(request: ServerRequest): undefined {
+  if (known.has(request.path)) throw methodNotAllowed()
+  return undefined
+}
+
+const rootPaths = ['/api', '/apis', '/healthz', '/livez', '/metrics', '/openapi/v2', '/openapi/v3', '/readyz', '/version']

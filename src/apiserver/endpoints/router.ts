@@ -1,0 +1,85 @@
+/**
+ * From an authorized request to its handler (L3): stored resources by verb, subresources and computed resources by name, everything else by
+ * path. Upstream: apiserver/pkg/endpoints/installer.go and the non-resource handlers of the generic server.
+ */
+import { StatusError } from '#api/machinery/status'
+import { builtInResource, type ResourceFacts, type SubresourceFacts } from '#api/resources'
+import type { Answer } from '../answer.ts'
+import { textAnswer } from '../answer.ts'
+import type { Handler } from '../pipeline/stage.ts'
+import type { RequestInfo, ServerRequest } from '../request.ts'
+import { patch } from './patch.ts'
+import type { EndpointDeps, Scope } from './scope.ts'
+import { create, deleteCollection, deleteOne, getObject, listOrWatch, update } from './verbs.ts'
+
+type VerbHandler = (scope: Scope) => Promise<Answer>
+
+/** Handlers of subresources that are no view of the object, by `group/resource/subresource`, then verb of discovery. */
+export type SubresourceHandlers = Readonly<Record<string, Readonly<Record<string, VerbHandler>>>>
+
+export interface RouterParts {
+  readonly endpoints: EndpointDeps
+  readonly subresources: SubresourceHandlers
+  /** Computed resources, by `group/version/resource`. */
+  readonly virtual: ReadonlyMap<string, Handler>
+  /** Paths outside /api and /apis, and discovery. Undefined: not found. */
+  nonResource(request: ServerRequest): Promise<Answer | undefined> | Answer | undefined
+}
+
+export const pathNotFound = textAnswer(404, '404 page not found\n', { 'x-content-type-options': 'nosniff' })
+
+const objectVerbs: Readonly<Record<string, VerbHandler>> = { get: getObject, update, patch, delete: deleteOne, watch: listOrWatch }
+const collectionVerbs: Readonly<Record<string, VerbHandler>> = { list: listOrWatch, watch: listOrWatch, create, deletecollection: deleteCollection }
+const viewVerbs: Readonly<Record<string, VerbHandler>> = { get: getObject, update, patch }
+
+export function createRouter(parts: RouterParts): Handler {
+  return async (request) => {
+    const info = request.info as RequestInfo
+    if (!info.isResourceRequest) return (await parts.nonResource(request)) ?? pathNotFound
+    const facts = builtInResource(info.apiGroup, info.apiVersion, info.resource)
+    if (!facts || !placeFits(facts, info)) return (await parts.nonResource(request)) ?? pathNotFound
+    if (info.subresource !== '') return subresource(parts, request, facts)
+    const virtual = parts.virtual.get(`${info.apiGroup}/${info.apiVersion}/${info.resource}`)
+    if (virtual) return virtual(request)
+    const served = parts.endpoints.registry.served(info.apiGroup, info.apiVersion, info.resource)
+    if (!served) return pathNotFound
+    const onObject = info.parts.length > 0
+    const handler = (onObject ? objectVerbs : collectionVerbs)[info.verb]
+    if (!handler || !facts.verbs.includes(info.verb)) throw methodNotAllowed()
+    return handler({ deps: parts.endpoints, request, info, served })
+  }
+}
+
+/** Objects of namespaced kinds live below their namespace; cluster-scoped ones do not. */
+function placeFits(facts: ResourceFacts, info: RequestInfo): boolean {
+  if (!facts.namespaced) return info.namespace === '' || info.resource === 'namespaces'
+  // Across namespaces there are lists and watches, and a create of computed resources never.
+  return info.namespace !== '' || info.parts.length === 0
+}
+
+function subresource(parts: RouterParts, request: ServerRequest, facts: ResourceFacts): Promise<Answer> | Answer {
+  const info = request.info as RequestInfo
+  const found = facts.subresources.find((one) => one.name === info.subresource)
+  const served = parts.endpoints.registry.served(info.apiGroup, info.apiVersion, info.resource)
+  if (!found || !served) return pathNotFound
+  const scope: Scope = { deps: parts.endpoints, request, info, served, subresource: found }
+  const special = parts.subresources[`${info.apiGroup}/${info.resource}/${info.subresource}`] ?? parts.subresources[`*/${info.subresource}`]
+  if (special) {
+    const handler = special[info.verb] ?? special.connect
+    if (!handler) throw methodNotAllowed()
+    return handler(scope)
+  }
+  if (!isView(facts, found)) throw new StatusError('MethodNotAllowed', `the subresource ${facts.resource}/${found.name} is not served`)
+  const handler = viewVerbs[info.verb]
+  if (!handler || !found.verbs.includes(info.verb)) throw methodNotAllowed()
+  return handler(scope)
+}
+
+/** Whether a subresource speaks the object's own kind: status, approval, resize, ephemeralcontainers, finalize. */
+function isView(facts: ResourceFacts, sub: SubresourceFacts): boolean {
+  return !sub.connect && sub.kind.kind === facts.kind && sub.kind.group === facts.group
+}
+
+export function methodNotAllowed(): StatusError {
+  return new StatusError('MethodNotAllowed', 'the server does not allow this method on the requested resource', { details: {} })
+}

@@ -1,0 +1,71 @@
+/**
+ * pods/binding (L3): how a scheduler puts a pod on a node. Sets spec.nodeName and the PodScheduled condition in one write.
+ * Upstream: pkg/registry/core/pod/storage BindingREST.
+ */
+import type { Binding, Pod } from '#api/gen/types/core.v1'
+import { FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'
+import type { KubeObject } from '#api/machinery/meta'
+import { badRequest, conflict, notFound } from '#api/machinery/status'
+import { schemaFor } from '#api/schema/builtIn'
+import { deepCopy } from '#base/frozen'
+import { formatTime } from '#base/time'
+import type { Answer } from '../../answer.ts'
+import { admit, validateAdmission } from '../../registry/admit.ts'
+import { updateObject } from '../../registry/update.ts'
+import { attributesOf } from '../../registry/writer.ts'
+import { decodeBody } from '../body.ts'
+import type { Scope } from '../scope.ts'
+import { writeContext } from '../scope.ts'
+
+export const bindingHandlers = { create: bind }
+
+const pods = { group: '', resource: 'pods' }
+
+async function bind(scope: Scope): Promise<Answer> {
+  const { deps, request, info } = scope
+  const schema = schemaFor('', 'v1', 'Binding')
+  if (!schema) throw new Error('no schema for Binding')
+  const binding = (await decodeBody(request, { group: '', version: 'v1', kind: 'Binding', schema })) as unknown as Binding
+  const name = info.name
+  binding.metadata.name ||= name
+  binding.metadata.namespace ||= info.namespace
+  if (binding.metadata.name !== name) throw badRequest('name in URL does not match name in Binding object')
+  checkTarget(binding, name)
+  const context = writeContext(scope, 'CreateOptions')
+  const attributes = attributesOf(context, 'CREATE', name, binding as unknown as KubeObject, undefined)
+  await admit(deps.writer.admission, attributes)
+  await validateAdmission(deps.writer.admission, attributes)
+  await updateObject({ ...deps.writer, admission: [] }, context, {
+    name,
+    preconditions: { uid: binding.metadata.uid },
+    transform: (current) => {
+      if (!current) throw notFound(pods, name)
+      return assign(deepCopy<KubeObject>(current) as unknown as Pod, binding, deps.clock.now()) as unknown as KubeObject
+    },
+  })
+  return { type: 'value', status: 201, value: { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 } }
+}
+
+function checkTarget(binding: Binding, name: string): void {
+  const at = FieldPath.of('target')
+  const errors = []
+  if (binding.target.kind && binding.target.kind !== 'Node') errors.push(fieldError.notSupported(at.child('kind'), binding.target.kind, ['Node', '<empty>']))
+  if (!binding.target.name) errors.push(fieldError.required(at.child('name')))
+  if (errors.length > 0) throw invalid({ group: '', kind: 'Binding' }, name, errors)
+}
+
+function assign(pod: Pod, binding: Binding, nowMs: number): Pod {
+  const name = pod.metadata.name ?? ''
+  const refuse = (why: string) => conflict({ group: '', resource: 'pods/binding' }, name, why)
+  if (pod.metadata.deletionTimestamp) throw refuse(`pod ${name} is being deleted, cannot be assigned to a host`)
+  if (pod.spec?.nodeName) throw refuse(`pod ${name} is already assigned to node ${JSON.stringify(pod.spec.nodeName)}`)
+  if (pod.spec?.schedulingGates?.length) throw refuse(`pod ${name} has non-empty .spec.schedulingGates`)
+  pod.spec = { ...pod.spec, containers: pod.spec?.containers ?? [], nodeName: binding.target.name }
+  const { annotations, labels } = binding.metadata
+  if (annotations) pod.metadata.annotations = { ...pod.metadata.annotations, ...annotations }
+  if (labels) pod.metadata.labels = { ...pod.metadata.labels, ...labels }
+  const others = pod.status?.conditions?.filter((one) => one.type !== 'PodScheduled') ?? []
+  const scheduled = { type: 'PodScheduled', status: 'True', lastTransitionTime: formatTime(nowMs), observedGeneration: pod.metadata.generation }
+  pod.status = { ...pod.status, conditions: [...others, scheduled] }
+  return pod
+}

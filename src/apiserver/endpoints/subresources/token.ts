@@ -1,0 +1,36 @@
+/** serviceaccounts/token (L3): the TokenRequest endpoint; the token itself is made by the injected issuer. */
+import type { TokenRequest } from '#api/gen/types/authentication.v1'
+import { badRequest, notFound, StatusError } from '#api/machinery/status'
+import { schemaFor } from '#api/schema/builtIn'
+import type { Answer } from '../../answer.ts'
+import type { UserInfo } from '../../request.ts'
+import { decodeBody } from '../body.ts'
+import { type Scope, writeContext } from '../scope.ts'
+import type { TokenIssuer } from '../virtualResource.ts'
+
+export function tokenHandlers(issuer: TokenIssuer | undefined): { create(scope: Scope): Promise<Answer> } {
+  return {
+    async create(scope) {
+      const { deps, request, info } = scope
+      const schema = schemaFor('authentication.k8s.io', 'v1', 'TokenRequest')
+      if (!schema) throw new Error('no schema for TokenRequest')
+      const body = await decodeBody(request, { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest', schema })
+      if (!issuer) throw new StatusError('MethodNotAllowed', 'the server issues no service account tokens')
+      if (body.metadata.name && body.metadata.name !== info.name) {
+        throw badRequest(`the service account name in the TokenRequest (${body.metadata.name}) does not match the name on the URL (${info.name})`)
+      }
+      const account = deps.registry.reader.get({ group: '', resource: 'serviceaccounts' }, info.namespace, info.name)
+      if (!account) throw notFound({ group: '', resource: 'serviceaccounts' }, info.name)
+      body.metadata = { ...body.metadata, name: info.name, namespace: info.namespace }
+      const value = await issuer.issue({
+        namespace: info.namespace,
+        name: info.name,
+        serviceAccountUid: account.metadata.uid ?? '',
+        tokenRequest: body as unknown as TokenRequest,
+        user: request.user as UserInfo,
+        dryRun: writeContext(scope, 'CreateOptions').dryRun,
+      })
+      return { type: 'value', status: 201, value }
+    },
+  }
+}

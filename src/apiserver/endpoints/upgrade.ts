@@ -1,0 +1,16 @@
+/**
+ * Requests that take their connection over (L3): the pipeline decides about them as about any other; then exec, attach, port-forward and
+ * proxied WebSockets are tunnelled.
+ */
+import type { Duplex } from 'node:stream'
+import type { Handler } from '../pipeline/stage.ts'
+import type { ServerRequest } from '../request.ts'
+import { writeRawAnswer } from '../server/listener.ts'
+
+export function upgradeHandler(handle: Handler): (request: ServerRequest, socket: Duplex, head: Buffer) => Promise<void> {
+  return async (request, socket, head) => {
+    const answer = await handle(request)
+    if (answer.type === 'tunnel') await answer.connect(socket, head)
+    else writeRawAnswer(socket, answer)
+  }
+}

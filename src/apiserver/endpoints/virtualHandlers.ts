@@ -1,0 +1,49 @@
+/**
+ * Endpoints of resources that are computed (L3): access reviews and the like, pod bindings by the collection, component statuses.
+ */
+
+import { builtInResource } from '#api/resources'
+import { schemaFor } from '#api/schema/builtIn'
+import type { Handler } from '../pipeline/stage.ts'
+import { admit, validateAdmission } from '../registry/admit.ts'
+import type { RequestInfo, UserInfo } from '../request.ts'
+import { decodeBody } from './body.ts'
+import { negotiate } from './negotiate.ts'
+import { methodNotAllowed } from './router.ts'
+import type { EndpointDeps } from './scope.ts'
+import type { VirtualResource } from './virtualResource.ts'
+
+export function virtualHandlers(deps: EndpointDeps, resources: readonly VirtualResource[]): ReadonlyMap<string, Handler> {
+  return new Map(resources.map((one) => [`${one.group}/${one.version}/${one.resource}`, handlerOf(deps, one)]))
+}
+
+function handlerOf(deps: EndpointDeps, virtual: VirtualResource): Handler {
+  const { group, version, resource } = virtual
+  const facts = builtInResource(group, version, resource)
+  const schema = facts && schemaFor(group, version, facts.kind)
+  if (!facts || !schema) throw new Error(`no facts for ${group}/${version} ${resource}`)
+  const { kind } = facts
+  return async (request) => {
+    const info = request.info as RequestInfo
+    if (info.verb !== 'create' || info.parts.length > 0) throw methodNotAllowed()
+    const form = negotiate(request)
+    const object = await decodeBody(request, { group, version, kind, schema })
+    const user = request.user as UserInfo
+    const attributes = {
+      operation: 'CREATE' as const,
+      resource: { group, version, resource },
+      subresource: '',
+      kind: { group, version, kind },
+      namespace: info.namespace,
+      name: object.metadata.name ?? '',
+      object,
+      user,
+      dryRun: false,
+      warn: (text: string) => request.warnings.push(text),
+    }
+    await admit(deps.writer.admission, attributes)
+    await validateAdmission(deps.writer.admission, attributes)
+    const value = await virtual.create({ object, user, namespace: info.namespace, signal: request.signal })
+    return { type: 'value', status: 201, value, ...(form.mediaType === 'application/yaml' ? { encoding: 'yaml' as const } : {}) }
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * The transport of components in the same process (L3): the same pipeline with nothing encoded. Objects are the cache's own, frozen.
+ */
+import { type Status, StatusError } from '#api/machinery/status'
+import type { Clock } from '#base/clock'
+import { deepFreeze } from '#base/frozen'
+import type { ApiRequest, ApiResponse, Transport, WatchEvent } from '#client/transport'
+import { type Answer, statusOf, type WatchAnswer } from '../answer.ts'
+import type { Handler } from '../pipeline/stage.ts'
+import type { ServerRequest, UserInfo } from '../request.ts'
+import { listValue } from './encode.ts'
+import { itemValue } from './respond.ts'
+
+interface Deps {
+  readonly handle: Handler
+  readonly clock: Clock
+}
+
+export function inProcessTransport(deps: Deps, user: UserInfo, userAgent: string): Transport {
+  const send = async (request: ApiRequest, watch: boolean, signal: AbortSignal) => {
+    const made = toServerRequest(deps, user, userAgent, request, watch, signal)
+    const answer = await deps.handle(made)
+    if (statusOf(answer) >= 400) throw failure(answer)
+    return { answer, warnings: made.warnings }
+  }
+  return {
+    async request(request, signal): Promise<ApiResponse> {
+      const { answer, warnings } = await send(request, false, signal ?? never)
+      return { status: statusOf(answer), body: await bodyOf(answer), warnings }
+    },
+    async *watch(request, signal): AsyncGenerator<readonly WatchEvent[]> {
+      const { answer } = await send(request, true, signal)
+      if (answer.type !== 'watch') throw new Error(`${request.path} answered without a watch`)
+      yield* events(deps, answer, signal)
+    },
+  }
+}
+
+const never = new AbortController().signal
+
+async function* events(deps: Deps, answer: WatchAnswer, signal: AbortSignal): AsyncGenerator<readonly WatchEvent[]> {
+  const { session } = answer
+  const close = () => session.close()
+  const timer = deps.clock.timer(answer.timeoutMs, close)
+  signal.addEventListener('abort', close, { once: true })
+  if (signal.aborted) close()
+  try {
+    for (;;) {
+      const items = await session.next()
+      if (!items || signal.aborted) return
+      yield items.map((item) => itemValue(answer, item) as WatchEvent)
+    }
+  } finally {
+    timer.cancel()
+    signal.removeEventListener('abort', close)
+    session.close()
+  }
+}
+
+function toServerRequest(deps: Deps, user: UserInfo, userAgent: string, request: ApiRequest, watch: boolean, signal: AbortSignal): ServerRequest {
+  const query = new URLSearchParams()
+  for (const [key, value] of Object.entries(request.query ?? {})) {
+    if (typeof value === 'string') query.append(key, value)
+    else for (const one of value ?? []) query.append(key, one)
+  }
+  if (watch) query.set('watch', '1')
+  const contentType = request.contentType ?? 'application/json'
+  return {
+    method: request.method,
+    path: request.path.includes('%') ? decodeURIComponent(request.path) : request.path,
+    query,
+    headers: { accept: request.accept ?? 'application/json', 'user-agent': userAgent, 'content-type': contentType },
+    remoteAddress: '',
+    inProcessUser: user,
+    receivedMs: deps.clock.now(),
+    signal,
+    readBody: () => Promise.resolve({ type: 'value', value: request.body, contentType }),
+    warnings: [],
+  }
+}
+
+function failure(answer: Answer): StatusError {
+  if (answer.type === 'value' && typeof answer.value === 'object' && answer.value !== null)
+    return StatusError.fromStatus(answer.value as Partial<Status>, answer.status)
+  const status = statusOf(answer)
+  const text = answer.type === 'bytes' ? Buffer.from(answer.bytes).toString() : ''
+  return new StatusError(status === 404 ? 'NotFound' : '', text || `the server answered ${status}`, { code: status })
+}
+
+/** The answer's value; a stream is read to its end. */
+async function bodyOf(answer: Answer): Promise<unknown> {
+  switch (answer.type) {
+    case 'object':
+      return answer.object.object
+    case 'list':
+      return deepFreeze(listValue(answer))
+    case 'value':
+      return deepFreeze(answer.value)
+    case 'bytes': {
+      const text = Buffer.from(answer.bytes).toString()
+      return answer.contentType.startsWith('application/json') ? deepFreeze(JSON.parse(text)) : text
+    }
+    case 'stream': {
+      const chunks: Buffer[] = []
+      for await (const chunk of answer.body) chunks.push(Buffer.from(chunk as Uint8Array))
+      return Buffer.concat(chunks).toString()
+    }
+    case 'watch':
+    case 'tunnel':
+      throw new Error('this answer is no value: watches have their own call, tunnels need a connection')
+  }
+}
