@@ -1,0 +1,122 @@
+/**
+ * The objects an informer knows, by key, with secondary indexes (L2). Holds references only: objects are frozen and may be the server's own.
+ * One thread, so a read sees a whole state; there is nothing to lock. Upstream: client-go/tools/cache/thread_safe_store.go (v1.36).
+ */
+import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
+
+/** The index values of an object: none, one or several. */
+export type IndexFunction<T extends KubeObject> = (object: Frozen<T>) => readonly string[]
+export type Indexers<T extends KubeObject> = Readonly<Record<string, IndexFunction<T>>>
+
+/** The index by namespace that every store has. */
+export const namespaceIndex = 'namespace'
+
+/** What readers of an informer's cache see. Arrays are fresh; objects are shared and frozen. */
+export interface ReadableStore<T extends KubeObject> {
+  readonly size: number
+  get(key: string): Frozen<T> | undefined
+  list(): readonly Frozen<T>[]
+  keys(): IterableIterator<string>
+  values(): IterableIterator<Frozen<T>>
+  /** Objects that have `value` among their values of the index. @throws Error when there is no such index. */
+  byIndex(index: string, value: string): readonly Frozen<T>[]
+  /** All values of an index that some object has. */
+  indexValues(index: string): readonly string[]
+}
+
+export class Indexer<T extends KubeObject> implements ReadableStore<T> {
+  readonly #objects = new Map<string, Frozen<T>>()
+  readonly #indexes = new Map<string, { readonly values: IndexFunction<T>; readonly keys: Map<string, Set<string>> }>()
+
+  constructor(indexers: Indexers<T> = {}) {
+    this.addIndexers({ [namespaceIndex]: (object) => [object.metadata.namespace ?? ''] })
+    this.addIndexers(indexers)
+  }
+
+  /** Adds indexes, over what is there already too. @throws Error when the name is taken by another function. */
+  addIndexers(indexers: Indexers<T>): void {
+    for (const [name, values] of Object.entries(indexers)) {
+      const there = this.#indexes.get(name)
+      if (there?.values === values) continue
+      if (there) throw new Error(`indexer conflict: ${name}`)
+      const index = { values, keys: new Map<string, Set<string>>() }
+      this.#indexes.set(name, index)
+      for (const [key, object] of this.#objects) insert(index.keys, values(object), key)
+    }
+  }
+
+  get size(): number {
+    return this.#objects.size
+  }
+
+  get(key: string): Frozen<T> | undefined {
+    return this.#objects.get(key)
+  }
+
+  list(): readonly Frozen<T>[] {
+    return [...this.#objects.values()]
+  }
+
+  keys(): IterableIterator<string> {
+    return this.#objects.keys()
+  }
+
+  values(): IterableIterator<Frozen<T>> {
+    return this.#objects.values()
+  }
+
+  byIndex(index: string, value: string): readonly Frozen<T>[] {
+    const found: Frozen<T>[] = []
+    for (const key of this.#index(index).get(value) ?? []) {
+      const object = this.#objects.get(key)
+      if (object) found.push(object)
+    }
+    return found
+  }
+
+  indexValues(index: string): readonly string[] {
+    return [...this.#index(index).keys()]
+  }
+
+  /** Adds or replaces; returns what was there. */
+  set(object: Frozen<T>): Frozen<T> | undefined {
+    const key = keyOf(object)
+    const old = this.#objects.get(key)
+    this.#objects.set(key, object)
+    for (const { values, keys } of this.#indexes.values()) reindex(keys, old ? values(old) : [], values(object), key)
+    return old
+  }
+
+  /** Removes; returns what was there. */
+  delete(key: string): Frozen<T> | undefined {
+    const old = this.#objects.get(key)
+    if (!old) return undefined
+    this.#objects.delete(key)
+    for (const { values, keys } of this.#indexes.values()) reindex(keys, values(old), [], key)
+    return old
+  }
+
+  #index(name: string): Map<string, Set<string>> {
+    const index = this.#indexes.get(name)
+    if (!index) throw new Error(`Index with name ${name} does not exist`)
+    return index.keys
+  }
+}
+
+function reindex(keys: Map<string, Set<string>>, before: readonly string[], after: readonly string[], key: string): void {
+  if (before.length === after.length && before.every((value, i) => value === after[i])) return
+  for (const value of before) {
+    const set = keys.get(value)
+    set?.delete(key)
+    if (set?.size === 0) keys.delete(value)
+  }
+  insert(keys, after, key)
+}
+
+function insert(keys: Map<string, Set<string>>, values: readonly string[], key: string): void {
+  for (const value of values) {
+    const set = keys.get(value)
+    if (set) set.add(key)
+    else keys.set(value, new Set([key]))
+  }
+}
