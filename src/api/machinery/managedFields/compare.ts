@@ -1,0 +1,161 @@
+/**
+ * What an update changed (L1): the fields added or modified, and the fields removed. Runs on every write, so equal parts cost nothing
+ * when the two objects share them. Upstream: structured-merge-diff/v6/typed/compare.go (v1.36).
+ */
+import type { Schema } from '../../schema/schema.ts'
+import { type JsonObject, jsonEqual } from '../patch/objects.ts'
+import { type FieldSet, isEmpty, type MutableFieldSet, member } from './fieldSet.ts'
+import { itemsByElement, memberSchema, shapeOf } from './typed.ts'
+
+export interface Comparison {
+  /** Added or modified. */
+  readonly changed: FieldSet
+  readonly removed: FieldSet
+}
+
+/** Metadata that the server keeps: nobody owns it. */
+const serverMetadata: ReadonlySet<string> = new Set([
+  'name',
+  'namespace',
+  'creationTimestamp',
+  'selfLink',
+  'uid',
+  'clusterName',
+  'generation',
+  'managedFields',
+  'resourceVersion',
+])
+
+/**
+ * Upstream compares Go values: structs that are no pointers, and required lists and maps, are there, empty, as soon as their parent is.
+ * So adding one is only adding its content.
+ */
+const alwaysPresent: ReadonlySet<string> = new Set(['metadata', 'spec', 'status', 'template', 'strategy', 'updateStrategy', 'jobTemplate', 'loadBalancer'])
+
+/** Compares two versions of an object; `old` undefined compares with an empty one. apiVersion, kind and server metadata do not count. */
+export function compareObjects(old: JsonObject | undefined, updated: JsonObject, schema: Schema | undefined): Comparison {
+  const changed: MutableFieldSet = {}
+  const removed: MutableFieldSet = {}
+  const before = old ?? {}
+  for (const name of memberNames(before, updated)) {
+    if (name === 'apiVersion' || name === 'kind') continue
+    if (name !== 'metadata') {
+      compareMember(before[name], updated[name], name, schema, changed, removed)
+      continue
+    }
+    const child = memberSchema(schema, name)
+    const metaChanged: MutableFieldSet = {}
+    const metaRemoved: MutableFieldSet = {}
+    const left = (before.metadata ?? {}) as JsonObject
+    const right = (updated.metadata ?? {}) as JsonObject
+    for (const key of memberNames(left, right)) {
+      if (!serverMetadata.has(key)) compareMember(left[key], right[key], key, child, metaChanged, metaRemoved)
+    }
+    if (!isEmpty(metaChanged)) changed['f:metadata'] = metaChanged
+    if (!isEmpty(metaRemoved)) removed['f:metadata'] = metaRemoved
+  }
+  return { changed, removed }
+}
+
+/** The same for an applied configuration's set: what the server keeps is nobody's. */
+export function withoutServerFields(set: FieldSet): FieldSet {
+  const { 'f:apiVersion': _apiVersion, 'f:kind': _kind, 'f:metadata': metadata, ...rest } = set
+  if (metadata === undefined) return rest
+  const kept: MutableFieldSet = {}
+  for (const element of Object.keys(metadata)) {
+    if (element !== '.' && !serverMetadata.has(element.slice(2))) kept[element] = metadata[element] as FieldSet
+  }
+  return isEmpty(kept) ? rest : { ...rest, 'f:metadata': kept }
+}
+
+function memberNames(a: JsonObject, b: JsonObject): string[] {
+  const names = Object.keys(a)
+  for (const name of Object.keys(b)) if (!Object.hasOwn(a, name)) names.push(name)
+  return names
+}
+
+function compareMember(old: unknown, updated: unknown, name: string, parent: Schema | undefined, changed: MutableFieldSet, removed: MutableFieldSet): void {
+  if (old === updated) return
+  const schema = memberSchema(parent, name)
+  const element = `f:${name}`
+  if ((old === undefined || updated === undefined) && isAlwaysPresent(parent, schema, name)) {
+    const empty = schema?.type === 'array' ? [] : {}
+    compareNode(old ?? empty, updated ?? empty, element, schema, changed, removed)
+  } else compareNode(old, updated, element, schema, changed, removed)
+}
+
+function isAlwaysPresent(parent: Schema | undefined, schema: Schema | undefined, name: string): boolean {
+  if (schema === undefined || parent?.type !== 'object') return false
+  if (schema.type === 'object' && alwaysPresent.has(name)) return true
+  return (
+    (schema.type === 'array' || schema.type === 'map') &&
+    shapeOf(schema.type === 'array' ? [] : {}, schema) !== 'leaf' &&
+    parent.fields?.get(name)?.required === true
+  )
+}
+
+function compareNode(old: unknown, updated: unknown, element: string, schema: Schema | undefined, changed: MutableFieldSet, removed: MutableFieldSet): void {
+  if (old === updated) return
+  if (old === undefined) {
+    changed[element] = everything(updated, schema)
+    return
+  }
+  if (updated === undefined) {
+    removed[element] = everything(old, schema)
+    return
+  }
+  const shape = shapeOf(updated, schema)
+  if (shape === 'leaf' || shape !== shapeOf(old, schema)) {
+    if (!jsonEqual(old, updated)) changed[element] = member
+    return
+  }
+  const innerChanged: MutableFieldSet = {}
+  const innerRemoved: MutableFieldSet = {}
+  if (shape === 'members') compareMembers(old as JsonObject, updated as JsonObject, schema, innerChanged, innerRemoved)
+  else compareItems(old as unknown[], updated as unknown[], schema, innerChanged, innerRemoved)
+  if (!isEmpty(innerChanged)) changed[element] = innerChanged
+  if (!isEmpty(innerRemoved)) removed[element] = innerRemoved
+}
+
+function compareMembers(old: JsonObject, updated: JsonObject, schema: Schema | undefined, changed: MutableFieldSet, removed: MutableFieldSet): void {
+  for (const name of memberNames(old, updated)) compareMember(old[name], updated[name], name, schema, changed, removed)
+}
+
+function compareItems(
+  old: readonly unknown[],
+  updated: readonly unknown[],
+  schema: Schema | undefined,
+  changed: MutableFieldSet,
+  removed: MutableFieldSet,
+): void {
+  const before = itemsByElement(old, schema)
+  const after = itemsByElement(updated, schema)
+  before.forEach((item, element) => {
+    compareNode(item, after.get(element), element, schema?.element, changed, removed)
+  })
+  after.forEach((item, element) => {
+    if (!before.has(element)) changed[element] = everything(item, schema?.element)
+  })
+}
+
+/** A part that came or went whole: itself and all below it. */
+function everything(value: unknown, schema: Schema | undefined): FieldSet {
+  const shape = shapeOf(value, schema)
+  if (shape === 'leaf') return member
+  const set: MutableFieldSet = { '.': member }
+  let size = 0
+  if (shape === 'members') {
+    for (const name of Object.keys(value as JsonObject)) {
+      const child = (value as JsonObject)[name]
+      if (child === undefined) continue
+      set[`f:${name}`] = everything(child, memberSchema(schema, name))
+      size++
+    }
+  } else {
+    itemsByElement(value as unknown[], schema).forEach((item, element) => {
+      set[element] = everything(item, schema?.element)
+      size++
+    })
+  }
+  return size === 0 ? member : set
+}

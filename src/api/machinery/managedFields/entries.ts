@@ -1,0 +1,105 @@
+/**
+ * metadata.managedFields as a list of managers with their sets (L1): identity, order, times and the cap on managers.
+ * Upstream: apimachinery/pkg/util/managedfields/internal (v1.36): managedfields.go, capmanagers.go, buildmanagerinfo.go.
+ */
+import { formatTime } from '#base/time'
+import type { ManagedFieldsEntry } from '../meta.ts'
+import { type FieldSet, isEmpty, union } from './fieldSet.ts'
+
+/** One manager's claim. Immutable: changes make new claims. */
+export interface Claim {
+  readonly manager: string
+  readonly operation: 'Apply' | 'Update'
+  readonly apiVersion: string
+  readonly subresource: string
+  readonly time: string | undefined
+  readonly fields: FieldSet
+}
+
+export const maxUpdateManagers = 10
+const bucketManager = 'ancient-changes'
+
+/** Who it is: appliers keep their identity across API versions, updaters do not. */
+export function sameManager(a: Claim, b: Claim): boolean {
+  return a.manager === b.manager && a.operation === b.operation && a.subresource === b.subresource && (a.operation === 'Apply' || a.apiVersion === b.apiVersion)
+}
+
+/** Undefined when the entries are not what the server would write: then they are ignored. */
+export function readEntries(entries: readonly DeepEntry[] | undefined): readonly Claim[] | undefined {
+  const claims: Claim[] = []
+  for (const entry of entries ?? []) {
+    if (entry.operation !== 'Apply' && entry.operation !== 'Update') return undefined
+    if (entry.fieldsType !== undefined && entry.fieldsType !== 'FieldsV1') return undefined
+    claims.push({
+      manager: entry.manager ?? '',
+      operation: entry.operation,
+      apiVersion: entry.apiVersion ?? '',
+      subresource: entry.subresource ?? '',
+      time: entry.time,
+      fields: (entry.fieldsV1 ?? {}) as FieldSet,
+    })
+  }
+  return claims
+}
+
+type DeepEntry = { readonly [K in keyof ManagedFieldsEntry]: K extends 'fieldsV1' ? unknown : ManagedFieldsEntry[K] }
+
+/** In upstream's order: appliers first, then by time, manager, version and subresource. */
+export function writeEntries(claims: readonly Claim[]): ManagedFieldsEntry[] {
+  return [...claims]
+    .sort(
+      (a, b) =>
+        compare(a.operation, b.operation) ||
+        compare(a.time ?? '', b.time ?? '') ||
+        compare(a.manager, b.manager) ||
+        compare(a.apiVersion, b.apiVersion) ||
+        compare(a.subresource, b.subresource),
+    )
+    .map(({ manager, operation, apiVersion, subresource, time, fields }) => ({
+      manager,
+      operation,
+      apiVersion,
+      ...(time === undefined ? {} : { time }),
+      fieldsType: 'FieldsV1',
+      fieldsV1: fields as Record<string, unknown>,
+      ...(subresource === '' ? {} : { subresource }),
+    }))
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+export function timeOf(nowMs: number): string {
+  return formatTime(Math.floor(nowMs / 1000) * 1000)
+}
+
+/** Beyond ten updaters the oldest of a version are folded into one, `ancient-changes`. */
+export function capUpdateManagers(claims: readonly Claim[]): readonly Claim[] {
+  const updaters = claims.filter((claim) => claim.operation === 'Update')
+  let excess = updaters.length - maxUpdateManagers
+  if (excess <= 0) return claims
+  let result = [...claims]
+  const first = new Map<string, Claim>()
+  for (const claim of [...updaters].sort((a, b) => compare(a.time ?? '', b.time ?? '') || compare(a.manager, b.manager))) {
+    if (excess <= 0) break
+    const oldest = first.get(claim.apiVersion)
+    if (oldest === undefined) {
+      first.set(claim.apiVersion, claim)
+      continue
+    }
+    const bucket: Claim = {
+      manager: bucketManager,
+      operation: 'Update',
+      apiVersion: claim.apiVersion,
+      subresource: '',
+      time: claim.time,
+      fields: union(oldest.fields, claim.fields),
+    }
+    result = result.filter((other) => other !== oldest && other !== claim)
+    result.push(bucket)
+    first.set(claim.apiVersion, bucket)
+    excess--
+  }
+  return result.filter((claim) => !isEmpty(claim.fields))
+}

@@ -1,0 +1,250 @@
+/**
+ * Field ownership (L1): server-side apply, and the bookkeeping of managedFields on every other write.
+ * Upstream: apimachinery/pkg/util/managedfields, structured-merge-diff/v6/merge/update.go (v1.36). Objects arrive decoded by their
+ * schema; both functions work in the request's version, and claims of other versions are taken as they are (shapes are equal).
+ */
+import type { DeepReadonly } from '#base/frozen'
+import type { Schema } from '../../schema/schema.ts'
+import type { KubeObject } from '../meta.ts'
+import { type JsonObject, jsonEqual } from '../patch/objects.ts'
+import { badRequest, StatusError } from '../status.ts'
+import { type Comparison, compareObjects, withoutServerFields } from './compare.ts'
+import { type Claim, capUpdateManagers, readEntries, sameManager, timeOf, writeEntries } from './entries.ts'
+import { difference, differenceBelow, equals, type FieldSet, intersection, isEmpty, pathsOf, setOfFields, union, withNamedParents } from './fieldSet.ts'
+import { mergeTyped, removeFields } from './merge.ts'
+import { fieldSetOf } from './typed.ts'
+
+interface Common {
+  readonly schema: Schema | undefined
+  /** The field manager's name; '' becomes 'unknown'. */
+  readonly manager: string
+  /** The request's group/version. */
+  readonly apiVersion: string
+  readonly subresource?: string | undefined
+  /** Dotted fields that this endpoint resets and nobody may own through it: 'status' on the main resource, 'spec' on …/status. */
+  readonly resetFields?: readonly string[] | undefined
+  readonly nowMs: number
+}
+
+export interface UpdateInput extends Common {
+  /** Undefined on create. */
+  readonly old: DeepReadonly<KubeObject> | undefined
+  /** Changed in place: its metadata.managedFields are set. */
+  readonly updated: KubeObject
+}
+
+export interface ApplyInput extends Common {
+  readonly live: DeepReadonly<KubeObject> | undefined
+  readonly applied: DeepReadonly<KubeObject>
+  readonly force: boolean
+  /** What decoding found beyond the schema: apply refuses it. */
+  readonly unknownFields?: readonly string[] | undefined
+}
+
+const lastAppliedAnnotation = 'kubectl.kubernetes.io/last-applied-configuration'
+
+/** Keeps managedFields of an object that is created, updated or patched (not applied). Sets `updated.metadata.managedFields`. */
+export function trackUpdate(input: UpdateInput): void {
+  const { old, updated } = input
+  const claims = startingClaims(old, updated, input.subresource !== undefined && input.subresource !== '')
+  delete updated.metadata.managedFields
+  // An object that was never tracked stays untracked until someone applies.
+  if (claims.length === 0 && old !== undefined) return
+  const next = capUpdateManagers(updateClaims(claims, filtered(compareOf(old, updated, input.schema), input.resetFields), input))
+  if (next.length > 0) updated.metadata.managedFields = writeEntries(next)
+}
+
+/** A client may rewrite managedFields, or reset them with one empty entry; leaving them out keeps the live ones. */
+function startingClaims(old: DeepReadonly<KubeObject> | undefined, updated: KubeObject, ignoreRequest: boolean): readonly Claim[] {
+  const live = readEntries(old?.metadata.managedFields) ?? []
+  const requested = updated.metadata.managedFields
+  if (ignoreRequest || requested === undefined || requested.length === 0) return live
+  if (requested.length === 1 && Object.keys(requested[0] ?? {}).length === 0) return []
+  return readEntries(requested) ?? live
+}
+
+function compareOf(old: DeepReadonly<KubeObject> | undefined, updated: DeepReadonly<KubeObject>, schema: Schema | undefined): Comparison {
+  return compareObjects(old as unknown as JsonObject | undefined, updated as unknown as JsonObject, schema)
+}
+
+function filtered(comparison: Comparison, resetFields: readonly string[] | undefined): Comparison {
+  if (resetFields === undefined || resetFields.length === 0) return comparison
+  const reset = setOfFields(resetFields)
+  return { changed: differenceBelow(comparison.changed, reset), removed: differenceBelow(comparison.removed, reset) }
+}
+
+function updateClaims(claims: readonly Claim[], { changed, removed }: Comparison, input: Common): Claim[] {
+  const self: Claim = {
+    manager: input.manager === '' ? 'unknown' : input.manager,
+    operation: 'Update',
+    apiVersion: input.apiVersion,
+    subresource: input.subresource ?? '',
+    time: timeOf(input.nowMs),
+    fields: changed,
+  }
+  const next = withoutFields(claims, changed, removed)
+  if (isEmpty(changed)) return next
+  const at = next.findIndex((claim) => sameManager(claim, self))
+  const previous = claims.find((claim) => sameManager(claim, self))
+  // The manager's own claim loses only what was removed.
+  const kept = previous === undefined ? {} : difference(previous.fields, removed)
+  const claim = { ...self, fields: union(kept, changed) }
+  if (at >= 0) next[at] = claim
+  else next.push(claim)
+  return next
+}
+
+/** Everybody loses what was changed by another or removed; empty claims vanish. */
+function withoutFields(claims: readonly Claim[], changed: FieldSet, removed: FieldSet): Claim[] {
+  const gone = union(changed, removed)
+  if (isEmpty(gone)) return [...claims]
+  const next: Claim[] = []
+  for (const claim of claims) {
+    const fields = difference(claim.fields, gone)
+    if (!isEmpty(fields)) next.push(fields === claim.fields ? claim : { ...claim, fields })
+  }
+  return next
+}
+
+/**
+ * Server-side apply.
+ * @returns the new object (the live one is not changed), with managedFields; equal to the live one when nothing changed.
+ * @throws StatusError Conflict with FieldManagerConflict causes unless forced; BadRequest when the configuration holds managedFields.
+ */
+export function apply(input: ApplyInput): KubeObject {
+  const { live, applied, schema } = input
+  if (applied.metadata.managedFields !== undefined && applied.metadata.managedFields.length > 0) throw badRequest('metadata.managedFields must be nil')
+  refuseUnknownFields(input)
+  const attempt = applyOnce(input, input.force)
+  if (attempt.conflicts.length === 0) return finish(input, attempt)
+  // Moving from client-side apply: what the annotation says kubectl applied is kubectl's to take.
+  if (input.manager === 'kubectl' && live !== undefined && allowedByLastApplied(live, attempt.conflicts, schema)) return finish(input, applyOnce(input, true))
+  throw conflictError(attempt.conflicts)
+}
+
+interface Attempt {
+  readonly object: KubeObject
+  readonly claims: readonly Claim[]
+  readonly unchanged: boolean
+  readonly conflicts: readonly Conflict[]
+}
+
+interface Conflict {
+  readonly claim: Claim
+  readonly fields: FieldSet
+}
+
+function applyOnce(input: ApplyInput, force: boolean): Attempt {
+  const { live, applied, schema } = input
+  const before = claimsBeforeApply(input)
+  const owned = ownSet(input)
+  const self: Claim = {
+    manager: input.manager,
+    operation: 'Apply',
+    apiVersion: input.apiVersion,
+    subresource: input.subresource ?? '',
+    time: timeOf(input.nowMs),
+    fields: owned,
+  }
+  const last = before.find((claim) => sameManager(claim, self))
+  const others = before.filter((claim) => claim !== last)
+  const merged = mergeTyped(live, applied, schema)
+  const object = (last === undefined ? merged : prune(merged, last.fields, [...others, self], schema)) as KubeObject
+  object.apiVersion = applied.apiVersion
+  object.kind = applied.kind
+  const comparison = filtered(compareOf(live, object, schema), input.resetFields)
+  const conflicts = force ? [] : conflictsOf(others, comparison.changed)
+  const claims = [...withoutFields(others, comparison.changed, comparison.removed), ...(isEmpty(owned) ? [] : [self])]
+  const unchanged =
+    live !== undefined &&
+    isEmpty(comparison.changed) &&
+    isEmpty(comparison.removed) &&
+    (last === undefined ? isEmpty(owned) : last.apiVersion === self.apiVersion && equals(last.fields, owned)) &&
+    sameBesidesManagedFields(live, object)
+  return { object, claims, unchanged, conflicts }
+}
+
+/** An object that nobody applied yet gets one claim for all that is there. */
+function claimsBeforeApply({ live, schema, nowMs }: ApplyInput): readonly Claim[] {
+  if (live === undefined) return []
+  const claims = readEntries(live.metadata.managedFields) ?? []
+  if (claims.length > 0) return claims
+  const { changed } = compareOf(undefined, live, schema)
+  if (isEmpty(changed)) return []
+  return [{ manager: 'before-first-apply', operation: 'Update', apiVersion: live.apiVersion, subresource: '', time: timeOf(nowMs), fields: changed }]
+}
+
+function ownSet({ applied, schema, resetFields }: ApplyInput): FieldSet {
+  const set = withoutServerFields(fieldSetOf(applied, schema))
+  return resetFields === undefined || resetFields.length === 0 ? set : differenceBelow(set, setOfFields(resetFields))
+}
+
+/** Takes out what this manager applied before, does not apply now, and nobody else owns. */
+function prune(merged: unknown, last: FieldSet, claims: readonly Claim[], schema: Schema | undefined): unknown {
+  const owned = claims.reduce<FieldSet>((set, claim) => union(set, claim.fields), {})
+  const doomed = difference(last, withNamedParents(owned))
+  return isEmpty(doomed) ? merged : removeFields(merged, doomed, schema)
+}
+
+function conflictsOf(others: readonly Claim[], changed: FieldSet): Conflict[] {
+  return others.map((claim) => ({ claim, fields: intersection(claim.fields, changed) })).filter(({ fields }) => !isEmpty(fields))
+}
+
+function sameBesidesManagedFields(a: DeepReadonly<KubeObject>, b: DeepReadonly<KubeObject>): boolean {
+  const strip = ({ metadata: { managedFields: _managedFields, ...metadata }, ...rest }: DeepReadonly<KubeObject>) => ({ ...rest, metadata })
+  return jsonEqual(strip(a), strip(b))
+}
+
+function finish({ live, applied, manager }: ApplyInput, { object, claims, unchanged }: Attempt): KubeObject {
+  const entries = live?.metadata.managedFields
+  if (unchanged && entries !== undefined && entries.length > 0) return object
+  object.metadata.managedFields = writeEntries(claims)
+  // Who later goes back to client-side apply must find there what was applied last.
+  const annotations = object.metadata.annotations
+  if (manager === 'kubectl' && annotations?.[lastAppliedAnnotation] !== undefined) annotations[lastAppliedAnnotation] = `${JSON.stringify(applied)}\n`
+  return object
+}
+
+function allowedByLastApplied(live: DeepReadonly<KubeObject>, conflicts: readonly Conflict[], schema: Schema | undefined): boolean {
+  const annotation = live.metadata.annotations?.[lastAppliedAnnotation]
+  if (annotation === undefined || annotation === '') return false
+  let configuration: unknown
+  try {
+    configuration = JSON.parse(annotation)
+  } catch {
+    // Not what kubectl wrote: it proves nothing.
+    return false
+  }
+  if (typeof configuration !== 'object' || configuration === null) return false
+  const allowed = fieldSetOf(configuration, schema)
+  return conflicts.every(({ fields }) => isEmpty(difference(fields, allowed)))
+}
+
+function refuseUnknownFields({ applied, unknownFields = [] }: ApplyInput): void {
+  if (unknownFields.length === 0) return
+  const { namespace, name = '' } = applied.metadata
+  const faults = unknownFields.map((path) => `.${path}: field not declared in schema`)
+  const text = faults.length === 1 ? faults[0] : `errors:\n${faults.map((fault) => `  ${fault}`).join('\n')}`
+  throw new StatusError(
+    '',
+    `failed to create typed patch object (${namespace ? `${namespace}/` : '/'}${name}; ${applied.apiVersion}, Kind=${applied.kind}): ${text}`,
+  )
+}
+
+function conflictError(conflicts: readonly Conflict[]): StatusError {
+  const lines = conflicts
+    .map(({ claim, fields }) => ({ manager: printManager(claim), paths: pathsOf(fields) }))
+    .sort((a, b) => (a.manager < b.manager ? -1 : 1))
+  const count = lines.reduce((sum, { paths }) => sum + paths.length, 0)
+  const message =
+    count === 1
+      ? `Apply failed with 1 conflict: conflict with ${lines[0]?.manager}: ${lines[0]?.paths[0]}`
+      : `Apply failed with ${count} conflicts: ${lines.flatMap(({ manager, paths }) => [`conflicts with ${manager}:`, ...paths.map((path) => `- ${path}`)]).join('\n')}`
+  const causes = lines.flatMap(({ manager, paths }) => paths.map((field) => ({ reason: 'FieldManagerConflict', message: `conflict with ${manager}`, field })))
+  return new StatusError('Conflict', message, { details: { causes } })
+}
+
+function printManager({ manager, operation, apiVersion, subresource }: Claim): string {
+  const name = `${JSON.stringify(manager)}${subresource === '' ? '' : ` with subresource ${JSON.stringify(subresource)}`}`
+  return operation === 'Update' ? `${name} using ${apiVersion}` : name
+}

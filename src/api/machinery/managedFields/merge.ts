@@ -1,0 +1,91 @@
+/**
+ * Merging an applied configuration into the live object, and taking out what is no longer applied (L1). Pure: inputs stay as they are.
+ * Upstream: structured-merge-diff/v6/typed/merge.go and remove.go (v1.36).
+ */
+import { deepCopy } from '#base/frozen'
+import type { Schema } from '../../schema/schema.ts'
+import { type JsonObject, setOwn } from '../patch/objects.ts'
+import type { FieldSet } from './fieldSet.ts'
+import { itemElement, itemsByElement, memberSchema, shapeOf } from './typed.ts'
+
+/** The live value with the configuration's content laid over it. */
+export function mergeTyped(live: unknown, config: unknown, schema: Schema | undefined): unknown {
+  if (config === undefined) return deepCopy(live)
+  const shape = shapeOf(config, schema)
+  if (live === undefined || shape === 'leaf' || shapeOf(live, schema) !== shape) return deepCopy(config)
+  if (shape === 'items') return mergeItems(live as unknown[], config as unknown[], schema)
+  const result: JsonObject = {}
+  const left = live as JsonObject
+  const right = config as JsonObject
+  for (const name of Object.keys(left)) setOwn(result, name, mergeTyped(left[name], right[name], memberSchema(schema, name)))
+  for (const name of Object.keys(right)) {
+    if (!Object.hasOwn(left, name)) setOwn(result, name, deepCopy(right[name]))
+  }
+  return result
+}
+
+/**
+ * The order: the configuration's items keep their order; the live object's own items stay in front of the shared item that they
+ * preceded.
+ */
+function mergeItems(live: readonly unknown[], config: readonly unknown[], schema: Schema | undefined): unknown[] {
+  const left = live.map((item, index) => ({ item, element: itemElement(item, index, schema) }))
+  const leftItems = itemsByElement(live, schema)
+  const right = [...itemsByElement(config, schema)]
+  const applied = new Set(right.map(([element]) => element))
+  const result: unknown[] = []
+  let l = 0
+  for (const [element, item] of right) {
+    if (leftItems.has(element)) {
+      // Bring over what stands before this shared item; shared items passed over here get their turn from the configuration.
+      while (l < left.length && left[l]?.element !== element) {
+        const own = left[l]
+        if (own && !applied.has(own.element)) result.push(deepCopy(own.item))
+        l++
+      }
+      if (left[l]?.element === element) l++
+    } else {
+      while (l < left.length && !applied.has(left[l]?.element ?? '')) result.push(deepCopy(left[l++]?.item))
+    }
+    result.push(mergeTyped(leftItems.get(element), item, schema?.element))
+  }
+  for (; l < left.length; l++) {
+    const own = left[l]
+    if (own && !applied.has(own.element)) result.push(deepCopy(own.item))
+  }
+  return result
+}
+
+/** `value` without the members of `doomed`; what becomes empty vanishes. Undefined when nothing is left. */
+export function removeFields(value: unknown, doomed: FieldSet, schema: Schema | undefined): unknown {
+  const shape = shapeOf(value, schema)
+  if (shape === 'leaf') return value
+  if (shape === 'items') {
+    const kept: unknown[] = []
+    for (const [index, item] of (value as unknown[]).entries()) {
+      const node = doomed[itemElement(item, index, schema)]
+      if (node === undefined) kept.push(item)
+      else if (!isDoomed(node)) {
+        const rest = removeFields(item, node, schema?.element)
+        if (rest !== undefined) kept.push(rest)
+      }
+    }
+    return kept.length === 0 ? undefined : kept
+  }
+  const result: JsonObject = {}
+  let size = 0
+  for (const name of Object.keys(value as JsonObject)) {
+    const child = (value as JsonObject)[name]
+    const node = doomed[`f:${name}`]
+    if (node !== undefined && isDoomed(node)) continue
+    const rest = node === undefined ? child : removeFields(child, node, memberSchema(schema, name))
+    if (rest === undefined) continue
+    setOwn(result, name, rest)
+    size++
+  }
+  return size === 0 ? undefined : result
+}
+
+function isDoomed(node: FieldSet): boolean {
+  return Object.keys(node).length === 0 || Object.hasOwn(node, '.')
+}
