@@ -5,6 +5,7 @@ import { configMap } from './core/configMap.ts'
 import { coreEvent, event } from './core/event.ts'
 import { namespace } from './core/namespace.ts'
 import { node } from './core/node.ts'
+import { pod } from './core/pod/pod.ts'
 import { secret } from './core/secret.ts'
 import { serviceAccount } from './core/serviceAccount.ts'
 import type { KindStrategy } from './defineKind.ts'
@@ -12,6 +13,7 @@ import type { KindStrategy } from './defineKind.ts'
 export const strategies: readonly KindStrategy[] = [
   erased(namespace),
   erased(node),
+  erased(pod),
   erased(serviceAccount),
   erased(secret),
   erased(configMap),

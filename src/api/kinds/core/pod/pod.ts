@@ -1,0 +1,143 @@
+/**
+ * Pod (L1): how it is born, what may change, how it is deleted, and how `kubectl get pods` shows it.
+ * Upstream: pkg/registry/core/pod/strategy.go (v1.36).
+ */
+
+import type { Container, Pod, PodSpec } from '#api/gen/types/core.v1'
+import { qosClass } from '#api/helpers/podResources'
+import { deepCopy } from '#base/frozen'
+import { defineKind, type UpdateInput } from '../../defineKind.ts'
+import { keepFields, keepStatus, statusStrategy } from '../../rules.ts'
+import { podColumns } from './columns.ts'
+import { setPodDefaults } from './defaults.ts'
+import { validatePodSpec } from './validatePodSpec.ts'
+import { validateEphemeralUpdate, validatePodResize, validatePodStatusUpdate, validatePodUpdate } from './validateUpdate.ts'
+import { podWarnings } from './warnings.ts'
+
+const keptMetadata = ['deletionTimestamp', 'deletionGracePeriodSeconds', 'ownerReferences'] as const
+const status = statusStrategy<Pod>({ keepMetadata: keptMetadata, validateUpdate: ({ obj, old, path }) => validatePodStatusUpdate(obj, old, path) })
+
+export const pod = defineKind<Pod>({
+  group: '',
+  kind: 'Pod',
+  columns: podColumns,
+  selectableFields: {
+    'spec.nodeName': (obj) => obj.spec?.nodeName ?? '',
+    'spec.restartPolicy': (obj) => obj.spec?.restartPolicy ?? '',
+    'spec.schedulerName': (obj) => obj.spec?.schedulerName ?? '',
+    'spec.serviceAccountName': (obj) => obj.spec?.serviceAccountName ?? '',
+    'spec.hostNetwork': (obj) => String(obj.spec?.hostNetwork ?? false),
+    'status.phase': (obj) => obj.status?.phase ?? '',
+    'status.podIP': (obj) => obj.status?.podIP || obj.status?.podIPs?.[0]?.ip || '',
+    'status.podIPs': (obj) => obj.status?.podIPs?.map(({ ip }) => ip).join(',') ?? obj.status?.podIP ?? '',
+    'status.nominatedNodeName': (obj) => obj.status?.nominatedNodeName ?? '',
+  },
+  defaults: setPodDefaults,
+  prepareForCreate({ obj }) {
+    obj.status = { phase: 'Pending', qosClass: qosClass(obj) }
+    if (obj.spec.schedulingGates?.length) {
+      obj.status.conditions = [
+        { type: 'PodScheduled', status: 'False', reason: 'SchedulingGated', message: 'Scheduling is blocked due to non-empty scheduling gates' },
+      ]
+    }
+    mergeMatchLabelKeys(obj)
+  },
+  prepareForUpdate: keepStatus,
+  validate: ({ obj, path }) => validatePodSpec(obj.spec, path.child('spec')),
+  validateUpdate: ({ obj, old, path }) => validatePodUpdate(obj, old, path),
+  warnings: ({ obj }, old) => (old ? [] : podWarnings(obj)),
+  status: {
+    ...status,
+    prepareForUpdate(input) {
+      status.prepareForUpdate?.(input)
+      const { obj, old } = input
+      obj.status ??= {}
+      obj.status.qosClass ||= old.status?.qosClass
+      obj.status.observedGeneration ||= old.status?.observedGeneration
+      if (obj.status.podIP && !obj.status.podIPs?.length) obj.status.podIPs = [{ ip: obj.status.podIP }]
+    },
+  },
+  subresources: {
+    ephemeralcontainers: {
+      prepareForUpdate(input) {
+        const { ephemeralContainers } = input.obj.spec
+        restoreAllBut(input, { ...deepCopy<PodSpec>(input.old.spec), ephemeralContainers })
+      },
+      validateUpdate: ({ obj, old, path }) => [...validatePodSpec(obj.spec, path.child('spec')), ...validateEphemeralUpdate(obj, old, path)],
+    },
+    resize: {
+      prepareForUpdate: keepOnlyResize,
+      validateUpdate: ({ obj, old, path }) => [...validatePodSpec(obj.spec, path.child('spec')), ...validatePodResize(obj, old, path)],
+    },
+  },
+  deletion: {
+    gracePeriodSeconds(obj, requested) {
+      const scheduled = Boolean(obj.spec.nodeName) && obj.status?.phase !== 'Failed' && obj.status?.phase !== 'Succeeded'
+      if (!scheduled) return 0
+      const seconds = requested ?? obj.spec.terminationGracePeriodSeconds ?? 0
+      return seconds < 0 ? 1 : seconds
+    },
+  },
+})
+
+/** Labels that match*Keys name are merged into the selectors at creation: later changes of labels must not move the constraint. */
+function mergeMatchLabelKeys(obj: Pod): void {
+  const labels = obj.metadata.labels ?? {}
+  const merge = (
+    term: { labelSelector?: NonNullable<PodSpec['topologySpreadConstraints']>[number]['labelSelector'] },
+    keys: readonly string[] | undefined,
+    operator: string,
+  ) => {
+    for (const key of keys ?? []) {
+      const value = labels[key]
+      if (value === undefined || !term.labelSelector) continue
+      term.labelSelector.matchExpressions = [...(term.labelSelector.matchExpressions ?? []), { key, operator, values: [value] }]
+    }
+  }
+  for (const kind of ['podAffinity', 'podAntiAffinity'] as const) {
+    const affinity = obj.spec.affinity?.[kind]
+    const terms = [
+      ...(affinity?.requiredDuringSchedulingIgnoredDuringExecution ?? []),
+      ...(affinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []).map((preferred) => preferred.podAffinityTerm),
+    ]
+    for (const term of terms) {
+      merge(term, term.matchLabelKeys, 'In')
+      merge(term, term.mismatchLabelKeys, 'NotIn')
+    }
+  }
+  for (const constraint of obj.spec.topologySpreadConstraints ?? []) merge(constraint, constraint.matchLabelKeys, 'In')
+}
+
+/** Everything as it was but the given spec; of the metadata only labels and annotations follow the request, as for a status. */
+function restoreAllBut({ obj, old }: Pick<UpdateInput<Pod>, 'obj' | 'old'>, spec: PodSpec): void {
+  keepFields(obj, old, ['status'])
+  const metadata = obj.metadata as Record<string, unknown>
+  for (const field of keptMetadata) {
+    if (old.metadata[field] === undefined) delete metadata[field]
+    else metadata[field] = old.metadata[field]
+  }
+  if (spec.ephemeralContainers === undefined) delete spec.ephemeralContainers
+  obj.spec = spec
+}
+
+function keepOnlyResize(input: UpdateInput<Pod>): void {
+  const { obj, old } = input
+  const same = (list: 'containers' | 'initContainers') => {
+    const [now, before] = [obj.spec[list] ?? [], old.spec[list] ?? []]
+    return now.length === before.length && now.every((container, i) => container.name === before[i]?.name)
+  }
+  // Added, removed or renamed containers are left in place for validation to refuse.
+  if (!same('containers') || !same('initContainers')) return
+  const spec = deepCopy<PodSpec>(old.spec)
+  for (const list of ['containers', 'initContainers'] as const) {
+    for (const [i, container] of (spec[list] ?? []).entries()) takeResources(container, obj.spec[list]?.[i])
+  }
+  if (obj.spec.resources) spec.resources = obj.spec.resources
+  restoreAllBut(input, spec)
+}
+
+function takeResources(target: Container, from: Container | undefined): void {
+  target.resources = from?.resources ?? {}
+  if (from?.resizePolicy) target.resizePolicy = from.resizePolicy
+  else delete target.resizePolicy
+}

@@ -1,0 +1,144 @@
+/** Validation of a whole pod spec and of pod templates (L1). Upstream: pkg/apis/core/validation ValidatePodSpec, ValidatePodTemplateSpec (v1.36). */
+import type { PodDNSConfig, PodSpec, PodTemplateSpec } from '#api/gen/types/core.v1'
+import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
+import { invalidIpMessage, ipFamily } from '#api/machinery/ip'
+import { validateLabels } from '#api/machinery/labelSelector'
+import { isDns1123Label, isDns1123Subdomain, isDns1123SubdomainWithUnderscore, isQualifiedName, rangeMessage } from '#api/machinery/names'
+import { validateAnnotations, validateNonNegative } from '#api/machinery/objectMeta'
+import { faults, oneOf } from '../../rules.ts'
+import { validateAllContainers } from './validateContainers.ts'
+import { validateQuantity, validateResourceName, validateResourceRequirements } from './validateResources.ts'
+import { validateAffinity, validateTolerations, validateTopologySpread } from './validateScheduling.ts'
+import { validatePodSecurityContext } from './validateSecurity.ts'
+import { validateVolumes } from './validateVolumes.ts'
+
+const maxInt32 = 2_147_483_647
+
+export function validatePodSpec(spec: PodSpec, path: FieldPath): FieldError[] {
+  return [
+    ...validateVolumes(spec.volumes, path.child('volumes')),
+    ...validateAllContainers(spec, path),
+    ...oneOf(spec.restartPolicy, ['Always', 'OnFailure', 'Never'], path.child('restartPolicy')),
+    ...oneOf(spec.dnsPolicy, ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'], path.child('dnsPolicy')),
+    ...validateLabels(spec.nodeSelector, path.child('nodeSelector')),
+    ...validatePodSecurityContext(spec, path.child('securityContext')),
+    ...(spec.imagePullSecrets ?? []).flatMap(({ name }, i) => (name ? [] : [fieldError.required(path.child('imagePullSecrets').index(i).child('name'))])),
+    ...validateAffinity(spec.affinity, path.child('affinity')),
+    ...dnsFaults(spec.dnsConfig, spec.dnsPolicy, path.child('dnsConfig')),
+    ...gateFaults(spec, path),
+    ...validateTopologySpread(spec.topologySpreadConstraints, path.child('topologySpreadConstraints')),
+    ...nameFaults(spec, path),
+    ...numberFaults(spec, path),
+    ...validateTolerations(spec.tolerations, path.child('tolerations')),
+    ...hostAliasFaults(spec, path.child('hostAliases')),
+    ...Object.entries(spec.overhead ?? {}).flatMap(([name, value]) => {
+      const at = path.child('overhead').key(name)
+      return [...validateResourceName(name, at), ...validateQuantity(name, value, at)]
+    }),
+    ...(spec.resources ? validateResourceRequirements(spec.resources, new Set(), path.child('resources')) : []),
+    ...osFaults(spec, path),
+  ]
+}
+
+/** A template of a workload: labels, annotations and the spec; ephemeral containers belong to real pods only. */
+export function validatePodTemplateSpec(template: PodTemplateSpec | undefined, path: FieldPath): FieldError[] {
+  const spec = template?.spec ?? { containers: [] }
+  return [
+    ...validateLabels(template?.metadata?.labels, path.child('labels')),
+    ...validateAnnotations(template?.metadata?.annotations, path.child('annotations')),
+    ...validatePodSpec(spec, path.child('spec')),
+    ...(spec.ephemeralContainers?.length
+      ? [fieldError.forbidden(path.child('spec', 'ephemeralContainers'), 'ephemeral containers not allowed in pod template')]
+      : []),
+  ]
+}
+
+function nameFaults(spec: PodSpec, path: FieldPath): FieldError[] {
+  const check = (field: keyof PodSpec, form: (value: string) => readonly string[]) => {
+    const value = spec[field]
+    return typeof value === 'string' && value !== '' ? faults(path.child(field), value, form(value)) : []
+  }
+  return [
+    ...check('serviceAccountName', isDns1123Subdomain),
+    ...check('nodeName', isDns1123Subdomain),
+    ...check('hostname', isDns1123Label),
+    ...check('subdomain', isDns1123Label),
+    ...check('priorityClassName', isDns1123Subdomain),
+    ...check('runtimeClassName', isDns1123Subdomain),
+    ...check('hostnameOverride', isDns1123Subdomain),
+  ]
+}
+
+function numberFaults(spec: PodSpec, path: FieldPath): FieldError[] {
+  const seconds = spec.activeDeadlineSeconds
+  const deadline = path.child('activeDeadlineSeconds')
+  return [
+    ...(seconds !== undefined && (seconds < 1 || seconds > maxInt32) ? [fieldError.invalid(deadline, seconds, rangeMessage(1, maxInt32))] : []),
+    ...validateNonNegative(spec.terminationGracePeriodSeconds, path.child('terminationGracePeriodSeconds')),
+    ...(spec.preemptionPolicy ? oneOf(spec.preemptionPolicy, ['PreemptLowerPriority', 'Never'], path.child('preemptionPolicy')) : []),
+  ]
+}
+
+function gateFaults(spec: PodSpec, path: FieldPath): FieldError[] {
+  const errors = (spec.readinessGates ?? []).flatMap(({ conditionType }, i) =>
+    faults(path.child('readinessGates').index(i).child('conditionType'), conditionType, isQualifiedName(conditionType)),
+  )
+  const seen = new Set<string>()
+  for (const [i, { name }] of (spec.schedulingGates ?? []).entries()) {
+    const at = path.child('schedulingGates').index(i)
+    errors.push(...faults(at, name, isQualifiedName(name)))
+    if (seen.has(name)) errors.push(fieldError.duplicate(at, name))
+    seen.add(name)
+  }
+  return errors
+}
+
+function hostAliasFaults(spec: PodSpec, path: FieldPath): FieldError[] {
+  return (spec.hostAliases ?? []).flatMap(({ ip, hostnames }, i) => {
+    const at = path.index(i)
+    return [
+      ...(ipFamily(ip ?? '') === undefined ? [fieldError.invalid(at.child('ip'), ip, invalidIpMessage)] : []),
+      ...(hostnames ?? []).flatMap((name, j) => faults(at.child('hostnames').index(j), name, isDns1123Subdomain(name))),
+    ]
+  })
+}
+
+function dnsFaults(config: PodDNSConfig | undefined, policy: string | undefined, path: FieldPath): FieldError[] {
+  const errors: FieldError[] = []
+  if (policy === 'None') {
+    if (!config) return [fieldError.required(path, 'must provide `dnsConfig` when `dnsPolicy` is None')]
+    if (!config.nameservers?.length)
+      return [fieldError.required(path.child('nameservers'), 'must provide at least one DNS nameserver when `dnsPolicy` is None')]
+  }
+  const nameservers = config?.nameservers ?? []
+  if (nameservers.length > 3) errors.push(fieldError.invalid(path.child('nameservers'), nameservers, 'must not have more than 3 nameservers'))
+  for (const [i, ip] of nameservers.entries())
+    if (ipFamily(ip) === undefined) errors.push(fieldError.invalid(path.child('nameservers').index(i), ip, invalidIpMessage))
+  const searches = config?.searches ?? []
+  if (searches.length > 32) errors.push(fieldError.invalid(path.child('searches'), searches, 'must not have more than 32 search paths'))
+  if (searches.join(' ').length > 2048)
+    errors.push(fieldError.invalid(path.child('searches'), searches, 'must not have more than 2048 characters (including spaces) in the search list'))
+  for (const [i, search] of searches.entries()) {
+    if (search === '.') continue
+    errors.push(...faults(path.child('searches').index(i), search, isDns1123SubdomainWithUnderscore(search.replace(/\.$/, ''))))
+  }
+  for (const [i, option] of (config?.options ?? []).entries())
+    if (!option.name) errors.push(fieldError.required(path.child('options').index(i), 'must not be empty'))
+  return errors
+}
+
+/** Fields that the other operating system has no meaning for. */
+function osFaults(spec: PodSpec, path: FieldPath): FieldError[] {
+  if (!spec.os) return []
+  const errors = oneOf(spec.os.name, ['linux', 'windows'], path.child('os', 'name'))
+  if (spec.os.name === 'windows') {
+    for (const field of ['hostPID', 'hostIPC', 'shareProcessNamespace'] as const)
+      if (spec[field]) errors.push(fieldError.forbidden(path.child(field), 'cannot be set for a windows pod'))
+    for (const field of ['seLinuxOptions', 'seccompProfile', 'fsGroup', 'sysctls', 'runAsUser', 'runAsGroup', 'supplementalGroups'] as const)
+      if (spec.securityContext?.[field] !== undefined)
+        errors.push(fieldError.forbidden(path.child('securityContext', field), 'cannot be set for a windows pod'))
+  } else if (spec.securityContext?.windowsOptions) {
+    errors.push(fieldError.forbidden(path.child('securityContext', 'windowsOptions'), 'windows options cannot be set for a linux pod'))
+  }
+  return errors
+}

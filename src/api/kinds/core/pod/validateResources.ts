@@ -1,0 +1,98 @@
+/** Validation of resource names, requests and limits (L1). Upstream: pkg/apis/core/validation ValidateResourceRequirements (v1.36). */
+import type { ResourceRequirements } from '#api/gen/types/core.v1'
+import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
+import { isQualifiedName } from '#api/machinery/names'
+import { negativeMessage } from '#api/machinery/objectMeta'
+import { canonicalQuantity, compareQuantities, isQuantity, parseQuantity, quantityMilliValue } from '#api/machinery/quantity'
+import { faults } from '../../rules.ts'
+
+const hugePages = 'hugepages-'
+const containerResources = ['cpu', 'ephemeral-storage', 'memory']
+/** Names without a domain that some object may count. */
+const standardResources = [
+  ...containerResources,
+  'configmaps',
+  'limits.cpu',
+  'limits.ephemeral-storage',
+  'limits.memory',
+  'persistentvolumeclaims',
+  'pods',
+  'replicationcontrollers',
+  'requests.cpu',
+  'requests.ephemeral-storage',
+  'requests.memory',
+  'requests.storage',
+  'resourcequotas',
+  'secrets',
+  'services',
+  'storage',
+]
+
+/** cpu, memory, storage, and anything under kubernetes.io: what upstream calls native. */
+export function isNativeResource(name: string): boolean {
+  return !name.includes('/') || name.includes('kubernetes.io/')
+}
+
+/** A device or the like, under somebody's own domain. */
+export function isExtendedResource(name: string): boolean {
+  return !isNativeResource(name) && !name.startsWith('requests.') && isQualifiedName(`requests.${name}`).length === 0
+}
+
+export function validateResourceName(name: string, path: FieldPath): FieldError[] {
+  const errors = faults(path, name, isQualifiedName(name))
+  if (errors.length > 0) return errors
+  if (!name.includes('/') && !standardResources.includes(name) && !name.startsWith(hugePages))
+    return [fieldError.invalid(path, name, 'must be a standard resource type or fully qualified')]
+  return []
+}
+
+/** A value that is a quantity, not negative, and whole where the resource comes in pieces. */
+export function validateQuantity(name: string, value: string | number, path: FieldPath): FieldError[] {
+  if (!isQuantity(value))
+    return [fieldError.invalid(path, value, "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
+  if (compareQuantities(value, 0) < 0) return [fieldError.invalid(path, canonicalQuantity(value), negativeMessage)]
+  const whole = isExtendedResource(name) || ['pods', 'services', 'secrets', 'configmaps', 'persistentvolumeclaims'].includes(name)
+  return whole && quantityMilliValue(value) % 1000 !== 0
+    ? [fieldError.invalid(path, parseQuantity(value) && canonicalQuantity(value), 'must be an integer')]
+    : []
+}
+
+/** Names, values, and requests against limits. `claims` are the names of the pod's resource claims. */
+export function validateResourceRequirements(resources: ResourceRequirements | undefined, claims: ReadonlySet<string>, path: FieldPath): FieldError[] {
+  const { limits = {}, requests = {} } = resources ?? {}
+  const errors: FieldError[] = []
+  for (const [name, value] of Object.entries(limits)) errors.push(...entryFaults(name, value, path.child('limits').key(name)))
+  const at = path.child('requests')
+  for (const [name, value] of Object.entries(requests)) {
+    const faulty = entryFaults(name, value, at.key(name))
+    errors.push(...faulty)
+    if (faulty.length > 0) continue
+    const limit = limits[name]
+    const overcommit = isNativeResource(name) && !name.startsWith(hugePages)
+    if (limit === undefined) {
+      if (!overcommit) errors.push(fieldError.required(path.child('limits'), 'Limit must be set for non overcommit resources'))
+    } else if (isQuantity(limit)) {
+      const order = compareQuantities(value, limit)
+      if (!overcommit && order !== 0)
+        errors.push(fieldError.invalid(at, canonicalQuantity(value), `must be equal to ${name} limit of ${canonicalQuantity(limit)}`))
+      else if (order > 0)
+        errors.push(fieldError.invalid(at, canonicalQuantity(value), `must be less than or equal to ${name} limit of ${canonicalQuantity(limit)}`))
+    }
+  }
+  const names = [...Object.keys(limits), ...Object.keys(requests)]
+  if (names.some((name) => name.startsWith(hugePages)) && !names.includes('cpu') && !names.includes('memory'))
+    errors.push(fieldError.forbidden(path, 'HugePages require cpu or memory'))
+  for (const [i, claim] of (resources?.claims ?? []).entries()) {
+    const claimPath = path.child('claims').index(i)
+    if (!claim.name) errors.push(fieldError.required(claimPath.child('name')))
+    else if (!claims.has(claim.name)) errors.push(fieldError.notFound(claimPath.child('name'), claim.name))
+  }
+  return errors
+}
+
+function entryFaults(name: string, value: string, path: FieldPath): FieldError[] {
+  const errors = validateResourceName(name, path)
+  if (errors.length === 0 && !name.includes('/') && !containerResources.includes(name) && !name.startsWith(hugePages))
+    errors.push(fieldError.invalid(path, name, 'must be a standard resource for containers'))
+  return [...errors, ...validateQuantity(name, value, path)]
+}

@@ -1,0 +1,195 @@
+/**
+ * What may change in a pod after its creation (L1): images, the deadline, more tolerations, gates taken away, and while gated the
+ * scheduling constraints. The resize, ephemeralcontainers and status endpoints have their own rules.
+ * Upstream: pkg/apis/core/validation ValidatePodUpdate, ValidatePodResize, ValidatePodEphemeralContainersUpdate (v1.36).
+ */
+import type { Container, ContainerStatus, Pod, PodSpec } from '#api/gen/types/core.v1'
+import { qosClass } from '#api/helpers/podResources'
+import { semanticEqual } from '#api/machinery/equality'
+import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
+import type { Frozen } from '#api/machinery/meta'
+import { immutableMessage, validateNonNegative } from '#api/machinery/objectMeta'
+import { deepCopy } from '#base/frozen'
+
+const updateMessage =
+  'pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)'
+
+export function validatePodUpdate(pod: Pod, old: Frozen<Pod>, path: FieldPath): FieldError[] {
+  const spec = path.child('spec')
+  const errors = [
+    ...imageFaults(pod, old, spec),
+    ...deadlineFaults(pod.spec, old.spec, spec),
+    ...tolerationFaults(pod.spec, old.spec, spec),
+    ...gateFaults(pod.spec, old.spec, spec),
+  ]
+  if (errors.length > 0) return errors
+  const munged = munge(pod.spec, old.spec)
+  if (!semanticEqual(munged, old.spec)) errors.push(fieldError.forbidden(spec, `${updateMessage}\n${difference(munged, old.spec)}`))
+  return errors
+}
+
+/** Resources and resize policies alone; the quality of service stays. */
+export function validatePodResize(pod: Pod, old: Frozen<Pod>, path: FieldPath): FieldError[] {
+  const spec = path.child('spec')
+  const errors: FieldError[] = []
+  if (old.status?.qosClass && qosClass(pod) !== old.status.qosClass)
+    errors.push(fieldError.invalid(spec, qosClass(pod), 'Pod QOS Class may not change as a result of resizing'))
+  if (old.spec.os?.name === 'windows') errors.push(fieldError.forbidden(path, 'windows pods cannot be resized'))
+  const copy = deepCopy<PodSpec>(pod.spec)
+  for (const list of ['containers', 'initContainers'] as const) {
+    for (const [i, container] of (copy[list] ?? []).entries()) {
+      const before = old.spec[list]?.[i]
+      if (!before) continue
+      restore(container, before, 'resources')
+      restore(container, before, 'resizePolicy')
+      if (list === 'initContainers' && before.restartPolicy !== 'Always' && !semanticEqual(pod.spec[list]?.[i]?.resources, before.resources))
+        errors.push(fieldError.forbidden(spec.child(list).index(i).child('resources'), 'resources for non-sidecar init containers are immutable'))
+    }
+  }
+  copy.resources = deepCopy<PodSpec>(old.spec).resources
+  if (!semanticEqual(copy, old.spec)) errors.push(fieldError.forbidden(spec, `only cpu and memory resources are mutable\n${difference(copy, old.spec)}`))
+  return errors
+}
+
+/** Ephemeral containers are only ever added. */
+export function validateEphemeralUpdate(pod: Pod, old: Frozen<Pod>, path: FieldPath): FieldError[] {
+  const at = path.child('spec', 'ephemeralContainers')
+  if (pod.metadata.annotations?.['kubernetes.io/config.mirror'] !== undefined)
+    return [fieldError.forbidden(path, 'static pods do not support ephemeral containers')]
+  const now = new Map((pod.spec.ephemeralContainers ?? []).map((container) => [container.name, container]))
+  return (old.spec.ephemeralContainers ?? []).flatMap((before) => {
+    const after = now.get(before.name)
+    if (!after) return [fieldError.forbidden(at, `existing ephemeral containers ${JSON.stringify(before.name)} may not be removed\n`)]
+    return semanticEqual(after, before) ? [] : [fieldError.forbidden(at, `existing ephemeral containers ${JSON.stringify(before.name)} may not be changed\n`)]
+  })
+}
+
+/** The status endpoint: a name once nominated is free to change, but a container that ended for good does not start again. */
+export function validatePodStatusUpdate(pod: Pod, old: Frozen<Pod>, path: FieldPath): FieldError[] {
+  const status = path.child('status')
+  const errors: FieldError[] = []
+  if (pod.spec.nodeName !== old.spec.nodeName && !semanticEqual(pod.spec.nodeName, old.spec.nodeName))
+    errors.push(fieldError.forbidden(status.child('nodeName'), 'may not be changed directly'))
+  if (old.status?.qosClass && pod.status.qosClass !== old.status.qosClass)
+    errors.push(fieldError.invalid(status.child('qosClass'), pod.status.qosClass, immutableMessage))
+  errors.push(...validateNonNegative(pod.status.observedGeneration, status.child('observedGeneration')))
+  const sidecars = new Set((old.spec.initContainers ?? []).filter((container) => container.restartPolicy === 'Always').map((container) => container.name))
+  const policy = old.spec.restartPolicy
+  if (policy !== 'Always') {
+    errors.push(...restartFaults(pod.status.containerStatuses, old.status?.containerStatuses, policy, new Set(), status.child('containerStatuses')))
+  }
+  errors.push(...restartFaults(pod.status.initContainerStatuses, old.status?.initContainerStatuses, policy, sidecars, status.child('initContainerStatuses')))
+  return errors
+}
+
+function restartFaults(
+  now: readonly ContainerStatus[] | undefined,
+  before: readonly Frozen<ContainerStatus>[] | undefined,
+  policy: string | undefined,
+  restartable: ReadonlySet<string>,
+  path: FieldPath,
+): FieldError[] {
+  return (before ?? []).flatMap((old, i) => {
+    const ended = old.state?.terminated
+    if (!ended || restartable.has(old.name) || (ended.exitCode !== 0 && policy !== 'Never')) return []
+    const after = now?.find((status) => status.name === old.name)
+    return after && !after.state?.terminated ? [fieldError.forbidden(path.index(i).child('state'), 'may not be transitioned to non-terminated state')] : []
+  })
+}
+
+function imageFaults(pod: Pod, old: Frozen<Pod>, path: FieldPath): FieldError[] {
+  const errors: FieldError[] = []
+  for (const list of ['containers', 'initContainers'] as const) {
+    const now = pod.spec[list] ?? []
+    if (now.length !== (old.spec[list] ?? []).length) {
+      errors.push(fieldError.forbidden(path.child(list), 'pod updates may not add or remove containers'))
+      continue
+    }
+    for (const [i, container] of now.entries()) {
+      const at = path.child(list).index(i).child('image')
+      if (!container.image) errors.push(fieldError.required(at))
+      else if (container.image !== container.image.trim()) errors.push(fieldError.invalid(at, container.image, 'must not have leading or trailing whitespace'))
+    }
+  }
+  return errors
+}
+
+function deadlineFaults(spec: PodSpec, old: Frozen<PodSpec>, path: FieldPath): FieldError[] {
+  const at = path.child('activeDeadlineSeconds')
+  const [now, before] = [spec.activeDeadlineSeconds, old.activeDeadlineSeconds]
+  if (now !== undefined) {
+    if (now < 0 || now > 2_147_483_647) return [fieldError.invalid(at, now, 'must be between 0 and 2147483647, inclusive')]
+    return before !== undefined && before < now ? [fieldError.invalid(at, now, 'must be less than or equal to previous value')] : []
+  }
+  return before !== undefined ? [fieldError.invalid(at, null, 'must not update from a positive integer to nil value')] : []
+}
+
+function tolerationFaults(spec: PodSpec, old: Frozen<PodSpec>, path: FieldPath): FieldError[] {
+  const kept = (old.tolerations ?? []).every((before) =>
+    (spec.tolerations ?? []).some((now) => semanticEqual({ ...now, tolerationSeconds: undefined }, { ...before, tolerationSeconds: undefined })),
+  )
+  return kept ? [] : [fieldError.forbidden(path.child('tolerations'), 'existing toleration can not be modified except its tolerationSeconds')]
+}
+
+function gateFaults(spec: PodSpec, old: Frozen<PodSpec>, path: FieldPath): FieldError[] {
+  const before = new Set((old.schedulingGates ?? []).map((gate) => gate.name))
+  const added = (spec.schedulingGates ?? []).map((gate) => gate.name).filter((name) => !before.has(name))
+  return added.length > 0
+    ? [fieldError.forbidden(path.child('schedulingGates').index(0).child('name'), `only deletion is allowed, but found new scheduling gate '${added[0]}'`)]
+    : []
+}
+
+/** The new spec with everything undone that may change: what is left must equal the old one. */
+function munge(spec: PodSpec, old: Frozen<PodSpec>): PodSpec {
+  const copy = deepCopy<PodSpec>(spec)
+  for (const list of ['containers', 'initContainers'] as const) {
+    for (const [i, container] of (copy[list] ?? []).entries()) {
+      const before = old[list]?.[i]
+      if (before) restore(container, before, 'image')
+    }
+  }
+  const before = deepCopy<PodSpec>(old)
+  copy.activeDeadlineSeconds = before.activeDeadlineSeconds
+  copy.tolerations = before.tolerations
+  copy.schedulingGates = before.schedulingGates
+  if ((old.terminationGracePeriodSeconds ?? 0) < 0 && copy.terminationGracePeriodSeconds === 1)
+    copy.terminationGracePeriodSeconds = old.terminationGracePeriodSeconds
+  if (old.schedulingGates?.length) {
+    // While gated, constraints may be made narrower: labels added to nodeSelector, requirements added to node affinity.
+    const narrowed = Object.entries(old.nodeSelector ?? {}).every(([key, value]) => copy.nodeSelector?.[key] === value)
+    if (narrowed) copy.nodeSelector = before.nodeSelector
+    if (affinityNarrowed(copy, old)) copy.affinity = before.affinity
+  }
+  return copy
+}
+
+function affinityNarrowed(spec: PodSpec, old: Frozen<PodSpec>): boolean {
+  const { nodeAffinity: now, ...others } = spec.affinity ?? {}
+  const { nodeAffinity: before, ...oldOthers } = old.affinity ?? {}
+  if (!semanticEqual(others, oldOthers)) return false
+  const required = before?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms
+  if (!required?.length) return true
+  const terms = now?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []
+  return (
+    terms.length === required.length &&
+    required.every((term, i) =>
+      (['matchExpressions', 'matchFields'] as const).every((list) => (term[list] ?? []).every((wanted, j) => semanticEqual(terms[i]?.[list]?.[j], wanted))),
+    )
+  )
+}
+
+function restore(container: Container, before: Frozen<Container>, field: 'image' | 'resources' | 'resizePolicy'): void {
+  const target = container as unknown as Record<string, unknown>
+  if (before[field] === undefined) delete target[field]
+  else target[field] = deepCopy(before[field])
+}
+
+/** The fields that differ, one per line: upstream prints a diff of its own there, which people read and nobody parses. */
+function difference(now: PodSpec, old: Frozen<PodSpec>): string {
+  const [a, b] = [now as unknown as Record<string, unknown>, old as unknown as Record<string, unknown>]
+  const names = [...new Set([...Object.keys(a), ...Object.keys(b)])].sort()
+  const lines = names
+    .filter((name) => !semanticEqual(a[name], b[name]))
+    .map((name) => `- ${name}: ${JSON.stringify(b[name])}\n+ ${name}: ${JSON.stringify(a[name])}`)
+  return `${lines.join('\n')}\n`
+}

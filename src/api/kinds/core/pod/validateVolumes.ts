@@ -1,0 +1,174 @@
+/** Validation of volumes: exactly one source each, and the source's own rules (L1). Upstream: pkg/apis/core/validation ValidateVolumes (v1.36). */
+import type { KeyToPath, Volume, VolumeProjection } from '#api/gen/types/core.v1'
+import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
+import { isDns1123Label, isDns1123Subdomain } from '#api/machinery/names'
+import { compareQuantities, isQuantity } from '#api/machinery/quantity'
+import { faults, oneOf } from '../../rules.ts'
+import { validateFieldRef, validateResourceFieldRef, volumeFields } from './validateEnv.ts'
+
+const hostPathTypes = ['', 'BlockDevice', 'CharDevice', 'Directory', 'DirectoryOrCreate', 'File', 'FileOrCreate', 'Socket']
+const modeMessage = 'must be a number between 0 and 0777 (octal), both inclusive'
+const tenMinutes = 600
+
+type SourceRules = { [K in Exclude<keyof Volume, 'name'>]?: (source: NonNullable<Volume[K]>, path: FieldPath) => FieldError[] }
+
+/** The rules of each source that has any; a source's mere presence is counted for all of them. */
+const rules: SourceRules = {
+  emptyDir: ({ sizeLimit }, path) =>
+    sizeLimit !== undefined && (!isQuantity(sizeLimit) || compareQuantities(sizeLimit, 0) < 0)
+      ? [fieldError.forbidden(path.child('sizeLimit'), 'SizeLimit field must be a valid resource quantity')]
+      : [],
+  hostPath: ({ path: hostPath, type }, path) => [
+    ...(hostPath ? noBacksteps(hostPath, path.child('path')) : [fieldError.required(path.child('path'))]),
+    ...(type !== undefined && !hostPathTypes.includes(type) ? [fieldError.notSupported(path.child('type'), type, hostPathTypes)] : []),
+  ],
+  secret: (source, path) => [
+    ...(source.secretName ? [] : [fieldError.required(path.child('secretName'))]),
+    ...modeFaults(source.defaultMode, path.child('defaultMode')),
+    ...itemFaults(source.items, path),
+  ],
+  configMap: (source, path) => [
+    ...(source.name ? [] : [fieldError.required(path.child('name'))]),
+    ...modeFaults(source.defaultMode, path.child('defaultMode')),
+    ...itemFaults(source.items, path),
+  ],
+  downwardAPI: (source, path) => [...modeFaults(source.defaultMode, path.child('defaultMode')), ...downwardFaults(source.items, path)],
+  projected: (source, path) => [...modeFaults(source.defaultMode, path.child('defaultMode')), ...projectionFaults(source.sources, path)],
+  persistentVolumeClaim: ({ claimName }, path) => (claimName ? [] : [fieldError.required(path.child('claimName'))]),
+  nfs: ({ server, path: exported }, path) => [
+    ...(server ? [] : [fieldError.required(path.child('server'))]),
+    ...(exported
+      ? exported.startsWith('/')
+        ? []
+        : [fieldError.invalid(path.child('path'), exported, 'must be an absolute path')]
+      : [fieldError.required(path.child('path'))]),
+  ],
+  csi: ({ driver }, path) => (driver ? faults(path.child('driver'), driver, isDns1123Subdomain(driver)) : [fieldError.required(path.child('driver'))]),
+  ephemeral: ({ volumeClaimTemplate }, path) =>
+    volumeClaimTemplate
+      ? [
+          ...(volumeClaimTemplate.spec?.accessModes?.length
+            ? []
+            : [fieldError.required(path.child('volumeClaimTemplate', 'spec', 'accessModes'), 'at least 1 access mode is required')]),
+          ...(volumeClaimTemplate.spec?.resources?.requests?.storage
+            ? []
+            : [fieldError.required(path.child('volumeClaimTemplate', 'spec', 'resources').key('storage'))]),
+        ]
+      : [fieldError.required(path.child('volumeClaimTemplate'))],
+  image: ({ reference, pullPolicy }, path) => [
+    ...(reference ? [] : [fieldError.required(path.child('reference'))]),
+    ...(pullPolicy ? oneOf(pullPolicy, ['Always', 'IfNotPresent', 'Never'], path.child('pullPolicy')) : []),
+  ],
+  iscsi: ({ targetPortal, iqn }, path) => [
+    ...(targetPortal ? [] : [fieldError.required(path.child('targetPortal'))]),
+    ...(iqn ? [] : [fieldError.required(path.child('iqn'))]),
+  ],
+  gitRepo: ({ repository }, path) => (repository ? [] : [fieldError.required(path.child('repository'))]),
+  flexVolume: ({ driver }, path) => (driver ? [] : [fieldError.required(path.child('driver'))]),
+}
+
+export function validateVolumes(volumes: readonly Volume[] | undefined, path: FieldPath): FieldError[] {
+  const seen = new Set<string>()
+  return (volumes ?? []).flatMap((volume, i) => {
+    const at = path.index(i)
+    const errors = sourceFaults(volume, at)
+    const name = at.child('name')
+    if (!volume.name) errors.push(fieldError.required(name))
+    else errors.push(...faults(name, volume.name, isDns1123Label(volume.name)))
+    if (volume.name && seen.has(volume.name)) errors.push(fieldError.duplicate(name, volume.name))
+    seen.add(volume.name)
+    return errors
+  })
+}
+
+function sourceFaults(volume: Volume, path: FieldPath): FieldError[] {
+  const sources = Object.keys(volume).filter((key) => key !== 'name' && volume[key as keyof Volume] !== undefined) as Exclude<keyof Volume, 'name'>[]
+  const first = sources[0]
+  if (first === undefined) return [fieldError.required(path, 'must specify a volume type')]
+  const more = sources.slice(1).map((source) => fieldError.forbidden(path.child(source), 'may not specify more than 1 volume type'))
+  const check = rules[first] as ((source: unknown, path: FieldPath) => FieldError[]) | undefined
+  return [...(check?.(volume[first], path.child(first)) ?? []), ...more]
+}
+
+function modeFaults(mode: number | undefined, path: FieldPath): FieldError[] {
+  return mode !== undefined && (mode < 0 || mode > 0o777) ? [fieldError.invalid(path, mode, modeMessage)] : []
+}
+
+function noBacksteps(value: string, path: FieldPath): FieldError[] {
+  return value.split('/').includes('..') ? [fieldError.invalid(path, value, "must not contain '..'")] : []
+}
+
+/** A path below the volume: relative, and not out of it. */
+export function relativePathFaults(value: string, path: FieldPath): FieldError[] {
+  const errors: FieldError[] = []
+  if (value.startsWith('/')) errors.push(fieldError.invalid(path, value, 'must be a relative path'))
+  return [...errors, ...noBacksteps(value, path)]
+}
+
+/** As {@link relativePathFaults}, and no first element that starts with dots: those are the volume's own. */
+function localPathFaults(value: string | undefined, path: FieldPath): FieldError[] {
+  if (!value) return [fieldError.required(path)]
+  const errors = relativePathFaults(value, path)
+  if (value.startsWith('..') && !value.startsWith('../')) errors.push(fieldError.invalid(path, value, "must not start with '..'"))
+  return errors
+}
+
+function itemFaults(items: readonly KeyToPath[] | undefined, path: FieldPath): FieldError[] {
+  return (items ?? []).flatMap((item, i) => {
+    const at = path.child('items').index(i)
+    return [
+      ...(item.key ? [] : [fieldError.required(at.child('key'))]),
+      ...localPathFaults(item.path, at.child('path')),
+      ...modeFaults(item.mode, at.child('mode')),
+    ]
+  })
+}
+
+function downwardFaults(items: NonNullable<Volume['downwardAPI']>['items'], path: FieldPath): FieldError[] {
+  return (items ?? []).flatMap((item) => {
+    const errors = localPathFaults(item.path, path.child('path'))
+    if (item.fieldRef) {
+      errors.push(...validateFieldRef(item.fieldRef, volumeFields, path.child('fieldRef')))
+      if (item.resourceFieldRef) errors.push(fieldError.invalid(path, 'resource', 'fieldRef and resourceFieldRef can not be specified simultaneously'))
+    } else if (item.resourceFieldRef) errors.push(...validateResourceFieldRef(item.resourceFieldRef, true, path.child('resourceFieldRef')))
+    else errors.push(fieldError.required(path, 'one of fieldRef and resourceFieldRef is required'))
+    return [...errors, ...modeFaults(item.mode, path.child('mode'))]
+  })
+}
+
+function projectionFaults(sources: readonly VolumeProjection[] | undefined, path: FieldPath): FieldError[] {
+  const errors: FieldError[] = []
+  const paths = new Set<string>()
+  const claim = (value: string | undefined, at: FieldPath) => {
+    if (value && paths.has(value)) errors.push(fieldError.invalid(at, value, 'conflicting duplicate paths'))
+    if (value) paths.add(value)
+  }
+  for (const [i, source] of (sources ?? []).entries()) {
+    const at = path.child('sources').index(i)
+    const kinds = Object.keys(source).filter((key) => source[key as keyof VolumeProjection] !== undefined)
+    if (kinds.length === 0) errors.push(fieldError.required(at, 'must specify at least one projection source'))
+    for (const kind of kinds.slice(1)) errors.push(fieldError.forbidden(at.child(kind), 'may not specify more than 1 volume type'))
+    for (const kind of ['secret', 'configMap'] as const) {
+      const projection = source[kind]
+      if (!projection) continue
+      if (!projection.name) errors.push(fieldError.required(at.child(kind, 'name')))
+      errors.push(...itemFaults(projection.items, at.child(kind)))
+      for (const item of projection.items ?? []) claim(item.path, at)
+    }
+    if (source.downwardAPI) {
+      errors.push(...downwardFaults(source.downwardAPI.items, at.child('downwardAPI')))
+      for (const item of source.downwardAPI.items ?? []) claim(item.path, at)
+    }
+    if (source.serviceAccountToken) {
+      const { expirationSeconds = 3600, path: tokenPath } = source.serviceAccountToken
+      const token = at.child('serviceAccountToken')
+      if (expirationSeconds < tenMinutes)
+        errors.push(fieldError.invalid(token.child('expirationSeconds'), expirationSeconds, 'may not specify a duration less than 10 minutes'))
+      else if (expirationSeconds > 2 ** 32)
+        errors.push(fieldError.invalid(token.child('expirationSeconds'), expirationSeconds, 'may not specify a duration larger than 2^32 seconds'))
+      errors.push(...(tokenPath ? noBacksteps(tokenPath, token.child('path')) : [fieldError.required(token.child('path'))]))
+      claim(tokenPath, at)
+    }
+  }
+  return errors
+}
