@@ -16,6 +16,7 @@ import type { HealthCheck } from './endpoints/health.ts'
 import { nonResourceHandler } from './endpoints/nonResource.ts'
 import { createRouter } from './endpoints/router.ts'
 import type { EndpointDeps } from './endpoints/scope.ts'
+import type { KubeletCredentials } from './endpoints/subresources/backend.ts'
 import { subresourceHandlers } from './endpoints/subresources/index.ts'
 import { upgradeHandler } from './endpoints/upgrade.ts'
 import { virtualHandlers } from './endpoints/virtualHandlers.ts'
@@ -51,6 +52,8 @@ export interface ApiServerConfig {
   readonly requestTimeoutMs?: number | undefined
   readonly maxInFlight?: InFlightLimits | undefined
   readonly minWatchTimeoutMs?: number | undefined
+  /** What the server shows to kubelets; without it they see no client certificate. */
+  readonly kubelet?: KubeletCredentials | undefined
 }
 
 export interface ApiServer {
@@ -79,7 +82,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
   }
   const router = createRouter({
     endpoints,
-    subresources: subresourceHandlers({ endpoints, tokens: deps.tokens }),
+    subresources: subresourceHandlers({ endpoints, tokens: deps.tokens, kubelet: config.kubelet, authorizers: deps.authorizers }),
     virtual: virtualHandlers(endpoints, deps.virtualResources ?? []),
     nonResource: nonResourceHandler({
       discovery: createDiscovery(() => address),

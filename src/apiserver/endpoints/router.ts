@@ -12,7 +12,7 @@ import { patch } from './patch.ts'
 import type { EndpointDeps, Scope } from './scope.ts'
 import { create, deleteCollection, deleteOne, getObject, listOrWatch, update } from './verbs.ts'
 
-type VerbHandler = (scope: Scope) => Promise<Answer>
+type VerbHandler = (scope: Scope) => Promise<Answer> | Answer
 
 /** Handlers of subresources that are no view of the object, by `group/resource/subresource`, then verb of discovery. */
 export type SubresourceHandlers = Readonly<Record<string, Readonly<Record<string, VerbHandler>>>>
