@@ -1,9 +1,55 @@
-/** Server-side apply (L3): the endpoint's part; merging and ownership are api/machinery/managedFields. */
-import { StatusError } from '#api/machinery/status'
-import type { UpdateResult } from '../registry/update.ts'
+/**
+ * Server-side apply (L3): the endpoint's part; merging and ownership are api/machinery/managedFields.
+ * Upstream: handlers/patch.go applyPatcher.
+ */
+import { apply } from '#api/machinery/managedFields/manager'
+import type { KubeObject } from '#api/machinery/meta'
+import { badRequest } from '#api/machinery/status'
+import { decode, strictProblems } from '#api/schema/decode'
+import { deepCopy } from '#base/frozen'
+import { truthy } from '../pipeline/requestInfo.ts'
+import { resetFields } from '../registry/managers.ts'
+import { type UpdateResult, updateObject } from '../registry/update.ts'
 import type { RequestBody } from '../request.ts'
-import type { Scope } from './scope.ts'
+import { checkKind, decodeValue, fieldValidationOf, parseBody } from './body.ts'
+import { expectedKind, invalidOption, type Scope, writeContext } from './scope.ts'
 
-export async function applyConfiguration(_scope: Scope, _body: RequestBody): Promise<UpdateResult> {
-  throw new StatusError('UnsupportedMediaType', 'server-side apply is not served yet')
+export async function applyConfiguration(scope: Scope, body: RequestBody): Promise<UpdateResult> {
+  const { deps, request, info, served } = scope
+  if (!request.query.get('fieldManager')) {
+    throw invalidOption('PatchOptions', 'fieldManager', 'FieldValueRequired', 'Required value: is required for apply patch')
+  }
+  const expected = expectedKind(served)
+  // YAML contains JSON, so one parser reads what clients send as either.
+  const { value } = parseBody(body.type === 'value' ? body : { ...body, contentType: 'application/yaml' }, true)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw badRequest('error decoding YAML: the configuration must be an object')
+  checkKind(value as Partial<KubeObject>, expected)
+  const { object, unknownFields } = decode(value, served.schema, { unknown: 'collect' })
+  const applied = object as unknown as KubeObject
+  applied.metadata ??= {}
+  if (served.namespaced) applied.metadata.namespace ||= info.namespace
+  const validation = fieldValidationOf(request)
+  if (validation === 'Warn') request.warnings.push(...strictProblems(unknownFields, []))
+  const context = { ...writeContext(scope, 'PatchOptions'), managedFieldsDone: true }
+  return updateObject(deps.writer, context, {
+    name: info.name,
+    forceAllowCreate: true,
+    transform: (current) => {
+      const merged = apply({
+        live: current,
+        applied,
+        schema: served.schema,
+        manager: context.fieldManager,
+        apiVersion: served.apiVersion,
+        subresource: info.subresource,
+        resetFields: resetFields(context),
+        force: truthy(request.query.get('force')),
+        nowMs: deps.clock.now(),
+        unknownFields: validation === 'Ignore' ? [] : unknownFields,
+      })
+      const copy = deepCopy<KubeObject>(merged)
+      if (current && applied.metadata.resourceVersion) copy.metadata.resourceVersion = applied.metadata.resourceVersion
+      return decodeValue(request, { value: copy, duplicates: [] }, expected, 'Ignore')
+    },
+  })
 }

@@ -5,7 +5,7 @@
 import { JsonSyntaxError, parseJson } from '#api/machinery/json'
 import { groupVersion, type KubeObject } from '#api/machinery/meta'
 import { badRequest, StatusError } from '#api/machinery/status'
-import { parseYaml } from '#api/machinery/yaml'
+import { parseYaml, YamlSyntaxError } from '#api/machinery/yaml'
 import { cannotBeHandled, decode, strictDecodingError, strictProblems } from '#api/schema/decode'
 import { applyDefaults } from '#api/schema/defaults'
 import type { Schema } from '#api/schema/schema'
@@ -62,8 +62,17 @@ export function parseBody(body: RequestBody, duplicates: boolean): ParsedBody {
       throw error
     }
   }
-  if (mediaType === 'application/yaml') return { value: parseYaml(body.bytes.toString('utf8')), duplicates: [] }
+  if (mediaType === 'application/yaml') return { value: parseYamlBody(body.bytes), duplicates: [] }
   throw unsupportedMediaType(['application/json', 'application/yaml'])
+}
+
+function parseYamlBody(bytes: Buffer): unknown {
+  try {
+    return parseYaml(bytes.toString('utf8'))
+  } catch (error) {
+    if (error instanceof YamlSyntaxError) throw badRequest(error.message)
+    throw error
+  }
 }
 
 /** Go's decoder quotes the start of what it could not read only for some errors; tools match the syntax error itself. */
@@ -108,7 +117,7 @@ function reportStrict(request: ServerRequest, object: Record<string, unknown>, p
 }
 
 /** A body may leave its kind out; one that says something else is refused. */
-function checkKind(value: Partial<KubeObject>, expected: ExpectedKind): void {
+export function checkKind(value: Partial<KubeObject>, expected: ExpectedKind): void {
   const apiVersion = groupVersion(expected)
   if (value.kind === undefined || value.kind === '') value.kind = expected.kind
   if (value.apiVersion === undefined || value.apiVersion === '') value.apiVersion = apiVersion

@@ -58,7 +58,7 @@ async function createNamed(
 ): Promise<CacheEntry> {
   const { stored } = context.served
   const { strategy } = stored
-  const object = context.served.toStorage(served)
+  const object = context.served.toStrategy(served)
   const metadata = fillSystemFields(deps, object)
   if (strategy.generation !== false) metadata.generation = 1
   const input = { obj: object, path: rootPath, context: strategyContext(deps, context) }
@@ -88,9 +88,9 @@ async function store(deps: WriterDeps, context: WriteContext, object: KubeObject
     const existing = await deps.storage.read(stored, key)
     if (existing) throw existsError(context, existing, name)
     undo?.undo()
-    return CacheEntry.transient(key, encodeStored(object))
+    return CacheEntry.transient(key, encodeStored(context.served.toStored(object)))
   }
-  const entry = await deps.storage.put(stored, key, object, undefined)
+  const entry = await deps.storage.put(stored, key, context.served.toStored(object), undefined)
   if (entry) return entry
   throw existsError(context, await deps.storage.read(stored, key), name)
 }

@@ -2,6 +2,9 @@
  * All stored resources of the server (L3), built from the generated facts and the kinds' strategies, with their caches and the way to the
  * store. Admission plugins, authorizers and the in-process components read the caches through `reader`.
  */
+import type { Event as CoreEvent } from '#api/gen/types/core.v1'
+import type { Event } from '#api/gen/types/events.v1'
+import { coreEventOf, eventOf } from '#api/kinds/core/event'
 import type { KindStrategy } from '#api/kinds/defineKind'
 import { type Frozen, groupVersion, type KubeObject } from '#api/machinery/meta'
 import { builtInResources, type ResourceFacts, storagePrefix } from '#api/resources'
@@ -86,7 +89,6 @@ function servedResource(deps: RegistryDeps, cacher: Cacher, facts: ResourceFacts
     hooks: deps.hooks?.[`${group}/${resource}`],
     ttlSeconds: storage.prefix === 'events' ? eventTtlSeconds : undefined,
   }
-  const same = apiVersion === storageApiVersion
   return {
     group,
     version,
@@ -98,26 +100,48 @@ function servedResource(deps: RegistryDeps, cacher: Cacher, facts: ResourceFacts
     verbs,
     schema: schemaOf(group, version, kind),
     stored,
-    view: same ? undefined : versionView(strategy, storageApiVersion, apiVersion),
-    toStorage: same ? (object) => object : (object) => convert(strategy, object, apiVersion, storageApiVersion),
+    ...conversions(strategy, storage, { group, version }),
   }
+}
+
+type Conversions = Pick<ServedResource, 'view' | 'strategyView' | 'toStrategy' | 'toStored'>
+
+const identity = (object: KubeObject) => object
+
+/** How a served version relates to the stored one. */
+function conversions(strategy: KindStrategy, stored: { group: string; version: string }, served: { group: string; version: string }): Conversions {
+  if (served.group !== stored.group) return eventConversions
+  if (served.version === stored.version) return { toStrategy: identity, toStored: identity }
+  const apiVersion = groupVersion(served)
+  return {
+    view: { apiVersion, convert: (object) => convert(strategy, deepCopy<KubeObject>(object), stored, served) },
+    toStrategy: (object) => convert(strategy, object, served, stored),
+    toStored: identity,
+  }
+}
+
+function convert(strategy: KindStrategy, object: KubeObject, from: { version: string }, to: { group: string; version: string }): KubeObject {
+  const converted = strategy.convert ? strategy.convert(object, from.version, to.version) : object
+  converted.apiVersion = groupVersion(to)
+  return converted
+}
+
+/** Events are the one kind that is served by two groups. */
+const eventView: VersionView = {
+  apiVersion: 'events.k8s.io/v1',
+  convert: (object) => deepCopy(eventOf(object as unknown as Frozen<CoreEvent>)) as unknown as KubeObject,
+}
+const eventConversions: Conversions = {
+  view: eventView,
+  strategyView: eventView,
+  toStrategy: identity,
+  toStored: (object) => deepCopy(coreEventOf(object as unknown as Frozen<Event>)) as unknown as KubeObject,
 }
 
 function schemaOf(group: string, version: string, kind: string): Schema {
   const schema = schemaFor(group, version, kind)
   if (!schema) throw new Error(`no schema for ${group}/${version} ${kind}`)
   return schema
-}
-
-function versionView(strategy: KindStrategy, from: string, to: string): VersionView {
-  return { apiVersion: to, convert: (object) => convert(strategy, deepCopy<KubeObject>(object), from, to) }
-}
-
-/** Strategies name versions as apiVersion says them: `v1`, `events.k8s.io/v1`, `autoscaling/v2`. */
-function convert(strategy: KindStrategy, object: KubeObject, from: string, to: string): KubeObject {
-  const converted = strategy.convert ? strategy.convert(object, from, to) : object
-  converted.apiVersion = to
-  return converted
 }
 
 function createReader(all: readonly ServedResource[]): ObjectReader {

@@ -56,8 +56,11 @@ export interface ServedResource {
   readonly stored: StoredResource
   /** Absent when the version is the storage version. */
   readonly view?: VersionView | undefined
-  /** From this version to the storage version; identity where the view is absent. */
-  toStorage(object: KubeObject): KubeObject
+  /** The shape that the strategy works on: the stored one, except for events, whose two groups have rules of their own. */
+  readonly strategyView?: VersionView | undefined
+  toStrategy(object: KubeObject): KubeObject
+  /** From the strategy's shape to the stored one. */
+  toStored(object: KubeObject): KubeObject
 }
 
 /** Who writes what, and how. */

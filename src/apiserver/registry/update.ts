@@ -64,7 +64,7 @@ async function createInstead(deps: WriterDeps, context: WriteContext, request: U
 async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: UpdateRequest, current: CacheEntry): Promise<UpdateResult | undefined> {
   const { served } = context
   const { stored } = served
-  const old = current.object
+  const old = current.view(served.strategyView).object
   const oldServed = current.view(served.view).object
   const changed = await request.transform(oldServed)
   checkName(context, request.name, changed)
@@ -73,7 +73,7 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
   checkResourceVersion(context, request.name, changed.metadata.resourceVersion, current)
   if (!context.managedFieldsDone) trackManagers(context, changed, oldServed, deps.clock.now())
   await admit(deps.admission, attributesOf(context, 'UPDATE', request.name, changed, oldServed, request.options))
-  const object = served.toStorage(changed)
+  const object = served.toStrategy(changed)
   prepare(deps, context, object, old)
   const undo = stored.hooks?.beforeUpdate?.(object, old, context.dryRun)
   try {
@@ -85,7 +85,7 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
     }
     if (context.dryRun) {
       undo?.undo()
-      return { entry: CacheEntry.transient(current.key, encodeStored(object), current), created: false, deleted: false }
+      return { entry: CacheEntry.transient(current.key, encodeStored(served.toStored(object)), current), created: false, deleted: false }
     }
     const result = await write(deps, context, object, current)
     if (!result) undo?.undo()
@@ -100,13 +100,13 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
 async function write(deps: WriterDeps, context: WriteContext, object: KubeObject, current: CacheEntry): Promise<UpdateResult | undefined> {
   const { stored } = context.served
   if (readyToDelete(stored, object)) {
-    const last = encodeStored(object)
+    const last = encodeStored(context.served.toStored(object))
     const revision = await deps.storage.delete(stored, current)
     if (revision === undefined) return undefined
     stored.hooks?.afterDelete?.(current.object)
     return { entry: CacheEntry.stored(current.key, last, revision, current.createRevision), created: false, deleted: true }
   }
-  const entry = await deps.storage.put(stored, current.key, object, current)
+  const entry = await deps.storage.put(stored, current.key, context.served.toStored(object), current)
   return entry && { entry, created: false, deleted: false }
 }
 
