@@ -228,9 +228,10 @@ for (const [route, item] of Object.entries(paths)) {
       target.verbs.add(verbOfMethod[method])
     } else {
       target.verbs.add(verbOfAction[action])
-      if (action === 'list') target.verbs.add('watch')
+      if (action === 'list' && paths[route.replace(`/${version}/`, `/${version}/watch/`)]) target.verbs.add('watch')
     }
     target.kind = [gvk.group, gvk.version, gvk.kind]
+    if (action === 'delete' && !operation.responses[200].schema.$ref.endsWith('.Status')) target.returnsDeleted = true
   }
   if (subresource) {
     target.parameters = (item.parameters ?? [])
@@ -264,6 +265,7 @@ function resourceRow(group, version, entry) {
       })),
   }
   if (shortNames[resource]) row.short = shortNames[resource]
+  if (entry.returnsDeleted) row.del = 1
   const categories = [...(all.includes(resource) ? ['all'] : []), ...(apiExtensions.includes(resource) ? ['api-extensions'] : [])]
   if (categories.length) row.cat = categories
   if (stored) {

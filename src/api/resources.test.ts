@@ -56,6 +56,7 @@ test('the pod facts are whole', () => {
     verbs: ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'],
     shortNames: ['po'],
     categories: ['all'],
+    returnsDeletedObject: true,
     storage: { prefix: 'pods', group: '', version: 'v1' },
     storageVersionHash: 'xPOwRZ+Yhw8=',
   })

@@ -31,6 +31,8 @@ export interface ResourceFacts {
   readonly shortNames: readonly string[]
   readonly categories: readonly string[]
   readonly subresources: readonly SubresourceFacts[]
+  /** A successful DELETE answers with the object (upstream ReturnDeletedObject) instead of a Status. */
+  readonly returnsDeletedObject?: boolean | undefined
   /** Absent for resources that are computed, never stored (reviews, bindings, componentstatuses). */
   readonly storage?: StorageFacts | undefined
   /** Discovery's opaque hash of the storage version. */
@@ -91,6 +93,7 @@ function resourceFacts(row: ResourceRow): ResourceFacts {
       connect: sub.c === 1,
       parameters: (sub.p ?? []).map(([name, type]) => ({ name, type })),
     })),
+    ...(row.del === 1 ? { returnsDeletedObject: true } : {}),
     ...(row.prefix === undefined ? {} : { storage: { prefix: row.prefix, group: row.sg ?? row.g, version: row.sv ?? row.v }, storageVersionHash: row.hash }),
   }
 }

@@ -51,6 +51,8 @@ export interface ResourceRow {
   readonly sub: readonly SubresourceRow[]
   readonly short?: readonly string[]
   readonly cat?: readonly string[]
+  /** DELETE answers with the object instead of a Status. */
+  readonly del?: 1
   readonly prefix?: string
   readonly sg?: string
   readonly sv?: string

@@ -3,6 +3,7 @@
  * Recursive definitions (JSONSchemaProps) work because a node's fields are resolved when they are first asked for.
  */
 import { type DefinitionRow, type FieldExtras, type FieldRow, factsTable, once } from '../gen/table.ts'
+import type { GroupVersionKind } from '../machinery/meta.ts'
 import type { Field, Schema, SchemaFormat } from './schema.ts'
 
 const meta = 'io.k8s.apimachinery.pkg.apis.meta.v1'
@@ -65,6 +66,28 @@ export function schemaOfDefinition(name: string): Schema {
 export function definitionOf(group: string, version: string, kind: string): string | undefined {
   const index = registry().byKind.get(`${group}/${version}/${kind}`)
   return index === undefined ? undefined : registry().rows[index]?.[0]
+}
+
+/** What OpenAPI shows of a definition beyond its schema. */
+export interface DefinitionMarks {
+  /** The kinds that have this shape. */
+  readonly kinds: readonly GroupVersionKind[]
+  readonly mapType?: 'atomic' | 'granular' | undefined
+  readonly unions?: unknown
+}
+
+/** The marks of a built-in definition; undefined for other names. */
+export function marksOf(definition: string): DefinitionMarks | undefined {
+  const index = registry().byName.get(definition)
+  const extras = index === undefined ? undefined : registry().rows[index]?.[2]
+  if (!extras) return undefined
+  const { every, gvk, mt, unions } = extras
+  const kinds = every
+    ? factsTable().optionGroups.map(([group, version]) => ({ group, version, kind: every }))
+    : gvk
+      ? [{ group: gvk[0], version: gvk[1], kind: gvk[2] }]
+      : []
+  return { kinds, mapType: mt, unions }
 }
 
 function resolve(index: number): Schema {

@@ -1,0 +1,201 @@
+/**
+ * The OpenAPI documents (L1): /openapi/v2 for all groups at once, /openapi/v3 as an index and one document per group-version.
+ * Upstream: kube-openapi/pkg/builder, pkg/builder3, apiserver/pkg/server/routes/openapi.go (v1.36).
+ */
+import type { ResourceFacts } from '../../resources.ts'
+import { definitionOf, schemaFor } from '../../schema/builtIn.ts'
+import { type DefinitionOf, generalPaths, groupPath, type Operation, type Parameter, type PathItem, pathsOf } from './paths.ts'
+import { type Describe, type ExtraDefinition, type JsonSchema, SchemaWriter } from './schemas.ts'
+
+export interface OpenApiInput {
+  readonly resources: readonly ResourceFacts[]
+  readonly describe: Describe
+  /** info.version: 'v1.36.0' in v3, upstream's v2 says the same. */
+  readonly serverVersion: string
+  /** The kinds of CRDs, list kinds included, whose resources are among `resources`. */
+  readonly extras?: readonly ExtraDefinition[] | undefined
+}
+
+const security = { BearerToken: { type: 'apiKey', description: 'Bearer Token authentication', name: 'authorization', in: 'header' } }
+
+/** The whole API as one Swagger 2.0 document. Built once and kept: it is megabytes. */
+export function openApiV2(input: OpenApiInput): JsonSchema {
+  const writer = new SchemaWriter('v2', input.describe, input.extras)
+  const groups = [...new Set(input.resources.map(({ group }) => group))]
+  const items = [...generalPaths(), ...groups.map(groupPath), ...pathsOf(input.resources, lookUp(input))].sort(byPath)
+  const shared = new Map<string, JsonSchema>()
+  const paths = Object.fromEntries(items.map((item) => [item.path, pathV2(item, writer, shared)]))
+  return {
+    swagger: '2.0',
+    info: { title: 'Kubernetes', version: input.serverVersion },
+    paths,
+    definitions: writer.definitions(),
+    parameters: Object.fromEntries([...shared].sort(([a], [b]) => (a < b ? -1 : 1))),
+    securityDefinitions: security,
+    security: [{ BearerToken: [] }],
+  }
+}
+
+/** The documents of v3 by their key in the index: 'api/v1', 'apis/apps/v1', 'apis/apps', 'api', 'apis', 'version'. */
+export function openApiV3Keys(resources: readonly ResourceFacts[]): string[] {
+  const keys = new Set<string>(['apis', 'version'])
+  for (const { group, version } of resources) {
+    keys.add(group === '' ? 'api' : `apis/${group}`)
+    keys.add(group === '' ? `api/${version}` : `apis/${group}/${version}`)
+  }
+  return [...keys].sort()
+}
+
+/** One document of v3; undefined for an unknown key. `input.resources` may hold all resources: those of the key are taken. */
+export function openApiV3(key: string, input: OpenApiInput): JsonSchema | undefined {
+  const items = itemsOf(key, input)
+  if (items.length === 0) return undefined
+  const writer = new SchemaWriter('v3', input.describe, input.extras)
+  const paths = Object.fromEntries(items.sort(byPath).map((item) => [item.path, pathV3(item, writer)]))
+  for (const { group, version, kind } of input.resources.filter((facts) => keyOf(facts) === key)) {
+    // The options of every request are part of the document though no path refers to the version's own.
+    const name = lookUp(input)(group, version, kind)
+    if (name) writer.reference(name)
+  }
+  return {
+    openapi: '3.0.0',
+    info: { title: 'Kubernetes', version: input.serverVersion },
+    paths,
+    components: { schemas: writer.definitions(), securitySchemes: security },
+  }
+}
+
+/** GET /openapi/v3. `hashOf` gives a content hash that changes with the document. */
+export function openApiV3Index(keys: readonly string[], hashOf: (key: string) => string): JsonSchema {
+  return { paths: Object.fromEntries(keys.map((key) => [key, { serverRelativeURL: `/openapi/v3/${key}?hash=${hashOf(key)}` }])) }
+}
+
+function keyOf({ group, version }: ResourceFacts): string {
+  return group === '' ? `api/${version}` : `apis/${group}/${version}`
+}
+
+function itemsOf(key: string, input: OpenApiInput): PathItem[] {
+  if (key === 'apis' || key === 'version') return generalPaths().filter(({ path }) => path === `/${key}/`)
+  const resources = input.resources.filter((facts) => keyOf(facts) === key)
+  if (resources.length > 0) return pathsOf(resources, lookUp(input))
+  const group = key === 'api' ? '' : key.startsWith('apis/') ? key.slice('apis/'.length) : undefined
+  return group !== undefined && input.resources.some((facts) => facts.group === group) ? [groupPath(group)] : []
+}
+
+function lookUp({ extras = [] }: OpenApiInput): DefinitionOf {
+  const known = new Map(extras.map(({ name, kind }) => [`${kind.group}/${kind.version}/${kind.kind}`, name]))
+  return (group, version, kind) =>
+    known.get(`${group}/${version}/${kind}`) ?? (schemaFor(group, version, kind) ? definitionOf(group, version, kind) : undefined)
+}
+
+function byPath(a: PathItem, b: PathItem): number {
+  return a.path < b.path ? -1 : 1
+}
+
+function kubernetesMarks({ action, kind }: Operation): JsonSchema {
+  return {
+    ...(action ? { 'x-kubernetes-action': action } : {}),
+    ...(kind ? { 'x-kubernetes-group-version-kind': { group: kind.group, kind: kind.kind, version: kind.version } } : {}),
+  }
+}
+
+function pathV2({ parameters, operations }: PathItem, writer: SchemaWriter, shared: Map<string, JsonSchema>): JsonSchema {
+  const item: JsonSchema = {}
+  for (const operation of operations) {
+    const body = operation.body && {
+      name: 'body',
+      in: 'body',
+      ...(operation.body.required ? { required: true } : {}),
+      schema: writer.reference(operation.body.type),
+    }
+    const all = [...(body ? [body] : []), ...operation.parameters.map((parameter) => sharedParameter(parameter, shared))]
+    item[operation.method] = {
+      description: operation.description,
+      consumes: operation.consumes,
+      produces: operation.produces,
+      schemes: ['https'],
+      tags: [operation.tag],
+      operationId: operation.id,
+      ...(all.length > 0 ? { parameters: all } : {}),
+      responses: Object.fromEntries(
+        Object.entries(operation.responses).map(([code, type]) => [
+          code,
+          { description: statusText(code), ...(type === undefined ? {} : { schema: type === 'string' ? { type } : writer.reference(type) }) },
+        ]),
+      ),
+      ...kubernetesMarks(operation),
+    }
+  }
+  if (parameters.length > 0) item.parameters = parameters.map((parameter) => sharedParameter(parameter, shared))
+  return item
+}
+
+/** Parameters repeat hundreds of times: they are written once and referred to. */
+function sharedParameter({ name, in: place, type }: Parameter, shared: Map<string, JsonSchema>): JsonSchema {
+  const key = `${name}-${place}`
+  if (!shared.has(key)) {
+    shared.set(key, { uniqueItems: true, type, ...describeParameter(name), name, in: place, ...(place === 'path' ? { required: true } : {}) })
+  }
+  return { $ref: `#/parameters/${key}` }
+}
+
+function pathV3({ parameters, operations }: PathItem, writer: SchemaWriter): JsonSchema {
+  const item: JsonSchema = {}
+  for (const operation of operations) {
+    const contents = (types: readonly string[], type: string): JsonSchema =>
+      Object.fromEntries(types.map((media) => [media, { schema: type === 'string' ? { type } : writer.reference(type) }]))
+    item[operation.method] = {
+      tags: [operation.tag],
+      description: operation.description,
+      operationId: operation.id,
+      ...(operation.parameters.length > 0 ? { parameters: operation.parameters.map(parameterV3) } : {}),
+      ...(operation.body
+        ? { requestBody: { content: contents(operation.consumes, operation.body.type), ...(operation.body.required ? { required: true } : {}) } }
+        : {}),
+      responses: Object.fromEntries(
+        Object.entries(operation.responses).map(([code, type]) => [
+          code,
+          { description: statusText(code), ...(type === undefined ? {} : { content: contents(operation.produces, type) }) },
+        ]),
+      ),
+      ...kubernetesMarks(operation),
+    }
+  }
+  if (parameters.length > 0) item.parameters = parameters.map(parameterV3)
+  return item
+}
+
+function parameterV3({ name, in: place, type }: Parameter): JsonSchema {
+  return { name, in: place, ...describeParameter(name), ...(place === 'path' ? { required: true } : {}), schema: { type, uniqueItems: true } }
+}
+
+function statusText(code: string): string {
+  return { 200: 'OK', 201: 'Created', 202: 'Accepted', 401: 'Unauthorized' }[code] ?? ''
+}
+
+const parameterTexts: Readonly<Record<string, string>> = {
+  allowWatchBookmarks: 'Ask a watch for BOOKMARK events.',
+  continue: 'The token of a previous, partial list: go on from there.',
+  dryRun: 'With All, every stage runs but nothing is stored.',
+  fieldManager: 'The name under which the changed fields will be owned.',
+  fieldSelector: 'Restrict the objects by their fields.',
+  fieldValidation: 'What to do about unknown and duplicate fields: Ignore, Warn or Strict.',
+  force: 'Let an apply take fields that others own.',
+  gracePeriodSeconds: 'How long the object may take to end before it is deleted.',
+  labelSelector: 'Restrict the objects by their labels.',
+  limit: 'At most this many objects in one answer.',
+  name: 'Name of the object.',
+  namespace: 'Namespace of the object.',
+  pretty: 'Print the answer indented.',
+  propagationPolicy: 'What happens to dependents: Orphan, Background or Foreground.',
+  resourceVersion: 'How recent the answer must be.',
+  resourceVersionMatch: 'How resourceVersion is meant in a list: Exact or NotOlderThan.',
+  sendInitialEvents: 'Begin a watch with the objects that exist.',
+  timeoutSeconds: 'End the call after this time.',
+  watch: 'Answer with a stream of changes.',
+}
+
+function describeParameter(name: string): JsonSchema {
+  const description = parameterTexts[name]
+  return description === undefined ? {} : { description }
+}

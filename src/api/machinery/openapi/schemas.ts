@@ -1,0 +1,137 @@
+/**
+ * Schemas as OpenAPI v2 and v3 show them (L1), from the compiled schema: references for named definitions, Kubernetes' list and map
+ * markers, and texts from outside. Upstream: kube-openapi/pkg/builder, pkg/builder3 (v1.36).
+ */
+import { marksOf, schemaOfDefinition } from '../../schema/builtIn.ts'
+import type { Field, Schema } from '../../schema/schema.ts'
+import type { GroupVersionKind } from '../meta.ts'
+
+export type JsonSchema = Record<string, unknown>
+
+/** Texts live outside the code: undefined where there is none. */
+export type Describe = (definition: string, field?: string) => string | undefined
+
+/** A named schema that is not built in: a CRD's kind. */
+export interface ExtraDefinition {
+  readonly name: string
+  readonly schema: Schema
+  readonly kind: GroupVersionKind
+}
+
+/** Writes schemas in one OpenAPI version and remembers which definitions they refer to. */
+export class SchemaWriter {
+  readonly #version: 'v2' | 'v3'
+  readonly #describe: Describe
+  readonly #extras: ReadonlyMap<string, ExtraDefinition>
+  readonly #pending = new Set<string>()
+
+  constructor(version: 'v2' | 'v3', describe: Describe, extras: readonly ExtraDefinition[] = []) {
+    this.#version = version
+    this.#describe = describe
+    this.#extras = new Map(extras.map((extra) => [extra.name, extra]))
+  }
+
+  /** The reference to a definition, which will be part of {@link definitions}. */
+  reference(name: string): JsonSchema {
+    this.#pending.add(name)
+    return { $ref: this.#version === 'v2' ? `#/definitions/${name}` : `#/components/schemas/${name}` }
+  }
+
+  /** Every definition referred to so far, with all that those refer to, by name. */
+  definitions(): Record<string, JsonSchema> {
+    const done = new Map<string, JsonSchema>()
+    // The set grows while definitions are written; iteration sees the new names.
+    for (const name of this.#pending) done.set(name, this.#definition(name))
+    return Object.fromEntries([...done].sort(([a], [b]) => (a < b ? -1 : 1)))
+  }
+
+  #definition(name: string): JsonSchema {
+    const extra = this.#extras.get(name)
+    const schema = extra ? extra.schema : schemaOfDefinition(name)
+    const marks = marksOf(name)
+    const kinds = extra ? [extra.kind] : (marks?.kinds ?? [])
+    const description = this.#describe(name)
+    return {
+      ...(description === undefined ? {} : { description }),
+      ...this.#body(schema, name),
+      ...(kinds.length > 0 ? { 'x-kubernetes-group-version-kind': kinds.map(({ group, version, kind }) => ({ group, kind, version })) } : {}),
+      ...(marks?.mapType ? { 'x-kubernetes-map-type': marks.mapType } : {}),
+      ...(marks?.unions ? { 'x-kubernetes-unions': marks.unions } : {}),
+    }
+  }
+
+  /** The content of a schema, without its own name. */
+  #body(schema: Schema, owner: string): JsonSchema {
+    switch (schema.type) {
+      case 'object': {
+        const fields = [...(schema.fields?.values() ?? [])]
+        const required = fields.filter((field) => field.required).map((field) => field.name)
+        return {
+          type: 'object',
+          ...(required.length > 0 ? { required } : {}),
+          ...(fields.length > 0 ? { properties: Object.fromEntries(fields.map((field) => [field.name, this.#property(field, owner)])) } : {}),
+          ...(schema.preserveUnknownFields ? { 'x-kubernetes-preserve-unknown-fields': true } : {}),
+        }
+      }
+      case 'array':
+        return { type: 'array', items: schema.element ? this.#element(schema.element, owner) : {} }
+      case 'map':
+        return { type: 'object', additionalProperties: schema.element ? this.#element(schema.element, owner) : {} }
+      default:
+        return this.#scalar(schema)
+    }
+  }
+
+  #scalar({ type, format, definition, enum: values }: Schema): JsonSchema {
+    const choices = values ? { enum: values } : {}
+    switch (format) {
+      case 'int-or-string':
+        return this.#version === 'v2' ? { type: 'string', format } : { oneOf: [{ type: 'integer' }, { type: 'string' }], format }
+      case 'quantity':
+        return this.#version === 'v2' ? { type: 'string' } : { oneOf: [{ type: 'string' }, { type: 'number' }] }
+      case 'micro-time':
+        return { type: 'string', format: 'date-time' }
+      case 'raw-extension':
+      case 'fields-v1':
+        return { type: 'object' }
+      case 'json':
+        // Only apiextensions' JSON types may be anything; Patch and free-form fields are objects.
+        return definition?.includes('.apiextensions.') ? {} : { type: 'object' }
+    }
+    if (type === 'any') return { 'x-kubernetes-preserve-unknown-fields': true }
+    return { type, ...(format ? { format } : {}), ...choices }
+  }
+
+  #element(schema: Schema, owner: string): JsonSchema {
+    if (schema.definition === undefined) return this.#body(schema, owner)
+    return this.#version === 'v2' ? this.reference(schema.definition) : { allOf: [this.reference(schema.definition)], default: {} }
+  }
+
+  #property(field: Field, owner: string): JsonSchema {
+    const { schema } = field
+    const description = this.#describe(owner, field.name)
+    return {
+      ...(description === undefined ? {} : { description }),
+      ...(schema.definition === undefined ? this.#body(schema, owner) : this.#named(schema.definition, field)),
+      ...(field.default === undefined || schema.definition !== undefined ? {} : { default: field.default }),
+      ...markers(schema),
+    }
+  }
+
+  #named(name: string, field: Field): JsonSchema {
+    if (this.#version === 'v2') return this.reference(name)
+    return { allOf: [this.reference(name)], ...(field.schema.type === 'object' && field.required ? { default: {} } : {}) }
+  }
+}
+
+function markers(schema: Schema): JsonSchema {
+  const { listType, listMapKeys, mapType, patchStrategies, patchMergeKey, definition } = schema
+  const ownMapType = definition !== undefined && marksOf(definition)?.mapType === mapType ? undefined : mapType
+  return {
+    ...(listMapKeys ? { 'x-kubernetes-list-map-keys': listMapKeys } : {}),
+    ...(listType ? { 'x-kubernetes-list-type': listType } : {}),
+    ...(ownMapType && schema.format !== 'fields-v1' ? { 'x-kubernetes-map-type': ownMapType } : {}),
+    ...(patchMergeKey ? { 'x-kubernetes-patch-merge-key': patchMergeKey } : {}),
+    ...(patchStrategies ? { 'x-kubernetes-patch-strategy': patchStrategies.join(',') } : {}),
+  }
+}
