@@ -1,0 +1,61 @@
+/**
+ * How long an item that failed waits before it is tried again (L2). Upstream: client-go/util/workqueue/default_rate_limiters.go (v1.36).
+ */
+import type { Clock } from '#base/clock'
+
+export interface RateLimiter<T> {
+  /** Milliseconds to wait now; counts as a failure of the item. */
+  when(item: T): number
+  forget(item: T): void
+  numRequeues(item: T): number
+}
+
+/** Per item: baseMs, doubled with each failure, up to maxMs. */
+export function itemExponentialFailureRateLimiter<T>(baseMs: number, maxMs: number): RateLimiter<T> {
+  const failures = new Map<T, number>()
+  return {
+    when: (item) => {
+      const failed = failures.get(item) ?? 0
+      failures.set(item, failed + 1)
+      return Math.min(baseMs * 2 ** failed, maxMs)
+    },
+    forget: (item) => void failures.delete(item),
+    numRequeues: (item) => failures.get(item) ?? 0,
+  }
+}
+
+/** A token bucket: `burst` at once, then `qps` a second. Each take reserves its turn, so waits add up. */
+export function createTokenBucket(clock: Clock, qps: number, burst: number): { takeMs(): number } {
+  let tokens = burst
+  let atMs = clock.monotonicMs()
+  return {
+    takeMs: () => {
+      const nowMs = clock.monotonicMs()
+      tokens = Math.min(burst, tokens + ((nowMs - atMs) * qps) / 1000) - 1
+      atMs = nowMs
+      return tokens >= 0 ? 0 : (-tokens * 1000) / qps
+    },
+  }
+}
+
+/** All items together. */
+export function bucketRateLimiter<T>(clock: Clock, qps: number, burst: number): RateLimiter<T> {
+  const bucket = createTokenBucket(clock, qps, burst)
+  return { when: () => bucket.takeMs(), forget: () => {}, numRequeues: () => 0 }
+}
+
+/** The longest wait of several limiters. */
+export function maxOfRateLimiter<T>(...limiters: readonly RateLimiter<T>[]): RateLimiter<T> {
+  return {
+    when: (item) => Math.max(...limiters.map((limiter) => limiter.when(item))),
+    forget: (item) => {
+      for (const limiter of limiters) limiter.forget(item)
+    },
+    numRequeues: (item) => Math.max(...limiters.map((limiter) => limiter.numRequeues(item))),
+  }
+}
+
+/** What controllers use: 5 ms to 1000 s per item, and 10 a second with a burst of 100 over all. */
+export function defaultControllerRateLimiter<T>(clock: Clock): RateLimiter<T> {
+  return maxOfRateLimiter(itemExponentialFailureRateLimiter<T>(5, 1_000_000), bucketRateLimiter<T>(clock, 10, 100))
+}

@@ -1,0 +1,195 @@
+/**
+ * The queue between events and workers (L2): an item waits at most once, is worked on by at most one worker, and comes again if it was added
+ * meanwhile; it can be added later, or after a wait that grows with each failure. Upstream: client-go/util/workqueue (v1.36).
+ */
+import type { Clock, Timer } from '#base/clock'
+import { Heap } from '#base/heap'
+import { type Metrics, noMetrics } from '#base/metrics'
+import { createQueueMetrics, type QueueMetrics } from './metrics.ts'
+import { defaultControllerRateLimiter, type RateLimiter } from './rateLimiter.ts'
+
+export interface WorkQueue<T> {
+  /** Items waiting to be taken, not those under work or delayed. */
+  readonly length: number
+  readonly shuttingDown: boolean
+  add(item: T): void
+  /** Adds after `ms`; the earliest of several wishes for one item counts. */
+  addAfter(item: T, ms: number): void
+  /** Adds after the item's back-off. */
+  addRateLimited(item: T): void
+  /** The item succeeded (or is given up): its back-off starts over. */
+  forget(item: T): void
+  numRequeues(item: T): number
+  /** Takes the next item, waiting for one; undefined once the queue is shut down and empty. Every take needs its {@link done}. */
+  get(): Promise<T | undefined>
+  done(item: T): void
+  /** No more adds; what is queued is still handed out. */
+  shutDown(): void
+  /** Like shutDown; resolves when everything queued has been taken and done. */
+  shutDownWithDrain(): Promise<void>
+}
+
+export interface WorkQueueOptions<T> {
+  readonly clock: Clock
+  /** Names the queue in metrics. */
+  readonly name?: string
+  readonly metrics?: Metrics
+  readonly rateLimiter?: RateLimiter<T>
+}
+
+export function createWorkQueue<T>(options: WorkQueueOptions<T>): WorkQueue<T> {
+  return new Queue(
+    options.clock,
+    options.rateLimiter ?? defaultControllerRateLimiter(options.clock),
+    createQueueMetrics(options.metrics ?? noMetrics, options.name ?? '', options.clock),
+  )
+}
+
+interface Delayed<T> {
+  readonly item: T
+  readyMs: number
+}
+
+class Queue<T> implements WorkQueue<T> {
+  /** In order; insertion order of a Set, so taking the first is cheap. */
+  readonly #queue = new Set<T>()
+  /** Everything that needs work, waiting or to come again after done. */
+  readonly #dirty = new Set<T>()
+  readonly #processing = new Set<T>()
+  readonly #takers: ((item: T | undefined) => void)[] = []
+  readonly #drained: (() => void)[] = []
+  readonly #delayed = new Heap<Delayed<T>>((a, b) => a.readyMs - b.readyMs)
+  readonly #delayedByItem = new Map<T, Delayed<T>>()
+  readonly #clock: Clock
+  readonly #limiter: RateLimiter<T>
+  readonly #metrics: QueueMetrics<T>
+  #timer: Timer | undefined
+  #timerAtMs = 0
+  #down = false
+
+  constructor(clock: Clock, limiter: RateLimiter<T>, metrics: QueueMetrics<T>) {
+    this.#clock = clock
+    this.#limiter = limiter
+    this.#metrics = metrics
+  }
+
+  get length(): number {
+    return this.#queue.size
+  }
+
+  get shuttingDown(): boolean {
+    return this.#down
+  }
+
+  add(item: T): void {
+    if (this.#down || this.#dirty.has(item)) return
+    this.#metrics.added(item)
+    this.#dirty.add(item)
+    if (!this.#processing.has(item)) this.#enqueue(item)
+  }
+
+  addAfter(item: T, ms: number): void {
+    if (this.#down) return
+    this.#metrics.retried()
+    if (ms <= 0) {
+      this.add(item)
+      return
+    }
+    const readyMs = this.#clock.monotonicMs() + ms
+    const there = this.#delayedByItem.get(item)
+    if (there && there.readyMs <= readyMs) return
+    // An earlier wish supersedes: the entry left in the heap no longer is the item's, and is dropped when its time comes.
+    const delayed = { item, readyMs }
+    this.#delayedByItem.set(item, delayed)
+    this.#delayed.push(delayed)
+    this.#arm()
+  }
+
+  addRateLimited(item: T): void {
+    if (!this.#down) this.addAfter(item, this.#limiter.when(item))
+  }
+
+  forget(item: T): void {
+    this.#limiter.forget(item)
+  }
+
+  numRequeues(item: T): number {
+    return this.#limiter.numRequeues(item)
+  }
+
+  get(): Promise<T | undefined> {
+    const first = this.#queue.values().next()
+    if (!first.done) {
+      this.#queue.delete(first.value)
+      this.#take(first.value)
+      return Promise.resolve(first.value)
+    }
+    if (this.#down) return Promise.resolve(undefined)
+    return new Promise((resolve) => this.#takers.push(resolve))
+  }
+
+  done(item: T): void {
+    if (!this.#processing.delete(item)) return
+    this.#metrics.done(item)
+    if (this.#dirty.has(item)) this.#enqueue(item)
+    this.#checkDrained()
+  }
+
+  shutDown(): void {
+    if (this.#down) return
+    this.#down = true
+    this.#timer?.cancel()
+    this.#delayedByItem.clear()
+    this.#metrics.stop()
+    for (const taker of this.#takers.splice(0)) taker(undefined)
+    this.#checkDrained()
+  }
+
+  shutDownWithDrain(): Promise<void> {
+    this.shutDown()
+    return new Promise((resolve) => {
+      this.#drained.push(resolve)
+      this.#checkDrained()
+    })
+  }
+
+  #enqueue(item: T): void {
+    const taker = this.#takers.shift()
+    if (taker) {
+      this.#take(item)
+      taker(item)
+    } else this.#queue.add(item)
+  }
+
+  #take(item: T): void {
+    this.#dirty.delete(item)
+    this.#processing.add(item)
+    this.#metrics.taken(item)
+  }
+
+  #checkDrained(): void {
+    if (!this.#down || this.#processing.size > 0 || this.#queue.size > 0) return
+    for (const resolve of this.#drained.splice(0)) resolve()
+  }
+
+  #arm(): void {
+    const next = this.#delayed.peek()
+    if (!next || this.#down) return
+    if (this.#timer && this.#timerAtMs <= next.readyMs) return
+    this.#timer?.cancel()
+    this.#timerAtMs = next.readyMs
+    this.#timer = this.#clock.timer(next.readyMs - this.#clock.monotonicMs(), () => this.#release())
+  }
+
+  #release(): void {
+    this.#timer = undefined
+    const nowMs = this.#clock.monotonicMs()
+    for (let next = this.#delayed.peek(); next && next.readyMs <= nowMs; next = this.#delayed.peek()) {
+      this.#delayed.pop()
+      if (this.#delayedByItem.get(next.item) !== next) continue
+      this.#delayedByItem.delete(next.item)
+      this.add(next.item)
+    }
+    this.#arm()
+  }
+}
