@@ -11,6 +11,8 @@ import type { Store } from '#store/store'
 import type { AdmissionPlugin, ObjectReader } from './admission/admission.ts'
 import type { Authenticator } from './authn/authenticator.ts'
 import type { Authorizer } from './authz/authorizer.ts'
+import { bootstrap } from './bootstrap/bootstrap.ts'
+import type { Advertised } from './bootstrap/objects.ts'
 import { createDiscovery } from './endpoints/discovery.ts'
 import type { HealthCheck } from './endpoints/health.ts'
 import { nonResourceHandler } from './endpoints/nonResource.ts'
@@ -25,6 +27,7 @@ import { createPipeline } from './pipeline/index.ts'
 import type { InFlightLimits } from './pipeline/maxInFlight.ts'
 import type { Handler } from './pipeline/stage.ts'
 import type { Registry } from './registry/registry.ts'
+import { defaultServiceNetwork } from './registry/services/hooks.ts'
 import type { UserInfo } from './request.ts'
 import { inProcessTransport } from './server/inProcess.ts'
 import { type Listener, type ListenOptions, listen } from './server/listener.ts'
@@ -44,6 +47,8 @@ export interface ApiServerDeps {
   readonly virtualResources?: readonly VirtualResource[] | undefined
   /** Beyond the server's own: post-start hooks and the like. */
   readonly healthChecks?: readonly HealthCheck[] | undefined
+  /** Run once at start, after the system namespaces exist; readiness waits for them (RBAC's bootstrap policy). */
+  readonly postStartHooks?: readonly ((transport: Transport, signal: AbortSignal) => Promise<void>)[] | undefined
   /** The text of /metrics. */
   readonly metricsText?: (() => Promise<string>) | undefined
 }
@@ -52,6 +57,10 @@ export interface ApiServerConfig {
   readonly requestTimeoutMs?: number | undefined
   readonly maxInFlight?: InFlightLimits | undefined
   readonly minWatchTimeoutMs?: number | undefined
+  /** Default 10.96.0.0/16; the registry's service network must be the same. */
+  readonly serviceCidr?: string | undefined
+  /** Where pods reach this server: the `kubernetes` service points there. Absent: no such service. */
+  readonly advertised?: (() => Advertised | undefined) | undefined
   /** What the server shows to kubelets; without it they see no client certificate. */
   readonly kubelet?: KubeletCredentials | undefined
 }
@@ -66,6 +75,10 @@ export interface ApiServer {
   /** Follows the store until the signal aborts. Nothing is answered before this runs. */
   run(signal: AbortSignal): Promise<void>
 }
+
+/** The server's own identity towards itself. */
+const loopbackUser: UserInfo = { name: 'system:apiserver', groups: ['system:masters', 'system:authenticated'] }
+const startRetryMs = 500
 
 const defaults = { requestTimeoutMs: 60_000, maxInFlight: { readOnly: 400, mutating: 200 }, minWatchTimeoutMs: 1_800_000 }
 
@@ -86,7 +99,13 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     virtual: virtualHandlers(endpoints, deps.virtualResources ?? []),
     nonResource: nonResourceHandler({
       discovery: createDiscovery(() => address),
-      checks: [{ name: 'ping', check: () => undefined }, { name: 'log', check: () => undefined }, cachesFilled(registry), ...(deps.healthChecks ?? [])],
+      checks: [
+        { name: 'ping', check: () => undefined },
+        { name: 'log', check: () => undefined },
+        cachesFilled(registry),
+        { name: 'poststarthook/bootstrap', check: () => (started ? undefined : 'not finished') },
+        ...(deps.healthChecks ?? []),
+      ],
       shutdown: stopping.signal,
       metricsText: deps.metricsText,
     }),
@@ -96,6 +115,23 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     maxInFlight: config.maxInFlight ?? defaults.maxInFlight,
   }
   const handle = createPipeline({ ...deps, shutdown: stopping.signal }, pipelineConfig, router)
+  const transport: ApiServer['transport'] = (user, userAgent) => inProcessTransport({ handle, clock }, user, userAgent)
+  let started = false
+  /** What a cluster must have; tried until it is there. */
+  const start = async (signal: AbortSignal) => {
+    const own = transport(loopbackUser, 'kube-apiserver')
+    while (!signal.aborted && !started) {
+      try {
+        await bootstrap(own, { serviceCidr: config.serviceCidr ?? defaultServiceNetwork.cidr, advertised: config.advertised?.() }, signal)
+        for (const hook of deps.postStartHooks ?? []) await hook(own, signal)
+        started = true
+      } catch (error) {
+        if (signal.aborted) return
+        deps.log.error(error, 'Starting up failed; trying again')
+        await clock.sleep(startRetryMs, signal).catch(() => undefined)
+      }
+    }
+  }
   return {
     handle,
     registry,
@@ -105,11 +141,14 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
       address = `${listener.host}:${listener.port}`
       return listener
     },
-    transport: (user, userAgent) => inProcessTransport({ handle, clock }, user, userAgent),
+    transport,
     async run(signal) {
       const stop = () => stopping.abort()
       signal.addEventListener('abort', stop, { once: true })
-      await registry.cacher.run(signal)
+      const following = registry.cacher.run(signal)
+      await registry.cacher.loaded
+      await start(signal)
+      await following
     },
   }
 }

@@ -13,7 +13,7 @@ import { formatTime } from '#base/time'
 import { admit, validateAdmission } from './admit.ts'
 import { CacheEntry, encodeStored } from './cacheEntry.ts'
 import { trackManagers } from './managers.ts'
-import { keyFor, type Undo, type WriteContext } from './storedResource.ts'
+import { keyFor, type WriteContext } from './storedResource.ts'
 import { attributesOf, metadataPath, rootPath, strategyContext, throwIfInvalid, type WriterDeps } from './writer.ts'
 
 /** How often a name made from generateName is tried again on a collision, as upstream. */
@@ -63,7 +63,7 @@ async function createNamed(
   if (strategy.generation !== false) metadata.generation = 1
   const input = { obj: object, path: rootPath, context: strategyContext(deps, context) }
   strategy.prepareForCreate?.(input)
-  const undo = stored.hooks?.beforeCreate?.(object, context.dryRun)
+  const reservation = stored.hooks?.beforeCreate?.(object)
   try {
     const errors = [
       ...validateObjectMeta(metadata, stored.namespaced, strategy.validateName ?? nameIsDnsSubdomain, metadataPath),
@@ -73,21 +73,19 @@ async function createNamed(
     for (const warning of strategy.warnings?.(input) ?? []) context.warn(warning)
     strategy.canonicalize?.(object)
     await validateAdmission(deps.admission, attributesOf(context, 'CREATE', metadata.name ?? '', object, undefined, options))
-    return await store(deps, context, object, undo)
-  } catch (error) {
-    undo?.undo()
-    throw error
+    return await store(deps, context, object)
+  } finally {
+    reservation?.release()
   }
 }
 
-async function store(deps: WriterDeps, context: WriteContext, object: KubeObject, undo: Undo | undefined): Promise<CacheEntry> {
+async function store(deps: WriterDeps, context: WriteContext, object: KubeObject): Promise<CacheEntry> {
   const { stored } = context.served
   const name = object.metadata.name ?? ''
   const key = keyFor(stored, object.metadata.namespace ?? '', name)
   if (context.dryRun) {
     const existing = await deps.storage.read(stored, key)
     if (existing) throw existsError(context, existing, name)
-    undo?.undo()
     return CacheEntry.transient(key, encodeStored(context.served.toStored(object)))
   }
   const entry = await deps.storage.put(stored, key, context.served.toStored(object), undefined)

@@ -13,10 +13,12 @@ import type { Schema } from '#api/schema/schema'
 import type { Clock } from '#base/clock'
 import { deepCopy } from '#base/frozen'
 import type { Logger } from '#base/log'
+import type { Random } from '#base/random'
 import type { Store } from '#store/store'
 import type { ObjectReader } from '../admission/admission.ts'
 import type { VersionView } from './cacheEntry.ts'
 import { Cacher } from './cacher.ts'
+import { defaultServiceNetwork, type ServiceNetwork, serviceHooks } from './services/hooks.ts'
 import { Storage } from './storage.ts'
 import { keyFor, type ServedResource, type StorageHooks, type StoredResource } from './storedResource.ts'
 import type { FieldIndex } from './watchGroups.ts'
@@ -35,8 +37,9 @@ export interface RegistryDeps {
   readonly clock: Clock
   readonly log: Logger
   strategyFor(group: string, kind: string): KindStrategy | undefined
-  /** By `group/resource`. */
-  readonly hooks?: Readonly<Record<string, StorageHooks>> | undefined
+  readonly random: Random
+  /** Where services get addresses and node ports from; absent: the defaults. */
+  readonly serviceNetwork?: ServiceNetwork | undefined
 }
 
 /** Events vanish after an hour (upstream's --event-ttl). */
@@ -59,17 +62,21 @@ export function createRegistry(deps: RegistryDeps): Registry {
     [...prefixes].map(([prefix, indexes]) => ({ prefix, indexes })),
   )
   const served = new Map<string, ServedResource>()
-  for (const one of facts) served.set(`${one.group}/${one.version}/${one.resource}`, servedResource(deps, cacher, one))
+  const services = serviceHooks(deps.serviceNetwork ?? defaultServiceNetwork, deps.random)
+  const hooks = { '/services': services.hooks }
+  for (const one of facts) served.set(`${one.group}/${one.version}/${one.resource}`, servedResource(deps, cacher, hooks, one))
+  const reader = createReader([...served.values()])
+  services.follow(reader)
   return {
     cacher,
     storage: new Storage({ store: deps.store, cacher, clock: deps.clock }),
-    reader: createReader([...served.values()]),
+    reader,
     served: (group, version, resource) => served.get(`${group}/${version}/${resource}`),
     all: () => [...served.values()],
   }
 }
 
-function servedResource(deps: RegistryDeps, cacher: Cacher, facts: ResourceFacts): ServedResource {
+function servedResource(deps: RegistryDeps, cacher: Cacher, hooks: Readonly<Record<string, StorageHooks>>, facts: ResourceFacts): ServedResource {
   const { group, version, resource, singular, kind, namespaced, verbs, storage } = facts
   if (!storage) throw new Error(`${resource} is not stored`)
   const apiVersion = groupVersion({ group, version })
@@ -86,7 +93,7 @@ function servedResource(deps: RegistryDeps, cacher: Cacher, facts: ResourceFacts
     strategy,
     hasStatus: facts.subresources.some((sub) => sub.name === 'status'),
     cache: cacher.cache(prefix),
-    hooks: deps.hooks?.[`${group}/${resource}`],
+    hooks: hooks[`${group}/${resource}`],
     ttlSeconds: storage.prefix === 'events' ? eventTtlSeconds : undefined,
   }
   return {

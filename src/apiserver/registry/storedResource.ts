@@ -12,16 +12,14 @@ import type { WatchCache } from './watchCache.ts'
 
 /** Work that a resource needs around its writes beyond what a strategy, which is pure, may do: services allocate addresses. */
 export interface StorageHooks {
-  /** After admission, before validation. The object may be changed; the result is undone when the write does not happen. */
-  beforeCreate?(object: KubeObject, dryRun: boolean): Undo
-  beforeUpdate?(object: KubeObject, old: Frozen<KubeObject>, dryRun: boolean): Undo
-  /** The old object's claims are free now. */
-  afterUpdate?(object: Frozen<KubeObject>, old: Frozen<KubeObject>): void
-  afterDelete?(object: Frozen<KubeObject>): void
+  /** After prepareForCreate, before validation; may change the object. Refusals are thrown. */
+  beforeCreate?(object: KubeObject): Reservation
+  beforeUpdate?(object: KubeObject, old: Frozen<KubeObject>): Reservation
 }
 
-export interface Undo {
-  undo(): void
+/** What a write holds until it is in the cache, or has failed. */
+export interface Reservation {
+  release(): void
 }
 
 export interface StoredResource {

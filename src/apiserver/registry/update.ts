@@ -75,25 +75,17 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
   await admit(deps.admission, attributesOf(context, 'UPDATE', request.name, changed, oldServed, request.options))
   const object = served.toStrategy(changed)
   prepare(deps, context, object, old)
-  const undo = stored.hooks?.beforeUpdate?.(object, old, context.dryRun)
+  const reservation = stored.hooks?.beforeUpdate?.(object, old)
   try {
     validate(deps, context, request.name, object, old)
     await validateAdmission(deps.admission, attributesOf(context, 'UPDATE', request.name, object, old, request.options))
-    if (sameObject(object, old)) {
-      undo?.undo()
-      return { entry: current, created: false, deleted: false }
-    }
+    if (sameObject(object, old)) return { entry: current, created: false, deleted: false }
     if (context.dryRun) {
-      undo?.undo()
       return { entry: CacheEntry.transient(current.key, encodeStored(served.toStored(object)), current), created: false, deleted: false }
     }
-    const result = await write(deps, context, object, current)
-    if (!result) undo?.undo()
-    else stored.hooks?.afterUpdate?.(result.entry.object, old)
-    return result
-  } catch (error) {
-    undo?.undo()
-    throw error
+    return await write(deps, context, object, current)
+  } finally {
+    reservation?.release()
   }
 }
 
@@ -103,7 +95,6 @@ async function write(deps: WriterDeps, context: WriteContext, object: KubeObject
     const last = encodeStored(context.served.toStored(object))
     const revision = await deps.storage.delete(stored, current)
     if (revision === undefined) return undefined
-    stored.hooks?.afterDelete?.(current.object)
     return { entry: CacheEntry.stored(current.key, last, revision, current.createRevision), created: false, deleted: true }
   }
   const entry = await deps.storage.put(stored, current.key, context.served.toStored(object), current)

@@ -1,0 +1,109 @@
+/**
+ * Pools that services take addresses and node ports from (L3). What is in use is read off the watch cache, so that every API server over
+ * one store agrees; what a write is about to use is reserved until the cache has it.
+ * Upstream: pkg/registry/core/service/ipallocator and portallocator.
+ */
+import type { Random } from '#base/random'
+
+/** Numbers from `first`, `size` of them. */
+export interface PoolRange {
+  readonly first: number
+  readonly size: number
+}
+
+export type Claim = 'free' | 'taken' | 'outside'
+
+export class Pool {
+  readonly range: PoolRange
+  /** Numbers below `first + dynamicFrom` are taken dynamically only when the others are gone: static choices go there. */
+  readonly #dynamicFrom: number
+  readonly #inUse = new Map<number, number>()
+  readonly #reserved = new Map<number, number>()
+  readonly #random: Random
+
+  constructor(range: PoolRange, random: Random) {
+    this.range = range
+    this.#dynamicFrom = staticBand(range.size)
+    this.#random = random
+  }
+
+  /** Counts what the cache shows. */
+  use(value: number): void {
+    this.#inUse.set(value, (this.#inUse.get(value) ?? 0) + 1)
+  }
+
+  free(value: number): void {
+    decrement(this.#inUse, value)
+  }
+
+  check(value: number): Claim {
+    if (value < this.range.first || value >= this.range.first + this.range.size) return 'outside'
+    return this.#inUse.has(value) || this.#reserved.has(value) ? 'taken' : 'free'
+  }
+
+  reserve(value: number): void {
+    this.#reserved.set(value, (this.#reserved.get(value) ?? 0) + 1)
+  }
+
+  release(value: number): void {
+    decrement(this.#reserved, value)
+  }
+
+  /** A free number, reserved for the caller; undefined when all are taken. */
+  next(): number | undefined {
+    const { size } = this.range
+    return this.#nextIn(this.#dynamicFrom, size) ?? this.#nextIn(0, this.#dynamicFrom)
+  }
+
+  #nextIn(from: number, to: number): number | undefined {
+    const span = to - from
+    if (span <= 0) return undefined
+    const start = this.#random.int(span)
+    for (let step = 0; step < span; step++) {
+      const value = this.range.first + from + ((start + step) % span)
+      if (this.check(value) !== 'free') continue
+      this.reserve(value)
+      return value
+    }
+    return undefined
+  }
+}
+
+function decrement(counts: Map<number, number>, value: number): void {
+  const count = counts.get(value) ?? 0
+  if (count <= 1) counts.delete(value)
+  else counts.set(value, count - 1)
+}
+
+/** Upstream: min(max(16, size/16), 256) numbers at the start are for static choices. */
+function staticBand(size: number): number {
+  const band = Math.min(Math.max(16, Math.floor(size / 16)), 256)
+  return band >= size ? 0 : band
+}
+
+/** An IPv4 address as a number; undefined when the text is none. */
+export function parseIpv4(text: string): number | undefined {
+  const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(text)
+  if (!match) return undefined
+  let value = 0
+  for (const part of match.slice(1)) {
+    if (Number(part) > 255) return undefined
+    value = value * 256 + Number(part)
+  }
+  return value
+}
+
+export function formatIpv4(value: number): string {
+  return [24, 16, 8, 0].map((shift) => Math.floor(value / 2 ** shift) % 256).join('.')
+}
+
+/** The addresses of a CIDR that services may have: without the network's and the broadcast one. */
+export function rangeOfCidr(cidr: string): PoolRange {
+  const [base = '', bits = ''] = cidr.split('/')
+  const address = parseIpv4(base)
+  const prefix = Number(bits)
+  if (address === undefined || !Number.isInteger(prefix) || prefix < 8 || prefix > 30) throw new Error(`no usable service CIDR: ${cidr}`)
+  const size = 2 ** (32 - prefix)
+  const network = Math.floor(address / size) * size
+  return { first: network + 1, size: size - 2 }
+}
