@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { isStatus } from '#api/machinery/status'
+import type { CacheEntry } from './cacheEntry.ts'
+import { everything, type Selection } from './selection.ts'
+import { WatchCache } from './watchCache.ts'
+import type { FieldIndex } from './watchGroups.ts'
+import type { WatchItem, WatchSession } from './watchSession.ts'
+
+const prefix = '/registry/pods/'
+const nodeIndex: FieldIndex = { field: 'spec.nodeName', value: (entry) => nodeNameOf(entry) }
+
+function nodeNameOf(entry: CacheEntry): string {
+  return (entry.object as unknown as { spec?: { nodeName?: string } }).spec?.nodeName ?? ''
+}
+
+function newCache(): WatchCache {
+  const cache = new WatchCache(prefix, [nodeIndex])
+  cache.load([], 1)
+  return cache
+}
+
+function put(cache: WatchCache, revision: number, name: string, fields: { labels?: Record<string, string>; nodeName?: string } = {}, nowMs = 0): void {
+  const { labels = {}, nodeName } = fields
+  const object = { apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace: 'a', labels }, spec: nodeName ? { nodeName } : {} }
+  const value = Buffer.from(JSON.stringify(object))
+  const kv = { key: `${prefix}a/${name}`, value, createRevision: revision, modRevision: revision, version: 1, lease: 0 }
+  cache.apply({ type: 'put', kv }, revision, nowMs)
+}
+
+function remove(cache: WatchCache, revision: number, name: string): void {
+  const kv = { key: `${prefix}a/${name}`, value: new Uint8Array(), createRevision: 0, modRevision: revision, version: 0, lease: 0 }
+  cache.apply({ type: 'delete', kv }, revision, 0)
+}
+
+const red: Selection = {
+  key: 'red',
+  namespace: '',
+  matchesObject: (entry) => entry.object.metadata.labels?.color === 'red',
+  exactFields: {},
+}
+
+function onNode(node: string): Selection {
+  return { key: `node ${node}`, namespace: '', matchesObject: (entry) => nodeNameOf(entry) === node, exactFields: { 'spec.nodeName': node } }
+}
+
+function watch(cache: WatchCache, selection: Selection, afterRevision: number | undefined, revision: number): WatchSession {
+  return cache.watch({ selection, afterRevision, bookmarks: true, markInitialEvents: false }, revision)
+}
+
+function shown(item: WatchItem): string {
+  if (item.type === 'BOOKMARK') return `BOOKMARK ${item.revision}${item.initialEventsEnd ? ' end' : ''}`
+  return `${item.type} ${item.entry.object.metadata.name} ${item.entry.object.metadata.resourceVersion}`
+}
+
+async function next(session: WatchSession): Promise<string[]> {
+  return ((await session.next()) ?? []).map(shown)
+}
+
+test('API-08 an object that enters a selection is added, one that leaves it is deleted with its last matching content', async () => {
+  const cache = newCache()
+  const session = watch(cache, red, 1, 1)
+  put(cache, 2, 'x', { labels: { color: 'blue' } })
+  put(cache, 3, 'x', { labels: { color: 'red' } })
+  put(cache, 4, 'x', { labels: { color: 'red', more: '1' } })
+  put(cache, 5, 'x', { labels: { color: 'green' } })
+  put(cache, 6, 'x', { labels: { color: 'red' } })
+  remove(cache, 7, 'x')
+  const items = (await session.next()) ?? []
+  assert.deepEqual(items.map(shown), ['ADDED x 3', 'MODIFIED x 4', 'DELETED x 5', 'ADDED x 6', 'DELETED x 7'])
+  assert.equal(items[2]?.type !== 'BOOKMARK' && items[2]?.entry.object.metadata.labels?.color, 'red')
+})
+
+test('API-08 a watch resumes after any revision still held, without gap or repeat', async () => {
+  const cache = newCache()
+  for (let revision = 2; revision <= 6; revision++) put(cache, revision, `p${revision}`)
+  for (let after = 1; after <= 6; after++) {
+    const session = watch(cache, everything, after, 6)
+    put(cache, 7 + after, 'live')
+    const names = (await next(session)).filter((text) => !text.includes('live'))
+    assert.deepEqual(
+      names,
+      [2, 3, 4, 5, 6].filter((revision) => revision > after).map((revision) => `ADDED p${revision} ${revision}`),
+    )
+    session.close()
+  }
+})
+
+test('API-08 history that is gone is refused as expired with upstream text', () => {
+  const cache = new WatchCache(prefix, [])
+  cache.load([], 40)
+  assert.throws(
+    () => watch(cache, everything, 39, 40),
+    (error) => isStatus(error, 'Expired') && error.message === 'too old resource version: 39 (40)',
+  )
+})
+
+test('API-08 old changes leave the ring only when there are many of them and they are stale', () => {
+  const cache = newCache()
+  for (let at = 0; at < 3000; at++) put(cache, at + 2, `p${at % 10}`, {}, at * 100)
+  // 3000 changes, one each 100 ms: those of the last 75 s stay, but never fewer than 1024.
+  const floor = 2 + 3000 - 1024 - 1
+  assert.doesNotThrow(() => watch(cache, everything, floor, 3001))
+  assert.throws(() => watch(cache, everything, floor - 1, 3001), /too old resource version/)
+})
+
+test('API-09 each event is encoded once for all its watchers', async () => {
+  const cache = newCache()
+  const sessions = Array.from({ length: 50 }, (_, at) => watch(cache, at % 2 === 0 ? everything : onNode('n1'), 1, 1))
+  put(cache, 2, 'x', { nodeName: 'n1' })
+  const buffers = new Set<Buffer>()
+  for (const session of sessions) for (const item of (await session.next()) ?? []) if (item.type !== 'BOOKMARK') buffers.add(item.encoded({ key: 'json' }))
+  assert.equal(buffers.size, 1)
+  assert.deepEqual(
+    [...buffers].map((bytes) => bytes.toString()),
+    [
+      '{"type":"ADDED","object":{"apiVersion":"v1","kind":"Pod","metadata":{"resourceVersion":"2","name":"x","namespace":"a","labels":{}},"spec":{"nodeName":"n1"}}}\n',
+    ],
+  )
+})
+
+test('API-09 watchers of one value of an indexed field see exactly their objects, also when they move', async () => {
+  const cache = newCache()
+  const one = watch(cache, onNode('n1'), 1, 1)
+  const two = watch(cache, onNode('n2'), 1, 1)
+  put(cache, 2, 'x', { nodeName: 'n1' })
+  put(cache, 3, 'y', { nodeName: 'n2' })
+  put(cache, 4, 'x', { nodeName: 'n2' })
+  assert.deepEqual(await next(one), ['ADDED x 2', 'DELETED x 4'])
+  assert.deepEqual(await next(two), ['ADDED y 3', 'ADDED x 4'])
+})
+
+test('API-09 a watcher that does not read is cut off; another one does not notice', async () => {
+  const cache = newCache()
+  const slow = watch(cache, everything, 1, 1)
+  const quick = watch(cache, everything, 1, 1)
+  let seen = 0
+  for (let at = 0; at < 17_000; at++) {
+    put(cache, at + 2, 'x')
+    if (at % 1000 === 0) seen += (await next(quick)).length
+  }
+  assert.deepEqual([slow.ended, quick.ended, seen > 15_000], [true, false, true])
+})
+
+test('API-08 a streaming list ends its initial events with the marked bookmark', async () => {
+  const cache = newCache()
+  put(cache, 2, 'b')
+  put(cache, 3, 'a')
+  const session = cache.watch({ selection: everything, bookmarks: true, markInitialEvents: true }, 3)
+  cache.bookmark(9)
+  assert.deepEqual(await next(session), ['ADDED a 3', 'ADDED b 2', 'BOOKMARK 3 end', 'BOOKMARK 9'])
+})
+
+test('what a writer announced is not parsed again, and what it did not store is', () => {
+  const cache = newCache()
+  const object = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'x', namespace: 'a' } }
+  const value = Buffer.from(JSON.stringify(object))
+  cache.expect('a/x', value, object)
+  const kv = { key: `${prefix}a/x`, createRevision: 2, modRevision: 2, version: 1, lease: 0 }
+  cache.apply({ type: 'put', kv: { ...kv, value: Buffer.from(value) } }, 2, 0)
+  assert.equal(cache.get('a/x')?.object, object)
+  cache.expect('a/x', value, object)
+  const other = Buffer.from(JSON.stringify({ ...object, metadata: { name: 'x', namespace: 'a', labels: { by: 'other' } } }))
+  cache.apply({ type: 'put', kv: { ...kv, value: other, modRevision: 3 } }, 3, 0)
+  assert.deepEqual(cache.get('a/x')?.object.metadata.labels, { by: 'other' })
+})
