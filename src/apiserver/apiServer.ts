@@ -9,13 +9,15 @@ import type { Random } from '#base/random'
 import type { Transport } from '#client/transport'
 import type { Store } from '#store/store'
 import type { AdmissionPlugin, ObjectReader } from './admission/admission.ts'
+import type { Answer } from './answer.ts'
 import type { Authenticator } from './authn/authenticator.ts'
 import type { Authorizer } from './authz/authorizer.ts'
 import { bootstrap } from './bootstrap/bootstrap.ts'
 import type { Advertised } from './bootstrap/objects.ts'
 import { createDiscovery } from './endpoints/discovery.ts'
 import type { HealthCheck } from './endpoints/health.ts'
-import { nonResourceHandler } from './endpoints/nonResource.ts'
+import { nonResourceHandler, versionInfo } from './endpoints/nonResource.ts'
+import { createOpenApi, type Describe } from './endpoints/openapi.ts'
 import { createRouter } from './endpoints/router.ts'
 import type { EndpointDeps } from './endpoints/scope.ts'
 import type { KubeletCredentials } from './endpoints/subresources/backend.ts'
@@ -28,7 +30,7 @@ import type { InFlightLimits } from './pipeline/maxInFlight.ts'
 import type { Handler } from './pipeline/stage.ts'
 import type { Registry } from './registry/registry.ts'
 import { defaultServiceNetwork } from './registry/services/hooks.ts'
-import type { UserInfo } from './request.ts'
+import type { ServerRequest, UserInfo } from './request.ts'
 import { inProcessTransport } from './server/inProcess.ts'
 import { type Listener, type ListenOptions, listen } from './server/listener.ts'
 
@@ -49,6 +51,10 @@ export interface ApiServerDeps {
   readonly healthChecks?: readonly HealthCheck[] | undefined
   /** Run once at start, after the system namespaces exist; readiness waits for them (RBAC's bootstrap policy). */
   readonly postStartHooks?: readonly ((transport: Transport, signal: AbortSignal) => Promise<void>)[] | undefined
+  /** Texts of the OpenAPI documents; absent: none. */
+  readonly describe?: Describe | undefined
+  /** More documents by path, such as the token issuer's keys. */
+  readonly documents?: ((request: ServerRequest) => Answer | undefined) | undefined
   /** The text of /metrics. */
   readonly metricsText?: (() => Promise<string>) | undefined
 }
@@ -93,6 +99,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     writer: { storage: registry.storage, clock, random, admission: deps.admission },
     minWatchTimeoutMs: config.minWatchTimeoutMs ?? defaults.minWatchTimeoutMs,
   }
+  const openApi = createOpenApi({ describe: deps.describe ?? (() => undefined), serverVersion: versionInfo.gitVersion })
   const router = createRouter({
     endpoints,
     subresources: subresourceHandlers({ endpoints, tokens: deps.tokens, kubelet: config.kubelet, authorizers: deps.authorizers }),
@@ -108,6 +115,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
       ],
       shutdown: stopping.signal,
       metricsText: deps.metricsText,
+      documents: (request) => openApi(request) ?? deps.documents?.(request),
     }),
   })
   const pipelineConfig = {
