@@ -130,9 +130,13 @@ function pathV2({ parameters, operations }: PathItem, writer: SchemaWriter, shar
   return item
 }
 
-/** Parameters repeat hundreds of times: they are written once and referred to. */
+/**
+ * Parameters repeat hundreds of times: they are written once and referred to. Not so dryRun and fieldValidation: clients look for them
+ * in the operation itself before they use them.
+ */
 function sharedParameter({ name, in: place, type }: Parameter, shared: Map<string, JsonSchema>): JsonSchema {
-  const key = `${name}-${place}`
+  if (name === 'dryRun' || name === 'fieldValidation') return { uniqueItems: true, type, ...describeParameter(name), name, in: place }
+  const key = `${name}-${place}-${type}`
   if (!shared.has(key)) {
     shared.set(key, { uniqueItems: true, type, ...describeParameter(name), name, in: place, ...(place === 'path' ? { required: true } : {}) })
   }
