@@ -1,0 +1,239 @@
+/**
+ * Connections to one server (L2): HTTP/2 sessions that all calls share, or HTTP/1.1 where the server speaks nothing newer. A session is
+ * opened when first needed, replaced when it breaks, and given up when pings go unanswered: a silent peer is noticed within 25 s.
+ * Upstream: golang.org/x/net/http2 with ReadIdleTimeout 30 s and PingTimeout 15 s, as client-go sets them up.
+ */
+import http from 'node:http'
+import http2 from 'node:http2'
+import https from 'node:https'
+import type { Readable } from 'node:stream'
+import tls from 'node:tls'
+import type { Clock, Timer } from '#base/clock'
+
+export interface TlsOptions {
+  /** PEM; the platform's roots when absent. */
+  readonly ca?: string | Buffer | undefined
+  readonly cert?: string | Buffer | undefined
+  readonly key?: string | Buffer | undefined
+  /** The name that the server's certificate must have, when it is not the URL's host. */
+  readonly serverName?: string | undefined
+  readonly insecureSkipVerify?: boolean | undefined
+}
+
+export interface HttpCall {
+  readonly method: string
+  /** Path and query. */
+  readonly target: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer | undefined
+}
+
+export interface HttpAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
+  readonly body: Readable
+}
+
+export interface HttpConnection {
+  /**
+   * Sends a call and resolves with the head of the answer. Aborting cancels the call, or its body later.
+   * @throws ConnectionError when no answer came.
+   */
+  send(call: HttpCall, signal: AbortSignal | undefined): Promise<HttpAnswer>
+  close(): Promise<void>
+}
+
+/** No answer came. `unsent`: the server surely did not act on the call. */
+export class ConnectionError extends Error {
+  readonly unsent: boolean
+  constructor(message: string, unsent: boolean, cause: unknown) {
+    super(message, { cause })
+    this.name = 'ConnectionError'
+    this.unsent = unsent
+  }
+}
+
+const pingEveryMs = 15_000
+const pingTimeoutMs = 10_000
+const connectTimeoutMs = 30_000
+
+export function createHttpConnection(server: URL, options: TlsOptions, clock: Clock): HttpConnection {
+  return new Connection(server, options, clock)
+}
+
+interface Session {
+  readonly http2: http2.ClientHttp2Session
+  streams: number
+  timer: Timer | undefined
+}
+
+type Protocol = { readonly version: 'http2'; readonly session: Session } | { readonly version: 'http1' }
+
+class Connection implements HttpConnection {
+  readonly #server: URL
+  readonly #clock: Clock
+  readonly #secure: tls.ConnectionOptions
+  readonly #agent: http.Agent
+  readonly #sessions = new Set<Session>()
+  #opening: Promise<Protocol> | undefined
+  #http1: boolean
+
+  constructor(server: URL, options: TlsOptions, clock: Clock) {
+    this.#server = server
+    this.#clock = clock
+    this.#http1 = server.protocol === 'http:'
+    this.#secure = {
+      ...(options.ca ? { ca: options.ca } : {}),
+      ...(options.cert ? { cert: options.cert } : {}),
+      ...(options.key ? { key: options.key } : {}),
+      ...(options.insecureSkipVerify ? { rejectUnauthorized: false } : {}),
+      ...(options.serverName ? { servername: options.serverName } : isName(server.hostname) ? { servername: server.hostname } : {}),
+    }
+    this.#agent = this.#http1 ? new http.Agent({ keepAlive: true }) : new https.Agent({ keepAlive: true, ...this.#secure })
+  }
+
+  async send(call: HttpCall, signal: AbortSignal | undefined): Promise<HttpAnswer> {
+    signal?.throwIfAborted()
+    const protocol = await this.#protocol()
+    signal?.throwIfAborted()
+    return protocol.version === 'http1' ? this.#sendHttp1(call, signal) : this.#sendHttp2(protocol.session, call, signal)
+  }
+
+  async close(): Promise<void> {
+    this.#agent.destroy()
+    const closing = [...this.#sessions].map(
+      ({ http2: session }) =>
+        new Promise<void>((resolve) => {
+          if (session.destroyed) return resolve()
+          session.once('close', () => resolve())
+          session.destroy()
+        }),
+    )
+    await Promise.all(closing)
+  }
+
+  #protocol(): Promise<Protocol> {
+    if (this.#http1) return Promise.resolve({ version: 'http1' })
+    for (const session of this.#sessions) {
+      // Watches hold their stream for long, so a full session is normal: open another.
+      const limit = session.http2.remoteSettings?.maxConcurrentStreams ?? 100
+      if (!session.http2.closed && !session.http2.destroyed && session.streams < limit) return Promise.resolve({ version: 'http2', session })
+    }
+    this.#opening ??= this.#open().finally(() => {
+      this.#opening = undefined
+    })
+    return this.#opening
+  }
+
+  #open(): Promise<Protocol> {
+    const port = Number(this.#server.port || 443)
+    const host = this.#server.hostname.replace(/^\[|\]$/g, '')
+    return new Promise((resolve, reject) => {
+      const socket = tls.connect({ ...this.#secure, host, port, ALPNProtocols: ['h2', 'http/1.1'] })
+      const fail = (error: Error) => {
+        timer.cancel()
+        socket.destroy()
+        reject(new ConnectionError(`${this.#server.origin}: ${error.message}`, true, error))
+      }
+      const timer = this.#clock.timer(connectTimeoutMs, () => fail(new Error('timed out while connecting')))
+      socket.once('error', fail)
+      socket.once('secureConnect', () => {
+        timer.cancel()
+        socket.off('error', fail)
+        socket.setNoDelay(true)
+        if (socket.alpnProtocol !== 'h2') {
+          socket.on('error', () => {})
+          socket.destroy()
+          this.#http1 = true
+          resolve({ version: 'http1' })
+        } else resolve({ version: 'http2', session: this.#adopt(socket) })
+      })
+    })
+  }
+
+  #adopt(socket: tls.TLSSocket): Session {
+    const session: Session = {
+      http2: http2.connect(this.#server.origin, { createConnection: () => socket, settings: { enablePush: false, initialWindowSize: 4 * 1024 * 1024 } }),
+      streams: 0,
+      timer: undefined,
+    }
+    this.#sessions.add(session)
+    session.http2.setLocalWindowSize(16 * 1024 * 1024)
+    const gone = () => {
+      session.timer?.cancel()
+      this.#sessions.delete(session)
+    }
+    session.http2.on('error', gone)
+    session.http2.on('goaway', gone)
+    session.http2.on('close', gone)
+    // An idle session must not keep the process alive.
+    session.http2.unref()
+    return session
+  }
+
+  #begin(session: Session): void {
+    if (session.streams++ > 0) return
+    session.http2.ref()
+    this.#armPing(session)
+  }
+
+  #end(session: Session): void {
+    if (--session.streams > 0) return
+    session.timer?.cancel()
+    if (!session.http2.destroyed) session.http2.unref()
+  }
+
+  #armPing(session: Session): void {
+    session.timer?.cancel()
+    session.timer = this.#clock.timer(pingEveryMs, () => {
+      session.timer = this.#clock.timer(pingTimeoutMs, () => session.http2.destroy(new Error('the server does not answer pings')))
+      const sent = session.http2.destroyed || session.http2.ping(() => session.streams > 0 && this.#armPing(session))
+      if (!sent) session.http2.destroy(new Error('the server cannot be pinged'))
+    })
+  }
+
+  #sendHttp2(session: Session, call: HttpCall, signal: AbortSignal | undefined): Promise<HttpAnswer> {
+    return new Promise((resolve, reject) => {
+      const { host: _, connection: __, ...headers } = call.headers
+      const stream = session.http2.request({ ':method': call.method, ':path': call.target, ...headers }, { endStream: call.body === undefined })
+      this.#begin(session)
+      const abort = () => stream.close(http2.constants.NGHTTP2_CANCEL)
+      signal?.addEventListener('abort', abort, { once: true })
+      let failure: Error | undefined
+      stream.on('error', (error) => {
+        failure = error
+      })
+      stream.once('close', () => {
+        this.#end(session)
+        signal?.removeEventListener('abort', abort)
+        const unsent = stream.rstCode === http2.constants.NGHTTP2_REFUSED_STREAM
+        reject(signal?.aborted ? signal.reason : new ConnectionError(failure?.message ?? 'the connection was closed', unsent, failure))
+      })
+      stream.once('response', (head) => resolve({ status: Number(head[':status']), headers: head, body: stream }))
+      if (call.body !== undefined) stream.end(call.body)
+    })
+  }
+
+  #sendHttp1(call: HttpCall, signal: AbortSignal | undefined): Promise<HttpAnswer> {
+    return new Promise((resolve, reject) => {
+      const request = (this.#http1 && this.#server.protocol === 'http:' ? http : https).request({
+        agent: this.#agent,
+        host: this.#server.hostname.replace(/^\[|\]$/g, ''),
+        port: this.#server.port || (this.#server.protocol === 'http:' ? 80 : 443),
+        method: call.method,
+        path: call.target,
+        headers: { ...call.headers, ...(call.body ? { 'content-length': String(call.body.length) } : {}) },
+      })
+      const abort = () => request.destroy(new Error('aborted'))
+      signal?.addEventListener('abort', abort, { once: true })
+      request.once('socket', (socket) => socket.setKeepAlive(true, pingEveryMs))
+      request.on('error', (error) => reject(signal?.aborted ? signal.reason : new ConnectionError(error.message, refused(error), error)))
+      request.once('close', () => signal?.removeEventListener('abort', abort))
+      request.once('response', (answer) => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: answer }))
+      request.end(call.body)
+    })
+  }
+}
+
+const refused = (error: Error) => 'code' in error && error.code === 'ECONNREFUSED'
+const isName = (host: string) => !/^\[|^\d+(\.\d+){3}$/.test(host)
