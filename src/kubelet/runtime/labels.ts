@@ -19,6 +19,8 @@ export const annotationKeys = {
   terminationMessagePolicy: 'io.kubernetes.container.terminationMessagePolicy',
   ports: 'io.kubernetes.container.ports',
   podTerminationGracePeriod: 'io.kubernetes.pod.terminationGracePeriod',
+  /** Ours: 'init' for containers that are meant to end. The simulated runtime reads it. */
+  kind: 'skiff.dev/container-kind',
 } as const
 
 export function podLabels(pod: Frozen<Pod>): Record<string, string> {
@@ -46,6 +48,9 @@ export function containerAnnotations(pod: Frozen<Pod>, container: Frozen<Contain
     [annotationKeys.restartCount]: String(restartCount),
     [annotationKeys.terminationMessagePath]: container.terminationMessagePath ?? '/dev/termination-log',
     [annotationKeys.terminationMessagePolicy]: container.terminationMessagePolicy ?? 'File',
+    ...((pod.spec.initContainers ?? []).some((init) => init.name === container.name && init.restartPolicy !== 'Always')
+      ? { [annotationKeys.kind]: 'init' }
+      : {}),
     ...(container.ports?.length ? { [annotationKeys.ports]: JSON.stringify(container.ports) } : {}),
     ...(grace === undefined ? {} : { [annotationKeys.podTerminationGracePeriod]: String(grace) }),
   }

@@ -105,6 +105,8 @@ export interface RuntimeService extends PodSandboxes, Containers, Streams, Image
   /** True when events() never misses anything, so that no relist is needed. */
   readonly eventsAreComplete: boolean
   version(): Promise<RuntimeVersion>
+  /** Where this node's pods get their addresses, once the cluster has decided; only runtimes that hand out addresses themselves care. */
+  updatePodCidr(podCidr: string): void
   status(): Promise<readonly RuntimeCondition[]>
   /** Until aborted. Throws when the stream breaks: the caller relists and subscribes again. */
   events(signal: AbortSignal): AsyncIterable<RuntimeEvent>

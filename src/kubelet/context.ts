@@ -1,0 +1,36 @@
+/** What the kubelet's parts share (L3): everything that one of them needs from outside, made once by createKubelet. */
+import type { Service } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
+import type { Clock } from '#base/clock'
+import type { Logger } from '#base/log'
+import type { Metrics } from '#base/metrics'
+import type { Random } from '#base/random'
+import type { Client } from '#client/client'
+import type { KubeletConfig } from './config.ts'
+import type { Recorder } from './eventRecorder.ts'
+import type { KubeletHost, MachineInfo } from './host.ts'
+import type { RuntimeService } from './runtime/runtimeService.ts'
+import type { ObjectCache } from './sources/objectCache.ts'
+
+export interface KubeletDeps {
+  readonly client: Client
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly runtime: RuntimeService
+  /** Needed when the runtime uses the machine. */
+  readonly host?: KubeletHost | undefined
+  /** Needed without a host: what a simulated node claims to be. */
+  readonly machine?: MachineInfo | undefined
+}
+
+export interface KubeletContext extends KubeletDeps {
+  readonly config: KubeletConfig
+  readonly recorder: Recorder
+  readonly objects: ObjectCache
+  readonly machineInfo: MachineInfo
+  /** The node's allocatable resources. */
+  readonly allocatable: Readonly<Record<string, string>>
+  services(): readonly Frozen<Service>[]
+}

@@ -1,0 +1,116 @@
+/**
+ * The node's machine as the kubelet needs it (L3): programs, mounts, cgroups, paths and facts, for a node that is this machine
+ * or one that lives in namespaces of its own on it.
+ */
+import { readFile, statfs } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { arch, cpus, release } from 'node:os'
+import { Duplex } from 'node:stream'
+import { type Cgroups, detectCgroups } from '#host/cgroups'
+import { createExec, type Exec } from '#host/exec'
+import { readTextIfExists } from '#host/files'
+import { createMounter, type Mounter } from '#host/mounts'
+import { inNode } from '#host/netns'
+
+/** What the Node object says about the machine. */
+export interface MachineInfo {
+  readonly cpus: number
+  readonly memoryBytes: number
+  readonly ephemeralStorageBytes: number
+  readonly architecture: string
+  readonly kernelVersion: string
+  readonly osImage: string
+  readonly machineID: string
+  readonly systemUUID: string
+  readonly bootID: string
+}
+
+export interface FilesystemStats {
+  readonly capacityBytes: number
+  readonly availableBytes: number
+  readonly inodes: number
+  readonly inodesFree: number
+}
+
+export interface KubeletHost {
+  readonly exec: Exec
+  readonly mounter: Mounter
+  readonly cgroups: Cgroups
+  /** From a path of the node to a path of this process. */
+  path(nodePath: string): string
+  machine(): Promise<MachineInfo>
+  /** Opens a connection from the node's network. */
+  dial(host: string, port: number, signal?: AbortSignal): Promise<Duplex>
+  filesystem(nodePath: string): Promise<FilesystemStats>
+}
+
+export interface KubeletHostOptions {
+  /** The init of a node with namespaces of its own; absent: this machine is the node. */
+  readonly nodePid?: number | undefined
+}
+
+const goArchitectures: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64', arm: 'arm', ia32: '386' }
+
+/** What GOARCH would be. */
+export function goArchitecture(nodeArchitecture: string = arch()): string {
+  return goArchitectures[nodeArchitecture] ?? nodeArchitecture
+}
+
+/** This machine, or the node whose init is `nodePid`. */
+export async function createKubeletHost(options: KubeletHostOptions = {}): Promise<KubeletHost> {
+  const { nodePid } = options
+  const exec = createExec(nodePid === undefined ? [] : inNode(nodePid))
+  const path = nodePid === undefined ? (nodePath: string) => nodePath : (nodePath: string) => `/proc/${nodePid}/root${nodePath}`
+  const filesystem = async (nodePath: string) => {
+    const stats = await statfs(path(nodePath))
+    return { capacityBytes: stats.blocks * stats.bsize, availableBytes: stats.bavail * stats.bsize, inodes: stats.files, inodesFree: stats.ffree }
+  }
+  return {
+    exec,
+    mounter: createMounter(exec, nodePid ?? 'self'),
+    cgroups: await detectCgroups(),
+    path,
+    filesystem,
+    machine: async () => {
+      const storage = await filesystem('/')
+      return { ...(await machineFacts(path)), ephemeralStorageBytes: storage.capacityBytes }
+    },
+    dial: (host, port, signal) => (nodePid === undefined ? dialDirectly(host, port, signal) : dialThrough(exec, host, port, signal)),
+  }
+}
+
+async function machineFacts(path: (nodePath: string) => string): Promise<Omit<MachineInfo, 'ephemeralStorageBytes'>> {
+  const read = async (file: string) => ((await readTextIfExists(file)) ?? '').trim()
+  const memory = /^MemTotal:\s+(\d+) kB/m.exec(await readFile('/proc/meminfo', 'utf8'))?.[1] ?? '0'
+  const machineID = await read(path('/etc/machine-id'))
+  return {
+    cpus: cpus().length,
+    memoryBytes: Number(memory) * 1024,
+    architecture: goArchitecture(),
+    kernelVersion: release(),
+    osImage: /^PRETTY_NAME="?([^"\n]*)"?/m.exec(await read(path('/etc/os-release')))?.[1] ?? 'Linux',
+    machineID,
+    systemUUID: (await read('/sys/class/dmi/id/product_uuid').catch(() => '')) || machineID,
+    bootID: await read('/proc/sys/kernel/random/boot_id'),
+  }
+}
+
+function dialDirectly(host: string, port: number, signal?: AbortSignal): Promise<Duplex> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host, port, ...(signal ? { signal } : {}) })
+    socket.once('error', reject)
+    socket.once('connect', () => {
+      socket.off('error', reject)
+      resolve(socket)
+    })
+  })
+}
+
+/** Node cannot change its network namespace, so a small program carries the bytes. */
+async function dialThrough(exec: Exec, host: string, port: number, signal?: AbortSignal): Promise<Duplex> {
+  const child = exec.spawn('busybox', ['nc', host, String(port)], signal ? { signal } : {})
+  child.on('error', () => {})
+  const stream = Duplex.from({ readable: child.stdout, writable: child.stdin })
+  stream.once('close', () => child.kill())
+  return stream
+}

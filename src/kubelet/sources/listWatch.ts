@@ -1,0 +1,106 @@
+/**
+ * Keeps one selection of objects in step with the API server (L3): list, watch from there, start again when the server says that it forgot.
+ * Small on purpose: a kubelet watches its own pods, the services, and single ConfigMaps and Secrets.
+ */
+import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
+import { isStatus } from '#api/machinery/status'
+import type { Clock } from '#base/clock'
+import type { Logger } from '#base/log'
+import type { ResourceClient } from '#client/client'
+
+export interface Selection {
+  readonly namespace?: string | undefined
+  readonly fieldSelector?: string | undefined
+}
+
+export interface Handler<T> {
+  /** The whole selection, after the first list and after each further one. */
+  replace(objects: readonly Frozen<T>[]): void
+  changed(object: Frozen<T>): void
+  deleted(object: Frozen<T>): void
+}
+
+const initialRetryMs = 500
+const maxRetryMs = 30_000
+
+/** Runs until aborted. Failures are retried with a growing delay. */
+export async function listWatch<T extends KubeObject>(
+  client: ResourceClient<T>,
+  selection: Selection,
+  handler: Handler<T>,
+  deps: { readonly clock: Clock; readonly log: Logger },
+  signal: AbortSignal,
+): Promise<void> {
+  let resourceVersion: string | undefined
+  let retryMs = initialRetryMs
+  while (!signal.aborted) {
+    try {
+      if (resourceVersion === undefined) {
+        const list = await client.list({ ...selection, resourceVersion: '0', signal })
+        resourceVersion = list.metadata.resourceVersion ?? ''
+        handler.replace(list.items)
+      }
+      for await (const batch of client.watch({ ...selection, resourceVersion, allowWatchBookmarks: true, signal })) {
+        retryMs = initialRetryMs
+        for (const { type, object } of batch) {
+          resourceVersion = object.metadata.resourceVersion ?? resourceVersion
+          if (type === 'DELETED') handler.deleted(object)
+          else if (type !== 'BOOKMARK') handler.changed(object)
+        }
+      }
+    } catch (error) {
+      if (signal.aborted) return
+      const forgotten = isStatus(error, 'Expired') || isStatus(error, 'Gone')
+      if (forgotten) resourceVersion = undefined
+      else deps.log.v(2).info('Watch ended', { resource: client.resource.resource, reason: error instanceof Error ? error.message : String(error) })
+    }
+    if (signal.aborted) return
+    await deps.clock.sleep(retryMs, signal).catch(() => {})
+    retryMs = Math.min(retryMs * 2, maxRetryMs)
+  }
+}
+
+/** A store by key over listWatch, for whoever only wants to look things up. */
+export interface Mirror<T extends KubeObject> {
+  get(key: string): Frozen<T> | undefined
+  list(): readonly Frozen<T>[]
+  /** Resolves after the first list. */
+  readonly synced: Promise<void>
+}
+
+/** Mirrors a selection until aborted; `onChange` hears of each object that came, changed or went. */
+export function mirror<T extends KubeObject>(
+  client: ResourceClient<T>,
+  selection: Selection,
+  deps: { readonly clock: Clock; readonly log: Logger },
+  signal: AbortSignal,
+  onChange: (object: Frozen<T>) => void = () => {},
+): Mirror<T> & { readonly done: Promise<void> } {
+  const objects = new Map<string, Frozen<T>>()
+  let markSynced = () => {}
+  const synced = new Promise<void>((resolve) => {
+    markSynced = resolve
+  })
+  const handler: Handler<T> = {
+    replace: (items) => {
+      const before = new Map(objects)
+      objects.clear()
+      for (const item of items) {
+        objects.set(keyOf(item), item)
+        if (before.get(keyOf(item))?.metadata.resourceVersion !== item.metadata.resourceVersion) onChange(item)
+      }
+      for (const [key, item] of before) if (!objects.has(key)) onChange(item)
+      markSynced()
+    },
+    changed: (item) => {
+      objects.set(keyOf(item), item)
+      onChange(item)
+    },
+    deleted: (item) => {
+      objects.delete(keyOf(item))
+      onChange(item)
+    },
+  }
+  const done = listWatch(client, selection, handler, deps, signal)
+  return { get: (key) => objects.get(key), list: () => [...objects.values()], synced, done }
+}

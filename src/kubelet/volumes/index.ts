@@ -1,0 +1,19 @@
+/** The volume types, in the order in which they are asked (L3). */
+import { configMapVolume } from './configMap.ts'
+import { downwardApiVolume } from './downwardApi.ts'
+import { emptyDirVolume } from './emptyDir.ts'
+import { hostPathVolume } from './hostPath.ts'
+import { persistentVolume } from './persistentVolume.ts'
+import { projectedVolume } from './projected.ts'
+import { secretVolume } from './secret.ts'
+import type { VolumePlugin } from './volumePlugin.ts'
+
+export const volumePlugins = [
+  emptyDirVolume,
+  hostPathVolume,
+  configMapVolume,
+  secretVolume,
+  downwardApiVolume,
+  projectedVolume,
+  persistentVolume,
+] as const satisfies readonly VolumePlugin[]

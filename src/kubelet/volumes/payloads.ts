@@ -1,0 +1,66 @@
+/** The files of configuration volumes (L3): from ConfigMaps, Secrets and the downward API. Upstream: pkg/volume/{configmap,secret,downwardapi,projected} (v1.36). */
+import type { ConfigMap, DownwardAPIVolumeFile, KeyToPath, Secret } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
+import { isStatus } from '#api/machinery/status'
+import type { KubeletContext } from '../context.ts'
+import type { FrozenPod } from '../pods/containers.ts'
+import { podField, resourceField } from '../pods/downwardApi.ts'
+import type { FileProjection } from './atomicWriter.ts'
+
+export const defaultFileMode = 0o644
+
+type Items = readonly Frozen<KeyToPath>[] | undefined
+
+/** Picks keys and gives them paths; all keys under their own names without items. @throws Error for a key that is not there. */
+export function selectItems(data: ReadonlyMap<string, Uint8Array>, items: Items, defaultMode: number, optional: boolean): Map<string, FileProjection> {
+  if (!items || items.length === 0) return new Map([...data].map(([key, bytes]) => [key, { data: bytes, mode: defaultMode }]))
+  const files = new Map<string, FileProjection>()
+  for (const { key, path, mode } of items) {
+    const bytes = data.get(key)
+    if (bytes) files.set(path, { data: bytes, mode: mode ?? defaultMode })
+    else if (!optional) throw new Error(`references non-existent config key: ${key}`)
+  }
+  return files
+}
+
+export function configMapData(configMap: Frozen<ConfigMap> | undefined): Map<string, Uint8Array> {
+  return new Map([
+    ...Object.entries(configMap?.data ?? {}).map(([key, text]): [string, Uint8Array] => [key, Buffer.from(text)]),
+    ...Object.entries(configMap?.binaryData ?? {}).map(([key, text]): [string, Uint8Array] => [key, Buffer.from(text, 'base64')]),
+  ])
+}
+
+export function secretData(secret: Frozen<Secret> | undefined): Map<string, Uint8Array> {
+  return new Map(Object.entries(secret?.data ?? {}).map(([key, text]) => [key, Buffer.from(text, 'base64')]))
+}
+
+/** The object, or undefined when it is optional and missing. */
+export async function optionally<T>(optional: boolean | undefined, read: Promise<T>): Promise<T | undefined> {
+  try {
+    return await read
+  } catch (error) {
+    if (optional && isStatus(error, 'NotFound')) return undefined
+    throw error
+  }
+}
+
+export function downwardApiFiles(
+  context: KubeletContext,
+  pod: FrozenPod,
+  items: readonly Frozen<DownwardAPIVolumeFile>[],
+  defaultMode: number,
+): Map<string, FileProjection> {
+  // Files cannot show addresses, which are not known yet: upstream allows metadata only.
+  const facts = { podIPs: [], hostIPs: [] }
+  return new Map(
+    items.map((item) => {
+      const [container] = pod.spec.containers
+      const text = item.fieldRef
+        ? podField(pod, item.fieldRef.fieldPath, facts)
+        : item.resourceFieldRef && container
+          ? resourceField(pod, container, item.resourceFieldRef, context.allocatable)
+          : ''
+      return [item.path, { data: Buffer.from(text), mode: item.mode ?? defaultMode }]
+    }),
+  )
+}

@@ -1,0 +1,60 @@
+/** Several sources in one directory (L3), service account tokens among them, in memory. Upstream: pkg/volume/projected (v1.36). */
+import type { VolumeProjection } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
+import type { FrozenPod } from '../pods/containers.ts'
+import { type FileProjection, writeAtomically } from './atomicWriter.ts'
+import { configMapData, defaultFileMode, downwardApiFiles, optionally, secretData, selectItems } from './payloads.ts'
+import { mountTmpfs, unmountIfMounted } from './tmpfs.ts'
+import { fsGroupOf, type VolumeContext, type VolumePlugin } from './volumePlugin.ts'
+
+const defaultTokenSeconds = 3600
+
+async function projectedFiles(
+  { context, tokens }: VolumeContext,
+  pod: FrozenPod,
+  source: Frozen<VolumeProjection>,
+  mode: number,
+): Promise<Map<string, FileProjection>> {
+  const namespace = pod.metadata.namespace ?? ''
+  if (source.configMap) {
+    const { name = '', items, optional } = source.configMap
+    return selectItems(configMapData(await optionally(optional, context.objects.configMap(namespace, name))), items, mode, optional ?? false)
+  }
+  if (source.secret) {
+    const { name = '', items, optional } = source.secret
+    return selectItems(secretData(await optionally(optional, context.objects.secret(namespace, name))), items, mode, optional ?? false)
+  }
+  if (source.downwardAPI) return downwardApiFiles(context, pod, source.downwardAPI.items ?? [], mode)
+  if (source.serviceAccountToken) {
+    const { audience, expirationSeconds = defaultTokenSeconds, path } = source.serviceAccountToken
+    const token = await tokens.token(pod, audience, expirationSeconds)
+    return new Map([[path, { data: Buffer.from(token), ...tokenOwner(pod, mode) }]])
+  }
+  throw new Error(`projected volume source ${Object.keys(source).join(', ')} is not supported`)
+}
+
+/** Only the pod may read its token: its group if it has one, else its user if all containers share one, else whoever the mode lets. */
+function tokenOwner(pod: FrozenPod, mode: number): { mode: number; uid?: number } {
+  if (fsGroupOf(pod) !== undefined) return { mode: 0o600 }
+  const users = new Set(
+    [...(pod.spec.initContainers ?? []), ...pod.spec.containers].map(
+      (container) => container.securityContext?.runAsUser ?? pod.spec.securityContext?.runAsUser,
+    ),
+  )
+  const [user] = users
+  return users.size === 1 && user !== undefined ? { mode: 0o600, uid: user } : { mode }
+}
+
+export const projectedVolume: VolumePlugin = {
+  name: 'kubernetes.io/projected',
+  refreshes: true,
+  supports: (volume) => volume.projected !== undefined,
+  setUp: async (volumes, { pod, volume, directory }) => {
+    const mode = volume.projected?.defaultMode ?? defaultFileMode
+    const parts = await Promise.all((volume.projected?.sources ?? []).map((source) => projectedFiles(volumes, pod, source, mode)))
+    await mountTmpfs(volumes.host, directory, [])
+    await writeAtomically(volumes.host.path(directory), new Map(parts.flatMap((files) => [...files])), fsGroupOf(pod))
+    return directory
+  },
+  tearDown: ({ host }, directory) => unmountIfMounted(host, directory),
+}
