@@ -1,0 +1,139 @@
+/**
+ * Starts sandboxes and containers (L3): everything between the decision to start one and its process.
+ * Upstream: kuberuntime_sandbox.go createPodSandbox, kuberuntime_container.go startContainer (v1.36).
+ */
+import { mkdir } from 'node:fs/promises'
+import { runtimeClasses } from '#client/builtIn'
+import type { PodSandboxConfig } from '#grpc/criTypes'
+import type { KubeletContext } from '../context.ts'
+import { podReference } from '../eventRecorder.ts'
+import type { ImageManager } from '../images/imageManager.ts'
+import { containerRecord, findContainer, type PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
+import type { FrozenContainer, FrozenPod } from './containers.ts'
+import { makeEnvironment } from './environment.ts'
+import { killContainer } from './killing.ts'
+import { runLifecycleHandler } from './lifecycle.ts'
+import { containerMounts } from './mounts.ts'
+import { containerConfig, podLogDirectory, podSandboxConfig } from './runtimeConfig.ts'
+import { verifyRunAsNonRoot } from './securityContext.ts'
+import { StartError } from './startError.ts'
+
+export interface StartRequest {
+  readonly pod: FrozenPod
+  readonly container: FrozenContainer
+  readonly sandboxId: string
+  readonly sandbox: PodSandboxConfig
+  readonly podIPs: readonly string[]
+  readonly status: PodRuntimeStatus
+  readonly volumes: ReadonlyMap<string, string>
+  /** Set for ephemeral containers that look into another's processes. */
+  readonly targetContainerName?: string | undefined
+  readonly signal: AbortSignal
+}
+
+const words = (error: unknown) => (error instanceof Error ? error.message : String(error))
+
+/** Creates the sandbox and returns its id. @throws StartError */
+export async function startSandbox(context: KubeletContext, pod: FrozenPod, attempt: number, signal: AbortSignal): Promise<string> {
+  const config = podSandboxConfig(pod, attempt, context.config)
+  try {
+    if (context.host) await mkdir(context.host.path(podLogDirectory(context.config, pod)), { recursive: true, mode: 0o755 })
+    return await context.runtime.runPodSandbox(config, await runtimeHandler(context, pod), { signal })
+  } catch (error) {
+    if (!signal.aborted) context.recorder.event(podReference(pod), 'Warning', 'FailedCreatePodSandBox', `Failed to create pod sandbox: ${words(error)}`)
+    throw new StartError('CreatePodSandboxError', `Failed to create sandbox for pod "${pod.metadata.name}": ${words(error)}`)
+  }
+}
+
+async function runtimeHandler(context: KubeletContext, pod: FrozenPod): Promise<string> {
+  const name = pod.spec.runtimeClassName
+  return name ? (await context.client.of(runtimeClasses).get({ name })).handler : ''
+}
+
+/** Pulls, configures, creates and starts one container and runs its postStart hook. @throws StartError */
+export async function startContainer(context: KubeletContext, images: ImageManager, request: StartRequest): Promise<void> {
+  const { pod, container, signal } = request
+  const reference = podReference(pod, container.name)
+  const fail = (reason: string, eventReason: string, error: unknown): StartError => {
+    if (!signal.aborted) context.recorder.event(reference, 'Warning', eventReason, `Error: ${words(error)}`)
+    return new StartError(reason, words(error))
+  }
+  const { imageRef, image } = await images.ensureImage(pod, container, request.sandbox, signal).catch((error: unknown) => {
+    if (error instanceof StartError && !signal.aborted) context.recorder.event(reference, 'Warning', 'Failed', `Error: ${error.reason}`)
+    throw error
+  })
+  const previous = findContainer(request.status, container.name)
+  const restartCount = previous ? previous.restartCount + 1 : restartCountFromStatus(pod, container.name)
+  let config: ReturnType<typeof containerConfig>
+  try {
+    config = await configure(context, request, restartCount, imageRef, image)
+  } catch (error) {
+    throw fail('CreateContainerConfigError', 'Failed', error)
+  }
+  let id: string
+  try {
+    if (context.host) await mkdir(context.host.path(`${request.sandbox.logDirectory}/${container.name}`), { recursive: true, mode: 0o755 })
+    id = await context.runtime.createContainer(request.sandboxId, config, request.sandbox, { signal })
+  } catch (error) {
+    throw fail('CreateContainerError', 'Failed', error)
+  }
+  context.recorder.event(reference, 'Normal', 'Created', 'Container created')
+  try {
+    await context.runtime.startContainer(id, { signal })
+  } catch (error) {
+    throw fail('RunContainerError', 'Failed', error)
+  }
+  context.recorder.event(reference, 'Normal', 'Started', 'Container started')
+  await postStart(context, request, id)
+}
+
+/** A pod that is new to this kubelet's runtime goes on counting where its status stopped. */
+function restartCountFromStatus(pod: FrozenPod, name: string): number {
+  const statuses = [...(pod.status?.containerStatuses ?? []), ...(pod.status?.initContainerStatuses ?? [])]
+  const status = statuses.find((candidate) => candidate.name === name)
+  return status?.containerID ? status.restartCount + 1 : 0
+}
+
+async function configure(
+  context: KubeletContext,
+  request: StartRequest,
+  restartCount: number,
+  imageRef: string,
+  image: Parameters<typeof verifyRunAsNonRoot>[2],
+) {
+  const { pod, container, podIPs } = request
+  verifyRunAsNonRoot(pod, container, image)
+  const facts = { podIPs, hostIPs: context.config.nodeIPs, allocatable: context.allocatable }
+  const environment = await makeEnvironment(pod, container, facts, {
+    configMap: context.objects.configMap,
+    secret: context.objects.secret,
+    services: context.services,
+  })
+  const mounts = context.host ? await containerMounts(context, context.host, { pod, container, podIPs, environment, volumes: request.volumes }) : []
+  const target = request.targetContainerName ? findContainer(request.status, request.targetContainerName) : undefined
+  if (request.targetContainerName && target?.state !== 'running') throw new Error(`unable to find target container "${request.targetContainerName}"`)
+  const inputs = { restartCount, environment, mounts, devices: [], image, imageRef, memoryCapacityBytes: context.machineInfo.memoryBytes, targetId: target?.id }
+  return containerConfig(pod, container, inputs, context.config)
+}
+
+/** A container whose postStart hook fails is killed again. */
+async function postStart(context: KubeletContext, request: StartRequest, id: string): Promise<void> {
+  const { pod, container, signal } = request
+  const hook = container.lifecycle?.postStart
+  if (!hook) return
+  const podIP = request.podIPs[0] ?? context.config.nodeIPs[0] ?? ''
+  try {
+    await runLifecycleHandler(context, container, id, podIP, hook, signal)
+  } catch (error) {
+    if (signal.aborted) throw error
+    context.recorder.event(podReference(pod, container.name), 'Warning', 'FailedPostStartHook', 'PostStartHook failed')
+    const status = await context.runtime.containerStatus(id)
+    if (status) {
+      await killContainer(context, pod, containerRecord(status, request.sandboxId), podIP, {
+        reason: 'FailedPostStartHook',
+        message: 'FailedPostStartHook',
+      })
+    }
+    throw new StartError('PostStartHookError', `${words(error)}`)
+  }
+}

@@ -1,0 +1,219 @@
+/**
+ * One worker per pod (L3): syncing while it should run, terminating when it must not, terminated until it is gone from the API.
+ * A pod never has two steps at a time; a deletion interrupts a step that starts things. Upstream: kubelet/pod_workers.go (v1.36).
+ */
+import { rm } from 'node:fs/promises'
+import { isStatus } from '#api/machinery/status'
+import type { Timer } from '#base/clock'
+import { pods } from '#client/builtIn'
+import { type FrozenPod, isTerminalPhase } from './containers.ts'
+import { killPod } from './killing.ts'
+import type { PodStatusInput } from './podStatus.ts'
+import { podCgroupPath } from './resources.ts'
+import { podLogDirectory } from './runtimeConfig.ts'
+import { currentStatus, type PodMachinery, type PodMemory, readPod, syncPod } from './syncPod.ts'
+
+export interface PodWorkers {
+  /** The pod as the API has it now. */
+  update(pod: FrozenPod): void
+  /** The pod is gone from the API. */
+  deleted(pod: FrozenPod): void
+  /** Something happened to the pod: look again. */
+  wake(uid: string): void
+  /** Ends a pod by the kubelet's own decision (eviction). */
+  end(uid: string, ending: NonNullable<PodStatusInput['ending']>, graceSeconds: number): void
+  list(): FrozenPod[]
+  get(uid: string): FrozenPod | undefined
+  /** Resolves when no step is running any more (after the signal). */
+  settled(): Promise<void>
+}
+
+interface Worker {
+  pod: FrozenPod
+  stage: 'syncing' | 'terminating' | 'terminated'
+  removed: boolean
+  graceSeconds: number | undefined
+  /** Aborts the step that is running. */
+  abort: AbortController
+  dirty: boolean
+  running: Promise<void> | undefined
+  timer: Timer | undefined
+  readonly memory: PodMemory
+  /** A kill with less grace that joins one that is under way. */
+  hurry: (() => void) | undefined
+}
+
+const retryMs = 2_000
+
+export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): PodWorkers {
+  const { context } = machinery
+  const workers = new Map<string, Worker>()
+
+  const wake = (uid: string) => {
+    const worker = workers.get(uid)
+    if (!worker || signal.aborted) return
+    worker.dirty = true
+    worker.running ??= drain(uid, worker)
+  }
+
+  const drain = async (uid: string, worker: Worker): Promise<void> => {
+    // Lets the events of one moment gather before the step.
+    await Promise.resolve()
+    while (worker.dirty && !signal.aborted) {
+      worker.dirty = false
+      worker.timer?.cancel()
+      try {
+        const againInMs = await step(worker)
+        if (againInMs !== undefined) worker.timer = context.clock.timer(againInMs, () => wake(uid))
+      } catch (error) {
+        if (signal.aborted) break
+        if (!worker.abort.signal.aborted) {
+          const reason = error instanceof Error ? error.message : String(error)
+          context.log.warn('Error syncing pod, skipping', { pod: worker.pod.metadata.name, namespace: worker.pod.metadata.namespace, error: reason })
+          worker.timer = context.clock.timer(retryMs, () => wake(uid))
+        }
+      }
+    }
+    worker.running = undefined
+  }
+
+  const step = async (worker: Worker): Promise<number | undefined> => {
+    if (worker.stage === 'syncing') {
+      worker.abort = new AbortController()
+      const { terminal, againInMs } = await syncPod(machinery, worker.pod, worker.memory, AbortSignal.any([signal, worker.abort.signal]))
+      if (!terminal) return againInMs
+      worker.stage = 'terminating'
+    }
+    if (worker.stage === 'terminating') {
+      await terminate(machinery, worker)
+      worker.stage = 'terminated'
+    }
+    await finish(machinery, worker)
+    if (worker.removed) {
+      await cleanUp(machinery, worker.pod)
+      if (workers.get(worker.pod.metadata.uid ?? '') === worker) workers.delete(worker.pod.metadata.uid ?? '')
+    }
+    return undefined
+  }
+
+  const startTerminating = (worker: Worker, graceSeconds: number | undefined) => {
+    const shorter = graceSeconds !== undefined && (worker.graceSeconds === undefined || graceSeconds < worker.graceSeconds)
+    if (shorter) worker.graceSeconds = graceSeconds
+    if (worker.stage === 'syncing') {
+      worker.stage = 'terminating'
+      worker.abort.abort(new Error('the pod is to be deleted'))
+    } else if (shorter) worker.hurry?.()
+  }
+
+  return {
+    update: (pod) => {
+      const uid = pod.metadata.uid ?? ''
+      const known = workers.get(uid)
+      if (known) known.pod = pod
+      else {
+        workers.set(uid, {
+          pod,
+          stage: 'syncing',
+          removed: false,
+          graceSeconds: undefined,
+          abort: new AbortController(),
+          dirty: false,
+          running: undefined,
+          timer: undefined,
+          memory: { startFailures: new Map(), terminationMessages: new Map() },
+          hurry: undefined,
+        })
+      }
+      context.objects.registerPod(pod)
+      const worker = workers.get(uid)
+      if (worker && pod.metadata.deletionTimestamp) startTerminating(worker, pod.metadata.deletionGracePeriodSeconds)
+      wake(uid)
+    },
+    deleted: (pod) => {
+      const worker = workers.get(pod.metadata.uid ?? '')
+      if (!worker) return
+      worker.removed = true
+      // A forced deletion leaves the processes nothing but the least grace.
+      startTerminating(worker, pod.metadata.deletionGracePeriodSeconds ?? 1)
+      wake(pod.metadata.uid ?? '')
+    },
+    wake,
+    end: (uid, ending, graceSeconds) => {
+      const worker = workers.get(uid)
+      if (worker?.stage !== 'syncing') return
+      worker.memory.ending = ending
+      startTerminating(worker, graceSeconds)
+      wake(uid)
+    },
+    list: () => [...workers.values()].map((worker) => worker.pod),
+    get: (uid) => workers.get(uid)?.pod,
+    settled: async () => {
+      for (const worker of workers.values()) worker.timer?.cancel()
+      await Promise.allSettled([...workers.values()].map((worker) => worker.running))
+    },
+  }
+}
+
+/** Stops everything of the pod, reporting on the way; throws while something still runs. */
+async function terminate(machinery: PodMachinery, worker: Worker): Promise<void> {
+  const { context, statuses, probes } = machinery
+  const uid = worker.pod.metadata.uid ?? ''
+  const status = await readPod(machinery, uid, worker.memory)
+  if (!worker.removed) statuses.set(worker.pod, currentStatus(machinery, worker.pod, status, worker.memory, false))
+  probes.stopLivenessAndStartup(uid)
+  const kills: Promise<void>[] = []
+  const kill = () => kills.push(killPod(context, worker.pod, status, { graceSeconds: worker.graceSeconds }))
+  worker.hurry = kill
+  kill()
+  try {
+    for (let done = 0; done < kills.length; done++) await kills[done]
+  } finally {
+    worker.hurry = undefined
+    await Promise.allSettled(kills)
+  }
+  const after = await readPod(machinery, uid, worker.memory)
+  if (after.containers.some((record) => record.state === 'running')) throw new Error('containers are still running')
+}
+
+/** The last report, then what the pod used on the node is given back, then the API object goes if it is to be deleted. */
+async function finish(machinery: PodMachinery, worker: Worker): Promise<void> {
+  const { context, statuses, probes } = machinery
+  const uid = worker.pod.metadata.uid ?? ''
+  if (!worker.removed) {
+    const status = await readPod(machinery, uid, worker.memory)
+    // After a restart the last words of a finished pod are gone; its status in the API is better than ours.
+    if (!isTerminalPhase(worker.pod.status?.phase)) statuses.set(worker.pod, currentStatus(machinery, worker.pod, status, worker.memory, true))
+    await statuses.flush(uid)
+  }
+  probes.remove(uid)
+  await machinery.volumes.tearDownPod(uid)
+  await removeCgroup(machinery, worker.pod)
+  context.objects.unregisterPod(uid)
+  if (worker.removed || !worker.pod.metadata.deletionTimestamp) return
+  const { namespace, name = '' } = worker.pod.metadata
+  try {
+    await context.client.of(pods).delete({ namespace, name }, { gracePeriodSeconds: 0, preconditions: { uid } })
+  } catch (error) {
+    // Gone already, or another pod has its name.
+    if (!isStatus(error, 'NotFound') && !isStatus(error, 'Conflict')) throw error
+  }
+}
+
+async function removeCgroup({ context }: PodMachinery, pod: FrozenPod): Promise<void> {
+  await context.host?.cgroups.remove(podCgroupPath(context.config.cgroupRoot, pod))
+}
+
+/** What remains of a pod that is gone from the API: containers, sandboxes, logs. */
+export async function cleanUp(machinery: PodMachinery, pod: FrozenPod): Promise<void> {
+  const { context, statuses, crashLoop } = machinery
+  const uid = pod.metadata.uid ?? ''
+  const containers = await context.runtime.listContainers(uid)
+  await Promise.all(containers.map((container) => context.runtime.removeContainer(container.id)))
+  for (const sandbox of await context.runtime.listPodSandbox(uid)) {
+    await context.runtime.stopPodSandbox(sandbox.id)
+    await context.runtime.removePodSandbox(sandbox.id)
+  }
+  if (context.host) await rm(context.host.path(podLogDirectory(context.config, pod)), { recursive: true, force: true })
+  statuses.remove(uid)
+  crashLoop.reset(`${uid}/`)
+}

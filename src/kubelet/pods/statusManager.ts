@@ -1,0 +1,131 @@
+/**
+ * Sends pod statuses to the API server (L3): the smallest patch that makes the server's status ours, never more often than it changes.
+ * Upstream: kubelet/status/status_manager.go (v1.36).
+ */
+import type { PodStatus } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
+import { isStatus } from '#api/machinery/status'
+import { deepCopy } from '#base/frozen'
+import { pods } from '#client/builtIn'
+import type { KubeletContext } from '../context.ts'
+import type { FrozenPod } from './containers.ts'
+import { isTerminalPhase } from './containers.ts'
+
+export interface StatusManager {
+  /** The last status set for the pod, or nothing. */
+  get(uid: string): Frozen<PodStatus> | undefined
+  /** Remembers the status and sends it when it differs from what the server has. */
+  set(pod: FrozenPod, status: PodStatus): void
+  /** Sends what is still unsent and resolves when the server has it. */
+  flush(uid: string): Promise<void>
+  /** The pod is gone: forget it. */
+  remove(uid: string): void
+}
+
+const listKeys: Readonly<Record<string, string>> = { conditions: 'type', podIPs: 'ip', hostIPs: 'ip' }
+
+/**
+ * A strategic merge patch from one status to the other: changed members whole, removed ones null; conditions only those that changed;
+ * lists of addresses whole, with the order directive that upstream's patches have.
+ */
+export function statusPatch(before: Frozen<PodStatus>, after: Frozen<PodStatus>): Record<string, unknown> | undefined {
+  const patch: Record<string, unknown> = {}
+  const old = before as Readonly<Record<string, unknown>>
+  const next = after as Readonly<Record<string, unknown>>
+  for (const key of new Set([...Object.keys(old), ...Object.keys(next)])) {
+    if (equal(old[key], next[key])) continue
+    const mergeKey = listKeys[key]
+    if (next[key] === undefined) patch[key] = null
+    else if (mergeKey) Object.assign(patch, listPatch(key, mergeKey, (old[key] ?? []) as Item[], next[key] as Item[]))
+    else patch[key] = next[key]
+  }
+  return Object.keys(patch).length > 0 ? patch : undefined
+}
+
+type Item = Readonly<Record<string, unknown>>
+
+function listPatch(key: string, mergeKey: string, before: readonly Item[], after: readonly Item[]): Record<string, unknown> {
+  const byKey = new Map(before.map((item) => [item[mergeKey], item]))
+  const wanted = new Set(after.map((item) => item[mergeKey]))
+  const changed = after.filter((item) => !equal(byKey.get(item[mergeKey]), item))
+  const removed = before.filter((item) => !wanted.has(item[mergeKey])).map((item) => ({ $patch: 'delete', [mergeKey]: item[mergeKey] }))
+  return { [`$setElementOrder/${key}`]: after.map((item) => ({ [mergeKey]: item[mergeKey] })), [key]: [...changed, ...removed] }
+}
+
+/** Equality of JSON values, where an absent member equals an undefined one. */
+export function equal(a: unknown, b: unknown): boolean {
+  if (a === b) return true
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
+  if (Array.isArray(a) !== Array.isArray(b)) return false
+  const left = a as Record<string, unknown>
+  const right = b as Record<string, unknown>
+  return [...new Set([...Object.keys(left), ...Object.keys(right)])].every((key) => equal(left[key], right[key]))
+}
+
+interface Entry {
+  pod: FrozenPod
+  status: Frozen<PodStatus>
+  sent: Frozen<PodStatus>
+  sending: Promise<void>
+  dirty: boolean
+}
+
+const retryMs = 2_000
+
+export function createStatusManager(context: KubeletContext, signal: AbortSignal): StatusManager {
+  const entries = new Map<string, Entry>()
+  const client = context.client.of(pods)
+
+  const send = async (entry: Entry): Promise<void> => {
+    while (entry.dirty && !signal.aborted) {
+      entry.dirty = false
+      const { namespace, name = '', uid } = entry.pod.metadata
+      const status = entry.status
+      const patch = statusPatch(entry.sent, status)
+      if (!patch) continue
+      try {
+        const answer = await client.patch({ namespace, name }, 'strategic', { metadata: { uid }, status: patch }, { subresource: 'status', signal })
+        // Others write into the status as well: the next patch starts from what the server has now.
+        entry.sent = answer.status
+      } catch (error) {
+        if (signal.aborted || isStatus(error, 'NotFound')) return
+        // The uid in the patch conflicts when another pod of that name has taken its place.
+        if (isStatus(error, 'Conflict') || isStatus(error, 'Invalid')) {
+          const current = await client.get({ namespace, name }, { signal }).catch(() => undefined)
+          if (!current || current.metadata.uid !== uid) return
+          entry.sent = current.status
+        }
+        context.log.v(2).info('Pod status not sent, will retry', { name, namespace, error: error instanceof Error ? error.message : String(error) })
+        entry.dirty = true
+        await context.clock.sleep(retryMs, signal).catch(() => {})
+      }
+    }
+  }
+
+  return {
+    get: (uid) => entries.get(uid)?.status,
+    set: (pod, status) => {
+      const uid = pod.metadata.uid ?? ''
+      const known = entries.get(uid)
+      if (!known) {
+        const entry: Entry = { pod, status: deepCopy<PodStatus>(status), sent: pod.status ?? {}, sending: Promise.resolve(), dirty: true }
+        entries.set(uid, entry)
+        entry.sending = send(entry)
+        return
+      }
+      known.pod = pod
+      if (equal(known.status, status)) return
+      // A terminal phase never goes back.
+      if (isTerminalPhase(known.status.phase) && known.status.phase !== status.phase) return
+      known.status = deepCopy<PodStatus>(status)
+      known.dirty = true
+      known.sending = known.sending.then(() => send(known))
+    },
+    flush: async (uid) => {
+      await entries.get(uid)?.sending
+    },
+    remove: (uid) => {
+      entries.delete(uid)
+    },
+  }
+}

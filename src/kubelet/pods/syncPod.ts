@@ -1,0 +1,196 @@
+/**
+ * One step of one pod (L3): read what runs, report it, make the plan, carry it out. The plan is podActions'; this file only does.
+ * Upstream: kubelet.go SyncPod, kuberuntime_manager.go SyncPod (v1.36).
+ */
+import type { PodStatus } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
+import { parseTime } from '#base/time'
+import type { KubeletContext } from '../context.ts'
+import { podReference } from '../eventRecorder.ts'
+import { formatElapsed, type ImageManager } from '../images/imageManager.ts'
+import type { ProbeManager } from '../probes/probeManager.ts'
+import { findContainer, type PodRuntimeStatus, readPodRuntimeStatus, sandboxIPs } from '../runtime/podRuntimeStatus.ts'
+import type { VolumeManager } from '../volumes/volumeManager.ts'
+import type { BackOff } from './backOff.ts'
+import type { StartFailure } from './containerStatuses.ts'
+import { type FrozenContainer, type FrozenPod, formatPod } from './containers.ts'
+import { killContainer, killPod } from './killing.ts'
+import { computePodActions, type PodActions } from './podActions.ts'
+import { startContainer, startSandbox } from './podStarter.ts'
+import { generatePodStatus, type PodStatusInput } from './podStatus.ts'
+import { podCgroupLimits, podCgroupPath } from './resources.ts'
+import { podSandboxConfig } from './runtimeConfig.ts'
+import { StartError } from './startError.ts'
+import type { StatusManager } from './statusManager.ts'
+import { withTerminationMessages } from './terminationMessage.ts'
+
+export interface PodMachinery {
+  readonly context: KubeletContext
+  readonly images: ImageManager
+  readonly volumes: VolumeManager
+  readonly probes: ProbeManager
+  readonly statuses: StatusManager
+  readonly crashLoop: BackOff
+  /** Tells the event source which pod an id belongs to. */
+  noteIds(status: PodRuntimeStatus): void
+}
+
+/** What is remembered about a pod between two steps. */
+export interface PodMemory {
+  readonly startFailures: Map<string, StartFailure>
+  readonly terminationMessages: Map<string, string>
+  ending?: NonNullable<PodStatusInput['ending']> | undefined
+}
+
+export interface SyncOutcome {
+  /** Nothing of the pod runs or will run again: the worker goes on to terminate it. */
+  readonly terminal: boolean
+  /** When to look again even if nothing happens. */
+  readonly againInMs: number | undefined
+}
+
+const retryMs = 10_000
+
+/** What runs of the pod, with the last words of what has ended. */
+export async function readPod({ context, noteIds }: PodMachinery, uid: string, memory: PodMemory): Promise<PodRuntimeStatus> {
+  const status = await readPodRuntimeStatus(context.runtime, uid)
+  noteIds(status)
+  return withTerminationMessages(context, status, memory.terminationMessages)
+}
+
+/** The status to report, from what runs and what was reported before. */
+export function currentStatus(machinery: PodMachinery, pod: FrozenPod, runtimeStatus: PodRuntimeStatus, memory: PodMemory, podIsTerminal: boolean): PodStatus {
+  const { context, statuses, probes } = machinery
+  return generatePodStatus({
+    pod,
+    runtimeStatus,
+    runtimeName: context.runtime.name,
+    previousStatus: previousStatus(pod, statuses.get(pod.metadata.uid ?? '')),
+    startFailure: (name) => memory.startFailures.get(name),
+    probes,
+    podIsTerminal,
+    nowMs: context.clock.now(),
+    hostIPs: context.config.nodeIPs,
+    ending: memory.ending,
+  })
+}
+
+/** Our last word, with the conditions that others have set since. */
+function previousStatus(pod: FrozenPod, reported: Frozen<PodStatus> | undefined): Frozen<PodStatus> {
+  if (!reported) return pod.status ?? {}
+  const own = (reported.conditions ?? []).filter(({ type }) => isOurs(type))
+  const others = (pod.status?.conditions ?? []).filter(({ type }) => !isOurs(type))
+  return { ...reported, conditions: [...own, ...others] }
+}
+
+const isOurs = (type: string) => ['PodReadyToStartContainers', 'Initialized', 'Ready', 'ContainersReady', 'PodScheduled'].includes(type)
+
+/** Milliseconds until activeDeadlineSeconds is over; undefined without one. */
+export function deadlineInMs(pod: FrozenPod, startTime: string | undefined, nowMs: number): number | undefined {
+  const seconds = pod.spec.activeDeadlineSeconds
+  const startMs = parseTime(startTime ?? '')
+  return seconds === undefined || startMs === undefined ? undefined : startMs + seconds * 1000 - nowMs
+}
+
+/** One step towards what the pod's spec asks for. */
+export async function syncPod(machinery: PodMachinery, pod: FrozenPod, memory: PodMemory, signal: AbortSignal): Promise<SyncOutcome> {
+  const { context, statuses, probes } = machinery
+  const uid = pod.metadata.uid ?? ''
+  const before = await readPod(machinery, uid, memory)
+  probes.update(pod, before)
+  const status = currentStatus(machinery, pod, before, memory, false)
+  const deadlineMs = deadlineInMs(pod, status.startTime, context.clock.now())
+  if (deadlineMs !== undefined && deadlineMs <= 0 && !memory.ending) {
+    memory.ending = { phase: 'Failed', reason: 'DeadlineExceeded', message: 'Pod was active on the node longer than the specified deadline' }
+    context.recorder.event(podReference(pod), 'Normal', 'DeadlineExceeded', memory.ending.message)
+    return { terminal: true, againInMs: undefined }
+  }
+  statuses.set(pod, status)
+  if (status.phase === 'Succeeded' || status.phase === 'Failed') return { terminal: true, againInMs: undefined }
+  await prepareCgroup(context, pod)
+  const volumes = await machinery.volumes.setUpPod(pod)
+  const retryInMs = await carryOut(machinery, pod, before, computePodActions(pod, before, probes), volumes, memory, signal)
+  const after = await readPod(machinery, uid, memory)
+  probes.update(pod, after)
+  statuses.set(pod, currentStatus(machinery, pod, after, memory, false))
+  const waits = [retryInMs, deadlineMs, context.config.syncFrequencyMs > 0 ? context.config.syncFrequencyMs : undefined].filter((ms) => ms !== undefined)
+  return { terminal: false, againInMs: waits.length > 0 ? Math.min(...waits) : undefined }
+}
+
+async function prepareCgroup({ host, config }: KubeletContext, pod: FrozenPod): Promise<void> {
+  await host?.cgroups.ensure(
+    podCgroupPath(config.cgroupRoot, pod),
+    podCgroupLimits(pod, { cpuCfsQuota: config.cpuCFSQuota, podPidsLimit: config.podPidsLimit }),
+  )
+}
+
+/** Does what the plan says. Returns when to try again what could not be done. */
+async function carryOut(
+  machinery: PodMachinery,
+  pod: FrozenPod,
+  status: PodRuntimeStatus,
+  actions: PodActions,
+  volumes: ReadonlyMap<string, string>,
+  memory: PodMemory,
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  const { context } = machinery
+  if (actions.killPod) {
+    if (actions.createSandbox && actions.sandboxId) {
+      context.recorder.event(podReference(pod), 'Normal', 'SandboxChanged', 'Pod sandbox changed, it will be killed and re-created.')
+    }
+    await killPod(context, pod, status)
+    if (!actions.createSandbox) return undefined
+  } else {
+    const podIP = sandboxIPs(status)[0] ?? ''
+    await Promise.all(actions.containersToKill.map(({ record, message, reason }) => killContainer(context, pod, record, podIP, { message, reason })))
+  }
+  const sandbox = podSandboxConfig(pod, actions.attempt, context.config)
+  let sandboxId = actions.sandboxId
+  let podIPs: readonly string[] = sandboxIPs(status)
+  if (actions.createSandbox) {
+    sandboxId = await startSandbox(context, pod, actions.attempt, signal)
+    const created = await context.runtime.podSandboxStatus(sandboxId)
+    podIPs = created ? sandboxIPs({ uid: status.uid, sandboxes: [created], containers: [] }) : []
+  }
+  if (pod.spec.hostNetwork) podIPs = context.config.nodeIPs
+  const start = (container: FrozenContainer, targetContainerName?: string) =>
+    tryStart(machinery, memory, { pod, container, sandboxId, sandbox, podIPs, status, volumes, targetContainerName, signal })
+  const retries: (number | undefined)[] = []
+  for (const container of actions.ephemeralContainersToStart) {
+    const target = pod.spec.ephemeralContainers?.find((candidate) => candidate.name === container.name)?.targetContainerName
+    retries.push(await start(container, target))
+  }
+  for (const container of actions.initContainersToStart) retries.push(await start(container))
+  for (const container of actions.containersToStart) retries.push(await start(container))
+  const wanted = retries.filter((ms) => ms !== undefined)
+  return wanted.length > 0 ? Math.min(...wanted) : undefined
+}
+
+/** Starts the container unless it must back off; a failure is remembered for the status. Returns when to try again. */
+async function tryStart(machinery: PodMachinery, memory: PodMemory, request: Parameters<typeof startContainer>[2]): Promise<number | undefined> {
+  const { context, crashLoop } = machinery
+  const { pod, container, status } = request
+  const last = findContainer(status, container.name)
+  const key = `${pod.metadata.uid}/${container.name}`
+  if (last?.state === 'exited') {
+    const waitMs = crashLoop.remainingMs(key, last.finishedAtMs)
+    if (waitMs > 0) {
+      const message = `back-off ${formatElapsed(crashLoop.get(key))} restarting failed container=${container.name} pod=${formatPod(pod)}`
+      memory.startFailures.set(container.name, { reason: 'CrashLoopBackOff', message })
+      const eventMessage = `Back-off restarting failed container ${container.name} in pod ${formatPod(pod)}`
+      context.recorder.event(podReference(pod, container.name), 'Warning', 'BackOff', eventMessage)
+      return waitMs
+    }
+    crashLoop.next(key, last.finishedAtMs)
+  }
+  try {
+    await startContainer(context, machinery.images, request)
+    memory.startFailures.delete(container.name)
+    return undefined
+  } catch (error) {
+    if (request.signal.aborted || !(error instanceof StartError)) throw error
+    memory.startFailures.set(container.name, { reason: error.reason, message: error.message })
+    return error.retryAfterMs ?? retryMs
+  }
+}

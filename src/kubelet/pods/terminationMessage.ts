@@ -1,0 +1,55 @@
+/** What a container left as its last words (L3): its termination log, or the end of its output if it asked for that. Upstream: kuberuntime_container.go getTerminationMessage (v1.36). */
+import { open } from 'node:fs/promises'
+import type { KubeletContext } from '../context.ts'
+import { annotationKeys } from '../runtime/labels.ts'
+import type { ContainerRecord, PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
+
+const maxBytes = 4096
+const maxLogLines = 80
+const maxLogBytes = 2048
+
+/** Adds termination messages to the records of containers that have ended. */
+export async function withTerminationMessages(context: KubeletContext, status: PodRuntimeStatus, cache: Map<string, string>): Promise<PodRuntimeStatus> {
+  const { host } = context
+  if (!host) return status
+  const containers = await Promise.all(
+    status.containers.map(async (record) => {
+      if (record.state !== 'exited') return record
+      const message = cache.get(record.id) ?? (await read(context, record))
+      cache.set(record.id, message)
+      return message ? { ...record, message: record.message ? `${record.message}: ${message}` : message } : record
+    }),
+  )
+  return { ...status, containers }
+}
+
+async function read(context: KubeletContext, record: ContainerRecord): Promise<string> {
+  const path = record.status.annotations[annotationKeys.terminationMessagePath]
+  const mount = record.status.mounts.find((candidate) => candidate.containerPath === path)
+  const written = mount && context.host ? await tail(context.host.path(mount.hostPath), maxBytes) : ''
+  const fallBack = record.status.annotations[annotationKeys.terminationMessagePolicy] === 'FallbackToLogsOnError' && record.exitCode !== 0
+  if (written !== '' || !fallBack) return written
+  const chunks: Uint8Array[] = []
+  try {
+    const options = { follow: false, timestamps: false, tailLines: maxLogLines }
+    for await (const chunk of context.runtime.logs(record.status, options, AbortSignal.timeout(5_000))) chunks.push(chunk)
+  } catch {
+    // No log, no message: the exit code still tells.
+    return ''
+  }
+  const all = Buffer.concat(chunks)
+  return all.subarray(Math.max(0, all.length - maxLogBytes)).toString()
+}
+
+async function tail(path: string, limit: number): Promise<string> {
+  const file = await open(path, 'r').catch(() => undefined)
+  if (!file) return ''
+  try {
+    const { size } = await file.stat()
+    const start = Math.max(0, size - limit)
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(Math.min(size, limit)), 0, Math.min(size, limit), start)
+    return buffer.subarray(0, bytesRead).toString()
+  } finally {
+    await file.close()
+  }
+}
