@@ -1,0 +1,203 @@
+/**
+ * The kubelet put together (L3): its node in the API, its pods from the API, their workers, probes, volumes, images and garbage.
+ * Real and simulated nodes are this same kubelet over another RuntimeService. Upstream: kubelet/kubelet.go (v1.36).
+ */
+import type { PodStatus } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
+import type { Component } from '#base/component'
+import { pods, services } from '#client/builtIn'
+import { type KubeletConfig, kubeletConfig } from './config.ts'
+import type { KubeletContext, KubeletDeps } from './context.ts'
+import { createRecorder } from './eventRecorder.ts'
+import { collectGarbage, removeOrphans } from './gc.ts'
+import type { MachineInfo } from './host.ts'
+import { createImageManager } from './images/imageManager.ts'
+import { createNodeManager } from './node/nodeManager.ts'
+import { nodeAllocatable } from './node/nodeStatus.ts'
+import { BackOff } from './pods/backOff.ts'
+import type { FrozenPod } from './pods/containers.ts'
+import { createPodEvents, type PodEvents } from './pods/podEvents.ts'
+import { createPodWorkers, type PodWorkers } from './pods/podWorkers.ts'
+import { qosCgroupPath } from './pods/resources.ts'
+import { createStatusManager, type StatusManager } from './pods/statusManager.ts'
+import { createProbeManager } from './probes/probeManager.ts'
+import type { RuntimeService } from './runtime/runtimeService.ts'
+import { listWatch, mirror } from './sources/listWatch.ts'
+import { createObjectCache } from './sources/objectCache.ts'
+import { createVolumeManager } from './volumes/volumeManager.ts'
+
+/** What the kubelet's own API (server/) reads. Empty until run() has begun. */
+export interface KubeletView {
+  readonly config: KubeletConfig
+  readonly runtime: RuntimeService
+  pods(): FrozenPod[]
+  pod(namespace: string, name: string): FrozenPod | undefined
+  /** The status that this kubelet last reported. */
+  podStatus(uid: string): Frozen<PodStatus> | undefined
+  context(): KubeletContext | undefined
+}
+
+export interface Kubelet extends Component {
+  readonly view: KubeletView
+  /** Resolves once the Node object is there. */
+  readonly registered: Promise<void>
+}
+
+interface Running {
+  readonly context: KubeletContext
+  readonly workers: PodWorkers
+  readonly statuses: StatusManager
+}
+
+/** A kubelet for one node. */
+export function createKubelet(deps: KubeletDeps, settings: Partial<KubeletConfig> & Pick<KubeletConfig, 'nodeName'>): Kubelet {
+  const config = kubeletConfig(settings)
+  let running: Running | undefined
+  let markRegistered = () => {}
+  const registered = new Promise<void>((resolve) => {
+    markRegistered = resolve
+  })
+  const list = () => running?.workers.list() ?? []
+  return {
+    name: 'kubelet',
+    registered,
+    view: {
+      config,
+      runtime: deps.runtime,
+      pods: list,
+      pod: (namespace, name) => list().find((pod) => pod.metadata.namespace === namespace && pod.metadata.name === name),
+      podStatus: (uid) => running?.statuses.get(uid),
+      context: () => running?.context,
+    },
+    run: async (signal) => {
+      // Stops everything together, also when one part fails.
+      const stop = new AbortController()
+      const all = AbortSignal.any([signal, stop.signal])
+      try {
+        await runKubelet(
+          deps,
+          config,
+          all,
+          (started) => {
+            running = started
+          },
+          markRegistered,
+        )
+      } finally {
+        stop.abort()
+        await running?.workers.settled()
+      }
+    },
+  }
+}
+
+async function machineInfo(deps: KubeletDeps): Promise<MachineInfo> {
+  const info = deps.machine ?? (await deps.host?.machine())
+  if (!info) throw new Error('a kubelet needs a host or the facts of a simulated machine')
+  return info
+}
+
+async function runKubelet(
+  deps: KubeletDeps,
+  config: KubeletConfig,
+  signal: AbortSignal,
+  onStarted: (running: Running) => void,
+  onRegistered: () => void,
+): Promise<void> {
+  const machine = await machineInfo(deps)
+  const limited = deps.runtime.usesHost ? limitStarts(deps.runtime, config.maxConcurrentPodStarts) : deps.runtime
+  const late: { workers?: PodWorkers } = {}
+  const wakeAll = (uids: readonly string[]) => {
+    for (const uid of uids) late.workers?.wake(uid)
+  }
+  const serviceMirror = mirror(deps.client.of(services), {}, deps, signal)
+  const context: KubeletContext = {
+    ...deps,
+    runtime: limited,
+    config,
+    machineInfo: machine,
+    allocatable: nodeAllocatable(machine, config),
+    recorder: createRecorder(deps, { component: 'kubelet', host: config.nodeName }),
+    objects: createObjectCache(deps, wakeAll, signal),
+    services: () => serviceMirror.list(),
+  }
+  await prepareHost(context)
+  const events = createPodEvents(context)
+  const machinery = {
+    context,
+    images: createImageManager(context),
+    volumes: createVolumeManager(context),
+    probes: createProbeManager(context, (uid) => wakeAll([uid]), signal),
+    statuses: createStatusManager(context, signal),
+    crashLoop: new BackOff(deps.clock, config.containerRestartInitialBackOffMs, config.containerRestartMaxBackOffMs),
+    noteIds: events.noteIds,
+  }
+  const workers = createPodWorkers(machinery, signal)
+  late.workers = workers
+  onStarted({ context, workers, statuses: machinery.statuses })
+  const node = createNodeManager(context, () => ({ memory: false, disk: false, pid: false }))
+  void node.registered.then(onRegistered)
+  const garbage = { context, workers, images: machinery.images, volumes: machinery.volumes }
+  await Promise.all([
+    node.run(signal),
+    serviceMirror.done,
+    serviceMirror.synced.then(() => watchPods(context, workers, () => removeOrphans(garbage), events, signal)),
+    collectGarbage(garbage, signal),
+  ])
+}
+
+/** Follows the pods of this node. What runs without a pod is removed once, after the first list: nobody may be left from before a restart. */
+async function watchPods(
+  context: KubeletContext,
+  workers: PodWorkers,
+  removeStrays: () => Promise<void>,
+  events: PodEvents,
+  signal: AbortSignal,
+): Promise<void> {
+  let first = true
+  const handler = {
+    replace: (items: readonly FrozenPod[]) => {
+      const uids = new Set(items.map((pod) => pod.metadata.uid))
+      for (const pod of workers.list()) if (!uids.has(pod.metadata.uid)) workers.deleted(pod)
+      for (const pod of items) workers.update(pod)
+      if (!first) return
+      first = false
+      removeStrays().catch((error: unknown) => context.log.warn('Removing what earlier pods left failed', { error: String(error) }))
+    },
+    changed: (pod: FrozenPod) => workers.update(pod),
+    deleted: (pod: FrozenPod) => workers.deleted(pod),
+  }
+  const selection = { fieldSelector: `spec.nodeName=${context.config.nodeName}` }
+  await Promise.all([listWatch(context.client.of(pods), selection, handler, context, signal), events.run(workers.wake, signal)])
+}
+
+/** The cgroups under which every pod's own is made. */
+async function prepareHost({ host, config }: KubeletContext): Promise<void> {
+  if (!host) return
+  await host.cgroups.ensure(qosCgroupPath(config.cgroupRoot, 'Guaranteed'))
+  await host.cgroups.ensure(qosCgroupPath(config.cgroupRoot, 'Burstable'))
+  // BestEffort pods share the least there is.
+  await host.cgroups.ensure(qosCgroupPath(config.cgroupRoot, 'BestEffort'), { cpuShares: 2 })
+}
+
+/** At most so many sandboxes and containers are created and started at once: more only make each slower. */
+function limitStarts(runtime: RuntimeService, limit: number): RuntimeService {
+  let active = 0
+  const waiting: (() => void)[] = []
+  const limited = async <T>(work: () => Promise<T>): Promise<T> => {
+    if (active >= limit) await new Promise<void>((resolve) => waiting.push(resolve))
+    active++
+    try {
+      return await work()
+    } finally {
+      active--
+      waiting.shift()?.()
+    }
+  }
+  return {
+    ...runtime,
+    runPodSandbox: (config, handler, context) => limited(() => runtime.runPodSandbox(config, handler, context)),
+    createContainer: (sandboxId, config, sandbox, context) => limited(() => runtime.createContainer(sandboxId, config, sandbox, context)),
+    startContainer: (id, context) => limited(() => runtime.startContainer(id, context)),
+  }
+}

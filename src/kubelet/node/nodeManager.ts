@@ -1,0 +1,145 @@
+/**
+ * Registers the node, renews its Lease and keeps its status true (L3). Upstream: kubelet_node_status.go, component-helpers/apimachinery/lease (v1.36).
+ */
+import type { Lease } from '#api/gen/types/coordination.v1'
+import type { Node, NodeStatus } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
+import { isStatus } from '#api/machinery/status'
+import { formatMicroTime } from '#base/time'
+import { leases, nodes } from '#client/builtIn'
+import type { KubeletContext } from '../context.ts'
+import { equal } from '../pods/statusManager.ts'
+import { defaultNodeLabels, initialNode, type NodeFacts, nodeStatus, statusChanged } from './nodeStatus.ts'
+
+export interface NodeManager {
+  /** Registers, then renews and reports until aborted. */
+  run(signal: AbortSignal): Promise<void>
+  /** Resolves once the node is registered. */
+  readonly registered: Promise<void>
+}
+
+const leaseNamespace = 'kube-node-lease'
+const retryMs = 1_000
+
+export function createNodeManager(context: KubeletContext, pressure: () => NodeFacts['pressure']): NodeManager {
+  const { client, clock, config, log, runtime } = context
+  let markRegistered = () => {}
+  const registered = new Promise<void>((resolve) => {
+    markRegistered = resolve
+  })
+  let reportedAtMs = 0
+  let nodeUid = config.nodeName
+
+  const facts = async (): Promise<NodeFacts> => {
+    const [version, runtimeConditions, images] = await Promise.all([runtime.version(), runtime.status().catch(() => []), runtime.listImages().catch(() => [])])
+    return { machine: context.machineInfo, runtime: version, runtimeConditions, images, pressure: pressure(), nowMs: clock.now() }
+  }
+
+  const event = (reason: string, message: string) => context.recorder.event({ kind: 'Node', name: config.nodeName, uid: nodeUid }, 'Normal', reason, message)
+
+  const register = async (signal: AbortSignal): Promise<void> => {
+    const now = await facts()
+    const node = initialNode(nodeStatus(undefined, now, config), now.machine, config)
+    try {
+      await client.of(nodes).create(node, { signal })
+    } catch (error) {
+      if (!isStatus(error, 'AlreadyExists')) throw error
+      const existing = await client.of(nodes).get({ name: config.nodeName }, { signal })
+      const labels = { ...defaultNodeLabels(config, now.machine.architecture), ...config.nodeLabels }
+      const missing = Object.entries(labels).filter(([key, value]) => existing.metadata.labels?.[key] !== value)
+      if (missing.length > 0)
+        await client.of(nodes).patch({ name: config.nodeName }, 'merge', { metadata: { labels: Object.fromEntries(missing) } }, { signal })
+    }
+    markRegistered()
+  }
+
+  /** What changed of the status, conditions by their type: others may own some of them. */
+  const patchStatus = async (before: Frozen<NodeStatus>, after: NodeStatus, signal: AbortSignal): Promise<void> => {
+    const changed = Object.entries(after).filter(([key, value]) => key !== 'addresses' && !equal((before as Record<string, unknown>)[key], value))
+    const addresses = equal(before.addresses, after.addresses) ? {} : { addresses: [{ $patch: 'replace' }, ...(after.addresses ?? [])] }
+    const status = { ...Object.fromEntries(changed), ...addresses }
+    await client.of(nodes).patch({ name: config.nodeName }, 'strategic', { status }, { subresource: 'status', signal })
+  }
+
+  const report = async (signal: AbortSignal): Promise<void> => {
+    const node: Frozen<Node> = await client.of(nodes).get({ name: config.nodeName }, { resourceVersion: '0', signal })
+    nodeUid = node.metadata.uid ?? nodeUid
+    if (node.spec.podCIDR) runtime.updatePodCidr(node.spec.podCIDR)
+    const after = nodeStatus(node.status, await facts(), config)
+    const due = clock.now() - reportedAtMs >= config.nodeStatusReportFrequencyMs
+    if (!due && !statusChanged(node.status, after)) return
+    await patchStatus(node.status, after, signal)
+    reportedAtMs = clock.now()
+    const ready = (status: Frozen<NodeStatus> | NodeStatus) => status.conditions?.find((condition) => condition.type === 'Ready')?.status
+    if (ready(node.status) !== ready(after)) {
+      const reason = ready(after) === 'True' ? 'NodeReady' : 'NodeNotReady'
+      event(reason, `Node ${config.nodeName} status is now: ${reason}`)
+    }
+  }
+
+  let lease: Frozen<Lease> | undefined
+  const renew = async (signal: AbortSignal): Promise<void> => {
+    const renewTime = formatMicroTime(clock.now())
+    const ref = { namespace: leaseNamespace, name: config.nodeName }
+    const spec = { holderIdentity: config.nodeName, leaseDurationSeconds: config.nodeLeaseDurationSeconds, renewTime }
+    try {
+      if (!lease) lease = await client.of(leases).get(ref, { signal })
+      lease = await client.of(leases).update({ ...lease, spec: { ...lease.spec, ...spec } }, { signal })
+    } catch (error) {
+      lease = undefined
+      if (!isStatus(error, 'NotFound')) throw error
+      const node = await client.of(nodes).get({ name: config.nodeName }, { signal })
+      const ownerReferences = [{ apiVersion: 'v1', kind: 'Node', name: config.nodeName, uid: node.metadata.uid ?? '' }]
+      lease = await client.of(leases).create({ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { ...ref, ownerReferences }, spec }, { signal })
+    }
+  }
+
+  /** Calls `work` again and again; after a failure sooner. */
+  const repeat = async (name: string, periodMs: number, work: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> => {
+    while (!signal.aborted) {
+      let waitMs = periodMs
+      try {
+        await work(signal)
+      } catch (error) {
+        if (signal.aborted) return
+        waitMs = Math.min(periodMs, retryMs)
+        log.v(1).info(`${name} failed, will retry`, { node: config.nodeName, error: error instanceof Error ? error.message : String(error) })
+        // A node that somebody deleted registers again.
+        if (isStatus(error, 'NotFound')) await register(signal).catch(() => {})
+      }
+      await clock.sleep(waitMs, signal).catch(() => {})
+    }
+  }
+
+  return {
+    registered,
+    run: async (signal) => {
+      let done = false
+      while (!done && !signal.aborted) {
+        try {
+          await register(signal)
+          done = true
+        } catch (error) {
+          log.v(1).info('Unable to register node with API server', { node: config.nodeName, error: error instanceof Error ? error.message : String(error) })
+          await clock.sleep(retryMs, signal).catch(() => {})
+        }
+      }
+      if (signal.aborted) return
+      event('Starting', 'Starting kubelet.')
+      const leasePeriodMs = (config.nodeLeaseDurationSeconds * 1000) / 4
+      // Until the node is ready its status is looked at more often: the network comes up meanwhile.
+      const becomeReady = async () => {
+        while (!signal.aborted) {
+          const ready = (await runtime.status().catch(() => [])).every((condition) => condition.status)
+          if (ready) return report(signal).catch(() => {})
+          await clock.sleep(500, signal).catch(() => {})
+        }
+      }
+      await Promise.all([
+        becomeReady(),
+        repeat('Renewing the node lease', leasePeriodMs, renew, signal),
+        repeat('Updating the node status', config.nodeStatusUpdateFrequencyMs, report, signal),
+      ])
+    },
+  }
+}

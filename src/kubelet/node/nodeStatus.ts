@@ -1,0 +1,188 @@
+/** The Node object that a kubelet reports (L3, pure). Upstream: kubelet_node_status.go, kubelet/nodestatus/setters.go (v1.36). */
+import type { ContainerImage, Node, NodeAddress, NodeCondition, NodeStatus } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
+import { formatTime } from '#base/time'
+import type { RuntimeCondition, RuntimeImage, RuntimeVersion } from '#grpc/criTypes'
+import { type KubeletConfig, kubeletVersion } from '../config.ts'
+import type { MachineInfo } from '../host.ts'
+import { milliUnits, quantity } from '../pods/quantities.ts'
+
+export interface NodeFacts {
+  readonly machine: MachineInfo
+  readonly runtime: RuntimeVersion
+  readonly runtimeConditions: readonly RuntimeCondition[]
+  readonly images: readonly RuntimeImage[]
+  readonly pressure: { readonly memory: boolean; readonly disk: boolean; readonly pid: boolean }
+  readonly nowMs: number
+  readonly declaredFeatures?: readonly string[] | undefined
+}
+
+type Resources = Record<string, string>
+
+const kibi = (bytes: number) => `${Math.floor(bytes / 1024)}Ki`
+/** nodefs.available's default hard eviction threshold is a tenth; memory.available's is 100Mi. */
+const evictionMemoryBytes = 100 * 2 ** 20
+
+export function nodeCapacity(machine: MachineInfo, config: Pick<KubeletConfig, 'maxPods'>): Resources {
+  return {
+    cpu: String(machine.cpus),
+    'ephemeral-storage': kibi(machine.ephemeralStorageBytes),
+    'hugepages-1Gi': '0',
+    'hugepages-2Mi': '0',
+    memory: kibi(machine.memoryBytes),
+    pods: String(config.maxPods),
+  }
+}
+
+/** Capacity less what is reserved and what eviction keeps free. */
+export function nodeAllocatable(machine: MachineInfo, config: Pick<KubeletConfig, 'maxPods' | 'systemReserved' | 'kubeReserved'>): Resources {
+  const reserved = (name: string) => quantity(config.systemReserved[name]) + quantity(config.kubeReserved[name])
+  const milli = machine.cpus * 1000 - milliUnits(config.systemReserved.cpu) - milliUnits(config.kubeReserved.cpu)
+  const memory = machine.memoryBytes - reserved('memory') - evictionMemoryBytes
+  const storage = machine.ephemeralStorageBytes * 0.9 - reserved('ephemeral-storage')
+  return {
+    ...nodeCapacity(machine, config),
+    cpu: milli % 1000 === 0 ? String(milli / 1000) : `${milli}m`,
+    'ephemeral-storage': String(Math.floor(Math.max(0, storage))),
+    memory: kibi(Math.max(0, memory)),
+  }
+}
+
+function addresses(config: KubeletConfig): NodeAddress[] {
+  return [...config.nodeIPs.map((address) => ({ type: 'InternalIP', address })), { type: 'Hostname', address: config.nodeName }]
+}
+
+/** Largest first, fifty at most, each with five names at most, as upstream limits the Node's size. */
+export function nodeImages(images: readonly RuntimeImage[]): ContainerImage[] {
+  return [...images]
+    .sort((a, b) => b.size - a.size)
+    .slice(0, 50)
+    .map((image) => ({ names: [...image.repoDigests, ...image.repoTags].slice(0, 5), sizeBytes: image.size }))
+    .filter((image) => image.names.length > 0)
+}
+
+interface ConditionDraft {
+  readonly type: string
+  readonly status: 'True' | 'False'
+  readonly reason: string
+  readonly message: string
+}
+
+function readyDraft(conditions: readonly RuntimeCondition[]): ConditionDraft {
+  const failed = conditions.filter((condition) => (condition.type === 'RuntimeReady' || condition.type === 'NetworkReady') && !condition.status)
+  if (conditions.length === 0)
+    return { type: 'Ready', status: 'False', reason: 'KubeletNotReady', message: 'container runtime status check may not have completed yet' }
+  const texts = failed.map((condition) =>
+    condition.type === 'NetworkReady'
+      ? `container runtime network not ready: NetworkReady=false reason:${condition.reason} message:${condition.message}`
+      : `container runtime not ready: RuntimeReady=false reason:${condition.reason} message:${condition.message}`,
+  )
+  return texts.length > 0
+    ? { type: 'Ready', status: 'False', reason: 'KubeletNotReady', message: texts.join(', ') }
+    : { type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'kubelet is posting ready status' }
+}
+
+export function nodeConditions(previous: readonly Frozen<NodeCondition>[], facts: NodeFacts): NodeCondition[] {
+  const pressure = (type: string, has: boolean, yes: readonly [string, string], no: readonly [string, string]): ConditionDraft => ({
+    type,
+    status: has ? 'True' : 'False',
+    reason: (has ? yes : no)[0],
+    message: (has ? yes : no)[1],
+  })
+  const drafts = [
+    pressure(
+      'MemoryPressure',
+      facts.pressure.memory,
+      ['KubeletHasInsufficientMemory', 'kubelet has insufficient memory available'],
+      ['KubeletHasSufficientMemory', 'kubelet has sufficient memory available'],
+    ),
+    pressure(
+      'DiskPressure',
+      facts.pressure.disk,
+      ['KubeletHasDiskPressure', 'kubelet has disk pressure'],
+      ['KubeletHasNoDiskPressure', 'kubelet has no disk pressure'],
+    ),
+    pressure(
+      'PIDPressure',
+      facts.pressure.pid,
+      ['KubeletHasInsufficientPID', 'kubelet has insufficient PID available'],
+      ['KubeletHasSufficientPID', 'kubelet has sufficient PID available'],
+    ),
+    readyDraft(facts.runtimeConditions),
+  ]
+  const now = formatTime(facts.nowMs)
+  const own = drafts.map((draft) => {
+    const old = previous.find((condition) => condition.type === draft.type)
+    return { ...draft, lastHeartbeatTime: now, lastTransitionTime: old?.status === draft.status ? (old.lastTransitionTime ?? now) : now }
+  })
+  return [...previous.filter((condition) => !drafts.some((draft) => draft.type === condition.type)), ...own]
+}
+
+export function nodeStatus(previous: Frozen<NodeStatus> | undefined, facts: NodeFacts, config: KubeletConfig): NodeStatus {
+  const { machine, runtime } = facts
+  // Extended resources that others have put there stay.
+  const extended = (resources: Readonly<Record<string, string>> | undefined) =>
+    Object.fromEntries(Object.entries(resources ?? {}).filter(([name]) => name.includes('/')))
+  return {
+    addresses: addresses(config),
+    capacity: { ...extended(previous?.capacity), ...nodeCapacity(machine, config) },
+    allocatable: { ...extended(previous?.allocatable), ...nodeAllocatable(machine, config) },
+    conditions: nodeConditions(previous?.conditions ?? [], facts),
+    daemonEndpoints: { kubeletEndpoint: { Port: config.port } },
+    nodeInfo: {
+      architecture: machine.architecture,
+      bootID: machine.bootID,
+      containerRuntimeVersion: `${runtime.runtimeName}://${runtime.runtimeVersion.split(' ')[0]}`,
+      kernelVersion: machine.kernelVersion,
+      kubeProxyVersion: '',
+      kubeletVersion,
+      machineID: machine.machineID,
+      operatingSystem: 'linux',
+      osImage: machine.osImage,
+      systemUUID: machine.systemUUID,
+    },
+    images: nodeImages(facts.images),
+  }
+}
+
+/** The labels that every kubelet puts on its node. */
+export function defaultNodeLabels(config: Pick<KubeletConfig, 'nodeName'>, architecture: string): Record<string, string> {
+  return {
+    'kubernetes.io/hostname': config.nodeName,
+    'kubernetes.io/os': 'linux',
+    'kubernetes.io/arch': architecture,
+    'beta.kubernetes.io/os': 'linux',
+    'beta.kubernetes.io/arch': architecture,
+  }
+}
+
+/** The object to register. A node that is not ready yet is tainted, so that nothing lands before its network works. */
+export function initialNode(status: NodeStatus, machine: MachineInfo, config: KubeletConfig): Node {
+  const ready = status.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True')
+  const taints = [...config.registerWithTaints, ...(ready ? [] : [{ key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' }])]
+  return {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: {
+      name: config.nodeName,
+      labels: { ...defaultNodeLabels(config, machine.architecture), ...config.nodeLabels },
+      annotations: { 'volumes.kubernetes.io/controller-managed-attach-detach': String(config.enableControllerAttachDetach) },
+    },
+    spec: {
+      ...(config.providerID ? { providerID: config.providerID } : {}),
+      ...(taints.length > 0 ? { taints } : {}),
+    },
+    status,
+  }
+}
+
+/** Whether a status is worth a request before the report is due: anything but heartbeats and the list of images changed. */
+export function statusChanged(before: Frozen<NodeStatus> | undefined, after: NodeStatus): boolean {
+  const essence = (status: Frozen<NodeStatus> | NodeStatus | undefined) =>
+    JSON.stringify({
+      ...status,
+      conditions: (status?.conditions ?? []).map(({ type, status: value, reason, message }) => ({ type, value, reason, message })),
+      images: status?.images?.length ?? 0,
+    })
+  return essence(before) !== essence(after)
+}

@@ -1,0 +1,77 @@
+/**
+ * Turns runtime events into pods to look at (L3): containerd's stream first, a slow relist for what it missed.
+ * Upstream: kubelet/pleg evented.go and generic.go (v1.36).
+ */
+import type { KubeletContext } from '../context.ts'
+import { labelKeys } from '../runtime/labels.ts'
+import type { PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
+
+export interface PodEvents {
+  noteIds(status: PodRuntimeStatus): void
+  /** Until aborted; calls `wake` with the uid of each pod in which something happened. */
+  run(wake: (uid: string) => void, signal: AbortSignal): Promise<void>
+  /** How long the last relist took, in milliseconds, and when it ended: for health and metrics. */
+  lastRelist(): { readonly tookMs: number; readonly atMs: number }
+}
+
+const resubscribeMs = 1_000
+
+export function createPodEvents(context: KubeletContext): PodEvents {
+  const { runtime, clock, log, config } = context
+  const podOf = new Map<string, string>()
+  /** id → state, as of the last relist. */
+  let known = new Map<string, string>()
+  let last = { tookMs: 0, atMs: clock.monotonicMs() }
+
+  const relist = async (wake: (uid: string) => void): Promise<void> => {
+    const startedMs = clock.monotonicMs()
+    const [sandboxes, containers] = await Promise.all([runtime.listPodSandbox(), runtime.listContainers()])
+    const now = new Map<string, string>()
+    for (const item of [...sandboxes, ...containers]) {
+      now.set(item.id, item.state)
+      podOf.set(item.id, item.labels[labelKeys.podUid] ?? '')
+    }
+    const changed = new Set<string>()
+    for (const [id, state] of now) if (known.get(id) !== state) changed.add(podOf.get(id) ?? '')
+    for (const id of known.keys()) if (!now.has(id)) changed.add(podOf.get(id) ?? '')
+    for (const id of podOf.keys()) if (!now.has(id)) podOf.delete(id)
+    known = now
+    for (const uid of changed) wake(uid)
+    last = { tookMs: clock.monotonicMs() - startedMs, atMs: clock.monotonicMs() }
+  }
+
+  const relistForever = async (wake: (uid: string) => void, signal: AbortSignal): Promise<void> => {
+    if (runtime.eventsAreComplete || config.relistPeriodMs <= 0) return
+    while (!signal.aborted) {
+      await relist(wake).catch((error: unknown) => log.v(1).info('Relist failed', { error: error instanceof Error ? error.message : String(error) }))
+      await clock.sleep(config.relistPeriodMs, signal).catch(() => {})
+    }
+  }
+
+  const follow = async (wake: (uid: string) => void, signal: AbortSignal): Promise<void> => {
+    while (!signal.aborted) {
+      try {
+        for await (const { containerId } of runtime.events(signal)) {
+          const uid = podOf.get(containerId)
+          if (uid) wake(uid)
+        }
+      } catch (error) {
+        log.v(1).info('Runtime event stream ended', { error: error instanceof Error ? error.message : String(error) })
+      }
+      if (signal.aborted) return
+      await clock.sleep(resubscribeMs, signal).catch(() => {})
+      // What happened while nobody listened.
+      await relist(wake).catch(() => {})
+    }
+  }
+
+  return {
+    noteIds: (status) => {
+      for (const { id } of [...status.sandboxes, ...status.containers]) podOf.set(id, status.uid)
+    },
+    run: async (wake, signal) => {
+      await Promise.all([follow(wake, signal), relistForever(wake, signal)])
+    },
+    lastRelist: () => last,
+  }
+}
