@@ -111,7 +111,8 @@ export function createImageManager(context: KubeletContext): ImageManager {
       const nowMs = clock.now()
       backOff.next(key, nowMs)
       failedAtMs.set(key, { ms: nowMs, message })
-      throw new StartError('ErrImagePull', message, backOff.remainingMs(key, nowMs))
+      // Looked at again before the wait is over, so that the status says that there is one.
+      throw new StartError('ErrImagePull', message, backOff.remainingMs(key, nowMs) / 2)
     }
   }
 

@@ -54,6 +54,7 @@ export function createPodEvents(context: KubeletContext): PodEvents {
         for await (const { containerId } of runtime.events(signal)) {
           const uid = podOf.get(containerId)
           if (uid) wake(uid)
+          // An id that nobody knows yet is being created by a step that looks at it when it is done.
         }
       } catch (error) {
         log.v(1).info('Runtime event stream ended', { error: error instanceof Error ? error.message : String(error) })

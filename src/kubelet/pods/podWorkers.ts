@@ -11,6 +11,7 @@ import { killPod } from './killing.ts'
 import type { PodStatusInput } from './podStatus.ts'
 import { podCgroupPath } from './resources.ts'
 import { podLogDirectory } from './runtimeConfig.ts'
+import { equal } from './statusManager.ts'
 import { currentStatus, type PodMachinery, type PodMemory, readPod, syncPod } from './syncPod.ts'
 
 export interface PodWorkers {
@@ -109,6 +110,7 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
     update: (pod) => {
       const uid = pod.metadata.uid ?? ''
       const known = workers.get(uid)
+      const sync = !known || needsSync(known.pod, pod)
       if (known) known.pod = pod
       else {
         workers.set(uid, {
@@ -124,10 +126,10 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
           hurry: undefined,
         })
       }
-      context.objects.registerPod(pod)
+      if (!known) context.objects.registerPod(pod)
       const worker = workers.get(uid)
       if (worker && pod.metadata.deletionTimestamp) startTerminating(worker, pod.metadata.deletionGracePeriodSeconds)
-      wake(uid)
+      if (sync) wake(uid)
     },
     deleted: (pod) => {
       const worker = workers.get(pod.metadata.uid ?? '')
@@ -152,6 +154,20 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
       await Promise.allSettled([...workers.values()].map((worker) => worker.running))
     },
   }
+}
+
+/** Our own status writes come back as updates: only what asks for something is worth a step. */
+export function needsSync(before: FrozenPod, after: FrozenPod): boolean {
+  const asked = ({ metadata }: FrozenPod) => [
+    metadata.generation,
+    metadata.deletionTimestamp,
+    metadata.deletionGracePeriodSeconds,
+    metadata.labels,
+    metadata.annotations,
+  ]
+  const gates = ({ spec, status }: FrozenPod) =>
+    (spec.readinessGates ?? []).map(({ conditionType }) => status?.conditions?.find((condition) => condition.type === conditionType)?.status)
+  return !equal(asked(before), asked(after)) || !equal(gates(before), gates(after)) || !equal(before.spec, after.spec)
 }
 
 /** Stops everything of the pod, reporting on the way; throws while something still runs. */

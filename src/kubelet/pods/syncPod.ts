@@ -113,8 +113,16 @@ export async function syncPod(machinery: PodMachinery, pod: FrozenPod, memory: P
   const after = await readPod(machinery, uid, memory)
   probes.update(pod, after)
   statuses.set(pod, currentStatus(machinery, pod, after, memory, false))
+  // What happened during the step is in `after`: a sidecar that runs lets the next container start at once.
+  if (hasWork(computePodActions(pod, after, probes), memory)) return { terminal: false, againInMs: 0 }
   const waits = [retryInMs, deadlineMs, context.config.syncFrequencyMs > 0 ? context.config.syncFrequencyMs : undefined].filter((ms) => ms !== undefined)
   return { terminal: false, againInMs: waits.length > 0 ? Math.min(...waits) : undefined }
+}
+
+/** Whether the plan has anything that has not just been tried in vain. */
+function hasWork(actions: PodActions, memory: PodMemory): boolean {
+  const fresh = [...actions.initContainersToStart, ...actions.containersToStart, ...actions.ephemeralContainersToStart]
+  return actions.killPod || actions.containersToKill.length > 0 || fresh.some((container) => !memory.startFailures.has(container.name))
 }
 
 async function prepareCgroup({ host, config }: KubeletContext, pod: FrozenPod): Promise<void> {

@@ -1,0 +1,240 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Event, Node, Pod } from '#api/gen/types/core.v1'
+import { noLog } from '#base/log'
+import { noMetrics } from '#base/metrics'
+import { seededRandom } from '#base/random'
+import { VirtualClock } from '#base/virtualClock'
+import { createClient } from '#client/clientOverTransport'
+import { createKubelet, type Kubelet } from '#kubelet/kubelet'
+import { defaultProfile, type SimulatedProfile, simulatedAnnotations } from '#kubelet/runtime/simulated/profile'
+import { createSimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
+import { KubeletApi } from './kubeletApi.ts'
+
+const machine = {
+  cpus: 4,
+  memoryBytes: 8 * 2 ** 30,
+  ephemeralStorageBytes: 100 * 2 ** 30,
+  architecture: 'amd64',
+  kernelVersion: '6.1.0',
+  osImage: 'Simulated',
+  machineID: 'm',
+  systemUUID: 's',
+  bootID: 'b',
+}
+
+interface World {
+  readonly api: KubeletApi
+  readonly clock: VirtualClock
+  readonly kubelet: Kubelet
+}
+
+async function withKubelet(run: (world: World) => Promise<void>, profile: Partial<SimulatedProfile> = {}): Promise<void> {
+  const clock = new VirtualClock()
+  const api = new KubeletApi(() => clock.now())
+  const random = seededRandom(7)
+  const runtime = createSimulatedRuntime({ clock, random, profile: { ...defaultProfile, ...profile } })
+  const deps = { client: createClient(api), clock, random, log: noLog, metrics: noMetrics, runtime, machine }
+  const kubelet = createKubelet(deps, { nodeName: 'sim-1', nodeIPs: ['192.0.2.1'] })
+  const stop = new AbortController()
+  const running = kubelet.run(stop.signal)
+  try {
+    await clock.advance(1000)
+    await run({ api, clock, kubelet })
+  } finally {
+    stop.abort()
+    await clock.advance(1000)
+    await running
+  }
+}
+
+function pod(name: string, spec: Partial<Pod['spec']> = {}, annotations: Record<string, string> = {}): Pod {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace: 'default', generation: 1, annotations },
+    spec: { nodeName: 'sim-1', restartPolicy: 'Always', containers: [{ name: 'main', image: 'example.com/app:1' }], ...spec },
+    status: { phase: 'Pending', qosClass: 'BestEffort' },
+  }
+}
+
+const reasons = (api: KubeletApi) => api.list<Event>('events').map((event) => event.reason)
+const getPod = (api: KubeletApi, name: string) => api.get<Pod>('pods', 'default', name)
+
+test('KUB-01 the node registers complete and renews its lease', () =>
+  withKubelet(async ({ api, clock }) => {
+    const node = api.get<Node>('nodes', '', 'sim-1')
+    assert.deepEqual(node?.metadata.labels, {
+      'kubernetes.io/hostname': 'sim-1',
+      'kubernetes.io/os': 'linux',
+      'kubernetes.io/arch': 'amd64',
+      'beta.kubernetes.io/os': 'linux',
+      'beta.kubernetes.io/arch': 'amd64',
+    })
+    assert.deepEqual(node?.status.capacity, {
+      cpu: '4',
+      'ephemeral-storage': '104857600Ki',
+      'hugepages-1Gi': '0',
+      'hugepages-2Mi': '0',
+      memory: '8388608Ki',
+      pods: '110',
+    })
+    assert.deepEqual(
+      node?.status.conditions?.map(({ type, status }) => [type, status]),
+      [
+        ['MemoryPressure', 'False'],
+        ['DiskPressure', 'False'],
+        ['PIDPressure', 'False'],
+        ['Ready', 'True'],
+      ],
+    )
+    assert.equal(node?.status.nodeInfo?.kubeletVersion, 'v1.36.0')
+    const renewals = () => api.requests.filter((request) => request.method === 'PUT' && request.path.includes('/leases/')).length
+    const before = renewals()
+    await clock.advance(60_000)
+    assert.equal(renewals() - before, 6)
+  }))
+
+test('KUB-26 a pod runs, is ready and says so, with events in order', () =>
+  withKubelet(async ({ api, clock }) => {
+    api.put('pods', pod('web'))
+    await clock.advance(5_000)
+    const { status } = getPod(api, 'web') ?? {}
+    assert.equal(status?.phase, 'Running')
+    assert.deepEqual(Object.fromEntries((status?.conditions ?? []).map((condition) => [condition.type, condition.status])), {
+      PodReadyToStartContainers: 'True',
+      Initialized: 'True',
+      Ready: 'True',
+      ContainersReady: 'True',
+      PodScheduled: 'True',
+    })
+    assert.equal(status?.containerStatuses?.[0]?.ready, true)
+    assert.match(status?.podIP ?? '', /^10\.244\.0\.\d+$/)
+    assert.equal(status?.hostIP, '192.0.2.1')
+    assert.equal(status?.observedGeneration, 1)
+    assert.deepEqual(
+      reasons(api).filter((reason) => reason !== 'Starting' && reason !== 'NodeReady'),
+      ['Pulling', 'Pulled', 'Created', 'Started'],
+    )
+  }))
+
+test('KUB-03 KUB-04 init containers run one by one, a sidecar stays, then the rest starts', () =>
+  withKubelet(async ({ api, clock }) => {
+    const initContainers = [
+      { name: 'first', image: 'a:1' },
+      { name: 'side', image: 'b:1', restartPolicy: 'Always' },
+      { name: 'last', image: 'c:1' },
+    ]
+    api.put('pods', pod('staged', { initContainers }))
+    await clock.advance(15_000)
+    const status = getPod(api, 'staged')?.status
+    assert.equal(status?.phase, 'Running')
+    assert.deepEqual(
+      status?.initContainerStatuses?.map((container) => [container.name, Object.keys(container.state ?? {})[0], container.ready]),
+      [
+        ['first', 'terminated', true],
+        ['side', 'running', true],
+        ['last', 'terminated', true],
+      ],
+    )
+    const started = api
+      .list<Event>('events')
+      .filter((event) => event.reason === 'Started')
+      .map((event) => event.involvedObject.fieldPath)
+    assert.deepEqual(started, ['spec.initContainers{first}', 'spec.initContainers{side}', 'spec.initContainers{last}', 'spec.containers{main}'])
+  }))
+
+test('KUB-05 a container that keeps failing restarts with growing waits and shows CrashLoopBackOff', () =>
+  withKubelet(async ({ api, clock }) => {
+    api.put('pods', pod('crash', {}, { [simulatedAnnotations.exitAfterSeconds]: '1', [simulatedAnnotations.exitCode]: '3' }))
+    const restarts = () => getPod(api, 'crash')?.status.containerStatuses?.[0]?.restartCount
+    await clock.advance(5_000)
+    assert.equal(restarts(), 1)
+    const waiting = getPod(api, 'crash')?.status.containerStatuses?.[0]
+    assert.equal(waiting?.state?.waiting?.reason, 'CrashLoopBackOff')
+    assert.equal(waiting?.state?.waiting?.message, 'back-off 10s restarting failed container=main pod=crash_default(uid-crash)')
+    assert.equal(waiting?.lastState?.terminated?.exitCode, 3)
+    await clock.advance(12_000)
+    assert.equal(restarts(), 2)
+    await clock.advance(22_000)
+    assert.equal(restarts(), 3)
+    await clock.advance(3_600_000)
+    assert.equal(restarts(), 17)
+  }))
+
+test('KUB-09 a pod that must not restart succeeds or fails', () =>
+  withKubelet(async ({ api, clock }) => {
+    const ends = (code: string) => ({ [simulatedAnnotations.exitAfterSeconds]: '1', [simulatedAnnotations.exitCode]: code })
+    api.put('pods', pod('good', { restartPolicy: 'Never' }, ends('0')))
+    api.put('pods', pod('bad', { restartPolicy: 'Never' }, ends('2')))
+    await clock.advance(10_000)
+    assert.deepEqual([getPod(api, 'good')?.status.phase, getPod(api, 'bad')?.status.phase], ['Succeeded', 'Failed'])
+    assert.equal(getPod(api, 'bad')?.status.containerStatuses?.[0]?.state?.terminated?.exitCode, 2)
+    assert.equal(getPod(api, 'good')?.status.conditions?.find((condition) => condition.type === 'Ready')?.reason, 'PodCompleted')
+  }))
+
+test('KUB-08 a deleted pod stops and then disappears, leaving nothing in the runtime', () =>
+  withKubelet(async ({ api, clock, kubelet }) => {
+    api.put('pods', pod('web'))
+    await clock.advance(5_000)
+    api.deletePod('default', 'web', 30)
+    await clock.advance(5_000)
+    assert.equal(getPod(api, 'web'), undefined)
+    assert.ok(reasons(api).includes('Killing'))
+    assert.deepEqual(await kubelet.view.runtime.listContainers(), [])
+    assert.deepEqual(await kubelet.view.runtime.listPodSandbox(), [])
+    assert.deepEqual(kubelet.view.pods(), [])
+  }))
+
+test('KUB-10 an image that cannot be pulled shows ErrImagePull, then ImagePullBackOff', () =>
+  withKubelet(
+    async ({ api, clock }) => {
+      api.put('pods', pod('noimage'))
+      await clock.advance(1_000)
+      const waiting = () => getPod(api, 'noimage')?.status.containerStatuses?.[0]?.state?.waiting
+      assert.deepEqual(waiting(), { reason: 'ErrImagePull', message: 'no such image' })
+      await clock.advance(7_000)
+      assert.deepEqual(waiting(), { reason: 'ImagePullBackOff', message: 'Back-off pulling image "example.com/app:1": ErrImagePull: no such image' })
+      assert.equal(getPod(api, 'noimage')?.status.phase, 'Pending')
+      const failed = api.list<Event>('events').filter((event) => event.reason === 'Failed')
+      assert.deepEqual(
+        failed.map((event) => event.message),
+        ['Failed to pull image "example.com/app:1": no such image', 'Error: ErrImagePull', 'Error: ImagePullBackOff'],
+      )
+    },
+    { pullError: () => 'no such image' },
+  ))
+
+test('KUB-06 failing probes: readiness takes the pod out, liveness restarts it', () => {
+  let healthy = true
+  return withKubelet(
+    async ({ api, clock }) => {
+      const probe = { exec: { command: ['check'] }, periodSeconds: 1, failureThreshold: 2 }
+      api.put('pods', pod('probed', { containers: [{ name: 'main', image: 'a:1', readinessProbe: probe, livenessProbe: { ...probe, failureThreshold: 5 } }] }))
+      await clock.advance(5_000)
+      const ready = () => getPod(api, 'probed')?.status.conditions?.find((condition) => condition.type === 'Ready')?.status
+      assert.equal(ready(), 'True')
+      healthy = false
+      await clock.advance(3_000)
+      assert.equal(ready(), 'False')
+      await clock.advance(4_000)
+      healthy = true
+      await clock.advance(5_000)
+      assert.equal(getPod(api, 'probed')?.status.containerStatuses?.[0]?.restartCount, 1)
+      assert.equal(ready(), 'True')
+      const killing = api.list<Event>('events').find((event) => event.reason === 'Killing')
+      assert.equal(killing?.message, 'Container main failed liveness probe, will be restarted')
+    },
+    { execExitCode: () => (healthy ? 0 : 1) },
+  )
+})
+
+test('a pod past its activeDeadlineSeconds fails', () =>
+  withKubelet(async ({ api, clock }) => {
+    api.put('pods', pod('slow', { activeDeadlineSeconds: 20 }))
+    await clock.advance(10_000)
+    assert.equal(getPod(api, 'slow')?.status.phase, 'Running')
+    await clock.advance(15_000)
+    const { phase, reason } = getPod(api, 'slow')?.status ?? {}
+    assert.deepEqual([phase, reason], ['Failed', 'DeadlineExceeded'])
+  }))
