@@ -1,11 +1,15 @@
 /**
- * The OpenAPI v2 document as protobuf (L1): what kubectl before 1.27 asks for with `application/com.github.proto-openapi.spec.v2@v1.0+protobuf`.
+ * The OpenAPI v2 document as protobuf (L1): what older kubectl reads for `explain` and for validation.
  * One table of messages and one walk. Upstream: google/gnostic-models openapiv2 (OpenAPIv2.proto), as used by kube-openapi.
  */
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 import type { JsonSchema } from './schemas.ts'
 
-export const gnosticMediaType = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf'
+/** The media type of the answer. */
+export const gnosticMediaType = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'
+
+/** What clients ask for: the second is how all but the newest spell it, and no valid media type, so it never answers. */
+export const gnosticAcceptedTypes: readonly string[] = [gnosticMediaType, 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf']
 
 /**
  * How a member travels: a scalar; a message by name; `[]X` repeated; `{}X` a map as a list of named values; `any` as YAML text;
