@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { VirtualClock } from '#base/virtualClock'
+import { type Kubeconfig, type KubeconfigUser, resolveKubeconfig } from './kubeconfig.ts'
+
+const clock = new VirtualClock()
+const files: Record<string, string> = { 'ca.pem': 'CA', 'key.pem': 'KEY', token: 'one\n' }
+const deps = { clock, readFile: async (path: string) => Buffer.from(files[path] ?? '') }
+const config = (user: KubeconfigUser): Kubeconfig => ({
+  'current-context': 'a',
+  contexts: [
+    { name: 'a', context: { cluster: 'c', user: 'u', namespace: 'n' } },
+    { name: 'lost', context: { cluster: 'nowhere', user: 'u' } },
+  ],
+  clusters: [{ name: 'c', cluster: { server: 'https://x:1', 'certificate-authority': 'ca.pem' } }],
+  users: [{ name: 'u', user }],
+})
+
+test('certificates come inline or from files, the namespace from the context', async () => {
+  const user = { 'client-certificate-data': Buffer.from('CERT').toString('base64'), 'client-key': 'key.pem' }
+  const { namespace, transport } = await resolveKubeconfig(config(user), deps)
+  assert.equal(namespace, 'n')
+  assert.deepEqual([transport.tls?.ca, transport.tls?.cert, transport.tls?.key].map(String), ['CA', 'CERT', 'KEY'])
+})
+
+test('a token file is read again after a minute', async () => {
+  const { transport } = await resolveKubeconfig(config({ tokenFile: 'token' }), deps)
+  const token = transport.bearerToken as () => Promise<string>
+  assert.equal(await token(), 'one')
+  files.token = 'two'
+  assert.equal(await token(), 'one')
+  await clock.advance(60_000)
+  assert.equal(await token(), 'two')
+})
+
+const refused: { name: string; context?: string; user: KubeconfigUser; want: RegExp }[] = [
+  { name: 'an unknown context', context: 'b', user: {}, want: /context "b" does not exist/ },
+  { name: 'an unknown cluster', context: 'lost', user: {}, want: /cluster "nowhere"/ },
+  { name: 'a credential plugin', user: { exec: {} }, want: /credential plugin/ },
+]
+for (const { name, context, user, want } of refused) test(`refuses ${name}`, () => assert.rejects(resolveKubeconfig(config(user), deps, { context }), want))

@@ -1,0 +1,105 @@
+/**
+ * From a kubeconfig to a connection (L2): which context, which server, which credentials. Reading and merging files is the caller's; files
+ * that the kubeconfig names are read through `readFile`. Upstream: client-go/tools/clientcmd (v1.36).
+ */
+import type { Clock } from '#base/clock'
+import type { HttpTransportOptions } from './httpTransport.ts'
+
+export interface Kubeconfig {
+  readonly 'current-context'?: string | undefined
+  readonly clusters?: readonly { readonly name: string; readonly cluster: KubeconfigCluster }[] | null | undefined
+  readonly users?: readonly { readonly name: string; readonly user: KubeconfigUser }[] | null | undefined
+  readonly contexts?: readonly { readonly name: string; readonly context: KubeconfigContext }[] | null | undefined
+}
+
+export interface KubeconfigCluster {
+  readonly server: string
+  readonly 'certificate-authority'?: string | undefined
+  readonly 'certificate-authority-data'?: string | undefined
+  readonly 'insecure-skip-tls-verify'?: boolean | undefined
+  readonly 'tls-server-name'?: string | undefined
+}
+
+export interface KubeconfigUser {
+  readonly 'client-certificate'?: string | undefined
+  readonly 'client-certificate-data'?: string | undefined
+  readonly 'client-key'?: string | undefined
+  readonly 'client-key-data'?: string | undefined
+  readonly token?: string | undefined
+  readonly tokenFile?: string | undefined
+  readonly username?: string | undefined
+  readonly password?: string | undefined
+  readonly as?: string | undefined
+  readonly 'as-uid'?: string | undefined
+  readonly 'as-groups'?: readonly string[] | undefined
+  readonly exec?: unknown
+  readonly 'auth-provider'?: unknown
+}
+
+export interface KubeconfigContext {
+  readonly cluster: string
+  readonly user: string
+  readonly namespace?: string | undefined
+}
+
+export interface ResolvedKubeconfig {
+  readonly transport: HttpTransportOptions
+  readonly namespace: string
+}
+
+/** Tokens in files rotate: read again this often. Upstream: client-go/transport/token_source.go. */
+const tokenFileTtlMs = 60_000
+
+/**
+ * Follows `context` (default: the current one) to what createHttpTransport needs. Relative files are the caller's to resolve in `readFile`.
+ * @throws Error that says what is missing, or that the user needs a credential plugin.
+ */
+export async function resolveKubeconfig(
+  config: Kubeconfig,
+  deps: { readonly clock: Clock; readonly readFile: (path: string) => Promise<Buffer> },
+  options: { readonly context?: string | undefined; readonly userAgent?: string | undefined } = {},
+): Promise<ResolvedKubeconfig> {
+  const contextName = options.context ?? config['current-context']
+  if (!contextName) throw new Error('no context is chosen: current-context is not set')
+  const context = config.contexts?.find(({ name }) => name === contextName)?.context
+  if (!context) throw new Error(`context "${contextName}" does not exist`)
+  const cluster = config.clusters?.find(({ name }) => name === context.cluster)?.cluster
+  if (!cluster) throw new Error(`cluster "${context.cluster}" of context "${contextName}" does not exist`)
+  const user = config.users?.find(({ name }) => name === context.user)?.user ?? (context.user === '' ? {} : undefined)
+  if (!user) throw new Error(`auth info "${context.user}" does not exist`)
+  if (user.exec || user['auth-provider']) throw new Error(`user "${context.user}" needs a credential plugin, which is not supported`)
+  const material = async (data: string | undefined, file: string | undefined) =>
+    data ? Buffer.from(data, 'base64') : file ? await deps.readFile(file) : undefined
+  return {
+    namespace: context.namespace || 'default',
+    transport: {
+      server: cluster.server,
+      clock: deps.clock,
+      userAgent: options.userAgent,
+      tls: {
+        ca: await material(cluster['certificate-authority-data'], cluster['certificate-authority']),
+        cert: await material(user['client-certificate-data'], user['client-certificate']),
+        key: await material(user['client-key-data'], user['client-key']),
+        serverName: cluster['tls-server-name'],
+        insecureSkipVerify: cluster['insecure-skip-tls-verify'],
+      },
+      bearerToken: user.token ?? (user.tokenFile ? tokenFromFile(user.tokenFile, deps) : undefined),
+      basicAuth: user.username ? { username: user.username, password: user.password ?? '' } : undefined,
+      impersonate: user.as ? { user: user.as, uid: user['as-uid'], groups: user['as-groups'] } : undefined,
+    },
+  }
+}
+
+/** A bearer token that follows its file. */
+export function tokenFromFile(file: string, deps: { readonly clock: Clock; readonly readFile: (path: string) => Promise<Buffer> }): () => Promise<string> {
+  let token = ''
+  let readMs = Number.NEGATIVE_INFINITY
+  return async () => {
+    const nowMs = deps.clock.monotonicMs()
+    if (nowMs - readMs >= tokenFileTtlMs) {
+      token = (await deps.readFile(file)).toString().trim()
+      readMs = nowMs
+    }
+    return token
+  }
+}
