@@ -1,0 +1,32 @@
+/**
+ * What a driver adds to the shared core (L2): durability. The core (mvccStore.ts) keeps the index, evaluates transactions, and serves watches;
+ * a backend remembers changes in order and gives back old values.
+ */
+import type { Version } from './mvcc/keyHistory.ts'
+import type { Revision } from './store.ts'
+
+export type BackendChange =
+  /** All changes of one revision: on disk wholly or not at all. */
+  | { readonly type: 'revision'; readonly revision: Revision; readonly versions: readonly Version[] }
+  | { readonly type: 'grantLease'; readonly id: number; readonly ttlSeconds: number }
+  | { readonly type: 'revokeLease'; readonly id: number }
+  | { readonly type: 'compact'; readonly revision: Revision }
+
+export interface BackendState {
+  /** In revision order, without values unless the backend keeps them in memory. */
+  readonly versions: readonly Version[]
+  readonly leases: readonly { readonly id: number; readonly ttlSeconds: number }[]
+  readonly compactRevision: Revision
+}
+
+export interface Backend {
+  /** Resolves when the changes are durable, in order; after a crash a prefix of everything appended is there. Rejects having written nothing. */
+  append(changes: readonly BackendChange[]): Promise<void>
+  /** Removes compacted versions; in the given order, so that a crash never leaves a value whose tombstone is gone. */
+  forget(versions: readonly Version[]): Promise<void>
+  /** The value that the version was written with; undefined when it was forgotten. Absent: values stay in memory. */
+  load?(version: Version): Uint8Array | undefined
+  /** Bytes the file takes; absent: what the core counts. */
+  totalBytes?(): number
+  close(): Promise<void>
+}

@@ -1,0 +1,229 @@
+/**
+ * The store over any backend (L2): transactions are evaluated at once, become durable in groups, and only then are seen, announced and acknowledged.
+ * One writer loop: while one group is being flushed the next one gathers, so writes in flight share a flush. Upstream: etcd's server/storage/mvcc.
+ */
+import type { Clock } from '#base/clock'
+import type { Logger } from '#base/log'
+import type { Backend, BackendChange, BackendState } from './backend.ts'
+import { Leases } from './leases.ts'
+import { MvccEngine } from './mvcc/engine.ts'
+import { isTombstone, type Version } from './mvcc/keyHistory.ts'
+import type { Revision, Store, StoreEventBatch, StoreWatchOptions, Transaction, TransactionResult } from './store.ts'
+import { isStoreError, storeError } from './storeError.ts'
+import { WatchHub } from './watchHub.ts'
+
+export interface MvccStoreOptions {
+  readonly clock: Clock
+  readonly log: Logger
+  /** Recent changes kept in memory for watchers that resume. */
+  readonly maxLogBytes: number
+  /** Puts are refused with 'noSpace' beyond this; absent: no limit. */
+  readonly quotaBytes?: number | undefined
+}
+
+interface Pending {
+  /** Absent: nothing to write, only to wait for what was written before. */
+  readonly change: BackendChange | undefined
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
+}
+
+/** Replaced versions forgotten per step of a compaction; between steps the event loop gets its turn. */
+const compactionStep = 512
+
+/** Opens a store over what the backend remembers. */
+export function createMvccStore(backend: Backend, state: BackendState, options: MvccStoreOptions): Promise<Store> {
+  return new MvccStore(backend, options).restore(state)
+}
+
+export class MvccStore implements Store {
+  readonly #backend: Backend
+  readonly #options: MvccStoreOptions
+  readonly #engine: MvccEngine
+  readonly #hub: WatchHub
+  readonly #leases: Leases
+  #queue: Pending[] = []
+  #writing: Promise<void> | undefined
+  #compacting: Promise<void> = Promise.resolve()
+  #closed = false
+
+  constructor(backend: Backend, options: MvccStoreOptions) {
+    this.#backend = backend
+    this.#options = options
+    this.#engine = new MvccEngine((version) => backend.load?.(version))
+    this.#hub = new WatchHub(this.#engine, { forgetValues: backend.load !== undefined, maxLogBytes: options.maxLogBytes })
+    this.#leases = new Leases(options.clock, (id) => this.#expireLease(id))
+  }
+
+  async restore(state: BackendState): Promise<Store> {
+    for (const { id, ttlSeconds } of state.leases) this.#leases.add(id, ttlSeconds)
+    for (const version of state.versions) {
+      this.#leases.move(version.key, this.#engine.writtenVersion(version.key)?.lease ?? 0, version.lease)
+      this.#engine.restore(version)
+    }
+    if (state.compactRevision > 0) {
+      this.#engine.startCompaction(state.compactRevision)
+      await this.#forgetGarbage()
+    }
+    return this
+  }
+
+  currentRevision(): Revision {
+    return this.#engine.durableRevision
+  }
+
+  async range(...[from, to, options]: Parameters<Store['range']>): ReturnType<Store['range']> {
+    this.#checkOpen()
+    return this.#engine.range(from, to, options)
+  }
+
+  async transact(transaction: Transaction): Promise<TransactionResult> {
+    this.#checkOpen()
+    const { succeeded, responses, revision, versions } = this.#write(transaction)
+    // A transaction that wrote nothing may have read what is not durable yet, so it waits as well.
+    if (versions.length > 0) await this.#append({ type: 'revision', revision, versions })
+    else if (revision > this.#engine.durableRevision) await this.#append(undefined)
+    return { succeeded, responses, revision }
+  }
+
+  watch(options: StoreWatchOptions, onBatch: (batch: StoreEventBatch) => void, signal: AbortSignal): Promise<void> {
+    return this.#hub.watch(options, onBatch, signal)
+  }
+
+  async grantLease(ttlSeconds: number): Promise<number> {
+    this.#checkOpen()
+    const id = this.#leases.newId()
+    await this.#append({ type: 'grantLease', id, ttlSeconds })
+    this.#leases.add(id, ttlSeconds)
+    return id
+  }
+
+  async keepLeaseAlive(id: number): Promise<{ ttlSeconds: number }> {
+    this.#checkOpen()
+    return this.#leases.keepAlive(id)
+  }
+
+  async revokeLease(id: number): Promise<void> {
+    this.#checkOpen()
+    const { revision, versions } = this.#write({ compare: [], success: this.#leases.keysOf(id).map((from) => ({ type: 'delete', from })) })
+    // From here on no put can name the lease; the deletions and the lease's end become durable in this order.
+    this.#leases.remove(id)
+    const deleted = versions.length > 0 ? this.#append({ type: 'revision', revision, versions }) : undefined
+    await Promise.all([deleted, this.#append({ type: 'revokeLease', id })])
+  }
+
+  async compact(revision: Revision): Promise<void> {
+    this.#checkOpen()
+    this.#engine.startCompaction(revision)
+    const recorded = this.#append({ type: 'compact', revision })
+    const before = this.#compacting
+    this.#compacting = (async () => {
+      await before
+      await recorded
+      await this.#forgetGarbage()
+    })()
+    // Whoever asked hears of a failure; later compactions start anew and forget what this one left.
+    const done = this.#compacting
+    this.#compacting = done.catch(() => {})
+    await done
+  }
+
+  async size(): Promise<{ totalBytes: number; liveBytes: number }> {
+    return { totalBytes: this.#backend.totalBytes?.() ?? this.#engine.totalBytes, liveBytes: this.#engine.liveBytes }
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    this.#leases.close()
+    await this.#compacting
+    await this.#writing
+    this.#hub.close()
+    await this.#backend.close()
+  }
+
+  #checkOpen(): void {
+    if (this.#closed) throw storeError('closed')
+  }
+
+  #write(transaction: Transaction) {
+    const { quotaBytes } = this.#options
+    if (quotaBytes !== undefined && this.#usedBytes() > quotaBytes && wantsSpace(transaction)) throw storeError('noSpace')
+    const written = this.#engine.write(transaction, (id) => this.#leases.check(id))
+    for (const version of written.versions) this.#leases.move(version.key, this.#engine.versionBefore(version)?.lease ?? 0, version.lease)
+    return written
+  }
+
+  #usedBytes(): number {
+    return this.#backend.totalBytes?.() ?? this.#engine.totalBytes
+  }
+
+  #append(change: BackendChange | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ change, resolve, reject })
+      this.#writing ??= this.#writeLoop()
+    })
+  }
+
+  async #writeLoop(): Promise<void> {
+    // Starting in the next microtask lets everything of this one join the first group, and keeps announcements out of callers' stacks.
+    await Promise.resolve()
+    while (this.#queue.length > 0) {
+      const group = this.#queue
+      this.#queue = []
+      const changes = group.flatMap(({ change }) => (change ? [change] : []))
+      try {
+        if (changes.length > 0) await this.#backend.append(changes)
+      } catch (error) {
+        this.#takeBack(group, error)
+        continue
+      }
+      for (const change of changes) {
+        if (change.type !== 'revision') continue
+        this.#engine.commit(change.versions)
+        this.#hub.publish(change.revision, change.versions)
+      }
+      for (const { resolve } of group) resolve()
+    }
+    this.#writing = undefined
+  }
+
+  /** The group is not on disk, and everything behind it was decided on top of it: all of it fails and never was. */
+  #takeBack(group: readonly Pending[], cause: unknown): void {
+    const error = isStoreError(cause) ? cause : storeError('unavailable', { cause })
+    this.#options.log.error(cause, 'Writing to the store failed', { code: error.code })
+    const failed = [...group, ...this.#queue]
+    this.#queue = []
+    for (const { change } of failed.toReversed()) {
+      if (change?.type !== 'revision') continue
+      for (const version of change.versions.toReversed()) this.#takeBackVersion(version)
+    }
+    for (const { reject } of failed) reject(error)
+  }
+
+  #takeBackVersion(version: Version): void {
+    const before = this.#engine.versionBefore(version)
+    this.#engine.rollback(version)
+    this.#leases.move(version.key, isTombstone(version) ? 0 : version.lease, before?.lease ?? 0)
+  }
+
+  async #forgetGarbage(): Promise<void> {
+    for (let some = this.#engine.compactSome(compactionStep); some; some = this.#engine.compactSome(compactionStep)) {
+      if (some.length > 0) await this.#backend.forget(some)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+
+  #expireLease(id: number): void {
+    if (this.#closed) return
+    this.revokeLease(id).catch((error: unknown) => {
+      if (isStoreError(error, 'leaseNotFound') || isStoreError(error, 'closed')) return
+      this.#options.log.error(error, 'Deleting the keys of an expired lease failed; trying again', { lease: id })
+      this.#leases.add(id, 1)
+    })
+  }
+}
+
+function wantsSpace({ success, failure }: Transaction): boolean {
+  return success.some((op) => op.type === 'put') || (failure?.some((op) => op.type === 'put') ?? false)
+}
