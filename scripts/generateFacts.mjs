@@ -1,21 +1,23 @@
 #!/usr/bin/env node
 /**
  * Writes src/api/gen/facts.ts: the v1.36 API as one compact table (names, types, markers, protobuf numbers; never texts).
- * Arguments: the OpenAPI v2 document of the release, then one or more folders with the release's generated.proto files.
+ * Arguments: the OpenAPI v2 document of the release, a folder k8s.io/… with the release's Go types, then folders with its generated.proto files.
  * The table's form is described in src/api/gen/README.md; src/api/schema/builtIn.ts and src/api/resources.ts read it.
  */
 import { createHash } from 'node:crypto'
 import fs from 'node:fs'
 import path from 'node:path'
+import { findGoField, parseGoTypes } from './goTypes.mjs'
 import { parseProtos } from './protos.mjs'
 
-const [openApiFile, ...protoFolders] = process.argv.slice(2)
+const [openApiFile, goFolder, ...protoFolders] = process.argv.slice(2)
 if (!openApiFile || protoFolders.length === 0) {
-  console.error('usage: generateFacts.mjs OPENAPI_JSON PROTO_FOLDER...')
+  console.error('usage: generateFacts.mjs OPENAPI_JSON GO_FOLDER PROTO_FOLDER...')
   process.exit(2)
 }
 const { definitions, paths, parameters } = JSON.parse(fs.readFileSync(openApiFile, 'utf8'))
 const messages = parseProtos(protoFolders)
+const goTypes = parseGoTypes(goFolder)
 
 /** Definitions that are one JSON scalar (or free form): a letter each. */
 const letters = {
@@ -46,13 +48,12 @@ function typeCode(schema) {
 }
 
 /** io.k8s.api.core.v1.Pod → k8s.io.api.core.v1.Pod, the protobuf package's spelling. */
-const messageOf = (definition) =>
-  messages.get(
-    definition
-      .replace(/^io\.k8s\./, 'k8s.io.')
-      .replace('.apiextensions-apiserver.', '.apiextensions_apiserver.')
-      .replace('.kube-aggregator.', '.kube_aggregator.'),
-  )
+const packaged = (definition) =>
+  definition
+    .replace(/^io\.k8s\./, 'k8s.io.')
+    .replace('.apiextensions-apiserver.', '.apiextensions_apiserver.')
+    .replace('.kube-aggregator.', '.kube_aggregator.')
+const messageOf = (definition) => messages.get(packaged(definition))
 
 /** The protobuf field behind a JSON field, looking into messages that JSON shows inline. */
 function findProto(message, field, known) {
@@ -71,6 +72,7 @@ function findProto(message, field, known) {
 const plain = (name) => name.replace(/[-$]/g, '').toLowerCase()
 
 const unmatched = []
+const unflagged = []
 
 function fieldRow(definition, name, schema, required, message, known) {
   const extras = {}
@@ -85,6 +87,10 @@ function fieldRow(definition, name, schema, required, message, known) {
   if (found && found.within.length > 0) extras.in = found.within
   const row = [name, typeCode(schema), found?.field.number ?? 0]
   if (required) extras.r = 1
+  const flags = findGoField(goTypes, packaged(definition), name)
+  if (flags?.pointer) extras.p = 1
+  if (flags?.always) extras.a = 1
+  if (!flags && !['apiVersion', 'kind'].includes(name)) unflagged.push(`${definition}.${name}`)
   if (Object.keys(extras).length > 0) row.push(extras)
   return row
 }
@@ -297,6 +303,7 @@ fs.writeFileSync(
 console.log(
   `${names.length} definitions, ${groups.length} group-versions, ${resources.length} resources, ${resources.reduce((n, r) => n + r.sub.length, 0)} subresources`,
 )
+console.log(`without a Go field: ${unflagged.length}`, unflagged.slice(0, 80))
 console.log(`without a protobuf field: ${unmatched.length}`, unmatched.slice(0, 40))
 
 function quote(text) {

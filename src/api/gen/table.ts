@@ -14,6 +14,10 @@ export interface FieldExtras {
   readonly pk?: string
   /** Constant default. */
   readonly d?: unknown
+  /** A pointer in Go: zero is a value of its own. */
+  readonly p?: 1
+  /** Go always writes it, empty at worst. */
+  readonly a?: 1
   /** Protobuf numbers of the messages around the field that JSON shows inline, outermost first. */
   readonly in?: readonly number[]
 }

@@ -121,6 +121,8 @@ function compileField([name, type, number, extras = {}]: FieldRow): Field {
     name,
     schema: compileType(type, extras),
     required: extras.r === 1,
+    ...(extras.p === 1 ? { pointer: true } : {}),
+    ...(extras.a === 1 ? { alwaysPresent: true } : {}),
     ...(extras.d === undefined ? {} : { default: extras.d }),
     ...(number === 0 ? {} : { protobuf: { number, type, ...(extras.in ? { within: extras.in } : {}) } }),
   }

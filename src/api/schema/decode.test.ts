@@ -105,14 +105,14 @@ test('null is absent, times and quantities become canonical, unknown fields are 
     kind: 'Pod',
     status: null,
     metadata: { name: 'a', creationTimestamp: null, deletionTimestamp: '2024-01-01T01:00:00.5+01:00', labels: { a: null }, colour: 'red' },
-    spec: { containers: [{ name: 'c', imag: 'x', resources: { limits: { cpu: 2 } } }], extra: {} },
+    spec: { containers: [{ name: 'c', imag: 'x', resources: { limits: { cpu: 2, memory: '1024Mi' }, requests: { cpu: '0.5' } } }], extra: {} },
   }
   assert.deepEqual(decode(value, pod, { unknown: 'collect' }), {
     object: {
       apiVersion: 'v1',
       kind: 'Pod',
       metadata: { name: 'a', deletionTimestamp: '2024-01-01T00:00:00Z', labels: { a: '' } },
-      spec: { containers: [{ name: 'c', resources: { limits: { cpu: '2' } } }] },
+      spec: { containers: [{ name: 'c', resources: { limits: { cpu: '2', memory: '1Gi' }, requests: { cpu: '500m' } } }] },
     },
     unknownFields: ['metadata.colour', 'spec.containers[0].imag', 'spec.extra'],
   })

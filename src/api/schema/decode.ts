@@ -5,6 +5,7 @@
  * Defaults are ./defaults.ts, validation is the kinds' matter.
  */
 import { formatMicroTime, formatTime, parseTime } from '#base/time'
+import { canonicalQuantity, QuantityError } from '../machinery/quantity.ts'
 import { badRequest, StatusError } from '../machinery/status.ts'
 import type { Schema } from './schema.ts'
 
@@ -179,9 +180,7 @@ function decodeString(value: unknown, schema: Schema, place: Place): unknown {
       if (typeof value === 'number' && fitsInt32(value)) return value
       throw new DecodeError(`json: cannot unmarshal ${goValue(value)} into Go value of type int32`)
     case 'quantity':
-      if (typeof value === 'string' && value !== '' && quantityPattern.test(value)) return value
-      if (typeof value === 'number') return String(value)
-      throw new DecodeError(`quantities must match the regular expression '${quantityText}'`)
+      return decodeQuantity(value)
     case 'date-time':
     case 'micro-time':
       return decodeTime(value, schema.format)
@@ -193,8 +192,21 @@ function decodeString(value: unknown, schema: Schema, place: Place): unknown {
   }
 }
 
-const quantityText = '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'
-const quantityPattern = /^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$/
+/** Quantities that are canonical at sight: the commonest ones. */
+const canonical = /^[1-9]\d{0,2}(Ki|Mi|Gi|Ti|k|M|G|T)?$/
+
+function decodeQuantity(value: unknown): string {
+  if (typeof value === 'string' && canonical.test(value)) return value
+  if (typeof value !== 'string' && typeof value !== 'number') throw new DecodeError(quantityFault)
+  try {
+    return canonicalQuantity(typeof value === 'string' ? value.trim() : value)
+  } catch (error) {
+    if (error instanceof QuantityError) throw new DecodeError(error.message)
+    throw error
+  }
+}
+
+const quantityFault = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 function decodeTime(value: unknown, format: 'date-time' | 'micro-time'): string {
   if (typeof value !== 'string') throw new DecodeError(`json: cannot unmarshal ${goValue(value)} into Go value of type string`)

@@ -47,6 +47,10 @@ export interface Field {
   readonly name: string
   readonly schema: Schema
   readonly required: boolean
+  /** A pointer upstream: an explicit zero differs from absent. Absent for CRDs. */
+  readonly pointer?: boolean | undefined
+  /** Upstream always has it, empty at worst: structs that are no pointers, fields that are never omitted. Absent for CRDs. */
+  readonly alwaysPresent?: boolean | undefined
   /** A constant default, as JSON, from `+default` markers and CRD schemas; kinds add the computed ones. */
   readonly default?: unknown
   /** Protobuf field number and the facts' type code; `within`: numbers of enclosing messages that JSON shows inline. Absent for CRDs. */

@@ -26,12 +26,6 @@ const serverMetadata: ReadonlySet<string> = new Set([
   'resourceVersion',
 ])
 
-/**
- * Upstream compares Go values: structs that are no pointers, and required lists and maps, are there, empty, as soon as their parent is.
- * So adding one is only adding its content.
- */
-const alwaysPresent: ReadonlySet<string> = new Set(['metadata', 'spec', 'status', 'template', 'strategy', 'updateStrategy', 'jobTemplate', 'loadBalancer'])
-
 /** Compares two versions of an object; `old` undefined compares with an empty one. apiVersion, kind and server metadata do not count. */
 export function compareObjects(old: JsonObject | undefined, updated: JsonObject, schema: Schema | undefined): Comparison {
   const changed: MutableFieldSet = {}
@@ -84,14 +78,13 @@ function compareMember(old: unknown, updated: unknown, name: string, parent: Sch
   } else compareNode(old, updated, element, schema, changed, removed)
 }
 
+/**
+ * Upstream compares Go values: structs that are no pointers, and lists and maps that are never omitted, are there, empty, as soon as their
+ * parent is. So adding one is only adding its content.
+ */
 function isAlwaysPresent(parent: Schema | undefined, schema: Schema | undefined, name: string): boolean {
-  if (schema === undefined || parent?.type !== 'object') return false
-  if (schema.type === 'object' && alwaysPresent.has(name)) return true
-  return (
-    (schema.type === 'array' || schema.type === 'map') &&
-    shapeOf(schema.type === 'array' ? [] : {}, schema) !== 'leaf' &&
-    parent.fields?.get(name)?.required === true
-  )
+  if (schema === undefined || parent?.fields?.get(name)?.alwaysPresent !== true) return false
+  return shapeOf(schema.type === 'array' ? [] : {}, schema) !== 'leaf'
 }
 
 function compareNode(old: unknown, updated: unknown, element: string, schema: Schema | undefined, changed: MutableFieldSet, removed: MutableFieldSet): void {
