@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Service, ServiceSpec } from '#api/gen/types/core.v1'
+import type { Endpoint, EndpointSlice } from '#api/gen/types/discovery.v1'
+import { buildModel, type ServiceRule } from './model.ts'
+import { renderRules, renderTable } from './modes/nftablesRules.ts'
+import { staleUdpFlows } from './staleFlows.ts'
+
+function service(spec: Partial<ServiceSpec>, name = 'web'): Service {
+  return {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name, namespace: 'd' },
+    spec: { type: 'ClusterIP', clusterIP: '10.96.0.10', clusterIPs: ['10.96.0.10'], ports: [{ name: 'http', port: 80, protocol: 'TCP' }], ...spec },
+    status: { loadBalancer: {} },
+  }
+}
+
+function slice(endpoints: Endpoint[], port = 8080, name = 'web', protocol = 'TCP'): EndpointSlice {
+  return {
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: { name: `${name}-x`, namespace: 'd', labels: { 'kubernetes.io/service-name': name } },
+    addressType: 'IPv4',
+    endpoints,
+    ports: [{ name: 'http', port, protocol }],
+  }
+}
+
+const ready = (ip: string, nodeName: string): Endpoint => ({ addresses: [ip], nodeName, conditions: { ready: true } })
+const ending = (ip: string): Endpoint => ({ addresses: [ip], nodeName: 'n1', conditions: { ready: false, serving: true, terminating: true } })
+const notReady = (ip: string): Endpoint => ({ addresses: [ip], nodeName: 'n1', conditions: { ready: false, serving: false } })
+const model = (spec: Partial<ServiceSpec>, endpoints: Endpoint[]) => buildModel([service(spec)], [slice(endpoints)], 'n1', 'IPv4')
+const ips = (rules: ServiceRule[]) => rules[0]?.clusterEndpoints.map((endpoint) => endpoint.ip)
+
+test('SVC-13 only ready endpoints are used', () => {
+  assert.deepEqual(ips(model({}, [ready('10.0.0.1', 'n1'), notReady('10.0.0.2'), ending('10.0.0.3')])), ['10.0.0.1'])
+})
+
+test('SVC-13 with none ready, those that serve while they terminate', () => {
+  assert.deepEqual(ips(model({}, [notReady('10.0.0.2'), ending('10.0.0.3')])), ['10.0.0.3'])
+})
+
+test('SVC-04 headless and ExternalName services need no rules', () => {
+  assert.deepEqual(model({ clusterIP: 'None', clusterIPs: ['None'] }, []), [])
+  assert.deepEqual(model({ type: 'ExternalName', clusterIP: '', clusterIPs: [] }, []), [])
+})
+
+test('SVC-10 affinity and local policies are kept', () => {
+  const [rule] = model(
+    { type: 'NodePort', sessionAffinity: 'ClientIP', externalTrafficPolicy: 'Local', ports: [{ name: 'http', port: 80, nodePort: 30080 }] },
+    [ready('10.0.0.1', 'n1'), ready('10.0.1.1', 'n2')],
+  )
+  assert.equal(rule?.affinitySeconds, 10_800)
+  assert.equal(rule?.externalPolicyLocal, true)
+  assert.deepEqual(rule?.localEndpoints, [{ ip: '10.0.0.1', port: 8080, isLocal: true }])
+  assert.equal(rule?.clusterEndpoints.length, 2)
+})
+
+test('SVC-06 nothing changes, nothing is written; one endpoint more touches only its service', () => {
+  const many = Array.from({ length: 50 }, (_, i) => service({ clusterIP: `10.96.1.${i}`, clusterIPs: [`10.96.1.${i}`] }, `s${i}`))
+  const slices = many.map((_, i) => slice([ready(`10.0.0.${i}`, 'n1')], 8080, `s${i}`))
+  const before = renderRules(buildModel(many, slices, 'n1', 'IPv4'), '10.244.0.0/16', '10.96.0.0/16')
+  assert.equal(renderTable('ip kube-proxy', before, before), '')
+  slices[7] = slice([ready('10.0.0.7', 'n1'), ready('10.0.9.9', 'n2')], 8080, 's7')
+  const after = renderRules(buildModel(many, slices, 'n1', 'IPv4'), '10.244.0.0/16', '10.96.0.0/16')
+  const script = renderTable('ip kube-proxy', after, before)
+  assert.ok(
+    script.split('\n').every((line) => line === '' || line.includes('d/s7/tcp/http')),
+    script,
+  )
+  assert.match(script, /numgen random mod 2 vmap/)
+})
+
+test('SVC-06 a service that loses its last endpoint is refused instead of balanced', () => {
+  const before = renderRules(model({}, [ready('10.0.0.1', 'n1')]), '10.244.0.0/16', '10.96.0.0/16')
+  const after = renderRules(model({}, []), '10.244.0.0/16', '10.96.0.0/16')
+  const script = renderTable('ip kube-proxy', after, before)
+  assert.match(script, /delete element ip kube-proxy service-ips { 10\.96\.0\.10 \. tcp \. 80 }/)
+  assert.match(script, /add element ip kube-proxy no-endpoint-services { 10\.96\.0\.10 \. tcp \. 80 : goto reject-chain }/)
+  assert.match(script, /delete chain ip kube-proxy service-/)
+})
+
+test('SVC-13 UDP flows to an endpoint that is gone are forgotten, and those refused before there was one', () => {
+  const udp = (endpoints: Endpoint[]) =>
+    buildModel(
+      [service({ ports: [{ name: 'http', port: 53, protocol: 'UDP', nodePort: 30053 }], type: 'NodePort' })],
+      [slice(endpoints, 53, 'web', 'UDP')],
+      'n1',
+      'IPv4',
+    )
+  assert.deepEqual(staleUdpFlows(udp([ready('10.0.0.1', 'n1'), ready('10.0.0.2', 'n1')]), udp([ready('10.0.0.2', 'n1')])), [
+    { protocol: 'udp', origDst: '10.96.0.10', dstNat: '10.0.0.1' },
+    { protocol: 'udp', origPortDst: 30053, dstNat: '10.0.0.1' },
+  ])
+  assert.deepEqual(staleUdpFlows(udp([]), udp([ready('10.0.0.2', 'n1')])), [{ protocol: 'udp', origDst: '10.96.0.10' }])
+})

@@ -1,0 +1,132 @@
+/**
+ * What Services and EndpointSlices mean for one node (L3), pure: which addresses and ports lead to which endpoints, under which rules.
+ * Every proxy mode renders the same model. Upstream: pkg/proxy serviceport.go, topology.go, endpointslicecache.go (v1.36).
+ */
+import type { Service, ServicePort } from '#api/gen/types/core.v1'
+import type { EndpointSlice, Endpoint as SliceEndpoint } from '#api/gen/types/discovery.v1'
+import { externalPolicyLocal, hasClusterIp, internalPolicyLocal } from '#api/helpers/services'
+import type { Frozen } from '#api/machinery/meta'
+
+export type Protocol = 'tcp' | 'udp' | 'sctp'
+
+export interface ProxyEndpoint {
+  readonly ip: string
+  readonly port: number
+  readonly isLocal: boolean
+}
+
+/** One port of one Service, of one IP family. */
+export interface ServiceRule {
+  /** `namespace/name` and the port's name: what chains and logs are named after. */
+  readonly service: string
+  readonly portName: string
+  readonly protocol: Protocol
+  readonly clusterIp: string
+  readonly port: number
+  readonly nodePort: number | undefined
+  /** spec.externalIPs and the load balancer's addresses. */
+  readonly externalIps: readonly string[]
+  /** ClientIP affinity: for how long a client stays with its endpoint. */
+  readonly affinitySeconds: number | undefined
+  readonly internalPolicyLocal: boolean
+  readonly externalPolicyLocal: boolean
+  /** For traffic that may go anywhere in the cluster. */
+  readonly clusterEndpoints: readonly ProxyEndpoint[]
+  /** For traffic that must stay on this node. */
+  readonly localEndpoints: readonly ProxyEndpoint[]
+}
+
+const serviceNameLabel = 'kubernetes.io/service-name'
+const defaultAffinitySeconds = 10_800
+
+export type Family = 'IPv4' | 'IPv6'
+
+/** The rules of this node, in the order of their names. */
+export function buildModel(services: readonly Frozen<Service>[], slices: readonly Frozen<EndpointSlice>[], nodeName: string, family: Family): ServiceRule[] {
+  const byService = new Map<string, Frozen<EndpointSlice>[]>()
+  for (const slice of slices) {
+    const name = slice.metadata.labels?.[serviceNameLabel]
+    if (!name || slice.addressType !== family) continue
+    const key = `${slice.metadata.namespace}/${name}`
+    const list = byService.get(key)
+    if (list) list.push(slice)
+    else byService.set(key, [slice])
+  }
+  return services
+    .filter((service) => hasClusterIp(service) && service.spec.type !== 'ExternalName')
+    .flatMap((service) => rulesOf(service, byService.get(`${service.metadata.namespace}/${service.metadata.name}`) ?? [], nodeName, family))
+    .sort((a, b) => (ruleKey(a) < ruleKey(b) ? -1 : 1))
+}
+
+/** Unique within a model. */
+export function ruleKey(rule: ServiceRule): string {
+  return `${rule.service}/${rule.protocol}/${rule.portName}`
+}
+
+function rulesOf(service: Frozen<Service>, slices: readonly Frozen<EndpointSlice>[], nodeName: string, family: Family): ServiceRule[] {
+  const inFamily = (ip: string) => ip.includes(':') === (family === 'IPv6')
+  const { spec } = service
+  const clusterIp = [...(spec.clusterIPs ?? []), ...(spec.clusterIP ? [spec.clusterIP] : [])].find((ip) => ip !== 'None' && inFamily(ip))
+  if (!clusterIp) return []
+  const ingress = service.status?.loadBalancer?.ingress ?? []
+  const loadBalancerIps = ingress.filter((one) => one.ipMode !== 'Proxy').flatMap((one) => (one.ip ? [one.ip] : []))
+  const externalIps = [...(spec.externalIPs ?? []), ...loadBalancerIps].filter(inFamily)
+  return (spec.ports ?? []).map((port) => {
+    const endpoints = endpointsOf(port, slices, nodeName)
+    return {
+      service: `${service.metadata.namespace}/${service.metadata.name}`,
+      portName: port.name ?? '',
+      protocol: (port.protocol ?? 'TCP').toLowerCase() as Protocol,
+      clusterIp,
+      port: port.port,
+      nodePort: port.nodePort || undefined,
+      externalIps: [...new Set(externalIps)],
+      affinitySeconds: spec.sessionAffinity === 'ClientIP' ? (spec.sessionAffinityConfig?.clientIP?.timeoutSeconds ?? defaultAffinitySeconds) : undefined,
+      internalPolicyLocal: internalPolicyLocal(service),
+      externalPolicyLocal: externalPolicyLocal(service),
+      clusterEndpoints: usable(endpoints),
+      localEndpoints: usable(endpoints.filter((endpoint) => endpoint.isLocal)),
+    }
+  })
+}
+
+interface Candidate extends ProxyEndpoint {
+  readonly ready: boolean
+  readonly serving: boolean
+  readonly terminating: boolean
+}
+
+/** The ready ones; when there is none, those that still serve while they terminate: better than nobody. */
+function usable(candidates: readonly Candidate[]): ProxyEndpoint[] {
+  const ready = candidates.filter((one) => one.ready)
+  const chosen = ready.length > 0 ? ready : candidates.filter((one) => one.serving && one.terminating)
+  return chosen.map(({ ip, port, isLocal }) => ({ ip, port, isLocal }))
+}
+
+/** All endpoints of a service port, each address once; one in two slices counts as it is in either. */
+function endpointsOf(port: Frozen<ServicePort>, slices: readonly Frozen<EndpointSlice>[], nodeName: string): Candidate[] {
+  const found = new Map<string, Candidate>()
+  for (const slice of slices) {
+    const target = slice.ports?.find((one) => (one.name ?? '') === (port.name ?? '') && (one.protocol ?? 'TCP') === (port.protocol ?? 'TCP'))
+    if (!target?.port) continue
+    for (const endpoint of slice.endpoints ?? []) {
+      const candidate = candidateOf(endpoint, target.port, nodeName)
+      if (candidate) found.set(`${candidate.ip}:${candidate.port}`, candidate)
+    }
+  }
+  return [...found.values()].sort((a, b) => (a.ip < b.ip ? -1 : a.ip > b.ip ? 1 : a.port - b.port))
+}
+
+function candidateOf(endpoint: Frozen<SliceEndpoint>, port: number, nodeName: string): Candidate | undefined {
+  const ip = endpoint.addresses[0]
+  if (!ip) return undefined
+  const ready = endpoint.conditions?.ready ?? true
+  return {
+    ip,
+    port,
+    isLocal: endpoint.nodeName === nodeName,
+    ready,
+    serving: endpoint.conditions?.serving ?? ready,
+    terminating: endpoint.conditions?.terminating ?? false,
+  }
+}

@@ -1,0 +1,229 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Container, Node, Pod, PodSpec, Taint } from '#api/gen/types/core.v1'
+import { seededRandom } from '#base/random'
+import { podInfo } from './framework/nodeInfo.ts'
+import { defaultPlugins } from './plugins/index.ts'
+import { nodesToFind, schedulePod } from './schedulePod.ts'
+import { SchedulerCache } from './schedulerCache.ts'
+
+interface NodeShape {
+  name: string
+  cpu?: string
+  memory?: string
+  pods?: string
+  labels?: Record<string, string>
+  taints?: Taint[]
+  unschedulable?: boolean
+  images?: { names: string[]; sizeBytes: number }[]
+}
+
+function node(shape: NodeShape): Node {
+  const { name, cpu = '4', memory = '8Gi', pods = '110' } = shape
+  return {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name, labels: { 'kubernetes.io/hostname': name, ...shape.labels } },
+    spec: { taints: shape.taints, unschedulable: shape.unschedulable },
+    status: { allocatable: { cpu, memory, pods }, images: shape.images },
+  }
+}
+
+function pod(name: string, spec: Partial<PodSpec> = {}, requests: Record<string, string> = {}): Pod {
+  const container: Container = { name: 'c', image: 'app:1', resources: { requests } }
+  return { apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace: 'default', uid: name }, spec: { containers: [container], ...spec }, status: {} }
+}
+
+function run(nodes: Node[], wanted: Pod, placed: Pod[] = []) {
+  const cache = new SchedulerCache()
+  for (const one of nodes) cache.setNode(one)
+  for (const one of placed) cache.setPod(one)
+  return schedulePod(defaultPlugins, podInfo(wanted), cache, { random: seededRandom(1), startIndex: 0, percentageOfNodesToScore: 0 })
+}
+
+const withPort = (hostPort: number, hostIP?: string): Partial<PodSpec> => ({
+  containers: [{ name: 'c', image: 'app:1', ports: [{ containerPort: 80, hostPort, hostIP }] }],
+})
+const inZone = (zone: string): Partial<PodSpec> => ({ nodeSelector: { zone } })
+const preferZone = (zone: string): Partial<PodSpec> => ({
+  affinity: {
+    nodeAffinity: {
+      preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 10, preference: { matchExpressions: [{ key: 'zone', operator: 'In', values: [zone] }] } }],
+    },
+  },
+})
+const pinned = (name: string): Partial<PodSpec> => ({
+  affinity: {
+    nodeAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: [name] }] }] },
+    },
+  },
+})
+const gpuTaint: Taint = { key: 'gpu', value: 'yes', effect: 'NoSchedule' }
+
+const cases: { name: string; nodes: NodeShape[]; pod: Pod; placed?: Pod[]; on?: string; message?: string }[] = [
+  { name: 'SCH-03 no nodes at all', nodes: [], pod: pod('p'), message: 'no nodes available to schedule pods' },
+  {
+    name: 'SCH-03 the pod goes where there is room',
+    nodes: [
+      { name: 'small', cpu: '1' },
+      { name: 'big', cpu: '8' },
+    ],
+    pod: pod('p', {}, { cpu: '4' }),
+    on: 'big',
+  },
+  {
+    name: 'SCH-03 one reason per resource that is short, counted and sorted',
+    nodes: [
+      { name: 'a', cpu: '1' },
+      { name: 'b', cpu: '1', memory: '1Gi' },
+      { name: 'c', memory: '1Gi' },
+    ],
+    pod: pod('p', {}, { cpu: '2', memory: '4Gi' }),
+    message: '0/3 nodes are available: 2 Insufficient cpu, 2 Insufficient memory.',
+  },
+  {
+    name: 'SCH-03 what runs there counts',
+    nodes: [{ name: 'a', cpu: '4' }],
+    pod: pod('p', {}, { cpu: '2' }),
+    placed: [pod('q', { nodeName: 'a' }, { cpu: '3' })],
+    message: '0/1 nodes are available: 1 Insufficient cpu.',
+  },
+  {
+    name: 'SCH-03 a full node',
+    nodes: [{ name: 'a', pods: '1' }],
+    pod: pod('p'),
+    placed: [pod('q', { nodeName: 'a' })],
+    message: '0/1 nodes are available: 1 Too many pods.',
+  },
+  {
+    name: 'SCH-03 an extended resource that no node has',
+    nodes: [{ name: 'a' }],
+    pod: pod('p', {}, { 'example.com/gpu': '1' }),
+    message: '0/1 nodes are available: 1 Insufficient example.com/gpu.',
+  },
+  {
+    name: 'SCH-04 a host port that is taken',
+    nodes: [{ name: 'a' }, { name: 'b' }],
+    pod: pod('p', withPort(80)),
+    placed: [pod('q', { ...withPort(80), nodeName: 'a' })],
+    on: 'b',
+  },
+  {
+    name: 'SCH-04 the wildcard address collides with every address',
+    nodes: [{ name: 'a' }],
+    pod: pod('p', withPort(80, '127.0.0.1')),
+    placed: [pod('q', { ...withPort(80), nodeName: 'a' })],
+    message: "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.",
+  },
+  {
+    name: 'SCH-04 two addresses of one port do not collide',
+    nodes: [{ name: 'a' }],
+    pod: pod('p', withPort(80, '127.0.0.1')),
+    placed: [pod('q', { ...withPort(80, '127.0.0.2'), nodeName: 'a' })],
+    on: 'a',
+  },
+  {
+    name: 'SCH-05 nodeSelector',
+    nodes: [
+      { name: 'a', labels: { zone: 'x' } },
+      { name: 'b', labels: { zone: 'y' } },
+    ],
+    pod: pod('p', inZone('y')),
+    on: 'b',
+  },
+  {
+    name: 'SCH-05 no node matches',
+    nodes: [{ name: 'a' }],
+    pod: pod('p', inZone('y')),
+    message: "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.",
+  },
+  {
+    name: 'SCH-05 a preference decides between equals',
+    nodes: [
+      { name: 'a', labels: { zone: 'x' } },
+      { name: 'b', labels: { zone: 'y' } },
+    ],
+    pod: pod('p', preferZone('y')),
+    on: 'b',
+  },
+  { name: 'SCH-05 affinity to one node by name', nodes: [{ name: 'a' }, { name: 'b' }, { name: 'c' }], pod: pod('p', pinned('b')), on: 'b' },
+  {
+    name: 'SCH-07 a taint that is not tolerated',
+    nodes: [{ name: 'a', taints: [gpuTaint] }],
+    pod: pod('p'),
+    message: '0/1 nodes are available: 1 node(s) had untolerated taint {gpu: yes}.',
+  },
+  {
+    name: 'SCH-07 a tolerated taint',
+    nodes: [{ name: 'a', taints: [gpuTaint] }],
+    pod: pod('p', { tolerations: [{ key: 'gpu', operator: 'Exists' }] }),
+    on: 'a',
+  },
+  {
+    name: 'SCH-07 a soft taint is avoided',
+    nodes: [
+      { name: 'a', taints: [{ ...gpuTaint, effect: 'PreferNoSchedule' }] },
+      { name: 'b', cpu: '2' },
+    ],
+    pod: pod('p'),
+    on: 'b',
+  },
+  { name: 'SCH-01 a cordoned node', nodes: [{ name: 'a', unschedulable: true }, { name: 'b' }], pod: pod('p'), on: 'b' },
+  {
+    name: 'SCH-01 all reasons of all nodes in one line',
+    nodes: [
+      { name: 'a', unschedulable: true },
+      { name: 'b', taints: [gpuTaint] },
+      { name: 'c', cpu: '1' },
+    ],
+    pod: pod('p', {}, { cpu: '2' }),
+    message: '0/3 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint {gpu: yes}, 1 node(s) were unschedulable.',
+  },
+  {
+    name: 'SCH-10 the emptier node wins',
+    nodes: [{ name: 'a' }, { name: 'b' }],
+    pod: pod('p', {}, { cpu: '1', memory: '1Gi' }),
+    placed: [pod('q', { nodeName: 'a' }, { cpu: '2', memory: '4Gi' })],
+    on: 'b',
+  },
+  {
+    name: 'SCH-10 the node that has the image wins between equals',
+    nodes: [{ name: 'a' }, { name: 'b', images: [{ names: ['app:1'], sizeBytes: 900 * 1024 * 1024 }] }],
+    pod: pod('p'),
+    on: 'b',
+  },
+]
+for (const c of cases) {
+  test(c.name, () => {
+    const result = run(c.nodes.map(node), c.pod, c.placed)
+    const got = 'placed' in result ? { on: result.placed.node.name } : { message: result.refused.message }
+    assert.deepEqual(got, c.on === undefined ? { message: c.message } : { on: c.on })
+  })
+}
+
+test('SCH-12 how many feasible nodes are enough', () => {
+  const want: [number, number, number][] = [
+    [50, 0, 50],
+    [100, 0, 100],
+    [1000, 0, 420],
+    [5000, 0, 500],
+    [6000, 0, 300],
+    [1000, 40, 400],
+    [200, 10, 100],
+  ]
+  for (const [total, percentage, enough] of want) assert.equal(nodesToFind(total, percentage), enough, `${total} nodes at ${percentage} %`)
+})
+
+test('equal nodes are chosen about equally often', () => {
+  const cache = new SchedulerCache()
+  for (const name of ['a', 'b', 'c']) cache.setNode(node({ name }))
+  const random = seededRandom(7)
+  const chosen = new Map<string, number>()
+  for (let i = 0; i < 3000; i++) {
+    const result = schedulePod(defaultPlugins, podInfo(pod('p')), cache, { random, startIndex: 0, percentageOfNodesToScore: 0 })
+    assert.ok('placed' in result)
+    chosen.set(result.placed.node.name, (chosen.get(result.placed.node.name) ?? 0) + 1)
+  }
+  for (const count of chosen.values()) assert.ok(count > 850 && count < 1150, `${[...chosen]}`)
+})
