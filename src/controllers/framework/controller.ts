@@ -1,0 +1,47 @@
+/**
+ * What a controller is (L3): a name, and a function that makes a Component out of the context. Published as skiff/controller.
+ * Upstream: cmd/kube-controller-manager/app/controller_descriptor.go (v1.36).
+ */
+import type { Clock } from '#base/clock'
+import type { Component } from '#base/component'
+import type { Logger } from '#base/log'
+import type { Metrics } from '#base/metrics'
+import type { Random } from '#base/random'
+import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
+import type { Client } from '#client/client'
+import type { EventRecorder } from '#client/eventRecorder'
+
+export interface ControllerOptions {
+  /** Workers per controller, by upstream's controller name; see each controller for its default. */
+  readonly concurrentSyncs?: Readonly<Record<string, number>> | undefined
+  /** PEM of the cluster's CA, for the kube-root-ca.crt ConfigMaps. */
+  readonly rootCa?: string | undefined
+  readonly clusterCidr?: string | undefined
+  readonly nodeCidrMaskSize?: number | undefined
+  readonly nodeMonitorPeriodMs?: number | undefined
+  readonly nodeMonitorGracePeriodMs?: number | undefined
+  readonly nodeStartupGracePeriodMs?: number | undefined
+  readonly terminatedPodGcThreshold?: number | undefined
+}
+
+export interface ControllerContext {
+  readonly client: Client
+  readonly informers: SharedInformerFactory
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly metrics: Metrics
+  /** The recorder of one source component. */
+  events(component: string): EventRecorder
+  readonly options: ControllerOptions
+}
+
+export interface ControllerDescriptor {
+  /** Upstream's name, as in --controllers. */
+  readonly name: string
+  /** Names that upstream used before. */
+  readonly aliases: readonly string[]
+  /** Runs only when named, not for '*'. */
+  readonly disabledByDefault?: boolean | undefined
+  create(context: ControllerContext): Component
+}

@@ -1,0 +1,123 @@
+/**
+ * The controller pattern, once (L3): informers put keys on a queue, workers reconcile one key at a time, failures come again after a growing
+ * wait, and one key that fails never holds up another. Upstream: any controller's Run and processNextWorkItem.
+ */
+import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
+import { isStatus } from '#api/machinery/status'
+import type { Component } from '#base/component'
+import type { EventHandler, HandlerRegistration, SharedInformer } from '#client/cache/sharedInformer'
+import { createWorkQueue, type WorkQueue } from '#client/workqueue/workQueue'
+import type { ControllerContext } from './controller.ts'
+
+export interface Result {
+  /** Look again after this long, whatever happens. */
+  readonly requeueAfterMs?: number | undefined
+}
+
+export interface ReconcilerOptions {
+  /** The controller's name; also the queue's in metrics, unless `queueName` says otherwise. */
+  readonly name: string
+  readonly queueName?: string | undefined
+  readonly workers?: number | undefined
+  /** After this many failures the key is given up until something changes. Default: never. */
+  readonly maxRetries?: number | undefined
+  /** Brings the world one step nearer to what the object of this key says. Throwing means: again, later. */
+  reconcile(key: string, signal: AbortSignal): Promise<Result | undefined>
+}
+
+export interface Reconciler extends Component {
+  readonly queue: WorkQueue<string>
+  /** Hears of a resource, from when the reconciler runs until it stops; work waits for the informer's first state. */
+  watch<T extends KubeObject>(informer: SharedInformer<T>, handler: EventHandler<T>): void
+  /** Work waits for this informer's first state, too. */
+  needs<T extends KubeObject>(informer: SharedInformer<T>): void
+  /** Runs beside the workers. */
+  also(task: (signal: AbortSignal) => Promise<void>): void
+}
+
+export function createReconciler(context: ControllerContext, options: ReconcilerOptions): Reconciler {
+  const { clock, metrics } = context
+  const log = context.log.with(options.name)
+  const queue = createWorkQueue<string>({ clock, metrics, name: options.queueName ?? options.name })
+  const watches: (() => HandlerRegistration)[] = []
+  const synced: ((signal: AbortSignal) => Promise<void>)[] = []
+  const tasks: ((signal: AbortSignal) => Promise<void>)[] = []
+  const workers = context.options.concurrentSyncs?.[options.name] ?? options.workers ?? 5
+
+  async function work(signal: AbortSignal): Promise<void> {
+    for (let key = await queue.get(); key !== undefined; key = await queue.get()) {
+      try {
+        const result = await options.reconcile(key, signal)
+        queue.forget(key)
+        if (result?.requeueAfterMs !== undefined) queue.addAfter(key, result.requeueAfterMs)
+      } catch (error) {
+        if (!signal.aborted) retry(key, error)
+      } finally {
+        queue.done(key)
+      }
+      if (signal.aborted) return
+    }
+  }
+
+  function retry(key: string, error: unknown): void {
+    if (options.maxRetries !== undefined && queue.numRequeues(key) >= options.maxRetries) {
+      log.error(error, 'Giving up until something changes', { key })
+      queue.forget(key)
+      return
+    }
+    // A stale cache is everyday life; the next try will see the newer object.
+    if (isStatus(error, 'Conflict') || isStaleCache(error)) log.v(4).info('Trying again', { key, error: (error as Error).message })
+    else log.warn('Failed to reconcile, trying again', { key, error: error instanceof Error ? error.message : String(error) })
+    queue.addRateLimited(key)
+  }
+
+  return {
+    name: options.name,
+    queue,
+    watch: (informer, handler) => {
+      watches.push(() => informer.addHandler(handler))
+      synced.push((signal) => informer.synced(signal))
+    },
+    needs: (informer) => void synced.push((signal) => informer.synced(signal)),
+    also: (task) => void tasks.push(task),
+    async run(signal) {
+      const registrations = watches.map((register) => register())
+      try {
+        await Promise.all(synced.map((wait) => wait(signal)))
+        const shutDown = () => queue.shutDown()
+        signal.addEventListener('abort', shutDown, { once: true })
+        await Promise.all([...Array.from({ length: workers }, () => work(signal)), ...tasks.map((task) => task(signal))])
+      } catch (error) {
+        if (!signal.aborted) throw error
+      } finally {
+        for (const registration of registrations) registration.remove()
+        queue.shutDown()
+      }
+    },
+  }
+}
+
+/** Thrown by a reconcile that sees its own cache lag behind; tried again without noise. */
+export class StaleCacheError extends Error {}
+const isStaleCache = (error: unknown) => error instanceof StaleCacheError
+
+/** A handler that queues the object's own key on every change. */
+export function enqueueSelf<T extends KubeObject>(queue: WorkQueue<string>, matters: (object: Frozen<T>) => boolean = () => true): EventHandler<T> {
+  const add = (object: Frozen<T>) => {
+    if (matters(object)) queue.add(keyOf(object))
+  }
+  return { onAdd: add, onUpdate: (_, object) => add(object), onDelete: add }
+}
+
+/** Runs `fn` at once and then every `periodMs` until the signal aborts; failures are logged. */
+export async function everyPeriod(context: ControllerContext, name: string, periodMs: number, fn: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await fn()
+    } catch (error) {
+      if (signal.aborted) return
+      context.log.warn('A periodic task failed', { task: name, error: error instanceof Error ? error.message : String(error) })
+    }
+    await context.clock.sleep(periodMs, signal).catch(() => {})
+  }
+}

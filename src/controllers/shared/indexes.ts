@@ -1,0 +1,18 @@
+/** Indexes that several controllers share (L3); the functions are the same values, so that informers can be shared. */
+import type { ReplicaSet } from '#api/gen/types/apps.v1'
+import type { Pod } from '#api/gen/types/core.v1'
+import { controllerOf } from '#api/helpers/owners'
+import type { Frozen, KubeObject } from '#api/machinery/meta'
+import type { Indexers } from '#client/cache/indexer'
+
+/** Value: the controller's uid, or `orphan:<namespace>`. */
+export const controllerUidIndex = 'controllerUid'
+
+const byController = (object: Frozen<KubeObject>): readonly string[] => [controllerOf(object)?.uid ?? `orphan:${object.metadata.namespace}`]
+
+export const podControllerIndexers: Indexers<Pod> = { [controllerUidIndex]: byController }
+export const replicaSetControllerIndexers: Indexers<ReplicaSet> = { [controllerUidIndex]: byController }
+
+/** Value: spec.nodeName, '' for unassigned pods. */
+export const nodeNameIndex = 'nodeName'
+export const podNodeIndexers: Indexers<Pod> = { [nodeNameIndex]: (pod) => [pod.spec.nodeName ?? ''] }

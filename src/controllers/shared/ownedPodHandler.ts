@@ -1,0 +1,71 @@
+/**
+ * Turns pod events into keys of the controllers that own, owned or might adopt the pods (L3). Upstream: addPod, updatePod and deletePod of
+ * pkg/controller/replicaset, and of every controller that is built like it (v1.36).
+ */
+
+import type { Pod } from '#api/gen/types/core.v1'
+import type { LabelSelector } from '#api/gen/types/meta.v1'
+import { controllerOf } from '#api/helpers/owners'
+import { semanticEqual } from '#api/machinery/equality'
+import { selectorOf } from '#api/machinery/labelSelector'
+import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
+import type { EventHandler, SharedInformer } from '#client/cache/sharedInformer'
+import type { Expectations } from '#client/expectations'
+import type { WorkQueue } from '#client/workqueue/workQueue'
+
+type Selecting = KubeObject & { spec?: { selector?: LabelSelector | undefined } | undefined }
+
+export interface OwnedPodHandlerOptions<T extends Selecting> {
+  readonly informer: SharedInformer<T>
+  readonly queue: WorkQueue<string>
+  readonly expectations: Expectations
+}
+
+export function ownedPodHandler<T extends Selecting>({ informer, queue, expectations }: OwnedPodHandlerOptions<T>): EventHandler<Pod> {
+  const { kind } = informer.resource
+  const ownerKey = (pod: Frozen<Pod>): string | undefined => {
+    const controller = controllerOf(pod)
+    if (controller?.kind !== kind) return undefined
+    const owner = informer.lister.get({ namespace: pod.metadata.namespace, name: controller.name })
+    return owner?.metadata.uid === controller.uid ? keyOf(owner as Frozen<KubeObject>) : undefined
+  }
+  const enqueueOwner = (pod: Frozen<Pod>) => {
+    const key = ownerKey(pod)
+    if (key !== undefined) queue.add(key)
+    return key
+  }
+  const enqueueMatching = (pod: Frozen<Pod>) => {
+    for (const object of informer.lister.list({ namespace: pod.metadata.namespace }) as readonly Frozen<Selecting>[]) {
+      if (object.spec?.selector && selectorOf(object.spec.selector).matches(pod.metadata.labels ?? {})) queue.add(keyOf(object))
+    }
+  }
+  const gone = (pod: Frozen<Pod>) => {
+    const controller = controllerOf(pod)
+    if (controller?.kind !== kind) return
+    const key = keyOf({ metadata: { namespace: pod.metadata.namespace, name: controller.name } })
+    expectations.deletionObserved(key, keyOf(pod))
+    queue.add(key)
+  }
+  return {
+    onAdd: (pod) => {
+      if (pod.metadata.deletionTimestamp) gone(pod)
+      else if (controllerOf(pod)) {
+        const key = enqueueOwner(pod)
+        if (key !== undefined) expectations.creationObserved(key)
+      } else enqueueMatching(pod)
+    },
+    onUpdate: (old, pod) => {
+      if (old.metadata.resourceVersion === pod.metadata.resourceVersion) return
+      if (pod.metadata.deletionTimestamp) {
+        gone(pod)
+        return
+      }
+      const [before, after] = [controllerOf(old), controllerOf(pod)]
+      const moved = before?.uid !== after?.uid
+      if (moved && before) enqueueOwner(old)
+      if (after) enqueueOwner(pod)
+      else if (moved || !semanticEqual(old.metadata.labels, pod.metadata.labels)) enqueueMatching(pod)
+    },
+    onDelete: gone,
+  }
+}

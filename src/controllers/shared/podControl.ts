@@ -1,0 +1,77 @@
+/**
+ * Creates and deletes pods for a controller and says so in events (L3). Upstream: pkg/controller/controller_utils.go, RealPodControl and
+ * slowStartBatch (v1.36).
+ */
+import type { Pod, PodTemplateSpec } from '#api/gen/types/core.v1'
+import { controllerReference } from '#api/helpers/owners'
+import type { Frozen, KubeObject } from '#api/machinery/meta'
+import { isStatus } from '#api/machinery/status'
+import { deepCopy } from '#base/frozen'
+import { pods } from '#client/builtIn'
+import type { Client, NewObject } from '#client/client'
+import type { EventRecorder } from '#client/eventRecorder'
+
+export interface PodControl {
+  /** @throws Status as the server says; an event has been recorded. */
+  create(owner: Frozen<KubeObject>, pod: NewObject<Pod>, signal: AbortSignal): Promise<void>
+  delete(owner: Frozen<KubeObject>, pod: Frozen<Pod>, signal: AbortSignal): Promise<void>
+}
+
+export function createPodControl(client: Client, events: EventRecorder): PodControl {
+  return {
+    async create(owner, pod, signal) {
+      try {
+        const created = await client.of(pods).create(pod, { signal })
+        events.event(owner, 'Normal', 'SuccessfulCreate', `Created pod: ${created.metadata.name}`)
+      } catch (error) {
+        if (!isNamespaceTerminating(error)) events.event(owner, 'Warning', 'FailedCreate', `Error creating: ${messageOf(error)}`)
+        throw error
+      }
+    },
+    async delete(owner, pod, signal) {
+      const { namespace, name = '' } = pod.metadata
+      try {
+        await client.of(pods).delete({ namespace, name }, { signal })
+        events.event(owner, 'Normal', 'SuccessfulDelete', `Deleted pod: ${name}`)
+      } catch (error) {
+        if (!isStatus(error, 'NotFound')) events.event(owner, 'Warning', 'FailedDelete', `Error deleting: ${messageOf(error)}`)
+        throw error
+      }
+    },
+  }
+}
+
+export const isNamespaceTerminating = (error: unknown): boolean => isStatus(error, 'Forbidden') && error.hasCause('NamespaceTerminating')
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** The pod that a controller's template describes. */
+export function podFromTemplate(template: Frozen<PodTemplateSpec>, owner: Frozen<KubeObject>): NewObject<Pod> {
+  const { labels, annotations, finalizers } = template.metadata ?? {}
+  const metadata: Pod['metadata'] = {
+    namespace: owner.metadata.namespace,
+    generateName: `${owner.metadata.name}-`,
+    ownerReferences: [controllerReference(owner)],
+  }
+  if (labels) metadata.labels = { ...labels }
+  if (annotations) metadata.annotations = { ...annotations }
+  if (finalizers) metadata.finalizers = [...finalizers]
+  if (!template.spec) throw new Error('the pod template has no spec')
+  return { metadata, spec: deepCopy<Pod['spec']>(template.spec) }
+}
+
+/**
+ * Calls `fn` `count` times, in batches of 1, 2, 4, …: when the first fails, thousands of others that would fail too are not tried.
+ * @returns how many succeeded, and the first error
+ */
+export async function slowStartBatch(count: number, fn: () => Promise<void>): Promise<{ successes: number; error: unknown }> {
+  let successes = 0
+  let size = 1
+  for (let remaining = count; remaining > 0; remaining -= size, size = Math.min(2 * size, remaining)) {
+    size = Math.min(size, remaining)
+    const results = await Promise.allSettled(Array.from({ length: size }, fn))
+    const failed = results.find((result) => result.status === 'rejected')
+    successes += results.filter((result) => result.status === 'fulfilled').length
+    if (failed) return { successes, error: failed.reason }
+  }
+  return { successes, error: undefined }
+}
