@@ -163,7 +163,7 @@ function mergeList(mergeKey: string | undefined, before: Item[], patch: Item[]):
   const byKey = new Map(before.map((item) => [item[mergeKey], item]))
   for (const item of patch) {
     if (item.$patch === 'delete') byKey.delete(item[mergeKey])
-    else byKey.set(item[mergeKey], { ...byKey.get(item[mergeKey]), ...item })
+    else byKey.set(item[mergeKey], merge(byKey.get(item[mergeKey]) ?? {}, item) as Item)
   }
   return [...byKey.values()]
 }

@@ -44,12 +44,16 @@ export function statusPatch(before: Frozen<PodStatus>, after: Frozen<PodStatus>)
 
 type Item = Readonly<Record<string, unknown>>
 
-function listPatch(key: string, mergeKey: string, before: readonly Item[], after: readonly Item[]): Record<string, unknown> {
+function listPatch(list: string, mergeKey: string, before: readonly Item[], after: readonly Item[]): Record<string, unknown> {
   const byKey = new Map(before.map((item) => [item[mergeKey], item]))
   const wanted = new Set(after.map((item) => item[mergeKey]))
-  const changed = after.filter((item) => !equal(byKey.get(item[mergeKey]), item))
+  // Items merge member by member: what is gone must be said.
+  const gone = (item: Item) => Object.keys(byKey.get(item[mergeKey]) ?? {}).filter((key) => item[key] === undefined)
+  const changed = after
+    .filter((item) => !equal(byKey.get(item[mergeKey]), item))
+    .map((item) => ({ ...item, ...Object.fromEntries(gone(item).map((key) => [key, null])) }))
   const removed = before.filter((item) => !wanted.has(item[mergeKey])).map((item) => ({ $patch: 'delete', [mergeKey]: item[mergeKey] }))
-  return { [`$setElementOrder/${key}`]: after.map((item) => ({ [mergeKey]: item[mergeKey] })), [key]: [...changed, ...removed] }
+  return { [`$setElementOrder/${list}`]: after.map((item) => ({ [mergeKey]: item[mergeKey] })), [list]: [...changed, ...removed] }
 }
 
 /** Equality of JSON values, where an absent member equals an undefined one. */

@@ -23,6 +23,8 @@ const maxBodyBytes = 10 * 1024
 /** GETs the target over a connection of the node. Redirects on the same host are followed, ten at most. */
 export async function httpRequest(host: Pick<KubeletHost, 'dial'>, target: HttpTarget, signal: AbortSignal, redirects = 10): Promise<HttpResponse> {
   const socket = await host.dial(target.host, target.port, signal)
+  // What goes wrong is the request's to tell; a later error of the abandoned connection is nobody's.
+  socket.on('error', () => {})
   try {
     const response = await send(socket, target, signal)
     const location = response.headers.location
@@ -47,7 +49,8 @@ function send(socket: Duplex, target: HttpTarget, signal: AbortSignal): Promise<
       if (value === '' && (name === 'Accept' || name === 'User-Agent')) delete headers[name]
       else headers[name] = value
     }
-    const options = { method: 'GET', host: target.host, port: target.port, path: target.path, headers, signal, agent: false as const }
+    // With an agent, even `false`, createConnection would be ignored.
+    const options = { method: 'GET', host: target.host, port: target.port, path: target.path, headers, signal }
     const request = target.https
       ? tlsRequest({ ...options, createConnection: () => tlsConnect({ socket, rejectUnauthorized: false }) })
       : plainRequest({ ...options, createConnection: () => socket })
