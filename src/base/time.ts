@@ -11,7 +11,8 @@ export function formatTime(epochMs: number): string {
 
 /** RFC 3339 with microseconds, as metav1.MicroTime is written. */
 export function formatMicroTime(epochMs: number): string {
-  const micros = Math.floor((epochMs - Math.floor(epochMs / 1000) * 1000) * 1000)
+  // Rounded: a double holds today's microseconds only to about a tenth of one.
+  const micros = Math.min(999_999, Math.round((epochMs - Math.floor(epochMs / 1000) * 1000) * 1000))
   return `${civil(epochMs)}.${String(micros).padStart(6, '0')}Z`
 }
 
