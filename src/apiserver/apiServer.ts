@@ -78,6 +78,8 @@ export interface ApiServer {
   listen(options: ListenOptions): Promise<Listener>
   /** In process, no encoding; the caller is vouched for. Objects come frozen and by reference. */
   transport(user: UserInfo, userAgent: string): Transport
+  /** Resolves when the first start is finished: caches filled, system objects there, post-start hooks done. */
+  readonly started: Promise<void>
   /** Follows the store until the signal aborts. Nothing is answered before this runs. */
   run(signal: AbortSignal): Promise<void>
 }
@@ -110,7 +112,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
         { name: 'ping', check: () => undefined },
         { name: 'log', check: () => undefined },
         cachesFilled(registry),
-        { name: 'poststarthook/bootstrap', check: () => (started ? undefined : 'not finished') },
+        { name: 'poststarthook/bootstrap', check: () => (isStarted ? undefined : 'not finished') },
         ...(deps.healthChecks ?? []),
       ],
       shutdown: stopping.signal,
@@ -124,15 +126,20 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
   }
   const handle = createPipeline({ ...deps, shutdown: stopping.signal }, pipelineConfig, router)
   const transport: ApiServer['transport'] = (user, userAgent) => inProcessTransport({ handle, clock }, user, userAgent)
-  let started = false
+  let isStarted = false
+  let setStarted = () => {}
+  const started = new Promise<void>((resolve) => {
+    setStarted = resolve
+  })
   /** What a cluster must have; tried until it is there. */
   const start = async (signal: AbortSignal) => {
     const own = transport(loopbackUser, 'kube-apiserver')
-    while (!signal.aborted && !started) {
+    while (!signal.aborted && !isStarted) {
       try {
         await bootstrap(own, { serviceCidr: config.serviceCidr ?? defaultServiceNetwork.cidr, advertised: config.advertised?.() }, signal)
         for (const hook of deps.postStartHooks ?? []) await hook(own, signal)
-        started = true
+        isStarted = true
+        setStarted()
       } catch (error) {
         if (signal.aborted) return
         deps.log.error(error, 'Starting up failed; trying again')
@@ -150,6 +157,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
       return listener
     },
     transport,
+    started,
     async run(signal) {
       const stop = () => stopping.abort()
       signal.addEventListener('abort', stop, { once: true })

@@ -1,0 +1,107 @@
+/**
+ * A real API server in this process, for integration tests: the memory store, both transports, nothing imitated. Security is what the test
+ * plugs in; by default everybody may do everything.
+ */
+
+import { strategyFor } from '#api/kinds/index'
+import { type ApiServer, type ApiServerDeps, createApiServer } from '#apiserver/apiServer'
+import { createRegistry, type Registry } from '#apiserver/registry/registry'
+import type { UserInfo } from '#apiserver/request'
+import type { Listener } from '#apiserver/server/listener'
+import type { Clock } from '#base/clock'
+import { noLog } from '#base/log'
+import { noMetrics } from '#base/metrics'
+import { seededRandom } from '#base/random'
+import type { Client } from '#client/client'
+import { createClient } from '#client/clientOverTransport'
+import { createMemoryStore } from '#store/drivers/memory'
+import type { Store } from '#store/store'
+import { realClock } from './realClock.ts'
+import { testCertificates } from './testCertificates.ts'
+
+export const testAdmin: UserInfo = { name: 'test-admin', groups: ['system:masters', 'system:authenticated'] }
+
+export interface TestApiServerOptions {
+  readonly clock?: Clock | undefined
+  readonly store?: Store | undefined
+  /** Anything of the server's, made with the registry at hand: authenticators, authorizers, admission, tokens. */
+  readonly deps?: ((registry: Registry) => Partial<ApiServerDeps>) | undefined
+  readonly minWatchTimeoutMs?: number | undefined
+  readonly requestTimeoutMs?: number | undefined
+  readonly maxInFlight?: { readonly readOnly: number; readonly mutating: number } | undefined
+}
+
+export interface TestApiServer {
+  readonly server: ApiServer
+  readonly store: Store
+  readonly clock: Clock
+  /** In process, as `testAdmin`. */
+  readonly client: Client
+  /** A client in process as somebody else. */
+  clientAs(user: UserInfo): Client
+  /** Starts the TLS port on first use. */
+  listen(): Promise<TestListener>
+  close(): Promise<void>
+}
+
+export interface TestListener {
+  readonly url: string
+  readonly port: number
+  /** PEM of the server's certificate authority: it is its own. */
+  readonly ca: string
+  /** Bearer token of `testAdmin`, unless the test brought its own authenticators. */
+  readonly token: string
+}
+
+const adminToken = 'test-admin-token'
+
+/** Ready to be called when it returns: caches filled, system namespaces and the `kubernetes` service there. */
+export async function startTestApiServer(options: TestApiServerOptions = {}): Promise<TestApiServer> {
+  const clock = options.clock ?? realClock
+  const store = options.store ?? createMemoryStore({ clock })
+  const random = seededRandom(1)
+  const registry = createRegistry({ store, clock, log: noLog, random, strategyFor })
+  const server = createApiServer(
+    { store, clock, random, log: noLog, metrics: noMetrics, registry, ...openSecurity, ...options.deps?.(registry) },
+    {
+      minWatchTimeoutMs: options.minWatchTimeoutMs,
+      requestTimeoutMs: options.requestTimeoutMs,
+      maxInFlight: options.maxInFlight,
+      advertised: () => ({ address: '127.0.0.1', port: 6443 }),
+    },
+  )
+  const stop = new AbortController()
+  const running = server.run(stop.signal)
+  await server.started
+  let listener: Promise<Listener> | undefined
+  return {
+    server,
+    store,
+    clock,
+    client: createClient(server.transport(testAdmin, 'test')),
+    clientAs: (user) => createClient(server.transport(user, 'test')),
+    async listen() {
+      const { cert, key } = await testCertificates()
+      listener ??= server.listen({ host: '127.0.0.1', port: 0, tls: { cert, key } })
+      const { port } = await listener
+      return { url: `https://127.0.0.1:${port}`, port, ca: cert, token: adminToken }
+    },
+    async close() {
+      if (listener) await (await listener).close()
+      stop.abort()
+      await running
+      await store.close()
+    },
+  }
+}
+
+const openSecurity: Pick<ApiServerDeps, 'authenticators' | 'authorizers' | 'admission'> = {
+  authenticators: [
+    {
+      name: 'test',
+      authenticate: (request) => (request.headers.authorization === `Bearer ${adminToken}` ? { decision: 'authenticated', user: testAdmin } : undefined),
+    },
+  ],
+  authorizers: [{ name: 'test', authorize: () => ({ decision: 'allow', reason: '' }) }],
+  admission: [],
+}
