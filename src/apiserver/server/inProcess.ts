@@ -74,7 +74,13 @@ function toServerRequest(deps: Deps, user: UserInfo, userAgent: string, request:
     inProcessUser: user,
     receivedMs: deps.clock.now(),
     signal,
-    readBody: () => Promise.resolve({ type: 'value', value: request.body, contentType }),
+    // Text is what the caller encoded already, such as the YAML of an apply.
+    readBody: () =>
+      Promise.resolve(
+        typeof request.body === 'string'
+          ? { type: 'bytes', bytes: Buffer.from(request.body), contentType }
+          : { type: 'value', value: request.body, contentType },
+      ),
     warnings: [],
   }
 }
