@@ -67,7 +67,7 @@ export async function startTestApiServer(options: TestApiServerOptions = {}): Pr
       minWatchTimeoutMs: options.minWatchTimeoutMs,
       requestTimeoutMs: options.requestTimeoutMs,
       maxInFlight: options.maxInFlight,
-      advertised: () => ({ address: '127.0.0.1', port: 6443 }),
+      advertised: () => ({ address: '192.0.2.1', port: 6443 }),
     },
   )
   const stop = new AbortController()
