@@ -1,0 +1,4 @@
+import { describeStore } from '#testing/storeConformance'
+import { createMemoryStore } from './memory.ts'
+
+describeStore({ name: 'memory', open: async (clock) => createMemoryStore({ clock }) })
