@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict'
+import dgram from 'node:dgram'
+import { once } from 'node:events'
+import net from 'node:net'
+import { test } from 'node:test'
+import dnsPacket from 'dns-packet'
+import type { Service, ServiceSpec } from '#api/gen/types/core.v1'
+import type { EndpointSlice } from '#api/gen/types/discovery.v1'
+import { noLog } from '#base/log'
+import { noMetrics } from '#base/metrics'
+import { type ClusterView, lookUp, reverseLookUp } from './clusterRecords.ts'
+import { runDnsServer } from './dnsServer.ts'
+import { readQuestion, writeAnswer } from './message.ts'
+import { createForwardPlugin, upstreamServers } from './plugins/forward.ts'
+import { createKubernetesPlugin } from './plugins/kubernetes.ts'
+
+const zone = 'cluster.local'
+const service = (name: string, spec: Partial<ServiceSpec>): Service => ({
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: { name, namespace: 'd' },
+  spec,
+  status: {},
+})
+const web = service('web', { clusterIP: '10.96.0.10', clusterIPs: ['10.96.0.10'], ports: [{ name: 'http', port: 80, protocol: 'TCP' }] })
+const db = service('db', { clusterIP: 'None', clusterIPs: ['None'], ports: [{ name: 'pg', port: 5432 }] })
+const out = service('out', { type: 'ExternalName', externalName: 'example.com' })
+const dbSlice: EndpointSlice = {
+  apiVersion: 'discovery.k8s.io/v1',
+  kind: 'EndpointSlice',
+  metadata: { name: 'db-1', namespace: 'd', labels: { 'kubernetes.io/service-name': 'db' } },
+  addressType: 'IPv4',
+  endpoints: [
+    { addresses: ['10.244.0.5'], hostname: 'db-0', conditions: { ready: true } },
+    { addresses: ['10.244.0.6'], conditions: { ready: true } },
+    { addresses: ['10.244.0.7'], conditions: { ready: false } },
+  ],
+  ports: [{ name: 'pg', port: 5432, protocol: 'TCP' }],
+}
+const all = [web, db, out]
+const view: ClusterView = {
+  service: (namespace, name) => all.find((one) => one.metadata.namespace === namespace && one.metadata.name === name),
+  slices: (namespace, name) => (namespace === 'd' && name === 'db' ? [dbSlice] : []),
+  namespaceExists: (name) => name === 'd',
+  servicesByIp: (ip) => all.filter((one) => one.spec.clusterIPs?.includes(ip)),
+  slicesByIp: (ip) => (ip === '10.244.0.5' ? [dbSlice] : []),
+}
+
+/** The interesting part of each record. */
+function short(name: string, type: string): string[] | 'no such name' {
+  const found = lookUp(view, zone, name, type)
+  if (!found.exists) return 'no such name'
+  return found.records.map((record) =>
+    'address' in record
+      ? record.address
+      : record.type === 'SRV'
+        ? `${record.port} ${record.target}`
+        : 'target' in record
+          ? record.target
+          : 'text' in record
+            ? record.text
+            : '',
+  )
+}
+
+const cases: { name: string; type: string; want: string[] | 'no such name' }[] = [
+  { name: 'web.d.svc.cluster.local', type: 'A', want: ['10.96.0.10'] },
+  { name: 'web.d.svc.cluster.local', type: 'AAAA', want: [] },
+  { name: 'web.d.svc.cluster.local', type: 'SRV', want: ['80 web.d.svc.cluster.local'] },
+  { name: '_http._tcp.web.d.svc.cluster.local', type: 'SRV', want: ['80 web.d.svc.cluster.local'] },
+  { name: '_nope._tcp.web.d.svc.cluster.local', type: 'SRV', want: 'no such name' },
+  { name: 'nope.d.svc.cluster.local', type: 'A', want: 'no such name' },
+  { name: 'web.nope.svc.cluster.local', type: 'A', want: 'no such name' },
+  { name: 'd.svc.cluster.local', type: 'A', want: [] },
+  { name: 'db.d.svc.cluster.local', type: 'A', want: ['10.244.0.5', '10.244.0.6'] },
+  { name: 'db-0.db.d.svc.cluster.local', type: 'A', want: ['10.244.0.5'] },
+  { name: '10-244-0-6.db.d.svc.cluster.local', type: 'A', want: ['10.244.0.6'] },
+  { name: '_pg._tcp.db.d.svc.cluster.local', type: 'SRV', want: ['5432 db-0.db.d.svc.cluster.local', '5432 10-244-0-6.db.d.svc.cluster.local'] },
+  { name: 'out.d.svc.cluster.local', type: 'A', want: ['example.com'] },
+  { name: '10-1-2-3.d.pod.cluster.local', type: 'A', want: ['10.1.2.3'] },
+  { name: '10-1-2-333.d.pod.cluster.local', type: 'A', want: 'no such name' },
+  { name: 'dns-version.cluster.local', type: 'TXT', want: ['1.1.0'] },
+]
+for (const c of cases) test(`SVC-12 ${c.type} ${c.name}`, () => assert.deepEqual(short(c.name, c.type), c.want))
+
+test('SVC-12 reverse names of cluster IPs and endpoints', () => {
+  const names = (name: string) => reverseLookUp(view, zone, name).map((record) => ('target' in record ? record.target : ''))
+  assert.deepEqual(names('10.0.96.10.in-addr.arpa'), ['web.d.svc.cluster.local'])
+  assert.deepEqual(names('5.0.244.10.in-addr.arpa'), ['db-0.db.d.svc.cluster.local'])
+  assert.deepEqual(names('9.9.9.9.in-addr.arpa'), [])
+})
+
+test('answers are compressed: thirty addresses fit where dns-packet needs twice the room', () => {
+  const query = dnsPacket.encode({ type: 'query', id: 7, questions: [{ type: 'A', name: 'db.d.svc.cluster.local' }] })
+  const question = readQuestion(query)
+  assert.ok(question)
+  const answers = Array.from({ length: 28 }, (_, i) => ({ name: 'db.d.svc.cluster.local', ttl: 30, type: 'A' as const, address: `10.244.0.${i}` }))
+  const bytes = writeAnswer(question, { code: 'NOERROR', authoritative: true, answers }, 512)
+  assert.ok(bytes.length <= 512)
+  const decoded = dnsPacket.decode(bytes)
+  assert.deepEqual(
+    decoded.answers?.map((answer) => (answer.type === 'A' ? answer.data : '')),
+    answers.map((answer) => answer.address),
+  )
+  const tooMany = writeAnswer(question, { code: 'NOERROR', authoritative: true, answers: [...answers, ...answers] }, 512)
+  assert.ok(dnsPacket.decode(tooMany).flag_tc)
+})
+
+test('only servers that can be asked from here are upstreams', () => {
+  assert.deepEqual(upstreamServers('nameserver 127.0.0.53\nnameserver ::1\nsearch x\nnameserver 192.0.2.53\n nameserver 2001:db8::1\n'), [
+    '192.0.2.53',
+    '2001:db8::1',
+  ])
+})
+
+async function withServer(fn: (port: number) => Promise<void>): Promise<void> {
+  const probe = net.createServer().listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const { port } = probe.address() as net.AddressInfo
+  probe.close()
+  await once(probe, 'close')
+  const stop = new AbortController()
+  const plugins = [createKubernetesPlugin(view, zone), createForwardPlugin(async () => [])]
+  const running = runDnsServer({ plugins, addresses: ['127.0.0.1'], port, log: noLog, metrics: noMetrics }, stop.signal)
+  try {
+    await fn(port)
+  } finally {
+    stop.abort()
+    await running
+  }
+}
+
+async function askUdp(port: number, bytes: Buffer): Promise<dnsPacket.DecodedPacket> {
+  const socket = dgram.createSocket('udp4')
+  socket.send(bytes, port, '127.0.0.1')
+  const [answer] = (await once(socket, 'message')) as [Buffer]
+  socket.close()
+  return dnsPacket.decode(answer)
+}
+
+test('SVC-12 over UDP and TCP, case kept; outside names fail at once without upstreams; garbage gets FORMERR', () =>
+  withServer(async (port) => {
+    const query = (name: string) => dnsPacket.encode({ type: 'query', id: 9, flags: dnsPacket.RECURSION_DESIRED, questions: [{ type: 'A', name }] })
+    const udp = await askUdp(port, query('WEB.d.svc.cluster.local'))
+    assert.equal(udp.answers?.[0]?.name, 'WEB.d.svc.cluster.local')
+    const missing = await askUdp(port, query('nope.d.svc.cluster.local'))
+    assert.equal(codeOf(missing), 'NXDOMAIN')
+    assert.equal(missing.authorities?.[0]?.type, 'SOA')
+    assert.equal(codeOf(await askUdp(port, query('example.com'))), 'SERVFAIL')
+    assert.equal(codeOf(await askUdp(port, Buffer.concat([query('x').subarray(0, 12), Buffer.from('ffff', 'hex')]))), 'FORMERR')
+    const socket = net.connect(port, '127.0.0.1')
+    socket.write(dnsPacket.streamEncode({ type: 'query', id: 9, questions: [{ type: 'A', name: 'web.d.svc.cluster.local' }] }))
+    const [answer] = (await once(socket, 'data')) as [Buffer]
+    assert.equal(dnsPacket.streamDecode(answer).answers?.length, 1)
+    socket.destroy()
+  }))
+
+/** dns-packet decodes the response code, but its types do not say so. */
+function codeOf(packet: dnsPacket.DecodedPacket): string {
+  return (packet as dnsPacket.DecodedPacket & { rcode: string }).rcode
+}

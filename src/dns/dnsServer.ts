@@ -1,0 +1,96 @@
+/**
+ * The cluster's DNS server (L3) over UDP and TCP: asks its plugins in order. Every node runs one; together they are the Service kube-dns.
+ * Upstream: CoreDNS, as kubeadm configures it.
+ */
+import dgram from 'node:dgram'
+import net from 'node:net'
+import type { Logger } from '#base/log'
+import type { Metrics } from '#base/metrics'
+import { type DnsQuestion, readQuestion, writeAnswer, writeError } from './message.ts'
+import type { DnsPlugin } from './plugins/plugin.ts'
+
+export interface DnsServerOptions {
+  readonly plugins: readonly DnsPlugin[]
+  readonly addresses: readonly string[]
+  readonly port: number
+  readonly log: Logger
+  readonly metrics: Metrics
+}
+
+const tcpIdleMs = 10_000
+const maxTcpConnections = 256
+const maxTcpBytes = 65_535
+
+/** Listens until the signal aborts. Rejects when an address cannot be bound. */
+export async function runDnsServer(options: DnsServerOptions, signal: AbortSignal): Promise<void> {
+  const requests = options.metrics.counter({ name: 'coredns_dns_requests_total', help: 'DNS requests, by type and transport.', labels: ['type', 'proto'] })
+  const answer = async (query: Buffer, maxBytes: (question: DnsQuestion) => number, proto: string): Promise<Buffer | undefined> => {
+    const question = readQuestion(query)
+    if (!question) return query.length >= 12 ? writeError(query, 'FORMERR') : undefined
+    requests.inc({ type: question.type, proto })
+    try {
+      for (const plugin of options.plugins) {
+        const result = await plugin.resolve(question, query)
+        if (result) return 'raw' in result ? result.raw : writeAnswer(question, result, maxBytes(question))
+      }
+      return writeError(query, 'REFUSED')
+    } catch (error) {
+      options.log.error(error, 'Failed to answer a DNS question', { question: question.name, type: question.type })
+      return writeError(query, 'SERVFAIL')
+    }
+  }
+  const stopped = options.addresses.flatMap((address) => [
+    serveUdp(address, options.port, (query) => answer(query, (question) => question.udpSize, 'udp'), signal),
+    serveTcp(address, options.port, (query) => answer(query, () => maxTcpBytes, 'tcp'), signal),
+  ])
+  await Promise.all(stopped)
+}
+
+type Responder = (query: Buffer) => Promise<Buffer | undefined>
+
+function serveUdp(address: string, port: number, respond: Responder, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = dgram.createSocket(net.isIPv6(address) ? 'udp6' : 'udp4')
+    socket.on('message', (query, from) => {
+      void respond(query).then((bytes) => {
+        if (bytes && !signal.aborted) socket.send(bytes, from.port, from.address, () => {})
+      })
+    })
+    socket.once('error', reject)
+    socket.bind(port, address)
+    onAbort(signal, () => socket.close(() => resolve()))
+  })
+}
+
+function serveTcp(address: string, port: number, respond: Responder, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const server = net.createServer((socket) => {
+      let buffered: Buffer = Buffer.alloc(0)
+      socket.setTimeout(tcpIdleMs, () => socket.destroy())
+      socket.on('error', () => socket.destroy())
+      socket.on('data', (chunk) => {
+        buffered = Buffer.concat([buffered, chunk])
+        while (buffered.length >= 2 && buffered.length >= 2 + buffered.readUInt16BE(0)) {
+          const query = buffered.subarray(2, 2 + buffered.readUInt16BE(0))
+          buffered = buffered.subarray(2 + query.length)
+          void respond(Buffer.from(query)).then((bytes) => {
+            if (!bytes || socket.destroyed) return
+            const length = Buffer.alloc(2)
+            length.writeUInt16BE(bytes.length)
+            socket.write(Buffer.concat([length, bytes]))
+          })
+        }
+      })
+      onAbort(signal, () => socket.destroy())
+    })
+    server.maxConnections = maxTcpConnections
+    server.once('error', reject)
+    server.listen(port, address)
+    onAbort(signal, () => server.close(() => resolve()))
+  })
+}
+
+function onAbort(signal: AbortSignal, fn: () => void): void {
+  if (signal.aborted) fn()
+  else signal.addEventListener('abort', fn, { once: true })
+}

@@ -1,0 +1,188 @@
+/**
+ * DNS messages (L3): reading is left to dns-packet; writing is ours, because answers need name compression to fit a UDP packet. Pure.
+ * Specification: RFC 1035 section 4, RFC 6891 (EDNS).
+ */
+import dnsPacket from 'dns-packet'
+
+export const recordTypes = { A: 1, NS: 2, CNAME: 5, SOA: 6, PTR: 12, TXT: 16, AAAA: 28, SRV: 33, OPT: 41 } as const
+export type RecordType = Exclude<keyof typeof recordTypes, 'OPT'>
+
+export type DnsRecord = { readonly name: string; readonly ttl: number } & (
+  | { readonly type: 'A' | 'AAAA'; readonly address: string }
+  | { readonly type: 'CNAME' | 'NS' | 'PTR'; readonly target: string }
+  | { readonly type: 'TXT'; readonly text: string }
+  | { readonly type: 'SRV'; readonly priority: number; readonly weight: number; readonly port: number; readonly target: string }
+  | { readonly type: 'SOA'; readonly mname: string; readonly rname: string; readonly serial: number; readonly minimum: number }
+)
+
+export const responseCodes = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, NOTIMP: 4, REFUSED: 5 } as const
+export type ResponseCode = keyof typeof responseCodes
+
+export interface DnsQuestion {
+  readonly id: number
+  readonly name: string
+  /** As written in the query: clients that randomise the case expect it back. */
+  readonly nameAsAsked: string
+  readonly type: string
+  readonly recursionDesired: boolean
+  /** What the client can take over UDP; 512 without EDNS. */
+  readonly udpSize: number
+  readonly hasEdns: boolean
+}
+
+export interface DnsAnswer {
+  readonly code: ResponseCode
+  readonly authoritative: boolean
+  readonly answers: readonly DnsRecord[]
+  readonly authority?: readonly DnsRecord[]
+  readonly additional?: readonly DnsRecord[]
+}
+
+/** The question of a query; undefined when the bytes are no query with one question. */
+export function readQuestion(bytes: Buffer): DnsQuestion | undefined {
+  let packet: dnsPacket.DecodedPacket
+  try {
+    packet = dnsPacket.decode(bytes)
+  } catch {
+    return undefined
+  }
+  const [question, ...more] = packet.questions ?? []
+  if (packet.type !== 'query' || !question || more.length > 0) return undefined
+  const edns = packet.additionals?.find((record) => record.type === 'OPT') as dnsPacket.OptAnswer | undefined
+  return {
+    id: packet.id ?? 0,
+    name: question.name.toLowerCase().replace(/\.$/, ''),
+    nameAsAsked: question.name,
+    type: question.type,
+    recursionDesired: ((packet.flags ?? 0) & dnsPacket.RECURSION_DESIRED) !== 0,
+    udpSize: Math.min(4096, Math.max(512, edns?.udpPayloadSize ?? 512)),
+    hasEdns: edns !== undefined,
+  }
+}
+
+/** The answer's bytes; over `maxBytes` the answers are left out and the client is told to come back over TCP. */
+export function writeAnswer(question: DnsQuestion, answer: DnsAnswer, maxBytes: number): Buffer {
+  const whole = write(question, answer, false)
+  return whole.length <= maxBytes ? whole : write(question, { ...answer, answers: [], authority: [], additional: [] }, true)
+}
+
+/** For a query that could not be read: the same id, and why. */
+export function writeError(bytes: Buffer, code: ResponseCode): Buffer {
+  const header = Buffer.alloc(12)
+  if (bytes.length >= 2) bytes.copy(header, 0, 0, 2)
+  header.writeUInt16BE(0x8000 | responseCodes[code], 2)
+  return header
+}
+
+function write(question: DnsQuestion, answer: DnsAnswer, truncated: boolean): Buffer {
+  const writer = new MessageWriter()
+  const { answers, authority = [], additional = [] } = answer
+  const flags =
+    0x8000 | (answer.authoritative ? 0x0400 : 0) | (truncated ? 0x0200 : 0) | (question.recursionDesired ? 0x0100 : 0) | 0x0080 | responseCodes[answer.code]
+  for (const word of [question.id, flags, 1, answers.length, authority.length, additional.length + (question.hasEdns ? 1 : 0)]) writer.uint16(word)
+  writer.name(question.nameAsAsked)
+  writer.uint16(dnsPacketType(question.type))
+  writer.uint16(1)
+  for (const record of [...answers, ...authority, ...additional]) writer.record(record)
+  if (question.hasEdns) writer.bytes(Buffer.from([0, 0, recordTypes.OPT, 0x10, 0, 0, 0, 0, 0, 0, 0]))
+  return writer.finish()
+}
+
+function dnsPacketType(type: string): number {
+  const known = recordTypes[type as RecordType]
+  if (known !== undefined) return known
+  const numbered = /^UNKNOWN_(\d+)$/.exec(type)
+  return numbered ? Number(numbered[1]) : 255
+}
+
+class MessageWriter {
+  readonly #parts: number[] = []
+  readonly #offsets = new Map<string, number>()
+
+  uint16(value: number): void {
+    this.#parts.push((value >>> 8) & 0xff, value & 0xff)
+  }
+
+  uint32(value: number): void {
+    this.uint16(value >>> 16)
+    this.uint16(value & 0xffff)
+  }
+
+  bytes(bytes: Buffer): void {
+    for (const byte of bytes) this.#parts.push(byte)
+  }
+
+  /** A name; what was written before is pointed at. */
+  name(name: string): void {
+    let rest = name.replace(/\.$/, '')
+    while (rest !== '') {
+      const known = this.#offsets.get(rest.toLowerCase())
+      if (known !== undefined) {
+        this.uint16(0xc000 | known)
+        return
+      }
+      if (this.#parts.length < 0x3fff) this.#offsets.set(rest.toLowerCase(), this.#parts.length)
+      const dot = rest.indexOf('.')
+      const label = Buffer.from(dot < 0 ? rest : rest.slice(0, dot), 'latin1')
+      this.#parts.push(label.length)
+      this.bytes(label)
+      rest = dot < 0 ? '' : rest.slice(dot + 1)
+    }
+    this.#parts.push(0)
+  }
+
+  record(record: DnsRecord): void {
+    this.name(record.name)
+    this.uint16(recordTypes[record.type])
+    this.uint16(1)
+    this.uint32(record.ttl)
+    const lengthAt = this.#parts.length
+    this.uint16(0)
+    this.#data(record)
+    const length = this.#parts.length - lengthAt - 2
+    this.#parts[lengthAt] = (length >>> 8) & 0xff
+    this.#parts[lengthAt + 1] = length & 0xff
+  }
+
+  #data(record: DnsRecord): void {
+    switch (record.type) {
+      case 'A':
+        this.bytes(Buffer.from(record.address.split('.').map(Number)))
+        return
+      case 'AAAA':
+        this.bytes(ipv6Bytes(record.address))
+        return
+      case 'TXT': {
+        const text = Buffer.from(record.text).subarray(0, 255)
+        this.#parts.push(text.length)
+        this.bytes(text)
+        return
+      }
+      case 'SRV':
+        for (const word of [record.priority, record.weight, record.port]) this.uint16(word)
+        this.name(record.target)
+        return
+      case 'SOA':
+        this.name(record.mname)
+        this.name(record.rname)
+        for (const value of [record.serial, 7200, 1800, 86_400, record.minimum]) this.uint32(value)
+        return
+      default:
+        this.name(record.target)
+    }
+  }
+
+  finish(): Buffer {
+    return Buffer.from(this.#parts)
+  }
+}
+
+/** Sixteen bytes of a textual IPv6 address. */
+export function ipv6Bytes(address: string): Buffer {
+  const [head = '', tail] = address.split('::') as [string, string?]
+  const words = (text: string) => (text === '' ? [] : text.split(':').map((word) => Number.parseInt(word, 16)))
+  const front = words(head)
+  const back = tail === undefined ? [] : words(tail)
+  const all = [...front, ...Array.from({ length: Math.max(0, 8 - front.length - back.length) }, () => 0), ...back]
+  return Buffer.from(all.flatMap((word) => [word >>> 8, word & 0xff]))
+}

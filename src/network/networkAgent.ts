@@ -1,0 +1,81 @@
+/**
+ * The pod network of one node (L3): writes the CNI configuration once the node has its pod CIDR, and keeps a route to every other node's pods
+ * (host gateway). containerd reports the network ready as soon as the file is there. Upstream's counterpart: a CNI daemon such as kindnet.
+ */
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import type { Node } from '#api/gen/types/core.v1'
+import { nodeAddress } from '#api/helpers/nodes'
+import type { Frozen } from '#api/machinery/meta'
+import type { Clock } from '#base/clock'
+import type { Component } from '#base/component'
+import type { Logger } from '#base/log'
+import { createWakeUp } from '#base/wakeUp'
+import { nodes } from '#client/builtIn'
+import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
+import { check, type Exec } from '#host/exec'
+import { writeFileAtomic } from '#host/files'
+import { cniConfig, type Route, routeChanges, wantedRoutes } from './podNetwork.ts'
+
+export interface NetworkAgentDeps {
+  readonly informers: SharedInformerFactory
+  readonly clock: Clock
+  readonly log: Logger
+  readonly exec: Exec
+}
+
+export interface NetworkAgentConfig {
+  readonly nodeName: string
+  readonly cniConfigDir: string
+  readonly clusterCidr: string
+}
+
+const configFile = '10-skiff.conflist'
+const retryMs = 1000
+
+export function createNetworkAgent(deps: NetworkAgentDeps, config: NetworkAgentConfig): Component {
+  return { name: 'network-agent', run: (signal) => run(deps, config, signal) }
+}
+
+async function run(deps: NetworkAgentDeps, config: NetworkAgentConfig, signal: AbortSignal): Promise<void> {
+  const informer = deps.informers.of(nodes)
+  const changes = createWakeUp()
+  const registration = informer.addHandler({ onAdd: changes.ring, onUpdate: changes.ring, onDelete: changes.ring })
+  let written = ''
+  let routes: readonly Route[] = []
+  try {
+    await informer.synced(signal)
+    while (!signal.aborted) {
+      await changes.wait(signal)
+      if (signal.aborted) break
+      try {
+        const own = informer.lister.get({ name: config.nodeName })
+        written = await ensureCniConfig(own, config, written)
+        routes = await ensureRoutes(deps, wantedRoutes(informer.store.list(), config.nodeName, nodeAddress), routes)
+      } catch (error) {
+        deps.log.error(error, 'Failed to set up the pod network')
+        await deps.clock.sleep(retryMs, signal)
+        changes.ring()
+      }
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error
+  } finally {
+    registration.remove()
+  }
+}
+
+/** Writes the file when the pod CIDR is known and differs from what was written. */
+async function ensureCniConfig(own: Frozen<Node> | undefined, config: NetworkAgentConfig, written: string): Promise<string> {
+  const podCidr = own?.spec.podCIDR
+  if (!podCidr || podCidr === written) return written
+  await fs.mkdir(config.cniConfigDir, { recursive: true })
+  await writeFileAtomic(path.join(config.cniConfigDir, configFile), `${JSON.stringify(cniConfig(podCidr, config.clusterCidr), null, 2)}\n`)
+  return podCidr
+}
+
+async function ensureRoutes(deps: NetworkAgentDeps, wanted: readonly Route[], before: readonly Route[]): Promise<readonly Route[]> {
+  const commands = routeChanges(before, wanted)
+  if (commands.length > 0) await check(deps.exec, 'ip', ['-force', '-batch', '-'], { input: `${commands.join('\n')}\n` })
+  return wanted
+}
