@@ -59,7 +59,10 @@ function sameNames(a, b) {
   return a.length === names.size && a.every((name) => names.has(bare(name)))
 }
 
-export function collect(root) {
+const here = new URL('..', import.meta.url).pathname
+
+/** Everything that the file will hold. */
+export function collectDescriptions(root = here) {
   const folder = path.join(root, 'node_modules/@kubernetes/client-node/dist/gen/models')
   const facts = fs.readFileSync(path.join(root, 'src/api/gen/facts.ts'), 'utf8')
   const literal = facts
@@ -85,9 +88,8 @@ export function collect(root) {
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const root = new URL('..', import.meta.url).pathname
-  const out = process.argv[2] ?? path.join(root, 'dist/descriptions.json')
-  const texts = collect(root)
+  const out = process.argv[2] ?? path.join(here, 'dist/descriptions.json')
+  const texts = collectDescriptions()
   fs.mkdirSync(path.dirname(out), { recursive: true })
   fs.writeFileSync(out, JSON.stringify(texts))
   console.log(`${Object.keys(texts).length} definitions described in ${out}`)
