@@ -15,6 +15,8 @@ export interface PodEvents {
 }
 
 const resubscribeMs = 1_000
+/** containerd tells of an exit before its own CRI answers know it: so look once more, and again for a slow machine. */
+const settleMs = [40, 400] as const
 
 export function createPodEvents(context: KubeletContext): PodEvents {
   const { runtime, clock, log, config } = context
@@ -53,8 +55,10 @@ export function createPodEvents(context: KubeletContext): PodEvents {
       try {
         for await (const { containerId } of runtime.events(signal)) {
           const uid = podOf.get(containerId)
-          if (uid) wake(uid)
           // An id that nobody knows yet is being created by a step that looks at it when it is done.
+          if (!uid) continue
+          wake(uid)
+          if (!runtime.eventsAreComplete) for (const ms of settleMs) clock.timer(ms, () => wake(uid))
         }
       } catch (error) {
         log.v(1).info('Runtime event stream ended', { error: error instanceof Error ? error.message : String(error) })

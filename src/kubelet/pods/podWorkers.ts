@@ -65,7 +65,7 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
       worker.timer?.cancel()
       try {
         const againInMs = await step(worker)
-        if (againInMs !== undefined) worker.timer = context.clock.timer(againInMs, () => wake(uid))
+        if (againInMs !== undefined && !signal.aborted) worker.timer = context.clock.timer(againInMs, () => wake(uid))
       } catch (error) {
         if (signal.aborted) break
         if (!worker.abort.signal.aborted) {
@@ -150,8 +150,8 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
     list: () => [...workers.values()].map((worker) => worker.pod),
     get: (uid) => workers.get(uid)?.pod,
     settled: async () => {
-      for (const worker of workers.values()) worker.timer?.cancel()
       await Promise.allSettled([...workers.values()].map((worker) => worker.running))
+      for (const worker of workers.values()) worker.timer?.cancel()
     },
   }
 }
