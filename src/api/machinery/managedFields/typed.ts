@@ -5,7 +5,7 @@
  */
 import type { Schema } from '../../schema/schema.ts'
 import { isObject, type JsonObject } from '../patch/objects.ts'
-import { type FieldSet, type MutableFieldSet, member } from './fieldSet.ts'
+import { type FieldSet, isEmpty, type MutableFieldSet, member } from './fieldSet.ts'
 
 export type Shape = 'leaf' | 'members' | 'items'
 
@@ -79,22 +79,18 @@ function ownedBelow(value: unknown, schema: Schema | undefined): FieldSet {
     const child = object[name]
     if (child === undefined) continue
     const node = nodeOf(child, memberSchema(schema, name))
-    // An empty list that is not atomic owns nothing.
-    if (node === undefined) continue
-    set[`f:${name}`] = isEntry(schema, name) ? withSelf(node) : node
+    if (isEntry(schema, name)) set[`f:${name}`] = withSelf(node)
+    else if (node !== undefined) set[`f:${name}`] = node
   }
   return set
 }
 
+/** Undefined: owns nothing, as an empty list that is not atomic. An empty set would mean the node itself. */
 function nodeOf(value: unknown, schema: Schema | undefined): FieldSet | undefined {
-  switch (shapeOf(value, schema)) {
-    case 'leaf':
-      return member
-    case 'members':
-      return Object.keys(value as JsonObject).length === 0 ? member : ownedBelow(value, schema)
-    case 'items':
-      return (value as unknown[]).length === 0 ? undefined : ownedBelow(value, schema)
-  }
+  const shape = shapeOf(value, schema)
+  if (shape === 'leaf' || (shape === 'members' && Object.keys(value as JsonObject).length === 0)) return member
+  const below = ownedBelow(value, schema)
+  return isEmpty(below) ? undefined : below
 }
 
 function withSelf(node: FieldSet | undefined): FieldSet {
