@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto'
 import { openApiV2, openApiV3, openApiV3Index, openApiV3Keys } from '#api/machinery/openapi/document'
+import { encodeGnostic, gnosticAcceptedTypes, gnosticMediaType } from '#api/machinery/openapi/gnostic'
 import { builtInResources } from '#api/resources'
 import type { Answer, BytesAnswer } from '../answer.ts'
 import type { ServerRequest } from '../request.ts'
@@ -14,13 +15,9 @@ import { clauses, notAcceptable } from './negotiate.ts'
 /** Texts for `kubectl explain`: of a definition, or of one of its fields. */
 export type Describe = (definition: string, field?: string) => string | undefined
 
-const protobufV2 = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf'
-
 export interface OpenApiParts {
   readonly describe: Describe
   readonly serverVersion: string
-  /** The v2 document in gnostic's protobuf form, for kubectl before 1.27. */
-  readonly encodeV2?: ((document: object) => Uint8Array) | undefined
 }
 
 export function createOpenApi(parts: OpenApiParts): (request: ServerRequest) => Answer | undefined {
@@ -39,14 +36,14 @@ export function createOpenApi(parts: OpenApiParts): (request: ServerRequest) => 
   return (request) => {
     const { path } = request
     if (path === '/openapi/v2') {
-      if (wants(request, parts.encodeV2 !== undefined) === 'json')
+      if (wants(request) === 'json')
         return conditional(
           request,
           json('v2', () => openApiV2(input)),
         )
       return conditional(
         request,
-        document('v2 protobuf', protobufV2, () => parts.encodeV2?.(openApiV2(input)) ?? Buffer.alloc(0)),
+        document('v2 protobuf', gnosticMediaType, () => encodeGnostic(openApiV2(input))),
       )
     }
     if (path === '/openapi/v3')
@@ -66,12 +63,13 @@ export function createOpenApi(parts: OpenApiParts): (request: ServerRequest) => 
 
 const farFuture = 'Fri, 31 Dec 2100 00:00:00 GMT'
 
-function wants(request: ServerRequest, protobuf: boolean): 'json' | 'protobuf' {
+function wants(request: ServerRequest): 'json' | 'protobuf' {
   const { accept } = request.headers
   if (typeof accept !== 'string' || accept === '') return 'json'
   for (const { type } of clauses(accept)) {
     if (type === 'application/json' || type === '*/*' || type === 'application/*') return 'json'
-    if (protobuf && (type === protobufV2 || type === 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf')) return 'protobuf'
+    // kubectl before 1.27 asks for the protobuf form alone.
+    if (gnosticAcceptedTypes.includes(type)) return 'protobuf'
   }
-  throw notAcceptable(['application/json', protobufV2])
+  throw notAcceptable(['application/json', gnosticMediaType])
 }
