@@ -10,7 +10,7 @@ import type { CachedObject } from './request.ts'
 export type AnswerHeaders = Readonly<Record<string, string>>
 
 /** How a JSON value is written when not compactly. */
-export type Encoding = 'yaml' | 'pretty'
+export type Encoding = 'yaml' | 'pretty' | 'protobuf'
 
 /** Cached objects: their bytes are sent as they are. */
 export interface ObjectAnswer {
@@ -55,7 +55,7 @@ export interface WatchAnswer {
   bookmark(revision: number, annotations: Readonly<Record<string, string>> | undefined): unknown
   /** The stream ends by itself after this time. */
   readonly timeoutMs: number
-  readonly encoding?: 'yaml' | undefined
+  readonly encoding?: Encoding | undefined
 }
 
 /** A body that arrives as it comes: logs and plain proxying. */

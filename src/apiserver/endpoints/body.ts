@@ -3,9 +3,12 @@
  * Upstream: handlers/create.go and its serializers (v1.36).
  */
 import { JsonSyntaxError, parseJson } from '#api/machinery/json'
-import { groupVersion, type KubeObject } from '#api/machinery/meta'
+import { groupVersion, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
+import { ProtobufError } from '#api/machinery/protobuf/decode'
+import { decodeProtobuf, protobufMediaType } from '#api/machinery/protobuf/envelope'
 import { badRequest, StatusError } from '#api/machinery/status'
 import { parseYaml, YamlSyntaxError } from '#api/machinery/yaml'
+import { schemaFor } from '#api/schema/builtIn'
 import { cannotBeHandled, decode, strictDecodingError, strictProblems } from '#api/schema/decode'
 import { applyDefaults } from '#api/schema/defaults'
 import type { Schema } from '#api/schema/schema'
@@ -63,7 +66,23 @@ export function parseBody(body: RequestBody, duplicates: boolean): ParsedBody {
     }
   }
   if (mediaType === 'application/yaml') return { value: parseYamlBody(body.bytes), duplicates: [] }
-  throw unsupportedMediaType(['application/json', 'application/yaml'])
+  if (mediaType === protobufMediaType) return { value: parseProtobufBody(body.bytes), duplicates: [] }
+  throw unsupportedMediaType(bodyTypes)
+}
+
+const bodyTypes = ['application/json', 'application/yaml', protobufMediaType]
+
+function parseProtobufBody(bytes: Buffer): unknown {
+  if (bytes.length === 0) return undefined
+  try {
+    return decodeProtobuf(bytes, (apiVersion, kind) => {
+      const { group, version } = parseGroupVersion(apiVersion)
+      return schemaFor(group, version, kind)
+    })
+  } catch (error) {
+    if (error instanceof ProtobufError) throw badRequest(error.message)
+    throw error
+  }
 }
 
 function parseYamlBody(bytes: Buffer): unknown {

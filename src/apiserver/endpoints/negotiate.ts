@@ -2,14 +2,16 @@
  * What form of an answer the client accepts (L3): JSON or YAML, and the object itself, a Table or its metadata alone.
  * Upstream: apiserver/pkg/endpoints/handlers/negotiation.
  */
+import { protobufMediaType } from '#api/machinery/protobuf/envelope'
 import { StatusError } from '#api/machinery/status'
+import type { Encoding } from '../answer.ts'
 import { truthy } from '../pipeline/requestInfo.ts'
 import type { ServerRequest } from '../request.ts'
 
 export type Transformation = 'Table' | 'PartialObjectMetadata' | 'PartialObjectMetadataList'
 
 export interface AnswerForm {
-  readonly mediaType: 'application/json' | 'application/yaml'
+  readonly mediaType: 'application/json' | 'application/yaml' | typeof protobufMediaType
   readonly as?: Transformation | undefined
   /** The version asked for with `as`: v1 or v1beta1. */
   readonly metaVersion?: string | undefined
@@ -35,7 +37,17 @@ export function negotiate(request: ServerRequest, allow: readonly Transformation
     if (group !== 'meta.k8s.io' || (version !== 'v1' && version !== 'v1beta1')) continue
     return { mediaType, as: as as Transformation, metaVersion: version, pretty }
   }
-  throw notAcceptable(['application/json', 'application/yaml'])
+  // JSON is what the cache holds, so clients that take both get that; protobuf is for those that take nothing else.
+  if (clauses(accept).some(({ type, parameters }) => type === protobufMediaType && !parameters.has('as')))
+    return { mediaType: protobufMediaType, pretty: false }
+  throw notAcceptable(['application/json', 'application/yaml', protobufMediaType])
+}
+
+/** How a negotiated form is encoded; nothing for plain JSON. */
+export function encodingOf(form: AnswerForm): { encoding?: Encoding } {
+  if (form.mediaType === 'application/yaml') return { encoding: 'yaml' }
+  if (form.mediaType === protobufMediaType) return { encoding: 'protobuf' }
+  return form.pretty ? { encoding: 'pretty' } : {}
 }
 
 export function notAcceptable(accepted: readonly string[]): StatusError {

@@ -11,7 +11,7 @@ import type { ListResult } from '../registry/list.ts'
 import type { ServedResource } from '../registry/storedResource.ts'
 import type { EventForm } from '../registry/watchEvent.ts'
 import type { CachedObject, ServerRequest } from '../request.ts'
-import { type AnswerForm, negotiate } from './negotiate.ts'
+import { type AnswerForm, encodingOf, negotiate } from './negotiate.ts'
 
 export interface Presenter {
   object(object: CachedObject, status: number): Answer
@@ -39,14 +39,14 @@ const defaultColumns: readonly Column<KubeObject>[] = [
 function plainPresenter(served: ServedResource, form: AnswerForm): Presenter {
   return {
     form,
-    object: (object, status) => ({ type: 'object', status, object, ...encoding(form) }),
+    object: (object, status) => ({ type: 'object', status, object, ...encodingOf(form) }),
     list: (result) => ({
       type: 'list',
       apiVersion: served.apiVersion,
       kind: `${served.kind}List`,
       metadata: listMeta(result),
       items: result.items,
-      ...encoding(form),
+      ...encodingOf(form),
     }),
     watchForm: () => ({ key: served.apiVersion, view: served.view }),
     bookmark: (revision, annotations) => bookmarkObject(served.kind, served.apiVersion, revision, annotations),
@@ -58,10 +58,10 @@ function metadataPresenter(served: ServedResource, form: AnswerForm): Presenter 
   const partial = (object: Frozen<KubeObject>) => ({ ...partialObjectMetadata(object), apiVersion })
   return {
     form,
-    object: (object, status) => ({ type: 'value', status, value: partial(object.object), ...encoding(form) }),
+    object: (object, status) => ({ type: 'value', status, value: partial(object.object), ...encodingOf(form) }),
     list: (result) => {
       const items = result.items.map((item) => partial(item.object))
-      return { type: 'value', status: 200, value: { kind: 'PartialObjectMetadataList', apiVersion, metadata: listMeta(result), items }, ...encoding(form) }
+      return { type: 'value', status: 200, value: { kind: 'PartialObjectMetadataList', apiVersion, metadata: listMeta(result), items }, ...encodingOf(form) }
     },
     watchForm: () => ({
       key: `partial ${apiVersion} ${served.apiVersion}`,
@@ -84,10 +84,10 @@ function tablePresenter(request: ServerRequest, served: ServedResource, form: An
   const one = (object: CachedObject) => table([object.object], { resourceVersion: String(object.resourceVersion) })
   return {
     form,
-    object: (object, status) => ({ type: 'value', status, value: one(object), ...encoding(form) }),
+    object: (object, status) => ({ type: 'value', status, value: one(object), ...encodingOf(form) }),
     list: (result) => {
       const objects = result.items.map((item) => item.object)
-      return { type: 'value', status: 200, value: table(objects, listMeta(result)), ...encoding(form) }
+      return { type: 'value', status: 200, value: table(objects, listMeta(result)), ...encodingOf(form) }
     },
     watchForm: () => {
       // The first table of a stream carries the columns, as upstream; encoding them each time lets all watchers share the bytes.
@@ -122,9 +122,4 @@ function listMeta(result: ListResult) {
     ...(result.continue === undefined ? {} : { continue: result.continue }),
     ...(result.remainingItemCount === undefined ? {} : { remainingItemCount: result.remainingItemCount }),
   }
-}
-
-function encoding(form: AnswerForm): { encoding?: 'yaml' | 'pretty' } {
-  if (form.mediaType === 'application/yaml') return { encoding: 'yaml' }
-  return form.pretty ? { encoding: 'pretty' } : {}
 }

@@ -8,7 +8,7 @@ import type { Handler } from '../pipeline/stage.ts'
 import { admit, validateAdmission } from '../registry/admit.ts'
 import type { RequestInfo, UserInfo } from '../request.ts'
 import { decodeBody } from './body.ts'
-import { negotiate } from './negotiate.ts'
+import { encodingOf, negotiate } from './negotiate.ts'
 import { methodNotAllowed } from './router.ts'
 import type { EndpointDeps } from './scope.ts'
 import type { VirtualResource } from './virtualResource.ts'
@@ -44,6 +44,6 @@ function handlerOf(deps: EndpointDeps, virtual: VirtualResource): Handler {
     await admit(deps.writer.admission, attributes)
     await validateAdmission(deps.writer.admission, attributes)
     const value = await virtual.create({ object, user, namespace: info.namespace, signal: request.signal })
-    return { type: 'value', status: 201, value, ...(form.mediaType === 'application/yaml' ? { encoding: 'yaml' as const } : {}) }
+    return { type: 'value', status: 201, value, ...encodingOf(form) }
   }
 }

@@ -5,6 +5,7 @@
 import type { Answer } from '../answer.ts'
 import { truthy } from '../pipeline/requestInfo.ts'
 import { invalidRevision } from '../registry/list.ts'
+import { encodingOf } from './negotiate.ts'
 import { createPresenter } from './present.ts'
 import { invalidOption, type Scope } from './scope.ts'
 import { parseSelection } from './selectors.ts'
@@ -41,7 +42,7 @@ export async function watchObjects(scope: Scope): Promise<Answer> {
     form: presenter.watchForm(),
     bookmark: presenter.bookmark,
     timeoutMs: timeoutOf(scope),
-    encoding: presenter.form.mediaType === 'application/yaml' ? 'yaml' : undefined,
+    ...(presenter.form.mediaType === 'application/json' ? {} : encodingOf(presenter.form)),
   }
 }
 

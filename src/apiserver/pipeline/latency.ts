@@ -7,6 +7,7 @@ import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import { statusOf } from '../answer.ts'
+import type { WatchSession } from '../registry/watchSession.ts'
 import type { ServerRequest } from '../request.ts'
 import { isLongRunning, type Stage } from './stage.ts'
 
@@ -42,7 +43,7 @@ export function latencyStage(deps: { clock: Clock; metrics: Metrics; log: Logger
       try {
         const answer = await next(request)
         code = statusOf(answer)
-        if (answer.type === 'watch') followWatch(request, longRunning)
+        if (answer.type === 'watch') followWatch(request, answer.session, longRunning)
         return answer
       } catch (error) {
         if (error instanceof StatusError) code = error.code
@@ -59,11 +60,14 @@ export function latencyStage(deps: { clock: Clock; metrics: Metrics; log: Logger
   }
 }
 
-function followWatch(request: ServerRequest, gauge: { inc(labels: Record<string, string>): void; dec(labels: Record<string, string>): void }): void {
+function followWatch(
+  request: ServerRequest,
+  session: WatchSession,
+  gauge: { inc(labels: Record<string, string>): void; dec(labels: Record<string, string>): void },
+): void {
   const { dry_run: _, ...labels } = labelValues(request)
   gauge.inc(labels)
-  if (request.signal.aborted) gauge.dec(labels)
-  else request.signal.addEventListener('abort', () => gauge.dec(labels), { once: true })
+  session.whenClosed(() => gauge.dec(labels))
 }
 
 function labelValues(request: ServerRequest) {

@@ -23,13 +23,13 @@ export class WatchSession {
   #ended = false
   #error: StatusError | undefined
   readonly #limit: number
-  readonly #onClose: () => void
+  readonly #onClose: (() => void)[]
 
   constructor(options: { afterRevision: number; bookmarks: boolean; limit: number; onClose: () => void }) {
     this.afterRevision = options.afterRevision
     this.bookmarks = options.bookmarks
     this.#limit = options.limit
-    this.#onClose = options.onClose
+    this.#onClose = [options.onClose]
   }
 
   /** What the watch starts with, before any live event; not bounded, because the cache holds it anyway. */
@@ -68,8 +68,14 @@ export class WatchSession {
     if (this.#ended) return
     this.#ended = true
     this.#error = error
-    this.#onClose()
+    for (const fn of this.#onClose.splice(0)) fn()
     this.#signal()
+  }
+
+  /** Calls back when the watch ends, at once if it has. */
+  whenClosed(fn: () => void): void {
+    if (this.#ended) fn()
+    else this.#onClose.push(fn)
   }
 
   get ended(): boolean {

@@ -1,7 +1,10 @@
 /**
  * Answers as bytes (L3). Lists are the concatenation of their items' cached bytes: nothing is serialised again.
  */
+import { parseGroupVersion } from '#api/machinery/meta'
+import { encodeProtobuf, protobufMediaType } from '#api/machinery/protobuf/envelope'
 import { toYaml } from '#api/machinery/yaml'
+import { schemaFor, schemaOfDefinition } from '#api/schema/builtIn'
 import type { BytesAnswer, Encoding, ListAnswer, ObjectAnswer, ValueAnswer } from '../answer.ts'
 
 export interface Encoded {
@@ -28,6 +31,7 @@ export function listValue(answer: ListAnswer): unknown {
 
 export function encodeValue(value: unknown, encoding?: Encoding): Encoded {
   if (encoding === 'yaml') return { contentType: 'application/yaml', bytes: Buffer.from(toYaml(value)) }
+  if (encoding === 'protobuf') return { contentType: protobufMediaType, bytes: protobufOf(value) }
   const text = encoding === 'pretty' ? `${JSON.stringify(value, undefined, 2)}` : `${JSON.stringify(value)}\n`
   return { contentType: 'application/json', bytes: Buffer.from(text) }
 }
@@ -42,4 +46,12 @@ function listBytes(answer: ListAnswer): Buffer {
   }
   parts.push(listTail)
   return Buffer.concat(parts)
+}
+
+/** Kinds that the schema does not know (tables) have no protobuf form and are not negotiated. */
+export function protobufOf(value: unknown): Uint8Array {
+  const object = value as { apiVersion: string; kind: string }
+  const { group, version } = parseGroupVersion(object.apiVersion)
+  const schema = schemaFor(group, version, object.kind) ?? schemaOfDefinition(`io.k8s.apimachinery.pkg.apis.meta.v1.${object.kind}`)
+  return encodeProtobuf(object, schema)
 }

@@ -1,6 +1,7 @@
 /**
  * The transport of components in the same process (L3): the same pipeline with nothing encoded. Objects are the cache's own, frozen.
  */
+import { setMaxListeners } from 'node:events'
 import { type Status, StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import { deepFreeze } from '#base/frozen'
@@ -18,6 +19,8 @@ interface Deps {
 
 export function inProcessTransport(deps: Deps, user: UserInfo, userAgent: string): Transport {
   const send = async (request: ApiRequest, watch: boolean, signal: AbortSignal) => {
+    // Components share one signal among all their watches.
+    setMaxListeners(0, signal)
     const made = toServerRequest(deps, user, userAgent, request, watch, signal)
     const answer = await deps.handle(made)
     if (statusOf(answer) >= 400) throw failure(answer)

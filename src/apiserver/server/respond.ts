@@ -4,13 +4,14 @@
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
+import { encodeWatchFrame, protobufMediaType } from '#api/machinery/protobuf/envelope'
 import { isStatus } from '#api/machinery/status'
 import { toYaml } from '#api/machinery/yaml'
 import type { Clock } from '#base/clock'
-import { type Answer, statusOf, type WatchAnswer } from '../answer.ts'
+import { type Answer, type Encoding, statusOf, type WatchAnswer } from '../answer.ts'
 import type { WatchItem } from '../registry/watchSession.ts'
 import type { ServerRequest } from '../request.ts'
-import { encodeAnswer } from './encode.ts'
+import { encodeAnswer, protobufOf } from './encode.ts'
 
 export type HeaderMap = Record<string, string | readonly string[]>
 
@@ -80,8 +81,7 @@ async function respondWatch(request: ServerRequest, answer: WatchAnswer, out: Ou
   const timer = clock.timer(answer.timeoutMs, close)
   if (request.signal.aborted) close()
   else request.signal.addEventListener('abort', close, { once: true })
-  const yaml = answer.encoding === 'yaml'
-  out.start(200, { ...headers, 'content-type': yaml ? 'application/yaml' : 'application/json' })
+  out.start(200, { ...headers, 'content-type': watchTypes[answer.encoding ?? 'pretty'] })
   try {
     for (;;) {
       const items = await session.next()
@@ -100,8 +100,18 @@ async function respondWatch(request: ServerRequest, answer: WatchAnswer, out: Ou
   }
 }
 
+const watchTypes: Readonly<Record<Encoding, string>> = {
+  yaml: 'application/yaml',
+  pretty: 'application/json',
+  protobuf: `${protobufMediaType};stream=watch`,
+}
+
 function encodeItem(answer: WatchAnswer, item: WatchItem): Buffer {
   if (answer.encoding === 'yaml') return Buffer.from(`---\n${toYaml(itemValue(answer, item))}`)
+  if (answer.encoding === 'protobuf') {
+    const { type, object } = itemValue(answer, item)
+    return Buffer.from(encodeWatchFrame(type, protobufOf(object)))
+  }
   if (item.type !== 'BOOKMARK') return item.encoded(answer.form)
   return Buffer.from(`${JSON.stringify(itemValue(answer, item))}\n`)
 }
