@@ -112,7 +112,8 @@ function decodeObject(value: unknown, schema: Schema, place: Place, context: Con
       continue
     }
     const member = object[key]
-    if (member === null) {
+    // Values that come in process may hold undefined, which JSON would have left out.
+    if (member === null || member === undefined) {
       delete object[key]
       continue
     }
@@ -147,6 +148,10 @@ function decodeMap(value: unknown, schema: Schema, place: Place, context: Contex
   for (const key of Object.keys(map)) {
     const member = map[key]
     if (typeof member === 'string' && element.type === 'string' && element.format === undefined) continue
+    if (member === undefined) {
+      delete map[key]
+      continue
+    }
     map[key] = member === null ? zeroOf(element) : decodeValue(member, element, { ...place, path: `${place.path}.${key}` }, context)
   }
   return map

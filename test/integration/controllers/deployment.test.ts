@@ -116,7 +116,7 @@ test('CTL-03 a replica set adopts matching orphans and releases pods that no lon
       (await podsOf('adopt')).length === 2 && (await podsOf('adopt')).every(({ metadata }) => metadata.ownerReferences?.[0]?.uid === set.metadata.uid),
   )
   await cluster.client.of(pods).patch({ namespace, name: 'orphan' }, 'merge', { metadata: { labels: { app: 'free' } } })
-  await eventually(async () => (await cluster.client.of(pods).get({ namespace, name: 'orphan' })).metadata.ownerReferences === undefined)
+  await eventually(async () => ((await cluster.client.of(pods).get({ namespace, name: 'orphan' })).metadata.ownerReferences?.length ?? 0) === 0)
   await eventually(async () => (await podsOf('adopt')).length === 2)
 })
 
