@@ -1,22 +1,52 @@
 /** The list of kinds that have a file of their own (L1), group by group. Adding a kind is one line here. */
 import type { KubeObject } from '#api/machinery/meta'
-import { deployment } from './apps/deployment.ts'
-import { replicaSet } from './apps/replicaSet.ts'
-import { lease } from './coordination/lease.ts'
-import { configMap } from './core/configMap.ts'
-import { endpoints } from './core/endpoints.ts'
-import { coreEvent, event } from './core/event.ts'
 import { namespace } from './core/namespace.ts'
 import { node } from './core/node.ts'
 import { pod } from './core/pod/pod.ts'
-import { secret } from './core/secret.ts'
 import { service } from './core/service.ts'
+import { endpoints } from './core/endpoints.ts'
 import { serviceAccount } from './core/serviceAccount.ts'
-import type { KindStrategy } from './defineKind.ts'
+import { secret } from './core/secret.ts'
+import { configMap } from './core/configMap.ts'
+import { coreEvent, event } from './core/event.ts'
+import { podTemplate } from './core/podTemplate.ts'
+import { replicationController } from './core/replicationController.ts'
+import { limitRange, resourceQuota } from './core/quota.ts'
+import { persistentVolume, persistentVolumeClaim } from './core/persistentVolume.ts'
+import { componentStatus } from './core/componentStatus.ts'
+import { deployment } from './apps/deployment.ts'
+import { replicaSet } from './apps/replicaSet.ts'
+import { statefulSet } from './apps/statefulSet.ts'
+import { daemonSet } from './apps/daemonSet.ts'
+import { controllerRevision } from './apps/controllerRevision.ts'
+import { job } from './batch/job.ts'
+import { cronJob } from './batch/cronJob.ts'
+import { horizontalPodAutoscaler } from './autoscaling/horizontalPodAutoscaler.ts'
+import { podDisruptionBudget } from './policy/podDisruptionBudget.ts'
+import { certificateSigningRequest } from './certificates/certificateSigningRequest.ts'
+import { clusterTrustBundle, podCertificateRequest } from './certificates/clusterTrustBundle.ts'
+import { lease } from './coordination/lease.ts'
+import { leaseCandidate } from './coordination/leaseCandidate.ts'
 import { endpointSlice } from './discovery/endpointSlice.ts'
+import { ingress, ingressClass } from './networking/ingress.ts'
+import { networkPolicy } from './networking/networkPolicy.ts'
+import { ipAddress, serviceCidr } from './networking/serviceCidr.ts'
+import { runtimeClass } from './node/runtimeClass.ts'
 import { clusterRole, role } from './rbac/role.ts'
 import { clusterRoleBinding, roleBinding } from './rbac/roleBinding.ts'
 import { priorityClass } from './scheduling/priorityClass.ts'
+import { podGroup, workload } from './scheduling/podGroup.ts'
+import { storageClass, volumeAttributesClass } from './storage/storageClass.ts'
+import { csiDriver, csiNode, csiStorageCapacity, volumeAttachment } from './storage/csi.ts'
+import { deviceClass, deviceTaintRule, resourceClaim, resourceClaimTemplate, resourcePoolStatusRequest, resourceSlice } from './resource/resourceClaim.ts'
+import { storageVersionMigration } from './storagemigration/storageVersionMigration.ts'
+import { flowSchema, priorityLevelConfiguration } from './flowcontrol/flowSchema.ts'
+import { storageVersion } from './apiserverinternal/storageVersion.ts'
+import { apiService } from './apiregistration/apiService.ts'
+import { customResourceDefinition } from './apiextensions/customResourceDefinition.ts'
+import { mutatingWebhookConfiguration, validatingWebhookConfiguration } from './admissionregistration/webhookConfiguration.ts'
+import { mutatingAdmissionPolicy, mutatingAdmissionPolicyBinding, validatingAdmissionPolicy, validatingAdmissionPolicyBinding } from './admissionregistration/admissionPolicy.ts'
+import type { KindStrategy } from './defineKind.ts'
 
 export const strategies: readonly KindStrategy[] = [
   erased(namespace),
@@ -29,15 +59,65 @@ export const strategies: readonly KindStrategy[] = [
   erased(configMap),
   erased(coreEvent),
   erased(event),
-  erased(lease),
-  erased(endpointSlice),
+  erased(podTemplate),
+  erased(replicationController),
+  erased(resourceQuota),
+  erased(limitRange),
+  erased(persistentVolume),
+  erased(persistentVolumeClaim),
+  erased(componentStatus),
   erased(deployment),
   erased(replicaSet),
+  erased(statefulSet),
+  erased(daemonSet),
+  erased(controllerRevision),
+  erased(job),
+  erased(cronJob),
+  erased(horizontalPodAutoscaler),
+  erased(podDisruptionBudget),
+  erased(certificateSigningRequest),
+  erased(clusterTrustBundle),
+  erased(podCertificateRequest),
+  erased(lease),
+  erased(leaseCandidate),
+  erased(endpointSlice),
+  erased(ingress),
+  erased(ingressClass),
+  erased(networkPolicy),
+  erased(serviceCidr),
+  erased(ipAddress),
+  erased(runtimeClass),
   erased(role),
   erased(clusterRole),
   erased(roleBinding),
   erased(clusterRoleBinding),
   erased(priorityClass),
+  erased(podGroup),
+  erased(workload),
+  erased(storageClass),
+  erased(volumeAttributesClass),
+  erased(csiDriver),
+  erased(csiNode),
+  erased(csiStorageCapacity),
+  erased(volumeAttachment),
+  erased(deviceClass),
+  erased(resourceClaim),
+  erased(resourceClaimTemplate),
+  erased(resourceSlice),
+  erased(deviceTaintRule),
+  erased(resourcePoolStatusRequest),
+  erased(storageVersionMigration),
+  erased(flowSchema),
+  erased(priorityLevelConfiguration),
+  erased(storageVersion),
+  erased(apiService),
+  erased(customResourceDefinition),
+  erased(mutatingWebhookConfiguration),
+  erased(validatingWebhookConfiguration),
+  erased(validatingAdmissionPolicy),
+  erased(validatingAdmissionPolicyBinding),
+  erased(mutatingAdmissionPolicy),
+  erased(mutatingAdmissionPolicyBinding),
 ]
 
 const byGroupKind: ReadonlyMap<string, KindStrategy> = new Map(strategies.map((strategy) => [`${strategy.group}/${strategy.kind}`, strategy]))

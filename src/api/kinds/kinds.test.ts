@@ -108,3 +108,11 @@ test('priority classes: system names are reserved, values stay', () => {
     'value: Forbidden: may not be changed in an update.',
   ])
 })
+
+test('API-17 every resource of the API has columns of its own', () => {
+  const withoutTable = new Set(['Binding', 'TokenRequest', 'TokenReview', 'Eviction', 'Scale'])
+  const missing = resources
+    .filter((resource) => resource.verbs.includes('list') && !withoutTable.has(resource.kind) && !strategyFor(resource.group, resource.kind)?.columns)
+    .map((resource) => `${resource.group}/${resource.kind}`)
+  assert.deepEqual(missing, [])
+})

@@ -1,0 +1,64 @@
+/** APIService (L1). Upstream: kube-aggregator/pkg/registry/apiservice, pkg/apis/apiregistration/validation (v1.36). */
+import type { APIService } from '#api/gen/types/apiregistration.v1'
+import { findCondition } from '#api/machinery/conditions'
+import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
+import type { Frozen } from '#api/machinery/meta'
+import { ageColumn, nameColumn, text } from '../columns.ts'
+import { defineKind } from '../defineKind.ts'
+import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
+
+export const apiService = defineKind<APIService>({
+  group: 'apiregistration.k8s.io',
+  kind: 'APIService',
+  generation: false,
+  columns: [
+    nameColumn,
+    text('Service', (obj) => (obj.spec?.service ? `${obj.spec.service.namespace}/${obj.spec.service.name}` : 'Local')),
+    text('Available', availableText),
+    ageColumn,
+  ],
+  defaults(obj) {
+    obj.spec ??= {} as APIService['spec']
+    obj.status ??= {}
+    if (obj.spec.service) obj.spec.service.port ??= 443
+  },
+  prepareForCreate({ obj }) {
+    dropStatus(obj)
+    // What this very server answers is there as soon as it is said to be.
+    if (!obj.spec.service) {
+      obj.status.conditions = [{ type: 'Available', status: 'True', reason: 'Local', message: 'Local APIServices are always available' }]
+    }
+  },
+  prepareForUpdate: keepStatus,
+  validate: ({ obj, path }) => specFaults(obj, path),
+  validateUpdate: ({ obj, path }) => specFaults(obj, path),
+  status: statusStrategy<APIService>(),
+})
+
+function availableText(obj: Frozen<APIService>): string {
+  const condition = findCondition(obj.status?.conditions, 'Available')
+  if (!condition) return 'Unknown'
+  return condition.status === 'True' ? 'True' : `${condition.status}${condition.reason ? ` (${condition.reason})` : ''}`
+}
+
+function specFaults({ spec, metadata }: APIService, root: FieldPath): FieldError[] {
+  const path = root.child('spec')
+  const errors: FieldError[] = []
+  const wanted = `${spec.version ?? ''}.${spec.group ?? ''}`
+  if (metadata.name !== wanted)
+    errors.push(fieldError.invalid(root.child('metadata', 'name'), metadata.name, `must be \`spec.version+"."+spec.group\`: ${JSON.stringify(wanted)}`))
+  if (!(spec.groupPriorityMinimum > 0 && spec.groupPriorityMinimum <= 20_000))
+    errors.push(fieldError.invalid(path.child('groupPriorityMinimum'), spec.groupPriorityMinimum, 'must be positive and less than 20000'))
+  if (!(spec.versionPriority > 0 && spec.versionPriority <= 1000))
+    errors.push(fieldError.invalid(path.child('versionPriority'), spec.versionPriority, 'must be positive and less than 1000'))
+  if (!spec.service) {
+    if (spec.caBundle) errors.push(fieldError.invalid(path.child('caBundle'), '<removed>', 'local APIServices may not have a caBundle'))
+    if (spec.insecureSkipTLSVerify)
+      errors.push(fieldError.invalid(path.child('insecureSkipTLSVerify'), true, 'local APIServices may not have insecureSkipTLSVerify'))
+    return errors
+  }
+  for (const field of ['namespace', 'name'] as const) if (!spec.service[field]) errors.push(fieldError.required(path.child('service', field)))
+  if (spec.insecureSkipTLSVerify && spec.caBundle)
+    errors.push(fieldError.invalid(path.child('insecureSkipTLSVerify'), true, 'may not be true if caBundle is present'))
+  return errors
+}

@@ -1,0 +1,28 @@
+/** ControllerRevision (L1): a snapshot that never changes. Upstream: pkg/registry/apps/controllerrevision (v1.36). */
+
+import type { ControllerRevision } from '#api/gen/types/apps.v1'
+import { controllerOf } from '#api/helpers/owners'
+import type { Frozen } from '#api/machinery/meta'
+import { parseGroupVersion } from '#api/machinery/meta'
+import { validateImmutable, validateNonNegative } from '#api/machinery/objectMeta'
+import { ageColumn, integer, nameColumn, none, text } from '../columns.ts'
+import { defineKind } from '../defineKind.ts'
+
+export const controllerRevision = defineKind<ControllerRevision>({
+  group: 'apps',
+  kind: 'ControllerRevision',
+  generation: false,
+  columns: [nameColumn, text('Controller', controllerText), integer('Revision', (obj) => obj.revision), ageColumn],
+  validate: ({ obj, path }) => validateNonNegative(obj.revision, path.child('revision')),
+  validateUpdate: ({ obj, old, path }) => [
+    ...validateNonNegative(obj.revision, path.child('revision')),
+    ...validateImmutable(obj.data, old.data, path.child('data')),
+  ],
+})
+
+function controllerText(obj: Frozen<ControllerRevision>): string {
+  const owner = controllerOf(obj)
+  if (!owner) return none
+  const { group } = parseGroupVersion(owner.apiVersion)
+  return `${(group ? `${owner.kind}.${group}` : owner.kind).toLowerCase()}/${owner.name}`
+}

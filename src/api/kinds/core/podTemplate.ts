@@ -1,0 +1,20 @@
+/** PodTemplate (L1). Upstream: pkg/registry/core/podtemplate (v1.36). */
+import type { PodTemplate } from '#api/gen/types/core.v1'
+import { labelsText, nameColumn, text } from '../columns.ts'
+import { defineKind } from '../defineKind.ts'
+import { setPodTemplateDefaults } from './pod/defaults.ts'
+import { validatePodTemplateSpec } from './pod/validatePodSpec.ts'
+
+export const podTemplate = defineKind<PodTemplate>({
+  group: '',
+  kind: 'PodTemplate',
+  columns: [
+    nameColumn,
+    text('Containers', (obj) => (obj.template?.spec?.containers ?? []).map((container) => container.name).join(',')),
+    text('Images', (obj) => (obj.template?.spec?.containers ?? []).map((container) => container.image ?? '').join(',')),
+    text('Pod Labels', (obj) => labelsText(obj.template?.metadata?.labels)),
+  ],
+  defaults: (obj) => setPodTemplateDefaults(obj.template),
+  validate: ({ obj, path }) => validatePodTemplateSpec(obj.template, path.child('template')),
+  validateUpdate: ({ obj, path }) => validatePodTemplateSpec(obj.template, path.child('template')),
+})
