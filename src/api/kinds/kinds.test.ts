@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import type { EndpointSlice } from '#api/gen/types/discovery.v1'
 import type { ClusterRoleBinding, PolicyRule, RoleBinding } from '#api/gen/types/rbac.v1'
 import { FieldPath } from '#api/machinery/fieldPath'
+import { builtInResources } from '#api/resources'
 import { seededRandom } from '#base/random'
 import { endpointSlice } from './discovery/endpointSlice.ts'
 import { strategies, strategyFor } from './index.ts'
@@ -109,10 +110,24 @@ test('priority classes: system names are reserved, values stay', () => {
   ])
 })
 
-test('API-17 every resource of the API has columns of its own', () => {
-  const withoutTable = new Set(['Binding', 'TokenRequest', 'TokenReview', 'Eviction', 'Scale'])
-  const missing = resources
-    .filter((resource) => resource.verbs.includes('list') && !withoutTable.has(resource.kind) && !strategyFor(resource.group, resource.kind)?.columns)
+test('API-17 every listable resource has columns of its own', () => {
+  const missing = builtInResources()
+    .filter((resource) => resource.verbs.includes('list') && !strategyFor(resource.group, resource.kind)?.columns)
     .map((resource) => `${resource.group}/${resource.kind}`)
   assert.deepEqual(missing, [])
+})
+
+test('every strategy belongs to a resource of the API, and owns its status where that has one', () => {
+  const offByDefault: string[] = []
+  const known = new Map(builtInResources().map((resource) => [`${resource.group}/${resource.kind}`, resource]))
+  for (const strategy of strategies) {
+    const resource = known.get(`${strategy.group}/${strategy.kind}`)
+    if (!resource) offByDefault.push(strategy.kind)
+    for (const subresource of resource?.subresources ?? []) {
+      if (subresource.name === 'status') assert.ok(strategy.status, `${strategy.kind} has no rules for its status`)
+      if (subresource.name === 'scale') assert.ok(strategy.scale, `${strategy.kind} has no scale`)
+    }
+  }
+  const betaAndAlpha = ['ClusterTrustBundle', 'PodCertificateRequest', 'LeaseCandidate', 'PodGroup', 'Workload', 'DeviceTaintRule', 'ResourcePoolStatusRequest']
+  assert.deepEqual(offByDefault.sort(), [...betaAndAlpha, 'StorageVersion', 'StorageVersionMigration'].sort())
 })
