@@ -25,35 +25,46 @@ export function mergeTyped(live: unknown, config: unknown, schema: Schema | unde
 }
 
 /**
- * The order: the configuration's items keep their order; the live object's own items stay in front of the shared item that they
- * preceded.
+ * The order: the configuration's items keep theirs. The live object's own items stay in front of the shared item that they preceded;
+ * an item that is new goes behind the own items before the next shared one.
  */
 function mergeItems(live: readonly unknown[], config: readonly unknown[], schema: Schema | undefined): unknown[] {
   const left = live.map((item, index) => ({ item, element: itemElement(item, index, schema) }))
   const leftItems = itemsByElement(live, schema)
-  const right = [...itemsByElement(config, schema)]
-  const applied = new Set(right.map(([element]) => element))
+  const rightItems = itemsByElement(config, schema)
   const result: unknown[] = []
   let l = 0
-  for (const [element, item] of right) {
-    if (leftItems.has(element)) {
-      // Bring over what stands before this shared item; shared items passed over here get their turn from the configuration.
-      while (l < left.length && left[l]?.element !== element) {
-        const own = left[l]
-        if (own && !applied.has(own.element)) result.push(deepCopy(own.item))
-        l++
-      }
-      if (left[l]?.element === element) l++
-    } else {
-      while (l < left.length && !applied.has(left[l]?.element ?? '')) result.push(deepCopy(left[l++]?.item))
+  const targets = nextShared([...rightItems.keys()], leftItems)
+  let at = 0
+  for (const [element, item] of rightItems) {
+    const target = targets[at++]
+    for (; l < left.length && left[l]?.element !== target; l++) {
+      const own = left[l]
+      const shared = own !== undefined && rightItems.has(own.element)
+      // Shared items passed over here get their turn from the configuration; without one to wait for, they mark the end.
+      if (shared && target === undefined) break
+      if (own !== undefined && !shared) result.push(deepCopy(own.item))
     }
+    if (target === element) l++
     result.push(mergeTyped(leftItems.get(element), item, schema?.element))
   }
   for (; l < left.length; l++) {
     const own = left[l]
-    if (own && !applied.has(own.element)) result.push(deepCopy(own.item))
+    if (own && !rightItems.has(own.element)) result.push(deepCopy(own.item))
   }
   return result
+}
+
+/** For each element the next one, itself included, that the live list has too. */
+function nextShared(elements: readonly string[], live: ReadonlyMap<string, unknown>): (string | undefined)[] {
+  const targets: (string | undefined)[] = []
+  let next: string | undefined
+  for (let i = elements.length - 1; i >= 0; i--) {
+    const element = elements[i]
+    if (element !== undefined && live.has(element)) next = element
+    targets[i] = next
+  }
+  return targets
 }
 
 /** `value` without the members of `doomed`; what becomes empty vanishes. Undefined when nothing is left. */
