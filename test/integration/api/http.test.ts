@@ -1,0 +1,208 @@
+/** What the server does on the wire, over HTTP/1.1: codes, headers, media types, bad input, who may what. */
+import assert from 'node:assert/strict'
+import { connect } from 'node:net'
+import test, { after, before } from 'node:test'
+import { gunzipSync } from 'node:zlib'
+import type { Authorizer } from '#apiserver/authz/authorizer'
+import type { UserInfo } from '#apiserver/request'
+import { configMaps } from '#client/builtIn'
+import { startTestApiServer, type TestApiServer, type TestListener } from '#testing/apiServer'
+import { type RawRequest, rawHttp } from './rawHttp.ts'
+
+let api: TestApiServer
+let listener: TestListener
+
+const users: Readonly<Record<string, UserInfo>> = {
+  admin: { name: 'admin', groups: ['system:masters', 'system:authenticated'] },
+  jane: { name: 'jane', groups: ['dev', 'system:authenticated'] },
+}
+
+/** Jane reads pods in one namespace, and may be impersonated; admins do everything. */
+const authorizer: Authorizer = {
+  name: 'test',
+  authorize: ({ user, verb, resource, namespace }) => {
+    if (user.groups.includes('system:masters')) return { decision: 'allow', reason: '' }
+    return verb === 'list' && resource === 'pods' && namespace === 'dev' ? { decision: 'allow', reason: '' } : { decision: 'noOpinion', reason: '' }
+  },
+}
+
+before(async () => {
+  api = await startTestApiServer({
+    deps: () => ({
+      authenticators: [
+        {
+          name: 'test',
+          authenticate: (request) => {
+            const token = String(request.headers.authorization ?? '').replace('Bearer ', '')
+            const user = users[token]
+            if (user) return { decision: 'authenticated', user }
+            return token === ''
+              ? { decision: 'authenticated', user: { name: 'system:anonymous', groups: ['system:unauthenticated'] } }
+              : { decision: 'rejected', reason: 'unknown' }
+          },
+        },
+      ],
+      authorizers: [authorizer],
+    }),
+  })
+  listener = await api.listen()
+})
+after(() => api.close())
+
+const as = (token: string, request: Omit<RawRequest, 'token'>) => rawHttp(listener, { ...request, token })
+const json = (body: Buffer) => JSON.parse(body.toString())
+
+const refusals = [
+  { name: 'a bad token', token: 'wrong', path: '/api/v1/pods', want: [401, 'Unauthorized', 'Unauthorized'] },
+  {
+    name: 'nobody',
+    token: '',
+    path: '/api/v1/pods',
+    want: [403, 'Forbidden', 'pods is forbidden: User "system:anonymous" cannot list resource "pods" in API group "" at the cluster scope'],
+  },
+  {
+    name: 'the wrong namespace',
+    token: 'jane',
+    path: '/api/v1/namespaces/other/pods',
+    want: [403, 'Forbidden', 'pods is forbidden: User "jane" cannot list resource "pods" in API group "" in the namespace "other"'],
+  },
+  {
+    name: 'a named subresource',
+    token: 'jane',
+    path: '/apis/apps/v1/namespaces/dev/deployments/d/scale',
+    want: [
+      403,
+      'Forbidden',
+      'deployments.apps "d" is forbidden: User "jane" cannot get resource "deployments/scale" in API group "apps" in the namespace "dev"',
+    ],
+  },
+  { name: 'a path', token: 'jane', path: '/metrics', want: [403, 'Forbidden', 'forbidden: User "jane" cannot get path "/metrics"'] },
+]
+for (const { name, token, path, want } of refusals) {
+  test(`API-02 ${name} is refused with upstream's code and words`, async () => {
+    const { status, body } = await as(token, { path })
+    const { kind, reason, message } = json(body)
+    assert.deepEqual([kind, status, reason, message], ['Status', ...want])
+  })
+}
+
+test('API-02 who may impersonate acts as the other, and who may not is told so', async () => {
+  const allowed = await as('admin', { path: '/api/v1/namespaces/dev/pods', headers: { 'impersonate-user': 'jane' } })
+  const beyond = await as('admin', { path: '/api/v1/namespaces/other/pods', headers: { 'impersonate-user': 'jane' } })
+  const forbidden = await as('jane', { path: '/api/v1/namespaces/dev/pods', headers: { 'impersonate-user': 'admin' } })
+  assert.deepEqual([allowed.status, beyond.status, forbidden.status], [200, 403, 403])
+  assert.equal(json(forbidden.body).message, 'users "admin" is forbidden: User "jane" cannot impersonate resource "users" in API group "" at the cluster scope')
+})
+
+test('every answer names its audit id and may not be cached', async () => {
+  const { headers } = await as('admin', { path: '/api/v1/namespaces/default', headers: { 'audit-id': 'mine' } })
+  assert.deepEqual([headers['audit-id'], headers['cache-control'], headers['content-type']], ['mine', 'no-cache, private', 'application/json'])
+})
+
+const media = [
+  { name: 'YAML', accept: 'application/yaml', status: 200, type: 'application/yaml' },
+  { name: 'protobuf alone', accept: 'application/vnd.kubernetes.protobuf', status: 200, type: 'application/vnd.kubernetes.protobuf' },
+  { name: 'either', accept: 'application/vnd.kubernetes.protobuf,application/json', status: 200, type: 'application/json' },
+  { name: 'a weighted list', accept: 'text/html;q=0.9,application/yaml;q=0.5', status: 200, type: 'application/yaml' },
+  { name: 'nothing we have', accept: 'text/html', status: 406, type: 'application/json' },
+]
+for (const { name, accept, status, type } of media) {
+  test(`API-16 Accept: ${name}`, async () => {
+    const answer = await as('admin', { path: '/api/v1/namespaces/default', headers: { accept } })
+    assert.deepEqual([answer.status, answer.headers['content-type']], [status, type])
+  })
+}
+
+test('API-16 YAML is read, and big answers are compressed for those who accept it', async () => {
+  const path = '/api/v1/namespaces/default/configmaps'
+  const body = `metadata:\n  name: big\ndata:\n  a: ${'x'.repeat(200_000)}\n`
+  const created = await as('admin', { method: 'POST', path, headers: { 'content-type': 'application/yaml' }, body })
+  assert.equal(created.status, 201)
+  const zipped = await as('admin', { path: `${path}/big`, headers: { 'accept-encoding': 'gzip' } })
+  assert.deepEqual([zipped.headers['content-encoding'], json(gunzipSync(zipped.body)).data.a.length], ['gzip', 200_000])
+  const plain = await as('admin', { path: `${path}/big` })
+  assert.deepEqual([plain.headers['content-encoding'], json(plain.body).data.a.length], [undefined, 200_000])
+})
+
+const post = { method: 'POST', path: '/api/v1/namespaces/default/configmaps', headers: { 'content-type': 'application/json' } }
+const bad: readonly { name: string; request: RawRequest; status: number }[] = [
+  { name: 'too large a body', request: { ...post, body: `{"data":{"a":"${'x'.repeat(3 * 1024 * 1024)}"}}` }, status: 413 },
+  { name: 'half a JSON', request: { ...post, body: '{"metadata":' }, status: 400 },
+  { name: 'an array', request: { ...post, body: '[]' }, status: 400 },
+  { name: 'no body', request: { ...post, body: '' }, status: 400 },
+  { name: 'another media type', request: { ...post, headers: { 'content-type': 'text/plain' }, body: 'x' }, status: 415 },
+  { name: 'protobuf that is none', request: { ...post, headers: { 'content-type': 'application/vnd.kubernetes.protobuf' }, body: 'k8s\0xx' }, status: 400 },
+  { name: 'numbers where text belongs', request: { ...post, body: '{"metadata":{"name":7}}' }, status: 400 },
+  { name: 'a prototype', request: { ...post, body: '{"metadata":{"name":"p"},"__proto__":{"a":1}}' }, status: 201 },
+  { name: 'bad percent-encoding', request: { path: '/api/v1/namespaces/%zz' }, status: 400 },
+  { name: 'a climbing path', request: { path: '/api/v1/namespaces/%2e%2e/secrets' }, status: 400 },
+  { name: 'an unknown group', request: { path: '/apis/nothing.example.com/v1/things' }, status: 404 },
+  { name: 'an unknown path', request: { path: '/nothing' }, status: 404 },
+  { name: 'a method that is not served', request: { method: 'DELETE', path: '/api/v1/namespaces' }, status: 405 },
+  { name: 'a bad resourceVersion', request: { path: '/api/v1/pods?resourceVersion=x' }, status: 400 },
+  { name: 'a bad continue token', request: { path: '/api/v1/pods?limit=1&continue=x' }, status: 400 },
+  { name: 'a bad selector', request: { path: '/api/v1/pods?labelSelector=a%20in' }, status: 400 },
+]
+for (const { name, request, status } of bad) {
+  test(`bad input is answered, never a failure of the server: ${name}`, async () => {
+    assert.equal((await as('admin', request)).status, status)
+    assert.equal((await as('admin', { path: '/livez' })).status, 200)
+  })
+}
+
+test('a connection that speaks no TLS is closed and harms nobody', async () => {
+  await new Promise<void>((resolve) => {
+    const socket = connect(listener.port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\n\r\n'))
+    socket.on('error', () => resolve())
+    socket.on('close', () => resolve())
+  })
+  assert.equal((await as('admin', { path: '/readyz' })).body.toString(), 'ok')
+})
+
+test('API-14 discovery is served plain and aggregated', async () => {
+  const core = json((await as('admin', { path: '/api/v1' })).body)
+  assert.ok(core.resources.some((one: { name: string; shortNames?: string[] }) => one.name === 'pods' && one.shortNames?.includes('po')))
+  const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json'
+  const aggregated = await as('admin', { path: '/apis', headers: { accept } })
+  assert.equal(json(aggregated.body).kind, 'APIGroupDiscoveryList')
+  const etag = String(aggregated.headers.etag)
+  const same = await as('admin', { path: '/apis', headers: { accept, 'if-none-match': etag } })
+  assert.deepEqual([same.status, same.body.length], [304, 0])
+})
+
+test('API-15 OpenAPI v2 and v3 are served, and v3 by its hash', async () => {
+  const v2 = json((await as('admin', { path: '/openapi/v2' })).body)
+  assert.ok(v2.definitions['io.k8s.api.core.v1.Pod'])
+  const index = json((await as('admin', { path: '/openapi/v3' })).body)
+  const document = await as('admin', { path: index.paths['apis/apps/v1'].serverRelativeURL })
+  assert.ok(json(document.body).components.schemas['io.k8s.api.apps.v1.Deployment'])
+  assert.equal(document.headers['cache-control'], 'public, immutable')
+})
+
+test('API-32 the version is told with major and minor', async () => {
+  const { major, minor, gitVersion } = json((await as('admin', { path: '/version' })).body)
+  assert.deepEqual([major, minor, /^v1\.36\./.test(gitVersion)], ['1', '36', true])
+})
+
+test('health is told check by check', async () => {
+  const verbose = (await as('admin', { path: '/readyz?verbose' })).body.toString()
+  assert.match(verbose, /^\[\+\]ping ok\n.*\n?readyz check passed\n$/s)
+  assert.deepEqual([(await as('admin', { path: '/livez/ping' })).status, (await as('admin', { path: '/livez/none' })).status], [200, 404])
+})
+
+test('API-31 warnings travel in headers', async () => {
+  const { headers } = await as('admin', { ...post, body: '{"metadata":{"name":"w"},"odd":1}' })
+  assert.equal(headers.warning, '299 - "unknown field \\"odd\\""')
+})
+
+test('a watch over HTTP/1.1 sends events as lines', async () => {
+  const path = '/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=1&resourceVersion='
+  const list = await api.client.of(configMaps).list({ namespace: 'default' })
+  const watching = as('admin', { path: path + list.metadata.resourceVersion })
+  await api.client.of(configMaps).create({ metadata: { namespace: 'default', name: 'seen' } })
+  const lines = (await watching).body.toString().trimEnd().split('\n')
+  assert.deepEqual(
+    lines.map((line) => [JSON.parse(line).type, JSON.parse(line).object.metadata.name]),
+    [['ADDED', 'seen']],
+  )
+})

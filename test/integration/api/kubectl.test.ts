@@ -1,0 +1,112 @@
+/** The real kubectl against the server: get, create, apply, patch, scale, label, delete, explain, api-resources. */
+import assert from 'node:assert/strict'
+import { execFile, spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import test, { after, before } from 'node:test'
+import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
+
+const skip = spawnSync('kubectl', ['version', '--client']).status === 0 ? false : 'kubectl is not installed'
+const directory = mkdtempSync(join(tmpdir(), 'kubectl-test-'))
+let api: TestApiServer
+
+before(async () => {
+  api = await startTestApiServer()
+  const { url, ca, token } = await api.listen()
+  const kubeconfig = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'c', cluster: { server: url, 'certificate-authority-data': Buffer.from(ca).toString('base64') } }],
+    users: [{ name: 'u', user: { token } }],
+    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+    'current-context': 'x',
+  }
+  writeFileSync(join(directory, 'config'), JSON.stringify(kubeconfig))
+})
+after(async () => {
+  await api.close()
+  rmSync(directory, { recursive: true })
+})
+
+function kubectl(args: string, input?: string): Promise<{ code: number; stdout: string; stderr: string }> {
+  return new Promise((resolve) => {
+    const env = { ...process.env, KUBECONFIG: join(directory, 'config'), HOME: directory }
+    const child = execFile('kubectl', args.split(' '), { env }, (error, stdout, stderr) => {
+      resolve({ code: error ? Number(error.code ?? 1) : 0, stdout, stderr })
+    })
+    child.stdin?.end(input)
+  })
+}
+
+async function ok(args: string, input?: string): Promise<string> {
+  const { code, stdout, stderr } = await kubectl(args, input)
+  assert.equal(code, 0, `kubectl ${args}: ${stderr}`)
+  return stdout
+}
+
+const manifest = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {app: web}}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: c, image: "nginx:1", ports: [{containerPort: 80}]}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 80}]}
+`
+
+test('API-01 kubectl creates, reads, changes and deletes', { skip }, async () => {
+  assert.equal(await ok('create namespace shop'), 'namespace/shop created\n')
+  assert.equal(await ok('apply -n shop -f -', manifest), 'deployment.apps/web created\nservice/web created\n')
+  assert.equal(await ok('apply -n shop -f -', manifest), 'deployment.apps/web unchanged\nservice/web unchanged\n')
+  assert.equal(await ok('apply -n shop -f -', manifest.replace('nginx:1', 'nginx:2')), 'deployment.apps/web configured\nservice/web unchanged\n')
+  assert.equal(await ok('get deploy web -n shop -o jsonpath={.spec.template.spec.containers[0].image}'), 'nginx:2')
+  assert.equal(await ok('scale -n shop deploy/web --replicas=5'), 'deployment.apps/web scaled\n')
+  assert.match(await ok('get deploy -n shop'), /^NAME +READY +UP-TO-DATE +AVAILABLE +AGE\nweb +0\/5 +0 +0 +\d+s\n$/)
+  assert.match(await ok('get svc -n shop'), /^NAME +TYPE +CLUSTER-IP +EXTERNAL-IP +PORT\(S\) +AGE\nweb +ClusterIP +10\.96\.\d+\.\d+ +<none> +80\/TCP +\d+s\n$/)
+  assert.equal(await ok('create configmap m -n shop --from-literal=a=b'), 'configmap/m created\n')
+  assert.equal(await ok('patch configmap m -n shop -p {"data":{"c":"d"}}'), 'configmap/m patched\n')
+  assert.equal(await ok('label configmap m -n shop x=y'), 'configmap/m labeled\n')
+  assert.match(await ok('get configmaps -n shop -l x=y'), /^NAME +DATA +AGE\nm +2 +\d+s\n$/)
+  assert.match(await ok('describe configmap m -n shop'), /^Name: +m\nNamespace: +shop\n/)
+  assert.equal(await ok('delete configmap m -n shop'), 'configmap "m" deleted\n')
+  assert.equal((await kubectl('get configmap m -n shop')).stderr, 'Error from server (NotFound): configmaps "m" not found\n')
+  assert.match(await ok('run p -n shop --image=nginx --dry-run=server -o name'), /^pod\/p\n$/)
+})
+
+test('API-11 kubectl applies on the server and names the conflict', { skip }, async () => {
+  const map = (value: string) => JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'ssa' }, data: { a: value } })
+  assert.equal(await ok('apply --server-side -f -', map('1')), 'configmap/ssa serverside-applied\n')
+  const conflict = await kubectl('apply --server-side --field-manager=other -f -', map('2'))
+  assert.match(conflict.stderr, /^error: Apply failed with 1 conflict: conflict with "kubectl": \.data\.a\n/)
+  assert.equal(await ok('apply --server-side --force-conflicts --field-manager=other -f -', map('2')), 'configmap/ssa serverside-applied\n')
+})
+
+test('API-13 kubectl shows what strict validation finds', { skip }, async () => {
+  const { code, stderr } = await kubectl('apply -f -', '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"s"},"dataa":{}}')
+  assert.equal(code, 1)
+  assert.match(stderr, /strict decoding error: unknown field "dataa"/)
+})
+
+test('API-15 kubectl explains from the published schema', { skip }, async () => {
+  const text = await ok('explain pod.spec.containers')
+  assert.match(text, /FIELD: containers <\[\]Container>/)
+  assert.match(text, /\n {2}image\t<string>\n/)
+})
+
+test('API-14 kubectl lists resources with short names, and finds kinds by them', { skip }, async () => {
+  const lines = (await ok('api-resources --no-headers')).trimEnd().split('\n')
+  // 68 resources, of which horizontalpodautoscalers counts once: kubectl lists preferred versions.
+  assert.equal(lines.length, 67)
+  assert.ok(lines.some((line) => /^deployments +deploy +apps\/v1 +true +Deployment$/.test(line)))
+  assert.match(await ok('get ns,svc,cm -A -o name'), /namespace\/kube-system/)
+  assert.match(await ok('get all -A -o name'), /service\/kubernetes/)
+})

@@ -1,0 +1,69 @@
+/** Limits of the pipeline: requests in flight, deadlines. */
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { isStatus } from '#api/machinery/status'
+import type { UserInfo } from '#apiserver/request'
+import { configMaps } from '#client/builtIn'
+import { startTestApiServer } from '#testing/apiServer'
+
+const jane: UserInfo = { name: 'jane', groups: ['system:authenticated'] }
+
+test('API-19 beyond the limit in flight a request is told to come back in a second', async () => {
+  let release = () => {}
+  const held = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const slow = { name: 'Slow', handles: () => true, validate: ({ user }: { user: UserInfo }) => (user.name === 'jane' ? held : undefined) }
+  const api = await startTestApiServer({ maxInFlight: { readOnly: 10, mutating: 2 }, deps: () => ({ admission: [slow] }) })
+  const create = (name: string) =>
+    api
+      .clientAs(jane)
+      .of(configMaps)
+      .create({ metadata: { namespace: 'default', name } })
+  const first = [create('a'), create('b')]
+  await assert.rejects(create('c'), (error) => isStatus(error, 'TooManyRequests') && error.details?.retryAfterSeconds === 1)
+  assert.equal((await api.clientAs(jane).of(configMaps).list({ namespace: 'default' })).items.length, 0)
+  release()
+  await Promise.all(first)
+  await create('d')
+  await api.close()
+})
+
+test('API-20 a request that takes too long is answered with a timeout', async () => {
+  const never = {
+    name: 'Never',
+    handles: () => true,
+    admit: ({ user }: { user: UserInfo }) => (user.name === 'jane' ? new Promise<void>(() => {}) : undefined),
+  }
+  const api = await startTestApiServer({ requestTimeoutMs: 50, deps: () => ({ admission: [never] }) })
+  const call = api
+    .clientAs(jane)
+    .of(configMaps)
+    .create({ metadata: { namespace: 'default', name: 'a' } })
+  // The timer of a test does not keep the process alive by itself.
+  const alive = setTimeout(() => {}, 5_000)
+  await assert.rejects(call, (error) => isStatus(error, 'Timeout') && error.code === 504)
+  clearTimeout(alive)
+  await api.close()
+})
+
+test('API-02 admission runs only for requests that were authorized', async () => {
+  let asked = 0
+  const counting = { name: 'Counting', handles: () => true, admit: () => void asked++ }
+  const api = await startTestApiServer({
+    deps: () => ({
+      admission: [counting],
+      authorizers: [
+        { name: 'test', authorize: ({ user }) => (user.name === 'jane' ? { decision: 'deny', reason: 'not jane' } : { decision: 'allow', reason: '' }) },
+      ],
+    }),
+  })
+  const before = asked
+  const call = api
+    .clientAs(jane)
+    .of(configMaps)
+    .create({ metadata: { namespace: 'default', name: 'a' } })
+  await assert.rejects(call, (error) => isStatus(error, 'Forbidden') && error.message.endsWith(': not jane'))
+  assert.equal(asked, before)
+  await api.close()
+})
