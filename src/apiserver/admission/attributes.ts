@@ -1,0 +1,25 @@
+/** Questions that several plugins ask of what they admit (L3). */
+import type { KubeObject } from '#api/machinery/meta'
+import { forbidden, type StatusError } from '#api/machinery/status'
+import type { AdmissionAttributes } from './admission.ts'
+
+/** True for the resource itself, not for a subresource of it. */
+export function isResource(attributes: AdmissionAttributes, group: string, resource: string): boolean {
+  return attributes.subresource === '' && attributes.resource.group === group && attributes.resource.resource === resource
+}
+
+export function isSubresource(attributes: AdmissionAttributes, group: string, resource: string, subresource: string): boolean {
+  return attributes.subresource === subresource && attributes.resource.group === group && attributes.resource.resource === resource
+}
+
+/** The object under admission as its own type; only where the resource has been checked. */
+export function objectOf<T extends KubeObject>(attributes: AdmissionAttributes): T {
+  if (!attributes.object) throw new Error(`${attributes.operation} of ${attributes.resource.resource} carries no object`)
+  return attributes.object as T
+}
+
+/** A plugin's refusal: 403 with the object's name. Upstream: admission.NewForbidden. */
+export function refuse(attributes: AdmissionAttributes, why: string): StatusError {
+  const name = attributes.name || attributes.object?.metadata.name || attributes.object?.metadata.generateName || ''
+  return forbidden(attributes.resource, name || 'Unknown', why)
+}

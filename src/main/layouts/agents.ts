@@ -1,0 +1,132 @@
+/**
+ * Starts the agent of each real node inside the node's namespaces and keeps it running (L5). An agent ends when the pipe to us closes, so none
+ * outlives the server; the containers do.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import type { Component } from '#base/component'
+import { writeFileAtomic } from '#host/files'
+import { type ClusterPaths, type ClusterState, nodeCgroup, type RealNode } from '../localCluster/clusterState.ts'
+import type { KeyPair } from '../pki/certificates.ts'
+import { ensureClientCertificate, ensureNodeCertificates } from '../pki/pki.ts'
+import { gatewayOf, nodeNetwork } from '../vnode/clusterNetwork.ts'
+import { enterVnode, startTimeOf, vnodeProcess } from '../vnode/vnode.ts'
+import { type AgentConfig, addressPlan, dnsUser, proxyUser } from './agentConfig.ts'
+import type { ProcessTools } from './processTools.ts'
+
+const firstPauseMs = 500
+const longestPauseMs = 10_000
+const graceMs = 5000
+/** An agent that ran this long was healthy: the next start is not held back. */
+const healthyMs = 60_000
+
+export interface AgentsOptions {
+  readonly paths: ClusterPaths
+  readonly state: ClusterState
+  readonly ca: KeyPair
+  /** Words that run this program. */
+  readonly self: readonly string[]
+  readonly verbosity: number
+  readonly tools: ProcessTools
+}
+
+/** One component per real node. */
+export function createAgents(options: AgentsOptions): Component[] {
+  const alive = new Map<string, number>()
+  return options.state.nodes.map((node) => ({ name: `agent of ${node.name}`, run: (signal) => superviseAgent(options, node, alive, signal) }))
+}
+
+async function superviseAgent(options: AgentsOptions, node: RealNode, alive: Map<string, number>, signal: AbortSignal): Promise<void> {
+  const { tools } = options
+  await writeAgentConfig(options, node)
+  let pauseMs = firstPauseMs
+  while (!signal.aborted) {
+    const startedMs = tools.clock.monotonicMs()
+    const child = await startAgent(options, node)
+    if (child) {
+      const ended = once(child, 'exit')
+      alive.set(node.name, await agentPid(child))
+      await writeProcesses(options.paths, alive)
+      await Promise.race([ended, aborted(signal)])
+      if (signal.aborted) await endAgent(child, ended, options)
+      else tools.log.warn('A node agent ended, starting it again', { node: node.name, code: child.exitCode })
+      alive.delete(node.name)
+      await writeProcesses(options.paths, alive)
+    } else {
+      tools.log.warn('The node does not run', { node: node.name })
+    }
+    pauseMs = tools.clock.monotonicMs() - startedMs > healthyMs ? firstPauseMs : Math.min(longestPauseMs, pauseMs * 2)
+    await tools.clock.sleep(pauseMs, signal).catch(() => {})
+  }
+}
+
+async function writeAgentConfig(options: AgentsOptions, node: RealNode): Promise<void> {
+  const { state, paths, ca, tools } = options
+  if (!state.network) throw new Error('a cluster with real nodes has a network')
+  const nowMs = tools.clock.now()
+  const { address } = nodeNetwork(state.network, state.id, node.index)
+  const dir = path.join(paths.node(node.name), 'pki')
+  const own = await ensureNodeCertificates(dir, ca, node.name, [address, node.name], nowMs)
+  const proxy = await ensureClientCertificate(dir, ca, 'kube-proxy', proxyUser, ['system:node-proxier'], nowMs)
+  const dns = await ensureClientCertificate(dir, ca, 'cluster-dns', dnsUser, [], nowMs)
+  const config: AgentConfig = {
+    nodeName: node.name,
+    nodeAddress: address,
+    server: `https://${gatewayOf(state.network)}:${state.port}`,
+    ca: ca.cert,
+    kubelet: { clientCert: own.client.cert, clientKey: own.client.key, servingCert: own.serving.cert, servingKey: own.serving.key },
+    proxy: { clientCert: proxy.cert, clientKey: proxy.key },
+    dns: { clientCert: dns.cert, clientKey: dns.key },
+    cgroupRoot: `/${nodeCgroup(state, node)}`,
+    ...addressPlan,
+  }
+  await writeFileAtomic(path.join(paths.node(node.name), 'agent.json'), JSON.stringify(config), 0o600)
+}
+
+/** Undefined when the node itself does not run. */
+async function startAgent(options: AgentsOptions, node: RealNode): Promise<ChildProcess | undefined> {
+  const dir = options.paths.node(node.name)
+  const init = await vnodeProcess(dir)
+  if (!init) return undefined
+  const log = await fs.open(path.join(dir, 'agent.log'), 'a', 0o600)
+  try {
+    const [file = '', ...args] = [...enterVnode(init), ...options.self, 'node-agent', '--config', '/mnt/node/agent.json', '--v', String(options.verbosity)]
+    const child = spawn(file, args, { stdio: ['pipe', log.fd, log.fd], cwd: '/' })
+    await once(child, 'spawn')
+    return child
+  } finally {
+    await log.close()
+  }
+}
+
+async function endAgent(child: ChildProcess, ended: Promise<unknown>, options: AgentsOptions): Promise<void> {
+  const pid = await agentPid(child)
+  child.stdin?.end()
+  const late = options.tools.clock.timer(graceMs, () => {
+    if (pid !== child.pid) process.kill(pid, 'SIGKILL')
+    child.kill('SIGKILL')
+  })
+  await ended
+  late.cancel()
+}
+
+/** nsenter forks to enter the pid namespace: the agent is its child. */
+async function agentPid(child: ChildProcess): Promise<number> {
+  const pid = child.pid ?? 0
+  const children = await fs.readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
+  return Number(children.trim().split(' ')[0]) || pid
+}
+
+async function writeProcesses(paths: ClusterPaths, alive: ReadonlyMap<string, number>): Promise<void> {
+  const list = await Promise.all([...alive].map(async ([node, pid]) => ({ role: 'node', pid, node, startTime: (await startTimeOf(pid)) ?? '' })))
+  await writeFileAtomic(paths.processes, JSON.stringify(list), 0o600)
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}
