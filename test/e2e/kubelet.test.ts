@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
 import { readFile, stat } from 'node:fs/promises'
+import https from 'node:https'
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
 import type { Event, Pod } from '#api/gen/types/core.v1'
 import { noLog } from '#base/log'
@@ -12,7 +15,10 @@ import { inNetworkNamespace } from '#host/netns'
 import { createKubeletHost } from '#kubelet/host'
 import { createKubelet, type Kubelet } from '#kubelet/kubelet'
 import { createContainerdRuntime } from '#kubelet/runtime/containerd/containerdRuntime'
+import { createKubeletServer } from '#kubelet/server/kubeletServer'
+import { createAuthority, issueCertificate } from '#main/pki/certificates'
 import { createRealClock } from '#main/realClock'
+import { dialPortForward, dialRemoteCommand } from '#streaming/spdyClient'
 import { KubeletApi } from './kubeletApi.ts'
 import { busybox, missingPrerequisite, startContainerd, type TestContainerd } from './kubeletContainerd.ts'
 
@@ -194,6 +200,84 @@ test('KUB-09 an out-of-memory kill is told as such', options, async () => {
   api.put('pods', pod('greedy', 'head -c 100m /dev/zero | tail', {}, { resources: { limits: { memory: '16Mi' } } }))
   await phase('greedy', 'Failed')
   assert.equal(status('greedy')?.containerStatuses?.[0]?.state?.terminated?.reason, 'OOMKilled')
+})
+
+async function withServer(run: (port: number, tls: { ca: string; cert: string; key: string }) => Promise<void>): Promise<void> {
+  const ca = await createAuthority('test', clock.now(), 1)
+  const serving = await issueCertificate(ca, { commonName: 'node-1', usage: 'server', hosts: ['127.0.0.1'], validDays: 1 }, clock.now())
+  const client = await issueCertificate(ca, { commonName: 'tester', organizations: ['system:masters'], usage: 'client', validDays: 1 }, clock.now())
+  const auth = {
+    authenticateToken: async () => undefined,
+    authorize: async ({ groups }: { readonly groups: readonly string[] }) => groups.includes('system:masters'),
+  }
+  const server = createKubeletServer(
+    { view: kubelet.view, auth, clock, log: noLog },
+    { address: '127.0.0.1', port: 0, cert: serving.cert, key: serving.key, clientCa: ca.cert },
+  )
+  const stopServer = new AbortController()
+  const serverRunning = server.run(stopServer.signal)
+  try {
+    await run(await server.listening, { ca: ca.cert, cert: client.cert, key: client.key })
+  } finally {
+    stopServer.abort()
+    await serverRunning
+  }
+}
+
+function getText(url: string, tls: object): Promise<{ status: number | undefined; body: string }> {
+  return new Promise((resolve, reject) => {
+    const request = https.get(url, { ...tls, agent: false }, (response) => {
+      text(response).then((body) => resolve({ status: response.statusCode, body }), reject)
+    })
+    request.on('error', reject)
+  })
+}
+
+test('KUB-17 KUB-25 the kubelet API: exec with input and exit codes, logs, port-forward, pods, stats', options, async () => {
+  const script = 'mkdir -p /www && echo forwarded >/www/x && httpd -p 8080 -h /www; echo one; echo two; echo three; sleep 1000'
+  api.put('pods', pod('served', script, { restartPolicy: 'Always' }))
+  await phase('served', 'Running')
+  await withServer(async (port, tls) => {
+    const base = `https://127.0.0.1:${port}`
+    const refused = await getText(`${base}/pods`, { ca: tls.ca })
+    assert.deepEqual(refused, { status: 401, body: 'Unauthorized\n' })
+    const tail = await until('three lines are logged', async () => {
+      const answer = await getText(`${base}/containerLogs/default/served/main?tailLines=2`, tls)
+      return answer.body.includes('three') && answer
+    })
+    assert.deepEqual(tail, { status: 200, body: 'two\nthree\n' })
+    const missing = await getText(`${base}/containerLogs/default/served/main?previous=true`, tls)
+    assert.deepEqual(missing, { status: 400, body: 'previous terminated container "main" in pod "served" not found\n' })
+
+    const query = new URLSearchParams([
+      ['command', 'sh'],
+      ['command', '-c'],
+      ['command', 'read line; echo "got $line"; echo oops >&2; exit 7'],
+      ['input', '1'],
+      ['output', '1'],
+      ['error', '1'],
+    ])
+    const command = await dialRemoteCommand(`${base}/exec/default/served/main?${query}`, { stdin: true, stdout: true, stderr: true, tty: false }, { tls })
+    command.stdin?.end('input\n')
+    const [stdout, stderr, result] = await Promise.all([text(command.stdout ?? Readable.from([])), text(command.stderr ?? Readable.from([])), command.result])
+    assert.deepEqual([stdout, stderr, result], ['got input\n', 'oops\n', { exitCode: 7 }])
+    command.close()
+
+    const forward = await dialPortForward(`${base}/portForward/default/served`, { tls })
+    const { data } = await forward.connect(8080)
+    data.write('GET /x HTTP/1.0\r\n\r\n')
+    assert.match(await text(data), /forwarded/)
+    forward.close()
+
+    const list = JSON.parse((await getText(`${base}/pods`, tls)).body) as { items: Pod[] }
+    assert.ok(list.items.some((item) => item.metadata.name === 'served' && item.status.phase === 'Running'))
+    const summary = JSON.parse((await getText(`${base}/stats/summary`, tls)).body) as {
+      pods: { podRef: { name: string }; memory: { workingSetBytes: number } }[]
+    }
+    assert.ok((summary.pods.find((entry) => entry.podRef.name === 'served')?.memory.workingSetBytes ?? 0) > 0)
+    const metrics = (await getText(`${base}/metrics/resource`, tls)).body
+    assert.match(metrics, /container_memory_working_set_bytes\{container="main",namespace="default",pod="served"\} [1-9]/)
+  })
 })
 
 test('a kubelet that restarts adopts what runs', options, async () => {

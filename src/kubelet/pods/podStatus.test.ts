@@ -1,0 +1,226 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { ContainerStatus, Pod, PodSpec, PodStatus } from '#api/gen/types/core.v1'
+import type { RuntimeContainerStatus } from '#grpc/criTypes'
+import type { ContainerRecord, PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
+import { containersReadyCondition, initializedCondition, readyCondition } from './podConditions.ts'
+import { podPhase } from './podPhase.ts'
+import { generatePodStatus, mergeConditions, type PodStatusInput } from './podStatus.ts'
+import { statusPatch } from './statusManager.ts'
+
+function pod(spec: Partial<PodSpec> = {}): Pod {
+  const metadata = { name: 'p', namespace: 'n', uid: 'u', generation: 3 }
+  return { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers: [{ name: 'a' }, { name: 'b' }], restartPolicy: 'Always', ...spec }, status: {} }
+}
+
+type Short = 'running' | 'waiting' | number | `last${number}`
+
+function statusesOf(states: Record<string, Short>): ContainerStatus[] {
+  return Object.entries(states).map(([name, state]) => {
+    const base = { name, image: '', imageID: '', restartCount: 0, ready: state === 'running' || state === 0, started: state === 'running' }
+    if (state === 'running') return { ...base, state: { running: {} } }
+    if (state === 'waiting') return { ...base, state: { waiting: {} } }
+    if (typeof state === 'number') return { ...base, state: { terminated: { exitCode: state } } }
+    return { ...base, state: { waiting: {} }, lastState: { terminated: { exitCode: Number(state.slice(4)) } } }
+  })
+}
+
+const phases: { name: string; spec?: Partial<PodSpec>; states: Record<string, Short>; terminal?: true; initialized?: true; want: string }[] = [
+  { name: 'nothing known', states: {}, want: 'Pending' },
+  { name: 'one waits', states: { a: 'running', b: 'waiting' }, want: 'Pending' },
+  { name: 'all run', states: { a: 'running', b: 'running' }, want: 'Running' },
+  { name: 'one runs, one ended', states: { a: 'running', b: 1 }, want: 'Running' },
+  { name: 'all are about to restart', states: { a: 1, b: 'last1' }, want: 'Running' },
+  { name: 'all succeeded under Never', spec: { restartPolicy: 'Never' }, states: { a: 0, b: 0 }, want: 'Succeeded' },
+  { name: 'one failed under Never', spec: { restartPolicy: 'Never' }, states: { a: 0, b: 2 }, want: 'Failed' },
+  { name: 'one failed under OnFailure', spec: { restartPolicy: 'OnFailure' }, states: { a: 0, b: 2 }, want: 'Running' },
+  { name: 'all succeeded under OnFailure', spec: { restartPolicy: 'OnFailure' }, states: { a: 0, b: 0 }, want: 'Succeeded' },
+  { name: 'a terminated pod succeeds under Always too', states: { a: 0, b: 0 }, terminal: true, want: 'Succeeded' },
+  { name: 'a terminated pod fails', states: { a: 137, b: 0 }, terminal: true, want: 'Failed' },
+  { name: 'an init container runs', spec: { initContainers: [{ name: 'i' }] }, states: { i: 'running', a: 'waiting', b: 'waiting' }, want: 'Pending' },
+  { name: 'a failed init container is final under Never', spec: { restartPolicy: 'Never', initContainers: [{ name: 'i' }] }, states: { i: 1 }, want: 'Failed' },
+  {
+    name: 'a failed init container runs again',
+    spec: { initContainers: [{ name: 'i' }] },
+    states: { i: 'last1', a: 'waiting', b: 'waiting' },
+    want: 'Pending',
+  },
+  {
+    name: 'a sidecar that restarts does not take a running pod back',
+    spec: { initContainers: [{ name: 's', restartPolicy: 'Always' }] },
+    states: { s: 'last1', a: 'running', b: 'running' },
+    initialized: true,
+    want: 'Running',
+  },
+  {
+    name: 'a sidecar alone does not keep a pod from succeeding',
+    spec: { restartPolicy: 'Never', initContainers: [{ name: 's', restartPolicy: 'Always' }] },
+    states: { s: 137, a: 0, b: 0 },
+    want: 'Succeeded',
+  },
+]
+for (const c of phases) {
+  test(`KUB-09 phase: ${c.name}`, () => assert.equal(podPhase(pod(c.spec), statusesOf(c.states), c.terminal ?? false, c.initialized ?? false), c.want))
+}
+
+test('ContainersReady names the containers that are not', () => {
+  assert.deepEqual(containersReadyCondition(pod(), statusesOf({ a: 'waiting' }), 'Pending'), {
+    type: 'ContainersReady',
+    status: 'False',
+    reason: 'ContainersNotReady',
+    message: 'containers with unknown status: [b], containers with unready status: [a]',
+  })
+  assert.deepEqual(containersReadyCondition(pod(), statusesOf({ a: 0, b: 0 }), 'Succeeded'), {
+    type: 'ContainersReady',
+    status: 'False',
+    reason: 'PodCompleted',
+  })
+})
+
+test('Ready waits for the readiness gates', () => {
+  const gated = pod({ readinessGates: [{ conditionType: 'x/ready' }] })
+  const ready = { type: 'ContainersReady', status: 'True' } as const
+  assert.deepEqual(readyCondition(gated, ready, []), {
+    type: 'Ready',
+    status: 'False',
+    reason: 'ReadinessGatesNotReady',
+    message: 'corresponding condition of pod readiness gate "x/ready" does not exist.',
+  })
+  assert.deepEqual(readyCondition(gated, ready, [{ type: 'x/ready', status: 'True' }]), { type: 'Ready', status: 'True' })
+})
+
+test('Initialized names what is missing, and stays true once containers ran', () => {
+  const spec = { initContainers: [{ name: 'i' }] }
+  assert.deepEqual(initializedCondition(pod(spec), statusesOf({ i: 'waiting', a: 'waiting', b: 'waiting' }), 'Pending'), {
+    type: 'Initialized',
+    status: 'False',
+    reason: 'ContainersNotInitialized',
+    message: 'containers with incomplete status: [i]',
+  })
+  assert.deepEqual(initializedCondition(pod(spec), statusesOf({ i: 'waiting', a: 'running' }), 'Running'), { type: 'Initialized', status: 'True' })
+})
+
+test('a transition time changes only with the status; others’ conditions stay', () => {
+  const previous = [
+    { type: 'Ready', status: 'True', lastTransitionTime: '2020-01-01T00:00:00Z' },
+    { type: 'Initialized', status: 'False', lastTransitionTime: '2020-01-01T00:00:00Z' },
+    { type: 'PodScheduled', status: 'True', lastTransitionTime: '2020-01-01T00:00:00Z' },
+    { type: 'x/ready', status: 'False' },
+  ]
+  const merged = mergeConditions(
+    previous,
+    [
+      { type: 'Ready', status: 'True' },
+      { type: 'Initialized', status: 'True' },
+    ],
+    1_600_000_000_000,
+    3,
+  )
+  assert.deepEqual(
+    merged.map(({ type, status, lastTransitionTime }) => [type, status, lastTransitionTime]),
+    [
+      ['Ready', 'True', '2020-01-01T00:00:00Z'],
+      ['Initialized', 'True', '2020-09-13T12:26:40Z'],
+      ['PodScheduled', 'True', '2020-01-01T00:00:00Z'],
+      ['x/ready', 'False', undefined],
+    ],
+  )
+})
+
+const record = (name: string, more: Partial<ContainerRecord>): ContainerRecord => ({
+  id: `id-${name}`,
+  name,
+  sandboxId: 's',
+  state: 'running',
+  restartCount: 0,
+  hash: '',
+  createdAtMs: 1000,
+  startedAtMs: 2000,
+  finishedAtMs: 0,
+  exitCode: 0,
+  reason: '',
+  message: '',
+  image: 'img:1',
+  imageId: 'sha256:1',
+  status: {} as RuntimeContainerStatus,
+  ...more,
+})
+
+function input(runtime: Partial<PodRuntimeStatus>, previousStatus: PodStatus, more: Partial<PodStatusInput> = {}): PodStatusInput {
+  return {
+    pod: pod({ containers: [{ name: 'a', image: 'img:1' }] }),
+    runtimeStatus: { uid: 'u', sandboxes: [], containers: [], ...runtime },
+    runtimeName: 'containerd',
+    previousStatus,
+    startFailure: () => undefined,
+    probes: { ready: () => true, started: () => true },
+    podIsTerminal: false,
+    nowMs: 3000,
+    hostIPs: ['192.0.2.1'],
+    ...more,
+  }
+}
+
+const firstContainer = (status: PodStatus) => status.containerStatuses?.[0]
+
+test('a crashed container that must wait shows why, with its last run', () => {
+  const containers = [
+    record('a', { state: 'exited', exitCode: 1, finishedAtMs: 2500, restartCount: 2 }),
+    record('a', { id: 'older', state: 'exited', exitCode: 9, finishedAtMs: 1500, restartCount: 1 }),
+  ]
+  const failure = { reason: 'CrashLoopBackOff', message: 'back-off 20s' }
+  const status = firstContainer(generatePodStatus(input({ containers }, {}, { startFailure: () => failure })))
+  assert.deepEqual(status?.state, { waiting: failure })
+  assert.equal(status?.lastState?.terminated?.exitCode, 1)
+  assert.equal(status?.restartCount, 2)
+})
+
+test('a restarted container keeps its last run as the last state', () => {
+  const containers = [record('a', { id: 'new', restartCount: 1 }), record('a', { id: 'old', state: 'exited', exitCode: 3 })]
+  const status = firstContainer(generatePodStatus(input({ containers }, {})))
+  assert.deepEqual(status?.state, { running: { startedAt: '1970-01-01T00:00:02Z' } })
+  assert.equal(status?.lastState?.terminated?.containerID, 'containerd://old')
+})
+
+test('a container without a trace that used to run counts a restart', () => {
+  const previous = { containerStatuses: [{ name: 'a', image: '', imageID: '', ready: true, restartCount: 4, state: { running: {} } }] }
+  const status = firstContainer(generatePodStatus(input({}, previous)))
+  assert.equal(status?.restartCount, 5)
+  assert.equal(status?.lastState?.terminated?.reason, 'ContainerStatusUnknown')
+})
+
+test('a terminal phase never changes, and an ending decided here beats the containers', () => {
+  const containers = [record('a', {})]
+  assert.equal(generatePodStatus(input({ containers }, { phase: 'Failed', reason: 'Evicted' })).phase, 'Failed')
+  const ending = { phase: 'Failed', reason: 'Evicted', message: 'out of disk' } as const
+  const { phase, reason, message } = generatePodStatus(input({ containers }, { phase: 'Running' }, { ending }))
+  assert.deepEqual([phase, reason, message], ['Failed', 'Evicted', 'out of disk'])
+})
+
+const patches: { name: string; before: PodStatus; after: PodStatus; want: unknown }[] = [
+  { name: 'no change, no patch', before: { phase: 'Running' }, after: { phase: 'Running' }, want: undefined },
+  { name: 'a member that went is null', before: { phase: 'Failed', reason: 'x' }, after: { phase: 'Failed' }, want: { reason: null } },
+  {
+    name: 'only changed conditions, with what they lost',
+    before: {
+      conditions: [
+        { type: 'A', status: 'False', reason: 'R' },
+        { type: 'B', status: 'True' },
+      ],
+    },
+    after: {
+      conditions: [
+        { type: 'A', status: 'True' },
+        { type: 'B', status: 'True' },
+      ],
+    },
+    want: { '$setElementOrder/conditions': [{ type: 'A' }, { type: 'B' }], conditions: [{ type: 'A', status: 'True', reason: null }] },
+  },
+  {
+    name: 'addresses that went are deleted',
+    before: { podIPs: [{ ip: '1' }] },
+    after: { podIPs: [{ ip: '2' }] },
+    want: { '$setElementOrder/podIPs': [{ ip: '2' }], podIPs: [{ ip: '2' }, { $patch: 'delete', ip: '1' }] },
+  },
+]
+for (const c of patches) test(`KUB-12 ${c.name}`, () => assert.deepEqual(statusPatch(c.before, c.after), c.want))
