@@ -115,7 +115,7 @@ function schemaOf(group: string, kind: string): Schema {
 }
 const strategic: readonly { name: string; schema?: Schema; original: object; patch: object; want: object }[] = [
   {
-    name: 'a list with a merge key merges by it and appends',
+    name: 'a list with a merge key merges by it, in the order of the patch',
     original: {
       spec: {
         containers: [
@@ -136,9 +136,9 @@ const strategic: readonly { name: string; schema?: Schema; original: object; pat
     want: {
       spec: {
         containers: [
-          { name: 'a', image: '1', args: ['z'] },
           { name: 'b', image: '2' },
           { name: 'c', image: '3' },
+          { name: 'a', image: '1', args: ['z'] },
         ],
       },
     },
@@ -206,6 +206,32 @@ for (const c of strategic) {
     assert.equal(JSON.stringify(c.original), before)
   })
 }
+
+const orders: readonly { name: string; original: object; patch: object; want: object }[] = [
+  {
+    name: 'deleting an item and adding another keeps the server’s item in front of the new one',
+    original: { metadata: { ownerReferences: [{ uid: '1' }, { uid: '2' }, { uid: '4' }] } },
+    patch: {
+      metadata: { '$setElementOrder/ownerReferences': [{ uid: '2' }, { uid: '3' }], ownerReferences: [{ uid: '3' }, { uid: '1', $patch: 'delete' }] },
+    },
+    want: { metadata: { ownerReferences: [{ uid: '2' }, { uid: '4' }, { uid: '3' }] } },
+  },
+  {
+    name: 'a primitive list follows the patch',
+    original: { metadata: { finalizers: ['a', 'b', 'c'] } },
+    patch: { metadata: { finalizers: ['c', 'd', 'a'] } },
+    want: { metadata: { finalizers: ['b', 'c', 'd', 'a'] } },
+  },
+]
+for (const c of orders)
+  test(`API-11 strategic merge order: ${c.name}`, () => assert.deepEqual(applyStrategicMergePatch(c.original, c.patch, schemaOf('', 'Pod')), c.want))
+
+test('a patch list that contradicts its order is refused', () => {
+  const patch = { metadata: { '$setElementOrder/finalizers': ['a', 'b'], finalizers: ['b', 'a'] } }
+  assert.throws(() => applyStrategicMergePatch({ metadata: { finalizers: [] } }, patch, schemaOf('', 'Pod')), {
+    message: "The order in patch list:\n[b a]\n doesn't match $setElementOrder list:\n[a b]\n",
+  })
+})
 
 test('a list item without its merge key and an unknown directive are refused', () => {
   const pod = schemaOf('', 'Pod')

@@ -1,6 +1,6 @@
 /**
  * Strategic merge patch (L1): a merge patch that knows from the schema which lists merge, by which key, and that obeys directives.
- * Directives: `$patch` (replace, delete, merge), `$deleteFromPrimitiveList/<field>`, `$setElementOrder/<field>`, `$retainKeys`.
+ * Directives: `$patch` (replace, delete), `$deleteFromPrimitiveList/<field>`, `$setElementOrder/<field>`, `$retainKeys`.
  * Upstream: apimachinery/pkg/util/strategicpatch/patch.go (v1.36).
  */
 import { deepCopy } from '#base/frozen'
@@ -30,9 +30,9 @@ function fault(message: string): StatusError {
 function mergeObject(original: JsonObject, patch: JsonObject, schema: Schema | undefined): JsonObject {
   const directive = getOwn(patch, patchDirective)
   if (directive !== undefined) {
-    if (directive === 'replace') return withoutDirectives(patch) as JsonObject
+    if (directive === 'replace') return membersWithoutDirectives(patch)
     if (directive === 'delete') return {}
-    if (directive !== 'merge') throw fault(`unknown patch type: ${goPrint(directive)} in map: ${goPrint(patch)}`)
+    throw fault(`unknown patch type: ${goPrint(directive)} in map: ${goPrint(patch)}`)
   }
   retainKeys(original, patch)
   for (const key of Object.keys(patch)) {
@@ -83,7 +83,8 @@ function mergeMember(original: JsonObject, key: string, value: unknown, schema: 
     setOwn(original, key, mergeList(current, value, schema, order))
   } else {
     const fresh = withoutDirectives(value)
-    setOwn(original, key, Array.isArray(fresh) && merges(schema) && order !== undefined ? reorder(fresh, [], order, schema) : fresh)
+    if (fresh === undefined) delete original[key]
+    else setOwn(original, key, Array.isArray(fresh) && merges(schema) && order !== undefined ? reorder(fresh, [], order, schema) : fresh)
   }
 }
 
@@ -95,21 +96,25 @@ function replaces(schema: Schema | undefined): boolean {
   return schema?.patchStrategies?.includes('replace') ?? false
 }
 
-/** What a patch value becomes where there is nothing to merge with: directives and nulls have done their work. */
+/** What a patch value becomes where there is nothing to merge with: nulls vanish, and whatever is itself a `$patch` directive. */
 function withoutDirectives(value: unknown): unknown {
-  if (Array.isArray(value)) {
-    return value.filter((item) => !(isObject(item) && Object.hasOwn(item, patchDirective) && item[patchDirective] !== 'merge')).map(withoutDirectives)
-  }
+  if (Array.isArray(value)) return value.map(withoutDirectives).filter((item) => item !== undefined)
   if (!isObject(value)) return value
+  return Object.hasOwn(value, patchDirective) ? undefined : membersWithoutDirectives(value)
+}
+
+function membersWithoutDirectives(value: JsonObject): JsonObject {
   const result: JsonObject = {}
   for (const key of Object.keys(value)) {
-    const isDirective = key === patchDirective || key === retainKeysDirective || key.startsWith(deletePrefix) || key.startsWith(orderPrefix)
-    if (!isDirective && value[key] !== null) setOwn(result, key, withoutDirectives(value[key]))
+    if (key === patchDirective || key === retainKeysDirective || key.startsWith(deletePrefix) || key.startsWith(orderPrefix) || value[key] === null) continue
+    const member = withoutDirectives(value[key])
+    if (member !== undefined) setOwn(result, key, member)
   }
   return result
 }
 
-function mergeList(current: unknown[], patch: unknown[], schema: Schema | undefined, order: unknown): unknown[] {
+function mergeList(current: readonly unknown[], patch: readonly unknown[], schema: Schema | undefined, order: unknown): unknown[] {
+  if (order !== undefined) checkOrder(patch, order, schema)
   const mergeKey = schema?.patchMergeKey
   const sample = current[0] ?? patch[0]
   if (!isObject(sample) || mergeKey === undefined) {
@@ -117,25 +122,65 @@ function mergeList(current: unknown[], patch: unknown[], schema: Schema | undefi
     for (const item of patch) {
       if (!merged.some((known) => jsonEqual(known, item))) merged.push(deepCopy(item))
     }
-    return order === undefined ? merged : reorder(merged, current, order, schema)
+    const ordered = reorder(merged, current, patch, schema)
+    return order === undefined ? ordered : reorder(ordered, current, order, schema)
   }
-  if (patch.some((item) => isObject(item) && item[patchDirective] === 'replace')) return withoutDirectives(patch) as unknown[]
-  let merged = [...current]
+  const { left, items } = applyItemDirectives(current, patch, mergeKey)
+  const merged = mergeItems(left, items, mergeKey, schema)
+  const ordered = reorder(merged, left, items, schema)
+  // Upstream remembers the live order in memory that deletions and additions overwrite: what it sees is the merged list, no longer than
+  // the old one.
+  return order === undefined ? ordered : reorder(ordered, left.length === current.length ? current : merged.slice(0, current.length), order, schema)
+}
+
+/** Obeys the `$patch` items of a list: what is left of the current items, and the ordinary items of the patch. */
+function applyItemDirectives(current: readonly unknown[], patch: readonly unknown[], mergeKey: string): { left: unknown[]; items: JsonObject[] } {
+  let left = [...current]
+  const items: JsonObject[] = []
+  let replace = false
   for (const item of patch) {
     if (!isObject(item)) throw fault(`The order in patch list:\n${goPrint(patch)}\n doesn't match the type of the list`)
     const directive = getOwn(item, patchDirective)
-    const key = getOwn(item, mergeKey)
-    if (key === undefined) throw fault(`map: ${goPrint(item)} does not contain declared merge key: ${mergeKey}`)
-    if (directive === 'delete') {
-      merged = merged.filter((known) => !(isObject(known) && jsonEqual(known[mergeKey], key)))
-      continue
-    }
-    if (directive !== undefined && directive !== 'merge') throw fault(`unknown patch type: ${goPrint(directive)} in map: ${goPrint(item)}`)
+    if (directive === undefined) items.push(item)
+    else if (directive === 'replace') replace = true
+    else if (directive === 'delete') {
+      const key = keyOf(item, mergeKey)
+      left = left.filter((known) => !(isObject(known) && jsonEqual(known[mergeKey], key)))
+    } else if (directive === 'merge') throw fault('merging lists cannot yet be specified in the patch')
+    else throw fault(`unknown patch type: ${goPrint(directive)} in map: ${goPrint(item)}`)
+  }
+  return replace ? { left: items.map(membersWithoutDirectives), items: [] } : { left, items }
+}
+
+function keyOf(item: JsonObject, mergeKey: string): unknown {
+  const key = getOwn(item, mergeKey)
+  if (key === undefined) throw fault(`map: ${goPrint(item)} does not contain declared merge key: ${mergeKey}`)
+  return key
+}
+
+function mergeItems(left: readonly unknown[], items: readonly JsonObject[], mergeKey: string, schema: Schema | undefined): unknown[] {
+  const merged = [...left]
+  for (const item of items) {
+    const key = keyOf(item, mergeKey)
     const at = merged.findIndex((known) => isObject(known) && jsonEqual(known[mergeKey], key))
     if (at >= 0) merged[at] = mergeObject(merged[at] as JsonObject, item, schema?.element)
-    else merged.push(withoutDirectives(item))
+    else merged.push(membersWithoutDirectives(item))
   }
-  return order === undefined ? merged : reorder(merged, current, order, schema)
+  return merged
+}
+
+/** The patch's items must stand in the order that `$setElementOrder` gives. */
+function checkOrder(patch: readonly unknown[], order: unknown, schema: Schema | undefined): void {
+  if (!Array.isArray(order)) throw badRequest('invalid patch format of setElementOrder list')
+  if (order.length === 0) return
+  const mergeKey = schema?.patchMergeKey
+  const identity = (item: unknown): unknown => (mergeKey !== undefined && isObject(item) ? item[mergeKey] : item)
+  const items = patch.filter((item) => !(isObject(item) && Object.hasOwn(item, patchDirective)))
+  let next = 0
+  for (const place of order) {
+    if (next < items.length && jsonEqual(identity(items[next]), identity(place))) next++
+  }
+  if (next < items.length) throw fault(`The order in patch list:\n${goPrint(patch)}\n doesn't match $setElementOrder list:\n${goPrint(order)}\n`)
 }
 
 /** `$setElementOrder` without a patch for the list itself. */
@@ -146,10 +191,10 @@ function orderOnly(original: JsonObject, patch: JsonObject, key: string, order: 
 }
 
 /**
- * Brings `merged` into the client's order. Items that the order does not name (the server's own) keep their place relative to the
- * named ones as far as the old list tells.
+ * Brings `merged` into the client's order: that of `order`, which is the patch itself when it gives no other. Items that the order does
+ * not name (the server's own) keep their place relative to the named ones as far as the list before tells.
  */
-function reorder(merged: unknown[], before: readonly unknown[], order: unknown, schema: Schema | undefined): unknown[] {
+function reorder(merged: readonly unknown[], before: readonly unknown[], order: unknown, schema: Schema | undefined): unknown[] {
   if (!Array.isArray(order)) throw badRequest('invalid patch format of setElementOrder list')
   const mergeKey = schema?.patchMergeKey
   const identity = (item: unknown): unknown => (mergeKey !== undefined && isObject(item) ? item[mergeKey] : item)
