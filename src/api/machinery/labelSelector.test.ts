@@ -60,7 +60,7 @@ test('API-10 the object form', () => {
   assert.equal(selectorOf({}), everything)
   assert.equal(nothing.matches({}), false)
   assert.equal(selectorOfMap({ app: 'web' }).matches(undefined), false)
-  assert.deepEqual([formatLabelSelector(undefined), formatLabelSelector({}), formatLabelSelector({ matchLabels: { a: 'b' } })], ['<unset>', '<none>', 'a=b'])
+  assert.deepEqual([formatLabelSelector(undefined), formatLabelSelector({}), formatLabelSelector({ matchLabels: { a: 'b' } })], ['<none>', '<none>', 'a=b'])
 })
 
 test('the faults of a LabelSelector field', () => {

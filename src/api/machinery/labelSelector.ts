@@ -60,9 +60,8 @@ export function selectorOfMap(labels: LabelMap | undefined): Selector {
   return requirements.length === 0 ? everything : compile(requirements)
 }
 
-/** `a=b,c in (d)` for an object's field, `<none>` for an empty one, `<unset>` for an absent one: how tables show it. */
+/** `a=b,c in (d)` for an object's field, `<none>` for an empty or absent one: how tables show it. */
 export function formatLabelSelector(selector: DeepReadonly<LabelSelector> | undefined): string {
-  if (!selector) return '<unset>'
   return selectorOf(selector).toString() || '<none>'
 }
 
