@@ -89,7 +89,8 @@ function fieldRow(definition, name, schema, required, message, known) {
   if (required) extras.r = 1
   const flags = findGoField(goTypes, packaged(definition), name)
   if (flags?.pointer) extras.p = 1
-  if (flags?.always) extras.a = 1
+  // A named type of another package, types.UID for one, looks like a struct from here; the API's own type tells that it is a scalar.
+  if (flags?.always && !(flags.omits && /^[silbdy[{]/.test(row[1]))) extras.a = 1
   if (!flags && !['apiVersion', 'kind'].includes(name)) unflagged.push(`${definition}.${name}`)
   if (Object.keys(extras).length > 0) row.push(extras)
   return row

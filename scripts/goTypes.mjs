@@ -5,7 +5,7 @@
 import fs from 'node:fs'
 import path from 'node:path'
 
-/** @returns Map of k8s.io.api.core.v1.Pod to { fields: Map of JSON name to { pointer, always }, inline: type names } */
+/** @returns Map of k8s.io.api.core.v1.Pod to { fields: Map of JSON name to { pointer, always, omits }, inline: type names } */
 export function parseGoTypes(root) {
   const structs = new Map()
   for (const entry of fs.readdirSync(root, { recursive: true })) {
@@ -34,7 +34,7 @@ function parseFile(text, packageName, structs) {
       const omits = options.includes('omitempty') || options.includes('omitzero')
       // Structs are written even when omitempty is set; only omitzero leaves them out.
       const always = star === '' && (scalar || isList ? !omits : !options.includes('omitzero'))
-      fields.set(name, { pointer: star === '*', always })
+      fields.set(name, { pointer: star === '*', always, omits })
     }
     structs.set(`${packageName}.${match[1]}`, { packageName, fields, inline })
   }
