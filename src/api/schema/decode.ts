@@ -159,6 +159,7 @@ function decodeMap(value: unknown, schema: Schema, place: Place, context: Contex
 
 /** Go keeps a null entry of a list or map as the element's zero value. */
 function zeroOf(schema: Schema): unknown {
+  if (schema.format === 'date-time' || schema.format === 'micro-time') return null
   if (schema.format === 'quantity') return '0'
   switch (schema.type) {
     case 'object':
