@@ -28,6 +28,8 @@ export interface TestApiServerOptions {
   readonly deps?: ((registry: Registry) => Partial<ApiServerDeps>) | undefined
   readonly minWatchTimeoutMs?: number | undefined
   readonly requestTimeoutMs?: number | undefined
+  /** The client certificate that the server shows to kubelets. */
+  readonly kubelet?: { readonly cert: string; readonly key: string } | undefined
   readonly maxInFlight?: { readonly readOnly: number; readonly mutating: number } | undefined
 }
 
@@ -67,6 +69,7 @@ export async function startTestApiServer(options: TestApiServerOptions = {}): Pr
       minWatchTimeoutMs: options.minWatchTimeoutMs,
       requestTimeoutMs: options.requestTimeoutMs,
       maxInFlight: options.maxInFlight,
+      kubelet: options.kubelet,
       advertised: () => ({ address: '192.0.2.1', port: 6443 }),
     },
   )
