@@ -13,7 +13,9 @@ import type { Answer } from './answer.ts'
 import type { Authenticator } from './authn/authenticator.ts'
 import type { Authorizer } from './authz/authorizer.ts'
 import { bootstrap } from './bootstrap/bootstrap.ts'
+import { keepIpAddresses } from './bootstrap/ipAddresses.ts'
 import type { Advertised } from './bootstrap/objects.ts'
+import { type ComponentHealth, componentStatusHandler } from './endpoints/componentStatuses.ts'
 import { createDiscovery } from './endpoints/discovery.ts'
 import type { HealthCheck } from './endpoints/health.ts'
 import { nonResourceHandler, versionInfo } from './endpoints/nonResource.ts'
@@ -21,6 +23,7 @@ import { createOpenApi, type Describe } from './endpoints/openapi.ts'
 import { createRouter } from './endpoints/router.ts'
 import type { EndpointDeps } from './endpoints/scope.ts'
 import type { KubeletCredentials } from './endpoints/subresources/backend.ts'
+import { bindingsHandler } from './endpoints/subresources/binding.ts'
 import { subresourceHandlers } from './endpoints/subresources/index.ts'
 import { upgradeHandler } from './endpoints/upgrade.ts'
 import { virtualHandlers } from './endpoints/virtualHandlers.ts'
@@ -51,6 +54,8 @@ export interface ApiServerDeps {
   readonly healthChecks?: readonly HealthCheck[] | undefined
   /** Run once at start, after the system namespaces exist; readiness waits for them (RBAC's bootstrap policy). */
   readonly postStartHooks?: readonly ((transport: Transport, signal: AbortSignal) => Promise<void>)[] | undefined
+  /** What `kubectl get componentstatuses` shows beside the store. */
+  readonly components?: (() => readonly ComponentHealth[]) | undefined
   /** Texts of the OpenAPI documents; absent: none. */
   readonly describe?: Describe | undefined
   /** More documents by path, such as the token issuer's keys. */
@@ -105,7 +110,17 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
   const router = createRouter({
     endpoints,
     subresources: subresourceHandlers({ endpoints, tokens: deps.tokens, kubelet: config.kubelet, authorizers: deps.authorizers }),
-    virtual: virtualHandlers(endpoints, deps.virtualResources ?? []),
+    virtual: new Map([
+      ...virtualHandlers(endpoints, deps.virtualResources ?? []),
+      ['/v1/bindings', bindingsHandler(endpoints)],
+      [
+        '/v1/componentstatuses',
+        componentStatusHandler(
+          () => [storeHealth(registry), ...(deps.components?.() ?? [])],
+          () => clock.now(),
+        ),
+      ],
+    ]),
     nonResource: nonResourceHandler({
       discovery: createDiscovery(() => address),
       checks: [
@@ -164,9 +179,13 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
       const following = registry.cacher.run(signal)
       await registry.cacher.loaded
       await start(signal)
-      await following
+      await Promise.all([following, keepIpAddresses({ reader: registry.reader, transport: transport(loopbackUser, 'kube-apiserver'), log: deps.log }, signal)])
     },
   }
+}
+
+function storeHealth(registry: Registry): ComponentHealth {
+  return { name: 'etcd-0', problem: registry.cacher.revision > 0 ? undefined : 'the watch caches are not filled yet' }
 }
 
 /** Upstream's names for what must be well before traffic may come. */

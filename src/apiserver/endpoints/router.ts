@@ -38,6 +38,8 @@ export function createRouter(parts: RouterParts): Handler {
     if (!info.isResourceRequest) return (await parts.nonResource(request)) ?? pathNotFound
     const facts = builtInResource(info.apiGroup, info.apiVersion, info.resource)
     if (!facts || !placeFits(facts, info)) return (await parts.nonResource(request)) ?? pathNotFound
+    const deprecation = deprecated[`${info.apiGroup}/${info.apiVersion}/${info.resource}`]
+    if (deprecation) request.warnings.push(deprecation)
     if (info.subresource !== '') return subresource(parts, request, facts)
     const virtual = parts.virtual.get(`${info.apiGroup}/${info.apiVersion}/${info.resource}`)
     if (virtual) return virtual(request)
@@ -48,6 +50,12 @@ export function createRouter(parts: RouterParts): Handler {
     if (!handler || !facts.verbs.includes(info.verb)) throw methodNotAllowed()
     return handler({ deps: parts.endpoints, request, info, served })
   }
+}
+
+/** What every answer of these resources warns of. */
+const deprecated: Readonly<Record<string, string>> = {
+  '/v1/endpoints': 'v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice',
+  '/v1/componentstatuses': 'v1 ComponentStatus is deprecated in v1.19+',
 }
 
 /** Objects of namespaced kinds live below their namespace; cluster-scoped ones do not. */

@@ -121,8 +121,11 @@ function prepare(deps: WriterDeps, context: WriteContext, object: KubeObject, ol
     if (generation === undefined) delete object.metadata.generation
     return
   }
-  object.metadata.generation = context.subresource !== 'status' && !sameSpec(object, old) ? generation + 1 : generation
+  object.metadata.generation = !generationless.has(context.subresource) && !sameSpec(object, old) ? generation + 1 : generation
 }
+
+/** Being scheduled is no change of what the user wants. */
+const generationless: ReadonlySet<string> = new Set(['status', 'binding'])
 
 function validate(deps: WriterDeps, context: WriteContext, name: string, object: KubeObject, old: Frozen<KubeObject>): void {
   const { stored } = context.served

@@ -10,23 +10,36 @@ import { schemaFor } from '#api/schema/builtIn'
 import { deepCopy } from '#base/frozen'
 import { formatTime } from '#base/time'
 import type { Answer } from '../../answer.ts'
+import type { Handler } from '../../pipeline/stage.ts'
 import { admit, validateAdmission } from '../../registry/admit.ts'
 import { updateObject } from '../../registry/update.ts'
 import { attributesOf } from '../../registry/writer.ts'
+import type { RequestInfo } from '../../request.ts'
 import { decodeBody } from '../body.ts'
-import type { Scope } from '../scope.ts'
+import { methodNotAllowed } from '../router.ts'
+import type { EndpointDeps, Scope } from '../scope.ts'
 import { writeContext } from '../scope.ts'
 
 export const bindingHandlers = { create: bind }
 
 const pods = { group: '', resource: 'pods' }
 
+/** POST to the collection `bindings` names the pod in the body. */
+export function bindingsHandler(endpoints: EndpointDeps): Handler {
+  return (request) => {
+    const served = endpoints.registry.served('', 'v1', 'pods')
+    const info = request.info as RequestInfo
+    if (!served || info.verb !== 'create' || info.parts.length > 0) throw methodNotAllowed()
+    return bind({ deps: endpoints, request, info: { ...info, subresource: 'binding' }, served })
+  }
+}
+
 async function bind(scope: Scope): Promise<Answer> {
   const { deps, request, info } = scope
   const schema = schemaFor('', 'v1', 'Binding')
   if (!schema) throw new Error('no schema for Binding')
   const binding = (await decodeBody(request, { group: '', version: 'v1', kind: 'Binding', schema })) as unknown as Binding
-  const name = info.name
+  const name = info.name || (binding.metadata.name ?? '')
   binding.metadata.name ||= name
   binding.metadata.namespace ||= info.namespace
   if (binding.metadata.name !== name) throw badRequest('name in URL does not match name in Binding object')

@@ -1,0 +1,84 @@
+/** What a fresh cluster holds, and what the server keeps up by itself. */
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { endpointSlices, ipAddresses, namespaces, pods, priorityClasses, serviceCIDRs, services } from '#client/builtIn'
+import { createMemoryStore } from '#store/drivers/memory'
+import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
+import { realClock } from '#testing/realClock'
+
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  const deadlineMs = Date.now() + 5_000
+  while (!(await condition())) {
+    if (Date.now() > deadlineMs) throw new Error('the condition did not come true')
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+const names = (list: { readonly items: readonly { readonly metadata: { readonly name?: string | undefined } }[] }) =>
+  list.items.map((item) => item.metadata.name)
+
+test('a fresh cluster has its namespaces, priority classes, service range', async () => {
+  const api = await startTestApiServer()
+  assert.deepEqual(names(await api.client.of(namespaces).list()), ['default', 'kube-node-lease', 'kube-public', 'kube-system'])
+  assert.deepEqual(names(await api.client.of(priorityClasses).list()), ['system-cluster-critical', 'system-node-critical'])
+  assert.deepEqual((await api.client.of(serviceCIDRs).get({ name: 'kubernetes' })).spec?.cidrs, ['10.96.0.0/16'])
+  await api.close()
+})
+
+test('API-30 the kubernetes service is the first address of the range and leads to this server', async () => {
+  const api = await startTestApiServer()
+  const service = await api.client.of(services).get({ namespace: 'default', name: 'kubernetes' })
+  const slice = await api.client.of(endpointSlices).get({ namespace: 'default', name: 'kubernetes' })
+  assert.deepEqual([service.spec?.clusterIP, service.spec?.ports?.[0]?.port, service.spec?.ports?.[0]?.targetPort], ['10.96.0.1', 443, 6443])
+  assert.deepEqual([slice.endpoints?.[0]?.addresses, slice.ports?.[0]?.port], [['192.0.2.1'], 6443])
+  await api.close()
+})
+
+test('every cluster IP has an IPAddress object that names its service', async () => {
+  const api = await startTestApiServer()
+  const made = await api.client.of(services).create({ metadata: { namespace: 'default', name: 's' }, spec: { ports: [{ port: 80 }] } })
+  const ip = made.spec?.clusterIP ?? ''
+  await until(async () => names(await api.client.of(ipAddresses).list()).includes(ip))
+  const { parentRef } = (await api.client.of(ipAddresses).get({ name: ip })).spec ?? {}
+  assert.deepEqual(parentRef, { group: '', resource: 'services', namespace: 'default', name: 's' })
+  await api.client.of(services).delete({ namespace: 'default', name: 's' })
+  await until(async () => !names(await api.client.of(ipAddresses).list()).includes(ip))
+  await api.close()
+})
+
+test('a server that starts over the same store finds everything again, and gives no address twice', async () => {
+  const clock = realClock
+  const kept = createMemoryStore({ clock })
+  const store = new Proxy(kept, { get: (target, key) => (key === 'close' ? async () => {} : Reflect.get(target, key).bind(target)) })
+  const create = (api: TestApiServer, name: string) =>
+    api.client.of(services).create({ metadata: { namespace: 'default', name }, spec: { ports: [{ port: 80 }] } })
+  const first = await startTestApiServer({ store })
+  const a = await create(first, 'a')
+  await first.close()
+  const second = await startTestApiServer({ store })
+  const again = await second.client.of(services).get({ namespace: 'default', name: 'a' })
+  assert.deepEqual(again, a)
+  const taken = second.client
+    .of(services)
+    .create({ metadata: { namespace: 'default', name: 'b' }, spec: { clusterIP: a.spec?.clusterIP, ports: [{ port: 80 }] } })
+  await assert.rejects(taken, /provided IP is already allocated/)
+  await second.close()
+  await kept.close()
+})
+
+test('API-24 a binding by the collection schedules the pod, once', async () => {
+  const api = await startTestApiServer()
+  await api.client.of(pods).create({ metadata: { namespace: 'default', name: 'p' }, spec: { containers: [{ name: 'c', image: 'x' }] } })
+  const bind = (node: string) =>
+    api.client.transport.request({
+      method: 'POST',
+      path: '/api/v1/namespaces/default/bindings',
+      body: { metadata: { name: 'p' }, target: { kind: 'Node', name: node } },
+    })
+  await bind('n1')
+  const pod = await api.client.of(pods).get({ namespace: 'default', name: 'p' })
+  const scheduled = pod.status?.conditions?.find((one) => one.type === 'PodScheduled')
+  assert.deepEqual([pod.spec?.nodeName, scheduled?.status, pod.metadata.generation], ['n1', 'True', 1])
+  await assert.rejects(bind('n2'), /Operation cannot be fulfilled on pods\/binding "p": pod p is already assigned to node "n1"/)
+  await api.close()
+})
