@@ -1,7 +1,21 @@
 /** All controllers, in the order in which they start (L3). */
-
 import { deployment } from './deployment/deployment.ts'
+import { endpointSlice } from './endpointSlice/endpointSlice.ts'
 import type { ControllerDescriptor } from './framework/controller.ts'
+import { namespace } from './namespace.ts'
+import { nodeIpam } from './node/ipam.ts'
+import { podGc } from './podGc.ts'
 import { replicaSet } from './replicaSet/replicaSet.ts'
+import { rootCaCertificatePublisher } from './rootCaCertificatePublisher.ts'
+import { serviceAccount } from './serviceAccount.ts'
 
-export const controllers: readonly ControllerDescriptor[] = [deployment, replicaSet]
+export const controllers: readonly ControllerDescriptor[] = [
+  serviceAccount,
+  rootCaCertificatePublisher,
+  namespace,
+  nodeIpam,
+  replicaSet,
+  deployment,
+  endpointSlice,
+  podGc,
+]

@@ -1,0 +1,134 @@
+/**
+ * Says in EndpointSlices which pods stand behind each Service (L3). plan.ts decides; this file listens and writes.
+ * Upstream: pkg/controller/endpointslice, k8s.io/endpointslice (v1.36).
+ */
+import type { Pod, Service } from '#api/gen/types/core.v1'
+import type { EndpointSlice } from '#api/gen/types/discovery.v1'
+import { controllerReference } from '#api/helpers/owners'
+import { isPodReady } from '#api/helpers/pods'
+import { semanticEqual } from '#api/machinery/equality'
+import { selectorOfMap } from '#api/machinery/labelSelector'
+import type { Frozen } from '#api/machinery/meta'
+import { isStatus } from '#api/machinery/status'
+import { parseTime } from '#base/time'
+import { endpointSlices, nodes, pods, services } from '#client/builtIn'
+import type { NewObject } from '#client/client'
+import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
+import { createReconciler, enqueueSelf, StaleCacheError } from '../framework/reconciler.ts'
+import { isNamespaceTerminating, messageOf } from '../shared/podControl.ts'
+import { podServiceHandler } from '../shared/podServiceHandler.ts'
+import { createWriteTracker } from '../shared/writeTracker.ts'
+import {
+  type AddressType,
+  addressTypes,
+  managedBy,
+  managedByLabel,
+  planSlices,
+  serviceNameLabel,
+  sliceLabels,
+  type WantedEndpoints,
+  wantedEndpoints,
+} from './plan.ts'
+
+export const endpointSlice: ControllerDescriptor = { name: 'endpointslice-controller', aliases: ['endpointslice'], create: createEndpointSliceController }
+
+const maxEndpointsPerSlice = 100
+const triggerTimeAnnotation = 'endpoints.kubernetes.io/last-change-trigger-time'
+const serviceIndex = 'service'
+const byService = (slice: Frozen<EndpointSlice>): readonly string[] =>
+  slice.metadata.labels?.[managedByLabel] === managedBy ? [`${slice.metadata.namespace}/${slice.metadata.labels[serviceNameLabel]}`] : []
+
+function createEndpointSliceController(context: ControllerContext) {
+  const { client } = context
+  const serviceInformer = context.informers.of(services)
+  const podInformer = context.informers.of(pods)
+  const nodeInformer = context.informers.of(nodes)
+  const informer = context.informers.of(endpointSlices)
+  informer.addIndexers({ [serviceIndex]: byService })
+  const events = context.events('endpoint-slice-controller')
+  const tracker = createWriteTracker()
+  const reconciler = createReconciler(context, {
+    name: endpointSlice.name,
+    queueName: 'endpoint_slice',
+    workers: 5,
+    maxRetries: 15,
+    async reconcile(key, signal) {
+      const service = serviceInformer.store.get(key)
+      // Slices of a service that is gone belong to the garbage collector.
+      if (!service || service.spec.type === 'ExternalName' || !service.spec.selector || service.metadata.deletionTimestamp) {
+        tracker.forget(key)
+        return
+      }
+      if (!tracker.isCurrent(key, (slice) => informer.store.get(slice))) throw new StaleCacheError('EndpointSlice informer cache is out of date')
+      try {
+        await sync(key, service, signal)
+      } catch (error) {
+        if (isNamespaceTerminating(error)) return
+        const message = `Error updating Endpoint Slices for Service ${key}: ${messageOf(error)}`
+        if (!isStatus(error, 'Conflict')) events.event(service, 'Warning', 'FailedToUpdateEndpointSlices', message)
+        throw error
+      }
+    },
+  })
+  reconciler.watch(serviceInformer, enqueueSelf(reconciler.queue))
+  reconciler.watch(podInformer, podServiceHandler(serviceInformer, reconciler.queue))
+  reconciler.needs(nodeInformer)
+  reconciler.watch(informer, {
+    // Somebody else's change or deletion of our slice is put right.
+    onUpdate: (old, slice) => {
+      if (old.metadata.resourceVersion === slice.metadata.resourceVersion) return
+      for (const key of new Set([...byService(old), ...byService(slice)])) reconciler.queue.add(key)
+    },
+    onDelete: (slice) => {
+      tracker.sawDelete(slice)
+      for (const key of byService(slice)) reconciler.queue.add(key)
+    },
+  })
+  return reconciler
+
+  async function sync(key: string, service: Frozen<Service>, signal: AbortSignal): Promise<void> {
+    const { namespace } = service.metadata
+    const selector = selectorOfMap(service.spec.selector)
+    const selected = podInformer.lister.list({ namespace, matches: ({ metadata }) => selector.matches(metadata.labels ?? {}) })
+    const wanted = new Map<AddressType, readonly WantedEndpoints[]>()
+    for (const type of addressTypes(service))
+      wanted.set(
+        type,
+        wantedEndpoints(service, selected, (name) => nodeInformer.store.get(name), type),
+      )
+    const newSlice = (addressType: AddressType): NewObject<EndpointSlice> => ({
+      metadata: { namespace, generateName: `${service.metadata.name}-`, labels: sliceLabels(service), ownerReferences: [controllerReference(service)] },
+      addressType,
+      endpoints: [],
+      ports: [],
+    })
+    const plan = planSlices(service, wanted, informer.store.byIndex(serviceIndex, key), newSlice, maxEndpointsPerSlice)
+    const trigger = triggerTime(selected)
+    for (const slice of plan.create) tracker.wrote(key, await client.of(endpointSlices).create(withTrigger(slice, trigger), { signal }))
+    for (const slice of plan.update) tracker.wrote(key, await client.of(endpointSlices).update(withTrigger(slice, trigger), { signal }))
+    for (const slice of plan.remove) {
+      tracker.removed(key, slice)
+      await client
+        .of(endpointSlices)
+        .delete({ namespace, name: slice.metadata.name ?? '' }, { signal })
+        .catch((error: unknown) => {
+          if (!isStatus(error, 'NotFound')) throw error
+        })
+    }
+  }
+}
+
+/** When the newest of the pods' readiness changed: what latency measurements start from. */
+function triggerTime(selected: readonly Frozen<Pod>[]): string | undefined {
+  let latest: string | undefined
+  for (const pod of selected) {
+    const time = pod.status?.conditions?.find(({ type }) => type === 'Ready')?.lastTransitionTime
+    if (time && isPodReady(pod) && (parseTime(time) ?? 0) > (parseTime(latest ?? '') ?? 0)) latest = time
+  }
+  return latest
+}
+
+function withTrigger<T extends NewObject<EndpointSlice> | Frozen<EndpointSlice>>(slice: T, trigger: string | undefined): T {
+  if (trigger === undefined || semanticEqual(slice.metadata.annotations?.[triggerTimeAnnotation], trigger)) return slice
+  return { ...slice, metadata: { ...slice.metadata, annotations: { ...slice.metadata.annotations, [triggerTimeAnnotation]: trigger } } }
+}

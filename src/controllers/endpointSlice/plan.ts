@@ -1,0 +1,188 @@
+/**
+ * Which endpoints a Service has, and how its EndpointSlices must change to say so (L3). Pure: full slices stay, changed ones are updated in
+ * place, the rest fills what has room. Upstream: k8s.io/endpointslice reconciler.go, utils.go (v1.36).
+ */
+import type { Node, Pod, Service } from '#api/gen/types/core.v1'
+import type { Endpoint, EndpointPort, EndpointSlice } from '#api/gen/types/discovery.v1'
+import { isPodReady, isPodTerminal } from '#api/helpers/pods'
+import { findTargetPort, isHeadless } from '#api/helpers/services'
+import { semanticEqual } from '#api/machinery/equality'
+import { ipFamily } from '#api/machinery/ip'
+import type { Frozen } from '#api/machinery/meta'
+import { deepCopy } from '#base/frozen'
+import type { NewObject } from '#client/client'
+
+export const serviceNameLabel = 'kubernetes.io/service-name'
+export const managedByLabel = 'endpointslice.kubernetes.io/managed-by'
+export const managedBy = 'endpointslice-controller.k8s.io'
+export const headlessLabel = 'service.kubernetes.io/headless'
+const notCopiedLabels = new Set([serviceNameLabel, managedByLabel, headlessLabel])
+
+export type AddressType = 'IPv4' | 'IPv6'
+
+export function addressTypes(service: Frozen<Service>): AddressType[] {
+  const families = service.spec.ipFamilies ?? []
+  if (families.length > 0) return [...new Set(families)] as AddressType[]
+  return [ipFamily(service.spec.clusterIP ?? '') === 6 ? 'IPv6' : 'IPv4']
+}
+
+/** A group of endpoints that share their ports, as one or several slices will say. */
+export interface WantedEndpoints {
+  readonly ports: EndpointPort[]
+  readonly endpoints: Endpoint[]
+}
+
+/** The endpoints of one address family, grouped by ports (named target ports may differ from pod to pod). */
+export function wantedEndpoints(
+  service: Frozen<Service>,
+  pods: readonly Frozen<Pod>[],
+  nodeOf: (name: string) => Frozen<Node> | undefined,
+  type: AddressType,
+): WantedEndpoints[] {
+  const groups = new Map<string, WantedEndpoints>()
+  for (const pod of pods) {
+    if (!shouldBeEndpoint(pod)) continue
+    const address = addressOf(pod, type)
+    if (address === undefined) continue
+    const ports = endpointPorts(service, pod)
+    const key = JSON.stringify([...ports].sort((a, b) => ((a.name ?? '') < (b.name ?? '') ? -1 : 1)))
+    const group = groups.get(key) ?? { ports, endpoints: [] }
+    groups.set(key, group)
+    group.endpoints.push(endpointOf(service, pod, address, nodeOf(pod.spec.nodeName ?? '')))
+  }
+  return [...groups.values()]
+}
+
+/** Ended pods are none; terminating ones are, so that connections can drain. */
+export function shouldBeEndpoint(pod: Frozen<Pod>): boolean {
+  return !isPodTerminal(pod) && Boolean(pod.status?.podIP)
+}
+
+export function addressOf(pod: Frozen<Pod>, type: AddressType): string | undefined {
+  const family = type === 'IPv6' ? 6 : 4
+  const addresses = pod.status?.podIPs?.map(({ ip }) => ip) ?? [pod.status?.podIP ?? '']
+  return addresses.find((ip) => ipFamily(ip) === family)
+}
+
+function endpointPorts(service: Frozen<Service>, pod: Frozen<Pod>): EndpointPort[] {
+  const ports: EndpointPort[] = []
+  for (const port of service.spec.ports ?? []) {
+    const number = findTargetPort(pod, port)
+    if (number === undefined) continue
+    ports.push({
+      name: port.name ?? '',
+      port: number,
+      protocol: port.protocol ?? 'TCP',
+      ...(port.appProtocol ? { appProtocol: port.appProtocol } : {}),
+    })
+  }
+  return ports
+}
+
+function endpointOf(service: Frozen<Service>, pod: Frozen<Pod>, address: string, node: Frozen<Node> | undefined): Endpoint {
+  const serving = isPodReady(pod)
+  const terminating = pod.metadata.deletionTimestamp !== undefined
+  const { hostname, subdomain, nodeName } = pod.spec
+  const zone = node?.metadata.labels?.['topology.kubernetes.io/zone']
+  return {
+    addresses: [address],
+    conditions: { ready: service.spec.publishNotReadyAddresses === true || (serving && !terminating), serving, terminating },
+    ...(nodeName ? { nodeName } : {}),
+    targetRef: { kind: 'Pod', namespace: pod.metadata.namespace, name: pod.metadata.name, uid: pod.metadata.uid },
+    ...(zone ? { zone } : {}),
+    ...(hostname && subdomain === service.metadata.name && pod.metadata.namespace === service.metadata.namespace ? { hostname } : {}),
+  }
+}
+
+export function sliceLabels(service: Frozen<Service>): Record<string, string> {
+  const labels: Record<string, string> = {}
+  for (const [name, value] of Object.entries(service.metadata.labels ?? {})) if (!notCopiedLabels.has(name)) labels[name] = value
+  labels[serviceNameLabel] = service.metadata.name ?? ''
+  labels[managedByLabel] = managedBy
+  if (isHeadless(service)) labels[headlessLabel] = ''
+  return labels
+}
+
+export interface SlicePlan {
+  readonly create: NewObject<EndpointSlice>[]
+  readonly update: Frozen<EndpointSlice>[]
+  readonly remove: Frozen<EndpointSlice>[]
+}
+
+/** The smallest change from the slices there are to the ones that are wanted, at most `max` endpoints each. */
+export function planSlices(
+  service: Frozen<Service>,
+  wanted: ReadonlyMap<AddressType, readonly WantedEndpoints[]>,
+  existing: readonly Frozen<EndpointSlice>[],
+  newSlice: (type: AddressType) => NewObject<EndpointSlice>,
+  max: number,
+): SlicePlan {
+  const plan: SlicePlan = { create: [], update: [], remove: [] }
+  const labels = sliceLabels(service)
+  const left = new Set(existing)
+  for (const [type, groups] of wanted) {
+    // A service without endpoints still has one, empty, slice.
+    for (const group of groups.length > 0 ? groups : [{ ports: [], endpoints: [] }]) {
+      const same = [...left].filter((slice) => slice.addressType === type && (samePorts(slice, group.ports) || group.endpoints.length === 0))
+      const mine = group.endpoints.length === 0 ? same.slice(0, 1) : same
+      for (const slice of mine) left.delete(slice)
+      fillSlices(plan, group, mine, labels, () => newSlice(type), max)
+    }
+  }
+  plan.remove.push(...left)
+  return plan
+}
+
+function samePorts(slice: Frozen<EndpointSlice>, ports: readonly EndpointPort[]): boolean {
+  const sorted = (list: readonly Frozen<EndpointPort>[]) => [...list].sort((a, b) => ((a.name ?? '') < (b.name ?? '') ? -1 : 1))
+  return semanticEqual(sorted(slice.ports ?? []), sorted(ports))
+}
+
+const idOf = (endpoint: Frozen<Endpoint>) => `${endpoint.targetRef?.uid ?? ''} ${endpoint.addresses.join(',')}`
+
+function fillSlices(
+  plan: SlicePlan,
+  group: WantedEndpoints,
+  slices: readonly Frozen<EndpointSlice>[],
+  labels: Record<string, string>,
+  newSlice: () => NewObject<EndpointSlice>,
+  max: number,
+): void {
+  const missing = new Map(group.endpoints.map((endpoint) => [idOf(endpoint), endpoint]))
+  const kept = slices.map((slice) => {
+    const before = slice.endpoints ?? []
+    const endpoints = before.flatMap((endpoint) => {
+      const now = missing.get(idOf(endpoint))
+      missing.delete(idOf(endpoint))
+      return now ? [now] : []
+    })
+    const changed = endpoints.length !== before.length || endpoints.some((endpoint, i) => !semanticEqual(endpoint, before[i]))
+    return { slice, endpoints, changed }
+  })
+  const additions = [...missing.values()]
+  // Slices that are written anyway take the new ones first; then the fullest that has room for all of the rest.
+  for (const one of kept) if (one.changed) one.endpoints.push(...additions.splice(0, Math.max(0, max - one.endpoints.length)))
+  if (additions.length > 0) {
+    const roomy = kept
+      .filter((one) => !one.changed && one.endpoints.length + additions.length <= max)
+      .sort((a, b) => b.endpoints.length - a.endpoints.length)[0]
+    if (roomy) {
+      roomy.endpoints.push(...additions.splice(0))
+      roomy.changed = true
+    }
+  }
+  let written = 0
+  for (const { slice, endpoints, changed } of kept) {
+    const onlyEmpty = group.endpoints.length === 0 && written === 0
+    if (endpoints.length === 0 && !onlyEmpty) {
+      plan.remove.push(slice)
+      continue
+    }
+    written++
+    const portsChanged = !samePorts(slice, group.ports)
+    if (!changed && !portsChanged && semanticEqual(slice.metadata.labels, labels)) continue
+    plan.update.push({ ...slice, metadata: { ...slice.metadata, labels }, endpoints, ports: deepCopy(group.ports) } as Frozen<EndpointSlice>)
+  }
+  if (group.endpoints.length === 0 && written === 0) plan.create.push({ ...newSlice(), endpoints: [], ports: deepCopy(group.ports) })
+  while (additions.length > 0) plan.create.push({ ...newSlice(), endpoints: additions.splice(0, max), ports: deepCopy(group.ports) })
+}

@@ -1,0 +1,85 @@
+/**
+ * Removes pods that nobody else will (L3): on nodes that are gone, deleted before they were scheduled, or ended and too many.
+ * Upstream: pkg/controller/podgc (v1.36).
+ */
+import type { Node, Pod } from '#api/gen/types/core.v1'
+import { isPodTerminal } from '#api/helpers/pods'
+import { type Frozen, keyOf } from '#api/machinery/meta'
+import { isStatus } from '#api/machinery/status'
+import type { Component } from '#base/component'
+import { nodes, pods } from '#client/builtIn'
+import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
+import { createReconciler, everyPeriod } from './framework/reconciler.ts'
+import { endPod } from './shared/endPod.ts'
+import { nodeNameIndex, podNodeIndexers } from './shared/indexes.ts'
+
+export const podGc: ControllerDescriptor = { name: 'pod-garbage-collector-controller', aliases: ['podgc'], create: createPodGcController }
+
+const periodMs = 20_000
+/** A node may come back under its name: pods wait this long before they count as orphaned. */
+const quarantineMs = 40_000
+
+function createPodGcController(context: ControllerContext): Component {
+  const { client, clock, options } = context
+  const podInformer = context.informers.of(pods)
+  const nodeInformer = context.informers.of(nodes)
+  podInformer.addIndexers(podNodeIndexers)
+  const missingSinceMs = new Map<string, number>()
+  const reconciler = createReconciler(context, { name: podGc.name, workers: 0, reconcile: async () => undefined })
+  reconciler.needs(podInformer)
+  reconciler.needs(nodeInformer)
+  reconciler.also((signal) => everyPeriod(context, podGc.name, periodMs, () => collect(signal), signal))
+  return reconciler
+
+  async function collect(signal: AbortSignal): Promise<void> {
+    const all = podInformer.store.list()
+    const nowMs = clock.now()
+    for (const pod of surplusTerminated(all, options.terminatedPodGcThreshold ?? 12_500)) await endPod(client, pod, { signal, nowMs })
+    for (const pod of onNodesOutOfService(all, (name) => nodeInformer.store.get(name))) {
+      await endPod(client, pod, { signal, nowMs, reason: 'DeletionByPodGC', message: 'PodGC: node is out of service' })
+    }
+    for (const nodeName of await goneNodes(signal)) {
+      for (const pod of podInformer.store.byIndex(nodeNameIndex, nodeName)) {
+        await endPod(client, pod, { signal, nowMs, reason: 'DeletionByPodGC', message: 'PodGC: node no longer exists' })
+      }
+    }
+    for (const pod of all) if (pod.metadata.deletionTimestamp && !pod.spec.nodeName) await endPod(client, pod, { signal, nowMs })
+  }
+
+  /** Names of nodes that pods name, that have been missing for the quarantine, and that the server does not have either. */
+  async function goneNodes(signal: AbortSignal): Promise<string[]> {
+    const nowMs = clock.monotonicMs()
+    const missing = new Set(podInformer.store.indexValues(nodeNameIndex).filter((name) => name !== '' && !nodeInformer.store.get(name)))
+    for (const name of missingSinceMs.keys()) if (!missing.has(name)) missingSinceMs.delete(name)
+    const gone: string[] = []
+    for (const name of missing) {
+      const sinceMs = missingSinceMs.get(name) ?? nowMs
+      missingSinceMs.set(name, sinceMs)
+      if (nowMs - sinceMs < quarantineMs) continue
+      try {
+        await client.of(nodes).get({ name }, { signal })
+      } catch (error) {
+        if (!isStatus(error, 'NotFound')) throw error
+        gone.push(name)
+      }
+    }
+    return gone
+  }
+}
+
+/** Ended pods beyond the threshold: evicted ones first, then the oldest. */
+export function surplusTerminated(all: readonly Frozen<Pod>[], threshold: number): Frozen<Pod>[] {
+  if (threshold <= 0) return []
+  const ended = all.filter((pod) => isPodTerminal(pod) && !pod.metadata.deletionTimestamp)
+  const age = (pod: Frozen<Pod>) => `${pod.status?.reason === 'Evicted' ? 0 : 1} ${pod.metadata.creationTimestamp} ${keyOf(pod)}`
+  return ended.length <= threshold ? [] : [...ended].sort((a, b) => (age(a) < age(b) ? -1 : 1)).slice(0, ended.length - threshold)
+}
+
+function onNodesOutOfService(all: readonly Frozen<Pod>[], nodeOf: (name: string) => Frozen<Node> | undefined): Frozen<Pod>[] {
+  return all.filter((pod) => {
+    if (!pod.metadata.deletionTimestamp || !pod.spec.nodeName) return false
+    const node = nodeOf(pod.spec.nodeName)
+    const ready = node?.status?.conditions?.find(({ type }) => type === 'Ready')?.status === 'True'
+    return node !== undefined && !ready && node.spec.taints?.some(({ key }) => key === 'node.kubernetes.io/out-of-service') === true
+  })
+}
