@@ -75,6 +75,15 @@ test('pods of a deployment restart always', () => {
   ])
 })
 
+test('a dotted name is warned about, once', () => {
+  const made = subject()
+  made.metadata.name = 'a.b'
+  const want =
+    'metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: [must not contain dots]'
+  assert.deepEqual(deployment.warnings?.({ obj: made, path, context }), [want])
+  assert.deepEqual(deployment.warnings?.({ obj: made, path, context }, made), [])
+})
+
 test('a selector never changes', () => {
   const old = subject()
   const obj = deepCopy(old)

@@ -4,7 +4,7 @@ import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fiel
 import { validateImmutable, validateNonNegative } from '#api/machinery/objectMeta'
 import { ageColumn, integer, labelsText, nameColumn, selectorText, text, workloadColumns } from '../columns.ts'
 import { setPodTemplateDefaults } from '../core/pod/defaults.ts'
-import { podTemplateWarnings } from '../core/pod/warnings.ts'
+import { podTemplateWarnings, workloadNameWarnings } from '../core/pod/warnings.ts'
 import { defineKind } from '../defineKind.ts'
 import { dropStatus, keepStatus, oneOf, statusStrategy } from '../rules.ts'
 import { isZero, validateIntOrPercent, validateSelectorAndTemplate } from './templates.ts'
@@ -49,7 +49,8 @@ export const daemonSet = defineKind<DaemonSet>({
     ...specFaults(obj, path.child('spec')),
     ...validateImmutable(obj.spec.selector, old.spec.selector, path.child('spec', 'selector')),
   ],
-  warnings: ({ obj, path }, old) => (old ? [] : podTemplateWarnings(obj.spec.template, path.child('spec', 'template'))),
+  warnings: ({ obj, path }, old) =>
+    old ? [] : [...workloadNameWarnings(obj.metadata.name), ...podTemplateWarnings(obj.spec.template, path.child('spec', 'template'))],
   status: statusStrategy<DaemonSet>(),
 })
 

@@ -5,7 +5,7 @@ import { selectorOf } from '#api/machinery/labelSelector'
 import { validateImmutable, validateNonNegative } from '#api/machinery/objectMeta'
 import { ageColumn, integer, nameColumn, selectorText, text, workloadColumns } from '../columns.ts'
 import { setPodTemplateDefaults } from '../core/pod/defaults.ts'
-import { podTemplateWarnings } from '../core/pod/warnings.ts'
+import { podTemplateWarnings, workloadNameWarnings } from '../core/pod/warnings.ts'
 import { defineKind } from '../defineKind.ts'
 import { dropStatus, keepStatus, oneOf, statusStrategy } from '../rules.ts'
 import { alwaysRestartFaults, isZero, validateIntOrPercent, validateSelectorAndTemplate } from './templates.ts'
@@ -47,10 +47,11 @@ export const deployment = defineKind<Deployment>({
     ...specFaults(obj, path.child('spec')),
     ...validateImmutable(obj.spec.selector, old.spec.selector, path.child('spec', 'selector')),
   ],
-  warnings: ({ obj, path }, old) =>
-    old && JSON.stringify(old.spec.template) === JSON.stringify(obj.spec.template)
-      ? []
-      : podTemplateWarnings(obj.spec.template, path.child('spec', 'template')),
+  warnings({ obj, path }, old) {
+    const same = old && JSON.stringify(old.spec.template) === JSON.stringify(obj.spec.template)
+    const about = old ? [] : workloadNameWarnings(obj.metadata.name)
+    return same ? [] : [...about, ...podTemplateWarnings(obj.spec.template, path.child('spec', 'template'))]
+  },
   status: statusStrategy<Deployment>({
     keepMetadata: ['labels'],
     validateUpdate: ({ obj, old, path }) => [

@@ -5,7 +5,7 @@ import { selectorOf } from '#api/machinery/labelSelector'
 import { validateImmutable, validateNonNegative } from '#api/machinery/objectMeta'
 import { ageColumn, integer, nameColumn, selectorText, workloadColumns } from '../columns.ts'
 import { setPodTemplateDefaults } from '../core/pod/defaults.ts'
-import { podTemplateWarnings } from '../core/pod/warnings.ts'
+import { podTemplateWarnings, workloadNameWarnings } from '../core/pod/warnings.ts'
 import { defineKind } from '../defineKind.ts'
 import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
 import { alwaysRestartFaults, validateSelectorAndTemplate } from './templates.ts'
@@ -38,7 +38,8 @@ export const replicaSet = defineKind<ReplicaSet>({
     ...specFaults(obj, path.child('spec')),
     ...validateImmutable(obj.spec.selector, old.spec.selector, path.child('spec', 'selector')),
   ],
-  warnings: ({ obj, path }, old) => (old ? [] : podTemplateWarnings(obj.spec.template, path.child('spec', 'template'))),
+  warnings: ({ obj, path }, old) =>
+    old ? [] : [...workloadNameWarnings(obj.metadata.name), ...podTemplateWarnings(obj.spec.template, path.child('spec', 'template'))],
   status: statusStrategy<ReplicaSet>({ validateUpdate: ({ obj, path }) => statusFaults(obj, path.child('status')) }),
   scale: { replicas: 'spec.replicas', statusReplicas: 'status.replicas', selector: (obj) => selectorOf(obj.spec.selector).toString() },
 })

@@ -10,7 +10,7 @@ import { parseTime } from '#base/time'
 import { ageColumn, nameColumn, selectorText, text, workloadColumns } from '../columns.ts'
 import { setPodTemplateDefaults } from '../core/pod/defaults.ts'
 import { validatePodTemplateSpec } from '../core/pod/validatePodSpec.ts'
-import { podTemplateWarnings } from '../core/pod/warnings.ts'
+import { podTemplateWarnings, workloadNameWarnings } from '../core/pod/warnings.ts'
 import { defineKind } from '../defineKind.ts'
 import { dropStatus, keepStatus, oneOf, statusStrategy } from '../rules.ts'
 
@@ -46,7 +46,8 @@ export const job = defineKind<Job>({
   prepareForUpdate: keepStatus,
   validate: ({ obj, path }) => [...validateJobSpec(obj.spec, path.child('spec')), ...selectorFaults(obj, path.child('spec'))],
   validateUpdate: ({ obj, old, path }) => [...validateJobSpec(obj.spec, path.child('spec')), ...changeFaults(obj, old, path.child('spec'))],
-  warnings: ({ obj, path }, old) => (old ? [] : podTemplateWarnings(obj.spec.template, path.child('spec', 'template'))),
+  warnings: ({ obj, path }, old) =>
+    old ? [] : [...workloadNameWarnings(obj.metadata.name), ...podTemplateWarnings(obj.spec.template, path.child('spec', 'template'))],
   status: statusStrategy<Job>(),
 })
 

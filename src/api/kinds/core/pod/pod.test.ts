@@ -128,6 +128,12 @@ const refused: [string, Partial<PodSpec>, string[]][] = [
     { containers: [a({ ports: [{ containerPort: 1, hostPort: 80 }] }), { name: 'b', image: 'x', ports: [{ containerPort: 2, hostPort: 80 }] }] },
     ['spec.containers[1].ports[0].hostPort: Duplicate value: "TCP//80"'],
   ],
+  [
+    'gated and placed',
+    { nodeName: 'n', schedulingGates: [{ name: 'g' }] },
+    ['spec.nodeName: Forbidden: cannot be set until all schedulingGates have been cleared'],
+  ],
+  ['debugged at birth', { ephemeralContainers: [{ name: 'd', image: 'x' }] }, ['spec.ephemeralContainers: Forbidden: cannot be set on create']],
   ['restart policy', { restartPolicy: 'Sometimes' }, ['spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "OnFailure", "Never"']],
   ['dns None', { dnsPolicy: 'None' }, ['spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None']],
   [

@@ -5,6 +5,8 @@
 
 import type { Container, Pod, PodSpec } from '#api/gen/types/core.v1'
 import { qosClass } from '#api/helpers/podResources'
+import { isMirrorPod } from '#api/helpers/pods'
+import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { deepCopy } from '#base/frozen'
 import { defineKind, type UpdateInput } from '../../defineKind.ts'
 import { keepFields, keepStatus, statusStrategy } from '../../rules.ts'
@@ -43,7 +45,7 @@ export const pod = defineKind<Pod>({
     mergeMatchLabelKeys(obj)
   },
   prepareForUpdate: keepStatus,
-  validate: ({ obj, path }) => validatePodSpec(obj.spec, path.child('spec')),
+  validate: ({ obj, path }) => [...validatePodSpec(obj.spec, path.child('spec')), ...createFaults(obj, path)],
   validateUpdate: ({ obj, old, path }) => validatePodUpdate(obj, old, path),
   warnings: ({ obj }, old) => (old ? [] : podWarnings(obj)),
   status: {
@@ -79,6 +81,20 @@ export const pod = defineKind<Pod>({
     },
   },
 })
+
+/** What only a pod that is being made may not have. */
+function createFaults(obj: Pod, path: FieldPath): FieldError[] {
+  const errors: FieldError[] = []
+  const spec = path.child('spec')
+  if (obj.spec.ephemeralContainers?.length) errors.push(fieldError.forbidden(spec.child('ephemeralContainers'), 'cannot be set on create'))
+  if (obj.spec.nodeName && obj.spec.schedulingGates?.length)
+    errors.push(fieldError.forbidden(spec.child('nodeName'), 'cannot be set until all schedulingGates have been cleared'))
+  if (isMirrorPod(obj) && !obj.spec.nodeName) {
+    const annotation = path.child('metadata', 'annotations').key('kubernetes.io/config.mirror')
+    errors.push(fieldError.invalid(annotation, '', 'must set spec.nodeName if mirror pod annotation is set'))
+  }
+  return errors
+}
 
 /** Labels that match*Keys name are merged into the selectors at creation: later changes of labels must not move the constraint. */
 function mergeMatchLabelKeys(obj: Pod): void {

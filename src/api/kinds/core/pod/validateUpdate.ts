@@ -10,6 +10,7 @@ import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fiel
 import type { Frozen } from '#api/machinery/meta'
 import { immutableMessage, validateNonNegative } from '#api/machinery/objectMeta'
 import { deepCopy } from '#base/frozen'
+import { validateTolerations } from './validateScheduling.ts'
 
 const updateMessage =
   'pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)'
@@ -128,7 +129,9 @@ function tolerationFaults(spec: PodSpec, old: Frozen<PodSpec>, path: FieldPath):
   const kept = (old.tolerations ?? []).every((before) =>
     (spec.tolerations ?? []).some((now) => semanticEqual({ ...now, tolerationSeconds: undefined }, { ...before, tolerationSeconds: undefined })),
   )
-  return kept ? [] : [fieldError.forbidden(path.child('tolerations'), 'existing toleration can not be modified except its tolerationSeconds')]
+  const at = path.child('tolerations')
+  if (!kept) return [fieldError.forbidden(at, 'existing toleration can not be modified except its tolerationSeconds')]
+  return validateTolerations(spec.tolerations, at)
 }
 
 function gateFaults(spec: PodSpec, old: Frozen<PodSpec>, path: FieldPath): FieldError[] {

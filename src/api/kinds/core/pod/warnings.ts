@@ -22,6 +22,13 @@ export function podWarnings(pod: Pod): string[] {
   ]
 }
 
+/** About a workload whose pods carry its name. */
+export function workloadNameWarnings(name: string | undefined): string[] {
+  const faults = isDns1123Label(name ?? '')
+  if (!name || faults.length === 0) return []
+  return [`metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: [${faults.join(' ')}]`]
+}
+
 export function podTemplateWarnings(template: PodTemplateSpec | undefined, path: FieldPath): string[] {
   return template?.spec ? specWarnings(template.spec, path.child('spec')) : []
 }
