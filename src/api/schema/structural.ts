@@ -1,0 +1,127 @@
+/**
+ * Compiles a CRD's openAPIV3Schema into the schema that built-in kinds use too (L1), and prunes objects by it. Types and value rules of
+ * custom resources are checked by ./structuralValidation.ts, because their errors are field errors, not decoding errors.
+ * Upstream: apiextensions-apiserver/pkg/apiserver/schema, schema/pruning (v1.36).
+ */
+import type { JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
+import { isObject, type JsonObject } from '../machinery/patch/objects.ts'
+import { schemaOfDefinition } from './builtIn.ts'
+import type { Field, Schema, SchemaFormat } from './schema.ts'
+
+const metaV1 = 'io.k8s.apimachinery.pkg.apis.meta.v1'
+
+/**
+ * The schema of a custom resource's kind.
+ * @param definition its name in OpenAPI documents, e.g. com.example.v1.Foo.
+ * @param props undefined, or with x-kubernetes-preserve-unknown-fields at its root: everything is kept.
+ */
+export function compileStructural(definition: string, props: JSONSchemaProps | undefined): Schema {
+  const root = compile(props ?? { type: 'object', 'x-kubernetes-preserve-unknown-fields': true })
+  const fields = new Map([...objectFields(`${metaV1}.ObjectMeta`), ...[...(root.fields ?? [])].filter(([name]) => !objectMembers.has(name))])
+  return { type: 'object', definition, fields, preserveUnknownFields: root.preserveUnknownFields }
+}
+
+/** The schema of the kind's list. */
+export function listSchemaOf(definition: string, item: Schema): Schema {
+  const items: Field = { name: 'items', required: true, schema: { type: 'array', element: item } }
+  return { type: 'object', definition, fields: new Map([...objectFields(`${metaV1}.ListMeta`), ['items', items]]) }
+}
+
+const objectMembers: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata'])
+
+function objectFields(metadata: string): Map<string, Field> {
+  return new Map([
+    ['apiVersion', { name: 'apiVersion', required: false, schema: { type: 'string' } }],
+    ['kind', { name: 'kind', required: false, schema: { type: 'string' } }],
+    ['metadata', { name: 'metadata', required: false, alwaysPresent: true, schema: schemaOfDefinition(metadata) }],
+  ])
+}
+
+function compile(props: JSONSchemaProps): Schema {
+  const preserve = props['x-kubernetes-preserve-unknown-fields'] ? { preserveUnknownFields: true } : {}
+  if (props['x-kubernetes-int-or-string']) return { type: 'string', format: 'int-or-string' }
+  switch (props.type) {
+    case 'object':
+      return compileObject(props, preserve)
+    case 'array': {
+      const listType = props['x-kubernetes-list-type'] as 'atomic' | 'set' | 'map' | undefined
+      return {
+        type: 'array',
+        element: isObject(props.items) ? compile(props.items as JSONSchemaProps) : { type: 'any', preserveUnknownFields: true },
+        ...(listType ? { listType } : {}),
+        ...(props['x-kubernetes-list-map-keys'] ? { listMapKeys: props['x-kubernetes-list-map-keys'] } : {}),
+      }
+    }
+    case 'string':
+      return { type: 'string', ...(props.enum ? { enum: props.enum as string[] } : {}) }
+    case 'integer':
+    case 'number':
+      return { type: props.type, ...numberFormat(props) }
+    case 'boolean':
+      return { type: 'boolean' }
+    default:
+      return { type: 'any', ...preserve }
+  }
+}
+
+function numberFormat({ format }: JSONSchemaProps): { format?: SchemaFormat } {
+  return format === 'int32' || format === 'int64' || format === 'double' ? { format } : {}
+}
+
+function compileObject(props: JSONSchemaProps, preserve: { preserveUnknownFields?: boolean }): Schema {
+  const mapType = props['x-kubernetes-map-type'] as 'atomic' | 'granular' | undefined
+  const common = { ...preserve, ...(mapType ? { mapType } : {}) }
+  const { additionalProperties } = props
+  if (additionalProperties !== undefined && additionalProperties !== false) {
+    return {
+      type: 'map',
+      element: isObject(additionalProperties) ? compile(additionalProperties as JSONSchemaProps) : { type: 'any', preserveUnknownFields: true },
+      ...common,
+    }
+  }
+  const required = new Set(props.required ?? [])
+  const fields = new Map<string, Field>(props['x-kubernetes-embedded-resource'] ? objectFields(`${metaV1}.ObjectMeta`) : [])
+  for (const [name, child] of Object.entries(props.properties ?? {})) {
+    if (fields.has(name)) continue
+    fields.set(name, { name, required: required.has(name), schema: compile(child), ...(child.default === undefined ? {} : { default: child.default }) })
+  }
+  return { type: 'object', fields, ...common }
+}
+
+/**
+ * Drops what the schema does not know, in place.
+ * @returns the paths of what was dropped, for fieldValidation Warn and Strict.
+ */
+export function pruneUnknownFields(value: unknown, schema: Schema): string[] {
+  const dropped: string[] = []
+  prune(value, schema, '', dropped)
+  return dropped
+}
+
+function prune(value: unknown, schema: Schema, path: string, dropped: string[]): void {
+  if (Array.isArray(value)) {
+    const { element } = schema
+    if (schema.type === 'array' && element) for (const [index, item] of value.entries()) prune(item, element, `${path}[${index}]`, dropped)
+    return
+  }
+  if (!isObject(value)) return
+  if (schema.type === 'object') pruneObject(value, schema, path, dropped)
+  else if (schema.type === 'map' && schema.element) {
+    for (const [key, item] of Object.entries(value)) prune(item, schema.element, `${path}.${key}`, dropped)
+  } else if (schema.type === 'any' && !schema.preserveUnknownFields) {
+    // A value of no type keeps scalars, but an object in its place has no known fields.
+    pruneObject(value, { ...schema, type: 'object', fields: new Map() }, path, dropped)
+  }
+}
+
+function pruneObject(object: JsonObject, schema: Schema, path: string, dropped: string[]): void {
+  for (const name of Object.keys(object)) {
+    const field = schema.fields?.get(name)
+    const child = path === '' ? name : `${path}.${name}`
+    if (field) prune(object[name], field.schema, child, dropped)
+    else if (!schema.preserveUnknownFields) {
+      delete object[name]
+      dropped.push(child)
+    }
+  }
+}
