@@ -1,0 +1,67 @@
+/** The bootstrap policy as objects (L3, pure): roles, bindings, labels and annotations as upstream writes them. */
+import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding, Subject } from '#api/gen/types/rbac.v1'
+import { aggregated, aggregationLabels, clusterRoleBindings, clusterRoles } from './clusterRoles.ts'
+import { controllerRoles } from './controllerRoles.ts'
+import { namespaceBindings, namespaceRoles } from './namespaceRoles.ts'
+import { expandRule, type ShortRule } from './shorthand.ts'
+
+const group = 'rbac.authorization.k8s.io'
+const apiVersion = `${group}/v1`
+const aggregation = `${group}/`
+
+export const autoUpdateAnnotation = 'rbac.authorization.kubernetes.io/autoupdate'
+
+const metadata = (name: string, namespace?: string, label?: string) => ({
+  name,
+  ...(namespace ? { namespace } : {}),
+  annotations: { [autoUpdateAnnotation]: 'true' },
+  labels: { 'kubernetes.io/bootstrapping': 'rbac-defaults', ...(label ? { [aggregation + label]: 'true' } : {}) },
+})
+
+export function bootstrapClusterRoles(): ClusterRole[] {
+  const plain = Object.entries(clusterRoles).map(([name, rules]) => clusterRole(name, rules))
+  return [...plain, ...Object.entries(controllerRoles).map(([name, rules]) => clusterRole(`system:controller:${name}`, rules))]
+}
+
+export function bootstrapClusterRoleBindings(): ClusterRoleBinding[] {
+  const controllers = Object.keys(controllerRoles).map((name) => [`system:controller:${name}`, [`ServiceAccount:kube-system/${name}`]] as const)
+  return [...Object.entries(clusterRoleBindings), ...controllers].map(([name, subjects]) => ({
+    apiVersion,
+    kind: 'ClusterRoleBinding',
+    metadata: metadata(name),
+    roleRef: { apiGroup: group, kind: 'ClusterRole', name },
+    ...(subjects.length > 0 ? { subjects: subjects.map(subject) } : {}),
+  }))
+}
+
+export function bootstrapRoles(): Role[] {
+  return namespaceRoles.map(({ namespace, name, rules }) => ({ apiVersion, kind: 'Role', metadata: metadata(name, namespace), rules: rules.map(expandRule) }))
+}
+
+export function bootstrapRoleBindings(): RoleBinding[] {
+  return namespaceBindings.map(({ namespace, name, role, subjects }) => ({
+    apiVersion,
+    kind: 'RoleBinding',
+    metadata: metadata(name, namespace),
+    roleRef: { apiGroup: group, kind: 'Role', name: role },
+    subjects: subjects.map(subject),
+  }))
+}
+
+function clusterRole(name: string, rules: readonly ShortRule[]): ClusterRole {
+  const gathers = aggregated[name]
+  const base = { apiVersion, kind: 'ClusterRole', metadata: metadata(name, undefined, aggregationLabels[name]) }
+  if (!gathers) return { ...base, rules: rules.map(expandRule) }
+  // Its rules are the aggregation controller's to fill in.
+  return { ...base, aggregationRule: { clusterRoleSelectors: [{ matchLabels: { [aggregation + gathers]: 'true' } }] } }
+}
+
+/** 'User:x', 'Group:x' or 'ServiceAccount:namespace/x'. */
+function subject(short: string): Subject {
+  const colon = short.indexOf(':')
+  const kind = short.slice(0, colon)
+  const name = short.slice(colon + 1)
+  if (kind !== 'ServiceAccount') return { kind, apiGroup: group, name }
+  const slash = name.indexOf('/')
+  return { kind, name: name.slice(slash + 1), namespace: name.slice(0, slash) }
+}

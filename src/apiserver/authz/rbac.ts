@@ -1,0 +1,154 @@
+/**
+ * Role-based access control (L3): bindings indexed by subject and kept up to date from the caches, so a decision looks only at
+ * the caller's own bindings. Upstream: plugin/pkg/auth/authorizer/rbac/rbac.go, pkg/registry/rbac/validation/rule.go (v1.36).
+ */
+import type { ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject } from '#api/gen/types/rbac.v1'
+import type { Frozen } from '#api/machinery/meta'
+import type { ObjectReader } from '../admission/admission.ts'
+import type { UserInfo } from '../request.ts'
+import type { Authorizer } from './authorizer.ts'
+import { ruleAllows } from './rules.ts'
+
+type Binding = Frozen<RoleBinding> | Frozen<ClusterRoleBinding>
+
+export interface GrantedRules {
+  readonly rules: readonly Frozen<PolicyRule>[]
+  /** Bindings that lead nowhere. */
+  readonly errors: readonly string[]
+}
+
+export interface RbacAuthorizer extends Authorizer {
+  /** Everything that RBAC grants the user in the namespace; an empty namespace asks for what holds in the whole cluster. */
+  granted(user: UserInfo, namespace: string): GrantedRules
+  /** The rules that a binding's role reference means. @returns undefined when the role does not exist. */
+  rulesOf(ref: Frozen<RoleRef>, namespace: string): readonly Frozen<PolicyRule>[] | undefined
+}
+
+const group = 'rbac.authorization.k8s.io'
+
+export function rbacAuthorizer(reader: ObjectReader): RbacAuthorizer {
+  const bindings = createBindingIndex(reader)
+  const rulesOf: RbacAuthorizer['rulesOf'] = (ref, namespace) => {
+    const role =
+      ref.kind === 'Role'
+        ? reader.get<Role>({ group, resource: 'roles' }, namespace, ref.name)
+        : reader.get<ClusterRole>({ group, resource: 'clusterroles' }, '', ref.name)
+    return role && (role.rules ?? [])
+  }
+  /** Visits the caller's rules until `visit` returns false. */
+  const visitRules = (
+    user: UserInfo,
+    namespace: string,
+    visit: (rule: Frozen<PolicyRule>, binding: Binding, subject: string) => boolean,
+    fail: (error: string) => void,
+  ) => {
+    for (const subject of subjectsOf(user)) {
+      for (const binding of bindings.of(subject, namespace)) {
+        const rules = rulesOf(binding.roleRef, binding.metadata.namespace ?? '')
+        if (!rules) fail(`${binding.roleRef.kind.toLowerCase()}.${group} ${JSON.stringify(binding.roleRef.name)} not found`)
+        for (const rule of rules ?? []) if (!visit(rule, binding, subject)) return
+      }
+    }
+  }
+  const granted: RbacAuthorizer['granted'] = (user, namespace) => {
+    const rules: Frozen<PolicyRule>[] = []
+    const errors: string[] = []
+    visitRules(
+      user,
+      namespace,
+      (rule) => rules.push(rule) > 0,
+      (error) => errors.push(error),
+    )
+    return { rules, errors }
+  }
+  return {
+    name: 'RBAC',
+    granted,
+    rulesOf,
+    authorize(attributes) {
+      let allowedBy: string | undefined
+      const errors: string[] = []
+      const namespace = attributes.isResourceRequest ? attributes.namespace : ''
+      visitRules(
+        attributes.user,
+        namespace,
+        (rule, binding, subject) => {
+          if (ruleAllows(attributes, rule)) allowedBy = describe(binding, subject)
+          return allowedBy === undefined
+        },
+        (error) => errors.push(error),
+      )
+      if (allowedBy !== undefined) return { decision: 'allow', reason: `RBAC: allowed by ${allowedBy}` }
+      return { decision: 'noOpinion', reason: errors.length > 0 ? `RBAC: ${errors.length === 1 ? errors[0] : `[${[...new Set(errors)].join(', ')}]`}` : '' }
+    },
+    rulesFor(user, namespace) {
+      const { rules, errors } = granted(user, namespace)
+      return { rules, incomplete: false, ...(errors.length > 0 ? { error: errors.join(', ') } : {}) }
+    },
+  }
+}
+
+/** The index's keys: 'User:name' and 'Group:name'; service accounts are users by their full name. */
+function subjectsOf(user: UserInfo): string[] {
+  return [`User:${user.name}`, ...user.groups.map((name) => `Group:${name}`)]
+}
+
+function keyOf(subject: Frozen<Subject>, bindingNamespace: string): string {
+  if (subject.kind !== 'ServiceAccount') return `${subject.kind}:${subject.name}`
+  return `User:system:serviceaccount:${subject.namespace || bindingNamespace}:${subject.name}`
+}
+
+function describe(binding: Binding, subject: string): string {
+  const { name = '', namespace } = binding.metadata
+  const what = namespace ? `RoleBinding ${JSON.stringify(`${name}/${namespace}`)}` : `ClusterRoleBinding ${JSON.stringify(name)}`
+  const role = `${binding.roleRef.kind} ${JSON.stringify(binding.roleRef.name)}`
+  const meant = binding.subjects?.find((one) => keyOf(one, namespace ?? '') === subject)
+  const who =
+    meant?.kind === 'ServiceAccount'
+      ? `ServiceAccount ${JSON.stringify(`${meant.name}/${meant.namespace || (namespace ?? '')}`)}`
+      : `${meant?.kind ?? ''} ${JSON.stringify(meant?.name ?? '')}`
+  return `${what} of ${role} to ${who}`
+}
+
+/** Bindings by namespace ('' for cluster-wide ones), then by subject, then by name. */
+function createBindingIndex(reader: ObjectReader): { of(subject: string, namespace: string): Iterable<Binding> } {
+  const index = new Map<string, Map<string, Map<string, Binding>>>()
+  const keysOf = (binding: Binding) => new Set((binding.subjects ?? []).map((subject) => keyOf(subject, binding.metadata.namespace ?? '')))
+  const add = (binding: Binding) => {
+    const { namespace = '', name = '' } = binding.metadata
+    const bySubject = index.get(namespace) ?? new Map<string, Map<string, Binding>>()
+    index.set(namespace, bySubject)
+    for (const key of keysOf(binding)) bySubject.set(key, (bySubject.get(key) ?? new Map<string, Binding>()).set(name, binding))
+  }
+  const remove = (binding: Binding) => {
+    const { namespace = '', name = '' } = binding.metadata
+    const bySubject = index.get(namespace)
+    for (const key of keysOf(binding)) {
+      const byName = bySubject?.get(key)
+      byName?.delete(name)
+      if (byName?.size === 0) bySubject?.delete(key)
+    }
+    if (bySubject?.size === 0) index.delete(namespace)
+  }
+  // What is indexed, by identity: an update must take out exactly what was put in.
+  const current = new Map<string, Binding>()
+  const replace = (binding: Binding, present: boolean) => {
+    const id = `${binding.metadata.namespace ?? ''}/${binding.metadata.name ?? ''}`
+    const before = current.get(id)
+    if (before) remove(before)
+    if (present) {
+      current.set(id, binding)
+      add(binding)
+    } else current.delete(id)
+  }
+  for (const resource of ['clusterrolebindings', 'rolebindings']) {
+    reader.onChange<RoleBinding>({ group, resource }, ({ type, object }) => replace(object, type !== 'DELETED'))
+    for (const binding of reader.list<RoleBinding>({ group, resource })) replace(binding, true)
+  }
+  return {
+    *of(subject, namespace) {
+      yield* index.get('')?.get(subject)?.values() ?? []
+      if (namespace !== '') yield* index.get(namespace)?.get(subject)?.values() ?? []
+    },
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * Makes tokens for service accounts (L3): the TokenRequest endpoint's work. A token may be bound to a pod, a node or a secret and dies with it.
+ * Upstream: pkg/registry/core/serviceaccount/storage/token.go, pkg/serviceaccount/claims.go (v1.36).
+ */
+import { randomUUID } from 'node:crypto'
+import type { TokenRequest } from '#api/gen/types/authentication.v1'
+import type { Node, Pod } from '#api/gen/types/core.v1'
+import { FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'
+import type { Frozen, KubeObject } from '#api/machinery/meta'
+import { badRequest, conflict, notFound } from '#api/machinery/status'
+import type { Clock } from '#base/clock'
+import { formatTime } from '#base/time'
+import type { ObjectReader } from '../admission/admission.ts'
+import type { TokenIssuer } from '../endpoints/virtualResource.ts'
+import { type BoundReference, signToken } from './jwt.ts'
+import type { SigningKey } from './keys.ts'
+
+export interface TokenIssuerOptions {
+  readonly reader: ObjectReader
+  readonly clock: Clock
+  readonly key: SigningKey
+  readonly issuer: string
+  /** The API server's own audiences: the default, and what makes a token of the kubelet long-lived. */
+  readonly audiences: readonly string[]
+  /** Longer requests are shortened to this; absent: no bound. */
+  readonly maxExpirationSeconds?: number | undefined
+}
+
+const minExpirationSeconds = 600
+const maxExpirationSeconds = 2 ** 32
+const defaultExpirationSeconds = 3600
+/** What the kubelet asks for on behalf of an injected volume. Old clients never reload tokens, so such a token lives a year and warns. */
+const warnOnlyExpirationSeconds = 3607
+const extendedExpirationSeconds = 365 * 24 * 3600
+
+type Request = Parameters<TokenIssuer['issue']>[0]
+
+export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
+  return {
+    issue(request) {
+      const { tokenRequest, namespace, name, serviceAccountUid } = request
+      const { spec } = tokenRequest
+      const wanted = validated(tokenRequest)
+      const bound = boundTo(options.reader, request)
+      const audiences = spec.audiences?.length ? spec.audiences : options.audiences
+      const asked = Math.min(wanted, options.maxExpirationSeconds ?? wanted)
+      const extended = asked === warnOnlyExpirationSeconds && bound.pod !== undefined && audiences.some((one) => options.audiences.includes(one))
+      const now = Math.floor(options.clock.now() / 1000)
+      const claims = {
+        aud: audiences,
+        exp: now + (extended ? extendedExpirationSeconds : asked),
+        iat: now,
+        iss: options.issuer,
+        jti: randomUUID(),
+        'kubernetes.io': { namespace, ...bound, serviceaccount: { name, uid: serviceAccountUid }, ...(extended ? { warnafter: now + asked } : {}) },
+        nbf: now,
+        sub: `system:serviceaccount:${namespace}:${name}`,
+      }
+      // Named as upstream: the kubelet refreshes by this time, whatever the token itself says.
+      const status = { token: signToken(claims, options.key), expirationTimestamp: formatTime((now + asked) * 1000) }
+      const metadata = { ...tokenRequest.metadata, creationTimestamp: formatTime(now * 1000) }
+      return { ...tokenRequest, metadata, spec: { ...spec, audiences: [...audiences], expirationSeconds: asked }, status }
+    },
+  }
+}
+
+/** The wanted life in seconds. @throws Status Invalid. */
+function validated({ spec }: TokenRequest): number {
+  const seconds = spec.expirationSeconds ?? defaultExpirationSeconds
+  const path = FieldPath.of('spec', 'expirationSeconds')
+  const fault =
+    seconds < minExpirationSeconds
+      ? 'may not specify a duration less than 10 minutes'
+      : seconds > maxExpirationSeconds
+        ? 'may not specify a duration larger than 2^32 seconds'
+        : undefined
+  if (fault) throw invalid({ group: 'authentication.k8s.io', kind: 'TokenRequest' }, '', [fieldError.invalid(path, seconds, fault)])
+  return seconds
+}
+
+function boundTo(reader: ObjectReader, { namespace, name, tokenRequest }: Request): { pod?: BoundReference; node?: BoundReference; secret?: BoundReference } {
+  const ref = tokenRequest.spec.boundObjectRef
+  if (!ref) return {}
+  const { kind, name: boundName = '', uid = '' } = ref
+  const find = <T extends KubeObject>(resource: string, inNamespace: string): { object: Frozen<T>; bound: BoundReference } => {
+    const object = reader.get<T>({ group: '', resource }, inNamespace, boundName)
+    if (!object) throw notFound({ group: '', resource }, boundName)
+    const actual = object.metadata.uid ?? ''
+    if (uid !== '' && uid !== actual) {
+      const why = `the UID in the bound object reference (${uid}) does not match the UID in record. The object might have been deleted and then recreated`
+      throw conflict({ group: '', resource }, boundName, why)
+    }
+    return { object, bound: { name: boundName, uid: actual } }
+  }
+  if (kind === 'Pod') {
+    const { object: pod, bound } = find<Pod>('pods', namespace)
+    if (pod.spec?.serviceAccountName !== name) {
+      throw badRequest(`cannot bind token for serviceaccount ${JSON.stringify(name)} to pod running with different serviceaccount name.`)
+    }
+    const nodeName = pod.spec.nodeName
+    if (!nodeName) return { pod: bound }
+    const node = reader.get<Node>({ group: '', resource: 'nodes' }, '', nodeName)
+    return { pod: bound, node: { name: nodeName, uid: node?.metadata.uid ?? '' } }
+  }
+  if (kind === 'Node') return { node: find('nodes', '').bound }
+  if (kind === 'Secret') return { secret: find('secrets', namespace).bound }
+  throw badRequest(`cannot bind token to object of type ${ref.apiVersion ?? ''}, Kind=${kind ?? ''}`)
+}
