@@ -3,20 +3,27 @@
  * Upstream: pkg/kubeapiserver/options/plugins.go AllOrderedPlugins.
  */
 import type { Random } from '#base/random'
+import type { Authorizer } from '../../authz/authorizer.ts'
+import type { RbacAuthorizer } from '../../authz/rbac.ts'
 import type { AdmissionPlugin, ObjectReader } from '../admission.ts'
+import { defaultIngressClass, defaultStorageClass } from './defaultClasses.ts'
 import { defaultTolerationSeconds } from './defaultTolerationSeconds.ts'
+import { escalation } from './escalation.ts'
 import { namespaceLifecycle } from './namespaceLifecycle.ts'
 import { nodeRestriction } from './nodeRestriction.ts'
 import { priority } from './priority.ts'
 import { serviceAccount } from './serviceAccount.ts'
+import { storageObjectInUseProtection } from './storageObjectInUseProtection.ts'
 import { taintNodesByCondition } from './taintNodesByCondition.ts'
 
 export interface AdmissionPluginDeps {
   readonly reader: ObjectReader
   readonly random: Random
+  /** Absent: authorization is not RBAC's, and roles grant nothing that needs guarding. */
+  readonly rbac?: { readonly authorizer: RbacAuthorizer; readonly authorizers: readonly Authorizer[] } | undefined
 }
 
-export function createAdmissionPlugins({ reader, random }: AdmissionPluginDeps): readonly AdmissionPlugin[] {
+export function createAdmissionPlugins({ reader, random, rbac }: AdmissionPluginDeps): readonly AdmissionPlugin[] {
   return [
     namespaceLifecycle(reader),
     serviceAccount(reader, random),
@@ -24,5 +31,9 @@ export function createAdmissionPlugins({ reader, random }: AdmissionPluginDeps):
     taintNodesByCondition,
     priority(reader),
     defaultTolerationSeconds,
+    defaultStorageClass(reader),
+    storageObjectInUseProtection,
+    defaultIngressClass(reader),
+    ...(rbac ? [escalation(rbac.authorizer, rbac.authorizers)] : []),
   ]
 }

@@ -6,11 +6,10 @@ import type { TokenRequest } from '#api/gen/types/authentication.v1'
 import type { Node, Pod } from '#api/gen/types/core.v1'
 import { isMirrorPod } from '#api/helpers/pods'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
-import type { UserInfo } from '../../request.ts'
+import { nodeOf } from '../../authz/node.ts'
 import type { AdmissionAttributes, AdmissionPlugin, ObjectReader } from '../admission.ts'
 import { objectOf, refuse } from '../attributes.ts'
 
-const userPrefix = 'system:node:'
 const mirrorAnnotation = 'kubernetes.io/config.mirror'
 const restrictedLabelDomain = 'node-restriction.kubernetes.io'
 
@@ -46,11 +45,6 @@ export function nodeRestriction(reader: ObjectReader): AdmissionPlugin {
         checkOwnName(attributes, nodeName, 'can only access CSINode with the same name as the requesting node')
     },
   }
-}
-
-/** The node that the user is; undefined for everybody else. */
-export function nodeOf(user: UserInfo): string | undefined {
-  return user.name.startsWith(userPrefix) && user.groups.includes('system:nodes') ? user.name.slice(userPrefix.length) : undefined
 }
 
 function checkPod(attributes: AdmissionAttributes, nodeName: string, reader: ObjectReader): void {

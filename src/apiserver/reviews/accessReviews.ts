@@ -1,0 +1,137 @@
+/**
+ * The four questions about permissions (L3): may I, may they, may they here, and what may I. The answers come from the same authorizers as
+ * every request's. Upstream: pkg/registry/authorization (v1.36).
+ */
+import type {
+  LocalSubjectAccessReview,
+  NonResourceAttributes,
+  ResourceAttributes,
+  SelfSubjectAccessReview,
+  SelfSubjectRulesReview,
+  SubjectAccessReview,
+  SubjectAccessReviewStatus,
+} from '#api/gen/types/authorization.v1'
+import { type FieldError, FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'
+import { badRequest } from '#api/machinery/status'
+import type { AuthorizationAttributes, Authorizer } from '../authz/authorizer.ts'
+import type { VirtualResource } from '../endpoints/virtualResource.ts'
+import { authorize } from '../pipeline/authorization.ts'
+import type { UserInfo } from '../request.ts'
+
+const group = 'authorization.k8s.io'
+const version = 'v1'
+
+interface Asked {
+  readonly resourceAttributes?: ResourceAttributes | undefined
+  readonly nonResourceAttributes?: NonResourceAttributes | undefined
+}
+
+export function accessReviews(authorizers: readonly Authorizer[]) {
+  const answer = async (user: UserInfo, asked: Asked): Promise<SubjectAccessReviewStatus> => {
+    const { decision, reason } = await authorize(authorizers, attributesOf(user, asked))
+    return { allowed: decision === 'allow', ...(decision === 'deny' ? { denied: true } : {}), ...(reason ? { reason } : {}) }
+  }
+  const selfSubjectAccessReview: VirtualResource<SelfSubjectAccessReview> = {
+    group,
+    version,
+    resource: 'selfsubjectaccessreviews',
+    async create({ object, user }) {
+      throwIfInvalid('SelfSubjectAccessReview', attributeFaults(object.spec))
+      return { ...object, status: await answer(user, object.spec) }
+    },
+  }
+  const subjectAccessReview: VirtualResource<SubjectAccessReview> = {
+    group,
+    version,
+    resource: 'subjectaccessreviews',
+    async create({ object }) {
+      throwIfInvalid('SubjectAccessReview', [...attributeFaults(object.spec), ...subjectFaults(object)])
+      return { ...object, status: await answer(subjectOf(object), object.spec) }
+    },
+  }
+  const localSubjectAccessReview: VirtualResource<LocalSubjectAccessReview> = {
+    group,
+    version,
+    resource: 'localsubjectaccessreviews',
+    async create({ object, namespace }) {
+      throwIfInvalid('LocalSubjectAccessReview', [...attributeFaults(object.spec), ...subjectFaults(object)])
+      const asked = object.spec.resourceAttributes?.namespace ?? ''
+      if (asked !== namespace) throw badRequest(`spec.resourceAttributes.namespace must match namespace: ${namespace}`)
+      return { ...object, status: await answer(subjectOf(object), object.spec) }
+    },
+  }
+  return [selfSubjectAccessReview, subjectAccessReview, localSubjectAccessReview, selfSubjectRulesReview(authorizers)] as unknown as VirtualResource[]
+}
+
+function selfSubjectRulesReview(authorizers: readonly Authorizer[]): VirtualResource<SelfSubjectRulesReview> {
+  return {
+    group,
+    version,
+    resource: 'selfsubjectrulesreviews',
+    create({ object, user }) {
+      const namespace = object.spec.namespace ?? ''
+      if (namespace === '') throw badRequest('no namespace on request')
+      const answers = authorizers.flatMap((authorizer) => authorizer.rulesFor?.(user, namespace) ?? [])
+      const rules = answers.flatMap((one) => one.rules)
+      const errors = answers.flatMap((one) => one.error ?? [])
+      // An authorizer that cannot list its rules makes the answer incomplete.
+      const silent = authorizers.some((authorizer) => !authorizer.rulesFor)
+      const copy = (values: readonly string[] | undefined) => (values?.length ? [...values] : undefined)
+      return {
+        ...object,
+        status: {
+          resourceRules: rules
+            .filter((rule) => rule.resources?.length)
+            .map((rule) => ({
+              verbs: [...rule.verbs],
+              apiGroups: copy(rule.apiGroups),
+              resources: copy(rule.resources),
+              resourceNames: copy(rule.resourceNames),
+            })),
+          nonResourceRules: rules
+            .filter((rule) => rule.nonResourceURLs?.length)
+            .map((rule) => ({ verbs: [...rule.verbs], nonResourceURLs: copy(rule.nonResourceURLs) })),
+          incomplete: silent || answers.some((one) => one.incomplete),
+          ...(errors.length > 0 ? { evaluationError: errors.join(', ') } : {}),
+        },
+      }
+    },
+  }
+}
+
+function attributesOf(user: UserInfo, { resourceAttributes: resource, nonResourceAttributes: other }: Asked): AuthorizationAttributes {
+  return {
+    user,
+    verb: resource?.verb ?? other?.verb ?? '',
+    isResourceRequest: resource !== undefined,
+    path: other?.path ?? '',
+    namespace: resource?.namespace ?? '',
+    apiGroup: resource?.group ?? '',
+    apiVersion: resource?.version ?? '',
+    resource: resource?.resource ?? '',
+    subresource: resource?.subresource ?? '',
+    name: resource?.name ?? '',
+  }
+}
+
+function subjectOf({ spec }: SubjectAccessReview | LocalSubjectAccessReview): UserInfo {
+  return { name: spec.user ?? '', uid: spec.uid, groups: spec.groups ?? [], extra: spec.extra }
+}
+
+const spec = FieldPath.of('spec')
+
+function attributeFaults({ resourceAttributes, nonResourceAttributes }: Asked): FieldError[] {
+  if (resourceAttributes && nonResourceAttributes) {
+    return [fieldError.invalid(spec.child('nonResourceAttributes'), nonResourceAttributes, 'cannot be specified in combination with resourceAttributes')]
+  }
+  if (resourceAttributes || nonResourceAttributes) return []
+  return [fieldError.invalid(spec.child('resourceAttributes'), null, 'exactly one of nonResourceAttributes or resourceAttributes must be specified')]
+}
+
+function subjectFaults({ spec: { user, groups } }: SubjectAccessReview | LocalSubjectAccessReview): FieldError[] {
+  return user || groups?.length ? [] : [fieldError.invalid(spec.child('user'), '', 'at least one of user or group must be specified')]
+}
+
+function throwIfInvalid(kind: string, faults: readonly FieldError[]): void {
+  if (faults.length > 0) throw invalid({ group, kind }, '', faults)
+}

@@ -1,0 +1,46 @@
+/** Who am I, and whose token is this (L3). Upstream: pkg/registry/authentication/{selfsubjectreview,tokenreview} (v1.36). */
+import type { SelfSubjectReview, TokenReview, UserInfo as WireUser } from '#api/gen/types/authentication.v1'
+import { badRequest } from '#api/machinery/status'
+import { authenticateToken } from '../authn/bearerToken.ts'
+import type { TokenAuthenticator } from '../authn/tokenAuthenticator.ts'
+import type { VirtualResource } from '../endpoints/virtualResource.ts'
+import type { UserInfo } from '../request.ts'
+
+const group = 'authentication.k8s.io'
+const version = 'v1'
+
+export function identityReviews(tokens: readonly TokenAuthenticator[], apiAudiences: readonly string[]) {
+  const selfSubjectReview: VirtualResource<SelfSubjectReview> = {
+    group,
+    version,
+    resource: 'selfsubjectreviews',
+    create: ({ object, user }) => ({ ...object, status: { userInfo: wireUser(user) } }),
+  }
+  const tokenReview: VirtualResource<TokenReview> = {
+    group,
+    version,
+    resource: 'tokenreviews',
+    async create({ object }) {
+      if (!object.spec.token) throw badRequest('token is required for TokenReview in authentication')
+      const wanted = object.spec.audiences
+      const result = await authenticateToken(tokens, object.spec.token, wanted?.length ? wanted : apiAudiences)
+      if (result?.decision !== 'authenticated') {
+        const error = result?.reason ?? ''
+        return { ...object, status: { user: {}, ...(error ? { error } : {}) } }
+      }
+      // Only a caller that named audiences hears which of them are meant.
+      const audiences = wanted?.length ? [...result.audiences] : [...apiAudiences]
+      return { ...object, status: { authenticated: true, user: wireUser(result.user), audiences } }
+    },
+  }
+  return [selfSubjectReview, tokenReview] as unknown as VirtualResource[]
+}
+
+function wireUser({ name, uid, groups, extra }: UserInfo): WireUser {
+  return {
+    username: name,
+    ...(uid ? { uid } : {}),
+    groups: [...groups],
+    ...(extra ? { extra: Object.fromEntries(Object.entries(extra).map(([key, values]) => [key, [...values]])) } : {}),
+  }
+}
