@@ -93,7 +93,7 @@ function fromRecords(
     restartCount: current.restartCount,
     ready: false,
     started: false,
-    state: containerState(current, input.runtimeName),
+    state: withKnownMessage(containerState(current, input.runtimeName), previous),
     lastState: lastState.terminated ? { terminated: lastState.terminated } : {},
     ...(current.state === 'running' && container.resources && Object.keys(container.resources).length > 0
       ? {
@@ -104,6 +104,13 @@ function fromRecords(
     ...(user && current.state === 'running' ? { user: { linux: { ...user } } } : {}),
     ...(mounts.length > 0 ? { volumeMounts: mounts } : {}),
   }
+}
+
+/** Last words live in a file that goes with the pod's directory: once told, they are kept from the status. */
+function withKnownMessage(state: ContainerState, previous: Frozen<ContainerStatus> | undefined): ContainerState {
+  const before = previous?.state?.terminated
+  if (!state.terminated || state.terminated.message || !before?.message || before.containerID !== state.terminated.containerID) return state
+  return { terminated: { ...state.terminated, message: before.message } }
 }
 
 function volumeMountStatuses(container: FrozenContainer): VolumeMountStatus[] {

@@ -197,8 +197,9 @@ async function finish(machinery: PodMachinery, worker: Worker): Promise<void> {
   const uid = worker.pod.metadata.uid ?? ''
   if (!worker.removed) {
     const status = await readPod(machinery, uid, worker.memory)
-    // After a restart the last words of a finished pod are gone; its status in the API is better than ours.
-    if (!isTerminalPhase(worker.pod.status?.phase)) statuses.set(worker.pod, currentStatus(machinery, worker.pod, status, worker.memory, true))
+    // When the runtime has forgotten a finished pod, its status in the API is better than ours.
+    if (status.containers.length > 0 || !isTerminalPhase(worker.pod.status?.phase))
+      statuses.set(worker.pod, currentStatus(machinery, worker.pod, status, worker.memory, true))
     await statuses.flush(uid)
   }
   probes.remove(uid)

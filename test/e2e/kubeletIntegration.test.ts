@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Pod } from '#api/gen/types/core.v1'
+import { isStatus } from '#api/machinery/status'
+import { noLog } from '#base/log'
+import { noMetrics } from '#base/metrics'
+import { seededRandom } from '#base/random'
+import { leases, nodes, pods } from '#client/builtIn'
+import { createKubelet } from '#kubelet/kubelet'
+import { defaultProfile, simulatedAnnotations } from '#kubelet/runtime/simulated/profile'
+import { createSimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
+import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
+import { realClock } from '#testing/realClock'
+
+const machine = {
+  cpus: 4,
+  memoryBytes: 8 * 2 ** 30,
+  ephemeralStorageBytes: 100 * 2 ** 30,
+  architecture: 'amd64',
+  kernelVersion: '6.1.0',
+  osImage: 'Simulated',
+  machineID: 'm',
+  systemUUID: 's',
+  bootID: 'b',
+}
+const quick = { ...defaultProfile, sandboxDelayMs: 1, startDelayMs: 1, stopDelayMs: 1, pullDelayMs: 1 }
+
+async function withNodes(count: number, run: (api: TestApiServer) => Promise<void>): Promise<void> {
+  const api = await startTestApiServer()
+  const stop = new AbortController()
+  const kubelets = Array.from({ length: count }, (_, index) => {
+    const nodeName = `sim-${index}`
+    const random = seededRandom(index)
+    const runtime = createSimulatedRuntime({ clock: realClock, random, profile: quick, podCidr: `10.${index}.0.0/24` })
+    const client = api.clientAs({ name: `system:node:${nodeName}`, groups: ['system:nodes', 'system:authenticated'] })
+    const deps = { client, clock: realClock, random, log: noLog, metrics: noMetrics, runtime, machine }
+    return createKubelet(deps, { nodeName, nodeIPs: [`192.0.2.${index}`], syncFrequencyMs: 0, relistPeriodMs: 0 })
+  })
+  const running = kubelets.map((kubelet) => kubelet.run(stop.signal))
+  try {
+    await Promise.all(kubelets.map((kubelet) => kubelet.registered))
+    await run(api)
+  } finally {
+    stop.abort()
+    await Promise.all(running)
+    await api.close()
+  }
+}
+
+async function until<T>(what: string, condition: () => Promise<T | undefined | false>, timeoutMs = 20_000): Promise<T> {
+  const deadline = Date.now() + timeoutMs
+  for (;;) {
+    const value = await condition()
+    if (value) return value
+    if (Date.now() > deadline) throw new Error(`timed out waiting until ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+
+function pod(name: string, nodeName: string, spec: Partial<Pod['spec']> = {}, annotations: Record<string, string> = {}) {
+  return { metadata: { name, namespace: 'default', annotations }, spec: { nodeName, containers: [{ name: 'main', image: 'example.com/app:1' }], ...spec } }
+}
+
+const ref = (name: string) => ({ namespace: 'default', name })
+
+test('KUB-26 KUB-12 pods of the real API server run on a simulated node, report, and go', () =>
+  withNodes(1, async ({ client }) => {
+    const node = await client.of(nodes).get({ name: 'sim-0' })
+    assert.equal(node.status.conditions?.find((condition) => condition.type === 'Ready')?.status, 'True')
+    await until(
+      'the lease is held',
+      async () =>
+        (
+          await client
+            .of(leases)
+            .get({ namespace: 'kube-node-lease', name: 'sim-0' })
+            .catch(() => undefined)
+        )?.spec.renewTime,
+    )
+    await client.of(pods).create(pod('web', 'sim-0') as Pod)
+    const web = await until('web is ready', async () => {
+      const found = await client.of(pods).get(ref('web'))
+      return found.status.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') && found
+    })
+    assert.equal(web.status.phase, 'Running')
+    assert.equal(web.status.observedGeneration, web.metadata.generation)
+    assert.match(web.status.podIP ?? '', /^10\.0\.0\./)
+    await client.of(pods).delete(ref('web'))
+    await until('web is gone', async () =>
+      client
+        .of(pods)
+        .get(ref('web'))
+        .then(
+          () => false,
+          (error: unknown) => isStatus(error, 'NotFound'),
+        ),
+    )
+  }))
+
+test('KUB-09 a pod that ends keeps its last words in the API', () =>
+  withNodes(1, async ({ client }) => {
+    const ends = { [simulatedAnnotations.exitAfterSeconds]: '0', [simulatedAnnotations.exitCode]: '4' }
+    await client.of(pods).create(pod('once', 'sim-0', { restartPolicy: 'Never' }, ends) as Pod)
+    const once = await until('once has failed', async () => {
+      const found = await client.of(pods).get(ref('once'))
+      return found.status.conditions?.some((condition) => condition.reason === 'PodFailed') && found.status.conditions[0]?.status === 'False' && found
+    })
+    assert.equal(once.status.containerStatuses?.[0]?.state?.terminated?.exitCode, 4)
+    assert.deepEqual(Object.fromEntries((once.status.conditions ?? []).map((condition) => [condition.type, condition.reason ?? condition.status])), {
+      PodReadyToStartContainers: 'False',
+      Initialized: 'True',
+      Ready: 'PodFailed',
+      ContainersReady: 'PodFailed',
+      PodScheduled: 'True',
+    })
+  }))
+
+test('KUB-26 fifty nodes and two hundred pods fit in one process', () =>
+  withNodes(50, async ({ client }) => {
+    await Promise.all(Array.from({ length: 200 }, (_, index) => client.of(pods).create(pod(`p-${index}`, `sim-${index % 50}`) as Pod)))
+    await until('all run', async () => (await client.of(pods).list({ namespace: 'default' })).items.every((item) => item.status.phase === 'Running'))
+  }))
