@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Node, PodStatus } from '#api/gen/types/core.v1'
+import type { RuntimeContainer, RuntimeImage } from '#grpc/criTypes'
+import { kubeletConfig } from './config.ts'
+import { containersToRemove, planImageGC } from './gc.ts'
+import { initialNode, type NodeFacts, nodeAllocatable, nodeStatus, statusChanged } from './node/nodeStatus.ts'
+import { initialProbeState, nextProbeState, type ProbeKind, type ProbeOutcome, type ProbeState, probeIsDone } from './probes/probeState.ts'
+import { attributesOf } from './server/auth.ts'
+import { logContainerId, logOptions } from './server/logs.ts'
+
+const outcomes = { s: 'Success', f: 'Failure' } as const
+const probeCases: { kind: ProbeKind; probe: { failureThreshold?: number; successThreshold?: number }; seen: string; want: string }[] = [
+  { kind: 'readiness', probe: {}, seen: 'sfffs', want: 'sssfs' },
+  { kind: 'readiness', probe: { successThreshold: 2 }, seen: 'ssfffs', want: 'fsssff' },
+  { kind: 'liveness', probe: { failureThreshold: 2 }, seen: 'fsff', want: 'sssf' },
+  { kind: 'startup', probe: { failureThreshold: 2 }, seen: 'fs', want: '-s' },
+  { kind: 'startup', probe: { failureThreshold: 2 }, seen: 'ff', want: '-f' },
+]
+for (const c of probeCases) {
+  test(`KUB-06 ${c.kind} ${JSON.stringify(c.probe)} after ${c.seen}`, () => {
+    let state: ProbeState = initialProbeState(c.kind)
+    const results = [...c.seen].map((letter) => {
+      state = nextProbeState(state, outcomes[letter as keyof typeof outcomes] as ProbeOutcome, c.probe)
+      return state.result === undefined ? '-' : state.result === 'Success' ? 's' : 'f'
+    })
+    assert.equal(results.join(''), c.want)
+  })
+}
+
+test('KUB-06 a failed liveness probe and an ended startup probe rest; readiness never does', () => {
+  const done = (kind: ProbeKind, result: ProbeOutcome) => probeIsDone(kind, { result, last: result, run: 1 })
+  assert.deepEqual(
+    [done('liveness', 'Failure'), done('liveness', 'Success'), done('startup', 'Success'), done('readiness', 'Failure')],
+    [true, false, true, false],
+  )
+})
+
+const machine = {
+  cpus: 2,
+  memoryBytes: 4 * 2 ** 30,
+  ephemeralStorageBytes: 10 * 2 ** 30,
+  architecture: 'amd64',
+  kernelVersion: 'k',
+  osImage: 'o',
+  machineID: 'm',
+  systemUUID: 's',
+  bootID: 'b',
+}
+const config = kubeletConfig({ nodeName: 'n1', nodeIPs: ['192.0.2.1'], registerWithTaints: [{ key: 'k', effect: 'NoSchedule' }], nodeLabels: { zone: 'a' } })
+const facts: NodeFacts = {
+  machine,
+  runtime: { runtimeName: 'containerd', runtimeVersion: '1.6.20~ds1 1.6.20', runtimeApiVersion: 'v1' },
+  runtimeConditions: [{ type: 'NetworkReady', status: false, reason: 'NetworkPluginNotReady', message: 'cni plugin not initialized' }],
+  images: [{ id: 'x', repoTags: ['a:1'], repoDigests: ['a@sha256:1'], size: 10, uid: null, username: '', pinned: false }],
+  pressure: { memory: false, disk: true, pid: false },
+  nowMs: 0,
+}
+
+test('KUB-01 allocatable is capacity less reservations and eviction thresholds', () => {
+  const reserved = { ...config, systemReserved: { cpu: '100m', memory: '1Gi' } }
+  const { cpu, memory, pods } = nodeAllocatable(machine, reserved)
+  assert.deepEqual({ cpu, memory, pods }, { cpu: '1900m', memory: `${(3 * 1024 - 100) * 1024}Ki`, pods: '110' })
+})
+
+test('KUB-01 a node whose network is not ready says so and is tainted', () => {
+  const status = nodeStatus(undefined, facts, config)
+  const node = initialNode(status, machine, config)
+  assert.deepEqual(node.spec.taints, [
+    { key: 'k', effect: 'NoSchedule' },
+    { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' },
+  ])
+  assert.equal(node.metadata.labels?.zone, 'a')
+  assert.deepEqual(
+    status.conditions?.map(({ type, status: value, reason }) => [type, value, reason]),
+    [
+      ['MemoryPressure', 'False', 'KubeletHasSufficientMemory'],
+      ['DiskPressure', 'True', 'KubeletHasDiskPressure'],
+      ['PIDPressure', 'False', 'KubeletHasSufficientPID'],
+      ['Ready', 'False', 'KubeletNotReady'],
+    ],
+  )
+  assert.equal(status.nodeInfo?.containerRuntimeVersion, 'containerd://1.6.20~ds1')
+  assert.deepEqual(status.images, [{ names: ['a@sha256:1', 'a:1'], sizeBytes: 10 }])
+})
+
+test('KUB-01 heartbeats alone are not worth a request; extended resources stay', () => {
+  const before: Node['status'] = { ...nodeStatus(undefined, facts, config), capacity: { 'example.com/gpu': '2' } }
+  const after = nodeStatus(before, { ...facts, nowMs: 60_000 }, config)
+  assert.equal(after.capacity?.['example.com/gpu'], '2')
+  assert.equal(statusChanged(after, nodeStatus(after, { ...facts, nowMs: 120_000 }, config)), false)
+  assert.equal(statusChanged(after, nodeStatus(after, { ...facts, pressure: { memory: true, disk: true, pid: false } }, config)), true)
+})
+
+const container = (id: string, name: string, createdAt: number, state: RuntimeContainer['state'] = 'CONTAINER_EXITED'): RuntimeContainer => ({
+  id,
+  podSandboxId: 's',
+  metadata: { name, attempt: createdAt },
+  image: { image: '' },
+  imageRef: '',
+  state,
+  createdAt,
+  labels: { 'io.kubernetes.pod.uid': 'u' },
+  annotations: {},
+})
+
+test('of each container the newest two stay', () => {
+  const all = [container('a1', 'a', 1), container('a2', 'a', 2), container('a3', 'a', 3), container('a4', 'a', 4, 'CONTAINER_RUNNING'), container('b1', 'b', 1)]
+  assert.deepEqual(
+    containersToRemove(all).map(({ id }) => id),
+    ['a2', 'a1'],
+  )
+})
+
+const image = (id: string, size: number, pinned = false): RuntimeImage => ({ id, repoTags: [], repoDigests: [], size, uid: null, username: '', pinned })
+test('KUB-10 image garbage goes by last use, spares what is used, pinned or young, and stops at the low threshold', () => {
+  const plan = (availableBytes: number) =>
+    planImageGC({
+      images: [image('used', 50), image('old', 50), image('older', 30), image('young', 50), image('pause', 1, true), image('recent', 50)],
+      inUse: new Set(['used']),
+      lastUsedMs: new Map([
+        ['old', 2],
+        ['older', 1],
+        ['recent', 9],
+      ]),
+      firstSeenMs: new Map([
+        ['young', 999_999],
+        ['old', 0],
+        ['older', 0],
+        ['recent', 0],
+        ['pause', 0],
+        ['used', 0],
+      ]),
+      nowMs: 1_000_000,
+      minimumAgeMs: 120_000,
+      capacityBytes: 1000,
+      availableBytes,
+      highPercent: 85,
+      lowPercent: 80,
+    }).remove.map(({ id }) => id)
+  assert.deepEqual(plan(160), [])
+  assert.deepEqual(plan(150), ['older', 'old'])
+  assert.deepEqual(plan(0), ['older', 'old', 'recent'])
+})
+
+const attributeCases = [
+  ['GET', '/stats/summary', ['get stats']],
+  ['GET', '/metrics/resource', ['get metrics']],
+  ['GET', '/pods', ['get pods', 'get proxy']],
+  ['GET', '/healthz', ['get healthz', 'get proxy']],
+  ['POST', '/exec/ns/pod/c', ['create proxy']],
+  ['GET', '/containerLogs/ns/pod/c', ['get proxy']],
+] as const
+for (const [method, path, want] of attributeCases) {
+  test(`KUB-17 ${method} ${path} needs ${want.join(' or ')}`, () =>
+    assert.deepEqual(
+      attributesOf(method, path).map(({ verb, subresource }) => `${verb} ${subresource}`),
+      want,
+    ))
+}
+
+const status = (state: object, lastState: object = {}): PodStatus => ({
+  containerStatuses: [{ name: 'c', image: '', imageID: '', ready: false, restartCount: 0, containerID: 'containerd://now', state, lastState }],
+})
+const ended = { terminated: { exitCode: 1, containerID: 'containerd://before' } }
+const logCases: { name: string; status: PodStatus; previous?: true; want: string | RegExp }[] = [
+  { name: 'of what runs', status: status({ running: {} }), want: 'now' },
+  { name: 'of what ended', status: status(ended), want: 'before' },
+  { name: 'of what waits to restart', status: status({ waiting: { reason: 'CrashLoopBackOff' } }, ended), want: 'before' },
+  { name: 'of the previous run', status: status({ running: {} }, ended), previous: true, want: 'before' },
+  {
+    name: 'of a previous run that there is not',
+    status: status({ running: {} }),
+    previous: true,
+    want: /previous terminated container "c" in pod "p" not found/,
+  },
+  { name: 'of what cannot be pulled', status: status({ waiting: { reason: 'ImagePullBackOff' } }), want: /waiting to start: trying and failing to pull image/ },
+  { name: 'of what is being created', status: status({ waiting: { reason: 'ContainerCreating' } }), want: /waiting to start: ContainerCreating/ },
+  { name: 'of an unknown container', status: {}, want: /container "c" in pod "p" is not available/ },
+]
+for (const c of logCases) {
+  test(`KUB-25 the log ${c.name}`, () => {
+    const find = () => logContainerId('p', c.status, 'c', c.previous ?? false)
+    if (typeof c.want === 'string') assert.equal(find(), c.want)
+    else assert.throws(find, c.want)
+  })
+}
+
+test('KUB-25 log options come from the query', () => {
+  const query = new URLSearchParams('follow=true&tailLines=5&sinceSeconds=10&limitBytes=100')
+  assert.deepEqual(logOptions(query, 60_000), { follow: true, timestamps: false, tailLines: 5, limitBytes: 100, sinceMs: 50_000 })
+  assert.throws(() => logOptions(new URLSearchParams('tailLines=x'), 0), /tailLines must be a number/)
+})
