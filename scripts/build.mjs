@@ -24,7 +24,7 @@ await build({
   chunkNames: 'chunks/[name]-[hash]',
   sourcemap: true,
   legalComments: 'none',
-  external: ['lmdb', '@grpc/grpc-js', '@grpc/proto-loader'],
+  external: ['@peculiar/x509', 'reflect-metadata', 'lmdb', '@grpc/grpc-js', '@grpc/proto-loader'],
   banner: { js: "import { createRequire as skiffCreateRequire } from 'node:module'; const require = skiffCreateRequire(import.meta.url);" },
 })
 fs.writeFileSync(`${root}dist/descriptions.json`, JSON.stringify(await collectDescriptions()))

@@ -91,6 +91,15 @@ async function announce(deps: ClusterDnsDeps, config: ClusterDnsConfig, signal: 
 }
 
 async function ensureService(client: Client, config: ClusterDnsConfig): Promise<void> {
+  // Asked for first: creating it again would be refused for its address, before anybody looks at its name.
+  const there = await client
+    .of(services)
+    .get({ namespace, name: serviceName })
+    .catch((error) => {
+      if (isStatus(error, 'NotFound')) return undefined
+      throw error
+    })
+  if (there) return
   const port = (name: string, protocol: string) => ({ name, protocol, port: 53, targetPort: config.port })
   try {
     await client.of(services).create({
@@ -98,7 +107,8 @@ async function ensureService(client: Client, config: ClusterDnsConfig): Promise<
       spec: { type: 'ClusterIP', clusterIP: config.clusterIp, internalTrafficPolicy: 'Local', ports: [port('dns', 'UDP'), port('dns-tcp', 'TCP')] },
     })
   } catch (error) {
-    if (!isStatus(error, 'AlreadyExists')) throw error
+    // Another node's agent was faster.
+    if (!isStatus(error, 'AlreadyExists') && !isStatus(error, 'Invalid')) throw error
   }
 }
 

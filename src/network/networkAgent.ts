@@ -27,7 +27,6 @@ export interface NetworkAgentDeps {
 export interface NetworkAgentConfig {
   readonly nodeName: string
   readonly cniConfigDir: string
-  readonly clusterCidr: string
 }
 
 const configFile = '10-skiff.conflist'
@@ -70,7 +69,7 @@ async function ensureCniConfig(own: Frozen<Node> | undefined, config: NetworkAge
   const podCidr = own?.spec.podCIDR
   if (!podCidr || podCidr === written) return written
   await fs.mkdir(config.cniConfigDir, { recursive: true })
-  await writeFileAtomic(path.join(config.cniConfigDir, configFile), `${JSON.stringify(cniConfig(podCidr, config.clusterCidr), null, 2)}\n`)
+  await writeFileAtomic(path.join(config.cniConfigDir, configFile), `${JSON.stringify(cniConfig(podCidr), null, 2)}\n`)
   return podCidr
 }
 

@@ -7,8 +7,8 @@ export interface Route {
   readonly via: string
 }
 
-/** The reference plugins: a bridge with addresses from the node's pod CIDR, masquerading what leaves the cluster, and host ports. */
-export function cniConfig(podCidr: string, clusterCidr: string): Record<string, unknown> {
+/** The reference plugins: a bridge with addresses from the node's pod CIDR, and host ports. Addresses are kept: nothing is masqueraded. */
+export function cniConfig(podCidr: string): Record<string, unknown> {
   return {
     cniVersion: '0.4.0',
     name: 'skiff',
@@ -17,10 +17,9 @@ export function cniConfig(podCidr: string, clusterCidr: string): Record<string, 
         type: 'bridge',
         bridge: 'cni0',
         isGateway: true,
-        isDefaultGateway: true,
         hairpinMode: true,
         ipMasq: false,
-        ipam: { type: 'host-local', ranges: [[{ subnet: podCidr }]], routes: [{ dst: '0.0.0.0/0' }, { dst: clusterCidr }] },
+        ipam: { type: 'host-local', ranges: [[{ subnet: podCidr }]], routes: [{ dst: '0.0.0.0/0' }] },
       },
       { type: 'portmap', capabilities: { portMappings: true } },
     ],

@@ -17,6 +17,8 @@ import { importImage } from '#kubelet/images/importImage'
 import { pauseImage as buildPauseImage } from '#kubelet/images/pauseImage'
 import { createKubelet } from '#kubelet/kubelet'
 import { createContainerdRuntime } from '#kubelet/runtime/containerd/containerdRuntime'
+import { apiAuth } from '#kubelet/server/auth'
+import { createKubeletServer } from '#kubelet/server/kubeletServer'
 import { createNetworkAgent } from '#network/networkAgent'
 import { createProxy } from '#proxy/proxy'
 import { nodePaths, pauseImage } from '../vnode/files.ts'
@@ -28,7 +30,7 @@ const dnsPort = 53
 export async function runNodeAgent(configFile: string, verbosity: number, signal: AbortSignal): Promise<void> {
   const config = JSON.parse(await fs.readFile(configFile, 'utf8')) as AgentConfig
   const tools = processTools(config.nodeName, verbosity)
-  const components = [await kubelet(config, tools), ...network(config, tools)]
+  const components = [...(await kubelet(config, tools)), ...network(config, tools)]
   await runTogether(components, tools, signal)
 }
 
@@ -44,16 +46,17 @@ function access(config: AgentConfig, identity: { clientCert: string; clientKey: 
   return { client, informers: createSharedInformerFactory(client, tools) }
 }
 
-async function kubelet(config: AgentConfig, tools: ProcessTools): Promise<Component> {
+async function kubelet(config: AgentConfig, tools: ProcessTools): Promise<Component[]> {
   const exec = createExec()
   const images = await exec.run('ctr', ['--address', nodePaths.containerdSocket, '--namespace', 'k8s.io', 'images', 'ls', '-q', `name==${pauseImage}`])
   if (images.stdout.trim() === '') await importImage({ exec, socket: nodePaths.containerdSocket }, buildPauseImage(pauseImage))
   const { client } = access(config, config.kubelet, 'kubelet', tools)
-  return createKubelet(
+  const log = tools.log.with('kubelet')
+  const kubelet = createKubelet(
     {
       client,
       ...tools,
-      log: tools.log.with('kubelet'),
+      log,
       runtime: createContainerdRuntime({ client: connectCri(nodePaths.containerdSocket), clock: tools.clock }),
       host: await createKubeletHost(),
     },
@@ -68,6 +71,11 @@ async function kubelet(config: AgentConfig, tools: ProcessTools): Promise<Compon
       podLogsDirectory: nodePaths.podLogs,
     },
   )
+  const server = createKubeletServer(
+    { view: kubelet.view, auth: apiAuth(client, tools.clock, config.nodeName), clock: tools.clock, log, metricsText: () => tools.metrics.render() },
+    { port: kubelet.view.config.port, cert: config.kubelet.servingCert, key: config.kubelet.servingKey, clientCa: config.ca },
+  )
+  return [kubelet, server]
 }
 
 function network(config: AgentConfig, tools: ProcessTools): Component[] {
@@ -80,10 +88,7 @@ function network(config: AgentConfig, tools: ProcessTools): Component[] {
       { informers: proxy.informers, ...tools, log: tools.log.with('kube-proxy'), exec, conntrack: createConntrack(exec) },
       { nodeName, clusterCidr, serviceCidr, mode: 'auto' },
     ),
-    createNetworkAgent(
-      { informers: proxy.informers, ...tools, log: tools.log.with('network'), exec },
-      { nodeName, clusterCidr, cniConfigDir: nodePaths.cniConfig },
-    ),
+    createNetworkAgent({ informers: proxy.informers, ...tools, log: tools.log.with('network'), exec }, { nodeName, cniConfigDir: nodePaths.cniConfig }),
     createClusterDns(
       {
         ...dns,

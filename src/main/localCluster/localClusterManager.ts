@@ -108,7 +108,7 @@ async function up(
     await progress.step('Default service account and cluster DNS', () => probe.until('a usable default namespace', nodesReadyMs, () => usable(state, probe)))
     return { created: !found, status: await statusOf(deps, paths, state) }
   } catch (error) {
-    throw await withEvidence(error, paths)
+    throw await withEvidence(error, paths, state)
   } finally {
     probe.close()
   }
@@ -273,13 +273,16 @@ function kubeconfigEntry(state: ClusterState, pki: Pki): KubeconfigEntry {
   return { name: `skiff-${state.name}`, server: `https://127.0.0.1:${state.port}`, ca: pki.ca.cert, clientCert: pki.admin.cert, clientKey: pki.admin.key }
 }
 
-/** The failure with the last lines of the server's log and where the rest is. Nothing is rolled back: the evidence stays. */
-async function withEvidence(error: unknown, paths: ClusterPaths): Promise<CommandError> {
-  const log = ((await readTextIfExists(paths.serverLog)) ?? '').trim().split('\n').slice(-20).join('\n')
+/** The failure with the last lines of the logs and where the rest is. Nothing is rolled back: the evidence stays. */
+async function withEvidence(error: unknown, paths: ClusterPaths, state: ClusterState): Promise<CommandError> {
   const message = error instanceof Error ? error.message : String(error)
   const exit = error instanceof CommandError ? error.exit : 'internal'
-  return new CommandError(exit, log ? `${message}\n--- last lines of ${paths.serverLog}\n${log}` : message, {
-    hint: `logs are in ${paths.dir}; skiff delete removes the cluster`,
-    cause: error,
-  })
+  const files = [paths.serverLog, ...state.nodes.map((node) => path.join(paths.node(node.name), 'agent.log'))]
+  const tails = await Promise.all(
+    files.map(async (file) => {
+      const text = ((await readTextIfExists(file)) ?? '').trim()
+      return text ? `\n--- last lines of ${file}\n${text.split('\n').slice(-20).join('\n')}` : ''
+    }),
+  )
+  return new CommandError(exit, message + tails.join(''), { hint: `logs are in ${paths.dir}; skiff delete ${state.name} removes the cluster`, cause: error })
 }

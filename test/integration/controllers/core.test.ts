@@ -38,12 +38,10 @@ test('CTL-09 nodes get distinct pod address blocks', async () => {
 
 test('CTL-12 endpoint slices follow pods and their readiness', async () => {
   const namespace = 'default'
-  await cluster.client
-    .of(services)
-    .create({
-      metadata: { namespace, name: 'web', labels: { l: '1' } },
-      spec: { selector: { app: 'web' }, ports: [{ name: 'p', port: 80, targetPort: 'http' }] },
-    })
+  await cluster.client.of(services).create({
+    metadata: { namespace, name: 'web', labels: { l: '1' } },
+    spec: { selector: { app: 'web' }, ports: [{ name: 'p', port: 80, targetPort: 'http' }] },
+  })
   const slices = async () => (await cluster.client.of(endpointSlices).list({ namespace, labelSelector: 'kubernetes.io/service-name=web' })).items
   await eventually(async () => (await slices()).length === 1)
   for (const name of ['x', 'y']) await cluster.client.of(pods).create(pod(namespace, name))
