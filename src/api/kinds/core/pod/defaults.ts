@@ -45,10 +45,6 @@ export function setPodTemplateDefaults(template: PodTemplateSpec | undefined): v
   template.metadata ??= {}
   template.spec ??= { containers: [] }
   setPodSpecDefaults(template.spec)
-  if (template.spec.hostNetwork) {
-    for (const container of [...(template.spec.containers ?? []), ...(template.spec.initContainers ?? [])])
-      for (const port of container.ports ?? []) port.hostPort ||= port.containerPort
-  }
 }
 
 /** `latest` when the reference names neither tag nor digest. */

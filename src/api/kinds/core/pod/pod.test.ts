@@ -129,6 +129,17 @@ const refused: [string, Partial<PodSpec>, string[]][] = [
     ['spec.containers[1].ports[0].hostPort: Duplicate value: "TCP//80"'],
   ],
   [
+    'another host port',
+    { hostNetwork: true, containers: [a({ ports: [{ containerPort: 80, hostPort: 81 }] })] },
+    ['spec.containers[0].ports[0].hostPort: Invalid value: 81: must match `containerPort` when `hostNetwork` is true'],
+  ],
+  ['own users, shared network', { hostUsers: false, hostNetwork: true }, ['spec.hostNetwork: Forbidden: when `pod.Spec.HostUsers` is false']],
+  [
+    'less as a whole',
+    { resources: { requests: { cpu: '1' } }, containers: [a({ resources: { requests: { cpu: '1500m' } } })] },
+    ['spec.resources.requests[cpu]: Invalid value: "1": must be greater than or equal to aggregate container requests of 1500m'],
+  ],
+  [
     'gated and placed',
     { nodeName: 'n', schedulingGates: [{ name: 'g' }] },
     ['spec.nodeName: Forbidden: cannot be set until all schedulingGates have been cleared'],

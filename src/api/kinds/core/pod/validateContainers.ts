@@ -88,7 +88,7 @@ function commonFaults(container: Container, context: PodContext, path: FieldPath
   const errors = name ? faults(path.child('name'), name, isDns1123Label(name)) : [fieldError.required(path.child('name'))]
   if (!image) errors.push(fieldError.required(path.child('image')))
   else if (image !== image.trim()) errors.push(fieldError.invalid(path.child('image'), image, 'must not have leading or trailing whitespace'))
-  errors.push(...oneOf(container.terminationMessagePolicy, ['FallbackToLogsOnError', 'File'], path.child('terminationMessagePolicy')))
+  errors.push(...oneOf(container.terminationMessagePolicy, ['File', 'FallbackToLogsOnError'], path.child('terminationMessagePolicy')))
   errors.push(...portFaults(container.ports, context.spec.hostNetwork === true, path.child('ports')))
   errors.push(...validateEnv(container.env, path.child('env')), ...validateEnvFrom(container.envFrom, path.child('envFrom')))
   errors.push(...mountFaults(container, context, path.child('volumeMounts')))
@@ -118,8 +118,9 @@ function portFaults(ports: readonly ContainerPort[] | undefined, hostNetwork: bo
         : [fieldError.required(at.child('containerPort'))]),
     )
     if (port.hostPort) errors.push(...faults(at.child('hostPort'), port.hostPort, isPortNumber(port.hostPort)))
-    if (hostNetwork && port.hostPort !== port.containerPort)
-      errors.push(fieldError.invalid(at.child('containerPort'), port.containerPort, 'must match `hostPort` when `hostNetwork` is true'))
+    // A template may leave the host port out; a pod's has been filled in by now.
+    if (hostNetwork && port.hostPort && port.hostPort !== port.containerPort)
+      errors.push(fieldError.invalid(at.child('hostPort'), port.hostPort, 'must match `containerPort` when `hostNetwork` is true'))
     if (port.hostIP && ipFamily(port.hostIP) === undefined)
       errors.push(fieldError.invalid(at.child('hostIP'), port.hostIP, 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)'))
     return [...errors, ...oneOf(port.protocol, ['SCTP', 'TCP', 'UDP'], at.child('protocol'))]

@@ -1,10 +1,13 @@
 /** Validation of a whole pod spec and of pod templates (L1). Upstream: pkg/apis/core/validation ValidatePodSpec, ValidatePodTemplateSpec (v1.36). */
+
 import type { PodDNSConfig, PodSpec, PodTemplateSpec } from '#api/gen/types/core.v1'
+import { podRequests, resourceAmount } from '#api/helpers/podResources'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { invalidIpMessage, ipFamily } from '#api/machinery/ip'
 import { validateLabels } from '#api/machinery/labelSelector'
 import { isDns1123Label, isDns1123Subdomain, isDns1123SubdomainWithUnderscore, isQualifiedName, rangeMessage } from '#api/machinery/names'
-import { validateAnnotations, validateNonNegative } from '#api/machinery/objectMeta'
+import { validateAnnotations } from '#api/machinery/objectMeta'
+import { canonicalQuantity, formatQuantity, isQuantity, milliQuantity, quantityOf } from '#api/machinery/quantity'
 import { faults, oneOf } from '../../rules.ts'
 import { validateAllContainers } from './validateContainers.ts'
 import { validateQuantity, validateResourceName, validateResourceRequirements } from './validateResources.ts'
@@ -22,7 +25,6 @@ export function validatePodSpec(spec: PodSpec, path: FieldPath): FieldError[] {
     ...oneOf(spec.dnsPolicy, ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'], path.child('dnsPolicy')),
     ...validateLabels(spec.nodeSelector, path.child('nodeSelector')),
     ...validatePodSecurityContext(spec, path.child('securityContext')),
-    ...(spec.imagePullSecrets ?? []).flatMap(({ name }, i) => (name ? [] : [fieldError.required(path.child('imagePullSecrets').index(i).child('name'))])),
     ...validateAffinity(spec.affinity, path.child('affinity')),
     ...dnsFaults(spec.dnsConfig, spec.dnsPolicy, path.child('dnsConfig')),
     ...gateFaults(spec, path),
@@ -35,7 +37,8 @@ export function validatePodSpec(spec: PodSpec, path: FieldPath): FieldError[] {
       const at = path.child('overhead').key(name)
       return [...validateResourceName(name, at), ...validateQuantity(name, value, at)]
     }),
-    ...(spec.resources ? validateResourceRequirements(spec.resources, new Set(), path.child('resources')) : []),
+    ...(spec.resources ? podResourceFaults(spec, path.child('resources')) : []),
+    ...hostUsersFaults(spec, path),
     ...osFaults(spec, path),
   ]
 }
@@ -74,7 +77,7 @@ function numberFaults(spec: PodSpec, path: FieldPath): FieldError[] {
   const deadline = path.child('activeDeadlineSeconds')
   return [
     ...(seconds !== undefined && (seconds < 1 || seconds > maxInt32) ? [fieldError.invalid(deadline, seconds, rangeMessage(1, maxInt32))] : []),
-    ...validateNonNegative(spec.terminationGracePeriodSeconds, path.child('terminationGracePeriodSeconds')),
+    ...(spec.terminationGracePeriodSeconds === undefined ? [fieldError.required(path.child('terminationGracePeriodSeconds'))] : []),
     ...(spec.preemptionPolicy ? oneOf(spec.preemptionPolicy, ['PreemptLowerPriority', 'Never'], path.child('preemptionPolicy')) : []),
   ]
 }
@@ -124,6 +127,37 @@ function dnsFaults(config: PodDNSConfig | undefined, policy: string | undefined,
   }
   for (const [i, option] of (config?.options ?? []).entries())
     if (!option.name) errors.push(fieldError.required(path.child('options').index(i), 'must not be empty'))
+  return errors
+}
+
+/** A pod in its own user namespace shares no other namespace with the host. The odd capitals are upstream's. */
+function hostUsersFaults(spec: PodSpec, path: FieldPath): FieldError[] {
+  if (spec.hostUsers !== false) return []
+  const shared = { hostNetwork: spec.hostNetwork, HostPID: spec.hostPID, HostIPC: spec.hostIPC }
+  return Object.entries(shared).flatMap(([field, set]) => (set ? [fieldError.forbidden(path.child(field), 'when `pod.Spec.HostUsers` is false')] : []))
+}
+
+/** What the pod asks for as a whole covers what its containers ask for. */
+function podResourceFaults(spec: PodSpec, path: FieldPath): FieldError[] {
+  const errors: FieldError[] = []
+  if (spec.resources?.claims) errors.push(fieldError.forbidden(path.child('claims'), 'claims cannot be set for Resources at pod-level'))
+  errors.push(...validateResourceRequirements(spec.resources, new Set(), path))
+  if (errors.length > 0) return errors
+  const containers = (spec.containers ?? []).flatMap((container) => Object.values(container.resources?.requests ?? {}))
+  if (!containers.every(isQuantity)) return errors
+  const sums = podRequests({ apiVersion: 'v1', kind: 'Pod', metadata: {}, spec, status: {} }, { skipPodLevelResources: true, excludeOverhead: true })
+  for (const name of ['cpu', 'memory']) {
+    const [sum, whole] = [sums[name], spec.resources?.requests?.[name]]
+    if (sum === undefined || whole === undefined || resourceAmount(name, whole) >= sum) continue
+    const text = name === 'cpu' ? formatQuantity(milliQuantity(sum)) : formatQuantity(quantityOf(sum, 'BinarySI'))
+    errors.push(
+      fieldError.invalid(
+        path.child('requests').key(name),
+        canonicalQuantity(whole),
+        `must be greater than or equal to aggregate container requests of ${text}`,
+      ),
+    )
+  }
   return errors
 }
 

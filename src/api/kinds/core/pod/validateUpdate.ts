@@ -136,10 +136,11 @@ function tolerationFaults(spec: PodSpec, old: Frozen<PodSpec>, path: FieldPath):
 
 function gateFaults(spec: PodSpec, old: Frozen<PodSpec>, path: FieldPath): FieldError[] {
   const before = new Set((old.schedulingGates ?? []).map((gate) => gate.name))
-  const added = (spec.schedulingGates ?? []).map((gate) => gate.name).filter((name) => !before.has(name))
-  return added.length > 0
-    ? [fieldError.forbidden(path.child('schedulingGates').index(0).child('name'), `only deletion is allowed, but found new scheduling gate '${added[0]}'`)]
-    : []
+  return (spec.schedulingGates ?? []).flatMap(({ name }, i) =>
+    before.has(name)
+      ? []
+      : [fieldError.forbidden(path.child('schedulingGates').index(i).child('name'), `only deletion is allowed, but found new scheduling gate '${name}'`)],
+  )
 }
 
 /** The new spec with everything undone that may change: what is left must equal the old one. */
