@@ -1,0 +1,143 @@
+/**
+ * The server of a local cluster, all in one process (L5): store, API server, controllers, scheduler and simulated nodes, which talk to the API
+ * without sockets; and the agents of real nodes as child processes.
+ */
+import { readFileSync } from 'node:fs'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { strategyFor } from '#api/kinds/index'
+import { describeFrom } from '#api/machinery/openapi/descriptions'
+import { type ApiServer, createApiServer } from '#apiserver/apiServer'
+import { createRegistry } from '#apiserver/registry/registry'
+import type { UserInfo } from '#apiserver/request'
+import { createSecurity } from '#apiserver/security'
+import type { Component } from '#base/component'
+import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
+import { createClient } from '#client/clientOverTransport'
+import { createEventRecorder } from '#client/eventRecorder'
+import { createControllerManager } from '#controllers/framework/manager'
+import { controllers } from '#controllers/index'
+import { createExec } from '#host/exec'
+import { createScheduler } from '#scheduler/scheduler'
+import { openLmdbStore } from '#store/drivers/lmdb'
+import { type ClusterPaths, type ClusterState, clusterPaths, readState } from '../localCluster/clusterState.ts'
+import { ensurePki, type Pki } from '../pki/pki.ts'
+import { gatewayOf } from '../vnode/clusterNetwork.ts'
+import { ensureAddonAccess } from './addonAccess.ts'
+import { addressPlan } from './agentConfig.ts'
+import { createAgents } from './agents.ts'
+import { createHostRoutes } from './hostRoutes.ts'
+import { type ProcessTools, processTools, runTogether } from './processTools.ts'
+import { createSimulatedNodes } from './simulatedNodes.ts'
+
+export async function runServer(clusterDir: string, verbosity: number, signal: AbortSignal): Promise<void> {
+  const tools = processTools('server', verbosity)
+  const paths = clusterPaths(path.resolve(clusterDir, '../..'), path.basename(clusterDir))
+  const state = await readState(paths)
+  if (!state) throw new Error(`${paths.state} is not there: a cluster is made with "skiff up"`)
+  const pki = await ensurePki(paths.pki, [], tools.clock.now())
+  await fs.mkdir(paths.store, { recursive: true, mode: 0o700 })
+  const store = await openLmdbStore({ path: path.join(paths.store, 'data.mdb'), clock: tools.clock, log: tools.log.with('store') })
+  const server = assemble(tools, state, pki, store)
+  const running = server.run(signal)
+  const tls = { cert: pki.apiserver.cert, key: pki.apiserver.key, clientCa: pki.ca.cert }
+  const hosts = ['127.0.0.1', ...(state.network ? [gatewayOf(state.network)] : [])]
+  const listeners = await Promise.all(hosts.map((host) => server.listen({ host, port: state.port, tls })))
+  await Promise.race([server.started, running])
+  const components = [...controlPlane(server, tools, pki), ...nodes(server, { tools, state, paths, pki, verbosity })]
+  await runTogether(components, tools, signal)
+  await Promise.all(listeners.map((listener) => listener.close()))
+  await running
+  await store.close()
+}
+
+function assemble(tools: ProcessTools, state: ClusterState, pki: Pki, store: Awaited<ReturnType<typeof openLmdbStore>>): ApiServer {
+  const { clock, random, log, metrics } = tools
+  const registry = createRegistry({ store, clock, log: log.with('registry'), random, strategyFor })
+  const security = createSecurity({ reader: registry.reader, clock, random, serviceAccountKey: pki.serviceAccountKey })
+  const address = state.network ? gatewayOf(state.network) : undefined
+  return createApiServer(
+    {
+      store,
+      clock,
+      random,
+      log: log.with('apiserver'),
+      metrics,
+      registry,
+      ...security,
+      postStartHooks: [...security.postStartHooks, (transport, signal) => ensureAddonAccess(createClient(transport), signal)],
+      describe: lazyDescriptions(),
+      metricsText: () => metrics.render(),
+    },
+    {
+      serviceCidr: addressPlan.serviceCidr,
+      advertised: () => (address ? { address, port: state.port } : undefined),
+      kubelet: { cert: pki.apiserverKubeletClient.cert, key: pki.apiserverKubeletClient.key, ca: pki.ca.cert },
+    },
+  )
+}
+
+/** Texts of the OpenAPI documents, read when the first one is asked for. */
+function lazyDescriptions() {
+  let describe: ReturnType<typeof describeFrom> | undefined
+  return (definition: string, field?: string) => {
+    describe ??= describeFrom(readDescriptions())
+    return describe(definition, field)
+  }
+}
+
+function readDescriptions(): Parameters<typeof describeFrom>[0] {
+  try {
+    return JSON.parse(readFileSync(new URL('./descriptions.json', import.meta.url), 'utf8'))
+  } catch {
+    return {}
+  }
+}
+
+/** A component's way into the API: in process, under its own name. */
+function accessAs(server: ApiServer, user: UserInfo, tools: ProcessTools) {
+  const client = createClient(server.transport(user, user.name))
+  return { client, informers: createSharedInformerFactory(client, tools) }
+}
+
+const authenticated = 'system:authenticated'
+
+function controlPlane(server: ApiServer, tools: ProcessTools, pki: Pki): Component[] {
+  const scheduling = accessAs(server, { name: 'system:kube-scheduler', groups: [authenticated] }, tools)
+  const controlling = accessAs(server, { name: 'system:kube-controller-manager', groups: ['system:masters', authenticated] }, tools)
+  const events = createEventRecorder({ ...tools, client: scheduling.client }, { component: 'default-scheduler' })
+  return [
+    createControllerManager({ ...tools, client: controlling.client, log: tools.log.with('controllers') }, controllers, {
+      rootCa: pki.ca.cert,
+      clusterCidr: addressPlan.clusterCidr,
+    }),
+    createScheduler({ ...tools, ...scheduling, log: tools.log.with('scheduler'), events }),
+    { name: 'scheduler informers', run: (signal) => scheduling.informers.run(signal) },
+  ]
+}
+
+interface NodesOptions {
+  readonly tools: ProcessTools
+  readonly state: ClusterState
+  readonly paths: ClusterPaths
+  readonly pki: Pki
+  readonly verbosity: number
+}
+
+function nodes(server: ApiServer, { tools, state, paths, pki, verbosity }: NodesOptions): Component[] {
+  const simulated = createSimulatedNodes({
+    names: state.simulatedNodes,
+    tools,
+    transportOf: (name) => server.transport({ name: `system:node:${name}`, groups: ['system:nodes', authenticated] }, 'kubelet'),
+    clusterDns: addressPlan.clusterDns,
+    clusterDomain: addressPlan.clusterDomain,
+  })
+  if (!state.network) return simulated
+  const routing = accessAs(server, { name: 'system:skiff:host-routes', groups: ['system:masters', authenticated] }, tools)
+  return [
+    ...simulated,
+    ...createAgents({ paths, state, ca: pki.ca, self: [process.execPath, process.argv[1] ?? ''], verbosity, tools }),
+    createHostRoutes(routing.informers, createExec(), state.network, tools.log.with('routes')),
+    { name: 'host route informers', run: (signal) => routing.informers.run(signal) },
+  ]
+}

@@ -1,0 +1,42 @@
+/**
+ * The program's entry (L5): long-running roles start at once with their own small parser; everything else is the command line.
+ * Each path loads only what it needs, because start-up time is a promise.
+ */
+import { parseArgs } from 'node:util'
+import { describeError } from './textLog.ts'
+
+const [role, ...rest] = process.argv.slice(2)
+
+try {
+  if (role === 'server' || role === 'node-agent') await runRole(role, rest)
+  else await (await import('./commandLine.ts')).runCommandLine(process.argv)
+} catch (error) {
+  console.error(`skiff: ${describeError(error)}`)
+  process.exit(1)
+}
+
+/** Runs until a signal asks it to end; a second signal ends it at once. */
+async function runRole(name: 'server' | 'node-agent', args: string[]): Promise<void> {
+  const { values } = parseArgs({ args, options: { 'cluster-dir': { type: 'string' }, config: { type: 'string' }, v: { type: 'string', default: '2' } } })
+  const stopping = new AbortController()
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      if (stopping.signal.aborted) process.exit(130)
+      stopping.abort(new Error(signal))
+    })
+  }
+  const verbosity = Number(values.v)
+  if (name === 'server') {
+    if (!values['cluster-dir']) throw new Error('server needs --cluster-dir DIR')
+    const { runServer } = await import('./layouts/server.ts')
+    await runServer(values['cluster-dir'], verbosity, stopping.signal)
+  } else {
+    if (!values.config) throw new Error('node-agent needs --config FILE')
+    // The server holds the other end: when it is gone, so are we, and the containers run on.
+    process.stdin.resume()
+    process.stdin.once('end', () => stopping.abort(new Error('the server is gone')))
+    const { runNodeAgent } = await import('./layouts/nodeAgent.ts')
+    await runNodeAgent(values.config, verbosity, stopping.signal)
+  }
+  process.exit(0)
+}
