@@ -79,3 +79,9 @@ test('printing is as kubectl prints', () => {
   assert.equal(toYaml(value), want)
   assert.deepEqual(parseYaml(want), value)
 })
+
+test('JSON is YAML, and flow mappings are no JSON', () => {
+  assert.deepEqual(parseYaml('{"a": "yes", "b": [1, null]}'), { a: 'yes', b: [1, null] })
+  assert.deepEqual(parseYaml('{a: yes, b: [1, ~]}'), { a: true, b: [1, null] })
+  assert.throws(() => parseYaml('{a: '), YamlSyntaxError)
+})

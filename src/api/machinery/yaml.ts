@@ -18,6 +18,7 @@ import {
   strTag,
   YAMLException,
 } from 'js-yaml'
+import { JsonSyntaxError, parseJson } from './json.ts'
 
 /** Input that is not YAML; the message is that of sigs.k8s.io/yaml: "error converting YAML to JSON: yaml: line 2: …". */
 export class YamlSyntaxError extends Error {
@@ -67,7 +68,21 @@ const maxNodes = (sourceLength: number) => 10_000 + 2 * sourceLength
  * @throws YamlSyntaxError
  */
 export function parseYaml(text: string): unknown {
+  const json = asJson(text)
+  if (json !== undefined) return json
   return parseYamlDocuments(text)[0] ?? null
+}
+
+/** Clients send JSON where YAML is allowed (every server-side apply of client-go): the native parser is a hundred times faster. */
+function asJson(text: string): unknown {
+  if (!/^\s*\{/.test(text)) return undefined
+  try {
+    return parseJson(text).value
+  } catch (error) {
+    // A YAML flow mapping, or an error that the YAML parser words better.
+    if (error instanceof JsonSyntaxError) return undefined
+    throw error
+  }
 }
 
 /** Parses all documents of a stream; empty documents are left out. */
