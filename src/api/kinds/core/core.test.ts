@@ -99,8 +99,8 @@ test('taints are checked and unique; a pod CIDR is given once', () => {
     { key: 'b', effect: 'Never' },
   ]
   assert.deepEqual(texts(node.validate?.({ obj: nodeOf({ spec: { taints } }), path, context })), [
-    'spec.taints[1]: Duplicate value: {"key":"a","effect":"NoSchedule"}',
-    'spec.taints[2].effect: Unsupported value: "Never": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"',
+    'metadata.taints[1]: Duplicate value: {"key":"a","effect":"NoSchedule"}: taints must be unique by key and effect pair',
+    'metadata.taints[2].effect: Unsupported value: "Never": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"',
   ])
   const old = nodeOf({ spec: { podCIDRs: ['10.0.0.0/24'] } })
   assert.deepEqual(texts(node.validateUpdate?.({ obj: nodeOf({ spec: { podCIDRs: ['10.0.1.0/24'] } }), old, path, context })), [

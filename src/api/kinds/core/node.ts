@@ -5,7 +5,7 @@
 import type { Node, Taint } from '#api/gen/types/core.v1'
 import { isConditionTrue } from '#api/machinery/conditions'
 import { semanticEqual } from '#api/machinery/equality'
-import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
+import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { ipFamily, parseCidr } from '#api/machinery/ip'
 import { validateLabelName } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
@@ -79,7 +79,10 @@ export function validateTaints(taints: readonly Taint[] | undefined, path: Field
       ...oneOf(taint.effect, effects, at.child('effect')),
     ]
     const id = `${taint.effect}/${taint.key}`
-    if (seen.has(id)) errors.push(fieldError.duplicate(at, taint))
+    if (seen.has(id)) {
+      const error = fieldError.duplicate(at, taint)
+      errors.push({ ...error, body: `${error.body}: taints must be unique by key and effect pair` })
+    }
     seen.add(id)
     return errors
   })
@@ -96,15 +99,16 @@ function addressOf(obj: Frozen<Node>, type: string): string {
 }
 
 function specFaults(obj: Node, path: FieldPath): FieldError[] {
-  const errors = validateTaints(obj.spec.taints, path.child('taints'))
+  // The path is upstream's: taints were annotations once.
+  const errors = validateTaints(obj.spec.taints, FieldPath.of('metadata', 'taints'))
   const cidrs = obj.spec.podCIDRs ?? []
   for (const [i, cidr] of cidrs.entries()) {
     if (!parseCidr(cidr))
       errors.push(fieldError.invalid(path.child('podCIDRs').index(i), cidr, 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)'))
   }
-  if (cidrs.length > 2) errors.push(fieldError.invalid(path.child('podCIDRs'), cidrs, 'must specify no more than one CIDR for each IP family'))
+  if (cidrs.length > 2) errors.push(fieldError.invalid(path.child('podCIDRs'), cidrs, 'may specify no more than one CIDR for each IP family'))
   else if (cidrs.length === 2 && ipFamily(cidrs[0]?.split('/')[0] ?? '') === ipFamily(cidrs[1]?.split('/')[0] ?? ''))
-    errors.push(fieldError.invalid(path.child('podCIDRs'), cidrs, 'must specify no more than one CIDR for each IP family'))
+    errors.push(fieldError.invalid(path.child('podCIDRs'), cidrs, 'may specify no more than one CIDR for each IP family'))
   return errors
 }
 

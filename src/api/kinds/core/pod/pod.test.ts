@@ -129,6 +129,18 @@ const refused: [string, Partial<PodSpec>, string[]][] = [
     ['spec.containers[1].ports[0].hostPort: Duplicate value: "TCP//80"'],
   ],
   [
+    'divisor',
+    { containers: [a({ env: [{ name: 'X', valueFrom: { resourceFieldRef: { resource: 'limits.cpu', divisor: '10m' } } }] })] },
+    [
+      `spec.containers[0].env[0].valueFrom.resourceFieldRef.divisor: Invalid value: "limits.cpu": only divisor's values 1m and 1 are supported with the cpu resource`,
+    ],
+  ],
+  [
+    'env from nowhere',
+    { containers: [a({ envFrom: [{}] })] },
+    ['spec.containers[0].envFrom: Invalid value: "": must specify one of: `configMapRef` or `secretRef`'],
+  ],
+  [
     'another host port',
     { hostNetwork: true, containers: [a({ ports: [{ containerPort: 80, hostPort: 81 }] })] },
     ['spec.containers[0].ports[0].hostPort: Invalid value: 81: must match `containerPort` when `hostNetwork` is true'],

@@ -155,12 +155,13 @@ function mountFaults(container: Container, { volumes, claimVolumes }: PodContext
       errors.push(fieldError.invalid(at.child('name'), mount.name, 'must not already exist in volumeDevices'))
     if ([...devices.values()].includes(mount.mountPath))
       errors.push(fieldError.invalid(at.child('mountPath'), mount.mountPath, 'must not already exist as a path in volumeDevices'))
-    if (mount.subPath) errors.push(...relativePathFaults(mount.subPath, at.child('subPath')))
+    if (mount.subPath) errors.push(...relativePathFaults(mount.subPath, path.child('subPath')))
     if (mount.subPathExpr) {
       if (mount.subPath) errors.push(fieldError.invalid(at.child('subPathExpr'), mount.subPathExpr, 'subPathExpr and subPath are mutually exclusive'))
-      errors.push(...relativePathFaults(mount.subPathExpr, at.child('subPathExpr')))
+      errors.push(...relativePathFaults(mount.subPathExpr, path.child('subPathExpr')))
     }
-    return [...errors, ...propagationFaults(mount, container, at)]
+    // These paths lack the index: upstream's quirk.
+    return [...errors, ...propagationFaults(mount, container, path)]
   })
 }
 

@@ -2,7 +2,7 @@
 import type { EnvFromSource, EnvVar, ObjectFieldSelector, ResourceFieldSelector } from '#api/gen/types/core.v1'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { isConfigMapKey, isDns1123Subdomain, isEnvVarName, isQualifiedName } from '#api/machinery/names'
-import { isQuantity } from '#api/machinery/quantity'
+import { canonicalQuantity, isQuantity } from '#api/machinery/quantity'
 import { faults } from '../../rules.ts'
 
 const envFields = [
@@ -35,8 +35,8 @@ export function validateEnvFrom(sources: readonly EnvFromSource[] | undefined, p
     const at = path.index(i)
     const errors = source.prefix ? faults(at.child('prefix'), source.prefix, isEnvVarName(source.prefix)) : []
     const given = (['configMapRef', 'secretRef'] as const).filter((name) => source[name])
-    if (given.length === 0) errors.push(fieldError.invalid(at, '', 'must specify one of: `configMapRef` or `secretRef`'))
-    if (given.length > 1) errors.push(fieldError.invalid(at, '', 'may not have more than one field specified at a time'))
+    if (given.length === 0) errors.push(fieldError.invalid(path, '', 'must specify one of: `configMapRef` or `secretRef`'))
+    if (given.length > 1) errors.push(fieldError.invalid(path, '', 'may not have more than one field specified at a time'))
     for (const name of given) errors.push(...referenceName(source[name]?.name, at.child(name, 'name')))
     return errors
   })
@@ -64,8 +64,23 @@ export function validateResourceFieldRef(ref: ResourceFieldSelector, needsContai
   const errors: FieldError[] = []
   if (!resourceFields.includes(ref.resource) && !/^(limits|requests)\.hugepages-.+/.test(ref.resource))
     errors.push(fieldError.notSupported(at, ref.resource, resourceFields))
-  if (ref.divisor !== undefined && !isQuantity(ref.divisor)) errors.push(fieldError.invalid(path.child('divisor'), ref.divisor, 'must be a quantity'))
+  errors.push(...divisorFaults(ref, path.child('divisor')))
   return errors
+}
+
+const byteDivisors = ['1', '1k', '1M', '1G', '1T', '1P', '1E', '1Ki', '1Mi', '1Gi', '1Ti', '1Pi', '1Ei']
+
+/** The unit in which the container reads its resource: none, or one of a few. */
+function divisorFaults({ resource, divisor = '0' }: ResourceFieldSelector, path: FieldPath): FieldError[] {
+  if (!isQuantity(divisor)) return [fieldError.invalid(path, divisor, 'must be a quantity')]
+  const unit = canonicalQuantity(divisor)
+  if (unit === '0') return []
+  const name = resource.replace(/^(limits|requests)\./, '')
+  if (name === 'cpu')
+    return ['1m', '1'].includes(unit) ? [] : [fieldError.invalid(path, resource, "only divisor's values 1m and 1 are supported with the cpu resource")]
+  if (byteDivisors.includes(unit)) return []
+  const word = name === 'memory' ? 'memory' : name === 'ephemeral-storage' ? 'local ephemeral storage' : 'hugepages'
+  return [fieldError.invalid(path, resource, `only divisor's values ${byteDivisors.join(', ')} are supported with the ${word} resource`)]
 }
 
 /** A required name of a ConfigMap or Secret. */
@@ -82,7 +97,7 @@ function valueFromFaults({ value, valueFrom }: EnvVar, path: FieldPath): FieldEr
   for (const name of ['configMapKeyRef', 'secretKeyRef'] as const) {
     const ref = valueFrom[name]
     if (!ref) continue
-    errors.push(...referenceName(ref.name, path.child(name, 'name')))
+    errors.push(...faults(path.child(name, 'name'), ref.name ?? '', isDns1123Subdomain(ref.name ?? '')))
     const at = path.child(name, 'key')
     errors.push(...(ref.key ? faults(at, ref.key, isConfigMapKey(ref.key)) : [fieldError.required(at)]))
   }
