@@ -2,14 +2,17 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
 import { isStatus } from '#api/machinery/status'
+import { createSecurity } from '#apiserver/security'
 import { noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
 import { seededRandom } from '#base/random'
-import { leases, nodes, pods } from '#client/builtIn'
+import { configMaps, events, leases, nodes, pods, serviceAccounts } from '#client/builtIn'
 import { createKubelet } from '#kubelet/kubelet'
 import { defaultProfile, simulatedAnnotations } from '#kubelet/runtime/simulated/profile'
 import { createSimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
-import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
+import { apiAuth } from '#kubelet/server/auth'
+import { createSigningKey } from '#main/pki/certificates'
+import { startTestApiServer, type TestApiServer, type TestApiServerOptions } from '#testing/apiServer'
 import { realClock } from '#testing/realClock'
 
 const machine = {
@@ -25,8 +28,8 @@ const machine = {
 }
 const quick = { ...defaultProfile, sandboxDelayMs: 1, startDelayMs: 1, stopDelayMs: 1, pullDelayMs: 1 }
 
-async function withNodes(count: number, run: (api: TestApiServer) => Promise<void>): Promise<void> {
-  const api = await startTestApiServer()
+async function withNodes(count: number, run: (api: TestApiServer) => Promise<void>, options: TestApiServerOptions = {}): Promise<void> {
+  const api = await startTestApiServer(options)
   const stop = new AbortController()
   const kubelets = Array.from({ length: count }, (_, index) => {
     const nodeName = `sim-${index}`
@@ -120,3 +123,57 @@ test('KUB-26 fifty nodes and two hundred pods fit in one process', () =>
     await Promise.all(Array.from({ length: 200 }, (_, index) => client.of(pods).create(pod(`p-${index}`, `sim-${index % 50}`) as Pod)))
     await until('all run', async () => (await client.of(pods).list({ namespace: 'default' })).items.every((item) => item.status.phase === 'Running'))
   }))
+
+test('KUB-01 KUB-18 a kubelet needs no more than a node may: RBAC, node authorization and node restriction on', async () => {
+  const serviceAccountKey = await createSigningKey()
+  const secured: TestApiServerOptions = {
+    deps: (registry) => createSecurity({ reader: registry.reader, clock: realClock, random: seededRandom(5), serviceAccountKey }),
+  }
+  await withNodes(
+    1,
+    async ({ client, clientAs }) => {
+      await client
+        .of(serviceAccounts)
+        .create({ metadata: { name: 'default', namespace: 'default' } })
+        .catch(() => {})
+      await client.of(configMaps).create({ metadata: { name: 'settings', namespace: 'default' }, data: { color: 'blue' } })
+      const container = {
+        name: 'main',
+        image: 'example.com/app:1',
+        env: [{ name: 'COLOR', valueFrom: { configMapKeyRef: { name: 'settings', key: 'color' } } }],
+      }
+      await client.of(pods).create(pod('web', 'sim-0', { containers: [container] }) as Pod)
+      await until('web runs', async () => (await client.of(pods).get(ref('web'))).status.phase === 'Running')
+      const recorded = await until('events are recorded', async () => {
+        const { items } = await client.of(events).list({ namespace: 'default' })
+        return items.some((event) => event.reason === 'Started') && items
+      })
+      assert.ok(recorded.some((event) => event.reason === 'Pulled' && event.reportingComponent === 'kubelet'))
+      await until('the lease is held', async () =>
+        client
+          .of(leases)
+          .get({ namespace: 'kube-node-lease', name: 'sim-0' })
+          .then(
+            () => true,
+            () => false,
+          ),
+      )
+      const auth = apiAuth(clientAs({ name: 'system:node:sim-0', groups: ['system:nodes', 'system:authenticated'] }), realClock, 'sim-0')
+      const wanted = { verb: 'get', subresource: 'proxy', path: '/pods' }
+      assert.equal(await auth.authorize({ name: 'admin', groups: ['system:masters'] }, wanted), true)
+      assert.equal(await auth.authorize({ name: 'eve', groups: ['system:authenticated'] }, wanted), false)
+      assert.equal(await auth.authenticateToken('nonsense'), undefined)
+      await client.of(pods).delete(ref('web'))
+      await until('web is gone', async () =>
+        client
+          .of(pods)
+          .get(ref('web'))
+          .then(
+            () => false,
+            () => true,
+          ),
+      )
+    },
+    secured,
+  )
+})
