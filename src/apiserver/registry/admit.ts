@@ -16,3 +16,9 @@ export async function validateAdmission(plugins: readonly AdmissionPlugin[], att
     if (pending) await pending
   }
 }
+
+/** A deletion has no object to change, but plugins of both kinds may refuse it. Upstream: rest.AdmissionToValidateObjectDeleteFunc. */
+export async function admitDeletion(plugins: readonly AdmissionPlugin[], attributes: AdmissionAttributes): Promise<void> {
+  await admit(plugins, attributes)
+  await validateAdmission(plugins, attributes)
+}

@@ -6,7 +6,7 @@ import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { conflict, notFound, optimisticLockMessage } from '#api/machinery/status'
 import { deepCopy } from '#base/frozen'
 import { formatTime, parseTime } from '#base/time'
-import { validateAdmission } from './admit.ts'
+import { admitDeletion } from './admit.ts'
 import { CacheEntry, encodeStored } from './cacheEntry.ts'
 import { keyFor, type StoredResource, type WriteContext } from './storedResource.ts'
 import { attributesOf, type WriterDeps } from './writer.ts'
@@ -38,7 +38,7 @@ export async function deleteObject(deps: WriterDeps, context: WriteContext, requ
     const current = await deps.storage.read(served.stored, key)
     if (!current) throw notFound(served, request.name)
     checkPreconditions(context, request, current.object)
-    if (!admitted) await validateAdmission(deps.admission, attributesOf(context, 'DELETE', request.name, undefined, current.object, request.options))
+    if (!admitted) await admitDeletion(deps.admission, attributesOf(context, 'DELETE', request.name, undefined, current.object, request.options))
     admitted = true
     const result = await attemptDelete(deps, context, request, current)
     if (result) return result
