@@ -2,6 +2,7 @@
 import { deployment } from './deployment/deployment.ts'
 import { endpointSlice } from './endpointSlice/endpointSlice.ts'
 import type { ControllerDescriptor } from './framework/controller.ts'
+import { garbageCollector } from './garbageCollector/garbageCollector.ts'
 import { namespace } from './namespace.ts'
 import { nodeIpam } from './node/ipam.ts'
 import { podGc } from './podGc.ts'
@@ -17,5 +18,6 @@ export const controllers: readonly ControllerDescriptor[] = [
   replicaSet,
   deployment,
   endpointSlice,
+  garbageCollector,
   podGc,
 ]

@@ -1,0 +1,92 @@
+/**
+ * What the garbage collector does to objects (L3): each write names the uid, so that a namesake that came later is never touched.
+ * Upstream: pkg/controller/garbagecollector/operations.go, patch.go (v1.36).
+ */
+import type { Frozen, KubeObject, OwnerReference } from '#api/machinery/meta'
+import { isStatus } from '#api/machinery/status'
+import type { Client, Resource } from '#client/client'
+import type { GraphNode } from './graph.ts'
+
+type Kind = { readonly apiVersion: string; readonly kind: string }
+
+export function createActions(client: Client, resourceOf: (of: Kind) => Resource<KubeObject> | undefined) {
+  return { live, classify, dropOwners, unblock, dropFinalizer, remove }
+
+  /** A cluster-scoped object cannot have an owner that lives in a namespace. */
+  function canOwn(owner: Readonly<OwnerReference>, node: GraphNode): boolean {
+    return node.namespace !== undefined || !resourceOf(owner)?.namespaced
+  }
+
+  /** The live object if it is still the one of that uid; undefined when it is certainly gone. */
+  async function live(of: { apiVersion: string; kind: string; name: string; uid: string }, namespace: string | undefined, signal: AbortSignal) {
+    const resource = resourceOf(of)
+    if (!resource) throw new Error(`no matches for kind "${of.kind}" in version "${of.apiVersion}"`)
+    try {
+      const object = await client.of(resource).get({ namespace: resource.namespaced ? namespace : undefined, name: of.name }, { signal })
+      return object.metadata.uid === of.uid ? object : undefined
+    } catch (error) {
+      if (isStatus(error, 'NotFound')) return undefined
+      throw error
+    }
+  }
+
+  /** Owners that remain, that are gone, and that wait in the foreground for their dependents. */
+  async function classify(node: GraphNode, owners: readonly Readonly<OwnerReference>[], signal: AbortSignal) {
+    const result = { solid: [] as OwnerReference[], dangling: [] as OwnerReference[], waiting: [] as OwnerReference[] }
+    for (const owner of owners) {
+      if (!canOwn(owner, node)) {
+        // Not valid, and no retry will make it so: leave the object alone.
+        result.solid.push(owner)
+        continue
+      }
+      const object = await live(owner, node.namespace, signal)
+      if (!object) result.dangling.push(owner)
+      else if (object.metadata.deletionTimestamp && object.metadata.finalizers?.includes(foregroundFinalizer)) result.waiting.push(owner)
+      else result.solid.push(owner)
+    }
+    return result
+  }
+
+  async function patch(node: GraphNode, body: unknown, signal: AbortSignal): Promise<void> {
+    const resource = resourceOf(node)
+    if (!resource) return
+    const ref = { namespace: resource.namespaced ? node.namespace : undefined, name: node.name }
+    try {
+      await client.of(resource).patch(ref, 'merge', body, { signal })
+    } catch (error) {
+      if (!isStatus(error, 'NotFound')) throw error
+    }
+  }
+
+  function dropOwners(node: GraphNode, { metadata }: Frozen<KubeObject>, owners: readonly OwnerReference[], signal: AbortSignal): Promise<void> {
+    const gone = new Set(owners.map(({ uid }) => uid))
+    const left = metadata.ownerReferences?.filter(({ uid }) => !gone.has(uid)) ?? []
+    const { uid, resourceVersion } = metadata
+    return patch(node, { metadata: { uid, resourceVersion, ownerReferences: left.length > 0 ? left : null } }, signal)
+  }
+
+  /** Two objects that own each other would wait for each other for ever. */
+  function unblock(node: GraphNode, { metadata }: Frozen<KubeObject>, signal: AbortSignal): Promise<void> {
+    const ownerReferences = metadata.ownerReferences?.map((owner) => ({ ...owner, blockOwnerDeletion: false }))
+    return patch(node, { metadata: { uid: metadata.uid, ownerReferences } }, signal)
+  }
+
+  function dropFinalizer(node: GraphNode, { metadata }: Frozen<KubeObject>, finalizer: string, signal: AbortSignal): Promise<void> {
+    if (!metadata.finalizers?.includes(finalizer)) return Promise.resolve()
+    const { uid, resourceVersion } = metadata
+    return patch(node, { metadata: { uid, resourceVersion, finalizers: metadata.finalizers.filter((one) => one !== finalizer) } }, signal)
+  }
+
+  async function remove(node: GraphNode, { metadata }: Frozen<KubeObject>, propagationPolicy: 'Orphan' | 'Foreground' | 'Background', signal: AbortSignal) {
+    const resource = resourceOf(node)
+    if (!resource) return
+    const ref = { namespace: resource.namespaced ? node.namespace : undefined, name: node.name }
+    try {
+      const preconditions = { uid: metadata.uid, resourceVersion: metadata.resourceVersion }
+      await client.of(resource).delete(ref, { propagationPolicy, preconditions, signal })
+    } catch (error) {
+      // A changed object comes back with its change.
+      if (!isStatus(error, 'NotFound') && !isStatus(error, 'Conflict')) throw error
+    }
+  }
+}

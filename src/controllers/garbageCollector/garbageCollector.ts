@@ -1,0 +1,131 @@
+/**
+ * Deletes what has lost its owners, in the way the owner's deletion asked for: in the background, in the foreground, or not at all (orphans).
+ * (L3) graph.ts knows who owns whom; before anything is deleted the API server is asked, never the cache alone.
+ * Upstream: pkg/controller/garbagecollector/garbagecollector.go (v1.36).
+ */
+import type { Frozen, KubeObject } from '#api/machinery/meta'
+import type { Component } from '#base/component'
+import type { HandlerRegistration } from '#client/cache/sharedInformer'
+import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
+import { createReconciler, everyPeriod, type Result } from '../framework/reconciler.ts'
+import { createActions } from './actions.ts'
+import { blockingDependents, foregroundFinalizer, type GraphChange, type GraphNode, OwnerGraph, orphanFinalizer } from './graph.ts'
+import { type Discovered, discoverResources } from './resources.ts'
+
+export const garbageCollector: ControllerDescriptor = { name: 'garbage-collector-controller', aliases: ['garbagecollector'], create: createGarbageCollector }
+
+const discoveryPeriodMs = 30_000
+
+function createGarbageCollector(context: ControllerContext): Component {
+  const { client } = context
+  const graph = new OwnerGraph()
+  let discovered: Discovered = { watchable: [], byKind: new Map() }
+  const actions = createActions(client, ({ apiVersion, kind }) => discovered.byKind.get(`${apiVersion} ${kind}`))
+  const { live, classify, dropOwners, dropFinalizer, unblock, remove } = actions
+  const watched = new Map<string, HandlerRegistration>()
+  const deletions = createReconciler(context, {
+    name: garbageCollector.name,
+    queueName: 'garbage_collector_attempt_to_delete',
+    workers: 20,
+    reconcile: (uid, signal) => attemptToDelete(uid, signal),
+  })
+  const orphanings = createReconciler(context, {
+    name: garbageCollector.name,
+    queueName: 'garbage_collector_attempt_to_orphan',
+    workers: 20,
+    reconcile: (uid, signal) => attemptToOrphan(uid, signal),
+  })
+
+  return {
+    name: garbageCollector.name,
+    async run(signal) {
+      const discovering = everyPeriod(context, garbageCollector.name, discoveryPeriodMs, () => followDiscovery(signal), signal)
+      await Promise.all([deletions.run(signal), orphanings.run(signal), discovering])
+      for (const registration of watched.values()) registration.remove()
+    },
+  }
+
+  /** Watches what is new in discovery; custom resources appear within the period, or at once when an owner reference names them. */
+  async function followDiscovery(signal: AbortSignal): Promise<void> {
+    discovered = await discoverResources(client, signal)
+    for (const resource of discovered.watchable) {
+      const key = `${resource.group}/${resource.resource}`
+      if (watched.has(key)) continue
+      const informer = context.informers.of(resource)
+      const observe = (object: Frozen<KubeObject>) => apply(graph.observe(object))
+      watched.set(
+        key,
+        informer.addHandler({
+          onAdd: observe,
+          onUpdate: (old, object) => {
+            if (old.metadata.uid !== object.metadata.uid) apply(graph.remove(old.metadata.uid ?? ''))
+            observe(object)
+          },
+          onDelete: (object) => apply(graph.remove(object.metadata.uid ?? '')),
+        }),
+      )
+    }
+    const served = new Set(discovered.watchable.map(({ group, resource }) => `${group}/${resource}`))
+    for (const [key, registration] of watched) {
+      if (served.has(key)) continue
+      registration.remove()
+      watched.delete(key)
+    }
+  }
+
+  function apply(change: GraphChange): void {
+    for (const { uid } of change.attemptToDelete) deletions.queue.add(uid)
+    for (const { uid } of change.attemptToOrphan) orphanings.queue.add(uid)
+  }
+
+  async function attemptToDelete(uid: string, signal: AbortSignal): Promise<Result | undefined> {
+    const node = graph.get(uid)
+    if (!node || node.virtual || (node.beingDeleted && !node.deletingDependents)) return undefined
+    const object = await live(node, node.namespace, signal)
+    if (!object) {
+      apply(graph.remove(uid))
+      return undefined
+    }
+    if (node.deletingDependents) return finishForeground(node, object, signal)
+    const owners = object.metadata.ownerReferences ?? []
+    if (owners.length === 0) return undefined
+    const { solid, dangling, waiting } = await classify(node, owners, signal)
+    if (solid.length > 0) {
+      // Some owner remains: only the references to the others go.
+      if (dangling.length + waiting.length > 0) await dropOwners(node, object, [...dangling, ...waiting], signal)
+      return undefined
+    }
+    if (waiting.length > 0 && node.dependents.size > 0) {
+      // Its owner waits for it in the foreground, so its own dependents go first, too.
+      for (const dependent of node.dependents.values()) {
+        if (dependent.deletingDependents) await unblock(node, object, signal)
+      }
+      await remove(node, object, 'Foreground', signal)
+      return undefined
+    }
+    const finalizers = object.metadata.finalizers ?? []
+    const policy = finalizers.includes(orphanFinalizer) ? 'Orphan' : finalizers.includes(foregroundFinalizer) ? 'Foreground' : 'Background'
+    await remove(node, object, policy, signal)
+    return undefined
+  }
+
+  async function finishForeground(node: GraphNode, object: Frozen<KubeObject>, signal: AbortSignal): Promise<undefined> {
+    const blocking = blockingDependents(node)
+    if (blocking.length === 0) await dropFinalizer(node, object, foregroundFinalizer, signal)
+    for (const dependent of blocking) if (!dependent.deletingDependents) deletions.queue.add(dependent.uid)
+    return undefined
+  }
+
+  async function attemptToOrphan(uid: string, signal: AbortSignal): Promise<Result | undefined> {
+    const node = graph.get(uid)
+    if (!node || node.virtual) return undefined
+    for (const dependent of [...node.dependents.values()]) {
+      const object = await live(dependent, dependent.namespace, signal)
+      const owned = object?.metadata.ownerReferences?.filter((owner) => owner.uid === uid) ?? []
+      if (object && owned.length > 0) await dropOwners(dependent, object, owned, signal)
+    }
+    const object = await live(node, node.namespace, signal)
+    if (object) await dropFinalizer(node, object, orphanFinalizer, signal)
+    return undefined
+  }
+}

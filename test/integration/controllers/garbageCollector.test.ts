@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import type { ConfigMap } from '#api/gen/types/core.v1'
+import { ownerReference } from '#api/helpers/owners'
+import type { Frozen } from '#api/machinery/meta'
+import { configMaps, deployments, pods, replicaSets } from '#client/builtIn'
+import { eventually, startTestCluster, type TestCluster } from './cluster.ts'
+
+let cluster: TestCluster
+before(async () => {
+  cluster = await startTestCluster()
+})
+after(() => cluster.close())
+
+const namespace = 'default'
+const create = (name: string, owners: readonly Frozen<ConfigMap>[] = [], block = false) =>
+  cluster.client.of(configMaps).create({
+    metadata: { namespace, name, ownerReferences: owners.map((owner) => ({ ...ownerReference(owner), ...(block ? { blockOwnerDeletion: true } : {}) })) },
+  })
+const exists = async (name: string) => (await cluster.client.of(configMaps).list({ namespace })).items.some(({ metadata }) => metadata.name === name)
+const gone = (name: string) => eventually(async () => !(await exists(name)))
+
+test('CTL-14 background: dependents follow their owner, also those of dependents', async () => {
+  const owner = await create('b-owner')
+  const child = await create('b-child', [owner])
+  await create('b-grandchild', [child])
+  await cluster.client.of(configMaps).delete({ namespace, name: 'b-owner' }, { propagationPolicy: 'Background' })
+  for (const name of ['b-owner', 'b-child', 'b-grandchild']) await gone(name)
+})
+
+test('CTL-14 foreground: the owner goes last', async () => {
+  const owner = await create('f-owner')
+  const child = await create('f-child', [owner], true)
+  await create('f-grandchild', [child], true)
+  await cluster.client.of(configMaps).patch({ namespace, name: 'f-grandchild' }, 'merge', { metadata: { finalizers: ['example.com/hold'] } })
+  await eventually(async () => exists('f-grandchild'))
+  await cluster.client.of(configMaps).delete({ namespace, name: 'f-owner' }, { propagationPolicy: 'Foreground' })
+  await eventually(async () => (await cluster.client.of(configMaps).get({ namespace, name: 'f-grandchild' })).metadata.deletionTimestamp !== undefined)
+  assert.equal(await exists('f-owner'), true)
+  await cluster.client.of(configMaps).patch({ namespace, name: 'f-grandchild' }, 'merge', { metadata: { finalizers: null } })
+  for (const name of ['f-grandchild', 'f-child', 'f-owner']) await gone(name)
+})
+
+test('CTL-14 orphan: dependents stay and lose the reference', async () => {
+  const owner = await create('o-owner')
+  await create('o-child', [owner])
+  await cluster.client.of(configMaps).delete({ namespace, name: 'o-owner' }, { propagationPolicy: 'Orphan' })
+  await gone('o-owner')
+  await eventually(async () => ((await cluster.client.of(configMaps).get({ namespace, name: 'o-child' })).metadata.ownerReferences?.length ?? 0) === 0)
+})
+
+test('CTL-14 an owner that never was takes its dependents; one of two owners does not', async () => {
+  const [first, second] = [await create('t-first'), await create('t-second')]
+  await create('t-child', [first, second])
+  await create('t-ghosts', [{ ...first, metadata: { ...first.metadata, name: 'nobody', uid: '00000000-0000-4000-8000-000000000000' } }])
+  await gone('t-ghosts')
+  await cluster.client.of(configMaps).delete({ namespace, name: 't-first' })
+  await eventually(async () => (await cluster.client.of(configMaps).get({ namespace, name: 't-child' })).metadata.ownerReferences?.length === 1)
+  await cluster.client.of(configMaps).delete({ namespace, name: 't-second' })
+  await gone('t-child')
+})
+
+test('CTL-14 deleting a deployment removes its replica sets and pods', async () => {
+  const labels = { app: 'web' }
+  await cluster.client.of(deployments).create({
+    metadata: { namespace, name: 'web' },
+    spec: { replicas: 2, selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { containers: [{ name: 'c', image: 'a' }] } } },
+  })
+  const left = async () => [...(await cluster.client.of(pods).list({ namespace })).items, ...(await cluster.client.of(replicaSets).list({ namespace })).items]
+  await eventually(async () => (await left()).length === 3)
+  await cluster.client.of(deployments).delete({ namespace, name: 'web' })
+  await eventually(async () => (await left()).length === 0)
+  assert.deepEqual(cluster.complaints, [])
+})
