@@ -1,10 +1,13 @@
 /** All controllers, in the order in which they start (L3). */
 import { deployment } from './deployment/deployment.ts'
 import { endpointSlice } from './endpointSlice/endpointSlice.ts'
+import { endpoints } from './endpoints.ts'
 import type { ControllerDescriptor } from './framework/controller.ts'
 import { garbageCollector } from './garbageCollector/garbageCollector.ts'
 import { namespace } from './namespace.ts'
 import { nodeIpam } from './node/ipam.ts'
+import { nodeLifecycle } from './node/lifecycle.ts'
+import { taintEviction } from './node/taintEviction.ts'
 import { podGc } from './podGc.ts'
 import { replicaSet } from './replicaSet/replicaSet.ts'
 import { rootCaCertificatePublisher } from './rootCaCertificatePublisher.ts'
@@ -18,6 +21,9 @@ export const controllers: readonly ControllerDescriptor[] = [
   replicaSet,
   deployment,
   endpointSlice,
+  endpoints,
+  nodeLifecycle,
+  taintEviction,
   garbageCollector,
   podGc,
 ]

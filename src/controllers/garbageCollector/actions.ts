@@ -5,7 +5,7 @@
 import type { Frozen, KubeObject, OwnerReference } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import type { Client, Resource } from '#client/client'
-import type { GraphNode } from './graph.ts'
+import { foregroundFinalizer, type GraphNode } from './graph.ts'
 
 type Kind = { readonly apiVersion: string; readonly kind: string }
 

@@ -1,0 +1,90 @@
+/**
+ * What a node's heartbeats and conditions mean (L3): when silence makes it Unknown, and which taints it must carry. Pure.
+ * Upstream: pkg/controller/nodelifecycle/node_lifecycle_controller.go (v1.36).
+ */
+import type { Lease } from '#api/gen/types/coordination.v1'
+import type { Node, NodeCondition, Taint } from '#api/gen/types/core.v1'
+import { taintsMatch } from '#api/helpers/taints'
+import { findCondition } from '#api/machinery/conditions'
+import { semanticEqual } from '#api/machinery/equality'
+import type { Frozen } from '#api/machinery/meta'
+import { formatTime } from '#base/time'
+
+/** What was seen of a node, and when by our own clock: the node's may differ. */
+export interface NodeHealth {
+  readonly probeMs: number
+  readonly conditions: readonly Frozen<NodeCondition>[]
+  readonly renewTime: string | undefined
+}
+
+export interface NodeHealthOptions {
+  readonly gracePeriodMs: number
+  readonly startupGracePeriodMs: number
+}
+
+/** Takes in the node and its lease as they are now; any sign of life moves probeMs. */
+export function observeNode(before: NodeHealth | undefined, node: Frozen<Node>, lease: Frozen<Lease> | undefined, nowMs: number): NodeHealth {
+  const conditions = node.status?.conditions ?? []
+  const renewTime = lease?.spec?.renewTime
+  if (!before) return { probeMs: nowMs, conditions, renewTime }
+  const heartbeat = (list: readonly Frozen<NodeCondition>[]) => findCondition(list, 'Ready')?.lastHeartbeatTime
+  const alive = heartbeat(conditions) !== heartbeat(before.conditions) || (renewTime !== undefined && renewTime !== before.renewTime)
+  return { probeMs: alive ? nowMs : before.probeMs, conditions, renewTime }
+}
+
+const watchedConditions = ['Ready', 'MemoryPressure', 'DiskPressure', 'PIDPressure']
+
+/** The conditions of a node that has been silent too long; undefined when there is nothing to change. */
+export function silentConditions(node: Frozen<Node>, health: NodeHealth, options: NodeHealthOptions, nowMs: number): NodeCondition[] | undefined {
+  const conditions = node.status?.conditions ?? []
+  const graceMs = findCondition(conditions, 'Ready') ? options.gracePeriodMs : options.startupGracePeriodMs
+  if (nowMs <= health.probeMs + graceMs) return undefined
+  const now = formatTime(nowMs)
+  const after = conditions.map((condition): NodeCondition => {
+    if (!watchedConditions.includes(condition.type) || condition.status === 'Unknown') return { ...condition }
+    return { ...condition, status: 'Unknown', reason: 'NodeStatusUnknown', message: 'Kubelet stopped posting node status.', lastTransitionTime: now }
+  })
+  for (const type of watchedConditions) {
+    if (findCondition(after, type)) continue
+    const reason = 'NodeStatusNeverUpdated'
+    const message = 'Kubelet never posted node status.'
+    after.push({ type, status: 'Unknown', reason, message, lastHeartbeatTime: node.metadata.creationTimestamp, lastTransitionTime: now })
+  }
+  return semanticEqual(after, conditions) ? undefined : after
+}
+
+const notReady = 'node.kubernetes.io/not-ready'
+const unreachable = 'node.kubernetes.io/unreachable'
+const unschedulable = 'node.kubernetes.io/unschedulable'
+const taintOfCondition: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  Ready: { False: notReady, Unknown: unreachable },
+  MemoryPressure: { True: 'node.kubernetes.io/memory-pressure' },
+  DiskPressure: { True: 'node.kubernetes.io/disk-pressure' },
+  NetworkUnavailable: { True: 'node.kubernetes.io/network-unavailable' },
+  PIDPressure: { True: 'node.kubernetes.io/pid-pressure' },
+}
+const ownNoSchedule = new Set([...Object.values(taintOfCondition).flatMap((byStatus) => Object.values(byStatus)), unschedulable])
+
+/**
+ * The taints that the node should have; undefined when it has them.
+ * @param evicting false while every node is out: then the fault is more likely ours, and nobody is evicted.
+ */
+export function wantedTaints(node: Frozen<Node>, evicting: boolean, nowMs: number): Taint[] | undefined {
+  const there = node.spec.taints ?? []
+  const conditions = node.status?.conditions ?? []
+  const wanted: Taint[] = []
+  for (const [type, byStatus] of Object.entries(taintOfCondition)) {
+    const key = byStatus[findCondition(conditions, type)?.status ?? '']
+    if (key !== undefined) wanted.push({ key, effect: 'NoSchedule' })
+  }
+  if (node.spec.unschedulable) wanted.push({ key: unschedulable, effect: 'NoSchedule' })
+  const ready = findCondition(conditions, 'Ready')?.status
+  if (evicting && ready === 'False') wanted.push({ key: notReady, effect: 'NoExecute' })
+  if (evicting && ready === 'Unknown') wanted.push({ key: unreachable, effect: 'NoExecute' })
+  const isOwn = (taint: Frozen<Taint>) =>
+    taint.effect === 'NoSchedule' ? ownNoSchedule.has(taint.key) : taint.effect === 'NoExecute' && (taint.key === notReady || taint.key === unreachable)
+  const kept = there.filter((taint) => !isOwn(taint) || wanted.some((one) => taintsMatch(one, taint)))
+  const missing = wanted.filter((one) => !there.some((taint) => taintsMatch(one, taint)))
+  if (missing.length === 0 && kept.length === there.length) return undefined
+  return [...kept.map((taint) => ({ ...taint })), ...missing.map((taint) => ({ ...taint, timeAdded: formatTime(nowMs) }))]
+}
