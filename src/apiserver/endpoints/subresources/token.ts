@@ -3,6 +3,7 @@ import type { TokenRequest } from '#api/gen/types/authentication.v1'
 import { badRequest, notFound, StatusError } from '#api/machinery/status'
 import { schemaFor } from '#api/schema/builtIn'
 import type { Answer } from '../../answer.ts'
+import { admit, validateAdmission } from '../../registry/admit.ts'
 import type { UserInfo } from '../../request.ts'
 import { decodeBody } from '../body.ts'
 import { type Scope, writeContext } from '../scope.ts'
@@ -22,13 +23,30 @@ export function tokenHandlers(issuer: TokenIssuer | undefined): { create(scope: 
       const account = deps.registry.reader.get({ group: '', resource: 'serviceaccounts' }, info.namespace, info.name)
       if (!account) throw notFound({ group: '', resource: 'serviceaccounts' }, info.name)
       body.metadata = { ...body.metadata, name: info.name, namespace: info.namespace }
+      const user = request.user as UserInfo
+      const { dryRun } = writeContext(scope, 'CreateOptions')
+      // NodeRestriction looks at what a kubelet's token is bound to.
+      const attributes = {
+        operation: 'CREATE' as const,
+        resource: { group: '', version: 'v1', resource: 'serviceaccounts' },
+        subresource: 'token',
+        kind: { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' },
+        namespace: info.namespace,
+        name: info.name,
+        object: body,
+        user,
+        dryRun,
+        warn: (text: string) => request.warnings.push(text),
+      }
+      await admit(deps.writer.admission, attributes)
+      await validateAdmission(deps.writer.admission, attributes)
       const value = await issuer.issue({
         namespace: info.namespace,
         name: info.name,
         serviceAccountUid: account.metadata.uid ?? '',
         tokenRequest: body as unknown as TokenRequest,
-        user: request.user as UserInfo,
-        dryRun: writeContext(scope, 'CreateOptions').dryRun,
+        user,
+        dryRun,
       })
       return { type: 'value', status: 201, value }
     },

@@ -1,0 +1,189 @@
+/** The server with its real security: bootstrap policy, RBAC, reviews, tokens, escalation, the Node authorizer. */
+import assert from 'node:assert/strict'
+import { generateKeyPairSync } from 'node:crypto'
+import { after, before, test } from 'node:test'
+import type { SelfSubjectReview, TokenRequest, TokenReview } from '#api/gen/types/authentication.v1'
+import type { SelfSubjectAccessReview, SelfSubjectRulesReview, SubjectAccessReview } from '#api/gen/types/authorization.v1'
+import type { Pod } from '#api/gen/types/core.v1'
+import type { ClusterRole } from '#api/gen/types/rbac.v1'
+import { StatusError } from '#api/machinery/status'
+import type { UserInfo } from '#apiserver/request'
+import { createSecurity } from '#apiserver/security'
+import { seededRandom } from '#base/random'
+import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
+import { realClock } from '#testing/realClock'
+
+const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+const serviceAccountKey = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+const user = (name: string, ...groups: string[]): UserInfo => ({ name, groups: [...groups, 'system:authenticated'] })
+const admin = user('admin', 'system:masters')
+const alice = user('alice')
+const nodeOne = user('system:node:one', 'system:nodes')
+
+let api: TestApiServer
+before(async () => {
+  api = await startTestApiServer({
+    deps: (registry) => createSecurity({ reader: registry.reader, clock: realClock, random: seededRandom(1), serviceAccountKey }),
+  })
+  for (const name of ['default', 'builder']) await call(admin, 'POST', '/api/v1/namespaces/default/serviceaccounts', { metadata: { name } })
+  for (const name of ['one', 'two']) await call(admin, 'POST', '/api/v1/nodes', { metadata: { name } })
+  for (const name of ['used', 'unused']) await call(admin, 'POST', '/api/v1/namespaces/default/secrets', { metadata: { name } })
+})
+after(() => api.close())
+
+/** One request as a user: the answer's body, or the Status' code and message. */
+async function call<T>(as: UserInfo, method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH', path: string, body?: unknown): Promise<T> {
+  const contentType = method === 'PATCH' ? 'application/merge-patch+json' : undefined
+  return (await api.server.transport(as, 'test').request({ method, path, body, contentType })).body as T
+}
+
+async function refused(as: UserInfo, method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH', path: string, body?: unknown): Promise<string> {
+  try {
+    await call(as, method, path, body)
+    return 'allowed'
+  } catch (error) {
+    if (error instanceof StatusError) return `${error.code} ${error.message}`
+    throw error
+  }
+}
+
+const rbac = '/apis/rbac.authorization.k8s.io/v1'
+const roleRef = (kind: string, name: string) => ({ apiGroup: 'rbac.authorization.k8s.io', kind, name })
+const subject = (name: string) => [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name }]
+const pod = (name: string, spec: object = {}, metadata: object = {}) => ({
+  metadata: { name, ...metadata },
+  spec: { containers: [{ name: 'c', image: 'i' }], ...spec },
+})
+
+test('AUZ-01 the bootstrap policy is there, and a refusal reads as upstream', async () => {
+  const role = await call<ClusterRole>(admin, 'GET', `${rbac}/clusterroles/system:discovery`)
+  assert.deepEqual(role.metadata.labels, { 'kubernetes.io/bootstrapping': 'rbac-defaults' })
+  assert.equal(
+    await refused(alice, 'GET', '/api/v1/namespaces/default/pods'),
+    '403 pods is forbidden: User "alice" cannot list resource "pods" in API group "" in the namespace "default"',
+  )
+  assert.equal(await refused(alice, 'GET', '/metrics'), '403 forbidden: User "alice" cannot get path "/metrics"')
+  await call(alice, 'GET', '/api')
+})
+
+test('AUZ-01 bindings grant exactly what their role says, where they are', async () => {
+  await call(admin, 'POST', `${rbac}/namespaces/default/roles`, {
+    metadata: { name: 'reader' },
+    rules: [
+      { verbs: ['get', 'list'], apiGroups: [''], resources: ['pods', 'pods/log'] },
+      { verbs: ['get'], apiGroups: [''], resources: ['secrets'], resourceNames: ['used'] },
+      { verbs: ['update'], apiGroups: ['*'], resources: ['*/scale'] },
+    ],
+  })
+  await call(admin, 'POST', `${rbac}/namespaces/default/rolebindings`, {
+    metadata: { name: 'bob' },
+    roleRef: roleRef('Role', 'reader'),
+    subjects: subject('bob'),
+  })
+  const may = async (attributes: object) => {
+    const review = {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SubjectAccessReview',
+      spec: { user: 'bob', groups: ['system:authenticated'], resourceAttributes: attributes },
+    }
+    return (await call<SubjectAccessReview>(admin, 'POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', review)).status.allowed
+  }
+  const namespace = 'default'
+  const cases = [
+    [{ namespace, verb: 'list', resource: 'pods' }, true],
+    [{ namespace, verb: 'get', resource: 'pods', subresource: 'log' }, true],
+    [{ namespace, verb: 'get', resource: 'pods', subresource: 'exec' }, false],
+    [{ namespace, verb: 'delete', resource: 'pods' }, false],
+    [{ namespace: 'kube-system', verb: 'list', resource: 'pods' }, false],
+    [{ verb: 'list', resource: 'pods' }, false],
+    [{ namespace, verb: 'get', resource: 'secrets', name: 'used' }, true],
+    [{ namespace, verb: 'get', resource: 'secrets', name: 'unused' }, false],
+    [{ namespace, verb: 'list', resource: 'secrets' }, false],
+    [{ namespace, verb: 'update', group: 'apps', resource: 'deployments', subresource: 'scale' }, true],
+    [{ namespace, verb: 'update', group: 'apps', resource: 'deployments' }, false],
+  ] as const
+  for (const [attributes, want] of cases) assert.equal(await may(attributes), want, JSON.stringify(attributes))
+})
+
+test('AUZ-07 the self reviews say what I may, why, and who I am', async () => {
+  const bob = user('bob')
+  const asked = { spec: { resourceAttributes: { namespace: 'default', verb: 'list', resource: 'pods' } } }
+  const review = await call<SelfSubjectAccessReview>(bob, 'POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', asked)
+  assert.deepEqual(review.status, { allowed: true, reason: 'RBAC: allowed by RoleBinding "bob/default" of Role "reader" to User "bob"' })
+  const rules = await call<SelfSubjectRulesReview>(bob, 'POST', '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', { spec: { namespace: 'default' } })
+  assert.ok(rules.status.resourceRules.some((rule) => rule.resources?.includes('pods/log') && rule.verbs.includes('get')))
+  const me = await call<SelfSubjectReview>(bob, 'POST', '/apis/authentication.k8s.io/v1/selfsubjectreviews', {})
+  assert.deepEqual(me.status.userInfo, { username: 'bob', groups: ['system:authenticated'] })
+  const both = { spec: { ...asked.spec, nonResourceAttributes: { path: '/', verb: 'get' } } }
+  assert.match(
+    await refused(bob, 'POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', both),
+    /^422 .*cannot be specified in combination with resourceAttributes/,
+  )
+})
+
+test('AUZ-01 nobody grants what they do not hold, by role or by binding', async () => {
+  const rule = { verbs: ['*'], apiGroups: ['rbac.authorization.k8s.io'], resources: ['roles', 'rolebindings', 'clusterrolebindings'] }
+  await call(admin, 'POST', `${rbac}/clusterroles`, { metadata: { name: 'role-manager' }, rules: [{ ...rule, verbs: ['create', 'update', 'patch', 'get'] }] })
+  await call(admin, 'POST', `${rbac}/clusterrolebindings`, {
+    metadata: { name: 'mallory' },
+    roleRef: roleRef('ClusterRole', 'role-manager'),
+    subjects: subject('mallory'),
+  })
+  const mallory = user('mallory')
+  const everything = [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }]
+  assert.equal(
+    await refused(mallory, 'POST', `${rbac}/namespaces/default/roles`, { metadata: { name: 'god' }, rules: everything }),
+    '403 roles.rbac.authorization.k8s.io "god" is forbidden: user "mallory" (groups=["system:authenticated"]) is attempting to grant RBAC permissions not currently held:\n' +
+      '{APIGroups:["*"], Resources:["*"], Verbs:["*"]}',
+  )
+  const toAdmin = { metadata: { name: 'me' }, roleRef: roleRef('ClusterRole', 'cluster-admin'), subjects: subject('mallory') }
+  assert.match(await refused(mallory, 'POST', `${rbac}/clusterrolebindings`, toAdmin), /^403 .*not currently held/)
+  assert.equal(
+    await refused(mallory, 'POST', `${rbac}/namespaces/default/roles`, { metadata: { name: 'same' }, rules: [{ ...rule, verbs: ['get'] }] }),
+    'allowed',
+  )
+  assert.match(await refused(mallory, 'PATCH', `${rbac}/namespaces/default/roles/same`, { rules: everything }), /^403 .*not currently held/)
+})
+
+test('AUN-03 a token names its service account and dies with its pod', async () => {
+  const made = await call<Pod>(admin, 'POST', '/api/v1/namespaces/default/pods', pod('worker', { serviceAccountName: 'builder', nodeName: 'one' }))
+  const request = (spec: object) => call<TokenRequest>(admin, 'POST', '/api/v1/namespaces/default/serviceaccounts/builder/token', { spec })
+  const bound = { apiVersion: 'v1', kind: 'Pod', name: 'worker', uid: made.metadata.uid }
+  const { status } = await request({ boundObjectRef: bound })
+  const review = async (token: string | undefined, audiences?: string[]) =>
+    (await call<TokenReview>(admin, 'POST', '/apis/authentication.k8s.io/v1/tokenreviews', { spec: { token, audiences } })).status
+  const good = await review(status.token)
+  assert.deepEqual(
+    [good.authenticated, good.user?.username, good.user?.groups],
+    [true, 'system:serviceaccount:default:builder', ['system:serviceaccounts', 'system:serviceaccounts:default', 'system:authenticated']],
+  )
+  assert.deepEqual(good.user?.extra?.['authentication.kubernetes.io/pod-name'], ['worker'])
+  assert.equal((await review(status.token, ['elsewhere'])).authenticated, undefined)
+  const unbound = await request({ audiences: ['vault'] })
+  assert.equal((await review(unbound.status.token)).authenticated, undefined)
+  assert.deepEqual((await review(unbound.status.token, ['vault', 'other'])).audiences, ['vault'])
+  await call(admin, 'DELETE', '/api/v1/namespaces/default/pods/worker?gracePeriodSeconds=0').catch(() => undefined)
+  await call(admin, 'DELETE', '/api/v1/namespaces/default/pods/worker', { gracePeriodSeconds: 0 }).catch(() => undefined)
+  assert.equal((await review(status.token)).authenticated, undefined)
+  const path = '/api/v1/namespaces/default/serviceaccounts/builder/token'
+  assert.match(await refused(admin, 'POST', path, { spec: { expirationSeconds: 10 } }), /^422 .*may not specify a duration less than 10 minutes/)
+  assert.match(await refused(admin, 'POST', path, { spec: { boundObjectRef: bound } }), /^404 pods "worker" not found/)
+})
+
+test('AUZ-04 a node reads only what its pods use, and edits only itself', async () => {
+  const volumes = [{ name: 's', secret: { secretName: 'used' } }]
+  const made = await call<Pod>(admin, 'POST', '/api/v1/namespaces/default/pods', pod('on-one', { nodeName: 'one', volumes }))
+  await call(nodeOne, 'GET', '/api/v1/namespaces/default/secrets/used')
+  assert.match(
+    await refused(nodeOne, 'GET', '/api/v1/namespaces/default/secrets/unused'),
+    /^403 secrets "unused" is forbidden: User "system:node:one" cannot get resource "secrets" in API group "" in the namespace "default": no relationship found between node 'one' and this object$/,
+  )
+  assert.match(await refused(user('system:node:two', 'system:nodes'), 'GET', '/api/v1/namespaces/default/secrets/used'), /^403/)
+  assert.match(await refused(nodeOne, 'GET', '/api/v1/namespaces/default/secrets'), /^403/)
+  assert.match(await refused(nodeOne, 'PATCH', '/api/v1/nodes/two/status', { status: { phase: 'Running' } }), /^403 .*is not allowed to modify node "two"/)
+  assert.match(await refused(nodeOne, 'POST', '/api/v1/namespaces/default/pods', pod('rogue', { nodeName: 'one' })), /^403 .*mirror/)
+  const token = '/api/v1/namespaces/default/serviceaccounts/default/token'
+  const bound = { apiVersion: 'v1', kind: 'Pod', name: 'on-one', uid: made.metadata.uid }
+  assert.equal(await refused(nodeOne, 'POST', token, { spec: { boundObjectRef: bound } }), 'allowed')
+  assert.match(await refused(nodeOne, 'POST', token, { spec: {} }), /^403 .*node requested token not bound to a pod/)
+})
