@@ -19,11 +19,10 @@ export function maxInFlightStage(limits: InFlightLimits): Stage {
   return {
     name: 'maxInFlight',
     async handle(request, next) {
-      if (isLongRunning(request)) return next(request)
+      // Administrators, this server among them, must get through an overload; they take no place from others either.
+      if (isLongRunning(request) || isPrivileged(request)) return next(request)
       const kind = readOnlyVerbs.has(request.info?.verb ?? '') ? 'readOnly' : 'mutating'
-      if (inFlight[kind] >= limits[kind] && !isPrivileged(request)) {
-        throw tooManyRequests('Too many requests, please try again later.', 1)
-      }
+      if (inFlight[kind] >= limits[kind]) throw tooManyRequests('Too many requests, please try again later.', 1)
       inFlight[kind]++
       try {
         return await next(request)

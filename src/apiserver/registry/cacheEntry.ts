@@ -3,7 +3,9 @@
  * Either is made when first asked for and kept, so a write costs one encode at most and a read none.
  * Upstream keeps decoded objects only and encodes per response (with a per-event cache for watches).
  */
-import type { Frozen, KubeObject } from '#api/machinery/meta'
+import { type Frozen, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
+import { decodeProtobuf, isProtobuf } from '#api/machinery/protobuf/envelope'
+import { schemaFor } from '#api/schema/builtIn'
 import { deepFreeze } from '#base/frozen'
 import type { CachedObject } from '../request.ts'
 
@@ -65,7 +67,7 @@ export class CacheEntry implements CachedObject {
 
   get object(): Frozen<KubeObject> {
     if (this.#object === undefined) {
-      const parsed = JSON.parse(Buffer.from((this.#stored ?? this.#bytes)!).toString()) as KubeObject
+      const parsed = parseStored((this.#stored ?? this.#bytes)!)
       parsed.metadata.resourceVersion = String(this.resourceVersion)
       this.#object = deepFreeze(parsed) as Frozen<KubeObject>
     }
@@ -84,6 +86,18 @@ export class CacheEntry implements CachedObject {
     }
     return view
   }
+}
+
+/** Ours is JSON; what upstream's API server wrote into a shared etcd may be its protobuf form. */
+function parseStored(value: Uint8Array): KubeObject {
+  const buffer = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+  if (!isProtobuf(buffer)) return JSON.parse(buffer.toString()) as KubeObject
+  const object = decodeProtobuf(buffer, (apiVersion, kind) => {
+    const { group, version } = parseGroupVersion(apiVersion)
+    return schemaFor(group, version, kind)
+  }) as unknown as KubeObject
+  object.metadata ??= {}
+  return object
 }
 
 /** Inserts `"resourceVersion":"N"` as metadata's first field; undefined where the value is not in our canonical form. */

@@ -114,11 +114,10 @@ export class Cacher {
         await this.#loadAll()
         await this.#store.watch({ from: registryFrom, to: registryTo, startRevision: this.#revision + 1 }, (batch) => this.#apply(batch), signal)
       } catch (error) {
-        if (signal.aborted) break
-        this.#log.error(error, 'The store watch broke; reading everything again')
-        await this.#clock.sleep(reconnectMs, signal).catch(() => undefined)
+        if (!signal.aborted) this.#log.error(error, 'The store watch broke; reading everything again')
       }
       for (const cache of this.#caches.values()) cache.closeWatches()
+      if (!signal.aborted) await this.#clock.sleep(reconnectMs, signal).catch(() => undefined)
     }
     await bookmarks
   }
@@ -131,7 +130,11 @@ export class Cacher {
       const prefix = this.#prefixOf(kv.key)
       if (prefix !== undefined) entries.get(prefix)?.push(CacheEntry.stored(kv.key.slice(prefix.length), kv.value, kv.modRevision, kv.createRevision))
     }
-    for (const [prefix, cache] of this.#caches) cache.load(entries.get(prefix) ?? [], revision)
+    for (const [prefix, cache] of this.#caches) {
+      // Watches that were opened while the store was out of reach have missed what happened since.
+      cache.closeWatches()
+      cache.load(entries.get(prefix) ?? [], revision)
+    }
     this.#reached(revision)
     this.#setLoaded()
   }

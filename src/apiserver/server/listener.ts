@@ -45,6 +45,8 @@ export type UpgradeHandler = (request: ServerRequest, socket: Duplex, head: Buff
 const drainMs = 2_000
 const headersTimeoutMs = 30_000
 const idleTimeoutMs = 90_000
+/** For a request to arrive completely, not for its answer. */
+const requestTimeoutMs = 120_000
 
 interface Deps {
   readonly handle: Handler
@@ -132,7 +134,7 @@ function http2Server(deps: Deps): Http2Server {
 }
 
 function http1Server(deps: Deps): Http1Server {
-  const server = createHttp1Server({ requestTimeout: 0, headersTimeout: headersTimeoutMs, keepAliveTimeout: idleTimeoutMs })
+  const server = createHttp1Server({ requestTimeout: requestTimeoutMs, headersTimeout: headersTimeoutMs, keepAliveTimeout: idleTimeoutMs })
   server.on('clientError', (_error, socket) => {
     if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n')
     else socket.destroy()
@@ -142,8 +144,10 @@ function http1Server(deps: Deps): Http1Server {
     response.on('close', () => controller.abort())
     response.on('error', () => controller.abort())
     const out: Outgoing = {
-      start: (status, headers) => {
-        if (!response.headersSent) response.writeHead(status, headers as Record<string, string | string[]>)
+      start: (status, headers, flush) => {
+        if (response.headersSent) return
+        response.writeHead(status, headers as Record<string, string | string[]>)
+        if (flush) response.flushHeaders()
       },
       write: (chunk) => response.destroyed || response.write(chunk),
       drained: () => drained(response, controller.signal),

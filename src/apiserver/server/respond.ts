@@ -17,7 +17,8 @@ export type HeaderMap = Record<string, string | readonly string[]>
 
 /** One response of either protocol. */
 export interface Outgoing {
-  start(status: number, headers: HeaderMap): void
+  /** `flush`: send the headers at once, although no body is there yet. */
+  start(status: number, headers: HeaderMap, flush?: boolean): void
   /** False: wait for `drained` before writing more. */
   write(chunk: Uint8Array): boolean
   drained(): Promise<void>
@@ -35,7 +36,7 @@ export async function respond(request: ServerRequest, answer: Answer, out: Outgo
   const headers = commonHeaders(request)
   if (answer.type === 'watch') return respondWatch(request, answer, out, headers, clock)
   if (answer.type === 'stream') {
-    out.start(answer.status, { ...headers, ...answer.headers })
+    out.start(answer.status, { ...headers, ...answer.headers }, true)
     await pipeline(answer.body, out.stream)
     return
   }
@@ -81,7 +82,7 @@ async function respondWatch(request: ServerRequest, answer: WatchAnswer, out: Ou
   const timer = clock.timer(answer.timeoutMs, close)
   if (request.signal.aborted) close()
   else request.signal.addEventListener('abort', close, { once: true })
-  out.start(200, { ...headers, 'content-type': watchTypes[answer.encoding ?? 'pretty'] })
+  out.start(200, { ...headers, 'content-type': watchTypes[answer.encoding ?? 'pretty'] }, true)
   try {
     for (;;) {
       const items = await session.next()
