@@ -31,6 +31,8 @@ export interface KubeletConfig {
   readonly syncFrequencyMs: number
   /** The slow relist that catches what runtime events missed; 0: never. */
   readonly relistPeriodMs: number
+  /** Signal → threshold, a quantity or a percentage: pods are evicted below it. Empty: never. */
+  readonly evictionHard: Readonly<Record<string, string>>
   readonly imageMinimumGCAgeMs: number
   readonly imageGCHighThresholdPercent: number
   readonly imageGCLowThresholdPercent: number
@@ -73,6 +75,7 @@ export const kubeletDefaults: KubeletConfig = {
   nodeLeaseDurationSeconds: 40,
   syncFrequencyMs: minuteMs,
   relistPeriodMs: 10_000,
+  evictionHard: { 'memory.available': '100Mi', 'nodefs.available': '10%', 'nodefs.inodesFree': '5%', 'imagefs.available': '15%' },
   imageMinimumGCAgeMs: 2 * minuteMs,
   imageGCHighThresholdPercent: 85,
   imageGCLowThresholdPercent: 80,

@@ -25,6 +25,11 @@ export function containersToRemove(containers: readonly RuntimeContainer[]): Run
   })
 }
 
+/** Sandboxes hold their image without a container that says so; runtimes before CRI v1.30 do not pin it themselves. */
+function isPinned(image: RuntimeImage): boolean {
+  return image.pinned || image.repoTags.some((tag) => /\/pause[:@]/.test(tag))
+}
+
 export interface ImageGCPlan {
   readonly bytesToFree: number
   readonly remove: readonly RuntimeImage[]
@@ -48,7 +53,7 @@ export function planImageGC(input: {
   const bytesToFree = (input.capacityBytes * (100 - input.lowPercent)) / 100 - input.availableBytes
   const lastUsed = (image: RuntimeImage) => input.lastUsedMs.get(image.id) ?? 0
   const candidates = input.images
-    .filter((image) => !image.pinned && !input.inUse.has(image.id))
+    .filter((image) => !isPinned(image) && !input.inUse.has(image.id))
     .filter((image) => input.nowMs - (input.firstSeenMs.get(image.id) ?? input.nowMs) >= input.minimumAgeMs)
     .sort((a, b) => lastUsed(a) - lastUsed(b))
   const remove: RuntimeImage[] = []
@@ -140,6 +145,15 @@ async function collectImages({ context, images }: GarbageDeps, firstSeenMs: Map<
     lowPercent: config.imageGCLowThresholdPercent,
   })
   for (const image of plan.remove) await runtime.removeImage(image.id)
+}
+
+/** Removes every image that nothing uses, because the disk is short now. Says whether there were any. */
+export async function freeImages({ context }: GarbageDeps): Promise<boolean> {
+  const { runtime } = context
+  const inUse = new Set((await runtime.listContainers()).map((container) => container.imageRef))
+  const unused = (await runtime.listImages()).filter((image) => !isPinned(image) && !inUse.has(image.id))
+  for (const image of unused) await runtime.removeImage(image.id)
+  return unused.length > 0
 }
 
 /** Renames logs that have grown too large and lets the runtime open new ones; the oldest go. */

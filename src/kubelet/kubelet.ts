@@ -9,18 +9,22 @@ import { pods, services } from '#client/builtIn'
 import { type KubeletConfig, kubeletConfig } from './config.ts'
 import type { KubeletContext, KubeletDeps } from './context.ts'
 import { createRecorder } from './eventRecorder.ts'
-import { collectGarbage, removeOrphans } from './gc.ts'
+import { createEvictionManager } from './eviction/evictionManager.ts'
+import { collectGarbage, freeImages, removeOrphans } from './gc.ts'
 import type { MachineInfo } from './host.ts'
 import { createImageManager } from './images/imageManager.ts'
 import { createNodeManager } from './node/nodeManager.ts'
 import { nodeAllocatable } from './node/nodeStatus.ts'
+import { admitPod } from './pods/admission.ts'
 import { BackOff } from './pods/backOff.ts'
 import type { FrozenPod } from './pods/containers.ts'
 import { createPodEvents, type PodEvents } from './pods/podEvents.ts'
 import { createPodWorkers, type PodWorkers } from './pods/podWorkers.ts'
 import { qosCgroupPath } from './pods/resources.ts'
 import { createStatusManager, type StatusManager } from './pods/statusManager.ts'
+import { podCounters } from './pods/syncPod.ts'
 import { createProbeManager } from './probes/probeManager.ts'
+import { instrumentRuntime } from './runtime/instrumentedRuntime.ts'
 import type { RuntimeService } from './runtime/runtimeService.ts'
 import { listWatch, mirror } from './sources/listWatch.ts'
 import { createObjectCache } from './sources/objectCache.ts'
@@ -105,7 +109,8 @@ async function runKubelet(
   onRegistered: () => void,
 ): Promise<void> {
   const machine = await machineInfo(deps)
-  const limited = deps.runtime.usesHost ? limitStarts(deps.runtime, config.maxConcurrentPodStarts) : deps.runtime
+  const instrumented = instrumentRuntime(deps.runtime, deps.metrics, deps.clock)
+  const limited = deps.runtime.usesHost ? limitStarts(instrumented, config.maxConcurrentPodStarts) : instrumented
   const late: { workers?: PodWorkers } = {}
   const wakeAll = (uids: readonly string[]) => {
     for (const uid of uids) late.workers?.wake(uid)
@@ -122,7 +127,9 @@ async function runKubelet(
     services: () => serviceMirror.list(),
   }
   await prepareHost(context)
+  deps.metrics.gauge({ name: 'kubelet_node_name', help: "The node's name. The count is always 1.", labels: ['node'] }).set(1, { node: config.nodeName })
   const events = createPodEvents(context)
+  const eviction = createEvictionManager(context)
   const machinery = {
     context,
     images: createImageManager(context),
@@ -131,11 +138,13 @@ async function runKubelet(
     statuses: createStatusManager(context, signal),
     crashLoop: new BackOff(deps.clock, config.containerRestartInitialBackOffMs, config.containerRestartMaxBackOffMs),
     noteIds: events.noteIds,
+    counters: podCounters(deps.metrics),
+    admit: (pod: FrozenPod) => admitPod(pod, late.workers?.list() ?? [], { allocatable: context.allocatable, pressure: eviction.pressure() }),
   }
   const workers = createPodWorkers(machinery, signal)
   late.workers = workers
   onStarted({ context, workers, statuses: machinery.statuses })
-  const node = createNodeManager(context, () => ({ memory: false, disk: false, pid: false }))
+  const node = createNodeManager(context, eviction.pressure)
   void node.registered.then(onRegistered)
   const garbage = { context, workers, images: machinery.images, volumes: machinery.volumes }
   await Promise.all([
@@ -143,6 +152,7 @@ async function runKubelet(
     serviceMirror.done,
     serviceMirror.synced.then(() => watchPods(context, workers, () => removeOrphans(garbage), events, signal)),
     collectGarbage(garbage, signal),
+    eviction.run(workers, () => freeImages(garbage), signal),
   ])
 }
 

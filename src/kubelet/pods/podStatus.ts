@@ -19,7 +19,15 @@ export interface PodStatusInput extends Omit<ContainerStatusInput, 'previous'> {
   readonly nowMs: number
   readonly hostIPs: readonly string[]
   /** Set when the kubelet itself ended the pod: DeadlineExceeded, Evicted, a refused admission. */
-  readonly ending?: { readonly phase: 'Failed' | 'Succeeded'; readonly reason: string; readonly message: string } | undefined
+  readonly ending?:
+    | {
+        readonly phase: 'Failed' | 'Succeeded'
+        readonly reason: string
+        readonly message: string
+        /** The node ends it for its own sake: told as DisruptionTarget. */
+        readonly disrupted?: boolean | undefined
+      }
+    | undefined
 }
 
 const kubeletConditions = new Set(['PodReadyToStartContainers', 'Initialized', 'Ready', 'ContainersReady', 'PodScheduled'])
@@ -41,6 +49,7 @@ export function generatePodStatus(input: PodStatusInput): PodStatus {
     initializedCondition(pod, all, phase),
     readyCondition(pod, containersReady, previousStatus.conditions ?? []),
     containersReady,
+    ...(input.ending?.disrupted ? [disruption(input.ending.message)] : []),
   ]
   const ips = pod.spec.hostNetwork ? input.hostIPs : sandboxIPs(runtimeStatus)
   const podIPs = ips.length > 0 ? ips : (previousStatus.podIPs ?? []).map((entry) => entry.ip)
@@ -58,6 +67,10 @@ export function generatePodStatus(input: PodStatusInput): PodStatus {
     ...(ephemeral.length > 0 ? { ephemeralContainerStatuses: ephemeral } : {}),
     ...(previousStatus.qosClass ? { qosClass: previousStatus.qosClass } : {}),
   }
+}
+
+function disruption(message: string): ConditionDraft {
+  return { type: 'DisruptionTarget', status: 'True', reason: 'TerminationByKubelet', message }
 }
 
 function reasonOf(source: { readonly reason?: string | undefined; readonly message?: string | undefined }) {
@@ -91,6 +104,8 @@ export function mergeConditions(
     }
   })
   const kept = scheduled?.status === 'True' ? [deepCopy(scheduled)] : []
-  const others = previous.filter((condition) => !kubeletConditions.has(condition.type)).map((condition) => deepCopy(condition))
+  const others = previous
+    .filter(({ type }) => !kubeletConditions.has(type) && !drafts.some((draft) => draft.type === type))
+    .map((condition) => deepCopy(condition))
   return [...own, ...kept, ...others]
 }

@@ -2,9 +2,10 @@
  * Requests and limits as the kernel wants them (L3, pure): shares, quota, OOM score, QoS class and the cgroup each pod lives in.
  * Upstream: kubelet/cm/helpers_linux.go, kubelet/qos/policy.go, component-helpers/resource (v1.36).
  */
+import { qosClass } from '#api/helpers/podResources'
 import type { LinuxContainerResources } from '#grpc/criTypes'
 import type { CgroupLimits } from '#host/cgroups'
-import { allContainers, type FrozenContainer, type FrozenPod, isRestartableInitContainer } from './containers.ts'
+import { type FrozenContainer, type FrozenPod, isRestartableInitContainer } from './containers.ts'
 import { milliUnits, wholeUnits } from './quantities.ts'
 
 export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort'
@@ -23,24 +24,9 @@ export function milliCpuToQuota(milliCpu: number, periodUs = quotaPeriodUs): num
   return milliCpu === 0 ? 0 : Math.max(minQuotaUs, Math.floor((milliCpu * periodUs) / 1000))
 }
 
-const isPositive = (text: string | undefined) => milliUnits(text) > 0
-
 /** What the API server computed, or the same computation for pods that never saw it. */
 export function podQosClass(pod: FrozenPod): QosClass {
-  if (pod.status?.qosClass) return pod.status.qosClass as QosClass
-  const containers = allContainers(pod).filter(({ kind }) => kind !== 'ephemeral')
-  const names = ['cpu', 'memory'] as const
-  const any = containers.some(({ container }) =>
-    names.some((name) => isPositive(container.resources?.requests?.[name]) || isPositive(container.resources?.limits?.[name])),
-  )
-  if (!any) return 'BestEffort'
-  const guaranteed = containers.every(({ container: { resources } }) =>
-    names.every((name) => {
-      const limit = resources?.limits?.[name]
-      return isPositive(limit) && milliUnits(resources?.requests?.[name] ?? limit) === milliUnits(limit)
-    }),
-  )
-  return guaranteed ? 'Guaranteed' : 'Burstable'
+  return (pod.status?.qosClass as QosClass | undefined) ?? qosClass(pod)
 }
 
 /** The larger of all regular containers with sidecars together, and each init step with the sidecars before it. Undefined: some container has no such limit. */

@@ -4,6 +4,7 @@
  */
 import type { PodStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import type { Counter, Metrics } from '#base/metrics'
 import { parseTime } from '#base/time'
 import type { KubeletContext } from '../context.ts'
 import { podReference } from '../eventRecorder.ts'
@@ -11,6 +12,7 @@ import { formatElapsed, type ImageManager } from '../images/imageManager.ts'
 import type { ProbeManager } from '../probes/probeManager.ts'
 import { findContainer, type PodRuntimeStatus, readPodRuntimeStatus, sandboxIPs } from '../runtime/podRuntimeStatus.ts'
 import type { VolumeManager } from '../volumes/volumeManager.ts'
+import type { Refusal } from './admission.ts'
 import type { BackOff } from './backOff.ts'
 import type { StartFailure } from './containerStatuses.ts'
 import { type FrozenContainer, type FrozenPod, formatPod } from './containers.ts'
@@ -24,6 +26,25 @@ import { StartError } from './startError.ts'
 import type { StatusManager } from './statusManager.ts'
 import { withTerminationMessages } from './terminationMessage.ts'
 
+export interface PodCounters {
+  readonly startedPods: Counter
+  readonly startedContainers: Counter
+  readonly startedContainersErrors: Counter
+}
+
+/** Upstream's names; labels that only upstream's container kinds fill are left out. */
+export function podCounters(metrics: Metrics): PodCounters {
+  return {
+    startedPods: metrics.counter({ name: 'kubelet_started_pods_total', help: 'Cumulative number of pods started' }),
+    startedContainers: metrics.counter({ name: 'kubelet_started_containers_total', help: 'Cumulative number of containers started' }),
+    startedContainersErrors: metrics.counter({
+      name: 'kubelet_started_containers_errors_total',
+      help: 'Cumulative number of errors when starting containers',
+      labels: ['code'],
+    }),
+  }
+}
+
 export interface PodMachinery {
   readonly context: KubeletContext
   readonly images: ImageManager
@@ -31,6 +52,9 @@ export interface PodMachinery {
   readonly probes: ProbeManager
   readonly statuses: StatusManager
   readonly crashLoop: BackOff
+  readonly counters: PodCounters
+  /** Why the node does not take the pod; undefined: it does. */
+  admit(pod: FrozenPod): Refusal | undefined
   /** Tells the event source which pod an id belongs to. */
   noteIds(status: PodRuntimeStatus): void
 }
@@ -40,6 +64,8 @@ export interface PodMemory {
   readonly startFailures: Map<string, StartFailure>
   readonly terminationMessages: Map<string, string>
   ending?: NonNullable<PodStatusInput['ending']> | undefined
+  /** Asked once, when the pod is new to the node. */
+  admitted?: boolean
 }
 
 export interface SyncOutcome {
@@ -96,6 +122,7 @@ export function deadlineInMs(pod: FrozenPod, startTime: string | undefined, nowM
 export async function syncPod(machinery: PodMachinery, pod: FrozenPod, memory: PodMemory, signal: AbortSignal): Promise<SyncOutcome> {
   const { context, statuses, probes } = machinery
   const uid = pod.metadata.uid ?? ''
+  if (!isAdmitted(machinery, pod, memory)) return { terminal: true, againInMs: undefined }
   const before = await readPod(machinery, uid, memory)
   probes.update(pod, before)
   const status = currentStatus(machinery, pod, before, memory, false)
@@ -117,6 +144,17 @@ export async function syncPod(machinery: PodMachinery, pod: FrozenPod, memory: P
   if (hasWork(computePodActions(pod, after, probes), memory)) return { terminal: false, againInMs: 0 }
   const waits = [retryInMs, deadlineMs, context.config.syncFrequencyMs > 0 ? context.config.syncFrequencyMs : undefined].filter((ms) => ms !== undefined)
   return { terminal: false, againInMs: waits.length > 0 ? Math.min(...waits) : undefined }
+}
+
+/** A pod that has started before, perhaps under an earlier kubelet, is not asked again. */
+function isAdmitted(machinery: PodMachinery, pod: FrozenPod, memory: PodMemory): boolean {
+  if (memory.admitted || pod.status?.startTime || memory.ending) return true
+  const refusal = machinery.admit(pod)
+  memory.admitted = refusal === undefined
+  if (!refusal) return true
+  memory.ending = { phase: 'Failed', ...refusal }
+  machinery.context.recorder.event(podReference(pod), 'Warning', refusal.reason, refusal.message)
+  return false
 }
 
 /** Whether the plan has anything that has not just been tried in vain. */
@@ -158,6 +196,7 @@ async function carryOut(
   let podIPs: readonly string[] = sandboxIPs(status)
   if (actions.createSandbox) {
     sandboxId = await startSandbox(context, pod, actions.attempt, signal)
+    machinery.counters.startedPods.inc()
     const created = await context.runtime.podSandboxStatus(sandboxId)
     podIPs = created ? sandboxIPs({ uid: status.uid, sandboxes: [created], containers: [] }) : []
   }
@@ -195,9 +234,11 @@ async function tryStart(machinery: PodMachinery, memory: PodMemory, request: Par
   try {
     await startContainer(context, machinery.images, request)
     memory.startFailures.delete(container.name)
+    machinery.counters.startedContainers.inc()
     return undefined
   } catch (error) {
     if (request.signal.aborted || !(error instanceof StartError)) throw error
+    machinery.counters.startedContainersErrors.inc({ code: error.reason })
     memory.startFailures.set(container.name, { reason: error.reason, message: error.message })
     return error.retryAfterMs ?? retryMs
   }
