@@ -1,0 +1,161 @@
+/**
+ * One of several acts (L2): who holds the Lease leads, until it is not renewed in time. A leader that cannot renew stops before others may
+ * start, by the monotonic clock of each. Upstream: client-go/tools/leaderelection (v1.36).
+ */
+import type { Lease } from '#api/gen/types/coordination.v1'
+import type { Frozen, ObjectRef } from '#api/machinery/meta'
+import { isStatus } from '#api/machinery/status'
+import type { Clock } from '#base/clock'
+import type { Logger } from '#base/log'
+import type { Random } from '#base/random'
+import { formatMicroTime } from '#base/time'
+import { leases } from './builtIn.ts'
+import type { Client } from './client.ts'
+
+export interface LeaderElectionDeps {
+  readonly client: Client
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+}
+
+export interface LeaderElectionOptions {
+  /** The Lease. */
+  readonly lock: ObjectRef
+  readonly identity: string
+  readonly leaseDurationMs?: number
+  readonly renewDeadlineMs?: number
+  readonly retryPeriodMs?: number
+  /** Give the lease up when the signal aborts, so that another need not wait for it to expire. */
+  readonly releaseOnCancel?: boolean
+  readonly onNewLeader?: (identity: string) => void
+}
+
+const jitter = 1.2
+
+interface Election {
+  readonly deps: LeaderElectionDeps
+  readonly options: LeaderElectionOptions
+  readonly leaseDurationMs: number
+  /** The last record seen, and when by our own clock: other clocks are not trusted. */
+  observed: Frozen<Lease> | undefined
+  observedMs: number
+  reported: string | undefined
+}
+
+/**
+ * Waits to lead, then calls `lead`, whose signal aborts when leadership is lost or `signal` aborts. Resolves when `lead` has ended.
+ * @throws Error when leadership was lost: what was led must start over, as upstream's processes exit.
+ */
+export async function runLeaderElected(
+  deps: LeaderElectionDeps,
+  options: LeaderElectionOptions,
+  lead: (signal: AbortSignal) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { clock, random } = deps
+  const { leaseDurationMs = 15_000, renewDeadlineMs = 10_000, retryPeriodMs = 2_000 } = options
+  const election: Election = { deps, options, leaseDurationMs, observed: undefined, observedMs: 0, reported: undefined }
+  while (!(await tryAcquireOrRenew(election, signal))) {
+    if (signal.aborted) return
+    await clock.sleep(retryPeriodMs * (1 + jitter * random.next()), signal).catch(() => {})
+    if (signal.aborted) return
+  }
+  const lost = new AbortController()
+  const leading = lead(AbortSignal.any([signal, lost.signal]))
+  const ended = new AbortController()
+  const done = leading.finally(() => ended.abort())
+  const renewing = renew(election, renewDeadlineMs, retryPeriodMs, AbortSignal.any([signal, ended.signal]), lost)
+  try {
+    await done
+  } finally {
+    ended.abort()
+    await renewing
+    if (options.releaseOnCancel && !lost.signal.aborted) await release(election)
+  }
+  if (lost.signal.aborted && !signal.aborted) throw lost.signal.reason
+}
+
+async function renew(election: Election, renewDeadlineMs: number, retryPeriodMs: number, signal: AbortSignal, lost: AbortController): Promise<void> {
+  const { clock } = election.deps
+  let renewedMs = clock.monotonicMs()
+  while (!signal.aborted) {
+    await clock.sleep(retryPeriodMs, signal).catch(() => {})
+    if (signal.aborted) return
+    // A call that hangs must not outlive the deadline: others may lead by then.
+    const deadline = new AbortController()
+    const timer = clock.timer(Math.max(0, renewedMs + renewDeadlineMs - clock.monotonicMs()), () => deadline.abort(new Error('renew deadline')))
+    const renewed = await Promise.race([tryAcquireOrRenew(election, AbortSignal.any([signal, deadline.signal])), aborted(deadline.signal)])
+    timer.cancel()
+    if (renewed) renewedMs = clock.monotonicMs()
+    else if (!signal.aborted && (clock.monotonicMs() - renewedMs >= renewDeadlineMs || !isHolder(election))) {
+      lost.abort(new Error('leaderelection lost'))
+      return
+    }
+  }
+}
+
+const aborted = (signal: AbortSignal) => new Promise<false>((resolve) => signal.addEventListener('abort', () => resolve(false), { once: true }))
+const isHolder = ({ observed, options }: Election) => observed?.spec?.holderIdentity === options.identity
+
+/** One attempt; true when the lease is ours and fresh. */
+async function tryAcquireOrRenew(election: Election, signal: AbortSignal): Promise<boolean> {
+  const { deps, options, leaseDurationMs } = election
+  const client = deps.client.of(leases)
+  const now = formatMicroTime(deps.clock.now())
+  const mine = { holderIdentity: options.identity, leaseDurationSeconds: Math.ceil(leaseDurationMs / 1000), renewTime: now }
+  try {
+    let there: Frozen<Lease>
+    try {
+      there = await client.get(options.lock, { signal })
+    } catch (error) {
+      if (!isStatus(error, 'NotFound')) throw error
+      const metadata = { namespace: options.lock.namespace, name: options.lock.name }
+      observe(election, await client.create({ metadata, spec: { ...mine, acquireTime: now, leaseTransitions: 0 } }, { signal }))
+      return true
+    }
+    observe(election, there)
+    const holder = there.spec?.holderIdentity
+    const held = holder !== undefined && holder !== '' && deps.clock.monotonicMs() < election.observedMs + leaseDurationMs
+    if (held && holder !== options.identity) return false
+    const takingOver = holder !== options.identity
+    const spec = {
+      ...there.spec,
+      ...mine,
+      acquireTime: takingOver ? now : there.spec?.acquireTime,
+      leaseTransitions: (there.spec?.leaseTransitions ?? 0) + (takingOver ? 1 : 0),
+    }
+    // The resourceVersion fences: of two that try at once, one gets Conflict.
+    observe(election, await client.update({ ...there, spec } as Frozen<Lease>, { signal }))
+    return true
+  } catch (error) {
+    if (!signal.aborted && !isStatus(error, 'Conflict')) {
+      deps.log.warn('Failed to acquire or renew the lease', { lease: options.lock, error: error instanceof Error ? error.message : String(error) })
+    }
+    return false
+  }
+}
+
+function observe(election: Election, lease: Frozen<Lease>): void {
+  const { observed } = election
+  if (observed?.metadata.resourceVersion !== lease.metadata.resourceVersion) {
+    election.observed = lease
+    election.observedMs = election.deps.clock.monotonicMs()
+  }
+  const holder = lease.spec?.holderIdentity
+  if (holder && holder !== election.reported) {
+    election.reported = holder
+    election.options.onNewLeader?.(holder)
+  }
+}
+
+async function release(election: Election): Promise<void> {
+  const { deps, observed } = election
+  if (!observed || !isHolder(election)) return
+  const now = formatMicroTime(deps.clock.now())
+  const spec = { leaseDurationSeconds: 1, renewTime: now, acquireTime: now, holderIdentity: '', leaseTransitions: observed.spec?.leaseTransitions }
+  await deps.client
+    .of(leases)
+    .update({ ...observed, spec } as Frozen<Lease>)
+    .catch((error: unknown) => deps.log.warn('Failed to release the lease', { error: String(error) }))
+}
