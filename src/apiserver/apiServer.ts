@@ -169,7 +169,13 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     async listen(options) {
       const listener = await listen({ handle, upgrade: upgradeHandler(handle), clock, log: deps.log }, options)
       address = `${listener.host}:${listener.port}`
-      return listener
+      const close = () => {
+        // Watches would keep their connections open for as long as they may.
+        stopping.abort()
+        registry.cacher.closeWatches()
+        return listener.close()
+      }
+      return { ...listener, close }
     },
     transport,
     started,

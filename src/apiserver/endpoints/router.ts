@@ -69,7 +69,8 @@ function subresource(parts: RouterParts, request: ServerRequest, facts: Resource
   const info = request.info as RequestInfo
   const found = facts.subresources.find((one) => one.name === info.subresource)
   const served = parts.endpoints.registry.served(info.apiGroup, info.apiVersion, info.resource)
-  if (!found || !served) return pathNotFound
+  // Only proxied paths go on below the subresource.
+  if (!found || !served || (info.parts.length > 2 && found.name !== 'proxy')) return pathNotFound
   const scope: Scope = { deps: parts.endpoints, request, info, served, subresource: found }
   const special = parts.subresources[`${info.apiGroup}/${info.resource}/${info.subresource}`] ?? parts.subresources[`*/${info.subresource}`]
   if (special) {

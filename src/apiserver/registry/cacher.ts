@@ -116,10 +116,15 @@ export class Cacher {
       } catch (error) {
         if (!signal.aborted) this.#log.error(error, 'The store watch broke; reading everything again')
       }
-      for (const cache of this.#caches.values()) cache.closeWatches()
+      this.closeWatches()
       if (!signal.aborted) await this.#clock.sleep(reconnectMs, signal).catch(() => undefined)
     }
     await bookmarks
+  }
+
+  /** Ends every open watch; its client will come back, perhaps to another server. */
+  closeWatches(): void {
+    for (const cache of this.#caches.values()) cache.closeWatches()
   }
 
   async #loadAll(): Promise<void> {

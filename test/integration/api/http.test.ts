@@ -137,6 +137,7 @@ const bad: readonly { name: string; request: RawRequest; status: number }[] = [
   { name: 'bad percent-encoding', request: { path: '/api/v1/namespaces/%zz' }, status: 400 },
   { name: 'a climbing path', request: { path: '/api/v1/namespaces/%2e%2e/secrets' }, status: 400 },
   { name: 'an unknown group', request: { path: '/apis/nothing.example.com/v1/things' }, status: 404 },
+  { name: 'more below a subresource', request: { path: '/api/v1/namespaces/default/status/more' }, status: 404 },
   { name: 'an unknown path', request: { path: '/nothing' }, status: 404 },
   { name: 'a method that is not served', request: { method: 'DELETE', path: '/api/v1/namespaces' }, status: 405 },
   { name: 'a bad resourceVersion', request: { path: '/api/v1/pods?resourceVersion=x' }, status: 400 },
@@ -205,4 +206,16 @@ test('a watch over HTTP/1.1 sends events as lines', async () => {
     lines.map((line) => [JSON.parse(line).type, JSON.parse(line).object.metadata.name]),
     [['ADDED', 'seen']],
   )
+})
+
+test('a server that stops ends its watches and is gone at once', async () => {
+  const other = await startTestApiServer()
+  const watched = await other.listen()
+  const watching = rawHttp(watched, { path: '/api/v1/pods?watch=1' })
+  await new Promise((resolve) => setImmediate(resolve))
+  while (!(await rawHttp(watched, { path: '/livez' })).status);
+  const startedMs = performance.now()
+  await other.close()
+  const took = performance.now() - startedMs
+  assert.deepEqual([(await watching).status, took < 1_500], [200, true])
 })
