@@ -12,6 +12,8 @@ export interface Expectations {
   satisfied(controller: string): boolean
   expectCreations(controller: string, count: number): void
   expectDeletions(controller: string, podKeys: readonly string[]): void
+  /** Both at once. */
+  expect(controller: string, creations: number, podKeys: readonly string[]): void
   creationObserved(controller: string): void
   /** Creations that failed will not be seen. */
   creationsFailed(controller: string, count: number): void
@@ -31,14 +33,17 @@ export function createExpectations(clock: Clock): Expectations {
     const entry = awaited.get(controller)
     if (entry) entry.creations -= count
   }
+  const expect = (controller: string, creations: number, podKeys: readonly string[]) =>
+    void awaited.set(controller, { creations, deletions: new Set(podKeys), sinceMs: clock.monotonicMs() })
   return {
     satisfied: (controller) => {
       const entry = awaited.get(controller)
       if (!entry || (entry.creations <= 0 && entry.deletions.size === 0)) return true
       return clock.monotonicMs() - entry.sinceMs > expectationsTimeoutMs
     },
-    expectCreations: (controller, count) => void awaited.set(controller, { creations: count, deletions: new Set(), sinceMs: clock.monotonicMs() }),
-    expectDeletions: (controller, podKeys) => void awaited.set(controller, { creations: 0, deletions: new Set(podKeys), sinceMs: clock.monotonicMs() }),
+    expect,
+    expectCreations: (controller, count) => expect(controller, count, []),
+    expectDeletions: (controller, podKeys) => expect(controller, 0, podKeys),
     creationObserved: (controller) => lower(controller, 1),
     creationsFailed: lower,
     deletionObserved: (controller, podKey) => void awaited.get(controller)?.deletions.delete(podKey),

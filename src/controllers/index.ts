@@ -1,4 +1,5 @@
 /** All controllers, in the order in which they start (L3). */
+import { daemonSet } from './daemonSet/daemonSet.ts'
 import { deployment } from './deployment/deployment.ts'
 import { endpointSlice } from './endpointSlice/endpointSlice.ts'
 import { endpoints } from './endpoints.ts'
@@ -20,6 +21,7 @@ export const controllers: readonly ControllerDescriptor[] = [
   nodeIpam,
   replicaSet,
   deployment,
+  daemonSet,
   endpointSlice,
   endpoints,
   nodeLifecycle,

@@ -1,0 +1,150 @@
+/**
+ * Runs one pod of a DaemonSet on each node that it fits (L3). plan.ts decides where, history.ts keeps revisions; this file listens and acts.
+ * Upstream: pkg/controller/daemon/daemon_controller.go (v1.36).
+ */
+import type { DaemonSet } from '#api/gen/types/apps.v1'
+import type { Node, Pod } from '#api/gen/types/core.v1'
+import { isControlledBy } from '#api/helpers/owners'
+import { semanticEqual } from '#api/machinery/equality'
+import { selectorOf } from '#api/machinery/labelSelector'
+import { type Frozen, keyOf } from '#api/machinery/meta'
+import { isStatus } from '#api/machinery/status'
+import { controllerRevisions, daemonSets, nodes, pods } from '#client/builtIn'
+import type { Client } from '#client/client'
+import { createExpectations } from '#client/expectations'
+import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
+import { createReconciler, enqueueSelf } from '../framework/reconciler.ts'
+import { claim } from '../shared/claim.ts'
+import { controllerUidIndex, podControllerIndexers } from '../shared/indexes.ts'
+import { ownedPodHandler } from '../shared/ownedPodHandler.ts'
+import { createPodControl, isNamespaceTerminating, slowStartBatch } from '../shared/podControl.ts'
+import { currentRevision, revisionHash, revisionsToClean } from './history.ts'
+import { daemonPod, daemonSetStatus, nodeShouldRun, planPlacement, planUpdate, revisionHashLabel, targetNode } from './plan.ts'
+
+export const daemonSet: ControllerDescriptor = { name: 'daemonset-controller', aliases: ['daemonset'], create: createDaemonSetController }
+
+const burst = 250
+
+function createDaemonSetController(context: ControllerContext) {
+  const { client, clock } = context
+  const informer = context.informers.of(daemonSets)
+  const podInformer = context.informers.of(pods)
+  const nodeInformer = context.informers.of(nodes)
+  const revisionInformer = context.informers.of(controllerRevisions)
+  podInformer.addIndexers(podControllerIndexers)
+  const events = context.events('daemonset-controller')
+  const podControl = createPodControl(client, events)
+  const expectations = createExpectations(clock)
+  const reconciler = createReconciler(context, { name: daemonSet.name, queueName: 'daemonset', workers: 2, reconcile })
+  reconciler.watch(informer, enqueueSelf(reconciler.queue))
+  reconciler.watch(podInformer, ownedPodHandler({ informer, queue: reconciler.queue, expectations }))
+  reconciler.needs(revisionInformer)
+  const enqueueFor = (...versions: Frozen<Node>[]) => {
+    for (const set of informer.store.list()) {
+      const placed = versions.map((node) => nodeShouldRun(set, node))
+      const same = placed.length === 2 && semanticEqual(placed[0], placed[1])
+      if (!same && placed.some(({ run, keep }) => run || keep)) reconciler.queue.add(keyOf(set))
+    }
+  }
+  reconciler.watch(nodeInformer, {
+    onAdd: (node) => enqueueFor(node),
+    onUpdate: (old, node) => {
+      const said = ({ metadata, spec }: Frozen<Node>) => [metadata.labels, spec.taints, spec.unschedulable]
+      if (!semanticEqual(said(old), said(node))) enqueueFor(old, node)
+    },
+    onDelete: (node) => enqueueFor(node),
+  })
+  return reconciler
+
+  async function reconcile(key: string, signal: AbortSignal): Promise<undefined> {
+    const set = informer.store.get(key)
+    if (!set) {
+      expectations.forget(key)
+      return
+    }
+    if (semanticEqual(set.spec.selector, {})) {
+      events.event(set, 'Warning', 'SelectingAll', 'This daemon set is selecting all pods. A non-empty selector is required.')
+      return
+    }
+    if (set.metadata.deletionTimestamp) return
+    const revisions = revisionInformer.lister.list({ namespace: set.metadata.namespace, matches: (revision) => isControlledBy(revision, set) })
+    const history = await currentRevision(client, set, revisions, signal)
+    const hash = revisionHash(history.current)
+    const byNode = await podsByNode(set, signal)
+    if (expectations.satisfied(key)) {
+      const placement = planPlacement(set, nodeInformer.store.list(), byNode, hash)
+      for (const { pod, node } of placement.failed) {
+        const { namespace, name } = pod.metadata
+        events.event(set, 'Warning', 'FailedDaemonPod', `Found failed daemon pod ${namespace}/${name} on node ${node}, will try to kill it`)
+      }
+      const remove = [...placement.remove, ...placement.failed.map(({ pod }) => pod)]
+      const settled = placement.createOn.length + remove.length === 0
+      const rolling = (set.spec.updateStrategy?.type ?? 'RollingUpdate') === 'RollingUpdate'
+      const step = settled && rolling ? planUpdate(set, nodeInformer.store.list(), byNode, hash, clock.now()) : { createOn: placement.createOn, remove }
+      await act(key, set, step.createOn.slice(0, burst), step.remove.slice(0, burst), hash, signal)
+      if (settled) await clean(client, set, history, byNode, signal)
+    }
+    const status = daemonSetStatus(set, nodeInformer.store.list(), byNode, hash, clock.now())
+    if (!semanticEqual(status, set.status)) await client.of(daemonSets).updateStatus({ ...set, status } as Frozen<DaemonSet>, { signal })
+  }
+
+  async function podsByNode(set: Frozen<DaemonSet>, signal: AbortSignal): Promise<Map<string, Frozen<Pod>[]>> {
+    const owned = podInformer.store.byIndex(controllerUidIndex, set.metadata.uid ?? '')
+    const orphans = podInformer.store.byIndex(controllerUidIndex, `orphan:${set.metadata.namespace}`)
+    const options = { context, owner: set, ownerResource: daemonSets, resource: pods, selector: selectorOf(set.spec.selector), signal }
+    const byNode = new Map<string, Frozen<Pod>[]>()
+    for (const pod of await claim([...owned, ...orphans], options)) {
+      const node = targetNode(pod)
+      byNode.set(node, [...(byNode.get(node) ?? []), pod])
+    }
+    return byNode
+  }
+
+  async function act(
+    key: string,
+    set: Frozen<DaemonSet>,
+    createOn: readonly string[],
+    remove: readonly Frozen<Pod>[],
+    hash: string,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (createOn.length + remove.length === 0) return
+    expectations.expect(key, createOn.length, remove.map(keyOf))
+    let next = 0
+    const { successes, error } = await slowStartBatch(createOn.length, async () => {
+      const node = createOn[next++] ?? ''
+      await podControl.create(set, daemonPod(set, node, hash), signal).catch((error: unknown) => {
+        if (!isNamespaceTerminating(error)) throw error
+      })
+    })
+    expectations.creationsFailed(key, createOn.length - successes)
+    const results = await Promise.allSettled(
+      remove.map((pod) =>
+        podControl.delete(set, pod, signal).catch((error: unknown) => {
+          expectations.deletionObserved(key, keyOf(pod))
+          if (!isStatus(error, 'NotFound')) throw error
+        }),
+      ),
+    )
+    const failure = error ?? results.find((result) => result.status === 'rejected')?.reason
+    if (failure !== undefined) throw failure
+  }
+}
+
+async function clean(
+  client: Client,
+  set: Frozen<DaemonSet>,
+  history: Awaited<ReturnType<typeof currentRevision>>,
+  byNode: ReadonlyMap<string, readonly Frozen<Pod>[]>,
+  signal: AbortSignal,
+) {
+  const used = new Set([...byNode.values()].flat().map(({ metadata }) => metadata.labels?.[revisionHashLabel] ?? ''))
+  for (const { metadata } of revisionsToClean(set, history, used)) {
+    await client
+      .of(controllerRevisions)
+      .delete({ namespace: metadata.namespace, name: metadata.name ?? '' }, { signal })
+      .catch((error: unknown) => {
+        if (!isStatus(error, 'NotFound')) throw error
+      })
+  }
+}

@@ -1,0 +1,197 @@
+/**
+ * Where a DaemonSet's pods belong, and which go or come (L3). Pure. Upstream: pkg/controller/daemon (v1.36).
+ */
+import type { DaemonSet, DaemonSetStatus } from '#api/gen/types/apps.v1'
+import type { Node, Pod, Toleration } from '#api/gen/types/core.v1'
+import { podMatchesNodeSelectorAndAffinity } from '#api/helpers/nodes'
+import { isPodAvailable, isPodReady } from '#api/helpers/pods'
+import { findUntoleratedTaint } from '#api/helpers/taints'
+import { scaledValue } from '#api/machinery/intOrString'
+import type { Frozen } from '#api/machinery/meta'
+import { deepCopy } from '#base/frozen'
+import type { NewObject } from '#client/client'
+import { podFromTemplate } from '../shared/podControl.ts'
+
+export const revisionHashLabel = 'controller-revision-hash'
+export const templateGenerationLabel = 'pod-template-generation'
+
+const exists = (key: string, effect: string): Toleration => ({ key, operator: 'Exists', effect })
+const ownTolerations: readonly Toleration[] = [
+  exists('node.kubernetes.io/not-ready', 'NoExecute'),
+  exists('node.kubernetes.io/unreachable', 'NoExecute'),
+  exists('node.kubernetes.io/disk-pressure', 'NoSchedule'),
+  exists('node.kubernetes.io/memory-pressure', 'NoSchedule'),
+  exists('node.kubernetes.io/pid-pressure', 'NoSchedule'),
+  exists('node.kubernetes.io/unschedulable', 'NoSchedule'),
+]
+
+/** The pod for one node: bound to it by affinity, so that the scheduler still has its say, and tolerating what daemons must. */
+export function daemonPod(set: Frozen<DaemonSet>, nodeName: string, hash: string): NewObject<Pod> {
+  const pod = podFromTemplate(set.spec.template, set)
+  const generation = set.metadata.annotations?.['deprecated.daemonset.template.generation']
+  pod.metadata.labels = { ...pod.metadata.labels, [revisionHashLabel]: hash, ...(generation ? { [templateGenerationLabel]: generation } : {}) }
+  const spec = pod.spec
+  const terms = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [{}]
+  const field = { key: 'metadata.name', operator: 'In', values: [nodeName] }
+  spec.affinity = {
+    ...spec.affinity,
+    nodeAffinity: {
+      ...spec.affinity?.nodeAffinity,
+      // Only the node counts from here on: that the other terms hold has been checked.
+      requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms.slice(0, 1).map(() => ({ matchFields: [field] })) },
+    },
+  }
+  spec.tolerations = daemonTolerations(spec.tolerations, spec.hostNetwork === true)
+  return pod
+}
+
+function daemonTolerations(there: readonly Frozen<Toleration>[] | undefined, hostNetwork: boolean): Toleration[] {
+  const added = hostNetwork ? [...ownTolerations, exists('node.kubernetes.io/network-unavailable', 'NoSchedule')] : ownTolerations
+  const same = (a: Frozen<Toleration>, b: Frozen<Toleration>) => a.key === b.key && a.effect === b.effect && a.operator === b.operator && a.value === b.value
+  const own = (there ?? []).map((toleration) => deepCopy<Toleration>(toleration))
+  return [...own, ...added.filter((one) => !own.some((other) => same(one, other))).map((one) => ({ ...one }))]
+}
+
+/** `run`: a pod belongs here. `keep`: one that is here may stay. */
+export function nodeShouldRun(set: Frozen<DaemonSet>, node: Frozen<Node>): { run: boolean; keep: boolean } {
+  const { spec } = set.spec.template
+  if (!spec) return { run: false, keep: false }
+  const pod: Frozen<Pod> = { apiVersion: 'v1', kind: 'Pod', metadata: { namespace: set.metadata.namespace }, spec, status: {} } as Frozen<Pod>
+  if ((spec.nodeName && spec.nodeName !== node.metadata.name) || !podMatchesNodeSelectorAndAffinity(pod, node)) return { run: false, keep: false }
+  const tolerations = daemonTolerations(spec.tolerations, spec.hostNetwork === true)
+  const refuses = (...effects: string[]) => findUntoleratedTaint(node.spec.taints, tolerations, ({ effect }) => effects.includes(effect)) !== undefined
+  if (refuses('NoSchedule', 'NoExecute')) return { run: false, keep: !refuses('NoExecute') }
+  return { run: true, keep: true }
+}
+
+/** The node that a daemon pod is for, also while it is not scheduled. */
+export function targetNode(pod: Frozen<Pod>): string {
+  if (pod.spec.nodeName) return pod.spec.nodeName
+  for (const term of pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []) {
+    for (const { key, operator, values } of term.matchFields ?? [])
+      if (key === 'metadata.name' && operator === 'In' && values?.length === 1) return values[0] ?? ''
+  }
+  return ''
+}
+
+export interface DaemonPlan {
+  readonly createOn: string[]
+  readonly remove: Frozen<Pod>[]
+  /** Pods that ended badly and are to be replaced; an event says so. */
+  readonly failed: { readonly pod: Frozen<Pod>; readonly node: string }[]
+}
+
+export type PodsByNode = ReadonlyMap<string, readonly Frozen<Pod>[]>
+
+/** Brings each node to what it should run; says nothing about updates. */
+export function planPlacement(set: Frozen<DaemonSet>, nodes: readonly Frozen<Node>[], byNode: PodsByNode, hash: string): DaemonPlan {
+  const plan: DaemonPlan = { createOn: [], remove: [], failed: [] }
+  const surge = rollingLimits(set, 1).maxSurge > 0
+  for (const node of nodes) {
+    const { name = '' } = node.metadata
+    const pods = byNode.get(name) ?? []
+    const { run, keep } = nodeShouldRun(set, node)
+    if (run && pods.length === 0) plan.createOn.push(name)
+    else if (keep) {
+      const alive = pods.filter((pod) => {
+        if (pod.metadata.deletionTimestamp) return false
+        if (pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded') {
+          plan.failed.push({ pod, node: name })
+          return false
+        }
+        return true
+      })
+      // While surging an old and a new pod may share a node; beyond that the oldest of a kind stays.
+      const kinds = surge ? [alive.filter((pod) => isOfHash(pod, hash)), alive.filter((pod) => !isOfHash(pod, hash))] : [alive]
+      for (const kind of kinds) if (kind.length > 1) plan.remove.push(...[...kind].sort(scheduledOldestFirst).slice(1))
+    } else plan.remove.push(...pods.filter(({ metadata }) => !metadata.deletionTimestamp))
+  }
+  const known = new Set(nodes.map(({ metadata }) => metadata.name))
+  for (const [name, pods] of byNode) if (!known.has(name)) plan.remove.push(...pods.filter((pod) => !pod.metadata.deletionTimestamp && !pod.spec.nodeName))
+  return plan
+}
+
+export const isOfHash = (pod: Frozen<Pod>, hash: string): boolean => pod.metadata.labels?.[revisionHashLabel] === hash
+
+function scheduledOldestFirst(a: Frozen<Pod>, b: Frozen<Pod>): number {
+  const assigned = Number(Boolean(b.spec.nodeName)) - Number(Boolean(a.spec.nodeName))
+  return assigned || ((a.metadata.creationTimestamp ?? '') < (b.metadata.creationTimestamp ?? '') ? -1 : 1)
+}
+
+export function rollingLimits(set: Frozen<DaemonSet>, desired: number): { maxSurge: number; maxUnavailable: number } {
+  const { type = 'RollingUpdate', rollingUpdate } = set.spec.updateStrategy ?? {}
+  if (type !== 'RollingUpdate') return { maxSurge: 0, maxUnavailable: 0 }
+  const maxSurge = scaledValue(rollingUpdate?.maxSurge ?? 0, desired, true) ?? 0
+  const maxUnavailable = scaledValue(rollingUpdate?.maxUnavailable ?? 1, desired, true) ?? 0
+  return { maxSurge, maxUnavailable: maxSurge === 0 && maxUnavailable === 0 ? 1 : maxUnavailable }
+}
+
+/** The next step of a rolling update: old pods to remove, and nodes that get a second, new pod first. */
+export function planUpdate(
+  set: Frozen<DaemonSet>,
+  nodes: readonly Frozen<Node>[],
+  byNode: PodsByNode,
+  hash: string,
+  nowMs: number,
+): { createOn: string[]; remove: Frozen<Pod>[] } {
+  const wanted = nodes.filter((node) => nodeShouldRun(set, node).run).map(({ metadata }) => metadata.name ?? '')
+  const { maxSurge, maxUnavailable } = rollingLimits(set, wanted.length)
+  const minReadySeconds = set.spec.minReadySeconds ?? 0
+  const available = (pod: Frozen<Pod>) => isPodAvailable(pod, minReadySeconds, nowMs) && !pod.metadata.deletionTimestamp
+  const remove: Frozen<Pod>[] = []
+  const createOn: string[] = []
+  let unavailable = 0
+  let surging = 0
+  const candidates: Frozen<Pod>[] = []
+  const surgeCandidates: string[] = []
+  for (const name of wanted) {
+    const pods = (byNode.get(name) ?? []).filter(({ metadata }) => !metadata.deletionTimestamp)
+    const old = pods.find((pod) => !isOfHash(pod, hash))
+    const fresh = pods.find((pod) => isOfHash(pod, hash))
+    if (maxSurge > 0) {
+      if (old && fresh && available(fresh)) remove.push(old)
+      else if (old && fresh) surging++
+      else if (old && !fresh) available(old) ? surgeCandidates.push(name) : remove.push(old)
+      continue
+    }
+    if (!old) unavailable += fresh && available(fresh) ? 0 : 1
+    else if (available(old)) candidates.push(old)
+    else {
+      // It does not serve anyway: replacing it costs nothing.
+      unavailable++
+      remove.push(old)
+    }
+  }
+  if (maxSurge > 0) createOn.push(...surgeCandidates.slice(0, Math.max(0, maxSurge - surging)))
+  else remove.push(...candidates.slice(0, Math.max(0, maxUnavailable - unavailable)))
+  return { createOn, remove }
+}
+
+export function daemonSetStatus(set: Frozen<DaemonSet>, nodes: readonly Frozen<Node>[], byNode: PodsByNode, hash: string, nowMs: number): DaemonSetStatus {
+  const status = { desiredNumberScheduled: 0, currentNumberScheduled: 0, numberMisscheduled: 0, numberReady: 0, updatedNumberScheduled: 0, numberAvailable: 0 }
+  for (const node of nodes) {
+    const pods = [...(byNode.get(node.metadata.name ?? '') ?? [])].filter(({ metadata }) => !metadata.deletionTimestamp).sort(scheduledOldestFirst)
+    if (!nodeShouldRun(set, node).run) {
+      if (pods.length > 0) status.numberMisscheduled++
+      continue
+    }
+    status.desiredNumberScheduled++
+    const [pod] = pods
+    if (!pod) continue
+    status.currentNumberScheduled++
+    if (pods.some(isPodReady)) status.numberReady++
+    if (pods.some((one) => isPodAvailable(one, set.spec.minReadySeconds ?? 0, nowMs))) status.numberAvailable++
+    if (pods.some((one) => isOfHash(one, hash))) status.updatedNumberScheduled++
+  }
+  const { updatedNumberScheduled, numberAvailable, ...always } = status
+  const numberUnavailable = status.desiredNumberScheduled - numberAvailable
+  const { collisionCount } = set.status ?? {}
+  return {
+    ...always,
+    observedGeneration: set.metadata.generation,
+    ...(updatedNumberScheduled > 0 ? { updatedNumberScheduled } : {}),
+    ...(numberAvailable > 0 ? { numberAvailable } : {}),
+    ...(numberUnavailable > 0 ? { numberUnavailable } : {}),
+    ...(collisionCount === undefined ? {} : { collisionCount }),
+  }
+}
