@@ -69,7 +69,7 @@ test('AUN-08 a pod gets the default account, its pull secrets and the projected 
   const object = pod()
   await admit({ object })
   const { spec } = object
-  assert.equal(spec.serviceAccountName, 'default')
+  assert.deepEqual([spec.serviceAccountName, spec.serviceAccount], ['default', 'default'])
   assert.deepEqual(spec.imagePullSecrets, [{ name: 'registry' }])
   const [volume] = spec.volumes ?? []
   assert.match(volume?.name ?? '', /^kube-api-access-[a-z0-9]{5}$/)

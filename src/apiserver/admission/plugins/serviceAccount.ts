@@ -23,6 +23,8 @@ export function serviceAccount(reader: ObjectReader, random: Random): AdmissionP
       // A mirror pod shows what the kubelet already runs: nothing can be added to it.
       if (isMirrorPod(pod)) return
       pod.spec.serviceAccountName ||= 'default'
+      // The deprecated twin was defaulted before; left out, every later update would seem to add it.
+      pod.spec.serviceAccount = pod.spec.serviceAccountName
       const account = accountOf(attributes, reader, pod)
       if (shouldMount(pod, account)) mountToken(pod, random)
       const secrets = account.imagePullSecrets ?? []
