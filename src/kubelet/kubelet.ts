@@ -138,6 +138,7 @@ async function runKubelet(
     statuses: createStatusManager(context, signal),
     crashLoop: new BackOff(deps.clock, config.containerRestartInitialBackOffMs, config.containerRestartMaxBackOffMs),
     noteIds: events.noteIds,
+    pods: () => late.workers?.list() ?? [],
     counters: podCounters(deps.metrics),
     admit: (pod: FrozenPod) => admitPod(pod, late.workers?.list() ?? [], { allocatable: context.allocatable, pressure: eviction.pressure() }),
   }

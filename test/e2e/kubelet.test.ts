@@ -5,6 +5,8 @@ import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
 import type { Event, Pod } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
+import { deepCopy } from '#base/frozen'
 import { noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
 import { seededRandom } from '#base/random'
@@ -173,6 +175,20 @@ test('KUB-14 KUB-06 limits reach the cgroups, and an HTTP probe makes the pod re
   const group = `${containerd.cgroupRoot}/kubepods/burstable/pod0000-web`
   assert.equal(await readFile(`/sys/fs/cgroup/cpu${group}/cpu.shares`, 'utf8'), '102\n')
   assert.equal(await readFile(`/sys/fs/cgroup/memory${group}/memory.limit_in_bytes`, 'utf8'), `${64 * 2 ** 20}\n`)
+})
+
+test('KUB-22 a resize changes the cgroups of the running container', options, async () => {
+  const idBefore = status('web')?.containerStatuses?.[0]?.containerID
+  const web = deepCopy<Pod>(api.get<Pod>('pods', 'default', 'web') as Frozen<Pod>)
+  const [container] = web.spec.containers
+  if (container) container.resources = { requests: { cpu: '200m', memory: '32Mi' }, limits: { cpu: '400m', memory: '96Mi' } }
+  api.put('pods', { ...web, metadata: { ...web.metadata, generation: 2 } })
+  await until('the status tells', () => status('web')?.containerStatuses?.[0]?.resources?.limits?.memory === '96Mi')
+  const group = `${containerd.cgroupRoot}/kubepods/burstable/pod0000-web`
+  const id = idBefore?.replace('containerd://', '')
+  assert.equal(await readFile(`/sys/fs/cgroup/memory${group}/${id}/memory.limit_in_bytes`, 'utf8'), `${96 * 2 ** 20}\n`)
+  assert.equal(await readFile(`/sys/fs/cgroup/cpu${group}/cpu.shares`, 'utf8'), '204\n')
+  assert.equal(status('web')?.containerStatuses?.[0]?.containerID, idBefore)
 })
 
 test('KUB-08 deleting a pod that ignores TERM takes its grace period and leaves no cgroup', options, async () => {

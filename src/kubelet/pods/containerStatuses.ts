@@ -37,6 +37,8 @@ export interface ContainerStatusInput {
   readonly previous: readonly Frozen<ContainerStatus>[] | undefined
   readonly startFailure: (containerName: string) => StartFailure | undefined
   readonly probes: ProbeResults
+  /** What a running container really has; undefined: what the spec says. */
+  readonly appliedResources?: ((containerId: string) => Frozen<ResourceRequirements> | undefined) | undefined
   /** Nothing of the pod will be started again. */
   readonly podIsTerminal: boolean
 }
@@ -85,6 +87,7 @@ function fromRecords(
     : (deepCopy<ContainerState | undefined>(previous?.containerID === containerID ? previous.lastState : previous?.state) ?? {})
   const user = current.status.user?.linux
   const mounts = volumeMountStatuses(container)
+  const resources = input.appliedResources?.(current.id) ?? container.resources
   return {
     name: container.name,
     containerID,
@@ -95,11 +98,8 @@ function fromRecords(
     started: false,
     state: withKnownMessage(containerState(current, input.runtimeName), previous),
     lastState: lastState.terminated ? { terminated: lastState.terminated } : {},
-    ...(current.state === 'running' && container.resources && Object.keys(container.resources).length > 0
-      ? {
-          resources: deepCopy<ResourceRequirements>(container.resources),
-          ...(container.resources.requests ? { allocatedResources: { ...container.resources.requests } } : {}),
-        }
+    ...(current.state === 'running' && resources && Object.keys(resources).length > 0
+      ? { resources: deepCopy<ResourceRequirements>(resources), ...(resources.requests ? { allocatedResources: { ...resources.requests } } : {}) }
       : {}),
     ...(user && current.state === 'running' ? { user: { linux: { ...user } } } : {}),
     ...(mounts.length > 0 ? { volumeMounts: mounts } : {}),

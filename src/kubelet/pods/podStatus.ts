@@ -18,6 +18,7 @@ export interface PodStatusInput extends Omit<ContainerStatusInput, 'previous'> {
   readonly previousStatus: Frozen<PodStatus>
   readonly nowMs: number
   readonly hostIPs: readonly string[]
+  readonly resizePending?: ConditionDraft | undefined
   /** Set when the kubelet itself ended the pod: DeadlineExceeded, Evicted, a refused admission. */
   readonly ending?:
     | {
@@ -30,7 +31,7 @@ export interface PodStatusInput extends Omit<ContainerStatusInput, 'previous'> {
     | undefined
 }
 
-const kubeletConditions = new Set(['PodReadyToStartContainers', 'Initialized', 'Ready', 'ContainersReady', 'PodScheduled'])
+const kubeletConditions = new Set(['PodResizePending', 'PodReadyToStartContainers', 'Initialized', 'Ready', 'ContainersReady', 'PodScheduled'])
 
 export function generatePodStatus(input: PodStatusInput): PodStatus {
   const { pod, previousStatus, runtimeStatus } = input
@@ -49,6 +50,7 @@ export function generatePodStatus(input: PodStatusInput): PodStatus {
     initializedCondition(pod, all, phase),
     readyCondition(pod, containersReady, previousStatus.conditions ?? []),
     containersReady,
+    ...(input.resizePending ? [input.resizePending] : []),
     ...(input.ending?.disrupted ? [disruption(input.ending.message)] : []),
   ]
   const ips = pod.spec.hostNetwork ? input.hostIPs : sandboxIPs(runtimeStatus)

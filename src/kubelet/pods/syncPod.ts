@@ -10,6 +10,7 @@ import type { KubeletContext } from '../context.ts'
 import { podReference } from '../eventRecorder.ts'
 import { formatElapsed, type ImageManager } from '../images/imageManager.ts'
 import type { ProbeManager } from '../probes/probeManager.ts'
+import { annotationKeys } from '../runtime/labels.ts'
 import { findContainer, type PodRuntimeStatus, readPodRuntimeStatus, sandboxIPs } from '../runtime/podRuntimeStatus.ts'
 import type { VolumeManager } from '../volumes/volumeManager.ts'
 import type { Refusal } from './admission.ts'
@@ -18,9 +19,11 @@ import type { StartFailure } from './containerStatuses.ts'
 import { type FrozenContainer, type FrozenPod, formatPod } from './containers.ts'
 import { killContainer, killPod } from './killing.ts'
 import { computePodActions, type PodActions } from './podActions.ts'
+import type { ConditionDraft } from './podConditions.ts'
 import { startContainer, startSandbox } from './podStarter.ts'
 import { generatePodStatus, type PodStatusInput } from './podStatus.ts'
-import { podCgroupLimits, podCgroupPath } from './resources.ts'
+import { planResize, type Resources } from './resize.ts'
+import { containerResources, podCgroupLimits, podCgroupPath } from './resources.ts'
 import { podSandboxConfig } from './runtimeConfig.ts'
 import { StartError } from './startError.ts'
 import type { StatusManager } from './statusManager.ts'
@@ -53,6 +56,8 @@ export interface PodMachinery {
   readonly statuses: StatusManager
   readonly crashLoop: BackOff
   readonly counters: PodCounters
+  /** Every pod of the node. */
+  pods(): readonly FrozenPod[]
   /** Why the node does not take the pod; undefined: it does. */
   admit(pod: FrozenPod): Refusal | undefined
   /** Tells the event source which pod an id belongs to. */
@@ -64,6 +69,9 @@ export interface PodMemory {
   readonly startFailures: Map<string, StartFailure>
   readonly terminationMessages: Map<string, string>
   ending?: NonNullable<PodStatusInput['ending']> | undefined
+  /** Container id → what it has been given since it was created. */
+  readonly resized: Map<string, Resources>
+  resizePending?: ConditionDraft | undefined
   /** Asked once, when the pod is new to the node. */
   admitted?: boolean
 }
@@ -98,6 +106,8 @@ export function currentStatus(machinery: PodMachinery, pod: FrozenPod, runtimeSt
     nowMs: context.clock.now(),
     hostIPs: context.config.nodeIPs,
     ending: memory.ending,
+    appliedResources: (id) => appliedResources(runtimeStatus, memory, id),
+    resizePending: memory.resizePending,
   })
 }
 
@@ -135,6 +145,7 @@ export async function syncPod(machinery: PodMachinery, pod: FrozenPod, memory: P
   statuses.set(pod, status)
   if (status.phase === 'Succeeded' || status.phase === 'Failed') return { terminal: true, againInMs: undefined }
   await prepareCgroup(context, pod)
+  await resize(machinery, pod, before, memory)
   const volumes = await machinery.volumes.setUpPod(pod)
   const retryInMs = await carryOut(machinery, pod, before, computePodActions(pod, before, probes), volumes, memory, signal)
   const after = await readPod(machinery, uid, memory)
@@ -144,6 +155,31 @@ export async function syncPod(machinery: PodMachinery, pod: FrozenPod, memory: P
   if (hasWork(computePodActions(pod, after, probes), memory)) return { terminal: false, againInMs: 0 }
   const waits = [retryInMs, deadlineMs, context.config.syncFrequencyMs > 0 ? context.config.syncFrequencyMs : undefined].filter((ms) => ms !== undefined)
   return { terminal: false, againInMs: waits.length > 0 ? Math.min(...waits) : undefined }
+}
+
+/** What a container has: what it was resized to, or what it was created with. */
+function appliedResources(status: PodRuntimeStatus, memory: PodMemory, id: string): Resources | undefined {
+  const known = memory.resized.get(id)
+  if (known) return known
+  const created = status.containers.find((record) => record.id === id)?.status.annotations?.[annotationKeys.resources]
+  return created === undefined ? undefined : (JSON.parse(created) as Resources)
+}
+
+/** Gives running containers what the spec says now, as far as the node has it. */
+async function resize(machinery: PodMachinery, pod: FrozenPod, status: PodRuntimeStatus, memory: PodMemory): Promise<void> {
+  const { context } = machinery
+  const plan = planResize(pod, status, (id) => appliedResources(status, memory, id), machinery.pods(), context.allocatable)
+  memory.resizePending = plan.pending
+  const options = { cpuCfsQuota: context.config.cpuCFSQuota, memoryCapacityBytes: context.machineInfo.memoryBytes }
+  for (const { container, record, resources } of plan.update) {
+    await context.runtime.updateContainerResources(record.id, containerResources(pod, container, options))
+    memory.resized.set(record.id, resources)
+    context.recorder.event(podReference(pod, container.name), 'Normal', 'ResizeCompleted', `Container ${container.name} was resized in place`)
+  }
+  const podIP = sandboxIPs(status)[0] ?? ''
+  for (const { container, record } of plan.restart) {
+    await killContainer(context, pod, record, podIP, { message: `Container ${container.name} resize requires restart, will be restarted` })
+  }
 }
 
 /** A pod that has started before, perhaps under an earlier kubelet, is not asked again. */

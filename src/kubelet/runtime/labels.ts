@@ -21,6 +21,8 @@ export const annotationKeys = {
   podTerminationGracePeriod: 'io.kubernetes.pod.terminationGracePeriod',
   /** Ours: 'init' for containers that are meant to end. The simulated runtime reads it. */
   kind: 'skiff.dev/container-kind',
+  /** Ours: the resources that the container was created with, for in-place resize after a restart of the kubelet. */
+  resources: 'skiff.dev/container-resources',
 } as const
 
 export function podLabels(pod: Frozen<Pod>): Record<string, string> {
@@ -52,6 +54,7 @@ export function containerAnnotations(pod: Frozen<Pod>, container: Frozen<Contain
       ? { [annotationKeys.kind]: 'init' }
       : {}),
     ...(container.ports?.length ? { [annotationKeys.ports]: JSON.stringify(container.ports) } : {}),
+    ...(container.resources ? { [annotationKeys.resources]: JSON.stringify(container.resources) } : {}),
     ...(grace === undefined ? {} : { [annotationKeys.podTerminationGracePeriod]: String(grace) }),
   }
 }
