@@ -86,9 +86,26 @@ export async function deleteOne(scope: Scope): Promise<Answer> {
   const { options, request } = await deleteOptions(scope)
   const context = writeContext(scope, 'DeleteOptions', options)
   const result = await deleteObject(deps.writer, context, { ...request, name: info.name })
-  if (!result.deleted) return { type: 'object', status: 200, object: result.entry.view(served.view) }
+  if (!result.deleted || answersWithObject.has(`${served.group}/${served.resource}`))
+    return { type: 'object', status: 200, object: result.entry.view(served.view) }
   return { type: 'value', status: 200, value: deletedStatus(served, result.entry.object.metadata) }
 }
+
+/** Deleting one of these answers with what was deleted, the others with a Status. Upstream: ReturnDeletedObject of the storages. */
+const answersWithObject: ReadonlySet<string> = new Set([
+  '/persistentvolumeclaims',
+  '/persistentvolumes',
+  '/pods',
+  '/podtemplates',
+  '/resourcequotas',
+  '/serviceaccounts',
+  '/services',
+  'storage.k8s.io/csidrivers',
+  'storage.k8s.io/csinodes',
+  'storage.k8s.io/csistoragecapacities',
+  'storage.k8s.io/storageclasses',
+  'storage.k8s.io/volumeattachments',
+])
 
 function deletedStatus(served: ServedResource, metadata: { readonly name?: string | undefined; readonly uid?: string | undefined }) {
   const details = { name: metadata.name, ...(served.group ? { group: served.group } : {}), kind: served.resource, uid: metadata.uid }
