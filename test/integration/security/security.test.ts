@@ -10,6 +10,7 @@ import { StatusError } from '#api/machinery/status'
 import type { UserInfo } from '#apiserver/request'
 import { createSecurity } from '#apiserver/security'
 import { seededRandom } from '#base/random'
+import { createMemoryStore } from '#store/drivers/memory'
 import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
 import { realClock } from '#testing/realClock'
 
@@ -186,4 +187,30 @@ test('AUZ-04 a node reads only what its pods use, and edits only itself', async 
   const bound = { apiVersion: 'v1', kind: 'Pod', name: 'on-one', uid: made.metadata.uid }
   assert.equal(await refused(nodeOne, 'POST', token, { spec: { boundObjectRef: bound } }), 'allowed')
   assert.match(await refused(nodeOne, 'POST', token, { spec: {} }), /^403 .*node requested token not bound to a pod/)
+})
+
+test('RBAC and the Node authorizer know what a restarted server found in its store', async () => {
+  const memory = createMemoryStore({ clock: realClock })
+  const close = memory.close.bind(memory)
+  // It outlives its first server.
+  memory.close = async () => {}
+  const start = () =>
+    startTestApiServer({
+      store: memory,
+      deps: (registry) => createSecurity({ reader: registry.reader, clock: realClock, random: seededRandom(1), serviceAccountKey }),
+    })
+  const as = (server: TestApiServer, who: UserInfo) => server.server.transport(who, 'test')
+  const first = await start()
+  await as(first, admin).request({ method: 'POST', path: '/api/v1/namespaces/default/serviceaccounts', body: { metadata: { name: 'default' } } })
+  await as(first, admin).request({ method: 'POST', path: '/api/v1/namespaces/default/secrets', body: { metadata: { name: 'used' } } })
+  const volumes = [{ name: 's', secret: { secretName: 'used' } }]
+  await as(first, admin).request({ method: 'POST', path: '/api/v1/namespaces/default/pods', body: pod('p', { nodeName: 'one', volumes }) })
+  const binding = { metadata: { name: 'eve' }, roleRef: roleRef('ClusterRole', 'cluster-admin'), subjects: subject('eve') }
+  await as(first, admin).request({ method: 'POST', path: `${rbac}/clusterrolebindings`, body: binding })
+  await first.close()
+  const second = await start()
+  await as(second, user('eve')).request({ method: 'GET', path: '/api/v1/secrets' })
+  await as(second, nodeOne).request({ method: 'GET', path: '/api/v1/namespaces/default/secrets/used' })
+  await second.close()
+  await close()
 })
