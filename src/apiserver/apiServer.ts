@@ -33,7 +33,7 @@ import type { InFlightLimits } from './pipeline/maxInFlight.ts'
 import type { Handler } from './pipeline/stage.ts'
 import type { Registry } from './registry/registry.ts'
 import { defaultServiceNetwork } from './registry/services/hooks.ts'
-import type { ServerRequest, UserInfo } from './request.ts'
+import type { ServerRequest, TraceEntry, UserInfo } from './request.ts'
 import { inProcessTransport } from './server/inProcess.ts'
 import { type Listener, type ListenOptions, listen } from './server/listener.ts'
 
@@ -60,6 +60,8 @@ export interface ApiServerDeps {
   readonly describe?: Describe | undefined
   /** More documents by path, such as the token issuer's keys. */
   readonly documents?: ((request: ServerRequest) => Answer | undefined) | undefined
+  /** Reads what each stage decided about a request, once it is answered. Absent: nothing is recorded. */
+  readonly onTrace?: ((request: ServerRequest, trace: readonly TraceEntry[], answer: Answer) => void) | undefined
   /** The text of /metrics. */
   readonly metricsText?: (() => Promise<string>) | undefined
 }
@@ -139,7 +141,8 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     requestTimeoutMs: config.requestTimeoutMs ?? defaults.requestTimeoutMs,
     maxInFlight: config.maxInFlight ?? defaults.maxInFlight,
   }
-  const handle = createPipeline({ ...deps, shutdown: stopping.signal }, pipelineConfig, router)
+  const pipeline = createPipeline({ ...deps, shutdown: stopping.signal }, pipelineConfig, router)
+  const handle = deps.onTrace ? traced(pipeline, deps.onTrace) : pipeline
   const transport: ApiServer['transport'] = (user, userAgent) => inProcessTransport({ handle, clock }, user, userAgent)
   let isStarted = false
   let setStarted = () => {}
@@ -187,6 +190,15 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
       await start(signal)
       await Promise.all([following, keepIpAddresses({ reader: registry.reader, transport: transport(loopbackUser, 'kube-apiserver'), log: deps.log }, signal)])
     },
+  }
+}
+
+function traced(pipeline: Handler, read: NonNullable<ApiServerDeps['onTrace']>): Handler {
+  return async (request) => {
+    const trace: TraceEntry[] = []
+    const answer = await pipeline(Object.assign(request, { trace }))
+    read(request, trace, answer)
+    return answer
   }
 }
 

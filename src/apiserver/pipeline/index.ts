@@ -6,6 +6,7 @@ import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import type { Random } from '#base/random'
+import { statusOf } from '../answer.ts'
 import type { Authenticator } from '../authn/authenticator.ts'
 import type { Authorizer } from '../authz/authorizer.ts'
 import { auditInitStage } from './audit.ts'
@@ -17,7 +18,7 @@ import { latencyStage } from './latency.ts'
 import { type InFlightLimits, maxInFlightStage } from './maxInFlight.ts'
 import { panicRecoveryStage } from './panicRecovery.ts'
 import { requestInfoStage } from './requestInfo.ts'
-import { compose, type Handler, type Stage } from './stage.ts'
+import { compose, decided, type Handler, type Stage } from './stage.ts'
 import { drainStage } from './waitGroup.ts'
 
 export interface PipelineDeps {
@@ -52,5 +53,16 @@ export function pipelineStages(deps: PipelineDeps, config: PipelineConfig): read
 }
 
 export function createPipeline(deps: PipelineDeps, config: PipelineConfig, handler: Handler): Handler {
-  return compose(pipelineStages(deps, config), handler)
+  return compose(pipelineStages(deps, config), timed(deps.clock, handler))
+}
+
+/** The handler is the last entry of a trace. */
+function timed(clock: Clock, handler: Handler): Handler {
+  return async (request) => {
+    if (!request.trace) return handler(request)
+    const startedMs = clock.monotonicMs()
+    const answer = await handler(request)
+    decided(request, 'handler', String(statusOf(answer)), clock.monotonicMs() - startedMs)
+    return answer
+  }
 }

@@ -66,3 +66,23 @@ test('API-02 admission runs only for requests that were authorized', async () =>
   assert.equal(asked, 0)
   await api.close()
 })
+
+test('API-02 who reads the trace sees what each stage decided, in order', async () => {
+  const seen: string[] = []
+  const api = await startTestApiServer({
+    deps: () => ({
+      onTrace: ({ user, path }, trace) => {
+        if (user?.name === 'jane') seen.push(path, ...trace.map(({ stage, decision }) => `${stage}: ${decision}`))
+      },
+    }),
+  })
+  await api.clientAs(jane).of(configMaps).list({ namespace: 'default' })
+  assert.deepEqual(seen, [
+    '/api/v1/namespaces/default/configmaps',
+    'requestInfo: list configmaps',
+    'authentication: jane',
+    'authorization: allow',
+    'handler: 200',
+  ])
+  await api.close()
+})

@@ -235,6 +235,32 @@ bothTransports({
     assert.equal((await client.of(deployments).get(ref)).spec?.replicas, 5)
   },
 
+  async 'API-06 an object is shown in every version that is served, whichever wrote it'({ client, namespace }: Case) {
+    const hpas = (version: string) => `/apis/autoscaling/${version}/namespaces/${namespace}/horizontalpodautoscalers`
+    const scaleTargetRef = { kind: 'Deployment', name: 'd', apiVersion: 'apps/v1' }
+    const body = { metadata: { name: 'h' }, spec: { maxReplicas: 3, targetCPUUtilizationPercentage: 50, scaleTargetRef } }
+    await client.transport.request({ method: 'POST', path: hpas('v1'), body })
+    const v2 = (await client.transport.request({ method: 'GET', path: `${hpas('v2')}/h` })).body as { apiVersion: string; spec: { metrics: unknown } }
+    const cpu = { type: 'Resource', resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 50 } } }
+    assert.deepEqual([v2.apiVersion, v2.spec.metrics], ['autoscaling/v2', [cpu]])
+    const v1 = (await client.transport.request({ method: 'GET', path: `${hpas('v1')}/h` })).body as { apiVersion: string; spec: object }
+    assert.deepEqual([v1.apiVersion, v1.spec], ['autoscaling/v1', { ...body.spec, minReplicas: 1 }])
+    const event = {
+      metadata: { name: 'e' },
+      eventTime: '2026-01-01T00:00:00.000000Z',
+      reportingController: 'example.com/c',
+      reportingInstance: 'i',
+      action: 'A',
+      reason: 'R',
+      type: 'Normal',
+      note: 'hello',
+      regarding: { kind: 'Pod', name: 'p', namespace },
+    }
+    await client.transport.request({ method: 'POST', path: `/apis/events.k8s.io/v1/namespaces/${namespace}/events`, body: event })
+    const core = (await client.transport.request({ method: 'GET', path: `/api/v1/namespaces/${namespace}/events/e` })).body as Record<string, unknown>
+    assert.deepEqual([core.apiVersion, core.message, core.involvedObject], ['v1', 'hello', event.regarding])
+  },
+
   async 'services get addresses and node ports of their own, keep them, and give them back'({ client, namespace }: Case) {
     const spec = (extra: object) => ({ ports: [{ port: 80 }], ...extra })
     const a = await client.of(services).create({ metadata: { namespace, name: 'a' }, spec: spec({ type: 'NodePort' }) })
