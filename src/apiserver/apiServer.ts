@@ -31,6 +31,7 @@ import type { TokenIssuer, VirtualResource } from './endpoints/virtualResource.t
 import { createPipeline } from './pipeline/index.ts'
 import type { InFlightLimits } from './pipeline/maxInFlight.ts'
 import type { Handler } from './pipeline/stage.ts'
+import { compactRegularly } from './registry/compactor.ts'
 import type { Registry } from './registry/registry.ts'
 import { defaultServiceNetwork } from './registry/services/hooks.ts'
 import type { ServerRequest, TraceEntry, UserInfo } from './request.ts'
@@ -188,7 +189,11 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
       const following = registry.cacher.run(signal)
       await registry.cacher.loaded
       await start(signal)
-      await Promise.all([following, keepIpAddresses({ reader: registry.reader, transport: transport(loopbackUser, 'kube-apiserver'), log: deps.log }, signal)])
+      await Promise.all([
+        following,
+        compactRegularly({ store, clock, log: deps.log }, signal),
+        keepIpAddresses({ reader: registry.reader, transport: transport(loopbackUser, 'kube-apiserver'), log: deps.log }, signal),
+      ])
     },
   }
 }

@@ -61,7 +61,7 @@ export async function respond(request: ServerRequest, answer: Answer, out: Outgo
 
 function commonHeaders(request: ServerRequest): HeaderMap {
   const headers: HeaderMap = { 'audit-id': request.auditId ?? '', 'cache-control': 'no-cache, private' }
-  if (request.warnings.length > 0) headers.warning = request.warnings.map((text) => `299 - ${quoted(text)}`)
+  if (request.warnings.length > 0) headers.warning = [...new Set(request.warnings)].map((text) => `299 - ${quoted(text)}`)
   return headers
 }
 
