@@ -122,7 +122,7 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
           dirty: false,
           running: undefined,
           timer: undefined,
-          memory: { startFailures: new Map(), terminationMessages: new Map(), resized: new Map() },
+          memory: { startFailures: new Map(), terminationMessages: new Map(), resized: new Map(), backOffToldMs: new Map() },
           hurry: undefined,
         })
       }

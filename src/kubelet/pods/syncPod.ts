@@ -71,6 +71,8 @@ export interface PodMemory {
   ending?: NonNullable<PodStatusInput['ending']> | undefined
   /** Container id → what it has been given since it was created. */
   readonly resized: Map<string, Resources>
+  /** Container → when its back-off was last told as an event. */
+  readonly backOffToldMs: Map<string, number>
   resizePending?: ConditionDraft | undefined
   /** Asked once, when the pod is new to the node. */
   admitted?: boolean
@@ -84,6 +86,7 @@ export interface SyncOutcome {
 }
 
 const retryMs = 10_000
+const backOffEventPeriodMs = 10_000
 
 /** What runs of the pod, with the last words of what has ended. */
 export async function readPod({ context, noteIds }: PodMachinery, uid: string, memory: PodMemory): Promise<PodRuntimeStatus> {
@@ -262,7 +265,12 @@ async function tryStart(machinery: PodMachinery, memory: PodMemory, request: Par
       const message = `back-off ${formatElapsed(crashLoop.get(key))} restarting failed container=${container.name} pod=${formatPod(pod)}`
       memory.startFailures.set(container.name, { reason: 'CrashLoopBackOff', message })
       const eventMessage = `Back-off restarting failed container ${container.name} in pod ${formatPod(pod)}`
-      context.recorder.event(podReference(pod, container.name), 'Warning', 'BackOff', eventMessage)
+      // A step for every sign of life would tell it over and over.
+      const toldMs = memory.backOffToldMs.get(container.name) ?? Number.NEGATIVE_INFINITY
+      if (context.clock.now() - toldMs >= backOffEventPeriodMs) {
+        memory.backOffToldMs.set(container.name, context.clock.now())
+        context.recorder.event(podReference(pod, container.name), 'Warning', 'BackOff', eventMessage)
+      }
       return waitMs
     }
     crashLoop.next(key, last.finishedAtMs)
