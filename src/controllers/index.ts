@@ -5,6 +5,7 @@ import { endpointSlice } from './endpointSlice/endpointSlice.ts'
 import { endpoints } from './endpoints.ts'
 import type { ControllerDescriptor } from './framework/controller.ts'
 import { garbageCollector } from './garbageCollector/garbageCollector.ts'
+import { job } from './job/job.ts'
 import { namespace } from './namespace.ts'
 import { nodeIpam } from './node/ipam.ts'
 import { nodeLifecycle } from './node/lifecycle.ts'
@@ -13,6 +14,7 @@ import { podGc } from './podGc.ts'
 import { replicaSet } from './replicaSet/replicaSet.ts'
 import { rootCaCertificatePublisher } from './rootCaCertificatePublisher.ts'
 import { serviceAccount } from './serviceAccount.ts'
+import { ttlAfterFinished } from './ttlAfterFinished.ts'
 
 export const controllers: readonly ControllerDescriptor[] = [
   serviceAccount,
@@ -22,6 +24,8 @@ export const controllers: readonly ControllerDescriptor[] = [
   replicaSet,
   deployment,
   daemonSet,
+  job,
+  ttlAfterFinished,
   endpointSlice,
   endpoints,
   nodeLifecycle,

@@ -1,0 +1,50 @@
+/**
+ * Deletes finished Jobs when their ttlSecondsAfterFinished is over (L3). Upstream: pkg/controller/ttlafterfinished (v1.36).
+ */
+import type { Job } from '#api/gen/types/batch.v1'
+import type { Frozen } from '#api/machinery/meta'
+import { isStatus } from '#api/machinery/status'
+import { parseTime } from '#base/time'
+import { jobs } from '#client/builtIn'
+import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
+import { createReconciler, enqueueSelf } from './framework/reconciler.ts'
+
+export const ttlAfterFinished: ControllerDescriptor = { name: 'ttl-after-finished-controller', aliases: ['ttl-after-finished'], create: createTtlController }
+
+function createTtlController(context: ControllerContext) {
+  const { client, clock } = context
+  const informer = context.informers.of(jobs)
+  const reconciler = createReconciler(context, {
+    name: ttlAfterFinished.name,
+    queueName: 'ttl_jobs_to_delete',
+    workers: 5,
+    async reconcile(key, signal) {
+      const job = informer.store.get(key)
+      const dueInMs = job && msUntilExpiry(job, clock.now())
+      if (!job || dueInMs === undefined) return undefined
+      if (dueInMs > 0) return { requeueAfterMs: dueInMs }
+      const { namespace, name = '', uid, resourceVersion } = job.metadata
+      try {
+        // Somebody may have lengthened the time meanwhile: the resourceVersion tells.
+        await client.of(jobs).delete({ namespace, name }, { propagationPolicy: 'Foreground', preconditions: { uid, resourceVersion }, signal })
+      } catch (error) {
+        if (!isStatus(error, 'NotFound')) throw error
+      }
+      return undefined
+    },
+  })
+  reconciler.watch(
+    informer,
+    enqueueSelf(reconciler.queue, (job) => msUntilExpiry(job, clock.now()) !== undefined),
+  )
+  return reconciler
+}
+
+/** Undefined: not finished, without a time to live, or on its way out. */
+export function msUntilExpiry(job: Frozen<Job>, nowMs: number): number | undefined {
+  const finished = job.status?.conditions?.find(({ type, status }) => (type === 'Complete' || type === 'Failed') && status === 'True')
+  const finishedMs = parseTime(finished?.lastTransitionTime ?? '')
+  const ttl = job.spec.ttlSecondsAfterFinished
+  if (finishedMs === undefined || ttl === undefined || job.metadata.deletionTimestamp) return undefined
+  return Math.max(0, finishedMs + ttl * 1000 - nowMs)
+}
