@@ -11,6 +11,7 @@ import type { Answer } from './answer.ts'
 import { anonymousAuthenticator } from './authn/anonymous.ts'
 import type { Authenticator } from './authn/authenticator.ts'
 import { bearerTokenAuthenticator } from './authn/bearerToken.ts'
+import { bootstrapTokenAuthenticator } from './authn/bootstrapToken.ts'
 import { serviceAccountAuthenticator } from './authn/serviceAccount.ts'
 import { unionAuthenticator } from './authn/union.ts'
 import { x509Authenticator } from './authn/x509.ts'
@@ -65,7 +66,7 @@ export function createSecurity(deps: SecurityDeps): Security {
   const { reader, clock, random, issuer = defaultIssuer, audiences = [issuer] } = deps
   const key = signingKey(deps.serviceAccountKey)
   const keys = [key, ...(deps.moreVerificationKeys ?? []).map(verificationKey)]
-  const tokenAuthenticators = [serviceAccountAuthenticator({ reader, clock, keys, issuers: [issuer] })]
+  const tokenAuthenticators = [serviceAccountAuthenticator({ reader, clock, keys, issuers: [issuer] }), bootstrapTokenAuthenticator(reader, clock)]
   const rbac = rbacAuthorizer(reader)
   const authorizers = [privilegedGroupAuthorizer, nodeAuthorizer(reader), rbac]
   const documents: Readonly<Record<string, object>> = {

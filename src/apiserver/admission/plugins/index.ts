@@ -9,6 +9,7 @@ import type { AdmissionPlugin, ObjectReader } from '../admission.ts'
 import { defaultIngressClass, defaultStorageClass } from './defaultClasses.ts'
 import { defaultTolerationSeconds } from './defaultTolerationSeconds.ts'
 import { escalation } from './escalation.ts'
+import { limitRanger } from './limitRanger.ts'
 import { namespaceLifecycle } from './namespaceLifecycle.ts'
 import { nodeRestriction } from './nodeRestriction.ts'
 import { priority } from './priority.ts'
@@ -26,6 +27,7 @@ export interface AdmissionPluginDeps {
 export function createAdmissionPlugins({ reader, random, rbac }: AdmissionPluginDeps): readonly AdmissionPlugin[] {
   return [
     namespaceLifecycle(reader),
+    limitRanger(reader),
     serviceAccount(reader, random),
     nodeRestriction(reader),
     taintNodesByCondition,

@@ -1,0 +1,133 @@
+/**
+ * LimitRanger (L3): gives containers a namespace's default requests and limits, and refuses pods and claims outside its minimum, maximum and ratio.
+ * Upstream: plugin/pkg/admission/limitranger (v1.36).
+ */
+import type { Container, LimitRange, PersistentVolumeClaim, Pod } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
+import { addQuantities, canonicalQuantity, compareQuantities, formatQuantity, maxQuantity, quantityAsNumber } from '#api/machinery/quantity'
+import type { AdmissionAttributes, AdmissionPlugin, ObjectReader } from '../admission.ts'
+import { isResource, isSubresource, objectOf, refuse } from '../attributes.ts'
+
+type Amounts = Readonly<Record<string, string>>
+type Item = Frozen<LimitRange>['spec']['limits'][number]
+
+const annotation = 'kubernetes.io/limit-ranger'
+
+export function limitRanger(reader: ObjectReader): AdmissionPlugin {
+  const itemsFor = ({ namespace }: AdmissionAttributes, type: string) =>
+    reader.list<LimitRange>({ group: '', resource: 'limitranges' }, namespace).flatMap((range) => range.spec.limits.filter((item) => item.type === type))
+  return {
+    name: 'LimitRanger',
+    handles: (operation) => operation === 'CREATE' || operation === 'UPDATE',
+    admit(attributes) {
+      // A pod's resources are settled at its creation; only a resize changes them.
+      if (attributes.operation === 'CREATE' && isResource(attributes, '', 'pods')) setDefaults(objectOf<Pod>(attributes), itemsFor(attributes, 'Container'))
+    },
+    validate(attributes) {
+      const errors: string[] = []
+      const isPod = (attributes.operation === 'CREATE' && isResource(attributes, '', 'pods')) || isSubresource(attributes, '', 'pods', 'resize')
+      if (isPod) {
+        const pod = objectOf<Pod>(attributes)
+        const all = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])]
+        for (const item of itemsFor(attributes, 'Container')) {
+          for (const { resources } of all) errors.push(...violations(item, resources?.requests ?? {}, resources?.limits ?? {}))
+        }
+        for (const item of itemsFor(attributes, 'Pod')) errors.push(...violations(item, podTotal(pod, 'requests'), podTotal(pod, 'limits')))
+      } else if (isResource(attributes, '', 'persistentvolumeclaims')) {
+        const requests = objectOf<PersistentVolumeClaim>(attributes).spec?.resources?.requests ?? {}
+        for (const { type, min = {}, max = {} } of itemsFor(attributes, 'PersistentVolumeClaim')) {
+          for (const [name, least] of Object.entries(min)) errors.push(...belowMinimum(name, type, least, requests[name], undefined))
+          for (const [name, most] of Object.entries(max)) errors.push(...aboveMaximumRequest(name, type, most, requests[name]))
+        }
+      }
+      if (errors.length > 0) throw refuse(attributes, errors.length === 1 ? String(errors[0]) : `[${[...new Set(errors)].join(', ')}]`)
+    },
+  }
+}
+
+/** The first range that has a default for a resource wins; what was set is noted on the pod, in upstream's words. */
+function setDefaults(pod: Pod, items: readonly Item[]): void {
+  const notes: string[] = []
+  const apply = (container: Container, what: string) => {
+    for (const item of items) {
+      const requests = fillIn(container, 'requests', item.defaultRequest)
+      const limits = fillIn(container, 'limits', item.default)
+      if (requests.length > 0) notes.push(`${requests.join(', ')} request for ${what} ${container.name}`)
+      if (limits.length > 0) notes.push(`${limits.join(', ')} limit for ${what} ${container.name}`)
+    }
+  }
+  for (const container of pod.spec.containers) apply(container, 'container')
+  for (const container of pod.spec.initContainers ?? []) apply(container, 'init container')
+  if (notes.length > 0) pod.metadata.annotations = { ...pod.metadata.annotations, [annotation]: `LimitRanger plugin set: ${notes.join('; ')}` }
+}
+
+/** Adds the missing amounts; returns their names in order. */
+function fillIn(container: Container, kind: 'requests' | 'limits', defaults: Amounts | undefined): string[] {
+  const present = container.resources?.[kind] ?? {}
+  const missing = Object.keys(defaults ?? {})
+    .filter((name) => present[name] === undefined)
+    .sort()
+  if (missing.length === 0) return missing
+  const added = Object.fromEntries(missing.map((name) => [name, defaults?.[name] ?? '0']))
+  container.resources = { ...container.resources, [kind]: { ...present, ...added } }
+  return missing
+}
+
+function violations({ type, min = {}, max = {}, maxLimitRequestRatio = {} }: Item, requests: Amounts, limits: Amounts): string[] {
+  return [
+    ...Object.entries(min).flatMap(([name, least]) => belowMinimum(name, type, least, requests[name], limits[name])),
+    ...Object.entries(max).flatMap(([name, most]) => aboveMaximum(name, type, most, requests[name], limits[name])),
+    ...Object.entries(maxLimitRequestRatio).flatMap(([name, ratio]) => aboveRatio(name, type, ratio, requests[name], limits[name])),
+  ]
+}
+
+function belowMinimum(name: string, type: string, least: string, request: string | undefined, limit: string | undefined): string[] {
+  const head = `minimum ${name} usage per ${type} is ${canonicalQuantity(least)}`
+  if (request === undefined) return [`${head}.  No request is specified`]
+  if (compareQuantities(request, least) < 0) return [`${head}, but request is ${canonicalQuantity(request)}`]
+  if (limit !== undefined && compareQuantities(limit, least) < 0) return [`${head}, but limit is ${canonicalQuantity(limit)}`]
+  return []
+}
+
+function aboveMaximum(name: string, type: string, most: string, request: string | undefined, limit: string | undefined): string[] {
+  const head = `maximum ${name} usage per ${type} is ${canonicalQuantity(most)}`
+  if (limit === undefined) return [`${head}.  No limit is specified`]
+  if (compareQuantities(limit, most) > 0) return [`${head}, but limit is ${canonicalQuantity(limit)}`]
+  if (request !== undefined && compareQuantities(request, most) > 0) return [`${head}, but request is ${canonicalQuantity(request)}`]
+  return []
+}
+
+function aboveMaximumRequest(name: string, type: string, most: string, request: string | undefined): string[] {
+  const head = `maximum ${name} usage per ${type} is ${canonicalQuantity(most)}`
+  if (request === undefined) return [`${head}.  No request is specified`]
+  return compareQuantities(request, most) > 0 ? [`${head}, but request is ${canonicalQuantity(request)}`] : []
+}
+
+function aboveRatio(name: string, type: string, ratio: string, request: string | undefined, limit: string | undefined): string[] {
+  const head = `${name} max limit to request ratio per ${type} is ${canonicalQuantity(ratio)}`
+  const requested = quantityAsNumber(request ?? '0')
+  const limited = quantityAsNumber(limit ?? '0')
+  if (requested === 0) return [`${head}, but no request is specified or request is 0`]
+  if (limited === 0) return [`${head}, but no limit is specified or limit is 0`]
+  const actual = limited / requested
+  return actual > quantityAsNumber(ratio) ? [`${head}, but provided ratio is ${actual.toFixed(6)}`] : []
+}
+
+/** Containers and sidecars together, or the largest step of starting up (an init container beside the sidecars before it), whichever is more. */
+function podTotal(pod: Pod, kind: 'requests' | 'limits'): Record<string, string> {
+  const sidecars: Record<string, string> = {}
+  const steps: Record<string, string> = {}
+  for (const { resources, restartPolicy } of pod.spec.initContainers ?? []) {
+    for (const [name, amount] of Object.entries(resources?.[kind] ?? {})) {
+      const together = formatQuantity(addQuantities(sidecars[name] ?? '0', amount))
+      if (restartPolicy === 'Always') sidecars[name] = together
+      else steps[name] = formatQuantity(maxQuantity(steps[name] ?? '0', together))
+    }
+  }
+  const total = { ...sidecars }
+  for (const { resources } of pod.spec.containers) {
+    for (const [name, amount] of Object.entries(resources?.[kind] ?? {})) total[name] = formatQuantity(addQuantities(total[name] ?? '0', amount))
+  }
+  for (const [name, amount] of Object.entries(steps)) total[name] = formatQuantity(maxQuantity(total[name] ?? '0', amount))
+  return total
+}

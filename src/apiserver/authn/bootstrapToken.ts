@@ -1,0 +1,58 @@
+/**
+ * Authenticates machines that are about to join (L3): `id.secret`, kept as a secret in kube-system.
+ * Upstream: plugin/pkg/auth/authenticator/token/bootstrap (v1.36).
+ */
+import { timingSafeEqual } from 'node:crypto'
+import type { Secret } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
+import type { Clock } from '#base/clock'
+import { parseTime } from '#base/time'
+import type { ObjectReader } from '../admission/admission.ts'
+import type { TokenAuthenticator } from './tokenAuthenticator.ts'
+
+const form = /^([a-z0-9]{6})\.([a-z0-9]{16})$/
+const extraGroup = /^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$/
+
+export function bootstrapTokenAuthenticator(reader: ObjectReader, clock: Clock): TokenAuthenticator {
+  return {
+    name: 'bootstraptoken',
+    authenticateToken(token, audiences) {
+      const [, id, wanted] = form.exec(token) ?? []
+      if (!id || !wanted) return undefined
+      const secret = reader.get<Secret>({ group: '', resource: 'secrets' }, 'kube-system', `bootstrap-token-${id}`)
+      if (!secret || secret.metadata.deletionTimestamp || secret.type !== 'bootstrap.kubernetes.io/token') return undefined
+      const groups = extraGroups(textOf(secret, 'auth-extra-groups'))
+      const good =
+        sameText(textOf(secret, 'token-secret'), wanted) &&
+        textOf(secret, 'token-id') === id &&
+        isLive(textOf(secret, 'expiration'), clock.now()) &&
+        textOf(secret, 'usage-bootstrap-authentication') === 'true' &&
+        groups !== undefined
+      if (!good) return undefined
+      return {
+        decision: 'authenticated',
+        user: { name: `system:bootstrap:${id}`, groups: ['system:bootstrappers', ...groups, 'system:authenticated'] },
+        audiences,
+      }
+    },
+  }
+}
+
+function textOf(secret: Frozen<Secret>, name: string): string {
+  return Buffer.from(secret.data?.[name] ?? '', 'base64').toString()
+}
+
+function sameText(a: string, b: string): boolean {
+  return a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
+}
+
+/** A time that cannot be read counts as past. */
+function isLive(expiration: string, nowMs: number): boolean {
+  return expiration === '' || (parseTime(expiration) ?? 0) > nowMs
+}
+
+/** Undefined when one of them is not a bootstrapper's group: such a secret could name system:masters. */
+function extraGroups(text: string): string[] | undefined {
+  const groups = text === '' ? [] : text.split(',').map((group) => group.trim())
+  return groups.every((group) => extraGroup.test(group)) ? [...new Set(groups)].sort() : undefined
+}
