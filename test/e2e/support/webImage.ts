@@ -1,0 +1,63 @@
+/** The web application of the reference documents as an image: busybox' httpd on port 8080 that says its version and its pod's name. */
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { createExec } from '../../../src/host/exec.ts'
+import { busyboxImage } from '../../../src/kubelet/images/busyboxImage.ts'
+
+/** Writes `web-app:<version>` as a tar and returns the file. The program comes with each pod's command. */
+export async function writeWebImage(dir: string, versions: readonly string[]): Promise<string[]> {
+  return Promise.all(
+    versions.map(async (version) => {
+      const file = path.join(dir, `web-app-${version}.tar`)
+      await fs.writeFile(file, await busyboxImage(createExec(), [`docker.io/library/web-app:${version}`]))
+      return file
+    }),
+  )
+}
+
+/** Serves until told to end; the log has a line per request. */
+export const webCommand = [
+  'sh',
+  '-c',
+  'mkdir -p /www && echo "$VERSION $(hostname)" > /www/index.html && trap "exit 0" TERM && (httpd -f -v -p 8080 -h /www & wait)',
+]
+
+/** The Deployment and Service of the reference documents, with the image that was loaded. */
+export function webManifests(image: string): string {
+  return JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'List',
+    items: [
+      {
+        apiVersion: 'apps/v1',
+        kind: 'Deployment',
+        metadata: { name: 'web-app' },
+        spec: {
+          replicas: 3,
+          selector: { matchLabels: { app: 'web' } },
+          template: {
+            metadata: { labels: { app: 'web' } },
+            spec: {
+              containers: [
+                {
+                  name: 'app',
+                  image,
+                  command: webCommand,
+                  env: [{ name: 'VERSION', value: 'one' }],
+                  ports: [{ containerPort: 8080 }],
+                  readinessProbe: { httpGet: { path: '/', port: 8080 }, periodSeconds: 1 },
+                },
+              ],
+            },
+          },
+        },
+      },
+      {
+        apiVersion: 'v1',
+        kind: 'Service',
+        metadata: { name: 'web-service' },
+        spec: { selector: { app: 'web' }, ports: [{ port: 80, targetPort: 8080 }], type: 'LoadBalancer' },
+      },
+    ],
+  })
+}

@@ -1,0 +1,247 @@
+/**
+ * From a bare machine to real containers behind a Service: `skiff up`, the web application of the reference documents, and everything that
+ * kubectl does with it. Real containerd, real kernel, real kubectl. Afterwards the host is as it was.
+ */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import { eventually, hostTraces, LocalCluster, obstacleToCluster } from './support/localCluster.ts'
+import { webCommand, webManifests, writeWebImage } from './support/webImage.ts'
+
+const skip = obstacleToCluster(true)
+const options = { skip }
+let cluster: LocalCluster
+let before_: ReturnType<typeof hostTraces>
+
+before(async () => {
+  if (skip) return
+  before_ = hostTraces()
+  cluster = await LocalCluster.start('e2e-web', ['--nodes', '1'])
+})
+
+after(async () => {
+  if (!skip) await cluster?.delete()
+})
+
+const clientPod = 'client'
+
+/** What a client in another pod gets from the address. */
+async function fromPod(url: string): Promise<string> {
+  return (await cluster.kubectl(['exec', clientPod, '--', 'wget', '-q', '-T', '3', '-O', '-', url])).stdout.trim()
+}
+
+async function fromHost(url: string): Promise<string> {
+  try {
+    return (await (await fetch(url, { signal: AbortSignal.timeout(3000) })).text()).trim()
+  } catch (error) {
+    return `no answer: ${(error as Error).message}`
+  }
+}
+
+const nodeIp = () => cluster.must(['get', 'node', '-o', 'jsonpath={.items[0].status.addresses[?(@.type=="InternalIP")].address}'])
+const podNames = async () => (await cluster.must(['get', 'pods', '-l', 'app=web', '-o', 'name'])).split('\n').filter(Boolean)
+const ready = () => cluster.must(['get', 'deployment', 'web-app', '-o', 'jsonpath={.status.readyReplicas}/{.status.updatedReplicas}/{.status.replicas}'])
+
+test('ARC-02 the node is Ready, on containerd, with a complete description', options, async () => {
+  const wide = await cluster.must(['get', 'nodes', '-o', 'wide'])
+  assert.match(wide, /^e2e-web-node-1 +Ready .*v1\.36\.0 .*containerd:\/\//m)
+  const described = await cluster.must(['describe', 'node', 'e2e-web-node-1'])
+  for (const part of ['Capacity:', 'Allocatable:', 'PodCIDR:', 'Kubelet Version:', 'Lease:', 'Non-terminated Pods:']) assert.match(described, new RegExp(part))
+})
+
+test('CRI-02 images are loaded into the node without a registry', options, async () => {
+  const files = await writeWebImage(cluster.dir, ['1.0', '2.0'])
+  const { code, stdout, stderr } = await cluster.skiff(['image', 'load', '--name', 'e2e-web', ...files])
+  assert.equal(code, 0, stderr)
+  assert.match(stdout, /docker\.io\/library\/web-app:1\.0 is on e2e-web-node-1/)
+  assert.match((await cluster.skiff(['image', 'ls', '--name', 'e2e-web'])).stdout, /web-app:2\.0/)
+})
+
+test('CTL-04 the Deployment and Service of the reference documents run three pods', options, async () => {
+  await cluster.mustWith(webManifests('web-app:1.0'), ['apply', '-f', '-'])
+  await cluster.must(['rollout', 'status', 'deployment/web-app', '--timeout=60s'])
+  assert.equal(await ready(), '3/3/3')
+  assert.match(await cluster.must(['get', 'pods', '-l', 'app=web']), /(1\/1 +Running[^\n]*\n?){1}/)
+})
+
+test('SVC-01 the Service answers by its cluster IP and by its name from another pod', options, async () => {
+  await cluster.must(['run', clientPod, '--image=web-app:1.0', '--restart=Never', '--command', '--', ...webCommand])
+  await cluster.must(['wait', '--for=condition=Ready', `pod/${clientPod}`, '--timeout=60s'])
+  const clusterIp = await cluster.must(['get', 'service', 'web-service', '-o', 'jsonpath={.spec.clusterIP}'])
+  await eventually(
+    'an answer by cluster IP',
+    15_000,
+    () => fromPod(`http://${clusterIp}/`),
+    (text) => text.startsWith('one web-app-'),
+  )
+  await eventually(
+    'an answer by name',
+    15_000,
+    () => fromPod('http://web-service/'),
+    (text) => text.startsWith('one web-app-'),
+  )
+  assert.match(await fromPod('http://web-service.default.svc.cluster.local/'), /^one web-app-/)
+})
+
+test('SVC-02 the Service answers on its node port, from the host', options, async () => {
+  const port = await cluster.must(['get', 'service', 'web-service', '-o', 'jsonpath={.spec.ports[0].nodePort}'])
+  assert.match(
+    await eventually(
+      'an answer by node port',
+      10_000,
+      async () => fromHost(`http://${await nodeIp()}:${port}/`),
+      (text) => text.startsWith('one'),
+    ),
+    /^one web-app-/,
+  )
+})
+
+test('SVC-13 traffic reaches every pod', options, async () => {
+  const seen = new Set<string>()
+  await eventually(
+    'answers of all three pods',
+    20_000,
+    async () => seen.add(await fromPod('http://web-service/')),
+    () => seen.size >= 3,
+  )
+  assert.equal(seen.size, 3)
+})
+
+test('API-24 kubectl scale up and down', options, async () => {
+  await cluster.must(['scale', 'deployment/web-app', '--replicas=5'])
+  await eventually('five ready pods', 30_000, ready, (text) => text === '5/5/5')
+  await cluster.must(['scale', 'deployment/web-app', '--replicas=2'])
+  await eventually(
+    'two pods',
+    60_000,
+    async () => (await podNames()).length,
+    (count) => count === 2,
+  )
+})
+
+test('CTL-04 set image, rollout status and undo', options, async () => {
+  await cluster.must(['set', 'image', 'deployment/web-app', 'app=web-app:2.0'])
+  assert.match(await cluster.must(['rollout', 'status', 'deployment/web-app', '--timeout=60s']), /successfully rolled out/)
+  const image = () => cluster.must(['get', 'pods', '-l', 'app=web', '-o', 'jsonpath={.items[*].spec.containers[0].image}'])
+  await eventually('only new pods', 60_000, image, (text) => /^(web-app:2\.0 ?){2}$/.test(text))
+  assert.match(await cluster.must(['rollout', 'history', 'deployment/web-app']), /REVISION[\s\S]*1 [\s\S]*2 /)
+  await cluster.must(['rollout', 'undo', 'deployment/web-app'])
+  await cluster.must(['rollout', 'status', 'deployment/web-app', '--timeout=60s'])
+  await eventually('the old image again', 60_000, image, (text) => /^(web-app:1\.0 ?){2}$/.test(text))
+})
+
+test('KUB-25 logs, and logs -f as they are written', options, async () => {
+  const [pod = ''] = await podNames()
+  const follow = cluster.spawnKubectl(['logs', '-f', pod])
+  let text = ''
+  follow.stdout?.on('data', (chunk) => {
+    text += chunk
+  })
+  const ip = await cluster.must(['get', pod, '-o', 'jsonpath={.status.podIP}'])
+  await fromPod(`http://${ip}:8080/from-the-test`)
+  await eventually(
+    'the request in the log',
+    10_000,
+    async () => text,
+    (log) => log.includes('from-the-test'),
+  )
+  follow.kill()
+  assert.match(await cluster.must(['logs', pod, '--tail=1000']), /from-the-test/)
+})
+
+test('ARC-05 exec with standard input, exit codes and a terminal', options, async () => {
+  assert.equal(await cluster.mustWith('hello', ['exec', '-i', clientPod, '--', 'cat']), 'hello')
+  const failed = await cluster.kubectl(['exec', clientPod, '--', 'sh', '-c', 'echo out; echo err >&2; exit 7'])
+  assert.equal(failed.code, 7)
+  assert.equal(failed.stdout.trim(), 'out')
+  assert.match(failed.stderr, /err/)
+  const terminal = cluster.spawnKubectl(['exec', '-i', '-t', clientPod, '--', 'sh', '-c', 'test -t 0 && echo terminal'])
+  terminal.stdin?.end()
+  let text = ''
+  terminal.stdout?.on('data', (chunk) => {
+    text += chunk
+  })
+  await once(terminal, 'close')
+  assert.match(text + (await cluster.must(['exec', clientPod, '--', 'hostname'])), /client/)
+})
+
+test('ARC-05 cp there and back', options, async () => {
+  const file = path.join(cluster.dir, 'there.txt')
+  const content = 'x'.repeat(200_000)
+  await fs.writeFile(file, content)
+  await cluster.must(['cp', file, `${clientPod}:/tmp/there.txt`])
+  await cluster.must(['cp', `${clientPod}:/tmp/there.txt`, `${file}.back`])
+  assert.equal(await fs.readFile(`${file}.back`, 'utf8'), content)
+})
+
+test('ARC-05 port-forward to a pod', options, async () => {
+  const [pod = ''] = await podNames()
+  const forward = cluster.spawnKubectl(['port-forward', pod, ':8080'])
+  let text = ''
+  forward.stdout?.on('data', (chunk) => {
+    text += chunk
+  })
+  await eventually(
+    'the forwarded port',
+    10_000,
+    async () => text,
+    (line) => /127\.0\.0\.1:(\d+) ->/.test(line),
+  )
+  const port = /127\.0\.0\.1:(\d+) ->/.exec(text)?.[1]
+  assert.match(await fromHost(`http://127.0.0.1:${port}/`), /^one web-app-/)
+  assert.match(await fromHost(`http://127.0.0.1:${port}/`), /^one web-app-/)
+  forward.kill()
+})
+
+test('KUB-05 a container whose process is killed is started again', options, async () => {
+  const [pod = ''] = await podNames()
+  await cluster.kubectl(['exec', pod, '--', 'sh', '-c', 'kill -9 -1; kill -TERM 1'])
+  const restarts = () => cluster.must(['get', pod, '-o', 'jsonpath={.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].ready}'])
+  await eventually('a restart', 30_000, restarts, (text) => /^[1-9]\d* true$/.test(text))
+})
+
+test('CTL-03 a deleted pod is replaced', options, async () => {
+  const [pod = ''] = await podNames()
+  await cluster.must(['delete', pod])
+  assert.equal((await podNames()).includes(pod), false)
+  await eventually('two ready pods', 30_000, ready, (text) => text === '2/2/2')
+})
+
+test('AUN-08 a pod reaches the API with its own token, and may do only what it may', options, async () => {
+  const script =
+    'T=$(cat /var/run/secrets/kubernetes.io/serviceaccount/token); wget -q -O - --no-check-certificate --header "Authorization: Bearer $T" https://kubernetes.default.svc/version; wget -S -q -O - --no-check-certificate --header "Authorization: Bearer $T" https://kubernetes.default.svc/api/v1/secrets 2>&1; true'
+  const { stdout } = await cluster.kubectl(['exec', clientPod, '--', 'sh', '-c', script])
+  assert.match(stdout, /"gitVersion": ?"v1\.36/)
+  assert.match(stdout, /403 Forbidden/)
+})
+
+test('CRI-08 stop and start leave the containers running, with their processes', options, async () => {
+  const pids = async () =>
+    cluster.must(['get', 'pods', '-l', 'app=web', '-o', 'jsonpath={range .items[*]}{.metadata.name} {.status.containerStatuses[0].containerID}{"\\n"}{end}'])
+  const earlier = await pids()
+  assert.equal((await cluster.skiff(['stop', 'e2e-web'])).code, 0)
+  const started = await cluster.skiff(['start', 'e2e-web'])
+  assert.equal(started.code, 0, started.stderr)
+  await eventually(
+    'the node’s agent to be back',
+    20_000,
+    async () => (await cluster.kubectl(['exec', clientPod, '--', 'true'])).code,
+    (code) => code === 0,
+  )
+  assert.equal(await pids(), earlier)
+  await eventually('two ready pods', 20_000, ready, (text) => text === '2/2/2')
+})
+
+test('SDR-04 delete removes the pods and the service', options, async () => {
+  await cluster.must(['delete', 'deployment/web-app', 'service/web-service', `pod/${clientPod}`, '--wait=true'], 90_000)
+  await eventually('no pods', 60_000, podNames, (names) => names.length === 0)
+})
+
+test('deleting the cluster leaves the host as it was', options, async () => {
+  await cluster.delete()
+  assert.deepEqual(hostTraces(), before_)
+  // For after(): deleting twice is fine.
+  cluster = Object.assign(cluster, { delete: async () => {} })
+})
