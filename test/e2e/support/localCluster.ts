@@ -174,6 +174,12 @@ export function hostTraces(): Record<string, string[]> {
   }
 }
 
+/** What is there now and was not before, by kind; empty when nothing is. */
+export function newTraces(before: Record<string, string[]>): Record<string, string[]> {
+  const added = Object.entries(hostTraces()).map(([kind, now]) => [kind, now.filter((trace) => !before[kind]?.includes(trace))] as const)
+  return Object.fromEntries(added.filter(([, traces]) => traces.length > 0))
+}
+
 function readQuietly(file: string): string {
   try {
     return fs.readFileSync(file, 'utf8')

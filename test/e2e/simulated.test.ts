@@ -1,0 +1,94 @@
+/** A hundred simulated nodes in one process, without root or containerd: pods spread over them, run, move and go. */
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { eventually, LocalCluster, obstacleToCluster } from './support/localCluster.ts'
+import { webManifests } from './support/webImage.ts'
+
+const skip = obstacleToCluster(false)
+const options = { skip }
+let cluster: LocalCluster
+
+before(async () => {
+  if (!skip) cluster = await LocalCluster.start('e2e-sim', ['--runtime', 'simulated', '--simulated-nodes', '100'])
+})
+
+after(async () => {
+  if (!skip) await cluster?.delete()
+})
+
+const ready = () => cluster.must(['get', 'deployment', 'web-app', '-o', 'jsonpath={.status.readyReplicas}/{.status.updatedReplicas}/{.status.replicas}'])
+
+test('KUB-26 a hundred simulated nodes are Ready', options, async () => {
+  const nodes = await cluster.must(['get', 'nodes', '--no-headers'])
+  assert.equal(nodes.split('\n').filter((line) => / Ready /.test(line)).length, 100)
+})
+
+test('KUB-26 the web application runs on them, spread out', options, async () => {
+  await cluster.mustWith(webManifests('web-app:1.0'), ['apply', '-f', '-'])
+  await cluster.must(['rollout', 'status', 'deployment/web-app', '--timeout=60s'])
+  await cluster.must(['scale', 'deployment/web-app', '--replicas=200'])
+  await eventually('two hundred ready pods', 60_000, ready, (text) => text === '200/200/200')
+  const nodes = await cluster.must(['get', 'pods', '-l', 'app=web', '-o', 'jsonpath={.items[*].spec.nodeName}'])
+  assert.ok(new Set(nodes.split(' ')).size > 50, 'pods crowd on few nodes')
+})
+
+test('CTL-12 the Service has an endpoint for each pod', options, async () => {
+  const count = async () =>
+    (
+      await cluster.must(['get', 'endpointslices', '-l', 'kubernetes.io/service-name=web-service', '-o', 'jsonpath={.items[*].endpoints[*].addresses[0]}'])
+    ).split(' ').length
+  assert.equal(await eventually('two hundred endpoints', 30_000, count, (n) => n === 200), 200)
+})
+
+test('CTL-04 set image, rollout and undo', options, async () => {
+  await cluster.must(['scale', 'deployment/web-app', '--replicas=10'])
+  await eventually('ten pods', 60_000, ready, (text) => text === '10/10/10')
+  await cluster.must(['set', 'image', 'deployment/web-app', 'app=web-app:2.0'])
+  await cluster.must(['rollout', 'status', 'deployment/web-app', '--timeout=60s'])
+  await cluster.must(['rollout', 'undo', 'deployment/web-app'])
+  await cluster.must(['rollout', 'status', 'deployment/web-app', '--timeout=60s'])
+})
+
+test('KUB-25 a simulated pod answers logs and exec', options, async () => {
+  const pod = (await cluster.must(['get', 'pods', '-l', 'app=web', '-o', 'name'])).split('\n')[0] ?? ''
+  const logs = await cluster.kubectl(['logs', pod])
+  assert.equal(logs.code, 0, logs.stderr)
+  const exec = await cluster.kubectl(['exec', pod, '--', 'true'])
+  assert.equal(exec.code, 0, exec.stderr)
+})
+
+test('SCH-03 a pod too big for every node stays Pending and says why', options, async () => {
+  await cluster.mustWith(
+    JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'big' },
+      spec: { containers: [{ name: 'c', image: 'x:1', resources: { requests: { cpu: '1000' } } }] },
+    }),
+    ['apply', '-f', '-'],
+  )
+  const events = () =>
+    cluster.must(['get', 'events', '--field-selector', 'involvedObject.name=big,reason=FailedScheduling', '-o', 'jsonpath={.items[0].message}'])
+  assert.match(await eventually('the event', 10_000, events, (text) => text !== ''), /^0\/100 nodes are available: 100 Insufficient cpu\./)
+})
+
+test('CTL-10 a namespace with everything in it goes', options, async () => {
+  await cluster.must(['create', 'namespace', 'going'])
+  await cluster.mustWith(webManifests('web-app:1.0'), ['apply', '-n', 'going', '-f', '-'])
+  await cluster.must(['delete', 'namespace', 'going', '--timeout=60s'], 90_000)
+  assert.match((await cluster.kubectl(['get', 'namespace', 'going'])).stderr, /namespaces "going" not found/)
+})
+
+test('CTL-22 status as JSON names the server process', options, async () => {
+  const status = JSON.parse((await cluster.skiff(['status', 'e2e-sim', '-o', 'json'])).stdout) as {
+    name: string
+    ready: boolean
+    nodes: unknown[]
+    pids: { role: string; pid: number }[]
+  }
+  assert.equal(status.name, 'e2e-sim')
+  assert.equal(status.ready, true)
+  assert.equal(status.nodes.length, 100)
+  const server = status.pids.find((one) => one.role === 'server')
+  assert.ok(server && process.kill(server.pid, 0))
+})
