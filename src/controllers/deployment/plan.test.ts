@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { Deployment, DeploymentStatus, ReplicaSet } from '#api/gen/types/apps.v1'
+import { newSetAnnotations } from './annotations.ts'
+import * as plan from './plan.ts'
+import { isComplete, msUntilDeadline, rolloutStatus } from './status.ts'
+
+const now = Date.UTC(2026, 0, 1)
+const deployment = (
+  replicas: number,
+  rollingUpdate: { maxSurge?: number | string; maxUnavailable?: number | string } = {},
+  more: Partial<Deployment> = {},
+): Deployment => ({
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  metadata: { name: 'd', generation: 1 },
+  spec: { replicas, selector: {}, template: {}, strategy: { type: 'RollingUpdate', rollingUpdate }, progressDeadlineSeconds: 600 },
+  status: {},
+  ...more,
+})
+const set = (name: string, replicas: number, available = replicas, annotations: Record<string, string> = {}, created = '2026-01-01T00:00:00Z'): ReplicaSet => ({
+  apiVersion: 'apps/v1',
+  kind: 'ReplicaSet',
+  metadata: { name, uid: name, annotations, creationTimestamp: created },
+  spec: { replicas, selector: {} },
+  status: { replicas, availableReplicas: available, readyReplicas: available },
+})
+
+const fenceposts: { replicas: number; maxSurge: number | string; maxUnavailable: number | string; want: { surge: number; unavailable: number } }[] = [
+  { replicas: 10, maxSurge: '25%', maxUnavailable: '25%', want: { surge: 3, unavailable: 2 } },
+  { replicas: 1, maxSurge: '25%', maxUnavailable: '25%', want: { surge: 1, unavailable: 0 } },
+  { replicas: 3, maxSurge: 0, maxUnavailable: '10%', want: { surge: 0, unavailable: 1 } },
+]
+for (const { replicas, maxSurge, maxUnavailable, want } of fenceposts) {
+  test(`CTL-04 ${maxSurge} surge and ${maxUnavailable} unavailable of ${replicas}`, () =>
+    assert.deepEqual(plan.fenceposts(deployment(replicas, { maxSurge, maxUnavailable })), want))
+}
+
+test('CTL-04 a scaled deployment shares its pods in proportion, the rest to the largest', () => {
+  const annotations = { [plan.desiredReplicasAnnotation]: '10', [plan.maxReplicasAnnotation]: '13' }
+  const [old, fresh] = [set('old', 8, 8, annotations), set('new', 5, 0, annotations, '2026-01-01T01:00:00Z')]
+  const resized = plan.scaleProportionally(deployment(15, { maxSurge: 3 }), fresh, [old])
+  assert.deepEqual(
+    resized.map(({ set, to }) => [set.metadata.name, to]),
+    [
+      ['old', 11],
+      ['new', 7],
+    ],
+  )
+})
+
+test('CTL-04 any rolling update ends, and never breaks its limits on the way', () => {
+  const arbitrary = fc.record({
+    replicas: fc.integer({ min: 1, max: 12 }),
+    maxSurge: fc.integer({ min: 0, max: 5 }),
+    maxUnavailable: fc.integer({ min: 0, max: 5 }),
+  })
+  fc.assert(
+    fc.property(arbitrary, ({ replicas, maxSurge, maxUnavailable }) => {
+      const d = deployment(replicas, { maxSurge, maxUnavailable })
+      const limits = plan.fenceposts(d)
+      let [old, fresh] = [replicas, 0]
+      for (let step = 0; step < 100 && (old > 0 || fresh < replicas); step++) {
+        const sets = [set('old', old), set('new', fresh)] as const
+        const to = plan.newSetReplicas(d, sets, fresh)
+        if (to !== fresh) fresh = to
+        else for (const resize of plan.shrinkOld(d, [sets[0]], sets[1])) old = resize.to
+        assert.equal(old + fresh <= replicas + limits.surge, true, 'too many')
+        assert.equal(old + fresh >= replicas - Math.min(limits.unavailable, replicas), true, 'too few')
+      }
+      assert.deepEqual([old, fresh], [0, replicas])
+    }),
+  )
+})
+
+test('CTL-04 unhealthy old pods go first, even when nothing may become unavailable', () => {
+  const broken = set('broken', 3, 0)
+  const resized = plan.shrinkOld(deployment(3, { maxSurge: 1, maxUnavailable: 0 }), [set('good', 3, 3, {}, '2025-01-01T00:00:00Z'), broken], set('new', 1, 1))
+  assert.deepEqual(
+    resized.map(({ set, to }) => [set.metadata.name, to]),
+    [
+      ['good', 2],
+      ['broken', 0],
+    ],
+  )
+})
+
+test('CTL-04 a set that comes back keeps the revisions it has been; copied annotations leave kubectl’s out', () => {
+  const d = deployment(1, {}, { metadata: { annotations: { note: 'x', 'kubectl.kubernetes.io/last-applied-configuration': '{}' } } })
+  assert.deepEqual(newSetAnnotations(d, set('s', 1, 1, { [plan.revisionAnnotation]: '2', [plan.revisionHistoryAnnotation]: '1' }), 4), {
+    note: 'x',
+    [plan.revisionAnnotation]: '4',
+    [plan.revisionHistoryAnnotation]: '1,2',
+  })
+})
+
+test('CTL-04 a rollout that stands still is reported after its deadline', () => {
+  const progressing = (time: string) => ({ type: 'Progressing', status: 'True', reason: 'ReplicaSetUpdated', lastUpdateTime: time, lastTransitionTime: time })
+  const status: DeploymentStatus = {
+    replicas: 1,
+    updatedReplicas: 1,
+    unavailableReplicas: 1,
+    observedGeneration: 1,
+    conditions: [progressing('2025-12-31T23:50:01Z')],
+  }
+  const d = deployment(1, {}, { status })
+  assert.equal(msUntilDeadline(d, status, now), 2_000)
+  const after = rolloutStatus(d, [set('s', 1, 0)], set('s', 1, 0), now + 2_000)
+  const condition = after.conditions?.find(({ type }) => type === 'Progressing')
+  assert.deepEqual(
+    [condition?.status, condition?.reason, condition?.message],
+    ['False', 'ProgressDeadlineExceeded', 'ReplicaSet "s" has timed out progressing.'],
+  )
+  assert.equal(isComplete(d, after), false)
+})
+
+test('CTL-04 history beyond the limit goes, oldest revision first, but never a set with pods', () => {
+  const sets = [1, 2, 3, 4].map((revision) => ({
+    ...set(`r${revision}`, revision === 1 ? 1 : 0),
+    metadata: { name: `r${revision}`, annotations: { [plan.revisionAnnotation]: String(revision) } },
+  }))
+  const d = deployment(1)
+  const cleaned = plan.setsToClean({ ...d, spec: { ...d.spec, revisionHistoryLimit: 1 } }, sets)
+  assert.deepEqual(
+    cleaned.map(({ metadata }) => metadata.name),
+    ['r2', 'r3'],
+  )
+})

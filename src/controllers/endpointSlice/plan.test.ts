@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { Pod, Service } from '#api/gen/types/core.v1'
+import type { EndpointSlice } from '#api/gen/types/discovery.v1'
+import { type AddressType, planSlices, wantedEndpoints } from './plan.ts'
+
+const service: Service = {
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: { namespace: 'x', name: 's' },
+  spec: { ports: [{ port: 80 }], ipFamilies: ['IPv4'] },
+  status: {},
+}
+const pod = (index: number, more: { ready?: boolean; deleted?: boolean } = {}): Pod => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { namespace: 'x', name: `p${index}`, uid: `p${index}`, ...(more.deleted ? { deletionTimestamp: 't' } : {}) },
+  spec: { containers: [], nodeName: 'n' },
+  status: { phase: 'Running', podIP: `10.0.${index >> 8}.${index & 255}`, conditions: [{ type: 'Ready', status: more.ready === false ? 'False' : 'True' }] },
+})
+const max = 5
+const plan = (of: Service, pods: readonly Pod[], slices: readonly EndpointSlice[]) =>
+  planSlices(
+    of,
+    new Map<AddressType, ReturnType<typeof wantedEndpoints>>([['IPv4', wantedEndpoints(of, pods, () => undefined, 'IPv4')]]),
+    slices,
+    newSlice,
+    max,
+  )
+const newSlice = (addressType: AddressType) => ({ metadata: { namespace: 'x', generateName: 's-' }, addressType, endpoints: [], ports: [] })
+
+test('CTL-12 conditions of ready, unready and terminating pods, also for services that publish all', () => {
+  const conditions = (of: Service) =>
+    wantedEndpoints(of, [pod(1), pod(2, { ready: false }), pod(3, { deleted: true })], () => undefined, 'IPv4')[0]?.endpoints.map(
+      ({ conditions }) => conditions,
+    )
+  assert.deepEqual(conditions(service), [
+    { ready: true, serving: true, terminating: false },
+    { ready: false, serving: false, terminating: false },
+    { ready: false, serving: true, terminating: true },
+  ])
+  const all = { ...service, spec: { ...service.spec, publishNotReadyAddresses: true } }
+  assert.deepEqual(
+    conditions(all)?.map((condition) => condition?.ready),
+    [true, true, true],
+  )
+})
+
+test('CTL-12 whatever pods come and go: every endpoint once, no slice too full, and planning again changes nothing', () => {
+  fc.assert(
+    fc.property(fc.array(fc.uniqueArray(fc.integer({ min: 0, max: 23 }), { maxLength: 24 }), { minLength: 1, maxLength: 6 }), (rounds) => {
+      let slices: EndpointSlice[] = []
+      let made = 0
+      for (const round of rounds) {
+        const pods = round.map((index) => pod(index))
+        const changes = plan(service, pods, slices)
+        const updated = new Map(changes.update.map((slice) => [slice.metadata.name, slice as EndpointSlice]))
+        const removed = new Set(changes.remove.map(({ metadata }) => metadata.name))
+        slices = slices.filter(({ metadata }) => !removed.has(metadata.name)).map((slice) => updated.get(slice.metadata.name) ?? slice)
+        for (const slice of changes.create) {
+          slices.push({ ...slice, apiVersion: '', kind: '', metadata: { ...slice.metadata, name: `s${made++}`, labels: labelsOf() } } as EndpointSlice)
+        }
+        const names = slices.flatMap(({ endpoints }) => endpoints?.map(({ targetRef }) => targetRef?.name) ?? [])
+        assert.deepEqual([...names].sort(), pods.map(({ metadata }) => metadata.name).sort())
+        assert.equal(slices.length >= 1 && slices.every(({ endpoints }) => (endpoints?.length ?? 0) <= max), true)
+        assert.deepEqual(plan(service, pods, slices), { create: [], update: [], remove: [] })
+      }
+    }),
+    { numRuns: 60 },
+  )
+})
+
+const labelsOf = () => ({ 'kubernetes.io/service-name': 's', 'endpointslice.kubernetes.io/managed-by': 'endpointslice-controller.k8s.io' })
