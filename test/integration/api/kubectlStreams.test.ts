@@ -1,0 +1,114 @@
+/** The real kubectl's exec and port-forward through the server to a kubelet's streams, over WebSocket and over SPDY. */
+import assert from 'node:assert/strict'
+import { execFile, spawn, spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:https'
+import { type AddressInfo, connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import test, { after, before } from 'node:test'
+import { nodes, pods } from '#client/builtIn'
+import { acceptPortForward, acceptRemoteCommand } from '#streaming/remoteCommand'
+import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
+import { testCertificates } from '#testing/testCertificates'
+
+const skip = spawnSync('kubectl', ['version', '--client']).status === 0 ? false : 'kubectl is not installed'
+const directory = mkdtempSync(join(tmpdir(), 'kubectl-test-'))
+let api: TestApiServer
+let kubelet: ReturnType<typeof createServer>
+
+before(async () => {
+  kubelet = createServer(await testCertificates())
+  kubelet.on('upgrade', (request, socket, head) => {
+    const url = new URL(request.url ?? '/', 'https://kubelet')
+    const upgrade = { request, socket, head }
+    const work = url.pathname.startsWith('/exec/') ? exec(upgrade, url) : acceptPortForward(upgrade, ports(url), ({ data }) => data.pipe(data))
+    work.catch(() => socket.destroy())
+  })
+  await new Promise<void>((resolve) => kubelet.listen(0, '127.0.0.1', resolve))
+  api = await startTestApiServer()
+  const { url, ca, token } = await api.listen()
+  const kubeconfig = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'c', cluster: { server: url, 'certificate-authority-data': Buffer.from(ca).toString('base64') } }],
+    users: [{ name: 'u', user: { token } }],
+    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+    'current-context': 'x',
+  }
+  writeFileSync(join(directory, 'config'), JSON.stringify(kubeconfig))
+  const Port = (kubelet.address() as AddressInfo).port
+  const addresses = [{ type: 'InternalIP', address: '127.0.0.1' }]
+  await api.client.of(nodes).create({ metadata: { name: 'n1' }, spec: {}, status: { addresses, daemonEndpoints: { kubeletEndpoint: { Port } } } })
+  await api.client.of(pods).create({ metadata: { namespace: 'default', name: 'p' }, spec: { containers: [{ name: 'c', image: 'x' }] } })
+  await api.client.of(pods).createSubresource({ namespace: 'default', name: 'p' }, 'binding', { target: { kind: 'Node', name: 'n1' } })
+  await api.client.of(pods).patch({ namespace: 'default', name: 'p' }, 'merge', { status: { phase: 'Running' } }, { subresource: 'status' })
+})
+after(async () => {
+  await api.close()
+  kubelet.close()
+  rmSync(directory, { recursive: true })
+})
+
+type Upgrade = Parameters<typeof acceptRemoteCommand>[0]
+
+/** Says its command, repeats its input, and ends with code 7. */
+async function exec(upgrade: Upgrade, url: URL): Promise<void> {
+  const has = (name: string) => url.searchParams.get(name) === '1'
+  const session = await acceptRemoteCommand(upgrade, { stdin: has('input'), stdout: has('output'), stderr: has('error'), tty: has('tty') })
+  session.stdout?.write(`${url.searchParams.getAll('command').join(' ')}\n`)
+  session.stderr?.write('a complaint\n')
+  if (session.stdin) for await (const chunk of session.stdin) session.stdout?.write(chunk)
+  await session.finish({ exitCode: 7 })
+}
+
+function ports(url: URL): number[] {
+  return (url.searchParams.get('port') ?? '').split(',').filter(Boolean).map(Number)
+}
+
+const transports = [
+  { name: 'WebSocket', env: {} },
+  { name: 'SPDY', env: { KUBECTL_REMOTE_COMMAND_WEBSOCKETS: 'false', KUBECTL_PORT_FORWARD_WEBSOCKETS: 'false' } },
+]
+
+for (const { name, env } of transports) {
+  const environment = { ...process.env, KUBECONFIG: join(directory, 'config'), HOME: directory, ...env }
+
+  test(`API-24 kubectl exec over ${name}: input, output, errors and the exit code`, { skip }, async () => {
+    const result = await new Promise<{ code: unknown; stdout: string; stderr: string }>((resolve) => {
+      const child = execFile('kubectl', ['exec', '-i', 'p', '--', 'say', 'hi'], { env: environment, timeout: 20_000 }, (error, stdout, stderr) => {
+        resolve({ code: error?.code, stdout, stderr })
+      })
+      child.stdin?.end('some input\n')
+    })
+    assert.deepEqual([result.code, result.stdout], [7, 'say hi\nsome input\n'])
+    assert.match(result.stderr, /^a complaint\ncommand terminated with exit code 7\n$/)
+  })
+
+  test(`API-24 kubectl port-forward over ${name}: two connections, each its own`, { skip }, async () => {
+    const child = spawn('kubectl', ['port-forward', 'p', ':80'], { env: environment })
+    try {
+      const port = await new Promise<number>((resolve, reject) => {
+        child.stdout.on('data', (chunk: Buffer) => {
+          const match = /127\.0\.0\.1:(\d+) -> 80/.exec(chunk.toString())
+          if (match) resolve(Number(match[1]))
+        })
+        child.on('exit', () => reject(new Error('kubectl ended')))
+      })
+      assert.deepEqual(await Promise.all([echo(port, 'one'), echo(port, 'two')]), ['one', 'two'])
+    } finally {
+      child.kill()
+    }
+  })
+}
+
+function echo(port: number, text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write(text))
+    socket.on('data', (chunk) => {
+      socket.destroy()
+      resolve(chunk.toString())
+    })
+    socket.on('error', reject)
+  })
+}
