@@ -2,6 +2,7 @@
  * The kubelet's own HTTPS API (L3): what the API server, metrics pipelines and operators ask a node. Every request but none is authenticated
  * and authorized. Upstream: kubelet/server/server.go (v1.36).
  */
+import { setMaxListeners } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -69,7 +70,10 @@ export function createKubeletServer(deps: KubeletServerDeps, config: KubeletServ
   return {
     name: 'kubelet-server',
     listening,
-    run: async (signal) => {
+    run: async (stop) => {
+      // Its own signal, because every stream listens to it.
+      const signal = AbortSignal.any([stop])
+      setMaxListeners(0, signal)
       const server = createServer({
         cert: config.cert,
         key: config.key,
@@ -106,7 +110,9 @@ function serve(server: Server, deps: KubeletServerDeps, signal: AbortSignal): vo
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => {})
     // An upgraded connection is no longer the server's to close.
-    signal.addEventListener('abort', () => socket.destroy(), { once: true })
+    const onAbort = () => socket.destroy()
+    signal.addEventListener('abort', onAbort, { once: true })
+    socket.once('close', () => signal.removeEventListener('abort', onAbort))
     answerUpgrade(deps, request, socket, head).catch((error: unknown) => {
       if (!socket.destroyed && !(error instanceof HttpError)) socket.destroy()
       deps.log.v(2).info('Stream failed', { path: request.url, error: String(error) })
