@@ -15,6 +15,7 @@ import { type Discovered, discoverResources } from './resources.ts'
 export const garbageCollector: ControllerDescriptor = { name: 'garbage-collector-controller', aliases: ['garbagecollector'], create: createGarbageCollector }
 
 const discoveryPeriodMs = 30_000
+const maxSyncWaitMs = 30_000
 
 function createGarbageCollector(context: ControllerContext): Component {
   const { client } = context
@@ -39,8 +40,13 @@ function createGarbageCollector(context: ControllerContext): Component {
   return {
     name: garbageCollector.name,
     async run(signal) {
-      const discovering = everyPeriod(context, garbageCollector.name, discoveryPeriodMs, () => followDiscovery(signal), signal)
-      await Promise.all([deletions.run(signal), orphanings.run(signal), discovering])
+      let working: Promise<unknown> | undefined
+      const follow = async () => {
+        await followDiscovery(signal)
+        working ??= allSeen(context, discovered, signal).then(() => Promise.all([deletions.run(signal), orphanings.run(signal)]))
+      }
+      await everyPeriod(context, garbageCollector.name, discoveryPeriodMs, follow, signal)
+      await working
       for (const registration of watched.values()) registration.remove()
     },
   }
@@ -81,6 +87,7 @@ function createGarbageCollector(context: ControllerContext): Component {
   async function attemptToDelete(uid: string, signal: AbortSignal): Promise<Result | undefined> {
     const node = graph.get(uid)
     if (!node || node.virtual || (node.beingDeleted && !node.deletingDependents)) return undefined
+    if (!node.deletingDependents && graph.isOwned(node)) return undefined
     const object = await live(node, node.namespace, signal)
     if (!object) {
       apply(graph.remove(uid))
@@ -128,4 +135,13 @@ function createGarbageCollector(context: ControllerContext): Component {
     if (object) await dropFinalizer(node, object, orphanFinalizer, signal)
     return undefined
   }
+}
+
+/** Resolves once all that is there has been seen: every dependent seen before its owner would cost a look-up. */
+async function allSeen({ informers, clock }: ControllerContext, { watchable }: Discovered, signal: AbortSignal): Promise<void> {
+  const waited = new AbortController()
+  const synced = watchable.map((resource) => informers.of(resource).synced(signal))
+  // A resource that cannot be listed must not keep the others waiting.
+  await Promise.race([Promise.all(synced), clock.sleep(maxSyncWaitMs, AbortSignal.any([signal, waited.signal]))]).catch(() => {})
+  waited.abort()
 }

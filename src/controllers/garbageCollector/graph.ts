@@ -43,6 +43,15 @@ export class OwnerGraph {
     return [...this.#nodes.values()].filter(({ virtual }) => virtual)
   }
 
+  /** True when every owner has been seen, where it must be, and none takes its dependents along. */
+  isOwned(node: GraphNode): boolean {
+    return node.owners.every(({ uid }) => {
+      const owner = this.#nodes.get(uid)
+      const reachable = owner && (owner.namespace === undefined || owner.namespace === node.namespace)
+      return reachable && !owner.virtual && !owner.deletingDependents
+    })
+  }
+
   /** An object was added or changed. */
   observe(object: Frozen<KubeObject>): GraphChange {
     const change: GraphChange = { attemptToDelete: new Set(), attemptToOrphan: new Set() }
@@ -76,6 +85,7 @@ export class OwnerGraph {
     const node = this.#nodes.get(uid)
     if (!node) return change
     this.#nodes.delete(uid)
+    node.dependents.delete(uid)
     for (const { uid: ownerUid } of node.owners) this.#unlink(node, ownerUid, change)
     for (const dependent of node.dependents.values()) change.attemptToDelete.add(dependent)
     // Dependents that still name it will make it again as a virtual node when they change; until then they are enough.
