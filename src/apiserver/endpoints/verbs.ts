@@ -49,12 +49,14 @@ export function sendInitialEventsForbidden(detail: string) {
 function listQuery(scope: Scope, namespace: string) {
   const { request, served } = scope
   const { query } = request
-  const limit = Number(query.get('limit') ?? 0)
+  const revision = query.get('resourceVersion') ?? ''
+  // Upstream's cache answers resourceVersion=0 in one piece whatever the limit; informers count on it.
+  const limit = revision === '0' ? 0 : Number(query.get('limit') ?? 0)
   return {
     selection: parseSelection(served, namespace, query.get('labelSelector') ?? '', query.get('fieldSelector') ?? ''),
     limit: Number.isSafeInteger(limit) && limit > 0 ? limit : 0,
     continue: query.get('continue') ?? '',
-    resourceVersion: query.get('resourceVersion') ?? '',
+    resourceVersion: revision,
     resourceVersionMatch: query.get('resourceVersionMatch') ?? '',
   }
 }

@@ -3,8 +3,9 @@
  * bytes once and hands the parsed object to the watch cache, so that nobody parses them again.
  */
 import type { KubeObject } from '#api/machinery/meta'
+import { StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
-import type { Op, Store, TransactionResult } from '#store/store'
+import type { Op, Store, StoreError, TransactionResult } from '#store/store'
 import { CacheEntry, encodeStored } from './cacheEntry.ts'
 import type { Cacher } from './cacher.ts'
 import type { StoredResource } from './storedResource.ts'
@@ -66,11 +67,15 @@ export class Storage {
     return result.revision
   }
 
-  #transact(storeKey: string, current: CacheEntry | undefined, op: Op): Promise<TransactionResult> {
-    return this.#store.transact({
-      compare: [{ key: storeKey, target: 'mod', op: '=', value: current?.resourceVersion ?? 0 }],
-      success: [op],
-    })
+  async #transact(storeKey: string, current: CacheEntry | undefined, op: Op): Promise<TransactionResult> {
+    try {
+      return await this.#store.transact({
+        compare: [{ key: storeKey, target: 'mod', op: '=', value: current?.resourceVersion ?? 0 }],
+        success: [op],
+      })
+    } catch (error) {
+      throw storeFailure(error)
+    }
   }
 
   async #lease(ttlSeconds: number): Promise<number> {
@@ -81,4 +86,14 @@ export class Storage {
     this.#leases.set(ttlSeconds, { id, untilMs: now + leaseReuseMs })
     return id
   }
+}
+
+/** What a client hears when the store cannot write. Operators match on etcd's words for a full one. */
+function storeFailure(error: unknown): unknown {
+  const { code } = error as StoreError
+  if (code === 'noSpace') return new StatusError('', 'etcdserver: mvcc: database space exceeded', { cause: error })
+  if (code === 'unavailable' || code === 'closed') {
+    return new StatusError('ServiceUnavailable', 'the store is not available', { details: { retryAfterSeconds: 1 }, cause: error })
+  }
+  return error
 }

@@ -44,6 +44,7 @@ export type UpgradeHandler = (request: ServerRequest, socket: Duplex, head: Buff
 
 const drainMs = 2_000
 const headersTimeoutMs = 30_000
+const maxHeaderBytes = 256 * 1024
 const idleTimeoutMs = 90_000
 /** For a request to arrive completely, not for its answer. */
 const requestTimeoutMs = 120_000
@@ -134,7 +135,12 @@ function http2Server(deps: Deps): Http2Server {
 }
 
 function http1Server(deps: Deps): Http1Server {
-  const server = createHttp1Server({ requestTimeout: requestTimeoutMs, headersTimeout: headersTimeoutMs, keepAliveTimeout: idleTimeoutMs })
+  const server = createHttp1Server({
+    maxHeaderSize: maxHeaderBytes,
+    requestTimeout: requestTimeoutMs,
+    headersTimeout: headersTimeoutMs,
+    keepAliveTimeout: idleTimeoutMs,
+  })
   server.on('clientError', (_error, socket) => {
     if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n')
     else socket.destroy()

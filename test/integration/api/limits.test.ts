@@ -4,7 +4,10 @@ import test from 'node:test'
 import { isStatus } from '#api/machinery/status'
 import type { UserInfo } from '#apiserver/request'
 import { configMaps } from '#client/builtIn'
+import { createMemoryStore } from '#store/drivers/memory'
+import type { Store } from '#store/store'
 import { startTestApiServer } from '#testing/apiServer'
+import { realClock } from '#testing/realClock'
 
 const jane: UserInfo = { name: 'jane', groups: ['system:authenticated'] }
 
@@ -84,5 +87,27 @@ test('API-02 who reads the trace sees what each stage decided, in order', async 
     'authorization: allow',
     'handler: 200',
   ])
+  await api.close()
+})
+
+test('a full store is told in the words that operators know, and reading goes on', async () => {
+  const kept = createMemoryStore({ clock: realClock })
+  let full = false
+  const store: Store = new Proxy(kept, {
+    get: (target, key) => {
+      if (key === 'transact' && full) return () => Promise.reject(Object.assign(new Error('full'), { code: 'noSpace' }))
+      return Reflect.get(target, key).bind(target)
+    },
+  })
+  const api = await startTestApiServer({ store })
+  full = true
+  const call = api
+    .clientAs(jane)
+    .of(configMaps)
+    .create({ metadata: { namespace: 'default', name: 'a' } })
+  await assert.rejects(call, (error) => isStatus(error) && error.code === 500 && error.message === 'etcdserver: mvcc: database space exceeded')
+  assert.equal((await api.client.of(configMaps).list()).items.length, 0)
+  full = false
+  await api.client.of(configMaps).create({ metadata: { namespace: 'default', name: 'a' } })
   await api.close()
 })

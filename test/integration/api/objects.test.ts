@@ -127,6 +127,8 @@ bothTransports({
       exact.items.some((item) => item.metadata.name === 'm4'),
       true,
     )
+    const cached = await client.of(configMaps).list({ namespace, limit: 2, resourceVersion: '0' })
+    assert.deepEqual([cached.items.length, cached.metadata.continue], [7, undefined])
   },
 
   async 'API-10 label and field selectors select'({ client, namespace }: Case) {
