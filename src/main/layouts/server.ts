@@ -44,7 +44,7 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
   const hosts = ['127.0.0.1', ...(state.network ? [gatewayOf(state.network)] : [])]
   const listeners = await Promise.all(hosts.map((host) => server.listen({ host, port: state.port, tls })))
   await Promise.race([server.started, running])
-  const components = [...controlPlane(server, tools, pki), ...nodes(server, { tools, state, paths, pki, verbosity })]
+  const components = [...controlPlane(server, tools, pki), ...(await nodes(server, { tools, state, paths, pki, verbosity }))]
   await runTogether(components, tools, signal)
   await Promise.all(listeners.map((listener) => listener.close()))
   await running
@@ -124,13 +124,14 @@ interface NodesOptions {
   readonly verbosity: number
 }
 
-function nodes(server: ApiServer, { tools, state, paths, pki, verbosity }: NodesOptions): Component[] {
-  const simulated = createSimulatedNodes({
+async function nodes(server: ApiServer, { tools, state, paths, pki, verbosity }: NodesOptions): Promise<Component[]> {
+  const simulated = await createSimulatedNodes({
     names: state.simulatedNodes,
     tools,
     transportOf: (name) => server.transport({ name: `system:node:${name}`, groups: ['system:nodes', authenticated] }, 'kubelet'),
     clusterDns: addressPlan.clusterDns,
     clusterDomain: addressPlan.clusterDomain,
+    serving: { cert: pki.apiserver.cert, key: pki.apiserver.key, clientCa: pki.ca.cert },
   })
   if (!state.network) return simulated
   const routing = accessAs(server, { name: 'system:skiff:host-routes', groups: ['system:masters', authenticated] }, tools)

@@ -1,9 +1,15 @@
-/** Simulated nodes (L5): the same kubelet over a runtime that only pretends, many in one process. */
+/**
+ * Simulated nodes (L5): the same kubelet over a runtime that only pretends, many in one process. Each answers logs and exec on a loopback port
+ * of its own.
+ */
 import type { Component } from '#base/component'
 import { createClient } from '#client/clientOverTransport'
 import type { Transport } from '#client/transport'
 import { createKubelet } from '#kubelet/kubelet'
 import { createSimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
+import { apiAuth } from '#kubelet/server/auth'
+import { createKubeletServer } from '#kubelet/server/kubeletServer'
+import { freePort } from '../localCluster/freePort.ts'
 import type { ProcessTools } from './processTools.ts'
 
 export interface SimulatedNodesOptions {
@@ -13,44 +19,54 @@ export interface SimulatedNodesOptions {
   transportOf(nodeName: string): Transport
   readonly clusterDns: string
   readonly clusterDomain: string
+  /** A serving certificate for the loopback address, and who may show client certificates. */
+  readonly serving: { readonly cert: string; readonly key: string; readonly clientCa: string }
 }
 
-export function createSimulatedNodes(options: SimulatedNodesOptions): Component[] {
+export async function createSimulatedNodes(options: SimulatedNodesOptions): Promise<Component[]> {
+  return (await Promise.all(options.names.map((name) => simulatedNode(options, name)))).flat()
+}
+
+const address = '127.0.0.1'
+
+async function simulatedNode(options: SimulatedNodesOptions, nodeName: string): Promise<Component[]> {
   const { tools } = options
-  return options.names.map((nodeName, index) =>
-    createKubelet(
-      {
-        client: createClient(options.transportOf(nodeName)),
-        ...tools,
-        log: tools.log.with('kubelet', { node: nodeName }),
-        runtime: createSimulatedRuntime({ clock: tools.clock, random: tools.random }),
-        machine: {
-          cpus: 16,
-          memoryBytes: 64 * 2 ** 30,
-          ephemeralStorageBytes: 200 * 2 ** 30,
-          architecture: 'amd64',
-          kernelVersion: 'simulated',
-          osImage: 'Skiff simulated node',
-          machineID: nodeName,
-          systemUUID: nodeName,
-          bootID: nodeName,
-        },
+  const client = createClient(options.transportOf(nodeName))
+  const log = tools.log.with('kubelet', { node: nodeName })
+  const port = await freePort()
+  const kubelet = createKubelet(
+    {
+      client,
+      ...tools,
+      log,
+      runtime: createSimulatedRuntime({ clock: tools.clock, random: tools.random }),
+      machine: {
+        cpus: 16,
+        memoryBytes: 64 * 2 ** 30,
+        ephemeralStorageBytes: 200 * 2 ** 30,
+        architecture: 'amd64',
+        kernelVersion: 'simulated',
+        osImage: 'Skiff simulated node',
+        machineID: nodeName,
+        systemUUID: nodeName,
+        bootID: nodeName,
       },
-      {
-        nodeName,
-        nodeIPs: [simulatedAddress(index)],
-        clusterDNS: [options.clusterDns],
-        clusterDomain: options.clusterDomain,
-        nodeLabels: { 'skiff.dev/runtime': 'simulated' },
-        // Nothing escapes a simulated runtime, so nobody has to look again.
-        relistPeriodMs: 0,
-        syncFrequencyMs: 0,
-      },
-    ),
+    },
+    {
+      nodeName,
+      nodeIPs: [address],
+      port,
+      clusterDNS: [options.clusterDns],
+      clusterDomain: options.clusterDomain,
+      nodeLabels: { 'skiff.dev/runtime': 'simulated' },
+      // Nothing escapes a simulated runtime, so nobody has to look again.
+      relistPeriodMs: 0,
+      syncFrequencyMs: 0,
+    },
   )
-}
-
-/** From the range that is reserved for benchmarks: nobody answers there. */
-function simulatedAddress(index: number): string {
-  return `198.18.${Math.floor(index / 250)}.${(index % 250) + 1}`
+  const server = createKubeletServer(
+    { view: kubelet.view, auth: apiAuth(client, tools.clock, nodeName), clock: tools.clock, log },
+    { address, port, ...options.serving },
+  )
+  return [kubelet, server]
 }
