@@ -40,7 +40,8 @@ export async function openLmdbStore({ path, clock, log, maxLogBytes = 32 << 20, 
 
 function openFiles(path: string): Files {
   try {
-    const root = open({ path, noSubdir: true, maxDbs: 4 })
+    // Without turn batching every promise of a write is ours: the batch's own would be rejected unheard when the disk is full.
+    const root = open({ path, noSubdir: true, maxDbs: 4, eventTurnBatching: false })
     return {
       path,
       root,
@@ -66,11 +67,13 @@ function readState({ records, leases, facts }: Files): BackendState {
 function lmdbBackend(files: Files): Backend {
   const { path, root, records } = files
   let totalBytes = statSync(path).size
+  let failed = false
   return {
     async append(changes) {
-      await flushed(root, () => {
-        for (const change of changes) write(files, change)
-      })
+      const writes = changes.map((change) => write(files, change))
+      failed = true
+      await flushed(root, writes)
+      failed = false
       totalBytes = statSync(path).size
     },
     forget: (versions) => forget(files, versions),
@@ -79,32 +82,51 @@ function lmdbBackend(files: Files): Backend {
       return record && decodeRecord(record, modRevision, (one) => one === sub).find((version) => version.sub === sub)?.value
     },
     totalBytes: () => totalBytes,
-    close: () => root.close(),
+    async close() {
+      const closing = root.close()
+      // After a failed flush the binding waits for it for ever. Nothing acknowledged is outstanding, so there is nothing to wait for.
+      if (failed) closing.catch(() => {})
+      else await closing
+    },
   }
 }
 
-/** One commit, resolved when it is on the disk: `await batch` alone would only mean committed. */
-async function flushed(root: RootDatabase, writes: () => void): Promise<void> {
+/**
+ * Resolves when all the writes are on the disk: their promises alone would only mean committed. Writes of one turn share a commit; if they
+ * should not, a crash still leaves a prefix of them, because LMDB keeps their order and a record holds a whole revision.
+ */
+async function flushed(root: RootDatabase, writes: readonly Promise<boolean>[]): Promise<void> {
   try {
-    await root.batch(writes)
+    // All of them are listened to: one that failed unheard would end the process.
+    await Promise.all(writes)
     await root.flushed
   } catch (error) {
-    throw storeError(isNoSpace(error) ? 'noSpace' : 'unavailable', { cause: error })
+    const cause = await reasonOf(error)
+    throw storeError(isNoSpace(cause) ? 'noSpace' : 'unavailable', { cause })
   }
 }
 
-function isNoSpace(error: unknown): boolean {
-  const { code, message = '', commitError } = error as { code?: unknown; message?: string; commitError?: unknown }
-  return code === 'ENOSPC' || code === 28 || /no space|MDB_MAP_FULL|quota/i.test(message) || (commitError !== undefined && isNoSpace(commitError))
+/** LMDB's binding hides the reason in a promise inside the error. */
+async function reasonOf(error: unknown): Promise<unknown> {
+  const hidden = (error as { commitError?: unknown } | undefined)?.commitError
+  if (!(hidden instanceof Promise)) return error
+  return hidden.then(
+    () => error,
+    (reason: unknown) => reason,
+  )
 }
 
-function write({ records, leases, facts }: Files, change: BackendChange): void {
-  // The batch as a whole reports failure; each promise would report it once more.
-  const ignore = (promise: Promise<boolean>) => void promise.catch(() => {})
-  if (change.type === 'revision') ignore(records.put(change.revision, encodeRecord(change.versions)))
-  else if (change.type === 'grantLease') ignore(leases.put(change.id, change.ttlSeconds))
-  else if (change.type === 'revokeLease') ignore(leases.remove(change.id))
-  else ignore(facts.put('compactRevision', change.revision))
+/** LMDB sees a write that a full disk cut short as an I/O error (EIO). */
+function isNoSpace(error: unknown): boolean {
+  const { code, message = '' } = error as { code?: unknown; message?: string }
+  return code === 'ENOSPC' || code === 28 || code === 5 || /no space|MDB_MAP_FULL/i.test(message)
+}
+
+function write({ records, leases, facts }: Files, change: BackendChange): Promise<boolean> {
+  if (change.type === 'revision') return records.put(change.revision, encodeRecord(change.versions))
+  if (change.type === 'grantLease') return leases.put(change.id, change.ttlSeconds)
+  if (change.type === 'revokeLease') return leases.remove(change.id)
+  return facts.put('compactRevision', change.revision)
 }
 
 /** A record whose changes are not all forgotten is written again with the rest. */
@@ -115,13 +137,11 @@ async function forget({ root, records }: Files, versions: readonly Version[]): P
     if (subs) subs.add(sub)
     else doomed.set(modRevision, new Set([sub]))
   }
-  await flushed(root, () => {
-    for (const [revision, subs] of doomed) {
-      const record = records.getBinary(revision)
-      if (!record) continue
-      const kept = changesIn(record) === subs.size ? [] : decodeRecord(record, revision, () => true).filter(({ sub }) => !subs.has(sub))
-      const done = kept.length > 0 ? records.put(revision, encodeRecord(kept)) : records.remove(revision)
-      done.catch(() => {})
-    }
+  const writes = [...doomed].flatMap(([revision, subs]) => {
+    const record = records.getBinary(revision)
+    if (!record) return []
+    const kept = changesIn(record) === subs.size ? [] : decodeRecord(record, revision, () => true).filter(({ sub }) => !subs.has(sub))
+    return [kept.length > 0 ? records.put(revision, encodeRecord(kept)) : records.remove(revision)]
   })
+  await flushed(root, writes)
 }

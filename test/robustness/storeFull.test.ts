@@ -1,0 +1,27 @@
+/** The embedded store on a full disk: writes are refused as noSpace, nothing acknowledged is lost, reads and deletions go on. */
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+
+const mayMount = process.getuid?.() === 0 && spawnSync('unshare', ['-m', 'true']).status === 0
+
+test('a full disk refuses writes and loses nothing', { skip: mayMount ? false : 'needs root, for a small disk of its own' }, () => {
+  const folder = mkdtempSync(join(tmpdir(), 'skiff-full-'))
+  try {
+    const script = 'mount -t tmpfs -o size=8m tmpfs "$1" && exec "$2" --import tsx "$3" "$1/store.lmdb"'
+    const writer = join(import.meta.dirname, 'storeFullWriter.ts')
+    const { stdout, stderr } = spawnSync('unshare', ['-m', 'sh', '-c', script, 'sh', folder, process.execPath, writer], { encoding: 'utf8', timeout: 60_000 })
+    assert.deepEqual(JSON.parse(stdout || JSON.stringify(stderr)), {
+      refusal: 'noSpace',
+      someWritten: true,
+      revisionIsTheLastAcknowledged: true,
+      allReadable: true,
+      sameAfterOpening: true,
+    })
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
