@@ -1,0 +1,9 @@
+/** Every benchmark, in the order in which they run. */
+import type { Scenario } from '../scenario.ts'
+import { api } from './api.ts'
+import { idle } from './idle.ts'
+import { pod } from './pod.ts'
+import { simulated } from './simulated.ts'
+import { start } from './start.ts'
+
+export const scenarios: readonly Scenario[] = [start, idle, api, simulated, pod]
