@@ -37,11 +37,11 @@ export function createDiscovery(serverAddress: () => string): Discovery {
   }
   const plain = (request: ServerRequest, make: () => unknown) => {
     negotiate(request)
-    return document(request.path.replace(/\/$/, ''), 'application/json', make)
+    return document(segments(request.path).join('/'), 'application/json', make)
   }
   return {
     answer(request) {
-      const [root, ...rest] = request.path.split('/').filter((part) => part !== '')
+      const [root, ...rest] = segments(request.path)
       if (root !== 'api' && root !== 'apis') return undefined
       if (rest.length === 0) {
         if (wantsAggregated(request)) return conditional(request, aggregated(root, document, groups()))
@@ -57,6 +57,11 @@ export function createDiscovery(serverAddress: () => string): Discovery {
       return found && plain(request, () => apiResourceList(group.group, found.version, found.resources))
     },
   }
+}
+
+/** However many slashes a path has, it is one document. */
+function segments(path: string): string[] {
+  return path.split('/').filter((part) => part !== '')
 }
 
 type DocumentMaker = (key: string, contentType: string, make: () => unknown) => BytesAnswer

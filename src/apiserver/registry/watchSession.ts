@@ -42,6 +42,8 @@ export class WatchSession {
   push(item: WatchItem): void {
     if (this.#ended) return
     if (this.#items.length >= this.#limit) {
+      // Whoever did not read that much will not read the rest either; the client resumes from where it is.
+      this.#items = []
       this.close()
       return
     }

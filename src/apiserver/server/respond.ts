@@ -80,6 +80,15 @@ async function respondWatch(request: ServerRequest, answer: WatchAnswer, out: Ou
   const { session } = answer
   const close = () => session.close()
   const timer = clock.timer(answer.timeoutMs, close)
+  let goOn = () => {}
+  session.whenClosed(() => goOn())
+  // A watch that was cut off must not wait for the client that was too slow for it.
+  const drainedOrClosed = () =>
+    new Promise<void>((resolve, reject) => {
+      goOn = resolve
+      if (session.ended) resolve()
+      out.drained().then(resolve, reject)
+    })
   if (request.signal.aborted) close()
   else request.signal.addEventListener('abort', close, { once: true })
   out.start(200, { ...headers, 'content-type': watchTypes[answer.encoding ?? 'pretty'] }, true)
@@ -88,7 +97,7 @@ async function respondWatch(request: ServerRequest, answer: WatchAnswer, out: Ou
       const items = await session.next()
       if (!items || request.signal.aborted) break
       const chunks = items.map((item) => encodeItem(answer, item))
-      if (!out.write(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))) await out.drained()
+      if (!out.write(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))) await drainedOrClosed()
     }
     out.end()
   } catch (error) {
