@@ -49,6 +49,7 @@ export interface KubeletConfig {
   readonly port: number
   /** A directory of static pod manifests; empty: none. */
   readonly staticPodPath: string
+  readonly fileCheckFrequencyMs: number
 }
 
 const minuteMs = 60_000
@@ -90,6 +91,7 @@ export const kubeletDefaults: KubeletConfig = {
   enableControllerAttachDetach: true,
   port: 10_250,
   staticPodPath: '',
+  fileCheckFrequencyMs: 20_000,
 }
 
 /** The version that nodes report: the Kubernetes release that this project implements. */

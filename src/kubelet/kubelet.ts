@@ -18,7 +18,7 @@ import { createNodeManager } from './node/nodeManager.ts'
 import { nodeAllocatable } from './node/nodeStatus.ts'
 import { admitPod } from './pods/admission.ts'
 import { BackOff } from './pods/backOff.ts'
-import type { FrozenPod } from './pods/containers.ts'
+import { type FrozenPod, isStaticPod } from './pods/containers.ts'
 import { createPodEvents, type PodEvents } from './pods/podEvents.ts'
 import { createPodWorkers, type PodWorkers } from './pods/podWorkers.ts'
 import { qosCgroupPath } from './pods/resources.ts'
@@ -29,6 +29,7 @@ import { instrumentRuntime } from './runtime/instrumentedRuntime.ts'
 import type { RuntimeService } from './runtime/runtimeService.ts'
 import { listWatch, mirror } from './sources/listWatch.ts'
 import { createObjectCache } from './sources/objectCache.ts'
+import { createStaticPods, type StaticPods } from './sources/staticPods.ts'
 import { createVolumeManager } from './volumes/volumeManager.ts'
 
 /** What the kubelet's own API (server/) reads. Empty until run() has begun. */
@@ -114,7 +115,7 @@ async function runKubelet(
   const machine = await machineInfo(deps)
   const instrumented = instrumentRuntime(deps.runtime, deps.metrics, deps.clock)
   const limited = deps.runtime.usesHost ? limitStarts(instrumented, config.maxConcurrentPodStarts) : instrumented
-  const late: { workers?: PodWorkers } = {}
+  const late: { workers?: PodWorkers; statuses?: StatusManager } = {}
   const wakeAll = (uids: readonly string[]) => {
     for (const uid of uids) late.workers?.wake(uid)
   }
@@ -133,12 +134,13 @@ async function runKubelet(
   deps.metrics.gauge({ name: 'kubelet_node_name', help: "The node's name. The count is always 1.", labels: ['node'] }).set(1, { node: config.nodeName })
   const events = createPodEvents(context)
   const eviction = createEvictionManager(context)
+  const statics = createStaticPods(context, (uid) => late.statuses?.resend(uid))
   const machinery = {
     context,
     images: createImageManager(context),
     volumes: createVolumeManager(context),
     probes: createProbeManager(context, (uid) => wakeAll([uid]), signal),
-    statuses: createStatusManager(context, signal),
+    statuses: createStatusManager(context, statics.apiPod, signal),
     crashLoop: new BackOff(deps.clock, config.containerRestartInitialBackOffMs, config.containerRestartMaxBackOffMs),
     noteIds: events.noteIds,
     pods: () => late.workers?.list() ?? [],
@@ -147,6 +149,7 @@ async function runKubelet(
   }
   const workers = createPodWorkers(machinery, signal)
   late.workers = workers
+  late.statuses = machinery.statuses
   onStarted({ context, workers, statuses: machinery.statuses })
   const node = createNodeManager(context, eviction.pressure)
   void node.registered.then(onRegistered)
@@ -154,7 +157,8 @@ async function runKubelet(
   await Promise.all([
     node.run(signal),
     serviceMirror.done,
-    serviceMirror.synced.then(() => watchPods(context, workers, () => removeOrphans(garbage), events, signal)),
+    serviceMirror.synced.then(() => watchPods(context, workers, statics, () => removeOrphans(garbage), events, signal)),
+    statics.run(workers, signal),
     collectGarbage(garbage, signal),
     eviction.run(workers, () => freeImages(garbage), signal),
   ])
@@ -164,6 +168,7 @@ async function runKubelet(
 async function watchPods(
   context: KubeletContext,
   workers: PodWorkers,
+  statics: StaticPods,
   removeStrays: () => Promise<void>,
   events: PodEvents,
   signal: AbortSignal,
@@ -172,14 +177,19 @@ async function watchPods(
   const handler = {
     replace: (items: readonly FrozenPod[]) => {
       const uids = new Set(items.map((pod) => pod.metadata.uid))
-      for (const pod of workers.list()) if (!uids.has(pod.metadata.uid)) workers.deleted(pod)
-      for (const pod of items) workers.update(pod)
+      for (const pod of workers.list()) if (!uids.has(pod.metadata.uid) && !isStaticPod(pod)) workers.deleted(pod)
+      statics.forgetMirrors()
+      for (const pod of items) if (!statics.mirrorSeen(pod, false)) workers.update(pod)
       if (!first) return
       first = false
-      removeStrays().catch((error: unknown) => context.log.warn('Removing what earlier pods left failed', { error: String(error) }))
+      statics.read.then(removeStrays).catch((error: unknown) => context.log.warn('Removing what earlier pods left failed', { error: String(error) }))
     },
-    changed: (pod: FrozenPod) => workers.update(pod),
-    deleted: (pod: FrozenPod) => workers.deleted(pod),
+    changed: (pod: FrozenPod) => {
+      if (!statics.mirrorSeen(pod, false)) workers.update(pod)
+    },
+    deleted: (pod: FrozenPod) => {
+      if (!statics.mirrorSeen(pod, true)) workers.deleted(pod)
+    },
   }
   const selection = { fieldSelector: `spec.nodeName=${context.config.nodeName}` }
   await Promise.all([listWatch(context.client.of(pods), selection, handler, context, signal), events.run(workers.wake, signal)])

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
 import { isStatus } from '#api/machinery/status'
@@ -28,7 +31,11 @@ const machine = {
 }
 const quick = { ...defaultProfile, sandboxDelayMs: 1, startDelayMs: 1, stopDelayMs: 1, pullDelayMs: 1 }
 
-async function withNodes(count: number, run: (api: TestApiServer) => Promise<void>, options: TestApiServerOptions = {}): Promise<void> {
+async function withNodes(
+  count: number,
+  run: (api: TestApiServer) => Promise<void>,
+  options: TestApiServerOptions & { readonly staticPodPath?: string } = {},
+): Promise<void> {
   const api = await startTestApiServer(options)
   const stop = new AbortController()
   const kubelets = Array.from({ length: count }, (_, index) => {
@@ -37,7 +44,14 @@ async function withNodes(count: number, run: (api: TestApiServer) => Promise<voi
     const runtime = createSimulatedRuntime({ clock: realClock, random, profile: quick, podCidr: `10.${index}.0.0/24` })
     const client = api.clientAs({ name: `system:node:${nodeName}`, groups: ['system:nodes', 'system:authenticated'] })
     const deps = { client, clock: realClock, random, log: noLog, metrics: noMetrics, runtime, machine }
-    return createKubelet(deps, { nodeName, nodeIPs: [`192.0.2.${index}`], syncFrequencyMs: 0, relistPeriodMs: 0 })
+    return createKubelet(deps, {
+      nodeName,
+      nodeIPs: [`192.0.2.${index}`],
+      syncFrequencyMs: 0,
+      relistPeriodMs: 0,
+      fileCheckFrequencyMs: 50,
+      staticPodPath: options.staticPodPath ?? '',
+    })
   })
   const running = kubelets.map((kubelet) => kubelet.run(stop.signal))
   try {
@@ -176,4 +190,39 @@ test('KUB-01 KUB-18 a kubelet needs no more than a node may: RBAC, node authoriz
     },
     secured,
   )
+})
+
+test('KUB-16 a static pod runs from a file, its mirror tells of it, comes back when deleted, and goes with the file', async () => {
+  const staticPodPath = await mkdtemp(join(tmpdir(), 'static-'))
+  const file = join(staticPodPath, 'web.yaml')
+  const manifest = 'apiVersion: v1\nkind: Pod\nmetadata: {name: static-web}\nspec:\n  containers: [{name: main, image: example.com/app:1}]\n'
+  await writeFile(file, manifest)
+  try {
+    await withNodes(
+      1,
+      async ({ client }) => {
+        const mirror = () =>
+          client
+            .of(pods)
+            .get(ref('static-web-sim-0'))
+            .catch(() => undefined)
+        const running = await until('the mirror runs', async () => {
+          const found = await mirror()
+          return found?.status.phase === 'Running' && found
+        })
+        assert.equal(running.metadata.ownerReferences?.[0]?.kind, 'Node')
+        assert.equal(running.metadata.annotations?.['kubernetes.io/config.source'], 'file')
+        await client.of(pods).delete(ref('static-web-sim-0'), { gracePeriodSeconds: 0 })
+        await until('another mirror runs', async () => {
+          const found = await mirror()
+          return found?.status.phase === 'Running' && found.metadata.uid !== running.metadata.uid
+        })
+        await rm(file)
+        await until('the mirror is gone', async () => !(await mirror()))
+      },
+      { staticPodPath },
+    )
+  } finally {
+    await rm(staticPodPath, { recursive: true })
+  }
 })

@@ -16,6 +16,8 @@ export interface StatusManager {
   get(uid: string): Frozen<PodStatus> | undefined
   /** Remembers the status and sends it when it differs from what the server has. */
   set(pod: FrozenPod, status: PodStatus): void
+  /** Compares again with what the server has: the object is another one now. */
+  resend(uid: string): void
   /** Sends what is still unsent and resolves when the server has it. */
   flush(uid: string): Promise<void>
   /** The pod is gone: forget it. */
@@ -70,20 +72,34 @@ interface Entry {
   pod: FrozenPod
   status: Frozen<PodStatus>
   sent: Frozen<PodStatus>
+  /** The uid of the object that has `sent`. */
+  sentTo: string | undefined
   sending: Promise<void>
   dirty: boolean
 }
 
 const retryMs = 2_000
 
-export function createStatusManager(context: KubeletContext, signal: AbortSignal): StatusManager {
+/** @param apiPod what stands for a pod in the API: itself, or the mirror of a static pod, which may not be there yet. */
+export function createStatusManager(context: KubeletContext, apiPod: (pod: FrozenPod) => FrozenPod | undefined, signal: AbortSignal): StatusManager {
   const entries = new Map<string, Entry>()
   const client = context.client.of(pods)
 
   const send = async (entry: Entry): Promise<void> => {
     while (entry.dirty && !signal.aborted) {
       entry.dirty = false
-      const { namespace, name = '', uid } = entry.pod.metadata
+      const target = apiPod(entry.pod)
+      if (!target) {
+        entry.dirty = true
+        await context.clock.sleep(retryMs, signal).catch(() => {})
+        if (entries.get(entry.pod.metadata.uid ?? '') !== entry) return
+        continue
+      }
+      if (target.metadata.uid !== entry.sentTo) {
+        entry.sent = target.status ?? {}
+        entry.sentTo = target.metadata.uid
+      }
+      const { namespace, name = '', uid } = target.metadata
       const status = entry.status
       const patch = statusPatch(entry.sent, status)
       if (!patch) continue
@@ -112,7 +128,7 @@ export function createStatusManager(context: KubeletContext, signal: AbortSignal
       const uid = pod.metadata.uid ?? ''
       const known = entries.get(uid)
       if (!known) {
-        const entry: Entry = { pod, status: deepCopy<PodStatus>(status), sent: pod.status ?? {}, sending: Promise.resolve(), dirty: true }
+        const entry: Entry = { pod, status: deepCopy<PodStatus>(status), sent: pod.status ?? {}, sentTo: uid, sending: Promise.resolve(), dirty: true }
         entries.set(uid, entry)
         entry.sending = send(entry)
         return
@@ -122,6 +138,12 @@ export function createStatusManager(context: KubeletContext, signal: AbortSignal
       // A terminal phase never goes back.
       if (isTerminalPhase(known.status.phase) && known.status.phase !== status.phase) return
       known.status = deepCopy<PodStatus>(status)
+      known.dirty = true
+      known.sending = known.sending.then(() => send(known))
+    },
+    resend: (uid) => {
+      const known = entries.get(uid)
+      if (!known) return
       known.dirty = true
       known.sending = known.sending.then(() => send(known))
     },

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Pod } from '#api/gen/types/core.v1'
+import { referencedObjects } from './objectCache.ts'
+import { isMirrorOf, mirrorPod, staticPod } from './staticPods.ts'
+
+const manifest = 'apiVersion: v1\nkind: Pod\nmetadata:\n  name: Web\n  labels: {a: b}\nspec:\n  containers: [{name: c, image: "i:1"}]\n'
+
+test('KUB-16 a manifest becomes a pod of this node, the same each time', () => {
+  const pod = staticPod(manifest, 'n1', 0)
+  assert.deepEqual([pod.metadata.name, pod.metadata.namespace, pod.spec.nodeName], ['web-n1', 'default', 'n1'])
+  assert.deepEqual(pod.spec.tolerations, [{ operator: 'Exists', effect: 'NoExecute' }])
+  assert.equal(staticPod(manifest, 'n1', 99).metadata.uid, pod.metadata.uid)
+  assert.notEqual(staticPod(manifest, 'n2', 0).metadata.uid, pod.metadata.uid)
+})
+
+for (const text of ['', 'kind: Pod', 'apiVersion: v1\nkind: Service\nmetadata: {name: x}', '{"a": 1}']) {
+  test(`KUB-16 ${JSON.stringify(text.slice(0, 20))} is no static pod`, () => assert.throws(() => staticPod(text, 'n', 0), /not a v1 Pod/))
+}
+
+test('KUB-16 a mirror belongs to its node and to this version of the manifest', () => {
+  const pod = staticPod(manifest, 'n1', 0)
+  const mirror = mirrorPod(pod, { name: 'n1', uid: 'node-uid' })
+  assert.deepEqual(mirror.metadata.ownerReferences, [{ apiVersion: 'v1', kind: 'Node', name: 'n1', uid: 'node-uid', controller: true }])
+  assert.equal(mirror.metadata.uid, undefined)
+  assert.equal(isMirrorOf(mirror, pod), true)
+  assert.equal(isMirrorOf(mirror, staticPod(`${manifest}#`, 'n1', 0)), false)
+  assert.equal(isMirrorOf({ ...mirror, metadata: { ...mirror.metadata, deletionTimestamp: 'now' } }, pod), false)
+})
+
+test('every config map and secret that a pod names is found once', () => {
+  const pod: Pod = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {},
+    status: {},
+    spec: {
+      imagePullSecrets: [{ name: 'pull' }],
+      containers: [
+        {
+          name: 'c',
+          envFrom: [{ configMapRef: { name: 'cm' } }, { secretRef: { name: 's1' } }],
+          env: [
+            { name: 'X', valueFrom: { secretKeyRef: { name: 's2', key: 'k' } } },
+            { name: 'Y', valueFrom: { configMapKeyRef: { name: 'cm', key: 'k' } } },
+          ],
+        },
+      ],
+      volumes: [
+        { name: 'a', secret: { secretName: 's3' } },
+        { name: 'b', projected: { sources: [{ configMap: { name: 'root-ca' } }, { secret: { name: 's1' } }] } },
+      ],
+    },
+  }
+  assert.deepEqual(
+    referencedObjects(pod).map((named) => named.join('/')),
+    ['secrets/pull', 'configmaps/cm', 'secrets/s1', 'secrets/s2', 'secrets/s3', 'configmaps/root-ca'],
+  )
+})
