@@ -21,7 +21,7 @@ await build({
   format: 'esm',
   target: 'node20',
   outExtension: { '.js': '.mjs' },
-  chunkNames: 'chunks/[name]-[hash]',
+  chunkNames: '[name]-[hash]',
   sourcemap: true,
   legalComments: 'none',
   external: ['@peculiar/x509', 'reflect-metadata', 'lmdb', '@grpc/grpc-js', '@grpc/proto-loader'],

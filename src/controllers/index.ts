@@ -1,4 +1,6 @@
 /** All controllers, in the order in which they start (L3). */
+
+import { clusterRoleAggregation } from './clusterRoleAggregation.ts'
 import { daemonSet } from './daemonSet/daemonSet.ts'
 import { deployment } from './deployment/deployment.ts'
 import { endpointSlice } from './endpointSlice/endpointSlice.ts'
@@ -19,6 +21,7 @@ import { ttlAfterFinished } from './ttlAfterFinished.ts'
 export const controllers: readonly ControllerDescriptor[] = [
   serviceAccount,
   rootCaCertificatePublisher,
+  clusterRoleAggregation,
   namespace,
   nodeIpam,
   replicaSet,

@@ -4,6 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import fs from 'node:fs/promises'
+import { networkInterfaces } from 'node:os'
 import path from 'node:path'
 import { strategyFor } from '#api/kinds/index'
 import { describeFrom } from '#api/machinery/openapi/descriptions'
@@ -55,7 +56,7 @@ function assemble(tools: ProcessTools, state: ClusterState, pki: Pki, store: Awa
   const { clock, random, log, metrics } = tools
   const registry = createRegistry({ store, clock, log: log.with('registry'), random, strategyFor })
   const security = createSecurity({ reader: registry.reader, clock, random, serviceAccountKey: pki.serviceAccountKey })
-  const address = state.network ? gatewayOf(state.network) : undefined
+  const address = state.network ? gatewayOf(state.network) : externalAddress()
   return createApiServer(
     {
       store,
@@ -75,6 +76,15 @@ function assemble(tools: ProcessTools, state: ClusterState, pki: Pki, store: Awa
       kubelet: { cert: pki.apiserverKubeletClient.cert, key: pki.apiserverKubeletClient.key, ca: pki.ca.cert },
     },
   )
+}
+
+/**
+ * Where the `kubernetes` Service of a cluster without real nodes points: this host's own address, since the API refuses loopback ones there.
+ * Nobody listens on it; simulated pods do not ask.
+ */
+function externalAddress(): string | undefined {
+  const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
+  return addresses.find((one) => one.family === 'IPv4' && !one.internal)?.address
 }
 
 /** Texts of the OpenAPI documents, read when the first one is asked for. */
