@@ -16,6 +16,7 @@ import { podGc } from './podGc.ts'
 import { replicaSet } from './replicaSet/replicaSet.ts'
 import { rootCaCertificatePublisher } from './rootCaCertificatePublisher.ts'
 import { serviceAccount } from './serviceAccount.ts'
+import { statefulSet } from './statefulSet/statefulSet.ts'
 import { ttlAfterFinished } from './ttlAfterFinished.ts'
 
 export const controllers: readonly ControllerDescriptor[] = [
@@ -26,6 +27,7 @@ export const controllers: readonly ControllerDescriptor[] = [
   nodeIpam,
   replicaSet,
   deployment,
+  statefulSet,
   daemonSet,
   job,
   ttlAfterFinished,

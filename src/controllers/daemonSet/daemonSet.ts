@@ -15,10 +15,10 @@ import { createExpectations } from '#client/expectations'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
 import { createReconciler, enqueueSelf } from '../framework/reconciler.ts'
 import { claim } from '../shared/claim.ts'
+import { currentRevision, revisionHash, revisionsToClean } from '../shared/history.ts'
 import { controllerUidIndex, podControllerIndexers } from '../shared/indexes.ts'
 import { ownedPodHandler } from '../shared/ownedPodHandler.ts'
 import { createPodControl, isNamespaceTerminating, slowStartBatch } from '../shared/podControl.ts'
-import { currentRevision, revisionHash, revisionsToClean } from './history.ts'
 import { daemonPod, daemonSetStatus, nodeShouldRun, planPlacement, planUpdate, revisionHashLabel, targetNode } from './plan.ts'
 
 export const daemonSet: ControllerDescriptor = { name: 'daemonset-controller', aliases: ['daemonset'], create: createDaemonSetController }
@@ -139,7 +139,7 @@ async function clean(
   signal: AbortSignal,
 ) {
   const used = new Set([...byNode.values()].flat().map(({ metadata }) => metadata.labels?.[revisionHashLabel] ?? ''))
-  for (const { metadata } of revisionsToClean(set, history, used)) {
+  for (const { metadata } of revisionsToClean(set, history, (revision) => used.has(revisionHash(revision)))) {
     await client
       .of(controllerRevisions)
       .delete({ namespace: metadata.namespace, name: metadata.name ?? '' }, { signal })

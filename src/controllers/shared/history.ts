@@ -1,8 +1,8 @@
 /**
- * A DaemonSet's revisions, kept as ControllerRevisions for `kubectl rollout history` and `undo` (L3).
- * Upstream: pkg/controller/daemon/update.go, pkg/controller/history (v1.36).
+ * The revisions of a workload's template, kept as ControllerRevisions for `kubectl rollout history` and `undo` (L3).
+ * Upstream: pkg/controller/daemon/update.go, pkg/controller/statefulset, pkg/controller/history (v1.36).
  */
-import type { ControllerRevision, DaemonSet } from '#api/gen/types/apps.v1'
+import type { ControllerRevision, DaemonSet, StatefulSet } from '#api/gen/types/apps.v1'
 import { controllerReference } from '#api/helpers/owners'
 import { podTemplateHash } from '#api/helpers/podTemplateHash'
 import { semanticEqual } from '#api/machinery/equality'
@@ -10,19 +10,22 @@ import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import { controllerRevisions } from '#client/builtIn'
 import type { Client, NewObject } from '#client/client'
-import { revisionHashLabel } from './plan.ts'
+
+const daemonHashLabel = 'controller-revision-hash'
+const statefulHashLabel = 'controller.kubernetes.io/hash'
 
 export interface History {
   readonly current: Frozen<ControllerRevision>
   readonly old: readonly Frozen<ControllerRevision>[]
 }
 
-export const revisionHash = (revision: Frozen<ControllerRevision>): string => revision.metadata.labels?.[revisionHashLabel] ?? ''
+export const revisionHash = (revision: Frozen<ControllerRevision>): string =>
+  revision.metadata.labels?.[daemonHashLabel] ?? revision.metadata.labels?.[statefulHashLabel] ?? ''
 
 /** Finds the revision of the present template, numbers it last, or makes it. */
 export async function currentRevision(
   client: Client,
-  set: Frozen<DaemonSet>,
+  set: Frozen<DaemonSet> | Frozen<StatefulSet>,
   revisions: readonly Frozen<ControllerRevision>[],
   signal: AbortSignal,
 ): Promise<History> {
@@ -41,7 +44,7 @@ export async function currentRevision(
     metadata: {
       namespace,
       name: `${name}-${hash}`,
-      labels: { ...set.spec.template.metadata?.labels, [revisionHashLabel]: hash },
+      labels: { ...set.spec.template.metadata?.labels, [set.kind === 'StatefulSet' ? statefulHashLabel : daemonHashLabel]: hash },
       ...(annotations ? { annotations: { ...annotations } } : {}),
       ownerReferences: [controllerReference(set)],
     },
@@ -60,8 +63,12 @@ export async function currentRevision(
 }
 
 /** Revisions beyond the limit that no pod has, oldest first. */
-export function revisionsToClean(set: Frozen<DaemonSet>, { old }: History, usedHashes: ReadonlySet<string>): Frozen<ControllerRevision>[] {
+export function revisionsToClean(
+  set: Frozen<DaemonSet> | Frozen<StatefulSet>,
+  { old }: History,
+  isUsed: (revision: Frozen<ControllerRevision>) => boolean,
+): Frozen<ControllerRevision>[] {
   const limit = set.spec.revisionHistoryLimit ?? 10
-  const unused = old.filter((revision) => !usedHashes.has(revisionHash(revision))).sort((a, b) => a.revision - b.revision)
+  const unused = old.filter((revision) => !isUsed(revision)).sort((a, b) => a.revision - b.revision)
   return unused.slice(0, Math.max(0, old.length - limit))
 }

@@ -1,0 +1,132 @@
+/**
+ * The next step of a StatefulSet (L3): which ordinals to create, which pods to remove. One at a time and in order, unless the set says
+ * Parallel. Pure. Upstream: pkg/controller/statefulset/stateful_set_control.go (v1.36).
+ */
+import type { StatefulSet, StatefulSetStatus } from '#api/gen/types/apps.v1'
+import type { Pod } from '#api/gen/types/core.v1'
+import { isPodAvailable, isPodReady, isPodTerminal, msUntilAvailable } from '#api/helpers/pods'
+import type { Frozen } from '#api/machinery/meta'
+import { ordinalOf, podRevisionLabel } from './pods.ts'
+
+export interface Revisions {
+  /** Names of ControllerRevisions. */
+  readonly current: string
+  readonly update: string
+}
+
+export interface StatefulPlan {
+  /** Ordinal, and whether the pod is made from the update revision. */
+  readonly create: { readonly ordinal: number; readonly updated: boolean }[]
+  readonly remove: Frozen<Pod>[]
+  /** Ended pods, to be made anew. */
+  readonly replace: Frozen<Pod>[]
+  readonly requeueAfterMs?: number | undefined
+}
+
+const revisionOf = (pod: Frozen<Pod>) => pod.metadata.labels?.[podRevisionLabel] ?? ''
+const isTerminating = (pod: Frozen<Pod>) => pod.metadata.deletionTimestamp !== undefined
+export const firstOrdinal = (set: Frozen<StatefulSet>): number => set.spec.ordinals?.start ?? 0
+const replicasOf = (set: Frozen<StatefulSet>) => set.spec.replicas ?? 1
+
+/** The set's pods by ordinal: those it wants, and those beyond, highest first. */
+export function arrange(set: Frozen<StatefulSet>, pods: readonly Frozen<Pod>[]) {
+  const [start, end] = [firstOrdinal(set), firstOrdinal(set) + replicasOf(set)]
+  const wanted = new Map<number, Frozen<Pod>>()
+  const condemned: { readonly ordinal: number; readonly pod: Frozen<Pod> }[] = []
+  for (const pod of pods) {
+    const ordinal = ordinalOf(set, pod)
+    if (ordinal === undefined) continue
+    if (ordinal >= start && ordinal < end) wanted.set(ordinal, pod)
+    else condemned.push({ ordinal, pod })
+  }
+  return { wanted, condemned: condemned.sort((a, b) => b.ordinal - a.ordinal).map(({ pod }) => pod) }
+}
+
+/** Which revision a pod that is made now belongs to, in the middle of a rolling update. */
+function isUpdated(set: Frozen<StatefulSet>, ordinal: number, revisions: Revisions): boolean {
+  if (revisions.current === revisions.update) return true
+  const partition = set.spec.updateStrategy?.rollingUpdate?.partition ?? 0
+  if ((set.spec.updateStrategy?.type ?? 'RollingUpdate') !== 'RollingUpdate' || partition === 0) {
+    return ordinal >= firstOrdinal(set) + (set.status?.currentReplicas ?? 0)
+  }
+  return ordinal >= firstOrdinal(set) + partition
+}
+
+export function planStatefulSet(set: Frozen<StatefulSet>, pods: readonly Frozen<Pod>[], revisions: Revisions, nowMs: number): StatefulPlan {
+  const { wanted, condemned } = arrange(set, pods)
+  const minReadySeconds = set.spec.minReadySeconds ?? 0
+  const monotonic = (set.spec.podManagementPolicy ?? 'OrderedReady') === 'OrderedReady'
+  const isHealthy = (pod: Frozen<Pod>) => pod.status?.phase === 'Running' && isPodAvailable(pod, minReadySeconds, nowMs) && !isTerminating(pod)
+  const waits = (pod: Frozen<Pod>): StatefulPlan => ({
+    ...plan,
+    requeueAfterMs: minReadySeconds > 0 ? msUntilAvailable(pod, minReadySeconds, nowMs) || undefined : undefined,
+  })
+  const plan: { create: StatefulPlan['create']; remove: Frozen<Pod>[]; replace: Frozen<Pod>[] } = { create: [], remove: [], replace: [] }
+  const ordinals = Array.from({ length: replicasOf(set) }, (_, i) => firstOrdinal(set) + i)
+  for (const ordinal of ordinals) {
+    const pod = wanted.get(ordinal)
+    if (!pod) plan.create.push({ ordinal, updated: isUpdated(set, ordinal, revisions) })
+    else if (isPodTerminal(pod) && !isTerminating(pod)) plan.replace.push(pod)
+    else if (!monotonic || isHealthy(pod)) continue
+    else return waits(pod)
+    if (monotonic) return plan
+  }
+  const firstUnhealthy =
+    ordinals.map((ordinal) => wanted.get(ordinal)).find((pod) => pod && !isHealthy(pod)) ?? [...condemned].reverse().find((pod) => !isHealthy(pod))
+  for (const pod of condemned) {
+    if (isTerminating(pod)) {
+      if (monotonic) return plan
+      continue
+    }
+    // An unhealthy pod with a higher ordinal may go; one that others wait for must recover first.
+    if (monotonic && !isHealthy(pod) && pod !== firstUnhealthy) return waits(pod)
+    plan.remove.push(pod)
+    if (monotonic) return plan
+  }
+  if (plan.create.length + plan.remove.length + plan.replace.length > 0) return plan
+  return planUpdate(set, wanted, revisions, isHealthy, waits, plan)
+}
+
+/** Highest ordinal first, the next only when the last is healthy again, none below the partition. */
+function planUpdate(
+  set: Frozen<StatefulSet>,
+  wanted: ReadonlyMap<number, Frozen<Pod>>,
+  revisions: Revisions,
+  isHealthy: (pod: Frozen<Pod>) => boolean,
+  waits: (pod: Frozen<Pod>) => StatefulPlan,
+  plan: StatefulPlan,
+): StatefulPlan {
+  const { type = 'RollingUpdate', rollingUpdate } = set.spec.updateStrategy ?? {}
+  if (type !== 'RollingUpdate') return plan
+  const lowest = firstOrdinal(set) + (rollingUpdate?.partition ?? 0)
+  for (let ordinal = firstOrdinal(set) + replicasOf(set) - 1; ordinal >= lowest; ordinal--) {
+    const pod = wanted.get(ordinal)
+    if (!pod) return plan
+    if (revisionOf(pod) !== revisions.update && !isTerminating(pod)) return { ...plan, remove: [pod] }
+    if (!isHealthy(pod)) return waits(pod)
+  }
+  return plan
+}
+
+export function statefulSetStatus(set: Frozen<StatefulSet>, pods: readonly Frozen<Pod>[], revisions: Revisions, nowMs: number): StatefulSetStatus {
+  const mine = pods.filter((pod) => ordinalOf(set, pod) !== undefined)
+  const count = (matches: (pod: Frozen<Pod>) => boolean) => mine.filter(matches).length
+  const running = (pod: Frozen<Pod>) => pod.status?.phase === 'Running' && isPodReady(pod)
+  const readyReplicas = count(running)
+  const updatedReplicas = count((pod) => !isTerminating(pod) && revisionOf(pod) === revisions.update)
+  const replicas = mine.length
+  const done = updatedReplicas === replicas && readyReplicas === replicas && (set.spec.updateStrategy?.type ?? 'RollingUpdate') === 'RollingUpdate'
+  const currentReplicas = done ? updatedReplicas : count((pod) => !isTerminating(pod) && revisionOf(pod) === revisions.current)
+  const { collisionCount } = set.status ?? {}
+  return {
+    observedGeneration: set.metadata.generation,
+    replicas,
+    ...(readyReplicas > 0 ? { readyReplicas } : {}),
+    ...(currentReplicas > 0 ? { currentReplicas } : {}),
+    ...(updatedReplicas > 0 ? { updatedReplicas } : {}),
+    availableReplicas: count((pod) => running(pod) && isPodAvailable(pod, set.spec.minReadySeconds ?? 0, nowMs)),
+    currentRevision: done ? revisions.update : revisions.current,
+    updateRevision: revisions.update,
+    ...(collisionCount === undefined ? {} : { collisionCount }),
+  }
+}
