@@ -3,6 +3,7 @@
 import { clusterRoleAggregation } from './clusterRoleAggregation.ts'
 import { daemonSet } from './daemonSet/daemonSet.ts'
 import { deployment } from './deployment/deployment.ts'
+import { disruption } from './disruption.ts'
 import { endpointSlice } from './endpointSlice/endpointSlice.ts'
 import { endpoints } from './endpoints.ts'
 import type { ControllerDescriptor } from './framework/controller.ts'
@@ -31,6 +32,7 @@ export const controllers: readonly ControllerDescriptor[] = [
   daemonSet,
   job,
   ttlAfterFinished,
+  disruption,
   endpointSlice,
   endpoints,
   nodeLifecycle,
