@@ -33,7 +33,7 @@ async function withKubelet(run: (world: World) => Promise<void>, profile: Partia
   const clock = new VirtualClock()
   const api = new KubeletApi(() => clock.now())
   const random = seededRandom(7)
-  const runtime = createSimulatedRuntime({ clock, random, profile: { ...defaultProfile, ...profile } })
+  const runtime = createSimulatedRuntime({ clock, random, profile: { ...defaultProfile, ...profile }, podCidr: '10.244.0.0/24' })
   const deps = { client: createClient(api), clock, random, log: noLog, metrics: noMetrics, runtime, machine }
   const kubelet = createKubelet(deps, { nodeName: 'sim-1', nodeIPs: ['192.0.2.1'] })
   const stop = new AbortController()

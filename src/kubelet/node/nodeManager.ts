@@ -9,6 +9,7 @@ import { formatMicroTime } from '#base/time'
 import { leases, nodes } from '#client/builtIn'
 import type { KubeletContext } from '../context.ts'
 import { equal } from '../pods/statusManager.ts'
+import { type Mirror, mirror } from '../sources/listWatch.ts'
 import { defaultNodeLabels, initialNode, type NodeFacts, nodeStatus, statusChanged } from './nodeStatus.ts'
 
 export interface NodeManager {
@@ -61,10 +62,15 @@ export function createNodeManager(context: KubeletContext, pressure: () => NodeF
     await client.of(nodes).patch({ name: config.nodeName }, 'strategic', { status }, { subresource: 'status', signal })
   }
 
-  const report = async (signal: AbortSignal): Promise<void> => {
-    const node: Frozen<Node> = await client.of(nodes).get({ name: config.nodeName }, { resourceVersion: '0', signal })
+  let own: Mirror<Node> | undefined
+  /** The cluster writes into the Node too: its pod range is there soon after it has registered. */
+  const noticed = (node: Frozen<Node>) => {
     nodeUid = node.metadata.uid ?? nodeUid
     if (node.spec.podCIDR) runtime.updatePodCidr(node.spec.podCIDR)
+  }
+
+  const report = async (signal: AbortSignal): Promise<void> => {
+    const node: Frozen<Node> = own?.get(config.nodeName) ?? (await client.of(nodes).get({ name: config.nodeName }, { resourceVersion: '0', signal }))
     const after = nodeStatus(node.status, await facts(), config)
     const due = clock.now() - reportedAtMs >= config.nodeStatusReportFrequencyMs
     if (!due && !statusChanged(node.status, after)) return
@@ -77,22 +83,7 @@ export function createNodeManager(context: KubeletContext, pressure: () => NodeF
     }
   }
 
-  let lease: Frozen<Lease> | undefined
-  const renew = async (signal: AbortSignal): Promise<void> => {
-    const renewTime = formatMicroTime(clock.now())
-    const ref = { namespace: leaseNamespace, name: config.nodeName }
-    const spec = { holderIdentity: config.nodeName, leaseDurationSeconds: config.nodeLeaseDurationSeconds, renewTime }
-    try {
-      if (!lease) lease = await client.of(leases).get(ref, { signal })
-      lease = await client.of(leases).update({ ...lease, spec: { ...lease.spec, ...spec } }, { signal })
-    } catch (error) {
-      lease = undefined
-      if (!isStatus(error, 'NotFound')) throw error
-      const node = await client.of(nodes).get({ name: config.nodeName }, { signal })
-      const ownerReferences = [{ apiVersion: 'v1', kind: 'Node', name: config.nodeName, uid: node.metadata.uid ?? '' }]
-      lease = await client.of(leases).create({ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { ...ref, ownerReferences }, spec }, { signal })
-    }
-  }
+  const renew = leaseRenewer(context)
 
   /** Calls `work` again and again; after a failure sooner. */
   const repeat = async (name: string, periodMs: number, work: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> => {
@@ -125,6 +116,9 @@ export function createNodeManager(context: KubeletContext, pressure: () => NodeF
         }
       }
       if (signal.aborted) return
+      const followed = mirror(client.of(nodes), { fieldSelector: `metadata.name=${config.nodeName}` }, context, signal, noticed)
+      own = followed
+      await Promise.race([followed.synced, followed.done])
       event('Starting', 'Starting kubelet.')
       const leasePeriodMs = (config.nodeLeaseDurationSeconds * 1000) / 4
       // Until the node is ready its status is looked at more often: the network comes up meanwhile.
@@ -132,14 +126,35 @@ export function createNodeManager(context: KubeletContext, pressure: () => NodeF
         while (!signal.aborted) {
           const ready = (await runtime.status().catch(() => [])).every((condition) => condition.status)
           if (ready) return report(signal).catch(() => {})
-          await clock.sleep(500, signal).catch(() => {})
+          await clock.sleep(200, signal).catch(() => {})
         }
       }
       await Promise.all([
+        followed.done,
         becomeReady(),
         repeat('Renewing the node lease', leasePeriodMs, renew, signal),
         repeat('Updating the node status', config.nodeStatusUpdateFrequencyMs, report, signal),
       ])
     },
+  }
+}
+
+/** Renews the node's Lease, creating it when it is not there. */
+function leaseRenewer({ client, clock, config }: KubeletContext): (signal: AbortSignal) => Promise<void> {
+  let lease: Frozen<Lease> | undefined
+  return async (signal) => {
+    const renewTime = formatMicroTime(clock.now())
+    const ref = { namespace: leaseNamespace, name: config.nodeName }
+    const spec = { holderIdentity: config.nodeName, leaseDurationSeconds: config.nodeLeaseDurationSeconds, renewTime }
+    try {
+      if (!lease) lease = await client.of(leases).get(ref, { signal })
+      lease = await client.of(leases).update({ ...lease, spec: { ...lease.spec, ...spec } }, { signal })
+    } catch (error) {
+      lease = undefined
+      if (!isStatus(error, 'NotFound')) throw error
+      const node = await client.of(nodes).get({ name: config.nodeName }, { signal })
+      const ownerReferences = [{ apiVersion: 'v1', kind: 'Node', name: config.nodeName, uid: node.metadata.uid ?? '' }]
+      lease = await client.of(leases).create({ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { ...ref, ownerReferences }, spec }, { signal })
+    }
   }
 }

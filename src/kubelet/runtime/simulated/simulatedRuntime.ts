@@ -13,7 +13,7 @@ export interface SimulatedRuntimeOptions {
   readonly clock: Clock
   readonly random: Random
   readonly profile?: SimulatedProfile | undefined
-  /** Addresses until the cluster assigns the node a range. */
+  /** The pods' addresses until the cluster assigns the node a range. Absent: the network is not ready before that, or before a moment has passed. */
   readonly podCidr?: string | undefined
 }
 
@@ -40,8 +40,11 @@ interface State {
   readonly byPod: Map<string, Set<string>>
   readonly images: Map<string, RuntimeImage>
   readonly listeners: Set<(event: RuntimeEvent) => void>
-  readonly addresses: { cidr: string; next: number }
+  readonly addresses: { cidr: string; next: number; assigned: boolean }
 }
+
+/** A cluster that assigns no ranges must not keep its nodes from becoming ready. */
+const waitForCidrMs = 3_000
 
 const nanoseconds = (ms: number) => ms * 1e6
 
@@ -56,8 +59,10 @@ export function createSimulatedRuntime(options: SimulatedRuntimeOptions): Runtim
     byPod: new Map(),
     images: new Map(),
     listeners: new Set(),
-    addresses: { cidr: options.podCidr ?? '10.244.0.0/24', next: 1 },
+    addresses: { cidr: options.podCidr ?? '10.244.0.0/24', next: 1, assigned: options.podCidr !== undefined },
   }
+  const startedMs = state.clock.monotonicMs()
+  const networkReady = () => state.addresses.assigned || state.clock.monotonicMs() - startedMs >= waitForCidrMs
   return {
     name: 'containerd',
     usesHost: false,
@@ -65,11 +70,14 @@ export function createSimulatedRuntime(options: SimulatedRuntimeOptions): Runtim
     version: async () => ({ runtimeName: 'simulated', runtimeVersion: '1.0.0', runtimeApiVersion: 'v1' }),
     status: async () => [
       { type: 'RuntimeReady', status: true, reason: '', message: '' },
-      { type: 'NetworkReady', status: true, reason: '', message: '' },
+      networkReady()
+        ? { type: 'NetworkReady', status: true, reason: '', message: '' }
+        : { type: 'NetworkReady', status: false, reason: 'NetworkPluginNotReady', message: 'no pod CIDR yet' },
     ],
     events: (signal) => events(state, signal),
     updatePodCidr: (cidr) => {
       if (state.addresses.cidr !== cidr) Object.assign(state.addresses, { cidr, next: 1 })
+      state.addresses.assigned = true
     },
     ...sandboxCalls(state),
     ...containerCalls(state),
