@@ -31,7 +31,7 @@ packages:
 	@scripts/packages.sh
 
 $(STAMP): package.json package-lock.json
-	npm ci --no-audit --no-fund --loglevel=error
+	npm install --no-save --no-audit --no-fund --loglevel=error
 	@touch $(STAMP)
 
 dist/.built: $(STAMP) $(shell find src scripts -type f 2>/dev/null)
