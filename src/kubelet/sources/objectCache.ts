@@ -68,7 +68,8 @@ export function createObjectCache(
     if (!watched) return deps.client.of(resource).get({ namespace, name }, { signal })
     await watched.mirror.synced
     const object = watched.mirror.get(`${namespace}/${name}`)
-    if (!object) throw notFound(resource, name)
+    // In the singular, as upstream's kubelet says it and people look for it.
+    if (!object) throw notFound({ group: '', resource: resource.kind.toLowerCase() }, name)
     return object
   }
   const watch = <T extends KubeObject>(watches: Map<string, Watched<T>>, resource: Resource<T>, namespace: string, name: string, uid: string) => {
