@@ -3,6 +3,7 @@
  * Upstream: k8s.io/cri-client (v1.36).
  */
 import { type Client, credentials, loadPackageDefinition, Metadata, type ServiceError, status } from '@grpc/grpc-js'
+import { CriError } from './criError.ts'
 import type * as cri from './criTypes.ts'
 import { containerdEventsProto } from './proto/containerdEvents.ts'
 import { criProto } from './proto/cri.ts'
@@ -11,17 +12,6 @@ import { loadProto } from './protoText.ts'
 export interface CriCallOptions {
   readonly timeoutMs?: number | undefined
   readonly signal?: AbortSignal | undefined
-}
-
-/** A failed call: the gRPC code by name (NOT_FOUND, DEADLINE_EXCEEDED, UNAVAILABLE, …) and the runtime's own words. */
-export class CriError extends Error {
-  readonly code: string
-
-  constructor(code: string, message: string, cause?: unknown) {
-    super(message, { cause })
-    this.name = 'CriError'
-    this.code = code
-  }
 }
 
 /** An event of a container or sandbox: its id and containerd's topic ('/tasks/exit', …). */

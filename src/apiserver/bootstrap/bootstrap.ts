@@ -19,16 +19,19 @@ export interface BootstrapConfig {
 /** Creates what is missing. Safe to run again at any time. */
 export async function bootstrap(transport: Transport, config: BootstrapConfig, signal: AbortSignal): Promise<void> {
   const ensure = (path: string, body: object) => createIfMissing(transport, { method: 'POST', path, body }, signal)
-  for (const name of systemNamespaces) await ensure('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
-  for (const one of systemPriorityClasses) {
-    await ensure('/apis/scheduling.k8s.io/v1/priorityclasses', { apiVersion: 'scheduling.k8s.io/v1', kind: 'PriorityClass', ...one })
-  }
-  await ensure('/apis/networking.k8s.io/v1/servicecidrs', {
-    apiVersion: 'networking.k8s.io/v1',
-    kind: 'ServiceCIDR',
-    metadata: { name: 'kubernetes' },
-    spec: { cidrs: [config.serviceCidr] },
-  })
+  // Together, so that they share flushes of the disk.
+  await Promise.all([
+    ...systemNamespaces.map((name) => ensure('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })),
+    ...systemPriorityClasses.map((one) =>
+      ensure('/apis/scheduling.k8s.io/v1/priorityclasses', { apiVersion: 'scheduling.k8s.io/v1', kind: 'PriorityClass', ...one }),
+    ),
+    ensure('/apis/networking.k8s.io/v1/servicecidrs', {
+      apiVersion: 'networking.k8s.io/v1',
+      kind: 'ServiceCIDR',
+      metadata: { name: 'kubernetes' },
+      spec: { cidrs: [config.serviceCidr] },
+    }),
+  ])
   if (config.advertised) await kubernetesServiceReconciled(transport, config.advertised, config.serviceCidr, signal)
 }
 

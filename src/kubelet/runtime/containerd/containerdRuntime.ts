@@ -3,7 +3,8 @@
  * Works with containerd 1.6.20 and later; events come from containerd's own stream, because 1.6 has no GetContainerEvents.
  */
 import type { Clock } from '#base/clock'
-import { type CriClient, CriError, encodeContainerConfig } from '#grpc/criClient'
+import { type CriClient, encodeContainerConfig } from '#grpc/criClient'
+import { CriError } from '#grpc/criError'
 import type * as cri from '#grpc/criTypes'
 import { readLog } from '../../logs/criLog.ts'
 import { labelKeys } from '../labels.ts'

@@ -4,7 +4,7 @@
  */
 import type { Clock, Timer } from '#base/clock'
 import type { Random } from '#base/random'
-import { CriError } from '#grpc/criClient'
+import { CriError } from '#grpc/criError'
 import type { ContainerConfig, PodSandboxConfig, PodSandboxStatus, RuntimeContainer, RuntimeContainerStatus, RuntimeImage } from '#grpc/criTypes'
 import type { CallContext, LogOptions, RuntimeEvent, RuntimeService } from '../runtimeService.ts'
 import { defaultProfile, type SimulatedProfile } from './profile.ts'
