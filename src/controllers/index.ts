@@ -1,6 +1,7 @@
 /** All controllers, in the order in which they start (L3). */
 
 import { clusterRoleAggregation } from './clusterRoleAggregation.ts'
+import { cronJob } from './cronJob/cronJob.ts'
 import { daemonSet } from './daemonSet/daemonSet.ts'
 import { deployment } from './deployment/deployment.ts'
 import { disruption } from './disruption.ts'
@@ -31,6 +32,7 @@ export const controllers: readonly ControllerDescriptor[] = [
   statefulSet,
   daemonSet,
   job,
+  cronJob,
   ttlAfterFinished,
   disruption,
   endpointSlice,

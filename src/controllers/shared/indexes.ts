@@ -1,5 +1,6 @@
 /** Indexes that several controllers share (L3); the functions are the same values, so that informers can be shared. */
 import type { ReplicaSet } from '#api/gen/types/apps.v1'
+import type { Job } from '#api/gen/types/batch.v1'
 import type { Pod } from '#api/gen/types/core.v1'
 import { controllerOf } from '#api/helpers/owners'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
@@ -12,6 +13,8 @@ const byController = (object: Frozen<KubeObject>): readonly string[] => [control
 
 export const podControllerIndexers: Indexers<Pod> = { [controllerUidIndex]: byController }
 export const replicaSetControllerIndexers: Indexers<ReplicaSet> = { [controllerUidIndex]: byController }
+
+export const jobControllerIndexers: Indexers<Job> = { [controllerUidIndex]: byController }
 
 /** Value: spec.nodeName, '' for unassigned pods. */
 export const nodeNameIndex = 'nodeName'
