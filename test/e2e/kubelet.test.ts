@@ -202,6 +202,14 @@ test('KUB-08 deleting a pod that ignores TERM takes its grace period and leaves 
   )
 })
 
+test('KUB-08 a deletion does not wait for the long grace of a probe’s kill', options, async () => {
+  const livenessProbe = { exec: { command: ['false'] }, periodSeconds: 1, failureThreshold: 1 }
+  api.put('pods', pod('stubborn', 'trap "" TERM; sleep 1000', { restartPolicy: 'Always', terminationGracePeriodSeconds: 60 }, { livenessProbe }))
+  await until('the probe kills', () => api.list<Event>('events').some((event) => event.reason === 'Killing' && event.involvedObject.name === 'stubborn'))
+  api.deletePod('default', 'stubborn', 1)
+  await until('stubborn is gone', () => status('stubborn') === undefined, 15_000)
+})
+
 test('KUB-02 KUB-05 a container that is killed restarts', options, async () => {
   api.put('pods', pod('restarts', 'sleep 1000', { restartPolicy: 'Always' }))
   await phase('restarts', 'Running')

@@ -57,7 +57,25 @@ export async function killContainer(context: KubeletContext, pod: FrozenPod, rec
   }
   const usedSeconds = Math.floor((context.clock.monotonicMs() - startedMs) / 1000)
   const left = options.graceSeconds === 0 ? 0 : Math.max(minimumGraceSeconds, grace - usedSeconds)
-  await context.runtime.stopContainer(record.id, grace === 0 ? 0 : left)
+  await orAborted(context.runtime.stopContainer(record.id, grace === 0 ? 0 : left), options.signal)
+}
+
+/** Stops waiting when aborted: whoever aborts stops the container again, with less patience. */
+async function orAborted(stopping: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+  if (!signal) return stopping
+  signal.throwIfAborted()
+  let onAbort = () => {}
+  const aborted = new Promise<never>((_resolve, reject) => {
+    onAbort = () => reject(signal.reason)
+    signal.addEventListener('abort', onAbort, { once: true })
+  })
+  // Nobody may be left to hear how it ended.
+  stopping.catch(() => {})
+  try {
+    await Promise.race([stopping, aborted])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
 }
 
 /**

@@ -224,11 +224,11 @@ async function carryOut(
     if (actions.createSandbox && actions.sandboxId) {
       context.recorder.event(podReference(pod), 'Normal', 'SandboxChanged', 'Pod sandbox changed, it will be killed and re-created.')
     }
-    await killPod(context, pod, status)
+    await killPod(context, pod, status, { signal })
     if (!actions.createSandbox) return undefined
   } else {
     const podIP = sandboxIPs(status)[0] ?? ''
-    await Promise.all(actions.containersToKill.map(({ record, message, reason }) => killContainer(context, pod, record, podIP, { message, reason })))
+    await Promise.all(actions.containersToKill.map(({ record, message, reason }) => killContainer(context, pod, record, podIP, { message, reason, signal })))
   }
   const sandbox = podSandboxConfig(pod, actions.attempt, context.config)
   let sandboxId = actions.sandboxId
