@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { VirtualClock } from '#base/virtualClock'
+import { rateLimitedTransport } from './rateLimitedTransport.ts'
+import type { Transport } from './transport.ts'
+
+test('CGO-07 a burst passes, then calls come at their rate, and one that waits can be aborted', async () => {
+  const clock = new VirtualClock()
+  const at: number[] = []
+  const inner: Transport = {
+    request: async () => {
+      at.push(clock.monotonicMs())
+      return { status: 200, body: {}, warnings: [] }
+    },
+    async *watch() {},
+  }
+  const transport = rateLimitedTransport(inner, clock, { qps: 5, burst: 2 })
+  const call = (signal?: AbortSignal) => transport.request({ method: 'GET', path: '/' }, signal)
+  const calls = Promise.all([call(), call(), call(), call()])
+  const impatient = new AbortController()
+  const aborted = assert.rejects(call(impatient.signal), /enough/)
+  impatient.abort(new Error('enough'))
+  await clock.advance(1_000)
+  await Promise.all([calls, aborted])
+  assert.deepEqual(at, [0, 0, 200, 400])
+})
