@@ -79,7 +79,7 @@ export function createSecurity(deps: SecurityDeps): Security {
       ...(deps.anonymous === false ? [] : [anonymousAuthenticator]),
     ],
     authorizers,
-    admission: createAdmissionPlugins({ reader, random, rbac: { authorizer: rbac, authorizers } }),
+    admission: createAdmissionPlugins({ reader, random, clock, rbac: { authorizer: rbac, authorizers } }),
     tokens: createTokenIssuer({ reader, clock, key, issuer, audiences }),
     virtualResources: [...accessReviews(authorizers), ...identityReviews(tokenAuthenticators, audiences)],
     postStartHooks: [reconcileBootstrapPolicy],

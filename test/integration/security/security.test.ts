@@ -214,3 +214,17 @@ test('RBAC and the Node authorizer know what a restarted server found in its sto
   await second.close()
   await close()
 })
+
+test('a quota holds against requests side by side', async () => {
+  await call(admin, 'POST', '/api/v1/namespaces', { metadata: { name: 'small' } })
+  await call(admin, 'POST', '/api/v1/namespaces/small/serviceaccounts', { metadata: { name: 'default' } })
+  await call(admin, 'POST', '/api/v1/namespaces/small/resourcequotas', { metadata: { name: 'two' }, spec: { hard: { pods: '2', 'count/configmaps': '1' } } })
+  const path = '/api/v1/namespaces/small/pods'
+  const answers = await Promise.all(['a', 'b', 'c', 'd'].map((name) => refused(admin, 'POST', path, pod(name))))
+  assert.deepEqual(answers.map((answer) => answer.slice(0, 7)).sort(), ['403 pod', '403 pod', 'allowed', 'allowed'])
+  assert.match(answers[3] ?? '', /pods "d" is forbidden: exceeded quota: two, requested: pods=1, used: pods=2, limited: pods=2$/)
+  assert.equal(await refused(admin, 'POST', '/api/v1/namespaces/small/configmaps', { metadata: { name: 'a' } }), 'allowed')
+  assert.match(await refused(admin, 'POST', '/api/v1/namespaces/small/configmaps', { metadata: { name: 'b' } }), /exceeded quota/)
+  const review = { spec: { user: 'x', resourceAttributes: { namespace: 'small', verb: 'get', resource: 'pods' } } }
+  assert.equal(await refused(admin, 'POST', '/apis/authorization.k8s.io/v1/namespaces/small/localsubjectaccessreviews', review), 'allowed')
+})

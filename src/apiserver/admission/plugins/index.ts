@@ -2,6 +2,7 @@
  * The admission chain in upstream's order (L3), as far as it is built; NodeRestriction is on, as kubeadm has it.
  * Upstream: pkg/kubeapiserver/options/plugins.go AllOrderedPlugins.
  */
+import type { Clock } from '#base/clock'
 import type { Random } from '#base/random'
 import type { Authorizer } from '../../authz/authorizer.ts'
 import type { RbacAuthorizer } from '../../authz/rbac.ts'
@@ -13,6 +14,7 @@ import { limitRanger } from './limitRanger.ts'
 import { namespaceLifecycle } from './namespaceLifecycle.ts'
 import { nodeRestriction } from './nodeRestriction.ts'
 import { priority } from './priority.ts'
+import { resourceQuota } from './resourceQuota.ts'
 import { serviceAccount } from './serviceAccount.ts'
 import { storageObjectInUseProtection } from './storageObjectInUseProtection.ts'
 import { taintNodesByCondition } from './taintNodesByCondition.ts'
@@ -20,11 +22,13 @@ import { taintNodesByCondition } from './taintNodesByCondition.ts'
 export interface AdmissionPluginDeps {
   readonly reader: ObjectReader
   readonly random: Random
+  /** Absent: quotas are not enforced. */
+  readonly clock?: Clock | undefined
   /** Absent: authorization is not RBAC's, and roles grant nothing that needs guarding. */
   readonly rbac?: { readonly authorizer: RbacAuthorizer; readonly authorizers: readonly Authorizer[] } | undefined
 }
 
-export function createAdmissionPlugins({ reader, random, rbac }: AdmissionPluginDeps): readonly AdmissionPlugin[] {
+export function createAdmissionPlugins({ reader, random, clock, rbac }: AdmissionPluginDeps): readonly AdmissionPlugin[] {
   return [
     namespaceLifecycle(reader),
     limitRanger(reader),
@@ -37,5 +41,7 @@ export function createAdmissionPlugins({ reader, random, rbac }: AdmissionPlugin
     storageObjectInUseProtection,
     defaultIngressClass(reader),
     ...(rbac ? [escalation(rbac.authorizer, rbac.authorizers)] : []),
+    // Last: what it lets pass is counted.
+    ...(clock ? [resourceQuota(reader, clock)] : []),
   ]
 }

@@ -1,0 +1,108 @@
+/**
+ * What an object uses of a ResourceQuota (L1, pure): shared by admission and by whoever writes the quota's status.
+ * Amounts are numbers: milli for cpu, plain values for everything else. Upstream: pkg/quota/v1/evaluator/core (v1.36).
+ */
+import type { PersistentVolumeClaim, Pod, ResourceQuota, ScopedResourceSelectorRequirement, Service } from '#api/gen/types/core.v1'
+import type { Frozen, GroupResource, KubeObject } from '#api/machinery/meta'
+import { formatQuantity, milliQuantity, quantityOf } from '#api/machinery/quantity'
+import { podLimits, podRequests, qosClass, resourceAmount } from './podResources.ts'
+
+export type QuotaAmounts = Readonly<Record<string, number>>
+
+/** Resources that quotas could count before `count/…` existed. */
+const countedByName = ['pods', 'services', 'replicationcontrollers', 'resourcequotas', 'secrets', 'configmaps', 'persistentvolumeclaims']
+const bareNames = ['cpu', 'memory', 'ephemeral-storage']
+
+/** The amounts by quota resource name: `requests.cpu`, `count/deployments.apps`, `services.nodeports`, … */
+export function quotaUsage({ group, resource }: GroupResource, object: Frozen<KubeObject>): QuotaAmounts {
+  const usage: Record<string, number> = { [`count/${resource}${group ? `.${group}` : ''}`]: 1 }
+  if (group !== '') return usage
+  if (resource === 'pods') return { ...usage, ...podUsage(object as Frozen<Pod>) }
+  if (countedByName.includes(resource)) usage[resource] = 1
+  if (resource === 'services') return { ...usage, ...serviceUsage(object as Frozen<Service>) }
+  if (resource === 'persistentvolumeclaims') return { ...usage, ...claimUsage(object as Frozen<PersistentVolumeClaim>) }
+  return usage
+}
+
+function podUsage(pod: Frozen<Pod>): Record<string, number> {
+  // A pod that has ended holds nothing but its place in the store.
+  if (pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed') return {}
+  const usage: Record<string, number> = { pods: 1 }
+  for (const [name, amount] of Object.entries(podRequests(pod))) {
+    usage[`requests.${name}`] = amount
+    if (bareNames.includes(name) || name.startsWith('hugepages-')) usage[name] = amount
+  }
+  for (const [name, amount] of Object.entries(podLimits(pod))) if (bareNames.includes(name)) usage[`limits.${name}`] = amount
+  return usage
+}
+
+function serviceUsage({ spec }: Frozen<Service>): Record<string, number> {
+  const ports = spec.ports?.length ?? 0
+  if (spec.type === 'NodePort') return { 'services.nodeports': ports }
+  if (spec.type !== 'LoadBalancer') return {}
+  return {
+    'services.loadbalancers': 1,
+    'services.nodeports': spec.allocateLoadBalancerNodePorts === false ? (spec.ports?.filter((port) => port.nodePort).length ?? 0) : ports,
+  }
+}
+
+function claimUsage({ spec }: Frozen<PersistentVolumeClaim>): Record<string, number> {
+  const storage = resourceAmount('storage', spec.resources?.requests?.storage ?? '0')
+  const perClass = `${spec.storageClassName ?? ''}.storageclass.storage.k8s.io`
+  const all = { 'requests.storage': storage }
+  return spec.storageClassName ? { ...all, [`${perClass}/requests.storage`]: storage, [`${perClass}/persistentvolumeclaims`]: 1 } : all
+}
+
+/** Whether the quota's scopes include the object: only pods are told apart. */
+export function quotaCovers(quota: Frozen<ResourceQuota>, { group, resource }: GroupResource, object: Frozen<KubeObject>): boolean {
+  const scopes: Frozen<ScopedResourceSelectorRequirement>[] = [
+    ...(quota.spec.scopes ?? []).map((scopeName) => ({ scopeName, operator: 'Exists' })),
+    ...(quota.spec.scopeSelector?.matchExpressions ?? []),
+  ]
+  if (scopes.length === 0) return true
+  return group === '' && resource === 'pods' && scopes.every((scope) => scopeIncludes(scope, object as Frozen<Pod>))
+}
+
+function scopeIncludes({ scopeName, operator, values = [] }: Frozen<ScopedResourceSelectorRequirement>, pod: Frozen<Pod>): boolean {
+  switch (scopeName) {
+    case 'Terminating':
+      return (pod.spec.activeDeadlineSeconds ?? -1) >= 0
+    case 'NotTerminating':
+      return (pod.spec.activeDeadlineSeconds ?? -1) < 0
+    case 'BestEffort':
+      return qosClass(pod) === 'BestEffort'
+    case 'NotBestEffort':
+      return qosClass(pod) !== 'BestEffort'
+    case 'PriorityClass': {
+      const name = pod.spec.priorityClassName ?? ''
+      if (operator === 'In') return values.includes(name)
+      if (operator === 'NotIn') return !values.includes(name)
+      return operator === 'DoesNotExist' ? name === '' : name !== ''
+    }
+    case 'CrossNamespacePodAffinity': {
+      const { podAffinity, podAntiAffinity } = pod.spec.affinity ?? {}
+      const terms = [podAffinity, podAntiAffinity].flatMap((one) => [
+        ...(one?.requiredDuringSchedulingIgnoredDuringExecution ?? []),
+        ...(one?.preferredDuringSchedulingIgnoredDuringExecution ?? []).map((weighted) => weighted.podAffinityTerm),
+      ])
+      return terms.some((term) => (term.namespaces?.length ?? 0) > 0 || term.namespaceSelector !== undefined)
+    }
+    default:
+      return false
+  }
+}
+
+/** A quota's hard limit as an amount. */
+export function quotaAmount(name: string, quantity: string): number {
+  return resourceAmount(isCpu(name) ? 'cpu' : name, quantity)
+}
+
+/** An amount as a quantity, the way people write it. */
+export function formatQuotaAmount(name: string, amount: number): string {
+  if (isCpu(name)) return formatQuantity(milliQuantity(amount))
+  return formatQuantity(quantityOf(amount, /memory|storage$|hugepages-/.test(name) ? 'BinarySI' : 'DecimalSI'))
+}
+
+function isCpu(name: string): boolean {
+  return name === 'cpu' || name.endsWith('.cpu')
+}

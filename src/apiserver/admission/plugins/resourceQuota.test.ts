@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { KubeObject } from '#api/machinery/meta'
+import { StatusError } from '#api/machinery/status'
+import { VirtualClock } from '#base/virtualClock'
+import type { AdmissionAttributes, ObjectReader } from '../admission.ts'
+import { resourceQuota } from './resourceQuota.ts'
+
+const pod = (name: string, resources: object = {}, spec: object = {}) =>
+  ({ metadata: { name, namespace: 'n' }, spec: { containers: [{ name: 'c', image: 'i', resources }], ...spec } }) as unknown as KubeObject
+
+/** A namespace with one quota; what is admitted stays a reservation until `arrive` puts it into the cache. */
+function world(hard: Record<string, string>, spec: object = {}) {
+  const clock = new VirtualClock()
+  const cache: KubeObject[] = []
+  let arrived: (change: { object: KubeObject }) => void = () => {}
+  const reader = {
+    get: () => undefined,
+    list: ({ resource }: { resource: string }) => (resource === 'resourcequotas' ? [{ metadata: { name: 'q' }, spec: { hard, ...spec } }] : cache),
+    onChange: (_: unknown, fn: typeof arrived) => {
+      arrived = fn
+      return () => {}
+    },
+  } as unknown as ObjectReader
+  const plugin = resourceQuota(reader, clock)
+  return {
+    clock,
+    admit(object: KubeObject, some: Partial<AdmissionAttributes> = {}, resource = 'pods'): string | undefined {
+      const base = {
+        operation: 'CREATE',
+        resource: { group: '', version: 'v1', resource },
+        subresource: '',
+        namespace: 'n',
+        name: object.metadata.name,
+        object,
+      }
+      try {
+        void plugin.validate?.({ ...base, dryRun: false, ...some } as unknown as AdmissionAttributes)
+        return undefined
+      } catch (error) {
+        assert.ok(error instanceof StatusError && error.code === 403)
+        return error.message
+      }
+    },
+    arrive(object: KubeObject) {
+      cache.push(object)
+      arrived({ object })
+    },
+  }
+}
+
+test('pods side by side cannot pass together, and an arrived one is counted once', () => {
+  const { admit, arrive } = world({ pods: '2', 'requests.cpu': '1' })
+  const one = pod('one', { requests: { cpu: '600m' } })
+  assert.equal(admit(one), undefined)
+  const refused = 'pods "two" is forbidden: exceeded quota: q, requested: requests.cpu=500m, used: requests.cpu=600m, limited: requests.cpu=1'
+  assert.equal(admit(pod('two', { requests: { cpu: '500m' } })), refused)
+  arrive(one)
+  assert.equal(admit(pod('two', { requests: { cpu: '500m' } })), refused)
+  assert.equal(admit(pod('two', { requests: { cpu: '400m' } })), undefined)
+  assert.match(admit(pod('three', { requests: { cpu: '0' } })) ?? '', /exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2$/)
+})
+
+test('what fails after admission, or was a dry run, takes nothing for long', async () => {
+  const { admit, clock } = world({ pods: '1' })
+  assert.equal(admit(pod('dry'), { dryRun: true }), undefined)
+  assert.equal(admit(pod('lost')), undefined)
+  assert.equal(admit(pod('lost')), undefined, 'the same name again is the same pod')
+  assert.match(admit(pod('next')) ?? '', /exceeded quota/)
+  await clock.advance(5_001)
+  assert.equal(admit(pod('next')), undefined)
+})
+
+test('a quota on cpu or memory makes containers say what they take', () => {
+  const { admit } = world({ 'limits.memory': '1Gi', cpu: '4' })
+  assert.equal(admit(pod('p')), 'pods "p" is forbidden: failed quota: q: must specify cpu for: c; limits.memory for: c')
+  const big = pod('p', { requests: { cpu: '1' }, limits: { memory: '2Gi' } })
+  assert.equal(admit(big), 'pods "p" is forbidden: exceeded quota: q, requested: limits.memory=2Gi, used: limits.memory=0, limited: limits.memory=1Gi')
+})
+
+test('scopes pick their pods; ended pods hold nothing; other kinds are counted by name', () => {
+  const bestEffort = world({ pods: '0' }, { scopes: ['BestEffort'] })
+  assert.match(bestEffort.admit(pod('p')) ?? '', /exceeded quota/)
+  assert.equal(bestEffort.admit(pod('p', { requests: { cpu: '1' } })), undefined)
+  const ended = world({ pods: '1' })
+  ended.arrive({ ...pod('done'), status: { phase: 'Succeeded' } } as KubeObject)
+  assert.equal(ended.admit(pod('p')), undefined)
+  const maps = world({ 'count/configmaps': '0', configmaps: '5' })
+  assert.match(
+    maps.admit({ metadata: { name: 'm' } } as KubeObject, {}, 'configmaps') ?? '',
+    /requested: count\/configmaps=1, used: count\/configmaps=0, limited: count\/configmaps=0$/,
+  )
+})
+
+test('an update pays only for what it adds', () => {
+  const { admit, arrive } = world({ 'requests.storage': '10Gi' })
+  const claim = (storage: string) => ({ metadata: { name: 'c', namespace: 'n' }, spec: { resources: { requests: { storage } } } }) as unknown as KubeObject
+  arrive(claim('6Gi'))
+  const update = (storage: string) => admit(claim(storage), { operation: 'UPDATE', oldObject: claim('6Gi') as never }, 'persistentvolumeclaims')
+  assert.equal(update('10Gi'), undefined)
+  assert.match(update('11Gi') ?? '', /requested: requests.storage=5Gi, used: requests.storage=6Gi, limited: requests.storage=10Gi$/)
+})
