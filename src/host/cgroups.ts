@@ -73,14 +73,23 @@ function keyed(text: string): Map<string, number> {
   return new Map(text.split('\n').flatMap((line) => (line ? [[line.slice(0, line.indexOf(' ')), Number(line.slice(line.indexOf(' ') + 1))] as const] : [])))
 }
 
+const busyAttempts = 25
+const busyWaitMs = 20
+
 async function removeTree(directory: string): Promise<void> {
   for (const entry of await readdir(directory, { withFileTypes: true }).catch(() => [])) {
     if (entry.isDirectory()) await removeTree(join(directory, entry.name))
   }
-  try {
-    await rmdir(directory)
-  } catch (error) {
-    if (!isMissing(error)) throw error
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await rmdir(directory)
+      return
+    } catch (error) {
+      if (isMissing(error)) return
+      // A process that is just ending still counts for a moment.
+      if ((error as NodeJS.ErrnoException).code !== 'EBUSY' || attempt === busyAttempts) throw error
+      await new Promise((resolve) => setTimeout(resolve, busyWaitMs))
+    }
   }
 }
 
