@@ -6,6 +6,7 @@ import { daemonSet } from './daemonSet/daemonSet.ts'
 import { deployment } from './deployment/deployment.ts'
 import { disruption } from './disruption.ts'
 import { endpointSlice } from './endpointSlice/endpointSlice.ts'
+import { endpointSliceMirroring } from './endpointSlice/mirroring.ts'
 import { endpoints } from './endpoints.ts'
 import type { ControllerDescriptor } from './framework/controller.ts'
 import { garbageCollector } from './garbageCollector/garbageCollector.ts'
@@ -36,6 +37,7 @@ export const controllers: readonly ControllerDescriptor[] = [
   ttlAfterFinished,
   disruption,
   endpointSlice,
+  endpointSliceMirroring,
   endpoints,
   nodeLifecycle,
   taintEviction,

@@ -102,7 +102,7 @@ function createEndpointSliceController(context: ControllerContext) {
       endpoints: [],
       ports: [],
     })
-    const plan = planSlices(service, wanted, informer.store.byIndex(serviceIndex, key), newSlice, maxEndpointsPerSlice)
+    const plan = planSlices(sliceLabels(service), wanted, informer.store.byIndex(serviceIndex, key), newSlice, maxEndpointsPerSlice)
     const trigger = triggerTime(selected)
     for (const slice of plan.create) tracker.wrote(key, await client.of(endpointSlices).create(withTrigger(slice, trigger), { signal }))
     for (const slice of plan.update) tracker.wrote(key, await client.of(endpointSlices).update(withTrigger(slice, trigger), { signal }))

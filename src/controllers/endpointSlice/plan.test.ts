@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Pod, Service } from '#api/gen/types/core.v1'
 import type { EndpointSlice } from '#api/gen/types/discovery.v1'
-import { type AddressType, planSlices, wantedEndpoints } from './plan.ts'
+import { type AddressType, planSlices, sliceLabels, wantedEndpoints } from './plan.ts'
 
 const service: Service = {
   apiVersion: 'v1',
@@ -22,7 +22,7 @@ const pod = (index: number, more: { ready?: boolean; deleted?: boolean } = {}): 
 const max = 5
 const plan = (of: Service, pods: readonly Pod[], slices: readonly EndpointSlice[]) =>
   planSlices(
-    of,
+    sliceLabels(of),
     new Map<AddressType, ReturnType<typeof wantedEndpoints>>([['IPv4', wantedEndpoints(of, pods, () => undefined, 'IPv4')]]),
     slices,
     newSlice,

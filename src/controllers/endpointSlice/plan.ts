@@ -111,14 +111,13 @@ export interface SlicePlan {
 
 /** The smallest change from the slices there are to the ones that are wanted, at most `max` endpoints each. */
 export function planSlices(
-  service: Frozen<Service>,
+  labels: Record<string, string>,
   wanted: ReadonlyMap<AddressType, readonly WantedEndpoints[]>,
   existing: readonly Frozen<EndpointSlice>[],
   newSlice: (type: AddressType) => NewObject<EndpointSlice>,
   max: number,
 ): SlicePlan {
   const plan: SlicePlan = { create: [], update: [], remove: [] }
-  const labels = sliceLabels(service)
   const left = new Set(existing)
   for (const [type, groups] of wanted) {
     // A service without endpoints still has one, empty, slice.

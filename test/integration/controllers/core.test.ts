@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { isStatus } from '#api/machinery/status'
-import { configMaps, endpointSlices, namespaces, nodes, pods, serviceAccounts, services } from '#client/builtIn'
+import { configMaps, endpointSlices, endpoints, namespaces, nodes, pods, serviceAccounts, services } from '#client/builtIn'
 import { eventually, startTestCluster, type TestCluster } from './cluster.ts'
 
 let cluster: TestCluster
@@ -70,6 +70,22 @@ test('CTL-12 endpoint slices follow pods and their readiness', async () => {
   await eventually(async () => (await slices())[0]?.endpoints?.find(({ targetRef }) => targetRef?.name === 'x')?.conditions?.ready === false)
   await cluster.client.of(pods).delete({ namespace, name: 'x' })
   await eventually(async () => (await slices())[0]?.endpoints?.length === 1)
+})
+
+test('CTL-12 hand-written Endpoints of a service without a selector are mirrored', async () => {
+  const namespace = 'default'
+  await cluster.client.of(services).create({ metadata: { namespace, name: 'outside' }, spec: { ports: [{ port: 80 }] } })
+  const subsets = [{ addresses: [{ ip: '192.0.2.7' }], ports: [{ port: 8080 }] }]
+  const made = await cluster.client.of(endpoints).create({ metadata: { namespace, name: 'outside' }, subsets })
+  const slices = async () => (await cluster.client.of(endpointSlices).list({ namespace, labelSelector: 'kubernetes.io/service-name=outside' })).items
+  await eventually(async () => {
+    const [slice, ...others] = await slices()
+    assert.equal(others.length, 0)
+    assert.deepEqual([slice?.endpoints?.[0]?.addresses, slice?.ports?.[0]?.port], [['192.0.2.7'], 8080])
+    return slice?.metadata.ownerReferences?.[0]?.uid === made.metadata.uid
+  })
+  await cluster.client.of(endpoints).delete({ namespace, name: 'outside' })
+  await eventually(async () => (await slices()).length === 0)
 })
 
 test('CTL-10 ARC-15 deleting a namespace empties it, pods first, and waits for finalizers', async () => {

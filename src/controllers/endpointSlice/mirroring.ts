@@ -1,0 +1,120 @@
+/**
+ * Mirrors Endpoints that people write by hand, for services without a selector, into EndpointSlices (L3).
+ * Upstream: pkg/controller/endpointslicemirroring (v1.36).
+ */
+import type { EndpointAddress, Endpoints } from '#api/gen/types/core.v1'
+import type { Endpoint, EndpointSlice } from '#api/gen/types/discovery.v1'
+import { controllerReference } from '#api/helpers/owners'
+import { ipFamily } from '#api/machinery/ip'
+import type { Frozen } from '#api/machinery/meta'
+import { isStatus } from '#api/machinery/status'
+import { endpointSlices, endpoints, services } from '#client/builtIn'
+import type { NewObject } from '#client/client'
+import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
+import { createReconciler, enqueueSelf, StaleCacheError } from '../framework/reconciler.ts'
+import { isNamespaceTerminating } from '../shared/podControl.ts'
+import { createWriteTracker } from '../shared/writeTracker.ts'
+import { type AddressType, managedByLabel, planSlices, serviceNameLabel, type WantedEndpoints } from './plan.ts'
+
+export const endpointSliceMirroring: ControllerDescriptor = {
+  name: 'endpointslice-mirroring-controller',
+  aliases: ['endpointslicemirroring'],
+  create: createMirroringController,
+}
+
+const managedBy = 'endpointslicemirroring-controller.k8s.io'
+const skipMirrorLabel = 'endpointslice.kubernetes.io/skip-mirror'
+const leaderAnnotation = 'control-plane.alpha.kubernetes.io/leader'
+const maxEndpointsPerSubset = 1000
+const mirrorIndex = 'mirror'
+const byMirrored = (slice: Frozen<EndpointSlice>): readonly string[] =>
+  slice.metadata.labels?.[managedByLabel] === managedBy ? [`${slice.metadata.namespace}/${slice.metadata.labels[serviceNameLabel]}`] : []
+
+function createMirroringController(context: ControllerContext) {
+  const client = context.client.of(endpointSlices)
+  const endpointsInformer = context.informers.of(endpoints)
+  const serviceInformer = context.informers.of(services)
+  const informer = context.informers.of(endpointSlices)
+  informer.addIndexers({ [mirrorIndex]: byMirrored })
+  const tracker = createWriteTracker()
+  const reconciler = createReconciler(context, {
+    name: endpointSliceMirroring.name,
+    queueName: 'endpoint_slice_mirroring',
+    workers: 5,
+    maxRetries: 15,
+    reconcile,
+  })
+  reconciler.watch(endpointsInformer, enqueueSelf(reconciler.queue))
+  reconciler.watch(serviceInformer, enqueueSelf(reconciler.queue))
+  reconciler.watch(informer, {
+    onUpdate: (_, slice) => {
+      for (const key of byMirrored(slice)) reconciler.queue.add(key)
+    },
+    onDelete: (slice) => {
+      tracker.sawDelete(slice)
+      for (const key of byMirrored(slice)) reconciler.queue.add(key)
+    },
+  })
+  return reconciler
+
+  async function reconcile(key: string, signal: AbortSignal): Promise<undefined> {
+    if (!tracker.isCurrent(key, (slice) => informer.store.get(slice))) throw new StaleCacheError('EndpointSlice informer cache is out of date')
+    const source = endpointsInformer.store.get(key)
+    const service = serviceInformer.store.get(key)
+    const mirrored = source && service && !service.spec.selector && shouldMirror(source)
+    const there = informer.store.byIndex(mirrorIndex, key)
+    const wanted = mirrored ? mirroredEndpoints(source) : new Map<AddressType, WantedEndpoints[]>()
+    if (there.length === 0 && wanted.size === 0) return
+    const labels = { ...source?.metadata.labels, [serviceNameLabel]: source?.metadata.name ?? '', [managedByLabel]: managedBy }
+    const newSlice = (addressType: AddressType): NewObject<EndpointSlice> => ({
+      metadata: {
+        namespace: source?.metadata.namespace,
+        generateName: `${source?.metadata.name}-`,
+        labels,
+        ...(source ? { ownerReferences: [controllerReference(source)] } : {}),
+      },
+      addressType,
+      endpoints: [],
+      ports: [],
+    })
+    const plan = planSlices(labels, wanted, there, newSlice, maxEndpointsPerSubset)
+    try {
+      for (const slice of plan.create) tracker.wrote(key, await client.create(slice, { signal }))
+      for (const slice of plan.update) tracker.wrote(key, await client.update(slice, { signal }))
+      for (const slice of plan.remove) {
+        tracker.removed(key, slice)
+        await client.delete({ namespace: slice.metadata.namespace, name: slice.metadata.name ?? '' }, { signal })
+      }
+    } catch (error) {
+      if (!isStatus(error, 'NotFound') && !isNamespaceTerminating(error)) throw error
+    }
+  }
+}
+
+function shouldMirror({ metadata }: Frozen<Endpoints>): boolean {
+  return metadata.labels?.[skipMirrorLabel] !== 'true' && metadata.annotations?.[leaderAnnotation] === undefined
+}
+
+/** The subsets by address family; ports stay with the subset they came from. */
+export function mirroredEndpoints(source: Frozen<Endpoints>): Map<AddressType, WantedEndpoints[]> {
+  const wanted = new Map<AddressType, WantedEndpoints[]>()
+  for (const { addresses = [], notReadyAddresses = [], ports = [] } of source.subsets ?? []) {
+    const slicePorts = ports.map((port) => ({ ...port, name: port.name ?? '', protocol: port.protocol ?? 'TCP' }))
+    const all = [...addresses.map((address) => endpointOf(address, true)), ...notReadyAddresses.map((address) => endpointOf(address, false))]
+    for (const type of ['IPv4', 'IPv6'] as const) {
+      const ofFamily = all.filter(({ addresses: [ip = ''] }) => (ipFamily(ip) === 6) === (type === 'IPv6')).slice(0, maxEndpointsPerSubset)
+      if (ofFamily.length > 0) wanted.set(type, [...(wanted.get(type) ?? []), { ports: slicePorts, endpoints: ofFamily }])
+    }
+  }
+  return wanted
+}
+
+function endpointOf({ ip, hostname, nodeName, targetRef }: Frozen<EndpointAddress>, ready: boolean): Endpoint {
+  return {
+    addresses: [ip],
+    conditions: { ready },
+    ...(hostname ? { hostname } : {}),
+    ...(nodeName ? { nodeName } : {}),
+    ...(targetRef ? { targetRef: { ...targetRef } } : {}),
+  }
+}
