@@ -4,6 +4,8 @@
  * Upstream: apiserver/pkg/authentication/request/x509 (CommonNameUserConversion).
  */
 import { X509Certificate } from 'node:crypto'
+// Node's toLegacyObject() leaves the tls module half loaded when it is the first to need it.
+import 'node:tls'
 import type { Clock } from '#base/clock'
 import type { PeerCertificate, UserInfo } from '../request.ts'
 import type { Authenticator } from './authenticator.ts'

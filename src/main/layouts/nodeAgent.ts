@@ -69,6 +69,9 @@ async function kubelet(config: AgentConfig, tools: ProcessTools): Promise<Compon
       resolvConf: await fs.readFile('/etc/resolv.conf', 'utf8').catch(() => ''),
       rootDirectory: nodePaths.kubelet,
       podLogsDirectory: nodePaths.podLogs,
+      // The node shares the host's disk: how full that is says nothing about the pods here, and nobody else can make room.
+      evictionHard: { 'memory.available': '100Mi' },
+      imageGCHighThresholdPercent: 100,
     },
   )
   const server = createKubeletServer(

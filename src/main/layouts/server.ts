@@ -141,6 +141,7 @@ async function nodes(server: ApiServer, { tools, state, paths, pki, verbosity }:
     transportOf: (name) => server.transport({ name: `system:node:${name}`, groups: ['system:nodes', authenticated] }, 'kubelet'),
     clusterDns: addressPlan.clusterDns,
     clusterDomain: addressPlan.clusterDomain,
+    tainted: state.nodes.length > 0,
     serving: { cert: pki.apiserver.cert, key: pki.apiserver.key, clientCa: pki.ca.cert },
   })
   if (!state.network) return simulated

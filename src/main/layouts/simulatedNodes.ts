@@ -19,6 +19,8 @@ export interface SimulatedNodesOptions {
   transportOf(nodeName: string): Transport
   readonly clusterDns: string
   readonly clusterDomain: string
+  /** Real nodes stand beside them: pods come here only when they say so, else they would pretend to run. */
+  readonly tainted: boolean
   /** A serving certificate for the loopback address, and who may show client certificates. */
   readonly serving: { readonly cert: string; readonly key: string; readonly clientCa: string }
 }
@@ -59,6 +61,7 @@ async function simulatedNode(options: SimulatedNodesOptions, nodeName: string): 
       clusterDNS: [options.clusterDns],
       clusterDomain: options.clusterDomain,
       nodeLabels: { 'skiff.dev/runtime': 'simulated' },
+      registerWithTaints: options.tainted ? [{ key: 'skiff.dev/runtime', value: 'simulated', effect: 'NoSchedule' }] : [],
       // Nothing escapes a simulated runtime, so nobody has to look again.
       relistPeriodMs: 0,
       syncFrequencyMs: 0,
