@@ -92,3 +92,18 @@ test('CTL-22 status as JSON names the server process', options, async () => {
   const server = status.pids.find((one) => one.role === 'server')
   assert.ok(server && process.kill(server.pid, 0))
 })
+
+test('SDR-05 a server that is killed loses nothing: same port, same objects, running again in a moment', options, async () => {
+  const statusOf = async () =>
+    JSON.parse((await cluster.skiff(['status', 'e2e-sim', '-o', 'json'])).stdout) as { server: string; running: boolean; pids: { role: string; pid: number }[] }
+  const before_ = await statusOf()
+  await cluster.must(['create', 'configmap', 'kept', '--from-literal=a=1'])
+  const uid = await cluster.must(['get', 'configmap', 'kept', '-o', 'jsonpath={.metadata.uid}'])
+  process.kill(before_.pids.find((one) => one.role === 'server')?.pid ?? 0, 'SIGKILL')
+  await eventually('the end of the server', 5000, statusOf, (status) => !status.running)
+  const started = await cluster.skiff(['start', 'e2e-sim'])
+  assert.equal(started.code, 0, started.stderr)
+  assert.equal((await statusOf()).server, before_.server)
+  assert.equal(await cluster.must(['get', 'configmap', 'kept', '-o', 'jsonpath={.metadata.uid}']), uid)
+  await eventually('ten ready pods', 60_000, ready, (text) => text === '10/10/10')
+})
