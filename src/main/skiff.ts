@@ -7,6 +7,9 @@ import { describeError } from './textLog.ts'
 
 const [role, ...rest] = process.argv.slice(2)
 
+// nft, ip and their like are in sbin, which is not on every root's PATH.
+process.env.PATH = [process.env.PATH, '/usr/local/sbin', '/usr/sbin', '/sbin'].filter(Boolean).join(':')
+
 try {
   if (role === 'server' || role === 'node-agent') await runRole(role, rest)
   else await (await import('./commandLine.ts')).runCommandLine(process.argv)

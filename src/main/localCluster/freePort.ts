@@ -1,4 +1,4 @@
-/** A free TCP port on the loopback address (L5), chosen by the operating system. */
+/** TCP ports of the loopback address (L5): a free one, and whether one is free. */
 import { once } from 'node:events'
 import net from 'node:net'
 
@@ -9,4 +9,17 @@ export async function freePort(): Promise<number> {
   server.close()
   await once(server, 'close')
   return port
+}
+
+export async function isPortFree(port: number): Promise<boolean> {
+  const server = net.createServer()
+  try {
+    server.listen(port, '127.0.0.1')
+    await once(server, 'listening')
+  } catch {
+    return false
+  }
+  server.close()
+  await once(server, 'close')
+  return true
 }

@@ -17,7 +17,7 @@ import { destroyVnode, ensureVnode, vnodeProcess } from '../vnode/vnode.ts'
 import { type ApiProbe, createApiProbe, nodeReadiness } from './apiProbe.ts'
 import { chooseRuntime } from './chooseRuntime.ts'
 import { type ClusterPaths, type ClusterState, clusterId, clusterPaths, nodeCgroup, readState, writeState } from './clusterState.ts'
-import { freePort } from './freePort.ts'
+import { freePort, isPortFree } from './freePort.ts'
 import { listImages, loadImages } from './nodeImages.ts'
 import { endProcess, isRunning, runningProcess, startDetached } from './processes.ts'
 
@@ -160,6 +160,11 @@ async function hostResolvConf(): Promise<string> {
 
 async function startServer(deps: LocalClusterDeps, paths: ClusterPaths, state: ClusterState, options: UpOptions): Promise<void> {
   if (await runningProcess(paths.serverPid)) return
+  if (!(await isPortFree(state.port))) {
+    throw new CommandError('conflict', `port ${state.port} of 127.0.0.1, which belongs to cluster "${state.name}", is in use`, {
+      hint: `end what listens there (ss -ltnp "sport = :${state.port}" names it), or delete the cluster and make it with another --port`,
+    })
+  }
   await startDetached([...deps.self, 'server', '--cluster-dir', paths.dir, '--v', String(options.verbosity)], paths.serverLog, paths.serverPid, {
     SKIFF_CLUSTER: state.name,
   })
@@ -277,6 +282,8 @@ function kubeconfigEntry(state: ClusterState, pki: Pki): KubeconfigEntry {
 async function withEvidence(error: unknown, paths: ClusterPaths, state: ClusterState): Promise<CommandError> {
   const message = error instanceof Error ? error.message : String(error)
   const exit = error instanceof CommandError ? error.exit : 'internal'
+  // What never started left no evidence worth reading.
+  if (exit === 'conflict') return error as CommandError
   const files = [paths.serverLog, ...state.nodes.map((node) => path.join(paths.node(node.name), 'agent.log'))]
   const tails = await Promise.all(
     files.map(async (file) => {
