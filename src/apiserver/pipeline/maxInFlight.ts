@@ -1,5 +1,5 @@
 /**
- * Bounds how many requests are worked on at once (L3): more are told to come back in a second. Long-running ones do not count.
+ * Bounds how many requests are worked on at once (L3): more are told to come back in a second, or wait. Long-running ones do not count.
  * Upstream: apiserver/pkg/server/filters/maxinflight.go.
  */
 import { tooManyRequests } from '#api/machinery/status'
@@ -15,22 +15,48 @@ export interface InFlightLimits {
 const readOnlyVerbs: ReadonlySet<string> = new Set(['get', 'list', 'watch'])
 
 export function maxInFlightStage(limits: InFlightLimits): Stage {
-  const inFlight = { readOnly: 0, mutating: 0 }
+  const places = { readOnly: createPlaces(limits.readOnly), mutating: createPlaces(limits.mutating) }
   return {
     name: 'maxInFlight',
     async handle(request, next) {
       // Administrators, this server among them, must get through an overload; they take no place from others either.
       if (isLongRunning(request) || isPrivileged(request)) return next(request)
-      const kind = readOnlyVerbs.has(request.info?.verb ?? '') ? 'readOnly' : 'mutating'
-      if (inFlight[kind] >= limits[kind]) throw tooManyRequests('Too many requests, please try again later.', 1)
-      inFlight[kind]++
+      const kind = readOnlyVerbs.has(request.info?.verb ?? '') ? places.readOnly : places.mutating
+      if (!kind.take()) {
+        if (!isOwnComponent(request)) throw tooManyRequests('Too many requests, please try again later.', 1)
+        await kind.wait()
+      }
       try {
         return await next(request)
       } finally {
-        inFlight[kind]--
+        kind.free()
       }
     },
   }
+}
+
+function createPlaces(limit: number) {
+  let taken = 0
+  const waiting: (() => void)[] = []
+  return {
+    /** False when all are taken. */
+    take: () => taken < limit && ++taken > 0,
+    /** In order of arrival; the place is taken when it resolves. */
+    wait: () => new Promise<void>((resolve) => waiting.push(resolve)),
+    free() {
+      const next = waiting.shift()
+      if (next) next()
+      else taken--
+    },
+  }
+}
+
+/**
+ * Components in this process (scheduler, kubelets of simulated nodes) wait for their turn, as upstream's priority and fairness lets them: a
+ * refusal would cost more than the work, and they would all be back in a second.
+ */
+function isOwnComponent(request: ServerRequest): boolean {
+  return request.inProcessUser?.name.startsWith('system:') ?? false
 }
 
 function isPrivileged(request: ServerRequest): boolean {

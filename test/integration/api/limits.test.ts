@@ -32,6 +32,32 @@ test('API-19 beyond the limit in flight a request is told to come back in a seco
   await api.close()
 })
 
+test('API-19 beyond the limit the components of the server itself wait for their turn', async () => {
+  const scheduler: UserInfo = { name: 'system:kube-scheduler', groups: ['system:authenticated'] }
+  let running = 0
+  let most = 0
+  const busy = {
+    name: 'Busy',
+    handles: () => true,
+    validate: async ({ user }: { user: UserInfo }) => {
+      if (user.name !== scheduler.name) return
+      most = Math.max(most, ++running)
+      await new Promise((resolve) => setImmediate(resolve))
+      running--
+    },
+  }
+  const api = await startTestApiServer({ maxInFlight: { readOnly: 10, mutating: 2 }, deps: () => ({ admission: [busy] }) })
+  const client = api.clientAs(scheduler)
+  const names = ['a', 'b', 'c', 'd', 'e']
+  const made = await Promise.all(names.map((name) => client.of(configMaps).create({ metadata: { namespace: 'default', name } })))
+  assert.deepEqual(
+    made.map(({ metadata }) => metadata.name),
+    names,
+  )
+  assert.equal(most, 2)
+  await api.close()
+})
+
 test('API-20 a request that takes too long is answered with a timeout', async () => {
   const never = {
     name: 'Never',
