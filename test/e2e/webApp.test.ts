@@ -195,6 +195,32 @@ test('ARC-05 port-forward to a pod', options, async () => {
   forward.kill()
 })
 
+test('ARC-05 the same over SPDY/3.1, as older clients speak', options, async () => {
+  cluster.env.KUBECTL_REMOTE_COMMAND_WEBSOCKETS = 'false'
+  cluster.env.KUBECTL_PORT_FORWARD_WEBSOCKETS = 'false'
+  try {
+    assert.equal(await cluster.mustWith('hello', ['exec', '-i', clientPod, '--', 'cat']), 'hello')
+    assert.equal((await cluster.kubectl(['exec', clientPod, '--', 'sh', '-c', 'exit 9'])).code, 9)
+    const [pod = ''] = await podNames()
+    const forward = cluster.spawnKubectl(['port-forward', pod, ':8080'])
+    let text = ''
+    forward.stdout?.on('data', (chunk) => {
+      text += chunk
+    })
+    await eventually(
+      'the forwarded port',
+      10_000,
+      async () => text,
+      (line) => /127\.0\.0\.1:(\d+) ->/.test(line),
+    )
+    assert.match(await fromHost(`http://127.0.0.1:${/127\.0\.0\.1:(\d+) ->/.exec(text)?.[1]}/`), /^one web-app-/)
+    forward.kill()
+  } finally {
+    delete cluster.env.KUBECTL_REMOTE_COMMAND_WEBSOCKETS
+    delete cluster.env.KUBECTL_PORT_FORWARD_WEBSOCKETS
+  }
+})
+
 test('KUB-05 a container whose process is killed is started again', options, async () => {
   const [pod = ''] = await podNames()
   await cluster.kubectl(['exec', pod, '--', 'sh', '-c', 'kill -9 -1; kill -TERM 1'])

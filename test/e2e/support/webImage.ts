@@ -19,7 +19,7 @@ export async function writeWebImage(dir: string, versions: readonly string[]): P
 export const webCommand = [
   'sh',
   '-c',
-  'mkdir -p /www && echo "$VERSION $(hostname)" > /www/index.html && trap "exit 0" TERM && (httpd -f -vv -p 8080 -h /www & wait)',
+  'mkdir -p /www && echo "$VERSION $(hostname)" > /www/index.html && trap "exit 0" TERM; httpd -f -vv -p 8080 -h /www & wait',
 ]
 
 /** The Deployment and Service of the reference documents, with the image that was loaded. */
