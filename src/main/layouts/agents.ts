@@ -47,7 +47,7 @@ async function superviseAgent(options: AgentsOptions, node: RealNode, alive: Map
     const child = await startAgent(options, node)
     if (child) {
       const ended = once(child, 'exit')
-      alive.set(node.name, await agentPid(child))
+      alive.set(node.name, await forkedPid(child, options))
       await writeProcesses(options.paths, alive)
       await Promise.race([ended, aborted(signal)])
       if (signal.aborted) await endAgent(child, ended, options)
@@ -117,6 +117,16 @@ async function agentPid(child: ChildProcess): Promise<number> {
   const pid = child.pid ?? 0
   const children = await fs.readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
   return Number(children.trim().split(' ')[0]) || pid
+}
+
+/** The same, waiting for the fork; an agent that ends at once leaves nsenter's own pid. */
+async function forkedPid(child: ChildProcess, { tools }: AgentsOptions): Promise<number> {
+  for (let waitedMs = 0; waitedMs < 2000 && child.exitCode === null; waitedMs += 10) {
+    const pid = await agentPid(child)
+    if (pid !== child.pid) return pid
+    await tools.clock.sleep(10)
+  }
+  return child.pid ?? 0
 }
 
 async function writeProcesses(paths: ClusterPaths, alive: ReadonlyMap<string, number>): Promise<void> {
