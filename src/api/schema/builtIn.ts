@@ -156,9 +156,9 @@ function compileType(type: string, extras: FieldExtras): Schema {
     }
   }
   const plain = leafOrDefinition(type)
-  if (extras.ps === undefined && extras.mt === undefined) return plain
+  if (extras.ps === undefined && extras.mt === undefined && extras.lt === undefined) return plain
   // The field's own markers win over its definition's.
-  const view: Schema = { ...plainMembers(plain), ...(extras.mt ? { mapType: extras.mt } : {}), ...strategies }
+  const view: Schema = { ...plainMembers(plain), ...(extras.mt ? { mapType: extras.mt } : {}), ...(extras.lt ? { listType: extras.lt } : {}), ...strategies }
   return plain.type === 'object' ? withFieldsOf(view, plain) : view
 }
 

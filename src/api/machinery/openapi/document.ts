@@ -36,9 +36,9 @@ export function openApiV2(input: OpenApiInput): JsonSchema {
   }
 }
 
-/** The documents of v3 by their key in the index: 'api/v1', 'apis/apps/v1', 'apis/apps', 'api', 'apis', 'version'. */
+/** The documents of v3 by their key in the index: 'api/v1', 'apis/apps/v1', 'apis/apps', 'api', 'apis', 'version', … */
 export function openApiV3Keys(resources: readonly ResourceFacts[]): string[] {
-  const keys = new Set<string>(['apis', 'version'])
+  const keys = new Set<string>(generalPaths().map(keyOfPath))
   for (const { group, version } of resources) {
     keys.add(group === '' ? 'api' : `apis/${group}`)
     keys.add(group === '' ? `api/${version}` : `apis/${group}/${version}`)
@@ -74,8 +74,14 @@ function keyOf({ group, version }: ResourceFacts): string {
   return group === '' ? `api/${version}` : `apis/${group}/${version}`
 }
 
+/** '/openid/v1/jwks/' → 'openid/v1/jwks'. */
+function keyOfPath({ path }: PathItem): string {
+  return path.slice(1, -1)
+}
+
 function itemsOf(key: string, input: OpenApiInput): PathItem[] {
-  if (key === 'apis' || key === 'version') return generalPaths().filter(({ path }) => path === `/${key}/`)
+  const general = generalPaths().filter((item) => keyOfPath(item) === key)
+  if (general.length > 0) return general
   const resources = input.resources.filter((facts) => keyOf(facts) === key)
   if (resources.length > 0) return pathsOf(resources, lookUp(input))
   const group = key === 'api' ? '' : key.startsWith('apis/') ? key.slice('apis/'.length) : undefined
@@ -111,7 +117,7 @@ function pathV2({ parameters, operations }: PathItem, writer: SchemaWriter, shar
     const all = [...(body ? [body] : []), ...operation.parameters.map((parameter) => sharedParameter(parameter, shared))]
     item[operation.method] = {
       description: operation.description,
-      consumes: operation.consumes,
+      ...(operation.consumes.length > 0 ? { consumes: operation.consumes } : {}),
       produces: operation.produces,
       schemes: ['https'],
       tags: [operation.tag],

@@ -130,12 +130,19 @@ export function groupPath(group: string): PathItem {
   return discoveryPath(`/apis/${group}/`, `get${capital(tag)}APIGroup`, tag, 'get information of a group', `${metaV1}.APIGroup`, types)
 }
 
-/** /apis/ and /version/. */
+/** /apis/, /version/, and what others need to check the tokens of service accounts. */
 export function generalPaths(): PathItem[] {
   return [
     discoveryPath('/apis/', 'getAPIVersions', 'apis', 'get available API versions', `${metaV1}.APIGroupList`, objectTypes.slice(0, 3)),
     discoveryPath('/version/', 'getCodeVersion', 'version', 'get the version of this server', 'io.k8s.apimachinery.pkg.version.Info', ['application/json']),
+    issuerPath('/.well-known/openid-configuration/', 'OpenIDConfiguration', 'WellKnown', 'get how the issuer of tokens is found', 'application/json'),
+    issuerPath('/openid/v1/jwks/', 'OpenIDKeyset', 'openid', 'get the public keys of the issuer of tokens', 'application/jwk-set+json'),
   ]
+}
+
+function issuerPath(path: string, what: string, tag: string, description: string, type: string): PathItem {
+  const { operations, ...item } = discoveryPath(path, `getServiceAccountIssuer${what}`, tag, description, 'string', [type])
+  return { ...item, operations: operations.map((operation) => ({ ...operation, consumes: [] })) }
 }
 
 function discoveryPath(path: string, id: string, tag: string, description: string, answer: string, types: readonly string[]): PathItem {

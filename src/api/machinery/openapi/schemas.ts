@@ -113,9 +113,15 @@ export class SchemaWriter {
     return {
       ...(description === undefined ? {} : { description }),
       ...(schema.definition === undefined ? this.#body(schema, owner) : this.#named(schema.definition, field)),
-      ...(field.default === undefined || schema.definition !== undefined ? {} : { default: field.default }),
+      ...this.#default(field, owner),
       ...markers(schema),
     }
+  }
+
+  /** Defaults of built-in kinds are shown by v3 alone; a CRD's are its author's, in both. */
+  #default({ schema, default: value }: Field, owner: string): JsonSchema {
+    if (value === undefined || schema.definition !== undefined) return {}
+    return this.#version === 'v3' || this.#extras.has(owner) ? { default: value } : {}
   }
 
   #named(name: string, field: Field): JsonSchema {
