@@ -45,11 +45,22 @@ export function randomName(random: Random, length = 5): string {
   return out
 }
 
-/** A version 4 UUID. */
+const hexBytes: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+
+/** A version 4 UUID. Every request needs one, so it is made of whole bytes. */
 export function randomUid(random: Random): string {
-  const hex = Array.from({ length: 4 }, () => (random.next() * 0x1_0000_0000) >>> 0)
-    .map((word) => word.toString(16).padStart(8, '0'))
-    .join('')
-  const variant = ((Number.parseInt(hex[16] ?? '0', 16) & 0x3) | 0x8).toString(16)
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+  const word = () => (random.next() * 0x1_0000_0000) >>> 0
+  const first = word()
+  const second = (word() & 0xffff_0fff) | 0x4000
+  const third = (word() & 0x3fff_ffff) | 0x8000_0000
+  const last = word()
+  return `${upper(first)}${lower(first)}-${upper(second)}-${lower(second)}-${upper(third)}-${lower(third)}${upper(last)}${lower(last)}`
+}
+
+function upper(word: number): string {
+  return hexBytes[word >>> 24]! + hexBytes[(word >>> 16) & 255]!
+}
+
+function lower(word: number): string {
+  return hexBytes[(word >>> 8) & 255]! + hexBytes[word & 255]!
 }

@@ -80,6 +80,8 @@ function readAll(body: Readable, limitBytes: number, announced: number): Promise
     })
     body.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
     body.on('error', reject)
-    body.on('close', () => reject(badRequest('the request body ended early')))
+    body.on('close', () => {
+      if (!body.readableEnded) reject(badRequest('the request body ended early'))
+    })
   })
 }

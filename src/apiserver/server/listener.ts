@@ -42,6 +42,8 @@ export interface Listener {
 /** Takes a connection over after an upgrade request. */
 export type UpgradeHandler = (request: ServerRequest, socket: Duplex, head: Buffer) => Promise<void>
 
+/** One for all: an error per request, with its stack, would be a tenth of a GET. */
+const connectionClosed = new DOMException('The connection or the stream was closed', 'AbortError')
 const drainMs = 2_000
 const headersTimeoutMs = 30_000
 const maxHeaderBytes = 256 * 1024
@@ -115,8 +117,8 @@ function http2Server(deps: Deps): Http2Server {
   server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
     const socket = stream.session?.socket as TLSSocket | undefined
     const controller = new AbortController()
-    stream.on('close', () => controller.abort())
-    stream.on('error', () => controller.abort())
+    stream.on('close', () => controller.abort(connectionClosed))
+    stream.on('error', () => controller.abort(connectionClosed))
     const out: Outgoing = {
       start: (status, answerHeaders) => {
         if (!stream.destroyed && !stream.headersSent) stream.respond({ ':status': status, ...answerHeaders } as Parameters<typeof stream.respond>[0])
@@ -147,8 +149,8 @@ function http1Server(deps: Deps): Http1Server {
   })
   server.on('request', (message: IncomingMessage, response: ServerResponse) => {
     const controller = new AbortController()
-    response.on('close', () => controller.abort())
-    response.on('error', () => controller.abort())
+    response.on('close', () => controller.abort(connectionClosed))
+    response.on('error', () => controller.abort(connectionClosed))
     const out: Outgoing = {
       start: (status, headers, flush) => {
         if (response.headersSent) return
@@ -167,8 +169,8 @@ function http1Server(deps: Deps): Http1Server {
   })
   server.on('upgrade', (message: IncomingMessage, socket: Duplex, head: Buffer) => {
     const controller = new AbortController()
-    socket.on('close', () => controller.abort())
-    socket.on('error', () => controller.abort())
+    socket.on('close', () => controller.abort(connectionClosed))
+    socket.on('error', () => controller.abort(connectionClosed))
     const incoming = { method: message.method ?? 'GET', url: message.url ?? '/', headers: message.headers, body: message }
     void serveUpgrade(deps, { ...incoming, ...peer(message.socket as TLSSocket), signal: controller.signal }, socket, head)
   })
