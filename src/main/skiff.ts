@@ -28,6 +28,10 @@ async function runRole(name: 'server' | 'node-agent', args: string[]): Promise<v
       stopping.abort(new Error(signal))
     })
   }
+  // A forgotten promise is a bug to mend, not a reason to take a cluster down. An exception that nobody caught still ends the process.
+  process.on('unhandledRejection', (reason) => {
+    console.error(`skiff: unhandled rejection: ${reason instanceof Error ? (reason.stack ?? reason.message) : String(reason)}`)
+  })
   const verbosity = Number(values.v)
   if (name === 'server') {
     if (!values['cluster-dir']) throw new Error('server needs --cluster-dir DIR')
