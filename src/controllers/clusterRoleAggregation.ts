@@ -12,6 +12,7 @@ import { createReconciler } from './framework/reconciler.ts'
 export const clusterRoleAggregation: ControllerDescriptor = {
   name: 'clusterrole-aggregation-controller',
   aliases: ['clusterrole-aggregation'],
+  serviceAccount: 'clusterrole-aggregation-controller',
   create: createClusterRoleAggregation,
 }
 

@@ -18,7 +18,12 @@ import type { SharedInformer } from '#client/cache/sharedInformer'
 import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
 import { createReconciler, enqueueSelf, type Result } from './framework/reconciler.ts'
 
-export const disruption: ControllerDescriptor = { name: 'disruption-controller', aliases: ['disruption'], create: createDisruptionController }
+export const disruption: ControllerDescriptor = {
+  name: 'disruption-controller',
+  aliases: ['disruption'],
+  serviceAccount: 'disruption-controller',
+  create: createDisruptionController,
+}
 
 /** An eviction that was granted and whose pod is still not being deleted after this long did not happen. */
 const deletionTimeoutMs = 2 * 60_000

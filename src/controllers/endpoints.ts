@@ -15,7 +15,12 @@ import { createReconciler, enqueueSelf } from './framework/reconciler.ts'
 import { isNamespaceTerminating } from './shared/podControl.ts'
 import { podServiceHandler } from './shared/podServiceHandler.ts'
 
-export const endpoints: ControllerDescriptor = { name: 'endpoints-controller', aliases: ['endpoint'], create: createEndpointsController }
+export const endpoints: ControllerDescriptor = {
+  name: 'endpoints-controller',
+  aliases: ['endpoint'],
+  serviceAccount: 'endpoint-controller',
+  create: createEndpointsController,
+}
 
 const maxAddresses = 1000
 const overCapacityAnnotation = 'endpoints.kubernetes.io/over-capacity'

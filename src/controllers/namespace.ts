@@ -14,7 +14,12 @@ import type { Client, Resource } from '#client/client'
 import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
 import { createReconciler, enqueueSelf, type Result } from './framework/reconciler.ts'
 
-export const namespace: ControllerDescriptor = { name: 'namespace-controller', aliases: ['namespace'], create: createNamespaceController }
+export const namespace: ControllerDescriptor = {
+  name: 'namespace-controller',
+  aliases: ['namespace'],
+  serviceAccount: 'namespace-controller',
+  create: createNamespaceController,
+}
 
 const kubernetesFinalizer = 'kubernetes'
 /** Content that is on its way out is looked at again this soon; upstream waits half its grace period. */

@@ -13,7 +13,12 @@ import { createReconciler, everyPeriod } from './framework/reconciler.ts'
 import { endPod } from './shared/endPod.ts'
 import { nodeNameIndex, podNodeIndexers } from './shared/indexes.ts'
 
-export const podGc: ControllerDescriptor = { name: 'pod-garbage-collector-controller', aliases: ['podgc'], create: createPodGcController }
+export const podGc: ControllerDescriptor = {
+  name: 'pod-garbage-collector-controller',
+  aliases: ['podgc'],
+  serviceAccount: 'pod-garbage-collector',
+  create: createPodGcController,
+}
 
 const periodMs = 20_000
 /** A node may come back under its name: pods wait this long before they count as orphaned. */

@@ -12,6 +12,7 @@ import { isNamespaceTerminating } from './shared/podControl.ts'
 export const rootCaCertificatePublisher: ControllerDescriptor = {
   name: 'root-ca-certificate-publisher-controller',
   aliases: ['root-ca-cert-publisher'],
+  serviceAccount: 'root-ca-cert-publisher',
   create: createPublisher,
 }
 

@@ -7,7 +7,12 @@ import type { ControllerContext, ControllerDescriptor } from './framework/contro
 import { createReconciler, enqueueSelf } from './framework/reconciler.ts'
 import { isNamespaceTerminating } from './shared/podControl.ts'
 
-export const serviceAccount: ControllerDescriptor = { name: 'serviceaccount-controller', aliases: ['serviceaccount'], create: createServiceAccountController }
+export const serviceAccount: ControllerDescriptor = {
+  name: 'serviceaccount-controller',
+  aliases: ['serviceaccount'],
+  serviceAccount: 'service-account-controller',
+  create: createServiceAccountController,
+}
 
 const name = 'default'
 

@@ -9,7 +9,12 @@ import { jobs } from '#client/builtIn'
 import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
 import { createReconciler, enqueueSelf } from './framework/reconciler.ts'
 
-export const ttlAfterFinished: ControllerDescriptor = { name: 'ttl-after-finished-controller', aliases: ['ttl-after-finished'], create: createTtlController }
+export const ttlAfterFinished: ControllerDescriptor = {
+  name: 'ttl-after-finished-controller',
+  aliases: ['ttl-after-finished'],
+  serviceAccount: 'ttl-after-finished-controller',
+  create: createTtlController,
+}
 
 function createTtlController(context: ControllerContext) {
   const { client, clock } = context

@@ -19,7 +19,12 @@ import { controllerUidIndex, jobControllerIndexers } from '../shared/indexes.ts'
 import { isNamespaceTerminating, messageOf } from '../shared/podControl.ts'
 import { mostRecentTime, nextTime, parseSchedule, timeOf } from './schedule.ts'
 
-export const cronJob: ControllerDescriptor = { name: 'cronjob-controller', aliases: ['cronjob'], create: createCronJobController }
+export const cronJob: ControllerDescriptor = {
+  name: 'cronjob-controller',
+  aliases: ['cronjob'],
+  serviceAccount: 'cronjob-controller',
+  create: createCronJobController,
+}
 
 /** A little late, so that a coarse clock does not wake us before the time. */
 const afterDueMs = 100

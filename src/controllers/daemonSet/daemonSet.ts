@@ -21,7 +21,12 @@ import { ownedPodHandler } from '../shared/ownedPodHandler.ts'
 import { createPodControl, isNamespaceTerminating, slowStartBatch } from '../shared/podControl.ts'
 import { daemonPod, daemonSetStatus, nodeShouldRun, planPlacement, planUpdate, revisionHashLabel, targetNode } from './plan.ts'
 
-export const daemonSet: ControllerDescriptor = { name: 'daemonset-controller', aliases: ['daemonset'], create: createDaemonSetController }
+export const daemonSet: ControllerDescriptor = {
+  name: 'daemonset-controller',
+  aliases: ['daemonset'],
+  serviceAccount: 'daemon-set-controller',
+  create: createDaemonSetController,
+}
 
 const burst = 250
 

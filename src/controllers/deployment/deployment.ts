@@ -14,7 +14,12 @@ import { claim } from '../shared/claim.ts'
 import { controllerUidIndex, podControllerIndexers, replicaSetControllerIndexers } from '../shared/indexes.ts'
 import { syncDeployment } from './sync.ts'
 
-export const deployment: ControllerDescriptor = { name: 'deployment-controller', aliases: ['deployment'], create: createDeploymentController }
+export const deployment: ControllerDescriptor = {
+  name: 'deployment-controller',
+  aliases: ['deployment'],
+  serviceAccount: 'deployment-controller',
+  create: createDeploymentController,
+}
 
 function createDeploymentController(context: ControllerContext) {
   const informer = context.informers.of(deployments)

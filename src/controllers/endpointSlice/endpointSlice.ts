@@ -30,7 +30,12 @@ import {
   wantedEndpoints,
 } from './plan.ts'
 
-export const endpointSlice: ControllerDescriptor = { name: 'endpointslice-controller', aliases: ['endpointslice'], create: createEndpointSliceController }
+export const endpointSlice: ControllerDescriptor = {
+  name: 'endpointslice-controller',
+  aliases: ['endpointslice'],
+  serviceAccount: 'endpointslice-controller',
+  create: createEndpointSliceController,
+}
 
 const maxEndpointsPerSlice = 100
 const triggerTimeAnnotation = 'endpoints.kubernetes.io/last-change-trigger-time'

@@ -19,6 +19,7 @@ import { type AddressType, managedByLabel, planSlices, serviceNameLabel, type Wa
 export const endpointSliceMirroring: ControllerDescriptor = {
   name: 'endpointslice-mirroring-controller',
   aliases: ['endpointslicemirroring'],
+  serviceAccount: 'endpointslicemirroring-controller',
   create: createMirroringController,
 }
 

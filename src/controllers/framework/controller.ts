@@ -25,7 +25,9 @@ export interface ControllerOptions {
 }
 
 export interface ControllerContext {
+  /** Acts as the controller's own service account. */
   readonly client: Client
+  /** One set for all controllers, under system:kube-controller-manager. */
   readonly informers: SharedInformerFactory
   readonly clock: Clock
   readonly random: Random
@@ -41,6 +43,8 @@ export interface ControllerDescriptor {
   readonly name: string
   /** Names that upstream used before. */
   readonly aliases: readonly string[]
+  /** Of kube-system: whom the controller acts as, with the rights that the bootstrap policy gives it. */
+  readonly serviceAccount: string
   /** Runs only when named, not for '*'. */
   readonly disabledByDefault?: boolean | undefined
   create(context: ControllerContext): Component

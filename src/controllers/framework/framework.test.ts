@@ -18,6 +18,7 @@ function setUp(reconcile: (key: string) => Promise<void>) {
   const descriptor: ControllerDescriptor = {
     name: 'test-controller',
     aliases: ['test'],
+    serviceAccount: 'test-controller',
     create: (context: ControllerContext) => {
       const informer = context.informers.of(configMaps)
       const reconciler = createReconciler(context, {
@@ -32,7 +33,8 @@ function setUp(reconcile: (key: string) => Promise<void>) {
       return reconciler
     },
   }
-  const deps = { client: createClient(server), clock, random: seededRandom(1), log: noLog, metrics: noMetrics }
+  const client = createClient(server)
+  const deps = { client, clientFor: () => client, clock, random: seededRandom(1), log: noLog, metrics: noMetrics }
   const put = (name: string) => server.put(`/api/v1/namespaces/x/configmaps/${name}`, anObject('ConfigMap', { namespace: 'x', name }))
   return { clock, put, manager: createControllerManager(deps, [descriptor]) }
 }
@@ -85,7 +87,7 @@ const chosen: { controllers: string[]; want: boolean }[] = [
 ]
 for (const { controllers, want } of chosen) {
   test(`CTL-22 --controllers=${controllers} ${want ? 'runs' : 'leaves out'} it`, () => {
-    const descriptor = { name: 'test-controller', aliases: ['test'], create: () => assert.fail() }
+    const descriptor = { name: 'test-controller', aliases: ['test'], serviceAccount: 'test', create: () => assert.fail() }
     assert.equal(isEnabled(descriptor, controllers), want)
   })
 }

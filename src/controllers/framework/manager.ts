@@ -7,13 +7,16 @@ import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import type { Random } from '#base/random'
-import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
+import { createSharedInformerFactory, type SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Client } from '#client/client'
 import { createEventRecorder, type EventRecorder } from '#client/eventRecorder'
 import type { ControllerContext, ControllerDescriptor, ControllerOptions } from './controller.ts'
 
 export interface ControllerManagerDeps {
+  /** Fills the shared informers: upstream's system:kube-controller-manager. */
   readonly client: Client
+  /** The client of a controller that acts as this service account of kube-system. */
+  clientFor(serviceAccount: string): Client
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -58,26 +61,12 @@ export function createControllerManager(
       }
     },
     async run(signal) {
-      const { client, clock, random, log, metrics } = deps
-      const recorders = new Map<string, EventRecorder>()
-      const informers = createSharedInformerFactory(client, { clock, random, log })
-      const context: ControllerContext = {
-        client,
-        informers,
-        clock,
-        random,
-        log,
-        metrics,
-        options,
-        events: (component) => {
-          const recorder = recorders.get(component) ?? createEventRecorder({ client, clock, random, log }, { component }, signal)
-          recorders.set(component, recorder)
-          return recorder
-        },
-      }
+      const { log } = deps
+      const informers = createSharedInformerFactory(deps.client, deps)
+      const contextOf = contexts(deps, informers, options, signal)
       start = (descriptor) => {
         const stop = new AbortController()
-        const component = descriptor.create(context)
+        const component = descriptor.create(contextOf(descriptor))
         const done = component
           .run(AbortSignal.any([signal, stop.signal]))
           .catch((error: unknown) => log.error(error, 'A controller failed', { controller: descriptor.name }))
@@ -89,6 +78,26 @@ export function createControllerManager(
       await Promise.all([...running.values()].map(({ done }) => done))
       start = undefined
     },
+  }
+}
+
+/** What each controller works with: all share the informers, each has its own client and recorders, kept while it is off. */
+function contexts(deps: ControllerManagerDeps, informers: SharedInformerFactory, options: ControllerOptions, signal: AbortSignal) {
+  const { clock, random, log, metrics } = deps
+  const made = new Map<string, ControllerContext>()
+  const create = (client: Client): ControllerContext => {
+    const recorders = new Map<string, EventRecorder>()
+    const events = (component: string) => {
+      const recorder = recorders.get(component) ?? createEventRecorder({ client, clock, random, log }, { component }, signal)
+      recorders.set(component, recorder)
+      return recorder
+    }
+    return { client, informers, clock, random, log, metrics, options, events }
+  }
+  return ({ name, serviceAccount }: ControllerDescriptor): ControllerContext => {
+    const context = made.get(name) ?? create(deps.clientFor(serviceAccount))
+    made.set(name, context)
+    return context
   }
 }
 

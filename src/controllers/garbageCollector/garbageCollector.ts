@@ -12,7 +12,12 @@ import { createActions } from './actions.ts'
 import { blockingDependents, foregroundFinalizer, type GraphChange, type GraphNode, OwnerGraph, orphanFinalizer } from './graph.ts'
 import { type Discovered, discoverResources } from './resources.ts'
 
-export const garbageCollector: ControllerDescriptor = { name: 'garbage-collector-controller', aliases: ['garbagecollector'], create: createGarbageCollector }
+export const garbageCollector: ControllerDescriptor = {
+  name: 'garbage-collector-controller',
+  aliases: ['garbagecollector'],
+  serviceAccount: 'generic-garbage-collector',
+  create: createGarbageCollector,
+}
 
 const discoveryPeriodMs = 30_000
 const maxSyncWaitMs = 30_000

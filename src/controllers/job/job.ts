@@ -22,7 +22,7 @@ import { createPodControl, isNamespaceTerminating, podFromTemplate, slowStartBat
 import { completionIndexAnnotation } from './indexes.ts'
 import * as plan from './plan.ts'
 
-export const job: ControllerDescriptor = { name: 'job-controller', aliases: ['job'], create: createJobController }
+export const job: ControllerDescriptor = { name: 'job-controller', aliases: ['job'], serviceAccount: 'job-controller', create: createJobController }
 
 const maxPodsPerSync = 500
 

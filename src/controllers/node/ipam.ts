@@ -7,7 +7,12 @@ import { nodes } from '#client/builtIn'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
 import { createReconciler, enqueueSelf } from '../framework/reconciler.ts'
 
-export const nodeIpam: ControllerDescriptor = { name: 'node-ipam-controller', aliases: ['nodeipam'], create: createNodeIpamController }
+export const nodeIpam: ControllerDescriptor = {
+  name: 'node-ipam-controller',
+  aliases: ['nodeipam'],
+  serviceAccount: 'node-controller',
+  create: createNodeIpamController,
+}
 
 function createNodeIpamController(context: ControllerContext) {
   const { clusterCidr = '10.244.0.0/16', nodeCidrMaskSize = 24 } = context.options

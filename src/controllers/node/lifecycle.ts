@@ -14,7 +14,12 @@ import { createReconciler, enqueueSelf, everyPeriod } from '../framework/reconci
 import { nodeNameIndex, podNodeIndexers } from '../shared/indexes.ts'
 import { type NodeHealth, observeNode, silentConditions, wantedTaints } from './health.ts'
 
-export const nodeLifecycle: ControllerDescriptor = { name: 'node-lifecycle-controller', aliases: ['nodelifecycle'], create: createNodeLifecycleController }
+export const nodeLifecycle: ControllerDescriptor = {
+  name: 'node-lifecycle-controller',
+  aliases: ['nodelifecycle'],
+  serviceAccount: 'node-controller',
+  create: createNodeLifecycleController,
+}
 
 const leaseNamespace = 'kube-node-lease'
 

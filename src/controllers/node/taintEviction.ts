@@ -12,7 +12,12 @@ import { createReconciler, type Result } from '../framework/reconciler.ts'
 import { endPod } from '../shared/endPod.ts'
 import { nodeNameIndex, podNodeIndexers } from '../shared/indexes.ts'
 
-export const taintEviction: ControllerDescriptor = { name: 'taint-eviction-controller', aliases: [], create: createTaintEvictionController }
+export const taintEviction: ControllerDescriptor = {
+  name: 'taint-eviction-controller',
+  aliases: [],
+  serviceAccount: 'node-controller',
+  create: createTaintEvictionController,
+}
 
 function createTaintEvictionController(context: ControllerContext) {
   const { client, clock } = context

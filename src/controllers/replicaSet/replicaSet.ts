@@ -20,7 +20,12 @@ import { ownedPodHandler } from '../shared/ownedPodHandler.ts'
 import { createPodControl, isNamespaceTerminating, messageOf, podFromTemplate, slowStartBatch } from '../shared/podControl.ts'
 import { msUntilNextAvailable, planReplicas, replicaSetStatus } from './plan.ts'
 
-export const replicaSet: ControllerDescriptor = { name: 'replicaset-controller', aliases: ['replicaset'], create: createReplicaSetController }
+export const replicaSet: ControllerDescriptor = {
+  name: 'replicaset-controller',
+  aliases: ['replicaset'],
+  serviceAccount: 'replicaset-controller',
+  create: createReplicaSetController,
+}
 
 function createReplicaSetController(context: ControllerContext) {
   const { client, clock } = context

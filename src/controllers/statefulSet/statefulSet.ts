@@ -22,7 +22,12 @@ import { isNamespaceTerminating, messageOf } from '../shared/podControl.ts'
 import { planStatefulSet, type Revisions, statefulSetStatus } from './plan.ts'
 import { ordinalOf, podRevisionLabel, statefulClaims, statefulPod } from './pods.ts'
 
-export const statefulSet: ControllerDescriptor = { name: 'statefulset-controller', aliases: ['statefulset'], create: createStatefulSetController }
+export const statefulSet: ControllerDescriptor = {
+  name: 'statefulset-controller',
+  aliases: ['statefulset'],
+  serviceAccount: 'statefulset-controller',
+  create: createStatefulSetController,
+}
 
 function createStatefulSetController(context: ControllerContext) {
   const { client, clock } = context

@@ -114,10 +114,15 @@ const authenticated = 'system:authenticated'
 
 function controlPlane(server: ApiServer, tools: ProcessTools, pki: Pki): Component[] {
   const scheduling = accessAs(server, { name: 'system:kube-scheduler', groups: [authenticated] }, tools)
-  const controlling = accessAs(server, { name: 'system:kube-controller-manager', groups: ['system:masters', authenticated] }, tools)
+  const controlling = createClient(server.transport({ name: 'system:kube-controller-manager', groups: [authenticated] }, 'kube-controller-manager'))
+  const clientFor = (serviceAccount: string) => {
+    const name = `system:serviceaccount:kube-system:${serviceAccount}`
+    const groups = ['system:serviceaccounts', 'system:serviceaccounts:kube-system', authenticated]
+    return createClient(server.transport({ name, groups }, `kube-controller-manager/${serviceAccount}`))
+  }
   const events = createEventRecorder({ ...tools, client: scheduling.client }, { component: 'default-scheduler' })
   return [
-    createControllerManager({ ...tools, client: controlling.client, log: tools.log.with('controllers') }, controllers, {
+    createControllerManager({ ...tools, client: controlling, clientFor, log: tools.log.with('controllers') }, controllers, {
       rootCa: pki.ca.cert,
       clusterCidr: addressPlan.clusterCidr,
     }),

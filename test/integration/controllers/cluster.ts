@@ -1,7 +1,12 @@
-/** A control plane for controller tests: the real API server, the chosen controllers, and a stand-in for nodes that makes pods run and end. */
+/**
+ * A control plane for controller tests: the real API server with RBAC's bootstrap policy, the chosen controllers, each with the rights of its
+ * own service account, and a stand-in for nodes that makes pods run and end.
+ */
+import { generateKeyPairSync } from 'node:crypto'
 import type { Pod } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { createSecurity } from '#apiserver/security'
 import type { Logger } from '#base/log'
 import { noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
@@ -31,11 +36,24 @@ export interface TestClusterOptions extends ControllerManagerOptions {
 }
 
 export async function startTestCluster(options: TestClusterOptions = {}): Promise<TestCluster> {
-  const api = await startTestApiServer()
+  const random = seededRandom(7)
+  const api = await startTestApiServer({
+    deps: ({ reader }) => {
+      const { authorizers, postStartHooks } = createSecurity({ reader, clock: realClock, random, serviceAccountKey: testServiceAccountKey() })
+      return { authorizers, postStartHooks }
+    },
+  })
   const { client } = api
   const complaints: string[] = []
   const manager = createControllerManager(
-    { client, clock: realClock, random: seededRandom(7), log: listeningLog(complaints), metrics: noMetrics },
+    {
+      client: api.clientAs({ name: 'system:kube-controller-manager', groups: ['system:authenticated'] }),
+      clientFor: controllerClients(api),
+      clock: realClock,
+      random,
+      log: listeningLog(complaints),
+      metrics: noMetrics,
+    },
     controllers,
     options,
   )
@@ -53,6 +71,17 @@ export async function startTestCluster(options: TestClusterOptions = {}): Promis
       await api.close()
     },
   }
+}
+
+/** PEM of a new key for service account tokens. */
+export function testServiceAccountKey(): string {
+  return generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+}
+
+/** Clients of kube-system's service accounts, with the groups of their tokens. */
+export function controllerClients(api: TestApiServer): (serviceAccount: string) => Client {
+  const groups = ['system:serviceaccounts', 'system:serviceaccounts:kube-system', 'system:authenticated']
+  return (serviceAccount) => api.clientAs({ name: `system:serviceaccount:kube-system:${serviceAccount}`, groups })
 }
 
 function listeningLog(complaints: string[]): Logger {

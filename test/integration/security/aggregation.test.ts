@@ -1,6 +1,5 @@
 /** The stock roles work: admin, edit and view are gathered, and a user bound to one may do what it says. */
 import assert from 'node:assert/strict'
-import { generateKeyPairSync } from 'node:crypto'
 import { test } from 'node:test'
 import { isStatus } from '#api/machinery/status'
 import type { UserInfo } from '#apiserver/request'
@@ -13,15 +12,18 @@ import { clusterRoleAggregation } from '#controllers/clusterRoleAggregation'
 import { createControllerManager } from '#controllers/framework/manager'
 import { startTestApiServer } from '#testing/apiServer'
 import { realClock } from '#testing/realClock'
-import { eventually } from '../controllers/cluster.ts'
+import { controllerClients, eventually, testServiceAccountKey } from '../controllers/cluster.ts'
 
 test('AUZ-01 a user with the role edit may edit in that namespace, and one with view may only look', async () => {
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const serviceAccountKey = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+  const serviceAccountKey = testServiceAccountKey()
   const random = seededRandom(1)
   const api = await startTestApiServer({ deps: (registry) => createSecurity({ reader: registry.reader, clock: realClock, random, serviceAccountKey }) })
   const stop = new AbortController()
-  const manager = createControllerManager({ client: api.client, clock: realClock, random, log: noLog, metrics: noMetrics }, [clusterRoleAggregation], {})
+  const manager = createControllerManager(
+    { client: api.client, clientFor: controllerClients(api), clock: realClock, random, log: noLog, metrics: noMetrics },
+    [clusterRoleAggregation],
+    {},
+  )
   const running = manager.run(stop.signal)
   try {
     const bind = (user: string, role: string) =>
