@@ -6,8 +6,8 @@ import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import type { Random } from '#base/random'
 import type { Client } from '#client/client'
+import type { EventRecorder } from '#client/eventRecorder'
 import type { KubeletConfig } from './config.ts'
-import type { Recorder } from './eventRecorder.ts'
 import type { KubeletHost, MachineInfo } from './host.ts'
 import type { RuntimeService } from './runtime/runtimeService.ts'
 import type { ObjectCache } from './sources/objectCache.ts'
@@ -27,7 +27,7 @@ export interface KubeletDeps {
 
 export interface KubeletContext extends KubeletDeps {
   readonly config: KubeletConfig
-  readonly recorder: Recorder
+  readonly recorder: EventRecorder
   readonly objects: ObjectCache
   readonly machineInfo: MachineInfo
   /** The node's allocatable resources. */

@@ -7,9 +7,9 @@ import type { PodStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Component } from '#base/component'
 import { pods, services } from '#client/builtIn'
+import { createEventRecorder } from '#client/eventRecorder'
 import { type KubeletConfig, kubeletConfig } from './config.ts'
 import type { KubeletContext, KubeletDeps } from './context.ts'
-import { createRecorder } from './eventRecorder.ts'
 import { createEvictionManager } from './eviction/evictionManager.ts'
 import { collectGarbage, freeImages, removeOrphans } from './gc.ts'
 import type { MachineInfo } from './host.ts'
@@ -126,7 +126,7 @@ async function runKubelet(
     config,
     machineInfo: machine,
     allocatable: nodeAllocatable(machine, config),
-    recorder: createRecorder(deps, { component: 'kubelet', host: config.nodeName }),
+    recorder: createEventRecorder(deps, { component: 'kubelet', host: config.nodeName }, signal),
     objects: createObjectCache(deps, wakeAll, signal),
     services: () => serviceMirror.list(),
   }

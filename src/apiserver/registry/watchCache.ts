@@ -5,10 +5,10 @@
  */
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { StatusError } from '#api/machinery/status'
+import { SortedMap } from '#base/sortedMap'
 import type { StoreEvent } from '#store/store'
 import { CacheEntry } from './cacheEntry.ts'
 import { keyRange, matches, type Selection } from './selection.ts'
-import { SortedMap } from './sortedMap.ts'
 import { CacheChange, WatchedEvent } from './watchEvent.ts'
 import { type FieldIndex, WatchGroups } from './watchGroups.ts'
 import { type WatchItem, WatchSession } from './watchSession.ts'

@@ -4,8 +4,8 @@
  */
 import { readFile } from 'node:fs/promises'
 import type { KubeletContext } from '../context.ts'
-import { podReference } from '../eventRecorder.ts'
 import { isTerminalPhase } from '../pods/containers.ts'
+import { podReference } from '../pods/podReference.ts'
 import type { PodWorkers } from '../pods/podWorkers.ts'
 import { labelKeys } from '../runtime/labels.ts'
 import { type ContainerConsumption, conditionOf, evictionMessage, type Observations, rankForEviction, thresholdsMet } from './evictionPlan.ts'

@@ -4,9 +4,9 @@
  */
 import type { PodSandboxConfig, RuntimeImage } from '#grpc/criTypes'
 import type { KubeletContext } from '../context.ts'
-import { podReference } from '../eventRecorder.ts'
 import { BackOff } from '../pods/backOff.ts'
 import type { FrozenContainer, FrozenPod } from '../pods/containers.ts'
+import { podReference } from '../pods/podReference.ts'
 import { StartError } from '../pods/startError.ts'
 import { credentialsFor, withDefaultTag } from './imageReference.ts'
 

@@ -3,10 +3,11 @@
  * Two views of one data: *written* (the newest end of each history), which transactions see, and *durable*, which readers see.
  * A transaction is written at once and becomes durable by commit(); rollback() takes back everything not durable.
  */
+
+import { SortedMap } from '#base/sortedMap'
 import type { Compare, Op, OpResult, RangeOptions, RangeResult, Revision, Transaction } from '../store.ts'
 import { storeError } from '../storeError.ts'
 import { compactHistory, firstFrom, isTombstone, type KeyHistory, newestOf, noBytes, toKeyValue, type Version, versionAt, versionBefore } from './keyHistory.ts'
-import { SortedMap } from './sortedMap.ts'
 
 export interface Written {
   readonly succeeded: boolean

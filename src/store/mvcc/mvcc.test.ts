@@ -4,7 +4,6 @@ import { test } from 'node:test'
 import { seededRandom } from '#base/random'
 import { MvccEngine } from './engine.ts'
 import { compactHistory, type KeyHistory, type Version, versionAt, versionBefore } from './keyHistory.ts'
-import { SortedMap } from './sortedMap.ts'
 import { WatcherIndex } from './watcherIndex.ts'
 
 const change = (modRevision: number, version: number): Version => ({
@@ -50,38 +49,6 @@ for (const { at, forgotten } of [
     for (let revision = at; revision < 12; revision++) assert.equal(versionAt(history, revision), versionAt(before, revision))
   })
 }
-
-test('a sorted map is a sorted map, also across blocks', () => {
-  const random = seededRandom(5)
-  const map = new SortedMap<number>()
-  const model = new Map<string, number>()
-  const keyOf = (n: number) => `k/${String(n).padStart(5, '0')}`
-  for (let step = 0; step < 20_000; step++) {
-    const key = keyOf(random.int(4000))
-    if (random.int(3) === 0) assert.equal(map.delete(key), model.delete(key))
-    else {
-      map.set(key, step)
-      model.set(key, step)
-    }
-  }
-  assert.equal(map.size, model.size)
-  const sorted = [...model.keys()].sort()
-  for (let i = 0; i < 200; i++) {
-    const from = keyOf(random.int(4100))
-    const to = random.int(5) === 0 ? undefined : keyOf(random.int(4100))
-    const wanted = sorted.filter((key) => key >= from && (to === undefined || key < to))
-    const found: string[] = []
-    map.scan(from, to, (key, value) => {
-      assert.equal(value, model.get(key))
-      found.push(key)
-      return true
-    })
-    assert.deepEqual(found, wanted)
-    assert.equal(map.count(from, to), wanted.length)
-  }
-  for (const key of sorted) map.delete(key)
-  assert.deepEqual([map.size, map.count('', undefined), map.get('k')], [0, 0, undefined])
-})
 
 test('a watcher index finds exactly the watchers of a key', () => {
   const random = seededRandom(9)

@@ -1,5 +1,5 @@
 /**
- * A sorted map from byte-string keys (L2, pure): two levels, a list of blocks of at most `blockSize` keys. It stands where etcd has a B-tree:
+ * A map ordered by its string keys (L0, pure): two levels, a list of blocks of at most `blockSize` keys. It stands where etcd has a B-tree:
  * a lookup is two binary searches, an insert moves at most one block, a range scan walks arrays, and counting a range adds block lengths.
  */
 const blockSize = 256
@@ -24,32 +24,36 @@ export class SortedMap<V> {
     return block.keys[i] === key ? block.values[i] : undefined
   }
 
-  set(key: string, value: V): void {
+  /** Returns what was there before. */
+  set(key: string, value: V): V | undefined {
     if (this.#blocks.length === 0) this.#blocks.push({ keys: [], values: [] })
     const at = Math.min(this.#blockOf(key), this.#blocks.length - 1)
     const block = this.#blocks[at] as Block<V>
     const i = lowerBound(block.keys, key)
     if (block.keys[i] === key) {
+      const before = block.values[i]
       block.values[i] = value
-      return
+      return before
     }
     block.keys.splice(i, 0, key)
     block.values.splice(i, 0, value)
     this.#size++
     if (block.keys.length > blockSize) this.#split(at, block, i)
+    return undefined
   }
 
-  delete(key: string): boolean {
+  /** Returns what was removed. */
+  delete(key: string): V | undefined {
     const at = this.#blockOf(key)
     const block = this.#blocks[at]
-    if (!block) return false
+    if (!block) return undefined
     const i = lowerBound(block.keys, key)
-    if (block.keys[i] !== key) return false
+    if (block.keys[i] !== key) return undefined
     block.keys.splice(i, 1)
-    block.values.splice(i, 1)
+    const [before] = block.values.splice(i, 1)
     this.#size--
     if (block.keys.length === 0) this.#blocks.splice(at, 1)
-    return true
+    return before
   }
 
   /** Visits [from, to) in order until `visit` returns false; `to` undefined means no upper end. The map must not change meanwhile. */
@@ -64,8 +68,19 @@ export class SortedMap<V> {
     }
   }
 
+  /** Values of the keys in [from, to), in order; `to` undefined means no upper end. The map must not change while one iterates. */
+  *range(from = '', to?: string): Generator<V> {
+    for (let at = this.#blockOf(from), first = true; at < this.#blocks.length; at++, first = false) {
+      const { keys, values } = this.#blocks[at] as Block<V>
+      for (let i = first ? lowerBound(keys, from) : 0; i < keys.length; i++) {
+        if (to !== undefined && (keys[i] as string) >= to) return
+        yield values[i] as V
+      }
+    }
+  }
+
   /** How many keys [from, to) holds, without visiting them. */
-  count(from: string, to: string | undefined): number {
+  count(from = '', to?: string): number {
     const first = this.#blockOf(from)
     const firstBlock = this.#blocks[first]
     if (!firstBlock || (to !== undefined && to <= from)) return 0
