@@ -81,11 +81,21 @@ export function validateVolumes(volumes: readonly Volume[] | undefined, path: Fi
   })
 }
 
+/** Sources in the order in which they are looked at: the first one present counts, whatever the order in the request. */
+const sourceOrder: readonly Exclude<keyof Volume, 'name'>[] = [
+  ...(['emptyDir', 'hostPath', 'gitRepo', 'gcePersistentDisk', 'awsElasticBlockStore', 'secret', 'nfs', 'iscsi', 'glusterfs', 'flocker'] as const),
+  ...(['persistentVolumeClaim', 'rbd', 'cinder', 'cephfs', 'quobyte', 'downwardAPI', 'fc', 'flexVolume', 'configMap', 'azureFile'] as const),
+  ...(['vsphereVolume', 'photonPersistentDisk', 'portworxVolume', 'azureDisk', 'storageos', 'projected', 'scaleIO', 'csi', 'ephemeral', 'image'] as const),
+]
+
+/** Upstream spells two of the fields otherwise when it forbids them. */
+const forbiddenName: Readonly<Record<string, string>> = { cephfs: 'cephFS', downwardAPI: 'downwarAPI' }
+
 function sourceFaults(volume: Volume, path: FieldPath): FieldError[] {
-  const sources = Object.keys(volume).filter((key) => key !== 'name' && volume[key as keyof Volume] !== undefined) as Exclude<keyof Volume, 'name'>[]
+  const sources = sourceOrder.filter((key) => volume[key] !== undefined)
   const first = sources[0]
   if (first === undefined) return [fieldError.required(path, 'must specify a volume type')]
-  const more = sources.slice(1).map((source) => fieldError.forbidden(path.child(source), 'may not specify more than 1 volume type'))
+  const more = sources.slice(1).map((source) => fieldError.forbidden(path.child(forbiddenName[source] ?? source), 'may not specify more than 1 volume type'))
   const check = rules[first] as ((source: unknown, path: FieldPath) => FieldError[]) | undefined
   return [...(check?.(volume[first], path.child(first)) ?? []), ...more]
 }
@@ -136,6 +146,15 @@ function downwardFaults(items: NonNullable<Volume['downwardAPI']>['items'], path
   })
 }
 
+const projectionOrder: readonly (keyof VolumeProjection)[] = [
+  'secret',
+  'configMap',
+  'downwardAPI',
+  'serviceAccountToken',
+  'clusterTrustBundle',
+  'podCertificate',
+]
+
 function projectionFaults(sources: readonly VolumeProjection[] | undefined, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
   const paths = new Set<string>()
@@ -145,7 +164,7 @@ function projectionFaults(sources: readonly VolumeProjection[] | undefined, path
   }
   for (const [i, source] of (sources ?? []).entries()) {
     const at = path.child('sources').index(i)
-    const kinds = Object.keys(source).filter((key) => source[key as keyof VolumeProjection] !== undefined)
+    const kinds = projectionOrder.filter((key) => source[key] !== undefined)
     if (kinds.length === 0) errors.push(fieldError.required(at, 'must specify at least one projection source'))
     for (const kind of kinds.slice(1)) errors.push(fieldError.forbidden(at.child(kind), 'may not specify more than 1 volume type'))
     for (const kind of ['secret', 'configMap'] as const) {
