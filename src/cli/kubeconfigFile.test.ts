@@ -3,15 +3,16 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { parseYaml } from '#api/machinery/yaml'
 import type { Clock } from '#base/clock'
 import { kubeconfigPath, mergeKubeconfig, removeFromKubeconfig } from './kubeconfigFile.ts'
 
-/** Real time, because the lock is contended for real; no test waits longer than the others take. */
+/** The lock is contended for real: a wait is one turn of the event loop. */
 const clock: Clock = {
   now: () => Date.now(),
   monotonicMs: () => performance.now(),
-  sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+  sleep: () => nextTurn(),
   timer: () => ({ cancel: () => {} }),
 }
 

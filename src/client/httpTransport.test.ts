@@ -95,12 +95,11 @@ for (const kind of ['http2', 'https', 'http'] as const) {
       answer.writeHead(200, { 'content-type': 'application/json' })
       const text = line('ADDED', 'ä') + line('MODIFIED', 'b')
       const half = Buffer.from(text)
-      answer.write(half.subarray(0, 40))
-      setTimeout(() => {
+      answer.write(half.subarray(0, 40), () => {
         answer.write(half.subarray(40))
         const status = { kind: 'Status', reason: 'Expired', code: 410, message: 'too old resource version: 1 (2)' }
         answer.end(request.url?.includes('fail') ? `${JSON.stringify({ type: 'ERROR', object: status })}\n` : '')
-      }, 5)
+      })
     })
     const seen: string[] = []
     for await (const batch of transport.watch({ method: 'GET', path: '/w' }, never))

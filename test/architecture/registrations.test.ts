@@ -1,0 +1,129 @@
+/**
+ * Every list of moving parts is complete: what a folder exports of the list's type is in the list, and no two entries share a name.
+ * Files are read as text, so that a file that nobody imports is found too.
+ */
+import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import path from 'node:path'
+import { test } from 'node:test'
+import { strategies } from '#api/kinds/index'
+import { bootstrapClusterRoleBindings } from '#apiserver/authz/bootstrapPolicy/objects'
+import { pipelineStages } from '#apiserver/pipeline/index'
+import { noLog } from '#base/log'
+import { noMetrics } from '#base/metrics'
+import { seededRandom } from '#base/random'
+import { VirtualClock } from '#base/virtualClock'
+import { commands } from '#cli/commands/index'
+import { controllers } from '#controllers/index'
+import { volumePlugins } from '#kubelet/volumes/index'
+import { proxyModes } from '#proxy/modes/index'
+import { defaultPlugins } from '#scheduler/plugins/index'
+import { createAdmissionPlugins } from '../../src/apiserver/admission/plugins/index.ts'
+
+const source = path.resolve(import.meta.dirname, '../../src')
+
+interface Texts {
+  /** The file with the list. */
+  readonly list: string
+  /** The other files of the folder. */
+  readonly parts: readonly string[]
+}
+
+/** Names that the parts export with one of these types and that the list does not mention outside its imports. */
+function unlisted({ list, parts }: Texts, type: string): { found: number; missing: string[] } {
+  const exported = parts.flatMap((text) => [
+    ...text.matchAll(new RegExp(`^export const (\\w+)(?:: (?:${type}) = |(?:: [\\w<>]+)? = (?:${type})[<(])`, 'gm')),
+    ...text.matchAll(new RegExp(`^export function (\\w+)\\(.*\\): (?:${type}) \\{$`, 'gm')),
+  ])
+  const body = list.replaceAll(/^import [^;]*? from '.*'$/gm, '')
+  const names = exported.map(([, name = '']) => name)
+  return { found: names.length, missing: names.filter((name) => !new RegExp(`\\b${name}\\b`).test(body)).sort() }
+}
+
+function textsOf(folder: string, listFile: string): Texts {
+  const list = path.join(source, listFile)
+  const files = fs
+    .readdirSync(path.join(source, folder), { recursive: true, encoding: 'utf8' })
+    .map((name) => path.join(source, folder, name))
+    .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts') && file !== list)
+  return { list: fs.readFileSync(list, 'utf8'), parts: files.map((file) => fs.readFileSync(file, 'utf8')) }
+}
+
+const lists: { name: string; folder: string; list?: string; type: string; atLeast: number }[] = [
+  { name: 'kinds', folder: 'api/kinds', type: 'defineKind', atLeast: 60 },
+  { name: 'controllers', folder: 'controllers', type: 'ControllerDescriptor', atLeast: 20 },
+  { name: 'scheduler plugins', folder: 'scheduler/plugins', type: 'SchedulerPlugin', atLeast: 10 },
+  { name: 'admission plugins', folder: 'apiserver/admission/plugins', type: 'AdmissionPlugin', atLeast: 12 },
+  { name: 'pipeline stages', folder: 'apiserver/pipeline', type: 'Stage', atLeast: 10 },
+  { name: 'volumes', folder: 'kubelet/volumes', type: 'VolumePlugin', atLeast: 7 },
+  { name: 'commands', folder: 'cli/commands', type: 'CliCommand', atLeast: 10 },
+  { name: 'proxy modes', folder: 'proxy/modes', type: 'ProxyMode', atLeast: 1 },
+  { name: 'authenticators', folder: 'apiserver/authn', list: 'apiserver/security.ts', type: 'Authenticator|TokenAuthenticator', atLeast: 5 },
+  { name: 'authorizers', folder: 'apiserver/authz', list: 'apiserver/security.ts', type: 'Authorizer|RbacAuthorizer', atLeast: 3 },
+  { name: 'DNS plugins', folder: 'dns/plugins', list: 'dns/clusterDns.ts', type: 'DnsPlugin', atLeast: 2 },
+]
+for (const { name, folder, list = `${folder}/index.ts`, type, atLeast } of lists) {
+  test(`the list of ${name} is complete`, () => {
+    const { found, missing } = unlisted(textsOf(folder, list), type)
+    assert.deepEqual(missing, [])
+    assert.ok(found >= atLeast, `only ${found} were found: the search no longer sees them`)
+  })
+}
+
+test('a part that is imported and not listed, or not imported at all, is named', () => {
+  const list = "import { a } from './a.ts'\nimport { b } from './b.ts'\nexport const all: readonly Thing[] = [a]\n"
+  const parts = [
+    'export const a: Thing = {}',
+    'export const b: Thing = {}',
+    'export function c(x: { y: number }): Thing {',
+    'export const d = Thing<X>({',
+    'const e: Thing = {}',
+  ]
+  assert.deepEqual(unlisted({ list, parts }, 'Thing'), { found: 4, missing: ['b', 'c', 'd'] })
+})
+
+const clock = new VirtualClock()
+const random = seededRandom(1)
+const reader = { get: () => undefined, list: () => [], onChange: () => () => {} }
+const names: { name: string; entries: readonly string[] }[] = [
+  { name: 'kinds', entries: strategies.map(({ group, kind }) => `${group}/${kind}`) },
+  { name: 'controllers and their aliases', entries: controllers.flatMap(({ name, aliases }) => [name, ...aliases]) },
+  { name: 'scheduler plugins', entries: defaultPlugins.map(({ plugin }) => plugin.name) },
+  { name: 'admission plugins', entries: createAdmissionPlugins({ reader, random, clock }).map((plugin) => plugin.name) },
+  {
+    name: 'pipeline stages',
+    entries: pipelineStages(
+      { clock, random, log: noLog, metrics: noMetrics, authenticators: [], authorizers: [], shutdown: new AbortController().signal },
+      { requestTimeoutMs: 1, maxInFlight: { readOnly: 1, mutating: 1 } },
+    ).map((stage) => stage.name),
+  },
+  { name: 'volumes', entries: volumePlugins.map((plugin) => plugin.name) },
+  { name: 'commands', entries: commands.map((command) => command.name) },
+  { name: 'proxy modes', entries: proxyModes.map((mode) => mode.name) },
+]
+for (const { name, entries } of names) {
+  test(`${name}: no two share a name`, () => {
+    assert.deepEqual(
+      entries.filter((entry, i) => entries.indexOf(entry) !== i),
+      [],
+    )
+    assert.ok(entries.length > 0 && entries.every((entry) => entry !== ''))
+  })
+}
+
+test('every controller acts as a service account that the bootstrap policy gives rights', () => {
+  const bound = new Set(bootstrapClusterRoleBindings().flatMap(({ subjects = [] }) => subjects.map(({ namespace, name }) => `${namespace}/${name}`)))
+  assert.deepEqual(
+    controllers.filter(({ serviceAccount }) => !bound.has(`kube-system/${serviceAccount}`)).map(({ name }) => name),
+    [],
+  )
+})
+
+test('every store driver passes the conformance suite', () => {
+  const folder = path.join(source, 'store/drivers')
+  const drivers = fs
+    .readdirSync(folder)
+    .filter((file) => !file.endsWith('.test.ts') && /: (Promise<)?Store\b/.test(fs.readFileSync(path.join(folder, file), 'utf8')))
+  assert.ok(drivers.length >= 2)
+  for (const driver of drivers) assert.match(fs.readFileSync(path.join(folder, driver.replace(/\.ts$/, '.test.ts')), 'utf8'), /^describeStore\(/m, driver)
+})
