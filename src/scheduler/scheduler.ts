@@ -55,8 +55,9 @@ const cyclesPerTurn = 32
 const maxBindingsInFlight = 128
 
 export function createScheduler(deps: SchedulerDeps, config: SchedulerConfig = defaultSchedulerConfig): Component {
-  const scheduler = new Scheduler(deps, config)
-  return { name: 'kube-scheduler', run: (signal) => scheduler.run(signal) }
+  const metrics = createSchedulerMetrics(deps.metrics, config.schedulerName)
+  // Each run begins with an empty memory, which the informers fill: nothing half-done is left over from the one before.
+  return { name: 'kube-scheduler', run: (signal) => new Scheduler(deps, config, metrics).run(signal) }
 }
 
 class Scheduler {
@@ -66,9 +67,11 @@ class Scheduler {
   readonly #queue: SchedulingQueue
   readonly #metrics: SchedulerMetrics
   readonly #bindings = new Set<Promise<void>>()
+  /** Conditions being written, by pod: a later binding waits, so that "not scheduled" cannot arrive after it. */
+  readonly #reports = new Map<string, Promise<void>>()
   #startIndex = 0
 
-  constructor(deps: SchedulerDeps, config: SchedulerConfig) {
+  constructor(deps: SchedulerDeps, config: SchedulerConfig, metrics: SchedulerMetrics) {
     this.#deps = deps
     this.#config = config
     this.#queue = new SchedulingQueue({
@@ -77,7 +80,7 @@ class Scheduler {
       initialBackoffMs: config.podInitialBackoffMs,
       maxBackoffMs: config.podMaxBackoffMs,
     })
-    this.#metrics = createSchedulerMetrics(deps.metrics, config.schedulerName)
+    this.#metrics = metrics
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -102,6 +105,7 @@ class Scheduler {
       if (!signal.aborted) throw error
     } finally {
       for (const registration of registrations) registration.remove()
+      this.#queue.close()
       await Promise.all(this.#bindings)
     }
   }
@@ -124,23 +128,52 @@ class Scheduler {
       return
     }
     const startedMs = this.#deps.clock.monotonicMs()
+    try {
+      this.#tryToPlace(queued, startedMs)
+    } catch (error) {
+      // One pod that a plugin stumbles over must not keep the others waiting.
+      this.#fail(queued, pod, error, startedMs)
+    }
+  }
+
+  #tryToPlace(queued: QueuedPod, startedMs: number): void {
+    const { pod } = queued
     const info = podInfo(pod)
     const result = schedulePod(this.#config.plugins, info, this.#cache, {
       random: this.#deps.random,
       startIndex: this.#startIndex,
       percentageOfNodesToScore: this.#config.percentageOfNodesToScore,
     })
-    const tookSeconds = (this.#deps.clock.monotonicMs() - startedMs) / 1000
     if ('refused' in result) {
-      this.#metrics.attempt('unschedulable', tookSeconds)
+      this.#metrics.attempt('unschedulable', (this.#deps.clock.monotonicMs() - startedMs) / 1000)
       this.#queue.failed(queued, result.refused.refusedBy)
-      this.#track(this.#reportUnschedulable(pod, 'Unschedulable', result.refused.message))
+      this.#report(queued.key, pod, 'Unschedulable', result.refused.message)
       return
     }
     const { node, evaluatedNodes } = result.placed
     this.#startIndex = (this.#startIndex + evaluatedNodes) % this.#cache.nodes.length
     this.#cache.assume(info, node.name)
     this.#track(this.#bind(queued, node.name, startedMs))
+  }
+
+  /** An error, not a refusal: only time helps. */
+  #fail(queued: QueuedPod, pod: Frozen<Pod>, error: unknown, startedMs: number): void {
+    const { namespace, name = '' } = pod.metadata
+    this.#metrics.attempt('error', (this.#deps.clock.monotonicMs() - startedMs) / 1000)
+    this.#queue.failed(queued, new Set())
+    this.#deps.log.error(error, 'Failed to schedule pod', { pod: { kind: 'Pod', namespace, name } })
+    this.#report(queued.key, pod, 'SchedulerError', error instanceof Error ? error.message : String(error))
+  }
+
+  #report(key: string, pod: Frozen<Pod>, reason: string, message: string): void {
+    const before = this.#reports.get(key) ?? Promise.resolve()
+    const report: Promise<void> = before
+      .then(() => this.#reportUnschedulable(pod, reason, message))
+      .finally(() => {
+        if (this.#reports.get(key) === report) this.#reports.delete(key)
+      })
+    this.#reports.set(key, report)
+    this.#track(report)
   }
 
   #track(work: Promise<void>): void {
@@ -152,28 +185,28 @@ class Scheduler {
     const { pod } = queued
     const { namespace, name = '', uid } = pod.metadata
     try {
+      await this.#reports.get(queued.key)
       await this.#deps.client.of(pods).createSubresource({ namespace, name }, 'binding', {
         apiVersion: 'v1',
         kind: 'Binding',
         metadata: { namespace, name, uid },
         target: { apiVersion: 'v1', kind: 'Node', name: nodeName },
       })
-      this.#queue.done(queued.key)
-      this.#metrics.attempt('scheduled', (this.#deps.clock.monotonicMs() - startedMs) / 1000)
-      this.#metrics.scheduled((this.#deps.clock.now() - queued.firstSeenMs) / 1000, queued.attempts)
-      this.#deps.events.event(pod, 'Normal', 'Scheduled', `Successfully assigned ${namespace}/${name} to ${nodeName}`)
     } catch (error) {
       this.#cache.forget(queued.key)
-      // Gone, or somebody else has bound it: the watch says so in its own time.
-      if (isStatus(error, 'NotFound')) {
-        this.#queue.delete(queued.key)
-        return
-      }
-      this.#metrics.attempt('error', (this.#deps.clock.monotonicMs() - startedMs) / 1000)
-      this.#queue.failed(queued, new Set())
-      this.#deps.log.error(error, 'Failed to bind pod', { pod: { kind: 'Pod', namespace, name }, node: nodeName })
-      await this.#reportUnschedulable(pod, 'SchedulerError', `binding rejected: ${error instanceof Error ? error.message : String(error)}`)
+      if (isStatus(error, 'NotFound') && queued.pod.metadata.uid === uid) this.#queue.drop(queued)
+      else if (isStatus(error, 'NotFound') || isStatus(error, 'Conflict')) {
+        // Somebody else has bound it, it is being deleted, or it is another pod of that name by now. The watch says so in its own time;
+        // until then nothing may be written about a pod that can have a node.
+        this.#metrics.attempt('error', (this.#deps.clock.monotonicMs() - startedMs) / 1000)
+        this.#queue.failed(queued, new Set())
+      } else this.#fail(queued, pod, new Error(`binding rejected: ${error instanceof Error ? error.message : String(error)}`, { cause: error }), startedMs)
+      return
     }
+    this.#queue.done(queued.key)
+    this.#metrics.attempt('scheduled', (this.#deps.clock.monotonicMs() - startedMs) / 1000)
+    this.#metrics.scheduled((this.#deps.clock.now() - queued.firstSeenMs) / 1000, queued.attempts)
+    this.#deps.events.event(pod, 'Normal', 'Scheduled', `Successfully assigned ${namespace}/${name} to ${nodeName}`)
   }
 
   /** The event, and the condition unless it says so already. */

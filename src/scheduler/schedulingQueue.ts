@@ -87,6 +87,17 @@ export class SchedulingQueue {
     this.#eventsWhileInFlight.delete(key)
   }
 
+  /** Forgets a pod that is gone, unless another of its name has come. */
+  drop(queued: QueuedPod): void {
+    if (this.#pods.get(queued.key)?.queued === queued) this.delete(queued.key)
+  }
+
+  /** Nobody will pop again: no timer stays behind. */
+  close(): void {
+    this.#timer?.timer.cancel()
+    this.#timer = undefined
+  }
+
   /** The next pod to try; waits for one. Undefined when aborted. */
   async pop(signal: AbortSignal): Promise<QueuedPod | undefined> {
     while (!signal.aborted) {
