@@ -28,6 +28,7 @@ import { ensureAddonAccess } from './addonAccess.ts'
 import { addressPlan } from './agentConfig.ts'
 import { createAgents } from './agents.ts'
 import { createHostRoutes } from './hostRoutes.ts'
+import { createLocalPorts } from './localPorts.ts'
 import { type ProcessTools, processTools, runTogether } from './processTools.ts'
 import { createSimulatedNodes } from './simulatedNodes.ts'
 
@@ -151,10 +152,22 @@ async function nodes(server: ApiServer, { tools, state, paths, pki, verbosity }:
   })
   if (!state.network) return simulated
   const routing = accessAs(server, { name: 'system:skiff:host-routes', groups: ['system:masters', authenticated] }, tools)
+  const forwarding = accessAs(server, { name: 'system:skiff:local-ports', groups: ['system:masters', authenticated] }, tools)
+  const { prefix } = state.network
   return [
     ...simulated,
     ...createAgents({ paths, state, ca: pki.ca, self: [process.execPath, process.argv[1] ?? ''], verbosity, tools }),
     createHostRoutes(routing.informers, createExec(), state.network, tools.log.with('routes')),
     { name: 'host route informers', run: (signal) => routing.informers.run(signal) },
+    createLocalPorts(
+      {
+        ...tools,
+        ...forwarding,
+        log: tools.log.with('localPorts'),
+        events: createEventRecorder({ ...tools, client: forwarding.client }, { component: 'local-ports' }),
+      },
+      { isReal: (address) => address.startsWith(`${prefix}.`) },
+    ),
+    { name: 'local port informers', run: (signal) => forwarding.informers.run(signal) },
   ]
 }
