@@ -1,0 +1,79 @@
+/** The real API server and the real scheduler, for scheduler tests; nodes are objects only, nothing runs on them. */
+import type { Node, Pod, PodSpec } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
+import { noLog } from '#base/log'
+import { noMetrics } from '#base/metrics'
+import { seededRandom } from '#base/random'
+import { nodes, pods } from '#client/builtIn'
+import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
+import type { Client } from '#client/client'
+import { createEventRecorder } from '#client/eventRecorder'
+import { createScheduler, defaultSchedulerConfig } from '#scheduler/scheduler'
+import { realClock } from '#testing/realClock'
+
+const tools = { clock: realClock, random: seededRandom(5), log: noLog, metrics: noMetrics }
+
+/** Back-off is short, so that tests need not wait for it. */
+const config = { ...defaultSchedulerConfig, podInitialBackoffMs: 20, podMaxBackoffMs: 40 }
+
+export interface RunningScheduler {
+  /** Resolves when it has stopped; the API server stays. */
+  stop(): Promise<void>
+}
+
+export function startScheduler(client: Client): RunningScheduler {
+  const stop = new AbortController()
+  const informers = createSharedInformerFactory(client, tools)
+  const events = createEventRecorder({ ...tools, client }, { component: 'default-scheduler' }, stop.signal)
+  const scheduler = createScheduler({ ...tools, client, informers, events }, config)
+  const running = [scheduler.run(stop.signal), informers.run(stop.signal)]
+  return {
+    stop: async () => {
+      stop.abort(new Error('the scheduler is stopped'))
+      await Promise.all(running)
+    },
+  }
+}
+
+export function newNode(name: string, allocatable: Record<string, string> = { cpu: '4', memory: '8Gi', pods: '110' }, spec: Node['spec'] = {}): Node {
+  return { apiVersion: 'v1', kind: 'Node', metadata: { name }, spec, status: { capacity: allocatable, allocatable } }
+}
+
+export async function addNode(client: Client, node: Node): Promise<void> {
+  await client.of(nodes).create(node)
+}
+
+export function newPod(name: string, cpu = '100m', spec: Partial<PodSpec> = {}): Pod {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace: 'default' },
+    spec: { containers: [{ name: 'main', image: 'busybox', resources: { requests: { cpu } } }], ...spec },
+    status: {},
+  }
+}
+
+/** Follows a watch until every pod named is as wanted; the watch begins with what is there. */
+export async function untilPods(client: Client, names: readonly string[], right: (pod: Frozen<Pod>) => boolean): Promise<Map<string, Frozen<Pod>>> {
+  const stop = AbortSignal.timeout(15_000)
+  const found = new Map<string, Frozen<Pod>>()
+  const missing = new Set(names)
+  const list = await client.of(pods).list({ namespace: 'default' })
+  const see = (pod: Frozen<Pod>) => {
+    const { name = '' } = pod.metadata
+    if (!missing.has(name) || !right(pod)) return
+    missing.delete(name)
+    found.set(name, pod)
+  }
+  list.items.forEach(see)
+  if (missing.size === 0) return found
+  for await (const batch of client.of(pods).watch({ namespace: 'default', resourceVersion: list.metadata.resourceVersion, signal: stop })) {
+    for (const event of batch) if (event.type === 'ADDED' || event.type === 'MODIFIED') see(event.object)
+    if (missing.size === 0) return found
+  }
+  throw new Error(`pods did not become as wanted: ${[...missing].slice(0, 5).join(', ')}`)
+}
+
+export const isBound = (pod: Frozen<Pod>) => Boolean(pod.spec.nodeName)
+
+export const isUnschedulable = (pod: Frozen<Pod>) => pod.status?.conditions?.some(({ type, status }) => type === 'PodScheduled' && status === 'False') ?? false
