@@ -41,16 +41,26 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
   await fs.mkdir(paths.store, { recursive: true, mode: 0o700 })
   const store = await openLmdbStore({ path: path.join(paths.store, 'data.mdb'), clock: tools.clock, log: tools.log.with('store') })
   const server = assemble(tools, state, pki, store)
-  const running = server.run(signal)
+  // The API outlives the components: what they have under way would wait in vain for a cache that no longer follows the store.
+  const serving = new AbortController()
+  const running = server.run(serving.signal)
   const tls = { cert: pki.apiserver.cert, key: pki.apiserver.key, clientCa: pki.ca.cert }
   const hosts = ['127.0.0.1', ...(state.network ? [gatewayOf(state.network)] : [])]
   const listeners = await Promise.all(hosts.map((host) => server.listen({ host, port: state.port, tls })))
-  await Promise.race([server.started, running])
+  await Promise.race([server.started, running, once(signal)])
   const components = [...controlPlane(server, tools, pki), ...(await nodes(server, { tools, state, paths, pki, verbosity }))]
   await runTogether(components, tools, signal)
+  serving.abort(signal.reason)
   await Promise.all(listeners.map((listener) => listener.close()))
   await running
   await store.close()
+}
+
+function once(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
 }
 
 function assemble(tools: ProcessTools, state: ClusterState, pki: Pki, store: Awaited<ReturnType<typeof openLmdbStore>>): ApiServer {
