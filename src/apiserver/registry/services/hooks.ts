@@ -36,6 +36,8 @@ export function serviceHooks(network: ServiceNetwork, random: Random): ServiceHo
       beforeCreate: (object) => allocate(object as unknown as Service, undefined),
       beforeUpdate: (object, old) => {
         const service = object as unknown as Service
+        // A write of the status takes the spec over as it was: it allocates nothing.
+        if (service.spec === (old as Frozen<Service>).spec) return nothingReserved
         keepAllocated(service, old as Frozen<Service>)
         return allocate(service, old as Frozen<Service>)
       },
@@ -58,6 +60,8 @@ export function serviceHooks(network: ServiceNetwork, random: Random): ServiceHo
     },
   }
 }
+
+const nothingReserved: Reservation = { release: () => undefined }
 
 function count(service: Frozen<Service>, address: (ip: number) => void, port: (port: number) => void): void {
   for (const ip of clusterIpsOf(service)) address(ip)
