@@ -1,12 +1,12 @@
 #!/usr/bin/env node
 /**
  * Runs the tests: pure ones many to a process, the others (test/integration, e2e, robustness, architecture) one process each, because they
- * start servers and count what they leave behind. Prints node's closing lines once for the whole run.
+ * start servers. Prints node's closing lines once for the whole run, and fails when the run left something behind on the host.
  *
  *   node scripts/test.mjs [--status FILE] [--only PART] [files…]      PART: unit | integration | robustness | architecture | conformance | e2e
  *   --status FILE   also writes the table of feature-map rows that passing tests prove (their names start with the row's ID)
  */
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
@@ -93,25 +93,46 @@ function run({ part, files }) {
       const label = files.length === 1 ? files[0] : `${part} (${files.length} files)`
       const broken = code !== 0 || lines.length === 0
       console.log(`${broken ? 'FAIL' : 'ok  '} ${label}: ${lines.length - failed} of ${lines.length} in ${(ms / 1000).toFixed(1)} s`)
-      if (broken) console.log(output.slice(-20_000))
+      // The report's second half repeats the failures alone; a crash has only the first.
+      const failures = output.indexOf('✖ failing tests:')
+      if (broken) console.log((failures < 0 ? output : output.slice(failures)).slice(-20_000))
       for (const line of lines.filter((l) => l.result === 'skip')) console.log(`     skipped: ${line.name}: ${line.reason}`)
       resolve({ broken, lines, failed })
     })
   })
 }
 
+/** What clusters could have left on this host. */
+const traces = () => JSON.parse(execFileSync(process.execPath, ['--import', 'tsx', 'test/e2e/support/printTraces.ts'], { encoding: 'utf8' }))
+
+/** What is there now and was not before, as often as it is there more often; processes that are just leaving have five seconds. */
+async function leftBehind(before) {
+  const deadline = Date.now() + 5_000
+  for (;;) {
+    const added = Object.entries(traces()).flatMap(([kind, now]) => {
+      const known = [...before[kind]]
+      return now.filter((trace) => !(known.includes(trace) && known.splice(known.indexOf(trace), 1))).map((trace) => `${kind}: ${trace}`)
+    })
+    if (added.length === 0 || Date.now() > deadline) return added
+    await new Promise((resolve) => setTimeout(resolve, 500))
+  }
+}
+
+const before = traces()
 const jobs = plan()
 const pure = jobs.filter((job) => job.part === 'unit')
 const serial = jobs.filter((job) => job.part !== 'unit')
 const outcomes = await Promise.all(pure.map(run))
 for (const job of serial) outcomes.push(await run(job))
+const left = await leftBehind(before)
+if (left.length > 0) console.log(`FAIL the run left behind on this host:\n${left.map((trace) => `     ${trace}`).join('\n')}`)
 
 const tests = outcomes.flatMap((outcome) => outcome.lines)
 const count = (result) => tests.filter((test) => test.result === result).length
 const crashed = outcomes.filter((outcome) => outcome.broken && outcome.failed === 0).length
-console.log(`# tests ${tests.length}\n# pass ${count('pass')}\n# fail ${count('fail') + crashed}\n# skipped ${count('skip')}`)
+console.log(`# tests ${tests.length}\n# pass ${count('pass')}\n# fail ${count('fail') + crashed + (left.length > 0 ? 1 : 0)}\n# skipped ${count('skip')}`)
 if (statusFile) writeStatus(statusFile, tests)
-process.exit(outcomes.some((outcome) => outcome.broken) || tests.length === 0 ? 1 : 0)
+process.exit(outcomes.some((outcome) => outcome.broken) || tests.length === 0 || left.length > 0 ? 1 : 0)
 
 /** The table of rows: each row named by a passing test, nothing else. */
 function writeStatus(file, all) {

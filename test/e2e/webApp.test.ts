@@ -245,7 +245,10 @@ test('AUN-08 a pod reaches the API, and its own token may do only what it may', 
   // A kubeconfig of its own: the administrator's certificate must not come along.
   const asPod = ['--kubeconfig', '/dev/null', '--server', server, '--certificate-authority', ca, '--token', await read('token')]
   assert.match(await cluster.must([...asPod, 'get', '--raw', '/version']), /"gitVersion": ?"v1\.36/)
-  assert.match(await cluster.must([...asPod, 'auth', 'whoami']), /system:serviceaccount:default:default/)
+  // What `kubectl auth whoami` does, which kubectl has only since 1.27.
+  const review = JSON.stringify({ apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' })
+  const whoAmI = await cluster.mustWith(review, [...asPod, 'create', '-f', '-', '-o', 'jsonpath={.status.userInfo.username}'])
+  assert.equal(whoAmI, 'system:serviceaccount:default:default')
   const refused = await cluster.kubectl([...asPod, 'get', 'secrets'])
   assert.equal(refused.code, 1)
   assert.match(

@@ -145,17 +145,8 @@ export function hostTraces(): Record<string, string[]> {
       return []
     }
   }
-  const cgroups = fs.existsSync('/sys/fs/cgroup')
-    ? fs.readdirSync('/sys/fs/cgroup').flatMap((hierarchy) => {
-        const dir = path.join('/sys/fs/cgroup', hierarchy)
-        return fs.statSync(dir).isDirectory()
-          ? fs
-              .readdirSync(dir, { withFileTypes: true })
-              .filter((entry) => entry.isDirectory() && /skiff|kubepods/.test(entry.name))
-              .map((entry) => path.join(dir, entry.name))
-          : []
-      })
-    : []
+  // The unified hierarchy itself, and one below it for each of version 1.
+  const cgroups = ['/sys/fs/cgroup', ...directoriesIn('/sys/fs/cgroup')].flatMap(directoriesIn).filter((dir) => /skiff|kubepods/.test(path.basename(dir)))
   const processes = fs
     .readdirSync('/proc')
     .filter((pid) => /^\d+$/.test(pid))
@@ -172,6 +163,12 @@ export function hostTraces(): Record<string, string[]> {
     cgroups: cgroups.sort(),
     processes: processes.sort(),
   }
+}
+
+export function directoriesIn(dir: string): string[] {
+  if (!fs.existsSync(dir)) return []
+  const entries = fs.readdirSync(dir, { withFileTypes: true })
+  return entries.filter((entry) => entry.isDirectory()).map((entry) => path.join(dir, entry.name))
 }
 
 /** What is there now and was not before, by kind; empty when nothing is. */

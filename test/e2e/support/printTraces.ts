@@ -1,0 +1,7 @@
+/** Prints as JSON what tests could have left on this host; the test runner compares it before and after a whole run. */
+import os from 'node:os'
+import path from 'node:path'
+import { directoriesIn, hostTraces } from './localCluster.ts'
+
+const temporary = directoriesIn(os.tmpdir()).filter((directory) => path.basename(directory).startsWith('skiff-'))
+console.log(JSON.stringify({ ...hostTraces(), temporary }))
