@@ -59,7 +59,7 @@ export interface Security {
   readonly documents: (request: ServerRequest) => Answer | undefined
 }
 
-export const defaultIssuer = 'https://kubernetes.default.svc.cluster.local'
+const defaultIssuer = 'https://kubernetes.default.svc.cluster.local'
 
 /** Spread the result into createApiServer's deps. */
 export function createSecurity(deps: SecurityDeps): Security {

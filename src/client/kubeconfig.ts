@@ -91,7 +91,7 @@ export async function resolveKubeconfig(
 }
 
 /** A bearer token that follows its file. */
-export function tokenFromFile(file: string, deps: { readonly clock: Clock; readonly readFile: (path: string) => Promise<Buffer> }): () => Promise<string> {
+function tokenFromFile(file: string, deps: { readonly clock: Clock; readonly readFile: (path: string) => Promise<Buffer> }): () => Promise<string> {
   let token = ''
   let readMs = Number.NEGATIVE_INFINITY
   return async () => {

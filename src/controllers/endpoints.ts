@@ -69,7 +69,7 @@ function createEndpointsController(context: ControllerContext) {
 }
 
 /** Pods grouped by their ports; addresses in order, so that equal sets are equal objects. */
-export function endpointSubsets(service: Frozen<Service>, selected: readonly Frozen<Pod>[]): { subsets: EndpointSubset[]; truncated: boolean } {
+function endpointSubsets(service: Frozen<Service>, selected: readonly Frozen<Pod>[]): { subsets: EndpointSubset[]; truncated: boolean } {
   const groups = new Map<string, { ports: EndpointPort[]; ready: EndpointAddress[]; notReady: EndpointAddress[] }>()
   const [type = 'IPv4'] = addressTypes(service)
   const tolerate = service.spec.publishNotReadyAddresses === true

@@ -139,7 +139,7 @@ function unlessNotFound(error: unknown): void {
 }
 
 /** The five conditions, with upstream's reasons and messages. */
-export function namespaceConditions(before: readonly Frozen<NamespaceCondition>[], remaining: Remaining, nowMs: number): NamespaceCondition[] {
+function namespaceConditions(before: readonly Frozen<NamespaceCondition>[], remaining: Remaining, nowMs: number): NamespaceCondition[] {
   const { content, finalizers, failures, discoveryFailures } = remaining
   const fault = (type: string, bad: boolean, badReason: string, badMessage: string, goodReason: string, goodMessage: string): NamespaceCondition => {
     const wanted = { type, status: bad ? 'True' : 'False', reason: bad ? badReason : goodReason, message: bad ? badMessage : goodMessage }

@@ -73,7 +73,7 @@ function createPodGcController(context: ControllerContext): Component {
 }
 
 /** Ended pods beyond the threshold: evicted ones first, then the oldest. */
-export function surplusTerminated(all: readonly Frozen<Pod>[], threshold: number): Frozen<Pod>[] {
+function surplusTerminated(all: readonly Frozen<Pod>[], threshold: number): Frozen<Pod>[] {
   if (threshold <= 0) return []
   const ended = all.filter((pod) => isPodTerminal(pod) && !pod.metadata.deletionTimestamp)
   const age = (pod: Frozen<Pod>) => `${pod.status?.reason === 'Evicted' ? 0 : 1} ${pod.metadata.creationTimestamp} ${keyOf(pod)}`

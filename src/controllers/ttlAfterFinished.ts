@@ -46,7 +46,7 @@ function createTtlController(context: ControllerContext) {
 }
 
 /** Undefined: not finished, without a time to live, or on its way out. */
-export function msUntilExpiry(job: Frozen<Job>, nowMs: number): number | undefined {
+function msUntilExpiry(job: Frozen<Job>, nowMs: number): number | undefined {
   const finished = job.status?.conditions?.find(({ type, status }) => (type === 'Complete' || type === 'Failed') && status === 'True')
   const finishedMs = parseTime(finished?.lastTransitionTime ?? '')
   const ttl = job.spec.ttlSecondsAfterFinished

@@ -132,7 +132,7 @@ export function reverseLookUp(view: ClusterView, zone: string, name: string): re
   })
 }
 
-export function addressOfReverseName(name: string): string | undefined {
+function addressOfReverseName(name: string): string | undefined {
   const ipv4 = /^(\d+)\.(\d+)\.(\d+)\.(\d+)\.in-addr\.arpa$/.exec(name)
   return ipv4 ? `${ipv4[4]}.${ipv4[3]}.${ipv4[2]}.${ipv4[1]}` : undefined
 }

@@ -4,7 +4,7 @@
  */
 import dnsPacket from 'dns-packet'
 
-export const recordTypes = { A: 1, NS: 2, CNAME: 5, SOA: 6, PTR: 12, TXT: 16, AAAA: 28, SRV: 33, OPT: 41 } as const
+const recordTypes = { A: 1, NS: 2, CNAME: 5, SOA: 6, PTR: 12, TXT: 16, AAAA: 28, SRV: 33, OPT: 41 } as const
 export type RecordType = Exclude<keyof typeof recordTypes, 'OPT'>
 
 export type DnsRecord = { readonly name: string; readonly ttl: number } & (
@@ -15,7 +15,7 @@ export type DnsRecord = { readonly name: string; readonly ttl: number } & (
   | { readonly type: 'SOA'; readonly mname: string; readonly rname: string; readonly serial: number; readonly minimum: number }
 )
 
-export const responseCodes = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, NOTIMP: 4, REFUSED: 5 } as const
+const responseCodes = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, NOTIMP: 4, REFUSED: 5 } as const
 export type ResponseCode = keyof typeof responseCodes
 
 export interface DnsQuestion {
@@ -178,7 +178,7 @@ class MessageWriter {
 }
 
 /** Sixteen bytes of a textual IPv6 address. */
-export function ipv6Bytes(address: string): Buffer {
+function ipv6Bytes(address: string): Buffer {
   const [head = '', tail] = address.split('::') as [string, string?]
   const words = (text: string) => (text === '' ? [] : text.split(':').map((word) => Number.parseInt(word, 16)))
   const front = words(head)

@@ -3,7 +3,6 @@ import { test } from 'node:test'
 import { conntrackArgs, createConntrack } from './conntrack.ts'
 import type { Exec, ExecOptions, ExecResult } from './exec.ts'
 import { createNetworkNamespaces } from './netns.ts'
-import { createNftables } from './nftables.ts'
 
 function recording(answer: Partial<ExecResult>): { exec: Exec; calls: { words: string[]; options: ExecOptions | undefined }[] } {
   const calls: { words: string[]; options: ExecOptions | undefined }[] = []
@@ -18,17 +17,6 @@ function recording(answer: Partial<ExecResult>): { exec: Exec; calls: { words: s
   }
   return { exec, calls }
 }
-
-test('nft gets the script on its standard input', async () => {
-  const { exec, calls } = recording({})
-  await createNftables(exec).apply('add table ip x\n')
-  assert.deepEqual(calls, [{ words: ['nft', '-f', '-'], options: { input: 'add table ip x\n' } }])
-})
-
-test('nft lists as JSON', async () => {
-  const { exec } = recording({ stdout: '{"nftables":[{"metainfo":{}}]}' })
-  assert.deepEqual(await createNftables(exec).list('list', 'tables'), [{ metainfo: {} }])
-})
 
 const conntrackCases = [
   {

@@ -2,8 +2,8 @@
  * Small file helpers (L1) that several components need and node:fs does not have: atomic replacement, absent files as values, disk usage.
  */
 import { randomBytes } from 'node:crypto'
-import { lstat, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
 
 /** True when the error says that the file is not there. */
 export function isMissing(error: unknown): boolean {
@@ -49,28 +49,4 @@ export async function writeFileAtomic(path: string, content: string | Uint8Array
     await rm(temporary, { force: true })
     throw error
   }
-}
-
-export interface DiskUsage {
-  readonly bytes: number
-  readonly inodes: number
-}
-
-/** Blocks and inodes under a directory, as du counts them: hard links once, other filesystems not entered. Files that vanish meanwhile are skipped. */
-export async function diskUsage(root: string): Promise<DiskUsage> {
-  const seen = new Set<number>()
-  let bytes = 0
-  let device: number | undefined
-  const walk = async (path: string): Promise<void> => {
-    const stat = await lstat(path).catch(() => undefined)
-    if (!stat || seen.has(stat.ino)) return
-    device ??= stat.dev
-    if (stat.dev !== device) return
-    seen.add(stat.ino)
-    bytes += stat.blocks * 512
-    if (!stat.isDirectory()) return
-    for (const name of await listIfExists(path)) await walk(join(path, name))
-  }
-  await walk(root)
-  return { bytes, inodes: seen.size }
 }

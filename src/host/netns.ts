@@ -8,6 +8,7 @@ export interface NetworkNamespaces {
   list(): Promise<string[]>
 }
 
+/** Named network namespaces, as `ip netns` keeps them. */
 export function createNetworkNamespaces(exec: Exec): NetworkNamespaces {
   const list = async () => {
     const text = await check(exec, 'ip', ['-json', 'netns', 'list'])

@@ -54,7 +54,7 @@ export interface KubeletConfig {
 
 const minuteMs = 60_000
 
-export const kubeletDefaults: KubeletConfig = {
+const kubeletDefaults: KubeletConfig = {
   nodeName: '',
   nodeIPs: [],
   nodeLabels: {},

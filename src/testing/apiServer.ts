@@ -19,7 +19,7 @@ import type { Store } from '#store/store'
 import { realClock } from './realClock.ts'
 import { testCertificates } from './testCertificates.ts'
 
-export const testAdmin: UserInfo = { name: 'test-admin', groups: ['system:masters', 'system:authenticated'] }
+const testAdmin: UserInfo = { name: 'test-admin', groups: ['system:masters', 'system:authenticated'] }
 
 export interface TestApiServerOptions {
   readonly clock?: Clock | undefined

@@ -13,7 +13,7 @@ export function podTemplateHash(template: unknown, collisionCount?: number): str
 }
 
 /** A 32-bit FNV-1a hash of a text's UTF-16 units. */
-export function fnv1a(seed: number, text: string): number {
+function fnv1a(seed: number, text: string): number {
   let hash = seed
   for (let i = 0; i < text.length; i++) {
     const unit = text.charCodeAt(i)
@@ -24,12 +24,12 @@ export function fnv1a(seed: number, text: string): number {
 }
 
 /** Each character moved into the alphabet without vowels, so that no word appears by chance. */
-export function safeEncode(text: string): string {
+function safeEncode(text: string): string {
   return [...text].map((char) => alphabet[char.charCodeAt(0) % alphabet.length]).join('')
 }
 
 /** JSON with sorted keys and without absent values. */
-export function canonicalText(value: unknown): string {
+function canonicalText(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalText).join(',')}]`
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'
   const fields = value as Readonly<Record<string, unknown>>

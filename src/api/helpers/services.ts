@@ -1,6 +1,5 @@
 /** Questions about services (L1). Upstream: kubernetes/pkg/api/v1/service/util.go, component-helpers/node/util, pkg/api/v1/pod FindPort (v1.36). */
 import type { Pod, Service, ServicePort } from '#api/gen/types/core.v1'
-import { cidrContains, type IpBlock, parseCidr, parseIp } from '#api/machinery/ip'
 import type { Frozen } from '#api/machinery/meta'
 
 /** The port number of a pod that a service port leads to; undefined when the pod has no port of that name and protocol. */
@@ -51,10 +50,4 @@ export function loadBalancerSourceRanges(service: Frozen<Service>): readonly str
   if (ranges?.length) return ranges.map((range) => range.trim())
   const annotation = service.metadata.annotations?.['service.beta.kubernetes.io/load-balancer-source-ranges']?.trim()
   return annotation ? annotation.split(',').map((range) => range.trim()) : []
-}
-
-/** Whether an address lies in one of the blocks. */
-export function inAnyBlock(address: string, blocks: readonly string[]): boolean {
-  const ip = parseIp(address)
-  return ip !== undefined && blocks.map(parseCidr).some((block: IpBlock | undefined) => block !== undefined && cidrContains(block, ip))
 }

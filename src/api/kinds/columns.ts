@@ -57,8 +57,3 @@ export function labelsText(labels: Readonly<Record<string, string>> | undefined)
     .sort()
   return pairs.join(',') || none
 }
-
-/** The items, or `<none>`. */
-export function listText(items: readonly string[] | undefined): string {
-  return items?.length ? items.join(',') : none
-}

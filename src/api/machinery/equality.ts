@@ -18,6 +18,6 @@ export function semanticEqual(a: unknown, b: unknown): boolean {
 }
 
 /** Absent, null, '', false or an empty list. */
-export function isEmptyValue(value: unknown): boolean {
+function isEmptyValue(value: unknown): boolean {
   return value === undefined || value === null || value === '' || value === false || (Array.isArray(value) && value.length === 0)
 }

@@ -35,7 +35,7 @@ export function parseFieldSelector(text: string): FieldSelector {
 }
 
 /** The selector of terms already parsed. */
-export function fieldSelectorOf(terms: readonly FieldTerm[]): FieldSelector {
+function fieldSelectorOf(terms: readonly FieldTerm[]): FieldSelector {
   return {
     terms,
     isEmpty: terms.length === 0,

@@ -7,7 +7,7 @@ type Check = (value: string) => readonly string[]
 
 const good: readonly string[] = []
 
-export function maxLengthMessage(length: number): string {
+function maxLengthMessage(length: number): string {
   return `must be no more than ${length} characters`
 }
 
@@ -15,7 +15,7 @@ export function rangeMessage(low: number, high: number): string {
   return `must be between ${low} and ${high}, inclusive`
 }
 
-export const emptyMessage = 'must be non-empty'
+const emptyMessage = 'must be non-empty'
 
 function patternMessage(message: string, pattern: string, ...examples: string[]): string {
   const shown = examples.map((example) => `'${example}', `).join(' or ')
@@ -113,12 +113,6 @@ export const isLabelValue: Check = form(
   `a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and ${alphanumeric}`,
   ['MyValue', 'my_value', '12345'],
   63,
-)
-
-export const isCIdentifier: Check = form(
-  '[A-Za-z_][A-Za-z0-9_]*',
-  "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_'",
-  ['my_name', 'MY_NAME', 'MyName'],
 )
 
 /** An environment variable's name: printable ASCII without '='. */

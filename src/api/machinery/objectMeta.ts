@@ -109,7 +109,7 @@ function validateShared(meta: Meta, path: FieldPath): FieldError[] {
 }
 
 /** The faults of a field manager's name. */
-export function validateFieldManager(manager: string, path: FieldPath): FieldError[] {
+function validateFieldManager(manager: string, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
   if (manager.length > 128) errors.push(fieldError.tooLong(path, 128))
   const position = [...manager].findIndex((char) => /[\p{C}\p{Zl}\p{Zp}]/u.test(char))

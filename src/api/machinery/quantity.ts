@@ -89,7 +89,7 @@ export function subtractQuantities(a: QuantityInput, b: QuantityInput): Quantity
   return addQuantities(a, negateQuantity(b))
 }
 
-export function negateQuantity(input: QuantityInput): Quantity {
+function negateQuantity(input: QuantityInput): Quantity {
   const quantity = parseQuantity(input)
   return { ...quantity, units: negateUnits(quantity.units) }
 }

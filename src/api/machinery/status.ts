@@ -5,7 +5,7 @@
 import type { GroupResource } from './meta.ts'
 
 /** metav1.StatusReason to HTTP code. */
-export const statusCodes = {
+const statusCodes = {
   Unauthorized: 401,
   Forbidden: 403,
   NotFound: 404,
@@ -136,12 +136,6 @@ export function badRequest(message: string): StatusError {
 
 export function unauthorized(message = 'Unauthorized'): StatusError {
   return new StatusError('Unauthorized', message)
-}
-
-export function methodNotSupported(resource: GroupResource, action: string): StatusError {
-  return new StatusError('MethodNotAllowed', `${action} is not supported on resources of kind "${qualified(resource)}"`, {
-    details: { ...(resource.group ? { group: resource.group } : {}), kind: resource.resource },
-  })
 }
 
 export function expired(message: string): StatusError {

@@ -21,7 +21,7 @@ export interface Decoded {
 }
 
 /** A value that does not fit the schema; the message is Go's. */
-export class DecodeError extends Error {
+class DecodeError extends Error {
   constructor(message: string) {
     super(message)
     this.name = 'DecodeError'

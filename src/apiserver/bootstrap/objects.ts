@@ -26,6 +26,7 @@ export interface Advertised {
   readonly port: number
 }
 
+/** The Service `kubernetes`: the first address of the range, leading to the API server. */
 export function kubernetesService(clusterIP: string, advertised: Advertised): Service {
   return {
     apiVersion: 'v1',

@@ -20,7 +20,7 @@ import { expectedKind, invalidOption, type Scope, writeContext } from './scope.t
 const jsonPatchType = 'application/json-patch+json'
 const mergePatchType = 'application/merge-patch+json'
 const strategicMergePatchType = 'application/strategic-merge-patch+json'
-export const applyPatchType = 'application/apply-patch+yaml'
+const applyPatchType = 'application/apply-patch+yaml'
 const patchTypes = [jsonPatchType, mergePatchType, strategicMergePatchType, applyPatchType]
 
 export async function patch(scope: Scope): Promise<Answer> {

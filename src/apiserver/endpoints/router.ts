@@ -26,7 +26,7 @@ export interface RouterParts {
   nonResource(request: ServerRequest): Promise<Answer | undefined> | Answer | undefined
 }
 
-export const pathNotFound = textAnswer(404, '404 page not found\n', { 'x-content-type-options': 'nosniff' })
+const pathNotFound = textAnswer(404, '404 page not found\n', { 'x-content-type-options': 'nosniff' })
 
 const objectVerbs: Readonly<Record<string, VerbHandler>> = { get: getObject, update, patch, delete: deleteOne, watch: listOrWatch }
 const collectionVerbs: Readonly<Record<string, VerbHandler>> = { list: listOrWatch, watch: listOrWatch, create, deletecollection: deleteCollection }

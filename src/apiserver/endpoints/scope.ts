@@ -37,6 +37,7 @@ export function expectedKind(served: ServedResource): ExpectedKind {
   return { group, version, kind, schema, defaults: strategy.defaults ? (object: KubeObject) => strategy.defaults?.(object, version) : undefined }
 }
 
+/** What a write needs to know of its request: who, how, and by which manager. */
 export function writeContext(scope: Scope, kind: string, options: { dryRun?: readonly string[] | undefined } = {}): WriteContext {
   const { request, info, served } = scope
   return {

@@ -20,6 +20,7 @@ import { expectedKind, invalidOption, type Scope, writeContext } from './scope.t
 import { parseSelection } from './selectors.ts'
 import { watchObjects } from './watch.ts'
 
+/** GET of one object. */
 export async function getObject(scope: Scope): Promise<Answer> {
   const { deps, request, info, served } = scope
   const presenter = createPresenter(request, served, () => deps.clock.now())
@@ -42,7 +43,7 @@ export async function listOrWatch(scope: Scope): Promise<Answer> {
   return presenter.list(result)
 }
 
-export function sendInitialEventsForbidden(detail: string) {
+function sendInitialEventsForbidden(detail: string) {
   return invalidOption('ListOptions', 'sendInitialEvents', 'FieldValueForbidden', `Forbidden: ${detail}`)
 }
 
@@ -70,6 +71,7 @@ export async function create(scope: Scope): Promise<Answer> {
   return presenter.object(entry.view(served.view), 201)
 }
 
+/** PUT: replaces an object, or creates it where its kind allows that. */
 export async function update(scope: Scope): Promise<Answer> {
   const { deps, request, info, served } = scope
   const presenter = createPresenter(request, served, () => deps.clock.now())

@@ -37,6 +37,7 @@ export interface PipelineConfig {
   readonly maxInFlight: InFlightLimits
 }
 
+/** The stages, outermost first. */
 export function pipelineStages(deps: PipelineDeps, config: PipelineConfig): readonly Stage[] {
   return [
     auditInitStage(deps.random),

@@ -15,6 +15,7 @@ export function encodeContinue(token: Continue): string {
   return Buffer.from(JSON.stringify({ v: 'meta.k8s.io/v1', rv: token.revision, start: token.start })).toString('base64url')
 }
 
+/** @throws Status BadRequest for what is no token of this server. */
 export function decodeContinue(text: string): Continue {
   const bad = (why: string) => badRequest(`continue key is not valid: ${why}`)
   let value: unknown

@@ -30,6 +30,7 @@ export interface DeleteResult {
   readonly deleted: boolean
 }
 
+/** Deletes at once, or marks the object when a grace period or finalizers hold it. */
 export async function deleteObject(deps: WriterDeps, context: WriteContext, request: DeleteRequest): Promise<DeleteResult> {
   const { served } = context
   const key = keyFor(served, context.namespace, request.name)

@@ -25,6 +25,7 @@ export function strategyContext(deps: WriterDeps, context: WriteContext): Strate
   return { nowMs: deps.clock.now(), random: deps.random, userName: context.user.name }
 }
 
+/** What admission is told about a write. */
 export function attributesOf(
   context: WriteContext,
   operation: AdmissionOperation,

@@ -29,7 +29,7 @@ export function listValue(answer: ListAnswer): unknown {
   return { kind, apiVersion, metadata, items: answer.items.map((item) => item.object) }
 }
 
-export function encodeValue(value: unknown, encoding?: Encoding): Encoded {
+function encodeValue(value: unknown, encoding?: Encoding): Encoded {
   if (encoding === 'yaml') return { contentType: 'application/yaml', bytes: Buffer.from(toYaml(value)) }
   if (encoding === 'protobuf') return { contentType: protobufMediaType, bytes: protobufOf(value) }
   const text = encoding === 'pretty' ? `${JSON.stringify(value, undefined, 2)}` : `${JSON.stringify(value)}\n`

@@ -58,6 +58,7 @@ interface Deps {
   readonly log: Logger
 }
 
+/** Resolves when the port accepts connections; speaks HTTP/2 and HTTP/1.1 on it. */
 export async function listen(deps: Deps, options: ListenOptions): Promise<Listener> {
   const http1 = http1Server(deps)
   const http2 = http2Server(deps)

@@ -46,7 +46,7 @@ const programs: readonly [program: string, debianPackage: string, required: bool
 ]
 
 /** Every check of the host, in the order shown. */
-export async function examine(context: CommandContext): Promise<Finding[]> {
+async function examine(context: CommandContext): Promise<Finding[]> {
   const linux = context.platform === 'linux'
   const findings: Finding[] = [
     { check: 'operating system', ok: linux, required: true, found: context.platform, fix: 'real nodes need Linux' },

@@ -45,7 +45,7 @@ export function bucketRateLimiter<T>(clock: Clock, qps: number, burst: number): 
 }
 
 /** The longest wait of several limiters. */
-export function maxOfRateLimiter<T>(...limiters: readonly RateLimiter<T>[]): RateLimiter<T> {
+function maxOfRateLimiter<T>(...limiters: readonly RateLimiter<T>[]): RateLimiter<T> {
   return {
     when: (item) => Math.max(...limiters.map((limiter) => limiter.when(item))),
     forget: (item) => {

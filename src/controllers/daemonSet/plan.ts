@@ -13,7 +13,7 @@ import type { NewObject } from '#client/client'
 import { podFromTemplate } from '../shared/podControl.ts'
 
 export const revisionHashLabel = 'controller-revision-hash'
-export const templateGenerationLabel = 'pod-template-generation'
+const templateGenerationLabel = 'pod-template-generation'
 
 const exists = (key: string, effect: string): Toleration => ({ key, operator: 'Exists', effect })
 const ownTolerations: readonly Toleration[] = [
@@ -111,14 +111,14 @@ export function planPlacement(set: Frozen<DaemonSet>, nodes: readonly Frozen<Nod
   return plan
 }
 
-export const isOfHash = (pod: Frozen<Pod>, hash: string): boolean => pod.metadata.labels?.[revisionHashLabel] === hash
+const isOfHash = (pod: Frozen<Pod>, hash: string): boolean => pod.metadata.labels?.[revisionHashLabel] === hash
 
 function scheduledOldestFirst(a: Frozen<Pod>, b: Frozen<Pod>): number {
   const assigned = Number(Boolean(b.spec.nodeName)) - Number(Boolean(a.spec.nodeName))
   return assigned || ((a.metadata.creationTimestamp ?? '') < (b.metadata.creationTimestamp ?? '') ? -1 : 1)
 }
 
-export function rollingLimits(set: Frozen<DaemonSet>, desired: number): { maxSurge: number; maxUnavailable: number } {
+function rollingLimits(set: Frozen<DaemonSet>, desired: number): { maxSurge: number; maxUnavailable: number } {
   const { type = 'RollingUpdate', rollingUpdate } = set.spec.updateStrategy ?? {}
   if (type !== 'RollingUpdate') return { maxSurge: 0, maxUnavailable: 0 }
   const maxSurge = scaledValue(rollingUpdate?.maxSurge ?? 0, desired, true) ?? 0
@@ -167,6 +167,7 @@ export function planUpdate(
   return { createOn, remove }
 }
 
+/** The counts of a DaemonSet's status, from the pods on the nodes that should run one. */
 export function daemonSetStatus(set: Frozen<DaemonSet>, nodes: readonly Frozen<Node>[], byNode: PodsByNode, hash: string, nowMs: number): DaemonSetStatus {
   const status = { desiredNumberScheduled: 0, currentNumberScheduled: 0, numberMisscheduled: 0, numberReady: 0, updatedNumberScheduled: 0, numberAvailable: 0 }
   for (const node of nodes) {

@@ -167,7 +167,7 @@ export function isScalingEvent(deployment: Frozen<Deployment>, sets: Sets): bool
   })
 }
 
-export function numberAnnotation(set: Frozen<ReplicaSet>, name: string): number | undefined {
+function numberAnnotation(set: Frozen<ReplicaSet>, name: string): number | undefined {
   const text = set.metadata.annotations?.[name]
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined
 }
@@ -184,7 +184,7 @@ export function setsToClean(deployment: Frozen<Deployment>, old: Sets): Frozen<R
   )
 }
 
-export function olderFirst(a: Frozen<ReplicaSet>, b: Frozen<ReplicaSet>): number {
+function olderFirst(a: Frozen<ReplicaSet>, b: Frozen<ReplicaSet>): number {
   const age = (parseTime(a.metadata.creationTimestamp ?? '') ?? 0) - (parseTime(b.metadata.creationTimestamp ?? '') ?? 0)
   return age || ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1)
 }

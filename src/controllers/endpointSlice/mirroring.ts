@@ -97,7 +97,7 @@ function shouldMirror({ metadata }: Frozen<Endpoints>): boolean {
 }
 
 /** The subsets by address family; ports stay with the subset they came from. */
-export function mirroredEndpoints(source: Frozen<Endpoints>): Map<AddressType, WantedEndpoints[]> {
+function mirroredEndpoints(source: Frozen<Endpoints>): Map<AddressType, WantedEndpoints[]> {
   const wanted = new Map<AddressType, WantedEndpoints[]>()
   for (const { addresses = [], notReadyAddresses = [], ports = [] } of source.subsets ?? []) {
     const slicePorts = ports.map((port) => ({ ...port, name: port.name ?? '', protocol: port.protocol ?? 'TCP' }))

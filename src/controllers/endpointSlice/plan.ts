@@ -54,7 +54,7 @@ export function wantedEndpoints(
 }
 
 /** Ended pods are none; terminating ones are, so that connections can drain. */
-export function shouldBeEndpoint(pod: Frozen<Pod>): boolean {
+function shouldBeEndpoint(pod: Frozen<Pod>): boolean {
   return !isPodTerminal(pod) && Boolean(pod.status?.podIP)
 }
 

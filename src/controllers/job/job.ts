@@ -139,7 +139,7 @@ function createJobController(context: ControllerContext) {
 }
 
 /** The job's next pod; of an indexed job, the one for `index`. */
-export function jobPod(object: Frozen<Job>, index: number | undefined): NewObject<Pod> {
+function jobPod(object: Frozen<Job>, index: number | undefined): NewObject<Pod> {
   const pod = podFromTemplate(object.spec.template, object)
   pod.metadata.finalizers = [...(pod.metadata.finalizers ?? []).filter((one) => one !== plan.trackingFinalizer), plan.trackingFinalizer]
   if (index === undefined) return pod

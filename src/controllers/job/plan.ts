@@ -25,7 +25,7 @@ export const conditionIsTrue = (job: Frozen<Job>, type: string): boolean => find
 export const isJobFinished = (job: Frozen<Job>): boolean => conditionIsTrue(job, 'Complete') || conditionIsTrue(job, 'Failed')
 
 /** A pod on its way out counts as failed at once, unless replacements must wait for its end. */
-export function isPodFailed(pod: Frozen<Pod>, job: Frozen<Job>): boolean {
+function isPodFailed(pod: Frozen<Pod>, job: Frozen<Job>): boolean {
   const { phase } = pod.status ?? {}
   if (phase === 'Failed') return true
   if (!pod.metadata.deletionTimestamp) return false
@@ -46,6 +46,7 @@ export interface Counts {
   readonly release: Frozen<Pod>[]
 }
 
+/** What a Job's pods amount to: active, ready, and those that ended and are not counted yet. */
 export function countPods(job: Frozen<Job>, pods: Pods): Counts {
   const { status } = job
   const completedIndexes = parseIndexes(isIndexed(job) ? status?.completedIndexes : undefined, job.spec.completions ?? 0)

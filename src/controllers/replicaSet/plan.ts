@@ -10,7 +10,7 @@ import { formatTime } from '#base/time'
 import { podsToDelete } from '../shared/deletionRank.ts'
 
 /** At most this many creations or deletions in one sync. */
-export const burstReplicas = 500
+const burstReplicas = 500
 
 export interface ReplicaPlan {
   readonly create: number
@@ -23,6 +23,7 @@ export function planReplicas(replicaSet: Frozen<ReplicaSet>, active: readonly Fr
   return { create: 0, remove: podsToDelete(active, related, Math.min(difference, burstReplicas), nowMs) }
 }
 
+/** The counts and conditions of a ReplicaSet's status. */
 export function replicaSetStatus(
   replicaSet: Frozen<ReplicaSet>,
   active: readonly Frozen<Pod>[],

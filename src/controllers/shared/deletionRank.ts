@@ -57,7 +57,7 @@ function readySince(pod: Frozen<Pod>): number | undefined {
   return parseTime(podCondition(pod, 'Ready')?.lastTransitionTime ?? '')
 }
 
-export function deletionCost(pod: Frozen<Pod>): number {
+function deletionCost(pod: Frozen<Pod>): number {
   const text = pod.metadata.annotations?.[deletionCostAnnotation]
   return text !== undefined && /^-?\d+$/.test(text) ? Number(text) : 0
 }

@@ -25,11 +25,11 @@ export interface StatefulPlan {
 
 const revisionOf = (pod: Frozen<Pod>) => pod.metadata.labels?.[podRevisionLabel] ?? ''
 const isTerminating = (pod: Frozen<Pod>) => pod.metadata.deletionTimestamp !== undefined
-export const firstOrdinal = (set: Frozen<StatefulSet>): number => set.spec.ordinals?.start ?? 0
+const firstOrdinal = (set: Frozen<StatefulSet>): number => set.spec.ordinals?.start ?? 0
 const replicasOf = (set: Frozen<StatefulSet>) => set.spec.replicas ?? 1
 
 /** The set's pods by ordinal: those it wants, and those beyond, highest first. */
-export function arrange(set: Frozen<StatefulSet>, pods: readonly Frozen<Pod>[]) {
+function arrange(set: Frozen<StatefulSet>, pods: readonly Frozen<Pod>[]) {
   const [start, end] = [firstOrdinal(set), firstOrdinal(set) + replicasOf(set)]
   const wanted = new Map<number, Frozen<Pod>>()
   const condemned: { readonly ordinal: number; readonly pod: Frozen<Pod> }[] = []
@@ -108,6 +108,7 @@ function planUpdate(
   return plan
 }
 
+/** The counts and revisions of a StatefulSet's status. */
 export function statefulSetStatus(set: Frozen<StatefulSet>, pods: readonly Frozen<Pod>[], revisions: Revisions, nowMs: number): StatefulSetStatus {
   const mine = pods.filter((pod) => ordinalOf(set, pod) !== undefined)
   const count = (matches: (pod: Frozen<Pod>) => boolean) => mine.filter(matches).length

@@ -7,7 +7,7 @@ import { isCriticalPod } from '../pods/admission.ts'
 import { type FrozenPod, isStaticPod } from '../pods/containers.ts'
 import { quantity } from '../pods/quantities.ts'
 
-export const evictionSignals = ['memory.available', 'nodefs.available', 'nodefs.inodesFree', 'imagefs.available', 'pid.available'] as const
+const evictionSignals = ['memory.available', 'nodefs.available', 'nodefs.inodesFree', 'imagefs.available', 'pid.available'] as const
 export type EvictionSignal = (typeof evictionSignals)[number]
 
 export interface Observation {
@@ -82,6 +82,7 @@ function binary(bytes: number): string {
   return bytes % 1024 === 0 ? `${bytes / 1024}Ki` : bytes >= 1024 ? `${Math.floor(bytes / 1024)}Ki` : String(Math.floor(bytes))
 }
 
+/** The text of the pod's status and event when it is evicted for a resource. */
 export function evictionMessage(pod: FrozenPod, met: ThresholdMet, usage: readonly ContainerConsumption[]): string {
   const resource = resourceOf[met.signal]
   const own = usage.filter((entry) => entry.podUid === pod.metadata.uid)

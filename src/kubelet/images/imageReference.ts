@@ -12,7 +12,7 @@ export function withDefaultTag(image: string): string | undefined {
 }
 
 /** 'docker.io' for short names, as Docker has it. */
-export function registryOf(image: string): string {
+function registryOf(image: string): string {
   const slash = image.indexOf('/')
   const first = slash < 0 ? '' : image.slice(0, slash)
   return first.includes('.') || first.includes(':') || first === 'localhost' ? first : 'docker.io'

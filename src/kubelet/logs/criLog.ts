@@ -34,7 +34,7 @@ export function parseCriLine(line: Buffer): LogLine | undefined {
 }
 
 /** Turns log lines into what `kubectl logs` prints, applying since, stream, timestamps and the byte limit. */
-export class LogWriter {
+class LogWriter {
   readonly #options: LogOptions
   #left: number
   #midLine = false
@@ -65,7 +65,7 @@ export class LogWriter {
 const chunkBytes = 64 * 1024
 
 /** Where the last `lines` lines of the file begin. */
-export async function tailOffset(file: FileHandle, lines: number): Promise<number> {
+async function tailOffset(file: FileHandle, lines: number): Promise<number> {
   const { size } = await file.stat()
   if (lines <= 0) return size
   let found = 0

@@ -23,7 +23,7 @@ const kibi = (bytes: number) => `${Math.floor(bytes / 1024)}Ki`
 /** nodefs.available's default hard eviction threshold is a tenth; memory.available's is 100Mi. */
 const evictionMemoryBytes = 100 * 2 ** 20
 
-export function nodeCapacity(machine: MachineInfo, config: Pick<KubeletConfig, 'maxPods'>): Resources {
+function nodeCapacity(machine: MachineInfo, config: Pick<KubeletConfig, 'maxPods'>): Resources {
   return {
     cpu: String(machine.cpus),
     'ephemeral-storage': kibi(machine.ephemeralStorageBytes),
@@ -82,7 +82,8 @@ function readyDraft(conditions: readonly RuntimeCondition[]): ConditionDraft {
     : { type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'kubelet is posting ready status' }
 }
 
-export function nodeConditions(previous: readonly Frozen<NodeCondition>[], facts: NodeFacts): NodeCondition[] {
+/** The node's conditions; a transition time changes only with the status. */
+function nodeConditions(previous: readonly Frozen<NodeCondition>[], facts: NodeFacts): NodeCondition[] {
   const pressure = (type: string, has: boolean, yes: readonly [string, string], no: readonly [string, string]): ConditionDraft => ({
     type,
     status: has ? 'True' : 'False',

@@ -45,7 +45,8 @@ export interface ContainerStatusInput {
 
 const timeOrAbsent = (ms: number) => (ms > 0 ? formatTime(ms) : undefined)
 
-export function containerState(record: ContainerRecord, runtimeName: string): ContainerState {
+/** Waiting, running or terminated, from what the runtime says. */
+function containerState(record: ContainerRecord, runtimeName: string): ContainerState {
   const containerID = `${runtimeName}://${record.id}`
   if (record.state === 'running') return { running: { startedAt: formatTime(record.startedAtMs) } }
   if (record.state === 'created') return { waiting: { reason: 'ContainerCreating' } }

@@ -14,7 +14,7 @@ const maxNameservers = 3
 const maxSearches = 32
 
 /** nameserver, search and options lines; the last search line counts. */
-export function parseResolvConf(text: string): DnsConfig {
+function parseResolvConf(text: string): DnsConfig {
   const config: DnsConfig = { servers: [], searches: [], options: [] }
   for (const line of text.split('\n')) {
     const [keyword, ...values] = line
@@ -63,7 +63,7 @@ export interface PodHostname {
   readonly hostDomain: string
 }
 
-export function podHostname(pod: FrozenPod, clusterDomain: string): PodHostname {
+function podHostname(pod: FrozenPod, clusterDomain: string): PodHostname {
   const { hostnameOverride, hostname, subdomain } = pod.spec
   if (hostnameOverride) return { hostname: hostnameOverride, hostDomain: '' }
   const name = (hostname || (pod.metadata.name ?? '')).slice(0, maxHostnameLength).replace(/[-.]+$/, '')

@@ -22,7 +22,7 @@ export interface KillOptions {
 }
 
 /** How long a container may take: the override, the probe's own, the deletion's, the pod's. */
-export function gracePeriod(pod: FrozenPod, container: FrozenContainer | undefined, record: ContainerRecord, options: KillOptions): number {
+function gracePeriod(pod: FrozenPod, container: FrozenContainer | undefined, record: ContainerRecord, options: KillOptions): number {
   if (options.graceSeconds !== undefined) return options.graceSeconds
   const probe = options.reason === 'LivenessProbe' ? container?.livenessProbe : options.reason === 'StartupProbe' ? container?.startupProbe : undefined
   const recorded = record.status.annotations[annotationKeys.podTerminationGracePeriod]

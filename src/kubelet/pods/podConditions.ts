@@ -21,6 +21,7 @@ function notAll(type: string, reason: string, groups: readonly (readonly [label:
   return parts.length > 0 ? { type, status: 'False', reason, message: parts.join(', ') } : undefined
 }
 
+/** ContainersReady, with the names of the containers that are not. */
 export function containersReadyCondition(pod: FrozenPod, statuses: Statuses, phase: string): ConditionDraft {
   const type = 'ContainersReady'
   const names = [...(pod.spec.initContainers ?? []).filter(isRestartableInitContainer), ...pod.spec.containers].map((container) => container.name)
@@ -49,6 +50,7 @@ export function readyCondition(pod: FrozenPod, containersReady: ConditionDraft, 
     : { type: 'Ready', status: 'True' }
 }
 
+/** Initialized, with the names of the init containers that are still to end. */
 export function initializedCondition(pod: FrozenPod, statuses: Statuses, phase: string): ConditionDraft {
   const type = 'Initialized'
   const containers = pod.spec.initContainers ?? []

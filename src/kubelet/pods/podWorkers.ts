@@ -157,7 +157,7 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
 }
 
 /** Our own status writes come back as updates: only what asks for something is worth a step. */
-export function needsSync(before: FrozenPod, after: FrozenPod): boolean {
+function needsSync(before: FrozenPod, after: FrozenPod): boolean {
   const asked = ({ metadata }: FrozenPod) => [
     metadata.generation,
     metadata.deletionTimestamp,

@@ -29,7 +29,7 @@ export interface ResizePlan {
 const resized = ['cpu', 'memory'] as const
 
 /** Which of cpu and memory differ between what a container has and what it should have. */
-export function changedResources(before: Resources | undefined, after: Resources | undefined): (typeof resized)[number][] {
+function changedResources(before: Resources | undefined, after: Resources | undefined): (typeof resized)[number][] {
   return resized.filter((name) => {
     const read = name === 'cpu' ? milliUnits : quantity
     return read(before?.requests?.[name]) !== read(after?.requests?.[name]) || read(before?.limits?.[name]) !== read(after?.limits?.[name])

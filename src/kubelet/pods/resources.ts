@@ -10,9 +10,9 @@ import { milliUnits, wholeUnits } from './quantities.ts'
 
 export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort'
 
-export const minShares = 2
-export const maxShares = 262_144
-export const quotaPeriodUs = 100_000
+const minShares = 2
+const maxShares = 262_144
+const quotaPeriodUs = 100_000
 const minQuotaUs = 1000
 
 export function milliCpuToShares(milliCpu: number): number {

@@ -30,6 +30,7 @@ function portMappings(pod: FrozenPod): PortMapping[] {
   )
 }
 
+/** What the runtime is told about a pod's sandbox. */
 export function podSandboxConfig(pod: FrozenPod, attempt: number, config: KubeletConfig): PodSandboxConfig {
   const annotations = { ...pod.metadata.annotations }
   delete annotations[configMirrorAnnotation]
@@ -61,6 +62,7 @@ export interface ContainerInputs {
   readonly targetId?: string | undefined
 }
 
+/** What the runtime is told about one container. */
 export function containerConfig(pod: FrozenPod, container: FrozenContainer, inputs: ContainerInputs, config: KubeletConfig): ContainerConfig {
   const lookup = (name: string) => inputs.environment.get(name)
   return {

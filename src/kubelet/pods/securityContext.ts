@@ -22,7 +22,7 @@ const defaultMaskedPaths = [
 const defaultReadonlyPaths = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger']
 
 /** The container's settings over the pod's. */
-export function effectiveSecurityContext(pod: FrozenPod, container: FrozenContainer): Frozen<SecurityContext> {
+function effectiveSecurityContext(pod: FrozenPod, container: FrozenContainer): Frozen<SecurityContext> {
   const shared = pod.spec.securityContext ?? {}
   const own = container.securityContext ?? {}
   return {

@@ -125,7 +125,7 @@ function previousStatus(pod: FrozenPod, reported: Frozen<PodStatus> | undefined)
 const isOurs = (type: string) => ['PodReadyToStartContainers', 'Initialized', 'Ready', 'ContainersReady', 'PodScheduled'].includes(type)
 
 /** Milliseconds until activeDeadlineSeconds is over; undefined without one. */
-export function deadlineInMs(pod: FrozenPod, startTime: string | undefined, nowMs: number): number | undefined {
+function deadlineInMs(pod: FrozenPod, startTime: string | undefined, nowMs: number): number | undefined {
   const seconds = pod.spec.activeDeadlineSeconds
   const startMs = parseTime(startTime ?? '')
   return seconds === undefined || startMs === undefined ? undefined : startMs + seconds * 1000 - nowMs

@@ -43,6 +43,7 @@ export function containerLabels(pod: Frozen<Pod>, container: Frozen<Container>):
   }
 }
 
+/** What the kubelet must know again of a container after a restart. */
 export function containerAnnotations(pod: Frozen<Pod>, container: Frozen<Container>, restartCount: number): Record<string, string> {
   const grace = pod.spec.terminationGracePeriodSeconds
   return {

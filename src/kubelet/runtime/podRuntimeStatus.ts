@@ -33,8 +33,6 @@ export interface PodRuntimeStatus {
   readonly containers: readonly ContainerRecord[]
 }
 
-export const emptyRuntimeStatus = (uid: string): PodRuntimeStatus => ({ uid, sandboxes: [], containers: [] })
-
 /** The newest container of that name. */
 export function findContainer(status: PodRuntimeStatus, name: string): ContainerRecord | undefined {
   return status.containers.find((container) => container.name === name)
@@ -49,6 +47,7 @@ const states = {
 
 const toMs = (nanoseconds: number) => Math.floor(nanoseconds / 1e6)
 
+/** A container as the runtime reports it, with what its labels and annotations say. */
 export function containerRecord(status: RuntimeContainerStatus, sandboxId: string): ContainerRecord {
   return {
     id: status.id,

@@ -53,6 +53,7 @@ export function logOptions(query: URLSearchParams, nowMs: number): LogOptions {
   }
 }
 
+/** Answers a request for a container's log, whole, its tail, or followed. */
 export async function containerLog(
   view: KubeletView,
   nowMs: number,

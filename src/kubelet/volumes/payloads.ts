@@ -44,6 +44,7 @@ export async function optionally<T>(optional: boolean | undefined, read: Promise
   }
 }
 
+/** The files of a downward API volume, by path. */
 export function downwardApiFiles(
   context: KubeletContext,
   pod: FrozenPod,

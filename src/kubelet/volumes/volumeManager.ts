@@ -25,7 +25,7 @@ export const podDirectory = (rootDirectory: string, uid: string) => `${rootDirec
 const escaped = (plugin: string) => plugin.replaceAll('/', '~')
 
 /** For runtimes that use no files. */
-export const noVolumes: VolumeManager = { setUpPod: async () => new Map(), tearDownPod: async () => {}, knownPods: async () => [] }
+const noVolumes: VolumeManager = { setUpPod: async () => new Map(), tearDownPod: async () => {}, knownPods: async () => [] }
 
 export function createVolumeManager(context: KubeletContext): VolumeManager {
   const { host, config } = context

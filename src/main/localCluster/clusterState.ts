@@ -35,6 +35,7 @@ export interface ClusterPaths {
   node(name: string): string
 }
 
+/** Where a cluster keeps its files. */
 export function clusterPaths(home: string, name: string): ClusterPaths {
   const dir = path.join(home, 'clusters', name)
   return {

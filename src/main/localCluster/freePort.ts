@@ -11,6 +11,7 @@ export async function freePort(): Promise<number> {
   return port
 }
 
+/** Whether the port can be bound now; the answer may be old a moment later. */
 export async function isPortFree(port: number): Promise<boolean> {
   const server = net.createServer()
   try {

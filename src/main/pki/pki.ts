@@ -78,7 +78,7 @@ async function signingKey(dir: string): Promise<string> {
 }
 
 /** True while at least a third of the certificate's life is left. */
-export function isFresh(cert: string, nowMs: number): boolean {
+function isFresh(cert: string, nowMs: number): boolean {
   const { validFrom, validTo } = new X509Certificate(cert)
   const from = Date.parse(validFrom)
   const to = Date.parse(validTo)
@@ -106,7 +106,7 @@ async function writePair(dir: string, name: string, pair: KeyPair): Promise<KeyP
 }
 
 /** Written under another name and moved, so that a crash never leaves half a key. */
-export async function writePrivate(file: string, text: string): Promise<void> {
+async function writePrivate(file: string, text: string): Promise<void> {
   const temporary = `${file}.new`
   await fs.writeFile(temporary, text, { mode: 0o600 })
   await fs.rename(temporary, file)

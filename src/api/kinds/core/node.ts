@@ -59,7 +59,7 @@ export const node = defineKind<Node>({
 })
 
 /** The roles that labels give a node, sorted. */
-export function nodeRoles(obj: Frozen<Node>): string[] {
+function nodeRoles(obj: Frozen<Node>): string[] {
   const roles = new Set<string>()
   for (const [key, value] of Object.entries(obj.metadata.labels ?? {})) {
     if (key.startsWith(roleLabelPrefix) && key.length > roleLabelPrefix.length) roles.add(key.slice(roleLabelPrefix.length))
@@ -69,7 +69,7 @@ export function nodeRoles(obj: Frozen<Node>): string[] {
 }
 
 /** The faults of taints, on nodes and in kubelet configuration. */
-export function validateTaints(taints: readonly Taint[] | undefined, path: FieldPath): FieldError[] {
+function validateTaints(taints: readonly Taint[] | undefined, path: FieldPath): FieldError[] {
   const seen = new Set<string>()
   return (taints ?? []).flatMap((taint, i) => {
     const at = path.index(i)

@@ -25,6 +25,7 @@ import { validatePortNumberOrName } from './pod/validateProbes.ts'
 const types = ['ClusterIP', 'ExternalName', 'LoadBalancer', 'NodePort']
 const maxClientIpTimeout = 86_400
 
+/** All rules that need only the Service itself. */
 export function validateService(obj: Service, root: FieldPath): FieldError[] {
   const path = root.child('spec')
   const { spec } = obj
@@ -54,6 +55,7 @@ export function validateService(obj: Service, root: FieldPath): FieldError[] {
   return [...errors, ...loadBalancerFaults(obj, path), ...policyFaults(obj, path), ...familyFaults(obj, path)]
 }
 
+/** What may not change while the type stays: the first address and family, the load balancer's class, the health check's port. */
 export function validateServiceUpdate(obj: Service, old: Frozen<Service>, root: FieldPath): FieldError[] {
   const path = root.child('spec')
   const errors: FieldError[] = []

@@ -33,7 +33,7 @@ export const clusterRole = defineKind<ClusterRole>({
 })
 
 /** The faults of policy rules, as roles hold them. */
-export function validatePolicyRules(rules: readonly PolicyRule[] | undefined, namespaced: boolean, path: FieldPath): FieldError[] {
+function validatePolicyRules(rules: readonly PolicyRule[] | undefined, namespaced: boolean, path: FieldPath): FieldError[] {
   return (rules ?? []).flatMap((rule, i) => {
     const at = path.index(i)
     const errors: FieldError[] = []

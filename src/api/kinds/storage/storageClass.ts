@@ -51,7 +51,7 @@ export const volumeAttributesClass = defineKind<VolumeAttributesClass>({
 })
 
 /** What claims without a class get. */
-export function isDefaultStorageClass(obj: Frozen<StorageClass>): boolean {
+function isDefaultStorageClass(obj: Frozen<StorageClass>): boolean {
   return defaultAnnotations.some((name) => obj.metadata.annotations?.[name] === 'true')
 }
 

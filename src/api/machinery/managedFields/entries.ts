@@ -16,7 +16,7 @@ export interface Claim {
   readonly fields: FieldSet
 }
 
-export const maxUpdateManagers = 10
+const maxUpdateManagers = 10
 const bucketManager = 'ancient-changes'
 
 /** Who it is: appliers keep their identity across API versions, updaters do not. */

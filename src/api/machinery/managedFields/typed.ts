@@ -24,7 +24,7 @@ export function memberSchema(schema: Schema | undefined, name: string): Schema |
 }
 
 /** True for the keys of maps, false for declared fields: entries of a map are owned themselves, fields only through their content. */
-export function isEntry(schema: Schema | undefined, name: string): boolean {
+function isEntry(schema: Schema | undefined, name: string): boolean {
   return !(schema?.type === 'object' && schema.fields?.has(name))
 }
 

@@ -6,7 +6,7 @@ import { deepCopy } from '#base/frozen'
 import { badRequest, StatusError } from '../status.ts'
 import { getOwn, isObject, type JsonObject, jsonEqual, setOwn } from './objects.ts'
 
-export const maxJsonPatchOperations = 10_000
+const maxJsonPatchOperations = 10_000
 /** Bytes of JSON that `copy` operations of one patch may add. */
 const maxCopyBytes = 3 * 1024 * 1024
 

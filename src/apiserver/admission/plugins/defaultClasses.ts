@@ -8,6 +8,7 @@ import type { Frozen, KubeObject } from '#api/machinery/meta'
 import type { AdmissionPlugin, ObjectReader } from '../admission.ts'
 import { isResource } from '../attributes.ts'
 
+/** Gives a claim that names no class the newest of the default ones. */
 export function defaultStorageClass(reader: ObjectReader): AdmissionPlugin {
   return {
     name: 'DefaultStorageClass',
@@ -24,6 +25,7 @@ export function defaultStorageClass(reader: ObjectReader): AdmissionPlugin {
   }
 }
 
+/** Gives an Ingress that names no class the newest of the default ones. */
 export function defaultIngressClass(reader: ObjectReader): AdmissionPlugin {
   return {
     name: 'DefaultIngressClass',

@@ -31,7 +31,7 @@ export function proxyHandlers(deps: StreamDeps) {
 }
 
 /** Upstream: net.SplitSchemeNamePort. */
-export function parseName(text: string): Named {
+function parseName(text: string): Named {
   const parts = text.split(':')
   const [a = '', b = '', c = ''] = parts
   if (parts.length === 1 && a) return { scheme: '', name: a, port: '' }

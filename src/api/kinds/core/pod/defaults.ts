@@ -8,7 +8,7 @@ import type { Container, ContainerPort, HTTPGetAction, Pod, PodSpec, PodTemplate
 type AnyContainer = Omit<Container, 'name'>
 
 /** What every pod spec gets, in a Pod and in a template. */
-export function setPodSpecDefaults(spec: PodSpec): void {
+function setPodSpecDefaults(spec: PodSpec): void {
   spec.dnsPolicy ||= 'ClusterFirst'
   spec.restartPolicy ||= 'Always'
   spec.securityContext ??= {}

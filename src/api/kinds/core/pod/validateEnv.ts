@@ -84,7 +84,7 @@ function divisorFaults({ resource, divisor = '0' }: ResourceFieldSelector, path:
 }
 
 /** A required name of a ConfigMap or Secret. */
-export function referenceName(name: string | undefined, path: FieldPath): FieldError[] {
+function referenceName(name: string | undefined, path: FieldPath): FieldError[] {
   return name ? faults(path, name, isDns1123Subdomain(name)) : [fieldError.required(path)]
 }
 

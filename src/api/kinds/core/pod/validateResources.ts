@@ -29,12 +29,12 @@ const standardResources = [
 ]
 
 /** cpu, memory, storage, and anything under kubernetes.io: what upstream calls native. */
-export function isNativeResource(name: string): boolean {
+function isNativeResource(name: string): boolean {
   return !name.includes('/') || name.includes('kubernetes.io/')
 }
 
 /** A device or the like, under somebody's own domain. */
-export function isExtendedResource(name: string): boolean {
+function isExtendedResource(name: string): boolean {
   return !isNativeResource(name) && !name.startsWith('requests.') && isQualifiedName(`requests.${name}`).length === 0
 }
 

@@ -8,6 +8,7 @@ import { faults, oneOf } from '../../rules.ts'
 const effects = ['NoSchedule', 'PreferNoSchedule', 'NoExecute']
 const weightMessage = 'must be in the range 1-100'
 
+/** Keys, operators, effects and seconds of tolerations. */
 export function validateTolerations(tolerations: readonly Toleration[] | undefined, path: FieldPath): FieldError[] {
   return (tolerations ?? []).flatMap((toleration, i) => {
     const at = path.index(i)
@@ -28,6 +29,7 @@ export function validateTolerations(tolerations: readonly Toleration[] | undefin
   })
 }
 
+/** Topology spread constraints, and that no two have the same key and whenUnsatisfiable. */
 export function validateTopologySpread(constraints: readonly TopologySpreadConstraint[] | undefined, path: FieldPath): FieldError[] {
   const seen = new Set<string>()
   return (constraints ?? []).flatMap((constraint, i) => {
@@ -59,6 +61,7 @@ export function validateTopologySpread(constraints: readonly TopologySpreadConst
   })
 }
 
+/** Node affinity, and the terms of pod affinity and anti-affinity. */
 export function validateAffinity(affinity: Affinity | undefined, path: FieldPath): FieldError[] {
   if (!affinity) return []
   const errors: FieldError[] = []
@@ -90,7 +93,7 @@ export function validateAffinity(affinity: Affinity | undefined, path: FieldPath
 }
 
 /** One term of a node selector, in pods and in persistent volumes. */
-export function validateNodeSelectorTerm(term: NodeSelectorTerm | undefined, path: FieldPath): FieldError[] {
+function validateNodeSelectorTerm(term: NodeSelectorTerm | undefined, path: FieldPath): FieldError[] {
   return [
     ...(term?.matchExpressions ?? []).flatMap((requirement, i) => {
       const at = path.child('matchExpressions').index(i)

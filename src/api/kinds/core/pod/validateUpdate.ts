@@ -15,6 +15,7 @@ import { validateTolerations } from './validateScheduling.ts'
 const updateMessage =
   'pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)'
 
+/** What may change in a pod: images, a shorter deadline, more tolerations, fewer scheduling gates. */
 export function validatePodUpdate(pod: Pod, old: Frozen<Pod>, path: FieldPath): FieldError[] {
   const spec = path.child('spec')
   const errors = [
