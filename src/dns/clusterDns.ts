@@ -45,7 +45,7 @@ export function createClusterDns(deps: ClusterDnsDeps, config: ClusterDnsConfig)
 
 async function run(deps: ClusterDnsDeps, config: ClusterDnsConfig, signal: AbortSignal): Promise<void> {
   const view = createView(deps.informers)
-  const plugins = [createKubernetesPlugin(view.view, config.zone), createForwardPlugin(deps.upstreams)]
+  const plugins = [createKubernetesPlugin(view.view, config.zone), createForwardPlugin({ servers: deps.upstreams, clock: deps.clock })]
   try {
     await view.synced(signal)
     const serving = runDnsServer({ plugins, addresses: [config.nodeAddress], port: config.port, log: deps.log, metrics: deps.metrics }, signal)

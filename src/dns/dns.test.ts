@@ -8,6 +8,7 @@ import type { Service, ServiceSpec } from '#api/gen/types/core.v1'
 import type { EndpointSlice } from '#api/gen/types/discovery.v1'
 import { noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
+import { VirtualClock } from '#base/virtualClock'
 import { type ClusterView, lookUp, reverseLookUp } from './clusterRecords.ts'
 import { runDnsServer } from './dnsServer.ts'
 import { readQuestion, writeAnswer } from './message.ts'
@@ -106,6 +107,34 @@ test('answers are compressed: thirty addresses fit where dns-packet needs twice 
   assert.ok(dnsPacket.decode(tooMany).flag_tc)
 })
 
+test('a server that is silent is left alone for a while, and one question finds out whether it is back', async () => {
+  const clock = new VirtualClock()
+  const asked: string[] = []
+  let silent = true
+  const ask = async (server: string, query: Buffer) => {
+    asked.push(server)
+    return silent && server === '10.0.0.1' ? undefined : query
+  }
+  const plugin = createForwardPlugin({ servers: async () => ['10.0.0.1', '10.0.0.2'], clock, ask })
+  const resolve = () => plugin.resolve(undefined as never, Buffer.from('question'))
+  await resolve()
+  await resolve()
+  assert.deepEqual(asked.splice(0), ['10.0.0.1', '10.0.0.2', '10.0.0.2'])
+  await clock.advance(5000)
+  await Promise.all([resolve(), resolve()])
+  assert.deepEqual(asked.splice(0).sort(), ['10.0.0.1', '10.0.0.2', '10.0.0.2'])
+  silent = false
+  await clock.advance(5000)
+  await resolve()
+  await resolve()
+  assert.deepEqual(asked, ['10.0.0.1', '10.0.0.1'])
+})
+
+test('a server that cannot be reached at all is an answer too, not the end of the process', async () => {
+  const plugin = createForwardPlugin({ servers: async () => ['255.255.255.255'], clock: new VirtualClock() })
+  assert.deepEqual(await plugin.resolve(undefined as never, Buffer.alloc(12)), { code: 'SERVFAIL', authoritative: false, answers: [] })
+})
+
 test('only servers that can be asked from here are upstreams', () => {
   assert.deepEqual(upstreamServers('nameserver 127.0.0.53\nnameserver ::1\nsearch x\nnameserver 192.0.2.53\n nameserver 2001:db8::1\n'), [
     '192.0.2.53',
@@ -120,7 +149,7 @@ async function withServer(fn: (port: number) => Promise<void>): Promise<void> {
   probe.close()
   await once(probe, 'close')
   const stop = new AbortController()
-  const plugins = [createKubernetesPlugin(view, zone), createForwardPlugin(async () => [])]
+  const plugins = [createKubernetesPlugin(view, zone), createForwardPlugin({ servers: async () => [], clock: new VirtualClock() })]
   const running = runDnsServer({ plugins, addresses: ['127.0.0.1'], port, log: noLog, metrics: noMetrics }, stop.signal)
   try {
     await fn(port)

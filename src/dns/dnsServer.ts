@@ -64,7 +64,10 @@ function serveUdp(address: string, port: number, respond: Responder, signal: Abo
 
 function serveTcp(address: string, port: number, respond: Responder, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
+    const sockets = new Set<net.Socket>()
     const server = net.createServer((socket) => {
+      sockets.add(socket)
+      socket.once('close', () => sockets.delete(socket))
       let buffered: Buffer = Buffer.alloc(0)
       socket.setTimeout(tcpIdleMs, () => socket.destroy())
       socket.on('error', () => socket.destroy())
@@ -81,12 +84,14 @@ function serveTcp(address: string, port: number, respond: Responder, signal: Abo
           })
         }
       })
-      onAbort(signal, () => socket.destroy())
     })
     server.maxConnections = maxTcpConnections
     server.once('error', reject)
     server.listen(port, address)
-    onAbort(signal, () => server.close(() => resolve()))
+    onAbort(signal, () => {
+      server.close(() => resolve())
+      for (const socket of sockets) socket.destroy()
+    })
   })
 }
 

@@ -34,11 +34,11 @@ export interface AgentsOptions {
 
 /** One component per real node. */
 export function createAgents(options: AgentsOptions): Component[] {
-  const alive = new Map<string, number>()
-  return options.state.nodes.map((node) => ({ name: `agent of ${node.name}`, run: (signal) => superviseAgent(options, node, alive, signal) }))
+  const processes = createProcessList(options.paths)
+  return options.state.nodes.map((node) => ({ name: `agent of ${node.name}`, run: (signal) => superviseAgent(options, node, processes, signal) }))
 }
 
-async function superviseAgent(options: AgentsOptions, node: RealNode, alive: Map<string, number>, signal: AbortSignal): Promise<void> {
+async function superviseAgent(options: AgentsOptions, node: RealNode, processes: ProcessList, signal: AbortSignal): Promise<void> {
   const { tools } = options
   await writeAgentConfig(options, node)
   let pauseMs = firstPauseMs
@@ -47,13 +47,11 @@ async function superviseAgent(options: AgentsOptions, node: RealNode, alive: Map
     const child = await startAgent(options, node)
     if (child) {
       const ended = once(child, 'exit')
-      alive.set(node.name, await forkedPid(child, options))
-      await writeProcesses(options.paths, alive)
+      await processes.set(node.name, await forkedPid(child, options))
       await Promise.race([ended, aborted(signal)])
       if (signal.aborted) await endAgent(child, ended, options)
       else tools.log.warn('A node agent ended, starting it again', { node: node.name, code: child.exitCode })
-      alive.delete(node.name)
-      await writeProcesses(options.paths, alive)
+      await processes.set(node.name, undefined)
     } else {
       tools.log.warn('The node does not run', { node: node.name })
     }
@@ -129,9 +127,27 @@ async function forkedPid(child: ChildProcess, { tools }: AgentsOptions): Promise
   return child.pid ?? 0
 }
 
-async function writeProcesses(paths: ClusterPaths, alive: ReadonlyMap<string, number>): Promise<void> {
-  const list = await Promise.all([...alive].map(async ([node, pid]) => ({ role: 'node', pid, node, startTime: (await startTimeOf(pid)) ?? '' })))
-  await writeFileAtomic(paths.processes, JSON.stringify(list), 0o600)
+/** The agents that run, in a file for those who ask about the cluster. */
+interface ProcessList {
+  set(node: string, pid: number | undefined): Promise<void>
+}
+
+function createProcessList(paths: ClusterPaths): ProcessList {
+  const alive = new Map<string, number>()
+  // One write at a time: of two that overlap, the one with less in it could be the last.
+  let last: Promise<void> = Promise.resolve()
+  const write = async () => {
+    const list = await Promise.all([...alive].map(async ([node, pid]) => ({ role: 'node', pid, node, startTime: (await startTimeOf(pid)) ?? '' })))
+    await writeFileAtomic(paths.processes, JSON.stringify(list), 0o600)
+  }
+  return {
+    set: (node, pid) => {
+      if (pid === undefined) alive.delete(node)
+      else alive.set(node, pid)
+      last = last.catch(() => {}).then(write)
+      return last
+    },
+  }
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -53,7 +53,7 @@ test('SCH-01 a pod is bound through the API, with its condition and its event', 
   )
 })
 
-test('SCH-04 a pod that fits nowhere gets condition and event, and a node when the taint goes', async () => {
+test('SCH-07 a pod that fits nowhere gets condition and event, and a node when the taint goes', async () => {
   const taint = { key: 'dedicated', value: 'db', effect: 'NoSchedule' }
   await addNode(api.client, newNode('a', undefined, { taints: [taint] }))
   scheduler = startScheduler(api.client)
@@ -69,7 +69,7 @@ test('SCH-04 a pod that fits nowhere gets condition and event, and a node when t
   assert.equal(scheduled(pod)?.status, 'True')
 })
 
-test('SCH-19 the same refusal again writes no second condition', async () => {
+test('SCH-03 the same refusal again writes no second condition', async () => {
   await addNode(api.client, newNode('a', { cpu: '1', memory: '1Gi', pods: '10' }))
   scheduler = startScheduler(api.client)
   await create(newPod('holder', '800m'))
@@ -89,7 +89,7 @@ test('SCH-19 the same refusal again writes no second condition', async () => {
   assert.equal((await until('big', isBound)).spec.nodeName, 'a')
 })
 
-test('SCH-19 a new node takes waiting pods; a deleted one gets no more', async () => {
+test('SCH-17 a new node takes waiting pods; a deleted one gets no more', async () => {
   scheduler = startScheduler(api.client)
   await create(newPod('early'))
   await until('early', isUnschedulable)
@@ -106,7 +106,7 @@ test('SCH-19 a new node takes waiting pods; a deleted one gets no more', async (
   )
 })
 
-test('SCH-03 gates hold a pod back without a word of failure; removing them lets it go', async () => {
+test('SCH-17 gates hold a pod back without a word of failure; removing them lets it go', async () => {
   await addNode(api.client, newNode('a'))
   scheduler = startScheduler(api.client)
   await create(newPod('gated', '100m', { schedulingGates: [{ name: 'example.com/wait' }] }))
@@ -119,7 +119,7 @@ test('SCH-03 gates hold a pod back without a word of failure; removing them lets
   await until('gated', isBound)
 })
 
-test('SCH-05 of pods that wait together the one of higher priority gets the room', async () => {
+test('SCH-17 of pods that wait together the one of higher priority gets the room', async () => {
   await create(newPod('low', '900m', { priority: 1 }))
   await create(newPod('high', '900m', { priority: 100 }))
   await addNode(api.client, newNode('a', { cpu: '1', memory: '1Gi', pods: '10' }))
@@ -128,7 +128,7 @@ test('SCH-05 of pods that wait together the one of higher priority gets the room
   assert.equal((await until('low', isUnschedulable)).spec.nodeName ?? '', '')
 })
 
-test('SCH-17 pods of another scheduler are left alone', async () => {
+test('pods of another scheduler are left alone', async () => {
   await addNode(api.client, newNode('a'))
   scheduler = startScheduler(api.client)
   await create(newPod('theirs', '100m', { schedulerName: 'other-scheduler' }))
@@ -138,7 +138,7 @@ test('SCH-17 pods of another scheduler are left alone', async () => {
   assert.deepEqual([theirs.spec.nodeName ?? '', scheduled(theirs)], ['', undefined])
 })
 
-test('SCH-01 a pod that somebody else binds meanwhile keeps its node and counts there', async () => {
+test('SCH-19 a pod that somebody else binds meanwhile keeps its node and counts there', async () => {
   await addNode(api.client, newNode('a', { cpu: '1', memory: '1Gi', pods: '10' }))
   await addNode(api.client, newNode('b', { cpu: '1', memory: '1Gi', pods: '10' }))
   scheduler = startScheduler(api.client)
