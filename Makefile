@@ -31,7 +31,9 @@ packages:
 	@scripts/packages.sh
 
 $(STAMP): package.json package-lock.json
-	npm install --no-save --no-audit --no-fund --loglevel=error
+	@command -v $(NODE) >/dev/null && command -v npm >/dev/null || { echo "Node.js >= 20.19 with npm must be installed first"; exit 6; }
+	@echo "npm packages: installing what package-lock.json names into node_modules"
+	@npm install --no-save --no-audit --no-fund --loglevel=error || { echo "npm packages: npm could not install them; see above"; exit 6; }
 	@touch $(STAMP)
 
 dist/.built: $(STAMP) $(shell find src scripts -type f 2>/dev/null)

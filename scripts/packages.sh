@@ -26,7 +26,12 @@ if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
 fi
 echo "packages: installing ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
-apt-get install -y --no-install-recommends "${missing[@]}" >/tmp/skiff-apt.$$ 2>&1 ||
-  { apt-get update >/tmp/skiff-apt.$$ 2>&1 && apt-get install -y --no-install-recommends "${missing[@]}" >>/tmp/skiff-apt.$$ 2>&1; } ||
-  { tail -n 20 /tmp/skiff-apt.$$; echo "packages: apt-get could not install ${missing[*]}"; rm -f /tmp/skiff-apt.$$; exit 6; }
-rm -f /tmp/skiff-apt.$$
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+install() { apt-get install -y --no-install-recommends -o DPkg::Lock::Timeout=60 "${missing[@]}" >>"$log" 2>&1; }
+# The package lists may be there and fresh, or not: update them only when that is what is wrong.
+install || { apt-get update >>"$log" 2>&1 && install; } || {
+  tail -n 20 "$log"
+  echo "packages: apt-get could not install ${missing[*]}"
+  exit 6
+}

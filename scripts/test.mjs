@@ -13,6 +13,8 @@ import path from 'node:path'
 
 const root = path.resolve(import.meta.dirname ?? new URL('.', import.meta.url).pathname, '..')
 process.chdir(root)
+// Marks every process of this run, so that clusters that somebody else runs beside it are told apart.
+process.env.SKIFF_TEST_RUN = `${process.pid}-${Date.now()}`
 const args = process.argv.slice(2)
 const option = (name) => {
   const at = args.indexOf(name)

@@ -4,6 +4,7 @@ import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
+import { clusterId } from '#main/localCluster/clusterState'
 
 const run = promisify(execFile)
 const root = path.resolve(import.meta.dirname, '../../..')
@@ -134,34 +135,66 @@ export async function eventually<T>(what: string, timeoutMs: number, ask: () => 
   }
 }
 
-/** What a cluster could leave on the host: links, namespaces, tables, mounts, cgroups and processes. */
+/**
+ * What a cluster could leave on the host: links, namespaces, tables, mounts, cgroups and processes. Below the test runner, which marks its
+ * processes, clusters that somebody else runs at the same time are left out.
+ */
 export function hostTraces(): Record<string, string[]> {
-  const lines = (file: string, args: string[]) => {
-    try {
-      return execFileSync(file, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
-        .split('\n')
-        .filter(Boolean)
-    } catch {
-      return []
-    }
-  }
-  // The unified hierarchy itself, and one below it for each of version 1.
-  const cgroups = ['/sys/fs/cgroup', ...directoriesIn('/sys/fs/cgroup')].flatMap(directoriesIn).filter((dir) => /skiff|kubepods/.test(path.basename(dir)))
   const processes = fs
     .readdirSync('/proc')
     .filter((pid) => /^\d+$/.test(pid))
-    .map((pid) => readQuietly(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim())
-    .filter((command) => /containerd|\/pause|skiff (server|node-agent)|init\.sh/.test(command))
-  return {
-    links: lines('ip', ['-o', 'link']).map((line) => line.split(': ')[1]?.split('@')[0] ?? ''),
-    namespaces: lines('ip', ['netns', 'list']),
-    tables: lines('nft', ['list', 'tables']),
+    .map((pid) => ({ pid, command: commandOf(pid) }))
+    .filter(({ command }) => /containerd|\/pause|skiff (server|node-agent)|init\.sh/.test(command))
+  const others = othersClusters(processes)
+  const ours = (trace: string) => !others.some((pattern) => pattern.test(trace))
+  // The unified hierarchy itself, and one below it for each of version 1.
+  const cgroups = ['/sys/fs/cgroup', ...directoriesIn('/sys/fs/cgroup')].flatMap(directoriesIn)
+  const traces = {
+    links: outputLines('ip', ['-o', 'link']).map((line) => line.split(': ')[1]?.split('@')[0] ?? ''),
+    namespaces: outputLines('ip', ['netns', 'list']),
+    tables: outputLines('nft', ['list', 'tables']),
     mounts: readQuietly('/proc/mounts')
       .split('\n')
       .filter(Boolean)
       .map((line) => line.split(' ')[1] ?? ''),
-    cgroups: cgroups.sort(),
-    processes: processes.sort(),
+    cgroups: cgroups.filter((dir) => /skiff|kubepods/.test(path.basename(dir))).sort(),
+    processes: processes
+      .filter(({ pid }) => lineage(pid).every(ours))
+      .map(({ command }) => command)
+      .sort(),
+  }
+  return Object.fromEntries(Object.entries(traces).map(([kind, found]) => [kind, found.filter(ours)]))
+}
+
+/** What names the clusters that run here without the mark of our test run: their directory, and their ID in links and cgroups. */
+function othersClusters(processes: readonly { pid: string; command: string }[]): RegExp[] {
+  const mark = process.env.SKIFF_TEST_RUN
+  if (!mark) return []
+  return processes.flatMap(({ pid, command }) => {
+    const [, home, name] = /skiff server --cluster-dir (\S+)\/clusters\/(\S+)/.exec(command) ?? []
+    if (!home || !name || readQuietly(`/proc/${pid}/environ`).includes(`SKIFF_TEST_RUN=${mark}`)) return []
+    return [new RegExp(`\\bsk(iff-)?${clusterId(home, name)}|${home.replace(/[^\w/]/g, '\\$&')}/`)]
+  })
+}
+
+function commandOf(pid: string): string {
+  return readQuietly(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim()
+}
+
+/** The commands of a process and its ancestors: every process of a cluster descends from one that names the cluster's directory. */
+function lineage(pid: string): string[] {
+  const commands: string[] = []
+  for (let at = pid; Number(at) > 1; at = /\) \S (\d+)/.exec(readQuietly(`/proc/${at}/stat`))?.[1] ?? '0') commands.push(commandOf(at))
+  return commands
+}
+
+function outputLines(file: string, args: string[]): string[] {
+  try {
+    return execFileSync(file, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+      .split('\n')
+      .filter(Boolean)
+  } catch {
+    return []
   }
 }
 
