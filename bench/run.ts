@@ -12,6 +12,8 @@ import { machineFacts } from './tools/machine.ts'
 import { median, rounded } from './tools/statistics.ts'
 
 const runMs = 300_000
+/** Above this somebody else is at work, and the numbers say less. */
+const quietLoad = 1.5
 
 interface Outcome {
   readonly scenario: string
@@ -38,6 +40,7 @@ async function main(): Promise<number> {
       .map(([name, value]) => `${name}: ${value}`)
       .join('\n'),
   )
+  if (machine.loadAverage > quietLoad) console.log('The machine is busy with other work: expect worse numbers and wide ranges.')
   const dir = mkdtempSync(path.join(os.tmpdir(), 'skiff-bench-'))
   const stopping = new AbortController()
   process.once('SIGINT', () => stopping.abort(new Error('interrupted')))
