@@ -197,3 +197,25 @@ function schemaAsV2(value: unknown): unknown {
   const choice = Array.isArray(oneOf) ? { type: 'string' } : {}
   return Object.fromEntries(Object.entries({ ...rest, ...unwrapped, ...choice }).map(([key, member]) => [key, schemaAsV2(member)]))
 }
+
+test('API-15 v3 shows the zeros that Go writes, and what may be absent without one', () => {
+  const { components } = openApiV3('apis/node.k8s.io/v1', input) as { components: { schemas: Record<string, { properties: Json }> } }
+  const of = (definition: string): Json => components.schemas[definition]?.properties ?? {}
+  const quantity = { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.api.resource.Quantity' }
+  const { handler, metadata, overhead } = of('io.k8s.api.node.v1.RuntimeClass')
+  assert.deepEqual(
+    { handler, metadata, overhead, podFixed: of('io.k8s.api.node.v1.Overhead').podFixed, ...of('io.k8s.api.node.v1.Scheduling') },
+    {
+      handler: { type: 'string', default: '' },
+      metadata: { allOf: [{ $ref: '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta' }], default: {} },
+      overhead: { allOf: [{ $ref: '#/components/schemas/io.k8s.api.node.v1.Overhead' }] },
+      podFixed: { type: 'object', additionalProperties: quantity },
+      nodeSelector: { type: 'object', additionalProperties: { type: 'string', default: '' }, 'x-kubernetes-map-type': 'atomic' },
+      tolerations: {
+        type: 'array',
+        items: { allOf: [{ $ref: '#/components/schemas/io.k8s.api.core.v1.Toleration' }], default: {} },
+        'x-kubernetes-list-type': 'atomic',
+      },
+    },
+  )
+})

@@ -47,7 +47,7 @@ interface Body {
     readonly uid: string
     readonly resourceVersion: string
     readonly labels?: Readonly<Record<string, string>>
-    readonly managedFields?: readonly { readonly manager: string; readonly operation: string }[]
+    readonly managedFields?: readonly { readonly manager: string; readonly operation: string; readonly fieldsV1?: Readonly<Record<string, object>> }[]
     readonly deletionTimestamp?: string
   }
   readonly spec?: { readonly replicas?: number }
@@ -110,6 +110,7 @@ async function lifeOf(row: ResourceRow): Promise<void> {
   const made = await send<Body>('POST', path, { metadata: { name }, ...leastOf(parseGroupVersion(groupVersion).group, resource) })
   assert.deepEqual([made.apiVersion, made.kind, made.metadata.name], [groupVersion, kind, name])
   await formsOf(row, one, made)
+  await listFormsOf(row, path, made)
   const list = await send<{ kind: string; apiVersion: string; items: Body[] }>('GET', path)
   assert.deepEqual([list.apiVersion, list.kind], [groupVersion, `${kind}List`])
   assert.ok(list.items.some((item) => item.metadata.uid === made.metadata.uid))
@@ -120,12 +121,39 @@ async function lifeOf(row: ResourceRow): Promise<void> {
   if (names.includes('status')) await statusOf(resource, one)
   if (names.includes('scale')) await scaleOf(one)
   assert.deepEqual((await watched(path, name, before.resourceVersion)).slice(0, 2), ['ADDED', 'MODIFIED'])
-  await send('DELETE', one, { gracePeriodSeconds: 0, propagationPolicy: 'Background' })
+  const left = await deleted(one, () => send('DELETE', one, { gracePeriodSeconds: 0, propagationPolicy: 'Background' }))
+  if (left || !verbs.includes('deletecollection')) return
+  await send('POST', path, { metadata: { name }, ...leastOf(parseGroupVersion(groupVersion).group, resource) })
+  const query = { fieldSelector: `metadata.name=${name}` }
+  await deleted(one, () => send('DELETE', path, { gracePeriodSeconds: 0, propagationPolicy: 'Background' }, undefined, query))
+}
+
+/** Deletes; tells whether something is left: protection finalizers are their controllers' to take off. */
+async function deleted(one: string, act: () => Promise<unknown>): Promise<boolean> {
+  await act()
   const gone = await send<Body>('GET', one).catch((error: unknown) => error)
-  if (gone instanceof StatusError) assert.equal(gone.code, 404)
-  // Protection finalizers are their controllers' to take off.
-  else assert.ok((gone as Body).metadata.deletionTimestamp)
-  if (verbs.includes('deletecollection')) await send('DELETE', path, undefined, undefined, { labelSelector: 'by=json' })
+  if (!(gone instanceof StatusError)) assert.ok((gone as Body).metadata.deletionTimestamp)
+  else assert.equal(gone.code, 404)
+  return !(gone instanceof StatusError)
+}
+
+/** The collection as Table, bare metadata and protobuf. */
+async function listFormsOf([groupVersion, , , kind]: ResourceRow, path: string, made: Body): Promise<void> {
+  type List = { kind: string; apiVersion: string; items: Body[]; metadata: { resourceVersion?: string } }
+  const table = await readJson<{ kind: string; rows: { object: Body }[] }>(path, 'application/json;as=Table;v=v1;g=meta.k8s.io')
+  assert.ok(table.kind === 'Table' && table.rows.some(({ object }) => object.metadata.uid === made.metadata.uid))
+  const partial = await readJson<List>(path, 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io')
+  assert.equal(partial.kind, 'PartialObjectMetadataList')
+  assert.deepEqual(
+    partial.items.find(({ metadata }) => metadata.uid === made.metadata.uid),
+    { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: made.metadata },
+  )
+  const { group, version } = parseGroupVersion(groupVersion)
+  const schema = schemaFor(group, version, `${kind}List`)
+  assert.ok(schema)
+  const list = decodeProtobuf(await read(path, protobufMediaType), () => schema) as unknown as List
+  assert.deepEqual([list.apiVersion, list.kind, typeof list.metadata.resourceVersion], [groupVersion, `${kind}List`, 'string'])
+  assert.ok(list.items.some(({ metadata }) => metadata.uid === made.metadata.uid))
 }
 
 /** One object as YAML, protobuf, Table and bare metadata, against its JSON. */
@@ -134,6 +162,9 @@ async function formsOf([groupVersion, , , kind]: ResourceRow, one: string, made:
   const schema = schemaFor(group, version, kind)
   assert.ok(schema)
   assert.deepEqual(await readJson(one), made)
+  const owned = (made.metadata.managedFields ?? []).flatMap(({ fieldsV1 }) => Object.keys(fieldsV1?.['f:spec'] ?? {}))
+  const unknown = owned.filter((field) => field !== '.' && !schema.fields?.get('spec')?.schema.fields?.has(field.slice('f:'.length)))
+  assert.deepEqual(unknown, [], 'fields are owned under the names of the version')
   assert.deepEqual(parseYaml((await read(one, 'application/yaml')).toString('utf8')), made)
   const message = decodeProtobuf(await read(one, protobufMediaType), () => schema)
   const fromJson = decode(structuredClone(made), schema, { unknown: 'drop' }).object

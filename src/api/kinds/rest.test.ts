@@ -191,7 +191,7 @@ const cells: [string, string, Record<string, unknown>, Record<string, unknown>][
   [
     'autoscaling',
     'HorizontalPodAutoscaler',
-    { spec: { maxReplicas: 3, scaleTargetRef: { kind: 'Deployment', name: 'd' } } },
+    { apiVersion: 'autoscaling/v2', spec: { maxReplicas: 3, scaleTargetRef: { kind: 'Deployment', name: 'd' } } },
     { Reference: 'Deployment/d', Targets: 'cpu: <unknown>/80%', MinPods: '1', MaxPods: 3 },
   ],
   [

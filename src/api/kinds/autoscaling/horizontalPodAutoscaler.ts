@@ -27,7 +27,8 @@ export const horizontalPodAutoscaler = defineKind<HorizontalPodAutoscaler>({
     obj.spec ??= {} as HorizontalPodAutoscaler['spec']
     obj.status ??= { desiredReplicas: 0 }
     obj.spec.minReplicas ??= 1
-    if (!obj.spec.metrics?.length) obj.spec.metrics = [cpuMetric(80)]
+    // v1 has no such field; there the conversion fills it in.
+    if ((obj.apiVersion as string) !== 'autoscaling/v1' && !obj.spec.metrics?.length) obj.spec.metrics = [cpuMetric(80)]
   },
   convert: convertAutoscaler,
   prepareForCreate: ({ obj }) => dropStatus(obj, { currentMetrics: null, desiredReplicas: 0 }),
@@ -71,7 +72,7 @@ function convertAutoscaler(obj: HorizontalPodAutoscaler, from: string, to: strin
     ...v1,
     apiVersion: 'autoscaling/v2',
     metadata: { ...v1.metadata, ...(v1.metadata.annotations ? { annotations } : {}) },
-    spec: { ...spec, ...(metrics.length > 0 ? { metrics } : {}), ...(kept.behavior ? { behavior: kept.behavior } : {}) },
+    spec: { ...spec, metrics: metrics.length > 0 ? metrics : [cpuMetric(80)], ...(kept.behavior ? { behavior: kept.behavior } : {}) },
     status: {
       ...status,
       ...(current === undefined ? {} : { currentMetrics: [{ type: 'Resource', resource: { name: 'cpu', current: { averageUtilization: current } } }] }),

@@ -102,9 +102,12 @@ export class SchemaWriter {
     return { type, ...(format ? { format } : {}), ...choices }
   }
 
+  /** An item of a list or a value of a map. v3 says what Go makes of an absent one: built-in items are never null. */
   #element(schema: Schema, owner: string): JsonSchema {
-    if (schema.definition === undefined) return this.#body(schema, owner)
-    return this.#version === 'v2' ? this.reference(schema.definition) : { allOf: [this.reference(schema.definition)], default: {} }
+    const shown = this.#version === 'v3' && !this.#extras.has(owner)
+    if (schema.definition === undefined) return { ...this.#body(schema, owner), ...(shown ? zeroOf(schema) : {}) }
+    const reference = this.reference(schema.definition)
+    return this.#version === 'v3' && schema.type === 'object' ? { allOf: [reference], default: {} } : reference
   }
 
   #property(field: Field, owner: string): JsonSchema {
@@ -118,16 +121,26 @@ export class SchemaWriter {
     }
   }
 
-  /** Defaults of built-in kinds are shown by v3 alone; a CRD's are its author's, in both. */
-  #default({ schema, default: value }: Field, owner: string): JsonSchema {
-    if (value === undefined || schema.definition !== undefined) return {}
-    return this.#version === 'v3' || this.#extras.has(owner) ? { default: value } : {}
+  /** Defaults of built-in kinds, the zero of what is always written included, are shown by v3 alone; a CRD's are its author's, in both. */
+  #default({ schema, default: value, alwaysPresent, pointer }: Field, owner: string): JsonSchema {
+    if (schema.definition !== undefined) return {}
+    if (this.#extras.has(owner)) return value === undefined ? {} : { default: value }
+    if (this.#version === 'v2') return {}
+    if (value !== undefined) return { default: value }
+    return alwaysPresent && !pointer ? zeroOf(schema) : {}
   }
 
-  #named(name: string, field: Field): JsonSchema {
+  #named(name: string, { schema, pointer }: Field): JsonSchema {
     if (this.#version === 'v2') return this.reference(name)
-    return { allOf: [this.reference(name)], ...(field.schema.type === 'object' && field.required ? { default: {} } : {}) }
+    return { allOf: [this.reference(name)], ...(schema.type === 'object' && !pointer ? { default: {} } : {}) }
   }
+}
+
+/** Go's zero value of a scalar; bytes, lists and maps have none. */
+function zeroOf({ type, format }: Schema): JsonSchema {
+  if (type === 'string') return format === 'byte' ? {} : { default: '' }
+  if (type === 'integer' || type === 'number') return { default: 0 }
+  return type === 'boolean' ? { default: false } : {}
 }
 
 function markers(schema: Schema): JsonSchema {
