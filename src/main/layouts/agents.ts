@@ -18,6 +18,8 @@ import type { ProcessTools } from './processTools.ts'
 
 const firstPauseMs = 500
 const longestPauseMs = 10_000
+/** Looking for a node that does not run is cheap: one that comes back gets its agent soon. */
+const missingPauseMs = 500
 const graceMs = 5000
 /** An agent that ran this long was healthy: the next start is not held back. */
 const healthyMs = 60_000
@@ -42,6 +44,7 @@ async function superviseAgent(options: AgentsOptions, node: RealNode, processes:
   const { tools } = options
   await writeAgentConfig(options, node)
   let pauseMs = firstPauseMs
+  let missed = false
   while (!signal.aborted) {
     const startedMs = tools.clock.monotonicMs()
     const child = await startAgent(options, node)
@@ -53,8 +56,12 @@ async function superviseAgent(options: AgentsOptions, node: RealNode, processes:
       else tools.log.warn('A node agent ended, starting it again', { node: node.name, code: child.exitCode })
       await processes.set(node.name, undefined)
     } else {
-      tools.log.warn('The node does not run', { node: node.name })
+      if (!missed) tools.log.warn('The node does not run', { node: node.name })
+      missed = true
+      await tools.clock.sleep(missingPauseMs, signal).catch(() => {})
+      continue
     }
+    missed = false
     pauseMs = tools.clock.monotonicMs() - startedMs > healthyMs ? firstPauseMs : Math.min(longestPauseMs, pauseMs * 2)
     await tools.clock.sleep(pauseMs, signal).catch(() => {})
   }
