@@ -33,7 +33,7 @@ const find = (dir) =>
         .sort()
     : []
 const parts = ['architecture', 'unit', 'integration', 'robustness', 'conformance', 'e2e']
-const filesOf = (part) => (part === 'unit' ? find('src') : find(path.join('test', part)))
+const filesOf = (part) => (part === 'unit' ? [...find('src'), ...find('bench')] : find(path.join('test', part)))
 
 /** Pure tests share processes: two of them, filled in turn. */
 function plan() {
