@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import test, { after, before } from 'node:test'
 import { aggregatedDiscoveryType } from '#api/machinery/discovery'
 import { parseGroupVersion } from '#api/machinery/meta'
-import { decodeProtobuf, protobufMediaType } from '#api/machinery/protobuf/envelope'
+import { decodeProtobuf, partialObjectMetadataSchema, protobufMediaType } from '#api/machinery/protobuf/envelope'
 import { StatusError } from '#api/machinery/status'
 import { parseYaml } from '#api/machinery/yaml'
 import { schemaFor } from '#api/schema/builtIn'
@@ -177,8 +177,13 @@ async function formsOf([groupVersion, , , kind]: ResourceRow, one: string, made:
     [table.kind, table.rows.length, line?.cells.length, line?.object.kind, line?.object.metadata.uid],
     ['Table', 1, table.columnDefinitions.length, 'PartialObjectMetadata', made.metadata.uid],
   )
-  const partial = await readJson(one, 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io')
-  assert.deepEqual(partial, { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: made.metadata })
+  const partial = { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: made.metadata }
+  const as = ';as=PartialObjectMetadata;v=v1;g=meta.k8s.io'
+  assert.deepEqual(await readJson(one, `application/json${as}`), partial)
+  assert.deepEqual(
+    decodeProtobuf(await read(one, `${protobufMediaType}${as}`), () => partialObjectMetadataSchema(false)),
+    partial,
+  )
 }
 
 /** An empty list is nothing on protobuf's wire. */
@@ -231,6 +236,8 @@ async function statusOf(resource: string, one: string): Promise<void> {
 async function scaleOf(one: string): Promise<void> {
   const scale = await send<{ kind: string; apiVersion: string; spec: object }>('GET', `${one}/scale`)
   assert.deepEqual([scale.apiVersion, scale.kind], ['autoscaling/v1', 'Scale'])
+  const schema = schemaFor('autoscaling', 'v1', 'Scale')
+  assert.deepEqual((decodeProtobuf(await read(`${one}/scale`, protobufMediaType), () => schema) as unknown as Body).spec, scale.spec)
   await send('PUT', `${one}/scale`, { ...scale, spec: { replicas: 3 } })
   assert.equal((await send<Body>('GET', one)).spec?.replicas, 3)
 }

@@ -7,7 +7,7 @@ import { negotiate } from './negotiate.ts'
 function form(accept: string | undefined, query = '', agent = 'kubectl/v1.36.0'): unknown {
   const request = { headers: { accept, 'user-agent': agent }, query: new URLSearchParams(query) } as unknown as ServerRequest
   try {
-    const { mediaType, as, pretty } = negotiate(request, ['Table'])
+    const { mediaType, as, pretty } = negotiate(request, ['Table', 'PartialObjectMetadataList'])
     return [mediaType.replace('application/', ''), as, pretty]
   } catch (error) {
     return isStatus(error, 'NotAcceptable') ? 406 : error
@@ -28,6 +28,12 @@ const cases: readonly { name: string; accept?: string; query?: string; agent?: s
   { name: 'a form of an unknown version', accept: 'application/json;as=Table;v=v7;g=meta.k8s.io', want: 406 },
   { name: 'client-go', accept: 'application/vnd.kubernetes.protobuf,application/json', want: ['json', undefined, false] },
   { name: 'protobuf alone', accept: 'application/vnd.kubernetes.protobuf', want: ['vnd.kubernetes.protobuf', undefined, false] },
+  {
+    name: 'metadata in protobuf alone',
+    accept: 'application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io',
+    want: ['vnd.kubernetes.protobuf', 'PartialObjectMetadataList', false],
+  },
+  { name: 'a table in protobuf', accept: 'application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io', want: 406 },
   { name: 'the better quality first', accept: 'application/json;q=0.2,application/yaml;q=0.8', want: ['yaml', undefined, false] },
   { name: 'nothing we have', accept: 'text/html,image/png', want: 406 },
   { name: 'curl reads with its eyes', agent: 'curl/8.0', want: ['json', undefined, true] },

@@ -18,8 +18,6 @@ export interface AnswerForm {
   readonly pretty: boolean
 }
 
-const transformations: ReadonlySet<string> = new Set(['Table', 'PartialObjectMetadata', 'PartialObjectMetadataList'])
-
 /** `allow` names the transformations that the endpoint can do. @throws NotAcceptable when nothing in Accept can be served */
 export function negotiate(request: ServerRequest, allow: readonly Transformation[] = []): AnswerForm {
   const header = request.headers.accept
@@ -29,18 +27,27 @@ export function negotiate(request: ServerRequest, allow: readonly Transformation
   for (const clause of clauses(accept)) {
     const mediaType = served(clause.type)
     if (!mediaType) continue
-    const as = clause.parameters.get('as')
-    if (as === undefined) return { mediaType, pretty }
-    const group = clause.parameters.get('g')
-    const version = clause.parameters.get('v')
-    if (!transformations.has(as) || !allow.includes(as as Transformation)) continue
-    if (group !== 'meta.k8s.io' || (version !== 'v1' && version !== 'v1beta1')) continue
-    return { mediaType, as: as as Transformation, metaVersion: version, pretty }
+    if (!clause.parameters.has('as')) return { mediaType, pretty }
+    const transformed = transformationOf(clause, allow)
+    if (transformed) return { mediaType, ...transformed, pretty }
   }
   // JSON is what the cache holds, so clients that take both get that; protobuf is for those that take nothing else.
-  if (clauses(accept).some(({ type, parameters }) => type === protobufMediaType && !parameters.has('as')))
-    return { mediaType: protobufMediaType, pretty: false }
+  for (const clause of clauses(accept)) {
+    if (clause.type !== protobufMediaType) continue
+    if (!clause.parameters.has('as')) return { mediaType: protobufMediaType, pretty: false }
+    const transformed = transformationOf(clause, allow)
+    // Tables have no protobuf form.
+    if (transformed && transformed.as !== 'Table') return { mediaType: protobufMediaType, ...transformed, pretty: false }
+  }
   throw notAcceptable(['application/json', 'application/yaml', protobufMediaType])
+}
+
+/** The form that a clause asks for, when the endpoint has it. */
+function transformationOf({ parameters }: Clause, allow: readonly Transformation[]): Pick<AnswerForm, 'as' | 'metaVersion'> | undefined {
+  const as = allow.find((name) => name === parameters.get('as'))
+  const metaVersion = parameters.get('v')
+  const known = parameters.get('g') === 'meta.k8s.io' && (metaVersion === 'v1' || metaVersion === 'v1beta1')
+  return as && known ? { as, metaVersion } : undefined
 }
 
 /** How a negotiated form is encoded; nothing for plain JSON. */

@@ -3,15 +3,17 @@
  * Upstream: apiserver/pkg/endpoints/handlers/response.go.
  */
 import type { Column } from '#api/kinds/defineKind'
-import type { Frozen, KubeList, KubeObject } from '#api/machinery/meta'
+import { type Frozen, type KubeList, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
+import { protobufMediaType } from '#api/machinery/protobuf/envelope'
 import { badRequest } from '#api/machinery/status'
 import { type IncludeObject, partialObjectMetadata, toTable } from '#api/machinery/table'
+import { schemaFor } from '#api/schema/builtIn'
 import type { Answer } from '../answer.ts'
 import type { ListResult } from '../registry/list.ts'
 import type { ServedResource } from '../registry/storedResource.ts'
 import type { EventForm } from '../registry/watchEvent.ts'
 import type { CachedObject, ServerRequest } from '../request.ts'
-import { type AnswerForm, encodingOf, negotiate } from './negotiate.ts'
+import { type AnswerForm, encodingOf, negotiate, notAcceptable } from './negotiate.ts'
 
 export interface Presenter {
   object(object: CachedObject, status: number): Answer
@@ -27,6 +29,9 @@ export function createPresenter(request: ServerRequest, served: ServedResource, 
   const form = negotiate(request, ['Table', collection ? 'PartialObjectMetadataList' : 'PartialObjectMetadata'])
   if (form.as === 'Table') return tablePresenter(request, served, form, nowMs)
   if (form.as) return metadataPresenter(served, form)
+  // Custom resources have no protobuf form.
+  const { group, version } = parseGroupVersion(served.apiVersion)
+  if (form.mediaType === protobufMediaType && !schemaFor(group, version, served.kind)) throw notAcceptable(['application/json', 'application/yaml'])
   return plainPresenter(served, form)
 }
 

@@ -2,7 +2,7 @@
  * Answers as bytes (L3). Lists are the concatenation of their items' cached bytes: nothing is serialised again.
  */
 import { parseGroupVersion } from '#api/machinery/meta'
-import { encodeProtobuf, protobufMediaType } from '#api/machinery/protobuf/envelope'
+import { encodeProtobuf, partialObjectMetadataSchema, protobufMediaType } from '#api/machinery/protobuf/envelope'
 import { toYaml } from '#api/machinery/yaml'
 import { schemaFor, schemaOfDefinition } from '#api/schema/builtIn'
 import type { BytesAnswer, Encoding, ListAnswer, ObjectAnswer, ValueAnswer } from '../answer.ts'
@@ -52,6 +52,8 @@ function listBytes(answer: ListAnswer): Buffer {
 export function protobufOf(value: unknown): Uint8Array {
   const object = value as { apiVersion: string; kind: string }
   const { group, version } = parseGroupVersion(object.apiVersion)
+  if (object.kind === 'PartialObjectMetadata' || object.kind === 'PartialObjectMetadataList')
+    return encodeProtobuf(object, partialObjectMetadataSchema(object.kind.endsWith('List')))
   const schema = schemaFor(group, version, object.kind) ?? schemaOfDefinition(`io.k8s.apimachinery.pkg.apis.meta.v1.${object.kind}`)
   return encodeProtobuf(object, schema)
 }

@@ -102,7 +102,9 @@ async function respondWatch(request: ServerRequest, answer: WatchAnswer, out: Ou
     out.end()
   } catch (error) {
     if (!isStatus(error)) throw error
-    out.end(Buffer.from(`${JSON.stringify({ type: 'ERROR', object: error.toStatus() })}\n`))
+    const object = error.toStatus()
+    const json = Buffer.from(`${JSON.stringify({ type: 'ERROR', object })}\n`)
+    out.end(answer.encoding === 'protobuf' ? Buffer.from(encodeWatchFrame('ERROR', protobufOf(object))) : json)
   } finally {
     timer.cancel()
     session.close()

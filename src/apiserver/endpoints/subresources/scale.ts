@@ -14,6 +14,7 @@ import type { Answer } from '../../answer.ts'
 import { keyFor } from '../../registry/storedResource.ts'
 import { updateObject } from '../../registry/update.ts'
 import { decodeBody, decodeValue, fieldValidationOf, maxBodyBytes, mediaTypeOf, parseBody, unsupportedMediaType } from '../body.ts'
+import { encodingOf, negotiate } from '../negotiate.ts'
 import { methodNotAllowed } from '../router.ts'
 import { type Scope, writeContext } from '../scope.ts'
 
@@ -31,7 +32,7 @@ async function getScale(scope: Scope): Promise<Answer> {
   if (wait) await wait
   const entry = served.stored.cache.get(keyFor(served, info.namespace, info.name))
   if (!entry) throw notFound(served, info.name)
-  return { type: 'value', status: 200, value: scaleOf(scope, entry.object) }
+  return { type: 'value', status: 200, value: scaleOf(scope, entry.object), ...encodingOf(negotiate(scope.request)) }
 }
 
 async function updateScale(scope: Scope): Promise<Answer> {
@@ -58,6 +59,7 @@ async function patchScale(scope: Scope): Promise<Answer> {
 
 async function writeScale(scope: Scope, wanted: (current: Scale) => Scale): Promise<Answer> {
   const { deps, info, served } = scope
+  const form = negotiate(scope.request)
   const path = strategyOf(scope)
     .replicas.split('.')
     .filter((part) => part !== '')
@@ -76,7 +78,7 @@ async function writeScale(scope: Scope, wanted: (current: Scale) => Scale): Prom
       },
     },
   )
-  return { type: 'value', status: 200, value: scaleOf(scope, result.entry.object) }
+  return { type: 'value', status: 200, value: scaleOf(scope, result.entry.object), ...encodingOf(form) }
 }
 
 function check(scope: Scope, scale: Scale, current: Frozen<KubeObject>): void {
