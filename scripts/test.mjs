@@ -141,7 +141,7 @@ function writeStatus(file, all) {
   const rows = new Map()
   for (const test of all) {
     for (const id of test.name.match(
-      /\b(?:ARC|ETC|API|AUN|AUZ|ADM|CRD|CTL|CGO|SCH|KUB|CRI|NET|SVC|ING|NPO|MSH|STO|RES|AUT|HA|OBS|SDR|LRN|DRA|EXP|X)-?\d+\b/g,
+      /\b(?:ARC|ETC|API|AUN|AUZ|ADM|CRD|CTL|CGO|SCH|KUB|CRI|NET|SVC|ING|NPO|MSH|STO|RES|AUT|HA|OBS|SDR|LRN|DRA|EXP)-\d+\b|\bX\d{1,2}\b/g,
     ) ?? []) {
       const row = rows.get(id) ?? { pass: [], other: [] }
       rows.set(id, row)
