@@ -282,11 +282,26 @@ test('CRI-08 agent and containerd killed at once come back; the pod serves meanw
   assert.equal(await containerOf('web-2'), earlier)
 })
 
-test('CRI-08 a node that dies as a whole comes back with skiff start, and its pods run again', options, async () => {
+test('a node that dies as a whole becomes Unknown and comes back with skiff start, and its pods run again', options, async () => {
   const earlier = await containerOf('web-2')
   const init = await pidOf('init')
   assert.ok(init > 1)
   process.kill(init, 'SIGKILL')
+  await cluster.must(['wait', '--for=condition=Ready=Unknown', `node/${nodeNames[1]}`, '--timeout=70s'], 80_000)
+  const slice = ['get', 'endpointslices', '-l', 'kubernetes.io/service-name=hairpin', '-o', 'jsonpath={.items[*].endpoints[*].conditions.ready}']
+  await eventually(
+    'the dead pod to leave its Service',
+    10_000,
+    () => cluster.must(slice),
+    (text) => text === 'false',
+  )
+  const port = await nodePort('taken')
+  await eventually(
+    'the other node to answer on localhost',
+    5000,
+    () => fromHost(`127.0.0.1:${port}`),
+    (text) => text.startsWith('web-1'),
+  )
   const started = await cluster.skiff(['start', name])
   assert.equal(started.code, 0, started.stderr)
   await eventually(
