@@ -255,6 +255,13 @@ async function watched(path: string, name: string, resourceVersion: string): Pro
   return types
 }
 
+test('a query number that is none is refused', async () => {
+  for (const query of ['limit=x', 'watch=1&timeoutSeconds=x']) {
+    const { status, body } = await rawHttp(listener, { path: `/api/v1/pods?${query}` })
+    assert.deepEqual([status, (JSON.parse(body.toString('utf8')) as { message: string }).message], [400, 'strconv.ParseInt: parsing "x": invalid syntax'])
+  }
+})
+
 const expectedLines = resourceTable.map(([groupVersion, name, shortNames, kind, scope, verbs, categories, subresources]) =>
   [groupVersion, name, shortNames, kind, scope, verbs, categories, subresources.split(' ').map(withVerbs).sort().join(' ')].join('|'),
 )

@@ -1,4 +1,4 @@
-/** From the query's selectors to a selection of the registry (L3). */
+/** From the query's selectors to a selection of the registry, and its numbers (L3). */
 import { type FieldSelector, parseFieldSelector } from '#api/machinery/fieldSelector'
 import { parseLabelSelector } from '#api/machinery/labelSelector'
 import { badRequest } from '#api/machinery/status'
@@ -38,4 +38,12 @@ function checkedFields(served: ServedResource, fields: FieldSelector): (entry: C
     if (field === 'metadata.namespace') return metadata.namespace ?? ''
     return own?.[field]?.(entry.object) ?? ''
   }
+}
+
+/** A whole number of the query, 0 when it is not there. @throws BadRequest in Go's words */
+export function integerOf(query: URLSearchParams, name: string): number {
+  const text = query.get(name) ?? ''
+  if (text === '') return 0
+  if (!/^[+-]?\d+$/.test(text)) throw badRequest(`strconv.ParseInt: parsing ${JSON.stringify(text)}: invalid syntax`)
+  return Number(text)
 }

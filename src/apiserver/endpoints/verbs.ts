@@ -17,7 +17,7 @@ import type { CachedObject } from '../request.ts'
 import { decodeBody, decodeValue, maxBodyBytes, type ParsedBody, parseBody } from './body.ts'
 import { createPresenter } from './present.ts'
 import { expectedKind, invalidOption, type Scope, writeContext } from './scope.ts'
-import { parseSelection } from './selectors.ts'
+import { integerOf, parseSelection } from './selectors.ts'
 import { watchObjects } from './watch.ts'
 
 /** GET of one object. */
@@ -52,7 +52,8 @@ function listQuery(scope: Scope, namespace: string) {
   const { query } = request
   const revision = query.get('resourceVersion') ?? ''
   // Upstream's cache answers resourceVersion=0 in one piece whatever the limit; informers count on it.
-  const limit = revision === '0' ? 0 : Number(query.get('limit') ?? 0)
+  const asked = integerOf(query, 'limit')
+  const limit = revision === '0' ? 0 : asked
   return {
     selection: parseSelection(served, namespace, query.get('labelSelector') ?? '', query.get('fieldSelector') ?? ''),
     limit: Number.isSafeInteger(limit) && limit > 0 ? limit : 0,

@@ -8,7 +8,7 @@ import { invalidRevision } from '../registry/list.ts'
 import { encodingOf } from './negotiate.ts'
 import { createPresenter } from './present.ts'
 import { invalidOption, type Scope } from './scope.ts'
-import { parseSelection } from './selectors.ts'
+import { integerOf, parseSelection } from './selectors.ts'
 
 export async function watchObjects(scope: Scope): Promise<Answer> {
   const { deps, request, info, served } = scope
@@ -60,7 +60,7 @@ function initialEvents(query: URLSearchParams): boolean | undefined {
 
 function timeoutOf(scope: Scope): number {
   const { deps, request } = scope
-  const asked = Number(request.query.get('timeoutSeconds') ?? 0)
-  if (Number.isFinite(asked) && asked > 0) return asked * 1000
+  const asked = integerOf(request.query, 'timeoutSeconds')
+  if (asked > 0) return asked * 1000
   return deps.minWatchTimeoutMs * (1 + deps.writer.random.next())
 }
