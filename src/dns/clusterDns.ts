@@ -2,6 +2,7 @@
  * Cluster DNS as a component of a node (L3): serves from informers, and makes itself an endpoint of the Service kube-dns, which it creates when
  * it is not there. The service prefers the node's own server. Upstream: kubeadm's CoreDNS add-on.
  */
+import type { Service } from '#api/gen/types/core.v1'
 import type { EndpointSlice } from '#api/gen/types/discovery.v1'
 import { isStatus } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
@@ -9,6 +10,7 @@ import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import { endpointSlices, namespaces, services } from '#client/builtIn'
+import type { Indexers } from '#client/cache/indexer'
 import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Client } from '#client/client'
 import type { ClusterView } from './clusterRecords.ts'
@@ -55,15 +57,19 @@ async function run(deps: ClusterDnsDeps, config: ClusterDnsConfig, signal: Abort
   }
 }
 
+// Always the same functions: the informers outlive a run, and take an index again only if it is the same.
+const serviceIndexers: Indexers<Service> = { clusterIp: (service) => (service.spec.clusterIPs ?? []).filter((ip) => ip !== 'None') }
+const sliceIndexers: Indexers<EndpointSlice> = {
+  service: (slice) => [`${slice.metadata.namespace}/${slice.metadata.labels?.['kubernetes.io/service-name'] ?? ''}`],
+  address: (slice) => (slice.endpoints ?? []).flatMap((endpoint) => [...endpoint.addresses]),
+}
+
 function createView(informers: SharedInformerFactory) {
   const serviceInformer = informers.of(services)
   const sliceInformer = informers.of(endpointSlices)
   const namespaceInformer = informers.of(namespaces)
-  serviceInformer.addIndexers({ clusterIp: (service) => (service.spec.clusterIPs ?? []).filter((ip) => ip !== 'None') })
-  sliceInformer.addIndexers({
-    service: (slice) => [`${slice.metadata.namespace}/${slice.metadata.labels?.['kubernetes.io/service-name'] ?? ''}`],
-    address: (slice) => (slice.endpoints ?? []).flatMap((endpoint) => [...endpoint.addresses]),
-  })
+  serviceInformer.addIndexers(serviceIndexers)
+  sliceInformer.addIndexers(sliceIndexers)
   const view: ClusterView = {
     service: (space, name) => serviceInformer.lister.get({ namespace: space, name }),
     slices: (space, service) => sliceInformer.store.byIndex('service', `${space}/${service}`),

@@ -188,3 +188,15 @@ test('SVC-12 over UDP and TCP, case kept; outside names fail at once without ups
 function codeOf(packet: dnsPacket.DecodedPacket): string {
   return (packet as dnsPacket.DecodedPacket & { rcode: string }).rcode
 }
+
+test('a server that cannot have all its addresses gives back those it had', async () => {
+  const holder = net.createServer().listen(0, '127.0.0.1')
+  await once(holder, 'listening')
+  const { port } = holder.address() as net.AddressInfo
+  const options = { plugins: [], addresses: ['127.0.0.1'], port, log: noLog, metrics: noMetrics }
+  await assert.rejects(runDnsServer(options, new AbortController().signal), { code: 'EADDRINUSE' })
+  const udp = dgram.createSocket('udp4').bind(port, '127.0.0.1')
+  await once(udp, 'listening')
+  udp.close()
+  holder.close()
+})

@@ -39,11 +39,20 @@ export async function runDnsServer(options: DnsServerOptions, signal: AbortSigna
       return writeError(query, 'SERVFAIL')
     }
   }
+  const failure = new AbortController()
+  const until = AbortSignal.any([signal, failure.signal])
   const stopped = options.addresses.flatMap((address) => [
-    serveUdp(address, options.port, (query) => answer(query, (question) => question.udpSize, 'udp'), signal),
-    serveTcp(address, options.port, (query) => answer(query, () => maxTcpBytes, 'tcp'), signal),
+    serveUdp(address, options.port, (query) => answer(query, (question) => question.udpSize, 'udp'), until),
+    serveTcp(address, options.port, (query) => answer(query, () => maxTcpBytes, 'tcp'), until),
   ])
-  await Promise.all(stopped)
+  try {
+    await Promise.all(stopped)
+  } catch (error) {
+    // What did get its address gives it back, or the next attempt would stumble over this one.
+    failure.abort(error)
+    await Promise.allSettled(stopped)
+    throw error
+  }
 }
 
 type Responder = (query: Buffer) => Promise<Buffer | undefined>
@@ -56,7 +65,7 @@ function serveUdp(address: string, port: number, respond: Responder, signal: Abo
         if (bytes && !signal.aborted) socket.send(bytes, from.port, from.address, () => {})
       })
     })
-    socket.once('error', reject)
+    socket.on('error', reject)
     socket.bind(port, address)
     onAbort(signal, () => socket.close(() => resolve()))
   })
