@@ -85,7 +85,9 @@ export function createSecurity(deps: SecurityDeps): Security {
     postStartHooks: [reconcileBootstrapPolicy],
     documents({ path }) {
       const value = documents[path]
-      return value && { type: 'value', status: 200, value }
+      if (!value) return undefined
+      const contentType = path === keySetPath ? 'application/jwk-set+json' : 'application/json'
+      return { type: 'bytes', status: 200, contentType, bytes: Buffer.from(JSON.stringify(value)), headers: { 'cache-control': 'public, max-age=3600' } }
     },
   }
 }

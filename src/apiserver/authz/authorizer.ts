@@ -1,4 +1,5 @@
 /** Authorization's contract (L3). Upstream: apiserver/pkg/authorization/authorizer/interfaces.go. */
+import type { FieldTerm } from '#api/machinery/fieldSelector'
 import type { UserInfo } from '../request.ts'
 
 export interface AuthorizationAttributes {
@@ -13,6 +14,8 @@ export interface AuthorizationAttributes {
   readonly resource: string
   readonly subresource: string
   readonly name: string
+  /** What the field selector of a list, watch or deletecollection narrows it to; absent: nothing, or a selector that does not parse. */
+  readonly fieldSelector?: readonly FieldTerm[] | undefined
 }
 
 export interface AuthorizationDecision {

@@ -34,6 +34,11 @@ export function nodeAuthorizer(reader: ObjectReader): Authorizer {
       const special = attributes.isResourceRequest ? authorizeSpecial(reader, podsOf(node), node, attributes) : undefined
       return special ?? (rules.some((rule) => ruleAllows(attributes, rule)) ? allow : refuse(''))
     },
+    rulesFor(user) {
+      if (nodeOf(user) === undefined) return { rules: [], incomplete: false }
+      // What a node may do depends on its pods, which no list of rules tells.
+      return { rules: [], incomplete: true, error: 'node authorizer does not support user rule resolution' }
+    },
   }
 }
 
@@ -74,10 +79,41 @@ function authorizeSpecial(
       return ownNamed(attributes, node, 'can only access node lease with the same name as the requesting node')
     case 'storage.k8s.io/csinodes':
       return ownNamed(attributes, node, 'can only access CSINode with the same name as the requesting node')
+    case '/nodes':
+      return authorizeNode(attributes, node)
+    case '/pods':
+      return authorizePod(attributes, node, () => inNamespace.some((pod) => pod.metadata.name === name))
     default:
       return undefined
   }
 }
+
+/** Reading: only the own Node, which need not exist yet. What a write changes is admission's to look at. */
+function authorizeNode({ subresource, verb, name }: AuthorizationAttributes, node: string): AuthorizationDecision {
+  if (subresource === 'status') return verb === 'update' || verb === 'patch' ? allow : refuse('')
+  if (subresource !== '') return refuse('')
+  if (verb === 'create' || verb === 'update' || verb === 'patch') return allow
+  if (!readVerbs.has(verb)) return refuse('')
+  if (name === node) return allow
+  const what = name === '' ? 'all nodes' : `'${name}'`
+  return refuse(`node '${node}' cannot read ${what}, only its own Node object`)
+}
+
+/** Reading: only pods of the node, by name or by a selector that names the node. Mirror pods and evictions are admission's to look at. */
+function authorizePod(attributes: AuthorizationAttributes, node: string, isOwn: () => boolean): AuthorizationDecision {
+  const { subresource, verb, name, fieldSelector } = attributes
+  if (subresource === 'status') return verb === 'update' || verb === 'patch' ? allow : refuse('')
+  if (subresource === 'eviction') return verb === 'create' ? allow : refuse('')
+  if (subresource !== '') return refuse('')
+  if (verb === 'create' || verb === 'delete') return allow
+  if (!readVerbs.has(verb)) return refuse('')
+  const selectsNode = fieldSelector?.some(({ field, operator, value }) => field === 'spec.nodeName' && operator === '=' && value === node)
+  if (verb !== 'get' && selectsNode) return allow
+  if (name === '') return refuse(verb === 'get' ? 'No Object name found' : 'can only list/watch pods with spec.nodeName field selector')
+  return isOwn() ? allow : refuse(`no relationship found between node '${node}' and this object`)
+}
+
+const readVerbs: ReadonlySet<string> = new Set(['get', 'list', 'watch'])
 
 function ownNamed({ verb, name, subresource }: AuthorizationAttributes, node: string, otherwise: string): AuthorizationDecision {
   if (subresource) return refuse('cannot authorize subresource')

@@ -26,7 +26,12 @@ const cases: readonly { name: string; accept?: string; query?: string; agent?: s
   },
   { name: 'a form that this endpoint has not', accept: 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io', want: 406 },
   { name: 'a form of an unknown version', accept: 'application/json;as=Table;v=v7;g=meta.k8s.io', want: 406 },
-  { name: 'client-go', accept: 'application/vnd.kubernetes.protobuf,application/json', want: ['json', undefined, false] },
+  { name: 'client-go', accept: 'application/vnd.kubernetes.protobuf,application/json', want: ['vnd.kubernetes.protobuf', undefined, false] },
+  {
+    name: 'metadata informers',
+    accept: 'application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1;g=meta.k8s.io',
+    want: ['json', 'Table', false],
+  },
   { name: 'protobuf alone', accept: 'application/vnd.kubernetes.protobuf', want: ['vnd.kubernetes.protobuf', undefined, false] },
   {
     name: 'metadata in protobuf alone',

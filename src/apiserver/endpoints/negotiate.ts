@@ -27,17 +27,11 @@ export function negotiate(request: ServerRequest, allow: readonly Transformation
   for (const clause of clauses(accept)) {
     const mediaType = served(clause.type)
     if (!mediaType) continue
-    if (!clause.parameters.has('as')) return { mediaType, pretty }
-    const transformed = transformationOf(clause, allow)
-    if (transformed) return { mediaType, ...transformed, pretty }
-  }
-  // JSON is what the cache holds, so clients that take both get that; protobuf is for those that take nothing else.
-  for (const clause of clauses(accept)) {
-    if (clause.type !== protobufMediaType) continue
-    if (!clause.parameters.has('as')) return { mediaType: protobufMediaType, pretty: false }
+    const plain = pretty && mediaType !== protobufMediaType
+    if (!clause.parameters.has('as')) return { mediaType, pretty: plain }
     const transformed = transformationOf(clause, allow)
     // Tables have no protobuf form.
-    if (transformed && transformed.as !== 'Table') return { mediaType: protobufMediaType, ...transformed, pretty: false }
+    if (transformed && (mediaType !== protobufMediaType || transformed.as !== 'Table')) return { mediaType, ...transformed, pretty: plain }
   }
   throw notAcceptable(['application/json', 'application/yaml', protobufMediaType])
 }
@@ -80,7 +74,7 @@ export function clauses(accept: string): Clause[] {
 
 function served(type: string): AnswerForm['mediaType'] | undefined {
   if (type === 'application/json' || type === '*/*' || type === 'application/*') return 'application/json'
-  return type === 'application/yaml' ? 'application/yaml' : undefined
+  return type === 'application/yaml' || type === protobufMediaType ? type : undefined
 }
 
 /** `?pretty=true`, or a browser or curl looking at it, as upstream. */

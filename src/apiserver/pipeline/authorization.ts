@@ -2,6 +2,7 @@
  * Decides whether the user may do this (L3). Authorizers are asked in order; the first that allows or denies decides.
  * Upstream: apiserver/pkg/endpoints/filters/authorization.go; texts of responsewriters.Forbidden.
  */
+import { type FieldTerm, parseFieldSelector } from '#api/machinery/fieldSelector'
 import { forbidden, StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { AuthorizationAttributes, AuthorizationDecision, Authorizer } from '../authz/authorizer.ts'
@@ -46,6 +47,19 @@ function attributesOf(request: ServerRequest): AuthorizationAttributes {
     resource: info.resource,
     subresource: info.subresource,
     name: info.name,
+    fieldSelector: selectorVerbs.has(info.verb) ? fieldTerms(info.fieldSelector) : undefined,
+  }
+}
+
+const selectorVerbs: ReadonlySet<string> = new Set(['list', 'watch', 'deletecollection'])
+
+/** What does not parse narrows nothing: the handler refuses it later, to those who may ask at all. */
+export function fieldTerms(text: string | undefined): readonly FieldTerm[] | undefined {
+  if (!text) return undefined
+  try {
+    return parseFieldSelector(text).terms
+  } catch {
+    return undefined
   }
 }
 

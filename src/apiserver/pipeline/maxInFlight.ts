@@ -19,10 +19,12 @@ export function maxInFlightStage(limits: InFlightLimits): Stage {
   return {
     name: 'maxInFlight',
     async handle(request, next) {
-      // Administrators, this server among them, must get through an overload; they take no place from others either.
-      if (isLongRunning(request) || isPrivileged(request)) return next(request)
+      // What administrators in this process write, the server itself among them, takes no place from others.
+      if (isLongRunning(request) || (request.inProcessUser && isPrivileged(request))) return next(request)
       const kind = readOnlyVerbs.has(request.info?.verb ?? '') ? places.readOnly : places.mutating
       if (!kind.take()) {
+        // Administrators must get through an overload.
+        if (isPrivileged(request)) return next(request)
         if (!isOwnComponent(request)) throw tooManyRequests('Too many requests, please try again later.', 1)
         await kind.wait()
       }

@@ -32,10 +32,17 @@ export class WatchedEvent {
 
   /** `{"type":…,"object":…}` and a newline. */
   encoded(form: EventForm): Buffer {
-    for (const known of this.#encoded) if (known.key === form.key) return known.bytes
-    const object = this.entry.view(form.view)
-    const bytes = Buffer.concat([head[this.type], form.encode ? form.encode(object) : object.bytes, tail])
-    this.#encoded.push({ key: form.key, bytes })
+    return this.encodedAs(form.key, () => {
+      const object = this.entry.view(form.view)
+      return Buffer.concat([head[this.type], form.encode ? form.encode(object) : object.bytes, tail])
+    })
+  }
+
+  /** The event in any other encoding; made by the first watcher that wants it. */
+  encodedAs(key: string, encode: () => Buffer): Buffer {
+    for (const known of this.#encoded) if (known.key === key) return known.bytes
+    const bytes = encode()
+    this.#encoded.push({ key, bytes })
     return bytes
   }
 }

@@ -3,6 +3,7 @@
  * every request's. Upstream: pkg/registry/authorization (v1.36).
  */
 import type {
+  FieldSelectorAttributes,
   LocalSubjectAccessReview,
   NonResourceAttributes,
   ResourceAttributes,
@@ -12,10 +13,11 @@ import type {
   SubjectAccessReviewStatus,
 } from '#api/gen/types/authorization.v1'
 import { type FieldError, FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'
+import type { FieldTerm } from '#api/machinery/fieldSelector'
 import { badRequest } from '#api/machinery/status'
 import type { AuthorizationAttributes, Authorizer } from '../authz/authorizer.ts'
 import type { VirtualResource } from '../endpoints/virtualResource.ts'
-import { authorize } from '../pipeline/authorization.ts'
+import { authorize, fieldTerms } from '../pipeline/authorization.ts'
 import type { UserInfo } from '../request.ts'
 
 const group = 'authorization.k8s.io'
@@ -74,8 +76,6 @@ function selfSubjectRulesReview(authorizers: readonly Authorizer[]): VirtualReso
       const answers = authorizers.flatMap((authorizer) => authorizer.rulesFor?.(user, namespace) ?? [])
       const rules = answers.flatMap((one) => one.rules)
       const errors = answers.flatMap((one) => one.error ?? [])
-      // An authorizer that cannot list its rules makes the answer incomplete.
-      const silent = authorizers.some((authorizer) => !authorizer.rulesFor)
       const copy = (values: readonly string[] | undefined) => (values?.length ? [...values] : undefined)
       return {
         ...object,
@@ -91,7 +91,7 @@ function selfSubjectRulesReview(authorizers: readonly Authorizer[]): VirtualReso
           nonResourceRules: rules
             .filter((rule) => rule.nonResourceURLs?.length)
             .map((rule) => ({ verbs: [...rule.verbs], nonResourceURLs: copy(rule.nonResourceURLs) })),
-          incomplete: silent || answers.some((one) => one.incomplete),
+          incomplete: answers.some((one) => one.incomplete),
           ...(errors.length > 0 ? { evaluationError: errors.join(', ') } : {}),
         },
       }
@@ -111,7 +111,18 @@ function attributesOf(user: UserInfo, { resourceAttributes: resource, nonResourc
     resource: resource?.resource ?? '',
     subresource: resource?.subresource ?? '',
     name: resource?.name ?? '',
+    fieldSelector: resource?.fieldSelector && selectorTerms(resource.fieldSelector),
   }
+}
+
+/** Requirements that a field selector cannot say are left out: what is asked then is wider, never narrower. */
+function selectorTerms({ rawSelector, requirements }: FieldSelectorAttributes): readonly FieldTerm[] | undefined {
+  if (rawSelector) return fieldTerms(rawSelector)
+  return requirements?.flatMap(({ key, operator, values }): FieldTerm[] => {
+    const [value] = values ?? []
+    if (value === undefined || values?.length !== 1 || (operator !== 'In' && operator !== 'NotIn')) return []
+    return [{ field: key, operator: operator === 'In' ? '=' : '!=', value }]
+  })
 }
 
 function subjectOf({ spec }: SubjectAccessReview | LocalSubjectAccessReview): UserInfo {
@@ -124,8 +135,18 @@ function attributeFaults({ resourceAttributes, nonResourceAttributes }: Asked): 
   if (resourceAttributes && nonResourceAttributes) {
     return [fieldError.invalid(spec.child('nonResourceAttributes'), nonResourceAttributes, 'cannot be specified in combination with resourceAttributes')]
   }
+  if (resourceAttributes?.fieldSelector) return selectorFaults(resourceAttributes.fieldSelector)
   if (resourceAttributes || nonResourceAttributes) return []
   return [fieldError.invalid(spec.child('resourceAttributes'), null, 'exactly one of nonResourceAttributes or resourceAttributes must be specified')]
+}
+
+function selectorFaults({ rawSelector, requirements }: FieldSelectorAttributes): FieldError[] {
+  const path = spec.child('resourceAttributes', 'fieldSelector')
+  if (rawSelector && requirements?.length) {
+    return [fieldError.invalid(path.child('rawSelector'), rawSelector, 'may not specified at the same time as requirements')]
+  }
+  if (rawSelector || requirements?.length) return []
+  return [fieldError.required(path.child('requirements'), `when ${path} is specified, requirements or rawSelector is required`)]
 }
 
 function subjectFaults({ spec: { user, groups } }: SubjectAccessReview | LocalSubjectAccessReview): FieldError[] {

@@ -119,13 +119,16 @@ const watchTypes: Readonly<Record<Encoding, string>> = {
 }
 
 function encodeItem(answer: WatchAnswer, item: WatchItem): Buffer {
-  if (answer.encoding === 'yaml') return Buffer.from(`---\n${toYaml(itemValue(answer, item))}`)
-  if (answer.encoding === 'protobuf') {
-    const { type, object } = itemValue(answer, item)
-    return Buffer.from(encodeWatchFrame(type, protobufOf(object)))
-  }
-  if (item.type !== 'BOOKMARK') return item.encoded(answer.form)
-  return Buffer.from(`${JSON.stringify(itemValue(answer, item))}\n`)
+  const { encoding = 'pretty', form } = answer
+  if (item.type === 'BOOKMARK') return encodeItemValue(answer, item)
+  return encoding === 'pretty' ? item.encoded(form) : item.encodedAs(`${encoding} ${form.key}`, () => encodeItemValue(answer, item))
+}
+
+function encodeItemValue(answer: WatchAnswer, item: WatchItem): Buffer {
+  const value = itemValue(answer, item)
+  if (answer.encoding === 'yaml') return Buffer.from(`---\n${toYaml(value)}`)
+  if (answer.encoding === 'protobuf') return Buffer.from(encodeWatchFrame(value.type, protobufOf(value.object)))
+  return Buffer.from(`${JSON.stringify(value)}\n`)
 }
 
 /** A watch item as a value: what the in-process transport hands over. */

@@ -102,7 +102,7 @@ test('every answer names its audit id and may not be cached', async () => {
 const media = [
   { name: 'YAML', accept: 'application/yaml', status: 200, type: 'application/yaml' },
   { name: 'protobuf alone', accept: 'application/vnd.kubernetes.protobuf', status: 200, type: 'application/vnd.kubernetes.protobuf' },
-  { name: 'either', accept: 'application/vnd.kubernetes.protobuf,application/json', status: 200, type: 'application/json' },
+  { name: 'either', accept: 'application/vnd.kubernetes.protobuf,application/json', status: 200, type: 'application/vnd.kubernetes.protobuf' },
   { name: 'a weighted list', accept: 'text/html;q=0.9,application/yaml;q=0.5', status: 200, type: 'application/yaml' },
   { name: 'nothing we have', accept: 'text/html', status: 406, type: 'application/json' },
 ]

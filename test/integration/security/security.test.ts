@@ -35,7 +35,9 @@ after(() => api.close())
 /** One request as a user: the answer's body, or the Status' code and message. */
 async function call<T>(as: UserInfo, method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH', path: string, body?: unknown): Promise<T> {
   const contentType = method === 'PATCH' ? 'application/merge-patch+json' : undefined
-  return (await api.server.transport(as, 'test').request({ method, path, body, contentType })).body as T
+  const [bare = '', query] = path.split('?')
+  const request = { method, path: bare, query: Object.fromEntries(new URLSearchParams(query)), body, contentType }
+  return (await api.server.transport(as, 'test').request(request)).body as T
 }
 
 async function refused(as: UserInfo, method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH', path: string, body?: unknown): Promise<string> {
@@ -187,6 +189,71 @@ test('AUZ-04 a node reads only what its pods use, and edits only itself', async 
   const bound = { apiVersion: 'v1', kind: 'Pod', name: 'on-one', uid: made.metadata.uid }
   assert.equal(await refused(nodeOne, 'POST', token, { spec: { boundObjectRef: bound } }), 'allowed')
   assert.match(await refused(nodeOne, 'POST', token, { spec: {} }), /^403 .*node requested token not bound to a pod/)
+})
+
+test('AUZ-04 a node lists and watches only its own pods and itself', async () => {
+  const selector = '?fieldSelector=spec.nodeName%3D'
+  const answers: Record<string, string> = {}
+  for (const path of [
+    `pods${selector}one`,
+    `namespaces/default/pods${selector}one`,
+    `pods${selector}two`,
+    'pods?fieldSelector=spec.nodeName!%3Done',
+    'pods',
+    'namespaces/default/pods/on-one',
+    'namespaces/default/pods/none',
+    'nodes/one',
+    'nodes?fieldSelector=metadata.name%3Done',
+    'nodes/two',
+    'nodes',
+    'services',
+  ]) {
+    answers[path] = (await refused(nodeOne, 'GET', `/api/v1/${path}`)).replace(/^(403) .*(cluster scope|"default"): /, '$1 ')
+  }
+  const unscoped = '403 can only list/watch pods with spec.nodeName field selector'
+  assert.deepEqual(answers, {
+    [`pods${selector}one`]: 'allowed',
+    [`namespaces/default/pods${selector}one`]: 'allowed',
+    [`pods${selector}two`]: unscoped,
+    'pods?fieldSelector=spec.nodeName!%3Done': unscoped,
+    pods: unscoped,
+    'namespaces/default/pods/on-one': 'allowed',
+    'namespaces/default/pods/none': "403 no relationship found between node 'one' and this object",
+    'nodes/one': 'allowed',
+    'nodes?fieldSelector=metadata.name%3Done': 'allowed',
+    'nodes/two': "403 node 'one' cannot read 'two', only its own Node object",
+    nodes: "403 node 'one' cannot read all nodes, only its own Node object",
+    services: 'allowed',
+  })
+})
+
+test('AUZ-07 a review may ask about a selection, and a list of rules is incomplete for nodes only', async () => {
+  const ask = async (fieldSelector: object) => {
+    const review = { spec: { user: 'system:node:one', groups: ['system:nodes'], resourceAttributes: { verb: 'list', resource: 'pods', fieldSelector } } }
+    return (await call<SubjectAccessReview>(admin, 'POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', review)).status.allowed
+  }
+  const requirement = { key: 'spec.nodeName', operator: 'In', values: ['one'] }
+  assert.deepEqual(
+    [
+      await ask({ rawSelector: 'spec.nodeName=one' }),
+      await ask({ requirements: [requirement] }),
+      await ask({ requirements: [{ ...requirement, operator: 'NotIn' }] }),
+      await ask({ requirements: [{ ...requirement, values: ['one', 'two'] }] }),
+    ],
+    [true, true, false, false],
+  )
+  const rules = async (who: UserInfo) => {
+    const path = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews'
+    const { incomplete, evaluationError } = (await call<SelfSubjectRulesReview>(who, 'POST', path, { spec: { namespace: 'default' } })).status
+    return [incomplete, evaluationError]
+  }
+  assert.deepEqual(
+    [await rules(admin), await rules(nodeOne)],
+    [
+      [false, undefined],
+      [true, 'node authorizer does not support user rule resolution'],
+    ],
+  )
 })
 
 test('RBAC and the Node authorizer know what a restarted server found in its store', async () => {

@@ -16,7 +16,6 @@ import { nodeRestriction } from './nodeRestriction.ts'
 import { priority } from './priority.ts'
 import { resourceQuota } from './resourceQuota.ts'
 import { serviceAccount } from './serviceAccount.ts'
-import { storageObjectInUseProtection } from './storageObjectInUseProtection.ts'
 import { taintNodesByCondition } from './taintNodesByCondition.ts'
 
 export interface AdmissionPluginDeps {
@@ -38,7 +37,6 @@ export function createAdmissionPlugins({ reader, random, clock, rbac }: Admissio
     priority(reader),
     defaultTolerationSeconds,
     defaultStorageClass(reader),
-    storageObjectInUseProtection,
     defaultIngressClass(reader),
     ...(rbac ? [escalation(rbac.authorizer, rbac.authorizers)] : []),
     // Last: what it lets pass is counted.
