@@ -59,7 +59,8 @@ export interface ServerRequest {
   /** Set by the in-process transport, whose caller the composition root vouches for. */
   readonly inProcessUser?: UserInfo | undefined
   readonly receivedMs: number
-  readonly signal: AbortSignal
+  /** Aborts when the client is gone or the request's time is over. */
+  signal: AbortSignal
   /** Reads the whole body, at most `limitBytes` (RequestEntityTooLarge beyond); in-process callers hand over a value instead. */
   readBody(limitBytes: number): Promise<RequestBody>
   // Filled in by the stages:

@@ -18,8 +18,11 @@ export interface AnswerForm {
   readonly pretty: boolean
 }
 
-/** `allow` names the transformations that the endpoint can do. @throws NotAcceptable when nothing in Accept can be served */
-export function negotiate(request: ServerRequest, allow: readonly Transformation[] = []): AnswerForm {
+/**
+ * `allow` names the transformations that the endpoint can do. `hasProtobuf`: false for kinds without a schema of their own.
+ * @throws NotAcceptable when nothing in Accept can be served
+ */
+export function negotiate(request: ServerRequest, allow: readonly Transformation[] = [], hasProtobuf = true): AnswerForm {
   const header = request.headers.accept
   const accept = typeof header === 'string' ? header : (header?.join(',') ?? '')
   const pretty = wantsPretty(request)
@@ -28,12 +31,15 @@ export function negotiate(request: ServerRequest, allow: readonly Transformation
     const mediaType = served(clause.type)
     if (!mediaType) continue
     const plain = pretty && mediaType !== protobufMediaType
-    if (!clause.parameters.has('as')) return { mediaType, pretty: plain }
+    if (!clause.parameters.has('as')) {
+      if (mediaType === protobufMediaType && !hasProtobuf) continue
+      return { mediaType, pretty: plain }
+    }
     const transformed = transformationOf(clause, allow)
     // Tables have no protobuf form.
     if (transformed && (mediaType !== protobufMediaType || transformed.as !== 'Table')) return { mediaType, ...transformed, pretty: plain }
   }
-  throw notAcceptable(['application/json', 'application/yaml', protobufMediaType])
+  throw notAcceptable(['application/json', 'application/yaml', ...(hasProtobuf ? [protobufMediaType] : [])])
 }
 
 /** The form that a clause asks for, when the endpoint has it. */

@@ -4,7 +4,6 @@
  */
 import type { Column } from '#api/kinds/defineKind'
 import { type Frozen, type KubeList, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
-import { protobufMediaType } from '#api/machinery/protobuf/envelope'
 import { badRequest } from '#api/machinery/status'
 import { type IncludeObject, partialObjectMetadata, toTable } from '#api/machinery/table'
 import { schemaFor } from '#api/schema/builtIn'
@@ -13,7 +12,7 @@ import type { ListResult } from '../registry/list.ts'
 import type { ServedResource } from '../registry/storedResource.ts'
 import type { EventForm } from '../registry/watchEvent.ts'
 import type { CachedObject, ServerRequest } from '../request.ts'
-import { type AnswerForm, encodingOf, negotiate, notAcceptable } from './negotiate.ts'
+import { type AnswerForm, encodingOf, negotiate } from './negotiate.ts'
 
 export interface Presenter {
   object(object: CachedObject, status: number): Answer
@@ -26,12 +25,12 @@ export interface Presenter {
 
 export function createPresenter(request: ServerRequest, served: ServedResource, nowMs: () => number): Presenter {
   const collection = request.info?.verb === 'list'
-  const form = negotiate(request, ['Table', collection ? 'PartialObjectMetadataList' : 'PartialObjectMetadata'])
-  if (form.as === 'Table') return tablePresenter(request, served, form, nowMs)
-  if (form.as) return metadataPresenter(served, form)
   // Custom resources have no protobuf form.
   const { group, version } = parseGroupVersion(served.apiVersion)
-  if (form.mediaType === protobufMediaType && !schemaFor(group, version, served.kind)) throw notAcceptable(['application/json', 'application/yaml'])
+  const hasProtobuf = schemaFor(group, version, served.kind) !== undefined
+  const form = negotiate(request, ['Table', collection ? 'PartialObjectMetadataList' : 'PartialObjectMetadata'], hasProtobuf)
+  if (form.as === 'Table') return tablePresenter(request, served, form, nowMs)
+  if (form.as) return metadataPresenter(served, form)
   return plainPresenter(served, form)
 }
 

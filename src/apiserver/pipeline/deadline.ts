@@ -7,7 +7,7 @@ import { badRequest, StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Answer } from '../answer.ts'
 import type { ServerRequest } from '../request.ts'
-import { isLongRunning, type Stage } from './stage.ts'
+import { type Handler, isLongRunning, type Stage } from './stage.ts'
 
 export function deadlineStage(clock: Clock, requestTimeoutMs: number): Stage {
   return {
@@ -15,25 +15,44 @@ export function deadlineStage(clock: Clock, requestTimeoutMs: number): Stage {
     handle(request, next) {
       if (isLongRunning(request)) return next(request)
       const timeoutMs = wantedTimeout(request, requestTimeoutMs)
-      const pending = next(request)
-      if (!(pending instanceof Promise)) return pending
-      return withTimeout(clock, pending, timeoutMs)
+      return withTimeout(clock, request, next, timeoutMs)
     },
   }
 }
 
-function withTimeout(clock: Clock, pending: Promise<Answer>, timeoutMs: number): Promise<Answer> {
+/** What still works on the request when its time is over is told so by the request's signal. */
+function withTimeout(clock: Clock, request: ServerRequest, next: Handler, timeoutMs: number): Promise<Answer> | Answer {
+  const client = request.signal
+  const work = new AbortController()
+  const clientGone = () => work.abort(client.reason)
+  if (client.aborted) clientGone()
+  else client.addEventListener('abort', clientGone, { once: true })
+  request.signal = work.signal
+  const pending = next(request)
+  const finish = () => {
+    client.removeEventListener('abort', clientGone)
+    // The answer may be streamed for longer than the work on it took: it follows the client again.
+    request.signal = client
+  }
+  if (!(pending instanceof Promise)) {
+    finish()
+    return pending
+  }
   return new Promise((resolve, reject) => {
     const timer = clock.timer(timeoutMs, () => {
+      finish()
+      work.abort()
       reject(new StatusError('Timeout', 'Timeout: request did not complete within the allotted timeout', { details: {} }))
     })
     pending.then(
       (answer) => {
         timer.cancel()
+        finish()
         resolve(answer)
       },
       (error) => {
         timer.cancel()
+        finish()
         reject(error)
       },
     )

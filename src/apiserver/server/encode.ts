@@ -1,11 +1,12 @@
 /**
  * Answers as bytes (L3). Lists are the concatenation of their items' cached bytes: nothing is serialised again.
  */
-import { parseGroupVersion } from '#api/machinery/meta'
+import { type Frozen, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
 import { encodeProtobuf, partialObjectMetadataSchema, protobufMediaType } from '#api/machinery/protobuf/envelope'
 import { toYaml } from '#api/machinery/yaml'
 import { schemaFor, schemaOfDefinition } from '#api/schema/builtIn'
 import type { BytesAnswer, Encoding, ListAnswer, ObjectAnswer, ValueAnswer } from '../answer.ts'
+import type { CachedObject } from '../request.ts'
 
 export interface Encoded {
   readonly contentType: string
@@ -13,6 +14,7 @@ export interface Encoded {
 }
 
 const comma = Buffer.from(',')
+const openBrace = Buffer.from('{')
 const listTail = Buffer.from(']}\n')
 
 export function encodeAnswer(answer: ObjectAnswer | ListAnswer | ValueAnswer | BytesAnswer): Encoded {
@@ -21,9 +23,10 @@ export function encodeAnswer(answer: ObjectAnswer | ListAnswer | ValueAnswer | B
     return answer.encoding ? encodeValue(answer.object.object, answer.encoding) : { contentType: 'application/json', bytes: answer.object.bytes }
   }
   if (answer.type === 'value') return encodeValue(answer.value, answer.encoding)
-  return answer.encoding ? encodeValue(listValue(answer), answer.encoding) : { contentType: 'application/json', bytes: listBytes(answer) }
+  return answer.encoding ? encodeValue(wireList(answer), answer.encoding) : { contentType: 'application/json', bytes: listBytes(answer) }
 }
 
+/** The list as a value, for callers in this process: its items are the cache's own, with their types. */
 export function listValue(answer: ListAnswer): unknown {
   const { apiVersion, kind, metadata } = answer
   return { kind, apiVersion, metadata, items: answer.items.map((item) => item.object) }
@@ -39,13 +42,30 @@ function encodeValue(value: unknown, encoding?: Encoding): Encoded {
 function listBytes(answer: ListAnswer): Buffer {
   const { apiVersion, kind, metadata, items } = answer
   const head = `${JSON.stringify({ kind, apiVersion, metadata }).slice(0, -1)},"items":[`
+  const itemHead = Buffer.from(`${JSON.stringify({ apiVersion, kind: kind.slice(0, -'List'.length) }).slice(0, -1)},`)
   const parts: Uint8Array[] = [Buffer.from(head)]
   for (const [at, item] of items.entries()) {
     if (at > 0) parts.push(comma)
-    parts.push(item.bytes)
+    pushItem(parts, item, itemHead)
   }
   parts.push(listTail)
   return Buffer.concat(parts)
+}
+
+/** The list's kind tells its items' kind: on the wire they do not repeat it. Canonical bytes begin with what is left out. */
+function pushItem(parts: Uint8Array[], item: CachedObject, itemHead: Buffer): void {
+  const { bytes } = item
+  if (bytes.length > itemHead.length && itemHead.compare(bytes, 0, itemHead.length) === 0) parts.push(openBrace, bytes.subarray(itemHead.length))
+  else parts.push(Buffer.from(JSON.stringify(withoutType(item.object))))
+}
+
+function withoutType({ apiVersion: _, kind: __, ...rest }: Frozen<KubeObject>): object {
+  return rest
+}
+
+function wireList(answer: ListAnswer): unknown {
+  const { apiVersion, kind, metadata } = answer
+  return { kind, apiVersion, metadata, items: answer.items.map((item) => withoutType(item.object)) }
 }
 
 /** Kinds that the schema does not know (tables) have no protobuf form and are not negotiated. */

@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { isStatus } from '#api/machinery/status'
-import type { UserInfo } from '#apiserver/request'
+import { deadlineStage } from '#apiserver/pipeline/deadline'
+import type { ServerRequest, UserInfo } from '#apiserver/request'
+import { VirtualClock } from '#base/virtualClock'
 import { configMaps } from '#client/builtIn'
 import { createMemoryStore } from '#store/drivers/memory'
 import type { Store } from '#store/store'
@@ -74,6 +76,23 @@ test('API-20 a request that takes too long is answered with a timeout', async ()
   await assert.rejects(call, (error) => isStatus(error, 'Timeout') && error.code === 504)
   clearTimeout(alive)
   await api.close()
+})
+
+test('API-20 work on a request whose time is over is told to stop', async () => {
+  const clock = new VirtualClock('2026-01-01T00:00:00Z')
+  const client = new AbortController()
+  const request = { signal: client.signal, query: new URLSearchParams('timeout=2s'), info: { verb: 'get' } } as unknown as ServerRequest
+  let work: AbortSignal | undefined
+  const answer = deadlineStage(clock, 60_000).handle(request, () => {
+    work = request.signal
+    return new Promise(() => {})
+  })
+  const refused = assert.rejects(Promise.resolve(answer), (error) => isStatus(error, 'Timeout'))
+  await clock.advance(1_999)
+  assert.equal(work?.aborted, false)
+  await clock.advance(1)
+  await refused
+  assert.deepEqual([work?.aborted, client.signal.aborted, request.signal === client.signal], [true, false, true])
 })
 
 test('API-02 admission runs only for requests that were authorized', async () => {

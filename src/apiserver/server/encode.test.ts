@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import type { ListAnswer } from '../answer.ts'
+import { CacheEntry } from '../registry/cacheEntry.ts'
+import { encodeAnswer } from './encode.ts'
+
+const values = [
+  '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"canonical"},"data":{"kind":"x"}}',
+  '{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"another order"}}',
+  '{"apiVersion":"v1","kind":"ConfigMap","metadata":{}}',
+]
+const items = values.map((value, at) => CacheEntry.stored(String(at), Buffer.from(value), 7, 3))
+const list: ListAnswer = { type: 'list', apiVersion: 'v1', kind: 'ConfigMapList', metadata: { resourceVersion: '9' }, items }
+const want = {
+  kind: 'ConfigMapList',
+  apiVersion: 'v1',
+  metadata: { resourceVersion: '9' },
+  items: [
+    { metadata: { resourceVersion: '7', name: 'canonical' }, data: { kind: 'x' } },
+    { metadata: { resourceVersion: '7', name: 'another order' } },
+    { metadata: { resourceVersion: '7' } },
+  ],
+}
+
+for (const encoding of [undefined, 'pretty'] as const) {
+  test(`API-16 items of a list do not repeat their type (${encoding ?? 'compact'})`, () => {
+    assert.deepEqual(JSON.parse(Buffer.from(encodeAnswer({ ...list, encoding }).bytes).toString()), want)
+  })
+}
+
+test('an empty list is one', () => {
+  const { bytes } = encodeAnswer({ ...list, items: [] })
+  assert.equal(Buffer.from(bytes).toString(), '{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[]}\n')
+})
