@@ -28,6 +28,7 @@ import { subresourceHandlers } from './endpoints/subresources/index.ts'
 import { upgradeHandler } from './endpoints/upgrade.ts'
 import { virtualHandlers } from './endpoints/virtualHandlers.ts'
 import type { TokenIssuer, VirtualResource } from './endpoints/virtualResource.ts'
+import type { AuditSink } from './pipeline/audit.ts'
 import { createPipeline } from './pipeline/index.ts'
 import type { InFlightLimits } from './pipeline/maxInFlight.ts'
 import type { Handler } from './pipeline/stage.ts'
@@ -63,6 +64,8 @@ export interface ApiServerDeps {
   readonly documents?: ((request: ServerRequest) => Answer | undefined) | undefined
   /** Reads what each stage decided about a request, once it is answered. Absent: nothing is recorded. */
   readonly onTrace?: ((request: ServerRequest, trace: readonly TraceEntry[], answer: Answer) => void) | undefined
+  /** Where audit events go. Absent: nothing is audited. */
+  readonly audit?: AuditSink | undefined
   /** The text of /metrics. */
   readonly metricsText?: (() => Promise<string>) | undefined
 }

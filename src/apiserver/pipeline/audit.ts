@@ -1,14 +1,78 @@
-/** Gives every request its audit id (L3): the client's own, or a new one; it goes out in the Audit-Id header. */
-import { type Random, randomUid } from '#base/random'
-import type { Stage } from './stage.ts'
+/**
+ * Writes down who asked for what and how it ended (L3), as audit.k8s.io/v1 Events; where they go is the sink's matter, and without a sink
+ * nothing is made. Levels beyond Metadata, which hold the bodies too, are not built.
+ * Upstream: apiserver/pkg/endpoints/filters/audit.go, pkg/audit.
+ */
+import { isStatus } from '#api/machinery/status'
+import type { Clock } from '#base/clock'
+import { formatMicroTime } from '#base/time'
+import { statusOf } from '../answer.ts'
+import type { ServerRequest, UserInfo } from '../request.ts'
+import { isLongRunning, type Stage } from './stage.ts'
 
-export function auditInitStage(random: Random): Stage {
+export interface AuditSink {
+  /** None: the request leaves no trace. Asked once per request, when its user is known. */
+  level(request: ServerRequest): 'None' | 'Metadata'
+  /** One Event as JSON, without a line end. Must not throw, and must not wait. */
+  write(event: string): void
+}
+
+type AuditStage = 'RequestReceived' | 'ResponseStarted' | 'ResponseComplete' | 'Panic'
+
+export function auditStage(sink: AuditSink | undefined, clock: Clock): Stage {
   return {
-    name: 'auditInit',
-    handle(request, next) {
-      const given = request.headers['audit-id']
-      request.auditId = typeof given === 'string' && given.length <= 64 ? given : randomUid(random)
-      return next(request)
+    name: 'audit',
+    async handle(request, next) {
+      if (!sink || sink.level(request) === 'None') return next(request)
+      const write = (stage: AuditStage, responseStatus?: object) => sink.write(JSON.stringify(eventOf(request, stage, clock.now(), responseStatus)))
+      write('RequestReceived')
+      try {
+        const answer = await next(request)
+        const status = { metadata: {}, code: statusOf(answer) }
+        if (answer.type === 'watch') {
+          write('ResponseStarted', status)
+          answer.session.whenClosed(() => write('ResponseComplete', status))
+        } else write(isLongRunning(request) ? 'ResponseStarted' : 'ResponseComplete', status)
+        return answer
+      } catch (error) {
+        if (isStatus(error)) {
+          const { status, message, reason, code } = error.toStatus()
+          write('ResponseComplete', { metadata: {}, status, message, reason, code })
+        } else write('Panic', { metadata: {}, status: 'Failure', reason: 'InternalError', code: 500 })
+        throw error
+      }
     },
   }
+}
+
+function eventOf(request: ServerRequest, stage: AuditStage, nowMs: number, responseStatus: object | undefined): object {
+  const { info, originalUser, user } = request
+  const query = request.query.toString()
+  return {
+    kind: 'Event',
+    apiVersion: 'audit.k8s.io/v1',
+    level: 'Metadata',
+    auditID: request.auditId,
+    stage,
+    requestURI: query ? `${request.path}?${query}` : request.path,
+    verb: info?.verb,
+    user: originalUser && userOf(originalUser),
+    ...(user && user !== originalUser ? { impersonatedUser: userOf(user) } : {}),
+    sourceIPs: request.remoteAddress ? [request.remoteAddress] : undefined,
+    userAgent: request.headers['user-agent'],
+    ...(info?.isResourceRequest ? { objectRef: objectOf(info) } : {}),
+    ...(responseStatus ? { responseStatus } : {}),
+    requestReceivedTimestamp: formatMicroTime(request.receivedMs),
+    stageTimestamp: formatMicroTime(nowMs),
+  }
+}
+
+function userOf({ name, uid, groups, extra }: UserInfo): object {
+  return { username: name, uid, groups, extra }
+}
+
+function objectOf(info: NonNullable<ServerRequest['info']>): object {
+  const { resource, namespace, name, apiGroup, apiVersion, subresource } = info
+  const filled = Object.entries({ resource, namespace, name, apiGroup, apiVersion, subresource }).filter(([, value]) => value !== '')
+  return Object.fromEntries(filled)
 }

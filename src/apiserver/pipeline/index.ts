@@ -9,7 +9,8 @@ import type { Random } from '#base/random'
 import { statusOf } from '../answer.ts'
 import type { Authenticator } from '../authn/authenticator.ts'
 import type { Authorizer } from '../authz/authorizer.ts'
-import { auditInitStage } from './audit.ts'
+import { type AuditSink, auditStage } from './audit.ts'
+import { auditInitStage } from './auditInit.ts'
 import { authenticationStage } from './authentication.ts'
 import { authorizationStage } from './authorization.ts'
 import { deadlineStage } from './deadline.ts'
@@ -28,6 +29,8 @@ export interface PipelineDeps {
   readonly random: Random
   readonly authenticators: readonly Authenticator[]
   readonly authorizers: readonly Authorizer[]
+  /** Absent: nothing is audited. */
+  readonly audit?: AuditSink | undefined
   /** Aborts when the server begins to shut down. */
   readonly shutdown: AbortSignal
 }
@@ -47,6 +50,7 @@ export function pipelineStages(deps: PipelineDeps, config: PipelineConfig): read
     drainStage(deps.shutdown),
     deadlineStage(deps.clock, config.requestTimeoutMs),
     authenticationStage(deps.authenticators, deps.clock),
+    auditStage(deps.audit, deps.clock),
     impersonationStage(deps.authorizers),
     maxInFlightStage(config.maxInFlight),
     authorizationStage(deps.authorizers, deps.clock),

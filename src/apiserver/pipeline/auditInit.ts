@@ -1,0 +1,14 @@
+/** Gives every request its audit id (L3): the client's own, or a new one; it goes out in the Audit-Id header. */
+import { type Random, randomUid } from '#base/random'
+import type { Stage } from './stage.ts'
+
+export function auditInitStage(random: Random): Stage {
+  return {
+    name: 'auditInit',
+    handle(request, next) {
+      const given = request.headers['audit-id']
+      request.auditId = typeof given === 'string' && given.length <= 64 ? given : randomUid(random)
+      return next(request)
+    },
+  }
+}
