@@ -53,7 +53,7 @@ const lists: { name: string; folder: string; list?: string; type: string; atLeas
   { name: 'kinds', folder: 'api/kinds', type: 'defineKind', atLeast: 60 },
   { name: 'controllers', folder: 'controllers', type: 'ControllerDescriptor', atLeast: 20 },
   { name: 'scheduler plugins', folder: 'scheduler/plugins', type: 'SchedulerPlugin', atLeast: 10 },
-  { name: 'admission plugins', folder: 'apiserver/admission/plugins', type: 'AdmissionPlugin', atLeast: 12 },
+  { name: 'admission plugins', folder: 'apiserver/admission/plugins', type: 'AdmissionPlugin', atLeast: 11 },
   { name: 'pipeline stages', folder: 'apiserver/pipeline', type: 'Stage', atLeast: 10 },
   { name: 'volumes', folder: 'kubelet/volumes', type: 'VolumePlugin', atLeast: 7 },
   { name: 'commands', folder: 'cli/commands', type: 'CliCommand', atLeast: 10 },
