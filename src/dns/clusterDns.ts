@@ -42,11 +42,12 @@ const serviceName = 'kube-dns'
 const retryMs = 2000
 
 export function createClusterDns(deps: ClusterDnsDeps, config: ClusterDnsConfig): Component {
-  return { name: 'cluster-dns', run: (signal) => run(deps, config, signal) }
+  // Once, however often it runs: an informer takes an index of one name only once.
+  const view = createView(deps.informers)
+  return { name: 'cluster-dns', run: (signal) => run(deps, config, view, signal) }
 }
 
-async function run(deps: ClusterDnsDeps, config: ClusterDnsConfig, signal: AbortSignal): Promise<void> {
-  const view = createView(deps.informers)
+async function run(deps: ClusterDnsDeps, config: ClusterDnsConfig, view: ReturnType<typeof createView>, signal: AbortSignal): Promise<void> {
   const plugins = [createKubernetesPlugin(view.view, config.zone), createForwardPlugin({ servers: deps.upstreams, clock: deps.clock })]
   try {
     await view.synced(signal)

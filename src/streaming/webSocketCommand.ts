@@ -88,7 +88,14 @@ function receiveChannels(socket: WebSocket, base64: boolean, incoming: ReadonlyM
     const payload = base64 ? Buffer.from(message.toString('latin1', 1), 'base64') : message.subarray(1)
     if (payload.length > 0 && !target.write(payload)) {
       socket.pause()
-      target.once('drain', () => socket.resume())
+      const resume = () => {
+        target.off('drain', resume)
+        target.off('close', resume)
+        socket.resume()
+      }
+      // A reader that is gone never drains, and the client's farewell must still be heard.
+      target.once('drain', resume)
+      target.once('close', resume)
     }
   })
 }

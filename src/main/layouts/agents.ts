@@ -110,7 +110,7 @@ async function endAgent(child: ChildProcess, ended: Promise<unknown>, options: A
   const pid = await agentPid(child)
   child.stdin?.end()
   const late = options.tools.clock.timer(graceMs, () => {
-    if (pid !== child.pid) process.kill(pid, 'SIGKILL')
+    if (pid !== child.pid) killIfThere(pid)
     child.kill('SIGKILL')
   })
   await ended
@@ -154,6 +154,15 @@ function createProcessList(paths: ClusterPaths): ProcessList {
       last = last.catch(() => {}).then(write)
       return last
     },
+  }
+}
+
+/** It may have ended by itself a moment ago, which must not end us. */
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
 }
 
