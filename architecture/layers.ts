@@ -7,14 +7,15 @@
 export const layers: Readonly<Record<string, readonly string[]>> = {
   base: [],
   api: ['base'],
+  cel: ['base'],
   host: ['base'],
   grpc: ['base'],
   streaming: ['base'],
   client: ['api', 'base', 'streaming'],
   store: ['base', 'grpc'],
-  apiserver: ['api', 'base', 'client', 'store', 'streaming'],
-  controllers: ['api', 'base', 'client'],
-  scheduler: ['api', 'base', 'client'],
+  apiserver: ['api', 'base', 'cel', 'client', 'store', 'streaming'],
+  controllers: ['api', 'base', 'cel', 'client'],
+  scheduler: ['api', 'base', 'cel', 'client'],
   proxy: ['api', 'base', 'client', 'host'],
   network: ['api', 'base', 'client', 'host'],
   dns: ['api', 'base', 'client', 'host'],
@@ -23,6 +24,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   testing: [
     'base',
     'api',
+    'cel',
     'host',
     'grpc',
     'streaming',
@@ -37,11 +39,28 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'kubelet',
     'main',
   ],
-  main: ['base', 'api', 'host', 'grpc', 'streaming', 'client', 'store', 'apiserver', 'controllers', 'scheduler', 'proxy', 'network', 'dns', 'kubelet', 'cli'],
+  main: [
+    'base',
+    'api',
+    'cel',
+    'host',
+    'grpc',
+    'streaming',
+    'client',
+    'store',
+    'apiserver',
+    'controllers',
+    'scheduler',
+    'proxy',
+    'network',
+    'dns',
+    'kubelet',
+    'cli',
+  ],
 }
 
 /** Code that must be a function of its arguments: no clock, timers, process or I/O. Globs under src/. */
-export const pure: readonly string[] = ['base/**', 'api/**', 'scheduler/plugins/**', 'store/mvcc/**', 'proxy/model.ts']
+export const pure: readonly string[] = ['base/**', 'api/**', 'cel/**', 'scheduler/plugins/**', 'store/mvcc/**', 'proxy/model.ts']
 
 /** What pure code may not touch, and what it should use. */
 export const impureGlobals: Readonly<Record<string, string>> = {

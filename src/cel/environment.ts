@@ -1,0 +1,90 @@
+/**
+ * The engine's front door (L1, pure): declare an environment, compile an expression in it, estimate its cost, evaluate it.
+ *
+ *   const environment = baseEnvironment.extend({ variables: { self: declaration.type } })
+ *   const compiled = environment.compile('self.replicas <= self.maxReplicas')
+ *   if (compiled.ok) compiled.program.evaluate(new Map([['self', declaration.toValue(json)]]), { costLimit: 10_000_000 })
+ *
+ * Kubernetes' own environment is kubernetes/environment.ts. Upstream: cel-go cel/env.go, cel/program.go (v0.26).
+ */
+import type { Expression } from './syntax/ast.ts'
+import type { CelType, ObjectType } from './types.ts'
+import type { EvaluationError, Value } from './values.ts'
+
+/** Least and most that an evaluation can cost, in CEL's cost units; `max` is 2^64 when there is no bound. */
+export interface CostEstimate {
+  readonly min: number
+  readonly max: number
+}
+
+/** A node whose size only the data's schema knows. */
+export interface SizedNode {
+  /** From a variable through field names, `@items`, `@keys` and `@values`; undefined when the node is no part of a variable. */
+  readonly path: readonly string[] | undefined
+  readonly type: CelType
+}
+
+/** How long strings are and how many items lists and maps have; undefined where unknown. */
+export type SizeEstimator = (node: SizedNode) => CostEstimate | undefined
+
+/** A fault of an expression. */
+export interface Issue {
+  readonly message: string
+  /** Zero-based offset into the expression, in UTF-16 units. */
+  readonly offset: number
+}
+
+export interface CheckedExpression {
+  readonly source: string
+  readonly expression: Expression
+  readonly resultType: CelType
+  /** The type of each node, by its id. */
+  readonly types: ReadonlyMap<number, CelType>
+  /** What each name and each call means, by node id: a variable's full name, or the overloads that fit. */
+  readonly references: ReadonlyMap<number, Reference>
+}
+
+export interface Reference {
+  readonly name?: string | undefined
+  readonly value?: Value | undefined
+  readonly overloads?: readonly string[] | undefined
+}
+
+/** Where variables come from. A Map will do; an implementation may compute values on first use. Undefined: no such variable. */
+export interface Activation {
+  get(variable: string): Value | undefined
+}
+
+export interface EvaluateOptions {
+  /** In cost units; evaluation stops with a fatal error above it. Default: none. */
+  readonly costLimit?: number
+}
+
+/** `cost` is what was spent, also when the evaluation failed. */
+export type EvaluationResult =
+  | { readonly value: Value; readonly error?: undefined; readonly cost: number }
+  | { readonly value?: undefined; readonly error: EvaluationError; readonly cost: number }
+
+export interface Program {
+  evaluate(activation: Activation, options?: EvaluateOptions): EvaluationResult
+}
+
+export type CompileResult =
+  | { readonly ok: true; readonly checked: CheckedExpression; readonly program: Program; estimateCost(sizes?: SizeEstimator): CostEstimate }
+  | {
+      readonly ok: false
+      readonly issues: readonly Issue[] /** All issues as upstream prints them, with line, column and a caret. */
+      readonly message: string
+    }
+
+export interface EnvironmentOptions {
+  readonly variables?: Readonly<Record<string, CelType>>
+  /** Types that expressions may name: in `Type{field: value}` and as a value. */
+  readonly types?: readonly ObjectType[]
+}
+
+export interface Environment {
+  extend(options: EnvironmentOptions): Environment
+  /** Parses, checks and plans; never throws for a bad expression. */
+  compile(expression: string): CompileResult
+}
