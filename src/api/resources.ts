@@ -63,11 +63,21 @@ export const builtInGroupVersions: () => readonly GroupVersionFacts[] = once(() 
   factsTable().groups.map((row) => ({ group: row.g, version: row.v, groupPriority: row.gp, versionPriority: row.vp })),
 )
 
-const byName = once(() => new Map(builtInResources().map((facts) => [`${facts.group}/${facts.version}/${facts.resource}`, facts])))
+const byName = once(() => new Map(builtInResources().map((facts) => [resourceKey(facts.group, facts.version, facts.resource), facts])))
 
 /** The facts of one resource, undefined when v1.36 does not serve it by default. */
 export function builtInResource(group: string, version: string, resource: string): ResourceFacts | undefined {
-  return byName().get(`${group}/${version}/${resource}`)
+  return byName().get(resourceKey(group, version, resource))
+}
+
+/** 'apps/v1/deployments', '/v1/pods': how tables of resources are keyed. */
+export function resourceKey(group: string, version: string, resource: string): string {
+  return `${group}/${version}/${resource}`
+}
+
+/** 'apps/v1', '/v1': how tables of group-versions are keyed. */
+export function groupVersionKey(group: string, version: string): string {
+  return `${group}/${version}`
 }
 
 /** The key prefix of a stored resource, without a trailing slash: /registry/services/specs. */

@@ -15,6 +15,8 @@ import type { Authorizer } from './authz/authorizer.ts'
 import { bootstrap } from './bootstrap/bootstrap.ts'
 import { keepIpAddresses } from './bootstrap/ipAddresses.ts'
 import type { Advertised } from './bootstrap/objects.ts'
+import { builtInSource } from './builtInSource.ts'
+import { Catalog } from './catalog.ts'
 import { type ComponentHealth, componentStatusHandler } from './endpoints/componentStatuses.ts'
 import { createDiscovery } from './endpoints/discovery.ts'
 import type { HealthCheck } from './endpoints/health.ts'
@@ -85,6 +87,8 @@ export interface ApiServerConfig {
 export interface ApiServer {
   readonly handle: Handler
   readonly registry: Registry
+  /** What is served at this moment; more APIs are added here. */
+  readonly catalog: Catalog
   readonly reader: ObjectReader
   listen(options: ListenOptions): Promise<Listener>
   /** In process, no encoding; the caller is vouched for. Objects come frozen and by reference. */
@@ -112,23 +116,15 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     writer: { storage: registry.storage, clock, random, admission: deps.admission },
     minWatchTimeoutMs: config.minWatchTimeoutMs ?? defaults.minWatchTimeoutMs,
   }
-  const openApi = createOpenApi({ describe: deps.describe ?? (() => undefined), serverVersion: versionInfo.gitVersion })
+  const catalog = new Catalog()
+  catalog.set('built-in', builtInSource(registry, computedResources(deps, endpoints), versionInfo.gitVersion))
+  const openApi = createOpenApi({ catalog, describe: deps.describe ?? (() => undefined), serverVersion: versionInfo.gitVersion })
   const router = createRouter({
+    catalog,
     endpoints,
     subresources: subresourceHandlers({ endpoints, tokens: deps.tokens, kubelet: config.kubelet, authorizers: deps.authorizers }),
-    virtual: new Map([
-      ...virtualHandlers(endpoints, deps.virtualResources ?? []),
-      ['/v1/bindings', bindingsHandler(endpoints)],
-      [
-        '/v1/componentstatuses',
-        componentStatusHandler(
-          () => [storeHealth(registry), ...(deps.components?.() ?? [])],
-          () => clock.now(),
-        ),
-      ],
-    ]),
     nonResource: nonResourceHandler({
-      discovery: createDiscovery(() => address),
+      discovery: createDiscovery(catalog, () => address),
       checks: [
         { name: 'ping', check: () => undefined },
         { name: 'log', check: () => undefined },
@@ -172,6 +168,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
   return {
     handle,
     registry,
+    catalog,
     reader: registry.reader,
     async listen(options) {
       const listener = await listen({ handle, upgrade: upgradeHandler(handle), clock, log: deps.log }, options)
@@ -199,6 +196,16 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
       ])
     },
   }
+}
+
+/** Handlers of the resources that are not stored. */
+function computedResources({ registry, clock, virtualResources, components }: ApiServerDeps, endpoints: EndpointDeps): ReadonlyMap<string, Handler> {
+  const health = () => [storeHealth(registry), ...(components?.() ?? [])]
+  return new Map([
+    ...virtualHandlers(endpoints, virtualResources ?? []),
+    ['/v1/bindings', bindingsHandler(endpoints)],
+    ['/v1/componentstatuses', componentStatusHandler(health, () => clock.now())],
+  ])
 }
 
 function traced(pipeline: Handler, read: NonNullable<ApiServerDeps['onTrace']>): Handler {

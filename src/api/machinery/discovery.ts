@@ -3,7 +3,7 @@
  * Upstream: apiserver/pkg/endpoints/discovery, kube-aggregator/pkg/apiserver/handler_apis.go (v1.36). Who may ask and in which form is
  * the endpoints' matter.
  */
-import type { GroupVersionFacts, ResourceFacts, SubresourceFacts } from '../resources.ts'
+import { type GroupVersionFacts, groupVersionKey, type ResourceFacts, type SubresourceFacts } from '../resources.ts'
 
 export interface DiscoveryVersion {
   readonly version: string
@@ -23,15 +23,20 @@ export interface DiscoveryGroup {
 export const aggregatedDiscoveryType = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
 
 /** Sorts group-versions and their resources into groups, by group priority, then name, then version priority. */
-export function discoveryGroups(groupVersions: readonly GroupVersionFacts[], resources: readonly ResourceFacts[]): DiscoveryGroup[] {
+export function discoveryGroups(
+  groupVersions: readonly (GroupVersionFacts & Pick<DiscoveryVersion, 'freshness'>)[],
+  resources: readonly ResourceFacts[],
+): DiscoveryGroup[] {
+  const byGroupVersion = new Map<string, ResourceFacts[]>(groupVersions.map(({ group, version }) => [groupVersionKey(group, version), []]))
+  for (const facts of resources) byGroupVersion.get(groupVersionKey(facts.group, facts.version))?.push(facts)
   const sorted = [...groupVersions].sort(
     (a, b) => b.groupPriority - a.groupPriority || compare(a.group, b.group) || b.versionPriority - a.versionPriority || compareVersions(a.version, b.version),
   )
   const groups = new Map<string, DiscoveryVersion[]>()
-  for (const { group, version } of sorted) {
+  for (const { group, version, freshness } of sorted) {
     const versions = groups.get(group) ?? []
     groups.set(group, versions)
-    versions.push({ version, resources: resources.filter((facts) => facts.group === group && facts.version === version) })
+    versions.push({ version, resources: byGroupVersion.get(groupVersionKey(group, version)) ?? [], freshness })
   }
   return [...groups].map(([group, versions]) => ({ group, versions }))
 }

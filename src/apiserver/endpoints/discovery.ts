@@ -1,5 +1,6 @@
 /**
- * Serves discovery (L3): /api, /apis, groups and group-versions, plain or aggregated by Accept. Each document is made and hashed once.
+ * Serves discovery (L3): /api, /apis, groups and group-versions, plain or aggregated by Accept. Each document is made and
+ * hashed once per change of the catalog.
  */
 import { createHash } from 'node:crypto'
 import {
@@ -12,8 +13,8 @@ import {
   type DiscoveryGroup,
   discoveryGroups,
 } from '#api/machinery/discovery'
-import { builtInGroupVersions, builtInResources } from '#api/resources'
 import type { Answer, BytesAnswer } from '../answer.ts'
+import type { Catalog } from '../catalog.ts'
 import type { ServerRequest } from '../request.ts'
 import { clauses, negotiate, notAcceptable } from './negotiate.ts'
 
@@ -22,9 +23,16 @@ export interface Discovery {
   answer(request: ServerRequest): Answer | undefined
 }
 
-export function createDiscovery(serverAddress: () => string): Discovery {
+export function createDiscovery(catalog: Catalog, serverAddress: () => string): Discovery {
   const documents = new Map<string, BytesAnswer>()
-  const groups = once(() => discoveryGroups(builtInGroupVersions(), builtInResources()))
+  let made: { changes: number; groups: readonly DiscoveryGroup[] } | undefined
+  const currentGroups = () => {
+    if (made?.changes !== catalog.changes) {
+      documents.clear()
+      made = { changes: catalog.changes, groups: discoveryGroups(catalog.groupVersions(), catalog.resources()) }
+    }
+    return made.groups
+  }
   const document = (key: string, contentType: string, make: () => unknown): BytesAnswer => {
     let known = documents.get(key)
     if (!known) {
@@ -43,12 +51,13 @@ export function createDiscovery(serverAddress: () => string): Discovery {
     answer(request) {
       const [root, ...rest] = segments(request.path)
       if (root !== 'api' && root !== 'apis') return undefined
+      const groups = currentGroups()
       if (rest.length === 0) {
-        if (wantsAggregated(request)) return conditional(request, aggregated(root, document, groups()))
-        return plain(request, () => (root === 'api' ? apiVersions(serverAddress()) : apiGroupList(groups())))
+        if (wantsAggregated(request)) return conditional(request, aggregated(root, document, groups))
+        return plain(request, () => (root === 'api' ? apiVersions(serverAddress()) : apiGroupList(groups)))
       }
       const name = root === 'api' ? '' : rest[0]
-      const group = groups().find((one) => one.group === name)
+      const group = groups.find((one) => one.group === name)
       if (!group) return undefined
       const version = root === 'api' ? rest[0] : rest[1]
       if (rest.length > (root === 'api' ? 1 : 2)) return undefined
@@ -88,12 +97,4 @@ export function conditional(request: ServerRequest, answer: BytesAnswer): BytesA
   const known = request.headers['if-none-match']
   if (typeof known !== 'string' || known !== answer.headers?.etag) return answer
   return { ...answer, status: 304, bytes: Buffer.alloc(0) }
-}
-
-function once<T>(make: () => T): () => T {
-  let value: { made: T } | undefined
-  return () => {
-    value ??= { made: make() }
-    return value.made
-  }
 }

@@ -13,7 +13,7 @@ export interface NonResourceParts {
   readonly shutdown: AbortSignal
   readonly metricsText?: (() => Promise<string>) | undefined
   /** More documents by path: OpenAPI, OIDC. */
-  readonly documents?: ((request: ServerRequest) => Answer | undefined) | undefined
+  readonly documents?: ((request: ServerRequest) => Promise<Answer> | Answer | undefined) | undefined
 }
 
 export function nonResourceHandler(parts: NonResourceParts): (request: ServerRequest) => Promise<Answer | undefined> {

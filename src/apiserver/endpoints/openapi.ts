@@ -1,13 +1,14 @@
 /**
- * Serves /openapi/v2 and /openapi/v3 (L3). Documents are built when first asked for and kept as bytes. The index's hashes follow from what
- * the documents are made of, so that nothing is built to list them.
- * Upstream: apiserver/pkg/server/routes/openapi.go, kube-openapi handlers.
+ * Serves /openapi/v2 and /openapi/v3 (L3). Documents are built when first asked for and kept as bytes until what they are made of
+ * changes. Hashes follow from the revisions of the catalog's sources, so that nothing is built to list them.
+ * Upstream: apiserver/pkg/server/routes/openapi.go, kube-openapi handlers, kube-aggregator/pkg/controllers/openapi.
  */
 import { createHash } from 'node:crypto'
-import { openApiV2, openApiV3, openApiV3Index, openApiV3Keys } from '#api/machinery/openapi/document'
+import { type OpenApiInput, openApiV2, openApiV3, openApiV3Index, openApiV3Keys } from '#api/machinery/openapi/document'
 import { encodeGnostic, gnosticAcceptedTypes, gnosticMediaType } from '#api/machinery/openapi/gnostic'
-import { builtInResources } from '#api/resources'
+import type { JsonSchema } from '#api/machinery/openapi/schemas'
 import type { Answer, BytesAnswer } from '../answer.ts'
+import type { Catalog } from '../catalog.ts'
 import type { ServerRequest } from '../request.ts'
 import { conditional } from './discovery.ts'
 import { clauses, notAcceptable } from './negotiate.ts'
@@ -16,49 +17,93 @@ import { clauses, notAcceptable } from './negotiate.ts'
 export type Describe = (definition: string, field?: string) => string | undefined
 
 export interface OpenApiParts {
+  readonly catalog: Catalog
   readonly describe: Describe
   readonly serverVersion: string
 }
 
-export function createOpenApi(parts: OpenApiParts): (request: ServerRequest) => Answer | undefined {
-  const documents = new Map<string, BytesAnswer>()
-  const input = { resources: builtInResources(), describe: parts.describe, serverVersion: parts.serverVersion }
-  const hashOf = (key: string) => createHash('sha256').update(`${parts.serverVersion} ${key}`).digest('hex').toUpperCase()
-  const document = (key: string, contentType: string, make: () => Uint8Array): BytesAnswer => {
-    let known = documents.get(key)
-    if (!known) {
-      known = { type: 'bytes', status: 200, contentType, bytes: make(), headers: { etag: `"${hashOf(key)}"`, vary: 'Accept' } }
-      documents.set(key, known)
-    }
+/** What one state of the catalog gives. */
+interface State {
+  readonly changes: number
+  readonly input: OpenApiInput
+  /** Keys of v3 and their hashes. */
+  readonly hashes: ReadonlyMap<string, string>
+  readonly v2Hash: string
+}
+
+type OpenApiHandler = (request: ServerRequest) => Promise<Answer> | Answer | undefined
+
+export function createOpenApi(parts: OpenApiParts): OpenApiHandler {
+  const { catalog } = parts
+  /** By key; a document of another hash is out of date. */
+  const documents = new Map<string, { hash: string; answer: BytesAnswer }>()
+  let known: State | undefined
+  const current = (): State => {
+    if (known?.changes !== catalog.changes) known = stateOf(parts)
     return known
   }
-  const json = (key: string, make: () => unknown) => document(key, 'application/json', () => Buffer.from(JSON.stringify(make())))
+  const document = (key: string, hash: string, contentType: string, make: () => Uint8Array): BytesAnswer => {
+    let made = documents.get(key)
+    if (made?.hash !== hash) {
+      made = { hash, answer: { type: 'bytes', status: 200, contentType, bytes: make(), headers: { etag: `"${hash}"`, vary: 'Accept' } } }
+      documents.set(key, made)
+    }
+    return made.answer
+  }
+  const json = (key: string, hash: string, make: () => unknown) => document(key, hash, 'application/json', () => Buffer.from(JSON.stringify(make())))
   return (request) => {
     const { path } = request
+    if (!path.startsWith('/openapi/')) return undefined
+    const { input, hashes, v2Hash } = current()
     if (path === '/openapi/v2') {
-      if (wants(request) === 'json')
-        return conditional(
-          request,
-          json('v2', () => openApiV2(input)),
-        )
+      const whole = () => withForeign(openApiV2(input), catalog)
+      if (wants(request) === 'json') return conditional(request, json('v2', v2Hash, whole))
       return conditional(
         request,
-        document('v2 protobuf', gnosticMediaType, () => encodeGnostic(openApiV2(input))),
+        document('v2 protobuf', v2Hash, gnosticMediaType, () => encodeGnostic(whole())),
       )
     }
     if (path === '/openapi/v3')
       return conditional(
         request,
-        json('v3', () => openApiV3Index(openApiV3Keys(input.resources), hashOf)),
+        json('v3', v2Hash, () => openApiV3Index([...hashes.keys()].sort(), (key) => hashes.get(key) ?? '')),
       )
-    if (!path.startsWith('/openapi/v3/')) return undefined
     const key = path.slice('/openapi/v3/'.length)
-    if (!openApiV3Keys(input.resources).includes(key)) return undefined
-    const answer = json(key, () => openApiV3(key, input))
+    for (const { openApi } of catalog.sources()) if (openApi?.v3.has(key)) return openApi.v3.get(key)?.answer(request)
+    const hash = hashes.get(key)
+    if (hash === undefined) return undefined
+    const answer = json(`v3 ${key}`, hash, () => openApiV3(key, input))
     // With its hash in the address a document never changes.
-    if (request.query.get('hash') !== hashOf(key)) return conditional(request, answer)
+    if (request.query.get('hash') !== hash) return conditional(request, answer)
     return conditional(request, { ...answer, headers: { ...answer.headers, 'cache-control': 'public, immutable', expires: farFuture } })
   }
+}
+
+function stateOf({ catalog, describe, serverVersion }: OpenApiParts): State {
+  const sources = catalog.sources()
+  const own = sources.filter((source) => !source.foreign)
+  const resources = catalog.resources().filter(({ group, version }) => !catalog.foreign(group, version))
+  const extras = own.flatMap((source) => source.definitions ?? [])
+  const hashOf = (text: string) => createHash('sha256').update(`${serverVersion} ${text}`).digest('hex').toUpperCase()
+  const hashes = new Map<string, string>()
+  for (const key of openApiV3Keys(resources)) {
+    const [root, group = '', version = ''] = key.split('/')
+    const revision = root === 'api' ? catalog.revisionOf('', group) : catalog.revisionOf(group, version)
+    hashes.set(key, hashOf(`${key} ${revision}`))
+  }
+  for (const { openApi } of sources) for (const [key, { hash }] of openApi?.v3 ?? []) hashes.set(key, hash)
+  const v2Hash = hashOf(`v2 ${sources.map((source) => source.revision).join(' ')}`)
+  return { changes: catalog.changes, input: { resources, describe, serverVersion, extras }, hashes, v2Hash }
+}
+
+/** Adds what other servers say of their paths and definitions; what is there already stays. */
+function withForeign(document: JsonSchema, catalog: Catalog): JsonSchema {
+  const merged = { ...document }
+  for (const { openApi } of catalog.sources()) {
+    if (!openApi?.v2) continue
+    for (const member of ['paths', 'definitions']) merged[member] = { ...(openApi.v2[member] as JsonSchema), ...(merged[member] as JsonSchema) }
+  }
+  return merged
 }
 
 const farFuture = 'Fri, 31 Dec 2100 00:00:00 GMT'

@@ -3,9 +3,10 @@
  * path. Upstream: apiserver/pkg/endpoints/installer.go and the non-resource handlers of the generic server.
  */
 import { StatusError } from '#api/machinery/status'
-import { builtInResource, type ResourceFacts, type SubresourceFacts } from '#api/resources'
+import type { ResourceFacts, SubresourceFacts } from '#api/resources'
 import type { Answer } from '../answer.ts'
 import { textAnswer } from '../answer.ts'
+import type { Catalog, CatalogEntry } from '../catalog.ts'
 import type { Handler } from '../pipeline/stage.ts'
 import type { RequestInfo, ServerRequest } from '../request.ts'
 import { patch } from './patch.ts'
@@ -18,10 +19,9 @@ type VerbHandler = (scope: Scope) => Promise<Answer> | Answer
 export type SubresourceHandlers = Readonly<Record<string, Readonly<Record<string, VerbHandler>>>>
 
 export interface RouterParts {
+  readonly catalog: Catalog
   readonly endpoints: EndpointDeps
   readonly subresources: SubresourceHandlers
-  /** Computed resources, by `group/version/resource`. */
-  readonly virtual: ReadonlyMap<string, Handler>
   /** Paths outside /api and /apis, and discovery. Undefined: not found. */
   nonResource(request: ServerRequest): Promise<Answer | undefined> | Answer | undefined
 }
@@ -35,15 +35,15 @@ const viewVerbs: Readonly<Record<string, VerbHandler>> = { get: getObject, updat
 export function createRouter(parts: RouterParts): Handler {
   return async (request) => {
     const info = request.info as RequestInfo
-    if (!info.isResourceRequest) return (await parts.nonResource(request)) ?? pathNotFound
-    const facts = builtInResource(info.apiGroup, info.apiVersion, info.resource)
-    if (!facts || !placeFits(facts, info)) return (await parts.nonResource(request)) ?? pathNotFound
-    const deprecation = deprecated[`${info.apiGroup}/${info.apiVersion}/${info.resource}`]
-    if (deprecation) request.warnings.push(deprecation)
-    if (info.subresource !== '') return subresource(parts, request, facts)
-    const virtual = parts.virtual.get(`${info.apiGroup}/${info.apiVersion}/${info.resource}`)
-    if (virtual) return virtual(request)
-    const served = parts.endpoints.registry.served(info.apiGroup, info.apiVersion, info.resource)
+    if (!info.isResourceRequest) return (await foreignDiscovery(parts, request)) ?? (await parts.nonResource(request)) ?? pathNotFound
+    const entry = parts.catalog.resource(info.apiGroup, info.apiVersion, info.resource)
+    const foreign = parts.catalog.foreign(info.apiGroup, info.apiVersion)
+    if (foreign) return foreign(request)
+    if (!entry || !placeFits(entry.facts, info)) return (await parts.nonResource(request)) ?? pathNotFound
+    if (entry.warning) request.warnings.push(entry.warning)
+    if (info.subresource !== '') return subresource(parts, request, entry)
+    if (entry.handler) return entry.handler(request)
+    const { facts, served } = entry
     if (!served) return pathNotFound
     const onObject = info.parts.length > 0
     const handler = (onObject ? objectVerbs : collectionVerbs)[info.verb]
@@ -52,10 +52,10 @@ export function createRouter(parts: RouterParts): Handler {
   }
 }
 
-/** What every answer of these resources warns of. */
-const deprecated: Readonly<Record<string, string>> = {
-  '/v1/endpoints': 'v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice',
-  '/v1/componentstatuses': 'v1 ComponentStatus is deprecated in v1.19+',
+/** GET /apis/<group>/<version> of a group-version that another server answers. */
+function foreignDiscovery(parts: RouterParts, request: ServerRequest): Promise<Answer> | Answer | undefined {
+  const match = /^\/apis\/([^/]+)\/([^/]+)\/?$/.exec(request.path)
+  return match ? parts.catalog.foreign(match[1] as string, match[2] as string)?.(request) : undefined
 }
 
 /** Objects of namespaced kinds live below their namespace; cluster-scoped ones do not. */
@@ -65,10 +65,9 @@ function placeFits(facts: ResourceFacts, info: RequestInfo): boolean {
   return info.namespace !== '' || info.parts.length === 0
 }
 
-function subresource(parts: RouterParts, request: ServerRequest, facts: ResourceFacts): Promise<Answer> | Answer {
+function subresource(parts: RouterParts, request: ServerRequest, { facts, served }: CatalogEntry): Promise<Answer> | Answer {
   const info = request.info as RequestInfo
   const found = facts.subresources.find((one) => one.name === info.subresource)
-  const served = parts.endpoints.registry.served(info.apiGroup, info.apiVersion, info.resource)
   // Only proxied paths go on below the subresource.
   if (!found || !served || (info.parts.length > 2 && found.name !== 'proxy')) return pathNotFound
   const scope: Scope = { deps: parts.endpoints, request, info, served, subresource: found }

@@ -1,0 +1,24 @@
+/** The catalog's source of everything that is compiled in (L3): stored resources from the registry, computed ones with their handlers. */
+import { builtInGroupVersions, builtInResources, resourceKey } from '#api/resources'
+import type { CatalogSource } from './catalog.ts'
+import type { Handler } from './pipeline/stage.ts'
+import type { Registry } from './registry/registry.ts'
+
+/** `computed`: handlers of resources that are not stored, by `group/version/resource`. */
+export function builtInSource(registry: Registry, computed: ReadonlyMap<string, Handler>, serverVersion: string): CatalogSource {
+  return {
+    revision: serverVersion,
+    groupVersions: builtInGroupVersions(),
+    entries: builtInResources().map((facts) => {
+      const { group, version, resource } = facts
+      const key = resourceKey(group, version, resource)
+      return { facts, served: registry.served(group, version, resource), handler: computed.get(key), warning: deprecated[key] }
+    }),
+  }
+}
+
+/** What every answer of these resources warns of. */
+const deprecated: Readonly<Record<string, string>> = {
+  '/v1/endpoints': 'v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice',
+  '/v1/componentstatuses': 'v1 ComponentStatus is deprecated in v1.19+',
+}

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { ResourceFacts } from '#api/resources'
+import { Catalog, type CatalogSource } from './catalog.ts'
+import type { Handler } from './pipeline/stage.ts'
+
+const facts = (group: string, version: string, resource: string, kind: string): ResourceFacts => ({
+  group,
+  version,
+  kind,
+  resource,
+  singular: kind.toLowerCase(),
+  namespaced: true,
+  verbs: ['get', 'list'],
+  shortNames: [],
+  categories: [],
+  subresources: [],
+})
+
+const source = (revision: string, version: string, resource: string, kind: string, more: Partial<CatalogSource> = {}): CatalogSource => ({
+  revision,
+  groupVersions: [{ group: 'example.com', version, groupPriority: 1000, versionPriority: 100 }],
+  entries: [{ facts: facts('example.com', version, resource, kind) }],
+  ...more,
+})
+
+test('CRD-01 sources come and go, and every change is counted', () => {
+  const catalog = new Catalog()
+  catalog.set('a', source('1', 'v1', 'widgets', 'Widget'))
+  catalog.set('b', source('1', 'v1', 'gadgets', 'Gadget'))
+  assert.equal(catalog.resource('example.com', 'v1', 'widgets')?.facts.kind, 'Widget')
+  assert.deepEqual(
+    catalog.resources().map((one) => one.resource),
+    ['widgets', 'gadgets'],
+  )
+  assert.equal(catalog.groupVersions().length, 1, 'one group-version of two sources')
+  const before = catalog.revisionOf('example.com', 'v1')
+  const { changes } = catalog
+  catalog.set('a', source('2', 'v1', 'widgets', 'Widget'))
+  assert.notEqual(catalog.revisionOf('example.com', 'v1'), before)
+  catalog.remove('b')
+  assert.equal(catalog.changes, changes + 2)
+  catalog.remove('b')
+  assert.equal(catalog.changes, changes + 2, 'removing what is not there changes nothing')
+  assert.equal(catalog.resource('example.com', 'v1', 'gadgets'), undefined)
+})
+
+test('of two sources with one resource the first is served, and the other as soon as the first is gone', () => {
+  const catalog = new Catalog()
+  catalog.set('a', source('1', 'v1', 'widgets', 'First'))
+  catalog.set('b', source('1', 'v1', 'widgets', 'Second'))
+  assert.equal(catalog.resource('example.com', 'v1', 'widgets')?.facts.kind, 'First')
+  catalog.remove('a')
+  assert.equal(catalog.resource('example.com', 'v1', 'widgets')?.facts.kind, 'Second')
+})
+
+test('a group-version that another server answers, stale as long as that one does not', () => {
+  const catalog = new Catalog()
+  const handler: Handler = () => ({ type: 'value', status: 200, value: {} })
+  assert.equal(catalog.foreign('example.com', 'v1'), undefined)
+  const groupVersions = [{ group: 'example.com', version: 'v1', groupPriority: 100, versionPriority: 10, freshness: 'Stale' as const }]
+  catalog.set('remote', { revision: '1', groupVersions, entries: [], foreign: handler })
+  catalog.set('a', source('1', 'v2', 'widgets', 'Widget'))
+  assert.equal(catalog.foreign('example.com', 'v1'), handler)
+  assert.equal(catalog.foreign('example.com', 'v2'), undefined)
+  assert.deepEqual(
+    catalog.groupVersions().map(({ version, freshness }) => [version, freshness]),
+    [
+      ['v1', 'Stale'],
+      ['v2', undefined],
+    ],
+  )
+})
