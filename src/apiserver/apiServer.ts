@@ -31,9 +31,10 @@ import { upgradeHandler } from './endpoints/upgrade.ts'
 import { virtualHandlers } from './endpoints/virtualHandlers.ts'
 import type { TokenIssuer, VirtualResource } from './endpoints/virtualResource.ts'
 import type { AuditSink } from './pipeline/audit.ts'
-import { createPipeline } from './pipeline/index.ts'
-import type { InFlightLimits } from './pipeline/maxInFlight.ts'
+import { createPipeline, type PipelineConfig } from './pipeline/index.ts'
+import { RequestGroup } from './pipeline/requestGroup.ts'
 import type { Handler } from './pipeline/stage.ts'
+import type { SpanSink } from './pipeline/tracing.ts'
 import { compactRegularly } from './registry/compactor.ts'
 import type { Registry } from './registry/registry.ts'
 import { defaultServiceNetwork } from './registry/services/hooks.ts'
@@ -68,13 +69,18 @@ export interface ApiServerDeps {
   readonly onTrace?: ((request: ServerRequest, trace: readonly TraceEntry[], answer: Answer) => void) | undefined
   /** Where audit events go. Absent: nothing is audited. */
   readonly audit?: AuditSink | undefined
+  /** Where spans of requests go. Absent: none are made. */
+  readonly spans?: SpanSink | undefined
   /** The text of /metrics. */
   readonly metricsText?: (() => Promise<string>) | undefined
 }
 
-export interface ApiServerConfig {
-  readonly requestTimeoutMs?: number | undefined
-  readonly maxInFlight?: InFlightLimits | undefined
+type PipelineOptions = { readonly [option in keyof PipelineConfig]?: PipelineConfig[option] | undefined }
+
+/** The pipeline's options have kube-apiserver's defaults. */
+export interface ApiServerConfig extends PipelineOptions {
+  /** How long a shutdown waits at most for requests under way; default: as long as a request may take. */
+  readonly shutdownTimeoutMs?: number | undefined
   readonly minWatchTimeoutMs?: number | undefined
   /** Default 10.96.0.0/16; the registry's service network must be the same. */
   readonly serviceCidr?: string | undefined
@@ -137,11 +143,18 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
       documents: (request) => openApi(request) ?? deps.documents?.(request),
     }),
   })
+  const requests = new RequestGroup()
+  const watches = new RequestGroup()
   const pipelineConfig = {
+    ...config,
     requestTimeoutMs: config.requestTimeoutMs ?? defaults.requestTimeoutMs,
     maxInFlight: config.maxInFlight ?? defaults.maxInFlight,
   }
-  const pipeline = createPipeline({ ...deps, shutdown: stopping.signal }, pipelineConfig, router)
+  const pipeline = createPipeline(
+    { ...deps, shutdown: stopping.signal, requests, watches, pathsComplete: () => registry.cacher.revision > 0 },
+    pipelineConfig,
+    router,
+  )
   const handle = deps.onTrace ? traced(pipeline, deps.onTrace) : pipeline
   const transport: ApiServer['transport'] = (user, userAgent) => inProcessTransport({ handle, clock }, user, userAgent)
   let isStarted = false
@@ -165,6 +178,16 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
       }
     }
   }
+  /** Lets what is under way finish, bounded. Watches are closed: they would keep their connections open for as long as they may. */
+  let drained: Promise<void> | undefined
+  const drain = async () => {
+    registry.cacher.closeWatches()
+    const left = await Promise.all([
+      requests.wait(clock, config.shutdownTimeoutMs ?? pipelineConfig.requestTimeoutMs),
+      watches.wait(clock, config.shutdownWatchTerminationGraceMs ?? 0),
+    ])
+    if (left[0] + left[1] > 0) deps.log.warn('Shutting down with requests still under way', { requests: left[0], watches: left[1] })
+  }
   return {
     handle,
     registry,
@@ -174,10 +197,9 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
       const listener = await listen({ handle, upgrade: upgradeHandler(handle), clock, log: deps.log }, options)
       address = `${listener.host}:${listener.port}`
       const close = () => {
-        // Watches would keep their connections open for as long as they may.
         stopping.abort()
-        registry.cacher.closeWatches()
-        return listener.close()
+        drained ??= drain()
+        return config.shutdownSendRetryAfter ? drained.then(() => listener.close()) : listener.close(drained)
       }
       return { ...listener, close }
     },

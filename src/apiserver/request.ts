@@ -58,12 +58,21 @@ export interface ServerRequest {
   readonly peerCertificate?: PeerCertificate | undefined
   /** Set by the in-process transport, whose caller the composition root vouches for. */
   readonly inProcessUser?: UserInfo | undefined
-  readonly receivedMs: number
   /** Aborts when the client is gone or the request's time is over. */
   signal: AbortSignal
   /** Reads the whole body, at most `limitBytes` (RequestEntityTooLarge beyond); in-process callers hand over a value instead. */
   readBody(limitBytes: number): Promise<RequestBody>
+  /** Absent in this process. */
+  readonly isHttp2?: boolean | undefined
+  /** Headers that stages add to the answer, lower-case; the answer's own win. Absent for callers in this process, who would not see them. */
+  readonly responseHeaders?: Record<string, string | readonly string[]> | undefined
   // Filled in by the stages:
+  /** Milliseconds since the epoch. */
+  receivedMs: number
+  /** It came before the server knew all its paths: "not found" would be a guess. */
+  pathsIncomplete?: boolean
+  /** How long it may take; undefined: as long as it wants. */
+  timeoutMs?: number
   info?: RequestInfo
   user?: UserInfo
   /** The authenticated user before impersonation. */
@@ -72,6 +81,11 @@ export interface ServerRequest {
   readonly warnings: string[]
   /** Undefined when nobody reads traces. */
   readonly trace?: TraceEntry[] | undefined
+}
+
+/** Path and query, for logs and audit. */
+export function requestUri({ path, query }: ServerRequest): string {
+  return query.size > 0 ? `${path}?${query}` : path
 }
 
 export type RequestBody =

@@ -10,12 +10,18 @@ export interface Logger {
   /** An error is logged once, where it is handled. */
   error(error: unknown, message: string, fields?: LogFields): void
   /** A logger that speaks only when the verbosity is at least `level`. */
-  v(level: number): Pick<Logger, 'info'>
+  v(level: number): VerboseLogger
   /** A logger that adds the name and fields to every line. */
   with(name: string, fields?: LogFields): Logger
 }
 
+export interface VerboseLogger extends Pick<Logger, 'info'> {
+  /** False: it says nothing, and the caller need not collect what it would say. */
+  readonly enabled?: boolean | undefined
+}
+
 const silence = () => {}
+const silent: VerboseLogger = { info: silence, enabled: false }
 
 /** Says nothing: for tests, and for embedded clusters whose owner wants no output. */
-export const noLog: Logger = { info: silence, warn: silence, error: silence, v: () => noLog, with: () => noLog }
+export const noLog: Logger = { info: silence, warn: silence, error: silence, v: () => silent, with: () => noLog }

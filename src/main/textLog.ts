@@ -22,7 +22,7 @@ export function createTextLog(options: TextLogOptions, name = '', bound: LogFiel
     info,
     warn: (message, fields) => emit('W', message, fields),
     error: (error, message, fields) => emit('E', message, { err: describeError(error), ...fields }),
-    v: (level) => (level <= options.verbosity ? { info } : { info: () => {} }),
+    v: (level) => (level <= options.verbosity ? { info } : { info: () => {}, enabled: false }),
     with: (child, fields) => createTextLog(options, name ? `${name}.${child}` : child, { ...bound, ...fields }),
   }
 }

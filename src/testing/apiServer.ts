@@ -4,7 +4,7 @@
  */
 
 import { strategyFor } from '#api/kinds/index'
-import { type ApiServer, type ApiServerDeps, createApiServer } from '#apiserver/apiServer'
+import { type ApiServer, type ApiServerConfig, type ApiServerDeps, createApiServer } from '#apiserver/apiServer'
 import { createRegistry, type Registry } from '#apiserver/registry/registry'
 import type { UserInfo } from '#apiserver/request'
 import type { Listener } from '#apiserver/server/listener'
@@ -28,6 +28,8 @@ export interface TestApiServerOptions {
   readonly deps?: ((registry: Registry) => Partial<ApiServerDeps>) | undefined
   readonly minWatchTimeoutMs?: number | undefined
   readonly requestTimeoutMs?: number | undefined
+  /** More of the server's options. */
+  readonly config?: ApiServerConfig | undefined
   /** The client certificate that the server shows to kubelets. */
   readonly kubelet?: { readonly cert: string; readonly key: string } | undefined
   readonly maxInFlight?: { readonly readOnly: number; readonly mutating: number } | undefined
@@ -71,6 +73,7 @@ export async function startTestApiServer(options: TestApiServerOptions = {}): Pr
       maxInFlight: options.maxInFlight,
       kubelet: options.kubelet,
       advertised: () => ({ address: '192.0.2.1', port: 6443 }),
+      ...options.config,
     },
   )
   const stop = new AbortController()

@@ -9,6 +9,7 @@ import { test } from 'node:test'
 import { strategies } from '#api/kinds/index'
 import { bootstrapClusterRoleBindings } from '#apiserver/authz/bootstrapPolicy/objects'
 import { pipelineStages } from '#apiserver/pipeline/index'
+import { RequestGroup } from '#apiserver/pipeline/requestGroup'
 import { noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
 import { seededRandom } from '#base/random'
@@ -93,8 +94,14 @@ const names: { name: string; entries: readonly string[] }[] = [
   {
     name: 'pipeline stages',
     entries: pipelineStages(
-      { clock, random, log: noLog, metrics: noMetrics, authenticators: [], authorizers: [], shutdown: new AbortController().signal },
-      { requestTimeoutMs: 1, maxInFlight: { readOnly: 1, mutating: 1 } },
+      {
+        ...{ clock, random, log: noLog, metrics: noMetrics, authenticators: [], authorizers: [], shutdown: new AbortController().signal },
+        ...{ requests: new RequestGroup(), watches: new RequestGroup() },
+      },
+      {
+        ...{ requestTimeoutMs: 1, maxInFlight: { readOnly: 1, mutating: 1 }, shutdownSendRetryAfter: true, shutdownWatchTerminationGraceMs: 1 },
+        ...{ hstsDirectives: ['max-age=1'], goawayChance: 0.01, corsAllowedOrigins: ['.*'] },
+      },
     ).map((stage) => stage.name),
   },
   { name: 'volumes', entries: volumePlugins.map((plugin) => plugin.name) },

@@ -50,6 +50,15 @@ function transformationOf({ parameters }: Clause, allow: readonly Transformation
   return as && known ? { as, metaVersion } : undefined
 }
 
+/** How the client wants to be told of errors. What it asks for in vain must not hide what went wrong: it is told in JSON. */
+export function errorEncoding(request: ServerRequest): Encoding | undefined {
+  try {
+    return encodingOf(negotiate(request)).encoding
+  } catch {
+    return undefined
+  }
+}
+
 /** How a negotiated form is encoded; nothing for plain JSON. */
 export function encodingOf(form: AnswerForm): { encoding?: Encoding } {
   if (form.mediaType === 'application/yaml') return { encoding: 'yaml' }

@@ -35,16 +35,18 @@ const viewVerbs: Readonly<Record<string, VerbHandler>> = { get: getObject, updat
 export function createRouter(parts: RouterParts): Handler {
   return async (request) => {
     const info = request.info as RequestInfo
-    if (!info.isResourceRequest) return (await foreignDiscovery(parts, request)) ?? (await parts.nonResource(request)) ?? pathNotFound
+    if (!info.isResourceRequest) return (await foreignDiscovery(parts, request)) ?? (await parts.nonResource(request)) ?? notFoundAnswer(request)
     const entry = parts.catalog.resource(info.apiGroup, info.apiVersion, info.resource)
     const foreign = parts.catalog.foreign(info.apiGroup, info.apiVersion)
     if (foreign) return foreign(request)
-    if (!entry || !placeFits(entry.facts, info)) return (await parts.nonResource(request)) ?? pathNotFound
+    if (!entry || !placeFits(entry.facts, info)) return (await parts.nonResource(request)) ?? notFoundAnswer(request)
     if (entry.warning) request.warnings.push(entry.warning)
     if (info.subresource !== '') return subresource(parts, request, entry)
+    // Upstream installs no route for it, although authorization takes it for a get.
+    if (request.method === 'HEAD') throw methodNotAllowed()
     if (entry.handler) return entry.handler(request)
     const { facts, served } = entry
-    if (!served) return pathNotFound
+    if (!served) return notFoundAnswer(request)
     const onObject = info.parts.length > 0
     const handler = (onObject ? objectVerbs : collectionVerbs)[info.verb]
     if (!handler || !facts.verbs.includes(info.verb)) throw methodNotAllowed()
@@ -69,7 +71,8 @@ function subresource(parts: RouterParts, request: ServerRequest, { facts, served
   const info = request.info as RequestInfo
   const found = facts.subresources.find((one) => one.name === info.subresource)
   // Only proxied paths go on below the subresource.
-  if (!found || !served || (info.parts.length > 2 && found.name !== 'proxy')) return pathNotFound
+  if (!found || !served || (info.parts.length > 2 && found.name !== 'proxy')) return notFoundAnswer(request)
+  if (request.method === 'HEAD' && !found.connect) throw methodNotAllowed()
   const scope: Scope = { deps: parts.endpoints, request, info, served, subresource: found }
   const special = parts.subresources[`${info.apiGroup}/${info.resource}/${info.subresource}`] ?? parts.subresources[`*/${info.subresource}`]
   if (special) {
@@ -86,6 +89,14 @@ function subresource(parts: RouterParts, request: ServerRequest, { facts, served
 /** Whether a subresource speaks the object's own kind: status, approval, resize, ephemeralcontainers, finalize. */
 function isView(facts: ResourceFacts, sub: SubresourceFacts): boolean {
   return !sub.connect && sub.kind.kind === facts.kind && sub.kind.group === facts.group
+}
+
+/** Upstream: apiserver/pkg/util/notfoundhandler. */
+function notFoundAnswer(request: ServerRequest): Answer {
+  if (!request.pathsIncomplete) return pathNotFound
+  throw new StatusError('ServiceUnavailable', 'the request has been made before all known HTTP paths have been installed, please try again', {
+    details: { retryAfterSeconds: 5 },
+  })
 }
 
 export function methodNotAllowed(): StatusError {

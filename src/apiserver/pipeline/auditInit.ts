@@ -7,7 +7,8 @@ export function auditInitStage(random: Random): Stage {
     name: 'auditInit',
     handle(request, next) {
       const given = request.headers['audit-id']
-      request.auditId = typeof given === 'string' && given.length <= 64 ? given : randomUid(random)
+      request.auditId = typeof given === 'string' && given !== '' ? given : randomUid(random)
+      if (request.responseHeaders) request.responseHeaders['audit-id'] = request.auditId
       return next(request)
     },
   }

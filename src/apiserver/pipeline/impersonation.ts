@@ -6,7 +6,7 @@ import { badRequest } from '#api/machinery/status'
 import type { AuthorizationAttributes, Authorizer } from '../authz/authorizer.ts'
 import type { ServerRequest, UserInfo } from '../request.ts'
 import { authorize, forbiddenError } from './authorization.ts'
-import { decided, type Stage } from './stage.ts'
+import { decided, type Handler, type Stage } from './stage.ts'
 
 const userHeader = 'impersonate-user'
 const groupHeader = 'impersonate-group'
@@ -22,18 +22,21 @@ interface Wanted {
 export function impersonationStage(authorizers: readonly Authorizer[]): Stage {
   return {
     name: 'impersonation',
-    async handle(request, next) {
+    handle(request, next) {
       const wanted = wantedUser(request)
-      if (!wanted) return next(request)
-      for (const check of wanted.checks) {
-        const attributes = attributesOf(request.user as UserInfo, check)
-        const result = await authorize(authorizers, attributes)
-        if (result.decision !== 'allow') throw forbiddenError(attributes, result.reason)
-      }
-      decided(request, 'impersonation', wanted.user.name, 0)
-      request.user = wanted.user
-      return next(request)
+      return wanted ? impersonated(wanted, request, next) : next(request)
     },
+  }
+
+  async function impersonated(wanted: Wanted, request: ServerRequest, next: Handler) {
+    for (const check of wanted.checks) {
+      const attributes = attributesOf(request.user as UserInfo, check)
+      const result = await authorize(authorizers, attributes)
+      if (result.decision !== 'allow') throw forbiddenError(attributes, result.reason)
+    }
+    decided(request, 'impersonation', wanted.user.name, 0)
+    request.user = wanted.user
+    return next(request)
   }
 }
 

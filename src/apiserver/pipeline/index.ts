@@ -1,6 +1,6 @@
 /**
  * The request pipeline (L3): every request, of either protocol or from this process, runs through these stages in this order, which is
- * upstream's (DefaultBuildHandlerChain). Headers that are constant are written with the answer.
+ * upstream's (DefaultBuildHandlerChain).
  */
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
@@ -13,14 +13,27 @@ import { type AuditSink, auditStage } from './audit.ts'
 import { auditInitStage } from './auditInit.ts'
 import { authenticationStage } from './authentication.ts'
 import { authorizationStage } from './authorization.ts'
-import { deadlineStage } from './deadline.ts'
+import { cacheControlStage } from './cacheControl.ts'
+import { corsStage } from './cors.ts'
+import { goawayStage } from './goaway.ts'
+import { hstsStage } from './hsts.ts'
+import { httpLogStage } from './httpLog.ts'
 import { impersonationStage } from './impersonation.ts'
 import { latencyStage } from './latency.ts'
 import { type InFlightLimits, maxInFlightStage } from './maxInFlight.ts'
+import { muxAndDiscoveryStage } from './muxAndDiscovery.ts'
 import { panicRecoveryStage } from './panicRecovery.ts'
+import { receivedTimestampStage } from './receivedTimestamp.ts'
+import { requestDeadlineStage } from './requestDeadline.ts'
+import type { RequestGroup } from './requestGroup.ts'
 import { requestInfoStage } from './requestInfo.ts'
+import { retryAfterStage } from './retryAfter.ts'
 import { compose, decided, type Handler, type Stage } from './stage.ts'
-import { drainStage } from './waitGroup.ts'
+import { timeoutStage } from './timeout.ts'
+import { type SpanSink, tracingStage } from './tracing.ts'
+import { waitGroupStage } from './waitGroup.ts'
+import { warningRecorderStage } from './warningRecorder.ts'
+import { watchTerminationStage } from './watchTermination.ts'
 
 export interface PipelineDeps {
   readonly clock: Clock
@@ -31,30 +44,71 @@ export interface PipelineDeps {
   readonly authorizers: readonly Authorizer[]
   /** Absent: nothing is audited. */
   readonly audit?: AuditSink | undefined
+  /** Absent: no spans are made. */
+  readonly spans?: SpanSink | undefined
   /** Aborts when the server begins to shut down. */
   readonly shutdown: AbortSignal
+  /** Whether every path that will be served is known; absent: from the beginning. */
+  readonly pathsComplete?: (() => boolean) | undefined
+  /** What a shutdown waits for: short requests, and watches where they are given time to end. */
+  readonly requests: RequestGroup
+  readonly watches: RequestGroup
 }
 
+/** Members of the same meaning as kube-apiserver's flags, which the comments name. */
 export interface PipelineConfig {
+  /** --request-timeout. */
   readonly requestTimeoutMs: number
+  /** --max-requests-inflight, --max-mutating-requests-inflight. */
   readonly maxInFlight: InFlightLimits
+  /** --shutdown-send-retry-after. */
+  readonly shutdownSendRetryAfter?: boolean | undefined
+  /** --shutdown-watch-termination-grace-period; more than 0: watches get that long to end. */
+  readonly shutdownWatchTerminationGraceMs?: number | undefined
+  /** --strict-transport-security-directives. */
+  readonly hstsDirectives?: readonly string[] | undefined
+  /** --goaway-chance: 0 to 0.02. */
+  readonly goawayChance?: number | undefined
+  /** --cors-allowed-origins: regular expressions. */
+  readonly corsAllowedOrigins?: readonly string[] | undefined
 }
 
-/** The stages, outermost first. */
+/**
+ * The stages, outermost first. What an option turns off is not there at all.
+ * @throws when a pattern of corsAllowedOrigins does not parse
+ */
 export function pipelineStages(deps: PipelineDeps, config: PipelineConfig): readonly Stage[] {
+  const { clock, log, random, audit, shutdown } = deps
+  const { goawayChance = 0, hstsDirectives = [], corsAllowedOrigins = [], shutdownWatchTerminationGraceMs = 0 } = config
   return [
-    auditInitStage(deps.random),
-    panicRecoveryStage(deps.log),
+    auditInitStage(random),
+    panicRecoveryStage(log),
+    muxAndDiscoveryStage(deps.pathsComplete ?? (() => true)),
+    receivedTimestampStage(clock),
     requestInfoStage,
     latencyStage(deps),
-    drainStage(deps.shutdown),
-    deadlineStage(deps.clock, config.requestTimeoutMs),
-    authenticationStage(deps.authenticators, deps.clock),
-    auditStage(deps.audit, deps.clock),
+    httpLogStage(log, clock),
+    ...when(config.shutdownSendRetryAfter ?? false, () => retryAfterStage(shutdown)),
+    ...when(hstsDirectives.length > 0, () => hstsStage(hstsDirectives)),
+    cacheControlStage,
+    ...when(goawayChance > 0, () => goawayStage(goawayChance, random)),
+    ...when(shutdownWatchTerminationGraceMs > 0, () => watchTerminationStage(deps.watches)),
+    waitGroupStage(deps.requests, shutdown),
+    requestDeadlineStage(audit, clock, config.requestTimeoutMs),
+    timeoutStage(clock),
+    warningRecorderStage,
+    ...when(corsAllowedOrigins.length > 0, () => corsStage(corsAllowedOrigins)),
+    authenticationStage(deps.authenticators, clock, audit),
+    tracingStage(deps.spans, clock, random),
+    auditStage(audit, clock),
     impersonationStage(deps.authorizers),
     maxInFlightStage(config.maxInFlight),
-    authorizationStage(deps.authorizers, deps.clock),
+    authorizationStage(deps.authorizers, clock),
   ]
+}
+
+function when(wanted: boolean, stage: () => Stage): Stage[] {
+  return wanted ? [stage()] : []
 }
 
 export function createPipeline(deps: PipelineDeps, config: PipelineConfig, handler: Handler): Handler {

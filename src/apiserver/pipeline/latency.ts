@@ -1,10 +1,9 @@
 /**
- * Counts and times requests (L3) under upstream's metric names, and logs them when asked to.
- * Upstream: apiserver/pkg/endpoints/metrics, pkg/server/httplog.
+ * Counts and times requests (L3) under upstream's metric names.
+ * Upstream: apiserver/pkg/endpoints/filters/webhook_duration.go, pkg/endpoints/metrics.
  */
 import { StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
-import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import { statusOf } from '../answer.ts'
 import type { WatchSession } from '../registry/watchSession.ts'
@@ -13,7 +12,7 @@ import { isLongRunning, type Stage } from './stage.ts'
 
 const durationBuckets = [0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60]
 
-export function latencyStage(deps: { clock: Clock; metrics: Metrics; log: Logger }): Stage {
+export function latencyStage(deps: { clock: Clock; metrics: Metrics }): Stage {
   const labels = ['verb', 'dry_run', 'group', 'version', 'resource', 'subresource', 'scope', 'component'] as const
   const total = deps.metrics.counter({
     name: 'apiserver_request_total',
@@ -32,7 +31,6 @@ export function latencyStage(deps: { clock: Clock; metrics: Metrics; log: Logger
     labels: labels.filter((label) => label !== 'dry_run'),
   })
   const inFlight = deps.metrics.gauge({ name: 'apiserver_current_inflight_requests', help: 'Requests being worked on.', labels: ['request_kind'] })
-  const quiet = deps.log.v(3)
   return {
     name: 'latency',
     async handle(request, next) {
@@ -54,7 +52,6 @@ export function latencyStage(deps: { clock: Clock; metrics: Metrics; log: Logger
         const values = labelValues(request)
         total.inc({ ...values, code })
         if (!isLongRunning(request)) duration.observe(seconds, values)
-        quiet.info('HTTP', { verb: request.info?.verb, path: request.path, code, latencyMs: seconds * 1000, auditId: request.auditId })
       }
     },
   }
@@ -77,7 +74,7 @@ function labelValues(request: ServerRequest) {
   }
   const scope = info.name ? 'resource' : info.namespace ? 'namespace' : 'cluster'
   return {
-    verb: canonicalVerb(info.verb),
+    verb: normalizedVerb(request),
     dry_run: request.query.has('dryRun') ? 'All' : '',
     group: info.apiGroup,
     version: info.apiVersion,
@@ -90,6 +87,8 @@ function labelValues(request: ServerRequest) {
 
 const canonical: Readonly<Record<string, string>> = { create: 'POST', update: 'PUT', deletecollection: 'DELETECOLLECTION' }
 
-function canonicalVerb(verb: string): string {
-  return canonical[verb] ?? verb.toUpperCase()
+/** The verb as metrics and logs name it. */
+export function normalizedVerb({ info, method }: ServerRequest): string {
+  if (!info?.isResourceRequest) return method
+  return canonical[info.verb] ?? info.verb.toUpperCase()
 }

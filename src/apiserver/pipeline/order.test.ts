@@ -1,18 +1,34 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { noLog } from '#base/log'
-import { noMetrics } from '#base/metrics'
-import { seededRandom } from '#base/random'
-import { VirtualClock } from '#base/virtualClock'
 import { pipelineStages } from './index.ts'
+import { baseConfig, pipelineDeps } from './testPipeline.ts'
+
+const always = [
+  ...['auditInit', 'panicRecovery', 'muxAndDiscovery', 'receivedTimestamp', 'requestInfo', 'latency', 'httpLog', 'cacheControl', 'waitGroup'],
+  ...['requestDeadline', 'timeout', 'warningRecorder', 'authentication', 'tracing', 'audit', 'impersonation', 'maxInFlight', 'authorization'],
+]
 
 test("API-02 the stages stand in upstream's order", () => {
-  const clock = new VirtualClock('2026-01-01T00:00:00Z')
-  const shutdown = new AbortController().signal
-  const deps = { clock, log: noLog, metrics: noMetrics, random: seededRandom(1), authenticators: [], authorizers: [], shutdown }
-  const stages = pipelineStages(deps, { requestTimeoutMs: 1, maxInFlight: { readOnly: 1, mutating: 1 } })
   assert.deepEqual(
-    stages.map(({ name }) => name),
-    ['auditInit', 'panicRecovery', 'requestInfo', 'latency', 'drain', 'deadline', 'authentication', 'audit', 'impersonation', 'maxInFlight', 'authorization'],
+    pipelineStages(pipelineDeps(), baseConfig).map(({ name }) => name),
+    always,
+  )
+})
+
+test("API-02 the optional stages stand at upstream's places", () => {
+  const config = {
+    ...baseConfig,
+    shutdownSendRetryAfter: true,
+    hstsDirectives: ['max-age=1'],
+    goawayChance: 0.01,
+    shutdownWatchTerminationGraceMs: 1,
+    corsAllowedOrigins: ['.*'],
+  }
+  const names = pipelineStages(pipelineDeps(), config).map(({ name }) => name)
+  assert.deepEqual(names.slice(6, 13), ['httpLog', 'retryAfter', 'hsts', 'cacheControl', 'goaway', 'watchTermination', 'waitGroup'])
+  assert.deepEqual(names.slice(15, 18), ['warningRecorder', 'cors', 'authentication'])
+  assert.deepEqual(
+    names.filter((name) => !always.includes(name)),
+    ['retryAfter', 'hsts', 'goaway', 'watchTermination', 'cors'],
   )
 })

@@ -1,7 +1,11 @@
-/** Turns every failure into a Status answer (L3): refusals as they are, anything else into a logged 500. Nothing leaves uncaught. */
+/**
+ * Turns every failure into a Status answer (L3), in the form that the client accepts: refusals as they are, anything else into a logged 500.
+ * Nothing leaves uncaught. Upstream: apiserver/pkg/server/filters/wrap.go, handlers/responsewriters ErrorNegotiated.
+ */
 import { internalError, StatusError } from '#api/machinery/status'
 import type { Logger } from '#base/log'
-import type { Answer } from '../answer.ts'
+import type { Answer, Encoding } from '../answer.ts'
+import { errorEncoding } from '../endpoints/negotiate.ts'
 import type { Stage } from './stage.ts'
 
 export function panicRecoveryStage(log: Logger): Stage {
@@ -11,21 +15,22 @@ export function panicRecoveryStage(log: Logger): Stage {
       try {
         return await next(request)
       } catch (error) {
-        if (error instanceof StatusError) return statusAnswer(error)
+        if (error instanceof StatusError) return statusAnswer(error, errorEncoding(request))
         if (request.signal.aborted) return statusAnswer(new StatusError('Timeout', 'the client went away'))
         log.error(error, 'A request failed unexpectedly', { method: request.method, path: request.path, auditId: request.auditId })
-        return statusAnswer(internalError(error))
+        return statusAnswer(internalError(error), errorEncoding(request))
       }
     },
   }
 }
 
-export function statusAnswer(error: StatusError): Answer {
+export function statusAnswer(error: StatusError, encoding?: Encoding): Answer {
   const retryAfter = error.details?.retryAfterSeconds
   return {
     type: 'value',
     status: error.code,
     value: error.toStatus(),
+    ...(encoding ? { encoding } : {}),
     ...(retryAfter ? { headers: { 'retry-after': String(retryAfter) } } : {}),
   }
 }

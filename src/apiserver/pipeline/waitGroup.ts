@@ -1,15 +1,35 @@
-/** Turns requests away once the server shuts down, so that clients go elsewhere (L3). Upstream: genericfilters.WithWaitGroup. */
+/**
+ * Counts short requests, which a shutdown waits for, and turns them away once it waits (L3). Long-running ones count nowhere; they are refused
+ * as soon as the shutdown begins, since what they would follow has stopped.
+ * Upstream: apiserver/pkg/server/filters/waitgroup.go.
+ */
 import { StatusError } from '#api/machinery/status'
+import type { RequestGroup } from './requestGroup.ts'
+import { isExemptFromRetryAfter } from './retryAfter.ts'
 import { isLongRunning, type Stage } from './stage.ts'
 
-export function drainStage(shutdown: AbortSignal): Stage {
+export function waitGroupStage(requests: RequestGroup, shutdown: AbortSignal): Stage {
   return {
-    name: 'drain',
-    handle(request, next) {
-      if (shutdown.aborted && isLongRunning(request)) {
-        throw new StatusError('ServiceUnavailable', 'apiserver is shutting down.', { details: { retryAfterSeconds: 1 } })
+    name: 'waitGroup',
+    async handle(request, next) {
+      if (isLongRunning(request)) {
+        if (shutdown.aborted) throw shuttingDown()
+        return next(request)
       }
-      return next(request)
+      if (!requests.add()) {
+        // Components of this process end before the server does, and have writes to finish.
+        if (request.inProcessUser || isExemptFromRetryAfter(request)) return next(request)
+        throw shuttingDown()
+      }
+      try {
+        return await next(request)
+      } finally {
+        requests.done()
+      }
     },
   }
+}
+
+export function shuttingDown(): StatusError {
+  return new StatusError('ServiceUnavailable', 'apiserver is shutting down', { details: { retryAfterSeconds: 1 } })
 }

@@ -21,7 +21,7 @@ export function inProcessTransport(deps: Deps, user: UserInfo, userAgent: string
   const send = async (request: ApiRequest, watch: boolean, signal: AbortSignal) => {
     // Components share one signal among all their watches.
     setMaxListeners(0, signal)
-    const made = toServerRequest(deps, user, userAgent, request, watch, signal)
+    const made = toServerRequest(user, userAgent, request, watch, signal)
     const answer = await deps.handle(made)
     if (statusOf(answer) >= 400) throw failure(answer)
     return { answer, warnings: made.warnings }
@@ -60,7 +60,7 @@ async function* events(deps: Deps, answer: WatchAnswer, signal: AbortSignal): As
   }
 }
 
-function toServerRequest(deps: Deps, user: UserInfo, userAgent: string, request: ApiRequest, watch: boolean, signal: AbortSignal): ServerRequest {
+function toServerRequest(user: UserInfo, userAgent: string, request: ApiRequest, watch: boolean, signal: AbortSignal): ServerRequest {
   const query = new URLSearchParams()
   for (const [key, value] of Object.entries(request.query ?? {})) {
     if (typeof value === 'string') query.append(key, value)
@@ -75,7 +75,7 @@ function toServerRequest(deps: Deps, user: UserInfo, userAgent: string, request:
     headers: { accept: request.accept ?? 'application/json', 'user-agent': userAgent, 'content-type': contentType },
     remoteAddress: '',
     inProcessUser: user,
-    receivedMs: deps.clock.now(),
+    receivedMs: 0,
     signal,
     // Text is what the caller encoded already, such as the YAML of an apply.
     readBody: () =>

@@ -15,7 +15,7 @@ export interface Incoming {
   readonly remoteAddress: string
   readonly peerCertificate: PeerCertificate | undefined
   readonly signal: AbortSignal
-  readonly receivedMs: number
+  readonly isHttp2: boolean
   readonly trace?: TraceEntry[] | undefined
 }
 
@@ -33,7 +33,9 @@ export function serverRequest(incoming: Incoming): ServerRequest {
     headers,
     remoteAddress: incoming.remoteAddress,
     peerCertificate: incoming.peerCertificate,
-    receivedMs: incoming.receivedMs,
+    isHttp2: incoming.isHttp2,
+    responseHeaders: {},
+    receivedMs: 0,
     signal: incoming.signal,
     async readBody(limitBytes): Promise<RequestBody> {
       read ??= readAll(body, limitBytes, Number(headers['content-length'] ?? 0))

@@ -35,8 +35,8 @@ export interface ListenOptions {
 export interface Listener {
   readonly host: string
   readonly port: number
-  /** Stops accepting, lets requests finish for a short while, then closes every connection. */
-  close(): Promise<void>
+  /** Stops accepting; once `drained`, gives connections a short while to end by themselves, then closes every one. */
+  close(drained?: Promise<void>): Promise<void>
 }
 
 /** Takes a connection over after an upgrade request. */
@@ -97,10 +97,11 @@ export async function listen(deps: Deps, options: ListenOptions): Promise<Listen
   return {
     host: address.address,
     port: address.port,
-    async close() {
+    async close(drained) {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       for (const session of sessions) session.close()
       http1.closeIdleConnections()
+      await Promise.race([closed, drained])
       await Promise.race([closed, deps.clock.sleep(drainMs)])
       for (const socket of sockets) socket.destroy()
       await closed
@@ -122,7 +123,11 @@ function http2Server(deps: Deps): Http2Server {
     stream.on('error', () => controller.abort(connectionClosed))
     const out: Outgoing = {
       start: (status, answerHeaders) => {
-        if (!stream.destroyed && !stream.headersSent) stream.respond({ ':status': status, ...answerHeaders } as Parameters<typeof stream.respond>[0])
+        if (stream.destroyed || stream.headersSent) return
+        const { connection, ...headers } = answerHeaders
+        stream.respond({ ':status': status, ...headers } as Parameters<typeof stream.respond>[0])
+        // What HTTP/1.1 says in a header is a GOAWAY here: streams under way go on.
+        if (connection === 'close' && stream.session?.closed === false) stream.session.close()
       },
       write: (chunk) => stream.destroyed || stream.write(chunk),
       drained: () => drained(stream, controller.signal),
@@ -131,7 +136,13 @@ function http2Server(deps: Deps): Http2Server {
       },
       stream,
     }
-    const incoming = { method: String(headers[':method'] ?? 'GET'), url: String(headers[':path'] ?? '/'), headers: plainHeaders(headers), body: stream }
+    const incoming = {
+      method: String(headers[':method'] ?? 'GET'),
+      url: String(headers[':path'] ?? '/'),
+      headers: plainHeaders(headers),
+      body: stream,
+      isHttp2: true,
+    }
     void serve(deps, { ...incoming, ...peer(socket), signal: controller.signal }, out, () => stream.close(constants.NGHTTP2_INTERNAL_ERROR))
   })
   return server
@@ -165,24 +176,24 @@ function http1Server(deps: Deps): Http1Server {
       },
       stream: response,
     }
-    const incoming = { method: message.method ?? 'GET', url: message.url ?? '/', headers: message.headers, body: message }
+    const incoming = { method: message.method ?? 'GET', url: message.url ?? '/', headers: message.headers, body: message, isHttp2: false }
     void serve(deps, { ...incoming, ...peer(message.socket as TLSSocket), signal: controller.signal }, out, () => response.destroy())
   })
   server.on('upgrade', (message: IncomingMessage, socket: Duplex, head: Buffer) => {
     const controller = new AbortController()
     socket.on('close', () => controller.abort(connectionClosed))
     socket.on('error', () => controller.abort(connectionClosed))
-    const incoming = { method: message.method ?? 'GET', url: message.url ?? '/', headers: message.headers, body: message }
+    const incoming = { method: message.method ?? 'GET', url: message.url ?? '/', headers: message.headers, body: message, isHttp2: false }
     void serveUpgrade(deps, { ...incoming, ...peer(message.socket as TLSSocket), signal: controller.signal }, socket, head)
   })
   return server
 }
 
-type Arrived = Omit<Parameters<typeof serverRequest>[0], 'receivedMs' | 'trace'>
+type Arrived = Omit<Parameters<typeof serverRequest>[0], 'trace'>
 
 async function serve(deps: Deps, arrived: Arrived, out: Outgoing, abort: () => void): Promise<void> {
   try {
-    const request = serverRequest({ ...arrived, receivedMs: deps.clock.now() })
+    const request = serverRequest(arrived)
     await respond(request, await deps.handle(request), out, deps.clock)
   } catch (error) {
     if (arrived.signal.aborted) return
@@ -204,7 +215,7 @@ function refuse(error: StatusError, out: Outgoing): void {
 
 async function serveUpgrade(deps: Deps, arrived: Arrived, socket: Duplex, head: Buffer): Promise<void> {
   try {
-    await deps.upgrade(serverRequest({ ...arrived, receivedMs: deps.clock.now() }), socket, head)
+    await deps.upgrade(serverRequest(arrived), socket, head)
   } catch (error) {
     if (!isStatus(error) && !arrived.signal.aborted) deps.log.error(error, 'An upgraded request failed', { url: arrived.url })
     const answer = statusAnswer(isStatus(error) ? error : new StatusError('InternalError', 'the upgrade failed'))

@@ -33,7 +33,7 @@ const compress = promisify(gzip)
 export const initialEventsEnd: Readonly<Record<string, string>> = { 'k8s.io/initial-events-end': 'true' }
 
 export async function respond(request: ServerRequest, answer: Answer, out: Outgoing, clock: Clock): Promise<void> {
-  const headers = commonHeaders(request)
+  const headers: HeaderMap = request.responseHeaders ?? {}
   if (answer.type === 'watch') return respondWatch(request, answer, out, headers, clock)
   if (answer.type === 'stream') {
     out.start(answer.status, { ...headers, ...answer.headers }, true)
@@ -46,29 +46,18 @@ export async function respond(request: ServerRequest, answer: Answer, out: Outgo
     return
   }
   const { contentType, bytes } = encodeAnswer(answer)
-  headers['content-type'] = contentType
+  if (contentType) headers['content-type'] = contentType
   if ('headers' in answer) Object.assign(headers, answer.headers)
   const body = bytes.length >= gzipFromBytes && acceptsGzip(request) ? await compress(bytes, { level: 1 }) : bytes
   if (body !== bytes) {
     headers['content-encoding'] = 'gzip'
     headers.vary = 'Accept-Encoding'
   }
-  headers['content-length'] = String(body.length)
-  out.start(statusOf(answer), headers)
+  const status = statusOf(answer)
+  if (status !== 204 && status !== 304) headers['content-length'] = String(body.length)
+  out.start(status, headers)
   if (request.method === 'HEAD') out.end()
   else out.end(body)
-}
-
-function commonHeaders(request: ServerRequest): HeaderMap {
-  const headers: HeaderMap = { 'audit-id': request.auditId ?? '', 'cache-control': 'no-cache, private' }
-  if (request.warnings.length > 0) headers.warning = [...new Set(request.warnings)].map((text) => `299 - ${quoted(text)}`)
-  return headers
-}
-
-/** A quoted string of one line, as headers need it. */
-function quoted(text: string): string {
-  const clean = text.replace(/[^\x20-\x7e\u0080-\u00ff]/g, ' ')
-  return `"${clean.replace(/["\\]/g, '\\$&')}"`
 }
 
 function acceptsGzip(request: ServerRequest): boolean {

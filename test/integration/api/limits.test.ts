@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { isStatus } from '#api/machinery/status'
-import { deadlineStage } from '#apiserver/pipeline/deadline'
+import { timeoutStage } from '#apiserver/pipeline/timeout'
 import type { ServerRequest, UserInfo } from '#apiserver/request'
 import { VirtualClock } from '#base/virtualClock'
 import { configMaps } from '#client/builtIn'
@@ -81,9 +81,9 @@ test('API-20 a request that takes too long is answered with a timeout', async ()
 test('API-20 work on a request whose time is over is told to stop', async () => {
   const clock = new VirtualClock('2026-01-01T00:00:00Z')
   const client = new AbortController()
-  const request = { signal: client.signal, query: new URLSearchParams('timeout=2s'), info: { verb: 'get' } } as unknown as ServerRequest
+  const request = { signal: client.signal, timeoutMs: 2_000 } as unknown as ServerRequest
   let work: AbortSignal | undefined
-  const answer = deadlineStage(clock, 60_000).handle(request, () => {
+  const answer = timeoutStage(clock).handle(request, () => {
     work = request.signal
     return new Promise(() => {})
   })

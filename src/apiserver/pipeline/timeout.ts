@@ -1,22 +1,18 @@
 /**
- * Short requests get an answer within the timeout (L3). `?timeout=` may shorten it, as upstream's deadline filter.
- * Upstream: apiserver/pkg/endpoints/filters/request_deadline.go, pkg/server/filters/timeout.go.
+ * Answers a short request when its time is over (L3), and tells what still works on it to stop.
+ * Upstream: apiserver/pkg/server/filters/timeout.go.
  */
-import { parseDuration } from '#api/machinery/duration'
-import { badRequest, StatusError } from '#api/machinery/status'
+import { StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Answer } from '../answer.ts'
 import type { ServerRequest } from '../request.ts'
-import { type Handler, isLongRunning, type Stage } from './stage.ts'
+import type { Handler, Stage } from './stage.ts'
 
-export function deadlineStage(clock: Clock, requestTimeoutMs: number): Stage {
+export function timeoutStage(clock: Clock): Stage {
   return {
-    name: 'deadline',
-    handle(request, next) {
-      if (isLongRunning(request)) return next(request)
-      const timeoutMs = wantedTimeout(request, requestTimeoutMs)
-      return withTimeout(clock, request, next, timeoutMs)
-    },
+    name: 'timeout',
+    // Long-running requests have no deadline.
+    handle: (request, next) => (request.timeoutMs === undefined ? next(request) : withTimeout(clock, request, next, request.timeoutMs)),
   }
 }
 
@@ -57,12 +53,4 @@ function withTimeout(clock: Clock, request: ServerRequest, next: Handler, timeou
       },
     )
   })
-}
-
-function wantedTimeout(request: ServerRequest, most: number): number {
-  const text = request.query.get('timeout')
-  if (!text) return most
-  const ms = parseDuration(text)
-  if (ms === undefined || ms < 0) throw badRequest(`invalid timeout specified in the request URL - time: invalid duration ${JSON.stringify(text)}`)
-  return ms === 0 ? most : Math.min(ms, most)
 }

@@ -1,0 +1,10 @@
+/** What is behind authorization is for nobody else's cache (L3). Upstream: apiserver/pkg/endpoints/filters/cachecontrol.go. */
+import type { Stage } from './stage.ts'
+
+export const cacheControlStage: Stage = {
+  name: 'cacheControl',
+  handle(request, next) {
+    if (request.responseHeaders) request.responseHeaders['cache-control'] = 'no-cache, private'
+    return next(request)
+  },
+}

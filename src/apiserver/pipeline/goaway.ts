@@ -1,0 +1,16 @@
+/**
+ * Now and then asks an HTTP/2 client to come back on a new connection (L3; --goaway-chance), so that load balancers spread clients over
+ * servers. What is under way goes on: the listener turns `connection: close` into a GOAWAY. Upstream: apiserver/pkg/server/filters/goaway.go.
+ */
+import type { Random } from '#base/random'
+import type { Stage } from './stage.ts'
+
+export function goawayStage(chance: number, random: Random): Stage {
+  return {
+    name: 'goaway',
+    handle(request, next) {
+      if (request.isHttp2 && request.responseHeaders && random.next() < chance) request.responseHeaders.connection = 'close'
+      return next(request)
+    },
+  }
+}

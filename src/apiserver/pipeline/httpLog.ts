@@ -1,0 +1,42 @@
+/** The access log (L3), one line per request at verbosity 3 with upstream's keys. Upstream: apiserver/pkg/server/httplog. */
+import { StatusError } from '#api/machinery/status'
+import type { Clock } from '#base/clock'
+import type { Logger } from '#base/log'
+import { statusOf } from '../answer.ts'
+import { requestUri, type ServerRequest } from '../request.ts'
+import { normalizedVerb } from './latency.ts'
+import type { Handler, Stage } from './stage.ts'
+
+const accessVerbosity = 3
+
+export function httpLogStage(log: Logger, clock: Clock): Stage {
+  const access = log.v(accessVerbosity)
+  const write = (request: ServerRequest, resp: number) =>
+    access.info('HTTP', {
+      verb: normalizedVerb(request),
+      URI: requestUri(request),
+      latency: `${clock.now() - request.receivedMs}ms`,
+      userAgent: request.headers['user-agent'],
+      'audit-ID': request.auditId,
+      srcIP: request.remoteAddress,
+      ...(resp === 101 ? { hijacked: true } : { resp }),
+    })
+  return {
+    name: 'httpLog',
+    handle: (request, next) => (access.enabled === false ? next(request) : logged(request, next)),
+  }
+
+  async function logged(request: ServerRequest, next: Handler) {
+    let code = 500
+    try {
+      const answer = await next(request)
+      code = statusOf(answer)
+      return answer
+    } catch (error) {
+      if (error instanceof StatusError) code = error.code
+      throw error
+    } finally {
+      write(request, code)
+    }
+  }
+}

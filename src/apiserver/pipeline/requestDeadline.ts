@@ -1,0 +1,35 @@
+/**
+ * Says how long a short request may take (L3): the server's most, or less where `?timeout=` asks for it. One that does not parse is refused, and
+ * audited although nobody knows yet who asks. Upstream: apiserver/pkg/endpoints/filters/request_deadline.go.
+ */
+import { parseDuration } from '#api/machinery/duration'
+import { badRequest } from '#api/machinery/status'
+import type { Clock } from '#base/clock'
+import type { ServerRequest } from '../request.ts'
+import { type AuditSink, auditRefusal } from './audit.ts'
+import { isLongRunning, type Stage } from './stage.ts'
+
+export function requestDeadlineStage(sink: AuditSink | undefined, clock: Clock, mostMs: number): Stage {
+  return {
+    name: 'requestDeadline',
+    handle(request, next) {
+      if (isLongRunning(request)) return next(request)
+      const timeoutMs = wantedTimeout(request, mostMs)
+      if (timeoutMs === undefined) {
+        const error = badRequest(`invalid timeout specified in the request URL - time: invalid duration ${JSON.stringify(request.query.get('timeout'))}`)
+        auditRefusal(sink, request, clock.now(), { message: error.message, code: error.code })
+        throw error
+      }
+      request.timeoutMs = timeoutMs
+      return next(request)
+    },
+  }
+}
+
+/** Zero and less mean the most, as upstream; undefined: no duration. */
+function wantedTimeout(request: ServerRequest, mostMs: number): number | undefined {
+  const text = request.query.get('timeout')
+  if (!text) return mostMs
+  const ms = parseDuration(text)
+  return ms === undefined || (ms > 0 && ms < mostMs) ? ms : mostMs
+}

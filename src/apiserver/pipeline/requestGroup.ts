@@ -1,0 +1,32 @@
+/** Requests under way that a shutdown waits for (L3). Upstream: apimachinery's SafeWaitGroup. */
+import type { Clock } from '#base/clock'
+
+export class RequestGroup {
+  #open = 0
+  #waiting: (() => void) | undefined
+
+  /** False once somebody waits: what comes now would keep the server from ending. */
+  add(): boolean {
+    if (this.#waiting) return false
+    this.#open++
+    return true
+  }
+
+  done(): void {
+    this.#open--
+    if (this.#open === 0) this.#waiting?.()
+  }
+
+  /** Lets nothing in any more; resolves when the last one is out, at latest after `mostMs`, with how many are still there. */
+  wait(clock: Clock, mostMs: number): Promise<number> {
+    return new Promise((resolve) => {
+      const finish = () => {
+        timer.cancel()
+        resolve(this.#open)
+      }
+      const timer = clock.timer(mostMs, finish)
+      this.#waiting = finish
+      if (this.#open === 0) finish()
+    })
+  }
+}

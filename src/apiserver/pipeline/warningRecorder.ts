@@ -1,0 +1,42 @@
+/**
+ * Sends along what the request was warned of (L3), once each; beyond 4,096 characters in all, each is cut to 256 and what is then still too
+ * much is left out. Upstream: apiserver/pkg/endpoints/filters/warning.go.
+ */
+
+import type { ServerRequest } from '../request.ts'
+import type { Handler, Stage } from './stage.ts'
+
+const mostCharacters = 4 * 1024
+const mostOfEach = 256
+
+export const warningRecorderStage: Stage = { name: 'warningRecorder', handle: recorded }
+
+async function recorded(request: ServerRequest, next: Handler) {
+  try {
+    return await next(request)
+  } finally {
+    if (request.warnings.length > 0 && request.responseHeaders) request.responseHeaders.warning = warningHeaders(request.warnings)
+  }
+}
+
+/** `299 - "text"` for each, as RFC 7234 has it. */
+export function warningHeaders(warnings: readonly string[]): string[] {
+  const texts = [...new Set(warnings)].filter((text) => text !== '').map((text) => [...text])
+  const total = texts.reduce((sum, text) => sum + text.length, 0)
+  const cut = total > mostCharacters
+  const headers: string[] = []
+  let written = 0
+  for (const text of texts) {
+    if (cut && written >= mostCharacters) break
+    const shown = cut ? text.slice(0, mostOfEach) : text
+    written += shown.length
+    headers.push(`299 - ${quoted(shown.join(''))}`)
+  }
+  return headers
+}
+
+/** A quoted string of one line, as headers need it. */
+function quoted(text: string): string {
+  const clean = text.replace(/[^\x20-\x7e\u0080-\u00ff]/g, ' ')
+  return `"${clean.replace(/["\\]/g, '\\$&')}"`
+}
