@@ -24,9 +24,9 @@ import { nonResourceHandler, versionInfo } from './endpoints/nonResource.ts'
 import { createOpenApi, type Describe } from './endpoints/openapi.ts'
 import { createRouter } from './endpoints/router.ts'
 import type { EndpointDeps } from './endpoints/scope.ts'
-import type { KubeletCredentials } from './endpoints/subresources/backend.ts'
 import { bindingsHandler } from './endpoints/subresources/binding.ts'
 import { subresourceHandlers } from './endpoints/subresources/index.ts'
+import type { KubeletAccess } from './endpoints/subresources/node.ts'
 import { upgradeHandler } from './endpoints/upgrade.ts'
 import { virtualHandlers } from './endpoints/virtualHandlers.ts'
 import type { TokenIssuer, VirtualResource } from './endpoints/virtualResource.ts'
@@ -86,8 +86,8 @@ export interface ApiServerConfig extends PipelineOptions {
   readonly serviceCidr?: string | undefined
   /** Where pods reach this server: the `kubernetes` service points there. Absent: no such service. */
   readonly advertised?: (() => Advertised | undefined) | undefined
-  /** What the server shows to kubelets; without it they see no client certificate. */
-  readonly kubelet?: KubeletCredentials | undefined
+  /** How kubelets are reached; without it they see no client certificate and are not checked. */
+  readonly kubelet?: KubeletAccess | undefined
 }
 
 export interface ApiServer {

@@ -2,6 +2,7 @@
  * One request as it travels through the pipeline (L3): what came in, what the stages found out, and how it will be answered.
  * The same shape serves HTTP/2, HTTP/1.1 and the in-process transport, so every stage runs for all three.
  */
+import type { Readable } from 'node:stream'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 
 /** Who asks: authentication.k8s.io UserInfo. */
@@ -52,6 +53,8 @@ export interface ServerRequest {
   /** Decoded once, as upstream: no dot segments; starts with '/'. */
   readonly path: string
   readonly query: URLSearchParams
+  /** The query as sent, without its question mark, for those that pass it on. Absent for callers in this process. */
+  readonly rawQuery?: string | undefined
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
   readonly remoteAddress: string
@@ -62,6 +65,8 @@ export interface ServerRequest {
   signal: AbortSignal
   /** Reads the whole body, at most `limitBytes` (RequestEntityTooLarge beyond); in-process callers hand over a value instead. */
   readBody(limitBytes: number): Promise<RequestBody>
+  /** The body as it arrives, for those that pass it on instead of reading it. Absent: there is none, or the caller is in this process. */
+  readonly body?: Readable | undefined
   /** Absent in this process. */
   readonly isHttp2?: boolean | undefined
   /** Headers that stages add to the answer, lower-case; the answer's own win. Absent for callers in this process, who would not see them. */

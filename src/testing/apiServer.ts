@@ -31,7 +31,7 @@ export interface TestApiServerOptions {
   /** More of the server's options. */
   readonly config?: ApiServerConfig | undefined
   /** The client certificate that the server shows to kubelets. */
-  readonly kubelet?: { readonly cert: string; readonly key: string } | undefined
+  readonly kubelet?: { readonly cert: string; readonly key: string; readonly allowLoopback?: boolean } | undefined
   readonly maxInFlight?: { readonly readOnly: number; readonly mutating: number } | undefined
 }
 

@@ -12,6 +12,8 @@ export interface Incoming {
   /** Lower-case names, without HTTP/2's pseudo headers. */
   readonly headers: ServerRequest['headers']
   readonly body: Readable
+  /** Whether a body was announced. */
+  readonly hasBody: boolean
   readonly remoteAddress: string
   readonly peerCertificate: PeerCertificate | undefined
   readonly signal: AbortSignal
@@ -24,12 +26,14 @@ export function serverRequest(incoming: Incoming): ServerRequest {
   const { url, headers, body } = incoming
   const question = url.indexOf('?')
   const path = decodePath(question < 0 ? url : url.slice(0, question))
+  const rawQuery = question < 0 ? '' : url.slice(question + 1)
   const contentType = headers['content-type']
   let read: Promise<Buffer> | undefined
   return {
     method: incoming.method,
     path,
-    query: new URLSearchParams(question < 0 ? '' : url.slice(question + 1)),
+    query: new URLSearchParams(rawQuery),
+    rawQuery,
     headers,
     remoteAddress: incoming.remoteAddress,
     peerCertificate: incoming.peerCertificate,
@@ -41,6 +45,7 @@ export function serverRequest(incoming: Incoming): ServerRequest {
       read ??= readAll(body, limitBytes, Number(headers['content-length'] ?? 0))
       return { type: 'bytes', bytes: await read, contentType: typeof contentType === 'string' ? contentType : '' }
     },
+    body: incoming.hasBody ? body : undefined,
     warnings: [],
     trace: incoming.trace,
   }

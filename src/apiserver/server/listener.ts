@@ -2,7 +2,7 @@
  * The one TLS port (L3): HTTP/2 and HTTP/1.1 by ALPN, client certificates, upgrades, graceful shutdown. HTTP/2 uses node's stream API, which
  * is the fast one; each protocol has its own plain server behind the TLS one, so that neither's compatibility layer is in the way.
  */
-import { createServer as createHttp1Server, type Server as Http1Server, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer as createHttp1Server, type Server as Http1Server, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import {
   constants,
   createServer as createHttp2Server,
@@ -17,10 +17,11 @@ import { createServer as createTlsServer, type TLSSocket, type TlsOptions } from
 import { isStatus, StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
-import type { Answer } from '../answer.ts'
+import { type Answer, statusOf } from '../answer.ts'
 import { statusAnswer } from '../pipeline/panicRecovery.ts'
 import type { Handler } from '../pipeline/stage.ts'
 import type { PeerCertificate, ServerRequest } from '../request.ts'
+import { encodeAnswer } from './encode.ts'
 import { serverRequest } from './incoming.ts'
 import { type HeaderMap, type Outgoing, respond } from './respond.ts'
 
@@ -142,6 +143,7 @@ function http2Server(deps: Deps): Http2Server {
       headers: plainHeaders(headers),
       body: stream,
       isHttp2: true,
+      hasBody: !stream.endAfterHeaders,
     }
     void serve(deps, { ...incoming, ...peer(socket), signal: controller.signal }, out, () => stream.close(constants.NGHTTP2_INTERNAL_ERROR))
   })
@@ -176,17 +178,25 @@ function http1Server(deps: Deps): Http1Server {
       },
       stream: response,
     }
-    const incoming = { method: message.method ?? 'GET', url: message.url ?? '/', headers: message.headers, body: message, isHttp2: false }
+    const incoming = { ...http1Incoming(message), hasBody: hasBody(message) }
     void serve(deps, { ...incoming, ...peer(message.socket as TLSSocket), signal: controller.signal }, out, () => response.destroy())
   })
   server.on('upgrade', (message: IncomingMessage, socket: Duplex, head: Buffer) => {
     const controller = new AbortController()
     socket.on('close', () => controller.abort(connectionClosed))
     socket.on('error', () => controller.abort(connectionClosed))
-    const incoming = { method: message.method ?? 'GET', url: message.url ?? '/', headers: message.headers, body: message, isHttp2: false }
+    const incoming = { ...http1Incoming(message), hasBody: false }
     void serveUpgrade(deps, { ...incoming, ...peer(message.socket as TLSSocket), signal: controller.signal }, socket, head)
   })
   return server
+}
+
+function http1Incoming(message: IncomingMessage) {
+  return { method: message.method ?? 'GET', url: message.url ?? '/', headers: message.headers, body: message, isHttp2: false }
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
 type Arrived = Omit<Parameters<typeof serverRequest>[0], 'trace'>
@@ -225,19 +235,15 @@ async function serveUpgrade(deps: Deps, arrived: Arrived, socket: Duplex, head: 
 
 /** The answer to an upgrade request that does not switch protocols. */
 export function writeRawAnswer(socket: Duplex, answer: Answer): void {
-  if (socket.destroyed || answer.type !== 'value') {
+  if (socket.destroyed || (answer.type !== 'value' && answer.type !== 'bytes' && answer.type !== 'object' && answer.type !== 'list')) {
     socket.destroy()
     return
   }
-  const body = Buffer.from(JSON.stringify(answer.value))
-  socket.write(
-    `HTTP/1.1 ${answer.status} ${statusText(answer.status)}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n`,
-  )
-  socket.end(body)
-}
-
-function statusText(status: number): string {
-  return status === 403 ? 'Forbidden' : status === 401 ? 'Unauthorized' : status === 404 ? 'Not Found' : 'Error'
+  const { contentType, bytes } = encodeAnswer(answer)
+  const status = statusOf(answer)
+  const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Error'}`, `content-type: ${contentType}`, `content-length: ${bytes.length}`, 'connection: close']
+  socket.write(`${head.join('\r\n')}\r\n\r\n`)
+  socket.end(bytes)
 }
 
 function peer(socket: TLSSocket | undefined): { remoteAddress: string; peerCertificate: PeerCertificate | undefined } {
@@ -262,6 +268,8 @@ function plainHeaders(headers: IncomingHttpHeaders): ServerRequest['headers'] {
     const value = headers[name]
     if (name.charCodeAt(0) !== 0x3a && value !== undefined) plain[name] = value
   }
+  // One name for what both protocols say.
+  if (headers[':authority'] !== undefined) plain.host = headers[':authority']
   return plain
 }
 

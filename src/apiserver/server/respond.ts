@@ -27,6 +27,8 @@ export interface Outgoing {
   readonly stream: NodeJS.WritableStream
 }
 
+/** Answers with these codes end with their head. */
+const bodiless: ReadonlySet<number> = new Set([204, 205, 304])
 /** Upstream's threshold for compressing answers. */
 const gzipFromBytes = 128 * 1024
 const compress = promisify(gzip)
@@ -37,6 +39,11 @@ export async function respond(request: ServerRequest, answer: Answer, out: Outgo
   if (answer.type === 'watch') return respondWatch(request, answer, out, headers, clock)
   if (answer.type === 'stream') {
     out.start(answer.status, { ...headers, ...answer.headers }, true)
+    if (request.method === 'HEAD' || bodiless.has(answer.status)) {
+      answer.body.resume()
+      out.end()
+      return
+    }
     await pipeline(answer.body, out.stream)
     return
   }

@@ -84,7 +84,7 @@ function assemble(tools: ProcessTools, state: ClusterState, pki: Pki, store: Awa
     {
       serviceCidr: addressPlan.serviceCidr,
       advertised: () => (address ? { address, port: state.port } : undefined),
-      kubelet: { cert: pki.apiserverKubeletClient.cert, key: pki.apiserverKubeletClient.key, ca: pki.ca.cert },
+      kubelet: { ...pki.apiserverKubeletClient, ca: pki.ca.cert, allowLoopback: state.simulatedNodes.length > 0 },
     },
   )
 }

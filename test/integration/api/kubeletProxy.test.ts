@@ -1,12 +1,11 @@
-/** What goes on to a kubelet, a pod or a service: logs, exec, proxy. The backends here are small servers that say what reached them. */
+/** What goes on to a kubelet, a pod or a service: logs and exec. The kubelet here is a small server that says what reached them. */
 import assert from 'node:assert/strict'
-import { createServer as createHttpServer } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import test, { after, before } from 'node:test'
 import { connect } from 'node:tls'
 import type { Pod } from '#api/gen/types/core.v1'
-import { endpointSlices, nodes, pods, services } from '#client/builtIn'
+import { nodes, pods } from '#client/builtIn'
 import { startTestApiServer, type TestApiServer, type TestListener } from '#testing/apiServer'
 import { testCertificates } from '#testing/testCertificates'
 import { rawHttp } from './rawHttp.ts'
@@ -14,7 +13,6 @@ import { rawHttp } from './rawHttp.ts'
 let api: TestApiServer
 let listener: TestListener
 let kubelet: ReturnType<typeof createServer>
-let backend: ReturnType<typeof createHttpServer>
 
 before(async () => {
   const serving = await testCertificates()
@@ -32,33 +30,20 @@ before(async () => {
     socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${request.headers.upgrade}\r\n\r\n${request.url}\n`)
     socket.pipe(socket)
   })
-  backend = createHttpServer((request, response) => response.writeHead(203, { 'x-from': 'backend' }).end(`${request.method} ${request.url}`))
-  await Promise.all([kubelet, backend].map((server) => new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))))
+  await new Promise<void>((resolve) => kubelet.listen(0, '127.0.0.1', resolve))
   api = await startTestApiServer({ kubelet: client })
   listener = await api.listen()
   const kubeletPort = (kubelet.address() as AddressInfo).port
-  const backendPort = (backend.address() as AddressInfo).port
   await api.client.of(nodes).create({
     metadata: { name: 'n1' },
     spec: {},
     status: { addresses: [{ type: 'InternalIP', address: '127.0.0.1' }], daemonEndpoints: { kubeletEndpoint: { Port: kubeletPort } } },
   })
   for (const name of ['p', 'starting']) await scheduledPod(name)
-  await api.client
-    .of(pods)
-    .patch({ namespace: 'default', name: 'p' }, 'merge', { status: { podIP: '127.0.0.1', podIPs: [{ ip: '127.0.0.1' }] } }, { subresource: 'status' })
-  await api.client.of(services).create({ metadata: { namespace: 'default', name: 's' }, spec: { ports: [{ name: 'http', port: 80 }] } })
-  await api.client.of(endpointSlices).create({
-    metadata: { namespace: 'default', name: 's-1', labels: { 'kubernetes.io/service-name': 's' } },
-    addressType: 'IPv4',
-    endpoints: [],
-    ports: [{ name: 'http', port: backendPort }],
-  })
 })
 after(async () => {
   await api.close()
   kubelet.close()
-  backend.close()
 })
 
 async function scheduledPod(name: string): Promise<void> {
@@ -95,18 +80,6 @@ test('API-24 exec is tunnelled to the kubelet after its 101', async () => {
 test('API-24 exec without an upgrade is refused', async () => {
   const { status, body } = await rawHttp(listener, { method: 'POST', path: `${pod}/p/exec?container=c&command=ls&stdout=true` })
   assert.deepEqual([status, JSON.parse(body.toString()).message], [400, 'Upgrade request required'])
-})
-
-test('API-29 nodes and pods are proxied', async () => {
-  assert.match(await text('/api/v1/nodes/n1/proxy/pods?a=b'), /^GET \/pods\?a=b /)
-  const port = (backend.address() as AddressInfo).port
-  const answer = await rawHttp(listener, { method: 'PUT', path: `${pod}/http:p:${port}/proxy/some/path?x=y`, body: 'z' })
-  assert.deepEqual([answer.status, answer.headers['x-from'], answer.body.toString()], [203, 'backend', 'PUT /some/path?x=y'])
-})
-
-test('API-29 a service without ready endpoints is unavailable', async () => {
-  const { status, body } = await rawHttp(listener, { path: '/api/v1/namespaces/default/services/s:http/proxy/' })
-  assert.deepEqual([status, JSON.parse(body.toString()).message], [503, 'no endpoints available for service "s:http"'])
 })
 
 /** Sends a WebSocket upgrade and some bytes, and returns what came back until they were echoed. */

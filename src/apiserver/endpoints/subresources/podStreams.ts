@@ -4,20 +4,21 @@
  */
 import type { Pod } from '#api/gen/types/core.v1'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
-import { badRequest, internalError, notFound, StatusError, type StatusReason } from '#api/machinery/status'
+import { badRequest, notFound, StatusError, type StatusReason } from '#api/machinery/status'
 import type { Answer } from '../../answer.ts'
 import type { AuthorizationAttributes, Authorizer } from '../../authz/authorizer.ts'
+import { type Backend, isUpgrade } from '../../backends/backend.ts'
+import { open } from '../../backends/connect.ts'
+import { tunnel } from '../../backends/tunnel.ts'
 import { authorize, forbiddenError } from '../../pipeline/authorization.ts'
 import { truthy } from '../../pipeline/requestInfo.ts'
-import { admit, validateAdmission } from '../../registry/admit.ts'
-import { attributesOf } from '../../registry/writer.ts'
 import type { UserInfo } from '../../request.ts'
-import { type Scope, writeContext } from '../scope.ts'
-import { type Backend, isUpgrade, type KubeletCredentials, open, tunnel } from './backend.ts'
-import { nodeBackend } from './node.ts'
+import type { Scope } from '../scope.ts'
+import { connectAdmission } from './connectAdmission.ts'
+import { type KubeletAccess, nodeBackend } from './node.ts'
 
 export interface StreamDeps {
-  readonly kubelet?: KubeletCredentials | undefined
+  readonly kubelet?: KubeletAccess | undefined
   readonly authorizers: readonly Authorizer[]
 }
 
@@ -46,7 +47,7 @@ async function log(deps: StreamDeps, scope: Scope): Promise<Answer> {
   }
   if (!pod.spec?.nodeName) return { type: 'bytes', status: 200, contentType: 'text/plain', bytes: Buffer.alloc(0) }
   const path = `/containerLogs/${info.namespace}/${info.name}/${container}${suffix(parameters)}`
-  const response = await open(request, nodeOf(deps, scope, pod, path), Buffer.alloc(0))
+  const response = await open(request, nodeOf(deps, scope, pod, path))
   const status = response.statusCode ?? 500
   if (status >= 400) {
     const chunks: Buffer[] = []
@@ -137,13 +138,6 @@ async function mayCreate(deps: StreamDeps, scope: Scope): Promise<void> {
   if (result.decision !== 'allow') throw forbiddenError(attributes, result.reason)
 }
 
-async function connectAdmission(scope: Scope): Promise<void> {
-  const { deps, info } = scope
-  const attributes = attributesOf(writeContext(scope, 'PodExecOptions'), 'CONNECT', info.name, undefined, undefined)
-  await admit(deps.writer.admission, attributes)
-  await validateAdmission(deps.writer.admission, attributes)
-}
-
 async function findPod(scope: Scope): Promise<Frozen<Pod>> {
   const { deps, request, info } = scope
   const wait = deps.registry.cacher.waitUntilCurrent(request.signal)
@@ -173,10 +167,7 @@ function chooseContainer(pod: Frozen<Pod>, asked: string): string {
 }
 
 function nodeOf(deps: StreamDeps, scope: Scope, pod: Frozen<Pod>, path: string): Backend {
-  const nodeName = pod.spec?.nodeName ?? ''
-  const backend = nodeBackend(scope.deps.registry.reader, nodeName, path, deps.kubelet)
-  if (!backend) throw internalError(new Error(`no address of node ${JSON.stringify(nodeName)} is known`))
-  return backend
+  return nodeBackend(scope.deps.registry.reader, pod.spec?.nodeName ?? '', path, deps.kubelet)
 }
 
 function suffix(parameters: URLSearchParams): string {

@@ -1,0 +1,45 @@
+/**
+ * What stands behind the API (L3) and how it is reached: kubelets, pods, services, extension API servers.
+ * Connections are connect.ts's matter, what is done with them plainProxy.ts's and tunnel.ts's.
+ */
+import type { Agent } from 'node:http'
+import type { ServerRequest } from '../request.ts'
+
+export interface BackendTls {
+  /** PEM: what we show. */
+  readonly cert?: string | Buffer | undefined
+  readonly key?: string | Buffer | undefined
+  /** PEM: who must have signed the backend's certificate. */
+  readonly ca?: string | Buffer | undefined
+  /** The name that the certificate must carry. Absent: any, since kubelets are reached by address. */
+  readonly serverName?: string | undefined
+  /** Nothing is checked. So it is without `ca` and `serverName` too, as upstream proxies to pods. */
+  readonly insecure?: boolean | undefined
+}
+
+export interface Backend {
+  readonly host: string
+  readonly port: number
+  /** Present: TLS. */
+  readonly tls?: BackendTls | undefined
+  /** Path and query, escaped. */
+  readonly path: string
+  /** Who the backend is told it is; default: what the client called us. */
+  readonly hostHeader?: string | undefined
+  /** Where the client sees the backend's root, such as `/api/v1/nodes/n/proxy`: links in answers are rewritten to it. Absent: they are left. */
+  readonly prefix?: string | undefined
+  /** Headers that say for whom we ask; they replace any that the client sent. */
+  readonly headers?: Readonly<Record<string, string | readonly string[]>> | undefined
+  /** Keeps connections. Absent: one per request. */
+  readonly agent?: Agent | undefined
+}
+
+export function isUpgrade(request: ServerRequest): boolean {
+  const connection = request.headers.connection
+  return typeof connection === 'string' && connection.toLowerCase().includes('upgrade') && request.headers.upgrade !== undefined
+}
+
+/** host:port as in URLs. */
+export function authority({ host, port }: Pick<Backend, 'host' | 'port'>): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}

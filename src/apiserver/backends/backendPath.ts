@@ -1,0 +1,13 @@
+/** Paths and queries as they go on to a backend (L3). Paths were decoded once when they came in, so they are escaped again. */
+import type { ServerRequest } from '../request.ts'
+
+/** Escapes a decoded path; a `?` or `#` in it stays part of the path. */
+export function escapePath(path: string): string {
+  return encodeURI(path).replace(/[?#]/g, encodeURIComponent)
+}
+
+/** The query as the client sent it, with its question mark; empty without one. */
+export function querySuffix({ query, rawQuery }: ServerRequest): string {
+  const text = rawQuery?.replace(/[^\x21-\x7e]/g, (character) => encodeURIComponent(character)) ?? query.toString()
+  return text === '' ? '' : `?${text}`
+}

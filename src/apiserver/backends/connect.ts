@@ -1,0 +1,94 @@
+/**
+ * Makes connections to backends and sends requests on (L3).
+ * Upstream: apimachinery/pkg/util/proxy (dial.go, upgradeaware.go), pkg/registry/core/rest.
+ */
+import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import { connect as netConnect } from 'node:net'
+import type { Duplex, Readable } from 'node:stream'
+import { type ConnectionOptions, connect as tlsConnect } from 'node:tls'
+import { StatusError } from '#api/machinery/status'
+import type { ServerRequest } from '../request.ts'
+import type { Backend } from './backend.ts'
+import { dialErrorText } from './dialError.ts'
+import { requestHeaders } from './forwardedHeaders.ts'
+
+const connectTimeoutMs = 30_000
+
+/** Sends one request; its answer's body is still to be read. @throws ServiceUnavailable when nobody answers */
+export async function open(request: ServerRequest, backend: Backend, body?: Readable | Buffer): Promise<IncomingMessage> {
+  try {
+    return await send(request, backend, body)
+  } catch (error) {
+    if (isStaleConnection(error) && !body) return send(request, { ...backend, agent: undefined }).catch((again) => unreachable(again, backend))
+    return unreachable(error, backend)
+  }
+}
+
+function unreachable(error: unknown, backend: Backend): never {
+  if ((error as Error).name === 'AbortError') throw new StatusError('Timeout', 'the client went away')
+  throw new StatusError('ServiceUnavailable', `error trying to reach service: ${dialErrorText(error, backend)}`, { cause: error })
+}
+
+/** A kept connection that its other end had closed meanwhile. */
+const staleConnections = new WeakSet<Error>()
+
+function isStaleConnection(error: unknown): boolean {
+  return error instanceof Error && staleConnections.has(error)
+}
+
+function send(request: ServerRequest, backend: Backend, body?: Readable | Buffer): Promise<IncomingMessage> {
+  const headers = requestHeaders(request, backend)
+  if (Buffer.isBuffer(body)) headers['content-length'] = String(body.length)
+  return new Promise((resolve, reject) => {
+    const { host, port, path } = backend
+    const options = { method: request.method, host, port, path, headers, signal: request.signal, agent: backend.agent ?? (false as const) }
+    const outgoing = backend.tls ? httpsRequest({ ...options, ...tlsOptions(backend) }) : httpRequest(options)
+    outgoing.setTimeout(connectTimeoutMs, () => {
+      if (!outgoing.socket || outgoing.socket.connecting) outgoing.destroy(new Error(`dial tcp ${host}:${port}: i/o timeout`))
+    })
+    outgoing.on('response', resolve)
+    outgoing.on('error', (error: NodeJS.ErrnoException) => {
+      if (outgoing.reusedSocket && error.code === 'ECONNRESET') staleConnections.add(error)
+      reject(error)
+    })
+    if (!body || Buffer.isBuffer(body)) outgoing.end(body)
+    else {
+      body.on('error', (error) => outgoing.destroy(error))
+      body.pipe(outgoing)
+    }
+  })
+}
+
+/** Opens a connection for an upgraded request. @throws StatusError 500, upstream's text for a backend that cannot be dialled */
+export function dial(backend: Backend): Promise<Duplex> {
+  return new Promise((resolve, reject) => {
+    const { host, port } = backend
+    const socket = backend.tls ? tlsConnect({ host, port, ALPNProtocols: ['http/1.1'], ...tlsOptions(backend) }) : netConnect({ host, port })
+    const fail = (error: Error) => {
+      socket.destroy()
+      reject(new StatusError('', `error dialing backend: ${dialErrorText(error, backend)}`, { cause: error }))
+    }
+    socket.setTimeout(connectTimeoutMs, () => fail(new Error(`dial tcp ${host}:${port}: i/o timeout`)))
+    socket.once('error', fail)
+    socket.once(backend.tls ? 'secureConnect' : 'connect', () => {
+      socket.setTimeout(0)
+      socket.setNoDelay(true)
+      socket.removeListener('error', fail)
+      resolve(socket)
+    })
+  })
+}
+
+function tlsOptions({ tls = {} }: Backend): ConnectionOptions {
+  const { cert, key, ca, serverName, insecure } = tls
+  return {
+    ...(cert ? { cert } : {}),
+    ...(key ? { key } : {}),
+    ...(ca ? { ca } : {}),
+    rejectUnauthorized: !insecure && (ca !== undefined || serverName !== undefined),
+    servername: serverName ?? '',
+    // Without a name to expect, what counts is that the CA signed it.
+    ...(serverName === undefined ? { checkServerIdentity: () => undefined } : {}),
+  }
+}

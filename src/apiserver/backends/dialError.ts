@@ -1,0 +1,40 @@
+/**
+ * Says why a backend could not be reached (L3), in the words that Go's net and tls packages use, because they end up in conditions and
+ * answers that people search for.
+ */
+import { authority, type Backend } from './backend.ts'
+
+const systemErrors: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connect: connection refused',
+  EHOSTUNREACH: 'connect: no route to host',
+  ENETUNREACH: 'connect: network is unreachable',
+  EACCES: 'connect: permission denied',
+  EADDRNOTAVAIL: 'connect: cannot assign requested address',
+  ETIMEDOUT: 'i/o timeout',
+}
+
+const certificateErrors: Readonly<Record<string, string>> = {
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'certificate signed by unknown authority',
+  SELF_SIGNED_CERT_IN_CHAIN: 'certificate signed by unknown authority',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'certificate signed by unknown authority',
+  UNABLE_TO_GET_ISSUER_CERT: 'certificate signed by unknown authority',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'certificate signed by unknown authority',
+  CERT_SIGNATURE_FAILURE: 'certificate signed by unknown authority',
+  CERT_HAS_EXPIRED: 'certificate has expired or is not yet valid',
+  CERT_NOT_YET_VALID: 'certificate has expired or is not yet valid',
+  INVALID_PURPOSE: 'certificate specifies an incompatible key usage',
+}
+
+export function dialErrorText(error: unknown, backend: Pick<Backend, 'host' | 'port'>): string {
+  const { code = '', message } = error as NodeJS.ErrnoException
+  const address = authority(backend)
+  const system = systemErrors[code]
+  if (system) return `dial tcp ${address}: ${system}`
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `dial tcp: lookup ${backend.host}: no such host`
+  const certificate = certificateErrors[code]
+  if (certificate) return `tls: failed to verify certificate: x509: ${certificate}`
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `tls: failed to verify certificate: x509: ${message}`
+  // The connection was there and ended before an answer.
+  if (code === 'ECONNRESET' || code === 'EPIPE') return message.includes('hang up') ? 'EOF' : `read tcp ${address}: read: connection reset by peer`
+  return message
+}

@@ -1,0 +1,97 @@
+/**
+ * Which headers go on to a backend and which come back (L3): nothing of one hop, no credential of the client, no identity but ours.
+ * Upstream: net/http/httputil.ReverseProxy, apimachinery/pkg/util/proxy/transport.go, apiserver/pkg/endpoints/filters/authentication.go.
+ */
+import type { ServerRequest } from '../request.ts'
+import { authority, type Backend } from './backend.ts'
+import { escapePath } from './backendPath.ts'
+
+export type HeaderMap = Record<string, string | string[]>
+
+/** Headers of one hop, and those of the client that are for this server alone. */
+const ofOneHop: ReadonlySet<string> = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'transfer-encoding',
+  'te',
+  'trailer',
+  'upgrade',
+  'http2-settings',
+])
+const ours: ReadonlySet<string> = new Set(['host', 'authorization', 'expect', 'x-remote-user', 'x-remote-uid', 'x-remote-group'])
+const oursByPrefix = ['impersonate-', 'x-remote-extra-']
+/** What a page of a proxied backend may do is not for the backend to say: it would speak for this server's origin. */
+const crossOrigin: ReadonlySet<string> = new Set([
+  'access-control-allow-credentials',
+  'access-control-allow-headers',
+  'access-control-allow-methods',
+  'access-control-allow-origin',
+])
+const bearerProtocol = 'base64url.bearer.authorization.k8s.io.'
+
+/** The headers of a request that is not upgraded. */
+export function requestHeaders(request: ServerRequest, backend: Backend): HeaderMap {
+  const headers = commonHeaders(request, backend)
+  headers['x-forwarded-uri'] = escapePath(request.path)
+  return headers
+}
+
+/** The head of an upgraded request, as it is written to the connection. */
+export function upgradeHead(request: ServerRequest, backend: Backend): Buffer {
+  const lines = [`${request.method} ${backend.path} HTTP/1.1`, 'connection: Upgrade', `upgrade: ${request.headers.upgrade}`]
+  for (const [name, value] of Object.entries(commonHeaders(request, backend))) {
+    if (name === 'content-length') continue
+    for (const one of typeof value === 'string' ? [value] : value) {
+      // A token that browsers smuggle in as a subprotocol is for this server, not for the backend.
+      const kept = name === 'sec-websocket-protocol' ? withoutBearer(one) : one
+      if (kept !== '') lines.push(`${name}: ${kept}`)
+    }
+  }
+  return Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1')
+}
+
+function commonHeaders(request: ServerRequest, backend: Backend): HeaderMap {
+  const { headers: sent, remoteAddress } = request
+  const named = namedByConnection(sent.connection)
+  const headers: HeaderMap = { host: backend.hostHeader ?? first(sent.host) ?? authority(backend) }
+  for (const [name, value] of Object.entries(sent)) {
+    if (value === undefined || ofOneHop.has(name) || ours.has(name) || named.has(name)) continue
+    if (oursByPrefix.some((prefix) => name.startsWith(prefix))) continue
+    headers[name] = typeof value === 'string' ? value : [...value]
+  }
+  const hops = [...[sent['x-forwarded-for'] ?? []].flat(), ...(remoteAddress === '' ? [] : [remoteAddress])]
+  if (hops.length > 0) headers['x-forwarded-for'] = hops.join(', ')
+  for (const [name, value] of Object.entries(backend.headers ?? {})) headers[name] = typeof value === 'string' ? value : [...value]
+  return headers
+}
+
+/** The headers of a backend's answer that go back to the client. */
+export function responseHeaders(received: Readonly<Record<string, string | readonly string[] | undefined>>): HeaderMap {
+  const named = namedByConnection(received.connection)
+  const headers: HeaderMap = {}
+  for (const [name, value] of Object.entries(received)) {
+    if (value === undefined || ofOneHop.has(name) || crossOrigin.has(name) || named.has(name)) continue
+    headers[name] = typeof value === 'string' ? value : [...value]
+  }
+  return headers
+}
+
+function namedByConnection(connection: string | readonly string[] | undefined): ReadonlySet<string> {
+  const text = [connection ?? []].flat().join(',')
+  return new Set(text.split(',').map((name) => name.trim().toLowerCase()))
+}
+
+function first(value: string | readonly string[] | undefined): string | undefined {
+  return typeof value === 'string' ? value : value?.[0]
+}
+
+function withoutBearer(protocols: string): string {
+  return protocols
+    .split(',')
+    .map((one) => one.trim())
+    .filter((one) => !one.startsWith(bearerProtocol))
+    .join(', ')
+}
