@@ -72,7 +72,7 @@ export interface ApiServerDeps {
   /** Where spans of requests go. Absent: none are made. */
   readonly spans?: SpanSink | undefined
   /** The text of /metrics. */
-  readonly metricsText?: (() => Promise<string>) | undefined
+  readonly metricsText?: (() => string) | undefined
 }
 
 type PipelineOptions = { readonly [option in keyof PipelineConfig]?: PipelineConfig[option] | undefined }

@@ -10,8 +10,17 @@ export interface MetricOptions {
   readonly labels?: readonly string[]
 }
 
+/** One series: a metric with all its labels given. Recording to it looks nothing up. */
+export interface CounterSeries {
+  inc(by?: number): void
+}
+export interface HistogramSeries {
+  observe(value: number): void
+}
+
 export interface Counter {
   inc(labels?: Labels, by?: number): void
+  series(labels: Labels): CounterSeries
 }
 export interface Gauge {
   set(value: number, labels?: Labels): void
@@ -21,19 +30,21 @@ export interface Gauge {
 }
 export interface Histogram {
   observe(value: number, labels?: Labels): void
+  series(labels: Labels): HistogramSeries
 }
 
 /** Asking twice for one name returns the same metric. */
 export interface Metrics {
   counter(options: MetricOptions): Counter
   gauge(options: MetricOptions): Gauge
+  /** `buckets`: upper bounds, ascending; absent: 5 ms to 10 s. */
   histogram(options: MetricOptions & { readonly buckets?: readonly number[] }): Histogram
 }
 
 const nothing = () => {}
-const noCounter: Counter = { inc: nothing }
+const noCounter: Counter = { inc: nothing, series: () => ({ inc: nothing }) }
 const noGauge: Gauge = { set: nothing, inc: nothing, dec: nothing, remove: nothing }
-const noHistogram: Histogram = { observe: nothing }
+const noHistogram: Histogram = { observe: nothing, series: () => ({ observe: nothing }) }
 
 /** Records nothing. */
 export const noMetrics: Metrics = { counter: () => noCounter, gauge: () => noGauge, histogram: () => noHistogram }

@@ -1,47 +1,179 @@
-/** Metrics in Prometheus' form (L5), by prom-client. Each process has its own registry: nothing global. */
-import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import type { MetricOptions, Metrics } from '#base/metrics'
+/**
+ * Metrics and their text in Prometheus' exposition format 0.0.4 (L5). Each process has its own: nothing global. A recording is an addition to
+ * a cell; text is made only when somebody scrapes.
+ * Upstream: k8s.io/component-base/metrics over client_golang.
+ */
+import type { Labels, MetricOptions, Metrics } from '#base/metrics'
 
 export interface PrometheusMetrics extends Metrics {
   /** The exposition text. */
-  render(): Promise<string>
+  render(): string
   readonly contentType: string
 }
 
+/** One metric name with its series. */
+interface Family {
+  readonly options: MetricOptions
+  readonly type: 'counter' | 'gauge' | 'histogram'
+  lines(): Iterable<string>
+}
+
+/** client_golang's DefBuckets. */
+const defaultBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+const noLabels: Labels = {}
+
 export function createPrometheusMetrics(): PrometheusMetrics {
-  const registry = new Registry()
-  const known = new Map<string, unknown>()
-  /** Asking twice for a name gives the same metric; prom-client itself would throw. */
-  const once = <T>(name: string, make: () => T): T => {
-    const found = known.get(name)
-    if (found) return found as T
+  const families = new Map<string, Family>()
+  const once = <F extends Family>(options: MetricOptions, make: () => F): F => {
+    const found = families.get(options.name) as F | undefined
+    if (found) return found
     const made = make()
-    known.set(name, made)
+    families.set(options.name, made)
     return made
   }
-  const settings = (options: MetricOptions) => ({ name: options.name, help: options.help, labelNames: [...(options.labels ?? [])], registers: [registry] })
   return {
-    counter: (options) =>
-      once(options.name, () => {
-        const counter = new Counter(settings(options))
-        return { inc: (labels = {}, by = 1) => counter.inc(labels, by) }
-      }),
-    gauge: (options) =>
-      once(options.name, () => {
-        const gauge = new Gauge(settings(options))
-        return {
-          set: (value, labels = {}) => gauge.set(labels, value),
-          inc: (labels = {}, by = 1) => gauge.inc(labels, by),
-          dec: (labels = {}, by = 1) => gauge.dec(labels, by),
-          remove: (labels) => gauge.remove(labels),
+    counter: (options) => once(options, () => counterFamily(options)),
+    gauge: (options) => once(options, () => gaugeFamily(options)),
+    histogram: (options) => once(options, () => histogramFamily(options, options.buckets ?? defaultBuckets)),
+    render: () => [...families.values()].map(familyText).join(''),
+    contentType: 'text/plain; version=0.0.4; charset=utf-8',
+  }
+}
+
+function familyText(family: Family): string {
+  const { name, help } = family.options
+  const lines = [...family.lines()]
+  if (lines.length === 0) return ''
+  return `# HELP ${name} ${help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')}\n# TYPE ${name} ${family.type}\n${lines.join('\n')}\n`
+}
+
+interface Cell {
+  value: number
+}
+
+/** The series of one metric by their labels' values. */
+class SeriesTable<C> {
+  readonly #names: readonly string[]
+  readonly #make: () => C
+  readonly #cells = new Map<string, { readonly cell: C; readonly labels: readonly string[] }>()
+
+  constructor(names: readonly string[] = [], make: () => C) {
+    this.#names = names
+    this.#make = make
+  }
+
+  cell(labels: Labels): C {
+    const key = this.#keyOf(labels)
+    let series = this.#cells.get(key)
+    if (!series) {
+      series = { cell: this.#make(), labels: this.#names.flatMap((name) => (labels[name] === undefined ? [] : [`${name}="${escaped(labels[name])}"`])) }
+      this.#cells.set(key, series)
+    }
+    return series.cell
+  }
+
+  remove(labels: Labels): void {
+    this.#cells.delete(this.#keyOf(labels))
+  }
+
+  entries(): Iterable<{ readonly cell: C; readonly labels: readonly string[] }> {
+    return this.#cells.values()
+  }
+
+  #keyOf(labels: Labels): string {
+    let key = ''
+    for (const name of this.#names) key += `${labels[name] ?? ''}\n`
+    return key
+  }
+}
+
+function escaped(value: string | number): string {
+  return String(value).replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('"', '\\"')
+}
+
+function line(name: string, labels: readonly string[], value: number): string {
+  return `${name}${labels.length > 0 ? `{${labels.join(',')}}` : ''} ${numberText(value)}`
+}
+
+function numberText(value: number): string {
+  return value === Number.POSITIVE_INFINITY ? '+Inf' : value === Number.NEGATIVE_INFINITY ? '-Inf' : String(value)
+}
+
+function counterFamily(options: MetricOptions) {
+  const table = new SeriesTable<Cell>(options.labels, () => ({ value: 0 }))
+  return {
+    options,
+    type: 'counter' as const,
+    inc(labels: Labels = noLabels, by = 1) {
+      table.cell(labels).value += by
+    },
+    series(labels: Labels) {
+      const cell = table.cell(labels)
+      return {
+        inc(by = 1) {
+          cell.value += by
+        },
+      }
+    },
+    lines: () => valueLines(options.name, table),
+  }
+}
+
+function gaugeFamily(options: MetricOptions) {
+  const table = new SeriesTable<Cell>(options.labels, () => ({ value: 0 }))
+  return {
+    options,
+    type: 'gauge' as const,
+    set(value: number, labels: Labels = noLabels) {
+      table.cell(labels).value = value
+    },
+    inc(labels: Labels = noLabels, by = 1) {
+      table.cell(labels).value += by
+    },
+    dec(labels: Labels = noLabels, by = 1) {
+      table.cell(labels).value -= by
+    },
+    remove: (labels: Labels) => table.remove(labels),
+    lines: () => valueLines(options.name, table),
+  }
+}
+
+function* valueLines(name: string, table: SeriesTable<Cell>): Iterable<string> {
+  for (const { cell, labels } of table.entries()) yield line(name, labels, cell.value)
+}
+
+interface HistogramCell {
+  /** Observations by bucket, not yet summed up; the last one is above all bounds. */
+  readonly counts: number[]
+  sum: number
+}
+
+function histogramFamily(options: MetricOptions, bounds: readonly number[]) {
+  const table = new SeriesTable<HistogramCell>(options.labels, () => ({ counts: new Array(bounds.length + 1).fill(0), sum: 0 }))
+  const observe = (cell: HistogramCell, value: number) => {
+    let bucket = 0
+    while (bucket < bounds.length && value > (bounds[bucket] as number)) bucket++
+    cell.counts[bucket] = (cell.counts[bucket] as number) + 1
+    cell.sum += value
+  }
+  return {
+    options,
+    type: 'histogram' as const,
+    observe: (value: number, labels: Labels = noLabels) => observe(table.cell(labels), value),
+    series(labels: Labels) {
+      const cell = table.cell(labels)
+      return { observe: (value: number) => observe(cell, value) }
+    },
+    *lines() {
+      for (const { cell, labels } of table.entries()) {
+        let total = 0
+        for (const [at, count] of cell.counts.entries()) {
+          total += count
+          yield line(`${options.name}_bucket`, [...labels, `le="${numberText(bounds[at] ?? Number.POSITIVE_INFINITY)}"`], total)
         }
-      }),
-    histogram: (options) =>
-      once(options.name, () => {
-        const histogram = new Histogram({ ...settings(options), ...(options.buckets ? { buckets: [...options.buckets] } : {}) })
-        return { observe: (value, labels = {}) => histogram.observe(labels, value) }
-      }),
-    render: () => registry.metrics(),
-    contentType: registry.contentType,
+        yield line(`${options.name}_sum`, labels, cell.sum)
+        yield line(`${options.name}_count`, labels, total)
+      }
+    },
   }
 }

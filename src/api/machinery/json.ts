@@ -37,11 +37,11 @@ export function parseJson(input: Uint8Array | string, options: { duplicates?: bo
   try {
     value = JSON.parse(text)
   } catch (error) {
-    new Scanner(text).scan()
+    new Scanner(text, false).scan()
     // V8 refuses what the scanner accepts: never seen, but the caller must get an error.
     throw new JsonSyntaxError(error instanceof Error ? error.message : String(error))
   }
-  return { value, duplicates: options.duplicates ? new Scanner(text).scan() : [] }
+  return { value, duplicates: options.duplicates ? new Scanner(text, true).scan() : [] }
 }
 
 function tooDeep(text: string): boolean {
@@ -64,23 +64,33 @@ function tooDeep(text: string): boolean {
 /** Walks a document without building it: finds duplicates, or says in Go's words where it is malformed. */
 class Scanner {
   readonly #text: string
+  /** The text is known to be JSON: strings need no look at each character. */
+  readonly #isValid: boolean
   #position = 0
+  /** Keys and indexes that lead to where the scanner is. */
+  readonly #path: (string | number)[] = []
   readonly #duplicates: string[] = []
 
-  constructor(text: string) {
+  constructor(text: string, isValid: boolean) {
     this.#text = text
+    this.#isValid = isValid
   }
 
   /** @returns the paths of duplicate fields, in document order. */
   scan(): readonly string[] {
-    this.#value('', 0)
+    this.#value()
     this.#space()
     if (this.#position < this.#text.length) this.#fail('after top-level value')
     return this.#duplicates
   }
 
-  #space(): void {
-    while (this.#position < this.#text.length && ' \t\r\n'.includes(this.#text[this.#position] ?? 'x')) this.#position++
+  /** The character code here, past white space; NaN at the end. */
+  #space(): number {
+    for (;;) {
+      const c = this.#text.charCodeAt(this.#position)
+      if (c !== code.space && c !== code.newline && c !== code.tab && c !== code.return) return c
+      this.#position++
+    }
   }
 
   #fail(context: string): never {
@@ -88,118 +98,123 @@ class Scanner {
     throw new JsonSyntaxError(`invalid character ${quoteCharacter(this.#text[this.#position] ?? '')} ${context}`)
   }
 
-  #value(path: string, depth: number): void {
-    if (depth > maxDepth) throw new JsonSyntaxError('exceeded max depth')
-    this.#space()
-    const c = this.#text[this.#position]
-    if (c === '{') this.#object(path, depth)
-    else if (c === '[') this.#array(path, depth)
-    else if (c === '"') this.#string()
-    else if (c === '-' || (c !== undefined && c >= '0' && c <= '9')) this.#number()
-    else if (c === 't') this.#literal('true')
-    else if (c === 'f') this.#literal('false')
-    else if (c === 'n') this.#literal('null')
+  #value(): void {
+    if (this.#path.length > maxDepth) throw new JsonSyntaxError('exceeded max depth')
+    const c = this.#space()
+    if (c === code.quote) this.#string()
+    else if (c === code.openBrace) this.#object()
+    else if (c === code.openBracket) this.#array()
+    else if (c === code.minus || isDigit(c)) this.#number()
+    else if (c === code.t) this.#literal('true')
+    else if (c === code.f) this.#literal('false')
+    else if (c === code.n) this.#literal('null')
     else this.#fail('looking for beginning of value')
   }
 
-  #object(path: string, depth: number): void {
+  #object(): void {
     const seen = new Set<string>()
     this.#position++
-    this.#space()
-    if (this.#text[this.#position] === '}') {
+    if (this.#space() === code.closeBrace) {
       this.#position++
       return
     }
     for (;;) {
-      this.#space()
-      if (this.#text[this.#position] !== '"') this.#fail('looking for beginning of object key string')
-      const key = this.#string()
-      const child = path === '' ? key : `${path}.${key}`
-      if (seen.has(key)) this.#duplicates.push(child)
-      seen.add(key)
-      this.#space()
-      if (this.#text[this.#position] !== ':') this.#fail('after object key')
+      if (this.#space() !== code.quote) this.#fail('looking for beginning of object key string')
+      const key = this.#key()
+      this.#path.push(key)
+      const known = seen.size
+      if (seen.add(key).size === known) this.#duplicates.push(pathText(this.#path))
+      if (this.#space() !== code.colon) this.#fail('after object key')
       this.#position++
-      this.#value(child, depth + 1)
-      this.#space()
-      const c = this.#text[this.#position]
-      if (c === '}') break
-      if (c !== ',') this.#fail('after object key:value pair')
+      this.#value()
+      this.#path.pop()
+      const c = this.#space()
+      if (c === code.closeBrace) break
+      if (c !== code.comma) this.#fail('after object key:value pair')
       this.#position++
     }
     this.#position++
   }
 
-  #array(path: string, depth: number): void {
+  #array(): void {
     this.#position++
-    this.#space()
-    if (this.#text[this.#position] === ']') {
+    if (this.#space() === code.closeBracket) {
       this.#position++
       return
     }
     for (let index = 0; ; index++) {
-      this.#value(`${path}[${index}]`, depth + 1)
-      this.#space()
-      const c = this.#text[this.#position]
-      if (c === ']') break
-      if (c !== ',') this.#fail('after array element')
+      this.#path.push(index)
+      this.#value()
+      this.#path.pop()
+      const c = this.#space()
+      if (c === code.closeBracket) break
+      if (c !== code.comma) this.#fail('after array element')
       this.#position++
     }
     this.#position++
   }
 
-  #string(): string {
+  #key(): string {
     const start = this.#position
-    this.#position++
-    for (;;) {
-      const c = this.#text[this.#position]
-      if (c === undefined) this.#fail('')
-      if (c === '"') break
-      if (c < ' ') this.#fail('in string literal')
-      if (c === '\\') {
-        this.#position++
-        const escaped = this.#text[this.#position]
-        if (escaped === undefined || !'"\\/bfnrtu'.includes(escaped)) this.#fail('in string escape code')
-        if (escaped === 'u') {
-          for (let i = 0; i < 4; i++) {
-            this.#position++
-            if (!/[0-9a-fA-F]/.test(this.#text[this.#position] ?? '')) this.#fail('in \\u hexadecimal character escape')
-          }
-        }
+    this.#string()
+    const key = this.#text.slice(start + 1, this.#position - 1)
+    return key.includes('\\') ? (JSON.parse(`"${key}"`) as string) : key
+  }
+
+  #string(): void {
+    if (this.#isValid) {
+      const end = this.#text.indexOf('"', this.#position + 1)
+      if (this.#text.charCodeAt(end - 1) !== code.backslash) {
+        this.#position = end + 1
+        return
       }
-      this.#position++
+    }
+    for (this.#position++; ; this.#position++) {
+      const c = this.#text.charCodeAt(this.#position)
+      if (c === code.quote) break
+      if (c === code.backslash) this.#escape()
+      else if (!(c >= code.space)) this.#fail('in string literal')
     }
     this.#position++
-    return JSON.parse(this.#text.slice(start, this.#position)) as string
+  }
+
+  #escape(): void {
+    this.#position++
+    const escaped = this.#text[this.#position]
+    if (escaped === undefined || !'"\\/bfnrtu'.includes(escaped)) this.#fail('in string escape code')
+    if (escaped !== 'u') return
+    for (let i = 0; i < 4; i++) {
+      this.#position++
+      if (!/[0-9a-fA-F]/.test(this.#text[this.#position] ?? '')) this.#fail('in \\u hexadecimal character escape')
+    }
   }
 
   #number(): void {
-    if (this.#text[this.#position] === '-') {
+    if (this.#code() === code.minus) {
       this.#position++
-      if (!this.#digit()) this.#fail('in numeric literal')
+      if (!isDigit(this.#code())) this.#fail('in numeric literal')
     }
-    if (this.#text[this.#position] === '0') this.#position++
+    if (this.#code() === code.zero) this.#position++
     else this.#digits()
-    if (this.#text[this.#position] === '.') {
+    if (this.#code() === code.point) {
       this.#position++
-      if (!this.#digit()) this.#fail('after decimal point in numeric literal')
+      if (!isDigit(this.#code())) this.#fail('after decimal point in numeric literal')
       this.#digits()
     }
-    if (this.#text[this.#position] === 'e' || this.#text[this.#position] === 'E') {
+    if (this.#code() === code.e || this.#code() === code.capitalE) {
       this.#position++
-      if (this.#text[this.#position] === '+' || this.#text[this.#position] === '-') this.#position++
-      if (!this.#digit()) this.#fail('in exponent of numeric literal')
+      if (this.#code() === code.plus || this.#code() === code.minus) this.#position++
+      if (!isDigit(this.#code())) this.#fail('in exponent of numeric literal')
       this.#digits()
     }
   }
 
-  #digit(): boolean {
-    const c = this.#text[this.#position]
-    return c !== undefined && c >= '0' && c <= '9'
+  #code(): number {
+    return this.#text.charCodeAt(this.#position)
   }
 
   #digits(): void {
-    while (this.#digit()) this.#position++
+    while (isDigit(this.#code())) this.#position++
   }
 
   #literal(literal: string): void {
@@ -207,6 +222,41 @@ class Scanner {
       if (this.#text[this.#position] !== literal[i]) this.#fail(`in literal ${literal} (expecting ${quoteCharacter(literal[i] ?? '')})`)
     }
   }
+}
+
+/** The characters that JSON is made of. */
+const code = {
+  tab: 0x09,
+  newline: 0x0a,
+  return: 0x0d,
+  space: 0x20,
+  quote: 0x22,
+  plus: 0x2b,
+  comma: 0x2c,
+  minus: 0x2d,
+  point: 0x2e,
+  zero: 0x30,
+  nine: 0x39,
+  colon: 0x3a,
+  capitalE: 0x45,
+  openBracket: 0x5b,
+  backslash: 0x5c,
+  closeBracket: 0x5d,
+  e: 0x65,
+  f: 0x66,
+  n: 0x6e,
+  t: 0x74,
+  openBrace: 0x7b,
+  closeBrace: 0x7d,
+} as const
+
+function isDigit(c: number): boolean {
+  return c >= code.zero && c <= code.nine
+}
+
+/** `spec.containers[0].image`. */
+function pathText(path: readonly (string | number)[]): string {
+  return path.reduce<string>((text, step) => (typeof step === 'number' ? `${text}[${step}]` : text === '' ? step : `${text}.${step}`), '')
 }
 
 /** Go's %q-like form of a character in its syntax errors. */

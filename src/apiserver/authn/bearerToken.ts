@@ -5,36 +5,41 @@
 import type { ServerRequest } from '../request.ts'
 import type { Authenticator } from './authenticator.ts'
 import type { TokenAuthenticator, TokenResult } from './tokenAuthenticator.ts'
+import { firstThatAuthenticates } from './union.ts'
 
 const protocolPrefix = 'base64url.bearer.authorization.k8s.io.'
 
 export function bearerTokenAuthenticator(authenticators: readonly TokenAuthenticator[], audiences: readonly string[]): Authenticator {
   return {
     name: 'bearertoken',
-    async authenticate(request) {
+    authenticate(request) {
       const token = bearerToken(request)
       if (token === undefined) return undefined
-      return (await authenticateToken(authenticators, token, audiences)) ?? { decision: 'rejected', reason: 'invalid bearer token' }
+      const pending = authenticateToken(authenticators, token, audiences)
+      return pending instanceof Promise ? pending.then(orRejected) : orRejected(pending)
     },
   }
 }
 
-/** The first that authenticates wins; a refusal counts only when nobody does. */
-export async function authenticateToken(authenticators: readonly TokenAuthenticator[], token: string, audiences: readonly string[]): Promise<TokenResult> {
-  let refused: TokenResult
-  for (const authenticator of authenticators) {
-    const result = await authenticator.authenticateToken(token, audiences)
-    if (result?.decision === 'authenticated') return result
-    refused ??= result
-  }
-  return refused
+function orRejected(result: TokenResult): Exclude<TokenResult, undefined> {
+  return result ?? { decision: 'rejected', reason: 'invalid bearer token' }
 }
 
+/** The first that authenticates wins; a refusal counts only when nobody does. */
+export function authenticateToken(
+  authenticators: readonly TokenAuthenticator[],
+  token: string,
+  audiences: readonly string[],
+): Promise<TokenResult> | TokenResult {
+  return firstThatAuthenticates(authenticators, (authenticator) => authenticator.authenticateToken(token, audiences))
+}
+
+const bearer = /^ *bearer +([^ ]+)/i
+
 function bearerToken({ headers }: ServerRequest): string | undefined {
-  const [scheme = '', token = ''] = String(headers.authorization ?? '')
-    .trim()
-    .split(/ +/)
-  if (scheme.toLowerCase() === 'bearer' && token !== '') return token
+  const token = typeof headers.authorization === 'string' ? bearer.exec(headers.authorization)?.[1] : undefined
+  if (token !== undefined) return token
+  if (headers['sec-websocket-protocol'] === undefined) return undefined
   for (const protocol of String(headers['sec-websocket-protocol'] ?? '').split(',')) {
     const name = protocol.trim()
     if (name.startsWith(protocolPrefix)) return Buffer.from(name.slice(protocolPrefix.length), 'base64url').toString()

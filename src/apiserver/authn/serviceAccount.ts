@@ -3,9 +3,9 @@
  * objects a token is bound to are looked at each time, so that a deleted pod's token is dead at once.
  * Upstream: pkg/serviceaccount/{jwt,claims}.go (v1.36).
  */
-import { createHash } from 'node:crypto'
 import type { KubeObject } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
+import { LruCache } from '#base/lruCache'
 import { parseTime } from '#base/time'
 import type { ObjectReader } from '../admission/admission.ts'
 import type { UserInfo } from '../request.ts'
@@ -20,36 +20,32 @@ export interface ServiceAccountOptions {
   readonly issuers: readonly string[]
 }
 
+/** A token whose signature was good, and whom it names. */
+interface VerifiedToken {
+  readonly claims: TokenClaims
+  readonly user: UserInfo
+}
+
 /** How long after its deletion began an object still carries tokens: what a pod needs to shut down. */
 const deletionLeewayMs = 60_000
 const cacheSize = 4096
 const clockSkewSeconds = 10
 
 export function serviceAccountAuthenticator(options: ServiceAccountOptions): TokenAuthenticator {
-  const verified = new Map<string, TokenClaims>()
-  const claimsOf = (token: string): TokenClaims | undefined => {
-    const key = createHash('sha256').update(token).digest('base64')
-    const known = verified.get(key)
-    if (known) {
-      verified.delete(key)
-      verified.set(key, known)
-      return known
-    }
-    const claims = wellFormed(verifySignature(token, options.keys))
-    if (!claims) return undefined
-    verified.set(key, claims)
-    if (verified.size > cacheSize) verified.delete(verified.keys().next().value as string)
-    return claims
-  }
+  const verified = new LruCache<string, VerifiedToken>(cacheSize)
   return {
     name: 'serviceaccount',
     authenticateToken(token, audiences) {
+      const known = verified.get(token)
+      if (known) return check(options, known, audiences)
       // A cheap look at the issuer leaves other people's tokens to other authenticators.
       const issuer = peekClaims(token)?.iss
       if (typeof issuer !== 'string' || !options.issuers.includes(issuer)) return undefined
-      const claims = claimsOf(token)
+      const claims = wellFormed(verifySignature(token, options.keys))
       if (!claims) return rejected('invalid signature or claims')
-      return check(options, claims, audiences)
+      const fresh = { claims, user: userOf(claims) }
+      verified.set(token, fresh)
+      return check(options, fresh, audiences)
     },
   }
 }
@@ -76,14 +72,14 @@ function wellFormed(claims: Record<string, unknown> | undefined): TokenClaims | 
   return ok ? (claims as unknown as TokenClaims) : undefined
 }
 
-function check({ reader, clock }: ServiceAccountOptions, claims: TokenClaims, audiences: readonly string[]): TokenResult {
-  const now = clock.now() / 1000
+function check({ reader, clock }: ServiceAccountOptions, { claims, user }: VerifiedToken, audiences: readonly string[]): TokenResult {
+  const nowMs = clock.now()
+  const now = nowMs / 1000
   if (now > claims.exp) return rejected('service account token has expired')
   if (now + clockSkewSeconds < claims.nbf) return rejected('service account token is not valid yet')
   const meant = audiences.filter((audience) => claims.aud.includes(audience))
   if (meant.length === 0) return rejected(`token audiences ${JSON.stringify(claims.aud)} is invalid for the target audiences ${JSON.stringify(audiences)}`)
   const { namespace, serviceaccount, pod, secret, node } = claims['kubernetes.io']
-  const nowMs = clock.now()
   const live = (resource: string, inNamespace: string, ref: BoundReference | undefined) => {
     if (!ref) return true
     const object = reader.get({ group: '', resource }, inNamespace, ref.name)
@@ -94,7 +90,7 @@ function check({ reader, clock }: ServiceAccountOptions, claims: TokenClaims, au
   if (!live('secrets', namespace, secret)) return rejected(`secret ${namespace}/${secret?.name} has been deleted`)
   // A pod's token names its node for information only; a token bound to the node itself dies with it.
   if (!pod && !live('nodes', '', node)) return rejected(`node ${node?.name} has been deleted`)
-  return { decision: 'authenticated', user: userOf(claims), audiences: meant }
+  return { decision: 'authenticated', user, audiences: meant }
 }
 
 function longDeleted(object: { readonly metadata: { readonly deletionTimestamp?: KubeObject['metadata']['deletionTimestamp'] } }, nowMs: number): boolean {

@@ -28,6 +28,7 @@ const group = 'rbac.authorization.k8s.io'
 
 export function rbacAuthorizer(reader: ObjectReader): RbacAuthorizer {
   const bindings = createBindingIndex(reader)
+  const reasons = createReasons()
   const rulesOf: RbacAuthorizer['rulesOf'] = (ref, namespace) => {
     const role =
       ref.kind === 'Role'
@@ -42,11 +43,14 @@ export function rbacAuthorizer(reader: ObjectReader): RbacAuthorizer {
     visit: (rule: Frozen<PolicyRule>, binding: Binding, subject: string) => boolean,
     fail: (error: string) => void,
   ) => {
+    const scopes = namespace === '' ? clusterWide : ['', namespace]
     for (const subject of subjectsOf(user)) {
-      for (const binding of bindings.of(subject, namespace)) {
-        const rules = rulesOf(binding.roleRef, binding.metadata.namespace ?? '')
-        if (!rules) fail(`${binding.roleRef.kind.toLowerCase()}.${group} ${JSON.stringify(binding.roleRef.name)} not found`)
-        for (const rule of rules ?? []) if (!visit(rule, binding, subject)) return
+      for (const scope of scopes) {
+        for (const binding of bindings.of(subject, scope)) {
+          const rules = rulesOf(binding.roleRef, binding.metadata.namespace ?? '')
+          if (!rules) fail(`${binding.roleRef.kind.toLowerCase()}.${group} ${JSON.stringify(binding.roleRef.name)} not found`)
+          for (const rule of rules ?? []) if (!visit(rule, binding, subject)) return
+        }
       }
     }
   }
@@ -73,12 +77,12 @@ export function rbacAuthorizer(reader: ObjectReader): RbacAuthorizer {
         attributes.user,
         namespace,
         (rule, binding, subject) => {
-          if (ruleAllows(attributes, rule)) allowedBy = describe(binding, subject)
+          if (ruleAllows(attributes, rule)) allowedBy = reasons.of(binding, subject)
           return allowedBy === undefined
         },
         (error) => errors.push(error),
       )
-      if (allowedBy !== undefined) return { decision: 'allow', reason: `RBAC: allowed by ${allowedBy}` }
+      if (allowedBy !== undefined) return { decision: 'allow', reason: allowedBy }
       return { decision: 'noOpinion', reason: errors.length > 0 ? `RBAC: ${errors.length === 1 ? errors[0] : `[${[...new Set(errors)].join(', ')}]`}` : '' }
     },
     rulesFor(user, namespace) {
@@ -88,6 +92,8 @@ export function rbacAuthorizer(reader: ObjectReader): RbacAuthorizer {
   }
 }
 
+const clusterWide: readonly string[] = ['']
+
 /** The index's keys: 'User:name' and 'Group:name'; service accounts are users by their full name. */
 function subjectsOf(user: UserInfo): string[] {
   return [`User:${user.name}`, ...user.groups.map((name) => `Group:${name}`)]
@@ -96,6 +102,23 @@ function subjectsOf(user: UserInfo): string[] {
 function keyOf(subject: Frozen<Subject>, bindingNamespace: string): string {
   if (subject.kind !== 'ServiceAccount') return `${subject.kind}:${subject.name}`
   return `User:system:serviceaccount:${subject.namespace || bindingNamespace}:${subject.name}`
+}
+
+/** Why a binding allows, made once for each subject of it; bindings are frozen, and a changed one is another object. */
+function createReasons() {
+  const made = new WeakMap<Binding, Map<string, string>>()
+  return {
+    of(binding: Binding, subject: string): string {
+      const known = made.get(binding) ?? new Map<string, string>()
+      made.set(binding, known)
+      let reason = known.get(subject)
+      if (reason === undefined) {
+        reason = `RBAC: allowed by ${describe(binding, subject)}`
+        known.set(subject, reason)
+      }
+      return reason
+    },
+  }
 }
 
 function describe(binding: Binding, subject: string): string {
@@ -111,7 +134,7 @@ function describe(binding: Binding, subject: string): string {
 }
 
 /** Bindings by namespace ('' for cluster-wide ones), then by subject, then by name. */
-function createBindingIndex(reader: ObjectReader): { of(subject: string, namespace: string): Iterable<Binding> } {
+function createBindingIndex(reader: ObjectReader): { of(subject: string, scope: string): Iterable<Binding> } {
   const index = new Map<string, Map<string, Map<string, Binding>>>()
   const keysOf = (binding: Binding) => new Set((binding.subjects ?? []).map((subject) => keyOf(subject, binding.metadata.namespace ?? '')))
   const add = (binding: Binding) => {
@@ -145,10 +168,5 @@ function createBindingIndex(reader: ObjectReader): { of(subject: string, namespa
     reader.onChange<RoleBinding>({ group, resource }, ({ type, object }) => replace(object, type !== 'DELETED'))
     for (const binding of reader.list<RoleBinding>({ group, resource })) replace(binding, true)
   }
-  return {
-    *of(subject, namespace) {
-      yield* index.get('')?.get(subject)?.values() ?? []
-      if (namespace !== '') yield* index.get(namespace)?.get(subject)?.values() ?? []
-    },
-  }
+  return { of: (subject, scope) => index.get(scope)?.get(subject)?.values() ?? [] }
 }

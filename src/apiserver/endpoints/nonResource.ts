@@ -11,7 +11,7 @@ export interface NonResourceParts {
   readonly discovery: Discovery
   readonly checks: readonly HealthCheck[]
   readonly shutdown: AbortSignal
-  readonly metricsText?: (() => Promise<string>) | undefined
+  readonly metricsText?: (() => string) | undefined
   /** More documents by path: OpenAPI, OIDC. */
   readonly documents?: ((request: ServerRequest) => Promise<Answer> | Answer | undefined) | undefined
 }
@@ -25,7 +25,7 @@ export function nonResourceHandler(parts: NonResourceParts): (request: ServerReq
     if (root) return healthAnswer(root, root === 'readyz' ? [...parts.checks, shutdown] : parts.checks, request)
     if (path === '/version' || path === '/version/') return { type: 'value', status: 200, value: versionInfo, encoding: 'pretty' }
     if (path === '/metrics' && parts.metricsText) {
-      return textAnswer(200, await parts.metricsText(), { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
+      return textAnswer(200, parts.metricsText(), { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
     }
     if (path === '/') return { type: 'value', status: 200, value: { paths: rootPaths } }
     return parts.discovery.answer(request) ?? parts.documents?.(request)

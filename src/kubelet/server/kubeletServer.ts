@@ -25,7 +25,7 @@ export interface KubeletServerDeps {
   readonly clock: Clock
   readonly log: Logger
   /** The text of /metrics. */
-  readonly metricsText?: (() => Promise<string>) | undefined
+  readonly metricsText?: (() => string) | undefined
 }
 
 export interface KubeletServerConfig {
@@ -201,7 +201,7 @@ function plainRoutes(deps: KubeletServerDeps): ReadonlyMap<string, (route: Route
       .filter((pod) => !running || pod.status.phase === 'Running')
     return json({ kind: 'PodList', apiVersion: 'v1', metadata: {}, items })
   }
-  const metrics = async (body: Promise<string>): Promise<Answer> => ({ type: 'metrics', body: await body })
+  const metrics = (body: string): Answer => ({ type: 'metrics', body })
   return new Map<string, (route: Route) => Promise<Answer>>([
     ['healthz', async () => text('ok')],
     ['healthz/ping', async () => text('ok')],
@@ -210,8 +210,8 @@ function plainRoutes(deps: KubeletServerDeps): ReadonlyMap<string, (route: Route
     ['runningpods', async () => podList(true)],
     ['configz', async () => json({ kubeletconfig: { apiVersion: 'kubelet.config.k8s.io/v1beta1', kind: 'KubeletConfiguration', ...view.config } })],
     ['stats/summary', async () => json(await stats.summary())],
-    ['metrics', () => metrics(deps.metricsText?.() ?? Promise.resolve(''))],
-    ['metrics/resource', () => metrics(stats.resourceMetrics())],
+    ['metrics', () => metrics(deps.metricsText?.() ?? '')],
+    ['metrics/resource', async () => metrics(await stats.resourceMetrics())],
     ['containerLogs/*', async ({ path, query, signal }) => ({ type: 'stream', body: await containerLog(view, clock.now(), path, query, signal) })],
     ['exec/*', refusePlain],
     ['attach/*', refusePlain],
