@@ -123,14 +123,14 @@ test('CGO-05 the queue counts adds, depth, waits, work and retries', async () =>
   const seen = new Map<string, number>()
   const change = (name: string) => (by: number) => seen.set(name, (seen.get(name) ?? 0) + by)
   const metrics: Metrics = {
-    counter: ({ name }) => ({ inc: (_?: Labels, by = 1) => void change(name)(by) }),
+    counter: ({ name }) => ({ inc: (_?: Labels, by = 1) => void change(name)(by), series: () => ({ inc: (by = 1) => void change(name)(by) }) }),
     gauge: ({ name }) => ({
       set: (value) => void seen.set(name, value),
       inc: (_, by = 1) => void change(name)(by),
       dec: (_, by = 1) => void change(name)(-by),
       remove: () => {},
     }),
-    histogram: ({ name }) => ({ observe: (value) => void change(name)(value) }),
+    histogram: ({ name }) => ({ observe: (value) => void change(name)(value), series: () => ({ observe: (value) => void change(name)(value) }) }),
   }
   const clock = new VirtualClock()
   const queue = createWorkQueue<string>({ clock, metrics, name: 'test' })

@@ -57,11 +57,20 @@ async function echoBehind(targets: readonly string[]) {
     socket.on('end', () => socket.end(Buffer.concat(chunks)))
     socket.on('error', () => {})
   })
-  echo.listen({ host: '127.0.0.2', port: 0 })
-  await once(echo, 'listening')
-  const { port } = echo.address() as net.AddressInfo
-  const forwarder = await openForwarder({ host: '127.0.0.1', port, targets: () => targets })
-  return { port, forwarder, close: () => echo.close() }
+  // A port that is free on one address may be taken on the other by another program: then another one is tried.
+  for (let attempt = 1; ; attempt++) {
+    echo.listen({ host: '127.0.0.2', port: 0 })
+    await once(echo, 'listening')
+    const { port } = echo.address() as net.AddressInfo
+    try {
+      const forwarder = await openForwarder({ host: '127.0.0.1', port, targets: () => targets })
+      return { port, forwarder, close: () => echo.close() }
+    } catch (error) {
+      echo.close()
+      await once(echo, 'close')
+      if (attempt === 10) throw error
+    }
+  }
 }
 
 async function ask(port: number, text: string): Promise<string> {
