@@ -3,8 +3,10 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Job } from '#api/gen/types/batch.v1'
 import type { Pod } from '#api/gen/types/core.v1'
-import { formatIndexes, parseIndexes } from './indexes.ts'
+import { msUntilRetry } from './failures.ts'
+import { completionIndexAnnotation, formatIndexes, parseIndexes, parseIntervals } from './indexes.ts'
 import * as plan from './plan.ts'
+import { jobStatus, trackPods } from './status.ts'
 
 const now = Date.UTC(2026, 0, 1)
 const job = (spec: Partial<Job['spec']>, status: Job['status'] = {}): Job => ({
@@ -24,6 +26,7 @@ const pod = (uid: string, phase: string, tracked = true): Pod => ({
 
 test('CTL-07 indexes are written as runs, and read back', () => {
   assert.equal(formatIndexes(new Set([0, 1, 2, 4, 6, 7])), '0-2,4,6,7')
+  assert.deepEqual(parseIntervals('0-3000000000,x,7', 5), [[0, 4]])
   fc.assert(
     fc.property(fc.uniqueArray(fc.nat(40)), (list) => {
       assert.deepEqual(parseIndexes(formatIndexes(new Set(list)), 41), new Set([...list].sort((a, b) => a - b)))
@@ -32,22 +35,34 @@ test('CTL-07 indexes are written as runs, and read back', () => {
 })
 
 test('CTL-07 a finished pod is counted once, whatever the order of status and finalizer', () => {
+  const track = (status: Job['status'], pods: Pod[]) => {
+    const object = job({}, status)
+    const counts = plan.countPods(object, pods)
+    const tracking = trackPods(object, counts, undefined)
+    return { counts, tracking, status: jobStatus(object, { counts, tracking, verdict: undefined, complete: true, nowMs: now }) }
+  }
   const [a, b] = [pod('a', 'Succeeded'), pod('b', 'Failed')]
-  const first = plan.countPods(job({}), [a, b])
-  assert.deepEqual([first.succeeded, first.failed, first.settled, first.uncounted], [1, 1, { succeeded: 0, failed: 0 }, { succeeded: ['a'], failed: ['b'] }])
-  const written = plan.jobStatus(job({}), first, undefined, now)
-  const again = plan.countPods(job({}, written), [a, b])
-  assert.deepEqual([again.succeeded, again.failed], [1, 1])
-  const released = plan.countPods(job({}, written), [pod('a', 'Succeeded', false)])
+  const first = track({}, [a, b])
+  assert.deepEqual([first.counts.succeeded, first.counts.failed], [1, 1])
   assert.deepEqual(
-    [released.settled, released.uncounted],
+    [first.tracking.settled, first.tracking.uncounted],
+    [
+      { succeeded: 0, failed: 0 },
+      { succeeded: ['a'], failed: ['b'] },
+    ],
+  )
+  const again = track(first.status, [a, b])
+  assert.deepEqual([again.counts.succeeded, again.counts.failed], [1, 1])
+  const released = track(first.status, [pod('a', 'Succeeded', false)])
+  assert.deepEqual(
+    [released.tracking.settled, released.tracking.uncounted],
     [
       { succeeded: 1, failed: 1 },
       { succeeded: [], failed: [] },
     ],
   )
-  const settled = plan.countPods(job({}, plan.jobStatus(job({}, written), released, undefined, now)), [])
-  assert.deepEqual([settled.succeeded, settled.failed], [1, 1])
+  const settled = track(released.status, [])
+  assert.deepEqual([settled.counts.succeeded, settled.counts.failed], [1, 1])
 })
 
 test('CTL-07 verdicts: completions, backoff limit, deadline', () => {
@@ -61,9 +76,40 @@ test('CTL-07 verdicts: completions, backoff limit, deadline', () => {
   assert.equal(verdict({ activeDeadlineSeconds: 60 }, [], { startTime: '2025-12-31T23:58:00Z' }), 'DeadlineExceeded')
 })
 
-test('CTL-07 failures in a row space the next pods out: 10 s, 20 s, …', () => {
-  const failed = (uid: string, time: string): Pod => ({ ...pod(uid, 'Failed'), status: { phase: 'Failed', startTime: time } })
-  assert.equal(plan.msUntilRetry([], now), 0)
-  assert.equal(plan.msUntilRetry([failed('a', '2025-12-31T23:59:58Z')], now), 8_000)
-  assert.equal(plan.msUntilRetry([failed('a', '2025-12-31T23:59:00Z'), failed('b', '2025-12-31T23:59:58Z')], now), 18_000)
+test('CTL-07 pods that run twice for an index, or for none, go first', () => {
+  const at = (uid: string, index: number | undefined, phase = 'Running'): Pod => {
+    const { metadata, ...rest } = pod(uid, phase)
+    return { ...rest, metadata: { ...metadata, ...(index === undefined ? {} : { annotations: { [completionIndexAnnotation]: String(index) } }) } }
+  }
+  const object = job({ completions: 2, completionMode: 'Indexed' })
+  const pods = [at('a', 0), at('b', 0, 'Pending'), at('c', 1), at('d', 5), at('e', undefined)]
+  const names = (count: number) =>
+    plan
+      .surplusPods(object, pods, count, now)
+      .map(({ metadata }) => metadata.name)
+      .sort()
+  assert.deepEqual(names(0), ['b', 'd', 'e'])
+  assert.equal(names(4).length, 4)
+})
+
+test('CTL-07 failures in a row space the next pods out: 10 s, 20 s, … 10 min', () => {
+  const ended = (uid: string, phase: string, finishedAt: string): Pod => ({
+    ...pod(uid, phase),
+    status: {
+      phase,
+      containerStatuses: [{ name: 'c', image: '', imageID: '', ready: false, restartCount: 0, state: { terminated: { exitCode: 1, finishedAt } } }],
+    },
+  })
+  const failed = (uid: string, time: string) => ended(uid, 'Failed', time)
+  assert.equal(msUntilRetry([], now), 0)
+  assert.equal(msUntilRetry([failed('a', '2025-12-31T23:59:58Z')], now), 8_000)
+  assert.equal(msUntilRetry([failed('a', '2025-12-31T23:59:00Z'), failed('b', '2025-12-31T23:59:58Z')], now), 18_000)
+  assert.equal(msUntilRetry([failed('a', '2025-12-31T23:59:00Z'), ended('s', 'Succeeded', '2025-12-31T23:59:30Z')], now), 0)
+  assert.equal(
+    msUntilRetry(
+      Array.from({ length: 12 }, (_, i) => failed(`f${i}`, '2025-12-31T23:59:59Z')),
+      now,
+    ),
+    599_000,
+  )
 })

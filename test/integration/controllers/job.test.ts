@@ -79,6 +79,46 @@ test('CTL-07 a suspended job has no pods until it is resumed', async () => {
   await conditionOf('waits', 'Complete')
 })
 
+test('CTL-07 podFailurePolicy: FailJob ends the job at once, with the rule in its condition', async () => {
+  const rules = [{ action: 'FailJob', onPodConditions: [{ type: 'ConfigIssue', status: 'True' }] }]
+  await create('policy', { backoffLimit: 6, podFailurePolicy: { rules } })
+  const [pod] = await eventually(async () => {
+    const found = await podsOf('policy')
+    return found.length > 0 && found
+  })
+  const name = pod?.metadata.name ?? ''
+  const status = { phase: 'Failed', conditions: [{ type: 'ConfigIssue', status: 'True' }] }
+  await cluster.client.of(pods).patch({ namespace, name }, 'merge', { status }, { subresource: 'status' })
+  const { reason, message, status_ } = await conditionOf('policy', 'Failed')
+  assert.deepEqual([reason, message], ['PodFailurePolicy', `Pod default/${name} has condition ConfigIssue matching FailJob rule at index 0`])
+  assert.equal(status_.failed, 1)
+})
+
+test('CTL-07 successPolicy: the leader decides, the other pods go', async () => {
+  const successPolicy = { rules: [{ succeededIndexes: '0' }] }
+  await create('leader', { completions: 3, parallelism: 3, completionMode: 'Indexed', successPolicy })
+  const leader = await eventually(async () => {
+    const all = await podsOf('leader')
+    return all.length === 3 && (all.find(({ spec }) => spec.hostname === 'leader-0') ?? false)
+  })
+  const ref = { namespace, name: leader.metadata.name ?? '' }
+  await cluster.client.of(pods).patch(ref, 'merge', { status: { phase: 'Succeeded' } }, { subresource: 'status' })
+  const met = await conditionOf('leader', 'SuccessCriteriaMet')
+  assert.deepEqual([met.reason, met.message], ['SuccessPolicy', 'Matched rules at index 0'])
+  await conditionOf('leader', 'Complete')
+  assert.deepEqual((await podsOf('leader')).filter(isPodActive), [])
+})
+
+test('CTL-07 pods that a smaller parallelism or a pause removes are not failures', async () => {
+  await create('shrinks', { completions: 4, parallelism: 4 })
+  await eventually(async () => (await podsOf('shrinks')).length === 4)
+  await cluster.client.of(jobs).patch({ namespace, name: 'shrinks' }, 'merge', { spec: { parallelism: 1 } })
+  await eventually(async () => (await podsOf('shrinks')).filter(isPodActive).length === 1)
+  await cluster.client.of(jobs).patch({ namespace, name: 'shrinks' }, 'merge', { spec: { suspend: true } })
+  const { status_ } = await conditionOf('shrinks', 'Suspended')
+  assert.equal(status_.failed, undefined)
+})
+
 test('CTL-20 a finished job is deleted after its time to live, with its pods', async () => {
   await create('short', { ttlSecondsAfterFinished: 0 })
   await end('short', 'Succeeded', 1)

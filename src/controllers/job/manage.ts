@@ -1,0 +1,117 @@
+/**
+ * Creates and deletes a Job's pods (L3): as many as plan.ts wants, no sooner than failures.ts allows. job.ts calls it once per pass.
+ * Upstream: manageJob and deleteActivePods in pkg/controller/job/job_controller.go (v1.36).
+ */
+import type { Job } from '#api/gen/types/batch.v1'
+import type { Pod } from '#api/gen/types/core.v1'
+import { type Frozen, keyOf } from '#api/machinery/meta'
+import { isStatus } from '#api/machinery/status'
+import type { Clock } from '#base/clock'
+import { pods } from '#client/builtIn'
+import type { Client, NewObject } from '#client/client'
+import type { Expectations } from '#client/expectations'
+import { isNamespaceTerminating, type PodControl, podFromTemplate, slowStartBatch } from '../shared/podControl.ts'
+import { dueIndexes, failureAnnotations, hasLimitPerIndex, msUntilRetry, onlyReplacesFailed } from './failures.ts'
+import { completionIndexAnnotation, isIndexed } from './indexes.ts'
+import * as plan from './plan.ts'
+
+const maxPodsPerSync = 500
+/** Of the 63 characters of a pod's name the server adds five at random. */
+const maxGenerateNameLength = 58
+
+export interface JobPodsDeps {
+  readonly client: Client
+  readonly clock: Clock
+  readonly podControl: PodControl
+  readonly expectations: Expectations
+}
+
+export interface JobPods {
+  /** Brings the pods to the number wanted. @returns how long until the next attempt, if one is due */
+  manage(key: string, object: Frozen<Job>, counts: plan.Counts, signal: AbortSignal): Promise<number | undefined>
+  /** Ends the active pods of a job that is over; they are counted as they end. */
+  end(key: string, object: Frozen<Job>, counts: plan.Counts, signal: AbortSignal): Promise<void>
+}
+
+export function createJobPods({ client, clock, podControl, expectations }: JobPodsDeps): JobPods {
+  return { manage, end: (key, object, { active }, signal) => remove(key, object, active, signal) }
+
+  async function manage(key: string, object: Frozen<Job>, counts: plan.Counts, signal: AbortSignal): Promise<number | undefined> {
+    const active = counts.active.length
+    const wanted = object.spec.suspend === true ? 0 : plan.wantedActive(object, counts)
+    const surplus = plan.surplusPods(object, counts.active, Math.max(0, active - wanted), clock.now()).slice(0, maxPodsPerSync)
+    if (surplus.length > 0) {
+      // Nobody's failure: they go uncounted.
+      await Promise.all(surplus.map((pod) => releasePod(client, pod, signal)))
+      await remove(key, object, surplus, signal)
+      return undefined
+    }
+    const missing = Math.min(wanted - active - (onlyReplacesFailed(object) ? counts.terminating : 0), maxPodsPerSync)
+    if (missing <= 0) return undefined
+    if (hasLimitPerIndex(object)) {
+      const { due, nextMs } = dueIndexes(plan.nextIndexes(object, counts, missing), counts.held, clock.now())
+      await create(key, object, due.length, (i) => jobPod(object, due[i], failureAnnotations(object, counts.held.get(due[i] ?? -1))), signal)
+      return nextMs
+    }
+    const waitMs = msUntilRetry(counts.pods, clock.now())
+    if (waitMs > 0) return waitMs
+    const indexes = isIndexed(object) ? plan.nextIndexes(object, counts, missing) : undefined
+    await create(key, object, indexes?.length ?? missing, (i) => jobPod(object, indexes?.[i]), signal)
+    return undefined
+  }
+
+  async function create(key: string, object: Frozen<Job>, count: number, podOf: (i: number) => NewObject<Pod>, signal: AbortSignal): Promise<void> {
+    let next = 0
+    expectations.expectCreations(key, count)
+    const { successes, error } = await slowStartBatch(count, async () => {
+      await podControl.create(object, podOf(next++), signal).catch((error: unknown) => {
+        if (!isNamespaceTerminating(error)) throw error
+      })
+    })
+    expectations.creationsFailed(key, count - successes)
+    if (error !== undefined) throw error
+  }
+
+  async function remove(key: string, object: Frozen<Job>, leaving: readonly Frozen<Pod>[], signal: AbortSignal): Promise<void> {
+    if (leaving.length === 0) return
+    expectations.expectDeletions(key, leaving.map(keyOf))
+    await Promise.all(
+      leaving.map((pod) =>
+        podControl.delete(object, pod, signal).catch((error: unknown) => {
+          expectations.deletionObserved(key, keyOf(pod))
+          if (!isStatus(error, 'NotFound')) throw error
+        }),
+      ),
+    )
+  }
+}
+
+/** The job's next pod; of an indexed job, the one for `index`. */
+export function jobPod(object: Frozen<Job>, index: number | undefined, annotations: Readonly<Record<string, string>> = {}): NewObject<Pod> {
+  const pod = podFromTemplate(object.spec.template, object)
+  pod.metadata.finalizers = [...(pod.metadata.finalizers ?? []).filter((one) => one !== plan.trackingFinalizer), plan.trackingFinalizer]
+  if (index === undefined) return pod
+  const text = String(index)
+  const suffix = `-${text}-`
+  pod.metadata.generateName = `${(object.metadata.name ?? '').slice(0, maxGenerateNameLength - suffix.length)}${suffix}`
+  pod.metadata.annotations = { ...pod.metadata.annotations, [completionIndexAnnotation]: text, ...annotations }
+  pod.metadata.labels = { ...pod.metadata.labels, [completionIndexAnnotation]: text }
+  pod.spec.hostname = `${object.metadata.name}-${text}`
+  const variable = { name: 'JOB_COMPLETION_INDEX', valueFrom: { fieldRef: { fieldPath: `metadata.labels['${completionIndexAnnotation}']` } } }
+  for (const container of [...(pod.spec.initContainers ?? []), ...pod.spec.containers]) {
+    if (!container.env?.some(({ name }) => name === variable.name)) container.env = [...(container.env ?? []), variable]
+  }
+  return pod
+}
+
+/** Lets a pod go that is counted, or need not be. */
+export async function releasePod(client: Client, pod: Frozen<Pod>, signal: AbortSignal): Promise<void> {
+  if (!plan.isTracked(pod)) return
+  const { namespace, name = '', uid } = pod.metadata
+  const body = { metadata: { uid, '$deleteFromPrimitiveList/finalizers': [plan.trackingFinalizer] } }
+  try {
+    await client.of(pods).patch({ namespace, name }, 'strategic', body, { signal })
+  } catch (error) {
+    if (!isStatus(error, 'NotFound')) throw error
+  }
+}
