@@ -5,6 +5,7 @@
 import type { StatefulSet, StatefulSetStatus } from '#api/gen/types/apps.v1'
 import type { Pod } from '#api/gen/types/core.v1'
 import { isPodAvailable, isPodReady, isPodTerminal, msUntilAvailable } from '#api/helpers/pods'
+import { scaledValue } from '#api/machinery/intOrString'
 import type { Frozen } from '#api/machinery/meta'
 import { ordinalOf, podRevisionLabel } from './pods.ts'
 
@@ -42,14 +43,10 @@ function arrange(set: Frozen<StatefulSet>, pods: readonly Frozen<Pod>[]) {
   return { wanted, condemned: condemned.sort((a, b) => b.ordinal - a.ordinal).map(({ pod }) => pod) }
 }
 
-/** Which revision a pod that is made now belongs to, in the middle of a rolling update. */
-function isUpdated(set: Frozen<StatefulSet>, ordinal: number, revisions: Revisions): boolean {
-  if (revisions.current === revisions.update) return true
-  const partition = set.spec.updateStrategy?.rollingUpdate?.partition ?? 0
-  if ((set.spec.updateStrategy?.type ?? 'RollingUpdate') !== 'RollingUpdate' || partition === 0) {
-    return ordinal >= firstOrdinal(set) + (set.status?.currentReplicas ?? 0)
-  }
-  return ordinal >= firstOrdinal(set) + partition
+/** Which revision a pod that is made now belongs to: below the partition of a rolling update, the one before. */
+function isUpdated(set: Frozen<StatefulSet>, ordinal: number): boolean {
+  const { type = 'RollingUpdate', rollingUpdate } = set.spec.updateStrategy ?? {}
+  return type !== 'RollingUpdate' || ordinal >= firstOrdinal(set) + (rollingUpdate?.partition ?? 0)
 }
 
 export function planStatefulSet(set: Frozen<StatefulSet>, pods: readonly Frozen<Pod>[], revisions: Revisions, nowMs: number): StatefulPlan {
@@ -65,7 +62,7 @@ export function planStatefulSet(set: Frozen<StatefulSet>, pods: readonly Frozen<
   const ordinals = Array.from({ length: replicasOf(set) }, (_, i) => firstOrdinal(set) + i)
   for (const ordinal of ordinals) {
     const pod = wanted.get(ordinal)
-    if (!pod) plan.create.push({ ordinal, updated: isUpdated(set, ordinal, revisions) })
+    if (!pod) plan.create.push({ ordinal, updated: isUpdated(set, ordinal) })
     else if (isPodTerminal(pod) && !isTerminating(pod)) plan.replace.push(pod)
     else if (!monotonic || isHealthy(pod)) continue
     else return waits(pod)
@@ -98,14 +95,30 @@ function planUpdate(
 ): StatefulPlan {
   const { type = 'RollingUpdate', rollingUpdate } = set.spec.updateStrategy ?? {}
   if (type !== 'RollingUpdate') return plan
-  const lowest = firstOrdinal(set) + (rollingUpdate?.partition ?? 0)
-  for (let ordinal = firstOrdinal(set) + replicasOf(set) - 1; ordinal >= lowest; ordinal--) {
+  const ordinals = Array.from({ length: replicasOf(set) }, (_, i) => firstOrdinal(set) + i)
+  const unavailable = ordinals.filter((ordinal) => {
     const pod = wanted.get(ordinal)
-    if (!pod) return plan
-    if (revisionOf(pod) !== revisions.update && !isTerminating(pod)) return { ...plan, remove: [pod] }
-    if (!isHealthy(pod)) return waits(pod)
-  }
-  return plan
+    return !pod || !isHealthy(pod)
+  })
+  const outdated = ordinals
+    .filter((ordinal) => ordinal >= firstOrdinal(set) + (rollingUpdate?.partition ?? 0))
+    .flatMap((ordinal) => wanted.get(ordinal) ?? [])
+    .filter((pod) => revisionOf(pod) !== revisions.update && !isTerminating(pod))
+  const budget = maxUnavailable(set) - unavailable.length
+  if (outdated.length > 0 && budget > 0) return { ...plan, remove: outdated.reverse().slice(0, budget) }
+  const waitsFor = wanted.get(unavailable.at(-1) ?? -1)
+  return waitsFor ? waits(waitsFor) : plan
+}
+
+/** How many pods an update may have down at once: a share is rounded down, but never to none. */
+function maxUnavailable(set: Frozen<StatefulSet>): number {
+  return Math.max(1, scaledValue(set.spec.updateStrategy?.rollingUpdate?.maxUnavailable ?? 1, replicasOf(set), false) ?? 1)
+}
+
+/** The set no longer has a place for the pod. */
+export function isCondemned(set: Frozen<StatefulSet>, pod: Frozen<Pod>): boolean {
+  const ordinal = ordinalOf(set, pod)
+  return ordinal !== undefined && (ordinal < firstOrdinal(set) || ordinal >= firstOrdinal(set) + replicasOf(set))
 }
 
 /** The counts and revisions of a StatefulSet's status. */
@@ -116,7 +129,9 @@ export function statefulSetStatus(set: Frozen<StatefulSet>, pods: readonly Froze
   const readyReplicas = count(running)
   const updatedReplicas = count((pod) => !isTerminating(pod) && revisionOf(pod) === revisions.update)
   const replicas = mine.length
-  const done = updatedReplicas === replicas && readyReplicas === replicas && (set.spec.updateStrategy?.type ?? 'RollingUpdate') === 'RollingUpdate'
+  const done =
+    [updatedReplicas, readyReplicas, replicas].every((number) => number === replicasOf(set)) &&
+    (set.spec.updateStrategy?.type ?? 'RollingUpdate') === 'RollingUpdate'
   const currentReplicas = done ? updatedReplicas : count((pod) => !isTerminating(pod) && revisionOf(pod) === revisions.current)
   const { collisionCount } = set.status ?? {}
   return {

@@ -4,7 +4,6 @@
  */
 import type { ControllerRevision, StatefulSet } from '#api/gen/types/apps.v1'
 import type { PersistentVolumeClaim, Pod, PodTemplateSpec } from '#api/gen/types/core.v1'
-import { ownerReference } from '#api/helpers/owners'
 import type { Frozen } from '#api/machinery/meta'
 import { deepCopy } from '#base/frozen'
 import type { NewObject } from '#client/client'
@@ -50,19 +49,17 @@ export function statefulPod(set: Frozen<StatefulSet>, ordinal: number, revision:
   return pod
 }
 
-/** The claims that the pod of an ordinal mounts. They outlive it, and the set too unless the set's policy says otherwise. */
+/** The claims that the pod of an ordinal mounts. claims.ts says who owns them. */
 export function statefulClaims(set: Frozen<StatefulSet>, ordinal: number): NewObject<PersistentVolumeClaim>[] {
   return (set.spec.volumeClaimTemplates ?? []).map((template) => {
     const labels = { ...template.metadata.labels, ...set.spec.selector.matchLabels }
     const annotations = template.metadata.annotations
-    const owned = set.spec.persistentVolumeClaimRetentionPolicy?.whenDeleted === 'Delete'
     return {
       metadata: {
         namespace: set.metadata.namespace,
         name: claimName(set, template.metadata.name ?? '', ordinal),
         labels,
         ...(annotations ? { annotations: { ...annotations } } : {}),
-        ...(owned ? { ownerReferences: [ownerReference(set)] } : {}),
       },
       spec: deepCopy<PersistentVolumeClaim['spec']>(template.spec),
     }

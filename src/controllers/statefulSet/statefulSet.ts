@@ -1,14 +1,13 @@
 /**
  * Runs StatefulSets (L3): pods with names, hosts and volumes that stay, brought up, updated and taken down in order.
- * plan.ts decides, pods.ts names; this file listens and acts. Upstream: pkg/controller/statefulset (v1.36).
- * Not yet: persistentVolumeClaimRetentionPolicy.whenScaled, maxUnavailable.
+ * plan.ts decides, podControl.ts creates and deletes; this file listens and calls them. Upstream: pkg/controller/statefulset (v1.36).
  */
 import type { ControllerRevision, StatefulSet } from '#api/gen/types/apps.v1'
-import type { Pod } from '#api/gen/types/core.v1'
+import type { PersistentVolumeClaim, Pod } from '#api/gen/types/core.v1'
 import { isControlledBy } from '#api/helpers/owners'
 import { semanticEqual } from '#api/machinery/equality'
 import { selectorOf } from '#api/machinery/labelSelector'
-import type { Frozen } from '#api/machinery/meta'
+import { type Frozen, keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import { controllerRevisions, persistentVolumeClaims, pods, statefulSets } from '#client/builtIn'
 import { createExpectations } from '#client/expectations'
@@ -18,9 +17,9 @@ import { claim } from '../shared/claim.ts'
 import { currentRevision, type History, revisionsToClean } from '../shared/history.ts'
 import { controllerUidIndex, podControllerIndexers } from '../shared/indexes.ts'
 import { ownedPodHandler } from '../shared/ownedPodHandler.ts'
-import { isNamespaceTerminating, messageOf } from '../shared/podControl.ts'
 import { planStatefulSet, type Revisions, statefulSetStatus } from './plan.ts'
-import { ordinalOf, podRevisionLabel, statefulClaims, statefulPod } from './pods.ts'
+import { createStatefulPodControl } from './podControl.ts'
+import { ordinalOf, podRevisionLabel } from './pods.ts'
 
 export const statefulSet: ControllerDescriptor = {
   name: 'statefulset-controller',
@@ -38,12 +37,21 @@ function createStatefulSetController(context: ControllerContext) {
   podInformer.addIndexers(podControllerIndexers)
   const events = context.events('statefulset-controller')
   const reconciler = createReconciler(context, { name: statefulSet.name, queueName: 'statefulset', workers: 5, reconcile })
+  const podControl = createStatefulPodControl({ client, events, claims: claimInformer })
   reconciler.watch(informer, enqueueSelf(reconciler.queue))
   // Names are fixed, so nothing can be created twice and nothing need be expected.
   reconciler.watch(podInformer, ownedPodHandler({ informer, queue: reconciler.queue, expectations: createExpectations(clock) }))
-  reconciler.needs(claimInformer)
+  reconciler.watch(claimInformer, { onDelete: enqueueUsers })
   reconciler.needs(revisionInformer)
   return reconciler
+
+  /** A pod may wait for the end of a claim of its name. */
+  function enqueueUsers({ metadata: { namespace, name = '' } }: Frozen<PersistentVolumeClaim>): void {
+    for (const set of informer.lister.list({ namespace })) {
+      const mounts = set.spec.volumeClaimTemplates?.some((template) => name.startsWith(`${template.metadata.name}-${set.metadata.name}-`))
+      if (mounts) reconciler.queue.add(keyOf(set))
+    }
+  }
 
   async function reconcile(key: string, signal: AbortSignal): Promise<Result | undefined> {
     const set = informer.store.get(key)
@@ -57,57 +65,30 @@ function createStatefulSetController(context: ControllerContext) {
     const update = history.current
     const current = known.find(({ metadata }) => metadata.name === set.status?.currentRevision) ?? update
     const revisions: Revisions = { current: current.metadata.name ?? '', update: update.metadata.name ?? '' }
-    let wait: Result | undefined
-    if (!set.metadata.deletionTimestamp) {
-      const plan = planStatefulSet(set, mine, revisions, clock.now())
-      for (const { ordinal, updated } of plan.create) await create(set, ordinal, updated ? update : current, signal)
-      for (const pod of plan.replace) {
-        const how = pod.status?.phase === 'Failed' ? ['RecreatingFailedPod', 'failed'] : ['RecreatingTerminatedPod', 'terminated']
-        const { namespace, name } = set.metadata
-        events.event(set, 'Warning', how[0] ?? '', `StatefulSet ${namespace}/${name} is recreating ${how[1]} Pod ${pod.metadata.name}`)
-      }
-      for (const pod of [...plan.replace, ...plan.remove]) await remove(set, pod, signal)
-      wait = { requeueAfterMs: plan.requeueAfterMs }
-    }
+    const wait = set.metadata.deletionTimestamp ? undefined : await carryOut(set, mine, revisions, { current, update }, signal)
     const status = statefulSetStatus(set, mine, revisions, clock.now())
     if (!semanticEqual(status, set.status)) await client.of(statefulSets).updateStatus({ ...set, status } as Frozen<StatefulSet>, { signal })
     await clean(set, history, mine, revisions, signal)
     return wait
   }
 
-  async function create(set: Frozen<StatefulSet>, ordinal: number, revision: Frozen<ControllerRevision>, signal: AbortSignal): Promise<void> {
-    const pod = statefulPod(set, ordinal, revision)
-    const what = `Pod ${pod.metadata.name} in StatefulSet ${set.metadata.name}`
-    for (const wanted of statefulClaims(set, ordinal)) {
-      const { namespace, name = '' } = wanted.metadata
-      if (claimInformer.lister.get({ namespace, name })) continue
-      await attempt(set, `create Claim ${name} ${what}`, () => client.of(persistentVolumeClaims).create(wanted, { signal }))
+  async function carryOut(
+    set: Frozen<StatefulSet>,
+    mine: readonly Frozen<Pod>[],
+    names: Revisions,
+    { current, update }: Record<keyof Revisions, Frozen<ControllerRevision>>,
+    signal: AbortSignal,
+  ): Promise<Result> {
+    for (const pod of mine) await podControl.settleClaims(set, pod, signal)
+    const plan = planStatefulSet(set, mine, names, clock.now())
+    for (const { ordinal, updated } of plan.create) await podControl.create(set, ordinal, updated ? update : current, signal)
+    for (const pod of plan.replace) {
+      const how = pod.status?.phase === 'Failed' ? ['RecreatingFailedPod', 'failed'] : ['RecreatingTerminatedPod', 'terminated']
+      const { namespace, name } = set.metadata
+      events.event(set, 'Warning', how[0] ?? '', `StatefulSet ${namespace}/${name} is recreating ${how[1]} Pod ${pod.metadata.name}`)
     }
-    await attempt(set, `create ${what}`, () => client.of(pods).create(pod, { signal }))
-  }
-
-  async function attempt(set: Frozen<StatefulSet>, what: string, call: () => Promise<unknown>): Promise<void> {
-    const ok = what.startsWith('create Claim') ? 'success' : 'successful'
-    try {
-      await call()
-      events.event(set, 'Normal', 'SuccessfulCreate', `${what} ${ok}`)
-    } catch (error) {
-      if (isStatus(error, 'AlreadyExists') || isNamespaceTerminating(error)) return
-      events.event(set, 'Warning', 'FailedCreate', `${what} failed error: ${messageOf(error)}`)
-      throw error
-    }
-  }
-
-  async function remove(set: Frozen<StatefulSet>, { metadata }: Frozen<Pod>, signal: AbortSignal): Promise<void> {
-    const what = `delete Pod ${metadata.name} in StatefulSet ${set.metadata.name}`
-    try {
-      await client.of(pods).delete({ namespace: metadata.namespace, name: metadata.name ?? '' }, { preconditions: { uid: metadata.uid }, signal })
-      events.event(set, 'Normal', 'SuccessfulDelete', `${what} successful`)
-    } catch (error) {
-      if (isStatus(error, 'NotFound')) return
-      events.event(set, 'Warning', 'FailedDelete', `${what} failed error: ${messageOf(error)}`)
-      throw error
-    }
+    for (const pod of [...plan.replace, ...plan.remove]) await podControl.remove(set, pod, signal)
+    return { requeueAfterMs: plan.requeueAfterMs }
   }
 
   async function clean(set: Frozen<StatefulSet>, history: History, mine: readonly Frozen<Pod>[], revisions: Revisions, signal: AbortSignal): Promise<void> {
