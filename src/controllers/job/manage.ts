@@ -33,6 +33,7 @@ export interface JobPods {
   end(key: string, object: Frozen<Job>, counts: plan.Counts, signal: AbortSignal): Promise<void>
 }
 
+/** The hands of the job controller: `expectations` hear of every pod that is asked for. */
 export function createJobPods({ client, clock, podControl, expectations }: JobPodsDeps): JobPods {
   return { manage, end: (key, object, { active }, signal) => remove(key, object, active, signal) }
 

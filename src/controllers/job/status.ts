@@ -25,6 +25,7 @@ export interface Tracking {
   readonly release: Frozen<Pod>[]
 }
 
+/** Which pods are counted now, which wait to be, and which finalizers may go; at most 500 in one pass. */
 export function trackPods(job: Frozen<Job>, counts: Counts, verdict: Verdict | undefined): Tracking {
   const before = job.status?.uncountedTerminatedPods ?? {}
   const waiting = new Set([...(before.succeeded ?? []), ...(before.failed ?? [])])

@@ -29,6 +29,7 @@ export interface StatefulPodControl {
   settleClaims(set: Frozen<StatefulSet>, pod: Frozen<Pod>, signal: AbortSignal): Promise<void>
 }
 
+/** What it throws are Status errors of the API; an event has told of them. */
 export function createStatefulPodControl({ client, events, claims }: StatefulPodControlDeps): StatefulPodControl {
   return { create, remove, settleClaims }
 
