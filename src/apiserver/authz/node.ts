@@ -4,6 +4,7 @@
  * Upstream: plugin/pkg/auth/authorizer/node (v1.36).
  */
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '#api/gen/types/core.v1'
+import type { ResourceSlice } from '#api/gen/types/resource.v1'
 import type { VolumeAttachment } from '#api/gen/types/storage.v1'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 import type { ObjectReader } from '../admission/admission.ts'
@@ -72,8 +73,11 @@ function authorizeSpecial(
     case 'storage.k8s.io/volumeattachments':
       return related(['get'], () => reader.get<VolumeAttachment>({ group: 'storage.k8s.io', resource: 'volumeattachments' }, '', name)?.spec.nodeName === node)
     case '/serviceaccounts':
+      if (subresource === '') return related(['get'], () => inNamespace.some((pod) => pod.spec?.serviceAccountName === name))
       if (subresource !== 'token' || verb !== 'create') return refuse('can only create tokens for individual service accounts')
       return inNamespace.some((pod) => pod.spec?.serviceAccountName === name) ? allow : refuse(`no relationship found between node '${node}' and this object`)
+    case 'resource.k8s.io/resourceslices':
+      return authorizeResourceSlice(reader, attributes, node)
     case 'coordination.k8s.io/leases':
       if (namespace !== 'kube-node-lease') return refuse('can only access leases in the "kube-node-lease" system namespace')
       return ownNamed(attributes, node, 'can only access node lease with the same name as the requesting node')
@@ -107,10 +111,40 @@ function authorizePod(attributes: AuthorizationAttributes, node: string, isOwn: 
   if (subresource !== '') return refuse('')
   if (verb === 'create' || verb === 'delete') return allow
   if (!readVerbs.has(verb)) return refuse('')
-  const selectsNode = fieldSelector?.some(({ field, operator, value }) => field === 'spec.nodeName' && operator === '=' && value === node)
-  if (verb !== 'get' && selectsNode) return allow
+  if (verb !== 'get' && selectsOwnNode(fieldSelector, node)) return allow
   if (name === '') return refuse(verb === 'get' ? 'No Object name found' : 'can only list/watch pods with spec.nodeName field selector')
   return isOwn() ? allow : refuse(`no relationship found between node '${node}' and this object`)
+}
+
+/** Only slices of the node: by name, or many at once by a selector that names the node. What a new slice says is admission's to look at. */
+function authorizeResourceSlice(
+  reader: ObjectReader,
+  { subresource, verb, name, fieldSelector }: AuthorizationAttributes,
+  node: string,
+): AuthorizationDecision {
+  if (subresource !== '') return refuse('cannot authorize ResourceSlice subresources')
+  switch (verb) {
+    case 'create':
+      return allow
+    case 'get':
+    case 'update':
+    case 'patch':
+    case 'delete':
+      if (name === '') return refuse('No Object name found')
+      return reader.get<ResourceSlice>({ group: 'resource.k8s.io', resource: 'resourceslices' }, '', name)?.spec?.nodeName === node
+        ? allow
+        : refuse(`no relationship found between node '${node}' and this object`)
+    case 'list':
+    case 'watch':
+    case 'deletecollection':
+      return selectsOwnNode(fieldSelector, node) ? allow : refuse('can only list/watch/deletecollection resourceslices with nodeName field selector')
+    default:
+      return refuse('only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, deletecollection')
+  }
+}
+
+function selectsOwnNode(fieldSelector: AuthorizationAttributes['fieldSelector'], node: string): boolean {
+  return fieldSelector?.some(({ field, operator, value }) => field === 'spec.nodeName' && operator === '=' && value === node) ?? false
 }
 
 const readVerbs: ReadonlySet<string> = new Set(['get', 'list', 'watch'])

@@ -10,12 +10,7 @@ const delegated: readonly ShortRule[] = [
   ['create', 'authentication.k8s.io', 'tokenreviews'],
   ['create', 'authorization.k8s.io', 'subjectaccessreviews'],
 ]
-const leaderLease = (name: string): readonly ShortRule[] => [
-  ['create', 'coordination.k8s.io', 'leases'],
-  ['get update', 'coordination.k8s.io', 'leases', name],
-  ['create', 'coordination.k8s.io', 'leasecandidates'],
-  ['get list watch delete deletecollection patch update', 'coordination.k8s.io', 'leasecandidates'],
-]
+const bothEvents = '- events.k8s.io'
 
 /** Selects the labels of the roles that these roles gather. */
 export const aggregated: Readonly<Record<string, string>> = { admin: 'aggregate-to-admin', edit: 'aggregate-to-edit', view: 'aggregate-to-view' }
@@ -36,7 +31,7 @@ export const nodeRules: readonly ShortRule[] = [
   ['create get list watch', '-', 'nodes'],
   ['patch update', '-', 'nodes/status'],
   ['patch update', '-', 'nodes'],
-  ['create patch update', '-', 'events'],
+  ['create patch update', bothEvents, 'events'],
   [read, '-', 'pods'],
   ['create delete', '-', 'pods'],
   ['patch update', '-', 'pods/status'],
@@ -53,9 +48,8 @@ export const nodeRules: readonly ShortRule[] = [
   ['create delete get patch update', 'storage.k8s.io', 'csinodes'],
   [read, 'node.k8s.io', 'runtimeclasses'],
   ['get', 'resource.k8s.io', 'resourceclaims'],
-  ['create delete deletecollection get list patch update watch', 'resource.k8s.io', 'resourceslices'],
-  [read, certificates, 'clustertrustbundles'],
-  ['create get list watch', certificates, 'podcertificaterequests'],
+  ['deletecollection', 'resource.k8s.io', 'resourceslices'],
+  ['get', '-', 'serviceaccounts'],
 ]
 
 export const clusterRoles: ShortRoles = {
@@ -67,7 +61,10 @@ export const clusterRoles: ShortRoles = {
   edit: [],
   view: [],
   'system:discovery': [['get', '/api /api/* /apis /apis/* /healthz /livez /openapi /openapi/* /readyz /version /version/']],
-  'system:monitoring': [['get', '/healthz /healthz/* /livez /livez/* /metrics /metrics/slis /readyz /readyz/*']],
+  'system:monitoring': [
+    ['get', '/flagz /healthz /healthz/* /livez /livez/* /metrics /metrics/slis /readyz /readyz/* /statusz'],
+    ['get', '-', 'nodes/metrics'],
+  ],
   'system:basic-user': [
     ['create', 'authorization.k8s.io', 'selfsubjectaccessreviews selfsubjectrulesreviews'],
     ['create', 'authentication.k8s.io', 'selfsubjectreviews'],
@@ -82,12 +79,9 @@ export const clusterRoles: ShortRoles = {
     ['impersonate', '-', 'serviceaccounts'],
     [write, '-', 'pods pods/attach pods/exec pods/portforward pods/proxy'],
     ['create', '-', 'pods/eviction'],
-    [
-      write,
-      '-',
-      'configmaps events persistentvolumeclaims replicationcontrollers replicationcontrollers/scale secrets serviceaccounts services services/proxy',
-    ],
+    [write, '-', 'configmaps persistentvolumeclaims replicationcontrollers replicationcontrollers/scale secrets serviceaccounts services services/proxy'],
     ['create', '-', 'serviceaccounts/token'],
+    [write, bothEvents, 'events'],
     [write, 'apps', 'daemonsets deployments deployments/rollback deployments/scale replicasets replicasets/scale statefulsets statefulsets/scale'],
     [write, 'autoscaling', 'horizontalpodautoscalers'],
     [write, 'batch', 'cronjobs jobs'],
@@ -107,8 +101,9 @@ export const clusterRoles: ShortRoles = {
       '-',
       'configmaps endpoints persistentvolumeclaims persistentvolumeclaims/status pods replicationcontrollers replicationcontrollers/scale serviceaccounts services services/status',
     ],
-    [read, '-', 'bindings events limitranges namespaces/status pods/log pods/status replicationcontrollers/status resourcequotas resourcequotas/status'],
+    [read, '-', 'bindings limitranges namespaces/status pods/log pods/status replicationcontrollers/status resourcequotas resourcequotas/status'],
     [read, '-', 'namespaces'],
+    [read, bothEvents, 'events'],
     [read, 'discovery.k8s.io', 'endpointslices'],
     [
       read,
@@ -135,14 +130,16 @@ export const clusterRoles: ShortRoles = {
   'system:kubelet-api-admin': [
     [read, '-', 'nodes'],
     ['proxy', '-', 'nodes'],
-    ['*', '-', 'nodes/configz nodes/healthz nodes/log nodes/metrics nodes/pods nodes/proxy nodes/stats'],
+    ['*', '-', 'nodes/log nodes/metrics nodes/proxy nodes/stats'],
+    ['*', '-', 'nodes/configz nodes/healthz nodes/pods'],
   ],
   'system:node-bootstrapper': [['create get list watch', certificates, 'certificatesigningrequests']],
   'system:auth-delegator': delegated,
   'system:kube-aggregator': [[read, '-', 'endpoints services']],
   'system:kube-controller-manager': [
     events,
-    ...leaderLease('kube-controller-manager'),
+    ['create', 'coordination.k8s.io', 'leases'],
+    ['get update', 'coordination.k8s.io', 'leases', 'kube-controller-manager'],
     ['create', '-', 'secrets serviceaccounts'],
     ['delete', '-', 'secrets'],
     ['get', '-', 'configmaps namespaces secrets serviceaccounts'],
@@ -161,7 +158,9 @@ export const clusterRoles: ShortRoles = {
   ],
   'system:kube-scheduler': [
     events,
-    ...leaderLease('kube-scheduler'),
+    ['create', 'coordination.k8s.io', 'leases'],
+    ['get list update watch', 'coordination.k8s.io', 'leases', 'kube-scheduler'],
+    [readWrite, 'coordination.k8s.io', 'leasecandidates'],
     [read, '-', 'nodes'],
     ['delete get list watch', '-', 'pods'],
     ['create', '-', 'bindings pods/binding'],
@@ -173,29 +172,31 @@ export const clusterRoles: ShortRoles = {
     [read, '-', 'persistentvolumeclaims persistentvolumes'],
     ...delegated,
     [read, 'storage.k8s.io', 'csinodes'],
+    [read, 'storage.k8s.io', 'volumeattachments'],
     [read, '-', 'namespaces'],
     [read, 'storage.k8s.io', 'csidrivers'],
     [read, 'storage.k8s.io', 'csistoragecapacities'],
-    [read, 'storage.k8s.io', 'volumeattachments'],
-    [read, 'resource.k8s.io', 'deviceclasses resourceslices'],
-    ['get list watch patch update', 'resource.k8s.io', 'resourceclaims'],
-    ['patch update', 'resource.k8s.io', 'resourceclaims/status resourceclaims/binding'],
+    [read, 'resource.k8s.io', 'deviceclasses'],
+    ['get list patch update watch', 'resource.k8s.io', 'resourceclaims'],
+    ['get list patch update watch', 'resource.k8s.io', 'resourceclaims/status'],
     ['update', '-', 'pods/finalizers'],
-    [read, 'scheduling.k8s.io', 'workloads'],
+    [read, 'resource.k8s.io', 'resourceslices'],
+    ['create delete', 'resource.k8s.io', 'resourceclaims'],
+    ['patch update', 'resource.k8s.io', 'resourceclaims/binding'],
   ],
   'system:node-proxier': [
     ['list watch', '-', 'endpoints services'],
     [read, '-', 'nodes'],
     events,
+    ['list watch', 'networking.k8s.io', 'servicecidrs'],
     ['list watch', 'discovery.k8s.io', 'endpointslices'],
-    [read, 'networking.k8s.io', 'servicecidrs'],
   ],
   'system:volume-scheduler': [
     ['get list patch update watch', '-', 'persistentvolumes'],
     [read, 'storage.k8s.io', 'storageclasses'],
     ['get list patch update watch', '-', 'persistentvolumeclaims'],
   ],
-  'system:service-account-issuer-discovery': [['get', '/.well-known/openid-configuration /openid/v1/jwks']],
+  'system:service-account-issuer-discovery': [['get', '/.well-known/openid-configuration /.well-known/openid-configuration/ /openid/v1/jwks /openid/v1/jwks/']],
   'system:certificates.k8s.io:certificatesigningrequests:nodeclient': [['create', certificates, 'certificatesigningrequests/nodeclient']],
   'system:certificates.k8s.io:certificatesigningrequests:selfnodeclient': [['create', certificates, 'certificatesigningrequests/selfnodeclient']],
   'system:certificates.k8s.io:kube-apiserver-client-approver': approver('kubernetes.io/kube-apiserver-client'),

@@ -67,8 +67,6 @@ export const controllerRoles: ShortRoles = {
     [read, 'resource.k8s.io', 'resourceclaims'],
     [read, 'resource.k8s.io', 'resourceslices'],
     [read, 'resource.k8s.io', 'deviceclasses'],
-    [read, 'resource.k8s.io', 'devicetaintrules'],
-    ['patch update', 'resource.k8s.io', 'devicetaintrules/status'],
     events,
   ],
   'disruption-controller': [
@@ -158,9 +156,8 @@ export const controllerRoles: ShortRoles = {
     [read, '-', 'nodes'],
     ['patch', '-', 'pods/status'],
   ],
-  'podcertificaterequestcleaner-controller': [['delete get list watch', 'certificates.k8s.io', 'podcertificaterequests']],
   'pv-protection-controller': [[scale, '-', 'persistentvolumes'], events],
-  'pvc-protection-controller': [[scale, '-', 'persistentvolumeclaims'], ['update', '-', 'persistentvolumeclaims/status'], [read, '-', 'pods'], events],
+  'pvc-protection-controller': [[scale, '-', 'persistentvolumeclaims'], [read, '-', 'pods'], events],
   'replicaset-controller': [
     [scale, workloads, 'replicasets'],
     ['update', workloads, 'replicasets/status'],
@@ -213,12 +210,6 @@ export const controllerRoles: ShortRoles = {
     ['create get list watch', '-', 'persistentvolumeclaims'],
     ['delete update', '-', 'persistentvolumeclaims'],
     ['update', '-', 'pods/finalizers'],
-    events,
-  ],
-  'storage-version-migrator-controller': [
-    [scale, 'storagemigration.k8s.io', 'storageversionmigrations'],
-    ['update', 'storagemigration.k8s.io', 'storageversionmigrations/status'],
-    ['get list patch watch', '*', '*'],
     events,
   ],
   'ttl-after-finished-controller': [['delete get list watch', 'batch', 'jobs'], events],
