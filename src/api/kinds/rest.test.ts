@@ -94,7 +94,7 @@ const bad: [string, string, Record<string, unknown>, string[]][] = [
     { spec: { minAvailable: 1, maxUnavailable: 1 } },
     ['spec: Invalid value: {"minAvailable":1,"maxUnavailable":1}: minAvailable and maxUnavailable cannot be both set'],
   ],
-  ['networking.k8s.io', 'Ingress', { spec: {} }, ['spec: Invalid value: []: either `defaultBackend` or `rules` must be specified']],
+  ['networking.k8s.io', 'Ingress', { spec: {} }, ['spec: Invalid value: null: either `defaultBackend` or `rules` must be specified']],
   ['networking.k8s.io', 'NetworkPolicy', { spec: { egress: [{ to: [{}] }] } }, ['spec.egress[0].to[0]: Required value: must specify a peer']],
   [
     'apps',

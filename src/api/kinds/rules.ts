@@ -40,6 +40,9 @@ export function keepFields(obj: KubeObject, old: unknown, names: readonly string
   }
 }
 
+/** The metadata that a write of the status does not change in the kinds that reset it. Upstream: metav1.ResetObjectMetaForStatus. */
+export const resetMetadata = ['labels', 'annotations', 'finalizers', 'ownerReferences'] as const satisfies readonly (keyof ObjectMeta)[]
+
 /**
  * The status endpoint writes nothing but the status (and metadata, but for the named fields of it).
  * @param keepMetadata fields of metadata that this kind protects too

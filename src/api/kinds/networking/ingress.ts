@@ -1,15 +1,17 @@
-/** Ingress and IngressClass (L1). Upstream: pkg/registry/networking/{ingress,ingressclass}, pkg/apis/networking/validation (v1.36). */
-import type { Ingress, IngressBackend, IngressClass } from '#api/gen/types/networking.v1'
-import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
+/** Ingress (L1). Upstream: pkg/registry/networking/ingress, pkg/apis/networking/validation, printers (v1.36). */
+import type { Ingress } from '#api/gen/types/networking.v1'
+import { type FieldError, fieldError } from '#api/machinery/fieldPath'
+import { validateLooseIp } from '#api/machinery/formats'
 import { ipFamily } from '#api/machinery/ip'
 import type { Frozen } from '#api/machinery/meta'
-import { isDns1035Label, isDns1123Subdomain, isPortName, isPortNumber, isWildcardDns1123Subdomain } from '#api/machinery/names'
-import { validateImmutable } from '#api/machinery/objectMeta'
+import { isDns1123Subdomain } from '#api/machinery/names'
 import { ageColumn, nameColumn, none, text } from '../columns.ts'
-import { defineKind } from '../defineKind.ts'
-import { dropStatus, faults, keepStatus, oneOf, statusStrategy } from '../rules.ts'
+import { defineKind, type UpdateInput } from '../defineKind.ts'
+import { dropStatus, faults, keepStatus, statusStrategy } from '../rules.ts'
+import { validateIngressSpec } from './ingressRules.ts'
 
 const shownHosts = 3
+const classAnnotation = 'kubernetes.io/ingress.class'
 
 export const ingress = defineKind<Ingress>({
   group: 'networking.k8s.io',
@@ -29,37 +31,31 @@ export const ingress = defineKind<Ingress>({
   },
   prepareForCreate: ({ obj }) => dropStatus(obj, { loadBalancer: {} }),
   prepareForUpdate: keepStatus,
-  validate: ({ obj, path }) => ingressFaults(obj, path.child('spec')),
-  validateUpdate: ({ obj, path }) => ingressFaults(obj, path.child('spec')),
-  status: statusStrategy<Ingress>(),
-})
-
-export const ingressClass = defineKind<IngressClass>({
-  group: 'networking.k8s.io',
-  kind: 'IngressClass',
-  columns: [
-    nameColumn,
-    text('Controller', (obj) => obj.spec?.controller ?? ''),
-    text('Parameters', ({ spec }) => {
-      const parameters = spec?.parameters
-      if (!parameters) return none
-      return `${parameters.kind}${parameters.apiGroup ? `.${parameters.apiGroup}` : ''}/${parameters.name}`
-    }),
-    ageColumn,
-  ],
-  defaults(obj) {
-    obj.spec ??= {}
-    if (obj.spec.parameters) obj.spec.parameters.scope ??= 'Cluster'
+  validate({ obj, path }) {
+    const errors = validateIngressSpec(obj.spec, undefined, path.child('spec'))
+    const annotated = obj.metadata.annotations?.[classAnnotation]
+    if (annotated !== undefined && obj.spec.ingressClassName !== undefined && annotated !== obj.spec.ingressClassName)
+      errors.push(fieldError.invalid(path.child('annotations', classAnnotation), annotated, 'must match `ingressClassName` when both are specified'))
+    return errors
   },
-  validate: ({ obj, path }) => (obj.spec.controller ? [] : [fieldError.required(path.child('spec', 'controller'))]),
-  validateUpdate: ({ obj, old, path }) => validateImmutable(obj.spec.controller, old.spec.controller, path.child('spec', 'controller')),
+  validateUpdate: ({ obj, old, path }) => validateIngressSpec(obj.spec, old.spec, path.child('spec')),
+  warnings: ({ obj }, old) =>
+    !old && obj.metadata.annotations?.[classAnnotation] !== undefined && obj.spec.ingressClassName === undefined
+      ? [`annotation ${JSON.stringify(classAnnotation)} is deprecated, please use 'spec.ingressClassName' instead`]
+      : [],
+  status: statusStrategy<Ingress>({ validateUpdate: statusFaults }),
 })
 
 function hostsText(obj: Frozen<Ingress>): string {
   const rules = obj.spec?.rules ?? []
-  const hosts = rules.slice(0, shownHosts).flatMap((rule) => (rule.host ? [rule.host] : []))
-  if (hosts.length === 0) return '*'
-  return rules.length > shownHosts ? `${hosts.join(',')} + ${rules.length - shownHosts} more...` : hosts.join(',')
+  const shown: string[] = []
+  let more = false
+  for (const { host } of rules) {
+    if (shown.length === shownHosts) more = true
+    else if (host) shown.push(host)
+  }
+  if (shown.length === 0) return '*'
+  return more ? `${shown.join(',')} + ${rules.length - shownHosts} more...` : shown.join(',')
 }
 
 function addressText(obj: Frozen<Ingress>): string {
@@ -67,49 +63,14 @@ function addressText(obj: Frozen<Ingress>): string {
   return [...new Set(given)].sort().join(',')
 }
 
-function ingressFaults({ spec }: Ingress, path: FieldPath): FieldError[] {
-  const errors: FieldError[] = []
-  if (!spec.rules?.length && !spec.defaultBackend)
-    errors.push(fieldError.invalid(path, spec.rules ?? [], 'either `defaultBackend` or `rules` must be specified'))
-  if (spec.defaultBackend) errors.push(...backendFaults(spec.defaultBackend, path.child('defaultBackend')))
-  for (const [i, rule] of (spec.rules ?? []).entries()) {
-    const at = path.child('rules').index(i)
-    if (rule.host) {
-      if (ipFamily(rule.host) !== undefined) errors.push(fieldError.invalid(at.child('host'), rule.host, 'must be a DNS name, not an IP address'))
-      errors.push(...faults(at.child('host'), rule.host, rule.host.includes('*') ? isWildcardDns1123Subdomain(rule.host) : isDns1123Subdomain(rule.host)))
-    }
-    if (rule.http && !rule.http.paths?.length) errors.push(fieldError.required(at.child('http', 'paths')))
-    for (const [j, entry] of (rule.http?.paths ?? []).entries()) {
-      const one = at.child('http', 'paths').index(j)
-      if (!entry.pathType) errors.push(fieldError.required(one.child('pathType'), 'pathType must be specified'))
-      else errors.push(...oneOf(entry.pathType, ['Exact', 'ImplementationSpecific', 'Prefix'], one.child('pathType')))
-      if ((entry.pathType === 'Exact' || entry.pathType === 'Prefix') && !entry.path?.startsWith('/'))
-        errors.push(fieldError.invalid(one.child('path'), entry.path ?? '', 'must be an absolute path'))
-      errors.push(...backendFaults(entry.backend, one.child('backend')))
-    }
-  }
-  for (const [i, tls] of (spec.tls ?? []).entries()) {
-    for (const [j, host] of (tls.hosts ?? []).entries())
-      errors.push(
-        ...faults(path.child('tls').index(i).child('hosts').index(j), host, host.includes('*') ? isWildcardDns1123Subdomain(host) : isDns1123Subdomain(host)),
-      )
-  }
-  return errors
-}
-
-function backendFaults(backend: IngressBackend | undefined, path: FieldPath): FieldError[] {
-  const { service, resource } = backend ?? {}
-  if (resource && service) return [fieldError.invalid(path, '', 'cannot set both resource and service backends')]
-  if (resource) return []
-  if (!service) return [fieldError.required(path, 'resource or service backend is required')]
-  const errors: FieldError[] = []
-  const at = path.child('service')
-  if (!service.name) errors.push(fieldError.required(at.child('name')))
-  else errors.push(...faults(at.child('name'), service.name, isDns1035Label(service.name)))
-  const { name, number } = service.port ?? {}
-  if (name && number) errors.push(fieldError.invalid(path, '', 'cannot set both port name & port number'))
-  else if (name) errors.push(...faults(at.child('port', 'name'), name, isPortName(name)))
-  else if (number) errors.push(...faults(at.child('port', 'number'), number, isPortNumber(number)))
-  else errors.push(fieldError.required(path, 'port name or number is required'))
-  return errors
+function statusFaults({ obj, old, path }: UpdateInput<Ingress>): FieldError[] {
+  const before = (old.status?.loadBalancer?.ingress ?? []).flatMap(({ ip }) => (ip ? [ip] : []))
+  return (obj.status?.loadBalancer?.ingress ?? []).flatMap(({ ip, hostname }, i) => {
+    const at = path.child('status', 'loadBalancer', 'ingress').index(i)
+    const errors = ip ? validateLooseIp(ip, at.child('ip'), before) : []
+    if (!hostname) return errors
+    errors.push(...faults(at.child('hostname'), hostname, isDns1123Subdomain(hostname)))
+    if (ipFamily(hostname) !== undefined) errors.push(fieldError.invalid(at.child('hostname'), hostname, 'must be a DNS name, not an IP address'))
+    return errors
+  })
 }

@@ -1,12 +1,15 @@
-/** ServiceCIDR and IPAddress (L1): the ranges of cluster IPs, and one object for each that is taken. Upstream: pkg/registry/networking (v1.36). */
-import type { IPAddress, ServiceCIDR } from '#api/gen/types/networking.v1'
+/**
+ * ServiceCIDR (L1): a range that cluster IPs come from. Its conditions and finalizer are the API server's and the controller's.
+ * Upstream: pkg/registry/networking/servicecidr, pkg/apis/networking/validation (v1.36).
+ */
+import type { ServiceCIDR } from '#api/gen/types/networking.v1'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
-import { formatCidr, formatIp, invalidCidrMessage, parseCidr, parseIp } from '#api/machinery/ip'
-import type { Frozen } from '#api/machinery/meta'
-import { validateImmutable } from '#api/machinery/objectMeta'
+import { validateCidr } from '#api/machinery/formats'
+import { parseCidr } from '#api/machinery/ip'
+import { immutableMessage } from '#api/machinery/objectMeta'
 import { ageColumn, nameColumn, text } from '../columns.ts'
-import { defineKind } from '../defineKind.ts'
-import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
+import { defineKind, type UpdateInput } from '../defineKind.ts'
+import { dropStatus, keepStatus, resetMetadata, statusStrategy } from '../rules.ts'
 
 export const serviceCidr = defineKind<ServiceCIDR>({
   group: 'networking.k8s.io',
@@ -16,54 +19,30 @@ export const serviceCidr = defineKind<ServiceCIDR>({
   prepareForCreate: ({ obj }) => dropStatus(obj),
   prepareForUpdate: keepStatus,
   validate: ({ obj, path }) => cidrFaults(obj, path.child('spec', 'cidrs')),
-  validateUpdate: ({ obj, old, path }) => validateImmutable(obj.spec?.cidrs, old.spec?.cidrs, path.child('spec', 'cidrs')),
-  status: statusStrategy<ServiceCIDR>(),
-})
-
-export const ipAddress = defineKind<IPAddress>({
-  group: 'networking.k8s.io',
-  kind: 'IPAddress',
-  generation: false,
-  // The name is the address itself, in its canonical form.
-  validateName(name) {
-    const ip = parseIp(name)
-    if (!ip) return ['must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)']
-    return formatIp(ip) === name ? [] : [`must be in canonical form (${JSON.stringify(formatIp(ip))})`]
-  },
-  columns: [nameColumn, text('ParentRef', parentText)],
-  selectableFields: {},
-  validate: ({ obj, path }) => parentFaults(obj, path.child('spec', 'parentRef')),
-  validateUpdate: ({ obj, old, path }) => [
-    ...parentFaults(obj, path.child('spec', 'parentRef')),
-    ...validateImmutable(obj.spec.parentRef, old.spec.parentRef, path.child('spec', 'parentRef')),
-  ],
+  validateUpdate: changeFaults,
+  status: statusStrategy<ServiceCIDR>({ keepMetadata: resetMetadata }),
 })
 
 function cidrFaults(obj: ServiceCIDR, path: FieldPath): FieldError[] {
   const cidrs = obj.spec?.cidrs ?? []
   if (cidrs.length === 0) return [fieldError.required(path, 'at least one CIDR required')]
-  const errors: FieldError[] = []
-  const blocks = cidrs.map(parseCidr)
-  for (const [i, block] of blocks.entries()) {
-    if (!block) errors.push(fieldError.invalid(path.index(i), cidrs[i], invalidCidrMessage))
-    else if (formatCidr(block) !== cidrs[i])
-      errors.push(fieldError.invalid(path.index(i), cidrs[i], `must be in canonical form (${JSON.stringify(formatCidr(block))})`))
+  if (cidrs.length > 2) return [fieldError.invalid(path, obj.spec, 'may only hold up to 2 values')]
+  const errors = cidrs.flatMap((text, i) => validateCidr(text, path.index(i)))
+  const [first, second] = cidrs.map(parseCidr)
+  if (first && second && first.family === second.family) {
+    const why = 'may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64'
+    errors.push(fieldError.invalid(path, cidrs, why))
   }
-  if (cidrs.length > 2) errors.push(fieldError.invalid(path, cidrs, 'may only hold up to 2 values'))
-  if (cidrs.length === 2 && blocks[0] && blocks[0].family === blocks[1]?.family)
-    errors.push(fieldError.invalid(path, cidrs, 'may specify no more than one IP for each IP family'))
   return errors
 }
 
-function parentText(obj: Frozen<IPAddress>): string {
-  const ref = obj.spec?.parentRef
-  if (!ref) return '<none>'
-  const resource = ref.group ? `${ref.resource}.${ref.group}` : ref.resource
-  return ref.namespace ? `${resource}/${ref.namespace}/${ref.name}` : `${resource}/${ref.name}`
-}
-
-function parentFaults(obj: IPAddress, path: FieldPath): FieldError[] {
-  const ref = obj.spec?.parentRef
-  if (!ref) return [fieldError.required(path)]
-  return (['resource', 'name'] as const).flatMap((field) => (ref[field] ? [] : [fieldError.required(path.child(field))]))
+/** A range stays; a second one of the other family may be added. */
+function changeFaults({ obj, old, path: root }: UpdateInput<ServiceCIDR>): FieldError[] {
+  const path = root.child('spec', 'cidrs')
+  const before = old.spec?.cidrs ?? []
+  const after = obj.spec?.cidrs ?? []
+  const added = before.length === 1 && after.length === 2
+  if (before.length !== after.length && !added) return [fieldError.invalid(path, after, immutableMessage)]
+  const changed = before.flatMap((text, i) => (text === after[i] ? [] : [fieldError.invalid(path.index(i), after[i], immutableMessage)]))
+  return added ? [...changed, ...cidrFaults(obj, path)] : changed
 }
