@@ -78,7 +78,7 @@ test('bindings: defaults, subjects, and a role reference that stays', () => {
   const cluster: ClusterRoleBinding = { ...made, subjects: [{ kind: 'Robot', name: 'x' }] }
   assert.deepEqual(texts(clusterRoleBinding.validate?.({ obj: cluster, path, context })), [
     'roleRef.kind: Unsupported value: "Role": supported values: "ClusterRole"',
-    'subjects[0].kind: Unsupported value: "Robot": supported values: "Group", "ServiceAccount", "User"',
+    'subjects[0].kind: Unsupported value: "Robot": supported values: "ServiceAccount", "User", "Group"',
   ])
 })
 
@@ -92,7 +92,8 @@ test('a slice’s addresses are of its type', () => {
     ports: [{ port: 80, protocol: 'TCP', name: '' }],
   }
   assert.deepEqual(texts(endpointSlice.validate?.({ obj: made, path, context })), [
-    'endpoints[0].addresses: Invalid value: "::1": must be an IPv4 address',
+    'endpoints[0].addresses[0]: Invalid value: "::1": must be an IPv4 address',
+    'endpoints[0].addresses[0]: Invalid value: "::1": may not be in the loopback range (127.0.0.0/8, ::1/128)',
     'endpoints[1].addresses: Required value: must contain at least 1 address',
   ])
   assert.deepEqual((endpointSlice.columns ?? []).map((column) => column.value(made, 0)).slice(1, 4), ['IPv4', '80', '::1'])

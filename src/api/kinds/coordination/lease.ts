@@ -13,9 +13,19 @@ export const lease = defineKind<Lease>({
   allowCreateOnUpdate: true,
   allowUnconditionalUpdate: false,
   columns: [nameColumn, text('Holder', (obj) => obj.spec?.holderIdentity ?? ''), ageColumn],
+  // Both fields belong to coordinated leader election, whose gate is off by default.
+  prepareForCreate: ({ obj }) => dropCoordination(obj),
+  prepareForUpdate({ obj, old }) {
+    if (!old.spec?.strategy && !old.spec?.preferredHolder) dropCoordination(obj)
+  },
   validate: ({ obj, path }) => specFaults(obj, path.child('spec')),
   validateUpdate: ({ obj, path }) => specFaults(obj, path.child('spec')),
 })
+
+function dropCoordination({ spec }: Lease): void {
+  delete spec?.strategy
+  delete spec?.preferredHolder
+}
 
 function specFaults({ spec }: Lease, path: FieldPath): FieldError[] {
   const errors = [

@@ -1,11 +1,15 @@
 /** EndpointSlice (L1). Upstream: pkg/registry/discovery/endpointslice, pkg/apis/discovery/{v1/defaults,validation} (v1.36). */
 import type { Endpoint, EndpointSlice } from '#api/gen/types/discovery.v1'
+import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
-import { invalidIpMessage, ipFamily } from '#api/machinery/ip'
+import { ipWarnings, validateFullyQualifiedDomainName, validateLooseIp } from '#api/machinery/formats'
+import { ipFamily } from '#api/machinery/ip'
+import { validateLabels } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
-import { isDns1123Label, isDns1123Subdomain, isPortNumber, isQualifiedName } from '#api/machinery/names'
+import { isDns1123Label, isDns1123Subdomain, isLabelValue, isQualifiedName } from '#api/machinery/names'
 import { validateImmutable } from '#api/machinery/objectMeta'
-import { ageColumn, nameColumn, text } from '../columns.ts'
+import { ageColumn, nameColumn, text, unset } from '../columns.ts'
+import { specialAddressFaults } from '../core/serviceRules.ts'
 import { defineKind } from '../defineKind.ts'
 import { faults, oneOf } from '../rules.ts'
 
@@ -13,7 +17,8 @@ const shown = 3
 const maxEndpoints = 1000
 const maxAddresses = 100
 const maxPorts = 20_000
-const unset = '<unset>'
+const maxTopologyLabels = 16
+const maxHints = 8
 
 export const endpointSlice = defineKind<EndpointSlice>({
   group: 'discovery.k8s.io',
@@ -31,9 +36,29 @@ export const endpointSlice = defineKind<EndpointSlice>({
       port.protocol ??= 'TCP'
     }
   },
-  validate: ({ obj, path }) => sliceFaults(obj, path),
-  validateUpdate: ({ obj, old, path }) => [...sliceFaults(obj, path), ...validateImmutable(obj.addressType, old.addressType, path.child('addressType'))],
+  prepareForCreate: ({ obj }) => dropTopology(obj),
+  prepareForUpdate({ obj, old }) {
+    if (!semanticEqual(obj.endpoints, old.endpoints)) dropTopology(obj)
+  },
+  validate: ({ obj, path }) => [...sliceFaults(obj, path), ...endpointsFaults(obj, path)],
+  // Addresses that were let in by looser rules may stay.
+  validateUpdate: ({ obj, old, path }) => [
+    ...sliceFaults(obj, path),
+    ...(semanticEqual(obj.endpoints, old.endpoints) ? [] : endpointsFaults(obj, path)),
+    ...validateImmutable(obj.addressType, old.addressType, path.child('addressType')),
+  ],
+  warnings: ({ obj, path }) =>
+    obj.addressType === 'FQDN'
+      ? []
+      : (obj.endpoints ?? []).flatMap((endpoint, i) =>
+          (endpoint.addresses ?? []).flatMap((address, j) => ipWarnings(address, path.child('endpoints').index(i).child('addresses').index(j))),
+        ),
 })
+
+/** A field of older versions: in v1 it is there to be read only. */
+function dropTopology(obj: EndpointSlice): void {
+  for (const endpoint of obj.endpoints ?? []) delete endpoint.deprecatedTopology
+}
 
 function portsText(obj: Frozen<EndpointSlice>): string {
   return listed((obj.ports ?? []).map(({ port, name }) => (port !== undefined ? String(port) : name || '*')))
@@ -47,9 +72,6 @@ function listed(items: readonly string[]): string {
 
 function sliceFaults(obj: EndpointSlice, path: FieldPath): FieldError[] {
   const errors = oneOf(obj.addressType, ['FQDN', 'IPv4', 'IPv6'], path.child('addressType'))
-  const endpoints = obj.endpoints ?? []
-  if (endpoints.length > maxEndpoints) return [...errors, fieldError.tooMany(path.child('endpoints'), endpoints.length, maxEndpoints)]
-  for (const [i, endpoint] of endpoints.entries()) errors.push(...endpointFaults(endpoint, obj.addressType, path.child('endpoints').index(i)))
   const ports = obj.ports ?? []
   if (ports.length > maxPorts) return [...errors, fieldError.tooMany(path.child('ports'), ports.length, maxPorts)]
   const names = new Set<string>()
@@ -59,11 +81,16 @@ function sliceFaults(obj: EndpointSlice, path: FieldPath): FieldError[] {
     if (name) errors.push(...faults(at.child('name'), name, isDns1123Label(name)))
     if (names.has(name)) errors.push(fieldError.duplicate(at.child('name'), name))
     names.add(name)
-    if (port.port !== undefined) errors.push(...faults(at.child('port'), port.port, isPortNumber(port.port)))
     errors.push(...oneOf(port.protocol, ['SCTP', 'TCP', 'UDP'], at.child('protocol')))
-    if (port.appProtocol) errors.push(...faults(at.child('appProtocol'), port.appProtocol, isQualifiedName(port.appProtocol)))
+    if (port.appProtocol !== undefined) errors.push(...faults(at.child('appProtocol'), port.appProtocol, isQualifiedName(port.appProtocol)))
   }
   return errors
+}
+
+function endpointsFaults(obj: EndpointSlice, path: FieldPath): FieldError[] {
+  const endpoints = obj.endpoints ?? []
+  if (endpoints.length > maxEndpoints) return [fieldError.tooMany(path.child('endpoints'), endpoints.length, maxEndpoints)]
+  return endpoints.flatMap((endpoint, i) => endpointFaults(endpoint, obj.addressType, path.child('endpoints').index(i)))
 }
 
 function endpointFaults(endpoint: Endpoint, type: string, path: FieldPath): FieldError[] {
@@ -72,12 +99,37 @@ function endpointFaults(endpoint: Endpoint, type: string, path: FieldPath): Fiel
   const errors: FieldError[] = []
   if (addresses.length === 0) errors.push(fieldError.required(at, 'must contain at least 1 address'))
   else if (addresses.length > maxAddresses) errors.push(fieldError.tooMany(at, addresses.length, maxAddresses))
-  for (const [i, address] of addresses.entries()) {
-    if (type === 'FQDN') errors.push(...faults(at.index(i), address, isDns1123Subdomain(address)))
-    else if (ipFamily(address) === undefined) errors.push(fieldError.invalid(at.index(i), address, invalidIpMessage))
-    else if ((type === 'IPv4') !== (ipFamily(address) === 4)) errors.push(fieldError.invalid(at, address, `must be an ${type} address`))
-  }
-  if (endpoint.nodeName) errors.push(...faults(path.child('nodeName'), endpoint.nodeName, isDns1123Subdomain(endpoint.nodeName)))
-  if (endpoint.hostname) errors.push(...faults(path.child('hostname'), endpoint.hostname, isDns1123Label(endpoint.hostname)))
-  return errors
+  for (const [i, address] of addresses.entries()) errors.push(...addressFaults(address, type, at.index(i)))
+  if (endpoint.nodeName !== undefined) errors.push(...faults(path.child('nodeName'), endpoint.nodeName, isDns1123Subdomain(endpoint.nodeName)))
+  const topology = endpoint.deprecatedTopology ?? {}
+  const labels = path.child('deprecatedTopology')
+  if (Object.keys(topology).length > maxTopologyLabels) errors.push(fieldError.tooMany(labels, Object.keys(topology).length, maxTopologyLabels))
+  errors.push(...validateLabels(topology, labels))
+  if (endpoint.hostname !== undefined) errors.push(...faults(path.child('hostname'), endpoint.hostname, isDns1123Label(endpoint.hostname)))
+  const hints = path.child('hints')
+  return [
+    ...errors,
+    ...hintFaults(endpoint.hints?.forZones, isLabelValue, hints.child('forZones')),
+    ...hintFaults(endpoint.hints?.forNodes, isDns1123Subdomain, hints.child('forNodes')),
+  ]
+}
+
+function addressFaults(address: string, type: string, path: FieldPath): FieldError[] {
+  if (type === 'FQDN') return validateFullyQualifiedDomainName(address, path)
+  if (type !== 'IPv4' && type !== 'IPv6') return []
+  const errors = validateLooseIp(address, path)
+  if (errors.length > 0) return errors
+  const family = ipFamily(address) === (type === 'IPv4' ? 4 : 6) ? [] : [fieldError.invalid(path, address, `must be an ${type} address`)]
+  return [...family, ...specialAddressFaults(address, path)]
+}
+
+function hintFaults(hints: readonly { readonly name: string }[] | undefined, check: (name: string) => readonly string[], path: FieldPath): FieldError[] {
+  if ((hints?.length ?? 0) > maxHints) return [fieldError.tooMany(path, hints?.length ?? 0, maxHints)]
+  const seen = new Set<string>()
+  return (hints ?? []).flatMap(({ name }, i) => {
+    const at = path.index(i).child('name')
+    const repeated = seen.has(name) ? [fieldError.duplicate(at, name)] : []
+    seen.add(name)
+    return [...repeated, ...faults(at, name, check(name))]
+  })
 }

@@ -82,6 +82,6 @@ function subjectFaults(subject: Subject, namespaced: boolean, path: FieldPath): 
     if (!subject.namespace && !namespaced) errors.push(fieldError.required(path.child('namespace')))
   } else if (subject.kind === 'User' || subject.kind === 'Group') {
     if (subject.apiGroup !== rbacGroup) errors.push(fieldError.notSupported(path.child('apiGroup'), subject.apiGroup, [rbacGroup]))
-  } else errors.push(fieldError.notSupported(path.child('kind'), subject.kind, ['Group', 'ServiceAccount', 'User']))
+  } else errors.push(fieldError.notSupported(path.child('kind'), subject.kind, ['ServiceAccount', 'User', 'Group']))
   return errors
 }

@@ -27,15 +27,9 @@ export const priorityClass = defineKind<PriorityClass>({
     const name = obj.metadata.name ?? ''
     const errors: FieldError[] = []
     if (name.startsWith('system-')) {
-      if (systemClasses[name] !== obj.value) {
-        const why =
-          systemClasses[name] === undefined
-            ? `${JSON.stringify(name)} is not a known system priority class`
-            : `value of ${name} PriorityClass must be ${systemClasses[name]}`
-        errors.push(
-          fieldError.forbidden(path.child('metadata', 'name'), `priority class names with 'system-' prefix are reserved for system use only. error: ${why}`),
-        )
-      }
+      const why = systemFault(name, obj)
+      const reserved = `priority class names with 'system-' prefix are reserved for system use only. error: ${why}`
+      if (why) errors.push(fieldError.forbidden(path.child('metadata', 'name'), reserved))
     } else if ((obj.value ?? 0) > highestUserPriority) {
       errors.push(fieldError.forbidden(path.child('value'), `maximum allowed value of a user defined priority is ${highestUserPriority}`))
     }
@@ -49,3 +43,11 @@ export const priorityClass = defineKind<PriorityClass>({
     return errors
   },
 })
+
+/** Why the class is none of the system's own; undefined when it is. */
+function systemFault(name: string, { value, globalDefault }: PriorityClass): string | undefined {
+  const wanted = systemClasses[name]
+  if (wanted === undefined) return `${name} is not a known system priority class`
+  if (value !== wanted) return `value of ${name} PriorityClass must be ${wanted}`
+  return globalDefault ? `globalDefault of ${name} PriorityClass must be false` : undefined
+}

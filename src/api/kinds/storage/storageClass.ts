@@ -1,23 +1,26 @@
-/** StorageClass and VolumeAttributesClass (L1). Upstream: pkg/registry/storage, pkg/apis/storage/{v1/defaults,validation} (v1.36). */
-import type { StorageClass, VolumeAttributesClass } from '#api/gen/types/storage.v1'
+/** StorageClass (L1). Upstream: pkg/registry/storage/storageclass, pkg/apis/storage/{v1/defaults,validation} (v1.36). */
+import type { TopologySelectorTerm } from '#api/gen/types/core.v1'
+import type { StorageClass } from '#api/gen/types/storage.v1'
 import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
-import type { Frozen } from '#api/machinery/meta'
-import { isQualifiedName } from '#api/machinery/names'
+import { validateLabelName } from '#api/machinery/labelSelector'
 import { validateImmutable } from '#api/machinery/objectMeta'
 import { ageColumn, boolean, nameColumn, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
-import { faults, oneOf } from '../rules.ts'
+import { oneOf } from '../rules.ts'
+import { parametersFaults, provisionerFaults } from './classRules.ts'
 
-const group = 'storage.k8s.io'
 const defaultAnnotations = ['storageclass.kubernetes.io/is-default-class', 'storageclass.beta.kubernetes.io/is-default-class']
 
 export const storageClass = defineKind<StorageClass>({
-  group,
+  group: 'storage.k8s.io',
   kind: 'StorageClass',
   generation: false,
   columns: [
-    { ...nameColumn, value: (obj) => `${obj.metadata.name ?? ''}${isDefaultStorageClass(obj) ? ' (default)' : ''}` },
+    {
+      ...nameColumn,
+      value: ({ metadata }) => `${metadata.name ?? ''}${defaultAnnotations.some((name) => metadata.annotations?.[name] === 'true') ? ' (default)' : ''}`,
+    },
     text('Provisioner', (obj) => obj.provisioner ?? ''),
     text('ReclaimPolicy', (obj) => obj.reclaimPolicy ?? 'Delete'),
     text('VolumeBindingMode', (obj) => obj.volumeBindingMode ?? 'Immediate'),
@@ -29,38 +32,45 @@ export const storageClass = defineKind<StorageClass>({
     obj.volumeBindingMode ??= 'Immediate'
   },
   validate: ({ obj, path }) => classFaults(obj, path),
-  validateUpdate({ obj, old, path }) {
-    const errors = classFaults(obj, path)
-    const why = 'updates to %s are forbidden.'
-    for (const field of ['parameters', 'provisioner', 'reclaimPolicy', 'volumeBindingMode'] as const)
-      if (!semanticEqual(obj[field], old[field])) errors.push(fieldError.forbidden(path.child(field), why.replace('%s', field)))
-    return errors
-  },
-})
-
-export const volumeAttributesClass = defineKind<VolumeAttributesClass>({
-  group,
-  kind: 'VolumeAttributesClass',
-  generation: false,
-  columns: [nameColumn, text('DriverName', (obj) => obj.driverName ?? ''), ageColumn],
-  validate: ({ obj, path }) => (obj.driverName ? [] : [fieldError.required(path.child('driverName'))]),
   validateUpdate: ({ obj, old, path }) => [
-    ...validateImmutable(obj.driverName, old.driverName, path.child('driverName')),
-    ...(semanticEqual(obj.parameters, old.parameters) ? [] : [fieldError.forbidden(path.child('parameters'), 'updates to parameters are forbidden.')]),
+    ...classFaults(obj, path),
+    ...(['parameters', 'provisioner', 'reclaimPolicy', 'volumeBindingMode'] as const).flatMap((field) =>
+      validateImmutable(obj[field], old[field], path.child(field)),
+    ),
   ],
 })
 
-/** What claims without a class get. */
-function isDefaultStorageClass(obj: Frozen<StorageClass>): boolean {
-  return defaultAnnotations.some((name) => obj.metadata.annotations?.[name] === 'true')
+function classFaults(obj: StorageClass, path: FieldPath): FieldError[] {
+  return [
+    ...provisionerFaults(obj.provisioner, path.child('provisioner')),
+    ...parametersFaults(obj.parameters, path.child('parameters')),
+    ...(obj.reclaimPolicy ? oneOf(obj.reclaimPolicy, ['Delete', 'Retain'], path.child('reclaimPolicy')) : []),
+    ...oneOf(obj.volumeBindingMode, ['Immediate', 'WaitForFirstConsumer'], path.child('volumeBindingMode')),
+    ...topologiesFaults(obj.allowedTopologies ?? [], path.child('allowedTopologies')),
+  ]
 }
 
-function classFaults(obj: StorageClass, path: FieldPath): FieldError[] {
-  const errors = obj.provisioner
-    ? faults(path.child('provisioner'), obj.provisioner, isQualifiedName(obj.provisioner.toLowerCase()))
-    : [fieldError.required(path.child('provisioner'))]
-  for (const key of Object.keys(obj.parameters ?? {})) if (key === '') errors.push(fieldError.invalid(path.child('parameters'), key, 'field can not be empty.'))
-  if (obj.reclaimPolicy) errors.push(...oneOf(obj.reclaimPolicy, ['Delete', 'Retain'], path.child('reclaimPolicy')))
-  errors.push(...oneOf(obj.volumeBindingMode, ['Immediate', 'WaitForFirstConsumer'], path.child('volumeBindingMode')))
-  return errors
+function topologiesFaults(terms: readonly TopologySelectorTerm[], path: FieldPath): FieldError[] {
+  const before: Record<string, string[]>[] = []
+  return terms.flatMap((term, i) => {
+    const at = path.index(i).child('matchLabelExpressions')
+    const { meaning, errors } = termFaults(term, at)
+    if (before.some((one) => semanticEqual(one, meaning))) errors.push(fieldError.duplicate(at, ''))
+    before.push(meaning)
+    return errors
+  })
+}
+
+function termFaults({ matchLabelExpressions = [] }: TopologySelectorTerm, path: FieldPath) {
+  const meaning: Record<string, string[]> = {}
+  const errors: FieldError[] = []
+  for (const [i, { key, values = [] }] of matchLabelExpressions.entries()) {
+    const at = path.index(i)
+    if (values.length === 0) errors.push(fieldError.required(at.child('values')))
+    for (const [j, value] of values.entries()) if (values.indexOf(value) < j) errors.push(fieldError.duplicate(at.child('values').index(j), value))
+    errors.push(...validateLabelName(key, at.child('key')))
+    if (Object.hasOwn(meaning, key)) errors.push(fieldError.duplicate(at.child('key'), key))
+    meaning[key] = [...new Set(values)].sort()
+  }
+  return { meaning, errors }
 }
