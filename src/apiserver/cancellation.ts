@@ -1,0 +1,46 @@
+/**
+ * Whether the work on a request has still a point (L3): not when the client is gone or the time is over. Most requests are answered before
+ * anybody asks, so the AbortSignal is made when it is first wanted: two for each request were a tenth of a GET.
+ */
+export class Cancellation {
+  readonly #outer: AbortSignal | undefined
+  #controller: AbortController | undefined
+  #follow: (() => void) | undefined
+  #reason: unknown
+  #aborted = false
+
+  /** `outer`: a signal of the caller's that cancels too, until {@link release}. */
+  constructor(outer?: AbortSignal) {
+    this.#outer = outer
+  }
+
+  get aborted(): boolean {
+    return this.#aborted || (this.#outer?.aborted ?? false)
+  }
+
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController()
+      if (this.aborted) this.#controller.abort(this.#aborted ? this.#reason : this.#outer?.reason)
+      else if (this.#outer) {
+        this.#follow = () => this.abort(this.#outer?.reason)
+        this.#outer.addEventListener('abort', this.#follow, { once: true })
+      }
+    }
+    return this.#controller.signal
+  }
+
+  /** The first reason stays. */
+  abort(reason?: unknown): void {
+    if (this.#aborted) return
+    this.#aborted = true
+    this.#reason = reason
+    this.#controller?.abort(reason)
+  }
+
+  /** The request is over: the outer signal, which may live long, is let go. */
+  release(): void {
+    if (this.#follow) this.#outer?.removeEventListener('abort', this.#follow)
+    this.#follow = undefined
+  }
+}
