@@ -2,6 +2,8 @@
  * Whether the work on a request has still a point (L3): not when the client is gone or the time is over. Most requests are answered before
  * anybody asks, so the AbortSignal is made when it is first wanted: two for each request were a tenth of a GET.
  */
+import { setMaxListeners } from 'node:events'
+
 export class Cancellation {
   readonly #outer: AbortSignal | undefined
   #controller: AbortController | undefined
@@ -24,6 +26,8 @@ export class Cancellation {
       if (this.aborted) this.#controller.abort(this.#aborted ? this.#reason : this.#outer?.reason)
       else if (this.#outer) {
         this.#follow = () => this.abort(this.#outer?.reason)
+        // Components share one signal among all their requests.
+        setMaxListeners(0, this.#outer)
         this.#outer.addEventListener('abort', this.#follow, { once: true })
       }
     }

@@ -4,6 +4,7 @@
  */
 import type { Readable } from 'node:stream'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
+import type { Cancellation } from './cancellation.ts'
 
 /** Who asks: authentication.k8s.io UserInfo. */
 export interface UserInfo {
@@ -61,8 +62,8 @@ export interface ServerRequest {
   readonly peerCertificate?: PeerCertificate | undefined
   /** Set by the in-process transport, whose caller the composition root vouches for. */
   readonly inProcessUser?: UserInfo | undefined
-  /** Aborts when the client is gone or the request's time is over. */
-  signal: AbortSignal
+  /** Cancelled when the client is gone or the request's time is over. */
+  readonly cancellation: Cancellation
   /** Reads the whole body, at most `limitBytes` (RequestEntityTooLarge beyond); in-process callers hand over a value instead. */
   readBody(limitBytes: number): Promise<RequestBody>
   /** The body as it arrives, for those that pass it on instead of reading it. Absent: there is none, or the caller is in this process. */

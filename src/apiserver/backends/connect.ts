@@ -42,7 +42,7 @@ function send(request: ServerRequest, backend: Backend, body?: Readable | Buffer
   if (Buffer.isBuffer(body)) headers['content-length'] = String(body.length)
   return new Promise((resolve, reject) => {
     const { host, port, path } = backend
-    const options = { method: request.method, host, port, path, headers, signal: request.signal, agent: backend.agent ?? (false as const) }
+    const options = { method: request.method, host, port, path, headers, signal: request.cancellation.signal, agent: backend.agent ?? (false as const) }
     const outgoing = backend.tls ? httpsRequest({ ...options, ...tlsOptions(backend) }) : httpRequest(options)
     outgoing.setTimeout(connectTimeoutMs, () => {
       if (!outgoing.socket || outgoing.socket.connecting) outgoing.destroy(new Error(`dial tcp ${host}:${port}: i/o timeout`))

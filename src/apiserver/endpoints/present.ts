@@ -3,7 +3,7 @@
  * Upstream: apiserver/pkg/endpoints/handlers/response.go.
  */
 import type { Column } from '#api/kinds/defineKind'
-import { type Frozen, type KubeList, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
+import type { Frozen, KubeList, KubeObject } from '#api/machinery/meta'
 import { badRequest } from '#api/machinery/status'
 import { type IncludeObject, partialObjectMetadata, toTable } from '#api/machinery/table'
 import { schemaFor } from '#api/schema/builtIn'
@@ -26,8 +26,7 @@ export interface Presenter {
 export function createPresenter(request: ServerRequest, served: ServedResource, nowMs: () => number): Presenter {
   const collection = request.info?.verb === 'list'
   // Custom resources have no protobuf form.
-  const { group, version } = parseGroupVersion(served.apiVersion)
-  const hasProtobuf = schemaFor(group, version, served.kind) !== undefined
+  const hasProtobuf = schemaFor(served.group, served.version, served.kind) !== undefined
   const form = negotiate(request, ['Table', collection ? 'PartialObjectMetadataList' : 'PartialObjectMetadata'], hasProtobuf)
   if (form.as === 'Table') return tablePresenter(request, served, form, nowMs)
   if (form.as) return metadataPresenter(served, form)

@@ -33,13 +33,14 @@ const collectionVerbs: Readonly<Record<string, VerbHandler>> = { list: listOrWat
 const viewVerbs: Readonly<Record<string, VerbHandler>> = { get: getObject, update, patch }
 
 export function createRouter(parts: RouterParts): Handler {
-  return async (request) => {
+  const nonResource = async (request: ServerRequest) => (await parts.nonResource(request)) ?? notFoundAnswer(request)
+  return (request) => {
     const info = request.info as RequestInfo
-    if (!info.isResourceRequest) return (await foreignDiscovery(parts, request)) ?? (await parts.nonResource(request)) ?? notFoundAnswer(request)
+    if (!info.isResourceRequest) return foreignDiscovery(parts, request) ?? nonResource(request)
     const entry = parts.catalog.resource(info.apiGroup, info.apiVersion, info.resource)
     const foreign = parts.catalog.foreign(info.apiGroup, info.apiVersion)
     if (foreign) return foreign(request)
-    if (!entry || !placeFits(entry.facts, info)) return (await parts.nonResource(request)) ?? notFoundAnswer(request)
+    if (!entry || !placeFits(entry.facts, info)) return nonResource(request)
     if (entry.warning) request.warnings.push(entry.warning)
     if (info.subresource !== '') return subresource(parts, request, entry)
     // Upstream installs no route for it, although authorization takes it for a get.

@@ -48,7 +48,7 @@ export function writeContext(scope: Scope, kind: string, options: { dryRun?: rea
     fieldManager: fieldManagerOf(request, kind),
     dryRun: dryRunOf(options.dryRun ?? request.query.getAll('dryRun'), kind),
     warn: (text) => request.warnings.push(text),
-    signal: request.signal,
+    cancellation: request.cancellation,
   }
 }
 

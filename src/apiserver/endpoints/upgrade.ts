@@ -5,7 +5,7 @@
 import type { Duplex } from 'node:stream'
 import type { Handler } from '../pipeline/stage.ts'
 import type { ServerRequest } from '../request.ts'
-import { writeRawAnswer } from '../server/listener.ts'
+import { writeRawAnswer } from '../server/exchange.ts'
 
 export function upgradeHandler(handle: Handler): (request: ServerRequest, socket: Duplex, head: Buffer) => Promise<void> {
   return async (request, socket, head) => {

@@ -21,16 +21,18 @@ import { integerOf, parseSelection } from './selectors.ts'
 import { watchObjects } from './watch.ts'
 
 /** GET of one object. */
-export async function getObject(scope: Scope): Promise<Answer> {
+export function getObject(scope: Scope): Promise<Answer> | Answer {
   const { deps, request, info, served } = scope
   const presenter = createPresenter(request, served, () => deps.clock.now())
   const { cacher } = deps.registry
   const revision = request.query.get('resourceVersion') ?? ''
-  const wait = revision === '' ? cacher.waitUntilCurrent(request.signal) : cacher.waitFor(Number(revision) || 1, request.signal)
-  if (wait) await wait
-  const entry = served.stored.cache.get(keyFor(served, info.namespace, info.name))
-  if (!entry) throw notFound(served, info.name)
-  return presenter.object(entry.view(served.view), 200)
+  const wait = revision === '' ? cacher.waitUntilCurrent(request.cancellation) : cacher.waitFor(Number(revision) || 1, request.cancellation)
+  const answer = () => {
+    const entry = served.stored.cache.get(keyFor(served, info.namespace, info.name))
+    if (!entry) throw notFound(served, info.name)
+    return presenter.object(entry.view(served.view), 200)
+  }
+  return wait ? wait.then(answer) : answer()
 }
 
 export async function listOrWatch(scope: Scope): Promise<Answer> {
@@ -38,7 +40,7 @@ export async function listOrWatch(scope: Scope): Promise<Answer> {
   const { deps, request, info, served } = scope
   const { query } = request
   const presenter = createPresenter(request, served, () => deps.clock.now())
-  const result = await listObjects({ cacher: deps.registry.cacher, store: deps.store }, served, listQuery(scope, info.namespace), request.signal)
+  const result = await listObjects({ cacher: deps.registry.cacher, store: deps.store }, served, listQuery(scope, info.namespace), request.cancellation)
   if (truthy(query.get('sendInitialEvents'))) throw sendInitialEventsForbidden('sendInitialEvents is forbidden for list')
   return presenter.list(result)
 }
@@ -122,7 +124,7 @@ export async function deleteCollection(scope: Scope): Promise<Answer> {
   const { deps, request, info, served } = scope
   const presenter = createPresenter(request, served, () => deps.clock.now())
   const { options, request: deletion } = await deleteOptions(scope)
-  const result = await listObjects({ cacher: deps.registry.cacher, store: deps.store }, served, listQuery(scope, info.namespace), request.signal)
+  const result = await listObjects({ cacher: deps.registry.cacher, store: deps.store }, served, listQuery(scope, info.namespace), request.cancellation)
   const items: CachedObject[] = []
   for (const item of result.items) {
     const { name = '', namespace = '' } = item.object.metadata

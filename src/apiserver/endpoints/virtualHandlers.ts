@@ -43,7 +43,7 @@ function handlerOf(deps: EndpointDeps, virtual: VirtualResource): Handler {
     }
     await admit(deps.writer.admission, attributes)
     await validateAdmission(deps.writer.admission, attributes)
-    const value = await virtual.create({ object, user, namespace: info.namespace, signal: request.signal })
+    const value = await virtual.create({ object, user, namespace: info.namespace, signal: request.cancellation.signal })
     return { type: 'value', status: 201, value, ...encodingOf(form) }
   }
 }

@@ -27,9 +27,9 @@ export async function watchObjects(scope: Scope): Promise<Answer> {
   const fromState = sendInitialEvents ?? revision === 0
   const wait = fromState
     ? text === ''
-      ? cacher.waitUntilCurrent(request.signal)
-      : cacher.waitFor(revision || 1, request.signal)
-    : cacher.waitFor(1, request.signal)
+      ? cacher.waitUntilCurrent(request.cancellation)
+      : cacher.waitFor(revision || 1, request.cancellation)
+    : cacher.waitFor(1, request.cancellation)
   if (wait) await wait
   const afterRevision = fromState ? undefined : sendInitialEvents === false && revision === 0 ? cacher.revision : revision
   const session = served.stored.cache.watch(

@@ -5,7 +5,7 @@
  */
 import { unauthorized } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
-import type { Authenticator } from '../authn/authenticator.ts'
+import type { AuthenticationResult, Authenticator } from '../authn/authenticator.ts'
 import type { ServerRequest, UserInfo } from '../request.ts'
 import type { AuditSink } from './audit.ts'
 import { auditFailedAuthentication } from './authenticationAudit.ts'
@@ -14,19 +14,22 @@ import { decided, type Stage } from './stage.ts'
 export function authenticationStage(authenticators: readonly Authenticator[], clock: Clock, audit?: AuditSink): Stage {
   return {
     name: 'authentication',
-    async handle(request, next) {
-      const startedMs = clock.monotonicMs()
-      const user = request.inProcessUser ?? (await authenticate(authenticators, request))
-      decided(request, 'authentication', user?.name ?? 'unauthorized', clock.monotonicMs() - startedMs)
-      if (!user) {
-        keepNoConnection(request)
-        auditFailedAuthentication(audit, request, clock.now())
-        throw unauthorized()
+    handle(request, next) {
+      const startedMs = request.trace ? clock.monotonicMs() : 0
+      const pass = (user: UserInfo | undefined) => {
+        if (request.trace) decided(request, 'authentication', user?.name ?? 'unauthorized', clock.monotonicMs() - startedMs)
+        if (!user) {
+          keepNoConnection(request)
+          auditFailedAuthentication(audit, request, clock.now())
+          throw unauthorized()
+        }
+        if (isAnonymous(user)) keepNoConnection(request)
+        request.user = user
+        request.originalUser = user
+        return next(request)
       }
-      if (isAnonymous(user)) keepNoConnection(request)
-      request.user = user
-      request.originalUser = user
-      return next(request)
+      const user = request.inProcessUser ?? authenticate(authenticators, request)
+      return user instanceof Promise ? user.then(pass) : pass(user)
     },
   }
 }
@@ -40,12 +43,15 @@ function isAnonymous({ name, groups }: UserInfo): boolean {
   return name === 'system:anonymous' || groups.includes('system:unauthenticated')
 }
 
-async function authenticate(authenticators: readonly Authenticator[], request: ServerRequest): Promise<UserInfo | undefined> {
-  for (const authenticator of authenticators) {
-    const pending = authenticator.authenticate(request)
-    const result = pending instanceof Promise ? await pending : pending
-    if (result?.decision === 'authenticated') return result.user
-    if (result?.decision === 'rejected') return undefined
+function authenticate(authenticators: readonly Authenticator[], request: ServerRequest, from = 0): Promise<UserInfo | undefined> | UserInfo | undefined {
+  for (let at = from; at < authenticators.length; at++) {
+    const result = (authenticators[at] as Authenticator).authenticate(request)
+    if (result instanceof Promise) return result.then((late) => (late ? userOf(late) : authenticate(authenticators, request, at + 1)))
+    if (result) return userOf(result)
   }
   return undefined
+}
+
+function userOf(result: NonNullable<AuthenticationResult>): UserInfo | undefined {
+  return result.decision === 'authenticated' ? result.user : undefined
 }

@@ -12,26 +12,41 @@ import { decided, type Stage } from './stage.ts'
 export function authorizationStage(authorizers: readonly Authorizer[], clock: Clock): Stage {
   return {
     name: 'authorization',
-    async handle(request, next) {
-      const startedMs = clock.monotonicMs()
+    handle(request, next) {
+      const startedMs = request.trace ? clock.monotonicMs() : 0
       const attributes = attributesOf(request)
-      const result = await authorize(authorizers, attributes)
-      decided(request, 'authorization', result.reason || result.decision, clock.monotonicMs() - startedMs)
-      if (result.decision !== 'allow') throw forbiddenError(attributes, result.reason)
-      return next(request)
+      const pass = (result: AuthorizationDecision) => {
+        if (request.trace) decided(request, 'authorization', result.reason || result.decision, clock.monotonicMs() - startedMs)
+        if (result.decision !== 'allow') throw forbiddenError(attributes, result.reason)
+        return next(request)
+      }
+      const result = authorize(authorizers, attributes)
+      return result instanceof Promise ? result.then(pass) : pass(result)
     },
   }
 }
 
-export async function authorize(authorizers: readonly Authorizer[], attributes: AuthorizationAttributes): Promise<AuthorizationDecision> {
-  const reasons: string[] = []
-  for (const authorizer of authorizers) {
-    const pending = authorizer.authorize(attributes)
-    const result = pending instanceof Promise ? await pending : pending
+/** Those who know at once are not waited for. */
+export function authorize(
+  authorizers: readonly Authorizer[],
+  attributes: AuthorizationAttributes,
+  from = 0,
+  reasonsBefore: readonly string[] = [],
+): Promise<AuthorizationDecision> | AuthorizationDecision {
+  let reasons = reasonsBefore
+  for (let at = from; at < authorizers.length; at++) {
+    const result = (authorizers[at] as Authorizer).authorize(attributes)
+    if (result instanceof Promise) {
+      return result.then((late) => (late.decision !== 'noOpinion' ? late : authorize(authorizers, attributes, at + 1, withReason(reasons, late.reason))))
+    }
     if (result.decision !== 'noOpinion') return result
-    if (result.reason) reasons.push(result.reason)
+    reasons = withReason(reasons, result.reason)
   }
   return { decision: 'noOpinion', reason: reasons.join('; ') }
+}
+
+function withReason(reasons: readonly string[], reason: string): readonly string[] {
+  return reason ? [...reasons, reason] : reasons
 }
 
 function attributesOf(request: ServerRequest): AuthorizationAttributes {

@@ -1,11 +1,9 @@
 /** The access log (L3), one line per request at verbosity 3 with upstream's keys. Upstream: apiserver/pkg/server/httplog. */
-import { StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
-import { statusOf } from '../answer.ts'
 import { requestUri, type ServerRequest } from '../request.ts'
 import { normalizedVerb } from './latency.ts'
-import type { Handler, Stage } from './stage.ts'
+import { codeOf, finished, type Stage } from './stage.ts'
 
 const accessVerbosity = 3
 
@@ -23,20 +21,6 @@ export function httpLogStage(log: Logger, clock: Clock): Stage {
     })
   return {
     name: 'httpLog',
-    handle: (request, next) => (access.enabled === false ? next(request) : logged(request, next)),
-  }
-
-  async function logged(request: ServerRequest, next: Handler) {
-    let code = 500
-    try {
-      const answer = await next(request)
-      code = statusOf(answer)
-      return answer
-    } catch (error) {
-      if (error instanceof StatusError) code = error.code
-      throw error
-    } finally {
-      write(request, code)
-    }
+    handle: (request, next) => (access.enabled === false ? next(request) : finished(next, request, (answer, error) => write(request, codeOf(answer, error)))),
   }
 }

@@ -23,7 +23,7 @@ export function impersonationStage(authorizers: readonly Authorizer[]): Stage {
   return {
     name: 'impersonation',
     handle(request, next) {
-      const wanted = wantedUser(request)
+      const wanted = asksForIt(request) ? wantedUser(request) : undefined
       return wanted ? impersonated(wanted, request, next) : next(request)
     },
   }
@@ -43,6 +43,11 @@ export function impersonationStage(authorizers: readonly Authorizer[]): Stage {
 function attributesOf(user: UserInfo, check: Partial<AuthorizationAttributes>): AuthorizationAttributes {
   const base = { user, verb: 'impersonate', isResourceRequest: true, path: '', namespace: '', apiGroup: '', apiVersion: 'v1', subresource: '', name: '' }
   return { ...base, resource: 'users', ...check }
+}
+
+function asksForIt({ headers }: ServerRequest): boolean {
+  for (const header in headers) if (header.startsWith('impersonate-')) return true
+  return false
 }
 
 function wantedUser(request: ServerRequest): Wanted | undefined {

@@ -6,7 +6,6 @@ import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import type { Random } from '#base/random'
-import { statusOf } from '../answer.ts'
 import type { Authenticator } from '../authn/authenticator.ts'
 import type { Authorizer } from '../authz/authorizer.ts'
 import { type AuditSink, auditStage } from './audit.ts'
@@ -28,7 +27,7 @@ import { requestDeadlineStage } from './requestDeadline.ts'
 import type { RequestGroup } from './requestGroup.ts'
 import { requestInfoStage } from './requestInfo.ts'
 import { retryAfterStage } from './retryAfter.ts'
-import { compose, decided, type Handler, type Stage } from './stage.ts'
+import { codeOf, compose, decided, finished, type Handler, type Stage } from './stage.ts'
 import { timeoutStage } from './timeout.ts'
 import { type SpanSink, tracingStage } from './tracing.ts'
 import { waitGroupStage } from './waitGroup.ts'
@@ -117,11 +116,9 @@ export function createPipeline(deps: PipelineDeps, config: PipelineConfig, handl
 
 /** The handler is the last entry of a trace. */
 function timed(clock: Clock, handler: Handler): Handler {
-  return async (request) => {
+  return (request) => {
     if (!request.trace) return handler(request)
     const startedMs = clock.monotonicMs()
-    const answer = await handler(request)
-    decided(request, 'handler', String(statusOf(answer)), clock.monotonicMs() - startedMs)
-    return answer
+    return finished(handler, request, (answer, error) => decided(request, 'handler', String(codeOf(answer, error)), clock.monotonicMs() - startedMs))
   }
 }

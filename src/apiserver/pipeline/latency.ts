@@ -2,13 +2,12 @@
  * Counts and times requests (L3) under upstream's metric names.
  * Upstream: apiserver/pkg/endpoints/filters/webhook_duration.go, pkg/endpoints/metrics.
  */
-import { StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
-import type { Metrics } from '#base/metrics'
-import { statusOf } from '../answer.ts'
+import { LruCache } from '#base/lruCache'
+import type { CounterSeries, HistogramSeries, Metrics } from '#base/metrics'
 import type { WatchSession } from '../registry/watchSession.ts'
 import type { ServerRequest } from '../request.ts'
-import { isLongRunning, type Stage } from './stage.ts'
+import { codeOf, finished, isLongRunning, type Stage } from './stage.ts'
 
 const durationBuckets = [0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60]
 
@@ -31,30 +30,51 @@ export function latencyStage(deps: { clock: Clock; metrics: Metrics }): Stage {
     labels: labels.filter((label) => label !== 'dry_run'),
   })
   const inFlight = deps.metrics.gauge({ name: 'apiserver_current_inflight_requests', help: 'Requests being worked on.', labels: ['request_kind'] })
+  const known = new LruCache<string, KnownSeries>(mostKnownSeries)
+  const seriesOf = (request: ServerRequest, code: number): KnownSeries => {
+    const key = seriesKey(request, code)
+    let series = known.get(key)
+    if (!series) {
+      const values = labelValues(request)
+      series = { total: total.series({ ...values, code }), duration: isLongRunning(request) ? undefined : duration.series(values) }
+      known.set(key, series)
+    }
+    return series
+  }
   return {
     name: 'latency',
-    async handle(request, next) {
+    handle(request, next) {
       const startedMs = deps.clock.monotonicMs()
-      const kind = request.method === 'GET' || request.method === 'HEAD' ? 'readOnly' : 'mutating'
-      inFlight.inc({ request_kind: kind })
-      let code = 500
-      try {
-        const answer = await next(request)
-        code = statusOf(answer)
-        if (answer.type === 'watch') followWatch(request, answer.session, longRunning)
-        return answer
-      } catch (error) {
-        if (error instanceof StatusError) code = error.code
-        throw error
-      } finally {
-        inFlight.dec({ request_kind: kind })
-        const seconds = (deps.clock.monotonicMs() - startedMs) / 1000
-        const values = labelValues(request)
-        total.inc({ ...values, code })
-        if (!isLongRunning(request)) duration.observe(seconds, values)
-      }
+      const kind = request.method === 'GET' || request.method === 'HEAD' ? readOnly : mutating
+      inFlight.inc(kind)
+      return finished(next, request, (answer, error) => {
+        if (answer?.type === 'watch') followWatch(request, answer.session, longRunning)
+        inFlight.dec(kind)
+        const series = seriesOf(request, codeOf(answer, error))
+        series.total.inc()
+        series.duration?.observe((deps.clock.monotonicMs() - startedMs) / 1000)
+      })
     },
   }
+}
+
+const readOnly = { request_kind: 'readOnly' }
+const mutating = { request_kind: 'mutating' }
+
+interface KnownSeries {
+  readonly total: CounterSeries
+  /** Long-running requests have none. */
+  readonly duration: HistogramSeries | undefined
+}
+
+const mostKnownSeries = 4096
+
+/** What the labels follow from. */
+function seriesKey({ info, method, query }: ServerRequest, code: number): string {
+  if (!info?.isResourceRequest) return `${code} ${method} ${info?.path}`
+  const { verb, apiGroup, apiVersion, resource, subresource, name, namespace } = info
+  const scope = name ? 2 : namespace ? 1 : 0
+  return `${code} ${verb} ${apiGroup} ${apiVersion} ${resource} ${subresource} ${scope} ${query.size > 0 && query.has('dryRun')}`
 }
 
 function followWatch(

@@ -4,7 +4,7 @@
  */
 import { tooManyRequests } from '#api/machinery/status'
 import type { ServerRequest } from '../request.ts'
-import { isLongRunning, type Stage } from './stage.ts'
+import { finished, isLongRunning, type Stage } from './stage.ts'
 
 export interface InFlightLimits {
   /** get, list. */
@@ -18,21 +18,15 @@ export function maxInFlightStage(limits: InFlightLimits): Stage {
   const places = { readOnly: createPlaces(limits.readOnly), mutating: createPlaces(limits.mutating) }
   return {
     name: 'maxInFlight',
-    async handle(request, next) {
+    handle(request, next) {
       // What administrators in this process write, the server itself among them, takes no place from others.
       if (isLongRunning(request) || (request.inProcessUser && isPrivileged(request))) return next(request)
       const kind = readOnlyVerbs.has(request.info?.verb ?? '') ? places.readOnly : places.mutating
-      if (!kind.take()) {
-        // Administrators must get through an overload.
-        if (isPrivileged(request)) return next(request)
-        if (!isOwnComponent(request)) throw tooManyRequests('Too many requests, please try again later.', 1)
-        await kind.wait()
-      }
-      try {
-        return await next(request)
-      } finally {
-        kind.free()
-      }
+      if (kind.take()) return finished(next, request, kind.free)
+      // Administrators must get through an overload.
+      if (isPrivileged(request)) return next(request)
+      if (!isOwnComponent(request)) throw tooManyRequests('Too many requests, please try again later.', 1)
+      return kind.wait().then(() => finished(next, request, kind.free))
     },
   }
 }

@@ -11,14 +11,18 @@ import type { Stage } from './stage.ts'
 export function panicRecoveryStage(log: Logger): Stage {
   return {
     name: 'panicRecovery',
-    async handle(request, next) {
-      try {
-        return await next(request)
-      } catch (error) {
+    handle(request, next) {
+      const recover = (error: unknown) => {
         if (error instanceof StatusError) return statusAnswer(error, errorEncoding(request))
-        if (request.signal.aborted) return statusAnswer(new StatusError('Timeout', 'the client went away'))
+        if (request.cancellation.aborted) return statusAnswer(new StatusError('Timeout', 'the client went away'))
         log.error(error, 'A request failed unexpectedly', { method: request.method, path: request.path, auditId: request.auditId })
         return statusAnswer(internalError(error), errorEncoding(request))
+      }
+      try {
+        const answer = next(request)
+        return answer instanceof Promise ? answer.catch(recover) : answer
+      } catch (error) {
+        return recover(error)
       }
     },
   }

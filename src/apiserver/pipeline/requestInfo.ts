@@ -13,48 +13,49 @@ const specialVerbs: ReadonlySet<string> = new Set(['proxy', 'watch'])
 export const requestInfoStage: Stage = {
   name: 'requestInfo',
   handle: (request, next) => {
-    request.info = parseRequestInfo(request.method, request.path, request.query)
-    decided(request, 'requestInfo', request.info.isResourceRequest ? `${request.info.verb} ${request.info.resource}` : request.info.verb, 0)
+    const info = parseRequestInfo(request.method, request.path, request.query)
+    request.info = info
+    if (request.trace) decided(request, 'requestInfo', info.isResourceRequest ? `${info.verb} ${info.resource}` : info.verb, 0)
     return next(request)
   },
 }
 
 export function parseRequestInfo(method: string, path: string, query: ServerRequest['query']): RequestInfo {
-  const nonResource = nonResourceInfo(method, path)
-  let parts = splitPath(path)
-  if (parts.length < 3) return nonResource
-  const apiPrefix = parts[0]!
-  if (apiPrefix !== 'api' && apiPrefix !== 'apis') return nonResource
-  let apiGroup = ''
-  parts = parts.slice(1)
-  if (apiPrefix === 'apis') {
-    if (parts.length < 3) return nonResource
-    apiGroup = parts[0]!
-    parts = parts.slice(1)
-  }
-  const apiVersion = parts[0]!
-  parts = parts.slice(1)
+  const parts = splitPath(path)
+  const isGrouped = parts[0] === 'apis'
+  let at = isGrouped ? 3 : 2
+  if ((!isGrouped && parts[0] !== 'api') || parts.length <= at) return nonResourceInfo(method, path)
   let verb = verbOf[method] ?? ''
-  if (specialVerbs.has(parts[0]!)) {
-    if (parts.length < 2) return nonResource
-    verb = parts[0]!
-    parts = parts.slice(1)
+  const special = parts[at]!
+  if (specialVerbs.has(special)) {
+    if (parts.length < at + 2) return nonResourceInfo(method, path)
+    verb = special
+    at++
   }
   let namespace = ''
-  if (parts[0] === 'namespaces') {
-    if (parts.length > 1) {
-      namespace = parts[1]!
-      if (parts.length > 2 && !namespaceSubresources.has(parts[2]!)) parts = parts.slice(2)
-    }
+  if (parts[at] === 'namespaces' && parts.length > at + 1) {
+    namespace = parts[at + 1]!
+    if (parts.length > at + 2 && !namespaceSubresources.has(parts[at + 2]!)) at += 2
   }
-  const [resource = '', name = '', subresource = ''] = parts
   const isWatch = verb === 'watch' || truthy(query.get('watch'))
   const fieldSelector = query.get('fieldSelector') ?? undefined
-  const labelSelector = query.get('labelSelector') ?? undefined
-  const info = { isResourceRequest: true, path, apiPrefix, apiGroup, apiVersion, namespace, resource, parts: parts.slice(1), fieldSelector, labelSelector }
-  if (name === '') return { ...info, verb: collectionVerb(verb, isWatch), subresource: '', name: nameOfSelector(verb, isWatch, fieldSelector) }
-  // A watch of one object is asked for with its name in the path; its subresource has no watch.
-  return { ...info, verb: verb === 'get' && isWatch ? 'watch' : verb, subresource: verb === 'watch' ? '' : subresource, name }
+  const name = parts[at + 1] ?? ''
+  return {
+    isResourceRequest: true,
+    path,
+    apiPrefix: parts[0]!,
+    apiGroup: isGrouped ? parts[1]! : '',
+    apiVersion: parts[isGrouped ? 2 : 1]!,
+    namespace,
+    resource: parts[at] ?? '',
+    parts: parts.slice(at + 1),
+    // A watch of one object is asked for with its name in the path; its subresource has no watch.
+    verb: name === '' ? collectionVerb(verb, isWatch) : verb === 'get' && isWatch ? 'watch' : verb,
+    subresource: name === '' || verb === 'watch' ? '' : (parts[at + 2] ?? ''),
+    name: name === '' ? nameOfSelector(verb, isWatch, fieldSelector) : name,
+    fieldSelector,
+    labelSelector: query.get('labelSelector') ?? undefined,
+  }
 }
 
 function collectionVerb(verb: string, isWatch: boolean): string {
@@ -85,9 +86,13 @@ function nonResourceInfo(method: string, path: string): RequestInfo {
   }
 }
 
+/** The segments between the slashes; those at the ends do not count. */
 function splitPath(path: string): string[] {
-  const trimmed = path.replace(/^\/+|\/+$/g, '')
-  return trimmed === '' ? [] : trimmed.split('/')
+  let start = 0
+  let end = path.length
+  while (start < end && path[start] === '/') start++
+  while (end > start && path[end - 1] === '/') end--
+  return start === end ? [] : path.slice(start, end).split('/')
 }
 
 /** Query flags as Go's strconv.ParseBool with apimachinery's leniency: present and not false. */

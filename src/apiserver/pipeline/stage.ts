@@ -1,5 +1,6 @@
 /** One stage of the request pipeline (L3): decides about a request, or passes it on. */
-import type { Answer } from '../answer.ts'
+import { StatusError } from '#api/machinery/status'
+import { type Answer, statusOf } from '../answer.ts'
 import type { ServerRequest } from '../request.ts'
 
 export type Handler = (request: ServerRequest) => Promise<Answer> | Answer
@@ -12,6 +13,37 @@ export interface Stage {
 /** Chains stages, the first one outermost, around the handler. */
 export function compose(stages: readonly Stage[], handler: Handler): Handler {
   return stages.reduceRight<Handler>((next, stage) => (request) => stage.handle(request, next), handler)
+}
+
+/** Passes the request on, and calls `done` when the work on it is over: answered at once, answered later, or failed. */
+export function finished(next: Handler, request: ServerRequest, done: (answer: Answer | undefined, error?: unknown) => void): Promise<Answer> | Answer {
+  let work: Promise<Answer> | Answer
+  try {
+    work = next(request)
+  } catch (error) {
+    done(undefined, error)
+    throw error
+  }
+  if (!(work instanceof Promise)) {
+    done(work)
+    return work
+  }
+  return work.then(
+    (answer) => {
+      done(answer)
+      return answer
+    },
+    (error: unknown) => {
+      done(undefined, error)
+      throw error
+    },
+  )
+}
+
+/** The HTTP code that the work on a request ended with. */
+export function codeOf(answer: Answer | undefined, error: unknown): number {
+  if (answer) return statusOf(answer)
+  return error instanceof StatusError ? error.code : 500
 }
 
 /** Records what a stage decided, when somebody reads the trace. */

@@ -4,6 +4,7 @@ import { noMetrics } from '#base/metrics'
 import { seededRandom } from '#base/random'
 import { VirtualClock } from '#base/virtualClock'
 import { type Answer, textAnswer } from '../answer.ts'
+import { Cancellation } from '../cancellation.ts'
 import type { ServerRequest, UserInfo } from '../request.ts'
 import { createPipeline, type PipelineConfig, type PipelineDeps } from './index.ts'
 import { RequestGroup } from './requestGroup.ts'
@@ -38,7 +39,7 @@ export function requestOf({ method = 'GET', url = '/api/v1/namespaces/a/pods/p',
   const [path = '', query] = url.split('?')
   return {
     ...{ method, path, query: new URLSearchParams(query), headers, remoteAddress: '192.0.2.7', isHttp2: true, responseHeaders: {}, receivedMs: 0 },
-    ...{ signal: new AbortController().signal, warnings: [], readBody: () => Promise.resolve({ type: 'value', value: undefined, contentType: '' }) },
+    ...{ cancellation: new Cancellation(), warnings: [], readBody: () => Promise.resolve({ type: 'value', value: undefined, contentType: '' }) },
   }
 }
 

@@ -16,39 +16,22 @@ export function timeoutStage(clock: Clock): Stage {
   }
 }
 
-/** What still works on the request when its time is over is told so by the request's signal. */
+/** What still works on the request when its time is over is told so by its cancellation. */
 function withTimeout(clock: Clock, request: ServerRequest, next: Handler, timeoutMs: number): Promise<Answer> | Answer {
-  const client = request.signal
-  const work = new AbortController()
-  const clientGone = () => work.abort(client.reason)
-  if (client.aborted) clientGone()
-  else client.addEventListener('abort', clientGone, { once: true })
-  request.signal = work.signal
   const pending = next(request)
-  const finish = () => {
-    client.removeEventListener('abort', clientGone)
-    // The answer may be streamed for longer than the work on it took: it follows the client again.
-    request.signal = client
-  }
-  if (!(pending instanceof Promise)) {
-    finish()
-    return pending
-  }
+  if (!(pending instanceof Promise)) return pending
   return new Promise((resolve, reject) => {
     const timer = clock.timer(timeoutMs, () => {
-      finish()
-      work.abort()
+      request.cancellation.abort()
       reject(new StatusError('Timeout', 'Timeout: request did not complete within the allotted timeout', { details: {} }))
     })
     pending.then(
       (answer) => {
         timer.cancel()
-        finish()
         resolve(answer)
       },
       (error) => {
         timer.cancel()
-        finish()
         reject(error)
       },
     )

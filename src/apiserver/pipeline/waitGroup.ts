@@ -6,12 +6,13 @@
 import { StatusError } from '#api/machinery/status'
 import type { RequestGroup } from './requestGroup.ts'
 import { isExemptFromRetryAfter } from './retryAfter.ts'
-import { isLongRunning, type Stage } from './stage.ts'
+import { finished, isLongRunning, type Stage } from './stage.ts'
 
 export function waitGroupStage(requests: RequestGroup, shutdown: AbortSignal): Stage {
+  const done = () => requests.done()
   return {
     name: 'waitGroup',
-    async handle(request, next) {
+    handle(request, next) {
       if (isLongRunning(request)) {
         if (shutdown.aborted) throw shuttingDown()
         return next(request)
@@ -21,11 +22,7 @@ export function waitGroupStage(requests: RequestGroup, shutdown: AbortSignal): S
         if (request.inProcessUser || isExemptFromRetryAfter(request)) return next(request)
         throw shuttingDown()
       }
-      try {
-        return await next(request)
-      } finally {
-        requests.done()
-      }
+      return finished(next, request, done)
     },
   }
 }

@@ -4,19 +4,15 @@
  */
 
 import type { ServerRequest } from '../request.ts'
-import type { Handler, Stage } from './stage.ts'
+import { finished, type Stage } from './stage.ts'
 
 const mostCharacters = 4 * 1024
 const mostOfEach = 256
 
-export const warningRecorderStage: Stage = { name: 'warningRecorder', handle: recorded }
+export const warningRecorderStage: Stage = { name: 'warningRecorder', handle: (request, next) => finished(next, request, () => record(request)) }
 
-async function recorded(request: ServerRequest, next: Handler) {
-  try {
-    return await next(request)
-  } finally {
-    if (request.warnings.length > 0 && request.responseHeaders) request.responseHeaders.warning = warningHeaders(request.warnings)
-  }
+function record({ warnings, responseHeaders }: ServerRequest): void {
+  if (warnings.length > 0 && responseHeaders) responseHeaders.warning = warningHeaders(warnings)
 }
 
 /** `299 - "text"` for each, as RFC 7234 has it. */

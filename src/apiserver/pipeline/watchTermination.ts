@@ -5,7 +5,7 @@
 
 import type { ServerRequest } from '../request.ts'
 import type { RequestGroup } from './requestGroup.ts'
-import type { Handler, Stage } from './stage.ts'
+import { finished, type Handler, type Stage } from './stage.ts'
 import { shuttingDown } from './waitGroup.ts'
 
 export function watchTerminationStage(watches: RequestGroup): Stage {
@@ -14,18 +14,11 @@ export function watchTerminationStage(watches: RequestGroup): Stage {
     handle: (request, next) => (request.info?.verb === 'watch' ? counted(request, next) : next(request)),
   }
 
-  async function counted(request: ServerRequest, next: Handler) {
+  function counted(request: ServerRequest, next: Handler) {
     if (!watches.add()) throw shuttingDown()
-    let open = false
-    try {
-      const answer = await next(request)
-      if (answer.type === 'watch') {
-        open = true
-        answer.session.whenClosed(() => watches.done())
-      }
-      return answer
-    } finally {
-      if (!open) watches.done()
-    }
+    return finished(next, request, (answer) => {
+      if (answer?.type === 'watch') answer.session.whenClosed(() => watches.done())
+      else watches.done()
+    })
   }
 }

@@ -8,6 +8,7 @@ import { StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Store, StoreEventBatch } from '#store/store'
+import type { Cancellation } from '../cancellation.ts'
 import { CacheEntry } from './cacheEntry.ts'
 import { WatchCache } from './watchCache.ts'
 import type { FieldIndex } from './watchGroups.ts'
@@ -67,14 +68,14 @@ export class Cacher {
   }
 
   /** Until the caches hold the newest acknowledged write. Resolves at once in the usual case. */
-  waitUntilCurrent(signal?: AbortSignal): Promise<void> | undefined {
-    return this.waitFor(this.#store.currentRevision(), signal)
+  waitUntilCurrent(cancellation?: Cancellation): Promise<void> | undefined {
+    return this.waitFor(this.#store.currentRevision(), cancellation)
   }
 
   /** Until the caches have reached `revision`; undefined when they already have. Throws Timeout when they do not in time. */
-  waitFor(revision: number, signal?: AbortSignal): Promise<void> | undefined {
+  waitFor(revision: number, cancellation?: Cancellation): Promise<void> | undefined {
     if (this.#revision >= revision && this.#revision > 0) return undefined
-    return this.#wait(revision, signal)
+    return this.#wait(revision, cancellation?.signal)
   }
 
   async #wait(revision: number, signal: AbortSignal | undefined): Promise<void> {

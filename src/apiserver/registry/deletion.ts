@@ -43,7 +43,7 @@ export async function deleteObject(deps: WriterDeps, context: WriteContext, requ
     admitted = true
     const result = await attemptDelete(deps, context, request, current)
     if (result) return result
-    context.signal?.throwIfAborted()
+    if (context.cancellation?.aborted) context.cancellation.signal.throwIfAborted()
   }
   throw conflict(served, request.name, optimisticLockMessage)
 }

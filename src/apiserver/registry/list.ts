@@ -5,6 +5,7 @@
  */
 import { badRequest, expired, StatusError } from '#api/machinery/status'
 import type { ReadView, StoreError } from '#store/store'
+import type { Cancellation } from '../cancellation.ts'
 import type { CachedObject } from '../request.ts'
 import { CacheEntry } from './cacheEntry.ts'
 import { type Cacher, tooLargeResourceVersion } from './cacher.ts'
@@ -32,14 +33,14 @@ export async function listObjects(
   deps: { cacher: Cacher; store: ReadView },
   served: ServedResource,
   query: ListQuery,
-  signal?: AbortSignal,
+  cancellation?: Cancellation,
 ): Promise<ListResult> {
   checkQuery(query)
   const { cacher } = deps
   const { cache } = served.stored
   if (query.continue !== '') {
     const token = decodeContinue(query.continue)
-    await (token.revision > 0 ? cacher.waitFor(token.revision, signal) : cacher.waitUntilCurrent(signal))
+    await (token.revision > 0 ? cacher.waitFor(token.revision, cancellation) : cacher.waitUntilCurrent(cancellation))
     if (token.revision < 0 || cache.changedAt <= token.revision) {
       return fromCache(served, query, token.start, token.revision < 0 ? cacher.revision : token.revision)
     }
@@ -47,8 +48,8 @@ export async function listObjects(
   }
   const revision = parseRevision(query.resourceVersion)
   const exact = query.resourceVersionMatch === 'Exact' || (query.resourceVersionMatch === '' && query.limit > 0 && revision > 0)
-  if (query.resourceVersion === '') await cacher.waitUntilCurrent(signal)
-  else await cacher.waitFor(Math.max(revision, 1), signal)
+  if (query.resourceVersion === '') await cacher.waitUntilCurrent(cancellation)
+  else await cacher.waitFor(Math.max(revision, 1), cancellation)
   if (!exact || cache.changedAt <= revision) return fromCache(served, query, '', exact ? revision : cacher.revision)
   return fromStore(deps.store, served, query, '', revision)
 }

@@ -6,6 +6,7 @@
 import type { KindStrategy } from '#api/kinds/defineKind'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import type { Schema } from '#api/schema/schema'
+import type { Cancellation } from '../cancellation.ts'
 import type { UserInfo } from '../request.ts'
 import type { VersionView } from './cacheEntry.ts'
 import type { WatchCache } from './watchCache.ts'
@@ -73,7 +74,7 @@ export interface WriteContext {
   /** The change came through server-side apply, which keeps metadata.managedFields itself. */
   readonly managedFieldsDone?: boolean | undefined
   warn(text: string): void
-  readonly signal?: AbortSignal | undefined
+  readonly cancellation?: Cancellation | undefined
 }
 
 export function keyFor(served: Pick<ServedResource, 'namespaced'>, namespace: string, name: string): string {

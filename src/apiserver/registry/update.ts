@@ -43,7 +43,7 @@ export async function updateObject(deps: WriterDeps, context: WriteContext, requ
     const current = await deps.storage.read(served.stored, key)
     const result = current ? await attemptUpdate(deps, context, request, current) : await createInstead(deps, context, request)
     if (result) return result
-    context.signal?.throwIfAborted()
+    if (context.cancellation?.aborted) context.cancellation.signal.throwIfAborted()
   }
   throw conflict(served, request.name, optimisticLockMessage)
 }

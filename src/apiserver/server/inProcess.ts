@@ -7,6 +7,7 @@ import type { Clock } from '#base/clock'
 import { deepFreeze } from '#base/frozen'
 import type { ApiRequest, ApiResponse, Transport, WatchEvent } from '#client/transport'
 import { type Answer, statusOf, type WatchAnswer } from '../answer.ts'
+import { Cancellation } from '../cancellation.ts'
 import type { Handler } from '../pipeline/stage.ts'
 import type { ServerRequest, UserInfo } from '../request.ts'
 import { listValue } from './encode.ts'
@@ -18,28 +19,36 @@ interface Deps {
 }
 
 export function inProcessTransport(deps: Deps, user: UserInfo, userAgent: string): Transport {
-  const send = async (request: ApiRequest, watch: boolean, signal: AbortSignal) => {
-    // Components share one signal among all their watches.
-    setMaxListeners(0, signal)
-    const made = toServerRequest(user, userAgent, request, watch, signal)
+  const send = async (request: ApiRequest, watch: boolean, cancellation: Cancellation) => {
+    const made = toServerRequest(user, userAgent, request, watch, cancellation)
     const answer = await deps.handle(made)
     if (statusOf(answer) >= 400) throw failure(answer)
     return { answer, warnings: made.warnings }
   }
   return {
     async request(request, signal): Promise<ApiResponse> {
-      const { answer, warnings } = await send(request, false, signal ?? never)
-      return { status: statusOf(answer), body: await bodyOf(answer), warnings }
+      const cancellation = new Cancellation(signal)
+      try {
+        const { answer, warnings } = await send(request, false, cancellation)
+        return { status: statusOf(answer), body: await bodyOf(answer), warnings }
+      } finally {
+        cancellation.release()
+      }
     },
     async *watch(request, signal): AsyncGenerator<readonly WatchEvent[]> {
-      const { answer } = await send(request, true, signal)
-      if (answer.type !== 'watch') throw new Error(`${request.path} answered without a watch`)
-      yield* events(deps, answer, signal)
+      // Components share one signal among all their watches.
+      setMaxListeners(0, signal)
+      const cancellation = new Cancellation(signal)
+      try {
+        const { answer } = await send(request, true, cancellation)
+        if (answer.type !== 'watch') throw new Error(`${request.path} answered without a watch`)
+        yield* events(deps, answer, signal)
+      } finally {
+        cancellation.release()
+      }
     },
   }
 }
-
-const never = new AbortController().signal
 
 async function* events(deps: Deps, answer: WatchAnswer, signal: AbortSignal): AsyncGenerator<readonly WatchEvent[]> {
   const { session } = answer
@@ -60,7 +69,7 @@ async function* events(deps: Deps, answer: WatchAnswer, signal: AbortSignal): As
   }
 }
 
-function toServerRequest(user: UserInfo, userAgent: string, request: ApiRequest, watch: boolean, signal: AbortSignal): ServerRequest {
+function toServerRequest(user: UserInfo, userAgent: string, request: ApiRequest, watch: boolean, cancellation: Cancellation): ServerRequest {
   const query = new URLSearchParams()
   for (const [key, value] of Object.entries(request.query ?? {})) {
     if (typeof value === 'string') query.append(key, value)
@@ -76,7 +85,7 @@ function toServerRequest(user: UserInfo, userAgent: string, request: ApiRequest,
     remoteAddress: '',
     inProcessUser: user,
     receivedMs: 0,
-    signal,
+    cancellation,
     // Text is what the caller encoded already, such as the YAML of an apply.
     readBody: () =>
       Promise.resolve(

@@ -3,9 +3,11 @@
  */
 import type { Readable } from 'node:stream'
 import { badRequest, StatusError } from '#api/machinery/status'
-import type { PeerCertificate, RequestBody, ServerRequest, TraceEntry } from '../request.ts'
+import type { Cancellation } from '../cancellation.ts'
+import type { PeerCertificate, RequestBody, ServerRequest } from '../request.ts'
 
-export interface Incoming {
+/** What a connection knows of a request. */
+export interface Arrived {
   readonly method: string
   /** Path and query, as sent. */
   readonly url: string
@@ -14,40 +16,60 @@ export interface Incoming {
   readonly body: Readable
   /** Whether a body was announced. */
   readonly hasBody: boolean
-  readonly remoteAddress: string
-  readonly peerCertificate: PeerCertificate | undefined
-  readonly signal: AbortSignal
+  readonly peer: Peer
+  readonly cancellation: Cancellation
   readonly isHttp2: boolean
-  readonly trace?: TraceEntry[] | undefined
 }
 
+/** Who is at the other end; one object for all requests of a connection. */
+export interface Peer {
+  readonly remoteAddress: string
+  readonly peerCertificate: PeerCertificate | undefined
+}
+
+const noQuery = new URLSearchParams()
+
 /** @throws BadRequest for a path that does not decode or climbs */
-export function serverRequest(incoming: Incoming): ServerRequest {
-  const { url, headers, body } = incoming
-  const question = url.indexOf('?')
-  const path = decodePath(question < 0 ? url : url.slice(0, question))
-  const rawQuery = question < 0 ? '' : url.slice(question + 1)
-  const contentType = headers['content-type']
-  let read: Promise<Buffer> | undefined
-  return {
-    method: incoming.method,
-    path,
-    query: new URLSearchParams(rawQuery),
-    rawQuery,
-    headers,
-    remoteAddress: incoming.remoteAddress,
-    peerCertificate: incoming.peerCertificate,
-    isHttp2: incoming.isHttp2,
-    responseHeaders: {},
-    receivedMs: 0,
-    signal: incoming.signal,
-    async readBody(limitBytes): Promise<RequestBody> {
-      read ??= readAll(body, limitBytes, Number(headers['content-length'] ?? 0))
-      return { type: 'bytes', bytes: await read, contentType: typeof contentType === 'string' ? contentType : '' }
-    },
-    body: incoming.hasBody ? body : undefined,
-    warnings: [],
-    trace: incoming.trace,
+export function serverRequest(arrived: Arrived): ServerRequest {
+  return new IncomingRequest(arrived)
+}
+
+class IncomingRequest implements ServerRequest {
+  readonly method: string
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly rawQuery: string
+  readonly headers: ServerRequest['headers']
+  readonly remoteAddress: string
+  readonly peerCertificate: PeerCertificate | undefined
+  readonly isHttp2: boolean
+  readonly responseHeaders: Record<string, string | readonly string[]> = {}
+  readonly cancellation: Cancellation
+  readonly body: Readable | undefined
+  readonly warnings: string[] = []
+  receivedMs = 0
+  readonly #stream: Readable
+  #read: Promise<Buffer> | undefined
+
+  constructor({ method, url, headers, body, hasBody, peer, cancellation, isHttp2 }: Arrived) {
+    const question = url.indexOf('?')
+    this.method = method
+    this.path = decodePath(question < 0 ? url : url.slice(0, question))
+    this.rawQuery = question < 0 ? '' : url.slice(question + 1)
+    this.query = this.rawQuery === '' ? noQuery : new URLSearchParams(this.rawQuery)
+    this.headers = headers
+    this.remoteAddress = peer.remoteAddress
+    this.peerCertificate = peer.peerCertificate
+    this.isHttp2 = isHttp2
+    this.cancellation = cancellation
+    this.body = hasBody ? body : undefined
+    this.#stream = body
+  }
+
+  async readBody(limitBytes: number): Promise<RequestBody> {
+    const contentType = this.headers['content-type']
+    this.#read ??= readAll(this.#stream, limitBytes, Number(this.headers['content-length'] ?? 0))
+    return { type: 'bytes', bytes: await this.#read, contentType: typeof contentType === 'string' ? contentType : '' }
   }
 }
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { VirtualClock } from '#base/virtualClock'
 import type { WatchAnswer } from '../answer.ts'
+import { Cancellation } from '../cancellation.ts'
 import { CacheEntry } from '../registry/cacheEntry.ts'
 import { WatchedEvent } from '../registry/watchEvent.ts'
 import { WatchSession } from '../registry/watchSession.ts'
@@ -27,7 +28,7 @@ function setUp(drains: boolean) {
   const session = new WatchSession({ afterRevision: 0, bookmarks: true, limit: 3, onClose: () => {} })
   const answer: WatchAnswer = { type: 'watch', session, form: { key: 'json' }, bookmark: (revision) => ({ revision }), timeoutMs: 60_000 }
   const clock = new VirtualClock('2026-01-01T00:00:00Z')
-  const request = { headers: {}, warnings: [], auditId: 'a', signal: new AbortController().signal, method: 'GET' } as unknown as ServerRequest
+  const request = { headers: {}, warnings: [], auditId: 'a', cancellation: new Cancellation(), method: 'GET' } as unknown as ServerRequest
   const done = respond(request, answer, out, clock)
   const push = (revision: number) => session.push(new WatchedEvent('ADDED', CacheEntry.stored('x', value, revision, 1), revision))
   return { written, session, clock, done, push, isEnded: () => ended }

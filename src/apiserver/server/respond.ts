@@ -9,6 +9,7 @@ import { isStatus } from '#api/machinery/status'
 import { toYaml } from '#api/machinery/yaml'
 import type { Clock } from '#base/clock'
 import { type Answer, type Encoding, statusOf, type WatchAnswer } from '../answer.ts'
+import type { Cancellation } from '../cancellation.ts'
 import type { WatchItem } from '../registry/watchSession.ts'
 import type { ServerRequest } from '../request.ts'
 import { encodeAnswer, protobufOf } from './encode.ts'
@@ -23,6 +24,8 @@ export interface Outgoing {
   write(chunk: Uint8Array): boolean
   drained(): Promise<void>
   end(chunk?: Uint8Array): void
+  /** Breaks the stream off: there is no answer. */
+  abort(): void
   /** The stream itself, for piping. */
   readonly stream: NodeJS.WritableStream
 }
@@ -85,13 +88,14 @@ async function respondWatch(request: ServerRequest, answer: WatchAnswer, out: Ou
       if (session.ended) resolve()
       out.drained().then(resolve, reject)
     })
-  if (request.signal.aborted) close()
-  else request.signal.addEventListener('abort', close, { once: true })
+  const { signal } = request.cancellation
+  if (signal.aborted) close()
+  else signal.addEventListener('abort', close, { once: true })
   out.start(200, { ...headers, 'content-type': watchTypes[answer.encoding ?? 'pretty'] }, true)
   try {
     for (;;) {
       const items = await session.next()
-      if (!items || request.signal.aborted) break
+      if (!items || signal.aborted) break
       const chunks = items.map((item) => encodeItem(answer, item))
       if (!out.write(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))) await drainedOrClosed()
     }
@@ -104,7 +108,7 @@ async function respondWatch(request: ServerRequest, answer: WatchAnswer, out: Ou
   } finally {
     timer.cancel()
     session.close()
-    request.signal.removeEventListener('abort', close)
+    signal.removeEventListener('abort', close)
   }
 }
 
@@ -132,4 +136,21 @@ export function itemValue(answer: WatchAnswer, item: WatchItem): { type: WatchIt
   if (item.type === 'BOOKMARK') return { type: item.type, object: answer.bookmark(item.revision, item.initialEventsEnd ? initialEventsEnd : undefined) }
   const object = item.entry.view(answer.form.view)
   return { type: item.type, object: answer.form.value ? answer.form.value(object) : object.object }
+}
+
+/** Until more can be written, or nobody reads any more. */
+export function drained(stream: NodeJS.WritableStream, { signal }: Cancellation): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) {
+      resolve()
+      return
+    }
+    const done = () => {
+      stream.removeListener('drain', done)
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+    stream.on('drain', done)
+    signal.addEventListener('abort', done, { once: true })
+  })
 }

@@ -140,7 +140,7 @@ async function mayCreate(deps: StreamDeps, scope: Scope): Promise<void> {
 
 async function findPod(scope: Scope): Promise<Frozen<Pod>> {
   const { deps, request, info } = scope
-  const wait = deps.registry.cacher.waitUntilCurrent(request.signal)
+  const wait = deps.registry.cacher.waitUntilCurrent(request.cancellation)
   if (wait) await wait
   const pod = deps.registry.reader.get<KubeObject>(pods, info.namespace, info.name)
   if (!pod) throw notFound(pods, info.name)

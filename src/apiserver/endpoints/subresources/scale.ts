@@ -28,7 +28,7 @@ function scaleKind() {
 
 async function getScale(scope: Scope): Promise<Answer> {
   const { deps, request, info, served } = scope
-  const wait = deps.registry.cacher.waitUntilCurrent(request.signal)
+  const wait = deps.registry.cacher.waitUntilCurrent(request.cancellation)
   if (wait) await wait
   const entry = served.stored.cache.get(keyFor(served, info.namespace, info.name))
   if (!entry) throw notFound(served, info.name)

@@ -1,0 +1,97 @@
+/**
+ * One request and its answer, whatever the protocol (L3): from what arrived through the pipeline to what is written; refusals of requests that
+ * are none; upgrades.
+ */
+import { STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { TLSSocket } from 'node:tls'
+import { isStatus, StatusError } from '#api/machinery/status'
+import type { Clock } from '#base/clock'
+import type { Logger } from '#base/log'
+import { type Answer, statusOf } from '../answer.ts'
+import { statusAnswer } from '../pipeline/panicRecovery.ts'
+import type { Handler } from '../pipeline/stage.ts'
+import type { PeerCertificate, ServerRequest } from '../request.ts'
+import { encodeAnswer } from './encode.ts'
+import { type Arrived, type Peer, serverRequest } from './incoming.ts'
+import { type Outgoing, respond } from './respond.ts'
+
+/** Takes a connection over after an upgrade request. */
+export type UpgradeHandler = (request: ServerRequest, socket: Duplex, head: Buffer) => Promise<void>
+
+export interface ExchangeDeps {
+  readonly handle: Handler
+  readonly upgrade: UpgradeHandler
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** One for all: an error per request, with its stack, would be a tenth of a GET. */
+export const connectionClosed = new DOMException('The connection or the stream was closed', 'AbortError')
+
+/** `out.abort` breaks the stream off where no answer can be given. */
+export async function serve(deps: ExchangeDeps, arrived: Arrived, out: Outgoing): Promise<void> {
+  try {
+    const request = serverRequest(arrived)
+    const pending = deps.handle(request)
+    await respond(request, pending instanceof Promise ? await pending : pending, out, deps.clock)
+  } catch (error) {
+    if (arrived.cancellation.aborted) return
+    if (!isStatus(error)) {
+      deps.log.error(error, 'Answering a request failed', { method: arrived.method, url: arrived.url })
+      out.abort()
+      return
+    }
+    refuse(error, out)
+  }
+}
+
+/** For requests that are refused before there is a request at all. */
+function refuse(error: StatusError, out: Outgoing): void {
+  const body = Buffer.from(JSON.stringify(error.toStatus()))
+  out.start(error.code, { 'content-type': 'application/json', 'content-length': String(body.length) })
+  out.end(body)
+}
+
+export async function serveUpgrade(deps: ExchangeDeps, arrived: Arrived, socket: Duplex, head: Buffer): Promise<void> {
+  try {
+    await deps.upgrade(serverRequest(arrived), socket, head)
+  } catch (error) {
+    if (!isStatus(error) && !arrived.cancellation.aborted) deps.log.error(error, 'An upgraded request failed', { url: arrived.url })
+    const answer = statusAnswer(isStatus(error) ? error : new StatusError('InternalError', 'the upgrade failed'))
+    writeRawAnswer(socket, answer)
+  }
+}
+
+/** The answer to an upgrade request that does not switch protocols. */
+export function writeRawAnswer(socket: Duplex, answer: Answer): void {
+  if (socket.destroyed || (answer.type !== 'value' && answer.type !== 'bytes' && answer.type !== 'object' && answer.type !== 'list')) {
+    socket.destroy()
+    return
+  }
+  const { contentType, bytes } = encodeAnswer(answer)
+  const status = statusOf(answer)
+  const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Error'}`, `content-type: ${contentType}`, `content-length: ${bytes.length}`, 'connection: close']
+  socket.write(`${head.join('\r\n')}\r\n\r\n`)
+  socket.end(bytes)
+}
+
+const peers = new WeakMap<TLSSocket, Peer>()
+const nobody: Peer = { remoteAddress: '', peerCertificate: undefined }
+
+/** Read once per connection. */
+export function peerOf(socket: TLSSocket | undefined): Peer {
+  if (!socket) return nobody
+  let peer = peers.get(socket)
+  if (!peer) {
+    peer = { remoteAddress: socket.remoteAddress ?? '', peerCertificate: certificateOf(socket) }
+    peers.set(socket, peer)
+  }
+  return peer
+}
+
+function certificateOf(socket: TLSSocket): PeerCertificate | undefined {
+  const raw = typeof socket.getPeerX509Certificate === 'function' ? socket.getPeerX509Certificate()?.raw : undefined
+  const error = socket.authorizationError as Error | string | undefined
+  return raw && { raw, verified: socket.authorized, ...(error ? { verifyError: String(error) } : {}) }
+}

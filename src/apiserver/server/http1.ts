@@ -1,0 +1,72 @@
+/** HTTP/1.1 (L3): what curl, browsers and upgrades to WebSocket and SPDY speak. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { TLSSocket } from 'node:tls'
+import { Cancellation } from '../cancellation.ts'
+import { connectionClosed, type ExchangeDeps, peerOf, serve, serveUpgrade } from './exchange.ts'
+import type { Arrived } from './incoming.ts'
+import { drained, type Outgoing } from './respond.ts'
+
+const maxHeaderBytes = 256 * 1024
+const idleTimeoutMs = 90_000
+/** For a request to arrive completely, not for its answer. */
+const requestTimeoutMs = 120_000
+
+export function http1Server(deps: ExchangeDeps, headersTimeoutMs: number): Server {
+  const server = createServer({
+    maxHeaderSize: maxHeaderBytes,
+    requestTimeout: requestTimeoutMs,
+    headersTimeout: headersTimeoutMs,
+    keepAliveTimeout: idleTimeoutMs,
+  })
+  server.on('clientError', (_error, socket) => {
+    if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n')
+    else socket.destroy()
+  })
+  server.on('request', (message: IncomingMessage, response: ServerResponse) => {
+    const arrived = arrivedOf(message, response, hasBody(message))
+    void serve(deps, arrived, outgoingOf(response, arrived.cancellation))
+  })
+  server.on('upgrade', (message: IncomingMessage, socket: Duplex, head: Buffer) => {
+    void serveUpgrade(deps, arrivedOf(message, socket, false), socket, head)
+  })
+  return server
+}
+
+function arrivedOf(message: IncomingMessage, connection: NodeJS.EventEmitter, hasBody: boolean): Arrived {
+  const cancellation = new Cancellation()
+  const gone = () => cancellation.abort(connectionClosed)
+  connection.on('close', gone)
+  connection.on('error', gone)
+  return {
+    method: message.method ?? 'GET',
+    url: message.url ?? '/',
+    headers: message.headers,
+    body: message,
+    hasBody,
+    peer: peerOf(message.socket as TLSSocket),
+    cancellation,
+    isHttp2: false,
+  }
+}
+
+function outgoingOf(response: ServerResponse, cancellation: Cancellation): Outgoing {
+  return {
+    start: (status, headers, flush) => {
+      if (response.headersSent) return
+      response.writeHead(status, headers as Record<string, string | string[]>)
+      if (flush) response.flushHeaders()
+    },
+    write: (chunk) => response.destroyed || response.write(chunk),
+    drained: () => drained(response, cancellation),
+    end: (chunk) => {
+      if (!response.destroyed) response.end(chunk)
+    },
+    abort: () => response.destroy(),
+    stream: response,
+  }
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}

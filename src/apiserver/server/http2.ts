@@ -1,0 +1,89 @@
+/**
+ * HTTP/2 (L3) by node's stream API, which is the fast one. What a stream needs is one object with shared methods: nothing is made per
+ * stream that not every request uses.
+ */
+import { constants, createServer, type Http2Server, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
+import type { TLSSocket } from 'node:tls'
+import { Cancellation } from '../cancellation.ts'
+import { connectionClosed, type ExchangeDeps, peerOf, serve } from './exchange.ts'
+import type { Arrived, Peer } from './incoming.ts'
+import { drained, type HeaderMap, type Outgoing } from './respond.ts'
+
+export function http2Server(deps: ExchangeDeps): Http2Server {
+  const server = createServer({
+    maxSessionMemory: 1000,
+    maxSettings: 32,
+    settings: { maxConcurrentStreams: 1000, initialWindowSize: 1024 * 1024, enableConnectProtocol: false },
+  })
+  server.on('sessionError', () => undefined)
+  server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
+    const exchange = new Http2Exchange(stream, headers)
+    void serve(deps, exchange, exchange)
+  })
+  return server
+}
+
+class Http2Exchange implements Arrived, Outgoing {
+  readonly method: string
+  readonly url: string
+  readonly headers: Arrived['headers']
+  readonly hasBody: boolean
+  readonly peer: Peer
+  readonly cancellation = new Cancellation()
+  readonly isHttp2 = true
+  readonly stream: ServerHttp2Stream
+
+  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders) {
+    this.stream = stream
+    this.method = String(headers[':method'] ?? 'GET')
+    this.url = String(headers[':path'] ?? '/')
+    this.headers = plainHeaders(headers)
+    this.hasBody = !stream.endAfterHeaders
+    this.peer = peerOf(stream.session?.socket as TLSSocket | undefined)
+    const gone = () => this.cancellation.abort(connectionClosed)
+    stream.on('close', gone)
+    stream.on('error', gone)
+  }
+
+  get body(): ServerHttp2Stream {
+    return this.stream
+  }
+
+  start(status: number, headers: HeaderMap): void {
+    const { stream } = this
+    if (stream.destroyed || stream.headersSent) return
+    const closes = headers.connection === 'close'
+    if (closes) delete headers.connection
+    headers[':status'] = String(status)
+    stream.respond(headers as OutgoingHttpHeaders)
+    // What HTTP/1.1 says in a header is a GOAWAY here: streams under way go on.
+    if (closes && stream.session?.closed === false) stream.session.close()
+  }
+
+  write(chunk: Uint8Array): boolean {
+    return this.stream.destroyed || this.stream.write(chunk)
+  }
+
+  drained(): Promise<void> {
+    return drained(this.stream, this.cancellation)
+  }
+
+  end(chunk?: Uint8Array): void {
+    if (!this.stream.destroyed) this.stream.end(chunk)
+  }
+
+  abort(): void {
+    this.stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+  }
+}
+
+function plainHeaders(headers: IncomingHttpHeaders): Arrived['headers'] {
+  const plain: HeaderMap = {}
+  for (const name in headers) {
+    const value = headers[name]
+    if (name.charCodeAt(0) !== 0x3a && value !== undefined) plain[name] = value
+  }
+  // One name for what both protocols say.
+  if (headers[':authority'] !== undefined) plain.host = headers[':authority']
+  return plain
+}
