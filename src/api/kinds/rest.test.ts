@@ -74,7 +74,7 @@ const bad: [string, string, Record<string, unknown>, string[]][] = [
     'batch',
     'CronJob',
     { spec: { schedule: '61 * * * *', jobTemplate: { spec: { template: once } } } },
-    ['spec.schedule: Invalid value: "61 * * * *": failed to parse "61" in "61"'],
+    ['spec.schedule: Invalid value: "61 * * * *": end of range (61) above maximum (59): 61'],
   ],
   [
     'batch',

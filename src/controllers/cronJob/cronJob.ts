@@ -3,6 +3,7 @@
  */
 import type { CronJob, CronJobStatus, Job } from '#api/gen/types/batch.v1'
 import type { ObjectReference } from '#api/gen/types/core.v1'
+import { parseCronSchedule } from '#api/helpers/cronSchedule'
 import { controllerOf, controllerReference, isControlledBy } from '#api/helpers/owners'
 import { semanticEqual } from '#api/machinery/equality'
 import { type Frozen, keyOf } from '#api/machinery/meta'
@@ -17,7 +18,7 @@ import { createReconciler, enqueueSelf, type Result } from '../framework/reconci
 import { conditionIsTrue, isJobFinished } from '../job/plan.ts'
 import { controllerUidIndex, jobControllerIndexers } from '../shared/indexes.ts'
 import { isNamespaceTerminating, messageOf } from '../shared/podControl.ts'
-import { mostRecentTime, nextTime, parseSchedule, timeOf } from './schedule.ts'
+import { mostRecentTime, nextTime, timeOf } from './schedule.ts'
 
 export const cronJob: ControllerDescriptor = {
   name: 'cronjob-controller',
@@ -106,9 +107,9 @@ function createCronJobController(context: ControllerContext) {
 
   async function startWhenDue(cron: Frozen<CronJob>, status: CronJobStatus, signal: AbortSignal): Promise<Result | undefined> {
     const { timeZone, startingDeadlineSeconds, concurrencyPolicy } = cron.spec
-    const schedule = parseSchedule(cron.spec.schedule)
-    if (!schedule) {
-      events.event(cron, 'Warning', 'UnparseableSchedule', `unparseable schedule: "${cron.spec.schedule}"`)
+    const schedule = parseCronSchedule(cron.spec.schedule)
+    if ('fault' in schedule) {
+      events.event(cron, 'Warning', 'UnparseableSchedule', `unparseable schedule: ${JSON.stringify(cron.spec.schedule)} : ${schedule.fault}`)
       return undefined
     }
     const nowMs = clock.now()

@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { parseCronSchedule } from '#api/helpers/cronSchedule'
 import { formatTime, parseTime } from '#base/time'
-import { mostRecentTime, nextTime, parseSchedule } from './schedule.ts'
+import { mostRecentTime, nextTime } from './schedule.ts'
 
+const parse = (text: string) => {
+  const parsed = parseCronSchedule(text)
+  return 'fault' in parsed ? assert.fail(parsed.fault) : parsed
+}
 const at = (text: string) => parseTime(text) ?? assert.fail(text)
 const cases: { schedule: string; after: string; zone?: string; want: string }[] = [
   { schedule: '* * * * *', after: '2026-01-01T00:00:30Z', want: '2026-01-01T00:01:00Z' },
@@ -17,17 +22,13 @@ const cases: { schedule: string; after: string; zone?: string; want: string }[] 
 ]
 for (const { schedule, after, zone, want } of cases) {
   test(`CTL-08 ${schedule} after ${after} ${zone ?? ''}`, () => {
-    const parsed = parseSchedule(schedule) ?? assert.fail()
+    const parsed = parse(schedule)
     assert.equal(formatTime(nextTime(parsed, at(after), zone) ?? 0), want)
   })
 }
 
-for (const text of ['', '* * * *', '60 * * * *', '* * 0 * *', '*/0 * * * *', '5-1 * * * *', '@never', '* * * * * *']) {
-  test(`CTL-08 refuses ${JSON.stringify(text)}`, () => assert.equal(parseSchedule(text), undefined))
-}
-
 test('CTL-08 the most recent of many missed times, without counting them all', () => {
-  const schedule = parseSchedule('0 3 * * *') ?? assert.fail()
+  const schedule = parse('0 3 * * *')
   assert.equal(formatTime(mostRecentTime(schedule, at('2020-01-01T00:00:00Z'), at('2026-01-01T02:00:00Z')) ?? 0), '2025-12-31T03:00:00Z')
   assert.equal(mostRecentTime(schedule, at('2026-01-01T03:00:00Z'), at('2026-01-01T10:00:00Z')), undefined)
 })

@@ -1,15 +1,17 @@
 /** CronJob (L1). Upstream: pkg/registry/batch/cronjob, pkg/apis/batch/{v1/defaults,validation} (v1.36). */
 import type { CronJob, JobSpec } from '#api/gen/types/batch.v1'
+import { parseCronSchedule } from '#api/helpers/cronSchedule'
+import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
-import { nameIsDnsSubdomain } from '#api/machinery/names'
 import { validateNonNegative } from '#api/machinery/objectMeta'
 import { ageOf } from '#api/machinery/table'
 import { ageColumn, integer, nameColumn, none, selectorText, text, unset, workloadColumns } from '../columns.ts'
-import { podTemplateWarnings } from '../core/pod/warnings.ts'
+import { workloadNameWarnings } from '../core/pod/warnings.ts'
 import { defineKind } from '../defineKind.ts'
 import { dropStatus, keepStatus, oneOf, statusStrategy } from '../rules.ts'
-import { setJobSpecDefaults, validateJobSpec } from './job.ts'
+import { jobSpecWarnings, setJobSpecDefaults } from './job.ts'
+import { validateJobSpec } from './validateJobSpec.ts'
 
 /** A job's name gets 11 characters more. */
 const maxNameLength = 52
@@ -17,8 +19,6 @@ const maxNameLength = 52
 export const cronJob = defineKind<CronJob>({
   group: 'batch',
   kind: 'CronJob',
-  validateName: (name, prefix) =>
-    !prefix && name.length > maxNameLength ? [`must be no more than ${maxNameLength} characters`] : nameIsDnsSubdomain(name, prefix),
   columns: [
     nameColumn,
     text('Schedule', (obj) => obj.spec?.schedule ?? ''),
@@ -43,10 +43,12 @@ export const cronJob = defineKind<CronJob>({
   },
   prepareForCreate: ({ obj }) => dropStatus(obj),
   prepareForUpdate: keepStatus,
-  validate: ({ obj, path }) => specFaults(obj, path.child('spec')),
-  validateUpdate: ({ obj, path }) => specFaults(obj, path.child('spec')),
-  warnings: ({ obj, path }, old) =>
-    old ? [] : podTemplateWarnings(obj.spec.jobTemplate.spec?.template, path.child('spec', 'jobTemplate', 'spec', 'template')),
+  validate: ({ obj, path }) => [...specFaults(obj, undefined, path.child('spec')), ...nameFaults(obj, path.child('metadata', 'name'))],
+  validateUpdate: ({ obj, old, path }) => specFaults(obj, old, path.child('spec')),
+  warnings({ obj, path }, old) {
+    if (old) return semanticEqual(obj.spec, old.spec) ? [] : specWarnings(obj, path.child('spec'))
+    return [...workloadNameWarnings(obj.metadata.name), ...specWarnings(obj, path.child('spec'))]
+  },
   status: statusStrategy<CronJob>(),
 })
 
@@ -58,55 +60,64 @@ function setTemplateDefaults(spec: JobSpec): void {
     if (before[field] === undefined) delete spec[field]
 }
 
+function nameFaults({ metadata: { name = '' } }: CronJob, path: FieldPath): FieldError[] {
+  return name.length > maxNameLength ? [fieldError.invalid(path, name, `must be no more than ${maxNameLength} characters`)] : []
+}
+
 function containersOf(obj: Frozen<CronJob>) {
   return obj.spec?.jobTemplate?.spec?.template?.spec?.containers
 }
 
-function specFaults({ spec }: CronJob, path: FieldPath): FieldError[] {
-  const errors: FieldError[] = []
-  const schedule = path.child('schedule')
-  if (!spec.schedule) errors.push(fieldError.required(schedule))
-  else if (spec.schedule.includes('TZ'))
-    errors.push(fieldError.invalid(schedule, spec.schedule, 'cannot use TZ or CRON_TZ in schedule, use timeZone field instead'))
-  else errors.push(...scheduleFaults(spec.schedule, schedule))
-  if (spec.timeZone === '') errors.push(fieldError.invalid(path.child('timeZone'), spec.timeZone, 'timeZone must be nil or non-empty string'))
+function specFaults({ spec }: CronJob, old: Frozen<CronJob> | undefined, path: FieldPath): FieldError[] {
+  const errors = spec.schedule ? scheduleFaults(spec, old, path.child('schedule')) : [fieldError.required(path.child('schedule'))]
+  errors.push(...validateNonNegative(spec.startingDeadlineSeconds, path.child('startingDeadlineSeconds')))
+  if (!old || old.spec.timeZone !== spec.timeZone) errors.push(...timeZoneFaults(spec.timeZone, path.child('timeZone')))
   errors.push(...oneOf(spec.concurrencyPolicy, ['Allow', 'Forbid', 'Replace'], path.child('concurrencyPolicy')))
-  for (const field of ['startingDeadlineSeconds', 'successfulJobsHistoryLimit', 'failedJobsHistoryLimit'] as const)
-    errors.push(...validateNonNegative(spec[field], path.child(field)))
-  const job = spec.jobTemplate.spec
+  const job = spec.jobTemplate.spec as JobSpec
   const jobPath = path.child('jobTemplate', 'spec')
-  if (job?.manualSelector) errors.push(fieldError.notSupported(jobPath.child('manualSelector'), true, ['nil', 'false']))
-  if (job?.selector) errors.push(fieldError.invalid(jobPath.child('selector'), job.selector, '`selector` will be auto-generated'))
-  if (job) errors.push(...validateJobSpec({ ...job, completionMode: job.completionMode ?? 'NonIndexed' }, jobPath))
+  errors.push(...validateJobSpec(job, jobPath))
+  if (job.selector) errors.push(fieldError.invalid(jobPath.child('selector'), job.selector, '`selector` will be auto-generated'))
+  if (job.manualSelector) errors.push(fieldError.notSupported(jobPath.child('manualSelector'), true, ['nil', 'false']))
+  for (const field of ['successfulJobsHistoryLimit', 'failedJobsHistoryLimit'] as const) errors.push(...validateNonNegative(spec[field], path.child(field)))
   return errors
 }
 
-const macros = /^@(yearly|annually|monthly|weekly|daily|midnight|hourly|every \S+)$/
-const bounds = [
-  [0, 59],
-  [0, 23],
-  [1, 31],
-  [1, 12],
-  [0, 6],
-] as const
-const names = ['jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec', 'sun|mon|tue|wed|thu|fri|sat']
+/** Schedules with a time zone of their own may stay, new ones may not have it. */
+function scheduleFaults({ schedule, timeZone }: CronJob['spec'], old: Frozen<CronJob> | undefined, path: FieldPath): FieldError[] {
+  const parsed = parseCronSchedule(schedule.replace(/^(CRON_)?TZ=\S+\s+/, ''))
+  const errors = 'fault' in parsed ? [fieldError.invalid(path, schedule, parsed.fault)] : []
+  if (!schedule.includes('TZ')) return errors
+  if (!old?.spec.schedule.includes('TZ')) errors.push(fieldError.invalid(path, schedule, 'cannot use TZ or CRON_TZ in schedule, use timeZone field instead'))
+  else if (timeZone !== undefined) errors.push(fieldError.invalid(path, schedule, 'cannot use both timeZone field and TZ or CRON_TZ in schedule'))
+  return errors
+}
 
-/** Five fields of numbers, ranges, steps and names. */
-function scheduleFaults(text: string, path: FieldPath): FieldError[] {
-  if (macros.test(text)) return []
-  const fields = text.trim().split(/\s+/)
-  if (fields.length !== 5) return [fieldError.invalid(path, text, `expected exactly 5 fields, found ${fields.length}: [${fields.join(' ')}]`)]
-  for (const [i, field] of fields.entries()) {
-    const word = i < 3 ? undefined : names[i - 3]
-    for (const part of field.split(',')) {
-      const match = /^(\*|\?|\w+(?:-\w+)?)(?:\/(\d+))?$/.exec(part)
-      const values = match?.[1] === '*' || match?.[1] === '?' ? [] : (match?.[1]?.split('-') ?? [])
-      const [low, high] = bounds[i] ?? [0, 0]
-      const good = values.every(
-        (value) => (word && new RegExp(`^(${word})$`, 'i').test(value)) || (/^\d+$/.test(value) && Number(value) >= low && Number(value) <= high),
-      )
-      if (!match || !good || match[2] === '0') return [fieldError.invalid(path, text, `failed to parse ${JSON.stringify(part)} in ${JSON.stringify(field)}`)]
-    }
+/** A name of the IANA's list, in its spelling. */
+function timeZoneFaults(timeZone: string | undefined, path: FieldPath): FieldError[] {
+  if (timeZone === undefined) return []
+  if (timeZone === '') return [fieldError.invalid(path, timeZone, 'timeZone must be nil or non-empty string')]
+  const unknown = fieldError.invalid(path, timeZone, `unknown time zone ${timeZone}`)
+  if (!timeZone.split('/').every((part) => /^(?!-)[A-Za-z.\-_0-9+]{1,14}$/.test(part) && part !== '.' && part !== '..')) return [unknown]
+  if (timeZone.toLowerCase() === 'local') {
+    const explicit = 'timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones'
+    return [fieldError.invalid(path, timeZone, explicit), ...(timeZone === 'Local' ? [] : [unknown])]
   }
-  return []
+  return timeZone.split('/').every((part) => /^[A-Z]/.test(part)) && isTimeZone(timeZone) ? [] : [unknown]
+}
+
+function isTimeZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }) !== undefined
+  } catch {
+    return false
+  }
+}
+
+function specWarnings({ spec }: CronJob, path: FieldPath): string[] {
+  const zoned = spec.schedule.includes('TZ')
+  const advice = 'is not officially supported, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details'
+  return [
+    ...jobSpecWarnings(spec.jobTemplate.spec as JobSpec, path.child('jobTemplate', 'spec')),
+    ...(zoned ? [`CRON_TZ or TZ used in ${path.child('spec', 'schedule')} ${advice}`] : []),
+  ]
 }

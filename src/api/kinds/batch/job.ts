@@ -4,15 +4,19 @@ import { isConditionTrue } from '#api/machinery/conditions'
 import { humanDuration } from '#api/machinery/duration'
 import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
+import { selectorOf, validateLabelSelector } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
-import { validateImmutable, validateNonNegative } from '#api/machinery/objectMeta'
+import { isDns1123Label } from '#api/machinery/names'
+import { validateImmutable } from '#api/machinery/objectMeta'
+import { deepCopy } from '#base/frozen'
 import { parseTime } from '#base/time'
 import { ageColumn, nameColumn, selectorText, text, workloadColumns } from '../columns.ts'
 import { setPodTemplateDefaults } from '../core/pod/defaults.ts'
-import { validatePodTemplateSpec } from '../core/pod/validatePodSpec.ts'
 import { podTemplateWarnings, workloadNameWarnings } from '../core/pod/warnings.ts'
 import { defineKind } from '../defineKind.ts'
-import { dropStatus, keepStatus, oneOf, statusStrategy } from '../rules.ts'
+import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
+import { validateJobSpec } from './validateJobSpec.ts'
+import { validateJobStatusUpdate } from './validateJobStatus.ts'
 
 const never = 2_147_483_647
 
@@ -36,20 +40,36 @@ export const job = defineKind<Job>({
     obj.spec ??= {} as JobSpec
     obj.status ??= {}
     setJobSpecDefaults(obj.spec)
+    obj.spec.manualSelector ??= false
     const labels = obj.spec.template?.metadata?.labels
-    if (labels && !obj.metadata.labels) obj.metadata.labels = { ...labels }
+    if (labels && Object.keys(obj.metadata.labels ?? {}).length === 0) obj.metadata.labels = { ...labels }
   },
   prepareForCreate({ obj }) {
     dropStatus(obj)
     generateSelector(obj)
   },
   prepareForUpdate: keepStatus,
-  validate: ({ obj, path }) => [...validateJobSpec(obj.spec, path.child('spec')), ...selectorFaults(obj, path.child('spec'))],
-  validateUpdate: ({ obj, old, path }) => [...validateJobSpec(obj.spec, path.child('spec')), ...changeFaults(obj, old, path.child('spec'))],
-  warnings: ({ obj, path }, old) =>
-    old ? [] : [...workloadNameWarnings(obj.metadata.name), ...podTemplateWarnings(obj.spec.template, path.child('spec', 'template'))],
-  status: statusStrategy<Job>(),
+  validate: ({ obj, path }) => jobFaults(obj, path),
+  validateUpdate: ({ obj, old, path }) => [...jobFaults(obj, path), ...changeFaults(obj, old, path.child('spec'))],
+  warnings({ obj, path }, old) {
+    if (old) return semanticEqual(obj.spec, old.spec) ? [] : jobSpecWarnings(obj.spec, path.child('spec'))
+    return [...workloadNameWarnings(obj.metadata.name), ...jobSpecWarnings(obj.spec, path.child('spec'))]
+  },
+  status: statusStrategy<Job>({ validateUpdate: ({ obj, old, path }) => validateJobStatusUpdate(obj, old, path.child('status')) }),
 })
+
+/** Of a Job and of a CronJob's template. */
+export function jobSpecWarnings(spec: JobSpec, path: FieldPath): string[] {
+  const huge = spec.completionMode === 'Indexed' && (spec.completions ?? 0) > 100_000 && (spec.parallelism ?? 0) > 10_000
+  return [
+    ...(huge
+      ? [
+          `${path}: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail`,
+        ]
+      : []),
+    ...podTemplateWarnings(spec.template, path.child('template')),
+  ]
+}
 
 /** Of a Job and of a CronJob's template. */
 export function setJobSpecDefaults(spec: JobSpec): void {
@@ -66,76 +86,98 @@ export function setJobSpecDefaults(spec: JobSpec): void {
   setPodTemplateDefaults(spec.template)
 }
 
-/** The rules of a job's spec, wherever it stands. */
-export function validateJobSpec(spec: JobSpec, path: FieldPath): FieldError[] {
-  const fields = [
-    'parallelism',
-    'completions',
-    'activeDeadlineSeconds',
-    'backoffLimit',
-    'ttlSecondsAfterFinished',
-    'backoffLimitPerIndex',
-    'maxFailedIndexes',
-  ] as const
-  const errors = fields.flatMap((field) => validateNonNegative(spec[field], path.child(field)))
-  errors.push(...oneOf(spec.completionMode, ['NonIndexed', 'Indexed'], path.child('completionMode')))
-  if (spec.completionMode === 'Indexed') {
-    if (spec.completions === undefined) errors.push(fieldError.required(path.child('completions'), 'when completion mode is Indexed'))
-    if ((spec.parallelism ?? 0) > 100_000)
-      errors.push(fieldError.invalid(path.child('parallelism'), spec.parallelism, 'must be less than or equal to 100000 when completion mode is Indexed'))
-  } else if (spec.backoffLimitPerIndex !== undefined) {
-    errors.push(fieldError.invalid(path.child('backoffLimitPerIndex'), spec.backoffLimitPerIndex, 'requires indexed completion mode'))
-  }
-  const template = path.child('template')
-  if (!spec.template) return [...errors, fieldError.required(template)]
-  errors.push(...validatePodTemplateSpec(spec.template, template))
-  const policy = spec.template.spec?.restartPolicy
-  if (policy === 'Always') errors.push(fieldError.required(template.child('spec', 'restartPolicy'), 'valid values: "OnFailure", "Never"'))
-  else if (policy !== 'OnFailure' && policy !== 'Never')
-    errors.push(fieldError.notSupported(template.child('spec', 'restartPolicy'), policy, ['OnFailure', 'Never']))
-  if (spec.podFailurePolicy && policy !== 'Never')
-    errors.push(fieldError.invalid(template.child('spec', 'restartPolicy'), policy, 'only "Never" is supported when podFailurePolicy is specified'))
-  return errors
-}
-
-/** Unless the author chose a selector, the job's uid is it: no two jobs can ever share pods. */
+/** Unless the author chose a selector, the job's uid is it: no two jobs can ever share pods. A label set by hand is left for validation to refuse. */
 function generateSelector(obj: Job): void {
   const { spec } = obj
   if (spec.manualSelector || !spec.template) return
-  const uid = obj.metadata.uid ?? ''
-  const name = obj.metadata.name ?? ''
   spec.template.metadata ??= {}
-  const own = { 'controller-uid': uid, 'job-name': name, 'batch.kubernetes.io/controller-uid': uid, 'batch.kubernetes.io/job-name': name }
-  spec.template.metadata.labels = { ...own, ...spec.template.metadata.labels }
+  spec.template.metadata.labels = { ...ownLabels(obj), ...spec.template.metadata.labels }
   spec.selector ??= {}
   spec.selector.matchLabels ??= {}
-  spec.selector.matchLabels['batch.kubernetes.io/controller-uid'] ??= uid
+  spec.selector.matchLabels[uidLabel] ??= obj.metadata.uid ?? ''
+}
+
+const uidLabel = 'batch.kubernetes.io/controller-uid'
+
+/** What tells the pods of one job from all others; the short names are older. */
+function ownLabels({ metadata: { uid = '', name = '' } }: Frozen<Job>): Record<string, string> {
+  return { 'controller-uid': uid, 'job-name': name, [uidLabel]: uid, 'batch.kubernetes.io/job-name': name }
+}
+
+function jobFaults(obj: Job, path: FieldPath): FieldError[] {
+  const spec = path.child('spec')
+  return [...generatedFaults(obj, path), ...validateJobSpec(obj.spec, spec), ...selectorFaults(obj, spec), ...hostnameFaults(obj, path)]
+}
+
+function generatedFaults(obj: Job, path: FieldPath): FieldError[] {
+  const { manualSelector, selector, template } = obj.spec
+  if (manualSelector || !selector) return []
+  const labels = template?.metadata?.labels ?? {}
+  const own = ownLabels(obj)
+  const errors = Object.entries(own).flatMap(([key, value]) => {
+    const at = path.child('spec', 'template', 'metadata', 'labels').key(key)
+    if (labels[key] === undefined) return [fieldError.required(at, `must be '${value}'`)]
+    return labels[key] === value ? [] : [fieldError.invalid(at, labels, `must be '${value}'`)]
+  })
+  if (validateLabelSelector(selector, path).length === 0 && !selectorOf(selector).matches(own))
+    errors.push(fieldError.invalid(path.child('spec', 'selector'), selector, '`selector` not auto-generated'))
+  return errors
 }
 
 function selectorFaults({ spec }: Job, path: FieldPath): FieldError[] {
-  if (spec.manualSelector) return spec.selector ? [] : [fieldError.required(path.child('selector'))]
-  const keys = Object.keys(spec.selector?.matchLabels ?? {})
-  return keys.every((key) => key === 'batch.kubernetes.io/controller-uid')
-    ? []
-    : [fieldError.invalid(path.child('selector'), spec.selector, '`selector` not auto-generated')]
+  const at = path.child('selector')
+  const errors = spec.selector ? validateLabelSelector(spec.selector, at) : [fieldError.required(at)]
+  const labels = spec.template?.metadata?.labels
+  if (errors.length === 0 && !selectorOf(spec.selector).matches(labels))
+    errors.push(fieldError.invalid(path.child('template', 'metadata', 'labels'), labels ?? {}, '`selector` does not match template `labels`'))
+  return errors
 }
 
+/** An indexed job's pods carry its name and their index as host name: the last of them must fit. */
+function hostnameFaults({ metadata: { name = '' }, spec }: Job, path: FieldPath): FieldError[] {
+  if (spec.completionMode !== 'Indexed' || !spec.completions) return []
+  const last = `${name}-${spec.completions - 1}`
+  return isDns1123Label(last).length > 0
+    ? [fieldError.invalid(path.child('metadata', 'name'), name, `will not able to create pod with invalid DNS label: ${last}`)]
+    : []
+}
+
+const immutable = ['selector', 'completionMode', 'podFailurePolicy', 'backoffLimitPerIndex', 'managedBy', 'successPolicy'] as const
+
 function changeFaults(obj: Job, old: Frozen<Job>, path: FieldPath): FieldError[] {
-  const indexed = obj.spec.completionMode === 'Indexed' && obj.spec.completions === obj.spec.parallelism && old.spec.completions === old.spec.parallelism
-  const errors = indexed ? [] : validateImmutable(obj.spec.completions, old.spec.completions, path.child('completions'))
-  for (const field of ['selector', 'completionMode', 'podFailurePolicy', 'backoffLimitPerIndex', 'managedBy', 'successPolicy'] as const)
-    errors.push(...validateImmutable(obj.spec[field], old.spec[field], path.child(field)))
-  // A job that is suspended and never started may still be told where to run and how much to use.
-  const movable = old.spec.suspend === true && old.status?.startTime === undefined
-  if (!movable) errors.push(...validateImmutable(obj.spec.template, old.spec.template, path.child('template')))
-  else if (
-    !semanticEqual(
-      obj.spec.template.spec?.containers.map((container) => container.image),
-      old.spec.template.spec?.containers.map((container) => container.image),
-    )
-  )
-    errors.push(...validateImmutable(obj.spec.template, old.spec.template, path.child('template')))
-  return errors
+  return [
+    ...completionFaults(obj.spec, old.spec, path.child('completions')),
+    ...validateImmutable(obj.spec.template, withSteering(old, obj.spec.template), path.child('template')),
+    ...immutable.flatMap((field) => validateImmutable(obj.spec[field], old.spec[field], path.child(field))),
+  ]
+}
+
+/** An indexed job may grow and shrink, as long as all its indexes run at once. */
+function completionFaults(spec: JobSpec, old: Frozen<JobSpec>, path: FieldPath): FieldError[] {
+  if (spec.completionMode !== 'Indexed') return validateImmutable(spec.completions, old.completions, path)
+  if (spec.completions === undefined || spec.completions === old.completions || spec.completions === spec.parallelism) return []
+  return [fieldError.invalid(path, spec.completions, 'can only be modified in tandem with spec.parallelism')]
+}
+
+/** The old template with what may still change: where pods go, and how much they use, of a job that is suspended and has no pods. */
+function withSteering(old: Frozen<Job>, now: JobSpec['template']): JobSpec['template'] {
+  const template = deepCopy<JobSpec['template']>(old.spec.template)
+  const paused = old.spec.suspend === true && (old.status?.startTime === undefined || isConditionTrue(old.status.conditions, 'Suspended'))
+  if (!paused || !template.spec || !now.spec) return template
+  take(template, 'metadata', { ...template.metadata, annotations: now.metadata?.annotations, labels: now.metadata?.labels })
+  for (const field of ['nodeSelector', 'tolerations', 'schedulingGates'] as const) take(template.spec, field, now.spec[field])
+  const { nodeAffinity: _, ...others } = template.spec.affinity ?? {}
+  const affinity = { ...others, ...(now.spec.affinity?.nodeAffinity ? { nodeAffinity: now.spec.affinity.nodeAffinity } : {}) }
+  take(template.spec, 'affinity', now.spec.affinity || Object.keys(affinity).length > 0 ? affinity : undefined)
+  for (const list of ['containers', 'initContainers'] as const) {
+    for (const [i, container] of (template.spec[list] ?? []).entries()) take(container, 'resources', now.spec[list]?.[i]?.resources)
+  }
+  return template
+}
+
+function take<T extends object, K extends keyof T>(target: T, field: K, value: T[K] | undefined): void {
+  if (value === undefined) delete target[field]
+  else target[field] = value
 }
 
 function statusText(obj: Frozen<Job>): string {
