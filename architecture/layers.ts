@@ -6,8 +6,8 @@
 /** Top folder of src/ → the other top folders it may import. */
 export const layers: Readonly<Record<string, readonly string[]>> = {
   base: [],
-  api: ['base'],
   cel: ['base'],
+  api: ['base', 'cel'],
   host: ['base'],
   grpc: ['base'],
   streaming: ['base'],

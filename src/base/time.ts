@@ -43,8 +43,8 @@ function daysInMonth(year: number, month: number): number {
   return month === 2 ? (leap ? 29 : 28) : [4, 6, 9, 11].includes(month) ? 30 : 31
 }
 
-/** Days since 1970-01-01 in the proleptic Gregorian calendar. The year is counted from March, so leap days come last. */
-function daysFromCivil(year: number, month: number, day: number): number {
+/** Days since 1970-01-01 in the proleptic Gregorian calendar; month and day count from 1. The year is counted from March, so leap days come last. */
+export function daysFromCivil(year: number, month: number, day: number): number {
   const y = month <= 2 ? year - 1 : year
   const era = Math.floor(y / 400)
   const yearOfEra = y - era * 400
@@ -53,7 +53,8 @@ function daysFromCivil(year: number, month: number, day: number): number {
   return era * 146_097 + dayOfEra - 719_468
 }
 
-function civilFromDays(days: number): { year: number; month: number; day: number } {
+/** The date of a day counted from 1970-01-01; month and day count from 1. */
+export function civilFromDays(days: number): { year: number; month: number; day: number } {
   const shifted = days + 719_468
   const era = Math.floor(shifted / 146_097)
   const dayOfEra = shifted - era * 146_097

@@ -1,31 +1,18 @@
 /**
- * The engine's front door (L1, pure): declare an environment, compile an expression in it, estimate its cost, evaluate it.
+ * The engine's interface (L1, pure): declare an environment, compile an expression in it, estimate its cost, evaluate it.
+ * The language alone is standardEnvironment.ts, Kubernetes' own environment src/api/cel/environment.ts.
  *
- *   const environment = baseEnvironment.extend({ variables: { self: declaration.type } })
+ *   const environment = kubernetesEnvironment.extend({ variables: { self: declaration.type } })
  *   const compiled = environment.compile('self.replicas <= self.maxReplicas')
  *   if (compiled.ok) compiled.program.evaluate(new Map([['self', declaration.toValue(json)]]), { costLimit: 10_000_000 })
  *
- * Kubernetes' own environment is kubernetes/environment.ts. Upstream: cel-go cel/env.go, cel/program.go (v0.26).
+ * Upstream: cel-go cel/env.go, cel/program.go (v0.26).
  */
+import type { CostEstimate, SizeEstimator } from './cost/model.ts'
+import type { Library } from './declarations.ts'
 import type { Expression } from './syntax/ast.ts'
 import type { CelType, ObjectType } from './types.ts'
 import type { EvaluationError, Value } from './values.ts'
-
-/** Least and most that an evaluation can cost, in CEL's cost units; `max` is 2^64 when there is no bound. */
-export interface CostEstimate {
-  readonly min: number
-  readonly max: number
-}
-
-/** A node whose size only the data's schema knows. */
-export interface SizedNode {
-  /** From a variable through field names, `@items`, `@keys` and `@values`; undefined when the node is no part of a variable. */
-  readonly path: readonly string[] | undefined
-  readonly type: CelType
-}
-
-/** How long strings are and how many items lists and maps have; undefined where unknown. */
-export type SizeEstimator = (node: SizedNode) => CostEstimate | undefined
 
 /** A fault of an expression. */
 export interface Issue {
@@ -81,6 +68,11 @@ export interface EnvironmentOptions {
   readonly variables?: Readonly<Record<string, CelType>>
   /** Types that expressions may name: in `Type{field: value}` and as a value. */
   readonly types?: readonly ObjectType[]
+  readonly libraries?: readonly Library[]
+  /** Whether items of a list literal, and keys and values of a map literal, must be of one type. Default: as in the environment extended. */
+  readonly homogeneousLiterals?: boolean
+  /** Whether literals that their function will refuse, such as `duration('x')`, are faults already when compiling. Default: likewise. */
+  readonly validateLiterals?: boolean
 }
 
 export interface Environment {
