@@ -3,33 +3,40 @@
  */
 import { StatusError } from './status.ts'
 
-/** A path such as `spec.containers[0].env[KEY].name`. Immutable; children share their parents. */
+/**
+ * A path such as `spec.containers[0].env[KEY].name`. Immutable; children share their parents. Nearly all of them are never shown, so the text
+ * is put together when it is asked for.
+ */
 export class FieldPath {
-  readonly #text: string
+  readonly #parent: FieldPath | undefined
+  readonly #step: string | number
 
-  private constructor(text: string) {
-    this.#text = text
+  private constructor(parent: FieldPath | undefined, step: string | number) {
+    this.#parent = parent
+    this.#step = step
   }
 
   static of(...names: string[]): FieldPath {
-    return new FieldPath(names.join('.'))
+    return new FieldPath(undefined, names.join('.'))
   }
 
-  child(...names: string[]): FieldPath {
-    const tail = names.join('.')
-    return new FieldPath(this.#text === '' ? tail : `${this.#text}.${tail}`)
+  child(name: string, ...more: string[]): FieldPath {
+    const child = new FieldPath(this, `.${name}`)
+    return more.length === 0 ? child : child.child(...(more as [string]))
   }
 
   index(index: number): FieldPath {
-    return new FieldPath(`${this.#text}[${index}]`)
+    return new FieldPath(this, index)
   }
 
   key(key: string): FieldPath {
-    return new FieldPath(`${this.#text}[${key}]`)
+    return new FieldPath(this, `[${key}]`)
   }
 
   toString(): string {
-    return this.#text
+    const parent = this.#parent?.toString() ?? ''
+    const step = typeof this.#step === 'number' ? `[${this.#step}]` : this.#step
+    return parent === '' && step.startsWith('.') ? step.slice(1) : parent + step
   }
 }
 

@@ -41,6 +41,8 @@ export function validateObjectMeta(meta: Meta, namespaced: boolean, checkName: N
   return errors
 }
 
+const immutableFields = ['name', 'namespace', 'uid', 'creationTimestamp', 'deletionTimestamp', 'deletionGracePeriodSeconds'] as const
+
 /** The faults of changed metadata. */
 export function validateObjectMetaUpdate(meta: Meta, old: Frozen<ObjectMeta>, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
@@ -55,9 +57,7 @@ export function validateObjectMetaUpdate(meta: Meta, old: Frozen<ObjectMeta>, pa
   if (!meta.resourceVersion) errors.push(fieldError.invalid(path.child('resourceVersion'), meta.resourceVersion ?? '', 'must be specified for an update'))
   errors.push(...validateNonNegative(meta.generation, path.child('generation')))
   if ((meta.generation ?? 0) < (old.generation ?? 0)) errors.push(fieldError.invalid(path.child('generation'), meta.generation ?? 0, 'must not be decremented'))
-  for (const field of ['name', 'namespace', 'uid', 'creationTimestamp', 'deletionTimestamp', 'deletionGracePeriodSeconds'] as const) {
-    errors.push(...validateImmutable(meta[field], old[field], path.child(field)))
-  }
+  for (const field of immutableFields) if (meta[field] !== old[field]) errors.push(...validateImmutable(meta[field], old[field], path.child(field)))
   errors.push(...validateShared(meta, path))
   return errors
 }
@@ -111,6 +111,7 @@ function validateShared(meta: Meta, path: FieldPath): FieldError[] {
 /** The faults of a field manager's name. */
 function validateFieldManager(manager: string, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
+  if (manager.length <= 128 && /^[\x20-\x7e]*$/.test(manager)) return errors
   if (manager.length > 128) errors.push(fieldError.tooLong(path, 128))
   const position = [...manager].findIndex((char) => /[\p{C}\p{Zl}\p{Zp}]/u.test(char))
   if (position >= 0) {

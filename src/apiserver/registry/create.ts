@@ -14,6 +14,7 @@ import { admit, validateAdmission } from './admit.ts'
 import { CacheEntry, encodeStored } from './cacheEntry.ts'
 import { trackManagers } from './managers.ts'
 import { keyFor, type WriteContext } from './storedResource.ts'
+import { newSystemMetadata } from './systemMetadata.ts'
 import { attributesOf, metadataPath, rootPath, strategyContext, throwIfInvalid, type WriterDeps } from './writer.ts'
 
 /** How often a name made from generateName is tried again on a collision, as upstream. */
@@ -100,8 +101,7 @@ function existsError(context: WriteContext, existing: CacheEntry | undefined, na
 }
 
 function fillSystemFields(deps: WriterDeps, object: KubeObject): KubeObject['metadata'] {
-  const { deletionTimestamp: _, deletionGracePeriodSeconds: __, selfLink: ___, ...kept } = object.metadata
-  object.metadata = { ...kept, uid: randomUid(deps.random), creationTimestamp: formatTime(deps.clock.now()) }
+  object.metadata = newSystemMetadata(object.metadata, { uid: randomUid(deps.random), creationTimestamp: formatTime(deps.clock.now()) })
   return object.metadata
 }
 

@@ -14,6 +14,7 @@ import { readyToDelete } from './deletion.ts'
 import { trackManagers } from './managers.ts'
 import { deepEqual, sameObject, sameSpec } from './sameObject.ts'
 import { keyFor, type WriteContext } from './storedResource.ts'
+import { keptSystemMetadata } from './systemMetadata.ts'
 import { attributesOf, metadataPath, rootPath, strategyContext, throwIfInvalid, type WriterDeps } from './writer.ts'
 
 /** Tries against other writers; each loses only to a write that succeeded, so the system as a whole always moves on. */
@@ -105,7 +106,7 @@ function prepare(deps: WriterDeps, context: WriteContext, object: KubeObject, ol
   const { stored } = context.served
   const { strategy } = stored
   const input = { obj: object, old, path: rootPath, context: strategyContext(deps, context) }
-  keepSystemFields(object, old)
+  object.metadata = keptSystemMetadata(object.metadata, old.metadata)
   if (context.subresource === '') {
     if (strategy.prepareForUpdate) strategy.prepareForUpdate(input)
     else if (stored.hasStatus) restore(object, old, 'status')
@@ -115,12 +116,9 @@ function prepare(deps: WriterDeps, context: WriteContext, object: KubeObject, ol
     else if (context.subresource === 'status') keepAllButStatus(object, old)
   }
   // Strategies may put frozen parts of the old object in; the metadata is still written to.
-  object.metadata = { ...object.metadata, resourceVersion: old.metadata.resourceVersion }
+  if (Object.isFrozen(object.metadata)) object.metadata = keptSystemMetadata(object.metadata, old.metadata)
   const generation = old.metadata.generation
-  if (strategy.generation === false || generation === undefined) {
-    if (generation === undefined) delete object.metadata.generation
-    return
-  }
+  if (strategy.generation === false || generation === undefined) return
   object.metadata.generation = !generationless.has(context.subresource) && !sameSpec(object, old) ? generation + 1 : generation
 }
 
@@ -141,19 +139,6 @@ function validate(deps: WriterDeps, context: WriteContext, name: string, object:
 function viewStrategy(context: WriteContext) {
   const { strategy } = context.served.stored
   return context.subresource === 'status' ? strategy.status : strategy.subresources?.[context.subresource]
-}
-
-/** What a client may leave out or cannot change. Upstream: rest.BeforeUpdate. */
-function keepSystemFields(object: KubeObject, old: Frozen<KubeObject>): void {
-  const { metadata } = object
-  const { uid, creationTimestamp, generation, deletionTimestamp, deletionGracePeriodSeconds } = old.metadata
-  const kept = { uid: metadata.uid || uid, creationTimestamp: metadata.creationTimestamp || creationTimestamp, generation }
-  const deletion = { deletionTimestamp, deletionGracePeriodSeconds }
-  for (const [field, value] of Object.entries({ ...kept, ...deletion })) {
-    if (value === undefined) delete (metadata as Record<string, unknown>)[field]
-    else (metadata as Record<string, unknown>)[field] = value
-  }
-  delete metadata.selfLink
 }
 
 function keepAllButStatus(object: KubeObject, old: Frozen<KubeObject>): void {

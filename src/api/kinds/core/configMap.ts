@@ -33,11 +33,11 @@ function count(map: Readonly<Record<string, string>> | undefined): number {
 function dataFaults(obj: ConfigMap, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
   let size = 0
-  for (const [key, value] of Object.entries(obj.data ?? {})) {
-    const at = path.child('data').key(key)
-    errors.push(...faults(at, key, isConfigMapKey(key)))
-    if (obj.binaryData && Object.hasOwn(obj.binaryData, key)) errors.push(fieldError.invalid(at, key, 'duplicate of key present in binaryData'))
-    size += utf8Length(value)
+  const data = path.child('data')
+  for (const key in obj.data) {
+    errors.push(...faults(data.key(key), key, isConfigMapKey(key)))
+    if (obj.binaryData && Object.hasOwn(obj.binaryData, key)) errors.push(fieldError.invalid(data.key(key), key, 'duplicate of key present in binaryData'))
+    size += utf8Length(obj.data[key] as string)
   }
   for (const [key, value] of Object.entries(obj.binaryData ?? {})) {
     errors.push(...faults(path.child('binaryData').key(key), key, isConfigMapKey(key)))

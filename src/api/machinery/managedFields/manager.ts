@@ -47,11 +47,11 @@ const lastAppliedAnnotation = 'kubectl.kubernetes.io/last-applied-configuration'
 export function trackUpdate(input: UpdateInput): void {
   const { old, updated } = input
   const claims = startingClaims(old, updated, input.subresource !== undefined && input.subresource !== '')
-  delete updated.metadata.managedFields
   // An object that was never tracked stays untracked until someone applies.
-  if (claims.length === 0 && old !== undefined) return
-  const next = capUpdateManagers(updateClaims(claims, filtered(compareOf(old, updated, input.schema), input.resetFields), input))
+  const isTracked = claims.length > 0 || old === undefined
+  const next = isTracked ? capUpdateManagers(updateClaims(claims, filtered(compareOf(old, updated, input.schema), input.resetFields), input)) : []
   if (next.length > 0) updated.metadata.managedFields = writeEntries(next)
+  else delete updated.metadata.managedFields
 }
 
 /** A client may rewrite managedFields, or reset them with one empty entry; leaving them out keeps the live ones. */
