@@ -13,7 +13,7 @@ import type { Answer } from './answer.ts'
 import type { Authenticator } from './authn/authenticator.ts'
 import type { Authorizer } from './authz/authorizer.ts'
 import { bootstrap } from './bootstrap/bootstrap.ts'
-import { keepIpAddresses } from './bootstrap/ipAddresses.ts'
+import { repairIpAddresses } from './bootstrap/ipAddresses.ts'
 import type { Advertised } from './bootstrap/objects.ts'
 import { builtInSource } from './builtInSource.ts'
 import { Catalog } from './catalog.ts'
@@ -157,6 +157,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
   )
   const handle = deps.onTrace ? traced(pipeline, deps.onTrace) : pipeline
   const transport: ApiServer['transport'] = (user, userAgent) => inProcessTransport({ handle, clock }, user, userAgent)
+  registry.connect(transport(loopbackUser, 'kube-apiserver'))
   let isStarted = false
   let setStarted = () => {}
   const started = new Promise<void>((resolve) => {
@@ -214,7 +215,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
       await Promise.all([
         following,
         compactRegularly({ store, clock, log: deps.log }, signal),
-        keepIpAddresses({ reader: registry.reader, transport: transport(loopbackUser, 'kube-apiserver'), log: deps.log }, signal),
+        repairIpAddresses({ reader: registry.reader, transport: transport(loopbackUser, 'kube-apiserver'), clock, log: deps.log }, signal),
       ])
     },
   }

@@ -19,6 +19,7 @@ import { podGc } from './podGc.ts'
 import { replicaSet } from './replicaSet/replicaSet.ts'
 import { rootCaCertificatePublisher } from './rootCaCertificatePublisher.ts'
 import { serviceAccount } from './serviceAccount.ts'
+import { serviceCidr } from './serviceCidr.ts'
 import { statefulSet } from './statefulSet/statefulSet.ts'
 import { ttlAfterFinished } from './ttlAfterFinished.ts'
 
@@ -39,6 +40,7 @@ export const controllers: readonly ControllerDescriptor[] = [
   endpointSlice,
   endpointSliceMirroring,
   endpoints,
+  serviceCidr,
   nodeLifecycle,
   taintEviction,
   garbageCollector,

@@ -6,6 +6,7 @@
 import { strategyFor } from '#api/kinds/index'
 import { type ApiServer, type ApiServerConfig, type ApiServerDeps, createApiServer } from '#apiserver/apiServer'
 import { createRegistry, type Registry } from '#apiserver/registry/registry'
+import type { ServiceNetwork } from '#apiserver/registry/services/hooks'
 import type { UserInfo } from '#apiserver/request'
 import type { Listener } from '#apiserver/server/listener'
 import type { Clock } from '#base/clock'
@@ -30,6 +31,8 @@ export interface TestApiServerOptions {
   readonly requestTimeoutMs?: number | undefined
   /** More of the server's options. */
   readonly config?: ApiServerConfig | undefined
+  /** Where services get addresses and node ports from; absent: the defaults. */
+  readonly serviceNetwork?: ServiceNetwork | undefined
   /** The client certificate that the server shows to kubelets. */
   readonly kubelet?: { readonly cert: string; readonly key: string; readonly allowLoopback?: boolean } | undefined
   readonly maxInFlight?: { readonly readOnly: number; readonly mutating: number } | undefined
@@ -64,7 +67,7 @@ export async function startTestApiServer(options: TestApiServerOptions = {}): Pr
   const clock = options.clock ?? realClock
   const store = options.store ?? createMemoryStore({ clock })
   const random = seededRandom(1)
-  const registry = createRegistry({ store, clock, log: noLog, random, strategyFor })
+  const registry = createRegistry({ store, clock, log: noLog, random, strategyFor, serviceNetwork: options.serviceNetwork })
   const server = createApiServer(
     { store, clock, random, log: noLog, metrics: noMetrics, registry, ...openSecurity, ...options.deps?.(registry) },
     {
@@ -72,6 +75,7 @@ export async function startTestApiServer(options: TestApiServerOptions = {}): Pr
       requestTimeoutMs: options.requestTimeoutMs,
       maxInFlight: options.maxInFlight,
       kubelet: options.kubelet,
+      serviceCidr: options.serviceNetwork?.cidr,
       advertised: () => ({ address: '192.0.2.1', port: 6443 }),
       ...options.config,
     },

@@ -7,7 +7,7 @@ import type { KubeObject } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import type { ApiRequest, Transport } from '#client/transport'
 import { deepEqual } from '../registry/sameObject.ts'
-import { formatIpv4, rangeOfCidr } from '../registry/services/addresses.ts'
+import { defaultServiceCidrName, serviceRanges } from '../registry/services/ipAllocator.ts'
 import { type Advertised, kubernetesEndpointSlice, kubernetesEndpoints, kubernetesService, systemNamespaces, systemPriorityClasses } from './objects.ts'
 
 export interface BootstrapConfig {
@@ -28,15 +28,15 @@ export async function bootstrap(transport: Transport, config: BootstrapConfig, s
     ensure('/apis/networking.k8s.io/v1/servicecidrs', {
       apiVersion: 'networking.k8s.io/v1',
       kind: 'ServiceCIDR',
-      metadata: { name: 'kubernetes' },
-      spec: { cidrs: [config.serviceCidr] },
+      metadata: { name: defaultServiceCidrName },
+      spec: { cidrs: serviceRanges(config.serviceCidr).map(({ cidr }) => cidr) },
     }),
   ])
   if (config.advertised) await kubernetesServiceReconciled(transport, config.advertised, config.serviceCidr, signal)
 }
 
 async function kubernetesServiceReconciled(transport: Transport, advertised: Advertised, cidr: string, signal: AbortSignal): Promise<void> {
-  const service = kubernetesService(formatIpv4(rangeOfCidr(cidr).first), advertised)
+  const service = kubernetesService(serviceRanges(cidr)[0]?.first ?? '', advertised)
   await createIfMissing(transport, { method: 'POST', path: '/api/v1/namespaces/default/services', body: service }, signal)
   await reconcile(transport, '/api/v1/namespaces/default/endpoints', kubernetesEndpoints(advertised), ['subsets'], signal)
   const slices = '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices'

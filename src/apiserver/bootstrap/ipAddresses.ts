@@ -1,87 +1,75 @@
 /**
- * Keeps one IPAddress object per cluster IP in use (L3), as owners of addresses are looked up. The services are the truth; the objects
- * follow them.
- * Upstream: pkg/registry/core/service/ipallocator and controller/repairip.go.
+ * Puts IPAddress objects right (L3): every cluster IP in use has its object, and no object of ours outlives its service. The allocator writes
+ * them as it goes; this finds what crashes and older versions left behind. Runs at start and every few minutes.
+ * Upstream: pkg/registry/core/service/ipallocator/controller/repairip.go (v1.36).
  */
-
 import type { Service } from '#api/gen/types/core.v1'
 import type { IPAddress } from '#api/gen/types/networking.v1'
-import type { Frozen, KubeObject } from '#api/machinery/meta'
+import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
-import type { Transport } from '#client/transport'
+import { parseTime } from '#base/time'
+import type { ApiRequest, Transport } from '#client/transport'
 import type { ObjectReader } from '../admission/admission.ts'
+import { ipAddressesPath, ipAddressFor, managedBy, type ServiceRef } from '../registry/services/ipAllocator.ts'
+import { clusterIpsOf, serviceRef } from '../registry/services/serviceFields.ts'
 
-const path = '/apis/networking.k8s.io/v1/ipaddresses'
 const services = { group: '', resource: 'services' }
 const ipAddresses = { group: 'networking.k8s.io', resource: 'ipaddresses' }
-const managedBy = 'ipallocator.k8s.io'
+const intervalMs = 180_000
+/** An address is taken before its service is stored: a young one without a service is no leftover. */
+const graceMs = 60_000
 
-/** Follows the services until the signal aborts. Changes are worked off one after the other. */
-export async function keepIpAddresses(deps: { reader: ObjectReader; transport: Transport; log: Logger }, signal: AbortSignal): Promise<void> {
-  const { reader } = deps
-  let wake = () => {}
-  const changed = new Set<string>()
-  const note = (service: Frozen<Service> | undefined) => {
-    for (const ip of addressesOf(service)) changed.add(ip)
-    wake()
-  }
-  const stop = reader.onChange<KubeObject>(services, ({ object, old }) => {
-    note(object as Frozen<Service>)
-    note(old as Frozen<Service> | undefined)
-  })
-  signal.addEventListener('abort', () => wake(), { once: true })
-  for (const service of reader.list<KubeObject>(services)) note(service as Frozen<Service>)
-  for (const object of reader.list<KubeObject>(ipAddresses)) if (isOurs(object)) changed.add(object.metadata.name ?? '')
+export interface RepairDeps {
+  readonly reader: ObjectReader
+  readonly transport: Transport
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** Repairs until the signal aborts. */
+export async function repairIpAddresses(deps: RepairDeps, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    const [ip] = changed
-    if (ip === undefined) {
-      await new Promise<void>((resolve) => {
-        wake = resolve
-      })
-      continue
-    }
-    changed.delete(ip)
-    await settle(deps, ip, signal).catch((error) => {
-      if (!signal.aborted) deps.log.error(error, 'Keeping an IPAddress failed', { ip })
+    await repairOnce(deps, signal).catch((error) => {
+      if (!signal.aborted) deps.log.error(error, 'Repairing IPAddress objects failed; trying again later')
     })
+    await deps.clock.sleep(intervalMs, signal).catch(() => undefined)
   }
-  stop()
 }
 
-/** Makes the object of one address say who has it. */
-async function settle({ reader, transport }: { reader: ObjectReader; transport: Transport }, ip: string, signal: AbortSignal): Promise<void> {
-  const owner = reader.list<KubeObject>(services).find((service) => addressesOf(service as Frozen<Service>).includes(ip))
-  const existing = reader.get<KubeObject>(ipAddresses, '', ip)
-  if (existing && (!owner || !isOf(existing as Frozen<IPAddress>, owner))) {
-    if (!isOurs(existing)) return
-    await transport.request({ method: 'DELETE', path: `${path}/${ip}` }, signal).catch(ignoring('NotFound'))
+async function repairOnce(deps: RepairDeps, signal: AbortSignal): Promise<void> {
+  const owners = new Map<string, ServiceRef>()
+  for (const service of deps.reader.list<Service>(services)) for (const ip of clusterIpsOf(service)) if (!owners.has(ip)) owners.set(ip, serviceRef(service))
+  const write = (request: ApiRequest, expected: 'NotFound' | 'AlreadyExists') => deps.transport.request(request, signal).catch(unless(expected))
+  for (const object of deps.reader.list<IPAddress>(ipAddresses)) {
+    const ip = object.metadata.name ?? ''
+    const owner = owners.get(ip)
+    const isRight = owner && isOf(object, owner)
+    if (!isOurs(object) || isRight || (!owner && isYoung(object, deps.clock.now()))) owners.delete(ip)
+    else {
+      const { uid, resourceVersion } = object.metadata
+      await write({ method: 'DELETE', path: `${ipAddressesPath}/${ip}`, body: { preconditions: { uid, resourceVersion } } }, 'NotFound')
+    }
   }
-  if (!owner || (existing && isOf(existing as Frozen<IPAddress>, owner))) return
-  const body = {
-    apiVersion: 'networking.k8s.io/v1',
-    kind: 'IPAddress',
-    metadata: { name: ip, labels: { 'ipaddress.kubernetes.io/ip-family': 'IPv4', 'ipaddress.kubernetes.io/managed-by': managedBy } },
-    spec: { parentRef: { group: '', resource: 'services', namespace: owner.metadata.namespace, name: owner.metadata.name } },
-  }
-  await transport.request({ method: 'POST', path, body }, signal).catch(ignoring('AlreadyExists'))
+  for (const [ip, owner] of owners) await write({ method: 'POST', path: ipAddressesPath, body: ipAddressFor(ip, owner) }, 'AlreadyExists')
 }
 
-function ignoring(reason: 'NotFound' | 'AlreadyExists'): (error: unknown) => void {
+function unless(reason: 'NotFound' | 'AlreadyExists'): (error: unknown) => undefined {
   return (error) => {
-    if (!isStatus(error, reason)) throw error
+    if (!isStatus(error, reason) && !isStatus(error, 'Conflict')) throw error
+    return undefined
   }
 }
 
-function addressesOf(service: Frozen<Service> | undefined): readonly string[] {
-  return (service?.spec?.clusterIPs ?? []).filter((ip) => ip !== 'None' && ip !== '')
+function isOurs({ metadata }: Frozen<IPAddress>): boolean {
+  return metadata.labels?.['ipaddress.kubernetes.io/managed-by'] === managedBy
 }
 
-function isOurs(object: Frozen<KubeObject>): boolean {
-  return object.metadata.labels?.['ipaddress.kubernetes.io/managed-by'] === managedBy
+function isOf({ spec }: Frozen<IPAddress>, service: ServiceRef): boolean {
+  return spec?.parentRef?.name === service.name && spec.parentRef.namespace === service.namespace
 }
 
-function isOf(address: Frozen<IPAddress>, service: Frozen<KubeObject>): boolean {
-  const parent = address.spec?.parentRef
-  return parent?.name === service.metadata.name && parent?.namespace === service.metadata.namespace
+function isYoung({ metadata }: Frozen<IPAddress>, nowMs: number): boolean {
+  return nowMs - (parseTime(metadata.creationTimestamp ?? '') ?? 0) < graceMs
 }

@@ -4,6 +4,7 @@
  */
 import type { Service } from '#api/gen/types/core.v1'
 import type { EndpointSlice } from '#api/gen/types/discovery.v1'
+import { familyOf } from '../registry/services/ipRange.ts'
 
 export const systemNamespaces = ['default', 'kube-system', 'kube-public', 'kube-node-lease'] as const
 
@@ -36,7 +37,7 @@ export function kubernetesService(clusterIP: string, advertised: Advertised): Se
       type: 'ClusterIP',
       clusterIP,
       clusterIPs: [clusterIP],
-      ipFamilies: ['IPv4'],
+      ipFamilies: [familyOf(clusterIP)],
       ipFamilyPolicy: 'SingleStack',
       sessionAffinity: 'None',
       ports: [{ name: 'https', protocol: 'TCP', port: 443, targetPort: advertised.port }],

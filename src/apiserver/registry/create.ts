@@ -64,7 +64,8 @@ async function createNamed(
   if (strategy.generation !== false) metadata.generation = 1
   const input = { obj: object, path: rootPath, context: strategyContext(deps, context) }
   strategy.prepareForCreate?.(input)
-  const reservation = stored.hooks?.beforeCreate?.(object)
+  const reservation = await stored.hooks?.beforeCreate?.(object, context.dryRun)
+  let isStored = false
   try {
     const errors = [
       ...validateObjectMeta(metadata, stored.namespaced, strategy.validateName ?? nameIsDnsSubdomain, metadataPath),
@@ -74,9 +75,11 @@ async function createNamed(
     for (const warning of strategy.warnings?.(input) ?? []) context.warn(warning)
     strategy.canonicalize?.(object)
     await validateAdmission(deps.admission, attributesOf(context, 'CREATE', metadata.name ?? '', object, undefined, options))
-    return await store(deps, context, object)
+    const entry = await store(deps, context, object)
+    isStored = !context.dryRun
+    return entry
   } finally {
-    reservation?.release()
+    await reservation?.settle(isStored)
   }
 }
 

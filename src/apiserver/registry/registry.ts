@@ -14,6 +14,7 @@ import type { Clock } from '#base/clock'
 import { deepCopy } from '#base/frozen'
 import type { Logger } from '#base/log'
 import type { Random } from '#base/random'
+import type { Transport } from '#client/transport'
 import type { Store } from '#store/store'
 import type { ObjectReader } from '../admission/admission.ts'
 import type { VersionView } from './cacheEntry.ts'
@@ -27,6 +28,8 @@ export interface Registry {
   readonly cacher: Cacher
   readonly storage: Storage
   readonly reader: ObjectReader
+  /** The way to write objects that belong to others: the addresses of services. Call before the server answers anything. */
+  connect(transport: Transport): void
   /** Resources that are stored, by group, version and plural name. */
   served(group: string, version: string, resource: string): ServedResource | undefined
   all(): readonly ServedResource[]
@@ -71,6 +74,7 @@ export function createRegistry(deps: RegistryDeps): Registry {
     cacher,
     storage: new Storage({ store: deps.store, cacher, clock: deps.clock }),
     reader,
+    connect: (transport) => services.connect(transport),
     served: (group, version, resource) => served.get(`${group}/${version}/${resource}`),
     all: () => [...served.values()],
   }

@@ -13,14 +13,17 @@ import type { WatchCache } from './watchCache.ts'
 
 /** Work that a resource needs around its writes beyond what a strategy, which is pure, may do: services allocate addresses. */
 export interface StorageHooks {
-  /** After prepareForCreate, before validation; may change the object. Refusals are thrown. */
-  beforeCreate?(object: KubeObject): Reservation
-  beforeUpdate?(object: KubeObject, old: Frozen<KubeObject>): Reservation
+  /** After prepareForCreate, before validation; may change the object. Refusals are thrown. A dry run leaves nothing behind. */
+  beforeCreate?(object: KubeObject, dryRun: boolean): Promise<Reservation>
+  beforeUpdate?(object: KubeObject, old: Frozen<KubeObject>, dryRun: boolean): Promise<Reservation>
+  /** The object is gone from the store. */
+  afterDelete?(object: Frozen<KubeObject>): Promise<void>
 }
 
 /** What a write holds until it is in the cache, or has failed. */
 export interface Reservation {
-  release(): void
+  /** Keeps what was taken when the write was stored, and gives it back when it was not. */
+  settle(stored: boolean): Promise<void>
 }
 
 export interface StoredResource {

@@ -76,7 +76,8 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
   await admit(deps.admission, attributesOf(context, 'UPDATE', request.name, changed, oldServed, request.options))
   const object = served.toStrategy(changed)
   prepare(deps, context, object, old)
-  const reservation = stored.hooks?.beforeUpdate?.(object, old)
+  const reservation = await stored.hooks?.beforeUpdate?.(object, old, context.dryRun)
+  let isStored = false
   try {
     validate(deps, context, request.name, object, old)
     await validateAdmission(deps.admission, attributesOf(context, 'UPDATE', request.name, object, old, request.options))
@@ -84,9 +85,11 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
     if (context.dryRun) {
       return { entry: CacheEntry.transient(current.key, encodeStored(served.toStored(object)), current), created: false, deleted: false }
     }
-    return await write(deps, context, object, current)
+    const result = await write(deps, context, object, current)
+    isStored = result !== undefined
+    return result
   } finally {
-    reservation?.release()
+    await reservation?.settle(isStored)
   }
 }
 
@@ -96,6 +99,7 @@ async function write(deps: WriterDeps, context: WriteContext, object: KubeObject
     const last = encodeStored(context.served.toStored(object))
     const revision = await deps.storage.delete(stored, current)
     if (revision === undefined) return undefined
+    await stored.hooks?.afterDelete?.(object as Frozen<KubeObject>)
     return { entry: CacheEntry.stored(current.key, last, revision, current.createRevision), created: false, deleted: true }
   }
   const entry = await deps.storage.put(stored, current.key, context.served.toStored(object), current)

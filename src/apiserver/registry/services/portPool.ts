@@ -1,7 +1,7 @@
 /**
- * Pools that services take addresses and node ports from (L3). What is in use is read off the watch cache, so that every API server over
- * one store agrees; what a write is about to use is reserved until the cache has it.
- * Upstream: pkg/registry/core/service/ipallocator and portallocator.
+ * The pool that services take node ports from (L3). What is in use is read off the watch cache, so that every API server over one store
+ * agrees; what a write is about to use is reserved until the cache has it.
+ * Upstream: pkg/registry/core/service/portallocator.
  */
 import type { Random } from '#base/random'
 
@@ -13,7 +13,7 @@ export interface PoolRange {
 
 export type Claim = 'free' | 'taken' | 'outside'
 
-export class Pool {
+export class PortPool {
   readonly range: PoolRange
   /** Numbers below `first + dynamicFrom` are taken dynamically only when the others are gone: static choices go there. */
   readonly #dynamicFrom: number
@@ -23,7 +23,7 @@ export class Pool {
 
   constructor(range: PoolRange, random: Random) {
     this.range = range
-    this.#dynamicFrom = staticBand(range.size)
+    this.#dynamicFrom = staticBand(range.size, 128)
     this.#random = random
   }
 
@@ -69,41 +69,14 @@ export class Pool {
   }
 }
 
+/** How many numbers at the start are for static choices: min(max(16, size/16), max), none in a range that is too small. */
+export function staticBand(size: number, max: number): number {
+  const band = Math.min(Math.max(16, Math.floor(size / 16)), max)
+  return band >= size ? 0 : band
+}
+
 function decrement(counts: Map<number, number>, value: number): void {
   const count = counts.get(value) ?? 0
   if (count <= 1) counts.delete(value)
   else counts.set(value, count - 1)
-}
-
-/** Upstream: min(max(16, size/16), 256) numbers at the start are for static choices. */
-function staticBand(size: number): number {
-  const band = Math.min(Math.max(16, Math.floor(size / 16)), 256)
-  return band >= size ? 0 : band
-}
-
-/** An IPv4 address as a number; undefined when the text is none. */
-export function parseIpv4(text: string): number | undefined {
-  const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(text)
-  if (!match) return undefined
-  let value = 0
-  for (const part of match.slice(1)) {
-    if (Number(part) > 255) return undefined
-    value = value * 256 + Number(part)
-  }
-  return value
-}
-
-export function formatIpv4(value: number): string {
-  return [24, 16, 8, 0].map((shift) => Math.floor(value / 2 ** shift) % 256).join('.')
-}
-
-/** The addresses of a CIDR that services may have: without the network's and the broadcast one. */
-export function rangeOfCidr(cidr: string): PoolRange {
-  const [base = '', bits = ''] = cidr.split('/')
-  const address = parseIpv4(base)
-  const prefix = Number(bits)
-  if (address === undefined || !Number.isInteger(prefix) || prefix < 8 || prefix > 30) throw new Error(`no usable service CIDR: ${cidr}`)
-  const size = 2 ** (32 - prefix)
-  const network = Math.floor(address / size) * size
-  return { first: network + 1, size: size - 2 }
 }
