@@ -64,7 +64,8 @@ async function createNamed(
   if (strategy.generation !== false) metadata.generation = 1
   const input = { obj: object, path: rootPath, context: strategyContext(deps, context) }
   strategy.prepareForCreate?.(input)
-  const reservation = await stored.hooks?.beforeCreate?.(object, context.dryRun)
+  // Most kinds have no hook, and wait for nothing.
+  const reservation = stored.hooks?.beforeCreate && (await stored.hooks.beforeCreate(object, context.dryRun))
   let isStored = false
   try {
     const errors = [
@@ -79,7 +80,7 @@ async function createNamed(
     isStored = !context.dryRun
     return entry
   } finally {
-    await reservation?.settle(isStored)
+    if (reservation) await reservation.settle(isStored)
   }
 }
 

@@ -57,7 +57,7 @@ async function attemptDelete(deps: WriterDeps, context: WriteContext, request: D
     if (context.dryRun) return { entry: current, deleted: true }
     const revision = await deps.storage.delete(stored, current)
     if (revision === undefined) return undefined
-    await stored.hooks?.afterDelete?.(current.object)
+    if (stored.hooks?.afterDelete) await stored.hooks.afterDelete(current.object)
     return { entry: current, deleted: true }
   }
   if (context.dryRun) return { entry: CacheEntry.transient(current.key, encodeStored(plan), current), deleted: false }

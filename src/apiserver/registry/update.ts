@@ -76,7 +76,8 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
   await admit(deps.admission, attributesOf(context, 'UPDATE', request.name, changed, oldServed, request.options))
   const object = served.toStrategy(changed)
   prepare(deps, context, object, old)
-  const reservation = await stored.hooks?.beforeUpdate?.(object, old, context.dryRun)
+  // Most kinds have no hook, and wait for nothing.
+  const reservation = stored.hooks?.beforeUpdate && (await stored.hooks.beforeUpdate(object, old, context.dryRun))
   let isStored = false
   try {
     validate(deps, context, request.name, object, old)
@@ -89,7 +90,7 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
     isStored = result !== undefined
     return result
   } finally {
-    await reservation?.settle(isStored)
+    if (reservation) await reservation.settle(isStored)
   }
 }
 
@@ -99,7 +100,7 @@ async function write(deps: WriterDeps, context: WriteContext, object: KubeObject
     const last = encodeStored(context.served.toStored(object))
     const revision = await deps.storage.delete(stored, current)
     if (revision === undefined) return undefined
-    await stored.hooks?.afterDelete?.(object as Frozen<KubeObject>)
+    if (stored.hooks?.afterDelete) await stored.hooks.afterDelete(object as Frozen<KubeObject>)
     return { entry: CacheEntry.stored(current.key, last, revision, current.createRevision), created: false, deleted: true }
   }
   const entry = await deps.storage.put(stored, current.key, context.served.toStored(object), current)
