@@ -162,7 +162,8 @@ test('a horizontal pod autoscaler survives v1 and back', () => {
     apiVersion: 'autoscaling/v2',
     spec: { maxReplicas: 3, scaleTargetRef: { kind: 'Deployment', name: 'd' } },
   })
-  ;(v2.spec as { metrics: object[] }).metrics.push(memory)
+  // The CPU percentage comes back last, as upstream's does.
+  ;(v2.spec as { metrics: object[] }).metrics.unshift(memory)
   const v1 = strategy?.convert?.(v2, 'v2', 'v1') as unknown as Loose
   assert.equal((v1.spec as { targetCPUUtilizationPercentage?: number }).targetCPUUtilizationPercentage, 80)
   const back = strategy?.convert?.(v1, 'v1', 'v2') as unknown as Loose

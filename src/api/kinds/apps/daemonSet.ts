@@ -4,12 +4,30 @@ import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fiel
 import { validateImmutable, validateNonNegative } from '#api/machinery/objectMeta'
 import { ageColumn, integer, labelsText, nameColumn, selectorText, text, workloadColumns } from '../columns.ts'
 import { setPodTemplateDefaults } from '../core/pod/defaults.ts'
-import { podTemplateWarnings, workloadNameWarnings } from '../core/pod/warnings.ts'
 import { defineKind } from '../defineKind.ts'
-import { dropStatus, keepStatus, oneOf, statusStrategy } from '../rules.ts'
-import { isZero, validateIntOrPercent, validateSelectorAndTemplate } from './templates.ts'
+import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
+import {
+  alwaysRestartFaults,
+  collisionFaults,
+  internalStrategy,
+  isZero,
+  templatedWarnings,
+  validateIntOrPercent,
+  validateSelectorAndTemplate,
+} from './templates.ts'
 
 const noStatus = { currentNumberScheduled: 0, desiredNumberScheduled: 0, numberMisscheduled: 0, numberReady: 0 }
+
+const counters = [
+  'currentNumberScheduled',
+  'numberMisscheduled',
+  'desiredNumberScheduled',
+  'numberReady',
+  'observedGeneration',
+  'updatedNumberScheduled',
+  'numberAvailable',
+  'numberUnavailable',
+] as const
 
 export const daemonSet = defineKind<DaemonSet>({
   group: 'apps',
@@ -49,26 +67,30 @@ export const daemonSet = defineKind<DaemonSet>({
     ...specFaults(obj, path.child('spec')),
     ...validateImmutable(obj.spec.selector, old.spec.selector, path.child('spec', 'selector')),
   ],
-  warnings: ({ obj, path }, old) =>
-    old ? [] : [...workloadNameWarnings(obj.metadata.name), ...podTemplateWarnings(obj.spec.template, path.child('spec', 'template'))],
-  status: statusStrategy<DaemonSet>(),
+  warnings: templatedWarnings<DaemonSet>,
+  status: statusStrategy<DaemonSet>({
+    validateUpdate: ({ obj: { status }, old, path }) => [
+      ...counters.flatMap((field) => validateNonNegative(status[field], path.child('status', field))),
+      ...collisionFaults(status.collisionCount, old.status?.collisionCount, path.child('status', 'collisionCount')),
+    ],
+  }),
 })
 
 function specFaults({ spec }: DaemonSet, path: FieldPath): FieldError[] {
   const template = path.child('template')
   const errors = validateSelectorAndTemplate(spec, 'daemonset', path)
-  const policy = spec.template?.spec?.restartPolicy
-  if (policy !== undefined && policy !== 'Always') errors.push(fieldError.notSupported(template.child('spec', 'restartPolicy'), policy, ['Always']))
-  if (spec.template?.spec?.activeDeadlineSeconds !== undefined)
-    errors.push(fieldError.forbidden(template.child('spec', 'activeDeadlineSeconds'), 'activeDeadlineSeconds in DaemonSet is not Supported'))
+  errors.push(...alwaysRestartFaults(spec.template, 'DaemonSet', template))
   errors.push(
     ...validateNonNegative(spec.minReadySeconds, path.child('minReadySeconds')),
     ...validateNonNegative(spec.revisionHistoryLimit, path.child('revisionHistoryLimit')),
   )
   const strategy = path.child('updateStrategy')
-  errors.push(...oneOf(spec.updateStrategy?.type, ['OnDelete', 'RollingUpdate'], strategy.child('type')))
+  const type = spec.updateStrategy?.type
+  if (type !== 'RollingUpdate' && type !== 'OnDelete')
+    errors.push(fieldError.notSupported(strategy, internalStrategy(spec.updateStrategy), ['OnDelete', 'RollingUpdate']))
   const rolling = spec.updateStrategy?.rollingUpdate
-  if (spec.updateStrategy?.type === 'RollingUpdate' && rolling) {
+  if (type === 'RollingUpdate' && !rolling) errors.push(fieldError.required(strategy.child('rollingUpdate')))
+  if (type === 'RollingUpdate' && rolling) {
     const at = strategy.child('rollingUpdate')
     errors.push(
       ...validateIntOrPercent(rolling.maxUnavailable, at.child('maxUnavailable'), true),

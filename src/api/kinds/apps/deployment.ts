@@ -5,10 +5,17 @@ import { selectorOf } from '#api/machinery/labelSelector'
 import { validateImmutable, validateNonNegative } from '#api/machinery/objectMeta'
 import { ageColumn, integer, nameColumn, selectorText, text, workloadColumns } from '../columns.ts'
 import { setPodTemplateDefaults } from '../core/pod/defaults.ts'
-import { podTemplateWarnings, workloadNameWarnings } from '../core/pod/warnings.ts'
 import { defineKind } from '../defineKind.ts'
-import { dropStatus, keepStatus, oneOf, statusStrategy } from '../rules.ts'
-import { alwaysRestartFaults, isZero, validateIntOrPercent, validateSelectorAndTemplate } from './templates.ts'
+import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
+import {
+  alwaysRestartFaults,
+  collisionFaults,
+  internalStrategy,
+  isZero,
+  templatedWarnings,
+  validateIntOrPercent,
+  validateSelectorAndTemplate,
+} from './templates.ts'
 
 export const deployment = defineKind<Deployment>({
   group: 'apps',
@@ -47,18 +54,12 @@ export const deployment = defineKind<Deployment>({
     ...specFaults(obj, path.child('spec')),
     ...validateImmutable(obj.spec.selector, old.spec.selector, path.child('spec', 'selector')),
   ],
-  warnings({ obj, path }, old) {
-    const same = old && JSON.stringify(old.spec.template) === JSON.stringify(obj.spec.template)
-    const about = old ? [] : workloadNameWarnings(obj.metadata.name)
-    return same ? [] : [...about, ...podTemplateWarnings(obj.spec.template, path.child('spec', 'template'))]
-  },
+  warnings: templatedWarnings<Deployment>,
   status: statusStrategy<Deployment>({
     keepMetadata: ['labels'],
     validateUpdate: ({ obj, old, path }) => [
       ...statusFaults(obj, path.child('status')),
-      ...((obj.status.collisionCount ?? 0) < (old.status?.collisionCount ?? 0)
-        ? [fieldError.invalid(path.child('status', 'collisionCount'), obj.status.collisionCount ?? 0, 'cannot be decremented')]
-        : []),
+      ...collisionFaults(obj.status.collisionCount, old.status?.collisionCount, path.child('status', 'collisionCount')),
     ],
   }),
   scale: { replicas: 'spec.replicas', statusReplicas: 'status.replicas', selector: (obj) => selectorOf(obj.spec.selector).toString() },
@@ -69,7 +70,7 @@ function specFaults({ spec }: Deployment, path: FieldPath): FieldError[] {
   const errors = [
     ...validateNonNegative(spec.replicas, path.child('replicas')),
     ...validateSelectorAndTemplate(spec, 'deployment', path),
-    ...alwaysRestartFaults(spec.template, template),
+    ...alwaysRestartFaults(spec.template, 'ReplicaSet', template),
     ...strategyFaults(spec.strategy, path.child('strategy')),
     ...validateNonNegative(spec.minReadySeconds, path.child('minReadySeconds')),
     ...validateNonNegative(spec.revisionHistoryLimit, path.child('revisionHistoryLimit')),
@@ -84,7 +85,9 @@ function specFaults({ spec }: Deployment, path: FieldPath): FieldError[] {
 }
 
 function strategyFaults(strategy: Deployment['spec']['strategy'], path: FieldPath): FieldError[] {
-  const errors = oneOf(strategy?.type, ['Recreate', 'RollingUpdate'], path.child('type'))
+  const errors: FieldError[] = []
+  if (strategy?.type !== 'Recreate' && strategy?.type !== 'RollingUpdate')
+    errors.push(fieldError.notSupported(path, internalStrategy(strategy), ['Recreate', 'RollingUpdate']))
   const rolling = path.child('rollingUpdate')
   const update = strategy?.rollingUpdate
   if (strategy?.type === 'Recreate') {

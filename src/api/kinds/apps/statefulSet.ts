@@ -2,17 +2,16 @@
 import type { StatefulSet } from '#api/gen/types/apps.v1'
 import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
-import { selectorOf } from '#api/machinery/labelSelector'
+import { selectorOf, validateLabels } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
 import { nameIsDnsLabel } from '#api/machinery/names'
-import { validateNonNegative } from '#api/machinery/objectMeta'
+import { validateAnnotations, validateNonNegative } from '#api/machinery/objectMeta'
 import { deepCopy } from '#base/frozen'
 import { ageColumn, nameColumn, text, workloadColumns } from '../columns.ts'
 import { setPodTemplateDefaults } from '../core/pod/defaults.ts'
-import { podTemplateWarnings } from '../core/pod/warnings.ts'
 import { defineKind } from '../defineKind.ts'
-import { dropStatus, keepStatus, oneOf, statusStrategy } from '../rules.ts'
-import { validateSelectorAndTemplate } from './templates.ts'
+import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
+import { alwaysRestartFaults, collisionFaults, internalStrategy, isZero, templatedWarnings, validateIntOrPercent, validateSelector } from './templates.ts'
 
 /** Spec fields that an update may change. */
 const mutable = [
@@ -46,6 +45,7 @@ export const statefulSet = defineKind<StatefulSet>({
     if (spec.updateStrategy.type === 'RollingUpdate') {
       spec.updateStrategy.rollingUpdate ??= {}
       spec.updateStrategy.rollingUpdate.partition ??= 0
+      spec.updateStrategy.rollingUpdate.maxUnavailable ??= 1
     }
     spec.persistentVolumeClaimRetentionPolicy ??= {}
     spec.persistentVolumeClaimRetentionPolicy.whenDeleted ||= 'Retain'
@@ -66,32 +66,57 @@ export const statefulSet = defineKind<StatefulSet>({
   prepareForUpdate: keepStatus,
   validate: ({ obj, path }) => specFaults(obj, path.child('spec')),
   validateUpdate: ({ obj, old, path }) => [...specFaults(obj, path.child('spec')), ...changeFaults(obj, old, path.child('spec'))],
-  warnings: ({ obj, path }, old) => (old ? [] : podTemplateWarnings(obj.spec.template, path.child('spec', 'template'))),
-  status: statusStrategy<StatefulSet>(),
+  warnings: templatedWarnings<StatefulSet>,
+  status: statusStrategy<StatefulSet>({ validateUpdate: ({ obj, old, path }) => statusFaults(obj, old, path.child('status')) }),
   scale: { replicas: 'spec.replicas', statusReplicas: 'status.replicas', selector: (obj) => selectorOf(obj.spec.selector).toString() },
 })
 
 function specFaults({ spec }: StatefulSet, path: FieldPath): FieldError[] {
-  const errors = oneOf(spec.podManagementPolicy, ['OrderedReady', 'Parallel'], path.child('podManagementPolicy'))
-  const strategy = path.child('updateStrategy')
-  if (spec.updateStrategy?.type === 'OnDelete') {
-    if (spec.updateStrategy.rollingUpdate)
-      errors.push(fieldError.invalid(strategy.child('rollingUpdate'), spec.updateStrategy.rollingUpdate, "only allowed for updateStrategy 'RollingUpdate'"))
-  } else if (spec.updateStrategy?.type === 'RollingUpdate') {
-    errors.push(...validateNonNegative(spec.updateStrategy.rollingUpdate?.partition, strategy.child('rollingUpdate', 'partition')))
-  } else if (!spec.updateStrategy?.type) errors.push(fieldError.required(strategy))
-  else errors.push(fieldError.invalid(strategy, spec.updateStrategy, "must be 'RollingUpdate' or 'OnDelete'"))
-  const retention = path.child('persistentVolumeClaimRetentionPolicy')
-  errors.push(...oneOf(spec.persistentVolumeClaimRetentionPolicy?.whenDeleted, ['Retain', 'Delete'], retention.child('whenDeleted')))
-  errors.push(...oneOf(spec.persistentVolumeClaimRetentionPolicy?.whenScaled, ['Retain', 'Delete'], retention.child('whenScaled')))
-  errors.push(...validateNonNegative(spec.replicas, path.child('replicas')), ...validateNonNegative(spec.minReadySeconds, path.child('minReadySeconds')))
-  errors.push(...validateNonNegative(spec.ordinals?.start, path.child('ordinals', 'start')))
-  errors.push(...validateSelectorAndTemplate(spec, 'statefulset', path))
-  const policy = spec.template?.spec?.restartPolicy
-  if (policy !== undefined && policy !== 'Always') errors.push(fieldError.notSupported(path.child('template', 'spec', 'restartPolicy'), policy, ['Always']))
-  if (spec.template?.spec?.activeDeadlineSeconds !== undefined)
-    errors.push(fieldError.forbidden(path.child('template', 'spec', 'activeDeadlineSeconds'), 'activeDeadlineSeconds in StatefulSet is not Supported'))
-  return errors
+  const errors: FieldError[] = []
+  const policy = path.child('podManagementPolicy')
+  if (!spec.podManagementPolicy) errors.push(fieldError.required(policy))
+  else if (!['OrderedReady', 'Parallel'].includes(spec.podManagementPolicy))
+    errors.push(fieldError.invalid(policy, spec.podManagementPolicy, "must be 'OrderedReady' or 'Parallel'"))
+  errors.push(...strategyFaults(spec.updateStrategy, path.child('updateStrategy')))
+  for (const field of ['whenDeleted', 'whenScaled'] as const) {
+    const value = spec.persistentVolumeClaimRetentionPolicy?.[field]
+    if (value !== 'Retain' && value !== 'Delete')
+      errors.push(fieldError.notSupported(path.child('persistentVolumeClaimRetentionPolicy', field), value ?? '', ['Delete', 'Retain']))
+  }
+  errors.push(
+    ...validateNonNegative(spec.replicas, path.child('replicas')),
+    ...validateNonNegative(spec.minReadySeconds, path.child('minReadySeconds')),
+    ...validateNonNegative(spec.ordinals?.start, path.child('ordinals', 'start')),
+    ...validateSelector(spec, 'statefulset', path),
+  )
+  // The pod's own rules are not looked at, as upstream's: its mounts may name claims that only the pod will have as volumes.
+  const template = path.child('template')
+  errors.push(...validateLabels(spec.template?.metadata?.labels, template.child('labels')))
+  errors.push(...validateAnnotations(spec.template?.metadata?.annotations, template.child('annotations')))
+  return [...errors, ...alwaysRestartFaults(spec.template, 'StatefulSet', template)]
+}
+
+function strategyFaults(strategy: StatefulSet['spec']['updateStrategy'], path: FieldPath): FieldError[] {
+  const { type, rollingUpdate } = strategy ?? {}
+  if (!type) return [fieldError.required(path)]
+  const at = path.child('rollingUpdate')
+  if (type === 'OnDelete') return rollingUpdate ? [fieldError.invalid(at, rollingUpdate, "only allowed for updateStrategy 'RollingUpdate'")] : []
+  if (type !== 'RollingUpdate') return [fieldError.invalid(path, internalStrategy(strategy), "must be 'RollingUpdate' or 'OnDelete'")]
+  const errors = validateNonNegative(rollingUpdate?.partition, at.child('partition'))
+  const most = rollingUpdate?.maxUnavailable
+  if (most === undefined) return errors
+  errors.push(...validateIntOrPercent(most, at.child('maxUnavailable'), true))
+  return isZero(most) ? [...errors, fieldError.invalid(at.child('maxUnavailable'), most, 'cannot be 0')] : errors
+}
+
+function statusFaults({ status }: StatefulSet, old: Frozen<StatefulSet>, path: FieldPath): FieldError[] {
+  const parts = ['readyReplicas', 'currentReplicas', 'updatedReplicas', 'availableReplicas'] as const
+  const errors = [...(['replicas', ...parts, 'observedGeneration'] as const)].flatMap((field) => validateNonNegative(status[field], path.child(field)))
+  for (const field of parts)
+    if ((status[field] ?? 0) > status.replicas) errors.push(fieldError.invalid(path.child(field), status[field], 'cannot be greater than status.replicas'))
+  if ((status.availableReplicas ?? 0) > (status.readyReplicas ?? 0))
+    errors.push(fieldError.invalid(path.child('availableReplicas'), status.availableReplicas, 'cannot be greater than status.readyReplicas'))
+  return [...errors, ...collisionFaults(status.collisionCount, old.status?.collisionCount, path.child('collisionCount'))]
 }
 
 function changeFaults(obj: StatefulSet, old: Frozen<StatefulSet>, path: FieldPath): FieldError[] {

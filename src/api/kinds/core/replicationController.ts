@@ -3,9 +3,10 @@ import type { ReplicationController } from '#api/gen/types/core.v1'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { selectorOfMap, validateLabels } from '#api/machinery/labelSelector'
 import { validateNonNegative } from '#api/machinery/objectMeta'
-import { ageColumn, integer, labelsText, nameColumn, workloadColumns } from '../columns.ts'
+import { replicaStrategy } from '../apps/replicas.ts'
+import { alwaysRestartFaults, templatedWarnings } from '../apps/templates.ts'
+import { labelsText } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
-import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
 import { setPodTemplateDefaults } from './pod/defaults.ts'
 import { validatePodTemplateSpec } from './pod/validatePodSpec.ts'
 
@@ -13,18 +14,7 @@ export const replicationController = defineKind<ReplicationController>({
   group: '',
   kind: 'ReplicationController',
   defaultPropagation: 'orphan',
-  columns: [
-    nameColumn,
-    integer('Desired', (obj) => obj.spec?.replicas),
-    integer('Current', (obj) => obj.status?.replicas),
-    integer('Ready', (obj) => obj.status?.readyReplicas),
-    ageColumn,
-    ...workloadColumns<ReplicationController>(
-      (obj) => obj.spec?.template?.spec?.containers,
-      (obj) => labelsText(obj.spec?.selector),
-    ),
-  ],
-  selectableFields: { 'status.replicas': (obj) => String(obj.status?.replicas ?? 0) },
+  ...replicaStrategy<ReplicationController>((obj) => labelsText(obj.spec?.selector)),
   defaults(obj) {
     obj.spec ??= {}
     obj.status ??= { replicas: 0 }
@@ -36,11 +26,9 @@ export const replicationController = defineKind<ReplicationController>({
     }
     setPodTemplateDefaults(obj.spec.template)
   },
-  prepareForCreate: ({ obj }) => dropStatus(obj, { replicas: 0 }),
-  prepareForUpdate: keepStatus,
   validate: ({ obj, path }) => specFaults(obj, path.child('spec')),
   validateUpdate: ({ obj, path }) => specFaults(obj, path.child('spec')),
-  status: statusStrategy<ReplicationController>(),
+  warnings: templatedWarnings<ReplicationController>,
   scale: { replicas: 'spec.replicas', statusReplicas: 'status.replicas', selector: (obj) => selectorOfMap(obj.spec.selector).toString() },
 })
 
@@ -54,7 +42,5 @@ function specFaults({ spec }: ReplicationController, path: FieldPath): FieldErro
   if (!selectorOfMap(spec.selector).matches(labels))
     errors.push(fieldError.invalid(template.child('metadata', 'labels'), labels ?? {}, '`selector` does not match template `labels`'))
   errors.push(...validatePodTemplateSpec(spec.template, template))
-  const policy = spec.template.spec?.restartPolicy
-  if (policy !== 'Always') errors.push(fieldError.notSupported(template.child('spec', 'restartPolicy'), policy, ['Always']))
-  return errors
+  return [...errors, ...alwaysRestartFaults(spec.template, 'ReplicationController', template)]
 }

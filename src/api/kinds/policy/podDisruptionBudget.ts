@@ -2,6 +2,7 @@
 import type { PodDisruptionBudget } from '#api/gen/types/policy.v1'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { validateLabelSelector } from '#api/machinery/labelSelector'
+import { validateNonNegative } from '#api/machinery/objectMeta'
 import { validateIntOrPercent } from '../apps/templates.ts'
 import { ageColumn, integer, nameColumn, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
@@ -23,7 +24,12 @@ export const podDisruptionBudget = defineKind<PodDisruptionBudget>({
   prepareForUpdate: keepStatus,
   validate: ({ obj, path }) => specFaults(obj, path.child('spec')),
   validateUpdate: ({ obj, path }) => specFaults(obj, path.child('spec')),
-  status: statusStrategy<PodDisruptionBudget>(),
+  status: statusStrategy<PodDisruptionBudget>({
+    validateUpdate: ({ obj: { status }, path }) =>
+      (['disruptionsAllowed', 'currentHealthy', 'desiredHealthy', 'expectedPods'] as const).flatMap((field) =>
+        validateNonNegative(status[field], path.child('status', field)),
+      ),
+  }),
 })
 
 function specFaults({ spec }: PodDisruptionBudget, path: FieldPath): FieldError[] {
