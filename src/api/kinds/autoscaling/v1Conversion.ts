@@ -20,6 +20,7 @@ export function cpuMetric(averageUtilization: number): MetricSpec {
 
 const isCpu = ({ type, resource }: MetricSpec): boolean => type === 'Resource' && resource?.name === 'cpu' && resource.target.averageUtilization !== undefined
 
+/** As a client of v1 sees it: the first CPU percentage in its own field, all else in annotations. */
 export function toV1(obj: HorizontalPodAutoscaler): HorizontalPodAutoscalerV1 {
   const { metrics = [], behavior, ...spec } = obj.spec
   const { currentMetrics, conditions, ...status } = obj.status ?? { desiredReplicas: 0 }
@@ -43,6 +44,7 @@ export function toV1(obj: HorizontalPodAutoscaler): HorizontalPodAutoscalerV1 {
   } as HorizontalPodAutoscalerV1
 }
 
+/** As it is stored: metrics of the annotation first, then the CPU percentage; 80 % of CPU when there is neither. */
 export function toV2(v1: HorizontalPodAutoscalerV1): HorizontalPodAutoscaler {
   const { targetCPUUtilizationPercentage: percentage, ...spec } = v1.spec ?? { maxReplicas: 0, scaleTargetRef: { kind: '', name: '' } }
   const { currentCPUUtilizationPercentage: current, ...status } = v1.status ?? { currentReplicas: 0, desiredReplicas: 0 }
