@@ -27,6 +27,8 @@ export interface ListAnswer {
   readonly kind: string
   readonly metadata: { readonly resourceVersion: string; readonly continue?: string | undefined; readonly remainingItemCount?: number | undefined }
   readonly items: readonly CachedObject[]
+  /** Items say their kind themselves: lists of custom resources. */
+  readonly typedItems?: boolean | undefined
   readonly encoding?: Encoding | undefined
 }
 

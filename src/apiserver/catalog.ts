@@ -12,6 +12,8 @@ import type { ServedResource } from './registry/storedResource.ts'
 /** One resource in one version, and how its requests are answered. */
 export interface CatalogEntry {
   readonly facts: ResourceFacts
+  /** What discovery tells, when that is less than what is answered. */
+  readonly discovered?: ResourceFacts | undefined
   /** Resources that are stored. */
   readonly served?: ServedResource | undefined
   /** Resources that are computed: answers everything but subresources. */
@@ -95,7 +97,7 @@ export class Catalog {
   }
 
   resources(): readonly ResourceFacts[] {
-    return [...this.#current().entries.values()].map((entry) => entry.facts)
+    return [...this.#current().entries.values()].map((entry) => entry.discovered ?? entry.facts)
   }
 
   sources(): readonly CatalogSource[] {

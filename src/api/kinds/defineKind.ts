@@ -74,11 +74,23 @@ export interface KindStrategy<T extends KubeObject = KubeObject> {
   /** Other object-shaped subresources by name. */
   readonly subresources?: Readonly<Record<string, SubresourceStrategy<T>>> | undefined
   /** Where `scale` reads and writes: absent kinds have no scale. */
-  readonly scale?: { readonly replicas: string; readonly statusReplicas: string; readonly selector: (obj: Frozen<T>) => string } | undefined
+  readonly scale?:
+    | {
+        readonly replicas: string
+        readonly statusReplicas: string
+        readonly selector: (obj: Frozen<T>) => string
+        /** An object without the replicas field has no scale (custom resources). */
+        readonly required?: boolean | undefined
+      }
+    | undefined
   /** Graceful deletion: the grace period in seconds that a delete without one gets; absent: immediate. `checkGrace` may shorten it. */
   readonly deletion?: { gracePeriodSeconds(obj: Frozen<T>, requested: number | undefined): number } | undefined
   /** spec is what generation counts; absent: everything but metadata and status. False: no generation at all. */
   readonly generation?: boolean | undefined
+  /** Custom resources without a status subresource: their status is content like any other. */
+  readonly generationCountsStatus?: boolean | undefined
+  /** Changes an object that is about to be marked as deleted, the first time: finalizers, conditions. */
+  prepareForDelete?(obj: T, nowMs: number): void
   /** Default garbage-collection policy of a delete that names none; absent: 'background'. */
   readonly defaultPropagation?: 'background' | 'orphan' | undefined
 }

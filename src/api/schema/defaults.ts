@@ -5,26 +5,55 @@
 import { deepCopy } from '#base/frozen'
 import type { Schema } from './schema.ts'
 
-/** Sets the absent fields of `value` that have a default, in place. */
-export function applyDefaults(value: unknown, schema: Schema): void {
-  if (typeof value !== 'object' || value === null) return
+/**
+ * Sets the absent fields of `value` that have a default, in place. A null where the schema of a CRD allows none counts as absent.
+ * @returns whether anything was set
+ */
+export function applyDefaults(value: unknown, schema: Schema): boolean {
+  if (typeof value !== 'object' || value === null) return false
   const plan = planOf(schema)
-  if (plan === nothing) return
-  if (plan.fields) {
-    const object = value as Record<string, unknown>
-    for (const { name, schema: inner, fallback, isDeep } of plan.fields) {
-      if (fallback !== undefined && object[name] === undefined) object[name] = deepCopy(fallback)
-      if (isDeep) applyDefaults(object[name], inner)
+  if (plan === nothing) return false
+  return plan.fields ? defaultFields(value as Record<string, unknown>, plan.fields) : defaultMembers(value as Record<string, unknown>, plan)
+}
+
+function defaultFields(object: Record<string, unknown>, fields: readonly FieldPlan[]): boolean {
+  let changed = false
+  for (const { name, schema, fallback, isDeep } of fields) {
+    if (fallback !== undefined && (object[name] === undefined || (object[name] === null && !schema.nullable))) {
+      object[name] = deepCopy(fallback)
+      changed = true
     }
-  } else if (plan.element) {
-    for (const member of Object.values(value)) applyDefaults(member, plan.element)
+    if (isDeep && applyDefaults(object[name], schema)) changed = true
   }
+  return changed
+}
+
+/** Items of a list, values of a map. */
+function defaultMembers(members: Record<string, unknown>, { element, elementDefault }: Plan): boolean {
+  if (!element) return false
+  let changed = false
+  for (const key of Object.keys(members)) {
+    if (members[key] === null && elementDefault !== undefined && !element.nullable) {
+      members[key] = deepCopy(elementDefault)
+      changed = true
+    }
+    if (applyDefaults(members[key], element)) changed = true
+  }
+  return changed
 }
 
 /** What of a schema matters to defaulting: most of most kinds has no defaults at all. */
 interface Plan {
-  readonly fields?: readonly { readonly name: string; readonly schema: Schema; readonly fallback: unknown; readonly isDeep: boolean }[]
+  readonly fields?: readonly FieldPlan[]
   readonly element?: Schema
+  readonly elementDefault?: unknown
+}
+
+interface FieldPlan {
+  readonly name: string
+  readonly schema: Schema
+  readonly fallback: unknown
+  readonly isDeep: boolean
 }
 
 const nothing: Plan = {}
@@ -48,8 +77,9 @@ function makePlan(schema: Schema): Plan {
     const relevant = fields.filter(({ fallback, isDeep }) => fallback !== undefined || isDeep)
     return relevant.length > 0 ? { fields: relevant } : nothing
   }
+  const { element, elementDefault } = schema
   const isList = schema.type === 'array' || schema.type === 'map'
-  return isList && schema.element && holdsDefaults(schema.element, new Set()) ? { element: schema.element } : nothing
+  return isList && element && (elementDefault !== undefined || holdsDefaults(element, new Set())) ? { element, elementDefault } : nothing
 }
 
 /** Whether there is a default anywhere inside; schemas may refer to themselves. */
@@ -60,5 +90,6 @@ function holdsDefaults(schema: Schema, seen: Set<Schema>): boolean {
     for (const field of schema.fields?.values() ?? []) if (field.default !== undefined || holdsDefaults(field.schema, seen)) return true
     return false
   }
-  return (schema.type === 'array' || schema.type === 'map') && schema.element !== undefined && holdsDefaults(schema.element, seen)
+  if ((schema.type !== 'array' && schema.type !== 'map') || schema.element === undefined) return false
+  return schema.elementDefault !== undefined || holdsDefaults(schema.element, seen)
 }

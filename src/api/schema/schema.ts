@@ -41,6 +41,12 @@ export interface Schema {
   readonly enum?: readonly string[] | undefined
   /** Keep fields that the schema does not know (CRDs, RawExtension). */
   readonly preserveUnknownFields?: boolean | undefined
+  /** CRDs: null is a value; elsewhere it means absent. */
+  readonly nullable?: boolean | undefined
+  /** CRDs: the value is an object with apiVersion, kind and metadata of its own. */
+  readonly embeddedResource?: boolean | undefined
+  /** CRDs: what a null item of a list or value of a map becomes; the defaults of fields are in {@link Field}. */
+  readonly elementDefault?: unknown
 }
 
 export interface Field {

@@ -38,29 +38,33 @@ function objectFields(metadata: string): Map<string, Field> {
 }
 
 function compile(props: JSONSchemaProps): Schema {
-  const preserve = props['x-kubernetes-preserve-unknown-fields'] ? { preserveUnknownFields: true } : {}
-  if (props['x-kubernetes-int-or-string']) return { type: 'string', format: 'int-or-string' }
+  const common = {
+    ...(props['x-kubernetes-preserve-unknown-fields'] ? { preserveUnknownFields: true } : {}),
+    ...(props.nullable ? { nullable: true } : {}),
+  }
+  if (props['x-kubernetes-int-or-string']) return { type: 'string', format: 'int-or-string', ...common }
   switch (props.type) {
     case 'object':
-      return compileObject(props, preserve)
+      return compileObject(props, common)
     case 'array': {
       const listType = props['x-kubernetes-list-type'] as 'atomic' | 'set' | 'map' | undefined
       return {
         type: 'array',
-        element: isObject(props.items) ? compile(props.items as JSONSchemaProps) : { type: 'any', preserveUnknownFields: true },
+        ...elementOf(props.items),
         ...(listType ? { listType } : {}),
         ...(props['x-kubernetes-list-map-keys'] ? { listMapKeys: props['x-kubernetes-list-map-keys'] } : {}),
+        ...common,
       }
     }
     case 'string':
-      return { type: 'string', ...(props.enum ? { enum: props.enum as string[] } : {}) }
+      return { type: 'string', ...(props.enum ? { enum: props.enum as string[] } : {}), ...common }
     case 'integer':
     case 'number':
-      return { type: props.type, ...numberFormat(props) }
+      return { type: props.type, ...numberFormat(props), ...common }
     case 'boolean':
-      return { type: 'boolean' }
+      return { type: 'boolean', ...common }
     default:
-      return { type: 'any', ...preserve }
+      return { type: 'any', ...common }
   }
 }
 
@@ -68,24 +72,29 @@ function numberFormat({ format }: JSONSchemaProps): { format?: SchemaFormat } {
   return format === 'int32' || format === 'int64' || format === 'double' ? { format } : {}
 }
 
-function compileObject(props: JSONSchemaProps, preserve: { preserveUnknownFields?: boolean }): Schema {
+/** The schema of items or values; without one anything goes. */
+function elementOf(props: unknown): Pick<Schema, 'element' | 'elementDefault'> {
+  if (!isObject(props)) return { element: { type: 'any', preserveUnknownFields: true } }
+  const element = compile(props as JSONSchemaProps)
+  return props.default === undefined ? { element } : { element, elementDefault: props.default }
+}
+
+function compileObject(props: JSONSchemaProps, common: Pick<Schema, 'preserveUnknownFields' | 'nullable'>): Schema {
   const mapType = props['x-kubernetes-map-type'] as 'atomic' | 'granular' | undefined
-  const common = { ...preserve, ...(mapType ? { mapType } : {}) }
+  const marks = { ...common, ...(mapType ? { mapType } : {}) }
   const { additionalProperties } = props
-  if (additionalProperties !== undefined && additionalProperties !== false) {
-    return {
-      type: 'map',
-      element: isObject(additionalProperties) ? compile(additionalProperties as JSONSchemaProps) : { type: 'any', preserveUnknownFields: true },
-      ...common,
-    }
-  }
+  const open = additionalProperties !== undefined && additionalProperties !== false
+  // Named properties and a free rest: the rest is kept as it is.
+  const mixed = open && props.properties !== undefined
+  if (open && !mixed) return { type: 'map', ...elementOf(additionalProperties), ...marks }
   const required = new Set(props.required ?? [])
-  const fields = new Map<string, Field>(props['x-kubernetes-embedded-resource'] ? objectFields(`${metaV1}.ObjectMeta`) : [])
+  const embedded = props['x-kubernetes-embedded-resource'] === true
+  const fields = new Map<string, Field>(embedded ? objectFields(`${metaV1}.ObjectMeta`) : [])
   for (const [name, child] of Object.entries(props.properties ?? {})) {
     if (fields.has(name)) continue
     fields.set(name, { name, required: required.has(name), schema: compile(child), ...(child.default === undefined ? {} : { default: child.default }) })
   }
-  return { type: 'object', fields, ...common }
+  return { type: 'object', fields, ...marks, ...(mixed ? { preserveUnknownFields: true } : {}), ...(embedded ? { embeddedResource: true } : {}) }
 }
 
 /**

@@ -1,46 +1,280 @@
 /**
  * Checks a custom resource against its CRD's openAPIV3Schema (L1): types and value rules, with upstream's messages. Made once per CRD
- * version; patterns are RE2, so no pattern can hang the server. CEL rules are not this file's matter.
- * Upstream: kube-openapi/pkg/validation/validate, apiextensions-apiserver/pkg/apiserver/validation/validation.go (v1.36).
+ * version; patterns are RE2, so no pattern can hang the server. On updates, what was invalid before and is unchanged is let through
+ * (ratcheting). CEL rules, list types and embedded metadata are not this file's matter.
+ * Upstream: kube-openapi/pkg/validation/validate, apiextensions-apiserver/pkg/apiserver/validation (validation.go, ratcheting.go; v1.36).
  */
 import { RE2JS } from 're2js'
 import type { JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
-import { parseTime } from '#base/time'
-import type { FieldError } from '../machinery/fieldPath.ts'
-import { FieldPath, fieldError } from '../machinery/fieldPath.ts'
+import { type FieldError, FieldPath, fieldError } from '../machinery/fieldPath.ts'
 import { isObject, jsonEqual } from '../machinery/patch/objects.ts'
+import { formatCheck } from './formats.ts'
 
-type Check = (value: unknown, path: string, errors: FieldError[]) => void
+/** In place of an old value that nothing corresponds to. */
+export const uncorrelated: unique symbol = Symbol('uncorrelated')
+
+/** What a check found: faults, and how much it looked at, which tells the best of several failed alternatives. */
+interface Findings {
+  errors: FieldError[]
+  visited: number
+}
+
+/** `path` is relative to the validated value; `old` is the corresponding old value or `uncorrelated`. */
+type Check = (value: unknown, path: string, found: Findings, old: unknown) => void
+
+export type ValueValidation = (value: unknown, old?: unknown) => FieldError[]
 
 /**
- * Compiles the rules. The returned function lists the faults of a whole object.
+ * Compiles the rules. The returned function lists the faults of a whole value; given the old one, unchanged faults are tolerated.
+ * @param prefix where the value stands in its object: '' or 'status'
  * @throws Error when a pattern is no RE2: CRD validation refuses such a schema before.
  */
-export function compileValidation(props: JSONSchemaProps): (object: unknown) => FieldError[] {
-  const check = compile(props)
-  return (object) => {
-    const errors: FieldError[] = []
-    check(object, '', errors)
-    return errors
+export function compileValidation(props: JSONSchemaProps, prefix = ''): ValueValidation {
+  const check = new Compiler(prefix).compile(props)
+  return (value, old = uncorrelated) => {
+    const found: Findings = { errors: [], visited: 0 }
+    check(value, '', found, old)
+    return found.errors
   }
 }
 
-const at = (path: string) => FieldPath.of(...(path === '' ? [] : [path]))
 const inBody = (path: string, rule: string) => `${path} in body ${rule}`
+const childPath = (path: string, name: string) => (path === '' ? name : `${path}.${name}`)
+const childOf = (old: unknown, name: string) => (isObject(old) && Object.hasOwn(old, name) ? old[name] : uncorrelated)
 
-function compile(props: JSONSchemaProps): Check {
-  const checks: Check[] = [...numberChecks(props), ...stringChecks(props), ...arrayChecks(props), ...objectChecks(props), ...choiceChecks(props)]
-  const isType = typeCheck(props)
-  return (value, path, errors) => {
-    if (value === null && props.nullable) return
-    const wrong = isType(value)
-    if (wrong !== undefined) {
-      const actual = typeName(value)
-      errors.push(fieldError.typeInvalid(at(path), actual, inBody(path, `must be of type ${wrong}: ${JSON.stringify(actual)}`)))
-      return
-    }
-    for (const check of checks) check(value, path, errors)
+class Compiler {
+  readonly #prefix: string
+
+  constructor(prefix: string) {
+    this.#prefix = prefix
   }
+
+  compile(props: JSONSchemaProps): Check {
+    const choices = this.#choiceChecks(props)
+    const inside = [...this.#stringChecks(props), ...this.#numberChecks(props), ...this.#arrayChecks(props)]
+    const enumeration = this.#enumCheck(props)
+    const members = this.#objectChecks(props)
+    const wrongType = typeFault(props)
+    return (value, path, found, old) => {
+      const before = found.errors.length
+      found.visited++
+      const fault = wrongType(value)
+      if (fault)
+        found.errors.push(
+          fieldError.typeInvalid(this.#at(path), fault.actual, inBody(path, `must be of type ${fault.wanted}: ${JSON.stringify(fault.actual)}`)),
+        )
+      if (value !== null) {
+        for (const check of choices) check(value, path, found, old)
+        for (const check of inside) check(value, path, found, old)
+      }
+      enumeration?.(value, path, found, old)
+      if (value !== null) for (const check of members) check(value, path, found, old)
+      // What was wrong already and has not been touched stays as it is.
+      if (found.errors.length > before && old !== uncorrelated && jsonEqual(value, old)) found.errors.length = before
+    }
+  }
+
+  #at(path: string): FieldPath {
+    return FieldPath.of(...[this.#prefix, path].filter((part) => part !== ''))
+  }
+
+  /** Faults of anyOf and its like name no field but that of the whole value; upstream prints an absent path so. */
+  #whole(): FieldPath {
+    return FieldPath.of(this.#prefix || '<nil>')
+  }
+
+  #numberChecks({ minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf }: JSONSchemaProps): Check[] {
+    const rule =
+      (holds: (value: number) => boolean, text: string): Check =>
+      (value, path, found) => {
+        if (typeof value === 'number' && !holds(value)) found.errors.push(fieldError.invalid(this.#at(path), value, inBody(path, text)))
+      }
+    const checks: Check[] = []
+    if (multipleOf !== undefined) checks.push(rule((n) => Number.isInteger(Number((n / multipleOf).toPrecision(15))), `should be a multiple of ${multipleOf}`))
+    if (maximum !== undefined) {
+      checks.push(
+        exclusiveMaximum ? rule((n) => n < maximum, `should be less than ${maximum}`) : rule((n) => n <= maximum, `should be less than or equal to ${maximum}`),
+      )
+    }
+    if (minimum !== undefined) {
+      checks.push(
+        exclusiveMinimum
+          ? rule((n) => n > minimum, `should be greater than ${minimum}`)
+          : rule((n) => n >= minimum, `should be greater than or equal to ${minimum}`),
+      )
+    }
+    return checks
+  }
+
+  #stringChecks({ minLength, maxLength, pattern, format, type }: JSONSchemaProps): Check[] {
+    const rule =
+      (faultOf: (value: string, path: string) => FieldError | undefined): Check =>
+      (value, path, found) => {
+        const fault = typeof value === 'string' ? faultOf(value, path) : undefined
+        if (fault) found.errors.push(fault)
+      }
+    const checks: Check[] = []
+    if (maxLength !== undefined) checks.push(rule((value, path) => (lengthOf(value) > maxLength ? fieldError.tooLong(this.#at(path), maxLength) : undefined)))
+    const plain = (holds: (value: string) => boolean, text: (value: string) => string) =>
+      rule((value, path) => (holds(value) ? undefined : fieldError.invalid(this.#at(path), value, inBody(path, text(value)))))
+    if (minLength !== undefined)
+      checks.push(
+        plain(
+          (value) => lengthOf(value) >= minLength,
+          () => `should be at least ${minLength} chars long`,
+        ),
+      )
+    if (pattern !== undefined && pattern !== '') {
+      const compiled = RE2JS.compile(pattern)
+      checks.push(
+        plain(
+          (value) => compiled.matcher(value).find(),
+          () => `should match '${pattern}'`,
+        ),
+      )
+    }
+    const holds = type === undefined || type === '' || type === 'string' ? formatCheck(format) : undefined
+    if (holds) {
+      // Upstream reports a wrong format as a wrong type.
+      checks.push(
+        rule((value, path) =>
+          holds(value) ? undefined : fieldError.typeInvalid(this.#at(path), value, inBody(path, `must be of type ${format}: ${JSON.stringify(value)}`)),
+        ),
+      )
+    }
+    return checks
+  }
+
+  #arrayChecks({ minItems, maxItems, uniqueItems, items, ...props }: JSONSchemaProps): Check[] {
+    const element = isObject(items) ? this.compile(items as JSONSchemaProps) : undefined
+    if (!element && minItems === undefined && maxItems === undefined && !uniqueItems) return []
+    const keys = props['x-kubernetes-list-type'] === 'map' ? (props['x-kubernetes-list-map-keys'] ?? []) : undefined
+    return [
+      (value, path, found, old) => {
+        if (!Array.isArray(value)) return
+        const oldItem = correlateItems(old, keys)
+        if (element) for (const [index, item] of value.entries()) element(item, `${path}[${index}]`, found, oldItem(item))
+        const add = (error: FieldError) => found.errors.push(error)
+        if (minItems !== undefined && value.length < minItems)
+          add(fieldError.invalid(this.#at(path), value.length, inBody(path, `should have at least ${minItems} items`)))
+        if (maxItems !== undefined && value.length > maxItems) add(fieldError.tooMany(this.#at(path), value.length, maxItems))
+        if (uniqueItems && new Set(value.map((item) => JSON.stringify(item))).size < value.length)
+          add(fieldError.invalid(this.#at(path), '', inBody(path, "shouldn't contain duplicates")))
+      },
+    ]
+  }
+
+  #objectChecks({ properties, required, additionalProperties, minProperties, maxProperties }: JSONSchemaProps): Check[] {
+    const members = Object.entries(properties ?? {}).map(([name, child]) => [name, this.compile(child)] as const)
+    const rest = isObject(additionalProperties) ? this.compile(additionalProperties as JSONSchemaProps) : undefined
+    const known = new Set(members.map(([name]) => name))
+    return [
+      (value, path, found, old) => {
+        if (!isObject(value)) return
+        const size = minProperties === undefined && maxProperties === undefined ? 0 : Object.keys(value).length
+        if (minProperties !== undefined && size < minProperties)
+          found.errors.push(fieldError.invalid(this.#at(path), size, inBody(path, `should have at least ${minProperties} properties`)))
+        if (maxProperties !== undefined && size > maxProperties) found.errors.push(fieldError.tooMany(this.#at(path), size, maxProperties))
+        if (additionalProperties === false) {
+          for (const name of Object.keys(value)) {
+            if (!known.has(name)) found.errors.push(fieldError.invalid(this.#at(path), name, `${path}.${name} in body is a forbidden property`))
+          }
+        }
+        if (rest) {
+          for (const name of Object.keys(value)) if (!known.has(name)) rest(value[name], childPath(path, name), found, childOf(old, name))
+        }
+        for (const [name, check] of members) if (Object.hasOwn(value, name)) check(value[name], childPath(path, name), found, childOf(old, name))
+        for (const name of required ?? []) if (!Object.hasOwn(value, name)) found.errors.push(fieldError.required(this.#at(childPath(path, name))))
+      },
+    ]
+  }
+
+  #enumCheck({ enum: choices }: JSONSchemaProps): Check | undefined {
+    if (!choices || choices.length === 0) return undefined
+    const supported = choices.map((choice) => (typeof choice === 'string' ? choice : JSON.stringify(choice)))
+    return (value, path, found) => {
+      // Null is never one of the choices, as upstream.
+      if (value === null || !choices.some((choice) => jsonEqual(choice, value))) found.errors.push(fieldError.notSupported(this.#at(path), value, supported))
+    }
+  }
+
+  #choiceChecks({ anyOf, oneOf, allOf, not }: JSONSchemaProps): Check[] {
+    const checks: Check[] = []
+    const fail = (path: string, text: string) => fieldError.invalid(this.#whole(), '', `${JSON.stringify(path)} ${text}`)
+    if (anyOf?.length)
+      checks.push(
+        this.#alternatives(
+          anyOf,
+          (valid) => valid > 0,
+          (path) => fail(path, 'must validate at least one schema (anyOf)'),
+        ),
+      )
+    if (oneOf?.length) {
+      const text = (valid: number) => `must validate one and only one schema (oneOf). Found ${valid === 0 ? 'none valid' : `${valid} valid alternatives`}`
+      checks.push(
+        this.#alternatives(
+          oneOf,
+          (valid) => valid === 1,
+          (path, valid) => fail(path, text(valid)),
+        ),
+      )
+    }
+    if (allOf?.length) {
+      const compiled = allOf.map((one) => this.compile(one))
+      checks.push((value, path, found, old) => {
+        const results = compiled.map((check) => run(check, value, path, old))
+        const valid = results.filter(({ errors }) => errors.length === 0).length
+        for (const { errors } of results) found.errors.push(...errors)
+        if (valid < compiled.length) found.errors.push(fail(path, `must validate all the schemas (allOf)${valid === 0 ? '. None validated' : ''}`))
+      })
+    }
+    if (not) {
+      const compiled = this.compile(not)
+      checks.push((value, path, found, old) => {
+        if (run(compiled, value, path, old).errors.length === 0) found.errors.push(fail(path, 'must not validate the schema (not)'))
+      })
+    }
+    return checks
+  }
+
+  /** When none fits, the faults of the one that came nearest are told too. */
+  #alternatives(schemas: readonly JSONSchemaProps[], holds: (valid: number) => boolean, fault: (path: string, valid: number) => FieldError): Check {
+    const compiled = schemas.map((one) => this.compile(one))
+    return (value, path, found, old) => {
+      const results = compiled.map((check) => run(check, value, path, old))
+      const valid = results.filter(({ errors }) => errors.length === 0).length
+      if (holds(valid)) return
+      found.errors.push(fault(path, valid))
+      if (valid > 0) return
+      const best = results.reduce((a, b) => (b.visited > a.visited ? b : a))
+      found.errors.push(...best.errors)
+    }
+  }
+}
+
+function run(check: Check, value: unknown, path: string, old: unknown): Findings {
+  const found: Findings = { errors: [], visited: 0 }
+  check(value, path, found, old)
+  return found
+}
+
+/** Finds the old item of a new one: by its keys in lists of type map, in no other list. */
+export function correlateItems(old: unknown, keys: readonly string[] | undefined): (item: unknown) => unknown {
+  if (!Array.isArray(old) || keys === undefined) return () => uncorrelated
+  const keyOf = (item: unknown) => (isObject(item) ? JSON.stringify(keys.map((key) => item[key] ?? null)) : undefined)
+  const byKey = new Map<string | undefined, unknown>()
+  for (const item of old) if (!byKey.has(keyOf(item))) byKey.set(keyOf(item), item)
+  return (item) => {
+    const key = keyOf(item)
+    return key !== undefined && byKey.has(key) ? byKey.get(key) : uncorrelated
+  }
+}
+
+/** Lengths count characters, not UTF-16 units. */
+function lengthOf(value: string): number {
+  let length = 0
+  for (const _ of value) length++
+  return length
 }
 
 function typeName(value: unknown): string {
@@ -50,176 +284,25 @@ function typeName(value: unknown): string {
   return typeof value
 }
 
-/** The type that was wanted, when the value is of another. */
-function typeCheck(props: JSONSchemaProps): (value: unknown) => string | undefined {
-  if (props['x-kubernetes-int-or-string']) return (value) => (typeof value === 'string' || Number.isInteger(value) ? undefined : 'integer,string')
-  const { type } = props
-  if (type === undefined || type === '') return () => undefined
+interface TypeFault {
+  readonly wanted: string
+  readonly actual: string
+}
+
+/** The type that was wanted and what came, when they differ. */
+function typeFault(props: JSONSchemaProps): (value: unknown) => TypeFault | undefined {
+  const type = props['x-kubernetes-int-or-string'] ? 'integer,string' : (props.type ?? '')
+  const format = type === '' || type === 'string' ? formatCheck(props.format) && props.format : undefined
+  if (type === '' && !format) return () => undefined
+  const allowed = new Set(type.split(','))
+  if (allowed.has('number')) allowed.add('integer')
   return (value) => {
     const actual = typeName(value)
-    return actual === type || (type === 'number' && actual === 'integer') ? undefined : type
+    if (value === null) return props.nullable || type === '' ? undefined : { wanted: type, actual }
+    // With a format, upstream compares the formats of what is neither a string nor a list.
+    if (format && actual !== 'string' && actual !== 'array') return { wanted: format, actual: formatNames[actual] ?? '' }
+    return type === '' || allowed.has(actual) ? undefined : { wanted: type, actual }
   }
 }
 
-function numberChecks({ minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf }: JSONSchemaProps): Check[] {
-  const rule =
-    (holds: (value: number) => boolean, text: string): Check =>
-    (value, path, errors) => {
-      if (typeof value === 'number' && !holds(value)) errors.push(fieldError.invalid(at(path), value, inBody(path, text)))
-    }
-  const checks: Check[] = []
-  if (minimum !== undefined) {
-    checks.push(
-      exclusiveMinimum
-        ? rule((n) => n > minimum, `should be greater than ${minimum}`)
-        : rule((n) => n >= minimum, `should be greater than or equal to ${minimum}`),
-    )
-  }
-  if (maximum !== undefined) {
-    checks.push(
-      exclusiveMaximum ? rule((n) => n < maximum, `should be less than ${maximum}`) : rule((n) => n <= maximum, `should be less than or equal to ${maximum}`),
-    )
-  }
-  if (multipleOf !== undefined) checks.push(rule((n) => Number.isInteger(Number((n / multipleOf).toPrecision(15))), `should be a multiple of ${multipleOf}`))
-  return checks
-}
-
-function stringChecks({ minLength, maxLength, pattern, format }: JSONSchemaProps): Check[] {
-  const rule =
-    (check: (value: string, path: string, errors: FieldError[]) => void): Check =>
-    (value, path, errors) => {
-      if (typeof value === 'string') check(value, path, errors)
-    }
-  // Lengths count characters, not UTF-16 units.
-  const lengthOf = (value: string) => [...value].length
-  const checks: Check[] = []
-  if (maxLength !== undefined) {
-    checks.push(rule((value, path, errors) => void (lengthOf(value) > maxLength && errors.push(fieldError.tooLong(at(path), maxLength)))))
-  }
-  if (minLength !== undefined) {
-    checks.push(
-      rule(
-        (value, path, errors) =>
-          void (lengthOf(value) < minLength && errors.push(fieldError.invalid(at(path), value, inBody(path, `should be at least ${minLength} chars long`)))),
-      ),
-    )
-  }
-  if (pattern !== undefined && pattern !== '') {
-    const compiled = RE2JS.compile(pattern)
-    checks.push(
-      rule(
-        (value, path, errors) =>
-          void (compiled.matcher(value).find() || errors.push(fieldError.invalid(at(path), value, inBody(path, `should match '${pattern}'`)))),
-      ),
-    )
-  }
-  const holds = formats[format ?? '']
-  if (holds) {
-    checks.push(
-      rule(
-        (value, path, errors) =>
-          void (holds(value) || errors.push(fieldError.invalid(at(path), value, inBody(path, `must be of type ${format}: ${JSON.stringify(value)}`)))),
-      ),
-    )
-  }
-  return checks
-}
-
-/** The formats that upstream checks and that need no more than a look; others are accepted. */
-const formats: Readonly<Record<string, (value: string) => boolean>> = {
-  'date-time': (value) => parseTime(value) !== undefined,
-  date: (value) => parseTime(`${value}T00:00:00Z`) !== undefined,
-  byte: (value) => value.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(value),
-  uuid: (value) => /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i.test(value),
-  ipv4: (value) => /^((25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(\.|$)){4}$/.test(value) && !value.endsWith('.'),
-}
-
-function arrayChecks({ minItems, maxItems, uniqueItems, items }: JSONSchemaProps): Check[] {
-  const element = isObject(items) ? compile(items as JSONSchemaProps) : undefined
-  return [
-    (value, path, errors) => {
-      if (!Array.isArray(value)) return
-      if (minItems !== undefined && value.length < minItems)
-        errors.push(fieldError.invalid(at(path), value.length, inBody(path, `should have at least ${minItems} items`)))
-      if (maxItems !== undefined && value.length > maxItems) errors.push(fieldError.tooMany(at(path), value.length, maxItems))
-      if (uniqueItems && value.some((item, index) => value.slice(0, index).some((other) => jsonEqual(item, other)))) {
-        errors.push(fieldError.invalid(at(path), '', inBody(path, "shouldn't contain duplicates")))
-      }
-      if (element) for (const [index, item] of value.entries()) element(item, `${path}[${index}]`, errors)
-    },
-  ]
-}
-
-function objectChecks({ properties, required, additionalProperties, minProperties, maxProperties }: JSONSchemaProps): Check[] {
-  const members = Object.entries(properties ?? {}).map(([name, child]) => [name, compile(child)] as const)
-  const rest = isObject(additionalProperties) ? compile(additionalProperties as JSONSchemaProps) : undefined
-  const known = new Set(members.map(([name]) => name))
-  return [
-    (value, path, errors) => {
-      if (!isObject(value)) return
-      const child = (name: string) => (path === '' ? name : `${path}.${name}`)
-      const size = Object.keys(value).length
-      if (minProperties !== undefined && size < minProperties)
-        errors.push(fieldError.invalid(at(path), size, inBody(path, `should have at least ${minProperties} properties`)))
-      if (maxProperties !== undefined && size > maxProperties) errors.push(fieldError.tooMany(at(path), size, maxProperties))
-      for (const name of required ?? []) {
-        if (!Object.hasOwn(value, name)) errors.push(fieldError.required(at(child(name))))
-      }
-      for (const [name, check] of members) {
-        if (Object.hasOwn(value, name)) check(value[name], child(name), errors)
-      }
-      if (rest) {
-        for (const name of Object.keys(value)) if (!known.has(name)) rest(value[name], child(name), errors)
-      }
-    },
-  ]
-}
-
-function choiceChecks({ enum: choices, anyOf, oneOf, allOf, not }: JSONSchemaProps): Check[] {
-  const checks: Check[] = []
-  if (choices) {
-    checks.push((value, path, errors) => {
-      if (!choices.some((choice) => jsonEqual(choice, value))) {
-        const supported = choices.map((choice) => (typeof choice === 'string' ? choice : JSON.stringify(choice)))
-        errors.push(fieldError.notSupported(at(path), value, supported))
-      }
-    })
-  }
-  const count = (list: readonly Check[], value: unknown, path: string): number =>
-    list.filter((check) => {
-      const faults: FieldError[] = []
-      check(value, path, faults)
-      return faults.length === 0
-    }).length
-  const rule = (list: readonly JSONSchemaProps[] | undefined, holds: (valid: number, all: number) => boolean, text: (valid: number) => string) => {
-    if (list === undefined || list.length === 0) return
-    const compiled = list.map(compile)
-    checks.push((value, path, errors) => {
-      const valid = count(compiled, value, path)
-      if (!holds(valid, compiled.length)) errors.push(fieldError.invalid(at(path), '', `"${path}" ${text(valid)}`))
-    })
-  }
-  rule(
-    anyOf,
-    (valid) => valid > 0,
-    () => 'must validate at least one schema (anyOf)',
-  )
-  rule(
-    oneOf,
-    (valid) => valid === 1,
-    (valid) => `must validate one and only one schema (oneOf). Found ${valid === 0 ? 'none valid' : `${valid} valid alternatives`}`,
-  )
-  rule(
-    not && [not],
-    (valid) => valid === 0,
-    () => 'must not validate the schema (not)',
-  )
-  // The faults of allOf are reported where they are; upstream adds that not all hold.
-  for (const check of (allOf ?? []).map(compile)) checks.push(check)
-  rule(
-    allOf,
-    (valid, all) => valid === all,
-    () => 'must validate all the schemas (allOf)',
-  )
-  return checks
-}
+const formatNames: Readonly<Record<string, string>> = { integer: 'int64', number: 'double' }

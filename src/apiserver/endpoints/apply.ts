@@ -5,13 +5,13 @@
 import { apply } from '#api/machinery/managedFields/manager'
 import type { KubeObject } from '#api/machinery/meta'
 import { badRequest } from '#api/machinery/status'
-import { decode, strictProblems } from '#api/schema/decode'
+import { strictProblems } from '#api/schema/decode'
 import { deepCopy } from '#base/frozen'
 import { truthy } from '../pipeline/requestInfo.ts'
 import { resetFields } from '../registry/managers.ts'
 import { type UpdateResult, updateObject } from '../registry/update.ts'
 import type { RequestBody } from '../request.ts'
-import { checkKind, decodeValue, fieldValidationOf, parseBody } from './body.ts'
+import { checkKind, decodeExpected, decodeValue, fieldValidationOf, parseBody } from './body.ts'
 import { expectedKind, invalidOption, type Scope, writeContext } from './scope.ts'
 
 export async function applyConfiguration(scope: Scope, body: RequestBody): Promise<UpdateResult> {
@@ -24,7 +24,7 @@ export async function applyConfiguration(scope: Scope, body: RequestBody): Promi
   const { value } = parseBody(body.type === 'value' ? body : { ...body, contentType: 'application/yaml' }, true)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw badRequest('error decoding YAML: the configuration must be an object')
   checkKind(value as Partial<KubeObject>, expected)
-  const { object, unknownFields } = decode(value, served.schema, { unknown: 'collect' })
+  const { object, unknownFields } = decodeExpected(value, expected, 'collect')
   const applied = object as unknown as KubeObject
   applied.metadata ??= {}
   if (served.namespaced) applied.metadata.namespace ||= info.namespace

@@ -9,9 +9,10 @@ import { decodeProtobuf, protobufMediaType } from '#api/machinery/protobuf/envel
 import { badRequest, StatusError } from '#api/machinery/status'
 import { parseYaml, YamlSyntaxError } from '#api/machinery/yaml'
 import { schemaFor } from '#api/schema/builtIn'
-import { cannotBeHandled, decode, strictDecodingError, strictProblems } from '#api/schema/decode'
+import { cannotBeHandled, type Decoded, type DecodeOptions, decode, strictDecodingError, strictProblems } from '#api/schema/decode'
 import { applyDefaults } from '#api/schema/defaults'
 import type { Schema } from '#api/schema/schema'
+import { decodeStructural } from '#api/schema/structuralDecode'
 import { deepCopy } from '#base/frozen'
 import type { RequestBody, ServerRequest } from '../request.ts'
 
@@ -26,6 +27,8 @@ export interface ExpectedKind {
   readonly version: string
   readonly kind: string
   readonly schema: Schema
+  /** A custom resource: its fields' types are no matter of decoding. */
+  readonly structural?: boolean | undefined
   /** The kind's computed defaults, after the schema's constants. */
   readonly defaults?: ((object: KubeObject) => void) | undefined
 }
@@ -120,13 +123,18 @@ export function decodeValue(request: ServerRequest, parsed: ParsedBody, expected
     throw badRequest(shown)
   }
   checkKind(value as Partial<KubeObject>, expected)
-  const { object, unknownFields } = decode(value, expected.schema, { unknown: validation === 'Ignore' ? 'drop' : 'collect' })
+  const { object, unknownFields } = decodeExpected(value, expected, validation === 'Ignore' ? 'drop' : 'collect')
   reportStrict(request, object, strictProblems(unknownFields, parsed.duplicates), validation)
   const decoded = object as unknown as KubeObject
   decoded.metadata ??= {}
   applyDefaults(object, expected.schema)
   expected.defaults?.(decoded)
   return decoded
+}
+
+/** Decodes without defaults. Takes the value over. */
+export function decodeExpected(value: unknown, expected: ExpectedKind, unknown: DecodeOptions['unknown']): Decoded {
+  return expected.structural ? decodeStructural(value, expected.schema, { unknown }) : decode(value, expected.schema, { unknown })
 }
 
 function reportStrict(request: ServerRequest, object: Record<string, unknown>, problems: readonly string[], validation: FieldValidation): void {

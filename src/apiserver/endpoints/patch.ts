@@ -15,7 +15,7 @@ import type { RequestBody } from '../request.ts'
 import { applyConfiguration } from './apply.ts'
 import { decodeValue, fieldValidationOf, maxBodyBytes, mediaTypeOf, parseBody, unsupportedMediaType } from './body.ts'
 import { createPresenter } from './present.ts'
-import { expectedKind, invalidOption, type Scope, writeContext } from './scope.ts'
+import { expectedKind, invalidOption, type Scope, shown, writeContext } from './scope.ts'
 
 const jsonPatchType = 'application/json-patch+json'
 const mergePatchType = 'application/merge-patch+json'
@@ -27,11 +27,12 @@ export async function patch(scope: Scope): Promise<Answer> {
   const { deps, request, info, served } = scope
   const contentType = request.headers['content-type']
   const patchType = mediaTypeOf(typeof contentType === 'string' ? contentType : '')
-  if (!patchTypes.includes(patchType)) throw unsupportedMediaType(patchTypes)
+  const accepted = served.custom ? patchTypes.filter((type) => type !== strategicMergePatchType) : patchTypes
+  if (!accepted.includes(patchType)) throw unsupportedMediaType(accepted)
   const presenter = createPresenter(request, served, () => deps.clock.now())
   const body = await request.readBody(maxBodyBytes)
   const result = patchType === applyPatchType ? await applyConfiguration(scope, body) : await plainPatch(scope, patchType, body)
-  return presenter.object(result.entry.view(served.view), result.created ? 201 : 200)
+  return shown(scope, result.entry, (object) => presenter.object(object, result.created ? 201 : 200))
 
   function plainPatch(_: Scope, type: string, raw: RequestBody) {
     if (request.query.has('force') && truthy(request.query.get('force'))) {

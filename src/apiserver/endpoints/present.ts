@@ -46,12 +46,13 @@ function plainPresenter(served: ServedResource, form: AnswerForm): Presenter {
     list: (result) => ({
       type: 'list',
       apiVersion: served.apiVersion,
-      kind: `${served.kind}List`,
+      kind: served.custom?.listKind ?? `${served.kind}List`,
+      typedItems: served.custom !== undefined,
       metadata: listMeta(result),
       items: result.items,
       ...encodingOf(form),
     }),
-    watchForm: () => ({ key: served.apiVersion, view: served.view }),
+    watchForm: () => ({ key: formKey(served), view: served.view }),
     bookmark: (revision, annotations) => bookmarkObject(served.kind, served.apiVersion, revision, annotations),
   }
 }
@@ -67,7 +68,7 @@ function metadataPresenter(served: ServedResource, form: AnswerForm): Presenter 
       return { type: 'value', status: 200, value: { kind: 'PartialObjectMetadataList', apiVersion, metadata: listMeta(result), items }, ...encodingOf(form) }
     },
     watchForm: () => ({
-      key: `partial ${apiVersion} ${served.apiVersion}`,
+      key: `partial ${apiVersion} ${formKey(served)}`,
       view: served.view,
       encode: (object) => Buffer.from(JSON.stringify(partial(object.object))),
       value: (object) => partial(object.object),
@@ -94,7 +95,7 @@ function tablePresenter(request: ServerRequest, served: ServedResource, form: An
     },
     watchForm: () => {
       // The first table of a stream carries the columns, as upstream; encoding them each time lets all watchers share the bytes.
-      const key = `table ${include} ${apiVersion} ${served.apiVersion}`
+      const key = `table ${include} ${apiVersion} ${formKey(served)}`
       return { key, view: served.view, encode: (object) => Buffer.from(JSON.stringify(one(object))), value: one }
     },
     bookmark: (revision, annotations) => ({
@@ -102,6 +103,11 @@ function tablePresenter(request: ServerRequest, served: ServedResource, form: An
       ...(annotations ? { rows: [bookmarkRow(served, revision, annotations)] } : {}),
     }),
   }
+}
+
+/** Names a form uniquely: what a custom resource's version shows may change over time. */
+function formKey({ apiVersion, custom }: ServedResource): string {
+  return custom ? `${apiVersion} ${custom.revision}` : apiVersion
 }
 
 function bookmarkRow(served: ServedResource, revision: number, annotations: Readonly<Record<string, string>>) {

@@ -8,10 +8,11 @@ import { StatusError } from '#api/machinery/status'
 import type { SubresourceFacts } from '#api/resources'
 import type { Clock } from '#base/clock'
 import type { ReadView } from '#store/store'
+import { type CacheEntry, prepareViews } from '../registry/cacheEntry.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { ServedResource, WriteContext } from '../registry/storedResource.ts'
 import type { WriterDeps } from '../registry/writer.ts'
-import type { RequestInfo, ServerRequest, UserInfo } from '../request.ts'
+import type { CachedObject, RequestInfo, ServerRequest, UserInfo } from '../request.ts'
 import type { ExpectedKind } from './body.ts'
 
 export interface EndpointDeps {
@@ -31,10 +32,29 @@ export interface Scope {
   readonly subresource?: SubresourceFacts | undefined
 }
 
+/** What the served version shows of an entry. */
+export function viewOf({ served, request }: Scope, entry: CacheEntry): Promise<CachedObject> | CachedObject {
+  const preparing = prepareViews([entry], served.view, request.cancellation)
+  return preparing ? preparing.then(() => entry.view(served.view)) : entry.view(served.view)
+}
+
+/** An answer with what the served version shows of an entry: at once when nobody must be asked. */
+export function shown(scope: Scope, entry: CacheEntry, answer: (object: CachedObject) => Answer): Promise<Answer> | Answer {
+  const view = viewOf(scope, entry)
+  return view instanceof Promise ? view.then(answer) : answer(view)
+}
+
 export function expectedKind(served: ServedResource): ExpectedKind {
   const { group, version, kind, schema, stored } = served
   const { strategy } = stored
-  return { group, version, kind, schema, defaults: strategy.defaults ? (object: KubeObject) => strategy.defaults?.(object, version) : undefined }
+  return {
+    group,
+    version,
+    kind,
+    schema,
+    structural: served.custom !== undefined,
+    defaults: strategy.defaults ? (object: KubeObject) => strategy.defaults?.(object, version) : undefined,
+  }
 }
 
 /** What a write needs to know of its request: who, how, and by which manager. */

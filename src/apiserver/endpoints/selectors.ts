@@ -1,6 +1,7 @@
 /** From the query's selectors to a selection of the registry, and its numbers (L3). */
 import { type FieldSelector, parseFieldSelector } from '#api/machinery/fieldSelector'
 import { parseLabelSelector } from '#api/machinery/labelSelector'
+import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { badRequest } from '#api/machinery/status'
 import type { CacheEntry } from '../registry/cacheEntry.ts'
 import { everything, type Selection } from '../registry/selection.ts'
@@ -36,8 +37,13 @@ function checkedFields(served: ServedResource, fields: FieldSelector): (entry: C
     const { metadata } = entry.object
     if (field === 'metadata.name') return metadata.name ?? ''
     if (field === 'metadata.namespace') return metadata.namespace ?? ''
-    return own?.[field]?.(entry.object) ?? ''
+    return own?.[field]?.(shownObject(served, entry)) ?? ''
   }
+}
+
+/** Fields are those of the served version. What a webhook has not converted yet is looked at as it is stored. */
+function shownObject({ view }: ServedResource, entry: CacheEntry): Frozen<KubeObject> {
+  return view && (!view.convertAll || entry.hasView(view)) ? entry.view(view).object : entry.object
 }
 
 /** A whole number of the query, 0 when it is not there. @throws BadRequest in Go's words */

@@ -8,15 +8,15 @@ import { schemaOfDefinition } from '#api/schema/builtIn'
 import { deepCopy } from '#base/frozen'
 import type { Answer } from '../answer.ts'
 import { truthy } from '../pipeline/requestInfo.ts'
+import { type CacheEntry, prepareViews } from '../registry/cacheEntry.ts'
 import { createObject } from '../registry/create.ts'
 import { type DeleteRequest, deleteObject } from '../registry/deletion.ts'
 import { listObjects } from '../registry/list.ts'
 import { keyFor, type ServedResource } from '../registry/storedResource.ts'
 import { updateObject } from '../registry/update.ts'
-import type { CachedObject } from '../request.ts'
 import { decodeBody, decodeValue, maxBodyBytes, type ParsedBody, parseBody } from './body.ts'
 import { createPresenter } from './present.ts'
-import { expectedKind, invalidOption, type Scope, writeContext } from './scope.ts'
+import { expectedKind, invalidOption, type Scope, shown, writeContext } from './scope.ts'
 import { integerOf, parseSelection } from './selectors.ts'
 import { watchObjects } from './watch.ts'
 
@@ -30,7 +30,7 @@ export function getObject(scope: Scope): Promise<Answer> | Answer {
   const answer = () => {
     const entry = served.stored.cache.get(keyFor(served, info.namespace, info.name))
     if (!entry) throw notFound(served, info.name)
-    return presenter.object(entry.view(served.view), 200)
+    return shown(scope, entry, (object) => presenter.object(object, 200))
   }
   return wait ? wait.then(answer) : answer()
 }
@@ -71,7 +71,7 @@ export async function create(scope: Scope): Promise<Answer> {
   const context = writeContext(scope, 'CreateOptions')
   const object = await decodeBody(request, expectedKind(served))
   const entry = await createObject(deps.writer, context, object)
-  return presenter.object(entry.view(served.view), 201)
+  return shown(scope, entry, (object) => presenter.object(object, 201))
 }
 
 /** PUT: replaces an object, or creates it where its kind allows that. */
@@ -85,7 +85,7 @@ export async function update(scope: Scope): Promise<Answer> {
     // With a resourceVersion the write fits one state only, so there is no second try that would need an untouched object.
     transform: () => (object.metadata.resourceVersion ? object : deepCopy<KubeObject>(object)),
   })
-  return presenter.object(result.entry.view(served.view), result.created ? 201 : 200)
+  return shown(scope, result.entry, (object) => presenter.object(object, result.created ? 201 : 200))
 }
 
 export async function deleteOne(scope: Scope): Promise<Answer> {
@@ -94,7 +94,7 @@ export async function deleteOne(scope: Scope): Promise<Answer> {
   const context = writeContext(scope, 'DeleteOptions', options)
   const result = await deleteObject(deps.writer, context, { ...request, name: info.name })
   if (!result.deleted || answersWithObject.has(`${served.group}/${served.resource}`))
-    return { type: 'object', status: 200, object: result.entry.view(served.view) }
+    return shown(scope, result.entry, (object) => ({ type: 'object', status: 200, object }))
   return { type: 'value', status: 200, value: deletedStatus(served, result.entry.object.metadata) }
 }
 
@@ -125,18 +125,20 @@ export async function deleteCollection(scope: Scope): Promise<Answer> {
   const presenter = createPresenter(request, served, () => deps.clock.now())
   const { options, request: deletion } = await deleteOptions(scope)
   const result = await listObjects({ cacher: deps.registry.cacher, store: deps.store }, served, listQuery(scope, info.namespace), request.cancellation)
-  const items: CachedObject[] = []
+  const deleted: CacheEntry[] = []
   for (const item of result.items) {
     const { name = '', namespace = '' } = item.object.metadata
     const context = { ...writeContext(scope, 'DeleteOptions', options), namespace }
     try {
       const { entry } = await deleteObject(deps.writer, context, { ...deletion, name })
-      items.push(entry.view(served.view))
+      deleted.push(entry)
     } catch (error) {
       // Somebody else deleted it: that is what was asked for.
       if (!isStatus(error, 'NotFound')) throw error
     }
   }
+  await prepareViews(deleted, served.view, request.cancellation)
+  const items = deleted.map((entry) => entry.view(served.view))
   return presenter.list({ ...result, items })
 }
 

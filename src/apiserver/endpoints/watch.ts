@@ -4,7 +4,9 @@
  */
 import type { Answer } from '../answer.ts'
 import { truthy } from '../pipeline/requestInfo.ts'
+import { prepareViews } from '../registry/cacheEntry.ts'
 import { invalidRevision } from '../registry/list.ts'
+import type { WatchItem } from '../registry/watchSession.ts'
 import { encodingOf } from './negotiate.ts'
 import { createPresenter } from './present.ts'
 import { invalidOption, type Scope } from './scope.ts'
@@ -33,7 +35,7 @@ export async function watchObjects(scope: Scope): Promise<Answer> {
   if (wait) await wait
   const afterRevision = fromState ? undefined : sendInitialEvents === false && revision === 0 ? cacher.revision : revision
   const session = served.stored.cache.watch(
-    { selection, afterRevision, bookmarks, markInitialEvents: sendInitialEvents === true && bookmarks },
+    { selection, afterRevision, bookmarks, markInitialEvents: sendInitialEvents === true && bookmarks, prepare: preparation(scope) },
     cacher.revision,
   )
   return {
@@ -43,6 +45,15 @@ export async function watchObjects(scope: Scope): Promise<Answer> {
     bookmark: presenter.bookmark,
     timeoutMs: timeoutOf(scope),
     ...(presenter.form.mediaType === 'application/json' ? {} : encodingOf(presenter.form)),
+  }
+}
+
+/** For versions that a webhook converts: what is about to be sent is converted first, all at once. */
+function preparation({ served: { view }, request }: Scope): ((items: readonly WatchItem[]) => Promise<void> | undefined) | undefined {
+  if (!view?.convertAll) return undefined
+  return (items) => {
+    const entries = items.flatMap((item) => (item.type === 'BOOKMARK' ? [] : [item.entry]))
+    return prepareViews(entries, view, request.cancellation)
   }
 }
 

@@ -7,13 +7,33 @@ import { type Frozen, type KubeObject, parseGroupVersion } from '#api/machinery/
 import { decodeProtobuf, isProtobuf } from '#api/machinery/protobuf/envelope'
 import { schemaFor } from '#api/schema/builtIn'
 import { deepFreeze } from '#base/frozen'
+import type { Cancellation } from '../cancellation.ts'
 import type { CachedObject } from '../request.ts'
 
 /** Another served version of the same stored object. */
 export interface VersionView {
   /** The apiVersion that the view shows, e.g. `autoscaling/v1`. */
   readonly apiVersion: string
-  convert(object: Frozen<KubeObject>): KubeObject
+  /** Gives the same object back when the view differs in nothing. */
+  convert(object: Frozen<KubeObject>): KubeObject | Frozen<KubeObject>
+  /** Set when others must be asked (conversion webhooks): all that will be looked at is converted first, see {@link prepareViews}. */
+  convertAll?(objects: readonly Frozen<KubeObject>[], cancellation?: Cancellation): Promise<readonly KubeObject[]>
+}
+
+/** Until `view` may be called for all of the entries; undefined when it may be already. */
+export function prepareViews(entries: Iterable<CacheEntry>, version: VersionView | undefined, cancellation?: Cancellation): Promise<void> | undefined {
+  if (!version?.convertAll) return undefined
+  const missing: CacheEntry[] = []
+  for (const entry of entries) if (!entry.hasView(version)) missing.push(entry)
+  return missing.length === 0 ? undefined : convertMissing(missing, version, cancellation)
+}
+
+async function convertMissing(entries: readonly CacheEntry[], version: VersionView, cancellation: Cancellation | undefined): Promise<void> {
+  const objects = await version.convertAll?.(
+    entries.map((entry) => entry.object),
+    cancellation,
+  )
+  objects?.forEach((object, at) => void entries[at]?.keepView(version, object))
 }
 
 const metadataStart = Buffer.from('"metadata":{')
@@ -27,7 +47,7 @@ export class CacheEntry implements CachedObject {
   #stored: Uint8Array | undefined
   #bytes: Uint8Array | undefined
   #object: Frozen<KubeObject> | undefined
-  #views: Map<string, CachedObject> | undefined
+  #views: Map<VersionView, CachedObject> | undefined
 
   private constructor(key: string, resourceVersion: number, createRevision: number, stored: Uint8Array | undefined, object: Frozen<KubeObject> | undefined) {
     this.key = key
@@ -77,14 +97,25 @@ export class CacheEntry implements CachedObject {
   /** The object as another version shows it; made once. */
   view(version: VersionView | undefined): CachedObject {
     if (!version) return this
+    return this.#views?.get(version) ?? this.keepView(version, version.convert(this.object))
+  }
+
+  hasView(version: VersionView): boolean {
+    return this.#views?.has(version) ?? false
+  }
+
+  /** Remembers what `version` shows. */
+  keepView(version: VersionView, converted: KubeObject | Frozen<KubeObject>): CachedObject {
+    const object = deepFreeze(converted) as Frozen<KubeObject>
+    const view = object === this.object ? this : { object, bytes: Buffer.from(JSON.stringify(object)), resourceVersion: this.resourceVersion }
     this.#views ??= new Map()
-    let view = this.#views.get(version.apiVersion)
-    if (!view) {
-      const object = deepFreeze(version.convert(this.object)) as Frozen<KubeObject>
-      view = { object, bytes: Buffer.from(JSON.stringify(object)), resourceVersion: this.resourceVersion }
-      this.#views.set(version.apiVersion, view)
-    }
+    this.#views.set(version, view)
     return view
+  }
+
+  /** After the versions have changed, what they showed is out of date. */
+  forgetViews(): void {
+    this.#views = undefined
   }
 }
 

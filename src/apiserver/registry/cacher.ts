@@ -7,7 +7,7 @@
 import { StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
-import type { Store, StoreEventBatch } from '#store/store'
+import type { Store, StoreEvent, StoreEventBatch } from '#store/store'
 import type { Cancellation } from '../cancellation.ts'
 import { CacheEntry } from './cacheEntry.ts'
 import { WatchCache } from './watchCache.ts'
@@ -36,6 +36,8 @@ export class Cacher {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #caches = new Map<string, WatchCache>()
+  /** Caches that are being filled, with what happened meanwhile. */
+  readonly #filling = new Map<string, { event: StoreEvent; revision: number }[]>()
   #revision = 0
   #waiters: Waiter[] = []
   #loaded: Promise<void>
@@ -55,6 +57,40 @@ export class Cacher {
     const cache = this.#caches.get(prefix)
     if (!cache) throw new Error(`no watch cache for ${prefix}`)
     return cache
+  }
+
+  /** Adds a resource at run time. Resolves when its cache holds what the store has; its changes are followed from then on. */
+  async add({ prefix, indexes }: CachedResource): Promise<WatchCache> {
+    const cache = new WatchCache(prefix, indexes)
+    this.#caches.set(prefix, cache)
+    await this.#fill(prefix, cache)
+    return cache
+  }
+
+  async #fill(prefix: string, cache: WatchCache): Promise<void> {
+    if (this.#revision === 0) return this.#loaded
+    const meanwhile: { event: StoreEvent; revision: number }[] = []
+    this.#filling.set(prefix, meanwhile)
+    try {
+      const { kvs, revision } = await this.#store.range(prefix, `${prefix.slice(0, -1)}0`)
+      // Everything has been read anew in the meantime, or the resource is gone again.
+      if (this.#filling.get(prefix) !== meanwhile) return
+      cache.load(
+        kvs.map((kv) => CacheEntry.stored(kv.key.slice(prefix.length), kv.value, kv.modRevision, kv.createRevision)),
+        revision,
+      )
+      const nowMs = this.#clock.now()
+      for (const { event, revision: at } of meanwhile) cache.apply(event, at, nowMs)
+    } finally {
+      if (this.#filling.get(prefix) === meanwhile) this.#filling.delete(prefix)
+    }
+  }
+
+  /** Takes a resource away that was added at run time; its watches end. */
+  remove(prefix: string): void {
+    this.#caches.get(prefix)?.closeWatches()
+    this.#caches.delete(prefix)
+    this.#filling.delete(prefix)
   }
 
   /** Everything at or below this revision has been taken in. 0 until the first load. */
@@ -130,6 +166,7 @@ export class Cacher {
 
   async #loadAll(): Promise<void> {
     const { kvs, revision } = await this.#store.range(registryFrom, registryTo)
+    this.#filling.clear()
     const entries = new Map<string, CacheEntry[]>()
     for (const prefix of this.#caches.keys()) entries.set(prefix, [])
     for (const kv of kvs) {
@@ -149,7 +186,10 @@ export class Cacher {
     const nowMs = this.#clock.now()
     for (const event of batch.events) {
       const prefix = this.#prefixOf(event.kv.key)
-      if (prefix !== undefined) this.cache(prefix).apply(event, batch.revision, nowMs)
+      if (prefix === undefined) continue
+      const filling = this.#filling.size === 0 ? undefined : this.#filling.get(prefix)
+      if (filling) filling.push({ event, revision: batch.revision })
+      else this.cache(prefix).apply(event, batch.revision, nowMs)
     }
     this.#reached(batch.revision)
   }

@@ -91,9 +91,10 @@ async function store(deps: WriterDeps, context: WriteContext, object: KubeObject
   if (context.dryRun) {
     const existing = await deps.storage.read(stored, key)
     if (existing) throw existsError(context, existing, name)
-    return CacheEntry.transient(key, encodeStored(context.served.toStored(object)))
+    return CacheEntry.transient(key, encodeStored(await context.served.toStored(object)))
   }
-  const entry = await deps.storage.put(stored, key, context.served.toStored(object), undefined)
+  const converting = context.served.toStored(object)
+  const entry = await deps.storage.put(stored, key, converting instanceof Promise ? await converting : converting, undefined)
   if (entry) return entry
   throw existsError(context, await deps.storage.read(stored, key), name)
 }

@@ -69,7 +69,8 @@ async function attemptDelete(deps: WriterDeps, context: WriteContext, request: D
 export function planDeletion(stored: StoredResource, request: DeleteRequest, old: Frozen<KubeObject>, nowMs: number): 'now' | 'pending' | KubeObject {
   const object = deepCopy<KubeObject>(old)
   const { metadata } = object
-  const finalizers = plannedFinalizers(stored, request, old)
+  if (!metadata.deletionTimestamp) stored.strategy.prepareForDelete?.(object, nowMs)
+  const finalizers = plannedFinalizers(stored, request, object)
   const before = old.metadata.finalizers ?? []
   const finalizersChanged = finalizers.length !== before.length || finalizers.some((one, at) => before[at] !== one)
   if (finalizers.length > 0) metadata.finalizers = finalizers
@@ -126,7 +127,7 @@ function markDeleting(metadata: KubeObject['metadata'], nowMs: number, graceSeco
 }
 
 /** Which of the garbage collector's two finalizers the object gets. What the request says wins over what the object has. */
-function plannedFinalizers(stored: StoredResource, request: DeleteRequest, old: Frozen<KubeObject>): string[] {
+function plannedFinalizers(stored: StoredResource, request: DeleteRequest, old: Frozen<KubeObject> | KubeObject): string[] {
   const existing = old.metadata.finalizers ?? []
   const others = existing.filter((one) => one !== orphanFinalizer && one !== foregroundFinalizer)
   const said = request.orphanDependents !== undefined || request.propagationPolicy !== undefined

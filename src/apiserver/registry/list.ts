@@ -7,7 +7,7 @@ import { badRequest, expired, StatusError } from '#api/machinery/status'
 import type { ReadView, StoreError } from '#store/store'
 import type { Cancellation } from '../cancellation.ts'
 import type { CachedObject } from '../request.ts'
-import { CacheEntry } from './cacheEntry.ts'
+import { CacheEntry, prepareViews } from './cacheEntry.ts'
 import { type Cacher, tooLargeResourceVersion } from './cacher.ts'
 import { decodeContinue, encodeContinue } from './continueToken.ts'
 import { keyRange, matches, type Selection } from './selection.ts'
@@ -29,12 +29,28 @@ export interface ListResult {
   readonly remainingItemCount?: number | undefined
 }
 
+type EntryList = Omit<ListResult, 'items'> & { readonly items: readonly CacheEntry[] }
+
+/** The objects, as the served version shows them. */
 export async function listObjects(
   deps: { cacher: Cacher; store: ReadView },
   served: ServedResource,
   query: ListQuery,
   cancellation?: Cancellation,
 ): Promise<ListResult> {
+  const { view } = served
+  const found = await listEntries(deps, served, query, cancellation)
+  const preparing = prepareViews(found.items, view, cancellation)
+  if (preparing) await preparing
+  return view ? { ...found, items: found.items.map((entry) => entry.view(view)) } : found
+}
+
+async function listEntries(
+  deps: { cacher: Cacher; store: ReadView },
+  served: ServedResource,
+  query: ListQuery,
+  cancellation: Cancellation | undefined,
+): Promise<EntryList> {
   checkQuery(query)
   const { cacher } = deps
   const { cache } = served.stored
@@ -42,44 +58,56 @@ export async function listObjects(
     const token = decodeContinue(query.continue)
     await (token.revision > 0 ? cacher.waitFor(token.revision, cancellation) : cacher.waitUntilCurrent(cancellation))
     if (token.revision < 0 || cache.changedAt <= token.revision) {
-      return fromCache(served, query, token.start, token.revision < 0 ? cacher.revision : token.revision)
+      return fromCache(served, query, token.start, token.revision < 0 ? cacher.revision : token.revision, cancellation)
     }
-    return fromStore(deps.store, served, query, token.start, token.revision)
+    return fromStore(deps.store, served, query, token.start, token.revision, cancellation)
   }
   const revision = parseRevision(query.resourceVersion)
   const exact = query.resourceVersionMatch === 'Exact' || (query.resourceVersionMatch === '' && query.limit > 0 && revision > 0)
   if (query.resourceVersion === '') await cacher.waitUntilCurrent(cancellation)
   else await cacher.waitFor(Math.max(revision, 1), cancellation)
-  if (!exact || cache.changedAt <= revision) return fromCache(served, query, '', exact ? revision : cacher.revision)
-  return fromStore(deps.store, served, query, '', revision)
+  if (!exact || cache.changedAt <= revision) return fromCache(served, query, '', exact ? revision : cacher.revision, cancellation)
+  return fromStore(deps.store, served, query, '', revision, cancellation)
 }
 
-function fromCache(served: ServedResource, query: ListQuery, start: string, revision: number): ListResult {
+async function fromCache(served: ServedResource, query: ListQuery, start: string, revision: number, cancellation: Cancellation | undefined): Promise<EntryList> {
   const { cache } = served.stored
-  const items: CachedObject[] = []
+  // What a selector looks at must be converted before it looks.
+  const preparing = query.selection.matchesObject && prepareViews(cache.select({ ...query.selection, matchesObject: undefined }, start), served.view, cancellation)
+  if (preparing) await preparing
+  const items: CacheEntry[] = []
   let last = ''
   for (const entry of cache.select(query.selection, start)) {
     if (query.limit > 0 && items.length === query.limit) return page(query, items, last, revision, cache.count(query.selection, `${last}\0`))
-    items.push(entry.view(served.view))
+    items.push(entry)
     last = entry.key
   }
   return { items, resourceVersion: revision }
 }
 
-async function fromStore(store: ReadView, served: ServedResource, query: ListQuery, start: string, revision: number): Promise<ListResult> {
+async function fromStore(
+  store: ReadView,
+  served: ServedResource,
+  query: ListQuery,
+  start: string,
+  revision: number,
+  cancellation: Cancellation | undefined,
+): Promise<EntryList> {
   const { prefix } = served.stored
   const range = keyRange(query.selection)
   let from = prefix + (start > range.from ? start : range.from)
   const to = range.to === undefined ? `${prefix.slice(0, -1)}0` : prefix + range.to
-  const items: CachedObject[] = []
+  const items: CacheEntry[] = []
   let last = ''
   for (;;) {
     const result = await readAt(store, from, to, revision, query.limit > 0 ? Math.max(query.limit + 1 - items.length, 100) : 0, query.continue !== '')
-    for (const [at, kv] of result.kvs.entries()) {
-      const entry = CacheEntry.stored(kv.key.slice(prefix.length), kv.value, kv.modRevision, kv.createRevision)
+    const entries = result.kvs.map((kv) => CacheEntry.stored(kv.key.slice(prefix.length), kv.value, kv.modRevision, kv.createRevision))
+    const preparing = query.selection.matchesObject && prepareViews(entries, served.view, cancellation)
+    if (preparing) await preparing
+    for (const [at, entry] of entries.entries()) {
       if (!matches(query.selection, entry)) continue
       if (query.limit > 0 && items.length === query.limit) return page(query, items, last, revision, result.count - at)
-      items.push(entry.view(served.view))
+      items.push(entry)
       last = entry.key
     }
     const final = result.kvs.at(-1)
@@ -102,7 +130,7 @@ async function readAt(store: ReadView, from: string, to: string, revision: numbe
 const expiredContinue =
   'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.'
 
-function page(query: ListQuery, items: readonly CachedObject[], last: string, revision: number, remaining: number): ListResult {
+function page(query: ListQuery, items: readonly CacheEntry[], last: string, revision: number, remaining: number): EntryList {
   const token = encodeContinue({ revision, start: `${last}\0` })
   // With selectors nobody knows how many of the remaining keys match.
   return { items, resourceVersion: revision, continue: token, ...(query.selection.matchesObject ? {} : { remainingItemCount: remaining }) }

@@ -7,7 +7,7 @@ import type { Event } from '#api/gen/types/events.v1'
 import { coreEventOf, eventOf } from '#api/kinds/core/event'
 import type { KindStrategy } from '#api/kinds/defineKind'
 import { type Frozen, groupVersion, type KubeObject } from '#api/machinery/meta'
-import { builtInResources, type ResourceFacts, storagePrefix } from '#api/resources'
+import { builtInResources, type ResourceFacts, resourceKey, storagePrefix } from '#api/resources'
 import { schemaFor } from '#api/schema/builtIn'
 import type { Schema } from '#api/schema/schema'
 import type { Clock } from '#base/clock'
@@ -22,6 +22,7 @@ import { Cacher } from './cacher.ts'
 import { defaultServiceNetwork, type ServiceNetwork, serviceHooks } from './services/hooks.ts'
 import { Storage } from './storage.ts'
 import { keyFor, type ServedResource, type StorageHooks, type StoredResource } from './storedResource.ts'
+import type { WatchCache } from './watchCache.ts'
 import type { FieldIndex } from './watchGroups.ts'
 
 export interface Registry {
@@ -33,6 +34,13 @@ export interface Registry {
   /** Resources that are stored, by group, version and plural name. */
   served(group: string, version: string, resource: string): ServedResource | undefined
   all(): readonly ServedResource[]
+  /** Opens a resource at run time; resolves when its cache is filled. `prefix` ends with '/'. */
+  openCache(prefix: string): Promise<WatchCache>
+  /** Ends its watches and forgets what it held. */
+  closeCache(prefix: string): void
+  /** Makes the versions of a custom resource known to `served` and `reader`, in place of what they were before. */
+  add(served: readonly ServedResource[]): void
+  remove(served: readonly ServedResource[]): void
 }
 
 export interface RegistryDeps {
@@ -67,16 +75,33 @@ export function createRegistry(deps: RegistryDeps): Registry {
   const served = new Map<string, ServedResource>()
   const services = serviceHooks(deps.serviceNetwork ?? defaultServiceNetwork, deps.random)
   const hooks = { '/services': services.hooks }
-  for (const one of facts) served.set(`${one.group}/${one.version}/${one.resource}`, servedResource(deps, cacher, hooks, one))
-  const reader = createReader([...served.values()])
+  for (const one of facts) served.set(resourceKey(one.group, one.version, one.resource), servedResource(deps, cacher, hooks, one))
+  const stored = new Map<string, StoredResource>()
+  const add: Registry['add'] = (resources) => {
+    for (const one of resources) {
+      served.set(resourceKey(one.group, one.version, one.resource), one)
+      stored.set(`${one.stored.group}/${one.stored.resource}`, one.stored)
+    }
+  }
+  add([...served.values()])
+  const reader = createReader(stored)
   services.follow(reader)
   return {
     cacher,
     storage: new Storage({ store: deps.store, cacher, clock: deps.clock }),
     reader,
     connect: (transport) => services.connect(transport),
-    served: (group, version, resource) => served.get(`${group}/${version}/${resource}`),
+    served: (group, version, resource) => served.get(resourceKey(group, version, resource)),
     all: () => [...served.values()],
+    openCache: (prefix) => cacher.add({ prefix, indexes: [nameIndex] }),
+    closeCache: (prefix) => cacher.remove(prefix),
+    add,
+    remove(resources) {
+      for (const one of resources) {
+        served.delete(resourceKey(one.group, one.version, one.resource))
+        stored.delete(`${one.stored.group}/${one.stored.resource}`)
+      }
+    },
   }
 }
 
@@ -155,9 +180,7 @@ function schemaOf(group: string, version: string, kind: string): Schema {
   return schema
 }
 
-function createReader(all: readonly ServedResource[]): ObjectReader {
-  const byResource = new Map<string, StoredResource>()
-  for (const { stored } of all) byResource.set(`${stored.group}/${stored.resource}`, stored)
+function createReader(byResource: ReadonlyMap<string, StoredResource>): ObjectReader {
   const find = (resource: { readonly group: string; readonly resource: string }): StoredResource => {
     const stored = byResource.get(`${resource.group}/${resource.resource}`)
     if (!stored) throw new Error(`no stored resource ${resource.group}/${resource.resource}`)

@@ -15,6 +15,7 @@ const none: ReadonlySet<string> = new Set()
 const resourceVersion: ReadonlySet<string> = new Set(['resourceVersion'])
 const metadata: ReadonlySet<string> = new Set(['metadata'])
 const notSpec: ReadonlySet<string> = new Set(['metadata', 'status', 'apiVersion', 'kind'])
+const notSpecOrStatus: ReadonlySet<string> = new Set(['metadata', 'apiVersion', 'kind'])
 
 /** Absent and undefined are the same; `except` names fields not looked at. */
 function sameFields(a: Record<string, unknown>, b: Record<string, unknown>, except: ReadonlySet<string>): boolean {
@@ -32,7 +33,7 @@ export function sameObject(a: object, b: object): boolean {
   return sameFields(metaA, metaB, resourceVersion) && sameFields(a as Fields, b as Fields, metadata)
 }
 
-/** Equal in what metadata.generation counts: everything but metadata and status. */
-export function sameSpec(a: object, b: object): boolean {
-  return sameFields(a as Fields, b as Fields, notSpec)
+/** Equal in what metadata.generation counts: everything but metadata and, where it has an endpoint of its own, status. */
+export function sameSpec(a: object, b: object, withStatus = false): boolean {
+  return sameFields(a as Fields, b as Fields, withStatus ? notSpecOrStatus : notSpec)
 }

@@ -8,7 +8,7 @@ import type { Frozen, KubeObject } from '#api/machinery/meta'
 import type { Schema } from '#api/schema/schema'
 import type { Cancellation } from '../cancellation.ts'
 import type { UserInfo } from '../request.ts'
-import type { VersionView } from './cacheEntry.ts'
+import type { CacheEntry, VersionView } from './cacheEntry.ts'
 import type { WatchCache } from './watchCache.ts'
 
 /** Work that a resource needs around its writes beyond what a strategy, which is pure, may do: services allocate addresses. */
@@ -62,7 +62,18 @@ export interface ServedResource {
   readonly strategyView?: VersionView | undefined
   toStrategy(object: KubeObject): KubeObject
   /** From the strategy's shape to the stored one. */
-  toStored(object: KubeObject): KubeObject
+  toStored(object: KubeObject): KubeObject | Promise<KubeObject>
+  /** Whether a write that changes nothing would still store something else: an older version, fields that are pruned by now. */
+  isOutdated?(entry: CacheEntry): boolean
+  /** Absent for built-in kinds. */
+  readonly custom?: CustomTraits | undefined
+}
+
+/** What sets custom resources apart from built-in ones. */
+export interface CustomTraits {
+  /** Tells apart what one name stood for over time. */
+  readonly revision: string
+  readonly listKind: string
 }
 
 /** Who writes what, and how. */

@@ -8,7 +8,7 @@ import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { validateObjectMetaUpdate } from '#api/machinery/objectMeta'
 import { badRequest, conflict, internalError, notFound, optimisticLockMessage } from '#api/machinery/status'
 import { admit, validateAdmission } from './admit.ts'
-import { CacheEntry, encodeStored } from './cacheEntry.ts'
+import { CacheEntry, encodeStored, prepareViews } from './cacheEntry.ts'
 import { createObject, ensureNamespace } from './create.ts'
 import { readyToDelete } from './deletion.ts'
 import { trackManagers } from './managers.ts'
@@ -65,6 +65,8 @@ async function createInstead(deps: WriterDeps, context: WriteContext, request: U
 async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: UpdateRequest, current: CacheEntry): Promise<UpdateResult | undefined> {
   const { served } = context
   const { stored } = served
+  const preparing = prepareViews([current], served.strategyView ?? served.view, context.cancellation)
+  if (preparing) await preparing
   const old = current.view(served.strategyView).object
   const oldServed = current.view(served.view).object
   const changed = await request.transform(oldServed)
@@ -82,9 +84,9 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
   try {
     validate(deps, context, request.name, object, old)
     await validateAdmission(deps.admission, attributesOf(context, 'UPDATE', request.name, object, old, request.options))
-    if (sameObject(object, old)) return { entry: current, created: false, deleted: false }
+    if (sameObject(object, old) && !served.isOutdated?.(current)) return { entry: current, created: false, deleted: false }
     if (context.dryRun) {
-      return { entry: CacheEntry.transient(current.key, encodeStored(served.toStored(object)), current), created: false, deleted: false }
+      return { entry: CacheEntry.transient(current.key, encodeStored(await served.toStored(object)), current), created: false, deleted: false }
     }
     const result = await write(deps, context, object, current)
     isStored = result !== undefined
@@ -97,13 +99,14 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
 async function write(deps: WriterDeps, context: WriteContext, object: KubeObject, current: CacheEntry): Promise<UpdateResult | undefined> {
   const { stored } = context.served
   if (readyToDelete(stored, object)) {
-    const last = encodeStored(context.served.toStored(object))
+    const last = encodeStored(await context.served.toStored(object))
     const revision = await deps.storage.delete(stored, current)
     if (revision === undefined) return undefined
     if (stored.hooks?.afterDelete) await stored.hooks.afterDelete(object as Frozen<KubeObject>)
     return { entry: CacheEntry.stored(current.key, last, revision, current.createRevision), created: false, deleted: true }
   }
-  const entry = await deps.storage.put(stored, current.key, context.served.toStored(object), current)
+  const converting = context.served.toStored(object)
+  const entry = await deps.storage.put(stored, current.key, converting instanceof Promise ? await converting : converting, current)
   return entry && { entry, created: false, deleted: false }
 }
 
@@ -124,7 +127,7 @@ function prepare(deps: WriterDeps, context: WriteContext, object: KubeObject, ol
   if (Object.isFrozen(object.metadata)) object.metadata = keptSystemMetadata(object.metadata, old.metadata)
   const generation = old.metadata.generation
   if (strategy.generation === false || generation === undefined) return
-  object.metadata.generation = !generationless.has(context.subresource) && !sameSpec(object, old) ? generation + 1 : generation
+  object.metadata.generation = !generationless.has(context.subresource) && !sameSpec(object, old, strategy.generationCountsStatus) ? generation + 1 : generation
 }
 
 /** Being scheduled is no change of what the user wants. */

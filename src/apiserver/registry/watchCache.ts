@@ -32,6 +32,8 @@ export interface WatchStart {
   readonly bookmarks: boolean
   /** Close the initial events with the annotated bookmark. */
   readonly markInitialEvents: boolean
+  /** Runs before items are handed out, for views that must ask others. */
+  readonly prepare?: ((items: readonly WatchItem[]) => Promise<void> | undefined) | undefined
 }
 
 export class WatchCache {
@@ -42,6 +44,8 @@ export class WatchCache {
   #head = 0
   /** History is complete after this revision. */
   #floor = 0
+  /** What happened up to here was in the reading that the cache was loaded from. */
+  #loadedAt = 0
   /** The revision of the newest change of this resource. */
   #changedAt = 0
   readonly #groups: WatchGroups
@@ -89,6 +93,7 @@ export class WatchCache {
     this.#changes = []
     this.#head = 0
     this.#floor = revision
+    this.#loadedAt = revision
     if (before.size > 0) this.#changedAt = revision
     this.#tellDifference(before)
   }
@@ -109,6 +114,8 @@ export class WatchCache {
 
   /** Takes in one event of the store. */
   apply(event: StoreEvent, revision: number, nowMs: number): void {
+    // A cache that is added at run time may have been read ahead of the events.
+    if (revision <= this.#loadedAt) return
     const key = event.kv.key.slice(this.prefix.length)
     const change = event.type === 'put' ? this.#put(key, event, revision, nowMs) : this.#delete(key, revision, nowMs)
     if (!change) return
@@ -136,6 +143,7 @@ export class WatchCache {
       afterRevision: Math.max(afterRevision ?? 0, revision),
       bookmarks: start.bookmarks,
       limit: sessionLimit,
+      prepare: start.prepare,
       onClose: () => this.#groups.remove(selection, session),
     })
     const items: WatchItem[] = afterRevision === undefined ? this.#currentState(selection) : this.#history(selection, afterRevision)
@@ -147,6 +155,11 @@ export class WatchCache {
 
   bookmark(revision: number): void {
     for (const session of this.#groups.sessions()) if (session.bookmarks) session.push({ type: 'BOOKMARK', revision, initialEventsEnd: false })
+  }
+
+  /** The versions that this resource is shown in have changed. */
+  forgetViews(): void {
+    for (const entry of this.#entries.range()) entry.forgetViews()
   }
 
   closeWatches(error?: StatusError): void {

@@ -23,12 +23,20 @@ export class WatchSession {
   #ended = false
   #error: StatusError | undefined
   readonly #limit: number
+  readonly #prepare: ((items: readonly WatchItem[]) => Promise<void> | undefined) | undefined
   readonly #onClose: (() => void)[]
 
-  constructor(options: { afterRevision: number; bookmarks: boolean; limit: number; onClose: () => void }) {
+  constructor(options: {
+    afterRevision: number
+    bookmarks: boolean
+    limit: number
+    prepare?: ((items: readonly WatchItem[]) => Promise<void> | undefined) | undefined
+    onClose: () => void
+  }) {
     this.afterRevision = options.afterRevision
     this.bookmarks = options.bookmarks
     this.#limit = options.limit
+    this.#prepare = options.prepare
     this.#onClose = [options.onClose]
   }
 
@@ -62,6 +70,8 @@ export class WatchSession {
     }
     const items = this.#items
     this.#items = []
+    const pending = this.#prepare?.(items)
+    if (pending) await pending
     return items
   }
 

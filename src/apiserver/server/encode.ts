@@ -46,7 +46,8 @@ function listBytes(answer: ListAnswer): Buffer {
   const parts: Uint8Array[] = [Buffer.from(head)]
   for (const [at, item] of items.entries()) {
     if (at > 0) parts.push(comma)
-    pushItem(parts, item, itemHead)
+    if (answer.typedItems) parts.push(item.bytes)
+    else pushItem(parts, item, itemHead)
   }
   parts.push(listTail)
   return Buffer.concat(parts)
@@ -65,7 +66,7 @@ function withoutType({ apiVersion: _, kind: __, ...rest }: Frozen<KubeObject>): 
 
 function wireList(answer: ListAnswer): unknown {
   const { apiVersion, kind, metadata } = answer
-  return { kind, apiVersion, metadata, items: answer.items.map((item) => withoutType(item.object)) }
+  return { kind, apiVersion, metadata, items: answer.items.map((item) => (answer.typedItems ? item.object : withoutType(item.object))) }
 }
 
 /** Kinds that the schema does not know (tables) have no protobuf form and are not negotiated. */

@@ -7,7 +7,7 @@ import { FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { applyJsonPatch, parseJsonPatch } from '#api/machinery/patch/jsonPatch'
 import { applyMergePatch } from '#api/machinery/patch/mergePatch'
-import { badRequest, conflict, notFound, optimisticLockMessage } from '#api/machinery/status'
+import { badRequest, conflict, internalError, notFound, optimisticLockMessage } from '#api/machinery/status'
 import { schemaFor } from '#api/schema/builtIn'
 import { deepCopy } from '#base/frozen'
 import type { Answer } from '../../answer.ts'
@@ -16,7 +16,7 @@ import { updateObject } from '../../registry/update.ts'
 import { decodeBody, decodeValue, fieldValidationOf, maxBodyBytes, mediaTypeOf, parseBody, unsupportedMediaType } from '../body.ts'
 import { encodingOf, negotiate } from '../negotiate.ts'
 import { methodNotAllowed } from '../router.ts'
-import { type Scope, writeContext } from '../scope.ts'
+import { type Scope, viewOf, writeContext } from '../scope.ts'
 
 export const scaleHandlers = { get: getScale, update: updateScale, patch: patchScale }
 
@@ -32,7 +32,10 @@ async function getScale(scope: Scope): Promise<Answer> {
   if (wait) await wait
   const entry = served.stored.cache.get(keyFor(served, info.namespace, info.name))
   if (!entry) throw notFound(served, info.name)
-  return { type: 'value', status: 200, value: scaleOf(scope, entry.object), ...encodingOf(negotiate(scope.request)) }
+  const { object } = await viewOf(scope, entry)
+  const { required, replicas } = strategyOf(scope)
+  if (required && valueAt(object, replicas) === undefined) throw internalError(new Error(`the spec replicas field ${JSON.stringify(replicas)} does not exist`))
+  return { type: 'value', status: 200, value: scaleOf(scope, object), ...encodingOf(negotiate(scope.request)) }
 }
 
 async function updateScale(scope: Scope): Promise<Answer> {
@@ -78,7 +81,7 @@ async function writeScale(scope: Scope, wanted: (current: Scale) => Scale): Prom
       },
     },
   )
-  return { type: 'value', status: 200, value: scaleOf(scope, result.entry.object), ...encodingOf(form) }
+  return { type: 'value', status: 200, value: scaleOf(scope, (await viewOf(scope, result.entry)).object), ...encodingOf(form) }
 }
 
 function check(scope: Scope, scale: Scale, current: Frozen<KubeObject>): void {
@@ -117,9 +120,14 @@ function strategyOf(scope: Scope) {
 }
 
 function numberAt(object: unknown, path: string): number {
-  let value: unknown = object
-  for (const part of path.split('.')) if (part !== '') value = (value as Record<string, unknown> | undefined)?.[part]
+  const value = valueAt(object, path)
   return typeof value === 'number' ? value : 0
+}
+
+function valueAt(object: unknown, path: string): unknown {
+  let value: unknown = object
+  for (const part of path.split('.')) if (part !== '') value = (value as Record<string, unknown> | undefined | null)?.[part]
+  return value
 }
 
 function setPath(object: Record<string, unknown>, path: readonly string[], value: unknown): void {
