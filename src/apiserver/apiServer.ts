@@ -17,6 +17,7 @@ import { repairIpAddresses } from './bootstrap/ipAddresses.ts'
 import type { Advertised } from './bootstrap/objects.ts'
 import { builtInSource } from './builtInSource.ts'
 import { Catalog } from './catalog.ts'
+import { installCustomResources } from './crd/install.ts'
 import { type ComponentHealth, componentStatusHandler } from './endpoints/componentStatuses.ts'
 import { createDiscovery } from './endpoints/discovery.ts'
 import type { HealthCheck } from './endpoints/health.ts'
@@ -158,6 +159,14 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
   const handle = deps.onTrace ? traced(pipeline, deps.onTrace) : pipeline
   const transport: ApiServer['transport'] = (user, userAgent) => inProcessTransport({ handle, clock }, user, userAgent)
   registry.connect(transport(loopbackUser, 'kube-apiserver'))
+  const customResources = installCustomResources({
+    registry,
+    catalog,
+    writer: endpoints.writer,
+    log: deps.log,
+    user: loopbackUser,
+    transport: () => transport(loopbackUser, 'kube-apiserver'),
+  })
   let isStarted = false
   let setStarted = () => {}
   const started = new Promise<void>((resolve) => {
@@ -211,9 +220,11 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
       signal.addEventListener('abort', stop, { once: true })
       const following = registry.cacher.run(signal)
       await registry.cacher.loaded
+      await customResources.serve(signal)
       await start(signal)
       await Promise.all([
         following,
+        customResources.run(signal),
         compactRegularly({ store, clock, log: deps.log }, signal),
         repairIpAddresses({ reader: registry.reader, transport: transport(loopbackUser, 'kube-apiserver'), clock, log: deps.log }, signal),
       ])

@@ -31,10 +31,11 @@ export interface UpdateInput<T> extends CreateInput<T> {
 export interface Column<T> {
   readonly name: string
   readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'date'
-  readonly format?: 'name' | undefined
+  /** OpenAPI's: 'name' marks the object's name. */
+  readonly format?: string | undefined
   readonly priority?: number | undefined
   readonly description?: string | undefined
-  /** The cell. Type date: return the RFC 3339 time; the table prints the age upstream's way. */
+  /** The cell. Type date: return the RFC 3339 time; the table prints the age upstream's way. Null shows as an empty cell. */
   readonly value: (obj: Frozen<T>, nowMs: number) => string | number | boolean | undefined | null
 }
 

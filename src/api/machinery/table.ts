@@ -10,7 +10,7 @@ import type { Frozen, KubeObject, ListMeta, ObjectMeta } from './meta.ts'
 export interface TableColumn<T> {
   readonly name: string
   readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'date'
-  readonly format?: 'name' | undefined
+  readonly format?: string | undefined
   readonly priority?: number | undefined
   readonly description?: string | undefined
   readonly value: (obj: Frozen<T>, nowMs: number) => string | number | boolean | undefined | null
@@ -75,10 +75,18 @@ export function toTable<T extends KubeObject>(
 function tableRow<T extends KubeObject>(object: Frozen<T>, columns: readonly TableColumn<T>[], nowMs: number, include: IncludeObject): TableRow {
   const cells = columns.map((column) => {
     const value = column.value(object, nowMs)
-    return column.type === 'date' ? ageOf(value === null || value === undefined ? undefined : String(value), nowMs) : (value ?? null)
+    return column.type === 'date' ? dateCell(value, nowMs) : (value ?? null)
   })
   const plain = object as Frozen<KubeObject>
   return { cells, object: include === 'None' ? null : include === 'Object' ? object : partialObjectMetadata(plain) }
+}
+
+/** Null stays empty; what is no time says so. */
+function dateCell(value: unknown, nowMs: number): string | null {
+  if (value === null) return null
+  if (value === undefined || value === '') return ageOf(undefined, nowMs)
+  const text = String(value)
+  return parseTime(text) === undefined ? '<invalid>' : ageOf(text, nowMs)
 }
 
 export function columnDefinitions<T>(columns: readonly TableColumn<T>[]): TableColumnDefinition[] {

@@ -19,6 +19,7 @@ const props: JSONSchemaProps = {
         replicas: { type: 'integer', minimum: 1, maximum: 10, default: 3 },
         ratio: { type: 'number', minimum: 0, exclusiveMinimum: true, multipleOf: 0.1 },
         mode: { type: 'string', enum: ['A', 'B'], default: 'A', nullable: true },
+        note: { type: 'string', nullable: true },
         port: { 'x-kubernetes-int-or-string': true },
         labels: { type: 'object', additionalProperties: { type: 'string' }, maxProperties: 1 },
         items: {
@@ -103,7 +104,7 @@ const faults: readonly (readonly [object, string])[] = [
   [{ name: 'a', labels: { x: '1', y: '2' } }, 'spec.labels: Too many: 2: must have at most 1 items'],
   [{ name: 'a', port: 1.5 }, 'spec.port: Invalid value: "number": spec.port in body must be of type integer,string: "number"'],
   [{ name: 'a', when: 'now' }, 'spec.when: Invalid value: "now": spec.when in body must be of type date-time: "now"'],
-  [{ name: 'a', nothing: 1 }, 'spec: Invalid value: "": "spec" must validate one and only one schema (oneOf). Found 2 valid alternatives'],
+  [{ name: 'a', nothing: 1 }, '<nil>: Invalid value: "": "spec" must validate one and only one schema (oneOf). Found 2 valid alternatives'],
 ]
 for (const [spec, want] of faults) {
   test(`CRD-01 refused: ${want}`, () =>
@@ -118,5 +119,40 @@ test('CRD-01 what is missing is required; a nullable null and a good object pass
     validate({}).map(({ field, body }) => `${field}: ${body}`),
     ['spec: Required value'],
   )
-  assert.deepEqual(validate(foo({ name: 'a', mode: null, ratio: 0.3, port: 'http', when: '2024-01-01T00:00:00Z' })), [])
+  assert.deepEqual(validate(foo({ name: 'a', note: null, ratio: 0.3, port: 'http', when: '2024-01-01T00:00:00Z' })), [])
+})
+
+test('CRD-02 what was wrong before and is unchanged is let through, item by item in lists with keys', () => {
+  const old = foo({ name: 'A', replicas: 11, items: [{ key: 'k', value: 1 }, { key: 'l' }], labels: { x: 1 } })
+  assert.deepEqual(validate(old, old), [])
+  const changed = foo({
+    name: 'A',
+    replicas: 12,
+    items: [
+      { key: 'l', value: 2 },
+      { key: 'k', value: 1 },
+    ],
+    labels: { x: 1, y: 'z' },
+  })
+  assert.deepEqual(
+    validate(changed, old).map(({ field }) => field),
+    ['spec.replicas', 'spec.items[0].value', 'spec.labels'],
+  )
+})
+
+test('CRD-01 null is no choice of an enumeration, and of failed alternatives the nearest tells why', () => {
+  const either = compileValidation({
+    type: 'object',
+    properties: { a: { type: 'string', nullable: true, enum: ['x'] } },
+    anyOf: [{ required: ['b'] }, { required: ['c'], properties: { a: { enum: ['y'] } } }],
+  })
+  assert.deepEqual(
+    either({ a: null }).map(({ field, body }) => `${field}: ${body}`),
+    [
+      '<nil>: Invalid value: "": "" must validate at least one schema (anyOf)',
+      'a: Unsupported value: null: supported values: "y"',
+      'c: Required value',
+      'a: Unsupported value: null: supported values: "x"',
+    ],
+  )
 })

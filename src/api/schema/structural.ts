@@ -37,6 +37,11 @@ function objectFields(metadata: string): Map<string, Field> {
   ])
 }
 
+/** The schema of a part of a custom resource, such as one that has a default. */
+export function compileNode(props: JSONSchemaProps): Schema {
+  return compile(props)
+}
+
 function compile(props: JSONSchemaProps): Schema {
   const common = {
     ...(props['x-kubernetes-preserve-unknown-fields'] ? { preserveUnknownFields: true } : {}),

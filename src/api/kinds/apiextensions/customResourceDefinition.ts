@@ -1,89 +1,154 @@
-/**
- * CustomResourceDefinition (L1): what every other part reads of it: defaults, columns and the two halves. Compiling and judging its schema is
- * the work of whoever serves it. Upstream: apiextensions-apiserver/pkg/{apis/apiextensions/v1/defaults.go,registry/customresourcedefinition} (v1.36).
- */
+/** CustomResourceDefinition (L1). Upstream: apiextensions-apiserver/pkg/registry/customresourcedefinition, pkg/apis/apiextensions (v1.36). */
 import type { CustomResourceDefinition } from '#api/gen/types/apiextensions.v1'
+import { isConditionTrue } from '#api/machinery/conditions'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
-import { isDns1035Label, isDns1123Subdomain } from '#api/machinery/names'
+import type { Frozen } from '#api/machinery/meta'
+import { nameIsDnsSubdomain } from '#api/machinery/names'
 import { validateImmutable } from '#api/machinery/objectMeta'
+import { isRecognizedFormat } from '#api/schema/formats'
+import { formatTime } from '#base/time'
 import { nameColumn, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
-import { dropStatus, faults, keepStatus, oneOf, statusStrategy } from '../rules.ts'
+import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
+import { approvalFaults } from './approval.ts'
+import { createRuleChecker } from './celRules.ts'
+import { specFaults } from './definitionRules.ts'
+import { itemsOf, schemasIn } from './schemaWalk.ts'
+import { namesFaults } from './versionRules.ts'
+
+type Definition = CustomResourceDefinition | Frozen<CustomResourceDefinition>
+
+const cleanupFinalizer = 'customresourcecleanup.apiextensions.k8s.io'
 
 export const customResourceDefinition = defineKind<CustomResourceDefinition>({
   group: 'apiextensions.k8s.io',
   kind: 'CustomResourceDefinition',
+  allowUnconditionalUpdate: false,
   columns: [nameColumn, text('Created At', (obj) => obj.metadata.creationTimestamp ?? '')],
-  defaults(obj) {
-    obj.spec ??= {} as CustomResourceDefinition['spec']
-    obj.status ??= {}
-    const { names } = obj.spec
-    if (names) {
-      names.singular ||= (names.kind ?? '').toLowerCase()
-      names.listKind ||= names.kind ? `${names.kind}List` : ''
-    }
-    obj.spec.conversion ??= { strategy: 'None' }
-    const client = obj.spec.conversion.webhook?.clientConfig?.service
-    if (client) client.port ??= 443
-  },
+  defaults,
   prepareForCreate({ obj }) {
-    dropStatus(obj, { acceptedNames: { kind: '', plural: '' }, conditions: [], storedVersions: [] })
-    obj.status.storedVersions = (obj.spec.versions ?? []).filter((version) => version.storage).map((version) => version.name)
+    dropStatus(obj, { acceptedNames: { kind: '', plural: '' }, conditions: [], storedVersions: storageVersions(obj) })
   },
   prepareForUpdate(input) {
     keepStatus(input)
     const { obj, old } = input
-    const storage = (obj.spec.versions ?? []).filter((version) => version.storage).map((version) => version.name)
     const stored = old.status?.storedVersions ?? []
     // A version becomes stored as soon as it may be written: dropping it from the list is the migrator's right alone.
-    obj.status = { ...obj.status, storedVersions: [...stored, ...storage.filter((name) => !stored.includes(name))] }
+    obj.status = { ...obj.status, storedVersions: [...stored, ...storageVersions(obj).filter((name) => !stored.includes(name))] }
   },
-  validate: ({ obj, path }) => specFaults(obj, path),
-  validateUpdate: ({ obj, old, path }) => {
-    const spec = path.child('spec')
-    const established = old.status?.conditions?.some((condition) => condition.type === 'Established' && condition.status === 'True')
-    return [
-      ...specFaults(obj, path),
-      ...(established
-        ? [
-            ...validateImmutable(obj.spec.scope, old.spec.scope, spec.child('scope')),
-            ...validateImmutable(obj.spec.names.kind, old.spec.names.kind, spec.child('names', 'kind')),
-          ]
-        : []),
-      ...validateImmutable(obj.spec.group, old.spec.group, spec.child('group')),
-      ...validateImmutable(obj.spec.names.plural, old.spec.names.plural, spec.child('names', 'plural')),
-    ]
+  validate: ({ obj, path }) => [
+    ...nameFaults(obj, path),
+    ...specFaults(obj.spec, undefined, createRuleChecker(undefined)),
+    ...statusFaults(obj, path),
+    ...approvalFaults(obj.spec.group ?? '', obj.metadata.annotations),
+    ...preserveFaults(obj, undefined, path),
+  ],
+  validateUpdate: ({ obj, old, path }) => [
+    ...specFaults(obj.spec, old, createRuleChecker(old.spec)),
+    ...immutableFaults(obj, old, path.child('spec')),
+    ...statusFaults(obj, path),
+    ...approvalFaults(obj.spec.group ?? '', obj.metadata.annotations, { annotations: old.metadata.annotations }),
+    ...preserveFaults(obj, old, path),
+  ],
+  warnings: ({ obj }, old) => {
+    const known = new Set(old ? warningsOf(old) : [])
+    return warningsOf(obj).filter((warning) => !known.has(warning))
   },
-  status: statusStrategy<CustomResourceDefinition>(),
+  prepareForDelete(obj, nowMs) {
+    // Instances go first; only then does the definition.
+    const finalizers = obj.metadata.finalizers ?? []
+    if (!finalizers.includes(cleanupFinalizer)) obj.metadata.finalizers = [...finalizers, cleanupFinalizer]
+    const conditions = obj.status.conditions ?? []
+    const condition = {
+      type: 'Terminating',
+      status: 'True',
+      lastTransitionTime: formatTime(nowMs),
+      reason: 'InstanceDeletionPending',
+      message: 'CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon',
+    }
+    obj.status.conditions = [...conditions.filter(({ type }) => type !== 'Terminating'), condition]
+  },
+  status: statusStrategy<CustomResourceDefinition>({
+    validateUpdate: ({ obj, path }) => namesFaults(obj.status.acceptedNames ?? { plural: '', kind: '' }, path.child('status', 'acceptedNames')),
+  }),
 })
 
-function specFaults({ spec, metadata }: CustomResourceDefinition, root: FieldPath): FieldError[] {
-  const path = root.child('spec')
-  const errors: FieldError[] = []
-  const wanted = `${spec.names?.plural ?? ''}.${spec.group ?? ''}`
-  if (metadata.name !== wanted) errors.push(fieldError.invalid(root.child('metadata', 'name'), metadata.name, 'must be spec.names.plural+"."+spec.group'))
-  if (!spec.group) errors.push(fieldError.required(path.child('group')))
-  else if (!spec.group.includes('.')) errors.push(fieldError.invalid(path.child('group'), spec.group, 'should be a domain with at least one dot'))
-  else errors.push(...faults(path.child('group'), spec.group, isDns1123Subdomain(spec.group)))
-  errors.push(...oneOf(spec.scope, ['Cluster', 'Namespaced'], path.child('scope')))
-  const versions = path.child('versions')
-  const seen = new Set<string>()
-  for (const [i, version] of (spec.versions ?? []).entries()) {
-    const at = versions.index(i)
-    errors.push(...faults(at.child('name'), version.name, isDns1035Label(version.name ?? '')))
-    if (seen.has(version.name)) errors.push(fieldError.invalid(at.child('name'), version.name, 'must be unique'))
-    seen.add(version.name)
-    if (!version.schema?.openAPIV3Schema) errors.push(fieldError.required(at.child('schema', 'openAPIV3Schema'), 'schemas are required'))
-    else if (version.schema.openAPIV3Schema.type !== 'object')
-      errors.push(fieldError.invalid(at.child('schema', 'openAPIV3Schema', 'type'), version.schema.openAPIV3Schema.type ?? '', 'must be object'))
+function defaults(obj: CustomResourceDefinition): void {
+  obj.spec ??= {} as CustomResourceDefinition['spec']
+  obj.status ??= {}
+  const { names } = obj.spec
+  if (names) {
+    names.singular ||= (names.kind ?? '').toLowerCase()
+    names.listKind ||= names.kind ? `${names.kind}List` : ''
   }
-  const stored = (spec.versions ?? []).filter((version) => version.storage).length
-  if (stored !== 1) errors.push(fieldError.invalid(versions, spec.versions, 'must have exactly one version marked as storage version'))
-  for (const field of ['plural', 'kind'] as const) if (!spec.names?.[field]) errors.push(fieldError.required(path.child('names', field)))
-  if (spec.names?.plural) errors.push(...faults(path.child('names', 'plural'), spec.names.plural, isDns1035Label(spec.names.plural)))
-  if (spec.names?.kind) errors.push(...faults(path.child('names', 'kind'), spec.names.kind, isDns1035Label(spec.names.kind.toLowerCase())))
-  if (spec.names?.kind && spec.names.kind === spec.names.listKind)
-    errors.push(fieldError.invalid(path.child('names', 'listKind'), spec.names.listKind, 'kind and listKind may not be the same'))
-  errors.push(...oneOf(spec.conversion?.strategy, ['None', 'Webhook'], path.child('conversion', 'strategy')))
-  return errors
+  obj.spec.conversion ??= { strategy: 'None' }
+  const service = obj.spec.conversion.webhook?.clientConfig?.service
+  if (service) service.port ??= 443
+  if (!obj.status.storedVersions?.length) obj.status.storedVersions = storageVersions(obj)
+}
+
+function storageVersions({ spec }: Definition): string[] {
+  return (spec.versions ?? [])
+    .filter(({ storage }) => storage)
+    .map(({ name }) => name)
+    .slice(0, 1)
+}
+
+function nameFaults({ metadata, spec }: CustomResourceDefinition, path: FieldPath): FieldError[] {
+  const wanted = `${spec.names?.plural ?? ''}.${spec.group ?? ''}`
+  const { name = '' } = metadata
+  if (name === wanted || nameIsDnsSubdomain(name, false).length > 0) return []
+  return [fieldError.invalid(path.child('metadata', 'name'), name, 'must be spec.names.plural+"."+spec.group')]
+}
+
+function immutableFaults(obj: CustomResourceDefinition, old: Frozen<CustomResourceDefinition>, path: FieldPath): FieldError[] {
+  const whenEstablished = isConditionTrue(old.status?.conditions, 'Established')
+    ? [
+        ...validateImmutable(obj.spec.scope, old.spec.scope, path.child('scope')),
+        ...validateImmutable(obj.spec.names?.kind, old.spec.names.kind, path.child('names', 'kind')),
+      ]
+    : []
+  return [
+    ...whenEstablished,
+    ...validateImmutable(obj.spec.group, old.spec.group, path.child('group')),
+    ...validateImmutable(obj.spec.names?.plural, old.spec.names.plural, path.child('names', 'plural')),
+  ]
+}
+
+/** Every version that was ever stored must still be there. */
+function statusFaults({ spec, status }: CustomResourceDefinition, root: FieldPath): FieldError[] {
+  const path = root.child('status', 'storedVersions')
+  const stored = status.storedVersions ?? []
+  if (stored.length === 0) return [fieldError.invalid(path, stored, 'must have at least one stored version')]
+  const names = (spec.versions ?? []).map(({ name }) => name)
+  const missing = storageVersions({ spec } as CustomResourceDefinition).filter((name) => !stored.includes(name))
+  return [
+    ...missing.map((name) => fieldError.invalid(path, stored, `must have the storage version ${name}`)),
+    ...stored.flatMap((name, index) => (names.includes(name) ? [] : [fieldError.invalid(path.index(index), name, removedVersion(name))])),
+  ]
+}
+
+function removedVersion(name: string): string {
+  const until = `and must remain in spec.versions until a storage migration ensures no data remains persisted in ${name} and removes ${name} from status.storedVersions`
+  return `missing from spec.versions; ${name} was previously a storage version, ${until}`
+}
+
+function preserveFaults(obj: CustomResourceDefinition, old: Frozen<CustomResourceDefinition> | undefined, path: FieldPath): FieldError[] {
+  if (!obj.spec.preserveUnknownFields || old?.spec.preserveUnknownFields) return []
+  const detail = 'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead'
+  return [fieldError.invalid(path.child('spec', 'preserveUnknownFields'), true, detail)]
+}
+
+/** What is accepted but does not do what its author may think. */
+function warningsOf({ spec }: Definition): string[] {
+  const nodes = (spec.versions ?? []).flatMap(({ schema }) => [...schemasIn(schema?.openAPIV3Schema)])
+  const formats = nodes
+    .filter(({ type, format }) => format && !isRecognizedFormat(type, format))
+    .map(({ format }) => `unrecognized format ${JSON.stringify(format)}`)
+  const sets = nodes.flatMap((node) => {
+    const type = itemsOf(node)?.type
+    if (node['x-kubernetes-list-type'] !== 'set' || (type !== 'object' && type !== 'array')) return []
+    return [`x-kubernetes-list-type: set for items of type ${JSON.stringify(type)} is not supported by server-side apply or CEL validation rules`]
+  })
+  return [...new Set([...formats, ...[...new Set(sets)].sort()])]
 }

@@ -1,0 +1,67 @@
+/**
+ * Deletes the instances of a CustomResourceDefinition that is going away (L3), and waits until the last is gone.
+ * Upstream: apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go.
+ */
+import type { CustomResourceDefinition } from '#api/gen/types/apiextensions.v1'
+import { isStatus } from '#api/machinery/status'
+import { deepCopy } from '#base/frozen'
+import { deleteObject } from '../registry/deletion.ts'
+import type { WatchCache } from '../registry/watchCache.ts'
+import type { WriterDeps } from '../registry/writer.ts'
+import type { UserInfo } from '../request.ts'
+import { setDefinitionCondition } from './conditions.ts'
+import { type Definition, hasCondition, overlapsBuiltIn } from './definitions.ts'
+import type { CustomResources } from './serving.ts'
+
+type Status = CustomResourceDefinition['status']
+
+export interface CleanUpDeps {
+  readonly served: CustomResources
+  readonly writer: WriterDeps
+  readonly user: UserInfo
+}
+
+/** The status after all instances are gone. @throws what keeps an instance from being deleted */
+export async function cleanUp(deps: CleanUpDeps, definition: Definition, signal: AbortSignal): Promise<Status> {
+  const done = (reason: string, message: string) => {
+    const status = deepCopy<Status>(definition.status)
+    setDefinitionCondition(status, { type: 'Terminating', status: 'False', reason, message }, deps.writer.clock.now())
+    return status
+  }
+  if (overlapsBuiltIn(definition)) return done('OverlappingBuiltInResource', 'instances overlap with built-in resources in storage')
+  const name = definition.metadata.name ?? ''
+  await deps.served.settle(name)
+  const served = deps.served.get(name)
+  if (!served || !hasCondition(definition, 'Established')) return done('NeverEstablished', 'resource was never established')
+  const { resource, cache } = served
+  const context = { served: resource.storage, subresource: '', user: deps.user, fieldManager: 'kube-apiserver', dryRun: false, warn: () => {}, signal }
+  // The definition's deletion has been admitted; its instances are not asked about again.
+  const writer = { ...deps.writer, admission: [] }
+  for (const entry of [...cache.select({ key: '', namespace: '', exactFields: {} })]) {
+    const { name: instance = '', namespace = '' } = entry.object.metadata
+    try {
+      await deleteObject(writer, { ...context, namespace }, { name: instance })
+    } catch (error) {
+      if (!isStatus(error, 'NotFound')) throw error
+    }
+  }
+  await untilEmpty(cache, signal)
+  return done('InstanceDeletionCompleted', 'removed all instances')
+}
+
+/** Finalizers of instances may take as long as they want. */
+function untilEmpty(cache: WatchCache, signal: AbortSignal): Promise<void> {
+  if (cache.size === 0) return Promise.resolve()
+  return new Promise((resolve, reject) => {
+    const finish = (end: () => void) => {
+      stop()
+      signal.removeEventListener('abort', onAbort)
+      end()
+    }
+    const onAbort = () => finish(() => reject(signal.reason))
+    const stop = cache.onChange(() => {
+      if (cache.size === 0) finish(resolve)
+    })
+    signal.addEventListener('abort', onAbort, { once: true })
+  })
+}

@@ -1,0 +1,76 @@
+/**
+ * Moves custom resources between the versions of their definition (L3). A definition with conversion None only changes the apiVersion; one
+ * with a webhook asks it, many objects at once.
+ * Upstream: apiextensions-apiserver/pkg/apiserver/conversion (converter.go, nop_converter.go).
+ */
+import { type Frozen, groupVersion, type KubeObject } from '#api/machinery/meta'
+import { internalError } from '#api/machinery/status'
+import type { Schema } from '#api/schema/schema'
+import { pruneUnknownFields } from '#api/schema/structural'
+import { normalizeStored } from '#api/schema/structuralDecode'
+import { deepCopy } from '#base/frozen'
+import type { VersionView } from '../registry/cacheEntry.ts'
+
+/** Asks a webhook; the answer has the objects in the same order. */
+export type WebhookConversion = (objects: readonly Frozen<KubeObject>[], apiVersion: string, signal?: AbortSignal) => Promise<readonly KubeObject[]>
+
+export class Converter {
+  readonly #group: string
+  /** By apiVersion, every version of the definition. */
+  readonly #schemas: ReadonlyMap<string, Schema>
+  readonly #webhook: WebhookConversion | undefined
+
+  constructor(group: string, schemas: ReadonlyMap<string, Schema>, webhook: WebhookConversion | undefined) {
+    this.#group = group
+    this.#schemas = schemas
+    this.#webhook = webhook
+  }
+
+  /** What a version shows of the stored objects: in today's form, whatever version they were stored in. */
+  view(version: string): VersionView {
+    const apiVersion = groupVersion({ group: this.#group, version })
+    const convert = (object: Frozen<KubeObject>) => {
+      if (object.apiVersion === apiVersion) return this.#normal(object)
+      if (this.#webhook) throw internalError(new Error(`${object.apiVersion} ${object.kind} has not been converted to ${apiVersion}`))
+      return this.#renamed(deepCopy<KubeObject>(this.#normal(object)), apiVersion)
+    }
+    if (!this.#webhook) return { apiVersion, convert }
+    return { apiVersion, convert, convertAll: (objects, signal) => this.#convertAll(objects, apiVersion, signal) }
+  }
+
+  /** From a served version to the stored one. The object is taken over. */
+  toStored(object: KubeObject, storageVersion: string): KubeObject | Promise<KubeObject> {
+    const apiVersion = groupVersion({ group: this.#group, version: storageVersion })
+    if (object.apiVersion === apiVersion) return object
+    if (!this.#webhook) return this.#renamed(object, apiVersion)
+    return this.#convertAll([object as Frozen<KubeObject>], apiVersion).then(([converted]) => converted as KubeObject)
+  }
+
+  /** The object itself when it has the form that its version asks for. */
+  #normal(object: Frozen<KubeObject>): Frozen<KubeObject> {
+    const copy = deepCopy<KubeObject>(object)
+    return normalizeStored(copy as unknown as Record<string, unknown>, this.#schemaOf(object)) ? (copy as Frozen<KubeObject>) : object
+  }
+
+  #renamed(object: KubeObject, apiVersion: string): KubeObject {
+    object.apiVersion = apiVersion
+    pruneUnknownFields(object, this.#schemaOf(object))
+    return object
+  }
+
+  async #convertAll(objects: readonly Frozen<KubeObject>[], apiVersion: string, signal?: AbortSignal): Promise<readonly KubeObject[]> {
+    const normal = objects.map((object) => this.#normal(object))
+    const foreign = normal.filter((object) => object.apiVersion !== apiVersion)
+    const converted = foreign.length === 0 ? [] : await (this.#webhook as WebhookConversion)(foreign, apiVersion, signal)
+    let next = 0
+    return normal.map((object) =>
+      object.apiVersion === apiVersion ? object : this.#renamed(converted[next++] as KubeObject, apiVersion),
+    ) as readonly KubeObject[]
+  }
+
+  #schemaOf({ apiVersion }: { readonly apiVersion: string }): Schema {
+    const schema = this.#schemas.get(apiVersion)
+    if (!schema) throw internalError(new Error(`request to convert CR from an invalid group/version: ${apiVersion}`))
+    return schema
+  }
+}

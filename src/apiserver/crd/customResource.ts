@@ -1,0 +1,183 @@
+/**
+ * Builds from a CustomResourceDefinition what the registry and the catalog need to serve it (L3): one stored resource, its versions, their
+ * rules and facts. Pure but for the cache it is given.
+ * Upstream: getOrCreateServingInfoFor of apiextensions-apiserver/pkg/apiserver/customresource_handler.go, customresource_discovery_controller.go.
+ */
+import { createHash } from 'node:crypto'
+import type { JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
+import { groupVersion, type KubeObject } from '#api/machinery/meta'
+import { forbidden } from '#api/machinery/status'
+import type { ResourceFacts, SubresourceFacts } from '#api/resources'
+import type { Schema } from '#api/schema/schema'
+import { compileStructural } from '#api/schema/structural'
+import { deepCopy } from '#base/frozen'
+import type { CatalogEntry, CatalogSource } from '../catalog.ts'
+import type { CacheEntry } from '../registry/cacheEntry.ts'
+import type { ServedResource, StorageHooks, StoredResource } from '../registry/storedResource.ts'
+import type { WatchCache } from '../registry/watchCache.ts'
+import { Converter, type WebhookConversion } from './converter.ts'
+import {
+  type Definition,
+  type DefinitionVersion,
+  definitionName,
+  deprecationWarning,
+  isTerminating,
+  prefixOf,
+  revisionOf,
+  storageVersionOf,
+} from './definitions.ts'
+import { openApiDefinitions } from './openApi.ts'
+import { customStrategy, type RuleValidation } from './strategy.ts'
+
+/** What a definition may need of the world. */
+export interface CustomResourceParts {
+  /** Undefined for definitions that convert by themselves. */
+  webhook(definition: Definition): WebhookConversion | undefined
+  /** The CEL rules of a version; undefined where there are none. */
+  rules(props: JSONSchemaProps, schema: Schema): RuleValidation | undefined
+}
+
+export interface CustomResource {
+  readonly prefix: string
+  /** Follows from what the definition says, and from nothing else of it. */
+  readonly revision: string
+  readonly source: CatalogSource
+  /** The versions that are served. */
+  readonly served: readonly ServedResource[]
+  /** The storage version, served or not. */
+  readonly storage: ServedResource
+}
+
+/** Every group of custom resources has the same place in discovery, as upstream's autoregistered APIServices. */
+const priorities = { groupPriority: 1000, versionPriority: 100 }
+
+const verbs = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch']
+const terminatingVerbs = ['delete', 'deletecollection', 'get', 'list', 'watch']
+const subresourceVerbs = ['get', 'patch', 'update']
+
+export function customResource(definition: Definition, cache: WatchCache, parts: CustomResourceParts): CustomResource {
+  const { group, versions } = definition.spec
+  const kind = definition.status.acceptedNames?.kind || definition.spec.names.kind
+  const schemas = new Map<string, Schema>()
+  for (const { name, schema } of versions) {
+    schemas.set(
+      groupVersion({ group, version: name }),
+      compileStructural(definitionName(group, name, kind), deepCopy<JSONSchemaProps | undefined>(schema?.openAPIV3Schema)),
+    )
+  }
+  const revision = revisionOf(definition)
+  const make = versionMaker({ definition, cache, schemas, kind, revision, converter: new Converter(group, schemas, parts.webhook(definition)), parts })
+  const all = versions.filter(({ served, storage }) => served || storage).map((version) => ({ version, resource: make(version) }))
+  const served = all.filter(({ version }) => version.served)
+  const storage = all.find(({ version }) => version.storage)?.resource
+  if (!storage) throw new Error(`no storage version in ${definition.metadata.name}`)
+  const source: CatalogSource = {
+    revision,
+    groupVersions: served.map(({ version }) => ({ group, version: version.name, ...priorities })),
+    entries: served.map(({ version, resource }) => entryOf(definition, version, resource)),
+    definitions: openApiDefinitions(
+      definition,
+      served.map(({ version, resource }) => ({ version, schema: resource.schema })),
+    ),
+  }
+  return { prefix: prefixOf(definition), revision, source, served: served.map(({ resource }) => resource), storage }
+}
+
+interface VersionInput {
+  readonly definition: Definition
+  readonly cache: WatchCache
+  readonly schemas: ReadonlyMap<string, Schema>
+  readonly kind: string
+  readonly revision: string
+  readonly converter: Converter
+  readonly parts: CustomResourceParts
+}
+
+function versionMaker({ definition, cache, schemas, kind, revision, converter, parts }: VersionInput): (version: DefinitionVersion) => ServedResource {
+  const { spec, status } = definition
+  const { group } = spec
+  const { plural, singular = '', listKind = `${kind}List` } = status.acceptedNames?.plural ? status.acceptedNames : spec.names
+  const namespaced = spec.scope === 'Namespaced'
+  const storageVersion = storageVersionOf(definition).name
+  const storageApiVersion = groupVersion({ group, version: storageVersion })
+  const storageView = converter.view(storageVersion)
+  const isOutdated = (entry: CacheEntry) => entry.object.apiVersion !== storageApiVersion || entry.view(storageView) !== entry
+  return (version) => {
+    const apiVersion = groupVersion({ group, version: version.name })
+    const schema = schemas.get(apiVersion) as Schema
+    const rules = version.schema?.openAPIV3Schema && parts.rules(deepCopy<JSONSchemaProps>(version.schema.openAPIV3Schema), schema)
+    const stored: StoredResource = {
+      group,
+      resource: plural,
+      kind,
+      namespaced,
+      prefix: prefixOf(definition),
+      storageApiVersion,
+      strategy: customStrategy(definition, version, schema, rules),
+      hasStatus: version.subresources?.status !== undefined,
+      cache,
+      hooks: isTerminating(definition) ? refuseCreates({ group, resource: plural }) : undefined,
+    }
+    const view = version.name === storageVersion ? storageView : converter.view(version.name)
+    return {
+      group,
+      version: version.name,
+      apiVersion,
+      resource: plural,
+      singular,
+      kind,
+      namespaced,
+      verbs,
+      schema,
+      stored,
+      view,
+      strategyView: view,
+      toStrategy: (object: KubeObject) => object,
+      toStored: (object: KubeObject) => converter.toStored(object, storageVersion),
+      isOutdated,
+      custom: { revision, listKind },
+    }
+  }
+}
+
+function refuseCreates(resource: { group: string; resource: string }): StorageHooks {
+  return {
+    beforeCreate(object) {
+      throw forbidden(resource, object.metadata.name ?? '', 'create not allowed while custom resource definition is terminating')
+    },
+  }
+}
+
+function entryOf(definition: Definition, version: DefinitionVersion, resource: ServedResource): CatalogEntry {
+  const { group, kind, namespaced, singular } = resource
+  const { shortNames = [], categories = [] } = definition.status.acceptedNames ?? {}
+  const storage = storageVersionOf(definition)
+  const facts: ResourceFacts = {
+    group,
+    version: version.name,
+    kind,
+    resource: resource.resource,
+    singular,
+    namespaced,
+    verbs,
+    shortNames,
+    categories,
+    subresources: subresourcesOf(version, resource),
+    ...(storage.served ? { storageVersionHash: versionHash(group, storage.name, definition.spec.names.kind) } : {}),
+  }
+  const warning = deprecationWarning(definition, version)
+  return { facts, served: resource, warning, ...(isTerminating(definition) ? { discovered: { ...facts, verbs: terminatingVerbs } } : {}) }
+}
+
+function subresourcesOf({ subresources }: DefinitionVersion, { group, version, kind }: ServedResource): SubresourceFacts[] {
+  const common = { verbs: subresourceVerbs, connect: false, parameters: [] }
+  return [
+    ...(subresources?.status ? [{ name: 'status', kind: { group, version, kind }, ...common }] : []),
+    ...(subresources?.scale ? [{ name: 'scale', kind: { group: 'autoscaling', version: 'v1', kind: 'Scale' }, ...common }] : []),
+  ]
+}
+
+/** Upstream: discovery.StorageVersionHash. */
+function versionHash(group: string, version: string, kind: string): string {
+  return createHash('sha256').update(`${group}/${version}/${kind}`).digest().subarray(0, 8).toString('base64')
+}

@@ -1,0 +1,49 @@
+/** Custom resources put together for the API server (L3): serving, the controllers, the way to conversion webhooks. */
+import type { Logger } from '#base/log'
+import type { Transport } from '#client/transport'
+import type { Catalog } from '../catalog.ts'
+import type { Registry } from '../registry/registry.ts'
+import type { WriterDeps } from '../registry/writer.ts'
+import type { UserInfo } from '../request.ts'
+import { serviceResolver } from '../serviceResolver.ts'
+import { cleanUp } from './cleanUp.ts'
+import { keepDefinitions } from './controller.ts'
+import { validationRules } from './rules.ts'
+import { CustomResources } from './serving.ts'
+import { createWebhookConversion } from './webhookConversion.ts'
+
+export interface CustomResourceDeps {
+  readonly registry: Registry
+  readonly catalog: Catalog
+  readonly writer: WriterDeps
+  readonly log: Logger
+  /** The server's own identity, and its way to itself. */
+  readonly user: UserInfo
+  transport(): Transport
+}
+
+export interface CustomResourceInstallation {
+  /** Resolves when what the store has is served. Caches must be loaded. */
+  serve(signal: AbortSignal): Promise<void>
+  /** Keeps conditions and finishes deletions until the signal aborts. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+export function installCustomResources({ registry, catalog, writer, log, user, transport }: CustomResourceDeps): CustomResourceInstallation {
+  const conversion = createWebhookConversion({ resolve: serviceResolver(registry.reader, writer.random), random: writer.random })
+  const served = new CustomResources({ registry, catalog, log, parts: { webhook: conversion, rules: validationRules } })
+  return {
+    serve: (signal) => served.follow(signal),
+    run: (signal) =>
+      keepDefinitions(
+        {
+          reader: registry.reader,
+          transport: transport(),
+          clock: writer.clock,
+          log,
+          cleanUp: (definition, aborted) => cleanUp({ served, writer, user }, definition, aborted),
+        },
+        signal,
+      ),
+  }
+}

@@ -1,0 +1,120 @@
+/**
+ * Serves what the CustomResourceDefinitions say (L3): follows them in the cache, opens and closes their resources in the registry, and
+ * tells the catalog. A definition is served as soon as its names are accepted; its conditions are ./controller.ts's work.
+ * Upstream: crdHandler of apiextensions-apiserver/pkg/apiserver/customresource_handler.go.
+ */
+import type { KubeObject } from '#api/machinery/meta'
+import type { Logger } from '#base/log'
+import type { Catalog } from '../catalog.ts'
+import type { Registry } from '../registry/registry.ts'
+import type { WatchCache } from '../registry/watchCache.ts'
+import { type CustomResource, type CustomResourceParts, customResource } from './customResource.ts'
+import { type Definition, definitions, isServed, isTerminating, prefixOf, revisionOf } from './definitions.ts'
+
+export interface ServingDeps {
+  readonly registry: Registry
+  readonly catalog: Catalog
+  readonly log: Logger
+  readonly parts: CustomResourceParts
+}
+
+interface Served {
+  readonly uid: string
+  readonly cache: WatchCache
+  readonly resource: CustomResource
+  readonly terminating: boolean
+}
+
+export class CustomResources {
+  readonly #deps: ServingDeps
+  readonly #served = new Map<string, Served>()
+  /** Definitions that are being settled, one after the other each. */
+  readonly #settling = new Map<string, Promise<void>>()
+  readonly #again = new Set<string>()
+
+  constructor(deps: ServingDeps) {
+    this.#deps = deps
+  }
+
+  /** Serves everything that is there, and what comes and goes from now on until the signal aborts. Resolves when the first is done. */
+  async follow(signal: AbortSignal): Promise<void> {
+    const { reader } = this.#deps.registry
+    const stop = reader.onChange<KubeObject>(definitions, ({ object }) => void this.settle(object.metadata.name ?? ''))
+    signal.addEventListener('abort', stop, { once: true })
+    await Promise.all(reader.list<KubeObject>(definitions).map(({ metadata }) => this.settle(metadata.name ?? '')))
+  }
+
+  /** The resource of a definition while it is served. */
+  get(name: string): { readonly resource: CustomResource; readonly cache: WatchCache } | undefined {
+    return this.#served.get(name)
+  }
+
+  /** Resolves when what is served is what the definition says now. */
+  settle(name: string): Promise<void> {
+    const running = this.#settling.get(name)
+    if (running) {
+      this.#again.add(name)
+      return running
+    }
+    const settled = this.#settleUntilQuiet(name).finally(() => this.#settling.delete(name))
+    this.#settling.set(name, settled)
+    return settled
+  }
+
+  async #settleUntilQuiet(name: string): Promise<void> {
+    do {
+      this.#again.delete(name)
+      try {
+        await this.#settleOnce(name)
+      } catch (error) {
+        this.#deps.log.error(error, 'Serving a custom resource failed', { customResourceDefinition: name })
+      }
+    } while (this.#again.has(name))
+  }
+
+  async #settleOnce(name: string): Promise<void> {
+    const definition = this.#definition(name)
+    const before = this.#served.get(name)
+    if (before && (!definition || before.uid !== definition.metadata.uid || !isServed(definition))) this.#withdraw(name, before)
+    if (!definition || !isServed(definition)) return
+    const known = this.#served.get(name)
+    if (known && known.resource.revision === revisionOf(definition) && known.terminating === isTerminating(definition)) return
+    const cache = known?.cache ?? (await this.#deps.registry.openCache(prefixOf(definition)))
+    try {
+      this.#serve(name, definition, cache, known)
+    } catch (error) {
+      if (!known) this.#deps.registry.closeCache(prefixOf(definition))
+      throw error
+    }
+  }
+
+  #definition(name: string): Definition | undefined {
+    return this.#deps.registry.reader.get<KubeObject>(definitions, '', name) as Definition | undefined
+  }
+
+  #serve(name: string, definition: Definition, cache: WatchCache, before: Served | undefined): void {
+    const { registry, catalog, parts } = this.#deps
+    const resource = customResource(definition, cache, parts)
+    if (before) {
+      registry.remove(before.resource.served)
+      cache.forgetViews()
+      // Watchers come back and see the new versions.
+      if (before.resource.revision !== resource.revision) cache.closeWatches()
+    }
+    registry.add(resource.served)
+    catalog.set(sourceName(name), resource.source)
+    this.#served.set(name, { uid: definition.metadata.uid ?? '', cache, resource, terminating: isTerminating(definition) })
+  }
+
+  #withdraw(name: string, { resource }: Served): void {
+    const { registry, catalog } = this.#deps
+    catalog.remove(sourceName(name))
+    registry.remove(resource.served)
+    registry.closeCache(resource.prefix)
+    this.#served.delete(name)
+  }
+}
+
+function sourceName(definition: string): string {
+  return `crd ${definition}`
+}

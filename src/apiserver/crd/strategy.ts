@@ -1,0 +1,193 @@
+/**
+ * The rules of one version of a custom resource (L3), in the form that built-in kinds' rules have: the registry runs both alike.
+ * Upstream: apiextensions-apiserver/pkg/registry/customresource (strategy.go, status_strategy.go, validator.go).
+ */
+import type { CustomResourceSubresourceScale, JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
+import type { KindStrategy, UpdateInput } from '#api/kinds/defineKind'
+import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
+import { compileJsonPath } from '#api/machinery/jsonPath'
+import type { Frozen, KubeObject, Unstructured } from '#api/machinery/meta'
+import { isQualifiedName } from '#api/machinery/names'
+import { validateEmbeddedResources } from '#api/schema/embeddedResources'
+import { validateListTypes } from '#api/schema/listTypes'
+import type { Schema } from '#api/schema/schema'
+import { compileValidation } from '#api/schema/structuralValidation'
+import { deepCopy } from '#base/frozen'
+import { columnsOf } from './columns.ts'
+import type { Definition, DefinitionVersion } from './definitions.ts'
+
+/** The version's x-kubernetes-validations rules. `old` is absent on creates. */
+export type RuleValidation = (object: Frozen<KubeObject> | KubeObject, old: Frozen<KubeObject> | undefined) => readonly FieldError[]
+
+export function customStrategy(definition: Definition, version: DefinitionVersion, schema: Schema, rules: RuleValidation | undefined): KindStrategy {
+  const { group, names } = definition.spec
+  const props = (version.schema?.openAPIV3Schema ?? {}) as JSONSchemaProps
+  const { status, scale } = version.subresources ?? {}
+  const validation = compileValidation(props)
+  const statusProps = props.properties?.status
+  const statusValidation = statusProps && compileValidation(statusProps, 'status')
+  const finish = (errors: FieldError[], object: KubeObject, old: Frozen<KubeObject> | undefined) => [...errors, ...ruleFaults(rules, errors, object, old)]
+  return {
+    group,
+    kind: names.kind,
+    allowUnconditionalUpdate: false,
+    columns: columnsOf(version.additionalPrinterColumns),
+    generationCountsStatus: status === undefined,
+    selectableFields: selectableFields(version),
+    ...(scale ? { scale: scaleOf(scale) } : {}),
+    prepareForCreate({ obj }) {
+      if (status) delete (obj as Unstructured).status
+    },
+    validate: ({ obj }) =>
+      finish(
+        [
+          ...validation(obj),
+          ...scaleSpecFaults(scale, obj),
+          ...scaleStatusFaults(scale, obj),
+          ...validateEmbeddedResources(obj, schema),
+          ...validateListTypes(obj, schema),
+        ],
+        obj,
+        undefined,
+      ),
+    validateUpdate: ({ obj, old }) =>
+      finish(
+        [
+          ...validation(obj, old),
+          ...scaleSpecFaults(scale, obj),
+          ...scaleStatusFaults(scale, obj),
+          ...validateEmbeddedResources(obj, schema),
+          ...listFaults(obj, old, schema),
+        ],
+        obj,
+        old,
+      ),
+    warnings: ({ obj }, old) => finalizerWarnings(obj, old),
+    ...(status
+      ? {
+          status: {
+            resetFields: ['metadata', 'spec'],
+            prepareForUpdate: keepAllButStatus,
+            validateUpdate: ({ obj, old }: UpdateInput<KubeObject>) => {
+              const [value, before] = [(obj as Unstructured).status, (old as Frozen<Unstructured>).status]
+              const faults = value === undefined || !statusValidation ? [] : statusValidation(value, before)
+              return finish([...faults, ...scaleStatusFaults(scale, obj), ...listFaults(obj, old, schema)], obj, old)
+            },
+          },
+        }
+      : {}),
+  }
+}
+
+/** The status endpoint takes the status and nothing else, but for who manages which field. */
+function keepAllButStatus({ obj, old }: UpdateInput<KubeObject>): void {
+  const object = obj as Unstructured
+  const { status } = object
+  const { managedFields } = obj.metadata
+  for (const field of Object.keys(object)) delete (object as Record<string, unknown>)[field]
+  Object.assign(object, deepCopy(old))
+  if (status === undefined) delete object.status
+  else object.status = status
+  if (managedFields === undefined) delete obj.metadata.managedFields
+  else obj.metadata.managedFields = managedFields
+}
+
+/** Lists that were in order must stay so; what was not is tolerated. */
+function listFaults(object: KubeObject, old: Frozen<KubeObject>, schema: Schema): FieldError[] {
+  const faults = validateListTypes(object, schema)
+  return faults.length > 0 && validateListTypes(old, schema).length === 0 ? faults : []
+}
+
+const blocking: ReadonlySet<FieldError['type']> = new Set([
+  'FieldValueNotSupported',
+  'FieldValueRequired',
+  'FieldValueTooLong',
+  'FieldValueTooMany',
+  'FieldValueTypeInvalid',
+])
+const notChecked = 'some validation rules were not checked because the object was invalid; correct the existing errors to complete validation'
+
+/** Rules are not asked about objects whose shape is wrong. */
+function ruleFaults(rules: RuleValidation | undefined, errors: readonly FieldError[], object: KubeObject, old: Frozen<KubeObject> | undefined) {
+  if (!rules) return []
+  if (errors.some(({ type }) => blocking.has(type))) return [fieldError.invalid(FieldPath.of('<nil>'), null, notChecked)]
+  return rules(object, old)
+}
+
+function selectableFields({ selectableFields: fields }: DefinitionVersion): NonNullable<KindStrategy['selectableFields']> {
+  return Object.fromEntries(
+    (fields ?? []).map(({ jsonPath }) => {
+      const find = compileJsonPath(jsonPath)
+      const value = (object: Frozen<KubeObject>) => {
+        const [found] = find(object)
+        return found === undefined || found === null ? '' : String(found)
+      }
+      return [jsonPath.replace(/^\./, ''), value]
+    }),
+  )
+}
+
+function scaleOf(scale: Frozen<CustomResourceSubresourceScale>): NonNullable<KindStrategy['scale']> {
+  const { specReplicasPath, statusReplicasPath, labelSelectorPath } = scale
+  return {
+    replicas: specReplicasPath,
+    statusReplicas: statusReplicasPath,
+    required: true,
+    selector(object) {
+      const found = labelSelectorPath ? valueAt(object, labelSelectorPath) : undefined
+      return typeof found === 'string' ? found : ''
+    },
+  }
+}
+
+function valueAt(object: unknown, path: string): unknown {
+  let value = object
+  for (const part of path.replace(/^\./, '').split('.'))
+    value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[part] : undefined
+  return value
+}
+
+function scaleSpecFaults(scale: Frozen<CustomResourceSubresourceScale> | undefined, object: KubeObject): FieldError[] {
+  return scale ? replicasFaults(object, scale.specReplicasPath) : []
+}
+
+function scaleStatusFaults(scale: Frozen<CustomResourceSubresourceScale> | undefined, object: KubeObject): FieldError[] {
+  if (!scale) return []
+  const errors = replicasFaults(object, scale.statusReplicasPath)
+  const { labelSelectorPath: path } = scale
+  const selector = path ? valueAt(object, path) : undefined
+  if (path && selector !== undefined && typeof selector !== 'string')
+    errors.push(fieldError.invalid(FieldPath.of(path), '', accessorFault(path, selector, 'string')))
+  return errors
+}
+
+const mostReplicas = 2 ** 31 - 1
+
+function replicasFaults(object: KubeObject, path: string): FieldError[] {
+  const at = FieldPath.of(path)
+  const value = valueAt(object, path)
+  if (value === undefined) return []
+  if (typeof value !== 'number' || !Number.isInteger(value)) return [fieldError.invalid(at, 0, accessorFault(path, value, 'int64'))]
+  if (value < 0) return [fieldError.invalid(at, value, 'should be a non-negative integer')]
+  return value > mostReplicas ? [fieldError.invalid(at, value, `should be less than or equal to ${mostReplicas}`)] : []
+}
+
+/** The text of Go's unstructured accessors. */
+function accessorFault(path: string, value: unknown, wanted: string): string {
+  const goType = value === null ? '<nil>' : typeof value === 'number' ? 'float64' : typeof value === 'boolean' ? 'bool' : typeof value
+  return `${path} accessor error: ${JSON.stringify(value)} is of the type ${goType}, expected ${wanted}`
+}
+
+const standardFinalizers: ReadonlySet<string> = new Set(['orphan', 'foregroundDeletion', 'kubernetes'])
+
+function finalizerWarnings(object: KubeObject, old: Frozen<KubeObject> | undefined): string[] {
+  const before = new Set(old?.metadata.finalizers ?? [])
+  const added = [...new Set(object.metadata.finalizers ?? [])].filter((name) => !before.has(name)).sort()
+  return added.flatMap((name) => {
+    const at = `metadata.finalizers: ${JSON.stringify(name)}`
+    const faults = isQualifiedName(name).map((fault) => `${at}: ${fault}`)
+    if (name.includes('/') || standardFinalizers.has(name)) return faults
+    const how = name.includes('.') ? 'prefer a domain-qualified finalizer name including a path (/)' : 'prefer a domain-qualified finalizer name'
+    return [...faults, `${at}: ${how} to avoid accidental conflicts with other finalizer writers`]
+  })
+}
