@@ -108,8 +108,9 @@ async function lifeOf(row: ResourceRow): Promise<void> {
   const name = nameFor(resource)
   const one = `${path}/${name}`
   const { metadata: before } = await send<{ metadata: { resourceVersion: string } }>('GET', path)
-  const made = await send<Body>('POST', path, { metadata: { name }, ...leastOf(parseGroupVersion(groupVersion).group, resource) })
-  assert.deepEqual([made.apiVersion, made.kind, made.metadata.name], [groupVersion, kind, name])
+  const posted = await send<Body>('POST', path, { metadata: { name }, ...leastOf(parseGroupVersion(groupVersion).group, resource) })
+  assert.deepEqual([posted.apiVersion, posted.kind, posted.metadata.name], [groupVersion, kind, name])
+  const made = resource === 'customresourcedefinitions' ? await established(one) : posted
   await formsOf(row, one, made)
   await listFormsOf(row, path, made)
   const list = await send<{ kind: string; apiVersion: string; items: Body[] }>('GET', path)
@@ -127,6 +128,18 @@ async function lifeOf(row: ResourceRow): Promise<void> {
   await send('POST', path, { metadata: { name }, ...leastOf(parseGroupVersion(groupVersion).group, resource) })
   const query = { fieldSelector: `metadata.name=${name}` }
   await deleted(one, () => send('DELETE', path, { gracePeriodSeconds: 0, propagationPolicy: 'Background' }, undefined, query))
+}
+
+/** Definitions are established by the server itself: from then on they rest. */
+async function established(one: string): Promise<Body> {
+  const deadlineMs = Date.now() + 5_000
+  for (;;) {
+    const found = await send<Body>('GET', one)
+    const conditions = (found.status?.conditions ?? []) as readonly { type: string; status: string }[]
+    if (conditions.some(({ type, status }) => type === 'Established' && status === 'True')) return found
+    if (Date.now() > deadlineMs) throw new Error(`${one} is not established`)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
 }
 
 /** Deletes; tells whether something is left: protection finalizers are their controllers' to take off. */

@@ -29,6 +29,7 @@ interface ServiceReference {
   readonly port?: number | undefined
 }
 
+/** The faults of a reference to a webhook's service. */
 export function validateWebhookService(path: FieldPath, { name, namespace, path: urlPath, port = 443 }: ServiceReference): FieldError[] {
   const errors: FieldError[] = []
   if (!name) errors.push(fieldError.required(path.child('name')))

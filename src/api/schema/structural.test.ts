@@ -136,7 +136,7 @@ test('CRD-02 what was wrong before and is unchanged is let through, item by item
   })
   assert.deepEqual(
     validate(changed, old).map(({ field }) => field),
-    ['spec.replicas', 'spec.items[0].value', 'spec.labels'],
+    ['spec.replicas', 'spec.labels', 'spec.items[0].value'],
   )
 })
 

@@ -34,7 +34,7 @@ export async function cleanUp(deps: CleanUpDeps, definition: Definition, signal:
   const served = deps.served.get(name)
   if (!served || !hasCondition(definition, 'Established')) return done('NeverEstablished', 'resource was never established')
   const { resource, cache } = served
-  const context = { served: resource.storage, subresource: '', user: deps.user, fieldManager: 'kube-apiserver', dryRun: false, warn: () => {}, signal }
+  const context = { served: resource.storage, subresource: '', user: deps.user, fieldManager: 'kube-apiserver', dryRun: false, warn: () => {} }
   // The definition's deletion has been admitted; its instances are not asked about again.
   const writer = { ...deps.writer, admission: [] }
   for (const entry of [...cache.select({ key: '', namespace: '', exactFields: {} })]) {

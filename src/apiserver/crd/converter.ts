@@ -9,10 +9,11 @@ import type { Schema } from '#api/schema/schema'
 import { pruneUnknownFields } from '#api/schema/structural'
 import { normalizeStored } from '#api/schema/structuralDecode'
 import { deepCopy } from '#base/frozen'
+import type { Cancellation } from '../cancellation.ts'
 import type { VersionView } from '../registry/cacheEntry.ts'
 
 /** Asks a webhook; the answer has the objects in the same order. */
-export type WebhookConversion = (objects: readonly Frozen<KubeObject>[], apiVersion: string, signal?: AbortSignal) => Promise<readonly KubeObject[]>
+export type WebhookConversion = (objects: readonly Frozen<KubeObject>[], apiVersion: string, cancellation?: Cancellation) => Promise<readonly KubeObject[]>
 
 export class Converter {
   readonly #group: string
@@ -35,7 +36,7 @@ export class Converter {
       return this.#renamed(deepCopy<KubeObject>(this.#normal(object)), apiVersion)
     }
     if (!this.#webhook) return { apiVersion, convert }
-    return { apiVersion, convert, convertAll: (objects, signal) => this.#convertAll(objects, apiVersion, signal) }
+    return { apiVersion, convert, convertAll: (objects, cancellation) => this.#convertAll(objects, apiVersion, cancellation) }
   }
 
   /** From a served version to the stored one. The object is taken over. */
@@ -58,10 +59,10 @@ export class Converter {
     return object
   }
 
-  async #convertAll(objects: readonly Frozen<KubeObject>[], apiVersion: string, signal?: AbortSignal): Promise<readonly KubeObject[]> {
+  async #convertAll(objects: readonly Frozen<KubeObject>[], apiVersion: string, cancellation?: Cancellation): Promise<readonly KubeObject[]> {
     const normal = objects.map((object) => this.#normal(object))
     const foreign = normal.filter((object) => object.apiVersion !== apiVersion)
-    const converted = foreign.length === 0 ? [] : await (this.#webhook as WebhookConversion)(foreign, apiVersion, signal)
+    const converted = foreign.length === 0 ? [] : await (this.#webhook as WebhookConversion)(foreign, apiVersion, cancellation)
     let next = 0
     return normal.map((object) =>
       object.apiVersion === apiVersion ? object : this.#renamed(converted[next++] as KubeObject, apiVersion),

@@ -164,12 +164,16 @@ function scaleStatusFaults(scale: Frozen<CustomResourceSubresourceScale> | undef
 const mostReplicas = 2 ** 31 - 1
 
 function replicasFaults(object: KubeObject, path: string): FieldError[] {
-  const at = FieldPath.of(path)
   const value = valueAt(object, path)
   if (value === undefined) return []
-  if (typeof value !== 'number' || !Number.isInteger(value)) return [fieldError.invalid(at, 0, accessorFault(path, value, 'int64'))]
-  if (value < 0) return [fieldError.invalid(at, value, 'should be a non-negative integer')]
-  return value > mostReplicas ? [fieldError.invalid(at, value, `should be less than or equal to ${mostReplicas}`)] : []
+  if (typeof value !== 'number' || !Number.isInteger(value)) return [faultAt(path, 0, accessorFault(path, value, 'int64'))]
+  if (value < 0) return [faultAt(path, value, 'should be a non-negative integer')]
+  return value > mostReplicas ? [faultAt(path, value, `should be less than or equal to ${mostReplicas}`)] : []
+}
+
+/** The path as the definition writes it, with its leading dot. */
+function faultAt(path: string, value: unknown, detail: string): FieldError {
+  return { ...fieldError.invalid(FieldPath.of(path), value, detail), field: path }
 }
 
 /** The text of Go's unstructured accessors. */

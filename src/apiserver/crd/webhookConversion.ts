@@ -31,7 +31,7 @@ export function createWebhookConversion(deps: WebhookConversionDeps): (definitio
     const config = webhook?.clientConfig
     if (!webhook || !config) return undefined
     const version = webhook.conversionReviewVersions.find((one) => reviewVersions.has(one))
-    return (objects, apiVersion, signal) => convert(deps, { config, version }, objects, apiVersion, signal)
+    return (objects, apiVersion, cancellation) => convert(deps, { config, version }, objects, apiVersion, cancellation?.signal)
   }
 }
 

@@ -8,6 +8,7 @@ import { StatusError } from '#api/machinery/status'
 import type { SubresourceFacts } from '#api/resources'
 import type { Clock } from '#base/clock'
 import type { ReadView } from '#store/store'
+import type { Answer } from '../answer.ts'
 import { type CacheEntry, prepareViews } from '../registry/cacheEntry.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { ServedResource, WriteContext } from '../registry/storedResource.ts'
@@ -44,6 +45,7 @@ export function shown(scope: Scope, entry: CacheEntry, answer: (object: CachedOb
   return view instanceof Promise ? view.then(answer) : answer(view)
 }
 
+/** What a body must be to be an object of the served resource. */
 export function expectedKind(served: ServedResource): ExpectedKind {
   const { group, version, kind, schema, stored } = served
   const { strategy } = stored

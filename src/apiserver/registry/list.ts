@@ -70,10 +70,17 @@ async function listEntries(
   return fromStore(deps.store, served, query, '', revision, cancellation)
 }
 
-async function fromCache(served: ServedResource, query: ListQuery, start: string, revision: number, cancellation: Cancellation | undefined): Promise<EntryList> {
+async function fromCache(
+  served: ServedResource,
+  query: ListQuery,
+  start: string,
+  revision: number,
+  cancellation: Cancellation | undefined,
+): Promise<EntryList> {
   const { cache } = served.stored
   // What a selector looks at must be converted before it looks.
-  const preparing = query.selection.matchesObject && prepareViews(cache.select({ ...query.selection, matchesObject: undefined }, start), served.view, cancellation)
+  const preparing =
+    query.selection.matchesObject && prepareViews(cache.select({ ...query.selection, matchesObject: undefined }, start), served.view, cancellation)
   if (preparing) await preparing
   const items: CacheEntry[] = []
   let last = ''

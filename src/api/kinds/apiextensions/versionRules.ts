@@ -17,6 +17,7 @@ import type { Props } from './schemaWalk.ts'
 
 const maxSelectableFields = 8
 
+/** The faults of names, in spec and in status; that some are required is the spec's rule alone. */
 export function namesFaults(names: Frozen<CustomResourceDefinitionNames>, path: FieldPath): FieldError[] {
   const label = (at: FieldPath, value: string | undefined, mixedCase = false): FieldError[] => {
     if (!value) return []
@@ -36,6 +37,7 @@ export function namesFaults(names: Frozen<CustomResourceDefinitionNames>, path: 
   ]
 }
 
+/** A warning is one printable line, and only for deprecated versions. */
 export function deprecationFaults({ deprecated, deprecationWarning: warning }: Frozen<CustomResourceDefinitionVersion>, path: FieldPath): FieldError[] {
   if (warning === undefined) return []
   const bad = (why: string) => fieldError.invalid(path.child('deprecationWarning'), warning, why)
@@ -53,6 +55,7 @@ function simplePathFaults(text: string, path: FieldPath): FieldError[] {
   return text.startsWith('.') ? [] : [fieldError.invalid(path, text, 'must be a simple json path starting with .')]
 }
 
+/** The paths of the scale subresource lead into the right halves of the object. */
 export function subresourcesFaults(subresources: Frozen<CustomResourceSubresources> | undefined, path: FieldPath): FieldError[] {
   const scale = subresources?.scale
   if (!scale) return []
@@ -73,6 +76,7 @@ export function subresourcesFaults(subresources: Frozen<CustomResourceSubresourc
 const columnTypes = ['boolean', 'date', 'integer', 'number', 'string']
 const columnFormats = ['byte', 'date', 'date-time', 'double', 'float', 'int32', 'int64', 'password']
 
+/** The faults of one printer column. */
 export function columnFaults(column: Frozen<CustomResourceColumnDefinition>, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
   const { name, type, format, jsonPath } = column
@@ -86,6 +90,7 @@ export function columnFaults(column: Frozen<CustomResourceColumnDefinition>, pat
   return errors
 }
 
+/** Selectable fields are few, and scalars that the schema knows. */
 export function selectableFieldsFaults(fields: readonly Frozen<SelectableField>[], schema: Props, path: FieldPath, allowTooMany: boolean): FieldError[] {
   const errors: FieldError[] = []
   const seen = new Set<string>()
