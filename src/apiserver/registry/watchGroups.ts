@@ -4,9 +4,10 @@
  * Upstream: cacher's indexedWatchers with triggers.
  */
 import type { CacheEntry } from './cacheEntry.ts'
+import { EncodedBatches } from './encodedBatches.ts'
 import { matches, type Selection } from './selection.ts'
 import type { CacheChange } from './watchEvent.ts'
-import type { WatchSession } from './watchSession.ts'
+import type { WatchItem, WatchSession } from './watchSession.ts'
 
 export interface FieldIndex {
   readonly field: string
@@ -16,6 +17,7 @@ export interface FieldIndex {
 interface Group {
   readonly selection: Selection
   readonly sessions: Set<WatchSession>
+  readonly batches: EncodedBatches<WatchItem>
 }
 
 export class WatchGroups {
@@ -33,10 +35,11 @@ export class WatchGroups {
     const groups = this.#home(selection)
     let group = groups.get(selection.key)
     if (!group) {
-      group = { selection, sessions: new Set() }
+      group = { selection, sessions: new Set(), batches: new EncodedBatches() }
       groups.set(selection.key, group)
     }
     group.sessions.add(session)
+    session.batches = group.batches
   }
 
   remove(selection: Selection, session: WatchSession): void {

@@ -3,6 +3,7 @@
  * too far behind is cut off; the others do not notice.
  */
 import type { StatusError } from '#api/machinery/status'
+import { EncodedBatches } from './encodedBatches.ts'
 import type { WatchedEvent } from './watchEvent.ts'
 
 export interface Bookmark {
@@ -14,7 +15,11 @@ export interface Bookmark {
 
 export type WatchItem = WatchedEvent | Bookmark
 
+const nothing: readonly WatchItem[] = []
+
 export class WatchSession {
+  /** Shared with the watches that see the same. */
+  batches = new EncodedBatches<WatchItem>()
   /** Events at or below this revision were seen or are not wanted. */
   readonly afterRevision: number
   readonly bookmarks: boolean
@@ -61,18 +66,39 @@ export class WatchSession {
 
   /** All that is ready, or waits for more; undefined after the end. Throws the error that ended the watch. One caller at a time. */
   async next(): Promise<readonly WatchItem[] | undefined> {
-    while (this.#items.length === 0) {
-      if (this.#error) throw this.#error
-      if (this.#ended) return undefined
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve
-      })
+    for (;;) {
+      const items = this.take()
+      if (!items || items.length > 0) {
+        const pending = items && this.prepared(items)
+        if (pending) await pending
+        return items
+      }
+      await this.ready()
     }
+  }
+
+  /** All that is ready, without waiting: empty when there is nothing yet, undefined after the end. Throws the error that ended the watch. */
+  take(): readonly WatchItem[] | undefined {
     const items = this.#items
-    this.#items = []
-    const pending = this.#prepare?.(items)
-    if (pending) await pending
-    return items
+    if (items.length > 0) {
+      this.#items = []
+      return items
+    }
+    if (this.#error) throw this.#error
+    return this.#ended ? undefined : nothing
+  }
+
+  /** What must be waited for before the items can be shown, if anything. */
+  prepared(items: readonly WatchItem[]): Promise<void> | undefined {
+    return this.#prepare?.(items)
+  }
+
+  /** Until `take` has something to say. */
+  ready(): Promise<void> {
+    if (this.#items.length > 0 || this.#ended) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#wake = resolve
+    })
   }
 
   /** Ends the watch; what is queued may still be read. An error is thrown by `next` once the queue is empty. */

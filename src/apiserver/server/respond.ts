@@ -93,11 +93,18 @@ async function respondWatch(request: ServerRequest, answer: WatchAnswer, out: Ou
   else signal.addEventListener('abort', close, { once: true })
   out.start(200, { ...headers, 'content-type': watchTypes[answer.encoding ?? 'pretty'] }, true)
   try {
+    const encode = (item: WatchItem) => encodeItem(answer, item)
+    const form = `${answer.encoding ?? 'pretty'} ${answer.form.key}`
     for (;;) {
-      const items = await session.next()
-      if (!items || signal.aborted) break
-      const chunks = items.map((item) => encodeItem(answer, item))
-      if (!out.write(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))) await drainedOrClosed()
+      const items = session.take()
+      if (!items || request.cancellation.aborted) break
+      if (items.length === 0) {
+        await session.ready()
+        continue
+      }
+      const pending = session.prepared(items)
+      if (pending) await pending
+      if (!out.write(session.batches.bytes(items, form, encode))) await drainedOrClosed()
     }
     out.end()
   } catch (error) {

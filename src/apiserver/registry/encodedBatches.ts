@@ -1,0 +1,25 @@
+/**
+ * The bytes of several events in a row (L3). Watches of one selection that keep up all get the same events at the same time: the bytes are put
+ * together by the first of them, for all.
+ */
+export class EncodedBatches<T> {
+  #items: readonly T[] = []
+  #form = ''
+  #bytes: Uint8Array | undefined
+
+  /** `form` names the encoding; the same events are those that are the same objects. */
+  bytes(items: readonly T[], form: string, encode: (item: T) => Uint8Array): Uint8Array {
+    if (items.length === 1) return encode(items[0] as T)
+    if (this.#bytes && this.#form === form && sameItems(items, this.#items)) return this.#bytes
+    this.#items = items
+    this.#form = form
+    this.#bytes = Buffer.concat(items.map(encode))
+    return this.#bytes
+  }
+}
+
+function sameItems<T>(a: readonly T[], b: readonly T[]): boolean {
+  if (a.length !== b.length) return false
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false
+  return true
+}
