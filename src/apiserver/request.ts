@@ -103,4 +103,6 @@ export interface CachedObject {
   readonly bytes: Uint8Array
   readonly object: Frozen<KubeObject>
   readonly resourceVersion: number
+  /** The bare protobuf message, once somebody has wanted it. */
+  protobuf?: Uint8Array | undefined
 }

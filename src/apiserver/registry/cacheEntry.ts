@@ -44,6 +44,7 @@ export class CacheEntry implements CachedObject {
   readonly key: string
   readonly resourceVersion: number
   readonly createRevision: number
+  protobuf: Uint8Array | undefined = undefined
   #stored: Uint8Array | undefined
   #bytes: Uint8Array | undefined
   #object: Frozen<KubeObject> | undefined

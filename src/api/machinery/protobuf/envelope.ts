@@ -69,19 +69,50 @@ export function decodeProtobuf(bytes: Uint8Array, schemaOf: (apiVersion: string,
   return { kind, apiVersion, ...decodeMessage(raw, schema) }
 }
 
+/** What an envelope says of its content. */
+interface Named {
+  readonly apiVersion: string
+  readonly kind: string
+}
+
 /** An object in its protobuf form. `object` must be of the schema's kind. */
-export function encodeProtobuf(object: { readonly apiVersion: string; readonly kind: string }, schema: Schema): Uint8Array {
-  const message = encodeMessage(object as unknown as JsonObject, schema)
+export function encodeProtobuf(object: Named, schema: Schema): Uint8Array {
+  return inEnvelope(object, [encodeMessage(object as unknown as JsonObject, schema)])
+}
+
+/** The same from the bare message of encodeMessage. */
+export function encodeProtobufMessage(named: Named, message: Uint8Array): Uint8Array {
+  return inEnvelope(named, [message])
+}
+
+/** A list from the bare messages of its items, which are copied once. `named` and `metadata` are the list's, `schema` its kind's. */
+export function encodeProtobufList(named: Named, metadata: object, items: readonly Uint8Array[], schema: Schema): Uint8Array {
+  const number = schema.fields?.get('items')?.protobuf?.number
+  if (number === undefined) throw new Error(`${named.kind} is no list`)
+  const parts: Uint8Array[] = [encodeMessage({ metadata }, schema)]
+  for (const item of items) parts.push(lengthDelimited(number, item.length), item)
+  return inEnvelope(named, parts)
+}
+
+/** The parts in a row are the message. */
+function inEnvelope({ apiVersion, kind }: Named, parts: readonly Uint8Array[]): Uint8Array {
+  let length = 0
+  for (const part of parts) length += part.length
   const writer = new BinaryWriter()
   writer.raw(Uint8Array.from(magic))
   writer.tag(1, WireType.LengthDelimited).fork()
-  writer.tag(1, WireType.LengthDelimited).string(object.apiVersion)
-  writer.tag(2, WireType.LengthDelimited).string(object.kind)
+  writer.tag(1, WireType.LengthDelimited).string(apiVersion)
+  writer.tag(2, WireType.LengthDelimited).string(kind)
   writer.join()
-  writer.tag(2, WireType.LengthDelimited).bytes(message)
-  writer.tag(3, WireType.LengthDelimited).string('')
-  writer.tag(4, WireType.LengthDelimited).string('')
-  return writer.finish()
+  writer.tag(2, WireType.LengthDelimited).uint32(length)
+  return Buffer.concat([writer.finish(), ...parts, envelopeEnd])
+}
+
+/** Content encoding and content type: both empty. */
+const envelopeEnd = new BinaryWriter().tag(3, WireType.LengthDelimited).string('').tag(4, WireType.LengthDelimited).string('').finish()
+
+function lengthDelimited(number: number, length: number): Uint8Array {
+  return new BinaryWriter().tag(number, WireType.LengthDelimited).uint32(length).finish()
 }
 
 /** One event of a watch in `application/vnd.kubernetes.protobuf;stream=watch`: a length of four bytes and a bare WatchEvent. */
