@@ -20,6 +20,7 @@ export interface LoopPlanner {
   within<T>(names: ReadonlyArray<readonly [name: string, slot: number]>, plan: () => T): T
 }
 
+/** Plans a loop over the items of a list or the keys (with two variables: the entries) of a map. */
 export function planComprehension(loop: Comprehension, planner: LoopPlanner): Evaluate {
   const range = planner.plan(loop.iterRange)
   const slots = { first: planner.slot(), second: planner.slot(), accumulator: planner.slot() }
@@ -181,6 +182,7 @@ export function planBinding(loop: Comprehension, planner: LoopPlanner): Evaluate
   }
 }
 
+/** Whether a comprehension only gives a name to a value. */
 export function isBinding({ iterRange, loopCondition }: Comprehension): boolean {
   return iterRange.kind === 'list' && iterRange.elements.length === 0 && loopCondition.kind === 'literal' && loopCondition.value === false
 }
