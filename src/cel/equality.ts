@@ -48,6 +48,8 @@ function equalLists(a: ListValue, b: ListValue): boolean {
 }
 
 function equalMaps(a: MapValue, b: MapValue): boolean {
+  if (a.equals) return a.equals(b)
+  if (b.equals) return b.equals(a)
   if (a.size !== b.size) return false
   for (const key of a.keys()) {
     const other = b.get(key)

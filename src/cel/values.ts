@@ -145,6 +145,8 @@ export abstract class MapValue {
   has(key: Value): boolean {
     return this.get(key) !== undefined
   }
+  /** The map's own rule of equality; undefined means key by key. */
+  equals?(other: MapValue): boolean
 }
 
 /** The key under which a map files a value: numbers that are equal in CEL share one; undefined for what no map can hold as a key. */
@@ -291,7 +293,8 @@ export function hasType(value: Value, type: CelType): boolean {
     case 'type':
       return value instanceof TypeValue
     case 'object':
-      return (value instanceof ObjectValue || value instanceof OpaqueValue) && value.typeName === type.name
+      // Data of an object type is a map at run time: the schema, not the value, knows the type.
+      return value instanceof MapValue || ((value instanceof ObjectValue || value instanceof OpaqueValue) && value.typeName === type.name)
     case 'opaque':
       if (type.name === 'optional_type') return value instanceof Optional
       return value instanceof OpaqueValue && value.typeName === type.name
