@@ -9,9 +9,12 @@ import type { Random } from '#base/random'
 import type { Transport } from '#client/transport'
 import type { Store } from '#store/store'
 import type { AdmissionPlugin, ObjectReader } from './admission/admission.ts'
+import { createAggregationLayer } from './aggregation/aggregationLayer.ts'
+import type { Trust } from './aggregation/trustConfigMap.ts'
 import type { Answer } from './answer.ts'
 import type { Authenticator } from './authn/authenticator.ts'
 import type { Authorizer } from './authz/authorizer.ts'
+import type { BackendTls } from './backends/backend.ts'
 import { bootstrap } from './bootstrap/bootstrap.ts'
 import { repairIpAddresses } from './bootstrap/ipAddresses.ts'
 import type { Advertised } from './bootstrap/objects.ts'
@@ -89,6 +92,10 @@ export interface ApiServerConfig extends PipelineOptions {
   readonly advertised?: (() => Advertised | undefined) | undefined
   /** How kubelets are reached; without it they see no client certificate and are not checked. */
   readonly kubelet?: KubeletAccess | undefined
+  /** What extension API servers are shown (--proxy-client-cert-file, --proxy-client-key-file). */
+  readonly proxyClient?: Pick<BackendTls, 'cert' | 'key'> | undefined
+  /** How extension API servers recognise this server and its users. Absent: they are not told. */
+  readonly trust?: Trust | undefined
 }
 
 export interface ApiServer {
@@ -158,35 +165,30 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
   )
   const handle = deps.onTrace ? traced(pipeline, deps.onTrace) : pipeline
   const transport: ApiServer['transport'] = (user, userAgent) => inProcessTransport({ handle, clock }, user, userAgent)
-  registry.connect(transport(loopbackUser, 'kube-apiserver'))
+  const own = transport(loopbackUser, 'kube-apiserver')
+  registry.connect(own)
+  const { proxyClient: clientCertificate, trust } = config
+  const aggregation = createAggregationLayer({ ...deps, reader: registry.reader, catalog, transport: own, clientCertificate, trust })
   const customResources = installCustomResources({
     registry,
     catalog,
     writer: endpoints.writer,
     log: deps.log,
     user: loopbackUser,
-    transport: () => transport(loopbackUser, 'kube-apiserver'),
+    transport: () => own,
   })
   let isStarted = false
   let setStarted = () => {}
   const started = new Promise<void>((resolve) => {
     setStarted = resolve
   })
-  /** What a cluster must have; tried until it is there. */
+  /** What a cluster must have. */
   const start = async (signal: AbortSignal) => {
-    const own = transport(loopbackUser, 'kube-apiserver')
-    while (!signal.aborted && !isStarted) {
-      try {
-        await bootstrap(own, { serviceCidr: config.serviceCidr ?? defaultServiceNetwork.cidr, advertised: config.advertised?.() }, signal)
-        for (const hook of deps.postStartHooks ?? []) await hook(own, signal)
-        isStarted = true
-        setStarted()
-      } catch (error) {
-        if (signal.aborted) return
-        deps.log.error(error, 'Starting up failed; trying again')
-        await clock.sleep(startRetryMs, signal).catch(() => undefined)
-      }
-    }
+    await bootstrap(own, { serviceCidr: config.serviceCidr ?? defaultServiceNetwork.cidr, advertised: config.advertised?.() }, signal)
+    await aggregation.start(signal)
+    for (const hook of deps.postStartHooks ?? []) await hook(own, signal)
+    isStarted = true
+    setStarted()
   }
   /** Lets what is under way finish, bounded. Watches are closed: they would keep their connections open for as long as they may. */
   let drained: Promise<void> | undefined
@@ -221,14 +223,28 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
       const following = registry.cacher.run(signal)
       await registry.cacher.loaded
       await customResources.serve(signal)
-      await start(signal)
+      await tryUntilDone(deps, start, signal)
       await Promise.all([
         following,
         customResources.run(signal),
         compactRegularly({ store, clock, log: deps.log }, signal),
-        repairIpAddresses({ reader: registry.reader, transport: transport(loopbackUser, 'kube-apiserver'), clock, log: deps.log }, signal),
+        repairIpAddresses({ reader: registry.reader, transport: own, clock, log: deps.log }, signal),
+        aggregation.run(signal),
       ])
     },
+  }
+}
+
+async function tryUntilDone({ clock, log }: ApiServerDeps, work: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await work(signal)
+      return
+    } catch (error) {
+      if (signal.aborted) return
+      log.error(error, 'Starting up failed; trying again')
+      await clock.sleep(startRetryMs, signal).catch(() => undefined)
+    }
   }
 }
 

@@ -58,6 +58,7 @@ interface Index {
 
 export class Catalog {
   readonly #sources = new Map<string, CatalogSource>()
+  readonly #listeners = new Set<() => void>()
   #index: Index | undefined
   #changes = 0
 
@@ -100,6 +101,17 @@ export class Catalog {
     return [...this.#current().entries.values()].map((entry) => entry.discovered ?? entry.facts)
   }
 
+  /** One source by its name. */
+  source(name: string): CatalogSource | undefined {
+    return this.#sources.get(name)
+  }
+
+  /** Calls back after every change; returns the way to stop. */
+  onChange(fn: () => void): () => void {
+    this.#listeners.add(fn)
+    return () => this.#listeners.delete(fn)
+  }
+
   sources(): readonly CatalogSource[] {
     return [...this.#sources.values()]
   }
@@ -107,6 +119,7 @@ export class Catalog {
   #changed(): void {
     this.#changes++
     this.#index = undefined
+    for (const listener of this.#listeners) listener()
   }
 
   #current(): Index {

@@ -46,6 +46,8 @@ export interface PeerCertificate {
   readonly raw: Uint8Array
   /** The chain leads to a CA that this server trusts for clients, and the times are right. */
   readonly verified: boolean
+  /** It belongs to a front proxy, by the chain: such a peer says in headers who is asking. */
+  readonly isFrontProxy?: boolean | undefined
   readonly verifyError?: string | undefined
 }
 

@@ -12,6 +12,7 @@ import { anonymousAuthenticator } from './authn/anonymous.ts'
 import type { Authenticator } from './authn/authenticator.ts'
 import { bearerTokenAuthenticator } from './authn/bearerToken.ts'
 import { bootstrapTokenAuthenticator } from './authn/bootstrapToken.ts'
+import { requestHeaderAuthenticator } from './authn/requestHeader.ts'
 import { serviceAccountAuthenticator } from './authn/serviceAccount.ts'
 import { unionAuthenticator } from './authn/union.ts'
 import { x509Authenticator } from './authn/x509.ts'
@@ -43,6 +44,8 @@ export interface SecurityDeps {
   readonly audiences?: readonly string[] | undefined
   /** Where the key set is served, as clients outside reach it; default: below the issuer. */
   readonly keySetUrl?: string | undefined
+  /** Common names of front proxies (--requestheader-allowed-names); empty: any that their authority signed. Absent: none is believed. */
+  readonly frontProxyNames?: readonly string[] | undefined
   /** Default true (--anonymous-auth). */
   readonly anonymous?: boolean | undefined
 }
@@ -75,7 +78,11 @@ export function createSecurity(deps: SecurityDeps): Security {
   }
   return {
     authenticators: [
-      unionAuthenticator([x509Authenticator(clock), bearerTokenAuthenticator(tokenAuthenticators, audiences)]),
+      unionAuthenticator([
+        ...(deps.frontProxyNames ? [requestHeaderAuthenticator(clock, deps.frontProxyNames)] : []),
+        x509Authenticator(clock),
+        bearerTokenAuthenticator(tokenAuthenticators, audiences),
+      ]),
       ...(deps.anonymous === false ? [] : [anonymousAuthenticator]),
     ],
     authorizers,

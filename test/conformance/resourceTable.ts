@@ -167,8 +167,6 @@ const least: Readonly<Record<string, object>> = {
       version: 'v1',
       groupPriorityMinimum: 100,
       versionPriority: 10,
-      insecureSkipTLSVerify: true,
-      service: { name: 's', namespace: 'default' },
     },
   },
   flowschemas: {

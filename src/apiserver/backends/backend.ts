@@ -17,6 +17,11 @@ export interface BackendTls {
   readonly insecure?: boolean | undefined
 }
 
+/** What a request must have to be sent on. */
+export type ForwardedRequest = Pick<ServerRequest, 'method' | 'path' | 'headers' | 'remoteAddress'> & {
+  readonly cancellation: Pick<ServerRequest['cancellation'], 'signal'>
+}
+
 export interface Backend {
   readonly host: string
   readonly port: number
@@ -40,6 +45,6 @@ export function isUpgrade(request: ServerRequest): boolean {
 }
 
 /** host:port as in URLs. */
-export function authority({ host, port }: Pick<Backend, 'host' | 'port'>): string {
+export function authority({ host, port }: { readonly host: string; readonly port: number }): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }

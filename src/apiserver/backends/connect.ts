@@ -8,19 +8,18 @@ import { connect as netConnect } from 'node:net'
 import type { Duplex, Readable } from 'node:stream'
 import { type ConnectionOptions, connect as tlsConnect } from 'node:tls'
 import { StatusError } from '#api/machinery/status'
-import type { ServerRequest } from '../request.ts'
-import type { Backend } from './backend.ts'
+import type { Backend, ForwardedRequest } from './backend.ts'
 import { dialErrorText } from './dialError.ts'
 import { requestHeaders } from './forwardedHeaders.ts'
 
 const connectTimeoutMs = 30_000
 
 /** Sends one request; its answer's body is still to be read. @throws ServiceUnavailable when nobody answers */
-export async function open(request: ServerRequest, backend: Backend, body?: Readable | Buffer): Promise<IncomingMessage> {
+export async function open(request: ForwardedRequest, backend: Backend, body?: Readable | Buffer): Promise<IncomingMessage> {
   try {
-    return await send(request, backend, body)
+    return await sendRequest(request, backend, body)
   } catch (error) {
-    if (isStaleConnection(error) && !body) return send(request, { ...backend, agent: undefined }).catch((again) => unreachable(again, backend))
+    if (isStaleConnection(error) && !body) return sendRequest(request, { ...backend, agent: undefined }).catch((again) => unreachable(again, backend))
     return unreachable(error, backend)
   }
 }
@@ -37,7 +36,8 @@ function isStaleConnection(error: unknown): boolean {
   return error instanceof Error && staleConnections.has(error)
 }
 
-function send(request: ServerRequest, backend: Backend, body?: Readable | Buffer): Promise<IncomingMessage> {
+/** As `open`, with the errors of the network as they are. */
+export function sendRequest(request: ForwardedRequest, backend: Backend, body?: Readable | Buffer): Promise<IncomingMessage> {
   const headers = requestHeaders(request, backend)
   if (Buffer.isBuffer(body)) headers['content-length'] = String(body.length)
   return new Promise((resolve, reject) => {
@@ -47,7 +47,11 @@ function send(request: ServerRequest, backend: Backend, body?: Readable | Buffer
     outgoing.setTimeout(connectTimeoutMs, () => {
       if (!outgoing.socket || outgoing.socket.connecting) outgoing.destroy(new Error(`dial tcp ${host}:${port}: i/o timeout`))
     })
-    outgoing.on('response', resolve)
+    outgoing.on('response', (response) => {
+      // Whoever reads the body sees it break off; nobody may be reading yet.
+      response.on('error', () => undefined)
+      resolve(response)
+    })
     outgoing.on('error', (error: NodeJS.ErrnoException) => {
       if (outgoing.reusedSocket && error.code === 'ECONNRESET') staleConnections.add(error)
       reject(error)

@@ -2,8 +2,7 @@
  * Which headers go on to a backend and which come back (L3): nothing of one hop, no credential of the client, no identity but ours.
  * Upstream: net/http/httputil.ReverseProxy, apimachinery/pkg/util/proxy/transport.go, apiserver/pkg/endpoints/filters/authentication.go.
  */
-import type { ServerRequest } from '../request.ts'
-import { authority, type Backend } from './backend.ts'
+import { authority, type Backend, type ForwardedRequest } from './backend.ts'
 import { escapePath } from './backendPath.ts'
 
 export type HeaderMap = Record<string, string | string[]>
@@ -33,14 +32,14 @@ const crossOrigin: ReadonlySet<string> = new Set([
 const bearerProtocol = 'base64url.bearer.authorization.k8s.io.'
 
 /** The headers of a request that is not upgraded. */
-export function requestHeaders(request: ServerRequest, backend: Backend): HeaderMap {
+export function requestHeaders(request: ForwardedRequest, backend: Backend): HeaderMap {
   const headers = commonHeaders(request, backend)
   headers['x-forwarded-uri'] = escapePath(request.path)
   return headers
 }
 
 /** The head of an upgraded request, as it is written to the connection. */
-export function upgradeHead(request: ServerRequest, backend: Backend): Buffer {
+export function upgradeHead(request: ForwardedRequest, backend: Backend): Buffer {
   const lines = [`${request.method} ${backend.path} HTTP/1.1`, 'connection: Upgrade', `upgrade: ${request.headers.upgrade}`]
   for (const [name, value] of Object.entries(commonHeaders(request, backend))) {
     if (name === 'content-length') continue
@@ -53,7 +52,7 @@ export function upgradeHead(request: ServerRequest, backend: Backend): Buffer {
   return Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1')
 }
 
-function commonHeaders(request: ServerRequest, backend: Backend): HeaderMap {
+function commonHeaders(request: ForwardedRequest, backend: Backend): HeaderMap {
   const { headers: sent, remoteAddress } = request
   const named = namedByConnection(sent.connection)
   const headers: HeaderMap = { host: backend.hostHeader ?? first(sent.host) ?? authority(backend) }

@@ -66,7 +66,7 @@ async function exists(transport: Transport, path: string, signal: AbortSignal): 
 }
 
 /** Puts the named fields right. */
-async function reconcile(transport: Transport, path: string, wanted: object, fields: readonly string[], signal: AbortSignal): Promise<void> {
+export async function reconcile(transport: Transport, path: string, wanted: object, fields: readonly string[], signal: AbortSignal): Promise<void> {
   const object = wanted as KubeObject & Record<string, unknown>
   if (await createIfMissing(transport, { method: 'POST', path, body: wanted }, signal)) return
   const at = `${path}/${object.metadata.name}`

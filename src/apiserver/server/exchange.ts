@@ -11,7 +11,7 @@ import type { Logger } from '#base/log'
 import { type Answer, statusOf } from '../answer.ts'
 import { statusAnswer } from '../pipeline/panicRecovery.ts'
 import type { Handler } from '../pipeline/stage.ts'
-import type { PeerCertificate, ServerRequest } from '../request.ts'
+import type { ServerRequest } from '../request.ts'
 import { encodeAnswer } from './encode.ts'
 import { type Arrived, type Peer, serverRequest } from './incoming.ts'
 import { type Outgoing, respond } from './respond.ts'
@@ -24,6 +24,8 @@ export interface ExchangeDeps {
   readonly upgrade: UpgradeHandler
   readonly clock: Clock
   readonly log: Logger
+  /** Who is at the other end of a connection. */
+  peerOf(socket: TLSSocket | undefined): Peer
 }
 
 /** One for all: an error per request, with its stack, would be a tenth of a GET. */
@@ -74,24 +76,4 @@ export function writeRawAnswer(socket: Duplex, answer: Answer): void {
   const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Error'}`, `content-type: ${contentType}`, `content-length: ${bytes.length}`, 'connection: close']
   socket.write(`${head.join('\r\n')}\r\n\r\n`)
   socket.end(bytes)
-}
-
-const peers = new WeakMap<TLSSocket, Peer>()
-const nobody: Peer = { remoteAddress: '', peerCertificate: undefined }
-
-/** Read once per connection. */
-export function peerOf(socket: TLSSocket | undefined): Peer {
-  if (!socket) return nobody
-  let peer = peers.get(socket)
-  if (!peer) {
-    peer = { remoteAddress: socket.remoteAddress ?? '', peerCertificate: certificateOf(socket) }
-    peers.set(socket, peer)
-  }
-  return peer
-}
-
-function certificateOf(socket: TLSSocket): PeerCertificate | undefined {
-  const raw = typeof socket.getPeerX509Certificate === 'function' ? socket.getPeerX509Certificate()?.raw : undefined
-  const error = socket.authorizationError as Error | string | undefined
-  return raw && { raw, verified: socket.authorized, ...(error ? { verifyError: String(error) } : {}) }
 }

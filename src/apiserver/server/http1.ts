@@ -3,8 +3,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import { Cancellation } from '../cancellation.ts'
-import { connectionClosed, type ExchangeDeps, peerOf, serve, serveUpgrade } from './exchange.ts'
-import type { Arrived } from './incoming.ts'
+import { connectionClosed, type ExchangeDeps, serve, serveUpgrade } from './exchange.ts'
+import { plainHeaders } from './headers.ts'
+import type { Arrived, Peer } from './incoming.ts'
 import { drained, type Outgoing } from './respond.ts'
 
 const maxHeaderBytes = 256 * 1024
@@ -24,16 +25,16 @@ export function http1Server(deps: ExchangeDeps, headersTimeoutMs: number): Serve
     else socket.destroy()
   })
   server.on('request', (message: IncomingMessage, response: ServerResponse) => {
-    const arrived = arrivedOf(message, response, hasBody(message))
+    const arrived = arrivedOf(message, response, deps.peerOf(message.socket as TLSSocket), hasBody(message))
     void serve(deps, arrived, outgoingOf(response, arrived.cancellation))
   })
   server.on('upgrade', (message: IncomingMessage, socket: Duplex, head: Buffer) => {
-    void serveUpgrade(deps, arrivedOf(message, socket, false), socket, head)
+    void serveUpgrade(deps, arrivedOf(message, socket, deps.peerOf(message.socket as TLSSocket), false), socket, head)
   })
   return server
 }
 
-function arrivedOf(message: IncomingMessage, connection: NodeJS.EventEmitter, hasBody: boolean): Arrived {
+function arrivedOf(message: IncomingMessage, connection: NodeJS.EventEmitter, peer: Peer, hasBody: boolean): Arrived {
   const cancellation = new Cancellation()
   const gone = () => cancellation.abort(connectionClosed)
   connection.on('close', gone)
@@ -41,10 +42,10 @@ function arrivedOf(message: IncomingMessage, connection: NodeJS.EventEmitter, ha
   return {
     method: message.method ?? 'GET',
     url: message.url ?? '/',
-    headers: message.headers,
+    headers: plainHeaders(message.headers, message.rawHeaders),
     body: message,
     hasBody,
-    peer: peerOf(message.socket as TLSSocket),
+    peer,
     cancellation,
     isHttp2: false,
   }

@@ -5,7 +5,8 @@
 import { constants, createServer, type Http2Server, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
 import { Cancellation } from '../cancellation.ts'
-import { connectionClosed, type ExchangeDeps, peerOf, serve } from './exchange.ts'
+import { connectionClosed, type ExchangeDeps, serve } from './exchange.ts'
+import { plainHeaders } from './headers.ts'
 import type { Arrived, Peer } from './incoming.ts'
 import { drained, type HeaderMap, type Outgoing } from './respond.ts'
 
@@ -16,8 +17,8 @@ export function http2Server(deps: ExchangeDeps): Http2Server {
     settings: { maxConcurrentStreams: 1000, initialWindowSize: 1024 * 1024, enableConnectProtocol: false },
   })
   server.on('sessionError', () => undefined)
-  server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
-    const exchange = new Http2Exchange(stream, headers)
+  server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, _flags: number, raw?: readonly string[]) => {
+    const exchange = new Http2Exchange(stream, plainHeaders(headers, raw), headers, deps.peerOf(stream.session?.socket as TLSSocket | undefined))
     void serve(deps, exchange, exchange)
   })
   return server
@@ -33,13 +34,13 @@ class Http2Exchange implements Arrived, Outgoing {
   readonly isHttp2 = true
   readonly stream: ServerHttp2Stream
 
-  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders) {
+  constructor(stream: ServerHttp2Stream, headers: Arrived['headers'], pseudo: IncomingHttpHeaders, peer: Peer) {
     this.stream = stream
-    this.method = String(headers[':method'] ?? 'GET')
-    this.url = String(headers[':path'] ?? '/')
-    this.headers = plainHeaders(headers)
+    this.method = String(pseudo[':method'] ?? 'GET')
+    this.url = String(pseudo[':path'] ?? '/')
+    this.headers = headers
     this.hasBody = !stream.endAfterHeaders
-    this.peer = peerOf(stream.session?.socket as TLSSocket | undefined)
+    this.peer = peer
     const gone = () => this.cancellation.abort(connectionClosed)
     stream.on('close', gone)
     stream.on('error', gone)
@@ -75,15 +76,4 @@ class Http2Exchange implements Arrived, Outgoing {
   abort(): void {
     this.stream.close(constants.NGHTTP2_INTERNAL_ERROR)
   }
-}
-
-function plainHeaders(headers: IncomingHttpHeaders): Arrived['headers'] {
-  const plain: HeaderMap = {}
-  for (const name in headers) {
-    const value = headers[name]
-    if (name.charCodeAt(0) !== 0x3a && value !== undefined) plain[name] = value
-  }
-  // One name for what both protocols say.
-  if (headers[':authority'] !== undefined) plain.host = headers[':authority']
-  return plain
 }

@@ -6,7 +6,7 @@ import { type Status, StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import { deepFreeze } from '#base/frozen'
 import type { ApiRequest, ApiResponse, Transport, WatchEvent } from '#client/transport'
-import { type Answer, statusOf, type WatchAnswer } from '../answer.ts'
+import { type Answer, type BytesAnswer, type StreamAnswer, statusOf, type ValueAnswer, type WatchAnswer } from '../answer.ts'
 import { Cancellation } from '../cancellation.ts'
 import type { Handler } from '../pipeline/stage.ts'
 import type { ServerRequest, UserInfo } from '../request.ts'
@@ -22,7 +22,7 @@ export function inProcessTransport(deps: Deps, user: UserInfo, userAgent: string
   const send = async (request: ApiRequest, watch: boolean, cancellation: Cancellation) => {
     const made = toServerRequest(user, userAgent, request, watch, cancellation)
     const answer = await deps.handle(made)
-    if (statusOf(answer) >= 400) throw failure(answer)
+    if (statusOf(answer) >= 400) throw failure(answer.type === 'stream' ? await valueOfStream(answer) : answer)
     return { answer, warnings: made.warnings }
   }
   return {
@@ -41,6 +41,10 @@ export function inProcessTransport(deps: Deps, user: UserInfo, userAgent: string
       const cancellation = new Cancellation(signal)
       try {
         const { answer } = await send(request, true, cancellation)
+        if (answer.type === 'stream') {
+          yield* streamedEvents(answer, signal)
+          return
+        }
         if (answer.type !== 'watch') throw new Error(`${request.path} answered without a watch`)
         yield* events(deps, answer, signal)
       } finally {
@@ -67,6 +71,32 @@ async function* events(deps: Deps, answer: WatchAnswer, signal: AbortSignal): As
     signal.removeEventListener('abort', close)
     session.close()
   }
+}
+
+/** The events of a watch that another server answers: one JSON document per line. */
+async function* streamedEvents({ body }: StreamAnswer, signal: AbortSignal): AsyncGenerator<readonly WatchEvent[]> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  try {
+    for await (const chunk of body) {
+      const lines = (rest + decoder.decode(chunk as Uint8Array, { stream: true })).split('\n')
+      rest = lines.pop() ?? ''
+      const whole = lines.filter((line) => line !== '')
+      if (whole.length > 0) yield whole.map((line) => deepFreeze(JSON.parse(line) as WatchEvent))
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error
+  }
+}
+
+/** What another server answered, whole. */
+async function valueOfStream({ status, headers, body }: StreamAnswer): Promise<ValueAnswer | BytesAnswer> {
+  const chunks: Buffer[] = []
+  for await (const chunk of body) chunks.push(Buffer.from(chunk as Uint8Array))
+  const bytes = Buffer.concat(chunks)
+  const contentType = String(headers['content-type'] ?? '')
+  if (contentType.startsWith('application/json')) return { type: 'value', status, value: JSON.parse(bytes.toString()) }
+  return { type: 'bytes', status, contentType, bytes }
 }
 
 function toServerRequest(user: UserInfo, userAgent: string, request: ApiRequest, watch: boolean, cancellation: Cancellation): ServerRequest {
@@ -102,7 +132,7 @@ function failure(answer: Answer): StatusError {
     return StatusError.fromStatus(answer.value as Partial<Status>, answer.status)
   const status = statusOf(answer)
   const text = answer.type === 'bytes' ? Buffer.from(answer.bytes).toString() : ''
-  return new StatusError(status === 404 ? 'NotFound' : '', text || `the server answered ${status}`, { code: status })
+  return new StatusError(status === 404 ? 'NotFound' : status === 503 ? 'ServiceUnavailable' : '', text || `the server answered ${status}`, { code: status })
 }
 
 /** The answer's value; a stream is read to its end. */
@@ -118,11 +148,8 @@ async function bodyOf(answer: Answer): Promise<unknown> {
       const text = Buffer.from(answer.bytes).toString()
       return answer.contentType.startsWith('application/json') ? deepFreeze(JSON.parse(text)) : text
     }
-    case 'stream': {
-      const chunks: Buffer[] = []
-      for await (const chunk of answer.body) chunks.push(Buffer.from(chunk as Uint8Array))
-      return Buffer.concat(chunks).toString()
-    }
+    case 'stream':
+      return bodyOf(await valueOfStream(answer))
     case 'watch':
     case 'tunnel':
       throw new Error('this answer is no value: watches have their own call, tunnels need a connection')

@@ -8,13 +8,14 @@ import { createServer, type TLSSocket, type TlsOptions } from 'node:tls'
 import type { ExchangeDeps } from './exchange.ts'
 import { http1Server } from './http1.ts'
 import { http2Server } from './http2.ts'
+import { type ClientAuthorities, peerReader } from './peerCertificate.ts'
 
 export interface ListenOptions {
   readonly host: string
   /** 0: any free one. */
   readonly port: number
-  /** PEM. `clientCa` is what client certificates are checked against. */
-  readonly tls: { readonly cert: string | Buffer; readonly key: string | Buffer; readonly clientCa?: string | Buffer | undefined }
+  /** PEM. */
+  readonly tls: { readonly cert: string | Buffer; readonly key: string | Buffer } & ClientAuthorities
 }
 
 export interface Listener {
@@ -29,7 +30,10 @@ const drainMs = 2_000
 const headersTimeoutMs = 30_000
 
 /** Resolves when the port accepts connections; speaks HTTP/2 and HTTP/1.1 on it. */
-export async function listen(deps: ExchangeDeps, options: ListenOptions): Promise<Listener> {
+export async function listen(given: Omit<ExchangeDeps, 'peerOf'>, options: ListenOptions): Promise<Listener> {
+  const { clientCa, requestHeaderCa } = options.tls
+  const authorities = [clientCa, requestHeaderCa].filter((one) => one !== undefined)
+  const deps: ExchangeDeps = { ...given, peerOf: peerReader(options.tls) }
   const http1 = http1Server(deps, headersTimeoutMs)
   const http2 = http2Server(deps)
   const sockets = new Set<TLSSocket>()
@@ -41,7 +45,7 @@ export async function listen(deps: ExchangeDeps, options: ListenOptions): Promis
   const tlsOptions: TlsOptions = {
     cert: options.tls.cert,
     key: options.tls.key,
-    ...(options.tls.clientCa ? { ca: options.tls.clientCa } : {}),
+    ...(authorities.length > 0 ? { ca: authorities } : {}),
     requestCert: true,
     rejectUnauthorized: false,
     ALPNProtocols: ['h2', 'http/1.1'],

@@ -44,7 +44,7 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
   // The API outlives the components: what they have under way would wait in vain for a cache that no longer follows the store.
   const serving = new AbortController()
   const running = server.run(serving.signal)
-  const tls = { cert: pki.apiserver.cert, key: pki.apiserver.key, clientCa: pki.ca.cert }
+  const tls = { cert: pki.apiserver.cert, key: pki.apiserver.key, clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert }
   const hosts = ['127.0.0.1', ...(state.network ? [gatewayOf(state.network)] : [])]
   const listeners = await Promise.all(hosts.map((host) => server.listen({ host, port: state.port, tls })))
   await Promise.race([server.started, running, once(signal)])
@@ -66,7 +66,7 @@ function once(signal: AbortSignal): Promise<void> {
 function assemble(tools: ProcessTools, state: ClusterState, pki: Pki, store: Awaited<ReturnType<typeof openLmdbStore>>): ApiServer {
   const { clock, random, log, metrics } = tools
   const registry = createRegistry({ store, clock, log: log.with('registry'), random, strategyFor })
-  const security = createSecurity({ reader: registry.reader, clock, random, serviceAccountKey: pki.serviceAccountKey })
+  const security = createSecurity({ reader: registry.reader, clock, random, serviceAccountKey: pki.serviceAccountKey, frontProxyNames })
   const address = state.network ? gatewayOf(state.network) : externalAddress()
   return createApiServer(
     {
@@ -84,6 +84,8 @@ function assemble(tools: ProcessTools, state: ClusterState, pki: Pki, store: Awa
     {
       serviceCidr: addressPlan.serviceCidr,
       advertised: () => (address ? { address, port: state.port } : undefined),
+      proxyClient: pki.frontProxyClient,
+      trust: { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert, allowedNames: frontProxyNames },
       kubelet: { ...pki.apiserverKubeletClient, ca: pki.ca.cert, allowLoopback: state.simulatedNodes.length > 0 },
     },
   )
@@ -122,6 +124,8 @@ function accessAs(server: ApiServer, user: UserInfo, tools: ProcessTools) {
 }
 
 const authenticated = 'system:authenticated'
+/** Whom the PKI makes a front proxy's certificate for. */
+const frontProxyNames = ['front-proxy-client']
 
 function controlPlane(server: ApiServer, tools: ProcessTools, pki: Pki): Component[] {
   const scheduling = accessAs(server, { name: 'system:kube-scheduler', groups: [authenticated] }, tools)

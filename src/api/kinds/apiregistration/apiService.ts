@@ -3,6 +3,8 @@ import type { APIService } from '#api/gen/types/apiregistration.v1'
 import { findCondition } from '#api/machinery/conditions'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
+import { isDns1035Label, isDns1123Subdomain, nameIsPathSegment } from '#api/machinery/names'
+import { formatTime } from '#base/time'
 import { ageColumn, nameColumn, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
@@ -11,6 +13,8 @@ export const apiService = defineKind<APIService>({
   group: 'apiregistration.k8s.io',
   kind: 'APIService',
   generation: false,
+  // 'v1.' is the core group's.
+  validateName: nameIsPathSegment,
   columns: [
     nameColumn,
     text('Service', (obj) => (obj.spec?.service ? `${obj.spec.service.namespace}/${obj.spec.service.name}` : 'Local')),
@@ -22,11 +26,12 @@ export const apiService = defineKind<APIService>({
     obj.status ??= {}
     if (obj.spec.service) obj.spec.service.port ??= 443
   },
-  prepareForCreate({ obj }) {
+  prepareForCreate({ obj, context }) {
     dropStatus(obj)
     // What this very server answers is there as soon as it is said to be.
     if (!obj.spec.service) {
-      obj.status.conditions = [{ type: 'Available', status: 'True', reason: 'Local', message: 'Local APIServices are always available' }]
+      const lastTransitionTime = formatTime(context.nowMs)
+      obj.status.conditions = [{ type: 'Available', status: 'True', lastTransitionTime, reason: 'Local', message: 'Local APIServices are always available' }]
     }
   },
   prepareForUpdate: keepStatus,
@@ -47,6 +52,10 @@ function specFaults({ spec, metadata }: APIService, root: FieldPath): FieldError
   const wanted = `${spec.version ?? ''}.${spec.group ?? ''}`
   if (metadata.name !== wanted)
     errors.push(fieldError.invalid(root.child('metadata', 'name'), metadata.name, `must be \`spec.version+"."+spec.group\`: ${JSON.stringify(wanted)}`))
+  if (!spec.group) {
+    if (spec.version !== 'v1') errors.push(fieldError.required(path.child('group'), 'only v1 may have an empty group and it better be legacy kube'))
+  } else errors.push(...isDns1123Subdomain(spec.group).map((fault) => fieldError.invalid(path.child('group'), spec.group, fault)))
+  errors.push(...isDns1035Label(spec.version ?? '').map((fault) => fieldError.invalid(path.child('version'), spec.version ?? '', fault)))
   if (!(spec.groupPriorityMinimum > 0 && spec.groupPriorityMinimum <= 20_000))
     errors.push(fieldError.invalid(path.child('groupPriorityMinimum'), spec.groupPriorityMinimum, 'must be positive and less than 20000'))
   if (!(spec.versionPriority > 0 && spec.versionPriority <= 1000))

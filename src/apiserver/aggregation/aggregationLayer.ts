@@ -1,0 +1,33 @@
+/**
+ * The parts of the aggregation layer put together (L3): what has to be there before the server is ready, and what runs with it.
+ * Upstream: kube-aggregator's post-start hooks in pkg/apiserver/apiserver.go.
+ */
+import { type AggregatorDeps, runAggregator } from './aggregator.ts'
+import { createAutoRegister } from './autoRegister.ts'
+import { keepTrust, publishTrust, type Trust } from './trustConfigMap.ts'
+
+export interface AggregationLayerDeps extends AggregatorDeps {
+  /** Absent: extension servers are not told how to recognise this server and its users. */
+  readonly trust?: Trust | undefined
+}
+
+export interface AggregationLayer {
+  /** Once at start: every group-version has its APIService. */
+  start(signal: AbortSignal): Promise<void>
+  /** Until the signal aborts. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+export function createAggregationLayer(deps: AggregationLayerDeps): AggregationLayer {
+  const { trust, transport } = deps
+  const autoRegister = createAutoRegister(deps)
+  return {
+    async start(signal) {
+      if (trust) await publishTrust(transport, trust, signal)
+      await autoRegister.register(signal)
+    },
+    async run(signal) {
+      await Promise.all([autoRegister.run(signal), runAggregator(deps, signal), ...(trust ? [keepTrust(deps, trust, signal)] : [])])
+    },
+  }
+}

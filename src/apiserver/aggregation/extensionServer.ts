@@ -1,0 +1,134 @@
+/**
+ * Talking to extension API servers (L3): over TLS that the APIService says how to check, with the front proxy's certificate, on behalf of the
+ * user who asked or of the aggregator itself.
+ * Upstream: kube-aggregator/pkg/apiserver/handler_proxy.go.
+ */
+import { Agent } from 'node:https'
+import type { APIService } from '#api/gen/types/apiregistration.v1'
+import { isConditionTrue } from '#api/machinery/conditions'
+import type { Frozen, KubeObject } from '#api/machinery/meta'
+import { isStatus } from '#api/machinery/status'
+import type { Random } from '#base/random'
+import type { ObjectReader } from '../admission/admission.ts'
+import { type Answer, textAnswer } from '../answer.ts'
+import { authority, type Backend, type BackendTls, isUpgrade } from '../backends/backend.ts'
+import { escapePath, querySuffix } from '../backends/backendPath.ts'
+import { sendRequest } from '../backends/connect.ts'
+import { dialErrorText } from '../backends/dialError.ts'
+import { proxyPlain } from '../backends/plainProxy.ts'
+import { tunnel } from '../backends/tunnel.ts'
+import type { Handler } from '../pipeline/stage.ts'
+import type { UserInfo } from '../request.ts'
+import { identityHeaders } from './identityHeaders.ts'
+import { resolveService } from './serviceResolver.ts'
+
+export const apiServices = { group: 'apiregistration.k8s.io', resource: 'apiservices' }
+
+export interface ExtensionServerDeps {
+  readonly reader: ObjectReader
+  readonly random: Random
+  /** What we show to extension servers; PEM. Absent: nothing, and they will not believe who asks. */
+  readonly clientCertificate?: Pick<BackendTls, 'cert' | 'key'> | undefined
+  /** Told when a request found nobody: the APIService may not be available any more. */
+  onUnreachable?(name: string): void
+}
+
+export interface Fetch {
+  readonly path: string
+  readonly accept: string
+  readonly etag?: string | undefined
+  readonly user: UserInfo
+  readonly limitBytes: number
+  readonly signal: AbortSignal
+}
+
+export interface Fetched {
+  readonly url: string
+  readonly status: number
+  readonly contentType: string
+  readonly etag: string
+  readonly body: Buffer
+}
+
+export interface ExtensionServers {
+  /** Answers requests below an APIService's group-version. */
+  handlerFor(name: string): Handler
+  /** Sends a GET to an endpoint of the APIService. @throws Error with Go's text, the URL first */
+  fetch(apiService: Frozen<APIService>, wanted: Fetch): Promise<Fetched>
+  close(): void
+}
+
+const maxIdleConnections = 16
+const idleTimeoutMs = 60_000
+
+export function createExtensionServers(deps: ExtensionServerDeps): ExtensionServers {
+  const { reader, random } = deps
+  // One pool: connections are told apart by address, server name and certificates.
+  const agent = new Agent({ keepAlive: true, maxFreeSockets: maxIdleConnections, timeout: idleTimeoutMs })
+  const backendFor = (apiService: Frozen<APIService>, path: string, user: UserInfo): Backend => {
+    const { service = { namespace: '', name: '' } } = apiService.spec
+    const place = resolveService(reader, random, service)
+    const seenAs = { 'x-forwarded-host': authority(place), 'x-forwarded-proto': 'https' }
+    return { ...place, path, tls: tlsOf(apiService, deps), agent, hostHeader: authority(place), headers: { ...seenAs, ...identityHeaders(user) } }
+  }
+  return {
+    handlerFor: (name) => (request) => {
+      const apiService = reader.get<KubeObject>(apiServices, '', name) as Frozen<APIService> | undefined
+      if (!apiService || !isConditionTrue(apiService.status?.conditions, 'Available')) return unavailable
+      const unreachable = () => deps.onUnreachable?.(name)
+      return orUnavailable(unreachable, () => {
+        const backend = backendFor(apiService, `${escapePath(request.path)}${querySuffix(request)}`, request.user as UserInfo)
+        return isUpgrade(request) ? tunnel(request, backend) : proxyPlain(request, backend)
+      })
+    },
+    async fetch(apiService, { path, accept, etag, user, limitBytes, signal }) {
+      const backend = backendFor(apiService, path, user)
+      const headers = { accept, ...(etag ? { 'if-none-match': etag } : {}) }
+      const url = `https://${authority(backend)}${path}`
+      try {
+        const response = await sendRequest({ method: 'GET', path, headers, remoteAddress: '', cancellation: { signal } }, backend)
+        const body = await readBody(response, limitBytes)
+        const text = (name: string) => String(response.headers[name] ?? '')
+        return { url, status: response.statusCode ?? 0, contentType: text('content-type'), etag: text('etag'), body }
+      } catch (error) {
+        const why = signal.aborted ? 'context deadline exceeded (Client.Timeout exceeded while awaiting headers)' : dialErrorText(error, backend)
+        throw new Error(`failing or missing response from ${url}: Get ${JSON.stringify(url)}: ${why}`, { cause: error })
+      }
+    },
+    close: () => agent.destroy(),
+  }
+}
+
+const unavailable = textAnswer(503, 'service unavailable\n', { 'x-content-type-options': 'nosniff' })
+
+async function orUnavailable(unreachable: () => void, answer: () => Promise<Answer> | Answer): Promise<Answer> {
+  try {
+    return await answer()
+  } catch (error) {
+    const text = isStatus(error, 'NotFound') ? 'service unavailable' : isStatus(error, 'ServiceUnavailable') ? error.message : undefined
+    if (text === undefined) throw error
+    unreachable()
+    return textAnswer(503, `${text}\n`, { 'x-content-type-options': 'nosniff' })
+  }
+}
+
+function tlsOf({ spec }: Frozen<APIService>, { clientCertificate }: ExtensionServerDeps): BackendTls {
+  const { service, caBundle, insecureSkipTLSVerify } = spec
+  return {
+    ...clientCertificate,
+    serverName: `${service?.name}.${service?.namespace}.svc`,
+    ...(caBundle ? { ca: Buffer.from(caBundle, 'base64') } : {}),
+    insecure: insecureSkipTLSVerify === true,
+  }
+}
+
+async function readBody(body: AsyncIterable<unknown>, limitBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of body) {
+    length += (chunk as Buffer).length
+    if (length > limitBytes) throw new Error(`the answer is larger than ${limitBytes} bytes`)
+    chunks.push(chunk as Buffer)
+  }
+  return Buffer.concat(chunks)
+}

@@ -1,0 +1,65 @@
+/**
+ * Publishes how extension API servers know this server and its users (L3): the ConfigMap extension-apiserver-authentication in kube-system.
+ * Put right when somebody changes or deletes it.
+ * Upstream: pkg/controlplane/controller/clusterauthenticationtrust.
+ */
+import type { KubeObject } from '#api/machinery/meta'
+import type { Logger } from '#base/log'
+import type { Transport } from '#client/transport'
+import type { ObjectReader } from '../admission/admission.ts'
+import { reconcile } from '../bootstrap/bootstrap.ts'
+
+export interface Trust {
+  /** PEM: who signs client certificates of users. */
+  readonly clientCa?: string | undefined
+  /** PEM: who signs the front proxy's certificate. */
+  readonly requestHeaderCa?: string | undefined
+  /** Common names of front proxies; empty: any that the authority signed. */
+  readonly allowedNames: readonly string[]
+}
+
+const namespace = 'kube-system'
+const name = 'extension-apiserver-authentication'
+const configMaps = { group: '', resource: 'configmaps' }
+
+export function trustConfigMap({ clientCa, requestHeaderCa, allowedNames }: Trust): KubeObject & { data: Record<string, string> } {
+  const requestHeader = requestHeaderCa && {
+    'requestheader-client-ca-file': requestHeaderCa,
+    'requestheader-username-headers': '["X-Remote-User"]',
+    'requestheader-uid-headers': '["X-Remote-Uid"]',
+    'requestheader-group-headers': '["X-Remote-Group"]',
+    'requestheader-extra-headers-prefix': '["X-Remote-Extra-"]',
+    'requestheader-allowed-names': JSON.stringify(allowedNames),
+  }
+  const data = { ...(clientCa ? { 'client-ca-file': clientCa } : {}), ...(requestHeader || {}) }
+  return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace }, data }
+}
+
+/** Writes it now. */
+export async function publishTrust(transport: Transport, trust: Trust, signal: AbortSignal): Promise<void> {
+  await reconcile(transport, `/api/v1/namespaces/${namespace}/configmaps`, trustConfigMap(trust), ['data'], signal)
+}
+
+/** Puts it right after every change until the signal aborts. */
+export async function keepTrust(deps: { reader: ObjectReader; transport: Transport; log: Logger }, trust: Trust, signal: AbortSignal): Promise<void> {
+  let wake = () => {}
+  let isDue = false
+  const stop = deps.reader.onChange<KubeObject>(configMaps, ({ object }) => {
+    if (object.metadata.name !== name || object.metadata.namespace !== namespace) return
+    isDue = true
+    wake()
+  })
+  signal.addEventListener('abort', () => wake(), { once: true })
+  while (!signal.aborted) {
+    if (isDue) {
+      isDue = false
+      await publishTrust(deps.transport, trust, signal).catch((error) => {
+        if (!signal.aborted) deps.log.error(error, 'Publishing how this server is trusted failed')
+      })
+    } else
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+  }
+  stop()
+}

@@ -1,0 +1,49 @@
+/**
+ * Believes a front proxy who it says is asking (L3): X-Remote-User and its like count only on connections whose certificate was signed by the
+ * authority for front proxies, with one of the allowed common names.
+ * Upstream: apiserver/pkg/authentication/request/headerrequest.
+ */
+import { X509Certificate } from 'node:crypto'
+// Node's toLegacyObject() leaves the tls module half loaded when it is the first to need it.
+import 'node:tls'
+import type { Clock } from '#base/clock'
+import { userOfHeaders } from '../aggregation/identityHeaders.ts'
+import type { Authenticator } from './authenticator.ts'
+
+interface Proxy {
+  readonly commonName: string
+  readonly validToMs: number
+}
+
+/** Without `allowedNames` any certificate of the authority will do. */
+export function requestHeaderAuthenticator(clock: Clock, allowedNames: readonly string[]): Authenticator {
+  const known = new WeakMap<Uint8Array, Proxy>()
+  return {
+    name: 'requestheader',
+    authenticate({ peerCertificate, headers }) {
+      if (!peerCertificate?.isFrontProxy) return undefined
+      let proxy = known.get(peerCertificate.raw)
+      if (!proxy) {
+        proxy = read(peerCertificate.raw)
+        known.set(peerCertificate.raw, proxy)
+      }
+      if (clock.now() > proxy.validToMs) return { decision: 'rejected', reason: 'x509: certificate has expired or is not yet valid' }
+      if (allowedNames.length > 0 && !allowedNames.includes(proxy.commonName)) {
+        return { decision: 'rejected', reason: `x509: subject with cn=${proxy.commonName} is not in the allowed list` }
+      }
+      const user = userOfHeaders(headers)
+      return user && { decision: 'authenticated', user: { ...user, groups: [...new Set([...user.groups, authenticatedGroup(user.groups)])] } }
+    },
+  }
+}
+
+/** Whom the proxy let in without knowing stays unknown. */
+function authenticatedGroup(groups: readonly string[]): string {
+  return groups.includes('system:unauthenticated') ? 'system:unauthenticated' : 'system:authenticated'
+}
+
+function read(raw: Uint8Array): Proxy {
+  const certificate = new X509Certificate(raw)
+  const { CN = '' } = certificate.toLegacyObject().subject as unknown as Readonly<Record<string, string | readonly string[] | undefined>>
+  return { commonName: [CN].flat().at(-1) ?? '', validToMs: Date.parse(certificate.validTo) }
+}

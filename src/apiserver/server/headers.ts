@@ -1,0 +1,30 @@
+/**
+ * Headers of a request as plain values (L3), the same for both protocols. Node joins repeated headers with commas; where each value stands
+ * for itself, as with the groups of an impersonated user, they are taken apart again from what was really sent.
+ */
+import type { IncomingHttpHeaders } from 'node:http2'
+import type { ServerRequest } from '../request.ts'
+import type { HeaderMap } from './respond.ts'
+
+/** @param raw names and values in turn, as sent */
+export function plainHeaders(headers: IncomingHttpHeaders, raw: readonly string[] | undefined): ServerRequest['headers'] {
+  const plain: HeaderMap = {}
+  for (const name in headers) {
+    const value = headers[name]
+    if (value === undefined || name.charCodeAt(0) === 0x3a) continue
+    plain[name] = isListed(name) && raw ? valuesOf(name, raw) : value
+  }
+  // One name for what both protocols say.
+  if (headers[':authority'] !== undefined) plain.host = headers[':authority']
+  return plain
+}
+
+function isListed(name: string): boolean {
+  return name.startsWith('impersonate-') || name.startsWith('x-remote-')
+}
+
+function valuesOf(name: string, raw: readonly string[]): readonly string[] {
+  const values: string[] = []
+  for (let i = 0; i + 1 < raw.length; i += 2) if (raw[i]?.toLowerCase() === name) values.push(raw[i + 1] ?? '')
+  return values
+}

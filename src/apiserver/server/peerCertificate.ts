@@ -1,0 +1,62 @@
+/**
+ * Reads a connection's client certificate (L3), once per connection: which of two authorities vouches for it, that of users or that of front
+ * proxies. TLS has checked the chain against both together, so that a certificate of one never passes for one of the other.
+ * Upstream: --client-ca-file and --requestheader-client-ca-file.
+ */
+import { X509Certificate } from 'node:crypto'
+import type { TLSSocket } from 'node:tls'
+import type { PeerCertificate } from '../request.ts'
+import type { Peer } from './incoming.ts'
+
+/** PEM, one or more certificates each. */
+export interface ClientAuthorities {
+  /** Signs certificates of users. */
+  readonly clientCa?: string | Buffer | undefined
+  /** Signs certificates of front proxies, which say in headers who is asking. */
+  readonly requestHeaderCa?: string | Buffer | undefined
+}
+
+const nobody: Peer = { remoteAddress: '', peerCertificate: undefined }
+/** A chain longer than this is not followed. */
+const maxChainLength = 10
+
+export function peerReader({ clientCa, requestHeaderCa }: ClientAuthorities): (socket: TLSSocket | undefined) => Peer {
+  const peers = new WeakMap<TLSSocket, Peer>()
+  const users = fingerprintsOf(clientCa)
+  const proxies = fingerprintsOf(requestHeaderCa)
+  const certificateOf = (socket: TLSSocket): PeerCertificate | undefined => {
+    const raw = typeof socket.getPeerX509Certificate === 'function' ? socket.getPeerX509Certificate()?.raw : undefined
+    if (!raw) return undefined
+    const error = socket.authorizationError as Error | string | undefined
+    if (!socket.authorized || proxies.size === 0) return { raw, verified: socket.authorized, ...(error ? { verifyError: String(error) } : {}) }
+    const root = rootOf(socket) ?? ''
+    return { raw, verified: users.has(root), isFrontProxy: proxies.has(root) }
+  }
+  return (socket) => {
+    if (!socket) return nobody
+    let peer = peers.get(socket)
+    if (!peer) {
+      peer = { remoteAddress: socket.remoteAddress ?? '', peerCertificate: certificateOf(socket) }
+      peers.set(socket, peer)
+    }
+    return peer
+  }
+}
+
+/** The certificate at the end of the chain, every signature on the way checked: what a client sends along proves nothing by itself. */
+function rootOf(socket: TLSSocket): string | undefined {
+  let certificate = socket.getPeerCertificate(true)
+  for (let length = 0; length < maxChainLength; length++) {
+    const { issuerCertificate } = certificate
+    if (!issuerCertificate) return undefined
+    if (issuerCertificate.fingerprint256 === certificate.fingerprint256) return certificate.fingerprint256
+    if (!new X509Certificate(certificate.raw).verify(new X509Certificate(issuerCertificate.raw).publicKey)) return undefined
+    certificate = issuerCertificate
+  }
+  return undefined
+}
+
+function fingerprintsOf(pem: string | Buffer | undefined): ReadonlySet<string> {
+  const certificates = String(pem ?? '').match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+  return new Set(certificates.map((text) => new X509Certificate(text).fingerprint256))
+}
