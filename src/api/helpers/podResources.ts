@@ -6,7 +6,7 @@
 import type { Container, ContainerStatus, Pod } from '#api/gen/types/core.v1'
 import { findCondition } from '#api/machinery/conditions'
 import type { Frozen } from '#api/machinery/meta'
-import { compareQuantities, quantityMilliValue, quantitySign, quantityValue } from '#api/machinery/quantity'
+import { compareQuantities, formatQuantity, milliQuantity, quantityMilliValue, quantityOf, quantitySign, quantityValue } from '#api/machinery/quantity'
 
 export type ResourceAmounts = Record<string, number>
 type ResourceList = Readonly<Record<string, string>>
@@ -22,6 +22,16 @@ export interface PodResourcesOptions {
 /** One resource's amount in the unit of {@link ResourceAmounts}. */
 export function resourceAmount(name: string, quantity: string | number): number {
   return name === 'cpu' ? quantityMilliValue(quantity) : quantityValue(quantity)
+}
+
+/** The quantity of an amount, as {@link resourceAmount} counts it. */
+export function amountText(name: string, amount: number): string {
+  return formatQuantity(name === 'cpu' ? milliQuantity(amount) : quantityOf(amount, 'BinarySI'))
+}
+
+/** What a pod can ask for as a whole. Upstream: component-helpers/resource IsSupportedPodLevelResource. */
+export function isPodLevelResource(name: string): boolean {
+  return name === 'cpu' || name === 'memory' || name.startsWith('hugepages-')
 }
 
 export function amountsOf(list: ResourceList | undefined): ResourceAmounts {

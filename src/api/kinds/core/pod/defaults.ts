@@ -3,6 +3,8 @@
  * Upstream: pkg/apis/core/v1/defaults.go (v1.36).
  */
 import type { Container, ContainerPort, HTTPGetAction, Pod, PodSpec, PodTemplateSpec, Probe, Volume } from '#api/gen/types/core.v1'
+import { amountText, isPodLevelResource, podRequests } from '#api/helpers/podResources'
+import { isQuantity } from '#api/machinery/quantity'
 
 /** The part of a container that init, app and ephemeral containers share. */
 type AnyContainer = Omit<Container, 'name'>
@@ -31,12 +33,23 @@ export function setPodDefaults(pod: Pod): void {
   for (const { resources } of containers) {
     if (resources?.limits) resources.requests = { ...resources.limits, ...resources.requests }
   }
-  const podResources = pod.spec.resources
-  if (podResources?.limits && !podResources.requests && containers.every((container) => !container.resources?.requests)) {
-    podResources.requests = { ...podResources.limits }
-  }
+  setPodLevelRequests(pod)
   pod.spec.enableServiceLinks ??= true
   if (pod.spec.hostNetwork) for (const { ports } of containers) for (const port of ports ?? []) port.hostPort ||= port.containerPort
+}
+
+/** A pod with limits as a whole also requests as a whole: what its containers do, or else its limits. */
+function setPodLevelRequests(pod: Pod): void {
+  const { resources } = pod.spec
+  if (!resources || Object.keys(resources.limits ?? {}).length === 0) return
+  const containers = [...(pod.spec.containers ?? []), ...(pod.spec.initContainers ?? [])]
+  // A wrong quantity is for validation to refuse.
+  if (!containers.flatMap((container) => Object.values(container.resources?.requests ?? {})).every(isQuantity)) return
+  const requests = { ...resources.requests }
+  for (const [name, sum] of Object.entries(podRequests(pod, { skipPodLevelResources: true, excludeOverhead: true })))
+    if (isPodLevelResource(name) && !name.startsWith('hugepages-')) requests[name] ??= amountText(name, sum)
+  for (const [name, limit] of Object.entries(resources.limits ?? {})) if (isPodLevelResource(name)) requests[name] ??= limit
+  if (Object.keys(requests).length > 0) resources.requests = requests
 }
 
 /** A template's metadata and spec. */

@@ -208,7 +208,11 @@ const changes: [string, (spec: PodSpec) => void, string | undefined][] = [
     'spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`',
   ],
   ['node', (spec) => Object.assign(spec, { nodeName: 'n' }), 'spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`'],
-  ['one more container', (spec) => spec.containers.push({ name: 'b' }), 'spec.containers: Forbidden: pod updates may not add or remove containers'],
+  [
+    'one more container',
+    (spec) => spec.containers.push({ ...(spec.containers[0] as Container), name: 'b' }),
+    'spec.containers: Forbidden: pod updates may not add or remove containers',
+  ],
   [
     'a gate',
     (spec) => Object.assign(spec, { schedulingGates: [{ name: 'g' }] }),
@@ -281,7 +285,7 @@ test('warnings: hidden variables, doubled ports, odd names', () => {
   made.metadata.name = 'a.b'
   assert.deepEqual(pod.warnings?.({ obj: made, path, context }), [
     "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: [must not contain dots]",
-    'spec.containers[0].env[1]: hides previous definition of "X", which may be unexpected behavior',
+    'spec.containers[0].env[1]: hides previous definition of "X", which may be dropped when using apply',
     'spec.containers[0].ports[1]: duplicate port definition with spec.containers[0].ports[0]',
   ])
 })

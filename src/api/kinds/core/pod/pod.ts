@@ -5,15 +5,18 @@
 
 import type { Container, Pod, PodSpec } from '#api/gen/types/core.v1'
 import { qosClass } from '#api/helpers/podResources'
-import { isMirrorPod } from '#api/helpers/pods'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
+import type { Frozen } from '#api/machinery/meta'
 import { deepCopy } from '#base/frozen'
 import { defineKind, type UpdateInput } from '../../defineKind.ts'
 import { keepFields, keepStatus, statusStrategy } from '../../rules.ts'
 import { podColumns } from './columns.ts'
 import { setPodDefaults } from './defaults.ts'
+import { annotationFaults } from './validateAnnotations.ts'
+import { validateImages } from './validateContainers.ts'
 import { validatePodSpec } from './validatePodSpec.ts'
-import { validateEphemeralUpdate, validatePodResize, validatePodStatusUpdate, validatePodUpdate } from './validateUpdate.ts'
+import { validatePodStatusUpdate } from './validateStatus.ts'
+import { validateEphemeralUpdate, validatePodResize, validatePodUpdate } from './validateUpdate.ts'
 import { podWarnings } from './warnings.ts'
 
 const keptMetadata = ['deletionTimestamp', 'deletionGracePeriodSeconds', 'ownerReferences'] as const
@@ -45,9 +48,9 @@ export const pod = defineKind<Pod>({
     mergeMatchLabelKeys(obj)
   },
   prepareForUpdate: keepStatus,
-  validate: ({ obj, path }) => [...validatePodSpec(obj.spec, path.child('spec')), ...createFaults(obj, path)],
-  validateUpdate: ({ obj, old, path }) => validatePodUpdate(obj, old, path),
-  warnings: ({ obj }, old) => (old ? [] : podWarnings(obj)),
+  validate: ({ obj, path }) => [...podFaults(obj, undefined, path), ...createFaults(obj, path)],
+  validateUpdate: ({ obj, old, path }) => [...podFaults(obj, old, path), ...validatePodUpdate(obj, old, path)],
+  warnings: ({ obj }, old) => podWarnings(obj, old),
   status: {
     ...status,
     prepareForUpdate(input) {
@@ -82,6 +85,29 @@ export const pod = defineKind<Pod>({
   },
 })
 
+/** What templates need not keep. */
+function podFaults(obj: Pod, old: Frozen<Pod> | undefined, path: FieldPath): FieldError[] {
+  const spec = path.child('spec')
+  const tokens = (obj.spec.volumes ?? []).flatMap(({ projected }, i) =>
+    (projected?.sources ?? []).flatMap(({ serviceAccountToken }, j) =>
+      serviceAccountToken && !obj.spec.serviceAccountName
+        ? [
+            fieldError.forbidden(
+              spec.child('volumes').index(i).child('projected', 'sources').index(j).child('serviceAccountToken'),
+              'must not be specified when serviceAccountName is not set',
+            ),
+          ]
+        : [],
+    ),
+  )
+  return [
+    ...annotationFaults(obj, old, path.child('metadata', 'annotations')),
+    ...validatePodSpec(obj.spec, spec),
+    ...tokens,
+    ...validateImages(obj.spec, spec),
+  ]
+}
+
 /** What only a pod that is being made may not have. */
 function createFaults(obj: Pod, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
@@ -89,10 +115,6 @@ function createFaults(obj: Pod, path: FieldPath): FieldError[] {
   if (obj.spec.ephemeralContainers?.length) errors.push(fieldError.forbidden(spec.child('ephemeralContainers'), 'cannot be set on create'))
   if (obj.spec.nodeName && obj.spec.schedulingGates?.length)
     errors.push(fieldError.forbidden(spec.child('nodeName'), 'cannot be set until all schedulingGates have been cleared'))
-  if (isMirrorPod(obj) && !obj.spec.nodeName) {
-    const annotation = path.child('metadata', 'annotations').key('kubernetes.io/config.mirror')
-    errors.push(fieldError.invalid(annotation, '', 'must set spec.nodeName if mirror pod annotation is set'))
-  }
   return errors
 }
 

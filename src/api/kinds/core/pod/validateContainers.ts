@@ -20,7 +20,21 @@ interface PodContext {
 }
 
 /** Fields that an ephemeral container may not have: it is never restarted, probed or scheduled. */
-const notForEphemeral = ['ports', 'livenessProbe', 'readinessProbe', 'startupProbe', 'lifecycle', 'resources', 'resizePolicy'] as const
+const notForEphemeral = [
+  ...(['ports', 'livenessProbe', 'readinessProbe', 'startupProbe', 'lifecycle', 'resources', 'resizePolicy'] as const),
+  ...(['restartPolicy', 'restartPolicyRules'] as const),
+] as const
+
+/** What only real pods must keep; templates may be padded, for old clients' sake. */
+export function validateImages(spec: PodSpec, path: FieldPath): FieldError[] {
+  return (['containers', 'initContainers', 'ephemeralContainers'] as const).flatMap((list) =>
+    (spec[list] ?? []).flatMap(({ image }, i) =>
+      image !== undefined && image !== image.trim()
+        ? [fieldError.invalid(path.child(list).index(i).child('image'), image, 'must not have leading or trailing whitespace')]
+        : [],
+    ),
+  )
+}
 
 /** All containers of a pod. @param path of the pod spec */
 export function validateAllContainers(spec: PodSpec, path: FieldPath): FieldError[] {
@@ -87,7 +101,6 @@ function commonFaults(container: Container, context: PodContext, path: FieldPath
   const { name, image } = container
   const errors = name ? faults(path.child('name'), name, isDns1123Label(name)) : [fieldError.required(path.child('name'))]
   if (!image) errors.push(fieldError.required(path.child('image')))
-  else if (image !== image.trim()) errors.push(fieldError.invalid(path.child('image'), image, 'must not have leading or trailing whitespace'))
   errors.push(...oneOf(container.terminationMessagePolicy, ['File', 'FallbackToLogsOnError'], path.child('terminationMessagePolicy')))
   errors.push(...portFaults(container.ports, context.spec.hostNetwork === true, path.child('ports')))
   errors.push(...validateEnv(container.env, path.child('env')), ...validateEnvFrom(container.envFrom, path.child('envFrom')))
@@ -97,9 +110,33 @@ function commonFaults(container: Container, context: PodContext, path: FieldPath
   errors.push(...validateResourceRequirements(container.resources, context.resourceClaims, path.child('resources')))
   errors.push(...resizeFaults(container, context.spec, path.child('resizePolicy')))
   errors.push(...validateSecurityContext(container.securityContext, context.spec.hostUsers, path.child('securityContext')))
-  if (container.restartPolicy !== undefined) errors.push(...oneOf(container.restartPolicy, ['Always', 'Never', 'OnFailure'], path.child('restartPolicy')))
+  return [...errors, ...restartFaults(container, path)]
+}
+
+const maxRestartRules = 20
+const maxExitCodes = 255
+
+function restartFaults({ restartPolicy, restartPolicyRules: rules = [] }: Container, path: FieldPath): FieldError[] {
+  const errors: FieldError[] = []
+  const [at, list] = [path.child('restartPolicy'), path.child('restartPolicyRules')]
+  if (restartPolicy !== undefined) errors.push(...oneOf(restartPolicy, ['Always', 'Never', 'OnFailure'], at))
+  else if (rules.length > 0) errors.push(fieldError.required(at, 'must specify restartPolicy when restart rules are used'))
+  if (rules.length > maxRestartRules) errors.push(fieldError.tooMany(list, rules.length, maxRestartRules))
+  for (const [i, { action, exitCodes }] of rules.entries()) {
+    const rule = list.index(i)
+    if (!restartActions.includes(action)) errors.push(fieldError.notSupported(rule.child('action'), action ?? '', restartActions))
+    if (!exitCodes) {
+      errors.push(fieldError.required(rule.child('exitCodes'), 'must be specified'))
+      continue
+    }
+    const { operator, values = [] } = exitCodes
+    if (operator !== 'In' && operator !== 'NotIn') errors.push(fieldError.notSupported(rule.child('exitCodes', 'operator'), operator ?? '', ['In', 'NotIn']))
+    if (values.length > maxExitCodes) errors.push(fieldError.tooMany(rule.child('exitCodes', 'values'), values.length, maxExitCodes))
+  }
   return errors
 }
+
+const restartActions = ['Restart', 'RestartAllContainers']
 
 function portFaults(ports: readonly ContainerPort[] | undefined, hostNetwork: boolean, path: FieldPath): FieldError[] {
   const names = new Set<string>()
@@ -194,6 +231,8 @@ function deviceFaults(devices: readonly VolumeDevice[] | undefined, { volumes, c
     else if (!claimVolumes.has(device.name))
       errors.push(fieldError.invalid(at.child('name'), device.name, 'can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode'))
     if (!device.devicePath) errors.push(fieldError.required(at.child('devicePath')))
+    if (device.devicePath?.split('/').includes('..'))
+      errors.push(fieldError.invalid(at.child('devicePath'), device.devicePath, "can not contain backsteps ('..')"))
     if (paths.has(device.devicePath)) errors.push(fieldError.invalid(at.child('devicePath'), device.devicePath, 'must be unique'))
     paths.add(device.devicePath)
     return errors
@@ -207,8 +246,10 @@ function resizeFaults(container: Container, spec: PodSpec, path: FieldPath): Fie
     const errors: FieldError[] = []
     if (seen.has(resourceName)) errors.push(fieldError.duplicate(at, resourceName))
     seen.add(resourceName)
-    if (!['cpu', 'memory'].includes(resourceName)) errors.push(fieldError.notSupported(path, resourceName, ['cpu', 'memory']))
-    if (!['NotRequired', 'RestartContainer'].includes(restartPolicy))
+    if (!resourceName) errors.push(fieldError.required(path))
+    else if (!['cpu', 'memory'].includes(resourceName)) errors.push(fieldError.notSupported(path, resourceName, ['cpu', 'memory']))
+    if (!restartPolicy) errors.push(fieldError.required(path))
+    else if (!['NotRequired', 'RestartContainer'].includes(restartPolicy))
       errors.push(fieldError.notSupported(path, restartPolicy, ['NotRequired', 'RestartContainer']))
     if (spec.restartPolicy === 'Never' && restartPolicy !== 'NotRequired')
       errors.push(fieldError.invalid(path, restartPolicy, "must be 'NotRequired' when `restartPolicy` is 'Never'"))

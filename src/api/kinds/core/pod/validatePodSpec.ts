@@ -1,26 +1,30 @@
 /** Validation of a whole pod spec and of pod templates (L1). Upstream: pkg/apis/core/validation ValidatePodSpec, ValidatePodTemplateSpec (v1.36). */
 
 import type { PodDNSConfig, PodSpec, PodTemplateSpec } from '#api/gen/types/core.v1'
-import { podRequests, resourceAmount } from '#api/helpers/podResources'
+import { amountText, isPodLevelResource, podRequests, resourceAmount } from '#api/helpers/podResources'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { invalidIpMessage, ipFamily } from '#api/machinery/ip'
 import { validateLabels } from '#api/machinery/labelSelector'
 import { isDns1123Label, isDns1123Subdomain, isDns1123SubdomainWithUnderscore, isQualifiedName, rangeMessage } from '#api/machinery/names'
 import { validateAnnotations } from '#api/machinery/objectMeta'
-import { canonicalQuantity, formatQuantity, isQuantity, milliQuantity, quantityOf } from '#api/machinery/quantity'
+import { canonicalQuantity, compareQuantities, isQuantity } from '#api/machinery/quantity'
 import { faults, oneOf } from '../../rules.ts'
 import { validateAllContainers } from './validateContainers.ts'
-import { validateQuantity, validateResourceName, validateResourceRequirements } from './validateResources.ts'
+import { validateResourceRequirements } from './validateResources.ts'
 import { validateAffinity, validateTolerations, validateTopologySpread } from './validateScheduling.ts'
-import { validatePodSecurityContext } from './validateSecurity.ts'
+import { validateHostProcess, validatePodSecurityContext } from './validateSecurity.ts'
 import { validateVolumes } from './validateVolumes.ts'
 
 const maxInt32 = 2_147_483_647
 
+/** All that a pod's spec must keep, in a Pod and in a template. In upstream's order: clients see the first faults first. */
 export function validatePodSpec(spec: PodSpec, path: FieldPath): FieldError[] {
   return [
+    ...(spec.terminationGracePeriodSeconds === undefined ? [fieldError.required(path.child('terminationGracePeriodSeconds'))] : []),
     ...validateVolumes(spec.volumes, path.child('volumes')),
+    ...resourceClaimFaults(spec.resourceClaims, path.child('resourceClaims')),
     ...validateAllContainers(spec, path),
+    ...(spec.resources ? podResourceFaults(spec, path.child('resources')) : []),
     ...oneOf(spec.restartPolicy, ['Always', 'OnFailure', 'Never'], path.child('restartPolicy')),
     ...oneOf(spec.dnsPolicy, ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'], path.child('dnsPolicy')),
     ...validateLabels(spec.nodeSelector, path.child('nodeSelector')),
@@ -29,16 +33,13 @@ export function validatePodSpec(spec: PodSpec, path: FieldPath): FieldError[] {
     ...dnsFaults(spec.dnsConfig, spec.dnsPolicy, path.child('dnsConfig')),
     ...gateFaults(spec, path),
     ...validateTopologySpread(spec.topologySpreadConstraints, path.child('topologySpreadConstraints')),
+    ...validateHostProcess(spec, path),
+    ...hostUsersFaults(spec, path),
     ...nameFaults(spec, path),
     ...numberFaults(spec, path),
     ...validateTolerations(spec.tolerations, path.child('tolerations')),
     ...hostAliasFaults(spec, path.child('hostAliases')),
-    ...Object.entries(spec.overhead ?? {}).flatMap(([name, value]) => {
-      const at = path.child('overhead').key(name)
-      return [...validateResourceName(name, at), ...validateQuantity(name, value, at)]
-    }),
-    ...(spec.resources ? podResourceFaults(spec, path.child('resources')) : []),
-    ...hostUsersFaults(spec, path),
+    ...(spec.overhead ? validateResourceRequirements({ limits: spec.overhead }, new Set(), path.child('overhead')) : []),
     ...osFaults(spec, path),
   ]
 }
@@ -77,7 +78,6 @@ function numberFaults(spec: PodSpec, path: FieldPath): FieldError[] {
   const deadline = path.child('activeDeadlineSeconds')
   return [
     ...(seconds !== undefined && (seconds < 1 || seconds > maxInt32) ? [fieldError.invalid(deadline, seconds, rangeMessage(1, maxInt32))] : []),
-    ...(spec.terminationGracePeriodSeconds === undefined ? [fieldError.required(path.child('terminationGracePeriodSeconds'))] : []),
     ...(spec.preemptionPolicy ? oneOf(spec.preemptionPolicy, ['PreemptLowerPriority', 'Never'], path.child('preemptionPolicy')) : []),
   ]
 }
@@ -137,42 +137,96 @@ function hostUsersFaults(spec: PodSpec, path: FieldPath): FieldError[] {
   return Object.entries(shared).flatMap(([field, set]) => (set ? [fieldError.forbidden(path.child(field), 'when `pod.Spec.HostUsers` is false')] : []))
 }
 
-/** What the pod asks for as a whole covers what its containers ask for. */
+function resourceClaimFaults(claims: PodSpec['resourceClaims'], path: FieldPath): FieldError[] {
+  const names = new Set<string>()
+  return (claims ?? []).flatMap((claim, i) => {
+    const at = path.index(i)
+    const { name, resourceClaimName, resourceClaimTemplateName } = claim
+    const errors: FieldError[] = []
+    if (!name) errors.push(fieldError.required(at.child('name')))
+    else if (names.has(name)) errors.push(fieldError.duplicate(at.child('name'), name))
+    else errors.push(...faults(at.child('name'), name, isDns1123Label(name)))
+    names.add(name)
+    if (resourceClaimName !== undefined && resourceClaimTemplateName !== undefined)
+      errors.push(fieldError.invalid(at, claim, 'at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified'))
+    if (resourceClaimName === undefined && resourceClaimTemplateName === undefined)
+      errors.push(fieldError.invalid(at, claim, 'must specify one of: `resourceClaimName`, `resourceClaimTemplateName`'))
+    for (const field of ['resourceClaimName', 'resourceClaimTemplateName'] as const) {
+      const value = claim[field]
+      if (value !== undefined) errors.push(...faults(at.child(field), value, isDns1123Subdomain(value)))
+    }
+    return errors
+  })
+}
+
+const podLevelResources = ['cpu', 'hugepages-', 'memory']
+
+/** What the pod asks for as a whole covers what its containers ask for, and limits what each of them may use. */
 function podResourceFaults(spec: PodSpec, path: FieldPath): FieldError[] {
+  const { claims, requests = {}, limits = {} } = spec.resources ?? {}
   const errors: FieldError[] = []
-  if (spec.resources?.claims) errors.push(fieldError.forbidden(path.child('claims'), 'claims cannot be set for Resources at pod-level'))
+  if (claims) errors.push(fieldError.forbidden(path.child('claims'), 'claims cannot be set for Resources at pod-level'))
+  for (const [list, amounts] of Object.entries({ limits, requests })) {
+    for (const name of Object.keys(amounts))
+      if (!isPodLevelResource(name)) errors.push(fieldError.notSupported(path.child(list).key(name), name, podLevelResources))
+  }
   errors.push(...validateResourceRequirements(spec.resources, new Set(), path))
-  if (errors.length > 0) return errors
-  const containers = (spec.containers ?? []).flatMap((container) => Object.values(container.resources?.requests ?? {}))
-  if (!containers.every(isQuantity)) return errors
+  const containers = [...(spec.containers ?? []), ...(spec.initContainers ?? [])]
+  const amounts = containers.flatMap(({ resources }) => [...Object.values(resources?.requests ?? {}), ...Object.values(resources?.limits ?? {})])
+  if (errors.length > 0 || !amounts.every(isQuantity)) return errors
   const sums = podRequests({ apiVersion: 'v1', kind: 'Pod', metadata: {}, spec, status: {} }, { skipPodLevelResources: true, excludeOverhead: true })
-  for (const name of ['cpu', 'memory']) {
-    const [sum, whole] = [sums[name], spec.resources?.requests?.[name]]
-    if (sum === undefined || whole === undefined || resourceAmount(name, whole) >= sum) continue
-    const text = name === 'cpu' ? formatQuantity(milliQuantity(sum)) : formatQuantity(quantityOf(sum, 'BinarySI'))
-    errors.push(
-      fieldError.invalid(
-        path.child('requests').key(name),
-        canonicalQuantity(whole),
-        `must be greater than or equal to aggregate container requests of ${text}`,
-      ),
-    )
+  for (const [name, sum] of Object.entries(sums)) {
+    const whole = requests[name] ?? '0'
+    if (resourceAmount(name, whole) >= sum) continue
+    const detail = `must be greater than or equal to aggregate container requests of ${amountText(name, sum)}`
+    errors.push(fieldError.invalid(path.child('requests').key(name), canonicalQuantity(whole), detail))
+  }
+  for (const [i, container] of (spec.containers ?? []).entries()) {
+    for (const [name, limit] of Object.entries(container.resources?.limits ?? {})) {
+      const whole = limits[name]
+      if (whole === undefined || compareQuantities(limit, whole) <= 0) continue
+      const at = path.child('containers').index(i).key(name).child('limits')
+      errors.push(fieldError.invalid(at, canonicalQuantity(limit), `must be less than or equal to pod limits of ${canonicalQuantity(whole)}`))
+    }
   }
   return errors
 }
 
+const notForWindows = {
+  pod: [
+    ...(['appArmorProfile', 'seLinuxOptions', 'seccompProfile', 'fsGroup', 'fsGroupChangePolicy', 'sysctls', 'runAsUser', 'runAsGroup'] as const),
+    ...(['supplementalGroups', 'supplementalGroupsPolicy', 'seLinuxChangePolicy'] as const),
+  ],
+  spec: ['hostUsers', 'hostPID', 'hostIPC', 'shareProcessNamespace'],
+  container: [
+    ...(['appArmorProfile', 'seLinuxOptions', 'seccompProfile', 'capabilities', 'readOnlyRootFilesystem', 'privileged'] as const),
+    ...(['allowPrivilegeEscalation', 'procMount', 'runAsUser', 'runAsGroup'] as const),
+  ],
+} as const
+
 /** Fields that the other operating system has no meaning for. */
 function osFaults(spec: PodSpec, path: FieldPath): FieldError[] {
   if (!spec.os) return []
-  const errors = oneOf(spec.os.name, ['linux', 'windows'], path.child('os', 'name'))
-  if (spec.os.name === 'windows') {
-    for (const field of ['hostPID', 'hostIPC', 'shareProcessNamespace'] as const)
-      if (spec[field]) errors.push(fieldError.forbidden(path.child(field), 'cannot be set for a windows pod'))
-    for (const field of ['seLinuxOptions', 'seccompProfile', 'fsGroup', 'sysctls', 'runAsUser', 'runAsGroup', 'supplementalGroups'] as const)
-      if (spec.securityContext?.[field] !== undefined)
-        errors.push(fieldError.forbidden(path.child('securityContext', field), 'cannot be set for a windows pod'))
-  } else if (spec.securityContext?.windowsOptions) {
-    errors.push(fieldError.forbidden(path.child('securityContext', 'windowsOptions'), 'windows options cannot be set for a linux pod'))
+  if (spec.os.name !== 'linux' && spec.os.name !== 'windows') return oneOf(spec.os.name, ['linux', 'windows'], path.child('os', 'name'))
+  const contexts = (['initContainers', 'containers', 'ephemeralContainers'] as const).flatMap((list) =>
+    (spec[list] ?? []).map(({ securityContext }, i) => ({ securityContext, at: path.child(list).index(i).child('securityContext') })),
+  )
+  const pod = path.child('securityContext')
+  if (spec.os.name === 'linux') {
+    const not = 'windows options cannot be set for a linux pod'
+    return [{ securityContext: spec.securityContext, at: pod }, ...contexts].flatMap(({ securityContext, at }) =>
+      securityContext?.windowsOptions ? [fieldError.forbidden(at.child('windowsOptions'), not)] : [],
+    )
   }
-  return errors
+  const forbidden = (at: FieldPath, of: object | undefined, fields: readonly string[]) =>
+    fields.flatMap((field) => {
+      const value = (of as Record<string, unknown> | undefined)?.[field]
+      const unset = value === undefined || (value === false && field.startsWith('host') && field !== 'hostUsers')
+      return unset ? [] : [fieldError.forbidden(at.child(field), 'cannot be set for a windows pod')]
+    })
+  return [
+    ...forbidden(pod, spec.securityContext, notForWindows.pod),
+    ...forbidden(path, spec, notForWindows.spec),
+    ...contexts.flatMap(({ securityContext, at }) => forbidden(at, securityContext, notForWindows.container)),
+  ]
 }

@@ -1,7 +1,7 @@
 /** Validation of security contexts (L1). Upstream: pkg/apis/core/validation ValidateSecurityContext, ValidatePodSecurityContext (v1.36). */
-import type { AppArmorProfile, PodSpec, SeccompProfile, SecurityContext } from '#api/gen/types/core.v1'
+import type { AppArmorProfile, PodSpec, SeccompProfile, SecurityContext, WindowsSecurityContextOptions } from '#api/gen/types/core.v1'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
-import { isUserId, rangeMessage } from '#api/machinery/names'
+import { isDns1123Subdomain, isUserId, rangeMessage } from '#api/machinery/names'
 import { faults, oneOf } from '../../rules.ts'
 
 const sysctlPattern = '([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?'
@@ -17,6 +17,7 @@ export function validateSecurityContext(context: SecurityContext | undefined, ho
       errors.push(fieldError.invalid(path.child('procMount'), context.procMount, '`hostUsers` must be false to use `Unmasked`'))
   }
   errors.push(...seccompFaults(context.seccompProfile, path.child('seccompProfile')), ...appArmorFaults(context.appArmorProfile, path.child('appArmorProfile')))
+  errors.push(...windowsFaults(context.windowsOptions, path.child('windowsOptions')))
   if (context.allowPrivilegeEscalation === false) {
     if (context.privileged) errors.push(fieldError.invalid(path, context, 'cannot set `allowPrivilegeEscalation` to false and `privileged` to true'))
     if (context.capabilities?.add?.includes('CAP_SYS_ADMIN'))
@@ -43,11 +44,61 @@ export function validatePodSecurityContext(spec: PodSpec, path: FieldPath): Fiel
     const at = path.child('sysctls').index(i).child('name')
     if (!sysctl.name) errors.push(fieldError.required(at))
     else if (sysctl.name.length > 253 || !sysctlForm.test(sysctl.name))
-      errors.push(fieldError.invalid(at, sysctl.name, `must have at most 253 characters and match regex ${sysctlPattern}`))
+      errors.push(fieldError.invalid(at, sysctl.name, `must have at most 253 characters and match regex ^${sysctlPattern}$`))
     else if (seen.has(sysctl.name)) errors.push(fieldError.duplicate(at, sysctl.name))
     seen.add(sysctl.name)
+    const shared = sharedNamespace(spec, sysctl.name)
+    if (shared) errors.push(fieldError.invalid(at, sysctl.name, `may not be specified when '${shared}' is true`))
   }
+  if (context.seLinuxChangePolicy !== undefined && context.seLinuxChangePolicy !== 'Recursive')
+    errors.push(fieldError.notSupported(path.child('seLinuxChangePolicy'), context.seLinuxChangePolicy, ['Recursive']))
+  errors.push(...windowsFaults(context.windowsOptions, path.child('windowsOptions')))
   errors.push(...seccompFaults(context.seccompProfile, path.child('seccompProfile')), ...appArmorFaults(context.appArmorProfile, path.child('appArmorProfile')))
+  return errors
+}
+
+const ipcSysctls = ['kernel.shm', 'kernel.msg', 'kernel.sem', 'fs.mqueue.']
+
+/** The field by which the pod shares the namespace that a sysctl belongs to with its node. */
+function sharedNamespace(spec: PodSpec, sysctl: string): string | undefined {
+  const name = sysctl.replaceAll('/', '.')
+  if (spec.hostNetwork && name.startsWith('net.')) return 'hostNetwork'
+  return spec.hostIPC && ipcSysctls.some((prefix) => name.startsWith(prefix)) ? 'hostIPC' : undefined
+}
+
+function windowsFaults(options: WindowsSecurityContextOptions | undefined, path: FieldPath): FieldError[] {
+  if (!options) return []
+  const { gmsaCredentialSpecName: name, gmsaCredentialSpec: spec, runAsUserName: user } = options
+  const errors = name === undefined ? [] : faults(path.child('gmsaCredentialSpecName'), name, isDns1123Subdomain(name))
+  if (spec === '') errors.push(fieldError.invalid(path.child('gmsaCredentialSpec'), spec, 'gmsaCredentialSpec cannot be an empty string'))
+  else if (spec !== undefined && spec.length > 65_536)
+    errors.push(fieldError.invalid(path.child('gmsaCredentialSpec'), spec, 'gmsaCredentialSpec size must be under 64 KiB'))
+  const at = path.child('runAsUserName')
+  if (user === '') errors.push(fieldError.invalid(at, user, 'runAsUserName cannot be an empty string'))
+  else if (user !== undefined && /\p{Cc}/u.test(user)) errors.push(fieldError.invalid(at, user, 'runAsUserName cannot contain control characters'))
+  else if (user !== undefined && user.split('\\').length > 2) errors.push(fieldError.invalid(at, user, 'runAsUserName cannot contain more than one backslash'))
+  return errors
+}
+
+/** Host process containers come alone, on the host's network. @param path of the pod spec */
+export function validateHostProcess(spec: PodSpec, path: FieldPath): FieldError[] {
+  const whole = spec.securityContext?.windowsOptions?.hostProcess
+  const errors: FieldError[] = []
+  let [count, total] = [0, 0]
+  for (const list of ['initContainers', 'containers', 'ephemeralContainers'] as const) {
+    for (const [i, { securityContext }] of (spec[list] ?? []).entries()) {
+      const own = securityContext?.windowsOptions?.hostProcess
+      total++
+      if (own ?? whole) count++
+      if (own === undefined || whole === undefined || own === whole) continue
+      const at = path.child(list).index(i).child('securityContext', 'windowsOptions', 'hostProcess')
+      errors.push(fieldError.invalid(at, own, `pod hostProcess value must be identical if both are specified, was ${whole}`))
+    }
+  }
+  if (count === 0) return errors
+  if (count < total) errors.push(fieldError.invalid(path, '', 'If pod contains any hostProcess containers then all containers must be HostProcess containers'))
+  if (!spec.hostNetwork)
+    errors.push(fieldError.invalid(path.child('hostNetwork'), false, 'hostNetwork must be true if pod contains any hostProcess containers'))
   return errors
 }
 
@@ -55,27 +106,33 @@ function idFaults(id: number | undefined, path: FieldPath): FieldError[] {
   return id === undefined ? [] : faults(path, id, isUserId(id).length > 0 ? [rangeMessage(0, 2_147_483_647)] : [])
 }
 
+const profileTypes = ['Localhost', 'RuntimeDefault', 'Unconfined']
+
 function seccompFaults(profile: SeccompProfile | undefined, path: FieldPath): FieldError[] {
   if (!profile) return []
-  if (!profile.type) return [fieldError.required(path.child('type'), 'type is required when seccompProfile is set')]
+  const errors: FieldError[] = []
+  if (!profile.type) errors.push(fieldError.required(path.child('type'), 'type is required when seccompProfile is set'))
+  else if (!profileTypes.includes(profile.type)) errors.push(fieldError.notSupported(path.child('type'), profile.type, profileTypes))
   const at = path.child('localhostProfile')
-  if (profile.type === 'Localhost') {
-    if (!profile.localhostProfile) return [fieldError.required(at, 'must be set when seccomp type is Localhost')]
-    return pathFaults(profile.localhostProfile, at)
-  }
-  const errors = oneOf(profile.type, ['Localhost', 'RuntimeDefault', 'Unconfined'], path.child('type'))
-  if (profile.localhostProfile) errors.push(fieldError.invalid(at, profile, 'can only be set when seccomp type is Localhost'))
-  return errors
+  const file = profile.localhostProfile
+  if (profile.type !== 'Localhost')
+    return file === undefined ? errors : [...errors, fieldError.invalid(at, profile, 'can only be set when seccomp type is Localhost')]
+  if (file === undefined) return [...errors, fieldError.required(at, 'must be set when seccomp type is Localhost')]
+  return [...errors, ...pathFaults(file, at)]
 }
+
+const maxProfilePathLength = 4095
 
 function appArmorFaults(profile: AppArmorProfile | undefined, path: FieldPath): FieldError[] {
   if (!profile) return []
-  if (!profile.type) return [fieldError.required(path.child('type'), 'type is required when appArmorProfile is set')]
   const at = path.child('localhostProfile')
-  if (profile.type === 'Localhost') return profile.localhostProfile ? [] : [fieldError.required(at, 'must be set when AppArmor type is Localhost')]
-  const errors = oneOf(profile.type, ['Localhost', 'RuntimeDefault', 'Unconfined'], path.child('type'))
-  if (profile.localhostProfile) errors.push(fieldError.invalid(at, profile.localhostProfile, 'can only be set when AppArmor type is Localhost'))
-  return errors
+  const file = profile.localhostProfile
+  if (!profile.type) return [fieldError.required(path.child('type'), 'type is required when appArmorProfile is set')]
+  if (!profileTypes.includes(profile.type)) return [fieldError.notSupported(path.child('type'), profile.type, profileTypes)]
+  if (profile.type !== 'Localhost') return file === undefined ? [] : [fieldError.invalid(at, file, 'can only be set when AppArmor type is Localhost')]
+  if (!file) return [fieldError.required(at, 'must be set when AppArmor type is Localhost')]
+  const errors = file.trim() === file ? [] : [fieldError.invalid(at, file, 'must not be padded with whitespace')]
+  return file.length > maxProfilePathLength ? [...errors, fieldError.tooLong(at, maxProfilePathLength)] : errors
 }
 
 /** A path inside a directory that is not the pod's. */

@@ -3,28 +3,30 @@
  * scheduling constraints. The resize, ephemeralcontainers and status endpoints have their own rules.
  * Upstream: pkg/apis/core/validation ValidatePodUpdate, ValidatePodResize, ValidatePodEphemeralContainersUpdate (v1.36).
  */
-import type { Container, ContainerStatus, Pod, PodSpec } from '#api/gen/types/core.v1'
+import type { Container, Pod, PodSpec } from '#api/gen/types/core.v1'
 import { qosClass } from '#api/helpers/podResources'
 import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
-import { immutableMessage, validateNonNegative } from '#api/machinery/objectMeta'
 import { deepCopy } from '#base/frozen'
 import { validateTolerations } from './validateScheduling.ts'
 
 const updateMessage =
   'pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)'
 
-/** What may change in a pod: images, a shorter deadline, more tolerations, fewer scheduling gates. */
+/** What may change in a pod: images, a shorter deadline, more tolerations, fewer scheduling gates. The new spec's own rules are not looked at. */
 export function validatePodUpdate(pod: Pod, old: Frozen<Pod>, path: FieldPath): FieldError[] {
   const spec = path.child('spec')
+  for (const list of ['containers', 'initContainers'] as const) {
+    if ((pod.spec[list] ?? []).length !== (old.spec[list] ?? []).length)
+      return [fieldError.forbidden(spec.child(list), 'pod updates may not add or remove containers')]
+  }
   const errors = [
-    ...imageFaults(pod, old, spec),
     ...deadlineFaults(pod.spec, old.spec, spec),
     ...tolerationFaults(pod.spec, old.spec, spec),
     ...gateFaults(pod.spec, old.spec, spec),
+    ...(old.spec.schedulingGates?.length ? steeringFaults(pod.spec, old.spec, spec) : []),
   ]
-  if (errors.length > 0) return errors
   const munged = munge(pod.spec, old.spec)
   if (!semanticEqual(munged, old.spec)) errors.push(fieldError.forbidden(spec, `${updateMessage}\n${difference(munged, old.spec)}`))
   return errors
@@ -64,56 +66,6 @@ export function validateEphemeralUpdate(pod: Pod, old: Frozen<Pod>, path: FieldP
     if (!after) return [fieldError.forbidden(at, `existing ephemeral containers ${JSON.stringify(before.name)} may not be removed\n`)]
     return semanticEqual(after, before) ? [] : [fieldError.forbidden(at, `existing ephemeral containers ${JSON.stringify(before.name)} may not be changed\n`)]
   })
-}
-
-/** The status endpoint: a name once nominated is free to change, but a container that ended for good does not start again. */
-export function validatePodStatusUpdate(pod: Pod, old: Frozen<Pod>, path: FieldPath): FieldError[] {
-  const status = path.child('status')
-  const errors: FieldError[] = []
-  if (pod.spec.nodeName !== old.spec.nodeName && !semanticEqual(pod.spec.nodeName, old.spec.nodeName))
-    errors.push(fieldError.forbidden(status.child('nodeName'), 'may not be changed directly'))
-  if (old.status?.qosClass && pod.status.qosClass !== old.status.qosClass)
-    errors.push(fieldError.invalid(status.child('qosClass'), pod.status.qosClass, immutableMessage))
-  errors.push(...validateNonNegative(pod.status.observedGeneration, status.child('observedGeneration')))
-  const sidecars = new Set((old.spec.initContainers ?? []).filter((container) => container.restartPolicy === 'Always').map((container) => container.name))
-  const policy = old.spec.restartPolicy
-  if (policy !== 'Always') {
-    errors.push(...restartFaults(pod.status.containerStatuses, old.status?.containerStatuses, policy, new Set(), status.child('containerStatuses')))
-  }
-  errors.push(...restartFaults(pod.status.initContainerStatuses, old.status?.initContainerStatuses, policy, sidecars, status.child('initContainerStatuses')))
-  return errors
-}
-
-function restartFaults(
-  now: readonly ContainerStatus[] | undefined,
-  before: readonly Frozen<ContainerStatus>[] | undefined,
-  policy: string | undefined,
-  restartable: ReadonlySet<string>,
-  path: FieldPath,
-): FieldError[] {
-  return (before ?? []).flatMap((old, i) => {
-    const ended = old.state?.terminated
-    if (!ended || restartable.has(old.name) || (ended.exitCode !== 0 && policy !== 'Never')) return []
-    const after = now?.find((status) => status.name === old.name)
-    return after && !after.state?.terminated ? [fieldError.forbidden(path.index(i).child('state'), 'may not be transitioned to non-terminated state')] : []
-  })
-}
-
-function imageFaults(pod: Pod, old: Frozen<Pod>, path: FieldPath): FieldError[] {
-  const errors: FieldError[] = []
-  for (const list of ['containers', 'initContainers'] as const) {
-    const now = pod.spec[list] ?? []
-    if (now.length !== (old.spec[list] ?? []).length) {
-      errors.push(fieldError.forbidden(path.child(list), 'pod updates may not add or remove containers'))
-      continue
-    }
-    for (const [i, container] of now.entries()) {
-      const at = path.child(list).index(i).child('image')
-      if (!container.image) errors.push(fieldError.required(at))
-      else if (container.image !== container.image.trim()) errors.push(fieldError.invalid(at, container.image, 'must not have leading or trailing whitespace'))
-    }
-  }
-  return errors
 }
 
 function deadlineFaults(spec: PodSpec, old: Frozen<PodSpec>, path: FieldPath): FieldError[] {
@@ -160,27 +112,37 @@ function munge(spec: PodSpec, old: Frozen<PodSpec>): PodSpec {
   if ((old.terminationGracePeriodSeconds ?? 0) < 0 && copy.terminationGracePeriodSeconds === 1)
     copy.terminationGracePeriodSeconds = old.terminationGracePeriodSeconds
   if (old.schedulingGates?.length) {
-    // While gated, constraints may be made narrower: labels added to nodeSelector, requirements added to node affinity.
-    const narrowed = Object.entries(old.nodeSelector ?? {}).every(([key, value]) => copy.nodeSelector?.[key] === value)
-    if (narrowed) copy.nodeSelector = before.nodeSelector
-    if (affinityNarrowed(copy, old)) copy.affinity = before.affinity
+    copy.nodeSelector = before.nodeSelector
+    const { nodeAffinity: _, ...others } = copy.affinity ?? {}
+    const affinity = { ...others, ...(before.affinity?.nodeAffinity ? { nodeAffinity: before.affinity.nodeAffinity } : {}) }
+    copy.affinity = Object.keys(affinity).length > 0 || before.affinity ? affinity : undefined
   }
   return copy
 }
 
-function affinityNarrowed(spec: PodSpec, old: Frozen<PodSpec>): boolean {
-  const { nodeAffinity: now, ...others } = spec.affinity ?? {}
-  const { nodeAffinity: before, ...oldOthers } = old.affinity ?? {}
-  if (!semanticEqual(others, oldOthers)) return false
-  const required = before?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms
-  if (!required?.length) return true
-  const terms = now?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []
-  return (
-    terms.length === required.length &&
-    required.every((term, i) =>
-      (['matchExpressions', 'matchFields'] as const).every((list) => (term[list] ?? []).every((wanted, j) => semanticEqual(terms[i]?.[list]?.[j], wanted))),
-    )
-  )
+/** While gated, constraints may be made narrower: labels added to nodeSelector, requirements added to node affinity. */
+function steeringFaults(spec: PodSpec, old: Frozen<PodSpec>, path: FieldPath): FieldError[] {
+  const errors: FieldError[] = []
+  if (!Object.entries(old.nodeSelector ?? {}).every(([key, value]) => spec.nodeSelector?.[key] === value)) {
+    const only = 'only additions to spec.nodeSelector are allowed (no mutations or deletions)'
+    errors.push(fieldError.invalid(path.child('nodeSelector'), spec.nodeSelector, only))
+  }
+  const field = 'requiredDuringSchedulingIgnoredDuringExecution'
+  const before = old.affinity?.nodeAffinity?.[field]?.nodeSelectorTerms ?? []
+  const terms = spec.affinity?.nodeAffinity?.[field]?.nodeSelectorTerms ?? []
+  if (before.length === 0) return errors
+  const at = path.child('affinity', 'nodeAffinity', field, 'nodeSelectorTerms')
+  if (terms.length !== before.length)
+    return [...errors, fieldError.invalid(at, terms, 'no additions/deletions to non-empty NodeSelectorTerms list are allowed')]
+  for (const [i, term] of before.entries()) {
+    const lists = ['matchExpressions', 'matchFields'] as const
+    const kept = lists.every((list) => (term[list] ?? []).every((wanted, j) => semanticEqual(terms[i]?.[list]?.[j], wanted)))
+    // Terms are alternatives: what was empty, and matched nothing, must not begin to match.
+    const empty = lists.every((list) => !term[list]?.length)
+    if (!kept || (empty && !semanticEqual(terms[i], term)))
+      errors.push(fieldError.invalid(at.index(i), terms[i], 'only additions are allowed (no mutations or deletions)'))
+  }
+  return errors
 }
 
 function restore(container: Container, before: Frozen<Container>, field: 'image' | 'resources' | 'resizePolicy'): void {

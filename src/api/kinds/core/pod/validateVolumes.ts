@@ -1,19 +1,20 @@
 /** Validation of volumes: exactly one source each, and the source's own rules (L1). Upstream: pkg/apis/core/validation ValidateVolumes (v1.36). */
 import type { KeyToPath, Volume, VolumeProjection } from '#api/gen/types/core.v1'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
+import { validateLabelSelector } from '#api/machinery/labelSelector'
 import { isDns1123Label, isDns1123Subdomain } from '#api/machinery/names'
 import { compareQuantities, isQuantity } from '#api/machinery/quantity'
 import { faults, oneOf } from '../../rules.ts'
 import { validateFieldRef, validateResourceFieldRef, volumeFields } from './validateEnv.ts'
+import { remoteSourceRules, type SourceRules, secretFaults } from './volumeSources.ts'
 
 const hostPathTypes = ['', 'BlockDevice', 'CharDevice', 'Directory', 'DirectoryOrCreate', 'File', 'FileOrCreate', 'Socket']
 const modeMessage = 'must be a number between 0 and 0777 (octal), both inclusive'
 const tenMinutes = 600
 
-type SourceRules = { [K in Exclude<keyof Volume, 'name'>]?: (source: NonNullable<Volume[K]>, path: FieldPath) => FieldError[] }
-
 /** The rules of each source that has any; a source's mere presence is counted for all of them. */
 const rules: SourceRules = {
+  ...remoteSourceRules,
   emptyDir: ({ sizeLimit }, path) =>
     sizeLimit !== undefined && (!isQuantity(sizeLimit) || compareQuantities(sizeLimit, 0) < 0)
       ? [fieldError.forbidden(path.child('sizeLimit'), 'SizeLimit field must be a valid resource quantity')]
@@ -35,15 +36,10 @@ const rules: SourceRules = {
   downwardAPI: (source, path) => [...modeFaults(source.defaultMode, path.child('defaultMode')), ...downwardFaults(source.items, path)],
   projected: (source, path) => [...modeFaults(source.defaultMode, path.child('defaultMode')), ...projectionFaults(source.sources, path)],
   persistentVolumeClaim: ({ claimName }, path) => (claimName ? [] : [fieldError.required(path.child('claimName'))]),
-  nfs: ({ server, path: exported }, path) => [
-    ...(server ? [] : [fieldError.required(path.child('server'))]),
-    ...(exported
-      ? exported.startsWith('/')
-        ? []
-        : [fieldError.invalid(path.child('path'), exported, 'must be an absolute path')]
-      : [fieldError.required(path.child('path'))]),
+  csi: ({ driver, nodePublishSecretRef }, path) => [
+    ...validateCsiDriverName(driver, path.child('driver')),
+    ...secretFaults(nodePublishSecretRef, path, 'nodePublishSecretRef'),
   ],
-  csi: ({ driver }, path) => (driver ? faults(path.child('driver'), driver, isDns1123Subdomain(driver)) : [fieldError.required(path.child('driver'))]),
   ephemeral: ({ volumeClaimTemplate }, path) =>
     volumeClaimTemplate
       ? [
@@ -59,14 +55,20 @@ const rules: SourceRules = {
     ...(reference ? [] : [fieldError.required(path.child('reference'))]),
     ...(pullPolicy ? oneOf(pullPolicy, ['Always', 'IfNotPresent', 'Never'], path.child('pullPolicy')) : []),
   ],
-  iscsi: ({ targetPortal, iqn }, path) => [
-    ...(targetPortal ? [] : [fieldError.required(path.child('targetPortal'))]),
-    ...(iqn ? [] : [fieldError.required(path.child('iqn'))]),
+  gitRepo: ({ repository, directory }, path) => [
+    ...(repository ? [] : [fieldError.required(path.child('repository'))]),
+    ...(directory ? localPathFaults(directory, path.child('directory')) : []),
   ],
-  gitRepo: ({ repository }, path) => (repository ? [] : [fieldError.required(path.child('repository'))]),
-  flexVolume: ({ driver }, path) => (driver ? [] : [fieldError.required(path.child('driver'))]),
 }
 
+/** A CSI driver's name: a DNS name of at most 63 characters, of any case. */
+export function validateCsiDriverName(driver: string | undefined, path: FieldPath): FieldError[] {
+  if (!driver) return [fieldError.required(path)]
+  const errors = driver.length > 63 ? [fieldError.tooLong(path, 63)] : []
+  return [...errors, ...faults(path, driver, isDns1123Subdomain(driver.toLowerCase()))]
+}
+
+/** Names and sources of a pod's volumes. */
 export function validateVolumes(volumes: readonly Volume[] | undefined, path: FieldPath): FieldError[] {
   const seen = new Set<string>()
   return (volumes ?? []).flatMap((volume, i) => {
@@ -178,16 +180,52 @@ function projectionFaults(sources: readonly VolumeProjection[] | undefined, path
       errors.push(...downwardFaults(source.downwardAPI.items, at.child('downwardAPI')))
       for (const item of source.downwardAPI.items ?? []) claim(item.path, at)
     }
-    if (source.serviceAccountToken) {
-      const { expirationSeconds = 3600, path: tokenPath } = source.serviceAccountToken
-      const token = at.child('serviceAccountToken')
-      if (expirationSeconds < tenMinutes)
-        errors.push(fieldError.invalid(token.child('expirationSeconds'), expirationSeconds, 'may not specify a duration less than 10 minutes'))
-      else if (expirationSeconds > 2 ** 32)
-        errors.push(fieldError.invalid(token.child('expirationSeconds'), expirationSeconds, 'may not specify a duration larger than 2^32 seconds'))
-      errors.push(...(tokenPath ? noBacksteps(tokenPath, token.child('path')) : [fieldError.required(token.child('path'))]))
-      claim(tokenPath, at)
-    }
+    if (source.serviceAccountToken) errors.push(...tokenFaults(source.serviceAccountToken, at.child('serviceAccountToken')))
+    claim(source.serviceAccountToken?.path, at)
+    if (source.clusterTrustBundle) errors.push(...trustBundleFaults(source.clusterTrustBundle, at.child('clusterTrustBundle')))
+    claim(source.clusterTrustBundle?.path, at)
+    if (source.podCertificate) errors.push(...certificateFaults(source.podCertificate, at.child('podCertificate')))
+  }
+  return errors
+}
+
+function tokenFaults({ expirationSeconds = 3600, path: file }: NonNullable<VolumeProjection['serviceAccountToken']>, path: FieldPath): FieldError[] {
+  const errors: FieldError[] = []
+  const at = path.child('expirationSeconds')
+  if (expirationSeconds < tenMinutes) errors.push(fieldError.invalid(at, expirationSeconds, 'may not specify a duration less than 10 minutes'))
+  else if (expirationSeconds > 2 ** 32) errors.push(fieldError.invalid(at, expirationSeconds, 'may not specify a duration larger than 2^32 seconds'))
+  return [...errors, ...localPathFaults(file, path.child('path'))]
+}
+
+function trustBundleFaults(source: NonNullable<VolumeProjection['clusterTrustBundle']>, path: FieldPath): FieldError[] {
+  const { name, signerName, labelSelector, path: file } = source
+  const errors: FieldError[] = []
+  if (name !== undefined && signerName !== undefined) errors.push(fieldError.invalid(path, source, 'only one of name and signerName may be used'))
+  if (name === undefined && signerName === undefined) errors.push(fieldError.required(path, 'either name or signerName must be specified'))
+  if (name !== undefined && labelSelector)
+    errors.push(fieldError.invalid(path.child('labelSelector'), labelSelector, 'labelSelector must be unset if name is specified'))
+  if (signerName === '') errors.push(fieldError.required(path.child('signerName'), 'must be non-empty'))
+  return [...errors, ...validateLabelSelector(labelSelector, path.child('labelSelector')), ...localPathFaults(file, path.child('path'))]
+}
+
+const keyTypes = ['ECDSAP256', 'ECDSAP384', 'ECDSAP521', 'ED25519', 'RSA3072', 'RSA4096']
+const anHour = 3600
+const maxCertificateSeconds = 91 * 24 * anHour
+
+function certificateFaults(source: NonNullable<VolumeProjection['podCertificate']>, path: FieldPath): FieldError[] {
+  const { keyType, maxExpirationSeconds: seconds, credentialBundlePath, keyPath, certificateChainPath } = source
+  const errors: FieldError[] = []
+  if (!keyTypes.includes(keyType)) errors.push(fieldError.notSupported(path.child('keyType'), keyType ?? '', keyTypes))
+  if (seconds !== undefined && (seconds < anHour || seconds > maxCertificateSeconds)) {
+    const detail =
+      seconds < anHour ? `if provided, maxExpirationSeconds must be >= ${anHour}` : `if provided, maxExpirationSeconds must be <= ${maxCertificateSeconds}`
+    errors.push(fieldError.invalid(path.child('maxExpirationSeconds'), seconds, detail))
+  }
+  if (!credentialBundlePath && !keyPath && !certificateChainPath)
+    errors.push(fieldError.required(path, 'specify at least one of credentialBundlePath, keyPath, and certificateChainPath'))
+  for (const field of ['credentialBundlePath', 'keyPath', 'certificateChainPath'] as const) {
+    const file = source[field]
+    if (file) errors.push(...localPathFaults(file, path.child(field)))
   }
   return errors
 }

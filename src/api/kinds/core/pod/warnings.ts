@@ -1,7 +1,12 @@
-/** Warnings about pods and templates: what works, but surprises or goes away (L1). Upstream: pkg/api/pod/warnings.go (v1.36). */
-import type { Container, Pod, PodSpec, PodTemplateSpec } from '#api/gen/types/core.v1'
+/** Warnings about pods and templates: what works, but surprises or goes away (L1). Upstream: pkg/api/pod/warnings.go, pkg/api/node/util.go (v1.36). */
+import type { Container, NodeSelectorTerm, Pod, PodSpec, PodTemplateSpec, Volume } from '#api/gen/types/core.v1'
 import { FieldPath } from '#api/machinery/fieldPath'
+import type { Frozen, ObjectMeta } from '#api/machinery/meta'
 import { isDns1123Label } from '#api/machinery/names'
+import { canonicalQuantity, isQuantity, quantityMilliValue } from '#api/machinery/quantity'
+import { overlappingPathWarnings } from './volumeWarnings.ts'
+
+type Metadata = Pick<ObjectMeta, 'annotations'> | undefined
 
 const deprecatedLabels: Readonly<Record<string, string>> = {
   'beta.kubernetes.io/arch': 'deprecated since v1.14; use "kubernetes.io/arch" instead',
@@ -11,15 +16,32 @@ const deprecatedLabels: Readonly<Record<string, string>> = {
   'beta.kubernetes.io/instance-type': 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
 }
 
-export function podWarnings(pod: Pod): string[] {
-  const faults = isDns1123Label(pod.metadata.name ?? '')
-  const name = faults.length > 0 && pod.metadata.name
-  return [
-    ...(name
-      ? [`metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: [${faults.join(' ')}]`]
-      : []),
-    ...specWarnings(pod.spec, FieldPath.of('spec')),
-  ]
+const deprecatedAnnotations: Readonly<Record<string, string>> = {
+  'scheduler.alpha.kubernetes.io/critical-pod': 'non-functional in v1.16+; use the "priorityClassName" field instead',
+  'security.alpha.kubernetes.io/sysctls': 'non-functional in v1.11+; use the "sysctls" field instead',
+  'security.alpha.kubernetes.io/unsafe-sysctls': 'non-functional in v1.11+; use the "sysctls" field instead',
+}
+
+/** Volume types that are gone or going; the words are upstream's. */
+const deprecatedVolumes: readonly [type: keyof Volume, name: string, since: string][] = [
+  ['photonPersistentDisk', 'photonPersistentDisk', 'deprecated in v1.11, non-functional in v1.16+'],
+  ['gitRepo', 'gitRepo', 'deprecated in v1.11, and disabled by default in v1.33+'],
+  ['scaleIO', 'scaleIO', 'deprecated in v1.16, non-functional in v1.22+'],
+  ['flocker', 'flocker', 'deprecated in v1.22, non-functional in v1.25+'],
+  ['storageos', 'storageOS', 'deprecated in v1.22, non-functional in v1.25+'],
+  ['quobyte', 'quobyte', 'deprecated in v1.22, non-functional in v1.25+'],
+  ['glusterfs', 'glusterfs', 'deprecated in v1.25, non-functional in v1.26+'],
+  ['cephfs', 'cephfs', 'deprecated in v1.28, non-functional in v1.31+'],
+  ['rbd', 'rbd', 'deprecated in v1.28, non-functional in v1.31+'],
+]
+
+/** At creation about the whole pod; an update changes nothing that is warned about. */
+export function podWarnings(pod: Pod, old?: Frozen<Pod>): string[] {
+  if (old) return []
+  const wrong = isDns1123Label(pod.metadata.name ?? '')
+  const surprising = "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended"
+  const named = pod.metadata.name && wrong.length > 0 ? [`${surprising}: [${wrong.join(' ')}]`] : []
+  return [...named, ...specWarnings(pod.spec, pod.metadata, undefined)]
 }
 
 /** About a workload whose pods carry its name. */
@@ -29,75 +51,153 @@ export function workloadNameWarnings(name: string | undefined): string[] {
   return [`metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: [${faults.join(' ')}]`]
 }
 
+/** @param path of the template */
 export function podTemplateWarnings(template: PodTemplateSpec | undefined, path: FieldPath): string[] {
-  return template?.spec ? specWarnings(template.spec, path.child('spec')) : []
+  return template?.spec ? specWarnings(template.spec, template.metadata, path) : []
 }
 
-function specWarnings(spec: PodSpec, path: FieldPath): string[] {
-  const warnings: string[] = []
-  for (const key in spec.nodeSelector) if (deprecatedLabels[key]) warnings.push(`${path.child('nodeSelector').key(key)}: ${deprecatedLabels[key]}`)
-  for (const [i, volume] of (spec.volumes ?? []).entries()) {
-    if (volume.gitRepo) warnings.push(`${path.child('volumes').index(i).child('gitRepo')}: deprecated in v1.11, and disabled by default in v1.33+`)
-    if (volume.glusterfs)
-      warnings.push(
-        `${path.child('volumes').index(i).child('glusterfs')}: deprecated in v1.25, this feature will be removed soon after in a subsequent release`,
-      )
-  }
-  const secrets = new Set<string>()
-  for (const [i, { name }] of (spec.imagePullSecrets ?? []).entries()) {
-    if (!name) warnings.push(`${path.child('imagePullSecrets').index(i).child('name')}: invalid empty name ""`)
-    else if (secrets.has(name)) warnings.push(`${path.child('imagePullSecrets').index(i).child('name')}: duplicate name ${JSON.stringify(name)}`)
-    secrets.add(name ?? '')
-  }
-  if (spec.hostNetwork === undefined && spec.terminationGracePeriodSeconds !== undefined && spec.terminationGracePeriodSeconds < 0)
-    warnings.push(`${path.child('terminationGracePeriodSeconds')}: must be >= 0; negative values are invalid and will be treated as 1`)
-  for (const list of ['initContainers', 'containers'] as const) {
-    for (const [i, container] of (spec[list] ?? []).entries()) warnings.push(...containerWarnings(container, path.child(list).index(i)))
-  }
-  warnings.push(...portNameWarnings(spec, path))
-  return warnings
+/** @param template path of the template; undefined for a real pod */
+function specWarnings(spec: PodSpec, metadata: Metadata, template: FieldPath | undefined): string[] {
+  const path = template ? template.child('spec') : FieldPath.of('spec')
+  const annotations = (template ?? FieldPath.of()).child('metadata', 'annotations')
+  return [
+    ...nodeWarnings(spec, path),
+    ...Object.entries(deprecatedAnnotations).flatMap(([key, message]) =>
+      metadata?.annotations?.[key] === undefined ? [] : [`${annotations.key(key)}: ${message}`],
+    ),
+    ...(spec.volumes ?? []).flatMap((volume, i) =>
+      deprecatedVolumes.flatMap(([type, name, since]) => (volume[type] ? [`${path.child('volumes').index(i).child(name)}: ${since}`] : [])),
+    ),
+    ...overlappingPathWarnings(spec.volumes),
+    ...duplicateWarnings(spec, path),
+    ...fractionWarnings(spec.overhead, path.child('overhead')),
+    ...profileWarnings(spec, metadata, annotations, template !== undefined),
+    ...containersOf(spec, path).flatMap(({ container, at }) => containerWarnings(container, at)),
+    ...portWarnings(spec, path),
+    ...((spec.terminationGracePeriodSeconds ?? 0) < 0
+      ? [`${path.child('terminationGracePeriodSeconds')}: must be >= 0; negative values are invalid and will be treated as 1`]
+      : []),
+    ...affinityWarnings(spec, path.child('affinity')),
+  ]
+}
+
+function containersOf(spec: PodSpec, path: FieldPath): { container: Container; at: FieldPath }[] {
+  return (['initContainers', 'containers', 'ephemeralContainers'] as const).flatMap((list) =>
+    (spec[list] ?? []).map((container, i) => ({ container, at: path.child(list).index(i) })),
+  )
+}
+
+function nodeWarnings(spec: PodSpec, path: FieldPath): string[] {
+  const label = (key: string, at: FieldPath, text = '') => (deprecatedLabels[key] ? [`${at}: ${text}${deprecatedLabels[key]}`] : [])
+  const terms = (term: NodeSelectorTerm | undefined, at: FieldPath) =>
+    (term?.matchExpressions ?? []).flatMap(({ key }, i) => label(key, at.child('matchExpressions').index(i).child('key'), `${key} is `))
+  const node = spec.affinity?.nodeAffinity
+  const at = path.child('affinity', 'nodeAffinity')
+  const required = at.child('requiredDuringSchedulingIgnoredDuringExecution', 'nodeSelectorTerms')
+  const preferred = at.child('preferredDuringSchedulingIgnoredDuringExecution')
+  return [
+    ...Object.keys(spec.nodeSelector ?? {}).flatMap((key) => label(key, path.child('nodeSelector').key(key))),
+    ...(node?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []).flatMap((term, i) => terms(term, required.index(i))),
+    ...(node?.preferredDuringSchedulingIgnoredDuringExecution ?? []).flatMap((term, i) => terms(term.preference, preferred.index(i).child('preference'))),
+    ...(spec.topologySpreadConstraints ?? []).flatMap(({ topologyKey, labelSelector }, i) => {
+      const constraint = path.child('topologySpreadConstraints').index(i)
+      return [...label(topologyKey, constraint.child('topologyKey'), `${topologyKey} is `), ...nullSelector(labelSelector, constraint.child('labelSelector'))]
+    }),
+  ]
+}
+
+const nullSelector = (selector: unknown, at: FieldPath): string[] => (selector ? [] : [`${at}: a null labelSelector results in matching no pod`])
+
+function affinityWarnings(spec: PodSpec, path: FieldPath): string[] {
+  return (['podAffinity', 'podAntiAffinity'] as const).flatMap((kind) => {
+    const affinity = spec.affinity?.[kind]
+    const [required, preferred] = ['requiredDuringSchedulingIgnoredDuringExecution', 'preferredDuringSchedulingIgnoredDuringExecution'] as const
+    return [
+      ...(affinity?.[required] ?? []).flatMap((term, i) => nullSelector(term.labelSelector, path.child(kind, required).index(i).child('labelSelector'))),
+      ...(affinity?.[preferred] ?? []).flatMap(({ podAffinityTerm: term }, i) =>
+        nullSelector(term.labelSelector, path.child(kind, preferred).index(i).child('podAffinityTerm', 'labelSelector')),
+      ),
+    ]
+  })
+}
+
+function duplicateWarnings(spec: PodSpec, path: FieldPath): string[] {
+  const repeated = (values: readonly string[]) => values.flatMap((value, i) => (values.indexOf(value) < i ? [{ value: JSON.stringify(value), i }] : []))
+  const secrets = (spec.imagePullSecrets ?? []).map(({ name = '' }) => name)
+  const secret = (i: number) => path.child('imagePullSecrets').index(i).child('name')
+  return [
+    ...repeated((spec.hostAliases ?? []).map(({ ip }) => ip)).map(({ value, i }) => `${path.child('hostAliases').index(i).child('ip')}: duplicate ip ${value}`),
+    ...repeated(secrets).map(({ value, i }) => `${secret(i)}: duplicate name ${value}`),
+    ...secrets.flatMap((name, i) => (name === '' ? [`${secret(i)}: invalid empty name ""`] : [])),
+  ]
+}
+
+/** Parts of a byte make no sense. */
+function fractionWarnings(amounts: Readonly<Record<string, string>> | undefined, path: FieldPath): string[] {
+  return ['memory', 'ephemeral-storage'].flatMap((name) => {
+    const amount = amounts?.[name]
+    if (amount === undefined || !isQuantity(amount) || quantityMilliValue(amount) % 1000 === 0) return []
+    return [`${path.key(name)}: fractional byte value ${JSON.stringify(canonicalQuantity(amount))} is invalid, must be an integer`]
+  })
+}
+
+/** Annotations that fields have replaced. A real pod's AppArmor annotations still count, so only templates are warned about those. */
+function profileWarnings(spec: PodSpec, metadata: Metadata, path: FieldPath, isTemplate: boolean): string[] {
+  const about = (key: string, message: string) => (metadata?.annotations?.[key] === undefined ? [] : [`${path.key(key)}: ${message}`])
+  const seccomp = 'non-functional in v1.27+; use the "seccompProfile" field instead'
+  const { seccompProfile, appArmorProfile } = spec.securityContext ?? {}
+  return [
+    ...(seccompProfile ? [] : about('seccomp.security.alpha.kubernetes.io/pod', seccomp)),
+    ...containersOf(spec, path).flatMap(({ container: { name, securityContext } }) => [
+      ...(securityContext?.seccompProfile ? [] : about(`container.seccomp.security.alpha.kubernetes.io/${name}`, seccomp)),
+      ...(isTemplate && !appArmorProfile && !securityContext?.appArmorProfile
+        ? about(`container.apparmor.security.beta.kubernetes.io/${name}`, 'deprecated since v1.30; use the "appArmorProfile" field instead')
+        : []),
+    ]),
+  ]
 }
 
 function containerWarnings(container: Container, path: FieldPath): string[] {
-  const warnings: string[] = []
-  for (const kind of ['limits', 'requests'] as const) {
-    const storage = container.resources?.[kind]?.['ephemeral-storage']
-    if (storage && /\dm$/.test(storage))
-      warnings.push(
-        `${path.child('resources', kind).key('ephemeral-storage')}: fractional byte value ${JSON.stringify(storage)} is invalid, must be an integer`,
-      )
-    const memory = container.resources?.[kind]?.memory
-    if (memory && /\dm$/.test(memory))
-      warnings.push(`${path.child('resources', kind).key('memory')}: fractional byte value ${JSON.stringify(memory)} is invalid, must be an integer`)
-  }
-  const seen = new Map<string, number>()
-  for (const [i, { name, value }] of (container.env ?? []).entries()) {
-    const before = seen.get(name)
-    const at = path.child('env').index(i)
-    if (before !== undefined) {
-      // A later value may extend the earlier one on purpose: "$(PATH):/more".
-      if (!value?.includes(`$(${name})`)) warnings.push(`${at}: hides previous definition of ${JSON.stringify(name)}, which may be unexpected behavior`)
-    }
-    seen.set(name, i)
-  }
-  return warnings
+  const seen = new Set<string>()
+  const env = (container.env ?? []).flatMap(({ name, value = '', valueFrom }, i) => {
+    const before = seen.has(name)
+    seen.add(name)
+    // A later value may extend the earlier one on purpose: "$(PATH):/more".
+    const extended = !valueFrom && value.includes(`$(${name})`) && value !== `$(${name})`
+    return before && !extended
+      ? [`${path.child('env').index(i)}: hides previous definition of ${JSON.stringify(name)}, which may be dropped when using apply`]
+      : []
+  })
+  const { limits, requests } = container.resources ?? {}
+  return [...fractionWarnings(limits, path.child('resources', 'limits')), ...fractionWarnings(requests, path.child('resources', 'requests')), ...env]
 }
 
-function portNameWarnings(spec: PodSpec, path: FieldPath): string[] {
-  const warnings: string[] = []
-  const ports = new Map<string, string>()
-  const names = new Set<string>()
-  for (const [i, container] of (spec.containers ?? []).entries()) {
-    for (const [j, port] of (container.ports ?? []).entries()) {
-      const at = path.child('containers').index(i).child('ports').index(j).toString()
-      const id = `${port.containerPort}/${port.protocol}/${port.hostPort ?? ''}/${port.hostIP ?? ''}`
-      const before = ports.get(id)
-      if (before !== undefined) warnings.push(`${at}: duplicate port definition with ${before}`)
-      ports.set(id, at)
-      if (port.name && names.has(port.name))
-        warnings.push(`${at}: duplicate port name ${JSON.stringify(port.name)}, services and probes that select ports by name will use the first one`)
-      if (port.name) names.add(port.name)
-    }
-  }
-  return warnings
+function portWarnings(spec: PodSpec, path: FieldPath): string[] {
+  const ports = containersOf(spec, path).flatMap(({ container, at }) =>
+    (container.ports ?? []).map(({ containerPort, protocol, hostIP = '', hostPort = 0 }, i) => ({
+      id: `${containerPort}/${protocol}`,
+      ...{ containerPort, protocol, hostIP, hostPort, at: at.child('ports').index(i) },
+    })),
+  )
+  const others = new Map<string, (typeof ports)[number][]>()
+  return ports.flatMap((port) => {
+    const same = others.get(port.id) ?? []
+    others.set(port.id, [...same, port])
+    const lonely = port.hostIP !== '' && port.hostPort === 0 ? [`${port.at}: hostIP set without hostPort: ${JSON.stringify(port.hostIP)}`] : []
+    return [...lonely, ...same.flatMap((other) => portConflict(port, other))]
+  })
+}
+
+interface Port {
+  readonly hostIP: string
+  readonly hostPort: number
+  readonly at: FieldPath
+}
+
+function portConflict(port: Port, other: Port): string[] {
+  const samePort = port.hostPort === other.hostPort
+  if (samePort && port.hostIP === other.hostIP) return [`${port.at}: duplicate port definition with ${other.at}`]
+  if (port.hostPort === 0 || other.hostPort === 0) return [`${port.at}: overlapping port definition with ${other.at}`]
+  const oneOpen = (port.hostIP === '') !== (other.hostIP === '')
+  return samePort && oneOpen ? [`${port.at}: dangerously ambiguous port definition with ${other.at}`] : []
 }
