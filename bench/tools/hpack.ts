@@ -17,6 +17,8 @@ export interface RequestHead {
   readonly accept: string
   readonly contentType?: string | undefined
   readonly contentLength?: number | undefined
+  /** More headers, lower-case. */
+  readonly more?: Readonly<Record<string, string>> | undefined
 }
 
 export function encodeRequestHead(head: RequestHead): Buffer {
@@ -29,12 +31,18 @@ export function encodeRequestHead(head: RequestHead): Buffer {
     literal(staticIndex.accept, head.accept),
     ...(head.contentType ? [literal(staticIndex.contentType, head.contentType)] : []),
     ...(head.contentLength !== undefined ? [literal(staticIndex.contentLength, String(head.contentLength))] : []),
+    ...Object.entries(head.more ?? {}).map(([name, value]) => newName(name, value)),
   ])
 }
 
 /** "Literal header field without indexing, indexed name", the value as it is. */
 function literal(nameIndex: number, value: string): Buffer {
   return Buffer.concat([integer(nameIndex, 4), integer(value.length, 7), Buffer.from(value, 'latin1')])
+}
+
+/** "Literal header field without indexing, new name". */
+function newName(name: string, value: string): Buffer {
+  return Buffer.concat([Buffer.from([0]), integer(name.length, 7), Buffer.from(name, 'latin1'), integer(value.length, 7), Buffer.from(value, 'latin1')])
 }
 
 /** RFC 7541 section 5.1, with zeros in the bits above the prefix. */

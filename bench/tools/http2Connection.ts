@@ -20,6 +20,10 @@ export interface LoadRequest {
   readonly body?: Buffer | undefined
   readonly contentType?: string | undefined
   readonly accept?: string | undefined
+  /** More headers, lower-case. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  /** Let go of the stream as soon as its status is known: of a watch there is no end to wait for. */
+  readonly statusOnly?: boolean | undefined
   /** Keep the answer's body. Bodies of refusals are always kept. */
   readonly keep?: boolean | undefined
   /** Called when the status is known. */
@@ -42,6 +46,9 @@ export interface Http2Connection {
 const frame = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, windowUpdate: 8 } as const
 const flag = { endStream: 1, ack: 1, endHeaders: 4, padded: 8, priority: 0x20 } as const
 const setting = { headerTableSize: 1, enablePush: 2, initialWindowSize: 4 } as const
+const cancelCode = 8
+/** As long as a server takes, unless it says otherwise. */
+const maxFrame = 16_384
 const connectionWindow = 2 ** 30
 const streamWindow = 2 ** 24
 const defaultWindow = 65_535
@@ -115,15 +122,17 @@ class Connection implements Http2Connection {
   }
 
   #send(stream: Stream): void {
-    const { method, path, body, contentType, accept = 'application/json' } = stream.request
+    const { method, path, body, contentType, accept = 'application/json', headers } = stream.request
     const id = this.#nextId
     this.#nextId += 2
     this.#streams.set(id, stream)
-    const head = encodeRequestHead({ method, path, authority: this.#authority, accept, contentType, contentLength: body?.length })
+    const head = encodeRequestHead({ method, path, authority: this.#authority, accept, contentType, contentLength: body?.length, more: headers })
     this.#writeFrame(frame.headers, flag.endHeaders | (body ? 0 : flag.endStream), id, head)
     if (!body) return
     this.#sendWindow -= body.length
-    this.#writeFrame(frame.data, flag.endStream, id, body)
+    for (let at = 0; at < body.length || at === 0; at += maxFrame) {
+      this.#writeFrame(frame.data, at + maxFrame >= body.length ? flag.endStream : 0, id, body.subarray(at, at + maxFrame))
+    }
   }
 
   #read(data: Buffer): void {
@@ -158,6 +167,14 @@ class Connection implements Http2Connection {
       stream.request.onStatus?.(stream.status)
     }
     if (flags & flag.endStream) this.#end(id)
+    else if (stream.request.statusOnly && stream.status < 300) this.#reset(id)
+  }
+
+  #reset(id: number): void {
+    const cancel = Buffer.alloc(4)
+    cancel.writeUInt32BE(cancelCode)
+    this.#writeFrame(frame.reset, 0, id, cancel)
+    this.#end(id)
   }
 
   #readData(flags: number, id: number, payload: Buffer): void {

@@ -2,19 +2,22 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '#base/clock'
 
+/** The platform takes no longer ones (24 days), and would fire at once. */
+export const longestTimerMs = 2 ** 31 - 1
+
 export function createRealClock(): Clock {
   return {
     now: () => Date.now(),
     monotonicMs: () => performance.now(),
     sleep: async (ms, signal) => {
       try {
-        await delay(ms, undefined, signal ? { signal } : {})
+        await delay(Math.min(ms, longestTimerMs), undefined, signal ? { signal } : {})
       } catch (error) {
         throw signal?.reason ?? error
       }
     },
     timer: (ms, fn) => {
-      const handle = setTimeout(fn, ms)
+      const handle = setTimeout(fn, Math.min(ms, longestTimerMs))
       return { cancel: () => clearTimeout(handle) }
     },
   }

@@ -3,7 +3,8 @@ import 'reflect-metadata'
 import { webcrypto } from 'node:crypto'
 import * as x509 from '@peculiar/x509'
 
-export async function testCertificates(): Promise<{ cert: string; key: string }> {
+/** `name`: the distinguished name of who shows it; it is its own certificate authority. */
+export async function testCertificates(name = 'CN=test-apiserver'): Promise<{ cert: string; key: string }> {
   const crypto = webcrypto as unknown as Parameters<typeof x509.cryptoProvider.set>[0]
   x509.cryptoProvider.set(crypto)
   const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
@@ -11,7 +12,7 @@ export async function testCertificates(): Promise<{ cert: string; key: string }>
   const dayMs = 86_400_000
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
     serialNumber: '01',
-    name: 'CN=test-apiserver',
+    name,
     notBefore: new Date(Date.now() - dayMs),
     notAfter: new Date(Date.now() + 30 * dayMs),
     signingAlgorithm: algorithm,

@@ -2,6 +2,7 @@
  * Endpoints of resources that are computed (L3): access reviews and the like, pod bindings by the collection, component statuses.
  */
 
+import type { KubeObject } from '#api/machinery/meta'
 import { builtInResource } from '#api/resources'
 import { schemaFor } from '#api/schema/builtIn'
 import type { Handler } from '../pipeline/stage.ts'
@@ -27,7 +28,9 @@ function handlerOf(deps: EndpointDeps, virtual: VirtualResource): Handler {
     const info = request.info as RequestInfo
     if (info.verb !== 'create' || info.parts.length > 0) throw methodNotAllowed()
     const form = negotiate(request)
-    const object = await decodeBody(request, { group, version, kind, schema })
+    const object: KubeObject & { spec?: object } = await decodeBody(request, { group, version, kind, schema })
+    // A struct upstream, not a pointer: a review without a spec has an empty one.
+    if (schema.fields?.has('spec')) object.spec ??= {}
     const user = request.user as UserInfo
     const attributes = {
       operation: 'CREATE' as const,

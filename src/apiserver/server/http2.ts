@@ -2,12 +2,13 @@
  * HTTP/2 (L3) by node's stream API, which is the fast one. What a stream needs is one object with shared methods: nothing is made per
  * stream that not every request uses.
  */
-import { constants, createServer, type Http2Server, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
+import { constants, createServer, type Http2Server, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
 import { Cancellation } from '../cancellation.ts'
 import { connectionClosed, type ExchangeDeps, serve } from './exchange.ts'
 import { plainHeaders } from './headers.ts'
 import type { Arrived, Peer } from './incoming.ts'
+import { ResetBudget } from './resetBudget.ts'
 import { drained, type HeaderMap, type Outgoing } from './respond.ts'
 
 export function http2Server(deps: ExchangeDeps): Http2Server {
@@ -17,11 +18,24 @@ export function http2Server(deps: ExchangeDeps): Http2Server {
     settings: { maxConcurrentStreams: 1000, initialWindowSize: 1024 * 1024, enableConnectProtocol: false },
   })
   server.on('sessionError', () => undefined)
-  server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, _flags: number, raw?: readonly string[]) => {
-    const exchange = new Http2Exchange(stream, plainHeaders(headers, raw), headers, deps.peerOf(stream.session?.socket as TLSSocket | undefined))
-    void serve(deps, exchange, exchange)
+  server.on('session', (session: ServerHttp2Session) => {
+    const onReset = resetCounter(session, deps)
+    session.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, _flags: number, raw?: readonly string[]) => {
+      const peer = deps.peerOf(session.socket as TLSSocket | undefined)
+      const exchange = new Http2Exchange(stream, plainHeaders(headers, raw), headers, peer, onReset)
+      void serve(deps, exchange, exchange)
+    })
   })
   return server
+}
+
+function resetCounter(session: ServerHttp2Session, { clock }: ExchangeDeps): () => void {
+  const budget = new ResetBudget(clock.monotonicMs())
+  return () => {
+    const verdict = budget.take(clock.monotonicMs())
+    if (verdict === 'cut') session.destroy()
+    else if (verdict === 'endGracefully' && !session.closed) session.close()
+  }
 }
 
 class Http2Exchange implements Arrived, Outgoing {
@@ -34,7 +48,7 @@ class Http2Exchange implements Arrived, Outgoing {
   readonly isHttp2 = true
   readonly stream: ServerHttp2Stream
 
-  constructor(stream: ServerHttp2Stream, headers: Arrived['headers'], pseudo: IncomingHttpHeaders, peer: Peer) {
+  constructor(stream: ServerHttp2Stream, headers: Arrived['headers'], pseudo: IncomingHttpHeaders, peer: Peer, onReset: () => void) {
     this.stream = stream
     this.method = String(pseudo[':method'] ?? 'GET')
     this.url = String(pseudo[':path'] ?? '/')
@@ -42,7 +56,10 @@ class Http2Exchange implements Arrived, Outgoing {
     this.hasBody = !stream.endAfterHeaders
     this.peer = peer
     const gone = () => this.cancellation.abort(connectionClosed)
-    stream.on('close', gone)
+    stream.on('close', () => {
+      gone()
+      if (stream.rstCode !== constants.NGHTTP2_NO_ERROR) onReset()
+    })
     stream.on('error', gone)
   }
 

@@ -89,12 +89,25 @@ function decode(raw: string): string {
   }
 }
 
+function endedEarly(): StatusError {
+  return badRequest('the request body ended early')
+}
+
 function readAll(body: Readable, limitBytes: number, announced: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const tooLarge = () => new StatusError('RequestEntityTooLarge', `Request entity too large: limit is ${limitBytes}`)
     if (announced > limitBytes) {
       body.resume()
       reject(tooLarge())
+      return
+    }
+    // Whoever asks late hears neither event: an HTTP/2 stream ends an empty body without waiting for a reader.
+    if (body.readableEnded) {
+      resolve(Buffer.alloc(0))
+      return
+    }
+    if (body.destroyed) {
+      reject(endedEarly())
       return
     }
     const chunks: Buffer[] = []
@@ -110,7 +123,7 @@ function readAll(body: Readable, limitBytes: number, announced: number): Promise
     body.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
     body.on('error', reject)
     body.on('close', () => {
-      if (!body.readableEnded) reject(badRequest('the request body ended early'))
+      if (!body.readableEnded) reject(endedEarly())
     })
   })
 }

@@ -1,7 +1,7 @@
 /** Stages of the pipeline whose effect is on the connection: GOAWAY, preflights, a shutdown that lets requests finish. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { connect } from 'node:http2'
+import { connect, constants } from 'node:http2'
 import test from 'node:test'
 import { startTestApiServer, type TestApiServerOptions, type TestListener } from '#testing/apiServer'
 import { rawHttp } from './rawHttp.ts'
@@ -105,3 +105,22 @@ test('API-02 with --shutdown-send-retry-after a shutdown sends newcomers elsewhe
     await closed
   })
 })
+
+test('API-23 a client that resets streams without end is told to come back, and never left waiting', () =>
+  withServer({}, async (listener) => {
+    const session = connect(listener.url, { ca: listener.ca })
+    session.on('error', () => undefined)
+    const ended = once(session, 'goaway')
+    const resetOne = async () => {
+      const stream = session.request({ ':path': '/api/v1/pods?watch=1', authorization: `Bearer ${listener.token}` })
+      stream.on('error', () => undefined)
+      await once(stream, 'response')
+      stream.close(constants.NGHTTP2_CANCEL)
+      await once(stream, 'close')
+    }
+    // The last ones are refused: the connection takes no more.
+    for (let count = 0; count < 1_100 && !session.closed && !session.destroyed; count++) await resetOne().catch(() => undefined)
+    const [code] = await ended
+    assert.equal(code, constants.NGHTTP2_NO_ERROR)
+    session.destroy()
+  }))

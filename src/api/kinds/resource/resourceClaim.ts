@@ -22,7 +22,7 @@ export const resourceClaim = defineKind<ResourceClaim>({
   validateUpdate: ({ obj, old, path }) => validateImmutable(obj.spec, old.spec, path.child('spec')),
   status: statusStrategy<ResourceClaim>({
     validateUpdate: ({ obj, path }) =>
-      obj.status.reservedFor?.length && !obj.status.allocation
+      obj.status?.reservedFor?.length && !obj.status.allocation
         ? [fieldError.forbidden(path.child('status', 'reservedFor'), 'may not be specified when `allocated` is not set')]
         : [],
   }),
@@ -48,9 +48,9 @@ export const resourceSlice = defineKind<ResourceSlice>({
   ],
   selectableFields: { 'spec.nodeName': (obj) => obj.spec?.nodeName ?? '', 'spec.driver': (obj) => obj.spec?.driver ?? '' },
   validateUpdate: ({ obj, old, path }) => [
-    ...validateImmutable(obj.spec.driver, old.spec.driver, path.child('spec', 'driver')),
-    ...validateImmutable(obj.spec.nodeName, old.spec.nodeName, path.child('spec', 'nodeName')),
-    ...validateImmutable(obj.spec.pool?.name, old.spec.pool?.name, path.child('spec', 'pool', 'name')),
+    ...validateImmutable(obj.spec?.driver, old.spec?.driver, path.child('spec', 'driver')),
+    ...validateImmutable(obj.spec?.nodeName, old.spec?.nodeName, path.child('spec', 'nodeName')),
+    ...validateImmutable(obj.spec?.pool?.name, old.spec?.pool?.name, path.child('spec', 'pool', 'name')),
   ],
 })
 

@@ -15,7 +15,9 @@ const annotation = 'kubernetes.io/limit-ranger'
 
 export function limitRanger(reader: ObjectReader): AdmissionPlugin {
   const itemsFor = ({ namespace }: AdmissionAttributes, type: string) =>
-    reader.list<LimitRange>({ group: '', resource: 'limitranges' }, namespace).flatMap((range) => range.spec.limits.filter((item) => item.type === type))
+    reader
+      .list<LimitRange>({ group: '', resource: 'limitranges' }, namespace)
+      .flatMap((range) => (range.spec?.limits ?? []).filter((item) => item.type === type))
   return {
     name: 'LimitRanger',
     handles: (operation) => operation === 'CREATE' || operation === 'UPDATE',

@@ -40,6 +40,7 @@ async function bind(scope: Scope): Promise<Answer> {
   if (!schema) throw new Error('no schema for Binding')
   const binding = (await decodeBody(request, { group: '', version: 'v1', kind: 'Binding', schema })) as unknown as Binding
   const name = info.name || (binding.metadata.name ?? '')
+  binding.target ??= {}
   binding.metadata.name ||= name
   binding.metadata.namespace ||= info.namespace
   if (binding.metadata.name !== name) throw badRequest('name in URL does not match name in Binding object')

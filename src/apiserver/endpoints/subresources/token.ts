@@ -1,5 +1,6 @@
 /** serviceaccounts/token (L3): the TokenRequest endpoint; the token itself is made by the injected issuer. */
 import type { TokenRequest } from '#api/gen/types/authentication.v1'
+import type { KubeObject } from '#api/machinery/meta'
 import { badRequest, notFound, StatusError } from '#api/machinery/status'
 import { schemaFor } from '#api/schema/builtIn'
 import type { Answer } from '../../answer.ts'
@@ -15,7 +16,8 @@ export function tokenHandlers(issuer: TokenIssuer | undefined): { create(scope: 
       const { deps, request, info } = scope
       const schema = schemaFor('authentication.k8s.io', 'v1', 'TokenRequest')
       if (!schema) throw new Error('no schema for TokenRequest')
-      const body = await decodeBody(request, { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest', schema })
+      const body: KubeObject & { spec?: object } = await decodeBody(request, { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest', schema })
+      body.spec ??= {}
       if (!issuer) throw new StatusError('MethodNotAllowed', 'the server issues no service account tokens')
       if (body.metadata.name && body.metadata.name !== info.name) {
         throw badRequest(`the service account name in the TokenRequest (${body.metadata.name}) does not match the name on the URL (${info.name})`)

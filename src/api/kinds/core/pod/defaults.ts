@@ -26,7 +26,9 @@ function setPodSpecDefaults(spec: PodSpec): void {
 
 /** What only a real Pod gets: requests follow limits, host ports follow the host's network. */
 export function setPodDefaults(pod: Pod): void {
+  // Admission reads a pod before validation has refused one without containers.
   pod.spec ??= { containers: [] }
+  pod.spec.containers ??= []
   pod.status ??= {}
   setPodSpecDefaults(pod.spec)
   const containers = [...(pod.spec.containers ?? []), ...(pod.spec.initContainers ?? [])]
