@@ -133,6 +133,8 @@ const upstreamsOwn = [
   /does not contain declared merge key/,
   // storage/api_object_versioner.go: an update's resourceVersion that is no number.
   /strconv\.ParseUint: parsing /,
+  // pkg/kubelet/client: a node that told no address yet.
+  /no preferred addresses found/,
   // A revision of the future is waited for, three seconds long.
   /Too large resource version/,
 ]

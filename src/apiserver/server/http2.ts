@@ -2,7 +2,15 @@
  * HTTP/2 (L3) by node's stream API, which is the fast one. What a stream needs is one object with shared methods: nothing is made per
  * stream that not every request uses.
  */
-import { constants, createServer, type Http2Server, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
+import {
+  constants,
+  createServer,
+  type Http2Server,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2'
 import type { TLSSocket } from 'node:tls'
 import { Cancellation } from '../cancellation.ts'
 import { connectionClosed, type ExchangeDeps, serve } from './exchange.ts'
