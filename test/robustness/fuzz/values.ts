@@ -94,7 +94,7 @@ function changeAt({ parent, key, schema }: Place, chance: Chance): void {
   if (change === 0) delete holder[key]
   else if (change === 1 && schema) holder[key] = randomValue(schema, chance, 3)
   else if (change === 2 && Array.isArray(parent)) parent.push(...parent.slice(0, 3))
-  else if (change === 3) defineOwn(holder, word(chance), oddValue(chance))
+  else if (change === 3 && !Array.isArray(parent)) defineOwn(holder, word(chance), oddValue(chance))
   else if (change === 4 && schema?.type === 'object') addField(holder, key, schema, chance)
   else holder[key] = oddValue(chance)
 }
