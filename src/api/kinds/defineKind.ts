@@ -15,6 +15,8 @@ export interface StrategyContext {
   readonly random: Random
   /** The caller; absent when the registry itself writes. */
   readonly userName?: string | undefined
+  /** Shows a text to the client, beside whatever comes of the write; absent when nobody listens. */
+  readonly warn?: ((text: string) => void) | undefined
 }
 
 export interface CreateInput<T> {

@@ -34,7 +34,7 @@ export interface CustomResourceParts {
   /** Undefined for definitions that convert by themselves. */
   webhook(definition: Definition): WebhookConversion | undefined
   /** The CEL rules of a version; undefined where there are none. */
-  rules(props: JSONSchemaProps, schema: Schema): RuleValidation | undefined
+  rules(props: JSONSchemaProps): RuleValidation | undefined
 }
 
 export interface CustomResource {
@@ -105,7 +105,7 @@ function versionMaker({ definition, cache, schemas, kind, revision, converter, p
   return (version) => {
     const apiVersion = groupVersion({ group, version: version.name })
     const schema = schemas.get(apiVersion) as Schema
-    const rules = version.schema?.openAPIV3Schema && parts.rules(deepCopy<JSONSchemaProps>(version.schema.openAPIV3Schema), schema)
+    const rules = version.schema?.openAPIV3Schema && parts.rules(deepCopy<JSONSchemaProps>(version.schema.openAPIV3Schema))
     const stored: StoredResource = {
       group,
       resource: plural,

@@ -3,7 +3,8 @@
  * Upstream: apiextensions-apiserver/pkg/registry/customresource (strategy.go, status_strategy.go, validator.go).
  */
 import type { CustomResourceSubresourceScale, JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
-import type { KindStrategy, UpdateInput } from '#api/kinds/defineKind'
+import type { RuleOutcome } from '#api/kinds/apiextensions/ruleEvaluation'
+import type { CreateInput, KindStrategy, UpdateInput } from '#api/kinds/defineKind'
 import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { compileJsonPath } from '#api/machinery/jsonPath'
 import type { Frozen, KubeObject, Unstructured } from '#api/machinery/meta'
@@ -17,7 +18,7 @@ import { columnsOf } from './columns.ts'
 import type { Definition, DefinitionVersion } from './definitions.ts'
 
 /** The version's x-kubernetes-validations rules. `old` is absent on creates. */
-export type RuleValidation = (object: Frozen<KubeObject> | KubeObject, old: Frozen<KubeObject> | undefined) => readonly FieldError[]
+export type RuleValidation = (object: Frozen<KubeObject> | KubeObject, old: Frozen<KubeObject> | undefined) => RuleOutcome
 
 export function customStrategy(definition: Definition, version: DefinitionVersion, schema: Schema, rules: RuleValidation | undefined): KindStrategy {
   const { group, names } = definition.spec
@@ -26,7 +27,7 @@ export function customStrategy(definition: Definition, version: DefinitionVersio
   const validation = compileValidation(props)
   const statusProps = props.properties?.status
   const statusValidation = statusProps && compileValidation(statusProps, 'status')
-  const finish = (errors: FieldError[], object: KubeObject, old: Frozen<KubeObject> | undefined) => [...errors, ...ruleFaults(rules, errors, object, old)]
+  const finish = (errors: FieldError[], input: CreateInput<KubeObject>, old?: Frozen<KubeObject>) => [...errors, ...ruleFaults(rules, errors, input, old)]
   return {
     group,
     kind: names.kind,
@@ -38,40 +39,31 @@ export function customStrategy(definition: Definition, version: DefinitionVersio
     prepareForCreate({ obj }) {
       if (status) delete (obj as Unstructured).status
     },
-    validate: ({ obj }) =>
-      finish(
-        [
-          ...validation(obj),
-          ...scaleSpecFaults(scale, obj),
-          ...scaleStatusFaults(scale, obj),
-          ...validateEmbeddedResources(obj, schema),
-          ...validateListTypes(obj, schema),
-        ],
-        obj,
-        undefined,
-      ),
-    validateUpdate: ({ obj, old }) =>
-      finish(
-        [
-          ...validation(obj, old),
-          ...scaleSpecFaults(scale, obj),
-          ...scaleStatusFaults(scale, obj),
-          ...validateEmbeddedResources(obj, schema),
-          ...listFaults(obj, old, schema),
-        ],
-        obj,
-        old,
-      ),
+    validate: (input) => {
+      const { obj } = input
+      const embedded = validateEmbeddedResources(obj, schema)
+      return finish(
+        [...validation(obj), ...scaleSpecFaults(scale, obj), ...scaleStatusFaults(scale, obj), ...embedded, ...validateListTypes(obj, schema)],
+        input,
+      )
+    },
+    validateUpdate: (input) => {
+      const { obj, old } = input
+      const embedded = validateEmbeddedResources(obj, schema)
+      const lists = listFaults(obj, old, schema)
+      return finish([...validation(obj, old), ...scaleSpecFaults(scale, obj), ...scaleStatusFaults(scale, obj), ...embedded, ...lists], input, old)
+    },
     warnings: ({ obj }, old) => finalizerWarnings(obj, old),
     ...(status
       ? {
           status: {
             resetFields: ['metadata', 'spec'],
             prepareForUpdate: keepAllButStatus,
-            validateUpdate: ({ obj, old }: UpdateInput<KubeObject>) => {
+            validateUpdate: (input: UpdateInput<KubeObject>) => {
+              const { obj, old } = input
               const [value, before] = [(obj as Unstructured).status, (old as Frozen<Unstructured>).status]
               const faults = value === undefined || !statusValidation ? [] : statusValidation(value, before)
-              return finish([...faults, ...scaleStatusFaults(scale, obj), ...listFaults(obj, old, schema)], obj, old)
+              return finish([...faults, ...scaleStatusFaults(scale, obj), ...listFaults(obj, old, schema)], input, old)
             },
           },
         }
@@ -108,10 +100,17 @@ const blocking: ReadonlySet<FieldError['type']> = new Set([
 const notChecked = 'some validation rules were not checked because the object was invalid; correct the existing errors to complete validation'
 
 /** Rules are not asked about objects whose shape is wrong. */
-function ruleFaults(rules: RuleValidation | undefined, errors: readonly FieldError[], object: KubeObject, old: Frozen<KubeObject> | undefined) {
+function ruleFaults(
+  rules: RuleValidation | undefined,
+  errors: readonly FieldError[],
+  { obj, context }: CreateInput<KubeObject>,
+  old: Frozen<KubeObject> | undefined,
+) {
   if (!rules) return []
   if (errors.some(({ type }) => blocking.has(type))) return [fieldError.invalid(FieldPath.of('<nil>'), null, notChecked)]
-  return rules(object, old)
+  const outcome = rules(obj, old)
+  for (const warning of outcome.warnings) context.warn?.(warning)
+  return outcome.errors
 }
 
 function selectableFields({ selectableFields: fields }: DefinitionVersion): NonNullable<KindStrategy['selectableFields']> {

@@ -20,6 +20,8 @@ export interface Place {
   readonly insideMetadata: boolean
   /** The nearest ancestor whose old and new parts cannot be told to belong together. */
   readonly uncorrelated?: FieldPath | undefined
+  /** How often the data can be there, by the limits of the lists and maps around it; undefined: one of them has no limit. */
+  readonly maxCardinality?: number | undefined
   /** Inside of logic (not, allOf, anyOf, oneOf) nothing is known of the types around. */
   readonly insideLogic: boolean
 }
@@ -33,7 +35,7 @@ export interface SchemaFaults {
 /** Checks the rules of one node; called where it has some and its schema is in order. */
 export type RuleCheck = (props: Props, path: FieldPath, place: Place) => FieldError[]
 
-const root: Place = { isRoot: true, insideMetadata: false, insideLogic: false }
+const root: Place = { isRoot: true, insideMetadata: false, insideLogic: false, maxCardinality: 1 }
 
 export function schemaFaults(props: Props, path: FieldPath, options: SchemaOptions, checkRules: RuleCheck | undefined): SchemaFaults {
   return new SchemaWalk(options, checkRules).visit(props, path, root)
@@ -94,7 +96,7 @@ class SchemaWalk {
 type Child = readonly [Props, FieldPath, Place]
 
 function childrenOf(props: Props, path: FieldPath, here: Place): Child[] {
-  const place = { ...here, isRoot: false }
+  const place = { ...here, isRoot: false, maxCardinality: times(here.maxCardinality, maxElements(props)) }
   const children: Child[] = []
   const additional = additionalOf(props)
   if (additional) {
@@ -102,7 +104,6 @@ function childrenOf(props: Props, path: FieldPath, here: Place): Child[] {
     const noDefaults = place.insideMetadata ? { noDefaults: 'inside additionalProperties applying to object metadata' } : {}
     children.push([additional, path.child('additionalProperties'), { ...place, ...noDefaults }])
   }
-  const correlated = props['x-kubernetes-map-type'] !== 'atomic'
   const uncorrelated = place.uncorrelated ?? path
   for (const [name, child] of Object.entries(props.properties ?? {})) {
     const ofObject = (here.isRoot || props['x-kubernetes-embedded-resource']) && metaFields.has(name)
@@ -111,7 +112,6 @@ function childrenOf(props: Props, path: FieldPath, here: Place): Child[] {
       path.child('properties').key(name),
       {
         ...place,
-        ...(correlated ? {} : { uncorrelated }),
         ...(ofObject ? { insideMetadata: true } : {}),
         ...(ofObject && here.isRoot ? { noDefaults: `in top-level ${name}` } : {}),
       },
@@ -128,6 +128,17 @@ function childrenOf(props: Props, path: FieldPath, here: Place): Child[] {
   const items = itemsOf(props)
   if (items) children.push([items, path.child('items'), inList])
   return children
+}
+
+function times(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || b === undefined ? undefined : Math.min(a * b, 2 ** 64)
+}
+
+/** How many children of one schema data can have; undefined without a limit. */
+function maxElements({ type, additionalProperties, maxProperties, maxItems }: Props): number | undefined {
+  if (type === 'array') return maxItems === undefined ? undefined : Math.max(0, maxItems)
+  if (type !== 'object' || additionalProperties === undefined) return 1
+  return maxProperties === undefined ? undefined : Math.max(0, maxProperties)
 }
 
 function markerFaults(props: Props, path: FieldPath): FieldError[] {
