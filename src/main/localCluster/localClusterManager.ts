@@ -21,6 +21,9 @@ import { freePort, isPortFree } from './freePort.ts'
 import { listImages, loadImages } from './nodeImages.ts'
 import { endProcess, isRunning, runningProcess, startDetached } from './processes.ts'
 
+/** A larger nursery: under load a server's garbage is collected a third as often, for a third less time (creates, 50,000 of them). */
+const serverFlags = ['--max-semi-space-size=32']
+
 export interface LocalClusterDeps {
   readonly clock: Clock
   readonly exec: Exec
@@ -165,9 +168,15 @@ async function startServer(deps: LocalClusterDeps, paths: ClusterPaths, state: C
       hint: `end what listens there (ss -ltnp "sport = :${state.port}" names it), or delete the cluster and make it with another --port`,
     })
   }
-  await startDetached([...deps.self, 'server', '--cluster-dir', paths.dir, '--v', String(options.verbosity)], paths.serverLog, paths.serverPid, {
-    SKIFF_CLUSTER: state.name,
-  })
+  const [node = '', ...entry] = deps.self
+  await startDetached(
+    [node, ...serverFlags, ...entry, 'server', '--cluster-dir', paths.dir, '--v', String(options.verbosity)],
+    paths.serverLog,
+    paths.serverPid,
+    {
+      SKIFF_CLUSTER: state.name,
+    },
+  )
 }
 
 async function serverReady(paths: ClusterPaths, probe: ApiProbe): Promise<true | undefined> {
