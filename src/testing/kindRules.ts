@@ -10,7 +10,7 @@ import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { seededRandom } from '#base/random'
 
 const path = FieldPath.of()
-const context: StrategyContext = { nowMs: 0, random: seededRandom(1), userName: 'tester' }
+const context: StrategyContext = { nowMs: 0, random: seededRandom(1), user: { name: 'tester', groups: ['testers'] } }
 
 /** Sets `spec.a.0.b` in a copy; undefined removes the field. */
 export function changed<T>(object: T, changes: Readonly<Record<string, unknown>>): T {

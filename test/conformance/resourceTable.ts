@@ -1,4 +1,5 @@
 /** The 68 resources that v1.36 serves by default, as clients see them in discovery, and the least object of each that can be created. */
+import { ecdsaRequest } from '#testing/testCertificateRequests'
 
 /** Group-version, name, short names, kind, 'ns' or '' for cluster scope, verbs, categories, subresources (`name:verbs`, without verbs: get patch update). */
 export type ResourceRow = readonly [
@@ -101,7 +102,6 @@ const deviceRequest = { devices: { requests: [{ name: 'r', exactly: { deviceClas
 const webhook = { name: 'a.example.com', admissionReviewVersions: ['v1'], sideEffects: 'None', clientConfig: { url: 'https://a.example.com' } }
 
 const matched = { resourceRules: [{ apiGroups: ['example.com'], apiVersions: ['v1'], operations: ['CREATE'], resources: ['lives'] }] }
-const signingRequest = Buffer.from('-----BEGIN CERTIFICATE REQUEST-----\nAA==\n-----END CERTIFICATE REQUEST-----\n').toString('base64')
 
 /** What a kind cannot do without, by resource, or group/resource where two groups have it. */
 const least: Readonly<Record<string, object>> = {
@@ -152,7 +152,7 @@ const least: Readonly<Record<string, object>> = {
   events: { involvedObject: { namespace: 'default' } },
   clusterrolebindings: { roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'r' } },
   rolebindings: { roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'r' } },
-  certificatesigningrequests: { spec: { request: signingRequest, signerName: 'example.com/signer', usages: ['client auth'] } },
+  certificatesigningrequests: { spec: { request: ecdsaRequest, signerName: 'example.com/signer', usages: ['client auth'] } },
   customresourcedefinitions: {
     spec: {
       group: 'example.com',

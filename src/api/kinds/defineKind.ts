@@ -9,12 +9,20 @@ import type { FieldError, FieldPath } from '#api/machinery/fieldPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import type { Random } from '#base/random'
 
+/** Who makes a request. */
+export interface StrategyUser {
+  readonly name: string
+  readonly uid?: string | undefined
+  readonly groups: readonly string[]
+  readonly extra?: Readonly<Record<string, readonly string[]>> | undefined
+}
+
 /** What strategies may ask of the world: nothing but the time, chance and who asks. */
 export interface StrategyContext {
   readonly nowMs: number
   readonly random: Random
   /** The caller; absent when the registry itself writes. */
-  readonly userName?: string | undefined
+  readonly user?: StrategyUser | undefined
   /** Shows a text to the client, beside whatever comes of the write; absent when nobody listens. */
   readonly warn?: ((text: string) => void) | undefined
 }

@@ -19,6 +19,7 @@ import type { Store } from '#store/store'
 import type { ObjectReader } from '../admission/admission.ts'
 import type { VersionView } from './cacheEntry.ts'
 import { Cacher } from './cacher.ts'
+import { certificateRequestHooks } from './certificateRequests.ts'
 import { defaultServiceNetwork, type ServiceNetwork, serviceHooks } from './services/hooks.ts'
 import { Storage } from './storage.ts'
 import { keyFor, type ServedResource, type StorageHooks, type StoredResource } from './storedResource.ts'
@@ -74,7 +75,7 @@ export function createRegistry(deps: RegistryDeps): Registry {
   )
   const served = new Map<string, ServedResource>()
   const services = serviceHooks(deps.serviceNetwork ?? defaultServiceNetwork, deps.random)
-  const hooks = { '/services': services.hooks }
+  const hooks = { '/services': services.hooks, 'certificates.k8s.io/certificatesigningrequests': certificateRequestHooks }
   for (const one of facts) served.set(resourceKey(one.group, one.version, one.resource), servedResource(deps, cacher, hooks, one))
   const stored = new Map<string, StoredResource>()
   const add: Registry['add'] = (resources) => {

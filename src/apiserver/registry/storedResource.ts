@@ -26,6 +26,9 @@ export interface Reservation {
   settle(stored: boolean): Promise<void>
 }
 
+/** A hook that only looks. */
+export const nothingReserved: Reservation = { settle: async () => undefined }
+
 export interface StoredResource {
   readonly group: string
   readonly resource: string

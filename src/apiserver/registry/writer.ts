@@ -22,7 +22,7 @@ export const rootPath = FieldPath.of()
 export const metadataPath = FieldPath.of('metadata')
 
 export function strategyContext(deps: WriterDeps, context: WriteContext): StrategyContext {
-  return { nowMs: deps.clock.now(), random: deps.random, userName: context.user.name, warn: context.warn }
+  return { nowMs: deps.clock.now(), random: deps.random, user: context.user, warn: context.warn }
 }
 
 /** What admission is told about a write. */

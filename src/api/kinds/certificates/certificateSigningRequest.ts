@@ -1,23 +1,26 @@
 /**
- * CertificateSigningRequest (L1): who asks is filled in by the API server's admission of it, what is asked never changes,
- * and approval and signing go through their own endpoints. Upstream: pkg/registry/certificates/certificates/strategy.go (v1.36).
+ * CertificateSigningRequest (L1): who asks is whoever makes the request, what is asked never changes, and approval and signing go through
+ * their own endpoints. Upstream: pkg/registry/certificates/certificates/strategy.go, pkg/apis/certificates/validation (v1.36).
  */
 import type { CertificateSigningRequest } from '#api/gen/types/certificates.v1'
 import { humanDuration } from '#api/machinery/duration'
-import { semanticEqual } from '#api/machinery/equality'
-import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
-import { validateImmutable } from '#api/machinery/objectMeta'
+import { formatTime } from '#base/time'
 import { ageColumn, nameColumn, none, text } from '../columns.ts'
-import { defineKind } from '../defineKind.ts'
-import { dropStatus, keepFields, keepStatus } from '../rules.ts'
+import { defineKind, type UpdateInput } from '../defineKind.ts'
+import { dropStatus, keepFields } from '../rules.ts'
+import { validateRequest, validateRequestUpdate } from './requestRules.ts'
+
+type Request = CertificateSigningRequest
 
 const decisions = ['Approved', 'Denied']
 
-export const certificateSigningRequest = defineKind<CertificateSigningRequest>({
+export const certificateSigningRequest = defineKind<Request>({
   group: 'certificates.k8s.io',
   kind: 'CertificateSigningRequest',
   generation: false,
+  // Nobody minds what a request is called.
+  validateName: () => [],
   columns: [
     nameColumn,
     ageColumn,
@@ -28,65 +31,73 @@ export const certificateSigningRequest = defineKind<CertificateSigningRequest>({
   ],
   selectableFields: { 'spec.signerName': (obj) => obj.spec?.signerName ?? '' },
   defaults(obj) {
-    obj.spec ??= {} as CertificateSigningRequest['spec']
+    obj.spec ??= {} as Request['spec']
     obj.status ??= {}
   },
-  prepareForCreate: ({ obj }) => dropStatus(obj),
-  prepareForUpdate(input) {
-    keepStatus(input)
-    keepFields(input.obj, input.old, ['spec'])
+  prepareForCreate({ obj, context }) {
+    dropStatus(obj)
+    const { name, uid, groups = [], extra } = context.user ?? {}
+    const { username: _, uid: __, groups: ___, extra: ____, ...asked } = obj.spec
+    obj.spec = {
+      ...asked,
+      ...(name ? { username: name } : {}),
+      ...(uid ? { uid } : {}),
+      ...(groups.length > 0 ? { groups: [...groups] } : {}),
+      ...(extra ? { extra: Object.fromEntries(Object.entries(extra).map(([key, values]) => [key, [...values]])) } : {}),
+    }
   },
-  validate: ({ obj, path }) => requestFaults(obj, path.child('spec')),
-  validateUpdate: ({ obj, old, path }) => validateImmutable(obj.spec, old.spec, path.child('spec')),
+  prepareForUpdate: ({ obj, old }) => keepFields(obj, old, ['spec', 'status']),
+  validate: ({ obj, path }) => validateRequest(obj, undefined, path),
+  validateUpdate: (input) => validateRequestUpdate(input, {}),
   status: {
     resetFields: ['spec'],
-    prepareForUpdate({ obj, old }) {
-      keepFields(obj, old, ['spec'])
-      // The signer adds its certificate or failure; decisions are the approver's.
-      const own = (obj.status?.conditions ?? []).filter((condition) => !decisions.includes(condition.type))
-      const kept = (old.status?.conditions ?? []).filter((condition) => decisions.includes(condition.type)).map((condition) => ({ ...condition }))
-      obj.status = { ...obj.status, ...(own.length + kept.length > 0 ? { conditions: [...kept, ...own] } : {}) }
+    prepareForUpdate(input) {
+      keepFields(input.obj, input.old, ['spec'])
+      for (const type of decisions) keepConditions(input, type)
+      fillTimes(input)
     },
-    validateUpdate: ({ obj, old, path }) =>
-      old.status?.certificate && !semanticEqual(obj.status.certificate, old.status.certificate)
-        ? [fieldError.forbidden(path.child('status', 'certificate'), 'updates may not change certificate')]
-        : [],
+    validateUpdate: (input) => validateRequestUpdate(input, { mayCertify: true }),
   },
   subresources: {
     approval: {
       resetFields: ['spec'],
-      prepareForUpdate({ obj, old }) {
+      prepareForUpdate(input) {
+        const { obj, old } = input
         keepFields(obj, old, ['spec'])
-        const { conditions } = obj.status ?? {}
-        obj.status = { ...(old.status?.certificate ? { certificate: old.status.certificate } : {}), ...(conditions ? { conditions } : {}) }
+        const { certificate: _, ...status } = obj.status ?? {}
+        obj.status = { ...status, ...(old.status?.certificate ? { certificate: old.status.certificate } : {}) }
+        fillTimes(input)
       },
-      validateUpdate({ obj, path }) {
-        const types = new Set((obj.status.conditions ?? []).map((condition) => condition.type))
-        return types.has('Approved') && types.has('Denied')
-          ? [fieldError.invalid(path.child('status', 'conditions'), 'Denied', 'Approved and Denied conditions are mutually exclusive')]
-          : []
-      },
+      validateUpdate: (input) => validateRequestUpdate(input, { mayDecide: true }),
     },
   },
 })
 
-function requestFaults({ spec }: CertificateSigningRequest, path: FieldPath): FieldError[] {
-  const errors: FieldError[] = []
-  if (!spec.usages?.length) errors.push(fieldError.required(path.child('usages')))
-  const pem = spec.request ? Buffer.from(spec.request, 'base64').toString('latin1') : ''
-  if (!pem.includes('-----BEGIN CERTIFICATE REQUEST-----'))
-    errors.push(fieldError.invalid(path.child('request'), spec.request ?? '', 'PEM block type must be CERTIFICATE REQUEST'))
-  if (!spec.signerName) errors.push(fieldError.required(path.child('signerName')))
-  else if (!/^[^/]+\/[^/]+$/.test(spec.signerName))
-    errors.push(
-      fieldError.invalid(path.child('signerName'), spec.signerName, "must be a fully qualified domain and path of the form 'example.com/signer-name'"),
-    )
-  if (spec.expirationSeconds !== undefined && spec.expirationSeconds < 600)
-    errors.push(fieldError.invalid(path.child('expirationSeconds'), spec.expirationSeconds, 'may not specify a duration less than 600 seconds (10 minutes)'))
-  return errors
+/** As many conditions of a type as before are the ones from before: who signs cannot reword a decision. */
+function keepConditions({ obj, old }: UpdateInput<Request>, type: string): void {
+  const before = (old.status?.conditions ?? []).filter((condition) => condition.type === type)
+  const conditions = obj.status?.conditions ?? []
+  if (conditions.filter((condition) => condition.type === type).length !== before.length) return
+  let next = 0
+  for (const [i, condition] of conditions.entries()) {
+    const kept = condition.type === type ? before[next++] : undefined
+    if (kept) conditions[i] = { ...kept }
+  }
 }
 
-function conditionText(obj: Frozen<CertificateSigningRequest>): string {
+/** Conditions that come without times get the present one; the transition's stays while the status does. */
+function fillTimes({ obj, old, context }: UpdateInput<Request>): void {
+  const now = formatTime(context.nowMs)
+  for (const condition of obj.status?.conditions ?? []) {
+    condition.lastUpdateTime ??= now
+    const same = old.status?.conditions?.find(
+      ({ type, status, lastTransitionTime }) => type === condition.type && status === condition.status && lastTransitionTime,
+    )
+    condition.lastTransitionTime ??= same?.lastTransitionTime ?? now
+  }
+}
+
+function conditionText(obj: Frozen<Request>): string {
   const types = new Set((obj.status?.conditions ?? []).map((condition) => condition.type))
   const decision = types.has('Denied') ? 'Denied' : types.has('Approved') ? 'Approved' : 'Pending'
   return `${decision}${types.has('Failed') ? ',Failed' : ''}${obj.status?.certificate ? ',Issued' : ''}`

@@ -7,7 +7,7 @@ import type { Frozen, KubeObject } from '#api/machinery/meta'
 import type { Random } from '#base/random'
 import type { Transport } from '#client/transport'
 import type { ObjectReader } from '../../admission/admission.ts'
-import type { Reservation, StorageHooks } from '../storedResource.ts'
+import { nothingReserved, type StorageHooks } from '../storedResource.ts'
 import { Allocation } from './allocation.ts'
 import { IpAllocator } from './ipAllocator.ts'
 import { PortPool } from './portPool.ts'
@@ -58,5 +58,3 @@ export function serviceHooks(network: ServiceNetwork, random: Random): ServiceHo
     connect: (transport) => addresses.connect(transport),
   }
 }
-
-const nothingReserved: Reservation = { settle: async () => undefined }
