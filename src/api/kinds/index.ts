@@ -1,11 +1,7 @@
 /** The list of kinds that have a file of their own (L1), group by group. Adding a kind is one line here. */
 import type { KubeObject } from '#api/machinery/meta'
-import {
-  mutatingAdmissionPolicy,
-  mutatingAdmissionPolicyBinding,
-  validatingAdmissionPolicy,
-  validatingAdmissionPolicyBinding,
-} from './admissionregistration/admissionPolicy.ts'
+import { mutatingAdmissionPolicy, mutatingAdmissionPolicyBinding } from './admissionregistration/mutatingAdmissionPolicy.ts'
+import { validatingAdmissionPolicy, validatingAdmissionPolicyBinding } from './admissionregistration/validatingAdmissionPolicy.ts'
 import { mutatingWebhookConfiguration, validatingWebhookConfiguration } from './admissionregistration/webhookConfiguration.ts'
 import { customResourceDefinition } from './apiextensions/customResourceDefinition.ts'
 import { apiService } from './apiregistration/apiService.ts'
@@ -38,7 +34,8 @@ import { service } from './core/service.ts'
 import { serviceAccount } from './core/serviceAccount.ts'
 import type { KindStrategy } from './defineKind.ts'
 import { endpointSlice } from './discovery/endpointSlice.ts'
-import { flowSchema, priorityLevelConfiguration } from './flowcontrol/flowSchema.ts'
+import { flowSchema } from './flowcontrol/flowSchema.ts'
+import { priorityLevelConfiguration } from './flowcontrol/priorityLevelConfiguration.ts'
 import { ingress } from './networking/ingress.ts'
 import { ingressClass } from './networking/ingressClass.ts'
 import { ipAddress } from './networking/ipAddress.ts'

@@ -1,14 +1,34 @@
-/** The two webhook configurations (L1). Upstream: pkg/registry/admissionregistration, pkg/apis/admissionregistration/{v1/defaults,validation} (v1.36). */
+/**
+ * The two webhook configurations (L1). What an old one already had wrong may stay.
+ * Upstream: pkg/registry/admissionregistration, pkg/apis/admissionregistration/{v1/defaults,validation} (v1.36).
+ */
 import type { MutatingWebhook, MutatingWebhookConfiguration, ValidatingWebhook, ValidatingWebhookConfiguration } from '#api/gen/types/admissionregistration.v1'
+import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
+import { validateFullyQualifiedName } from '#api/machinery/formats'
 import { validateLabelSelector } from '#api/machinery/labelSelector'
-import { isDns1123Subdomain } from '#api/machinery/names'
+import type { Frozen } from '#api/machinery/meta'
+import { isDns1035Label } from '#api/machinery/names'
 import { ageColumn, integer, nameColumn } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
-import { faults, oneOf } from '../rules.ts'
+import { faults } from '../rules.ts'
+import { checkUnless } from './expressions.ts'
+import {
+  failurePolicies,
+  matchPolicies,
+  optionalWord,
+  validateMatchConditions,
+  validateRule,
+  validateWebhookService,
+  validateWebhookUrl,
+} from './matchRules.ts'
 
 const group = 'admissionregistration.k8s.io'
 const knownReviews = ['v1', 'v1beta1']
+const harmless = ['None', 'NoneOnDryRun']
+const anyEffects = ['None', 'NoneOnDryRun', 'Some', 'Unknown']
+
+type Webhook = MutatingWebhook | ValidatingWebhook
 
 export const mutatingWebhookConfiguration = defineKind<MutatingWebhookConfiguration>({
   group,
@@ -20,8 +40,8 @@ export const mutatingWebhookConfiguration = defineKind<MutatingWebhookConfigurat
       webhook.reinvocationPolicy ??= 'Never'
     }
   },
-  validate: ({ obj, path }) => webhooksFaults(obj.webhooks, path.child('webhooks')),
-  validateUpdate: ({ obj, path }) => webhooksFaults(obj.webhooks, path.child('webhooks')),
+  validate: ({ obj, path }) => webhooksFaults(obj.webhooks, undefined, path.child('webhooks')),
+  validateUpdate: ({ obj, old, path }) => webhooksFaults(obj.webhooks, old.webhooks ?? [], path.child('webhooks')),
 })
 
 export const validatingWebhookConfiguration = defineKind<ValidatingWebhookConfiguration>({
@@ -31,11 +51,11 @@ export const validatingWebhookConfiguration = defineKind<ValidatingWebhookConfig
   defaults(obj) {
     for (const webhook of obj.webhooks ?? []) setWebhookDefaults(webhook)
   },
-  validate: ({ obj, path }) => webhooksFaults(obj.webhooks, path.child('webhooks')),
-  validateUpdate: ({ obj, path }) => webhooksFaults(obj.webhooks, path.child('webhooks')),
+  validate: ({ obj, path }) => webhooksFaults(obj.webhooks, undefined, path.child('webhooks')),
+  validateUpdate: ({ obj, old, path }) => webhooksFaults(obj.webhooks, old.webhooks ?? [], path.child('webhooks')),
 })
 
-function setWebhookDefaults(webhook: MutatingWebhook | ValidatingWebhook): void {
+function setWebhookDefaults(webhook: Webhook): void {
   webhook.failurePolicy ??= 'Fail'
   webhook.matchPolicy ??= 'Equivalent'
   webhook.namespaceSelector ??= {}
@@ -45,30 +65,51 @@ function setWebhookDefaults(webhook: MutatingWebhook | ValidatingWebhook): void 
   for (const rule of webhook.rules ?? []) rule.scope ??= '*'
 }
 
-function webhooksFaults(webhooks: readonly (MutatingWebhook | ValidatingWebhook)[] | undefined, path: FieldPath): FieldError[] {
+/** What the old webhooks were already allowed. */
+interface Leniency {
+  readonly anyReviews: boolean
+  readonly anyEffects: boolean
+  readonly repeatedNames: boolean
+  readonly sameConditions: boolean
+  readonly expressions: readonly string[]
+}
+
+function leniencyOf(old: readonly Frozen<Webhook>[] | undefined, webhooks: readonly Webhook[]): Leniency {
+  const before = old ?? []
+  return {
+    anyReviews: before.some(({ admissionReviewVersions: versions = [] }) => versions.length > 0 && !versions.some((version) => knownReviews.includes(version))),
+    anyEffects: before.some(({ sideEffects }) => !harmless.includes(sideEffects)),
+    repeatedNames: new Set(before.map(({ name }) => name)).size < before.length,
+    sameConditions:
+      old !== undefined &&
+      old.length === webhooks.length &&
+      old.every(({ matchConditions }, i) => semanticEqual(matchConditions, webhooks[i]?.matchConditions)),
+    expressions: before.flatMap(({ matchConditions }) => (matchConditions ?? []).map(({ expression }) => expression)),
+  }
+}
+
+function webhooksFaults(webhooks: readonly Webhook[] = [], old: readonly Frozen<Webhook>[] | undefined, path: FieldPath): FieldError[] {
+  const leniency = leniencyOf(old, webhooks)
   const names = new Set<string>()
-  return (webhooks ?? []).flatMap((webhook, i) => {
+  return webhooks.flatMap((webhook, i) => {
     const at = path.index(i)
-    const errors = webhookFaults(webhook, at)
-    if (names.has(webhook.name)) errors.push(fieldError.duplicate(at.child('name'), webhook.name))
+    const errors = [...webhookFaults(webhook, leniency, at), ...reviewFaults(webhook, leniency, at.child('admissionReviewVersions'))]
+    if (webhook.name && names.has(webhook.name) && !leniency.repeatedNames) errors.push(fieldError.duplicate(at.child('name'), webhook.name))
     names.add(webhook.name)
     return errors
   })
 }
 
-function webhookFaults(webhook: MutatingWebhook | ValidatingWebhook, path: FieldPath): FieldError[] {
-  const errors: FieldError[] = []
-  if (!webhook.name) errors.push(fieldError.required(path.child('name')))
-  else if (isDns1123Subdomain(webhook.name).length > 0) errors.push(...faults(path.child('name'), webhook.name, isDns1123Subdomain(webhook.name)))
-  else if (webhook.name.split('.').length < 3)
-    errors.push(fieldError.invalid(path.child('name'), webhook.name, 'should be a domain with at least three segments separated by dots'))
-  const reviews = path.child('admissionReviewVersions')
-  if (!webhook.admissionReviewVersions?.length) errors.push(fieldError.required(reviews, `must specify one of ${knownReviews.join(', ')}`))
-  else if (!webhook.admissionReviewVersions.some((version) => knownReviews.includes(version)))
-    errors.push(fieldError.invalid(reviews, webhook.admissionReviewVersions, `must include at least one of ${knownReviews.join(', ')}`))
-  if (webhook.failurePolicy !== undefined) errors.push(...oneOf(webhook.failurePolicy, ['Fail', 'Ignore'], path.child('failurePolicy')))
-  if (webhook.matchPolicy !== undefined) errors.push(...oneOf(webhook.matchPolicy, ['Equivalent', 'Exact'], path.child('matchPolicy')))
-  errors.push(...oneOf(webhook.sideEffects, ['None', 'NoneOnDryRun'], path.child('sideEffects')))
+function webhookFaults(webhook: Webhook, leniency: Leniency, path: FieldPath): FieldError[] {
+  const errors = validateFullyQualifiedName(webhook.name, path.child('name'))
+  for (const [i, rule] of (webhook.rules ?? []).entries()) errors.push(...validateRule(rule, path.child('rules').index(i)))
+  errors.push(
+    ...optionalWord(webhook.failurePolicy, failurePolicies, path.child('failurePolicy')),
+    ...optionalWord(webhook.matchPolicy, matchPolicies, path.child('matchPolicy')),
+  )
+  const effects = leniency.anyEffects ? anyEffects : harmless
+  if (!webhook.sideEffects) errors.push(fieldError.required(path.child('sideEffects'), `must specify one of ${effects.join(', ')}`))
+  else errors.push(...optionalWord(webhook.sideEffects, effects, path.child('sideEffects')))
   const timeout = webhook.timeoutSeconds
   if (timeout !== undefined && (timeout < 1 || timeout > 30))
     errors.push(fieldError.invalid(path.child('timeoutSeconds'), timeout, 'the timeout value must be between 1 and 30 seconds'))
@@ -76,14 +117,25 @@ function webhookFaults(webhook: MutatingWebhook | ValidatingWebhook, path: Field
     ...validateLabelSelector(webhook.namespaceSelector, path.child('namespaceSelector')),
     ...validateLabelSelector(webhook.objectSelector, path.child('objectSelector')),
   )
-  const { url, service } = webhook.clientConfig ?? {}
-  const client = path.child('clientConfig')
-  if (Boolean(url) === Boolean(service)) errors.push(fieldError.required(client, 'exactly one of url or service is required'))
-  if (url && !url.startsWith('https://')) errors.push(fieldError.invalid(client.child('url'), url, "'https' is the only allowed URL scheme"))
-  if (service) for (const field of ['namespace', 'name'] as const) if (!service[field]) errors.push(fieldError.required(client.child('service', field)))
-  for (const [i, rule] of (webhook.rules ?? []).entries()) {
-    for (const field of ['operations', 'apiGroups', 'apiVersions', 'resources'] as const)
-      if (!rule[field]?.length) errors.push(fieldError.required(path.child('rules').index(i).child(field)))
-  }
+  if ('reinvocationPolicy' in webhook) errors.push(...optionalWord(webhook.reinvocationPolicy, ['IfNeeded', 'Never'], path.child('reinvocationPolicy')))
+  errors.push(...clientFaults(webhook, path.child('clientConfig')))
+  if (leniency.sameConditions) return errors
+  return [...errors, ...validateMatchConditions(webhook.matchConditions, checkUnless(leniency.expressions), path.child('matchConditions'))]
+}
+
+function clientFaults({ clientConfig }: Webhook, path: FieldPath): FieldError[] {
+  const { url, service } = clientConfig ?? {}
+  if ((url === undefined) === (service === undefined)) return [fieldError.required(path, 'exactly one of url or service is required')]
+  if (url !== undefined) return validateWebhookUrl(url, path.child('url'))
+  return service ? validateWebhookService(service, path.child('service')) : []
+}
+
+function reviewFaults({ admissionReviewVersions: versions = [] }: Webhook, { anyReviews }: Leniency, path: FieldPath): FieldError[] {
+  if (versions.length === 0) return [fieldError.required(path, `must specify one of ${knownReviews.join(', ')}`)]
+  const errors = versions.flatMap((version, i) =>
+    versions.indexOf(version) < i ? [fieldError.invalid(path.index(i), version, 'duplicate version')] : faults(path.index(i), version, isDns1035Label(version)),
+  )
+  if (!anyReviews && !versions.some((version) => knownReviews.includes(version)))
+    errors.push(fieldError.invalid(path, versions, `must include at least one of ${knownReviews.join(', ')}`))
   return errors
 }

@@ -1,13 +1,16 @@
-/** FlowSchema and PriorityLevelConfiguration (L1). Upstream: pkg/registry/flowcontrol, pkg/apis/flowcontrol/{v1/defaults,validation} (v1.36). */
-import type { FlowSchema, PriorityLevelConfiguration } from '#api/gen/types/flowcontrol.v1'
+/** FlowSchema (L1): which requests go to which priority level. Upstream: pkg/registry/flowcontrol, pkg/apis/flowcontrol/validation (v1.36). */
+import type { FlowSchema, NonResourcePolicyRule, PolicyRulesWithSubjects, ResourcePolicyRule, Subject } from '#api/gen/types/flowcontrol.v1'
+import { findCondition } from '#api/machinery/conditions'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
-import { validateNonNegative } from '#api/machinery/objectMeta'
+import { nameIsDnsLabel, nameIsDnsSubdomain } from '#api/machinery/names'
 import { ageColumn, integer, nameColumn, none, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
-import { dropStatus, keepStatus, oneOf, statusStrategy } from '../rules.ts'
+import { dropStatus, faults, keepStatus, resetMetadata, statusStrategy } from '../rules.ts'
+import { conditionsFaults, flowcontrolGroup as group } from './conditions.ts'
 
-const group = 'flowcontrol.apiserver.k8s.io'
 const maxPrecedence = 10_000
+const distinguishers = ['ByNamespace', 'ByUser']
+const verbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'proxy', 'update', 'watch']
 
 export const flowSchema = defineKind<FlowSchema>({
   group,
@@ -18,7 +21,7 @@ export const flowSchema = defineKind<FlowSchema>({
     integer('MatchingPrecedence', (obj) => obj.spec?.matchingPrecedence),
     text('DistinguisherMethod', (obj) => obj.spec?.distinguisherMethod?.type ?? none),
     ageColumn,
-    text('MissingPL', (obj) => (obj.status?.conditions ?? []).find((condition) => condition.type === 'Dangling')?.status ?? '?'),
+    text('MissingPL', (obj) => findCondition(obj.status?.conditions as { type: string; status: string }[] | undefined, 'Dangling')?.status ?? '?'),
   ],
   defaults(obj) {
     obj.spec ??= { priorityLevelConfiguration: { name: '' } }
@@ -27,69 +30,112 @@ export const flowSchema = defineKind<FlowSchema>({
   },
   prepareForCreate: ({ obj }) => dropStatus(obj),
   prepareForUpdate: keepStatus,
-  validate: ({ obj, path }) => schemaFaults(obj, path.child('spec')),
-  validateUpdate: ({ obj, path }) => schemaFaults(obj, path.child('spec')),
-  status: statusStrategy<FlowSchema>(),
+  validate: ({ obj, path }) => specFaults(obj, path.child('spec')),
+  validateUpdate: ({ obj, path }) => specFaults(obj, path.child('spec')),
+  status: statusStrategy<FlowSchema>({
+    keepMetadata: resetMetadata,
+    validateUpdate: ({ obj, path }) => conditionsFaults(obj.status?.conditions, path.child('status', 'conditions')),
+  }),
 })
 
-export const priorityLevelConfiguration = defineKind<PriorityLevelConfiguration>({
-  group,
-  kind: 'PriorityLevelConfiguration',
-  columns: [
-    nameColumn,
-    text('Type', (obj) => obj.spec?.type ?? ''),
-    text('NominalConcurrencyShares', (obj) => obj.spec?.limited?.nominalConcurrencyShares ?? none),
-    text('Queues', (obj) => obj.spec?.limited?.limitResponse?.queuing?.queues ?? none),
-    text('HandSize', (obj) => obj.spec?.limited?.limitResponse?.queuing?.handSize ?? none),
-    text('QueueLengthLimit', (obj) => obj.spec?.limited?.limitResponse?.queuing?.queueLengthLimit ?? none),
-    ageColumn,
-  ],
-  defaults(obj) {
-    obj.spec ??= { type: '' }
-    obj.status ??= {}
-    if (obj.spec.exempt) {
-      obj.spec.exempt.nominalConcurrencyShares ??= 0
-      obj.spec.exempt.lendablePercent ??= 0
-    }
-    if (!obj.spec.limited) return
-    obj.spec.limited.nominalConcurrencyShares ??= 30
-    obj.spec.limited.lendablePercent ??= 0
-    const queuing = obj.spec.limited.limitResponse?.queuing
-    if (!queuing) return
-    queuing.queues ||= 64
-    queuing.handSize ||= 8
-    queuing.queueLengthLimit ||= 50
-  },
-  prepareForCreate: ({ obj }) => dropStatus(obj),
-  prepareForUpdate: keepStatus,
-  validate: ({ obj, path }) => levelFaults(obj, path.child('spec')),
-  validateUpdate: ({ obj, path }) => levelFaults(obj, path.child('spec')),
-  status: statusStrategy<PriorityLevelConfiguration>(),
-})
-
-function schemaFaults({ spec, metadata }: FlowSchema, path: FieldPath): FieldError[] {
+function specFaults({ spec, metadata }: FlowSchema, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
   const precedence = spec.matchingPrecedence ?? 0
-  if (precedence <= 0) errors.push(fieldError.invalid(path.child('matchingPrecedence'), precedence, 'must be a positive value'))
-  if (precedence > maxPrecedence) errors.push(fieldError.invalid(path.child('matchingPrecedence'), precedence, `must not be greater than ${maxPrecedence}`))
+  const at = path.child('matchingPrecedence')
+  if (precedence <= 0) errors.push(fieldError.invalid(at, precedence, 'must be a positive value'))
+  if (precedence > maxPrecedence) errors.push(fieldError.invalid(at, precedence, `must not be greater than ${maxPrecedence}`))
   if (precedence === 1 && metadata.name !== 'exempt')
-    errors.push(fieldError.invalid(path.child('matchingPrecedence'), precedence, "only the schema named 'exempt' may have matchingPrecedence 1"))
-  if (spec.distinguisherMethod) errors.push(...oneOf(spec.distinguisherMethod.type, ['ByNamespace', 'ByUser'], path.child('distinguisherMethod', 'type')))
-  if (!spec.priorityLevelConfiguration?.name)
-    errors.push(fieldError.required(path.child('priorityLevelConfiguration', 'name'), 'must reference a priority level'))
+    errors.push(fieldError.invalid(at, precedence, "only the schema named 'exempt' may have matchingPrecedence 1"))
+  if (spec.distinguisherMethod && !distinguishers.includes(spec.distinguisherMethod.type))
+    errors.push(fieldError.notSupported(path.child('distinguisherMethod'), spec.distinguisherMethod, distinguishers))
+  const level = path.child('priorityLevelConfiguration', 'name')
+  const name = spec.priorityLevelConfiguration?.name
+  errors.push(...(name ? faults(level, name, nameIsDnsSubdomain(name, false)) : [fieldError.required(level, 'must reference a priority level')]))
+  for (const [i, rule] of (spec.rules ?? []).entries()) errors.push(...ruleFaults(rule, path.child('rules').index(i)))
   return errors
 }
 
-function levelFaults({ spec }: PriorityLevelConfiguration, path: FieldPath): FieldError[] {
-  const errors = oneOf(spec.type, ['Exempt', 'Limited'], path.child('type'))
-  if (spec.type === 'Exempt' && spec.limited) errors.push(fieldError.forbidden(path.child('limited'), 'must be nil if the type is not Limited'))
-  if (spec.type !== 'Limited') return errors
-  if (!spec.limited) return [...errors, fieldError.required(path.child('limited'), 'must not be empty when type is Limited')]
-  const at = path.child('limited')
-  errors.push(...validateNonNegative(spec.limited.nominalConcurrencyShares, at.child('nominalConcurrencyShares')))
-  const response = spec.limited.limitResponse
-  errors.push(...oneOf(response?.type, ['Queue', 'Reject'], at.child('limitResponse', 'type')))
-  if (response?.type === 'Queue' && !response.queuing)
-    errors.push(fieldError.required(at.child('limitResponse', 'queuing'), 'must not be empty if limited.limitResponse.type is Limited'))
+function ruleFaults({ subjects, resourceRules = [], nonResourceRules = [] }: PolicyRulesWithSubjects, path: FieldPath): FieldError[] {
+  const errors: FieldError[] = []
+  if (!subjects?.length) errors.push(fieldError.required(path.child('subjects'), 'subjects must contain at least one value'))
+  for (const [i, subject] of (subjects ?? []).entries()) errors.push(...subjectFaults(subject, path.child('subjects').index(i)))
+  if (resourceRules.length === 0 && nonResourceRules.length === 0)
+    errors.push(fieldError.required(path, 'at least one of resourceRules and nonResourceRules has to be non-empty'))
+  for (const [i, rule] of resourceRules.entries()) errors.push(...resourceRuleFaults(rule, path.child('resourceRules').index(i)))
+  for (const [i, rule] of nonResourceRules.entries()) errors.push(...urlRuleFaults(rule, path.child('nonResourceRules').index(i)))
   return errors
+}
+
+const subjectFields = { Group: 'group', ServiceAccount: 'serviceAccount', User: 'user' } as const
+
+function subjectFaults(subject: Subject, path: FieldPath): FieldError[] {
+  const field = subjectFields[subject.kind as keyof typeof subjectFields]
+  if (!field) return [fieldError.notSupported(path.child('kind'), subject.kind, Object.keys(subjectFields))]
+  const at = path.child(field)
+  const errors: FieldError[] = []
+  const value = subject[field]
+  if (!value) errors.push(fieldError.required(at, `${field} is required when subject kind is '${subject.kind}'`))
+  else if (!value.name) errors.push(fieldError.required(at.child('name')))
+  const { serviceAccount } = subject
+  if (field === 'serviceAccount' && serviceAccount) {
+    const { name, namespace } = serviceAccount
+    if (name && name !== '*') errors.push(...faults(at.child('name'), name, nameIsDnsSubdomain(name, false)))
+    if (!namespace) errors.push(fieldError.required(at.child('namespace'), 'must specify namespace for service account'))
+    else errors.push(...faults(at.child('namespace'), namespace, nameIsDnsLabel(namespace, false)))
+  }
+  for (const [kind, other] of Object.entries(subjectFields))
+    if (other !== field && subject[other]) errors.push(fieldError.forbidden(path.child(other), `${other} is forbidden when subject kind is not '${kind}'`))
+  return errors
+}
+
+function resourceRuleFaults(rule: ResourcePolicyRule, path: FieldPath): FieldError[] {
+  const errors = verbsFaults(rule.verbs, path.child('verbs'))
+  errors.push(...listFaults(rule.apiGroups, 'resource rules must supply at least one api group', 'api groups', path.child('apiGroups')))
+  errors.push(...listFaults(rule.resources, 'resource rules must supply at least one resource', 'resources', path.child('resources')))
+  const { namespaces = [], clusterScope } = rule
+  const at = path.child('namespaces')
+  if (namespaces.length === 0 && !clusterScope)
+    errors.push(fieldError.required(at, 'resource rules that are not cluster scoped must supply at least one namespace'))
+  else if (namespaces.includes('*')) errors.push(...wildcardFaults(namespaces, 'namespaces', at))
+  else for (const [i, namespace] of namespaces.entries()) errors.push(...faults(at.index(i), namespace, nameIsDnsLabel(namespace, false)))
+  return errors
+}
+
+function urlRuleFaults({ verbs: given, nonResourceURLs = [] }: NonResourcePolicyRule, path: FieldPath): FieldError[] {
+  const at = path.child('nonResourceURLs')
+  const errors = verbsFaults(given, path.child('verbs'))
+  if (nonResourceURLs.length === 0) errors.push(fieldError.required(at, 'nonResourceURLs must contain at least one value'))
+  else if (nonResourceURLs.includes('*')) errors.push(...wildcardFaults(nonResourceURLs, 'non-resource URLs', at))
+  else for (const [i, url] of nonResourceURLs.entries()) errors.push(...urlFaults(url, at.index(i)))
+  return errors
+}
+
+function verbsFaults(given: readonly string[] | undefined, path: FieldPath): FieldError[] {
+  if (!given?.length) return [fieldError.required(path, 'verbs must contain at least one value')]
+  if (given.includes('*')) return wildcardFaults(given, 'verbs', path)
+  return given.every((verb) => verbs.includes(verb)) ? [] : [fieldError.notSupported(path, given, verbs)]
+}
+
+function listFaults(given: readonly string[] | undefined, empty: string, what: string, path: FieldPath): FieldError[] {
+  if (!given?.length) return [fieldError.required(path, empty)]
+  return given.includes('*') ? wildcardFaults(given, what, path) : []
+}
+
+function wildcardFaults(given: readonly string[], what: string, path: FieldPath): FieldError[] {
+  return given.length > 1 ? [fieldError.invalid(path, given, `if '*' is present, must not specify other ${what}`)] : []
+}
+
+function urlFaults(url: string, path: FieldPath): FieldError[] {
+  const fault = urlFault(url)
+  return fault ? [fieldError.invalid(path, url, fault)] : []
+}
+
+function urlFault(url: string): string | undefined {
+  if (url === '') return 'must not be empty'
+  if (url === '/') return undefined
+  if (!url.startsWith('/')) return 'must start with slash'
+  if (url.includes(' ')) return 'must not contain white-space'
+  if (url.includes('//')) return 'must not contain double slash'
+  const stars = url.split('*').length - 1
+  return stars > 1 || (stars === 1 && !url.endsWith('/*')) ? 'wildcard can only do suffix matching' : undefined
 }
