@@ -223,6 +223,8 @@ async function patchesOf([groupVersion, , , kind]: ResourceRow, one: string): Pr
 const conditions = [{ type: 'Known', status: 'True', lastTransitionTime: '2026-01-01T00:00:00Z', reason: 'Reason', message: 'text' }]
 /** What a status can hold, where that is not conditions. */
 const statusFor: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  // The server fills in a time that is not given.
+  certificatesigningrequests: { conditions: conditions.map((condition) => ({ ...condition, lastUpdateTime: '2026-01-01T00:00:00Z' })) },
   cronjobs: { lastScheduleTime: '2026-01-01T00:00:00Z' },
   horizontalpodautoscalers: { currentReplicas: 3, desiredReplicas: 4 },
   ingresses: { loadBalancer: { ingress: [{ ip: '192.0.2.7' }] } },

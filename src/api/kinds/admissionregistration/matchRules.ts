@@ -105,6 +105,7 @@ function namedRuleFaults(rule: NamedRuleWithOperations, path: FieldPath): FieldE
 /** How an expression is checked: its faults. */
 export type ExpressionCheck = (expression: string, path: FieldPath) => FieldError[]
 
+/** Names and expressions of conditions that come before the webhook or policy itself. */
 export function validateMatchConditions(conditions: readonly MatchCondition[] | undefined, check: ExpressionCheck, path: FieldPath): FieldError[] {
   const all = conditions ?? []
   const errors: FieldError[] = all.length > maxMatchConditions ? [fieldError.tooMany(path, all.length, maxMatchConditions)] : []
@@ -121,6 +122,7 @@ export function validateMatchConditions(conditions: readonly MatchCondition[] | 
   return errors
 }
 
+/** The kind of a policy's parameters. */
 export function validateParamKind({ apiVersion, kind }: ParamKind, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
   const at = path.child('apiVersion')
@@ -140,6 +142,7 @@ export function validateParamKind({ apiVersion, kind }: ParamKind, path: FieldPa
   return errors
 }
 
+/** The parameters themselves: one by its name, or all that a selector chooses. */
 export function validateParamRef(ref: ParamRef | undefined, path: FieldPath): FieldError[] {
   if (!ref) return []
   const { name, selector, parameterNotFoundAction: action } = ref
