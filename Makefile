@@ -3,7 +3,7 @@ SHELL := /bin/bash
 NODE ?= node
 STAMP := node_modules/.package-lock.json
 
-.PHONY: up down test lint bench status build packages clean
+.PHONY: up down test lint bench status build packages test-packages clean
 
 up: build packages
 	bin/skiff up
@@ -13,7 +13,7 @@ down:
 
 build: dist/.built
 
-test: build packages
+test: build test-packages
 	$(NODE) scripts/test.mjs
 
 lint: $(STAMP)
@@ -23,12 +23,15 @@ lint: $(STAMP)
 bench: build packages
 	$(NODE) --import tsx bench/run.ts
 
-status: build packages
+status: build test-packages
 	$(NODE) scripts/test.mjs --status docs/status.md
 
-# Debian packages that real nodes and the tests need; without root, or off Linux, only says what is missing.
+# Debian packages that real nodes need, and those that only the tests need beside them; without root, or off Linux, only says what is missing.
 packages:
 	@scripts/packages.sh
+
+test-packages:
+	@scripts/packages.sh --tests
 
 $(STAMP): package.json package-lock.json
 	@command -v $(NODE) >/dev/null && command -v npm >/dev/null || { echo "Node.js >= 20.19 with npm must be installed first"; exit 6; }

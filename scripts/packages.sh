@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing, naming them first. Never fails on what is already there.
+# With --tests, what only tests need, too.
 # Without root, without apt or off Linux it installs nothing and says what real nodes would need.
 set -euo pipefail
 
@@ -9,6 +10,7 @@ needs=(
   nft:nftables iptables:iptables conntrack:conntrack ip:iproute2 nsenter:util-linux unshare:util-linux
   /bin/busybox:busybox-static kubectl:kubernetes-client
 )
+[ "${1:-}" != --tests ] || needs+=(/usr/lib/python3/dist-packages/kubernetes:python3-kubernetes)
 [ "$(uname -s)" = Linux ] || { echo "packages: not Linux, so nodes will be simulated; nothing to install"; exit 0; }
 missing=()
 for need in "${needs[@]}"; do
