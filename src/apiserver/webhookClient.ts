@@ -5,12 +5,11 @@
 import { request as httpsRequest } from 'node:https'
 import { StringDecoder } from 'node:string_decoder'
 import { rootCertificates } from 'node:tls'
-import type { ServiceAddress } from './serviceResolver.ts'
 
 export interface WebhookTarget {
   readonly url: string
   /** Where to go instead of the URL's host, whose name the certificate must have. */
-  readonly address?: (() => ServiceAddress) | undefined
+  readonly address?: (() => { readonly host: string; readonly port: number }) | undefined
   /** PEM; absent: the system's. */
   readonly ca?: string | undefined
 }
@@ -25,15 +24,14 @@ const answerBytes = 64 * 1024 * 1024
 
 /** The answer's JSON. @throws Error with what went wrong, in one line */
 export async function postJson(target: WebhookTarget, body: unknown, options: PostOptions): Promise<unknown> {
-  const url = new URL(target.url)
-  url.searchParams.set('timeout', `${options.timeoutMs / 1000}s`)
+  const url = `${target.url}?timeout=${options.timeoutMs / 1000}s`
   try {
-    const { status, text } = await post(target, url, JSON.stringify(body), options)
+    const { status, text } = await post(target, new URL(url), JSON.stringify(body), options)
     if (status < 200 || status > 299) throw new Error(text.trim() || `the server answered with status ${status}`)
     return parse(text)
   } catch (error) {
     if (error instanceof AnswerError) throw error
-    throw new Error(`Post ${JSON.stringify(url.toString())}: ${(error as Error).message}`, { cause: error })
+    throw new Error(`Post ${JSON.stringify(url)}: ${(error as Error).message}`, { cause: error })
   }
 }
 

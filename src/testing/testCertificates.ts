@@ -3,8 +3,8 @@ import 'reflect-metadata'
 import { webcrypto } from 'node:crypto'
 import * as x509 from '@peculiar/x509'
 
-/** `name`: the distinguished name of who shows it; it is its own certificate authority. */
-export async function testCertificates(name = 'CN=test-apiserver'): Promise<{ cert: string; key: string }> {
+/** `name`: the distinguished name of who shows it; it is its own certificate authority. `hosts`: more names that it answers to. */
+export async function testCertificates(name = 'CN=test-apiserver', hosts: readonly string[] = []): Promise<{ cert: string; key: string }> {
   const crypto = webcrypto as unknown as Parameters<typeof x509.cryptoProvider.set>[0]
   x509.cryptoProvider.set(crypto)
   const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
@@ -22,6 +22,7 @@ export async function testCertificates(name = 'CN=test-apiserver'): Promise<{ ce
       new x509.SubjectAlternativeNameExtension([
         { type: 'ip', value: '127.0.0.1' },
         { type: 'dns', value: 'localhost' },
+        ...hosts.map((value) => ({ type: 'dns' as const, value })),
       ]),
     ],
   })

@@ -58,7 +58,7 @@ test('API-28 a service leads to its ready endpoints, or its external name', () =
   const hosts = new Set(Array.from({ length: 50 }, () => resolveService(reader, random, reference)).map(({ host, port }) => `${host}:${port}`))
   assert.deepEqual([...hosts].sort(), ['10.0.0.1:8443', '10.0.0.2:8443'])
   assert.deepEqual(resolveService(readerOf(service({ type: 'ExternalName', externalName: 'x.example' })), random, reference), { host: 'x.example', port: 443 })
-  assert.throws(() => resolveService(readerOf(undefined), random, reference), { reason: 'NotFound', message: 'services "svc" not found' })
+  assert.throws(() => resolveService(readerOf(undefined), random, reference), { reason: 'NotFound', message: 'service "svc" not found' })
   assert.throws(() => resolveService(readerOf(clusterIp), random, reference), { message: 'no endpoints available for service "svc"' })
 })
 

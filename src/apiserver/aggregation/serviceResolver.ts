@@ -32,7 +32,8 @@ export function resolveService(reader: ObjectReader, random: Random, reference: 
   const { namespace = '', name = '' } = reference
   const wanted = portOf(reference)
   const service = reader.get<KubeObject>(services, namespace, name) as Frozen<Service> | undefined
-  if (!service) throw notFound(services, name)
+  // The singular is upstream's: its lister says so, and people search for the text.
+  if (!service) throw notFound({ group: '', resource: 'service' }, name)
   const { type = 'ClusterIP', externalName, ports = [] } = service.spec ?? {}
   if (type === 'ExternalName') return { host: externalName ?? '', port: wanted }
   const port = ports.find((one) => one.port === wanted)

@@ -1,11 +1,11 @@
 /** Custom resources put together for the API server (L3): serving, the controllers, the way to conversion webhooks. */
 import type { Logger } from '#base/log'
 import type { Transport } from '#client/transport'
+import { resolveService } from '../aggregation/serviceResolver.ts'
 import type { Catalog } from '../catalog.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { WriterDeps } from '../registry/writer.ts'
 import type { UserInfo } from '../request.ts'
-import { serviceResolver } from '../serviceResolver.ts'
 import { cleanUp } from './cleanUp.ts'
 import { keepDefinitions } from './controller.ts'
 import { validationRules } from './rules.ts'
@@ -30,8 +30,11 @@ export interface CustomResourceInstallation {
 }
 
 export function installCustomResources({ registry, catalog, writer, log, user, transport }: CustomResourceDeps): CustomResourceInstallation {
-  const conversion = createWebhookConversion({ resolve: serviceResolver(registry.reader, writer.random), random: writer.random })
-  const served = new CustomResources({ registry, catalog, log, parts: { webhook: conversion, rules: validationRules } })
+  const conversion = createWebhookConversion({
+    resolve: (namespace, name, port) => resolveService(registry.reader, writer.random, { namespace, name, port }),
+    random: writer.random,
+  })
+  const served = new CustomResources({ registry, catalog, clock: writer.clock, log, parts: { webhook: conversion, rules: validationRules } })
   return {
     serve: (signal) => served.follow(signal),
     run: (signal) =>

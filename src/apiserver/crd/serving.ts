@@ -4,6 +4,7 @@
  * Upstream: crdHandler of apiextensions-apiserver/pkg/apiserver/customresource_handler.go.
  */
 import type { KubeObject } from '#api/machinery/meta'
+import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Catalog } from '../catalog.ts'
 import type { Registry } from '../registry/registry.ts'
@@ -14,6 +15,7 @@ import { type Definition, definitions, isServed, isTerminating, prefixOf, revisi
 export interface ServingDeps {
   readonly registry: Registry
   readonly catalog: Catalog
+  readonly clock: Clock
   readonly log: Logger
   readonly parts: CustomResourceParts
 }
@@ -31,6 +33,7 @@ export class CustomResources {
   /** Definitions that are being settled, one after the other each. */
   readonly #settling = new Map<string, Promise<void>>()
   readonly #again = new Set<string>()
+  #signal: AbortSignal | undefined
 
   constructor(deps: ServingDeps) {
     this.#deps = deps
@@ -38,6 +41,7 @@ export class CustomResources {
 
   /** Serves everything that is there, and what comes and goes from now on until the signal aborts. Resolves when the first is done. */
   async follow(signal: AbortSignal): Promise<void> {
+    this.#signal = signal
     const { reader } = this.#deps.registry
     const stop = reader.onChange<KubeObject>(definitions, ({ object }) => void this.settle(object.metadata.name ?? ''))
     signal.addEventListener('abort', stop, { once: true })
@@ -67,7 +71,12 @@ export class CustomResources {
       try {
         await this.#settleOnce(name)
       } catch (error) {
-        this.#deps.log.error(error, 'Serving a custom resource failed', { customResourceDefinition: name })
+        if (this.#signal?.aborted) return
+        this.#deps.log.error(error, 'Serving a custom resource failed; trying again', { customResourceDefinition: name })
+        this.#deps.clock.sleep(retryMs, this.#signal).then(
+          () => this.settle(name),
+          () => undefined,
+        )
       }
     } while (this.#again.has(name))
   }
@@ -79,8 +88,8 @@ export class CustomResources {
     if (!definition || !isServed(definition)) return
     const known = this.#served.get(name)
     if (known && known.resource.revision === revisionOf(definition) && known.terminating === isTerminating(definition)) return
-    const cache = known?.cache ?? (await this.#deps.registry.openCache(prefixOf(definition)))
     try {
+      const cache = known?.cache ?? (await this.#deps.registry.openCache(prefixOf(definition)))
       this.#serve(name, definition, cache, known)
     } catch (error) {
       if (!known) this.#deps.registry.closeCache(prefixOf(definition))
@@ -114,6 +123,8 @@ export class CustomResources {
     this.#served.delete(name)
   }
 }
+
+const retryMs = 1_000
 
 function sourceName(definition: string): string {
   return `crd ${definition}`

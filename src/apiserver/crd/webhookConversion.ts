@@ -12,13 +12,14 @@ import { isObject } from '#api/machinery/patch/objects'
 import { StatusError } from '#api/machinery/status'
 import { deepCopy } from '#base/frozen'
 import { type Random, randomUid } from '#base/random'
-import type { ServiceResolver } from '../serviceResolver.ts'
+import type { Place } from '../aggregation/serviceResolver.ts'
 import { postJson, type WebhookTarget } from '../webhookClient.ts'
 import type { WebhookConversion } from './converter.ts'
 import type { Definition } from './definitions.ts'
 
 export interface WebhookConversionDeps {
-  readonly resolve: ServiceResolver
+  /** Where a service leads. @throws StatusError while it leads nowhere */
+  resolve(namespace: string, name: string, port: number): Place
   readonly random: Random
 }
 
@@ -100,7 +101,7 @@ async function ask(
   return convertedObjects ?? []
 }
 
-function targetOf({ url, service, caBundle }: Frozen<WebhookClientConfig>, resolve: ServiceResolver): WebhookTarget {
+function targetOf({ url, service, caBundle }: Frozen<WebhookClientConfig>, resolve: WebhookConversionDeps['resolve']): WebhookTarget {
   const text = caBundle ? Buffer.from(caBundle, 'base64').toString('latin1').trim() : ''
   const ca = text === '' ? {} : { ca: text }
   if (!service) return { url: url ?? '', ...ca }

@@ -29,6 +29,7 @@ export interface CachedResource {
 interface Waiter {
   readonly revision: number
   resolve(): void
+  reject(reason: unknown): void
 }
 
 export class Cacher {
@@ -40,6 +41,8 @@ export class Cacher {
   readonly #filling = new Map<string, { event: StoreEvent; revision: number }[]>()
   #revision = 0
   #waiters: Waiter[] = []
+  /** Nothing more comes: whoever waits would wait in vain. */
+  #ended = false
   #loaded: Promise<void>
   #setLoaded: () => void = () => {}
 
@@ -117,6 +120,7 @@ export class Cacher {
   async #wait(revision: number, signal: AbortSignal | undefined): Promise<void> {
     await this.#loaded
     if (this.#revision >= revision) return
+    if (this.#ended) throw shuttingDown()
     await new Promise<void>((resolve, reject) => {
       const leave = () => {
         timer.cancel()
@@ -129,15 +133,13 @@ export class Cacher {
           leave()
           resolve()
         },
+        reject: (reason) => {
+          leave()
+          reject(reason)
+        },
       }
-      const onAbort = () => {
-        leave()
-        reject(signal?.reason)
-      }
-      const timer = this.#clock.timer(freshnessWaitMs, () => {
-        leave()
-        reject(tooLargeResourceVersion(revision, this.#revision))
-      })
+      const onAbort = () => waiter.reject(signal?.reason)
+      const timer = this.#clock.timer(freshnessWaitMs, () => waiter.reject(tooLargeResourceVersion(revision, this.#revision)))
       signal?.addEventListener('abort', onAbort, { once: true })
       this.#waiters.push(waiter)
     })
@@ -156,6 +158,8 @@ export class Cacher {
       this.closeWatches()
       if (!signal.aborted) await this.#clock.sleep(reconnectMs, signal).catch(() => undefined)
     }
+    this.#ended = true
+    for (const waiter of [...this.#waiters]) waiter.reject(shuttingDown())
     await bookmarks
   }
 
@@ -217,6 +221,10 @@ export class Cacher {
       if (!signal.aborted) for (const cache of this.#caches.values()) cache.bookmark(this.#revision)
     }
   }
+}
+
+function shuttingDown(): StatusError {
+  return new StatusError('ServiceUnavailable', 'apiserver is shutting down', { details: { retryAfterSeconds: 1 } })
 }
 
 /** Upstream: storage.NewTooLargeResourceVersionError. Clients retry after a second. */
