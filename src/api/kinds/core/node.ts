@@ -10,13 +10,13 @@ import { ipFamily, parseCidr } from '#api/machinery/ip'
 import { validateLabelName } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
 import { isLabelValue } from '#api/machinery/names'
-import { compareQuantities, isQuantity } from '#api/machinery/quantity'
 import { ageColumn, nameColumn, none, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { faults, keepStatus, oneOf, statusStrategy } from '../rules.ts'
+import { validateQuantity } from './pod/validateResources.ts'
+import { taintEffects } from './pod/validateScheduling.ts'
 
 const roleLabelPrefix = 'node-role.kubernetes.io/'
-const effects = ['NoSchedule', 'PreferNoSchedule', 'NoExecute']
 
 export const node = defineKind<Node>({
   group: '',
@@ -47,12 +47,13 @@ export const node = defineKind<Node>({
   validate: ({ obj, path }) => [...specFaults(obj, path.child('spec')), ...statusFaults(obj, path.child('status'))],
   validateUpdate({ obj, old, path }) {
     const spec = path.child('spec')
-    const errors = specFaults(obj, spec)
+    const errors = [...specFaults(obj, spec), ...statusFaults(obj, path.child('status'))]
     const oldSpec = old.spec ?? {}
     if (oldSpec.podCIDRs?.length && !semanticEqual(obj.spec.podCIDRs, oldSpec.podCIDRs))
       errors.push(fieldError.forbidden(spec.child('podCIDRs'), 'node updates may not change podCIDR except from "" to valid'))
     if (oldSpec.providerID && obj.spec.providerID !== oldSpec.providerID)
       errors.push(fieldError.forbidden(spec.child('providerID'), 'node updates may not change providerID except from "" to valid'))
+    if (obj.spec.externalID !== oldSpec.externalID) errors.push(fieldError.forbidden(spec.child('externalID'), 'may not be updated'))
     return errors
   },
   status: statusStrategy<Node>({ validateUpdate: ({ obj, path }) => statusFaults(obj, path.child('status')) }),
@@ -76,7 +77,7 @@ function validateTaints(taints: readonly Taint[] | undefined, path: FieldPath): 
     const errors = [
       ...validateLabelName(taint.key, at.child('key')),
       ...faults(at.child('value'), taint.value, isLabelValue(taint.value ?? '')),
-      ...oneOf(taint.effect, effects, at.child('effect')),
+      ...oneOf(taint.effect, taintEffects, at.child('effect')),
     ]
     const id = `${taint.effect}/${taint.key}`
     if (seen.has(id)) {
@@ -106,9 +107,11 @@ function specFaults(obj: Node, path: FieldPath): FieldError[] {
     if (!parseCidr(cidr))
       errors.push(fieldError.invalid(path.child('podCIDRs').index(i), cidr, 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)'))
   }
-  if (cidrs.length > 2) errors.push(fieldError.invalid(path.child('podCIDRs'), cidrs, 'may specify no more than one CIDR for each IP family'))
-  else if (cidrs.length === 2 && ipFamily(cidrs[0]?.split('/')[0] ?? '') === ipFamily(cidrs[1]?.split('/')[0] ?? ''))
+  if (cidrs.length < 2) return errors
+  const families = new Set(cidrs.map((cidr) => ipFamily(cidr.split('/')[0] ?? '')))
+  if (cidrs.length > 2 || families.size < 2)
     errors.push(fieldError.invalid(path.child('podCIDRs'), cidrs, 'may specify no more than one CIDR for each IP family'))
+  for (const [i, cidr] of cidrs.entries()) if (cidrs.indexOf(cidr) < i) errors.push(fieldError.duplicate(path.child('podCIDRs').index(i), cidr))
   return errors
 }
 
@@ -116,9 +119,7 @@ function statusFaults(obj: Node, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
   for (const list of ['capacity', 'allocatable'] as const) {
     for (const [name, value] of Object.entries(obj.status?.[list] ?? {})) {
-      const at = path.child(list).key(name)
-      if (!isQuantity(value)) errors.push(fieldError.invalid(at, value, 'must be a quantity'))
-      else if (compareQuantities(value, 0) < 0) errors.push(fieldError.invalid(at, value, 'must be greater than or equal to 0'))
+      errors.push(...validateQuantity(name, value, path.child(list, name)))
     }
   }
   const seen = new Set<string>()

@@ -1,30 +1,18 @@
-/** PersistentVolume and PersistentVolumeClaim (L1). Upstream: pkg/registry/core/persistentvolume*, pkg/apis/core/validation (v1.36). */
-import type { PersistentVolume, PersistentVolumeClaim } from '#api/gen/types/core.v1'
+/** PersistentVolume (L1). Upstream: pkg/registry/core/persistentvolume, pkg/apis/core/validation ValidatePersistentVolume* (v1.36). */
+import type { PersistentVolume } from '#api/gen/types/core.v1'
 import { semanticEqual } from '#api/machinery/equality'
-import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
+import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
-import { compareQuantities, isQuantity, quantitySign } from '#api/machinery/quantity'
+import { isDns1123Label, isDns1123Subdomain } from '#api/machinery/names'
+import { validateImmutable } from '#api/machinery/objectMeta'
 import { deepCopy } from '#base/frozen'
 import { ageColumn, nameColumn, text, unset } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
-import { dropStatus, keepStatus, oneOf, statusStrategy } from '../rules.ts'
-
-const modes: Readonly<Record<string, string>> = { ReadWriteOnce: 'RWO', ReadOnlyMany: 'ROX', ReadWriteMany: 'RWX', ReadWriteOncePod: 'RWOP' }
-/** Upstream prints the modes in this order, each once. */
-const modeOrder = Object.keys(modes)
-const classAnnotation = 'volume.beta.kubernetes.io/storage-class'
-/** Fields of a volume's spec that are no sources. */
-const notSources = new Set([
-  'accessModes',
-  'capacity',
-  'claimRef',
-  'mountOptions',
-  'nodeAffinity',
-  'persistentVolumeReclaimPolicy',
-  'storageClassName',
-  'volumeAttributesClassName',
-  'volumeMode',
-])
+import { dropStatus, faults, keepStatus, statusStrategy } from '../rules.ts'
+import { validateNodeSelectorTerm } from './pod/validateScheduling.ts'
+import { validateCsiDriverName } from './pod/validateVolumes.ts'
+import { remoteSourceRules } from './pod/volumeSources.ts'
+import { classFaults, classOf, modeFaults, modesText, positiveFaults } from './volumeModes.ts'
 
 export const persistentVolume = defineKind<PersistentVolume>({
   group: '',
@@ -58,125 +46,88 @@ export const persistentVolume = defineKind<PersistentVolume>({
   status: statusStrategy<PersistentVolume>(),
 })
 
-export const persistentVolumeClaim = defineKind<PersistentVolumeClaim>({
-  group: '',
-  kind: 'PersistentVolumeClaim',
-  generation: false,
-  columns: [
-    nameColumn,
-    text('Status', (obj) => (obj.metadata.deletionTimestamp ? 'Terminating' : (obj.status?.phase ?? ''))),
-    text('Volume', (obj) => obj.spec?.volumeName ?? ''),
-    text('Capacity', (obj) => (obj.spec?.volumeName ? (obj.status?.capacity?.storage ?? '') : '')),
-    text('Access Modes', (obj) => (obj.spec?.volumeName ? modesText(obj.status?.accessModes) : '')),
-    text('StorageClass', (obj) => classOf(obj) ?? ''),
-    text('VolumeAttributesClass', (obj) => obj.spec?.volumeAttributesClassName ?? unset),
-    ageColumn,
-    text('VolumeMode', (obj) => obj.spec?.volumeMode ?? unset, 1),
-  ],
-  defaults(obj) {
-    obj.spec ??= {}
-    obj.status ??= {}
-    obj.status.phase ||= 'Pending'
-    obj.spec.volumeMode ??= 'Filesystem'
-    // The data source has two spellings; whoever sets one sets both, where both can say it.
-    const { dataSource, dataSourceRef } = obj.spec
-    if (dataSource && !dataSourceRef) obj.spec.dataSourceRef = { ...dataSource }
-    else if (dataSourceRef && !dataSource && !dataSourceRef.namespace && (!dataSourceRef.apiGroup || dataSourceRef.apiGroup === 'snapshot.storage.k8s.io')) {
-      const { namespace: _, ...local } = dataSourceRef
-      obj.spec.dataSource = local
-    }
-  },
-  prepareForCreate: ({ obj }) => dropStatus(obj, { phase: 'Pending' }),
-  prepareForUpdate: keepStatus,
-  validate: ({ obj, path }) => claimFaults(obj, path.child('spec')),
-  validateUpdate: ({ obj, old, path }) => claimChange(obj, old, path.child('spec')),
-  status: statusStrategy<PersistentVolumeClaim>(),
-})
+/** Sources in the order in which they are looked at: the first one present counts, the rest are too many. */
+const sourceOrder = [
+  ...(['hostPath', 'gcePersistentDisk', 'awsElasticBlockStore', 'glusterfs', 'flocker', 'nfs', 'rbd', 'quobyte', 'cephfs', 'iscsi'] as const),
+  ...(['cinder', 'fc', 'flexVolume', 'azureFile', 'vsphereVolume', 'photonPersistentDisk', 'portworxVolume', 'azureDisk', 'scaleIO'] as const),
+  ...(['local', 'storageos', 'csi'] as const),
+]
+type Source = (typeof sourceOrder)[number]
 
-/** The class by field or by the annotation that preceded it. */
-function classOf(obj: Frozen<PersistentVolume | PersistentVolumeClaim>): string | undefined {
-  return obj.metadata.annotations?.[classAnnotation] ?? obj.spec?.storageClassName
-}
-
-function modesText(list: readonly string[] | undefined): string {
-  return modeOrder
-    .filter((mode) => list?.includes(mode))
-    .map((mode) => modes[mode])
-    .join(',')
-}
-
-function modeFaults(list: readonly string[] | undefined, path: FieldPath): FieldError[] {
-  if (!list?.length) return [fieldError.required(path, 'at least 1 access mode is required')]
-  const errors = list.filter((mode) => !modes[mode]).map((mode) => fieldError.notSupported(path, mode, modeOrder))
-  if (list.includes('ReadWriteOncePod') && list.length > 1) errors.push(fieldError.forbidden(path, 'may not use ReadWriteOncePod with other access modes'))
-  return errors
-}
-
-function storageFaults(value: string | undefined, path: FieldPath): FieldError[] {
-  if (value === undefined) return [fieldError.required(path)]
-  return isQuantity(value) && quantitySign(value) > 0 ? [] : [fieldError.invalid(path, value, 'must be greater than zero')]
-}
-
-function sourcesOf(spec: Frozen<PersistentVolume['spec']>): string[] {
-  return Object.keys(spec).filter((key) => !notSources.has(key) && (spec as Readonly<Record<string, unknown>>)[key] !== undefined)
-}
+const sourcesOf = (spec: Frozen<PersistentVolume['spec']>): Source[] => sourceOrder.filter((source) => spec[source] !== undefined)
 
 function volumeFaults({ spec }: PersistentVolume, path: FieldPath): FieldError[] {
-  const errors = modeFaults(spec.accessModes, path.child('accessModes'))
-  if (!spec.capacity) errors.push(fieldError.required(path.child('capacity')))
-  else errors.push(...storageFaults(spec.capacity.storage, path.child('capacity').key('storage')))
-  errors.push(...oneOf(spec.persistentVolumeReclaimPolicy, ['Delete', 'Recycle', 'Retain'], path.child('persistentVolumeReclaimPolicy')))
-  const sources = sourcesOf(spec)
-  if (sources.length === 0) errors.push(fieldError.required(path, 'must specify a volume type'))
-  for (const source of sources.slice(1)) errors.push(fieldError.forbidden(path.child(source), 'may not specify more than 1 volume type'))
-  if (spec.local && !spec.nodeAffinity) errors.push(fieldError.required(path.child('nodeAffinity'), 'Local volume requires node affinity'))
-  if (spec.hostPath?.path === '/' && spec.persistentVolumeReclaimPolicy === 'Recycle')
+  const errors = modeFaults(spec.accessModes, '', path.child('accessModes'))
+  const capacity = path.child('capacity')
+  const amounts = Object.entries(spec.capacity ?? {})
+  if (amounts.length === 0) errors.push(fieldError.required(capacity))
+  if (spec.capacity?.storage === undefined || amounts.length > 1) errors.push(fieldError.notSupported(capacity, spec.capacity ?? null, ['storage']))
+  for (const [name, value] of amounts) errors.push(...positiveFaults(value, capacity.key(name)))
+  const policy = spec.persistentVolumeReclaimPolicy
+  if (policy && !['Delete', 'Recycle', 'Retain'].includes(policy))
+    errors.push(fieldError.notSupported(path.child('persistentVolumeReclaimPolicy'), policy, ['Delete', 'Recycle', 'Retain']))
+  errors.push(...affinityFaults(spec.nodeAffinity, path.child('nodeAffinity')), ...sourceFaults(spec, path))
+  if (spec.hostPath && policy === 'Recycle' && /^\/+(\.?\/*)*$/.test(spec.hostPath.path))
     errors.push(fieldError.forbidden(path.child('persistentVolumeReclaimPolicy'), "may not be 'recycle' for a hostPath mount of '/'"))
-  if (spec.volumeMode) errors.push(...oneOf(spec.volumeMode, ['Block', 'Filesystem'], path.child('volumeMode')))
+  errors.push(...classFaults({ storageClassName: spec.storageClassName }, path))
+  if (spec.volumeMode !== undefined && !['Block', 'Filesystem'].includes(spec.volumeMode))
+    errors.push(fieldError.notSupported(path.child('volumeMode'), spec.volumeMode, ['Block', 'Filesystem']))
+  if (spec.volumeAttributesClassName === undefined) return errors
+  if (spec.volumeAttributesClassName === '') errors.push(fieldError.required(path.child('volumeAttributesClassName'), 'an empty string is disallowed'))
+  errors.push(...classFaults({ volumeAttributesClassName: spec.volumeAttributesClassName }, path))
+  return spec.csi ? errors : [...errors, fieldError.required(path.child('csi'), 'has to be specified when using volumeAttributesClassName')]
+}
+
+function affinityFaults(affinity: PersistentVolume['spec']['nodeAffinity'], path: FieldPath): FieldError[] {
+  if (!affinity) return []
+  if (!affinity.required) return [fieldError.required(path.child('required'), 'must specify required node constraints')]
+  const terms = path.child('required', 'nodeSelectorTerms')
+  if (!affinity.required.nodeSelectorTerms?.length) return [fieldError.required(terms, 'must have at least one node selector term')]
+  return affinity.required.nodeSelectorTerms.flatMap((term, i) => validateNodeSelectorTerm(term, true, terms.index(i)))
+}
+
+function sourceFaults(spec: PersistentVolume['spec'], path: FieldPath): FieldError[] {
+  const [first, ...more] = sourcesOf(spec)
+  if (!first) return [fieldError.required(path, 'must specify a volume type')]
+  const errors = ownFaults(spec, first, path.child(first === 'gcePersistentDisk' ? 'persistentDisk' : first))
+  if (spec.local && !spec.nodeAffinity?.required) errors.push(fieldError.required(path.child('nodeAffinity'), 'Local volume requires node affinity'))
+  const tooMany = 'may not specify more than 1 volume type'
+  return [...errors, ...more.map((source) => fieldError.forbidden(path.child(source === 'cephfs' ? 'cephFS' : source), tooMany))]
+}
+
+/** The rules of one source; those of disks and shares are a pod volume's. */
+function ownFaults(spec: PersistentVolume['spec'], source: Source, path: FieldPath): FieldError[] {
+  if (source === 'hostPath' || source === 'local') {
+    const directory = spec[source]?.path ?? ''
+    if (!directory) return [fieldError.required(path.child('path'))]
+    return directory.split('/').includes('..') ? [fieldError.invalid(path.child('path'), directory, "must not contain '..'")] : []
+  }
+  if (source !== 'csi') return (remoteSourceRules[source] as ((of: unknown, at: FieldPath) => FieldError[]) | undefined)?.(spec[source], path) ?? []
+  const errors = validateCsiDriverName(spec.csi?.driver, path.child('driver'))
+  if (!spec.csi?.volumeHandle) errors.push(fieldError.required(path.child('volumeHandle')))
+  for (const field of ['controllerPublishSecretRef', 'controllerExpandSecretRef', 'nodePublishSecretRef', 'nodeExpandSecretRef'] as const) {
+    const reference = spec.csi?.[field]
+    if (!reference) continue
+    const { name, namespace } = reference
+    errors.push(...(name ? faults(path.child(field, 'name'), name, isDns1123Subdomain(name)) : [fieldError.required(path.child(field, 'name'))]))
+    const at = path.child(field, 'namespace')
+    errors.push(...(namespace ? faults(at, namespace, isDns1123Label(namespace)) : [fieldError.required(at)]))
+  }
   return errors
 }
 
 function sourceChange(obj: PersistentVolume, old: Frozen<PersistentVolume>, path: FieldPath): FieldError[] {
-  const pick = (spec: Frozen<PersistentVolume['spec']>) => sourcesOf(spec).map((key) => [key, (spec as Readonly<Record<string, unknown>>)[key]])
+  const pick = (spec: Frozen<PersistentVolume['spec']>) => Object.fromEntries(sourcesOf(spec).map((source) => [source, spec[source]]))
+  const now = deepCopy<PersistentVolume['spec']>(obj.spec)
+  // A secret for expansion may be added later.
+  if (now.csi && old.spec.csi && !old.spec.csi.controllerExpandSecretRef) delete now.csi.controllerExpandSecretRef
   const errors: FieldError[] = []
-  if (!semanticEqual(pick(obj.spec), pick(old.spec)))
-    errors.push(fieldError.forbidden(path.child('persistentvolumesource'), 'spec.persistentvolumesource is immutable after creation'))
-  if (!semanticEqual(obj.spec.volumeMode, old.spec.volumeMode))
-    errors.push(fieldError.invalid(path.child('volumeMode'), obj.spec.volumeMode, 'field is immutable'))
-  if (old.spec.nodeAffinity && !semanticEqual(obj.spec.nodeAffinity, old.spec.nodeAffinity))
-    errors.push(fieldError.invalid(path.child('nodeAffinity'), obj.spec.nodeAffinity, 'field is immutable'))
-  return errors
-}
-
-function claimFaults({ spec }: PersistentVolumeClaim, path: FieldPath): FieldError[] {
-  return [
-    ...modeFaults(spec.accessModes, path.child('accessModes')),
-    ...storageFaults(spec.resources?.requests?.storage, path.child('resources').key('storage')),
-    ...(spec.volumeMode ? oneOf(spec.volumeMode, ['Block', 'Filesystem'], path.child('volumeMode')) : []),
-  ]
-}
-
-/** A claim is fixed once made, but for its size when bound, its attributes class, and the binding itself. */
-function claimChange(obj: PersistentVolumeClaim, old: Frozen<PersistentVolumeClaim>, path: FieldPath): FieldError[] {
-  const errors = claimFaults(obj, path)
-  const copy = deepCopy<PersistentVolumeClaim['spec']>(obj.spec)
-  const before = deepCopy<PersistentVolumeClaim['spec']>(old.spec)
-  if (!before.volumeName) copy.volumeName = before.volumeName
-  if (before.storageClassName === undefined) copy.storageClassName = before.storageClassName
-  copy.volumeAttributesClassName = before.volumeAttributesClassName
-  const [size, oldSize] = [copy.resources?.requests?.storage, before.resources?.requests?.storage]
-  const bound = old.status?.phase === 'Bound'
-  if (bound) copy.resources = before.resources
-  if (!semanticEqual(copy, before))
-    errors.push(fieldError.forbidden(path, 'spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n'))
-  const floor = old.status?.capacity?.storage
-  if (
-    bound &&
-    size !== undefined &&
-    oldSize !== undefined &&
-    compareQuantities(size, oldSize) < 0 &&
-    (floor === undefined || compareQuantities(size, floor) <= 0)
-  )
-    errors.push(fieldError.forbidden(path.child('resources', 'requests', 'storage'), 'field can not be less than status.capacity'))
+  if (!semanticEqual(pick(now), pick(old.spec)))
+    errors.push(fieldError.forbidden(path.child('persistentvolumesource'), 'spec.persistentvolumesource is immutable after creation\n'))
+  // These paths lack their head: upstream's quirk.
+  errors.push(...validateImmutable(obj.spec.volumeMode, old.spec.volumeMode, FieldPath.of('volumeMode')))
+  if (old.spec.nodeAffinity) errors.push(...validateImmutable(obj.spec.nodeAffinity, old.spec.nodeAffinity, FieldPath.of('nodeAffinity')))
+  if (old.spec.volumeAttributesClassName !== undefined && obj.spec.volumeAttributesClassName === undefined)
+    errors.push(fieldError.forbidden(path.child('volumeAttributesClassName'), 'update from non-nil value to nil is forbidden'))
   return errors
 }

@@ -71,7 +71,8 @@ function secretFaults(obj: Secret, path: FieldPath): FieldError[] {
   if (dockerKey) errors.push(...dockerFaults(data[dockerKey], at.key(dockerKey)))
   if (type === 'kubernetes.io/basic-auth' && data.username === undefined && data.password === undefined)
     errors.push(fieldError.required(at.key('username')), fieldError.required(at.key('password')))
-  for (const key of requiredKeys[type] ?? []) if (data[key] === undefined) errors.push(fieldError.required(at.key(key)))
+  for (const key of requiredKeys[type] ?? [])
+    if (data[key] === undefined || (data[key] === '' && key === 'ssh-privatekey')) errors.push(fieldError.required(at.key(key)))
   return errors
 }
 

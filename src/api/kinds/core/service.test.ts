@@ -71,7 +71,7 @@ const cases: [string, Partial<ServiceSpec>, string[]][] = [
     { externalTrafficPolicy: 'Local' },
     ['spec.externalTrafficPolicy: Invalid value: "Local": may only be set for externally-accessible services'],
   ],
-  ['ranges', { loadBalancerSourceRanges: ['10.0.0.0/8'] }, ["spec.loadBalancerSourceRanges: Forbidden: may only be used when `type` is 'LoadBalancer'"]],
+  ['ranges', { loadBalancerSourceRanges: ['10.0.0.0/8'] }, ["spec.LoadBalancerSourceRanges: Forbidden: may only be used when `type` is 'LoadBalancer'"]],
 ]
 for (const [name, spec, want] of cases)
   test(`service validation: ${name}`, () => assert.deepEqual(texts(service.validate?.({ obj: subject(spec), path, context })), want))

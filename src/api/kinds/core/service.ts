@@ -7,11 +7,12 @@
 import type { Service, ServicePort, ServiceSpec } from '#api/gen/types/core.v1'
 import { hasClusterIp, isExternallyAccessible } from '#api/helpers/services'
 import type { Frozen } from '#api/machinery/meta'
-import { nameIsDns1035Label } from '#api/machinery/names'
+import { nameIsDnsLabel } from '#api/machinery/names'
 import { ageColumn, labelsText, nameColumn, none, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
 import { validateService, validateServiceUpdate } from './serviceRules.ts'
+import { serviceWarnings, validateServiceStatus } from './serviceStatus.ts'
 
 export const service = defineKind<Service>({
   group: '',
@@ -19,7 +20,7 @@ export const service = defineKind<Service>({
   generation: false,
   // Creating through PUT is allowed, as upstream does for services.
   allowCreateOnUpdate: true,
-  validateName: nameIsDns1035Label,
+  validateName: nameIsDnsLabel,
   columns: [
     nameColumn,
     text('Type', (obj) => obj.spec?.type ?? ''),
@@ -44,7 +45,8 @@ export const service = defineKind<Service>({
   },
   validate: ({ obj, path }) => validateService(obj, path),
   validateUpdate: ({ obj, old, path }) => [...validateServiceUpdate(obj, old, path), ...validateService(obj, path)],
-  status: statusStrategy<Service>(),
+  warnings: ({ obj }) => serviceWarnings(obj),
+  status: statusStrategy<Service>({ validateUpdate: ({ obj, path }) => validateServiceStatus(obj, path.child('status', 'loadBalancer', 'ingress')) }),
 })
 
 /** Idempotent. */

@@ -3,7 +3,7 @@
 import type { Service, ServicePort } from '#api/gen/types/core.v1'
 import { isExternallyAccessible } from '#api/helpers/services'
 import { semanticEqual } from '#api/machinery/equality'
-import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
+import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
 import {
   invalidCidrMessage,
   invalidIpMessage,
@@ -30,7 +30,7 @@ export function validateService(obj: Service, root: FieldPath): FieldError[] {
   const path = root.child('spec')
   const { spec } = obj
   const headless = spec.clusterIP === 'None'
-  const errors: FieldError[] = []
+  const errors = topologyFaults(obj, root.child('metadata', 'annotations'))
   if (!spec.ports?.length && !headless && spec.type !== 'ExternalName') errors.push(fieldError.required(path.child('ports')))
   if ((spec.type === 'LoadBalancer' || spec.type === 'NodePort') && headless)
     errors.push(fieldError.invalid(path.child('clusterIPs').index(0), 'None', `may not be set to 'None' for ${spec.type} services`))
@@ -39,20 +39,30 @@ export function validateService(obj: Service, root: FieldPath): FieldError[] {
   errors.push(...portFaults(spec.ports, spec.type, path.child('ports')))
   errors.push(...validateLabels(spec.selector, path.child('selector')))
   errors.push(...oneOf(spec.sessionAffinity, ['ClientIP', 'None'], path.child('sessionAffinity')))
-  const timeout = spec.sessionAffinityConfig?.clientIP?.timeoutSeconds
-  if (spec.sessionAffinity === 'ClientIP' && timeout !== undefined && (timeout <= 0 || timeout > maxClientIpTimeout))
-    errors.push(
-      fieldError.invalid(
-        path.child('sessionAffinityConfig', 'clientIP', 'timeoutSeconds'),
-        timeout,
-        `must be greater than 0 and less than ${maxClientIpTimeout}`,
-      ),
-    )
+  if (spec.sessionAffinity === 'ClientIP') errors.push(...affinityFaults(spec.sessionAffinityConfig, path.child('sessionAffinityConfig')))
   if (spec.sessionAffinity === 'None' && spec.sessionAffinityConfig)
     errors.push(fieldError.forbidden(path.child('sessionAffinityConfig'), 'must not be set when session affinity is None'))
   for (const [i, ip] of (spec.externalIPs ?? []).entries()) errors.push(...specialAddressFaults(ip, path.child('externalIPs').index(i)))
   errors.push(...oneOf(spec.type, types, path.child('type')))
   return [...errors, ...loadBalancerFaults(obj, path), ...policyFaults(obj, path), ...familyFaults(obj, path)]
+}
+
+/** The annotation and its successor must agree. */
+function topologyFaults({ metadata: { annotations = {} } }: Service, path: FieldPath): FieldError[] {
+  const [mode, hints] = [annotations['service.kubernetes.io/topology-mode'], annotations['service.kubernetes.io/topology-aware-hints']]
+  if (mode === undefined || hints === undefined || mode === hints) return []
+  const detail = 'must match annotations[service.kubernetes.io/topology-aware-hints] when both are specified'
+  return [fieldError.invalid(path.key('service.kubernetes.io/topology-mode'), mode, detail)]
+}
+
+function affinityFaults(config: Service['spec']['sessionAffinityConfig'], path: FieldPath): FieldError[] {
+  const when = 'when session affinity type is ClientIP'
+  if (!config) return [fieldError.required(path, when)]
+  if (!config.clientIP) return [fieldError.required(path.child('clientIP'), when)]
+  const timeout = config.clientIP.timeoutSeconds
+  const at = path.child('clientIP', 'timeoutSeconds')
+  if (timeout === undefined) return [fieldError.required(at, when)]
+  return timeout <= 0 || timeout > maxClientIpTimeout ? [fieldError.invalid(at, timeout, `must be greater than 0 and less than ${maxClientIpTimeout}`)] : []
 }
 
 /** What may not change while the type stays: the first address and family, the load balancer's class, the health check's port. */
@@ -75,7 +85,7 @@ export function validateServiceUpdate(obj: Service, old: Frozen<Service>, root: 
 function externalNameFaults({ spec }: Service, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
   for (const field of ['clusterIPs', 'ipFamilies', 'ipFamilyPolicy'] as const) {
-    if (!semanticEqual(spec[field], undefined)) errors.push(fieldError.forbidden(path.child(field), "may not be set when `type` is 'ExternalName'"))
+    if (!semanticEqual(spec[field], undefined)) errors.push(fieldError.forbidden(path.child(field), 'may not be set for ExternalName services'))
   }
   const name = (spec.externalName ?? '').replace(/\.$/, '')
   const at = path.child('externalName')
@@ -122,7 +132,7 @@ function portFaults(ports: readonly ServicePort[] | undefined, type: string | un
     if (pairs.has(pair)) errors.push(fieldError.duplicate(at, { protocol: port.protocol, port: port.port }))
     pairs.add(pair)
     if (port.nodePort) {
-      if (type === 'ClusterIP' || type === 'ExternalName') errors.push(fieldError.forbidden(at.child('nodePort'), `may not be used when \`type\` is '${type}'`))
+      if (type === 'ClusterIP') errors.push(fieldError.forbidden(at.child('nodePort'), "may not be used when `type` is 'ClusterIP'"))
       const id = `${port.protocol}/${port.nodePort}`
       if (nodePorts.has(id)) errors.push(fieldError.duplicate(at.child('nodePort'), port.nodePort))
       nodePorts.add(id)
@@ -135,7 +145,8 @@ function loadBalancerFaults({ spec }: Service, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
   const only = "may only be used when `type` is 'LoadBalancer'"
   const balanced = spec.type === 'LoadBalancer'
-  const ranges = path.child('loadBalancerSourceRanges')
+  // The capital letter is upstream's.
+  const ranges = path.child('LoadBalancerSourceRanges')
   if (spec.loadBalancerSourceRanges?.length && !balanced) errors.push(fieldError.forbidden(ranges, only))
   for (const [i, range] of (spec.loadBalancerSourceRanges ?? []).entries())
     if (!parseCidr(range.trim())) errors.push(fieldError.invalid(ranges.index(i), range, invalidCidrMessage))
@@ -144,7 +155,7 @@ function loadBalancerFaults({ spec }: Service, path: FieldPath): FieldError[] {
     else errors.push(...faults(path.child('loadBalancerClass'), spec.loadBalancerClass, isQualifiedName(spec.loadBalancerClass)))
   }
   if (spec.allocateLoadBalancerNodePorts !== undefined && !balanced) errors.push(fieldError.forbidden(path.child('allocateLoadBalancerNodePorts'), only))
-  if (balanced && spec.allocateLoadBalancerNodePorts === undefined) errors.push(fieldError.required(path.child('allocateLoadBalancerNodePorts')))
+  if (balanced && spec.allocateLoadBalancerNodePorts === undefined) errors.push(fieldError.required(FieldPath.of('allocateLoadBalancerNodePorts')))
   return errors
 }
 

@@ -83,7 +83,10 @@ const refused: [string, Partial<PodSpec>, string[]][] = [
   [
     'unknown resource',
     { containers: [a({ resources: { requests: { gold: '1' } } })] },
-    ['spec.containers[0].resources.requests[gold]: Invalid value: "gold": must be a standard resource type or fully qualified'],
+    [
+      'spec.containers[0].resources.requests[gold]: Invalid value: "gold": must be a standard resource type or fully qualified',
+      'spec.containers[0].resources.requests[gold]: Invalid value: "gold": must be a standard resource for containers',
+    ],
   ],
   ['mount of nothing', { containers: [a({ volumeMounts: [{ name: 'v', mountPath: '/x' }] })] }, ['spec.containers[0].volumeMounts[0].name: Not found: "v"']],
   [

@@ -1,9 +1,9 @@
 /** Validation of resource names, requests and limits (L1). Upstream: pkg/apis/core/validation ValidateResourceRequirements (v1.36). */
 import type { ResourceRequirements } from '#api/gen/types/core.v1'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
-import { isQualifiedName } from '#api/machinery/names'
+import { isDns1123Label, isQualifiedName } from '#api/machinery/names'
 import { negativeMessage } from '#api/machinery/objectMeta'
-import { canonicalQuantity, compareQuantities, isQuantity, parseQuantity, quantityMilliValue } from '#api/machinery/quantity'
+import { canonicalQuantity, compareQuantities, isQuantity, parseQuantity, quantityMilliValue, quantitySign, quantityValue } from '#api/machinery/quantity'
 import { faults } from '../../rules.ts'
 
 const hugePages = 'hugepages-'
@@ -25,11 +25,13 @@ const standardResources = [
   'resourcequotas',
   'secrets',
   'services',
+  'services.loadbalancers',
+  'services.nodeports',
   'storage',
 ]
 
 /** cpu, memory, storage, and anything under kubernetes.io: what upstream calls native. */
-function isNativeResource(name: string): boolean {
+export function isNativeResource(name: string): boolean {
   return !name.includes('/') || name.includes('kubernetes.io/')
 }
 
@@ -41,7 +43,7 @@ function isExtendedResource(name: string): boolean {
 export function validateResourceName(name: string, path: FieldPath): FieldError[] {
   const errors = faults(path, name, isQualifiedName(name))
   if (errors.length > 0) return errors
-  if (!name.includes('/') && !standardResources.includes(name) && !name.startsWith(hugePages))
+  if (!name.includes('/') && !standardResources.includes(name) && !/^(requests\.)?hugepages-/.test(name))
     return [fieldError.invalid(path, name, 'must be a standard resource type or fully qualified')]
   return []
 }
@@ -70,7 +72,7 @@ export function validateResourceRequirements(resources: ResourceRequirements | u
     const limit = limits[name]
     const overcommit = isNativeResource(name) && !name.startsWith(hugePages)
     if (limit === undefined) {
-      if (!overcommit) errors.push(fieldError.required(path.child('limits'), 'Limit must be set for non overcommit resources'))
+      if (!overcommit) errors.push(fieldError.required(path.child('limits'), 'Limit must be set for non overcommitable resources'))
     } else if (isQuantity(limit)) {
       const order = compareQuantities(value, limit)
       if (!overcommit && order !== 0)
@@ -82,17 +84,48 @@ export function validateResourceRequirements(resources: ResourceRequirements | u
   const names = [...Object.keys(limits), ...Object.keys(requests)]
   if (names.some((name) => name.startsWith(hugePages)) && !names.includes('cpu') && !names.includes('memory'))
     errors.push(fieldError.forbidden(path, 'HugePages require cpu or memory'))
-  for (const [i, claim] of (resources?.claims ?? []).entries()) {
-    const claimPath = path.child('claims').index(i)
-    if (!claim.name) errors.push(fieldError.required(claimPath.child('name')))
-    else if (!claims.has(claim.name)) errors.push(fieldError.notFound(claimPath.child('name'), claim.name))
-  }
+  errors.push(...claimFaults(resources?.claims, claims, path.child('claims')))
   return errors
 }
 
+/** Each claim, or each request in it, is named once, and the pod has it. */
+function claimFaults(claims: ResourceRequirements['claims'], known: ReadonlySet<string>, path: FieldPath): FieldError[] {
+  const seen = new Set<string>()
+  const where = `must be one of the names in pod.spec.resourceClaims${known.size > 0 ? `: ${[...known].sort().join(', ')}` : ' which is empty'}`
+  return (claims ?? []).flatMap(({ name, request }, i) => {
+    const at = path.index(i)
+    if (!name) return [fieldError.required(at)]
+    const errors = request && !seen.has(name) ? faults(at.child('request'), request, isDns1123Label(request)) : []
+    const key = request ? `${name}/${request}` : name
+    const covered = !request && [...seen].some((other) => other.startsWith(`${name}/`))
+    if (seen.has(name) || seen.has(key) || covered) errors.push(fieldError.duplicate(at, seen.has(name) ? name : key))
+    seen.add(key)
+    const missing = fieldError.notFound(at, name)
+    return known.has(name) ? errors : [...errors, { ...missing, body: `${missing.body}: ${where}` }]
+  })
+}
+
+/** Names and quantities of one list of a container's resources. */
 function entryFaults(name: string, value: string, path: FieldPath): FieldError[] {
+  const errors = validateContainerResourceName(name, path)
+  const quantity = validateQuantity(name, value, path)
+  if (quantity.length === 0 && name.startsWith(hugePages) && !isWholePages(name, value))
+    quantity.push(fieldError.invalid(path, canonicalQuantity(value), `${canonicalQuantity(value)} is not positive integer multiple of ${name}`))
+  return [...errors, ...quantity]
+}
+
+function isWholePages(name: string, value: string): boolean {
+  const size = name.slice(hugePages.length)
+  return isQuantity(size) && quantitySign(size) > 0 && quantityValue(value) % quantityValue(size) === 0
+}
+
+/** What a container may ask for. */
+export function validateContainerResourceName(name: string, path: FieldPath): FieldError[] {
   const errors = validateResourceName(name, path)
-  if (errors.length === 0 && !name.includes('/') && !containerResources.includes(name) && !name.startsWith(hugePages))
-    errors.push(fieldError.invalid(path, name, 'must be a standard resource for containers'))
-  return [...errors, ...validateQuantity(name, value, path)]
+  if (!name.includes('/')) {
+    if (containerResources.includes(name) || name.startsWith(hugePages)) return errors
+    return [...errors, fieldError.invalid(path, name, 'must be a standard resource for containers')]
+  }
+  const extended = isNativeResource(name) || isExtendedResource(name)
+  return extended ? errors : [...errors, fieldError.invalid(path, name, "doesn't follow extended resource name standard")]
 }

@@ -1,0 +1,151 @@
+/**
+ * PersistentVolumeClaim (L1): fixed once made, but for its size when bound, its attributes class, and the binding itself.
+ * Upstream: pkg/registry/core/persistentvolumeclaim, pkg/apis/core/validation ValidatePersistentVolumeClaim* (v1.36).
+ */
+import type { PersistentVolumeClaim } from '#api/gen/types/core.v1'
+import { semanticEqual } from '#api/machinery/equality'
+import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
+import { validateLabelSelector } from '#api/machinery/labelSelector'
+import type { Frozen } from '#api/machinery/meta'
+import { isDns1123Label, isDns1123Subdomain } from '#api/machinery/names'
+import { compareQuantities, isQuantity, quantityMilliValue } from '#api/machinery/quantity'
+import { deepCopy } from '#base/frozen'
+import { ageColumn, nameColumn, text, unset } from '../columns.ts'
+import { defineKind } from '../defineKind.ts'
+import { dropStatus, faults, keepStatus, statusStrategy } from '../rules.ts'
+import { validateQuantity } from './pod/validateResources.ts'
+import { classFaults, classOf, modeFaults, modesText, positiveFaults } from './volumeModes.ts'
+
+type Spec = PersistentVolumeClaim['spec']
+
+export const persistentVolumeClaim = defineKind<PersistentVolumeClaim>({
+  group: '',
+  kind: 'PersistentVolumeClaim',
+  generation: false,
+  columns: [
+    nameColumn,
+    text('Status', (obj) => (obj.metadata.deletionTimestamp ? 'Terminating' : (obj.status?.phase ?? ''))),
+    text('Volume', (obj) => obj.spec?.volumeName ?? ''),
+    text('Capacity', (obj) => (obj.spec?.volumeName ? (obj.status?.capacity?.storage ?? '') : '')),
+    text('Access Modes', (obj) => (obj.spec?.volumeName ? modesText(obj.status?.accessModes) : '')),
+    text('StorageClass', (obj) => classOf(obj) ?? ''),
+    text('VolumeAttributesClass', (obj) => obj.spec?.volumeAttributesClassName ?? unset),
+    ageColumn,
+    text('VolumeMode', (obj) => obj.spec?.volumeMode ?? unset, 1),
+  ],
+  defaults(obj) {
+    obj.spec ??= {}
+    obj.status ??= {}
+    obj.status.phase ||= 'Pending'
+    obj.spec.volumeMode ??= 'Filesystem'
+    // The data source has two spellings; whoever sets one sets both, where both can say it.
+    const { dataSource, dataSourceRef } = obj.spec
+    if (dataSource && !dataSourceRef) obj.spec.dataSourceRef = { ...dataSource }
+    else if (dataSourceRef && !dataSource && !dataSourceRef.namespace && (!dataSourceRef.apiGroup || dataSourceRef.apiGroup === 'snapshot.storage.k8s.io')) {
+      const { namespace: _, ...local } = dataSourceRef
+      obj.spec.dataSource = local
+    }
+  },
+  prepareForCreate: ({ obj }) => dropStatus(obj, { phase: 'Pending' }),
+  prepareForUpdate: keepStatus,
+  validate: ({ obj, path }) => validateClaimSpec(obj.spec, path.child('spec')),
+  validateUpdate: ({ obj, old, path }) => claimChange(obj, old, path.child('spec')),
+  warnings: ({ obj, path }) => claimWarnings(obj.spec, path.child('spec')),
+  status: statusStrategy<PersistentVolumeClaim>({ validateUpdate: ({ obj, path }) => statusFaults(obj, path.child('status')) }),
+})
+
+/** A claim's spec, in a claim and in a pod's template of one. */
+export function validateClaimSpec(spec: Spec, path: FieldPath): FieldError[] {
+  const errors = [
+    ...validateLabelSelector(spec.selector, path.child('selector')),
+    ...modeFaults(spec.accessModes, 'at least 1 access mode is required', path.child('accessModes')),
+  ]
+  const size = spec.resources?.requests?.storage
+  const at = path.child('resources').key('storage')
+  if (size === undefined) errors.push(fieldError.required(at))
+  else if (!isQuantity(size)) errors.push(...validateQuantity('storage', size, at))
+  else errors.push(...positiveFaults(size, at))
+  const { storageClassName, volumeAttributesClassName, ...rest } = spec
+  errors.push(...classFaults({ storageClassName }, path))
+  if (rest.volumeMode !== undefined && !['Block', 'Filesystem'].includes(rest.volumeMode))
+    errors.push(fieldError.notSupported(path.child('volumeMode'), rest.volumeMode, ['Block', 'Filesystem']))
+  errors.push(...sourceFaults(spec, path))
+  return [...errors, ...classFaults({ volumeAttributesClassName }, path)]
+}
+
+function sourceFaults(spec: Spec, path: FieldPath): FieldError[] {
+  const errors: FieldError[] = []
+  for (const field of ['dataSource', 'dataSourceRef'] as const) {
+    const source = spec[field]
+    if (!source) continue
+    const at = path.child(field)
+    const { name, kind, apiGroup = '' } = source
+    if (!name) errors.push(fieldError.required(at.child('name')))
+    if (!kind) errors.push(fieldError.required(at.child('kind')))
+    if (!apiGroup && kind !== 'PersistentVolumeClaim')
+      errors.push(fieldError.invalid(at, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup"))
+    if (apiGroup) errors.push(...faults(at.child('apiGroup'), apiGroup, isDns1123Subdomain(apiGroup)))
+  }
+  const namespace = spec.dataSourceRef?.namespace
+  if (namespace) {
+    errors.push(...faults(path.child('dataSourceRef', 'namespace'), namespace, isDns1123Label(namespace)))
+    if (spec.dataSource) {
+      const must = 'must be nil when dataSourceRef.namespace is specified'
+      errors.push(fieldError.invalid(path, path.child('dataSource').toString(), must))
+    }
+    return errors
+  }
+  const { dataSource, dataSourceRef } = spec
+  if (dataSource && dataSourceRef && !semanticEqual(dataSource, dataSourceRef))
+    errors.push(fieldError.invalid(path, path.child('dataSource').toString(), 'must match dataSourceRef'))
+  return errors
+}
+
+/** What an update may not touch. */
+function claimChange(obj: PersistentVolumeClaim, old: Frozen<PersistentVolumeClaim>, path: FieldPath): FieldError[] {
+  const errors = validateClaimSpec(obj.spec, path)
+  const copy = deepCopy<Spec>(obj.spec)
+  const before = deepCopy<Spec>(old.spec)
+  // The binder names the volume, and the default class may be filled in afterwards.
+  if (!before.volumeName) copy.volumeName = before.volumeName
+  if (before.storageClassName === undefined) copy.storageClassName = before.storageClassName
+  const attributes = copy.volumeAttributesClassName
+  copy.volumeAttributesClassName = before.volumeAttributesClassName
+  const size = copy.resources?.requests?.storage
+  const bound = old.status?.phase === 'Bound'
+  if (bound && copy.resources?.requests) copy.resources.requests = before.resources?.requests
+  if (!semanticEqual(copy, before)) {
+    const only = 'spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims'
+    errors.push(fieldError.forbidden(path, `${only}\n`))
+  }
+  if (!semanticEqual(obj.spec.volumeMode, old.spec.volumeMode))
+    errors.push(fieldError.invalid(FieldPath.of('volumeMode'), obj.spec.volumeMode, 'field is immutable'))
+  if (before.volumeAttributesClassName !== undefined && attributes === undefined)
+    errors.push(fieldError.forbidden(path.child('volumeAttributesClassName'), 'update from non-nil value to nil is forbidden'))
+  return bound ? [...errors, ...shrinkFaults(size, old, path)] : errors
+}
+
+/** An expansion that failed may be taken back, but not below what there is. */
+function shrinkFaults(size: string | undefined, old: Frozen<PersistentVolumeClaim>, path: FieldPath): FieldError[] {
+  const [before, capacity] = [old.spec.resources?.requests?.storage, old.status?.capacity?.storage]
+  if (size === undefined || before === undefined || !isQuantity(size) || compareQuantities(size, before) >= 0) return []
+  const above = capacity !== undefined && compareQuantities(size, capacity) > 0
+  return above ? [] : [fieldError.forbidden(path.child('resources', 'requests', 'storage'), 'field can not be less than status.capacity')]
+}
+
+const resizeStates = ['ControllerResizeInProgress', 'ControllerResizeInfeasible', 'NodeResizePending', 'NodeResizeInProgress', 'NodeResizeInfeasible']
+
+function statusFaults({ status }: PersistentVolumeClaim, path: FieldPath): FieldError[] {
+  const amounts = (list: 'capacity' | 'allocatedResources') =>
+    Object.entries(status[list] ?? {}).flatMap(([name, value]) => validateQuantity(name, value, path.child(list).key(name)))
+  const states = Object.entries(status.allocatedResourceStatuses ?? {}).flatMap(([name, state]) =>
+    resizeStates.includes(state) ? [] : [fieldError.notSupported(path.child('allocatedResourceStatus').key(name), state, resizeStates)],
+  )
+  return [...amounts('capacity'), ...states, ...amounts('allocatedResources')]
+}
+
+function claimWarnings({ resources }: Spec, path: FieldPath): string[] {
+  const size = resources?.requests?.storage
+  if (size === undefined || !isQuantity(size) || quantityMilliValue(size) % 1000 === 0) return []
+  return [`${path.child('resources', 'requests').key('storage')}: fractional byte value ${JSON.stringify(size)} is invalid, must be an integer`]
+}
