@@ -2,8 +2,9 @@
 import type { Scenario } from '../scenario.ts'
 import { api } from './api.ts'
 import { idle } from './idle.ts'
+import { kbench } from './kbench.ts'
 import { pod } from './pod.ts'
 import { simulated } from './simulated.ts'
 import { start } from './start.ts'
 
-export const scenarios: readonly Scenario[] = [start, idle, api, simulated, pod]
+export const scenarios: readonly Scenario[] = [start, idle, api, kbench, simulated, pod]
