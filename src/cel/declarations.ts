@@ -34,8 +34,12 @@ export interface Overload {
   readonly member: boolean
   readonly typeParameters: readonly string[]
   /** Gets arguments of the declared outermost types. @throws EvaluationError */
-  readonly invoke: (...args: never[]) => Value
+  readonly invoke: Invoke
+  /** Makes an `invoke` for one place in a program, which may remember what it worked out of its arguments. */
+  readonly prepare?: (() => Invoke) | undefined
 }
+
+type Invoke = (...args: never[]) => Value
 
 export interface FunctionDeclaration {
   readonly name: string
@@ -48,7 +52,7 @@ export interface Library {
   readonly macros?: readonly Macro[]
   /** Types that expressions may name, such as `net.IP`. */
   readonly typeNames?: readonly CelType[]
-  /** What calls cost at run time, by overload id or by function name; the id is asked first. */
+  /** What calls cost at run time, by function name or by overload id; the name is asked first. */
   readonly callCosts?: Readonly<Record<string, CallCost>>
   /** The bounds of the same, known before any data is. */
   readonly callEstimates?: Readonly<Record<string, CallEstimator>>
@@ -57,12 +61,18 @@ export interface Library {
 export const declare = (name: string, ...overloads: Overload[]): FunctionDeclaration => ({ name, overloads })
 
 /** A function called as `name(...)`. The signature is written `(list(T), int) -> optional(T)`. */
-export const overload = (id: string, signature: string, invoke: (...args: never[]) => Value): Overload => makeOverload(id, signature, false, invoke)
+export const overload = (id: string, signature: string, invoke: Invoke): Overload => makeOverload(id, signature, false, invoke)
 
 /** A function called as `receiver.name(...)`; the receiver's type comes first in the signature. */
-export const member = (id: string, signature: string, invoke: (...args: never[]) => Value): Overload => makeOverload(id, signature, true, invoke)
+export const member = (id: string, signature: string, invoke: Invoke): Overload => makeOverload(id, signature, true, invoke)
 
-function makeOverload(id: string, signature: string, isMember: boolean, invoke: (...args: never[]) => Value): Overload {
+/** An overload whose code is made anew for each place where it is called. */
+export const prepared = (make: typeof overload, id: string, signature: string, prepare: () => Invoke): Overload => ({
+  ...make(id, signature, prepare()),
+  prepare,
+})
+
+function makeOverload(id: string, signature: string, isMember: boolean, invoke: Invoke): Overload {
   const names = new Set<string>()
   const reader = new SignatureReader(signature, names)
   const parameters = reader.parameters()

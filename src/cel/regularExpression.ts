@@ -13,5 +13,11 @@ export function compileRegularExpression(pattern: string): RE2JS {
   }
 }
 
-/** Whether the pattern matches anywhere in the text. */
-export const matches = (text: string, pattern: string): boolean => compileRegularExpression(pattern).matcher(text).find()
+/** Compiles patterns, remembering the last one: a call mostly comes with the same. */
+export function patternCompiler(): (pattern: string) => RE2JS {
+  let last: { pattern: string; compiled: RE2JS } | undefined
+  return (pattern) => {
+    if (last?.pattern !== pattern) last = { pattern, compiled: compileRegularExpression(pattern) }
+    return last.compiled
+  }
+}

@@ -100,9 +100,18 @@ export interface CivilTime {
   readonly millis: number
 }
 
-/** @param zone a name such as `Europe/Berlin`, or an offset such as `-02:30`; UTC when absent. @throws EvaluationError for no zone. */
-export function civilTime(moment: Timestamp, zone?: string): CivilTime {
-  const local = moment.seconds + (zone === undefined || zone === '' ? 0 : offsetSeconds(moment, zone))
+/** Reads timestamps in zones: names such as `Europe/Berlin`, or offsets such as `-02:30`. Remembers the last zone, which costs much to set up. */
+export function zoneReader(): (moment: Timestamp, zone: string) => CivilTime {
+  let last: { zone: string; offset: (moment: Timestamp) => number } | undefined
+  return (moment, zone) => {
+    if (last?.zone !== zone) last = { zone, offset: zoneOffset(zone) }
+    return civilTime(moment, last.offset(moment))
+  }
+}
+
+/** @param offset of the place from UTC, in seconds. */
+export function civilTime(moment: Timestamp, offset = 0): CivilTime {
+  const local = moment.seconds + offset
   const day = Math.floor(local / 86_400)
   const second = local - day * 86_400
   const { year, month, day: dayOfMonth } = civilFromDays(day)
@@ -119,33 +128,40 @@ export function civilTime(moment: Timestamp, zone?: string): CivilTime {
   }
 }
 
-function offsetSeconds(moment: Timestamp, zone: string): number {
+/** The zone's offset from UTC in seconds, at a moment. @throws EvaluationError for no zone. */
+function zoneOffset(zone: string): (moment: Timestamp) => number {
+  if (zone === '' || zone === 'UTC') return () => 0
   const fixed = /^([+-]?)(\d+):(\d+)$/.exec(zone)
-  if (fixed) return (fixed[1] === '-' ? -1 : 1) * (Number(fixed[2]) * 60 + Number(fixed[3])) * 60
-  const unknown = () => new EvaluationError(`unknown time zone ${zone}`)
-  // Without a colon an offset would be the platform's own notation, which CEL does not have.
-  if (/^[+-\d]/.test(zone)) throw unknown()
-  let parts: Record<string, number>
-  try {
-    parts = partsInZone(moment, zone)
-  } catch {
-    throw unknown()
+  if (fixed) {
+    const seconds = (fixed[1] === '-' ? -1 : 1) * (Number(fixed[2]) * 60 + Number(fixed[3])) * 60
+    return () => seconds
   }
-  const days = daysFromCivil(parts.year!, parts.month!, parts.day!)
-  return days * 86_400 + parts.hour! * 3600 + parts.minute! * 60 + parts.second! - moment.seconds
+  const format = zoneFormat(zone)
+  return (moment) => {
+    const parts = Object.fromEntries(format.formatToParts(moment.seconds * 1000).map(({ type, value }) => [type, Number(value)]))
+    const days = daysFromCivil(parts.year!, parts.month!, parts.day!)
+    return days * 86_400 + parts.hour! * 3600 + parts.minute! * 60 + parts.second! - moment.seconds
+  }
 }
 
-function partsInZone(moment: Timestamp, zone: string): Record<string, number> {
-  const format = new Intl.DateTimeFormat('en-US', {
-    timeZone: zone,
-    calendar: 'iso8601',
-    hourCycle: 'h23',
-    year: 'numeric',
-    month: 'numeric',
-    day: 'numeric',
-    hour: 'numeric',
-    minute: 'numeric',
-    second: 'numeric',
-  })
-  return Object.fromEntries(format.formatToParts(moment.seconds * 1000).map(({ type, value }) => [type, Number(value)]))
+function zoneFormat(timeZone: string): Intl.DateTimeFormat {
+  const unknown = new EvaluationError(`unknown time zone ${timeZone}`)
+  // Without a colon an offset would be the platform's own notation, which CEL does not have.
+  if (/^[+-\d]/.test(timeZone)) throw unknown
+  const numeric = 'numeric'
+  try {
+    return new Intl.DateTimeFormat('en-US', {
+      timeZone,
+      calendar: 'iso8601',
+      hourCycle: 'h23',
+      year: numeric,
+      month: numeric,
+      day: numeric,
+      hour: numeric,
+      minute: numeric,
+      second: numeric,
+    })
+  } catch {
+    throw unknown
+  }
 }

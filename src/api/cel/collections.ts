@@ -3,11 +3,11 @@
  * Upstream: apiserver/pkg/cel/library/lists.go, regex.go, jsonpatch.go (v1.36).
  */
 import type { FunctionDeclaration, Library } from '#cel/declarations'
-import { declare, member, overload } from '#cel/declarations'
+import { declare, member, overload, prepared } from '#cel/declarations'
 import { compare, equal } from '#cel/equality'
 import { addInts, arithmetic } from '#cel/library/arithmetic'
 import { itemsOf } from '#cel/library/lists'
-import { compileRegularExpression } from '#cel/regularExpression'
+import { patternCompiler } from '#cel/regularExpression'
 import type { CelInt, ListValue, Value } from '#cel/values'
 import { ArrayList, Double, Duration, EvaluationError, Uint } from '#cel/values'
 
@@ -79,34 +79,43 @@ export const listsLibrary: Library = {
   ],
 }
 
-function compileOrSay(pattern: string): ReturnType<typeof compileRegularExpression> {
-  try {
-    return compileRegularExpression(pattern)
-  } catch (error) {
-    throw error instanceof EvaluationError ? new EvaluationError(`Illegal regex: ${error.message}`) : error
+function compiler(): ReturnType<typeof patternCompiler> {
+  const compile = patternCompiler()
+  return (pattern) => {
+    try {
+      return compile(pattern)
+    } catch (error) {
+      throw error instanceof EvaluationError ? new EvaluationError(`Illegal regex: ${error.message}`) : error
+    }
   }
 }
 
-function find(text: string, pattern: string): string {
-  const matcher = compileOrSay(pattern).matcher(text)
-  return matcher.find() ? (matcher.group() ?? '') : ''
+function find(): (text: string, pattern: string) => string {
+  const compile = compiler()
+  return (text, pattern) => {
+    const matcher = compile(pattern).matcher(text)
+    return matcher.find() ? (matcher.group() ?? '') : ''
+  }
 }
 
-/** @param limit at most so many; all when negative. */
-function findAll(text: string, pattern: string, limit: CelInt = -1): ListValue {
-  const matcher = compileOrSay(pattern).matcher(text)
-  const found: string[] = []
-  while ((limit < 0 || found.length < limit) && matcher.find()) found.push(matcher.group() ?? '')
-  return new ArrayList(found)
+/** The limit is on the number of matches; all when negative. */
+function findAll(): (text: string, pattern: string, limit?: CelInt) => ListValue {
+  const compile = compiler()
+  return (text, pattern, limit = -1) => {
+    const matcher = compile(pattern).matcher(text)
+    const found: string[] = []
+    while ((limit < 0 || found.length < limit) && matcher.find()) found.push(matcher.group() ?? '')
+    return new ArrayList(found)
+  }
 }
 
 export const regexLibrary: Library = {
   functions: [
-    declare('find', member('string_find_string', '(string, string) -> string', find)),
+    declare('find', prepared(member, 'string_find_string', '(string, string) -> string', find)),
     declare(
       'findAll',
-      member('string_find_all_string', '(string, string) -> list(string)', findAll),
-      member('string_find_all_string_int', '(string, string, int) -> list(string)', findAll),
+      prepared(member, 'string_find_all_string', '(string, string) -> list(string)', findAll),
+      prepared(member, 'string_find_all_string_int', '(string, string, int) -> list(string)', findAll),
     ),
   ],
 }

@@ -58,10 +58,10 @@ function treeCost(value: Value): number {
 const first = ([text]: readonly Value[]): number => traversal(sizeOfValue(text!))
 const twice: CallCost = ([text]) => Math.ceil(sizeOfValue(text!) * 2 * stringTraversalFactor)
 
-const containsIp: CallCost = ([cidr, other], _, overload) =>
+const containsIp: CallCost = ([cidr, other], overload) =>
   traversal(2 * sizeOfValue(cidr!)) + (overload === 'cidr_contains_ip_string' ? traversal(sizeOfValue(other!)) : 0)
 
-const containsCidr: CallCost = ([cidr, other], _, overload) => {
+const containsCidr: CallCost = ([cidr, other], overload) => {
   const size = sizeOfValue(cidr!)
   return traversal(2 * size) + traversal(size) + 1 + (overload === 'cidr_contains_cidr_string' ? traversal(sizeOfValue(other!)) : 0)
 }
@@ -75,9 +75,9 @@ const callCosts: Readonly<Record<string, CallCost>> = {
   ...each<CallCost>(listFunctions, ([list]) => treeCost(list!)),
   ...each<CallCost>(readsFirst, first),
   ...each<CallCost>('replace split ip.isCanonical', twice),
-  join: (_, result) => Math.ceil(sizeOfValue(result) * 2 * stringTraversalFactor),
+  join: { ofResult: (result) => Math.ceil(sizeOfValue(result) * 2 * stringTraversalFactor) },
   ...each<CallCost>('find findAll', ([text, pattern]) => matchCost(sizeOfValue(text!), sizeOfValue(pattern!))),
-  ip: (args, _, overload) => (overload === 'cidr_ip' ? 1 : first(args)),
+  ip: (args, overload) => (overload === 'cidr_ip' ? 1 : first(args)),
   containsIP: containsIp,
   containsCIDR: containsCidr,
   validate: validateFormat,

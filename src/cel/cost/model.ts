@@ -52,8 +52,11 @@ export const scale = (a: CostEstimate, factor: number): CostEstimate => ({
   max: saturate(Math.ceil(a.max * factor)),
 })
 
-/** Costs of one call at run time: always the same, or computed; undefined when the function does not know this case. */
-export type CallCost = number | ((args: readonly Value[], result: Value, overload: string) => number | undefined)
+/** What a call costs by its arguments; undefined when the function does not know this case. Charged before the call, so that it also guards it. */
+export type ArgumentCost = (args: readonly Value[], overload: string) => number | undefined
+
+/** What a call costs at run time: always the same, by its arguments, or by what it returned. */
+export type CallCost = number | ArgumentCost | { readonly ofResult: (result: Value) => number }
 
 /** An argument as estimators see it. */
 export interface EstimateNode extends SizedNode {

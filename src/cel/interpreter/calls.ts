@@ -42,7 +42,9 @@ interface Candidate {
 
 /** Plans a call whose arguments (receiver first) are planned. Candidates are the overloads that the checker left open. */
 export function planCall(overloads: readonly Overload[], args: readonly Evaluate[], cost: CallCost): Evaluate {
-  const candidates = overloads.map(({ id, invoke, parameters }): Candidate => ({ id, invoke: invoke as Invoke, tests: parameters.map(testOf) }))
+  const candidates = overloads.map(
+    ({ id, invoke, prepare, parameters }): Candidate => ({ id, invoke: (prepare?.() ?? invoke) as Invoke, tests: parameters.map(testOf) }),
+  )
   const [only] = candidates
   if (candidates.length === 1 && typeof cost === 'number') {
     if (args.length === 1) return planUnary(only!, args[0]!, cost)
@@ -52,10 +54,15 @@ export function planCall(overloads: readonly Overload[], args: readonly Evaluate
     const values = args.map((arg) => arg(frame))
     const candidate = candidates.find((one) => fits(one, values))
     if (!candidate) throw noSuchOverload()
-    const result = candidate.invoke(...values)
-    chargeCall(frame, cost, values, result, candidate.id)
-    return result
+    if (typeof cost === 'object') return chargeResult(frame, cost, candidate.invoke(...values))
+    charge(frame, typeof cost === 'number' ? cost : (cost(values, candidate.id) ?? 1))
+    return candidate.invoke(...values)
   }
+}
+
+function chargeResult(frame: Frame, cost: { ofResult: (result: Value) => number }, result: Value): Value {
+  charge(frame, cost.ofResult(result))
+  return result
 }
 
 function planUnary({ invoke, tests }: Candidate, arg: Evaluate, cost: number): Evaluate {
@@ -77,8 +84,4 @@ function planBinary({ invoke, tests }: Candidate, left: Evaluate, right: Evaluat
     charge(frame, cost)
     return invoke(a, b)
   }
-}
-
-export function chargeCall(frame: Frame, cost: CallCost, args: readonly Value[], result: Value, overload: string): void {
-  charge(frame, typeof cost === 'number' ? cost : (cost(args, result, overload) ?? 1))
 }

@@ -9,13 +9,12 @@ import type { CallCost } from '../cost/model.ts'
 import { createListCost, createMapCost, createStructCost, selectCost } from '../cost/model.ts'
 import type { FunctionDeclaration, Overload } from '../declarations.ts'
 import type { CheckedExpression, EvaluateOptions, EvaluationResult, Program } from '../environment.ts'
-import { compileRegularExpression } from '../regularExpression.ts'
 import type { Call, Comprehension, CreateList, CreateMap, CreateStruct, Expression, Identifier, Select } from '../syntax/ast.ts'
 import * as operators from '../syntax/operators.ts'
 import type { Value } from '../values.ts'
 import { ArrayList, ConstructedObject, EvaluationError, HashMap, ListValue, mapKey, Optional } from '../values.ts'
 import { index, isSet, optionalIndex, optionalSelect, select } from './attributes.ts'
-import { chargeCall, planCall } from './calls.ts'
+import { planCall } from './calls.ts'
 import type { LoopPlanner } from './comprehensions.ts'
 import { isBinding, planBinding, planComprehension, readSlot } from './comprehensions.ts'
 import type { Evaluate, Frame } from './frame.ts'
@@ -38,8 +37,10 @@ function run(evaluate: Evaluate, slots: number, activation: Frame['activation'],
   try {
     return { value: evaluate(frame), cost: frame.cost }
   } catch (error) {
-    if (!(error instanceof EvaluationError)) throw error
-    return { error, cost: frame.cost }
+    if (error instanceof EvaluationError) return { error, cost: frame.cost }
+    // A text or a nesting that the platform cannot hold is the expression's fault, not the server's.
+    if (error instanceof RangeError) return { error: new EvaluationError(`evaluation exceeds a limit: ${error.message}`, true), cost: frame.cost }
+    throw error
   }
 }
 
@@ -237,19 +238,17 @@ class Planner implements LoopPlanner {
     const cost = this.#cost(this.#checked.references.get(call.id)?.name ?? call.function, only?.id)
     const second = operands[1] && this.#constant(operands[1])
     if (only?.id === 'in_list' && second instanceof ListValue) return planMembership(args[0]!, second) ?? planCall(overloads, args, cost)
-    if (only?.id.startsWith('matches') && typeof second === 'string') return planMatch(args[0]!, second, cost, only.id)
     return planCall(overloads, args, cost)
   }
 
-  /** By overload when there is one, else by function; 1 when neither says anything. */
+  /** By function when it says anything, else by overload; 1 when neither does. */
   #cost(name: string, overload: string | undefined): CallCost {
     const { callCosts } = this.#functions
     const byOverload = overload === undefined ? undefined : callCosts.get(overload)
     const byName = callCosts.get(name)
-    if (typeof byName !== 'function') return byOverload ?? byName ?? 1
+    if (typeof byName !== 'function') return byName ?? byOverload ?? 1
     // A function's own rule may cover only some of its arguments' types.
-    const rest = byOverload ?? 1
-    return (args, result, id) => byName(args, result, id) ?? (typeof rest === 'number' ? rest : rest(args, result, id))
+    return (args, id) => byName(args, id) ?? (typeof byOverload === 'function' ? byOverload(args, id) : undefined)
   }
 
   #list({ elements, optionalIndices }: CreateList): Evaluate {
@@ -374,25 +373,5 @@ function planMembership(argument: Evaluate, list: ListValue): Evaluate | undefin
   return (frame) => {
     const key = mapKey(argument(frame))
     return key !== undefined && keys.has(key)
-  }
-}
-
-/** A match with a constant pattern, compiled once. */
-function planMatch(text: Evaluate, pattern: string, cost: CallCost, overload: string): Evaluate {
-  let compiled: ReturnType<typeof compileRegularExpression>
-  try {
-    compiled = compileRegularExpression(pattern)
-  } catch (error) {
-    const failure = absorbed(error)
-    return () => {
-      throw failure
-    }
-  }
-  return (frame) => {
-    const value = text(frame)
-    if (typeof value !== 'string') throw noSuchOverload()
-    const found = compiled.matcher(value).find()
-    chargeCall(frame, cost, [value, pattern], found, overload)
-    return found
   }
 }

@@ -4,8 +4,8 @@
  */
 
 import type { FunctionDeclaration } from '../declarations.ts'
-import { declare, member, overload } from '../declarations.ts'
-import { matches } from '../regularExpression.ts'
+import { declare, member, overload, prepared } from '../declarations.ts'
+import { patternCompiler } from '../regularExpression.ts'
 import { formatDouble } from '../text.ts'
 import { formatDuration, formatTimestamp, parseDuration, parseTimestamp, timestamp } from '../time.ts'
 import type { CelInt, Timestamp, Value } from '../values.ts'
@@ -82,6 +82,11 @@ export function toText(value: Value): string {
   return formatTimestamp(value as Timestamp)
 }
 
+function matcher(): (text: string, pattern: string) => boolean {
+  const compile = patternCompiler()
+  return (text, pattern) => compile(pattern).matcher(text).find()
+}
+
 const textOverloads = ['bool', 'double', 'duration', 'int64', 'timestamp', 'uint64', 'string'].map((name) =>
   overload(`${name}_to_string`, `(${name.replace('64', '')}) -> string`, toText),
 )
@@ -150,5 +155,9 @@ export const conversions: readonly FunctionDeclaration[] = [
     'startsWith',
     member('starts_with_string', '(string, string) -> bool', (text: string, part: string) => text.startsWith(part)),
   ),
-  declare('matches', overload('matches', '(string, string) -> bool', matches), member('matches_string', '(string, string) -> bool', matches)),
+  declare(
+    'matches',
+    prepared(overload, 'matches', '(string, string) -> bool', matcher),
+    prepared(member, 'matches_string', '(string, string) -> bool', matcher),
+  ),
 ]

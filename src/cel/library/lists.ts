@@ -37,8 +37,8 @@ function flatten(list: ListValue, depth: CelInt = 1): ListValue {
   return new ArrayList(flat)
 }
 
-/** Longest list that lists.range makes: its cost is charged only afterwards, so that the list itself must be bounded. */
-const maxRange = 10_000_000
+/** Longest list that lists.range makes: its cost is charged only afterwards, so that the list itself must be bounded. No budget of Kubernetes allows more. */
+const maxRange = 1_000_000
 
 function range(count: CelInt): ListValue {
   if (count > maxRange) throw new EvaluationError(`lists.range(${count}) exceeds the limit of ${maxRange} elements`)
@@ -113,7 +113,7 @@ const allocatingEstimate = (size: CostEstimate, factor: number): CallEstimate =>
   resultSize: size,
 })
 
-const outputCost: CallCost = (_, result) => allocating(sizeOfValue(result), 1)
+const outputCost: CallCost = { ofResult: (result) => allocating(sizeOfValue(result), 1) }
 const flattenCost: CallCost = ([list, depth]) => allocating(sizeOfValue(list!), depth === undefined ? 1 : Number(depth))
 
 /** Every item against every other. */

@@ -4,16 +4,19 @@
  */
 
 import type { FunctionDeclaration, Overload } from '../declarations.ts'
-import { declare, member } from '../declarations.ts'
+import { declare, member, prepared } from '../declarations.ts'
 import type { CivilTime } from '../time.ts'
-import { civilTime } from '../time.ts'
+import { civilTime, zoneReader } from '../time.ts'
 import type { Duration, Timestamp } from '../values.ts'
 import { int } from '../values.ts'
 
 function ofTimestamp(id: string, part: (time: CivilTime) => number): Overload[] {
   return [
     member(`timestamp_to_${id}`, '(timestamp) -> int', (moment: Timestamp) => part(civilTime(moment))),
-    member(`timestamp_to_${id}_with_tz`, '(timestamp, string) -> int', (moment: Timestamp, zone: string) => part(civilTime(moment, zone))),
+    prepared(member, `timestamp_to_${id}_with_tz`, '(timestamp, string) -> int', () => {
+      const read = zoneReader()
+      return (moment: Timestamp, zone: string) => part(read(moment, zone))
+    }),
   ]
 }
 
