@@ -323,12 +323,21 @@ function planLogical(left: Evaluate, right: Evaluate, decisive: boolean): Evalua
     } catch (error) {
       failure = absorbed(error)
     }
+    if (failure) return decideAlone(right, frame, decisive, failure)
     const value = right(frame)
-    if (value === decisive) return decisive
-    if (failure) throw failure
-    if (value !== !decisive) throw noSuchOverload()
+    if (typeof value !== 'boolean') throw noSuchOverload()
     return value
   }
+}
+
+/** The right side where the left one failed: it decides, or the first failure stands. */
+function decideAlone(right: Evaluate, frame: Frame, decisive: boolean, failure: EvaluationError): Value {
+  try {
+    if (right(frame) === decisive) return decisive
+  } catch (error) {
+    absorbed(error)
+  }
+  throw failure
 }
 
 function planConditional(condition: Evaluate, whenTrue: Evaluate, whenFalse: Evaluate): Evaluate {
