@@ -1,31 +1,33 @@
-/** The kinds of dynamic resource allocation (L1). Upstream: pkg/registry/resource, printers printResourceClaim, printResourceSlice (v1.36). */
-import type { DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice } from '#api/gen/types/resource.v1'
+/**
+ * ResourceClaim, its template and the kinds whose gates are off by default (L1).
+ * Upstream: pkg/registry/resource, pkg/apis/resource/v1/defaults.go, printers printResourceClaim (v1.36).
+ */
+import type { ResourceClaim, ResourceClaimTemplate } from '#api/gen/types/resource.v1'
 import type { DeviceTaintRule } from '#api/gen/types/resource.v1beta2'
-import { fieldError } from '#api/machinery/fieldPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { validateImmutable } from '#api/machinery/objectMeta'
 import { ageColumn, nameColumn, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
-import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
+import { dropStatus, keepStatus, resetMetadata, statusStrategy } from '../rules.ts'
+import { setClaimDefaults, validateClaimSpec } from './claimRules.ts'
+import { validateClaimStatusUpdate } from './claimStatus.ts'
 
 const group = 'resource.k8s.io'
-
-export const deviceClass = defineKind<DeviceClass>({ group, kind: 'DeviceClass', columns: [nameColumn, ageColumn] })
 
 export const resourceClaim = defineKind<ResourceClaim>({
   group,
   kind: 'ResourceClaim',
   generation: false,
   columns: [nameColumn, text('State', stateText), ageColumn],
+  defaults: (obj) => setClaimDefaults(obj.spec),
   prepareForCreate: ({ obj }) => dropStatus(obj),
   prepareForUpdate: keepStatus,
-  validateUpdate: ({ obj, old, path }) => validateImmutable(obj.spec, old.spec, path.child('spec')),
-  status: statusStrategy<ResourceClaim>({
-    validateUpdate: ({ obj, path }) =>
-      obj.status?.reservedFor?.length && !obj.status.allocation
-        ? [fieldError.forbidden(path.child('status', 'reservedFor'), 'may not be specified when `allocated` is not set')]
-        : [],
-  }),
+  validate: ({ obj, path }) => validateClaimSpec(obj.spec, false, path.child('spec')),
+  validateUpdate: ({ obj, old, path }) => [
+    ...validateImmutable(obj.spec, old.spec, path.child('spec')),
+    ...validateClaimSpec(obj.spec, true, path.child('spec')),
+  ],
+  status: statusStrategy<ResourceClaim>({ keepMetadata: resetMetadata, validateUpdate: validateClaimStatusUpdate }),
 })
 
 export const resourceClaimTemplate = defineKind<ResourceClaimTemplate>({
@@ -33,25 +35,9 @@ export const resourceClaimTemplate = defineKind<ResourceClaimTemplate>({
   kind: 'ResourceClaimTemplate',
   generation: false,
   columns: [nameColumn, ageColumn],
+  defaults: (obj) => setClaimDefaults(obj.spec?.spec),
+  validate: ({ obj, path }) => validateClaimSpec(obj.spec?.spec, false, path.child('spec', 'spec')),
   validateUpdate: ({ obj, old, path }) => validateImmutable(obj.spec, old.spec, path.child('spec')),
-})
-
-export const resourceSlice = defineKind<ResourceSlice>({
-  group,
-  kind: 'ResourceSlice',
-  columns: [
-    nameColumn,
-    text('Node', (obj) => obj.spec?.nodeName ?? ''),
-    text('Driver', (obj) => obj.spec?.driver ?? ''),
-    text('Pool', (obj) => obj.spec?.pool?.name ?? ''),
-    ageColumn,
-  ],
-  selectableFields: { 'spec.nodeName': (obj) => obj.spec?.nodeName ?? '', 'spec.driver': (obj) => obj.spec?.driver ?? '' },
-  validateUpdate: ({ obj, old, path }) => [
-    ...validateImmutable(obj.spec?.driver, old.spec?.driver, path.child('spec', 'driver')),
-    ...validateImmutable(obj.spec?.nodeName, old.spec?.nodeName, path.child('spec', 'nodeName')),
-    ...validateImmutable(obj.spec?.pool?.name, old.spec?.pool?.name, path.child('spec', 'pool', 'name')),
-  ],
 })
 
 export const deviceTaintRule = defineKind<DeviceTaintRule>({

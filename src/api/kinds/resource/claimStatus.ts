@@ -1,0 +1,99 @@
+/** What has become of a claim (L1): what it got, who uses it, how its devices are. Upstream: pkg/apis/resource/validation (v1.36). */
+import type { AllocatedDeviceStatus, AllocationResult, DeviceRequestAllocationResult, ResourceClaim } from '#api/gen/types/resource.v1'
+import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
+import { validateImmutable } from '#api/machinery/objectMeta'
+import { validateNodeSelectorTerm } from '../core/pod/validateScheduling.ts'
+import type { UpdateInput } from '../defineKind.ts'
+import { maxRequests, requestNames, requestRefFaults, requestRefsFaults } from './claimRules.ts'
+import {
+  bindingConditionFaults,
+  configurationFaults,
+  driverFaults,
+  labelFaults,
+  listFaults,
+  maxConfigs,
+  objectFaults,
+  poolNameFaults,
+  setFaults,
+} from './deviceRules.ts'
+
+const maxReservations = 256
+const maxConditions = 8
+const maxDataBytes = 10 * 1024
+
+export function validateClaimStatusUpdate({ obj, old, path: root }: UpdateInput<ResourceClaim>): FieldError[] {
+  const path = root.child('status')
+  const { allocation, devices, reservedFor = [] } = obj.status ?? {}
+  const at = path.child('reservedFor')
+  const errors = setFaults(
+    reservedFor,
+    maxReservations,
+    (ref, one) => (['resource', 'name', 'uid'] as const).flatMap((field) => (ref[field] ? [] : [fieldError.required(one.child(field))])),
+    ({ uid }) => uid,
+    'uid',
+    at,
+  )
+  const allocated = new Set((allocation?.devices?.results ?? []).map(deviceId))
+  errors.push(
+    ...setFaults(devices, Number.POSITIVE_INFINITY, (device, one) => deviceFaults(device, allocated, one), deviceId, 'deviceID', path.child('devices')),
+  )
+  if (reservedFor.length > 0 && !allocation) errors.push(fieldError.forbidden(at, 'may not be specified when `allocated` is not set'))
+  else if (obj.metadata.deletionTimestamp && reservedFor.some(({ uid }) => !old.status?.reservedFor?.some((before) => before.uid === uid)))
+    errors.push(fieldError.forbidden(at, 'new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set'))
+  if (!allocation) return errors
+  const result = path.child('allocation')
+  if (old.status?.allocation) return [...errors, ...validateImmutable(allocation, old.status.allocation, result)]
+  return [...errors, ...allocationFaults(allocation, requestNames(obj.spec?.devices ?? {}), result)]
+}
+
+function deviceId({ driver, pool, device, shareID }: AllocatedDeviceStatus | DeviceRequestAllocationResult): string {
+  return [driver, pool, device, ...(shareID ? [shareID] : [])].join('/')
+}
+
+function deviceFaults(device: AllocatedDeviceStatus, allocated: ReadonlySet<string>, path: FieldPath): FieldError[] {
+  const errors = [
+    ...driverFaults(device.driver, path.child('driver')),
+    ...poolNameFaults(device.pool, path.child('pool')),
+    ...labelFaults(device.device, path.child('device')),
+  ]
+  if (!allocated.has(deviceId(device))) errors.push(fieldError.invalid(path, deviceId(device), 'must be an allocated device in the claim'))
+  const conditions = device.conditions?.length ?? 0
+  if (conditions > maxConditions) errors.push(fieldError.tooMany(path.child('conditions'), conditions, maxConditions))
+  return device.data === undefined ? errors : [...errors, ...objectFaults(device.data, false, maxDataBytes, path.child('data'))]
+}
+
+function allocationFaults({ devices, nodeSelector }: AllocationResult, names: ReadonlySet<string>, path: FieldPath): FieldError[] {
+  const at = path.child('devices')
+  const errors = [
+    ...listFaults(devices?.results, maxRequests, (result, one) => resultFaults(result, names, one), at.child('results')),
+    ...listFaults(
+      devices?.config,
+      2 * maxConfigs,
+      ({ source, requests, opaque }, one) => [
+        ...sourceFaults(source, one.child('source')),
+        ...requestRefsFaults(requests, names, one.child('requests')),
+        ...configurationFaults(opaque, false, one),
+      ],
+      at.child('config'),
+    ),
+  ]
+  const terms = path.child('nodeSelector', 'nodeSelectorTerms')
+  if (nodeSelector && !nodeSelector.nodeSelectorTerms?.length) errors.push(fieldError.required(terms, 'must have at least one node selector term'))
+  for (const [i, term] of (nodeSelector?.nodeSelectorTerms ?? []).entries()) errors.push(...validateNodeSelectorTerm(term, true, terms.index(i)))
+  return errors
+}
+
+function resultFaults(result: DeviceRequestAllocationResult, names: ReadonlySet<string>, path: FieldPath): FieldError[] {
+  return [
+    ...requestRefFaults(result.request ?? '', names, path.child('request')),
+    ...driverFaults(result.driver, path.child('driver')),
+    ...poolNameFaults(result.pool, path.child('pool')),
+    ...labelFaults(result.device, path.child('device')),
+    ...bindingConditionFaults(result.bindingConditions, result.bindingFailureConditions, path),
+  ]
+}
+
+function sourceFaults(source: string | undefined, path: FieldPath): FieldError[] {
+  if (!source) return [fieldError.required(path)]
+  return source === 'FromClaim' || source === 'FromClass' ? [] : [fieldError.notSupported(path, source, ['FromClaim', 'FromClass'])]
+}

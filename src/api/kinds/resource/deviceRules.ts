@@ -1,0 +1,149 @@
+/** Names, selectors, configurations and tolerations of devices (L1). Upstream: pkg/apis/resource/validation (v1.36). */
+import type { DeviceSelector, DeviceTaint, DeviceToleration, OpaqueDeviceConfiguration } from '#api/gen/types/resource.v1'
+import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
+import { validateLabelName } from '#api/machinery/labelSelector'
+import { isDns1123Label, isDns1123Subdomain, isLabelValue } from '#api/machinery/names'
+import { checkExpression } from '../admissionregistration/expressions.ts'
+import { utf8Length } from '../core/data.ts'
+import { faults } from '../rules.ts'
+import { csiDriverNameFaults } from '../storage/classRules.ts'
+
+export const maxConfigs = 32
+const maxSelectors = 32
+const maxExpressionBytes = 10 * 1024
+const maxParametersBytes = 10 * 1024
+const maxPoolNameLength = 253
+const maxIdLength = 32
+const taintEffects = ['NoExecute', 'NoSchedule']
+const identifierFault =
+  "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')"
+
+export const driverFaults = csiDriverNameFaults
+
+/** A lower-case label: the name of a request, a device, a counter. */
+export function labelFaults(name: string | undefined, path: FieldPath): FieldError[] {
+  return faults(path, name ?? '', isDns1123Label(name ?? ''))
+}
+
+export function poolNameFaults(name: string | undefined, path: FieldPath): FieldError[] {
+  if (!name) return [fieldError.required(path)]
+  const tooLong = name.length > maxPoolNameLength ? [fieldError.tooLong(path, maxPoolNameLength)] : []
+  return [...tooLong, ...name.split('/').flatMap((part) => faults(path, part, isDns1123Subdomain(part)))]
+}
+
+/** `name` or `domain/name`, as attributes and capacities are called. */
+export function qualifiedNameFaults(name: string, path: FieldPath): FieldError[] {
+  if (!name) return [fieldError.required(path, 'name required')]
+  const parts = name.split('/')
+  const [first = '', second = ''] = parts
+  if (parts.length === 1) return identifierFaults(first, path)
+  if (parts.length > 2) return []
+  return [
+    ...(first ? csiDriverNameFaults(first, path) : [fieldError.required(path, 'the domain must not be empty')]),
+    ...(second ? identifierFaults(second, path) : [fieldError.required(path, 'the name must not be empty')]),
+  ]
+}
+
+export function fullyQualifiedNameFaults(name: string, path: FieldPath): FieldError[] {
+  const errors = qualifiedNameFaults(name, path)
+  return name && !name.includes('/') ? [...errors, fieldError.invalid(path, name, 'must include a domain')] : errors
+}
+
+function identifierFaults(id: string, path: FieldPath): FieldError[] {
+  return [
+    ...(id.length > maxIdLength ? [fieldError.tooLong(path, maxIdLength)] : []),
+    ...(/^[A-Za-z_][A-Za-z0-9_]*$/.test(id) ? [] : [fieldError.invalid(path, id, identifierFault)]),
+  ]
+}
+
+/** Items, then their number, then repeats, as upstream's lists are checked. */
+export function setFaults<T>(
+  items: readonly T[] | undefined,
+  max: number,
+  check: (item: T, path: FieldPath) => readonly FieldError[],
+  key: (item: T) => string | undefined,
+  keyField: string,
+  path: FieldPath,
+): FieldError[] {
+  const all = items ?? []
+  const errors = all.flatMap((item, i) => check(item, path.index(i)))
+  if (all.length > max) errors.push(fieldError.tooMany(path, all.length, max))
+  const seen = new Set<string | undefined>()
+  for (const [i, item] of all.entries()) {
+    const id = key(item)
+    if (seen.has(id)) errors.push(fieldError.duplicate(keyField ? path.index(i).child(keyField) : path.index(i), id))
+    seen.add(id)
+  }
+  return errors
+}
+
+export function listFaults<T>(items: readonly T[] | undefined, max: number, check: (item: T, path: FieldPath) => readonly FieldError[], path: FieldPath) {
+  const errors = (items ?? []).flatMap((item, i) => check(item, path.index(i)))
+  return (items?.length ?? 0) > max ? [...errors, fieldError.tooMany(path, items?.length ?? 0, max)] : errors
+}
+
+/** `stored`: the expressions were there before and need not be read again. */
+export function selectorsFaults(selectors: readonly DeviceSelector[] | undefined, stored: boolean, path: FieldPath): FieldError[] {
+  return listFaults(
+    selectors,
+    maxSelectors,
+    ({ cel }, at) => {
+      if (!cel) return [fieldError.required(at.child('cel'))]
+      const expression = at.child('cel', 'expression')
+      if (utf8Length(cel.expression ?? '') > maxExpressionBytes) return [fieldError.tooLong(expression, maxExpressionBytes)]
+      return stored ? [] : checkExpression(cel.expression ?? '', expression)
+    },
+    path,
+  )
+}
+
+export function configurationFaults(opaque: OpaqueDeviceConfiguration | undefined, stored: boolean, path: FieldPath): FieldError[] {
+  const at = path.child('opaque')
+  if (!opaque) return [fieldError.required(at)]
+  return [...driverFaults(opaque.driver, at.child('driver')), ...objectFaults(opaque.parameters, stored, maxParametersBytes, at.child('parameters'))]
+}
+
+/** A JSON object of a driver's own. */
+export function objectFaults(value: unknown, stored: boolean, maxBytes: number, path: FieldPath): FieldError[] {
+  if (value === undefined || value === null) return [fieldError.required(path)]
+  if (!stored && utf8Length(JSON.stringify(value)) > maxBytes) return [fieldError.tooLong(path, maxBytes)]
+  return typeof value === 'object' && !Array.isArray(value) ? [] : [fieldError.invalid(path, '<value omitted>', 'must be a valid JSON object')]
+}
+
+export function taintFaults({ key, value, effect }: DeviceTaint, path: FieldPath): FieldError[] {
+  const errors = validateLabelName(key ?? '', path.child('key'))
+  if (value) errors.push(...faults(path.child('value'), value, isLabelValue(value)))
+  if (!effect) errors.push(fieldError.required(path.child('effect')))
+  else if (!taintEffects.includes(effect)) errors.push(fieldError.notSupported(path.child('effect'), effect, taintEffects))
+  return errors
+}
+
+export function tolerationFaults({ key, value = '', operator, effect }: DeviceToleration, path: FieldPath): FieldError[] {
+  const errors = key ? validateLabelName(key, path.child('key')) : []
+  if (!operator) errors.push(fieldError.required(path.child('operator')))
+  else if (operator === 'Equal') errors.push(...faults(path.child('value'), value, isLabelValue(value)))
+  else if (operator !== 'Exists') errors.push(fieldError.notSupported(path.child('operator'), operator, ['Equal', 'Exists']))
+  else if (value) errors.push(fieldError.invalid(path.child('value'), value, 'must be empty for operator `Exists`'))
+  if (effect && !taintEffects.includes(effect)) errors.push(fieldError.notSupported(path.child('effect'), effect, taintEffects))
+  return errors
+}
+
+/** What must be true, or must not become true, of a device before a pod may use it. */
+export function bindingConditionFaults(conditions: readonly string[] = [], failures: readonly string[] = [], path: FieldPath): FieldError[] {
+  const [ready, failed] = [path.child('bindingConditions'), path.child('bindingFailureConditions')]
+  const max = 4
+  const repeats = (list: readonly string[], at: FieldPath) => list.flatMap((one, i) => (list.indexOf(one) < i ? [fieldError.duplicate(at.index(i), one)] : []))
+  const errors = [
+    ...listFaults(conditions, max, validateLabelName, ready),
+    ...listFaults(failures, max, validateLabelName, failed),
+    ...repeats(conditions, ready),
+    ...repeats(failures, failed),
+  ]
+  for (const [i, one] of failures.entries())
+    if (conditions.includes(one)) errors.push(fieldError.invalid(failed.index(i), one, 'bindingFailureConditions must not overlap with bindingConditions'))
+  if (conditions.length === 0 && failures.length > 0)
+    errors.push(fieldError.invalid(ready, conditions, 'bindingConditions are required to use bindingFailureConditions'))
+  if (failures.length === 0 && conditions.length > 0)
+    errors.push(fieldError.invalid(failed, failures, 'bindingFailureConditions are required to use bindingConditions'))
+  return errors
+}

@@ -1,0 +1,145 @@
+import type { DeviceClass, ResourceClaim, ResourceSlice } from '#api/gen/types/resource.v1'
+import { kindRules } from '#testing/kindRules'
+import { deviceClass } from './deviceClass.ts'
+import { resourceClaim } from './resourceClaim.ts'
+import { resourceSlice } from './resourceSlice.ts'
+
+const apiVersion = 'resource.k8s.io/v1'
+const goodClaim: ResourceClaim = {
+  apiVersion,
+  kind: 'ResourceClaim',
+  metadata: { name: 'c', namespace: 'd' },
+  spec: { devices: { requests: [{ name: 'gpu', exactly: { deviceClassName: 'gpus.example.com' } }] } },
+  status: {},
+}
+const onClaim = kindRules('DRA-01', resourceClaim, goodClaim)
+const request = 'spec.devices.requests[0]'
+const exactly = 'spec.devices.requests.0.exactly'
+const notARequest = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+onClaim.defaults('one device', {}, { [`${exactly}.allocationMode`]: 'ExactCount', [`${exactly}.count`]: 1 })
+onClaim.create([
+  ['a good one', {}, []],
+  ['a request twice', { 'spec.devices.requests.1': goodClaim.spec.devices?.requests?.[0] }, ['spec.devices.requests[1].name: Duplicate value: "gpu"']],
+  ['no class', { [`${exactly}.deviceClassName`]: '' }, [`${request}.exactly.deviceClassName: Required value`]],
+  ['neither one nor alternatives', { [exactly]: undefined }, [`${request}: Required value: exactly one of \`exactly\` or \`firstAvailable\` is required`]],
+  [
+    'all, and a number',
+    { [`${exactly}.allocationMode`]: 'All', [`${exactly}.count`]: 2 },
+    [`${request}.exactly.count: Invalid value: 2: must not be specified when allocationMode is 'All'`],
+  ],
+  ['fewer than none', { [`${exactly}.count`]: -1 }, [`${request}.exactly.count: Invalid value: -1: must be greater than zero`]],
+  [
+    'an unknown mode',
+    { [`${exactly}.allocationMode`]: 'Some' },
+    [`${request}.exactly.allocationMode: Unsupported value: "Some": supported values: "All", "ExactCount"`],
+  ],
+  ['a selector without an expression', { [`${exactly}.selectors`]: [{}] }, [`${request}.exactly.selectors[0].cel: Required value`]],
+  [
+    'a selector that cannot be read',
+    { [`${exactly}.selectors`]: [{ cel: { expression: '(' } }] },
+    [
+      `${request}.exactly.selectors[0].cel.expression: Invalid value: "(": compilation failed: ERROR: <input>:1:2: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}\n | (\n | .^`,
+    ],
+  ],
+  [
+    'a constraint on nothing that is asked for',
+    { 'spec.devices.constraints': [{ requests: ['cpu'], matchAttribute: 'a.b/c' }] },
+    [`spec.devices.constraints[0].requests[0]: Invalid value: "cpu": ${notARequest}`],
+  ],
+  [
+    'a constraint on an attribute without a domain',
+    { 'spec.devices.constraints': [{ matchAttribute: 'c' }] },
+    ['spec.devices.constraints[0].matchAttribute: Invalid value: "c": must include a domain'],
+  ],
+  ['a configuration of nobody', { 'spec.devices.config': [{}] }, ['spec.devices.config[0].opaque: Required value']],
+  [
+    'a toleration with a value for nothing',
+    { [`${exactly}.tolerations`]: [{ operator: 'Exists', value: 'x' }] },
+    [`${request}.exactly.tolerations[0].value: Invalid value: "x": must be empty for operator \`Exists\``],
+  ],
+])
+const result = { request: 'gpu', driver: 'd.example.com', pool: 'p', device: 'gpu-0' }
+const user = { resource: 'pods', name: 'p', uid: '1' }
+const allocation = { devices: { results: [result] } }
+onClaim.subresource('status', [
+  ['allocating', { 'status.allocation': allocation }, []],
+  [
+    'allocating for another request',
+    { 'status.allocation': { devices: { results: [{ ...result, request: 'cpu' }] } } },
+    [`status.allocation.devices.results[0].request: Invalid value: "cpu": ${notARequest}`],
+  ],
+  ['reserving what is not allocated', { 'status.reservedFor': [user] }, ['status.reservedFor: Forbidden: may not be specified when `allocated` is not set']],
+  ['reserving twice', { 'status.allocation': allocation, 'status.reservedFor': [user, user] }, ['status.reservedFor[1].uid: Duplicate value: "1"']],
+  [
+    'reserving what goes away',
+    { 'status.reservedFor': [user] },
+    ['status.reservedFor: Forbidden: new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set'],
+    { 'status.allocation': allocation, 'metadata.deletionTimestamp': '2026-01-01T00:00:00Z' },
+  ],
+  [
+    'a device that is not of it',
+    { 'status.devices': [{ driver: 'd.example.com', pool: 'p', device: 'gpu-9' }] },
+    ['status.devices[0]: Invalid value: "d.example.com/p/gpu-9": must be an allocated device in the claim'],
+    { 'status.allocation': allocation },
+  ],
+])
+onClaim.cells('a claim that is used', { 'status.allocation': allocation, 'status.reservedFor': [user] }, { Name: 'c', State: 'allocated,reserved' })
+
+const goodClass: DeviceClass = { apiVersion, kind: 'DeviceClass', metadata: { name: 'gpus.example.com' }, spec: {} }
+const onClass = kindRules('DRA-01', deviceClass, goodClass)
+onClass.create([
+  ['an empty one', {}, []],
+  ['a native resource', { 'spec.extendedResourceName': 'cpu' }, ['spec.extendedResourceName: Invalid value: "cpu": must be a valid extended resource name']],
+  [
+    'a configuration that is no object',
+    { 'spec.config': [{ opaque: { driver: 'd.example.com', parameters: [1] } }] },
+    ['spec.config[0].opaque.parameters: Invalid value: "<value omitted>": must be a valid JSON object'],
+  ],
+])
+onClass.update([['an old expression may stay', { 'metadata.labels': { a: 'b' } }, [], { 'spec.selectors': [{ cel: { expression: '(' } }] }]])
+
+const goodSlice: ResourceSlice = {
+  apiVersion,
+  kind: 'ResourceSlice',
+  metadata: { name: 's' },
+  spec: { driver: 'd.example.com', nodeName: 'n', pool: { name: 'p', generation: 1, resourceSliceCount: 1 }, devices: [{ name: 'gpu-0' }] },
+}
+const onSlice = kindRules('DRA-01', resourceSlice, goodSlice)
+const device = 'spec.devices[0]'
+const place = 'exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required'
+onSlice.create([
+  ['a good one', {}, []],
+  ['nowhere', { 'spec.nodeName': undefined }, [`spec: Required value: ${place}`]],
+  ['here and everywhere', { 'spec.allNodes': true }, [`spec: Invalid value: "{\`nodeName\`, \`allNodes\`}": ${place}, but multiple fields are set`]],
+  ['an empty pool', { 'spec.pool.resourceSliceCount': 0 }, ['spec.pool.resourceSliceCount: Invalid value: 0: must be greater than zero']],
+  ['a device twice', { 'spec.devices.1': { name: 'gpu-0' } }, ['spec.devices[1].name: Duplicate value: "gpu-0"']],
+  [
+    'an attribute without a value',
+    { 'spec.devices.0.attributes': { model: {} } },
+    [`${device}.attributes[model]: Required value: exactly one value must be specified`],
+  ],
+  [
+    'a version that is none',
+    { 'spec.devices.0.attributes': { firmware: { version: '1' } } },
+    [`${device}.attributes[firmware].version: Invalid value: "1": must be a string compatible with semver.org spec 2.0.0`],
+  ],
+  [
+    'counters of nobody',
+    { 'spec.devices.0.consumesCounters': [{ counterSet: 'x', counters: { y: { value: '1' } } }] },
+    [`${device}.consumesCounters[0].counterSet: Invalid value: "x": must reference a counterSet defined in the ResourceSlice sharedCounters`],
+  ],
+  [
+    'an unknown taint',
+    { 'spec.devices.0.taints': [{ key: 'a', effect: 'Maybe' }] },
+    [`${device}.taints[0].effect: Unsupported value: "Maybe": supported values: "NoExecute", "NoSchedule"`],
+  ],
+  [
+    'conditions without failures',
+    { 'spec.devices.0.bindingConditions': ['a'] },
+    [`${device}.bindingFailureConditions: Invalid value: []: bindingFailureConditions are required to use bindingConditions`],
+  ],
+])
+onSlice.update([
+  ['another node', { 'spec.nodeName': 'm' }, ['spec.nodeName: Invalid value: "m": field is immutable']],
+  ['another pool', { 'spec.pool.name': 'q' }, ['spec.pool.name: Invalid value: "q": field is immutable']],
+])

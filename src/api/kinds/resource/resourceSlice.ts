@@ -1,0 +1,26 @@
+/** ResourceSlice (L1). Upstream: pkg/registry/resource/resourceslice, pkg/apis/resource/validation, printers (v1.36). */
+import type { ResourceSlice } from '#api/gen/types/resource.v1'
+import { validateImmutable } from '#api/machinery/objectMeta'
+import { ageColumn, nameColumn, text } from '../columns.ts'
+import { defineKind } from '../defineKind.ts'
+import { validateSlice } from './sliceRules.ts'
+
+export const resourceSlice = defineKind<ResourceSlice>({
+  group: 'resource.k8s.io',
+  kind: 'ResourceSlice',
+  columns: [
+    nameColumn,
+    text('Node', (obj) => obj.spec?.nodeName ?? ''),
+    text('Driver', (obj) => obj.spec?.driver ?? ''),
+    text('Pool', (obj) => obj.spec?.pool?.name ?? ''),
+    ageColumn,
+  ],
+  selectableFields: { 'spec.nodeName': (obj) => obj.spec?.nodeName ?? '', 'spec.driver': (obj) => obj.spec?.driver ?? '' },
+  validate: ({ obj, path }) => validateSlice(obj, path.child('spec')),
+  validateUpdate: ({ obj, old, path }) => [
+    ...validateSlice(obj, path.child('spec')),
+    ...validateImmutable(obj.spec.pool?.name, old.spec.pool?.name, path.child('spec', 'pool', 'name')),
+    ...validateImmutable(obj.spec.driver, old.spec.driver, path.child('spec', 'driver')),
+    ...validateImmutable(obj.spec.nodeName, old.spec.nodeName, path.child('spec', 'nodeName')),
+  ],
+})
