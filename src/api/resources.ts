@@ -35,6 +35,8 @@ export interface ResourceFacts {
   readonly returnsDeletedObject?: boolean | undefined
   /** Absent for resources that are computed, never stored (reviews, bindings, componentstatuses). */
   readonly storage?: StorageFacts | undefined
+  /** Comes from a CustomResourceDefinition: JSON and YAML alone, no strategic merge, no deprecated watch paths. */
+  readonly custom?: boolean | undefined
   /** Discovery's opaque hash of the storage version. */
   readonly storageVersionHash?: string | undefined
 }

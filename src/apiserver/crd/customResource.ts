@@ -163,6 +163,7 @@ function entryOf(definition: Definition, version: DefinitionVersion, resource: S
     shortNames,
     categories,
     subresources: subresourcesOf(version, resource),
+    custom: true,
     ...(storage.served ? { storageVersionHash: versionHash(group, storage.name, definition.spec.names.kind) } : {}),
   }
   const warning = deprecationWarning(definition, version)

@@ -21,7 +21,8 @@ const security = { BearerToken: { type: 'apiKey', description: 'Bearer Token aut
 /** The whole API as one Swagger 2.0 document. Built once and kept: it is megabytes. */
 export function openApiV2(input: OpenApiInput): JsonSchema {
   const writer = new SchemaWriter('v2', input.describe, input.extras)
-  const groups = [...new Set(input.resources.map(({ group }) => group))]
+  // Groups of custom resources have no discovery documents in OpenAPI, as upstream.
+  const groups = [...new Set(input.resources.filter(({ custom }) => !custom).map(({ group }) => group))]
   const items = [...generalPaths(), ...groups.map(groupPath), ...pathsOf(input.resources, lookUp(input))].sort(byPath)
   const shared = new Map<string, JsonSchema>()
   const paths = Object.fromEntries(items.map((item) => [item.path, pathV2(item, writer, shared)]))
@@ -39,8 +40,8 @@ export function openApiV2(input: OpenApiInput): JsonSchema {
 /** The documents of v3 by their key in the index: 'api/v1', 'apis/apps/v1', 'apis/apps', 'api', 'apis', 'version', … */
 export function openApiV3Keys(resources: readonly ResourceFacts[]): string[] {
   const keys = new Set<string>(generalPaths().map(keyOfPath))
-  for (const { group, version } of resources) {
-    keys.add(group === '' ? 'api' : `apis/${group}`)
+  for (const { group, version, custom } of resources) {
+    if (!custom) keys.add(group === '' ? 'api' : `apis/${group}`)
     keys.add(group === '' ? `api/${version}` : `apis/${group}/${version}`)
   }
   return [...keys].sort()

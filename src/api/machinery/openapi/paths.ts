@@ -111,15 +111,29 @@ export function pathsOf(resources: readonly ResourceFacts[], lookUp: DefinitionO
   const seen = new Set<string>()
   for (const facts of resources) {
     const context = contextOf(facts, lookUp)
-    if (!seen.has(context.root)) {
+    if (!seen.has(context.root) && !facts.custom) {
       seen.add(context.root)
       items.push(
         discoveryPath(`${context.root}/`, `get${context.id}APIResources`, context.tag, 'get available resources', `${metaV1}.APIResourceList`, objectTypes),
       )
     }
-    items.push(...resourcePaths(context))
+    const paths = resourcePaths(context)
+    items.push(...(facts.custom ? paths.map(withCustomTypes) : paths))
   }
   return items.sort((a, b) => (a.path < b.path ? -1 : 1))
+}
+
+const customTypes = objectTypes.slice(0, 2)
+const customPatchTypes = ['application/json-patch+json', 'application/merge-patch+json', 'application/apply-patch+yaml']
+
+/** Custom resources have no protobuf form and no strategic merge. */
+function withCustomTypes(item: PathItem): PathItem {
+  const operations = item.operations.map((operation) => ({
+    ...operation,
+    produces: customTypes,
+    consumes: operation.method === 'patch' ? customPatchTypes : customTypes,
+  }))
+  return { ...item, operations }
 }
 
 /** /apis/<group>/ (or /api/ for core). */
@@ -188,7 +202,7 @@ function resourcePaths(context: Context): PathItem[] {
   }
   const single = itemOperations(context)
   if (single.length > 0) items.push(hoisted({ path: `${base}/{name}`, parameters: [inPath('name'), ...place, query('pretty')], operations: single }))
-  if (verbs.includes('watch')) items.push(...watchPaths(context))
+  if (verbs.includes('watch') && !facts.custom) items.push(...watchPaths(context))
   for (const sub of facts.subresources) items.push(...subresourcePaths(context, sub, `${base}/{name}/${sub.name}`, place))
   return items
 }

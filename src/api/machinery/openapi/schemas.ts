@@ -16,6 +16,16 @@ export interface ExtraDefinition {
   readonly name: string
   readonly schema: Schema
   readonly kind: GroupVersionKind
+  /** Says it in its own words, beyond what the compiled schema knows. Absent: the compiled schema is written. */
+  write?(writer: DefinitionWriter): JsonSchema
+}
+
+/** What a definition that writes itself needs. */
+export interface DefinitionWriter {
+  readonly version: 'v2' | 'v3'
+  readonly describe: Describe
+  /** The definition will be part of the document. */
+  reference(name: string): JsonSchema
 }
 
 /** Writes schemas in one OpenAPI version and remembers which definitions they refer to. */
@@ -51,9 +61,10 @@ export class SchemaWriter {
     const marks = marksOf(name)
     const kinds = extra ? [extra.kind] : (marks?.kinds ?? [])
     const description = this.#describe(name)
+    const own = extra?.write?.({ version: this.#version, describe: this.#describe, reference: (other) => this.reference(other) })
     return {
       ...(description === undefined ? {} : { description }),
-      ...this.#body(schema, name),
+      ...(own ?? this.#body(schema, name)),
       ...(kinds.length > 0 ? { 'x-kubernetes-group-version-kind': kinds.map(({ group, version, kind }) => ({ group, kind, version })) } : {}),
       ...(marks?.mapType ? { 'x-kubernetes-map-type': marks.mapType } : {}),
       ...(marks?.unions ? { 'x-kubernetes-unions': marks.unions } : {}),
