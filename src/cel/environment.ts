@@ -68,6 +68,8 @@ export interface EnvironmentOptions {
   readonly variables?: Readonly<Record<string, CelType>>
   /** Types that expressions may name: in `Type{field: value}` and as a value. */
   readonly types?: readonly ObjectType[]
+  /** Further types, known by a rule about their names. */
+  readonly resolveType?: (name: string) => ObjectType | undefined
   readonly libraries?: readonly Library[]
   /** Whether items of a list literal, and keys and values of a map literal, must be of one type. Default: as in the environment extended. */
   readonly homogeneousLiterals?: boolean

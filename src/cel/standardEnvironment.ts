@@ -64,6 +64,7 @@ interface Parts {
   readonly macros: ReadonlyMap<string, Macro>
   readonly callCosts: ReadonlyMap<string, CallCost>
   readonly callEstimates: ReadonlyMap<string, CallEstimator>
+  readonly resolveType: NonNullable<EnvironmentOptions['resolveType']>
   readonly homogeneousLiterals: boolean
   readonly validateLiterals: boolean
 }
@@ -74,6 +75,7 @@ const empty: Parts = {
   macros: new Map(),
   callCosts: new Map(),
   callEstimates: new Map(),
+  resolveType: () => undefined,
   homogeneousLiterals: false,
   validateLiterals: false,
 }
@@ -89,10 +91,18 @@ class CelEnvironment implements Environment {
     return new CelEnvironment(extended(this.#parts, options))
   }
 
+  #name(name: string): NameDeclaration | undefined {
+    const declared = this.#parts.names.get(name)
+    if (declared) return declared
+    const type = this.#parts.resolveType(name)
+    return type && { type: typeType(type), value: new TypeValue(name) }
+  }
+
   compile(source: string): CompileResult {
     const fail = (issues: readonly Issue[]): CompileResult => ({ ok: false, issues, message: formatIssues(source, issues) })
     try {
-      const { checked, issues } = check(source, parse(source, this.#parts.macros), this.#parts)
+      const { functions, macros, homogeneousLiterals } = this.#parts
+      const { checked, issues } = check(source, parse(source, macros), { names: { get: (name) => this.#name(name) }, functions, homogeneousLiterals })
       if (issues.length > 0) return fail(issues)
       const faults = this.#parts.validateLiterals ? validate(checked) : []
       if (faults.length > 0) return fail(faults)
@@ -127,6 +137,7 @@ function extended(parts: Parts, options: EnvironmentOptions): Parts {
     macros: new Map([...parts.macros, ...macroTable(libraries.flatMap((library) => library.macros ?? []))]),
     callCosts: new Map([...parts.callCosts, ...libraries.flatMap((library) => Object.entries(library.callCosts ?? {}))]),
     callEstimates: new Map([...parts.callEstimates, ...libraries.flatMap((library) => Object.entries(library.callEstimates ?? {}))]),
+    resolveType: options.resolveType ? (name) => options.resolveType?.(name) ?? parts.resolveType(name) : parts.resolveType,
     homogeneousLiterals: options.homogeneousLiterals ?? parts.homogeneousLiterals,
     validateLiterals: options.validateLiterals ?? parts.validateLiterals,
   }

@@ -22,8 +22,8 @@ export interface MapType {
 export interface ObjectType {
   readonly kind: 'object'
   readonly name: string
-  /** By the name that expressions write (already escaped). */
-  readonly fields: ReadonlyMap<string, CelType>
+  /** By the name that expressions write (already escaped); a Map, or a rule. */
+  readonly fields: { get(field: string): CelType | undefined }
 }
 /** A type known by name only, such as `optional_type(int)` or `net.IP`; functions give it a meaning. */
 export interface OpaqueType {
@@ -71,10 +71,13 @@ export const typeType = (of?: CelType): TypeType => ({ kind: 'type', of })
 export const typeParameter = (name: string): TypeParameter => ({ kind: 'parameter', name })
 export const wrapperType = (wrapped: SimpleType): WrapperType => ({ kind: 'wrapper', wrapped })
 
-/** An object type; fields may be given as a plain object. Names are unique within an environment: they decide equality. */
+/** An object type with these fields. Names are unique within an environment: they decide equality. */
 export function objectType(name: string, fields: ReadonlyMap<string, CelType> | Readonly<Record<string, CelType>>): ObjectType {
   return { kind: 'object', name, fields: fields instanceof Map ? (fields as ReadonlyMap<string, CelType>) : new Map(Object.entries(fields)) }
 }
+
+/** An object type in which every name is a field whose type waits until run time. */
+export const openObjectType = (name: string): ObjectType => ({ kind: 'object', name, fields: { get: () => dynType } })
 
 export const isDyn = (type: CelType): boolean => type.kind === 'dyn' || type.kind === 'error'
 export const isOptional = (type: CelType): type is OpaqueType => type.kind === 'opaque' && type.name === 'optional_type'

@@ -40,7 +40,7 @@ export interface NameDeclaration {
 }
 
 export interface Declarations {
-  readonly names: ReadonlyMap<string, NameDeclaration>
+  readonly names: { get(name: string): NameDeclaration | undefined }
   readonly functions: ReadonlyMap<string, FunctionDeclaration>
   /** Whether items of a list literal, and keys and values of a map literal, must be of one type. */
   readonly homogeneousLiterals: boolean
