@@ -5,16 +5,15 @@
 import type { PersistentVolumeClaim } from '#api/gen/types/core.v1'
 import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
-import { validateLabelSelector } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
-import { isDns1123Label, isDns1123Subdomain } from '#api/machinery/names'
 import { compareQuantities, isQuantity, quantityMilliValue } from '#api/machinery/quantity'
 import { deepCopy } from '#base/frozen'
 import { ageColumn, nameColumn, text, unset } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
-import { dropStatus, faults, keepStatus, statusStrategy } from '../rules.ts'
+import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
 import { validateQuantity } from './pod/validateResources.ts'
-import { classFaults, classOf, modeFaults, modesText, positiveFaults } from './volumeModes.ts'
+import { validateClaimSpec } from './validateClaim.ts'
+import { classOf, modesText } from './volumeModes.ts'
 
 type Spec = PersistentVolumeClaim['spec']
 
@@ -53,53 +52,6 @@ export const persistentVolumeClaim = defineKind<PersistentVolumeClaim>({
   warnings: ({ obj, path }) => claimWarnings(obj.spec, path.child('spec')),
   status: statusStrategy<PersistentVolumeClaim>({ validateUpdate: ({ obj, path }) => statusFaults(obj, path.child('status')) }),
 })
-
-/** A claim's spec, in a claim and in a pod's template of one. */
-export function validateClaimSpec(spec: Spec, path: FieldPath): FieldError[] {
-  const errors = [
-    ...validateLabelSelector(spec.selector, path.child('selector')),
-    ...modeFaults(spec.accessModes, 'at least 1 access mode is required', path.child('accessModes')),
-  ]
-  const size = spec.resources?.requests?.storage
-  const at = path.child('resources').key('storage')
-  if (size === undefined) errors.push(fieldError.required(at))
-  else if (!isQuantity(size)) errors.push(...validateQuantity('storage', size, at))
-  else errors.push(...positiveFaults(size, at))
-  const { storageClassName, volumeAttributesClassName, ...rest } = spec
-  errors.push(...classFaults({ storageClassName }, path))
-  if (rest.volumeMode !== undefined && !['Block', 'Filesystem'].includes(rest.volumeMode))
-    errors.push(fieldError.notSupported(path.child('volumeMode'), rest.volumeMode, ['Block', 'Filesystem']))
-  errors.push(...sourceFaults(spec, path))
-  return [...errors, ...classFaults({ volumeAttributesClassName }, path)]
-}
-
-function sourceFaults(spec: Spec, path: FieldPath): FieldError[] {
-  const errors: FieldError[] = []
-  for (const field of ['dataSource', 'dataSourceRef'] as const) {
-    const source = spec[field]
-    if (!source) continue
-    const at = path.child(field)
-    const { name, kind, apiGroup = '' } = source
-    if (!name) errors.push(fieldError.required(at.child('name')))
-    if (!kind) errors.push(fieldError.required(at.child('kind')))
-    if (!apiGroup && kind !== 'PersistentVolumeClaim')
-      errors.push(fieldError.invalid(at, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup"))
-    if (apiGroup) errors.push(...faults(at.child('apiGroup'), apiGroup, isDns1123Subdomain(apiGroup)))
-  }
-  const namespace = spec.dataSourceRef?.namespace
-  if (namespace) {
-    errors.push(...faults(path.child('dataSourceRef', 'namespace'), namespace, isDns1123Label(namespace)))
-    if (spec.dataSource) {
-      const must = 'must be nil when dataSourceRef.namespace is specified'
-      errors.push(fieldError.invalid(path, path.child('dataSource').toString(), must))
-    }
-    return errors
-  }
-  const { dataSource, dataSourceRef } = spec
-  if (dataSource && dataSourceRef && !semanticEqual(dataSource, dataSourceRef))
-    errors.push(fieldError.invalid(path, path.child('dataSource').toString(), 'must match dataSourceRef'))
-  return errors
-}
 
 /** What an update may not touch. */
 function claimChange(obj: PersistentVolumeClaim, old: Frozen<PersistentVolumeClaim>, path: FieldPath): FieldError[] {

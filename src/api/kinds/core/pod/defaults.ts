@@ -122,7 +122,8 @@ function setVolumeDefaults(volume: Volume): void {
     }
   }
   if (volume.image) volume.image.pullPolicy ||= imageTag(volume.image.reference ?? '') === 'latest' ? 'Always' : 'IfNotPresent'
-  if (volume.ephemeral?.volumeClaimTemplate) volume.ephemeral.volumeClaimTemplate.spec.volumeMode ??= 'Filesystem'
+  const template = volume.ephemeral?.volumeClaimTemplate
+  if (template) template.spec = { ...template.spec, volumeMode: template.spec?.volumeMode ?? 'Filesystem' }
   if (volume.iscsi) volume.iscsi.iscsiInterface ||= 'default'
   if (volume.rbd) {
     volume.rbd.pool ||= 'rbd'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Container, Pod, PodSpec, PodStatus, Volume } from '#api/gen/types/core.v1'
+import type { Container, PersistentVolumeClaimTemplate, Pod, PodSpec, PodStatus, Volume } from '#api/gen/types/core.v1'
 import { FieldPath } from '#api/machinery/fieldPath'
 import { deepCopy } from '#base/frozen'
 import { seededRandom } from '#base/random'
@@ -52,6 +52,21 @@ const volumes: [name: string, source: Omit<Volume, 'name'>, want: string[]][] = 
   ['scaleIO', { scaleIO: { gateway: 'g', system: 's', secretRef: { name: 's' } } }, ['volumeName: Required value']],
   ['storageos', { storageos: {} }, ['volumeName: Required value']],
   ['csi', { csi: { driver: 'd', nodePublishSecretRef: {} } }, ['nodePublishSecretRef.name: Required value']],
+  ['ephemeral', { ephemeral: {} }, ['volumeClaimTemplate: Required value']],
+  [
+    'ephemeral',
+    { ephemeral: { volumeClaimTemplate: {} as PersistentVolumeClaimTemplate } },
+    ['volumeClaimTemplate.spec.accessModes: Required value: at least 1 access mode is required', 'volumeClaimTemplate.spec.resources[storage]: Required value'],
+  ],
+  [
+    'ephemeral',
+    { ephemeral: { volumeClaimTemplate: { metadata: { name: 'n' }, spec: { accessModes: ['Odd'] } } } },
+    [
+      'volumeClaimTemplate.metadata.name: Forbidden: cannot be set for an ephemeral volume',
+      'volumeClaimTemplate.spec.accessModes: Unsupported value: "Odd": supported values: "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"',
+      'volumeClaimTemplate.spec.resources[storage]: Required value',
+    ],
+  ],
   ['gitRepo', { gitRepo: { repository: 'r', directory: '/x' } }, ['directory: Invalid value: "/x": must be a relative path']],
 ]
 for (const [name, source, want] of volumes) {

@@ -5,6 +5,7 @@ import { validateLabelSelector } from '#api/machinery/labelSelector'
 import { isDns1123Label, isDns1123Subdomain } from '#api/machinery/names'
 import { compareQuantities, isQuantity } from '#api/machinery/quantity'
 import { faults, oneOf } from '../../rules.ts'
+import { validateClaimTemplate } from '../validateClaim.ts'
 import { validateFieldRef, validateResourceFieldRef, volumeFields } from './validateEnv.ts'
 import { remoteSourceRules, type SourceRules, secretFaults } from './volumeSources.ts'
 
@@ -40,17 +41,10 @@ const rules: SourceRules = {
     ...validateCsiDriverName(driver, path.child('driver')),
     ...secretFaults(nodePublishSecretRef, path, 'nodePublishSecretRef'),
   ],
-  ephemeral: ({ volumeClaimTemplate }, path) =>
-    volumeClaimTemplate
-      ? [
-          ...(volumeClaimTemplate.spec?.accessModes?.length
-            ? []
-            : [fieldError.required(path.child('volumeClaimTemplate', 'spec', 'accessModes'), 'at least 1 access mode is required')]),
-          ...(volumeClaimTemplate.spec?.resources?.requests?.storage
-            ? []
-            : [fieldError.required(path.child('volumeClaimTemplate', 'spec', 'resources').key('storage'))]),
-        ]
-      : [fieldError.required(path.child('volumeClaimTemplate'))],
+  ephemeral: ({ volumeClaimTemplate: template }, path) => {
+    const at = path.child('volumeClaimTemplate')
+    return template ? validateClaimTemplate(template, at) : [fieldError.required(at)]
+  },
   image: ({ reference, pullPolicy }, path) => [
     ...(reference ? [] : [fieldError.required(path.child('reference'))]),
     ...(pullPolicy ? oneOf(pullPolicy, ['Always', 'IfNotPresent', 'Never'], path.child('pullPolicy')) : []),
