@@ -121,6 +121,8 @@ function compareItems(
   changed: MutableFieldSet,
   removed: MutableFieldSet,
 ): void {
+  // Most lists of a changed object have not changed: to see that is cheaper than to name their items.
+  if (jsonEqual(old, updated)) return
   const before = itemsByElement(old, schema)
   const after = itemsByElement(updated, schema)
   before.forEach((item, element) => {
