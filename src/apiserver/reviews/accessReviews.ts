@@ -4,6 +4,7 @@
  */
 import type {
   FieldSelectorAttributes,
+  LabelSelectorAttributes,
   LocalSubjectAccessReview,
   NonResourceAttributes,
   ResourceAttributes,
@@ -56,9 +57,7 @@ export function accessReviews(authorizers: readonly Authorizer[]) {
     version,
     resource: 'localsubjectaccessreviews',
     async create({ object, namespace }) {
-      throwIfInvalid('LocalSubjectAccessReview', [...attributeFaults(object.spec), ...subjectFaults(object)])
-      const asked = object.spec.resourceAttributes?.namespace ?? ''
-      if (asked !== namespace) throw badRequest(`spec.resourceAttributes.namespace must match namespace: ${namespace}`)
+      throwIfInvalid('LocalSubjectAccessReview', [...attributeFaults(object.spec), ...subjectFaults(object), ...localFaults(object.spec, namespace)])
       return { ...object, status: await answer(subjectOf(object), object.spec) }
     },
   }
@@ -132,21 +131,42 @@ function subjectOf({ spec }: SubjectAccessReview | LocalSubjectAccessReview): Us
 const spec = FieldPath.of('spec')
 
 function attributeFaults({ resourceAttributes, nonResourceAttributes }: Asked): FieldError[] {
-  if (resourceAttributes && nonResourceAttributes) {
-    return [fieldError.invalid(spec.child('nonResourceAttributes'), nonResourceAttributes, 'cannot be specified in combination with resourceAttributes')]
-  }
-  if (resourceAttributes?.fieldSelector) return selectorFaults(resourceAttributes.fieldSelector)
-  if (resourceAttributes || nonResourceAttributes) return []
-  return [fieldError.invalid(spec.child('resourceAttributes'), null, 'exactly one of nonResourceAttributes or resourceAttributes must be specified')]
+  const errors: FieldError[] = []
+  if (resourceAttributes && nonResourceAttributes)
+    errors.push(fieldError.invalid(spec.child('nonResourceAttributes'), nonResourceAttributes, 'cannot be specified in combination with resourceAttributes'))
+  if (!resourceAttributes && !nonResourceAttributes)
+    errors.push(fieldError.invalid(spec.child('resourceAttributes'), null, 'exactly one of nonResourceAttributes or resourceAttributes must be specified'))
+  const at = spec.child('resourceAttributes')
+  for (const field of ['fieldSelector', 'labelSelector'] as const)
+    if (resourceAttributes?.[field]) errors.push(...selectorFaults(resourceAttributes[field], at.child(field)))
+  return errors
 }
 
-function selectorFaults({ rawSelector, requirements }: FieldSelectorAttributes): FieldError[] {
-  const path = spec.child('resourceAttributes', 'fieldSelector')
-  if (rawSelector && requirements?.length) {
-    return [fieldError.invalid(path.child('rawSelector'), rawSelector, 'may not specified at the same time as requirements')]
+/** A selector is text or requirements, never both; operators of the future are let through. */
+function selectorFaults({ rawSelector, requirements = [] }: FieldSelectorAttributes | LabelSelectorAttributes, path: FieldPath): FieldError[] {
+  const errors: FieldError[] = []
+  if (rawSelector && requirements.length > 0)
+    errors.push(fieldError.invalid(path.child('rawSelector'), rawSelector, 'may not specified at the same time as requirements'))
+  if (!rawSelector && requirements.length === 0)
+    errors.push(fieldError.required(path.child('requirements'), `when ${path} is specified, requirements or rawSelector is required`))
+  for (const [i, { key, operator, values = [] }] of requirements.entries()) {
+    const at = path.child('requirements').index(i)
+    if (['In', 'NotIn'].includes(operator) && values.length === 0)
+      errors.push(fieldError.required(at.child('values'), "must be specified when `operator` is 'In' or 'NotIn'"))
+    if (['Exists', 'DoesNotExist'].includes(operator) && values.length > 0)
+      errors.push(fieldError.forbidden(at.child('values'), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
+    if (!key) errors.push(fieldError.required(at.child('key'), 'must be specified'))
   }
-  if (rawSelector || requirements?.length) return []
-  return [fieldError.required(path.child('requirements'), `when ${path} is specified, requirements or rawSelector is required`)]
+  return errors
+}
+
+function localFaults({ resourceAttributes, nonResourceAttributes }: Asked, namespace: string): FieldError[] {
+  const asked = resourceAttributes?.namespace ?? ''
+  const errors: FieldError[] = []
+  if (resourceAttributes && asked !== namespace)
+    errors.push(fieldError.invalid(spec.child('resourceAttributes', 'namespace'), asked, 'must match metadata.namespace'))
+  if (nonResourceAttributes) errors.push(fieldError.invalid(spec.child('nonResourceAttributes'), nonResourceAttributes, 'disallowed on this kind of request'))
+  return errors
 }
 
 function subjectFaults({ spec: { user, groups } }: SubjectAccessReview | LocalSubjectAccessReview): FieldError[] {

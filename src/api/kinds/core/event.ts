@@ -12,7 +12,7 @@ import { immutableMessage } from '#api/machinery/objectMeta'
 import { ageOf } from '#api/machinery/table'
 import { parseTime } from '#base/time'
 import { type Column, defineKind, type KindStrategy } from '../defineKind.ts'
-import { faults, oneOf } from '../rules.ts'
+import { faults } from '../rules.ts'
 
 const eventsGroup = 'events.k8s.io'
 
@@ -27,8 +27,8 @@ export const coreEvent = defineKind<CoreEvent>({
   defaults(obj) {
     obj.involvedObject ??= {}
   },
-  validate: ({ obj, path }) => legacyFaults(obj, path),
-  validateUpdate: ({ obj, path }) => legacyFaults(obj, path),
+  validate: ({ obj, path }) => [...legacyFaults(obj, path), ...(obj.eventTime ? reportFaults(obj, 'reportingComponent', path) : [])],
+  validateUpdate: ({ obj, path }) => [...legacyFaults(obj, path), ...(obj.eventTime ? reportFaults(obj, 'reportingComponent', path) : [])],
 })
 
 /** Event in events.k8s.io: the same objects, other names, stricter rules. */
@@ -42,6 +42,8 @@ export const event: KindStrategy<Event> = defineKind<Event>({
   validate: ({ obj, path }) => [...legacyFaults(coreEventOf(obj), path), ...strictFaults(obj, path)],
   validateUpdate: ({ obj, old, path }) => [
     ...legacyFaults(coreEventOf(obj), path),
+    ...(obj.eventTime ? reportFaults(coreEventOf(obj), 'reportingController', path) : []),
+    ...(semanticEqual(obj.series, old.series) ? [] : seriesFaults(obj, path)),
     ...(['regarding', 'reason', 'type', 'note', 'action', 'related', 'reportingController', 'reportingInstance', 'eventTime'] as const).flatMap((field) =>
       semanticEqual(obj[field], old[field]) || (field === 'eventTime' && parseTime(obj.eventTime) === parseTime(old.eventTime))
         ? []
@@ -144,25 +146,41 @@ function legacyFaults(obj: CoreEvent, path: FieldPath): FieldError[] {
   return fits ? [] : [fieldError.invalid(path.child('involvedObject', 'namespace'), namespace, 'does not match event.namespace')]
 }
 
-function strictFaults(obj: Event, path: FieldPath): FieldError[] {
+/** What an event with a time of its own must say: who reports, on what, and why. Both groups ask for it. */
+function reportFaults(obj: CoreEvent, reporterField: string, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
-  if (!obj.eventTime) errors.push(fieldError.required(path.child('eventTime')))
-  if (!obj.reportingController) errors.push(fieldError.required(path.child('reportingController')))
-  else errors.push(...faults(path.child('reportingController'), obj.reportingController, isQualifiedName(obj.reportingController)))
+  const reporter = obj.reportingComponent
+  if (!reporter) errors.push(fieldError.required(path.child(reporterField)))
+  else errors.push(...faults(path.child(reporterField), reporter, isQualifiedName(reporter)))
   for (const field of ['reportingInstance', 'action', 'reason'] as const) {
     const value = obj[field] ?? ''
     if (!value) errors.push(fieldError.required(path.child(field)))
     else if (value.length > 128) errors.push(fieldError.invalid(path.child(field), '', 'can have at most 128 characters'))
   }
-  if ((obj.note ?? '').length > 1024) errors.push(fieldError.invalid(path.child('message'), '', 'can have at most 1024 characters'))
-  errors.push(
-    ...oneOf(obj.type, ['Normal', 'Warning'], path.child('type')).map((e) =>
-      e.type === 'FieldValueRequired' ? fieldError.invalid(path.child('type'), '', 'has invalid value: ') : e,
-    ),
-  )
-  if (obj.series) {
-    if ((obj.series.count ?? 0) < 2) errors.push(fieldError.invalid(path.child('series.count'), '', 'should be at least 2'))
-    if (!obj.series.lastObservedTime) errors.push(fieldError.required(path.child('series.lastObservedTime')))
-  }
+  if ((obj.message ?? '').length > 1024) errors.push(fieldError.invalid(path.child('message'), '', 'can have at most 1024 characters'))
+  return errors
+}
+
+function seriesFaults({ series }: Event, path: FieldPath): FieldError[] {
+  if (!series) return []
+  return [
+    ...((series.count ?? 0) < 2 ? [fieldError.invalid(path.child('series.count'), '', 'should be at least 2')] : []),
+    ...(series.lastObservedTime ? [] : [fieldError.required(path.child('series.lastObservedTime'))]),
+  ]
+}
+
+/** The newer group takes nothing of the older form. */
+function strictFaults(obj: Event, path: FieldPath): FieldError[] {
+  const errors = obj.eventTime ? [] : [fieldError.required(path.child('eventTime'))]
+  errors.push(...reportFaults(coreEventOf(obj), 'reportingController', path))
+  if (obj.type !== 'Normal' && obj.type !== 'Warning') errors.push(fieldError.invalid(path.child('type'), '', `has invalid value: ${obj.type ?? ''}`))
+  errors.push(...seriesFaults(obj, path))
+  const old: readonly [string, unknown][] = [
+    ['firstTimestamp', obj.deprecatedFirstTimestamp],
+    ['lastTimestamp', obj.deprecatedLastTimestamp],
+    ['count', obj.deprecatedCount],
+    ['source', obj.deprecatedSource?.component || obj.deprecatedSource?.host],
+  ]
+  for (const [field, value] of old) if (value) errors.push(fieldError.invalid(path.child(field), '', 'needs to be unset'))
   return errors
 }

@@ -1,0 +1,59 @@
+import type { Event as CoreEvent } from '#api/gen/types/core.v1'
+import type { Event } from '#api/gen/types/events.v1'
+import { kindRules } from '#testing/kindRules'
+import { coreEvent, event } from './event.ts'
+
+const eventTime = '2026-01-01T00:00:00.000000Z'
+const good: Event = {
+  apiVersion: 'events.k8s.io/v1',
+  kind: 'Event',
+  metadata: { name: 'e', namespace: 'default' },
+  eventTime,
+  reportingController: 'example.com/c',
+  reportingInstance: 'i',
+  action: 'Do',
+  reason: 'Because',
+  type: 'Normal',
+  regarding: { kind: 'Pod', namespace: 'default', name: 'p' },
+}
+const on = kindRules('EXP-04', event, good)
+on.create([
+  ['a good one', {}, []],
+  ['no time', { eventTime: undefined }, ['eventTime: Required value']],
+  ['nobody reports', { reportingController: '' }, ['reportingController: Required value']],
+  ['no instance', { reportingInstance: '' }, ['reportingInstance: Required value']],
+  ['a long action', { action: 'x'.repeat(129) }, ['action: Invalid value: "": can have at most 128 characters']],
+  ['no reason', { reason: '' }, ['reason: Required value']],
+  ['a long note', { note: 'x'.repeat(1025) }, ['message: Invalid value: "": can have at most 1024 characters']],
+  ['an unknown type', { type: 'Loud' }, ['type: Invalid value: "": has invalid value: Loud']],
+  ['a series of one', { series: { count: 1, lastObservedTime: eventTime } }, ['series.count: Invalid value: "": should be at least 2']],
+  ['a series without a time', { series: { count: 2 } }, ['series.lastObservedTime: Required value']],
+  ['another namespace', { 'regarding.namespace': 'other' }, ['involvedObject.namespace: Invalid value: "other": does not match event.namespace']],
+  ['a count of the old form', { deprecatedCount: 1 }, ['count: Invalid value: "": needs to be unset']],
+  ['a source of the old form', { deprecatedSource: { component: 'c' } }, ['source: Invalid value: "": needs to be unset']],
+])
+on.update([
+  ['the series may go on', { series: { count: 3, lastObservedTime: eventTime } }, []],
+  ['another note', { note: 'other' }, ['note: Invalid value: "other": field is immutable']],
+])
+
+const goodCore: CoreEvent = {
+  apiVersion: 'v1',
+  kind: 'Event',
+  metadata: { name: 'e', namespace: 'default' },
+  involvedObject: { kind: 'Pod', namespace: 'default', name: 'p' },
+}
+const onCore = kindRules('EXP-04', coreEvent, goodCore)
+onCore.create([
+  ['the old form asks for little', {}, []],
+  [
+    'a cluster-wide object elsewhere',
+    { 'metadata.namespace': 'x', involvedObject: { kind: 'Node', name: 'n' } },
+    ['involvedObject.namespace: Invalid value: "": does not match event.namespace'],
+  ],
+  [
+    'a time of its own asks for the rest',
+    { eventTime },
+    ['reportingComponent: Required value', 'reportingInstance: Required value', 'action: Required value', 'reason: Required value'],
+  ],
+])
