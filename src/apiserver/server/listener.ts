@@ -14,6 +14,8 @@ export interface ListenOptions {
   readonly host: string
   /** 0: any free one. */
   readonly port: number
+  /** How long an HTTP/2 connection may be without a request; default 90 s, as upstream's. */
+  readonly idleTimeoutMs?: number | undefined
   /** PEM. */
   readonly tls: { readonly cert: string | Buffer; readonly key: string | Buffer } & ClientAuthorities
 }
@@ -26,6 +28,7 @@ export interface Listener {
 }
 
 const drainMs = 2_000
+const idleTimeoutMs = 90_000
 /** For a handshake, and for the headers of an HTTP/1.1 request. */
 const headersTimeoutMs = 30_000
 
@@ -35,7 +38,7 @@ export async function listen(given: Omit<ExchangeDeps, 'peerOf'>, options: Liste
   const authorities = [clientCa, requestHeaderCa].filter((one) => one !== undefined)
   const deps: ExchangeDeps = { ...given, peerOf: peerReader(options.tls) }
   const http1 = http1Server(deps, headersTimeoutMs)
-  const http2 = http2Server(deps)
+  const http2 = http2Server(deps, options.idleTimeoutMs ?? idleTimeoutMs)
   const sockets = new Set<TLSSocket>()
   const sessions = new Set<ServerHttp2Session>()
   http2.on('session', (session) => {

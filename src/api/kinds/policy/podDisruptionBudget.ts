@@ -1,5 +1,5 @@
 /** PodDisruptionBudget (L1). Upstream: pkg/registry/policy/poddisruptionbudget, pkg/apis/policy/validation (v1.36). */
-import type { PodDisruptionBudget } from '#api/gen/types/policy.v1'
+import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from '#api/gen/types/policy.v1'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { validateLabelSelector } from '#api/machinery/labelSelector'
 import { validateNonNegative } from '#api/machinery/objectMeta'
@@ -25,7 +25,7 @@ export const podDisruptionBudget = defineKind<PodDisruptionBudget>({
   validate: ({ obj, path }) => specFaults(obj, path.child('spec')),
   validateUpdate: ({ obj, path }) => specFaults(obj, path.child('spec')),
   status: statusStrategy<PodDisruptionBudget>({
-    validateUpdate: ({ obj: { status }, path }) =>
+    validateUpdate: ({ obj: { status = {} as PodDisruptionBudgetStatus }, path }) =>
       (['disruptionsAllowed', 'currentHealthy', 'desiredHealthy', 'expectedPods'] as const).flatMap((field) =>
         validateNonNegative(status[field], path.child('status', field)),
       ),
