@@ -150,6 +150,20 @@ onPolicy.create([
       'spec.validations[0].expression: Invalid value: "object.": compilation failed: ERROR: <input>:1:8: Syntax error: no viable alternative at input \'.\'\n | object.\n | .......^',
     ],
   ],
+  [
+    'a name that is not there',
+    { 'spec.validations.0.expression': 'params.max > 1' },
+    [
+      "spec.validations[0].expression: Invalid value: \"params.max > 1\": compilation failed: ERROR: <input>:1:1: undeclared reference to 'params' (in container '')\n | params.max > 1\n | ^",
+    ],
+  ],
+  ['parameters where there are some', { 'spec.paramKind': { apiVersion: 'v1', kind: 'ConfigMap' }, 'spec.validations.0.expression': 'params.max > 1' }, []],
+  [
+    'an authorizer, and functions of Kubernetes',
+    { 'spec.validations.0.expression': "authorizer.group('').resource('pods').check('get').allowed() && quantity(object.spec.x).isGreaterThan(quantity('1'))" },
+    [],
+  ],
+  ['no answer', { 'spec.validations.0.expression': "'yes'" }, ['spec.validations[0].expression: Invalid value: "\'yes\'": must evaluate to bool']],
   ['no expression', { 'spec.validations.0.expression': ' ' }, ['spec.validations[0].expression: Required value: expression is not specified']],
   ['a message of two lines', { 'spec.validations.0.message': 'a\nb' }, ['spec.validations[0].message: Invalid value: "a\\nb": must not contain line breaks']],
   [

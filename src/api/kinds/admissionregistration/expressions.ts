@@ -1,13 +1,16 @@
 /**
- * Checks the CEL of webhooks and policies when they are written (L1): the grammar. Names and types are found wrong when the expression runs.
+ * Checks the CEL of webhooks, policies and device selectors when they are written (L1). Conditions are compiled: their names and functions
+ * must exist and the result must be a bool; the shape of the objects is not known yet. Other expressions are read for their grammar.
  * Upstream: apiserver/pkg/admission/plugin/cel/compile.go (v1.36).
  */
-
+import { kubernetesEnvironment } from '#api/cel/environment'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
+import type { Environment } from '#cel/environment'
 import { formatIssues } from '#cel/issues'
 import { SyntaxFault } from '#cel/syntax/lexer'
 import { macroTable, standardMacros } from '#cel/syntax/macro'
 import { parse } from '#cel/syntax/parser'
+import { boolType, type CelType, dynType, opaqueType, typeName } from '#cel/types'
 
 const macros = macroTable(standardMacros)
 
@@ -22,7 +25,36 @@ export function checkExpression(expression: string, path: FieldPath): FieldError
   }
 }
 
-/** An expression that compiled before need not compile again. */
+/** An expression that was there before need not be read again. */
 export function checkUnless(known: readonly (string | undefined)[]): (expression: string, path: FieldPath) => FieldError[] {
   return (expression, path) => (known.includes(expression) ? [] : checkExpression(expression, path))
+}
+
+/** Conditions of webhooks, and of policies without and with parameters. */
+export type ConditionScope = 'webhook' | 'policy' | 'policyWithParams'
+
+/** As `checkUnless`, for expressions that must be true or false. */
+export function checkConditionUnless(known: readonly (string | undefined)[], scope: ConditionScope): (expression: string, path: FieldPath) => FieldError[] {
+  return (expression, path) => (known.includes(expression) ? [] : checkCondition(expression, environments[scope], path))
+}
+
+const requestVariables: Readonly<Record<string, CelType>> = {
+  object: dynType,
+  oldObject: dynType,
+  request: dynType,
+  authorizer: opaqueType('kubernetes.authorization.Authorizer'),
+  'authorizer.requestResource': opaqueType('kubernetes.authorization.ResourceCheck'),
+}
+const policyVariables: Readonly<Record<string, CelType>> = { ...requestVariables, namespaceObject: dynType, variables: dynType }
+const environments: Readonly<Record<ConditionScope, Environment>> = {
+  webhook: kubernetesEnvironment.extend({ variables: { ...requestVariables } }),
+  policy: kubernetesEnvironment.extend({ variables: { ...policyVariables } }),
+  policyWithParams: kubernetesEnvironment.extend({ variables: { ...policyVariables, params: dynType } }),
+}
+
+function checkCondition(expression: string, environment: Environment, path: FieldPath): FieldError[] {
+  const compiled = environment.compile(expression)
+  if (!compiled.ok) return [fieldError.invalid(path, expression, `compilation failed: ${compiled.message}`)]
+  const result = typeName(compiled.checked.resultType)
+  return result === typeName(boolType) || result === typeName(dynType) ? [] : [fieldError.invalid(path, expression, 'must evaluate to bool')]
 }

@@ -7,7 +7,7 @@ import { nameIsDnsSubdomain } from '#api/machinery/names'
 import { ageColumn, integer, nameColumn, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { faults, oneOf } from '../rules.ts'
-import { checkUnless } from './expressions.ts'
+import { checkConditionUnless, checkUnless } from './expressions.ts'
 import { type ExpressionCheck, validateMatchConditions, validateMatchResources, validateParamRef } from './matchRules.ts'
 import { admissionGroup as group, kindText, refText, setMatchDefaults, validatePolicyHead, validateVariables } from './policyFields.ts'
 
@@ -39,13 +39,15 @@ export const mutatingAdmissionPolicyBinding = defineKind<MutatingAdmissionPolicy
 })
 
 function policyFaults({ spec }: MutatingAdmissionPolicy, old: Frozen<MutatingAdmissionPolicy> | undefined, path: FieldPath): FieldError[] {
-  const check = checkUnless(expressionsOf(old))
+  const known = expressionsOf(old)
+  const check = checkUnless(known)
+  const checkCondition = checkConditionUnless(known, spec.paramKind ? 'policyWithParams' : 'policy')
   const errors = validatePolicyHead(spec, path)
   for (const operation of (spec.matchConstraints?.resourceRules ?? []).flatMap((rule) => rule.operations ?? []))
     if (!operations.includes(operation))
       errors.push(fieldError.notSupported(path.child('matchConstraints', 'resourceRules', 'operations'), operation, operations))
   const sameConditions = old && semanticEqual(spec.paramKind, old.spec.paramKind) && semanticEqual(spec.matchConditions, old.spec.matchConditions)
-  if (!sameConditions) errors.push(...validateMatchConditions(spec.matchConditions, check, path.child('matchConditions')))
+  if (!sameConditions) errors.push(...validateMatchConditions(spec.matchConditions, checkCondition, path.child('matchConditions')))
   errors.push(...validateVariables(spec.variables, check, path.child('variables')))
   if (!spec.mutations?.length) errors.push(fieldError.required(path.child('mutations'), 'mutations must contain at least one item'))
   for (const [i, mutation] of (spec.mutations ?? []).entries()) errors.push(...mutationFaults(mutation, check, path.child('mutations').index(i)))

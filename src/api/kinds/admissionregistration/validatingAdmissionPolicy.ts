@@ -14,7 +14,7 @@ import { ageColumn, integer, nameColumn, text } from '../columns.ts'
 import { utf8Length } from '../core/data.ts'
 import { defineKind } from '../defineKind.ts'
 import { dropStatus, faults, keepStatus, resetMetadata, statusStrategy } from '../rules.ts'
-import { checkUnless } from './expressions.ts'
+import { checkConditionUnless, checkUnless } from './expressions.ts'
 import { type ExpressionCheck, optionalWord, validateMatchConditions, validateMatchResources, validateParamRef } from './matchRules.ts'
 import { admissionGroup as group, kindText, refText, setMatchDefaults, validatePolicyHead, validateVariables } from './policyFields.ts'
 
@@ -56,17 +56,19 @@ export const validatingAdmissionPolicyBinding = defineKind<ValidatingAdmissionPo
 })
 
 function policyFaults({ spec, metadata }: ValidatingAdmissionPolicy, old: Frozen<ValidatingAdmissionPolicy> | undefined, path: FieldPath): FieldError[] {
-  const check = checkUnless(expressionsOf(old))
+  const known = expressionsOf(old)
+  const check = checkUnless(known)
+  const checkCondition = checkConditionUnless(known, spec.paramKind ? 'policyWithParams' : 'policy')
   const errors = validatePolicyHead(spec, path)
   const sameConditions = old && semanticEqual(spec.paramKind, old.spec.paramKind) && semanticEqual(spec.matchConditions, old.spec.matchConditions)
-  if (!sameConditions) errors.push(...validateMatchConditions(spec.matchConditions, check, path.child('matchConditions')))
+  if (!sameConditions) errors.push(...validateMatchConditions(spec.matchConditions, checkCondition, path.child('matchConditions')))
   errors.push(...validateVariables(spec.variables, check, path.child('variables')))
   const { validations = [], auditAnnotations = [] } = spec
   if (validations.length === 0 && auditAnnotations.length === 0) {
     const none = 'validations or auditAnnotations must contain at least one item'
     return [...errors, fieldError.required(path.child('validations'), none), fieldError.required(path.child('auditAnnotations'), none)]
   }
-  for (const [i, validation] of validations.entries()) errors.push(...validationFaults(validation, check, path.child('validations').index(i)))
+  for (const [i, validation] of validations.entries()) errors.push(...validationFaults(validation, checkCondition, check, path.child('validations').index(i)))
   const at = path.child('auditAnnotations')
   if (auditAnnotations.length > maxAuditAnnotations)
     errors.push(fieldError.invalid(at, auditAnnotations, `must not have more than ${maxAuditAnnotations} auditAnnotations`))
@@ -88,9 +90,14 @@ function expressionsOf(old: Frozen<ValidatingAdmissionPolicy> | undefined): (str
   ]
 }
 
-function validationFaults({ expression, message, messageExpression, reason }: Validation, check: ExpressionCheck, path: FieldPath): FieldError[] {
+function validationFaults(
+  { expression, message, messageExpression, reason }: Validation,
+  checkCondition: ExpressionCheck,
+  check: ExpressionCheck,
+  path: FieldPath,
+): FieldError[] {
   const errors = expression?.trim()
-    ? check(expression, path.child('expression'))
+    ? checkCondition(expression, path.child('expression'))
     : [fieldError.required(path.child('expression'), 'expression is not specified')]
   if (messageExpression && !messageExpression.trim())
     errors.push(fieldError.invalid(path.child('messageExpression'), messageExpression, 'must be non-empty if specified'))

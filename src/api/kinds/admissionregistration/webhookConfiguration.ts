@@ -12,7 +12,7 @@ import { isDns1035Label } from '#api/machinery/names'
 import { ageColumn, integer, nameColumn } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { faults } from '../rules.ts'
-import { checkUnless } from './expressions.ts'
+import { checkConditionUnless } from './expressions.ts'
 import {
   failurePolicies,
   matchPolicies,
@@ -120,7 +120,7 @@ function webhookFaults(webhook: Webhook, leniency: Leniency, path: FieldPath): F
   if ('reinvocationPolicy' in webhook) errors.push(...optionalWord(webhook.reinvocationPolicy, ['IfNeeded', 'Never'], path.child('reinvocationPolicy')))
   errors.push(...clientFaults(webhook, path.child('clientConfig')))
   if (leniency.sameConditions) return errors
-  return [...errors, ...validateMatchConditions(webhook.matchConditions, checkUnless(leniency.expressions), path.child('matchConditions'))]
+  return [...errors, ...validateMatchConditions(webhook.matchConditions, checkConditionUnless(leniency.expressions, 'webhook'), path.child('matchConditions'))]
 }
 
 function clientFaults({ clientConfig }: Webhook, path: FieldPath): FieldError[] {
