@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { LimitRangeItem, Node, PersistentVolume, PersistentVolumeClaim, ResourceQuota, Service } from '#api/gen/types/core.v1'
+import type { LimitRangeItem, Node, PersistentVolume, PersistentVolumeClaim, PodTemplate, ResourceQuota, Service, ServiceAccount } from '#api/gen/types/core.v1'
 import { FieldPath } from '#api/machinery/fieldPath'
 import { deepCopy } from '#base/frozen'
 import { seededRandom } from '#base/random'
@@ -9,8 +9,10 @@ import { node } from './node.ts'
 import { persistentVolume } from './persistentVolume.ts'
 import { persistentVolumeClaim } from './persistentVolumeClaim.ts'
 import { validateResourceRequirements } from './pod/validateResources.ts'
+import { podTemplate } from './podTemplate.ts'
 import { resourceQuota } from './resourceQuota.ts'
 import { service } from './service.ts'
+import { serviceAccount } from './serviceAccount.ts'
 
 const path = FieldPath.of()
 const context = { nowMs: 0, random: seededRandom(1) }
@@ -452,3 +454,20 @@ const amounts: [name: string, resources: object, want: string[]][] = [
 ]
 for (const [name, resources, want] of amounts)
   test(`API-17 resources: ${name}`, () => assert.deepEqual(texts(validateResourceRequirements(resources, new Set(), FieldPath.of('r'))), want))
+
+test('API-17 service account: names of secrets, and a warning for an annotation that is new', () => {
+  const key = 'kubernetes.io/enforce-mountable-secrets'
+  const metadata = { name: 'x', annotations: { [key]: 'true' } }
+  const obj: ServiceAccount = { apiVersion: 'v1', kind: 'ServiceAccount', metadata, secrets: [{ name: 's', namespace: 'other', uid: 'u' }] }
+  serviceAccount.prepareForCreate?.({ obj, path, context })
+  assert.deepEqual(obj.secrets, [{ name: 's' }])
+  const text = `metadata.annotations[${key}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets`
+  assert.deepEqual(serviceAccount.warnings?.({ obj, path, context }), [text])
+  assert.deepEqual(serviceAccount.warnings?.({ obj, path, context }, obj), [])
+})
+
+test('API-17 pod template: warnings of its pods', () => {
+  const spec = { containers: [{ name: 'c', image: 'i' }], hostAliases: [{ ip: '1.1.1.1' }, { ip: '1.1.1.1' }] }
+  const obj: PodTemplate = { apiVersion: 'v1', kind: 'PodTemplate', metadata: { name: 'x' }, template: { spec } }
+  assert.deepEqual(podTemplate.warnings?.({ obj, path, context }), ['template.spec.hostAliases[1].ip: duplicate ip "1.1.1.1"'])
+})

@@ -4,6 +4,7 @@ import { labelsText, nameColumn, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { setPodTemplateDefaults } from './pod/defaults.ts'
 import { validatePodTemplateSpec } from './pod/validatePodSpec.ts'
+import { podTemplateWarnings } from './pod/warnings.ts'
 
 export const podTemplate = defineKind<PodTemplate>({
   group: '',
@@ -17,4 +18,5 @@ export const podTemplate = defineKind<PodTemplate>({
   defaults: (obj) => setPodTemplateDefaults(obj.template),
   validate: ({ obj, path }) => validatePodTemplateSpec(obj.template, path.child('template')),
   validateUpdate: ({ obj, path }) => validatePodTemplateSpec(obj.template, path.child('template')),
+  warnings: ({ obj, path }) => podTemplateWarnings(obj.template, path.child('template')),
 })
