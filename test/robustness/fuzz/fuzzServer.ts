@@ -1,6 +1,6 @@
 /**
  * The server that is fuzzed, in a process of its own with a memory cap: the real one with its real security, on the memory store. Prints one
- * line of JSON when it serves; ends when its standard input does. What it logs as an error goes to standard error.
+ * line of JSON when it serves; ends when its standard input does. Its argument: the request timeout in milliseconds. What it logs as an error goes to standard error.
  */
 import { generateKeyPairSync } from 'node:crypto'
 import { createSecurity } from '#apiserver/security'
@@ -28,6 +28,7 @@ const log: Logger = {
 const api = await startTestApiServer({
   store,
   minWatchTimeoutMs: 200,
+  requestTimeoutMs: Number(process.argv[2]),
   deps: (registry) => {
     const security = createSecurity({ reader: registry.reader, clock: realClock, random, serviceAccountKey })
     const user = { name: token, groups: ['system:masters', 'system:authenticated'] }

@@ -21,9 +21,11 @@ export interface ServerProcess {
 }
 
 /** `heapMegabytes`: beyond, the process dies. */
-export async function startServerProcess(heapMegabytes: number): Promise<ServerProcess> {
+export async function startServerProcess(heapMegabytes: number, requestTimeoutMs = 60_000): Promise<ServerProcess> {
   const file = join(import.meta.dirname, 'fuzzServer.ts')
-  const child = spawn(process.execPath, [`--max-old-space-size=${heapMegabytes}`, '--import', 'tsx', file], { stdio: ['pipe', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [`--max-old-space-size=${heapMegabytes}`, '--import', 'tsx', file, String(requestTimeoutMs)], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
   const exited = once(child, 'exit')
   let errors = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
