@@ -19,8 +19,8 @@ export const resourceSlice = defineKind<ResourceSlice>({
   validate: ({ obj, path }) => validateSlice(obj, path.child('spec')),
   validateUpdate: ({ obj, old, path }) => [
     ...validateSlice(obj, path.child('spec')),
-    ...validateImmutable(obj.spec.pool?.name, old.spec.pool?.name, path.child('spec', 'pool', 'name')),
-    ...validateImmutable(obj.spec.driver, old.spec.driver, path.child('spec', 'driver')),
-    ...validateImmutable(obj.spec.nodeName, old.spec.nodeName, path.child('spec', 'nodeName')),
+    ...validateImmutable(obj.spec?.pool?.name, old.spec?.pool?.name, path.child('spec', 'pool', 'name')),
+    ...validateImmutable(obj.spec?.driver, old.spec?.driver, path.child('spec', 'driver')),
+    ...validateImmutable(obj.spec?.nodeName, old.spec?.nodeName, path.child('spec', 'nodeName')),
   ],
 })

@@ -17,7 +17,7 @@ const maxConsumedSets = 2
 const version =
   /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$/
 
-export function validateSlice({ spec }: ResourceSlice, path: FieldPath): FieldError[] {
+export function validateSlice({ spec = {} as ResourceSlice['spec'] }: ResourceSlice, path: FieldPath): FieldError[] {
   const pool = path.child('pool')
   const errors = [...driverFaults(spec.driver, path.child('driver')), ...poolNameFaults(spec.pool?.name, pool.child('name'))]
   if (!(spec.pool?.resourceSliceCount > 0))
