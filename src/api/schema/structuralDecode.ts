@@ -11,8 +11,19 @@ import { applyDefaults } from './defaults.ts'
 import type { Field, Schema } from './schema.ts'
 import { pruneUnknownFields } from './structural.ts'
 
+const envelopes = new WeakMap<Schema, Schema>()
+
 /** What every object has: the rest passes through. */
 function envelopeOf(schema: Schema): Schema {
+  let envelope = envelopes.get(schema)
+  if (!envelope) {
+    envelope = makeEnvelope(schema)
+    envelopes.set(schema, envelope)
+  }
+  return envelope
+}
+
+function makeEnvelope(schema: Schema): Schema {
   const field = (name: string): [string, Field] => [name, schema.fields?.get(name) as Field]
   return { type: 'object', definition: schema.definition, preserveUnknownFields: true, fields: new Map(['apiVersion', 'kind', 'metadata'].map(field)) }
 }

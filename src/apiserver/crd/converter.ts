@@ -20,6 +20,8 @@ export class Converter {
   /** By apiVersion, every version of the definition. */
   readonly #schemas: ReadonlyMap<string, Schema>
   readonly #webhook: WebhookConversion | undefined
+  /** Objects that were just decoded by today's schema: they need no second look. */
+  readonly #fresh = new WeakSet<object>()
 
   constructor(group: string, schemas: ReadonlyMap<string, Schema>, webhook: WebhookConversion | undefined) {
     this.#group = group
@@ -42,13 +44,17 @@ export class Converter {
   /** From a served version to the stored one. The object is taken over. */
   toStored(object: KubeObject, storageVersion: string): KubeObject | Promise<KubeObject> {
     const apiVersion = groupVersion({ group: this.#group, version: storageVersion })
-    if (object.apiVersion === apiVersion) return object
+    if (object.apiVersion === apiVersion) {
+      this.#fresh.add(object)
+      return object
+    }
     if (!this.#webhook) return this.#renamed(object, apiVersion)
     return this.#convertAll([object as Frozen<KubeObject>], apiVersion).then(([converted]) => converted as KubeObject)
   }
 
   /** The object itself when it has the form that its version asks for. */
   #normal(object: Frozen<KubeObject>): Frozen<KubeObject> {
+    if (this.#fresh.has(object)) return object
     const copy = deepCopy<KubeObject>(object)
     return normalizeStored(copy as unknown as Record<string, unknown>, this.#schemaOf(object)) ? (copy as Frozen<KubeObject>) : object
   }

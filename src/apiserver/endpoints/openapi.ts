@@ -50,13 +50,20 @@ export function createOpenApi(parts: OpenApiParts): OpenApiHandler {
     }
     return made.answer
   }
+  let builtIn: JsonSchema | undefined
+  /** What is compiled in never changes, and is most of the document. */
+  const wholeV2 = (input: OpenApiInput): JsonSchema => {
+    const [custom, fixed] = [input.resources.filter((facts) => facts.custom), input.resources.filter((facts) => !facts.custom)]
+    builtIn ??= openApiV2({ ...input, resources: fixed, extras: [] })
+    return custom.length === 0 ? builtIn : joined(builtIn, openApiV2({ ...input, resources: custom }))
+  }
   const json = (key: string, hash: string, make: () => unknown) => document(key, hash, 'application/json', () => Buffer.from(JSON.stringify(make())))
   return (request) => {
     const { path } = request
     if (!path.startsWith('/openapi/')) return undefined
     const { input, hashes, v2Hash } = current()
     if (path === '/openapi/v2') {
-      const whole = () => withForeign(openApiV2(input), catalog)
+      const whole = () => withForeign(wholeV2(input), catalog)
       if (wants(request) === 'json') return conditional(request, json('v2', v2Hash, whole))
       return conditional(
         request,
@@ -98,11 +105,15 @@ function stateOf({ catalog, describe, serverVersion }: OpenApiParts): State {
 
 /** Adds what other servers say of their paths and definitions; what is there already stays. */
 function withForeign(document: JsonSchema, catalog: Catalog): JsonSchema {
-  const merged = { ...document }
-  for (const { openApi } of catalog.sources()) {
-    if (!openApi?.v2) continue
-    for (const member of ['paths', 'definitions']) merged[member] = { ...(openApi.v2[member] as JsonSchema), ...(merged[member] as JsonSchema) }
-  }
+  let merged = document
+  for (const { openApi } of catalog.sources()) if (openApi?.v2) merged = joined(merged, openApi.v2)
+  return merged
+}
+
+/** The first document with what only the second has. */
+function joined(first: JsonSchema, second: JsonSchema): JsonSchema {
+  const merged = { ...first }
+  for (const member of ['paths', 'definitions', 'parameters']) merged[member] = { ...(second[member] as JsonSchema), ...(first[member] as JsonSchema) }
   return merged
 }
 

@@ -53,7 +53,7 @@ export interface RuleOutcome {
 /** `old`: undefined on creates. */
 export function evaluateRules(node: RuleNode, value: unknown, old: unknown, path?: FieldPath): RuleOutcome {
   const run = new RuleRun()
-  run.visit(node, value, { path, old: old ?? uncorrelated, unchanged: false })
+  run.visit(node, value, { path, old: old ?? uncorrelated, unchanged: () => false })
   return { errors: run.errors, warnings: run.warnings }
 }
 
@@ -61,8 +61,8 @@ interface Spot {
   /** Undefined: the object itself. */
   readonly path: FieldPath | undefined
   readonly old: unknown
-  /** Whether the nearest ancestor with an old value equals it. */
-  readonly unchanged: boolean
+  /** Whether the nearest ancestor with an old value equals it; asked only where a rule is broken. */
+  unchanged(): boolean
 }
 
 const outOfBudget = 'validation failed due to running out of cost budget, no further validation rules will be run'
@@ -83,7 +83,7 @@ class RuleRun {
   #visitItems({ items, keys }: RuleNode, value: readonly unknown[], spot: Spot): void {
     if (!items) return
     const oldItem = correlateItems(spot.old, keys)
-    const unchanged = isUnchanged(value, spot)
+    const unchanged = () => isUnchanged(value, spot)
     for (const [index, item] of value.entries()) {
       if (this.#budget < 0) return
       this.visit(items, item, { path: (spot.path ?? FieldPath.of()).index(index), old: oldItem(item), unchanged })
@@ -92,7 +92,7 @@ class RuleRun {
 
   #visitMembers({ properties, additional }: RuleNode, value: Readonly<Record<string, unknown>>, spot: Spot): void {
     if (properties.size === 0 && !additional) return
-    const unchanged = isUnchanged(value, spot)
+    const unchanged = () => isUnchanged(value, spot)
     const path = spot.path ?? FieldPath.of()
     for (const [name, member] of Object.entries(value)) {
       if (this.#budget < 0) return
@@ -212,7 +212,7 @@ function evaluate(program: NonNullable<CompiledRule['condition']['program']>, ac
 
 /** A value with an old one is judged by that, one without by its nearest ancestor that has one. */
 function isUnchanged(value: unknown, { old, unchanged }: Spot): boolean {
-  return old === uncorrelated ? unchanged : jsonEqual(value, old)
+  return old === uncorrelated ? unchanged() : jsonEqual(value, old)
 }
 
 function textOf({ rule, message }: Frozen<ValidationRule>): string {
