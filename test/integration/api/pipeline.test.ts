@@ -124,3 +124,11 @@ test('API-23 a client that resets streams without end is told to come back, and 
     assert.equal(code, constants.NGHTTP2_NO_ERROR)
     session.destroy()
   }))
+
+test('API-02 resources know no HEAD, other paths do', () =>
+  withServer({}, async (listener) => {
+    const statuses = ['/api/v1/pods', '/api/v1/namespaces/default', '/livez'].map(
+      async (head) => (await rawHttp(listener, { method: 'HEAD', path: head })).status,
+    )
+    assert.deepEqual(await Promise.all(statuses), [405, 405, 200])
+  }))
