@@ -7,7 +7,7 @@ import { conflict, notFound, optimisticLockMessage } from '#api/machinery/status
 import { deepCopy } from '#base/frozen'
 import { formatTime, parseTime } from '#base/time'
 import { admitDeletion } from './admit.ts'
-import { CacheEntry, encodeStored } from './cacheEntry.ts'
+import { CacheEntry, encodeStored, prepareViews } from './cacheEntry.ts'
 import { keyFor, type StoredResource, type WriteContext } from './storedResource.ts'
 import { attributesOf, type WriterDeps } from './writer.ts'
 
@@ -39,13 +39,21 @@ export async function deleteObject(deps: WriterDeps, context: WriteContext, requ
     const current = await deps.storage.read(served.stored, key)
     if (!current) throw notFound(served, request.name)
     checkPreconditions(context, request, current.object)
-    if (!admitted) await admitDeletion(deps.admission, attributesOf(context, 'DELETE', request.name, undefined, current.object, request.options))
+    if (!admitted && deps.admission.length > 0) await admitOnce(deps, context, request, current)
     admitted = true
     const result = await attemptDelete(deps, context, request, current)
     if (result) return result
     if (context.cancellation?.aborted) context.cancellation.signal.throwIfAborted()
   }
   throw conflict(served, request.name, optimisticLockMessage)
+}
+
+/** Plugins see the object as the request's version shows it. */
+async function admitOnce(deps: WriterDeps, context: WriteContext, request: DeleteRequest, current: CacheEntry): Promise<void> {
+  const { view } = context.served
+  const preparing = prepareViews([current], view, context.cancellation)
+  if (preparing) await preparing
+  await admitDeletion(deps.admission, attributesOf(context, 'DELETE', request.name, undefined, current.view(view).object, request.options))
 }
 
 /** Undefined when the deletion must be tried again on a newer state. */
