@@ -214,7 +214,11 @@ function decodeQuantity(value: unknown): string {
 
 const quantityFault = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
+/** Times that are canonical at sight: those that the server itself has written, on most days of a month. */
+const canonicalTime = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ$/
+
 function decodeTime(value: unknown, format: 'date-time' | 'micro-time'): string {
+  if (format === 'date-time' && typeof value === 'string' && canonicalTime.test(value)) return value
   if (typeof value !== 'string') throw new DecodeError(`json: cannot unmarshal ${goValue(value)} into Go value of type string`)
   const epochMs = parseTime(value)
   if (epochMs === undefined) {
