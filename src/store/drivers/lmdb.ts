@@ -66,7 +66,8 @@ function readState({ records, leases, facts }: Files): BackendState {
 
 function lmdbBackend(files: Files): Backend {
   const { path, root, records } = files
-  let totalBytes = statSync(path).size
+  /** Asked for only where there is a quota, and then once per flush. */
+  let totalBytes: number | undefined
   let failed = false
   return {
     async append(changes) {
@@ -74,14 +75,17 @@ function lmdbBackend(files: Files): Backend {
       failed = true
       await flushed(root, writes)
       failed = false
-      totalBytes = statSync(path).size
+      totalBytes = undefined
     },
     forget: (versions) => forget(files, versions),
     load({ modRevision, sub }) {
       const record = records.getBinary(modRevision)
       return record && decodeRecord(record, modRevision, (one) => one === sub).find((version) => version.sub === sub)?.value
     },
-    totalBytes: () => totalBytes,
+    totalBytes() {
+      totalBytes ??= statSync(path).size
+      return totalBytes
+    },
     async close() {
       const closing = root.close()
       // After a failed flush the binding waits for it for ever. Nothing acknowledged is outstanding, so there is nothing to wait for.
