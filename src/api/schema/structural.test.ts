@@ -156,3 +156,29 @@ test('CRD-01 null is no choice of an enumeration, and of failed alternatives the
     ],
   )
 })
+
+void test('numbers fit their type and format', () => {
+  const properties = {
+    small: { type: 'integer', format: 'int32' },
+    whole: { type: 'integer' },
+    single: { type: 'number', format: 'float' },
+    ignored: { type: 'integer', format: 'uint8' },
+    bounded: { type: 'integer', maximum: 1.5 },
+  }
+  const check = compileValidation({ type: 'object', properties })
+  const faultsOf = (value: object) => check(value).map(({ field, body }) => `${field}: ${body}`)
+  const rangeFault = (rule: string) => `<nil>: Invalid value: "": ${rule}`
+  assert.deepEqual(faultsOf({ small: 2 ** 31 - 1, whole: 2 ** 40, single: 1.5, ignored: 300 }), [])
+  assert.deepEqual(faultsOf({ small: 2 ** 31 }), [rangeFault('Checked value must be of type integer with format int32 in small')])
+  assert.deepEqual(faultsOf({ small: 1.5 }), [
+    'small: Invalid value: "float64": small in body must be of type int32: "float64"',
+    rangeFault('Checked value must be of type integer with format int32 in small'),
+  ])
+  assert.deepEqual(faultsOf({ small: true }), ['small: Invalid value: "": small in body must be of type int32: ""'])
+  assert.deepEqual(faultsOf({ whole: 1e30 }), [
+    'whole: Invalid value: "number": whole in body must be of type integer: "number"',
+    rangeFault('Checked value must be of type integer (default format) in whole'),
+  ])
+  assert.deepEqual(faultsOf({ single: 1e39 }), [rangeFault('Checked value must be of type number with format float in single')])
+  assert.deepEqual(faultsOf({ bounded: 1 }), [rangeFault('Maximum boundary value must be of type integer (default format) in bounded')])
+})

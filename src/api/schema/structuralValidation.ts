@@ -8,7 +8,7 @@ import { RE2JS } from 're2js'
 import type { JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
 import { type FieldError, FieldPath, fieldError } from '../machinery/fieldPath.ts'
 import { isObject, jsonEqual } from '../machinery/patch/objects.ts'
-import { formatCheck } from './formats.ts'
+import { formatCheck, isRecognizedFormat } from './formats.ts'
 
 /** In place of an old value that nothing corresponds to. */
 export const uncorrelated: unique symbol = Symbol('uncorrelated')
@@ -83,24 +83,37 @@ class Compiler {
     return FieldPath.of(this.#prefix || '<nil>')
   }
 
-  #numberChecks({ minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf }: JSONSchemaProps): Check[] {
+  #numberChecks(props: JSONSchemaProps): Check[] {
+    const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = props
     const rule =
       (holds: (value: number) => boolean, text: string): Check =>
       (value, path, found) => {
         if (typeof value === 'number' && !holds(value)) found.errors.push(fieldError.invalid(this.#at(path), value, inBody(path, text)))
       }
-    const checks: Check[] = []
-    if (multipleOf !== undefined) checks.push(rule((n) => Number.isInteger(Number((n / multipleOf).toPrecision(15))), `should be a multiple of ${multipleOf}`))
-    if (maximum !== undefined) {
-      checks.push(
-        exclusiveMaximum ? rule((n) => n < maximum, `should be less than ${maximum}`) : rule((n) => n <= maximum, `should be less than or equal to ${maximum}`),
-      )
+    const range = numberRange(props)
+    const inRange =
+      (what: string, bound?: number): Check =>
+      (value, path, found) => {
+        if (!range || typeof value !== 'number' || range.holds(bound ?? value)) return
+        found.errors.push(fieldError.invalid(this.#whole(), '', `${what} value must be of type ${range.text} in ${path}`))
+      }
+    const checks: Check[] = range ? [inRange('Checked')] : []
+    if (multipleOf !== undefined) {
+      checks.push(inRange('MultipleOf', multipleOf))
+      checks.push(rule((n) => Number.isInteger(Number((n / multipleOf).toPrecision(15))), `should be a multiple of ${multipleOf}`))
     }
     if (minimum !== undefined) {
+      checks.push(inRange('Minimum boundary', minimum))
       checks.push(
         exclusiveMinimum
           ? rule((n) => n > minimum, `should be greater than ${minimum}`)
           : rule((n) => n >= minimum, `should be greater than or equal to ${minimum}`),
+      )
+    }
+    if (maximum !== undefined) {
+      checks.push(inRange('Maximum boundary', maximum))
+      checks.push(
+        exclusiveMaximum ? rule((n) => n < maximum, `should be less than ${maximum}`) : rule((n) => n <= maximum, `should be less than or equal to ${maximum}`),
       )
     }
     return checks
@@ -277,10 +290,26 @@ function lengthOf(value: string): number {
   return length
 }
 
+const isInt64 = (value: number) => Number.isInteger(value) && value >= -(2 ** 63) && value < 2 ** 63
+
+/** Which numbers the type and format can hold; undefined when they can hold all. */
+function numberRange({ type, format = '' }: JSONSchemaProps): { holds(value: number): boolean; text: string } | undefined {
+  const known = isRecognizedFormat(type, format)
+  if (type === 'integer') {
+    const narrow = known && format === 'int32'
+    return {
+      holds: (value) => (narrow ? Number.isInteger(value) && value >= -(2 ** 31) && value < 2 ** 31 : isInt64(value)),
+      text: known ? `integer with format ${format}` : 'integer (default format)',
+    }
+  }
+  if (type !== 'number' || format !== 'float') return undefined
+  return { holds: (value) => Number.isFinite(Math.fround(value)), text: 'number with format float' }
+}
+
 function typeName(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'array'
-  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number'
+  if (typeof value === 'number') return isInt64(value) ? 'integer' : 'number'
   return typeof value
 }
 
@@ -292,17 +321,18 @@ interface TypeFault {
 /** The type that was wanted and what came, when they differ. */
 function typeFault(props: JSONSchemaProps): (value: unknown) => TypeFault | undefined {
   const type = props['x-kubernetes-int-or-string'] ? 'integer,string' : (props.type ?? '')
-  const format = type === '' || type === 'string' ? formatCheck(props.format) && props.format : undefined
+  const format = props.format && isRecognizedFormat(type, props.format) ? props.format : undefined
   if (type === '' && !format) return () => undefined
   const allowed = new Set(type.split(','))
   if (allowed.has('number')) allowed.add('integer')
   return (value) => {
     const actual = typeName(value)
     if (value === null) return props.nullable || type === '' ? undefined : { wanted: type, actual }
+    if (allowed.has(actual)) return undefined
     // With a format, upstream compares the formats of what is neither a string nor a list.
     if (format && actual !== 'string' && actual !== 'array') return { wanted: format, actual: formatNames[actual] ?? '' }
-    return type === '' || allowed.has(actual) ? undefined : { wanted: type, actual }
+    return type === '' ? undefined : { wanted: type, actual }
   }
 }
 
-const formatNames: Readonly<Record<string, string>> = { integer: 'int64', number: 'double' }
+const formatNames: Readonly<Record<string, string>> = { integer: 'int64', number: 'float64' }
