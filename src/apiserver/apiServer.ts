@@ -2,6 +2,7 @@
  * The API server put together (L3): registry and caches over a store, the pipeline, the endpoints, the ways in.
  * Upstream: kube-apiserver's server chain, without the aggregation and extension servers.
  */
+import { formatDuration } from '#api/machinery/duration'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
@@ -24,6 +25,7 @@ import { installCustomResources } from './crd/install.ts'
 import { type ComponentHealth, componentStatusHandler } from './endpoints/componentStatuses.ts'
 import { createDiscovery } from './endpoints/discovery.ts'
 import type { HealthCheck } from './endpoints/health.ts'
+import { listedPaths } from './endpoints/listedPaths.ts'
 import { nonResourceHandler, versionInfo } from './endpoints/nonResource.ts'
 import { createOpenApi, type Describe } from './endpoints/openapi.ts'
 import { createRouter } from './endpoints/router.ts'
@@ -34,6 +36,7 @@ import type { KubeletAccess } from './endpoints/subresources/node.ts'
 import { upgradeHandler } from './endpoints/upgrade.ts'
 import { virtualHandlers } from './endpoints/virtualHandlers.ts'
 import type { TokenIssuer, VirtualResource } from './endpoints/virtualResource.ts'
+import { zpages } from './endpoints/zpages.ts'
 import type { AuditSink } from './pipeline/audit.ts'
 import { createPipeline, type PipelineConfig } from './pipeline/index.ts'
 import { RequestGroup } from './pipeline/requestGroup.ts'
@@ -137,18 +140,12 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     catalog,
     endpoints,
     subresources: subresourceHandlers({ endpoints, tokens: deps.tokens, kubelet: config.kubelet, authorizers: deps.authorizers }),
-    nonResource: nonResourceHandler({
-      discovery: createDiscovery(catalog, () => address),
-      checks: [
-        { name: 'ping', check: () => undefined },
-        { name: 'log', check: () => undefined },
-        cachesFilled(registry),
-        { name: 'poststarthook/bootstrap', check: () => (isStarted ? undefined : 'not finished') },
-        ...(deps.healthChecks ?? []),
-      ],
+    nonResource: otherPaths(deps, config, {
+      catalog,
+      isStarted: () => isStarted,
+      address: () => address,
       shutdown: stopping.signal,
-      metricsText: deps.metricsText,
-      documents: (request) => openApi(request) ?? deps.documents?.(request),
+      openApi,
     }),
   })
   const requests = new RequestGroup()
@@ -256,6 +253,60 @@ function computedResources({ registry, clock, virtualResources, components }: Ap
     ['/v1/bindings', bindingsHandler(endpoints)],
     ['/v1/componentstatuses', componentStatusHandler(health, () => clock.now())],
   ])
+}
+
+interface OtherPathsParts {
+  readonly catalog: Catalog
+  isStarted(): boolean
+  /** host:port as clients reach it. */
+  address(): string
+  readonly shutdown: AbortSignal
+  openApi(request: ServerRequest): Promise<Answer> | Answer | undefined
+}
+
+/** Everything that is no resource. */
+function otherPaths(deps: ApiServerDeps, config: ApiServerConfig, { catalog, isStarted, address, shutdown, openApi }: OtherPathsParts) {
+  const { clock, registry } = deps
+  const checks: readonly HealthCheck[] = [
+    { name: 'ping', check: () => undefined },
+    { name: 'log', check: () => undefined },
+    cachesFilled(registry),
+    { name: 'poststarthook/bootstrap', check: () => (isStarted() ? undefined : 'not finished') },
+    ...(deps.healthChecks ?? []),
+  ]
+  const paths = () => listedPaths(catalog, checks)
+  const pages = zpages({ ...zpagesVersions, clock, startedMs: clock.now(), paths, flags: flagsOf(config) })
+  return nonResourceHandler({
+    discovery: createDiscovery(catalog, address),
+    checks,
+    shutdown,
+    paths,
+    metricsText: deps.metricsText,
+    documents: (request) => openApi(request) ?? pages(request) ?? deps.documents?.(request),
+  })
+}
+
+const zpagesVersions = {
+  binaryVersion: versionInfo.gitVersion.replace(/^v/, ''),
+  emulationVersion: `${versionInfo.emulationMajor}.${versionInfo.emulationMinor}`,
+  runtimeVersion: `node ${process.version}`,
+}
+
+/** The options by kube-apiserver's names, as /flagz shows them. */
+function flagsOf(config: ApiServerConfig): Record<string, string> {
+  const { readOnly, mutating } = config.maxInFlight ?? defaults.maxInFlight
+  return {
+    'cors-allowed-origins': `[${(config.corsAllowedOrigins ?? []).join(',')}]`,
+    'goaway-chance': String(config.goawayChance ?? 0),
+    'max-mutating-requests-inflight': String(mutating),
+    'max-requests-inflight': String(readOnly),
+    'min-request-timeout': String((config.minWatchTimeoutMs ?? defaults.minWatchTimeoutMs) / 1000),
+    'request-timeout': formatDuration(config.requestTimeoutMs ?? defaults.requestTimeoutMs),
+    'service-cluster-ip-range': config.serviceCidr ?? defaultServiceNetwork.cidr,
+    'shutdown-send-retry-after': String(config.shutdownSendRetryAfter ?? false),
+    'shutdown-watch-termination-grace-period': formatDuration(config.shutdownWatchTerminationGraceMs ?? 0),
+    'strict-transport-security-directives': `[${(config.hstsDirectives ?? []).join(',')}]`,
+  }
 }
 
 function traced(pipeline: Handler, read: NonNullable<ApiServerDeps['onTrace']>): Handler {

@@ -11,6 +11,8 @@ export interface NonResourceParts {
   readonly discovery: Discovery
   readonly checks: readonly HealthCheck[]
   readonly shutdown: AbortSignal
+  /** What GET / lists. */
+  paths(): readonly string[]
   readonly metricsText?: (() => string) | undefined
   /** More documents by path: OpenAPI, OIDC. */
   readonly documents?: ((request: ServerRequest) => Promise<Answer> | Answer | undefined) | undefined
@@ -27,7 +29,7 @@ export function nonResourceHandler(parts: NonResourceParts): (request: ServerReq
     if (path === '/metrics' && parts.metricsText) {
       return textAnswer(200, parts.metricsText(), { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
     }
-    if (path === '/') return { type: 'value', status: 200, value: { paths: rootPaths } }
+    if (path === '/' || path === '/index.html') return { type: 'value', status: 200, value: { paths: parts.paths() } }
     return parts.discovery.answer(request) ?? parts.documents?.(request)
   }
 }
@@ -49,11 +51,9 @@ export const versionInfo: Info = {
   platform: 'linux/amd64',
 }
 
-const known: ReadonlySet<string> = new Set(['/version', '/metrics', '/livez', '/readyz', '/healthz', '/api', '/apis'])
+const known: ReadonlySet<string> = new Set(['/version', '/metrics', '/livez', '/readyz', '/healthz', '/api', '/apis', '/statusz', '/flagz'])
 
 function unserved(request: ServerRequest): undefined {
   if (known.has(request.path)) throw methodNotAllowed()
   return undefined
 }
-
-const rootPaths = ['/api', '/apis', '/healthz', '/livez', '/metrics', '/openapi/v2', '/openapi/v3', '/readyz', '/version']

@@ -27,6 +27,7 @@ import { gatewayOf } from '../vnode/clusterNetwork.ts'
 import { ensureAddonAccess } from './addonAccess.ts'
 import { addressPlan } from './agentConfig.ts'
 import { createAgents } from './agents.ts'
+import { ensureClusterInfo } from './clusterInfo.ts'
 import { createHostRoutes } from './hostRoutes.ts'
 import { createLocalPorts } from './localPorts.ts'
 import { type ProcessTools, processTools, runTogether } from './processTools.ts'
@@ -77,7 +78,11 @@ function assemble(tools: ProcessTools, state: ClusterState, pki: Pki, store: Awa
       metrics,
       registry,
       ...security,
-      postStartHooks: [...security.postStartHooks, (transport, signal) => ensureAddonAccess(createClient(transport), signal)],
+      postStartHooks: [
+        ...security.postStartHooks,
+        (transport, signal) => ensureAddonAccess(createClient(transport), signal),
+        (transport, signal) => ensureClusterInfo(createClient(transport), `https://${address ?? '127.0.0.1'}:${state.port}`, pki.ca.cert, signal),
+      ],
       describe: lazyDescriptions(),
       metricsText: () => metrics.render(),
     },

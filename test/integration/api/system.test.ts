@@ -82,3 +82,19 @@ test('API-24 a binding by the collection schedules the pod, once', async () => {
   await assert.rejects(bind('n2'), /Operation cannot be fulfilled on pods\/binding "p": pod p is already assigned to node "n1"/)
   await api.close()
 })
+
+test('API-32 the root lists every path, and /statusz tells the roots that help to find faults', async () => {
+  const api = await startTestApiServer()
+  const get = async (path: string, accept = 'application/json') => (await api.client.transport.request({ method: 'GET', path, accept })).body
+  const { paths } = (await get('/')) as { paths: string[] }
+  for (const path of ['/api/v1', '/apis/apps', '/apis/apps/v1', '/healthz/ping', '/livez', '/readyz/etcd', '/flagz', '/statusz', '/openapi/v3']) {
+    assert.ok(paths.includes(path), path)
+  }
+  assert.deepEqual(paths, [...paths].sort())
+  assert.match(
+    String(await get('/statusz', 'text/plain')),
+    /\nBinary version: 1\.36\.\d+.*\nEmulation version: 1\.36\nPaths: \/flagz \/healthz \/livez \/metrics \/readyz \/statusz \/version\n/,
+  )
+  assert.match(String(await get('/flagz', 'text/plain')), /\nmax-requests-inflight=400\n.*request-timeout=1m0s\n/s)
+  await api.close()
+})

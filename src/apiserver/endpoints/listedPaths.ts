@@ -1,0 +1,30 @@
+/** What GET / lists (L3): every path that is no single resource. Upstream: apiserver/pkg/server/routes/index.go and the generic server's handlers. */
+import type { Catalog } from '../catalog.ts'
+import type { HealthCheck } from './health.ts'
+
+const always = [
+  '/.well-known/openid-configuration',
+  '/api',
+  '/apis',
+  '/flagz',
+  '/metrics',
+  '/openapi/v2',
+  '/openapi/v3',
+  '/openid/v1/jwks',
+  '/statusz',
+  '/version',
+]
+
+/** Sorted. */
+export function listedPaths(catalog: Catalog, checks: readonly HealthCheck[]): string[] {
+  const paths = new Set(always)
+  for (const { group, version } of catalog.groupVersions()) {
+    if (group !== '') paths.add(`/apis/${group}`)
+    paths.add(group === '' ? `/api/${version}` : `/apis/${group}/${version}`)
+  }
+  for (const root of ['/healthz', '/livez', '/readyz']) {
+    paths.add(root)
+    for (const { name } of checks) paths.add(`${root}/${name}`)
+  }
+  return [...paths].sort()
+}
