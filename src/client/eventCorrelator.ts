@@ -5,7 +5,8 @@
 import type { Event } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
-import { createTokenBucket } from './workqueue/rateLimiter.ts'
+import { LruCache } from '#base/lruCache'
+import { createTokenBucket, type TokenBucket } from './workqueue/rateLimiter.ts'
 
 export interface Correlated {
   readonly event: Event
@@ -22,75 +23,76 @@ const spamBurst = 25
 const spamQps = 1 / 300
 
 interface Counted {
-  count: number
-  name: string
-  namespace: string | undefined
-  firstTimestamp: string | undefined
+  readonly count: number
+  readonly name: string
+  readonly namespace: string | undefined
+  readonly firstTimestamp: string | undefined
 }
 
-/** Returns the decision function; undefined means: drop. */
+interface SimilarEvents {
+  messages: Set<string>
+  lastMs: number
+}
+
+/**
+ * Returns the decision function; undefined means: drop. What is dropped is counted all the same, so the next write tells how often it was.
+ * @see client-go/tools/record EventCorrelate
+ */
 export function createEventCorrelator(clock: Clock): (event: Event) => Correlated | undefined {
-  const buckets = new Map<string, ReturnType<typeof createSpamBucket>>()
-  const similar = new Map<string, { readonly messages: Set<string>; lastMs: number }>()
-  const counted = new Map<string, Counted>()
+  const buckets = new LruCache<string, TokenBucket>(maxEntries)
+  const similar = new LruCache<string, SimilarEvents>(maxEntries)
+  const counted = new LruCache<string, Counted>(maxEntries)
 
   return (original) => {
-    const { involvedObject: on, source } = original
-    const objectKey = [source?.component, source?.host, on.kind, on.namespace, on.name, on.uid, on.apiVersion].join('\n')
-    if (!remember(buckets, objectKey, () => createSpamBucket(clock)).take()) return undefined
-
-    const similarKey = [objectKey, on.fieldPath, original.type, original.reason, original.reportingComponent, original.reportingInstance].join('\n')
-    const nowMs = clock.now()
-    const group = remember(similar, similarKey, () => ({ messages: new Set<string>(), lastMs: nowMs }))
-    if (nowMs - group.lastMs > similarWindowMs) group.messages.clear()
-    group.lastMs = nowMs
-    group.messages.add(original.message ?? '')
-    const folded = group.messages.size >= similarLimit
-    if (folded) group.messages.delete(group.messages.values().next().value ?? '')
-
-    const key = folded ? similarKey : `${similarKey}\n${original.message}`
-    const event: Event = folded ? { ...original, message: `(combined from similar events): ${original.message}` } : original
-    const before = counted.get(key)
-    const seen = (written: Frozen<Event>) => {
-      const { name = '', namespace } = written.metadata
-      counted.delete(key)
-      remember(counted, key, () => ({ count: written.count ?? 1, name, namespace, firstTimestamp: written.firstTimestamp }))
-    }
-    if (!before) return { event, seen }
-    const count = before.count + 1
-    const repeated = {
-      ...event,
-      metadata: { ...event.metadata, name: before.name, namespace: before.namespace },
-      count,
-      firstTimestamp: before.firstTimestamp,
-    }
-    return { event: repeated, patch: { count, lastTimestamp: event.lastTimestamp, message: event.message }, seen }
+    const { event, key } = combine(similar, original, clock.now())
+    const { event: numbered, patch } = count(counted, key, event)
+    if (!getOrMake(buckets, sourceAndObject(original).join('\n'), () => createTokenBucket(clock, spamQps, spamBurst)).tryTake()) return undefined
+    return { event: numbered, patch, seen: (written) => counted.set(key, countedFrom(written)) }
   }
 }
 
-function createSpamBucket(clock: Clock): { take(): boolean } {
-  let bucket = createTokenBucket(clock, spamQps, spamBurst)
-  let refusedUntilMs = 0
-  return {
-    take: () => {
-      // A refused take must not push the next one further away.
-      if (clock.monotonicMs() < refusedUntilMs) return false
-      const waitMs = bucket.takeMs()
-      if (waitMs === 0) return true
-      refusedUntilMs = clock.monotonicMs() + waitMs
-      bucket = createTokenBucket(clock, spamQps, 1)
-      return false
-    },
-  }
+/** What upstream's spam key is made of, and where its other keys begin. */
+function sourceAndObject({ source, involvedObject: on }: Event): (string | undefined)[] {
+  return [source?.component, source?.host, on.kind, on.namespace, on.name, on.uid, on.apiVersion]
 }
 
-/** Gets or makes an entry, and forgets the oldest when there are too many. */
-function remember<V>(map: Map<string, V>, key: string, make: () => V): V {
-  const there = map.get(key)
-  if (there !== undefined) return there
-  const oldest = map.size >= maxEntries ? map.keys().next() : undefined
-  if (oldest && !oldest.done) map.delete(oldest.value)
+/** From the tenth message on, events that differ in nothing else (the container they are about aside) share one key. */
+function combine(similar: LruCache<string, SimilarEvents>, event: Event, nowMs: number): { event: Event; key: string } {
+  const message = event.message ?? ''
+  const similarKey = [...sourceAndObject(event), event.type, event.reason, event.reportingComponent, event.reportingInstance].join('\n')
+  const group = getOrMake(similar, similarKey, () => ({ messages: new Set(), lastMs: nowMs }))
+  if (nowMs - group.lastMs > similarWindowMs) group.messages.clear()
+  group.lastMs = nowMs
+  group.messages.add(message)
+  if (group.messages.size < similarLimit) {
+    return { event, key: [...sourceAndObject(event), event.involvedObject.fieldPath, event.type, event.reason, message].join('\n') }
+  }
+  group.messages.delete(group.messages.values().next().value ?? '')
+  return { event: { ...event, message: `(combined from similar events): ${message}` }, key: similarKey }
+}
+
+/** The event as it is to be written, and the patch when an earlier one is there to be counted up. */
+function count(counted: LruCache<string, Counted>, key: string, event: Event): { event: Event; patch?: Record<string, unknown> } {
+  const before = counted.get(key)
+  if (!before) {
+    counted.set(key, countedFrom(event))
+    return { event }
+  }
+  const { name, namespace, firstTimestamp } = before
+  const next = before.count + 1
+  counted.set(key, { ...before, count: next })
+  const repeated = { ...event, metadata: { ...event.metadata, name, namespace }, count: next, firstTimestamp }
+  return { event: repeated, patch: { count: next, lastTimestamp: event.lastTimestamp, message: event.message } }
+}
+
+function countedFrom({ metadata, count: times, firstTimestamp }: Frozen<Event>): Counted {
+  return { count: times ?? 1, name: metadata.name ?? '', namespace: metadata.namespace, firstTimestamp }
+}
+
+function getOrMake<V extends object>(cache: LruCache<string, V>, key: string, make: () => V): V {
+  const there = cache.get(key)
+  if (there) return there
   const made = make()
-  map.set(key, made)
+  cache.set(key, made)
   return made
 }

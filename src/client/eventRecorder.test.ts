@@ -58,6 +58,40 @@ test('similar events are combined from the tenth on, and a flood is cut off at 2
   assert.equal(combined?.count, 16)
 })
 
+test('what the cut-off drops is counted, and tokens come back one in five minutes, up to the burst', async () => {
+  const { server, clock, recorder, written } = setUp()
+  const repeat = async (times: number) => {
+    for (let i = 0; i < times; i++) recorder.event(pod, 'Warning', 'Failed', 'again')
+    await recorder.flush()
+  }
+  await repeat(40)
+  assert.deepEqual([server.requests.length, written()[0]?.count], [25, 25])
+  await clock.advance(300_001)
+  await repeat(2)
+  assert.deepEqual([server.requests.length, written()[0]?.count], [26, 41])
+  await clock.advance(3 * 300_001)
+  await repeat(5)
+  assert.equal(server.requests.length, 29)
+})
+
+test('similar events are combined over the containers of a pod, the same one is counted a container', async () => {
+  const { recorder, written } = setUp()
+  const about = (container: string) => ({ apiVersion: 'v1', kind: 'Pod', namespace: 'x', name: 'a', fieldPath: `spec.containers{${container}}` })
+  for (const container of ['one', 'two', 'one']) recorder.event(about(container), 'Warning', 'BackOff', 'Back-off')
+  await recorder.flush()
+  assert.deepEqual(
+    written().map(({ involvedObject, count }) => [involvedObject.fieldPath, count]),
+    [
+      ['spec.containers{one}', 2],
+      ['spec.containers{two}', 1],
+    ],
+  )
+  for (let i = 0; i < 12; i++) recorder.event(about(i % 2 ? 'one' : 'two'), 'Warning', 'BackOff', `fault ${i}`)
+  await recorder.flush()
+  const combined = written().filter(({ message }) => message?.startsWith('(combined from similar events): '))
+  assert.equal(combined.length, 1)
+})
+
 test('an event that has expired is written again; an unreachable server is tried again', async () => {
   const { server, clock, recorder, written } = setUp()
   recorder.event(pod, 'Normal', 'Started', 'Started it')

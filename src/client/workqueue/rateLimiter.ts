@@ -24,16 +24,33 @@ export function itemExponentialFailureRateLimiter<T>(baseMs: number, maxMs: numb
   }
 }
 
-/** A token bucket: `burst` at once, then `qps` a second. Each take reserves its turn, so waits add up. */
-export function createTokenBucket(clock: Clock, qps: number, burst: number): { takeMs(): number } {
+export interface TokenBucket {
+  /** Takes a token, now or later: milliseconds until its turn. */
+  takeMs(): number
+  /** Takes a token only when one is there. */
+  tryTake(): boolean
+}
+
+/** A token bucket: `burst` at once, then `qps` a second. Each takeMs reserves its turn, so waits add up. */
+export function createTokenBucket(clock: Clock, qps: number, burst: number): TokenBucket {
   let tokens = burst
   let atMs = clock.monotonicMs()
+  const refill = () => {
+    const nowMs = clock.monotonicMs()
+    tokens = Math.min(burst, tokens + ((nowMs - atMs) * qps) / 1000)
+    atMs = nowMs
+  }
   return {
     takeMs: () => {
-      const nowMs = clock.monotonicMs()
-      tokens = Math.min(burst, tokens + ((nowMs - atMs) * qps) / 1000) - 1
-      atMs = nowMs
+      refill()
+      tokens--
       return tokens >= 0 ? 0 : (-tokens * 1000) / qps
+    },
+    tryTake: () => {
+      refill()
+      if (tokens < 1) return false
+      tokens--
+      return true
     },
   }
 }
