@@ -11,9 +11,10 @@ import { spdyDictionary } from './spdyDictionary.ts'
 const frameType = { synStream: 1, synReply: 2, rstStream: 3, settings: 4, ping: 6, goAway: 7, headers: 8, windowUpdate: 9 } as const
 const flagFin = 0x01
 const version = 3
-const maxFrameBytes = 16 * 1024 * 1024
 const maxDataBytes = 32 * 1024
 const maxHeaderBytes = 64 * 1024
+/** A control frame waits until it is whole, so it must be small; data frames are passed on as they come and may have any length. */
+const maxControlBytes = maxHeaderBytes + 1024
 
 export type SpdyHeaders = Readonly<Record<string, string>>
 
@@ -88,6 +89,8 @@ export class SpdyConnection {
   readonly #deflate: HeaderCodec
   readonly #stalled = new Set<SpdyStream>()
   #buffered: Buffer = Buffer.alloc(0)
+  /** The data frame that we are in the middle of. */
+  #data = { id: 0, flags: 0, left: 0 }
   #nextId: number
   #lastPeerId = 0
   #inflating = false
@@ -245,23 +248,46 @@ export class SpdyConnection {
     this.#parse()
   }
 
-  /** Handles the frames that are complete. Data frames at once, so that a pause takes effect; header blocks wait for zlib, and all else for them. */
+  /** Handles what is there. Data at once, also a part of a frame, so that a pause takes effect; header blocks wait for zlib, and all else for them. */
   #parse(): void {
-    while (!this.#closed && !this.#inflating && this.#buffered.length >= 8) {
-      const length = this.#buffered.readUInt32BE(4) & 0xffffff
-      if (length > maxFrameBytes) {
-        this.close()
-        return
-      }
-      if (this.#buffered.length < 8 + length) return
-      const first = this.#buffered.readUInt32BE(0)
-      const flags = this.#buffered[4] ?? 0
-      const payload = this.#buffered.subarray(8, 8 + length)
-      this.#buffered = this.#buffered.subarray(8 + length)
-      if (first >>> 31) this.#onControl(first & 0xffff, flags, payload)
-      else this.#onData(first & 0x7fffffff, flags, payload)
-    }
+    while (!this.#closed && !this.#inflating && (this.#data.left > 0 ? this.#takeData() : this.#takeFrame())) {}
     if (this.#ended && !this.#inflating) this.close()
+  }
+
+  /** False when more bytes are needed. */
+  #takeFrame(): boolean {
+    if (this.#buffered.length < 8) return false
+    const first = this.#buffered.readUInt32BE(0)
+    const flags = this.#buffered.readUInt8(4)
+    const length = this.#buffered.readUIntBE(5, 3)
+    if (first >>> 31) {
+      if (length > maxControlBytes) {
+        this.close()
+        return false
+      }
+      if (this.#buffered.length < 8 + length) return false
+      this.#onControl(first & 0xffff, flags, this.#take(8 + length).subarray(8))
+      return true
+    }
+    this.#take(8)
+    this.#data = { id: first, flags, left: length }
+    if (length === 0) this.#onData(first, flags, Buffer.alloc(0))
+    return true
+  }
+
+  #takeData(): boolean {
+    if (this.#buffered.length === 0) return false
+    const { id, flags, left } = this.#data
+    const part = this.#take(Math.min(left, this.#buffered.length))
+    this.#data.left = left - part.length
+    this.#onData(id, this.#data.left === 0 ? flags : 0, part)
+    return true
+  }
+
+  #take(bytes: number): Buffer {
+    const taken = this.#buffered.subarray(0, bytes)
+    this.#buffered = this.#buffered.subarray(bytes)
+    return taken
   }
 
   /** Decompresses a header block; frames behind it wait. The shared context must see every block, even those nobody asks for. */
