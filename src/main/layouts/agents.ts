@@ -15,15 +15,9 @@ import { gatewayOf, nodeNetwork } from '../vnode/clusterNetwork.ts'
 import { enterVnode, startTimeOf, vnodeProcess } from '../vnode/vnode.ts'
 import { type AgentConfig, addressPlan, dnsUser, proxyUser } from './agentConfig.ts'
 import type { ProcessTools } from './processTools.ts'
+import { type SupervisedProcess, superviseProcess } from './superviseProcess.ts'
 
-const firstPauseMs = 500
-const longestPauseMs = 10_000
-/** Looking for a node that does not run is cheap: one that comes back gets its agent soon. */
-const missingPauseMs = 500
 const graceMs = 5000
-/** An agent that ran this long was healthy: the next start is not held back. */
-const healthyMs = 60_000
-
 export interface AgentsOptions {
   readonly paths: ClusterPaths
   readonly state: ClusterState
@@ -43,28 +37,17 @@ export function createAgents(options: AgentsOptions): Component[] {
 async function superviseAgent(options: AgentsOptions, node: RealNode, processes: ProcessList, signal: AbortSignal): Promise<void> {
   const { tools } = options
   await writeAgentConfig(options, node)
-  let pauseMs = firstPauseMs
-  let missed = false
-  while (!signal.aborted) {
-    const startedMs = tools.clock.monotonicMs()
-    const child = await startAgent(options, node)
-    if (child) {
-      const ended = once(child, 'exit')
-      await processes.set(node.name, await forkedPid(child, options))
-      await Promise.race([ended, aborted(signal)])
-      if (signal.aborted) await endAgent(child, ended, options)
-      else tools.log.warn('A node agent ended, starting it again', { node: node.name, code: child.exitCode })
+  const agent: SupervisedProcess = {
+    start: () => startAgent(options, node),
+    onMissing: () => tools.log.warn('The node does not run', { node: node.name }),
+    onStarted: async (child) => processes.set(node.name, await forkedPid(child, options)),
+    onEnded: async (child, stopped) => {
+      if (!stopped) tools.log.warn('A node agent ended, starting it again', { node: node.name, code: child.exitCode, signal: child.signalCode })
       await processes.set(node.name, undefined)
-    } else {
-      if (!missed) tools.log.warn('The node does not run', { node: node.name })
-      missed = true
-      await tools.clock.sleep(missingPauseMs, signal).catch(() => {})
-      continue
-    }
-    missed = false
-    pauseMs = tools.clock.monotonicMs() - startedMs > healthyMs ? firstPauseMs : Math.min(longestPauseMs, pauseMs * 2)
-    await tools.clock.sleep(pauseMs, signal).catch(() => {})
+    },
+    end: (child, ended) => endAgent(child, ended, options),
   }
+  await superviseProcess(agent, tools, signal)
 }
 
 async function writeAgentConfig(options: AgentsOptions, node: RealNode): Promise<void> {
@@ -164,11 +147,4 @@ function killIfThere(pid: number): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }

@@ -1,0 +1,59 @@
+/**
+ * Keeps one child process running (L5): starts it again when it ends, after a pause that grows while it ends soon, and ends it with us.
+ * What the process is, how it is started and how it is asked to end are the caller's. Upstream's counterpart: systemd with Restart=always.
+ */
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import type { Clock } from '#base/clock'
+import type { Random } from '#base/random'
+import { createBackoff } from '#client/backoff'
+
+export interface SupervisedProcess {
+  /** The running process, or undefined while its surroundings are missing: then it is asked for again soon. */
+  start(): Promise<ChildProcess | undefined>
+  /** Called once for every start that found its surroundings missing after one that did not. */
+  onMissing(): void
+  /** Called when the process is there; the process may have ended by then. */
+  onStarted(child: ChildProcess): Promise<void>
+  /** Called when the process has ended, by itself unless `stopped`. */
+  onEnded(child: ChildProcess, stopped: boolean): Promise<void>
+  /** Asks the process to end; resolves when it has. */
+  end(child: ChildProcess, ended: Promise<unknown>): Promise<void>
+}
+
+/** One that ran for a minute was healthy: the next start is not held back. */
+const restarts = { initialMs: 500, maxMs: 10_000, factor: 2, jitter: 0, resetAfterMs: 60_000 }
+/** Looking for what is missing is cheap: when it comes back, the process does soon. */
+const missingPauseMs = 500
+
+/** Resolves when `signal` has aborted and the process has ended. @throws Error when the process cannot be started at all. */
+export async function superviseProcess(supervised: SupervisedProcess, deps: { clock: Clock; random: Random }, signal: AbortSignal): Promise<void> {
+  const { clock, random } = deps
+  const nextPauseMs = createBackoff(clock, random, restarts)
+  const pause = (ms: number) => clock.sleep(ms, signal).catch(() => {})
+  let missed = false
+  while (!signal.aborted) {
+    const child = await supervised.start()
+    if (child) await follow(supervised, child, signal)
+    else if (!missed) supervised.onMissing()
+    missed = !child
+    await pause(child ? nextPauseMs() : missingPauseMs)
+  }
+}
+
+async function follow(supervised: SupervisedProcess, child: ChildProcess, signal: AbortSignal): Promise<void> {
+  const ended = new Promise<unknown>((resolve) => child.once('exit', resolve))
+  try {
+    await supervised.onStarted(child)
+    // `once` with a signal takes its listener off the signal again, which outlives many processes.
+    if (!hasEnded(child)) await once(child, 'exit', { signal }).catch(() => {})
+  } finally {
+    // Also when it could not be written down: nobody else would end it.
+    if (!hasEnded(child)) await supervised.end(child, ended)
+  }
+  await supervised.onEnded(child, signal.aborted)
+}
+
+function hasEnded(child: ChildProcess): boolean {
+  return child.exitCode !== null || child.signalCode !== null
+}
