@@ -4,7 +4,6 @@ import { test } from 'node:test'
 import { formatElapsed } from './imageManager.ts'
 import { credentialsFor, withDefaultTag } from './imageReference.ts'
 import { ociTar, tar } from './ociTar.ts'
-import { pauseExecutable } from './pauseImage.ts'
 
 const tags = [
   ['nginx', 'nginx:latest'],
@@ -71,9 +70,4 @@ test('tar is read by tar', { skip: spawnSync('tar', ['--version']).error ? 'no t
 test('an image is the same bytes each time', () => {
   const make = () => ociTar({ names: ['x/y:1'], command: ['/run'], files: [{ path: 'run', type: 'file', data: Buffer.from('x') }] })
   assert.ok(make().equals(make()))
-})
-
-test('the pause executable is 152 bytes', () => {
-  assert.equal(pauseExecutable('x64').length, 152)
-  assert.throws(() => pauseExecutable('riscv64'), /no pause executable/)
 })
