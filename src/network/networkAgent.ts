@@ -1,6 +1,6 @@
 /**
  * The pod network of one node (L3): writes the CNI configuration once the node has its pod CIDR, and keeps a route to every other node's pods
- * (host gateway). containerd reports the network ready as soon as the file is there. Upstream's counterpart: a CNI daemon such as kindnet.
+ * (host gateway), also when something else takes one away. containerd reports the network ready as soon as the file is there. Upstream's counterpart: a CNI daemon such as kindnet.
  */
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -15,7 +15,7 @@ import { nodes } from '#client/builtIn'
 import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import { check, type Exec } from '#host/exec'
 import { writeFileAtomic } from '#host/files'
-import { cniConfig, type Route, routeChanges, wantedRoutes } from './podNetwork.ts'
+import { cniConfig, parseRoutes, type Route, routeChanges, routeProtocol, wantedRoutes } from './podNetwork.ts'
 
 export interface NetworkAgentDeps {
   readonly informers: SharedInformerFactory
@@ -31,6 +31,8 @@ export interface NetworkAgentConfig {
 
 const configFile = '10-skiff.conflist'
 const retryMs = 1000
+/** The kernel tells nobody here that a route is gone. flannel looks as often in its host-gw mode. */
+const resyncMs = 10_000
 
 export function createNetworkAgent(deps: NetworkAgentDeps, config: NetworkAgentConfig): Component {
   return { name: 'network-agent', run: (signal) => run(deps, config, signal) }
@@ -41,16 +43,17 @@ async function run(deps: NetworkAgentDeps, config: NetworkAgentConfig, signal: A
   const changes = createWakeUp()
   const registration = informer.addHandler({ onAdd: changes.ring, onUpdate: changes.ring, onDelete: changes.ring })
   let written = ''
-  let routes: readonly Route[] = []
   try {
     await informer.synced(signal)
     while (!signal.aborted) {
+      const resync = deps.clock.timer(resyncMs, changes.ring)
       await changes.wait(signal)
+      resync.cancel()
       if (signal.aborted) break
       try {
         const own = informer.lister.get({ name: config.nodeName })
         written = await ensureCniConfig(own, config, written)
-        routes = await ensureRoutes(deps, wantedRoutes(informer.store.list(), config.nodeName, nodeAddress), routes)
+        await ensureRoutes(deps, wantedRoutes(informer.store.list(), config.nodeName, nodeAddress))
       } catch (error) {
         deps.log.error(error, 'Failed to set up the pod network')
         await deps.clock.sleep(retryMs, signal)
@@ -73,8 +76,11 @@ async function ensureCniConfig(own: Frozen<Node> | undefined, config: NetworkAge
   return podCidr
 }
 
-async function ensureRoutes(deps: NetworkAgentDeps, wanted: readonly Route[], before: readonly Route[]): Promise<readonly Route[]> {
-  const commands = routeChanges(before, wanted)
-  if (commands.length > 0) await check(deps.exec, 'ip', ['-force', '-batch', '-'], { input: `${commands.join('\n')}\n` })
-  return wanted
+/** Compares with the kernel's own table: routes vanish when a link goes down, and an earlier run may have left some. */
+async function ensureRoutes({ exec, log }: NetworkAgentDeps, wanted: readonly Route[]): Promise<void> {
+  const there = parseRoutes(await check(exec, 'ip', ['-4', '-json', 'route', 'show', 'proto', String(routeProtocol)]))
+  const commands = routeChanges(there, wanted)
+  if (commands.length === 0) return
+  log.v(2).info('Changing the routes to other nodes', { commands })
+  await check(exec, 'ip', ['-force', '-batch', '-'], { input: `${commands.join('\n')}\n` })
 }

@@ -39,5 +39,8 @@ test('NET-05 only what changed is told to the kernel', () => {
   const a = { cidr: '10.244.1.0/24', via: '10.88.0.11' }
   const b = { cidr: '10.244.2.0/24', via: '10.88.0.12' }
   assert.deepEqual(routeChanges([a, b], [a, b]), [])
-  assert.deepEqual(routeChanges([a, b], [{ ...a, via: '10.88.0.99' }]), ['route del 10.244.2.0/24', 'route replace 10.244.1.0/24 via 10.88.0.99'])
+  assert.deepEqual(routeChanges([a, b], [{ ...a, via: '10.88.0.99' }]), [
+    'route del 10.244.2.0/24 proto 107',
+    'route replace 10.244.1.0/24 via 10.88.0.99 proto 107',
+  ])
 })

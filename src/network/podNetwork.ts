@@ -41,12 +41,21 @@ function isSimulated(node: Frozen<Node>): boolean {
   return node.status.nodeInfo?.containerRuntimeVersion?.startsWith('simulated://') ?? false
 }
 
+/** Marks our routes in the kernel's table, so that those of an earlier run are found again and nobody else's are touched. Any free number will do. */
+export const routeProtocol = 107
+
+/** Reads what `ip -json route show` prints. */
+export function parseRoutes(json: string): Route[] {
+  const shown = JSON.parse(json || '[]') as { dst: string; gateway?: string }[]
+  return shown.map(({ dst, gateway = '' }) => ({ cidr: dst, via: gateway }))
+}
+
 /** Commands for `ip -batch` that lead from one set of routes to the other. */
 export function routeChanges(before: readonly Route[], wanted: readonly Route[]): string[] {
   const now = new Map(wanted.map((route) => [route.cidr, route.via]))
   const then = new Map(before.map((route) => [route.cidr, route.via]))
   return [
-    ...before.filter((route) => !now.has(route.cidr)).map((route) => `route del ${route.cidr}`),
-    ...wanted.filter((route) => then.get(route.cidr) !== route.via).map((route) => `route replace ${route.cidr} via ${route.via}`),
+    ...before.filter((route) => !now.has(route.cidr)).map((route) => `route del ${route.cidr} proto ${routeProtocol}`),
+    ...wanted.filter((route) => then.get(route.cidr) !== route.via).map((route) => `route replace ${route.cidr} via ${route.via} proto ${routeProtocol}`),
   ]
 }

@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { test } from 'node:test'
+import { noLog } from '#base/log'
+import { seededRandom } from '#base/random'
+import { VirtualClock } from '#base/virtualClock'
+import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
+import { createClient } from '#client/clientOverTransport'
+import type { Exec, ExecOptions, ExecResult } from '#host/exec'
+import { anObject, HistoryTransport } from '#testing/historyTransport'
+import { createNetworkAgent } from './networkAgent.ts'
+
+/** A kernel's routes, as `ip` shows and changes them. */
+class RoutingTable implements Exec {
+  readonly routes = new Map<string, string>()
+  batches = 0
+  failNext = 0
+
+  async run(command: string, args: readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
+    assert.equal(command, 'ip')
+    if (this.failNext > 0) {
+      this.failNext--
+      return { code: 2, stdout: '', stderr: 'no', timedOut: false }
+    }
+    if (args.includes('-json')) {
+      const shown = [...this.routes].map(([dst, gateway]) => ({ dst, gateway, dev: 'eth0', flags: [] }))
+      return { code: 0, stdout: JSON.stringify(shown), stderr: '', timedOut: false }
+    }
+    this.batches++
+    for (const line of String(options.input).trimEnd().split('\n')) {
+      const [, action, cidr = '', , gateway = ''] = line.split(' ')
+      if (action === 'del') this.routes.delete(cidr)
+      else this.routes.set(cidr, gateway)
+    }
+    return { code: 0, stdout: '', stderr: '', timedOut: false }
+  }
+
+  spawn(): never {
+    assert.fail('nothing is spawned')
+  }
+}
+
+const node = (name: string, podCIDR: string, address: string) =>
+  anObject(
+    'Node',
+    { name },
+    { spec: { podCIDR }, status: { addresses: [{ type: 'InternalIP', address }], nodeInfo: { containerRuntimeVersion: 'containerd://1' } } },
+  )
+
+/** Runs the agent of node `self`, whose API and kernel the test plays. */
+async function withAgent(run: (world: { server: HistoryTransport; clock: VirtualClock; kernel: RoutingTable; dir: string }) => Promise<void>) {
+  const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'network-agent-'))
+  const server = new HistoryTransport()
+  const clock = new VirtualClock()
+  const kernel = new RoutingTable()
+  const informers = createSharedInformerFactory(createClient(server), { clock, random: seededRandom(1), log: noLog })
+  const stop = new AbortController()
+  server.put('/api/v1/nodes/self', node('self', '10.244.0.0/24', '10.88.0.10'))
+  server.put('/api/v1/nodes/b', node('b', '10.244.1.0/24', '10.88.0.11'))
+  kernel.routes.set('10.244.9.0/24', '10.88.0.19')
+  const agent = createNetworkAgent({ informers, clock, log: noLog, exec: kernel }, { nodeName: 'self', cniConfigDir: dir })
+  const running = Promise.all([agent.run(stop.signal), informers.run(stop.signal)])
+  try {
+    await run({ server, clock, kernel, dir })
+  } finally {
+    stop.abort()
+    await clock.advance(1_000)
+    await running
+    await fs.rm(dir, { recursive: true })
+  }
+}
+
+/** Files are written for real: advances until it holds. */
+async function until(clock: VirtualClock, holds: () => boolean): Promise<void> {
+  for (let i = 0; i < 1_000 && !holds(); i++) {
+    await clock.advance(5)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  assert.ok(holds())
+}
+
+test('NET-05 routes follow the nodes; those of an earlier run go, one that something else takes away comes back', () =>
+  withAgent(async ({ server, clock, kernel, dir }) => {
+    await until(clock, () => kernel.batches === 1)
+    assert.deepEqual([...kernel.routes], [['10.244.1.0/24', '10.88.0.11']])
+    const written = JSON.parse(await fs.readFile(path.join(dir, '10-skiff.conflist'), 'utf8')) as { plugins: { ipam?: { ranges: unknown } }[] }
+    assert.deepEqual(written.plugins[0]?.ipam?.ranges, [[{ subnet: '10.244.0.0/24' }]])
+    server.put('/api/v1/nodes/c', node('c', '10.244.2.0/24', '10.88.0.12'))
+    await until(clock, () => kernel.routes.get('10.244.2.0/24') === '10.88.0.12')
+    kernel.routes.clear()
+    await clock.advance(10_000)
+    await until(clock, () => kernel.routes.size === 2)
+    const { batches } = kernel
+    await clock.advance(60_000)
+    assert.equal(kernel.batches, batches)
+    server.remove('/api/v1/nodes/b')
+    await until(clock, () => !kernel.routes.has('10.244.1.0/24'))
+  }))
+
+test('NET-05 what the kernel refuses is tried again', () =>
+  withAgent(async ({ clock, kernel }) => {
+    kernel.failNext = 2
+    await until(clock, () => kernel.failNext === 0)
+    await clock.advance(2_000)
+    await until(clock, () => kernel.routes.has('10.244.1.0/24'))
+  }))
