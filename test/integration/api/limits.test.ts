@@ -1,6 +1,6 @@
 /** Limits of the pipeline: requests in flight, deadlines. */
 import assert from 'node:assert/strict'
-import test from 'node:test'
+import test, { type TestContext } from 'node:test'
 import { isStatus } from '#api/machinery/status'
 import { Cancellation } from '#apiserver/cancellation'
 import { timeoutStage } from '#apiserver/pipeline/timeout'
@@ -9,33 +9,40 @@ import { VirtualClock } from '#base/virtualClock'
 import { configMaps } from '#client/builtIn'
 import { createMemoryStore } from '#store/drivers/memory'
 import type { Store } from '#store/store'
-import { startTestApiServer } from '#testing/apiServer'
+import { startTestApiServer, type TestApiServer, type TestApiServerOptions } from '#testing/apiServer'
 import { realClock } from '#testing/realClock'
+
+/** A server that is closed whatever becomes of the test: one left open would keep the whole run waiting. */
+async function startServer(t: TestContext, options?: TestApiServerOptions): Promise<TestApiServer> {
+  const api = await startTestApiServer(options)
+  t.after(() => api.close())
+  return api
+}
 
 const jane: UserInfo = { name: 'jane', groups: ['system:authenticated'] }
 
-test('API-19 beyond the limit in flight a request is told to come back in a second', async () => {
+test('API-19 beyond the limit in flight a request is told to come back in a second', async (t) => {
   let release = () => {}
   const held = new Promise<void>((resolve) => {
     release = resolve
   })
   const slow = { name: 'Slow', handles: () => true, validate: ({ user }: { user: UserInfo }) => (user.name === 'jane' ? held : undefined) }
-  const api = await startTestApiServer({ maxInFlight: { readOnly: 10, mutating: 2 }, deps: () => ({ admission: [slow] }) })
+  const api = await startServer(t, { maxInFlight: { readOnly: 10, mutating: 2 }, deps: () => ({ admission: [slow] }) })
   const create = (name: string) =>
     api
       .clientAs(jane)
       .of(configMaps)
       .create({ metadata: { namespace: 'default', name } })
+  t.after(release)
   const first = [create('a'), create('b')]
   await assert.rejects(create('c'), (error) => isStatus(error, 'TooManyRequests') && error.details?.retryAfterSeconds === 1)
   assert.equal((await api.clientAs(jane).of(configMaps).list({ namespace: 'default' })).items.length, 0)
   release()
   await Promise.all(first)
   await create('d')
-  await api.close()
 })
 
-test('API-19 beyond the limit the components of the server itself wait for their turn', async () => {
+test('API-19 beyond the limit the components of the server itself wait for their turn', async (t) => {
   const scheduler: UserInfo = { name: 'system:kube-scheduler', groups: ['system:authenticated'] }
   let running = 0
   let most = 0
@@ -49,7 +56,7 @@ test('API-19 beyond the limit the components of the server itself wait for their
       running--
     },
   }
-  const api = await startTestApiServer({ maxInFlight: { readOnly: 10, mutating: 2 }, deps: () => ({ admission: [busy] }) })
+  const api = await startServer(t, { maxInFlight: { readOnly: 10, mutating: 2 }, deps: () => ({ admission: [busy] }) })
   const client = api.clientAs(scheduler)
   const names = ['a', 'b', 'c', 'd', 'e']
   const made = await Promise.all(names.map((name) => client.of(configMaps).create({ metadata: { namespace: 'default', name } })))
@@ -58,25 +65,23 @@ test('API-19 beyond the limit the components of the server itself wait for their
     names,
   )
   assert.equal(most, 2)
-  await api.close()
 })
 
-test('API-20 a request that takes too long is answered with a timeout', async () => {
+test('API-20 a request that takes too long is answered with a timeout', async (t) => {
   const never = {
     name: 'Never',
     handles: () => true,
     admit: ({ user }: { user: UserInfo }) => (user.name === 'jane' ? new Promise<void>(() => {}) : undefined),
   }
-  const api = await startTestApiServer({ requestTimeoutMs: 50, deps: () => ({ admission: [never] }) })
+  const api = await startServer(t, { requestTimeoutMs: 50, deps: () => ({ admission: [never] }) })
   const call = api
     .clientAs(jane)
     .of(configMaps)
     .create({ metadata: { namespace: 'default', name: 'a' } })
   // The timer of a test does not keep the process alive by itself.
   const alive = setTimeout(() => {}, 5_000)
+  t.after(() => clearTimeout(alive))
   await assert.rejects(call, (error) => isStatus(error, 'Timeout') && error.code === 504)
-  clearTimeout(alive)
-  await api.close()
 })
 
 test('API-20 work on a request whose time is over is told to stop', async () => {
@@ -95,10 +100,10 @@ test('API-20 work on a request whose time is over is told to stop', async () => 
   assert.equal(work?.aborted, true)
 })
 
-test('API-02 admission runs only for requests that were authorized', async () => {
+test('API-02 admission runs only for requests that were authorized', async (t) => {
   let asked = 0
   const counting = { name: 'Counting', handles: () => true, admit: ({ user }: { user: UserInfo }) => void (user.name === 'jane' && asked++) }
-  const api = await startTestApiServer({
+  const api = await startServer(t, {
     deps: () => ({
       admission: [counting],
       authorizers: [
@@ -112,12 +117,11 @@ test('API-02 admission runs only for requests that were authorized', async () =>
     .create({ metadata: { namespace: 'default', name: 'a' } })
   await assert.rejects(call, (error) => isStatus(error, 'Forbidden') && error.message.endsWith(': not jane'))
   assert.equal(asked, 0)
-  await api.close()
 })
 
-test('API-02 who reads the trace sees what each stage decided, in order', async () => {
+test('API-02 who reads the trace sees what each stage decided, in order', async (t) => {
   const seen: string[] = []
-  const api = await startTestApiServer({
+  const api = await startServer(t, {
     deps: () => ({
       onTrace: ({ user, path }, trace) => {
         if (user?.name === 'jane') seen.push(path, ...trace.map(({ stage, decision }) => `${stage}: ${decision}`))
@@ -132,10 +136,9 @@ test('API-02 who reads the trace sees what each stage decided, in order', async 
     'authorization: allow',
     'handler: 200',
   ])
-  await api.close()
 })
 
-test('a full store is told in the words that operators know, and reading goes on', async () => {
+test('a full store is told in the words that operators know, and reading goes on', async (t) => {
   const kept = createMemoryStore({ clock: realClock })
   let full = false
   const store: Store = new Proxy(kept, {
@@ -144,7 +147,7 @@ test('a full store is told in the words that operators know, and reading goes on
       return Reflect.get(target, key).bind(target)
     },
   })
-  const api = await startTestApiServer({ store })
+  const api = await startServer(t, { store })
   full = true
   const call = api
     .clientAs(jane)
@@ -154,5 +157,4 @@ test('a full store is told in the words that operators know, and reading goes on
   assert.equal((await api.client.of(configMaps).list()).items.length, 0)
   full = false
   await api.client.of(configMaps).create({ metadata: { namespace: 'default', name: 'a' } })
-  await api.close()
 })
