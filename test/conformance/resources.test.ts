@@ -3,11 +3,7 @@
  * that clients ask for.
  */
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import test, { after, before } from 'node:test'
 import { aggregatedDiscoveryType } from '#api/machinery/discovery'
 import { parseGroupVersion } from '#api/machinery/meta'
@@ -21,8 +17,8 @@ import { seededRandom } from '#base/random'
 import type { ApiRequest } from '#client/transport'
 import { startTestApiServer, type TestApiServer, type TestListener } from '#testing/apiServer'
 import { realClock } from '#testing/realClock'
-import { kubectlVersion } from '../e2e/support/localCluster.ts'
 import { rawHttp } from '../integration/api/rawHttp.ts'
+import { sinceKubectl, testKubectl } from '../support/kubectl.ts'
 import { leastOf, nameFor, type ResourceRow, resourceTable } from './resourceTable.ts'
 
 const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
@@ -355,27 +351,11 @@ test('API-14 aggregated discovery lists the same', async () => {
   assert.deepEqual(lines.sort(), [...expectedLines].sort())
 })
 
-const minor = kubectlVersion()?.minor
 // The column of categories came with 1.26.
-const skip = minor === undefined ? 'kubectl is not installed' : minor < 26 ? `kubectl 1.${minor} is older than 1.26` : false
-
-test('API-14 kubectl api-resources -o wide shows the same', { skip }, async () => {
-  const directory = mkdtempSync(join(tmpdir(), 'conformance-'))
-  const { url, ca, token } = listener
-  const kubeconfig = {
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [{ name: 'c', cluster: { server: url, 'certificate-authority-data': Buffer.from(ca).toString('base64') } }],
-    users: [{ name: 'u', user: { token } }],
-    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
-    'current-context': 'x',
-  }
-  writeFileSync(join(directory, 'config'), JSON.stringify(kubeconfig))
-  const text = await new Promise<string>((resolve, reject) => {
-    const env = { ...process.env, KUBECONFIG: join(directory, 'config'), HOME: directory }
-    execFile('kubectl', ['api-resources', '-o', 'wide'], { env }, (error, stdout, stderr) => (error ? reject(new Error(stderr)) : resolve(stdout)))
-  })
-  rmSync(directory, { recursive: true })
+test('API-14 kubectl api-resources -o wide shows the same', sinceKubectl(26), async () => {
+  const kubectl = testKubectl(listener)
+  const { stdout: text } = await kubectl.run('api-resources -o wide')
+  kubectl.remove()
   const [header = '', ...rows] = text.trimEnd().split('\n')
   const starts = ['NAME', 'SHORTNAMES', 'APIVERSION', 'NAMESPACED', 'KIND', 'VERBS', 'CATEGORIES'].map((column) => header.indexOf(column))
   const lines = rows.map((row) => starts.map((start, i) => row.slice(start, starts[i + 1]).trim()).join('|'))

@@ -1,16 +1,11 @@
 /** An extension API server in its own process behind the aggregation layer: requests, identity, discovery, OpenAPI, its going and coming. */
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { request as httpsRequest } from 'node:https'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import test, { after, before } from 'node:test'
 import { connect } from 'node:tls'
-import { promisify } from 'node:util'
 import { apiServices } from '#client/builtIn'
 import { startTestApiServer, type TestApiServer, type TestListener } from '#testing/apiServer'
-import { kubectlVersion } from '../../e2e/support/localCluster.ts'
+import { testKubectl, withoutKubectl } from '../../support/kubectl.ts'
 import { rawHttp } from '../api/rawHttp.ts'
 import { eventually } from '../controllers/cluster.ts'
 import {
@@ -160,28 +155,11 @@ test('API-28 OpenAPI has its paths, and of its definitions those that they need'
   assert.equal((await get(serverRelativeURL)).body.info.title, 'sample')
 })
 
-test('API-28 kubectl finds and lists the resource by its short name', { skip: kubectlVersion() === undefined && 'kubectl is not installed' }, async () => {
-  const directory = mkdtempSync(join(tmpdir(), 'aggregation-test-'))
-  try {
-    const config = join(directory, 'config')
-    writeFileSync(
-      config,
-      JSON.stringify({
-        apiVersion: 'v1',
-        kind: 'Config',
-        clusters: [{ name: 'c', cluster: { server: listener.url, 'certificate-authority-data': base64(listener.ca) } }],
-        users: [{ name: 'u', user: { token: listener.token } }],
-        contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
-        'current-context': 'x',
-      }),
-    )
-    const kubectl = async (...args: string[]) =>
-      (await promisify(execFile)('kubectl', args, { env: { ...process.env, KUBECONFIG: config, HOME: directory } })).stdout
-    assert.match(await kubectl('get', 'fl', '-o', 'name'), /^flunder.wardle.example.com\/a$/m)
-    assert.match(await kubectl('get', 'apiservice', apiServiceName, '--no-headers'), /^v1alpha1.wardle.example.com +default\/sample +True /)
-  } finally {
-    rmSync(directory, { recursive: true })
-  }
+test('API-28 kubectl finds and lists the resource by its short name', { skip: withoutKubectl }, async () => {
+  const kubectl = testKubectl(listener)
+  assert.match((await kubectl.run('get fl -o name')).stdout, /^flunder.wardle.example.com\/a$/m)
+  assert.match((await kubectl.run(`get apiservice ${apiServiceName} --no-headers`)).stdout, /^v1alpha1.wardle.example.com +default\/sample +True /)
+  kubectl.remove()
 })
 
 test('API-28 a server that goes away is unavailable and its discovery stale; when it comes back so does all else', async () => {

@@ -1,50 +1,24 @@
 /** The real kubectl against the server: get, create, apply, patch, scale, label, delete, explain, api-resources. */
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import test, { after, before } from 'node:test'
 import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
-import { kubectlVersion } from '../../e2e/support/localCluster.ts'
+import { kubectlMinor, sinceKubectl, type TestKubectl, testKubectl, withoutKubectl } from '../../support/kubectl.ts'
 
-const minor = kubectlVersion()?.minor ?? 0
-const skip = minor > 0 ? false : 'kubectl is not installed'
-/** Skips what this kubectl is too old for, by name. */
-const since = (release: number) => ({ skip: skip || (minor < release ? `kubectl 1.${minor} is older than 1.${release}` : false) })
-const directory = mkdtempSync(join(tmpdir(), 'kubectl-test-'))
+const skip = withoutKubectl
 let api: TestApiServer
+let kubectl: TestKubectl
 
 before(async () => {
   api = await startTestApiServer()
-  const { url, ca, token } = await api.listen()
-  const kubeconfig = {
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [{ name: 'c', cluster: { server: url, 'certificate-authority-data': Buffer.from(ca).toString('base64') } }],
-    users: [{ name: 'u', user: { token } }],
-    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
-    'current-context': 'x',
-  }
-  writeFileSync(join(directory, 'config'), JSON.stringify(kubeconfig))
+  kubectl = testKubectl(await api.listen())
 })
 after(async () => {
   await api.close()
-  rmSync(directory, { recursive: true })
+  kubectl.remove()
 })
 
-function kubectl(args: string, input?: string): Promise<{ code: number; stdout: string; stderr: string }> {
-  return new Promise((resolve) => {
-    const env = { ...process.env, KUBECONFIG: join(directory, 'config'), HOME: directory }
-    const child = execFile('kubectl', args.split(' '), { env }, (error, stdout, stderr) => {
-      resolve({ code: error ? Number(error.code ?? 1) : 0, stdout, stderr })
-    })
-    child.stdin?.end(input)
-  })
-}
-
 async function ok(args: string, input?: string): Promise<string> {
-  const { code, stdout, stderr } = await kubectl(args, input)
+  const { code, stdout, stderr } = await kubectl.run(args, input)
   assert.equal(code, 0, `kubectl ${args}: ${stderr}`)
   return stdout
 }
@@ -82,20 +56,20 @@ test('API-01 kubectl creates, reads, changes and deletes', { skip }, async () =>
   assert.match(await ok('get configmaps -n shop -l x=y'), /^NAME +DATA +AGE\nm +2 +\d+s\n$/)
   assert.match(await ok('describe configmap m -n shop'), /^Name: +m\nNamespace: +shop\n/)
   assert.equal(await ok('delete configmap m -n shop'), 'configmap "m" deleted\n')
-  assert.equal((await kubectl('get configmap m -n shop')).stderr, 'Error from server (NotFound): configmaps "m" not found\n')
+  assert.equal((await kubectl.run('get configmap m -n shop')).stderr, 'Error from server (NotFound): configmaps "m" not found\n')
   assert.match(await ok('run p -n shop --image=nginx --dry-run=server -o name'), /^pod\/p\n$/)
 })
 
 test('API-11 kubectl applies on the server and names the conflict', { skip }, async () => {
   const map = (value: string) => JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'ssa' }, data: { a: value } })
   assert.equal(await ok('apply --server-side -f -', map('1')), 'configmap/ssa serverside-applied\n')
-  const conflict = await kubectl('apply --server-side --field-manager=other -f -', map('2'))
+  const conflict = await kubectl.run('apply --server-side --field-manager=other -f -', map('2'))
   assert.match(conflict.stderr, /^error: Apply failed with 1 conflict: conflict with "kubectl": \.data\.a\n/)
   assert.equal(await ok('apply --server-side --force-conflicts --field-manager=other -f -', map('2')), 'configmap/ssa serverside-applied\n')
 })
 
-test('API-13 kubectl shows what strict validation finds', since(25), async () => {
-  const { code, stderr } = await kubectl('apply -f -', '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"s"},"dataa":{}}')
+test('API-13 kubectl shows what strict validation finds', sinceKubectl(25), async () => {
+  const { code, stderr } = await kubectl.run('apply -f -', '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"s"},"dataa":{}}')
   assert.equal(code, 1)
   assert.match(stderr, /strict decoding error: unknown field "dataa"/)
 })
@@ -103,10 +77,10 @@ test('API-13 kubectl shows what strict validation finds', since(25), async () =>
 test('API-15 kubectl explains from the published schema', { skip }, async () => {
   const text = await ok('explain pod.spec.containers')
   // Before 1.27 it read OpenAPI v2, and before 1.25 it also validated by it, where the server does now.
-  assert.match(text, minor < 27 ? /RESOURCE: containers <\[\]Object>/ : /FIELD: containers <\[\]Container>/)
+  assert.match(text, kubectlMinor < 27 ? /RESOURCE: containers <\[\]Object>/ : /FIELD: containers <\[\]Container>/)
   assert.match(text, /\n {2,3}image\t<string>\n/)
-  if (minor >= 25) return
-  const { stderr } = await kubectl('apply -f -', '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"s"},"dataa":{}}')
+  if (kubectlMinor >= 25) return
+  const { stderr } = await kubectl.run('apply -f -', '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"s"},"dataa":{}}')
   assert.match(stderr, /ValidationError\(ConfigMap\): unknown field "dataa" in io\.k8s\.api\.core\.v1\.ConfigMap/)
 })
 

@@ -1,20 +1,18 @@
 /** The real kubectl's exec and port-forward through the server to a kubelet's streams, over WebSocket and over SPDY. */
 import assert from 'node:assert/strict'
-import { execFile, spawn, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { execFile, spawn } from 'node:child_process'
 import { createServer } from 'node:https'
 import { type AddressInfo, connect } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import test, { after, before } from 'node:test'
 import { nodes, pods } from '#client/builtIn'
 import { acceptPortForward, acceptRemoteCommand } from '#streaming/remoteCommand'
 import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
 import { testCertificates } from '#testing/testCertificates'
+import { type TestKubectl, testKubectl, withoutKubectl } from '../../support/kubectl.ts'
 
-const skip = spawnSync('kubectl', ['version', '--client']).status === 0 ? false : 'kubectl is not installed'
-const directory = mkdtempSync(join(tmpdir(), 'kubectl-test-'))
+const skip = withoutKubectl
 let api: TestApiServer
+let kubectl: TestKubectl
 let kubelet: ReturnType<typeof createServer>
 
 before(async () => {
@@ -27,16 +25,7 @@ before(async () => {
   })
   await new Promise<void>((resolve) => kubelet.listen(0, '127.0.0.1', resolve))
   api = await startTestApiServer()
-  const { url, ca, token } = await api.listen()
-  const kubeconfig = {
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [{ name: 'c', cluster: { server: url, 'certificate-authority-data': Buffer.from(ca).toString('base64') } }],
-    users: [{ name: 'u', user: { token } }],
-    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
-    'current-context': 'x',
-  }
-  writeFileSync(join(directory, 'config'), JSON.stringify(kubeconfig))
+  kubectl = testKubectl(await api.listen())
   const Port = (kubelet.address() as AddressInfo).port
   const addresses = [{ type: 'InternalIP', address: '127.0.0.1' }]
   await api.client.of(nodes).create({ metadata: { name: 'n1' }, spec: {}, status: { addresses, daemonEndpoints: { kubeletEndpoint: { Port } } } })
@@ -47,7 +36,7 @@ before(async () => {
 after(async () => {
   await api.close()
   kubelet.close()
-  rmSync(directory, { recursive: true })
+  kubectl.remove()
 })
 
 type Upgrade = Parameters<typeof acceptRemoteCommand>[0]
@@ -72,13 +61,16 @@ const transports = [
 ]
 
 for (const { name, env } of transports) {
-  const environment = { ...process.env, KUBECONFIG: join(directory, 'config'), HOME: directory, ...env }
-
   test(`API-24 kubectl exec over ${name}: input, output, errors and the exit code`, { skip }, async () => {
     const result = await new Promise<{ code: unknown; stdout: string; stderr: string }>((resolve) => {
-      const child = execFile('kubectl', ['exec', '-i', 'p', '--', 'say', 'hi'], { env: environment, timeout: 20_000 }, (error, stdout, stderr) => {
-        resolve({ code: error?.code, stdout, stderr })
-      })
+      const child = execFile(
+        'kubectl',
+        ['exec', '-i', 'p', '--', 'say', 'hi'],
+        { env: { ...kubectl.env, ...env }, timeout: 20_000 },
+        (error, stdout, stderr) => {
+          resolve({ code: error?.code, stdout, stderr })
+        },
+      )
       child.stdin?.end('some input\n')
     })
     assert.deepEqual([result.code, result.stdout], [7, 'say hi\nsome input\n'])
@@ -86,7 +78,7 @@ for (const { name, env } of transports) {
   })
 
   test(`API-24 kubectl port-forward over ${name}: two connections, each its own`, { skip }, async () => {
-    const child = spawn('kubectl', ['port-forward', 'p', ':80'], { env: environment })
+    const child = spawn('kubectl', ['port-forward', 'p', ':80'], { env: { ...kubectl.env, ...env } })
     try {
       const port = await new Promise<number>((resolve, reject) => {
         child.stdout.on('data', (chunk: Buffer) => {

@@ -1,50 +1,24 @@
 /** The real kubectl on custom resources: create, get with columns, explain, scale, api-resources, delete. */
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
-import { kubectlVersion } from '../../e2e/support/localCluster.ts'
+import { sinceKubectl, type TestKubectl, testKubectl, withoutKubectl } from '../../support/kubectl.ts'
 
-const minor = kubectlVersion()?.minor ?? 0
-const skip = minor > 0 ? false : 'kubectl is not installed'
-/** Newer kubectls alone read OpenAPI v3 by themselves. */
-const since = (release: number) => ({ skip: skip || (minor < release ? `kubectl 1.${minor} is older than 1.${release}` : false) })
-const directory = mkdtempSync(join(tmpdir(), 'kubectl-crd-'))
+const skip = withoutKubectl
 let api: TestApiServer
+let kubectl: TestKubectl
 
 before(async () => {
   api = await startTestApiServer()
-  const { url, ca, token } = await api.listen()
-  const kubeconfig = {
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [{ name: 'c', cluster: { server: url, 'certificate-authority-data': Buffer.from(ca).toString('base64') } }],
-    users: [{ name: 'u', user: { token } }],
-    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
-    'current-context': 'x',
-  }
-  writeFileSync(join(directory, 'config'), JSON.stringify(kubeconfig))
+  kubectl = testKubectl(await api.listen())
 })
 after(async () => {
   await api.close()
-  rmSync(directory, { recursive: true })
+  kubectl.remove()
 })
 
-function run(args: string, input?: string): Promise<{ code: number; stdout: string; stderr: string }> {
-  return new Promise((resolve) => {
-    const env = { ...process.env, KUBECONFIG: join(directory, 'config'), HOME: directory }
-    const child = execFile('kubectl', args.split(' '), { env }, (error, stdout, stderr) =>
-      resolve({ code: error ? Number(error.code ?? 1) : 0, stdout, stderr }),
-    )
-    child.stdin?.end(input)
-  })
-}
-
 async function ok(args: string, input?: string): Promise<string> {
-  const { code, stdout, stderr } = await run(args, input)
+  const { code, stdout, stderr } = await kubectl.run(args, input)
   assert.equal(code, 0, `kubectl ${args}: ${stderr}`)
   return stdout
 }
@@ -100,7 +74,7 @@ test('CRD-03 kubectl creates a definition and its resources, and gets them by ev
   assert.match(await ok('api-resources --api-group=stable.example.com --no-headers'), /^crontabs +ct +stable\.example\.com\/v1 +true +CronTab/)
 })
 
-test('CRD-05 kubectl explains the fields of a custom resource', since(21), async () => {
+test('CRD-05 kubectl explains the fields of a custom resource', sinceKubectl(21), async () => {
   const spec = await ok('explain crontab.spec')
   assert.match(spec, /KIND: +CronTab/)
   assert.match(spec, /cronSpec\s+<string>\s+When it runs\./)
@@ -113,7 +87,7 @@ test('CRD-03 kubectl scales a custom resource', { skip }, async () => {
 })
 
 test('CRD-01 kubectl shows what is wrong with a custom resource', { skip }, async () => {
-  const { code, stderr } = await run('apply -f - --validate=false', crontab.replace('replicas: 2', 'replicas: -1'))
+  const { code, stderr } = await kubectl.run('apply -f - --validate=false', crontab.replace('replicas: 2', 'replicas: -1'))
   assert.equal(code, 1)
   assert.match(stderr, /The CronTab "mine" is invalid:\s+\* spec\.replicas: Invalid value: -1: spec\.replicas in body should be greater than or equal to 0/)
 })
@@ -122,5 +96,5 @@ test('CRD-06 kubectl deletes the definition with all that came of it', { skip },
   assert.match(await ok('patch ct mine --type=merge -p {"spec":{"image":"other"}}'), /patched/)
   assert.match(await ok('delete crd crontabs.stable.example.com --timeout=10s'), /deleted/)
   // kubectl may still know the name from before.
-  assert.match((await run('get ct')).stderr, /the server doesn't have a resource type "ct"|the server could not find the requested resource/)
+  assert.match((await kubectl.run('get ct')).stderr, /the server doesn't have a resource type "ct"|the server could not find the requested resource/)
 })
