@@ -78,6 +78,31 @@ test('twenty writers at once leave one valid file with all their entries', () =>
     assert.deepEqual(await fs.readdir(path.dirname(file)), ['config'])
   }))
 
+test('a lock that kubectl left is waited for, then named; a link stays a link', () =>
+  inTemporary(async (dir) => {
+    const [file, linked] = [path.join(dir, 'config'), path.join(dir, 'linked')]
+    await fs.writeFile(linked, foreign)
+    await fs.symlink(linked, file)
+    await fs.writeFile(`${file}.lock`, '')
+    let nowMs = 0
+    const sleep = async (ms: number) => {
+      nowMs += ms
+    }
+    const hurried: Clock = { ...clock, monotonicMs: () => nowMs, sleep }
+    await assert.rejects(mergeKubeconfig(file, entry('skiff-a'), hurried), {
+      exit: 'conflict',
+      message: `${file}.lock is held by another program`,
+      hint: `if none runs, remove ${file}.lock`,
+    })
+    assert.equal(nowMs, 10_000)
+    assert.equal(await fs.readFile(linked, 'utf8'), foreign)
+    await fs.rm(`${file}.lock`)
+    await mergeKubeconfig(file, entry('skiff-a'), clock)
+    assert.ok((await fs.lstat(file)).isSymbolicLink())
+    assert.match(await fs.readFile(linked, 'utf8'), /current-context: skiff-a/)
+    assert.deepEqual((await fs.readdir(dir)).sort(), ['config', 'linked'])
+  }))
+
 test('a file that is no kubeconfig is refused with its name, and left alone', () =>
   inTemporary(async (dir) => {
     const file = path.join(dir, 'config')

@@ -7,6 +7,8 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { parseYaml, toYaml } from '#api/machinery/yaml'
 import type { Clock } from '#base/clock'
+import { writeFileAtomic } from '#host/files'
+import { withLockFile } from '#host/lockFile'
 import { CommandError } from './exitCodes.ts'
 
 export interface KubeconfigEntry {
@@ -84,36 +86,16 @@ export function kubeconfigText(entry: KubeconfigEntry): string {
 }
 
 async function changeKubeconfig<T>(file: string, clock: Clock, change: (config: Kubeconfig) => T): Promise<T> {
-  await fs.mkdir(path.dirname(file), { recursive: true, mode: 0o750 })
   const lock = `${file}.lock`
-  await takeLock(lock, clock)
-  try {
+  const refuse = (pid: number | undefined) =>
+    new CommandError('conflict', `${lock} is held by ${pid === undefined ? 'another program' : `process ${pid}`}`, { hint: `if none runs, remove ${lock}` })
+  return withLockFile(lock, { clock, timeoutMs: lockTimeoutMs, refuse }, async () => {
     const config = await readKubeconfig(file)
     const result = change(config)
     // A link stays a link: the file that it points to is replaced.
-    const target = await fs.realpath(file).catch(() => file)
-    const temporary = `${target}.skiff-${process.pid}`
-    await fs.writeFile(temporary, toYaml(config), { mode: 0o600 })
-    await fs.rename(temporary, target)
+    await writeFileAtomic(await fs.realpath(file).catch(() => file), toYaml(config), 0o600)
     return result
-  } finally {
-    await fs.rm(lock, { force: true })
-  }
-}
-
-/** The lock of client-go: a file beside the kubeconfig that only one process can create. */
-async function takeLock(lock: string, clock: Clock): Promise<void> {
-  const deadline = clock.monotonicMs() + lockTimeoutMs
-  for (;;) {
-    try {
-      await (await fs.open(lock, 'wx', 0o600)).close()
-      return
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-      if (clock.monotonicMs() > deadline) throw new CommandError('conflict', `${lock} is held by another process`, { hint: `if none runs, remove ${lock}` })
-      await clock.sleep(20)
-    }
-  }
+  })
 }
 
 async function readKubeconfig(file: string): Promise<Kubeconfig> {

@@ -11,6 +11,7 @@ import type { KubeconfigEntry } from '#cli/kubeconfigFile'
 import type { Progress } from '#cli/progress'
 import type { Exec } from '#host/exec'
 import { readTextIfExists } from '#host/files'
+import { isRunning } from '#host/processes'
 import { ensurePki, type Pki } from '../pki/pki.ts'
 import { chooseNetwork, ensureBridge, ensureNodeNetwork, gatewayOf, nodeNetwork, removeBridge } from '../vnode/clusterNetwork.ts'
 import { destroyVnode, ensureVnode, vnodeProcess } from '../vnode/vnode.ts'
@@ -19,7 +20,7 @@ import { chooseRuntime } from './chooseRuntime.ts'
 import { type ClusterPaths, type ClusterState, clusterId, clusterPaths, nodeCgroup, readState, writeState } from './clusterState.ts'
 import { freePort, isPortFree } from './freePort.ts'
 import { listImages, loadImages } from './nodeImages.ts'
-import { endProcess, isRunning, runningProcess, startDetached } from './processes.ts'
+import { endProcess, runningProcess, startDetached } from './processes.ts'
 
 /** A larger nursery: under load a server's garbage is collected a third as often, for a third less time (creates, 50,000 of them). */
 const serverFlags = ['--max-semi-space-size=32']

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
 import type { Clock } from '#base/clock'
 import { readTextIfExists } from '#host/files'
-import { type ProcessRef, startTimeOf } from '../vnode/vnode.ts'
+import { isRunning, type ProcessRef, startTimeOf } from '#host/processes'
 
 /** Starts a program that outlives this one, with its output appended to a log; remembers it in a pid file. */
 export async function startDetached(command: readonly string[], logFile: string, pidFile: string, env: Readonly<Record<string, string>>): Promise<ProcessRef> {
@@ -17,7 +17,7 @@ export async function startDetached(command: readonly string[], logFile: string,
     })
     child.unref()
     const pid = child.pid as number
-    const ref = { pid, startTime: (await identify(pid)) ?? '' }
+    const ref = { pid, startTime: (await startTimeOf(pid)) ?? '' }
     await fs.writeFile(pidFile, JSON.stringify(ref), { mode: 0o600 })
     return ref
   } finally {
@@ -31,10 +31,6 @@ export async function runningProcess(pidFile: string): Promise<ProcessRef | unde
   if (!text) return undefined
   const ref = JSON.parse(text) as ProcessRef
   return (await isRunning(ref)) ? ref : undefined
-}
-
-export async function isRunning(ref: ProcessRef): Promise<boolean> {
-  return (await identify(ref.pid)) === ref.startTime
 }
 
 /** SIGTERM, then SIGKILL after `graceMs`. Returns when the process is gone. */
@@ -51,15 +47,4 @@ export async function endProcess(ref: ProcessRef, graceMs: number, clock: Clock)
     }
   }
   throw new Error(`process ${ref.pid} does not end`)
-}
-
-/** What tells a process from a later one with the same pid; off Linux only that it lives. */
-async function identify(pid: number): Promise<string | undefined> {
-  if (process.platform === 'linux') return startTimeOf(pid)
-  try {
-    process.kill(pid, 0)
-    return 'alive'
-  } catch {
-    return undefined
-  }
 }

@@ -8,6 +8,7 @@ import path from 'node:path'
 import type { Clock } from '#base/clock'
 import type { Exec } from '#host/exec'
 import { readTextIfExists } from '#host/files'
+import { isRunning, type ProcessRef, startTimeOf } from '#host/processes'
 import { type NodeNetwork, removeNodeNetwork } from './clusterNetwork.ts'
 import { containerdConfig, initScript, nodePaths } from './files.ts'
 
@@ -18,12 +19,6 @@ export interface VnodeSpec {
   readonly network: NodeNetwork
   /** What the node's /etc/resolv.conf says. */
   readonly resolvConf: string
-}
-
-/** A process and when it started, so that a reused pid is not taken for it. */
-export interface ProcessRef {
-  readonly pid: number
-  readonly startTime: string
 }
 
 const socketTimeoutMs = 20_000
@@ -63,7 +58,7 @@ export async function vnodeProcess(dir: string): Promise<ProcessRef | undefined>
   const text = await readTextIfExists(path.join(dir, 'init.pid'))
   if (!text) return undefined
   const ref = JSON.parse(text) as ProcessRef
-  return (await startTimeOf(ref.pid)) === ref.startTime ? ref : undefined
+  return (await isRunning(ref)) ? ref : undefined
 }
 
 /** Words that run a program inside the node, in all its namespaces. */
@@ -81,7 +76,7 @@ export async function destroyVnode(exec: Exec, dir: string, network: NodeNetwork
   const init = await vnodeProcess(dir)
   if (init) {
     process.kill(init.pid, 'SIGKILL')
-    for (let waited = 0; waited < 10_000 && (await startTimeOf(init.pid)) === init.startTime; waited += 20) await clock.sleep(20)
+    for (let waited = 0; waited < 10_000 && (await isRunning(init)); waited += 20) await clock.sleep(20)
   }
   await fs.rm(path.join(dir, 'init.pid'), { force: true })
   await removeNodeNetwork(exec, network)
@@ -135,13 +130,6 @@ async function onlyChildOf(pid: number): Promise<number | undefined> {
   const children = await readTextIfExists(`/proc/${pid}/task/${pid}/children`)
   const first = children?.trim().split(' ')[0]
   return first ? Number(first) : undefined
-}
-
-/** The 22nd field of /proc/PID/stat; undefined when the process is gone or a zombie. */
-export async function startTimeOf(pid: number): Promise<string | undefined> {
-  const stat = await fs.readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined)
-  const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return fields && fields[0] !== 'Z' ? fields[19] : undefined
 }
 
 async function tailOf(...files: string[]): Promise<string> {

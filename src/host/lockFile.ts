@@ -1,0 +1,93 @@
+/**
+ * A file that only one process can create (L1), as client-go locks kubeconfigs: who made it may change what it guards. It says who holds it, so
+ * that one whose holder has ended is taken over; one that says nothing, as kubectl's, is waited for. Upstream: clientcmd/loader.go lockFile.
+ */
+import { randomBytes } from 'node:crypto'
+import { mkdir, readlink, rename, rm, writeFile } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { dirname } from 'node:path'
+import type { Clock } from '#base/clock'
+import { isMissing, readTextIfExists } from './files.ts'
+import { isRunning, type ProcessRef, startTimeOf } from './processes.ts'
+
+interface Holder extends ProcessRef {
+  /** Where the pid means something: the host, and its pid namespace. */
+  readonly place: string
+}
+
+export interface LockFileOptions {
+  readonly clock: Clock
+  /** How long to wait for another holder. */
+  readonly timeoutMs: number
+  /** Called once when another holds it; undefined when the file does not say who. */
+  readonly onWait?: (pid: number | undefined) => void
+  /** What to throw when the wait was in vain. */
+  readonly refuse: (pid: number | undefined) => Error
+}
+
+const pollMs = 20
+
+/** Runs `work` while holding the lock, which is let go whatever becomes of it. */
+export async function withLockFile<T>(file: string, options: LockFileOptions, work: () => Promise<T>): Promise<T> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o750 })
+  await take(file, options)
+  try {
+    return await work()
+  } finally {
+    await rm(file, { force: true })
+  }
+}
+
+async function take(file: string, { clock, timeoutMs, onWait, refuse }: LockFileOptions): Promise<void> {
+  const place = await here()
+  const own = JSON.stringify({ pid: process.pid, startTime: (await startTimeOf(process.pid)) ?? '', place } satisfies Holder)
+  const deadlineMs = clock.monotonicMs() + timeoutMs
+  for (let waited = false; !(await createWith(file, own)); waited = true) {
+    const text = (await readTextIfExists(file)) ?? ''
+    const holder = parse(text)
+    if (holder?.place === place && !(await isRunning(holder))) {
+      await removeStale(file, text)
+      continue
+    }
+    if (!waited) onWait?.(holder?.pid)
+    if (clock.monotonicMs() >= deadlineMs) throw refuse(holder?.pid)
+    await clock.sleep(pollMs)
+  }
+}
+
+/** False when the file is there. For a moment it is empty: whoever sees it so waits, as for any that says nothing. */
+async function createWith(file: string, text: string): Promise<boolean> {
+  try {
+    await writeFile(file, text, { flag: 'wx', mode: 0o600 })
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  }
+}
+
+/** Moves the file away and looks again: of two that find it stale, the second must not remove the lock that the first has made since. */
+async function removeStale(file: string, text: string): Promise<void> {
+  const moved = `${file}.${randomBytes(6).toString('hex')}`
+  try {
+    await rename(file, moved)
+  } catch (error) {
+    if (isMissing(error)) return
+    throw error
+  }
+  if ((await readTextIfExists(moved)) === text) await rm(moved, { force: true })
+  else await rename(moved, file)
+}
+
+async function here(): Promise<string> {
+  return `${hostname()} ${await readlink('/proc/self/ns/pid').catch(() => '')}`
+}
+
+function parse(text: string): Holder | undefined {
+  try {
+    const { pid, startTime, place } = JSON.parse(text) as Partial<Holder>
+    return typeof pid === 'number' && typeof startTime === 'string' && typeof place === 'string' ? { pid, startTime, place } : undefined
+  } catch {
+    return undefined
+  }
+}
