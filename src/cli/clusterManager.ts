@@ -2,14 +2,18 @@
 import type { KubeconfigEntry } from './kubeconfigFile.ts'
 import type { Progress } from './progress.ts'
 
+/** What the user asked for. Undefined: nothing, so that a new cluster gets the default and one that is there stays as it is. */
 export interface UpOptions {
-  readonly nodes: number
-  readonly simulatedNodes: number
-  /** auto: containerd where the host can, else simulated. */
-  readonly runtime: 'auto' | 'containerd' | 'simulated'
-  /** 0: the cluster's own, chosen once and kept. */
-  readonly port: number
-  readonly verbosity: number
+  /** Default 1. */
+  readonly nodes: number | undefined
+  /** Default 0. */
+  readonly simulatedNodes: number | undefined
+  /** auto, the default: containerd where the host can, else simulated. */
+  readonly runtime: 'auto' | 'containerd' | 'simulated' | undefined
+  /** 0, the default: the cluster's own, chosen once and kept. */
+  readonly port: number | undefined
+  /** Default 2; for a cluster that is there, from the next start of its server on. */
+  readonly verbosity: number | undefined
 }
 
 export interface ProcessStatus {
@@ -44,7 +48,10 @@ export interface LoadedImage {
 export interface ClusterManager {
   names(): Promise<string[]>
   exists(name: string): Promise<boolean>
-  /** Creates or starts the cluster and waits until it really serves. Idempotent. `created` is false when it was there. */
+  /**
+   * Creates or starts the cluster and waits until it really serves. Idempotent. `created` is false when it was there.
+   * @throws CommandError alreadyExists when it is there and made otherwise than asked for.
+   */
   up(name: string, options: UpOptions, progress: Progress): Promise<{ created: boolean; status: ClusterStatus }>
   /** Ends Skiff's processes; containers run on. */
   stop(name: string, progress: Progress): Promise<void>

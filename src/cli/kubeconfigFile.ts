@@ -86,6 +86,7 @@ export function kubeconfigText(entry: KubeconfigEntry): string {
 }
 
 async function changeKubeconfig<T>(file: string, clock: Clock, change: (config: Kubeconfig) => T): Promise<T> {
+  await fs.mkdir(path.dirname(file), { recursive: true, mode: 0o750 })
   const lock = `${file}.lock`
   const refuse = (pid: number | undefined) =>
     new CommandError('conflict', `${lock} is held by ${pid === undefined ? 'another program' : `process ${pid}`}`, { hint: `if none runs, remove ${lock}` })

@@ -12,7 +12,7 @@ const options: LockFileOptions = { clock: realClock, timeoutMs: 20_000, refuse: 
 async function inTemporary(run: (file: string, dir: string) => Promise<void>): Promise<void> {
   const dir = await mkdtemp(join(tmpdir(), 'lock-file-'))
   try {
-    await run(join(dir, 'sub', 'it.lock'), dir)
+    await run(join(dir, 'it.lock'), dir)
   } finally {
     await rm(dir, { recursive: true })
   }
@@ -32,7 +32,7 @@ test('of many at once each holds it alone, and nothing is left', () =>
       ),
     )
     assert.deepEqual([most, done], [1, 10])
-    assert.deepEqual(await readdir(join(dir, 'sub')), [])
+    assert.deepEqual(await readdir(dir), [])
   }))
 
 test('it is let go when the work fails', () =>
@@ -72,7 +72,7 @@ test('one whose holder has ended is taken over, by one of several; one of anothe
         inside--
       })
     await Promise.all([enter(), enter(), enter()])
-    assert.deepEqual(await readdir(join(dir, 'sub')), [])
+    assert.deepEqual(await readdir(dir), [])
     for (const foreign of ['', JSON.stringify({ ...JSON.parse(gone), place: 'elsewhere' })]) {
       await writeFile(file, foreign)
       await assert.rejects(

@@ -3,9 +3,8 @@
  * that one whose holder has ended is taken over; one that says nothing, as kubectl's, is waited for. Upstream: clientcmd/loader.go lockFile.
  */
 import { randomBytes } from 'node:crypto'
-import { mkdir, readlink, rename, rm, writeFile } from 'node:fs/promises'
+import { readlink, rename, rm, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { dirname } from 'node:path'
 import type { Clock } from '#base/clock'
 import { isMissing, readTextIfExists } from './files.ts'
 import { isRunning, type ProcessRef, startTimeOf } from './processes.ts'
@@ -27,9 +26,8 @@ export interface LockFileOptions {
 
 const pollMs = 20
 
-/** Runs `work` while holding the lock, which is let go whatever becomes of it. */
+/** Runs `work` while holding the lock, which is let go whatever becomes of it. The folder is there. */
 export async function withLockFile<T>(file: string, options: LockFileOptions, work: () => Promise<T>): Promise<T> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o750 })
   await take(file, options)
   try {
     return await work()

@@ -73,7 +73,7 @@ async function run(words: string[], overrides: Partial<ClusterManager> = {}, nam
 
 test('up merges the kubeconfig and ends with one command to try', async () => {
   const { calls, stderr, kubeconfig } = await run(['up', 'b', '--nodes', '2', '--simulated-nodes', '3'])
-  assert.deepEqual(calls, ['up b {"runtime":"auto","nodes":2,"simulatedNodes":3,"port":0,"verbosity":2}'])
+  assert.deepEqual(calls, ['up b {"nodes":2,"simulatedNodes":3}'])
   assert.match(kubeconfig, /current-context: skiff-b/)
   assert.match(stderr, /Cluster "b" is up .*context skiff-b\nTry: {2}kubectl --context skiff-b get nodes\n$/)
 })

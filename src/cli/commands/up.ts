@@ -7,11 +7,11 @@ import { kubeconfigPath, mergeKubeconfig } from '../kubeconfigFile.ts'
 import { formatSeconds } from '../progress.ts'
 
 interface UpFlags {
-  nodes: string
-  simulatedNodes: string
-  runtime: string
-  port: string
-  v: string
+  nodes?: string
+  simulatedNodes?: string
+  runtime?: string
+  port?: string
+  v?: string
   kubeconfig?: string | boolean
   quiet?: boolean
   output?: string
@@ -39,13 +39,13 @@ export const start: CliCommand = {
 
 function withUpFlags(command: Command): Command {
   return command
-    .option('--nodes <n>', 'real nodes, each with its own containerd', '1')
-    .option('--simulated-nodes <n>', 'simulated nodes beside them', '0')
-    .option('--runtime <name>', 'auto, containerd or simulated', 'auto')
-    .option('--port <port>', 'port of the API on 127.0.0.1; 0 picks one and keeps it', '0')
+    .option('--nodes <n>', 'real nodes, each with its own containerd (default: 1)')
+    .option('--simulated-nodes <n>', 'simulated nodes beside them (default: 0)')
+    .option('--runtime <name>', 'auto, containerd or simulated (default: auto)')
+    .option('--port <port>', 'port of the API on 127.0.0.1; 0 picks one and keeps it (default: 0)')
     .option('--kubeconfig <file>', 'the kubeconfig to merge into')
     .option('--no-kubeconfig', 'leave every kubeconfig alone')
-    .option('-v, --v <n>', 'verbosity of the logs', '2')
+    .option('-v, --v <n>', 'verbosity of the logs (default: 2)')
     .option('-q, --quiet', 'print nothing but errors')
     .option('-o, --output <format>', 'json: print the status as JSON')
 }
@@ -75,8 +75,8 @@ async function run(context: CommandContext, name: string, flags: UpFlags): Promi
 }
 
 function parseOptions(flags: UpFlags): UpOptions {
-  const runtime = runtimes.find((known) => known === flags.runtime)
-  if (!runtime) throw new CommandError('usage', `--runtime ${flags.runtime}: expected ${runtimes.join(', ')}`)
+  const runtime = flags.runtime === undefined ? undefined : runtimes.find((known) => known === flags.runtime)
+  if (flags.runtime !== undefined && !runtime) throw new CommandError('usage', `--runtime ${flags.runtime}: expected ${runtimes.join(', ')}`)
   if (flags.output !== undefined && flags.output !== 'json') throw new CommandError('usage', `-o ${flags.output}: expected json`)
   return {
     runtime,
@@ -87,7 +87,8 @@ function parseOptions(flags: UpFlags): UpOptions {
   }
 }
 
-function wholeNumber(flag: string, text: string, min: number, max: number): number {
+function wholeNumber(flag: string, text: string | undefined, min: number, max: number): number | undefined {
+  if (text === undefined) return undefined
   const value = Number(text)
   if (!/^\d+$/.test(text) || value < min || value > max) throw new CommandError('usage', `${flag} ${text}: expected a whole number from ${min} to ${max}`)
   return value

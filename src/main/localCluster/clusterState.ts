@@ -10,6 +10,13 @@ export interface RealNode {
   readonly index: number
 }
 
+export interface AskedFor {
+  readonly nodes: number
+  readonly simulatedNodes: number
+  /** As it was decided then. */
+  readonly runtime: 'containerd' | 'simulated'
+}
+
 export interface ClusterState {
   readonly name: string
   /** Four hexadecimal digits that mark everything the cluster makes on the host. */
@@ -20,11 +27,15 @@ export interface ClusterState {
   /** Only with real nodes. */
   readonly network?: ClusterNetwork | undefined
   readonly verbosity: number
+  /** What the cluster was made with; what it became may differ, as simulated nodes do from the real ones that the host could not run. */
+  readonly asked?: AskedFor | undefined
   readonly previousContext?: string | undefined
 }
 
 export interface ClusterPaths {
   readonly dir: string
+  /** Held by the command that changes the cluster; beside the folder, which delete removes. */
+  readonly lock: string
   readonly state: string
   readonly pki: string
   readonly store: string
@@ -40,6 +51,7 @@ export function clusterPaths(home: string, name: string): ClusterPaths {
   const dir = path.join(home, 'clusters', name)
   return {
     dir,
+    lock: `${dir}.lock`,
     state: path.join(dir, 'cluster.json'),
     pki: path.join(dir, 'pki'),
     store: path.join(dir, 'store'),

@@ -11,6 +11,7 @@ import type { KubeconfigEntry } from '#cli/kubeconfigFile'
 import type { Progress } from '#cli/progress'
 import type { Exec } from '#host/exec'
 import { readTextIfExists } from '#host/files'
+import { withLockFile } from '#host/lockFile'
 import { isRunning } from '#host/processes'
 import { ensurePki, type Pki } from '../pki/pki.ts'
 import { chooseNetwork, ensureBridge, ensureNodeNetwork, gatewayOf, nodeNetwork, removeBridge } from '../vnode/clusterNetwork.ts'
@@ -21,6 +22,7 @@ import { type ClusterPaths, type ClusterState, clusterId, clusterPaths, nodeCgro
 import { freePort, isPortFree } from './freePort.ts'
 import { listImages, loadImages } from './nodeImages.ts'
 import { endProcess, runningProcess, startDetached } from './processes.ts'
+import { refuseChanges } from './refuseChanges.ts'
 
 /** A larger nursery: under load a server's garbage is collected a third as often, for a third less time (creates, 50,000 of them). */
 const serverFlags = ['--max-semi-space-size=32']
@@ -39,6 +41,8 @@ export interface LocalClusterDeps {
 const serverReadyMs = 30_000
 const nodesReadyMs = 60_000
 const serverGraceMs = 15_000
+/** Longer than the longest `up`. */
+const lockTimeoutMs = 180_000
 
 export function createLocalClusterManager(deps: LocalClusterDeps): ClusterManager {
   const pathsOf = (name: string) => clusterPaths(deps.home, name)
@@ -54,12 +58,13 @@ export function createLocalClusterManager(deps: LocalClusterDeps): ClusterManage
       return found.filter((_, i) => states[i] !== undefined).sort()
     },
     exists: async (name) => (await readState(pathsOf(name))) !== undefined,
-    up: (name, options, progress) => up(deps, pathsOf(name), name, options, progress),
-    stop: async (name, progress) => {
-      await stateOf(name)
-      await progress.step('Stopping the server and the agents', () => stopServer(deps, pathsOf(name)))
-    },
-    delete: async (name, progress, dryRun) => remove(deps, pathsOf(name), await stateOf(name), progress, dryRun),
+    up: (name, options, progress) => exclusively(deps, name, progress, () => up(deps, pathsOf(name), name, options, progress)),
+    stop: (name, progress) =>
+      exclusively(deps, name, progress, async () => {
+        await stateOf(name)
+        await progress.step('Stopping the server and the agents', () => stopServer(deps, pathsOf(name)))
+      }),
+    delete: (name, progress, dryRun) => exclusively(deps, name, progress, async () => remove(deps, pathsOf(name), await stateOf(name), progress, dryRun)),
     status: async (name) => statusOf(deps, pathsOf(name), await stateOf(name)),
     logFiles: async (name) => {
       const paths = pathsOf(name)
@@ -82,11 +87,27 @@ export function createLocalClusterManager(deps: LocalClusterDeps): ClusterManage
       return files.filter((_, i) => there[i])
     },
     kubeconfig: async (name) => kubeconfigEntry(await stateOf(name), await loadPki(pathsOf(name), await stateOf(name), deps.clock)),
-    rememberContext: async (name, previousContext) => writeState(pathsOf(name), { ...(await stateOf(name)), previousContext }),
+    rememberContext: (name, previousContext) =>
+      exclusively(deps, name, undefined, async () => writeState(pathsOf(name), { ...(await stateOf(name)), previousContext })),
     previousContext: async (name) => (await stateOf(name)).previousContext ?? '',
     loadImages: async (name, files, progress) => loadImages(deps.exec, pathsOf(name), await stateOf(name), files, progress),
     images: async (name) => listImages(deps.exec, pathsOf(name), await stateOf(name)),
   }
+}
+
+/** Two commands that change one cluster go one after the other: two `up` at once would make its network and start its server twice. */
+async function exclusively<T>(deps: LocalClusterDeps, name: string, progress: Progress | undefined, work: () => Promise<T>): Promise<T> {
+  const { lock } = clusterPaths(deps.home, name)
+  await fs.mkdir(path.dirname(lock), { recursive: true, mode: 0o700 })
+  const holder = (pid: number | undefined) => `another command${pid === undefined ? '' : ` (process ${pid})`}`
+  const options = {
+    clock: deps.clock,
+    timeoutMs: lockTimeoutMs,
+    onWait: (pid: number | undefined) => progress?.note(`Waiting for ${holder(pid)} that works on cluster "${name}"`),
+    refuse: (pid: number | undefined) =>
+      new CommandError('conflict', `${holder(pid)} works on cluster "${name}"`, { hint: `try again when it has ended; if none runs, remove ${lock}` }),
+  }
+  return withLockFile(lock, options, work)
 }
 
 async function up(
@@ -97,6 +118,7 @@ async function up(
   progress: Progress,
 ): Promise<{ created: boolean; status: ClusterStatus }> {
   const found = await readState(paths)
+  if (found) refuseChanges(found, options)
   const state = found ?? (await progress.step('Planning the cluster', () => plan(deps, paths, name, options, progress)))
   const pki = await progress.step('Certificates', () => loadPki(paths, state, deps.clock))
   const { network } = state
@@ -119,19 +141,21 @@ async function up(
 }
 
 async function plan(deps: LocalClusterDeps, paths: ClusterPaths, name: string, options: UpOptions, progress: Progress): Promise<ClusterState> {
-  const runtime = await chooseRuntime(deps, options.runtime, progress)
-  const real = runtime === 'containerd' ? options.nodes : 0
+  const { nodes = 1, simulatedNodes = 0, port = 0, verbosity = 2 } = options
+  const runtime = await chooseRuntime(deps, options.runtime ?? 'auto', progress)
+  const real = runtime === 'containerd' ? nodes : 0
   // Asked for real nodes where there can be none, the user still gets as many nodes.
-  const simulated = options.simulatedNodes + (runtime === 'simulated' && options.simulatedNodes === 0 ? options.nodes : 0)
+  const simulated = simulatedNodes + (runtime === 'simulated' && simulatedNodes === 0 ? nodes : 0)
   const id = clusterId(deps.home, name)
   const state: ClusterState = {
     name,
     id,
-    port: options.port === 0 ? await freePort() : options.port,
+    port: port === 0 ? await freePort() : port,
     nodes: Array.from({ length: real }, (_, index) => ({ name: `${name}-node-${index + 1}`, index })),
     simulatedNodes: Array.from({ length: simulated }, (_, index) => `${name}-sim-${index + 1}`),
     network: real > 0 ? await chooseNetwork(deps.exec, id) : undefined,
-    verbosity: options.verbosity,
+    verbosity,
+    asked: { nodes, simulatedNodes, runtime },
   }
   await writeState(paths, state)
   return state
@@ -171,7 +195,7 @@ async function startServer(deps: LocalClusterDeps, paths: ClusterPaths, state: C
   }
   const [node = '', ...entry] = deps.self
   await startDetached(
-    [node, ...serverFlags, ...entry, 'server', '--cluster-dir', paths.dir, '--v', String(options.verbosity)],
+    [node, ...serverFlags, ...entry, 'server', '--cluster-dir', paths.dir, '--v', String(options.verbosity ?? state.verbosity)],
     paths.serverLog,
     paths.serverPid,
     {
