@@ -63,13 +63,16 @@ export class StatusError extends Error {
   readonly reason: StatusReason
   readonly code: number
   readonly details: StatusDetails | undefined
+  /** Where a list may go on after this failure: the Status's metadata.continue. */
+  readonly continue: string | undefined
 
-  constructor(reason: StatusReason, message: string, options: { code?: number; details?: StatusDetails; cause?: unknown } = {}) {
+  constructor(reason: StatusReason, message: string, options: { code?: number; details?: StatusDetails; continue?: string; cause?: unknown } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.name = 'StatusError'
     this.reason = reason
     this.code = options.code ?? statusCodes[reason] ?? 500
     this.details = options.details
+    this.continue = options.continue
   }
 
   hasCause(reason: string): boolean {
@@ -80,7 +83,7 @@ export class StatusError extends Error {
     return {
       kind: 'Status',
       apiVersion: 'v1',
-      metadata: {},
+      metadata: this.continue === undefined ? {} : { continue: this.continue },
       status: 'Failure',
       message: this.message,
       ...(this.reason === '' ? {} : { reason: this.reason }),
@@ -93,6 +96,7 @@ export class StatusError extends Error {
     return new StatusError(status.reason ?? '', status.message ?? `the server answered ${httpCode}`, {
       code: status.code ?? httpCode,
       ...(status.details ? { details: status.details } : {}),
+      ...(typeof status.metadata?.continue === 'string' ? { continue: status.metadata.continue } : {}),
     })
   }
 }

@@ -17,7 +17,10 @@ export function parseSelection(served: ServedResource, namespace: string, labelT
   const get = checkedFields(served, fields)
   const exactFields: Record<string, string> = {}
   for (const { field, operator, value } of fields.terms) if (operator === '=') exactFields[field] = value
-  if (name) exactFields['metadata.name'] = name
+  if (name) {
+    if (!fields.isEmpty && exactFields['metadata.name'] !== name) throw badRequest("fieldSelector metadata.name doesn't match requested name")
+    exactFields['metadata.name'] = name
+  }
   const wantedNamespace = namespace || exactFields['metadata.namespace'] || ''
   const matchesObject = (entry: CacheEntry) =>
     (name === '' || entry.object.metadata.name === name) &&

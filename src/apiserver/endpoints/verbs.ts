@@ -15,6 +15,7 @@ import { listObjects } from '../registry/list.ts'
 import { keyFor, type ServedResource } from '../registry/storedResource.ts'
 import { updateObject } from '../registry/update.ts'
 import { decodeBody, decodeValue, maxBodyBytes, type ParsedBody, parseBody } from './body.ts'
+import { checkListOptions } from './listOptions.ts'
 import { createPresenter } from './present.ts'
 import { expectedKind, invalidOption, type Scope, shown, writeContext } from './scope.ts'
 import { integerOf, parseSelection } from './selectors.ts'
@@ -38,20 +39,15 @@ export function getObject(scope: Scope): Promise<Answer> | Answer {
 export async function listOrWatch(scope: Scope): Promise<Answer> {
   if (scope.info.verb === 'watch') return watchObjects(scope)
   const { deps, request, info, served } = scope
-  const { query } = request
   const presenter = createPresenter(request, served, () => deps.clock.now())
   const result = await listObjects({ cacher: deps.registry.cacher, store: deps.store }, served, listQuery(scope, info.namespace), request.cancellation)
-  if (truthy(query.get('sendInitialEvents'))) throw sendInitialEventsForbidden('sendInitialEvents is forbidden for list')
   return presenter.list(result)
-}
-
-function sendInitialEventsForbidden(detail: string) {
-  return invalidOption('ListOptions', 'sendInitialEvents', 'FieldValueForbidden', `Forbidden: ${detail}`)
 }
 
 function listQuery(scope: Scope, namespace: string) {
   const { request, served } = scope
   const { query } = request
+  checkListOptions(query)
   const revision = query.get('resourceVersion') ?? ''
   // Upstream's cache answers resourceVersion=0 in one piece whatever the limit; informers count on it.
   const asked = integerOf(query, 'limit')
@@ -158,12 +154,12 @@ async function deleteOptions(scope: Scope): Promise<{ options: DeleteOptionsBody
   if (request.query.has('dryRun') && !options.dryRun?.length) options.dryRun = request.query.getAll('dryRun')
   const { gracePeriodSeconds, propagationPolicy, orphanDependents, preconditions } = options
   if (propagationPolicy !== undefined && !isPropagationPolicy(propagationPolicy)) {
-    const body = `Unsupported value: ${JSON.stringify(propagationPolicy)}: supported values: "Background", "Foreground", "Orphan"`
+    const body = `Unsupported value: ${JSON.stringify(propagationPolicy)}: supported values: "Foreground", "Background", "Orphan", "nil"`
     throw invalidOption('DeleteOptions', 'propagationPolicy', 'FieldValueNotSupported', body)
   }
   if (propagationPolicy !== undefined && orphanDependents !== undefined) {
-    const body = 'Forbidden: orphanDependents and deletionPropagation cannot be both set'
-    throw invalidOption('DeleteOptions', 'propagationPolicy', 'FieldValueForbidden', body)
+    const body = `Invalid value: ${JSON.stringify(propagationPolicy)}: orphanDependents and deletionPropagation cannot be both set`
+    throw invalidOption('DeleteOptions', 'propagationPolicy', 'FieldValueInvalid', body)
   }
   // A negative period means the kind's least one, as upstream.
   const grace = gracePeriodSeconds !== undefined && gracePeriodSeconds < 0 ? 1 : gracePeriodSeconds

@@ -49,7 +49,11 @@ test('API-07 a revision that does not come is refused as too large after three s
   const clock = new VirtualClock('2026-01-01T00:00:00Z')
   const { cacher, close } = start(createMemoryStore({ clock }), clock)
   await cacher.loaded
-  const waiting = assert.rejects(cacher.waitFor(99) ?? Promise.resolve(), (error) => isStatus(error, 'Timeout') && error.hasCause('ResourceVersionTooLarge'))
+  const waiting = assert.rejects(cacher.waitFor(99) ?? Promise.resolve(), (error) => {
+    const details = { causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }], retryAfterSeconds: 1 }
+    assert.deepEqual(isStatus(error) && [error.code, error.message, error.details], [504, 'Timeout: Too large resource version: 99, current: 1', details])
+    return true
+  })
   await clock.advance(3_000)
   await waiting
   await close()

@@ -17,7 +17,7 @@ export function encodeContinue(token: Continue): string {
 
 /** @throws Status BadRequest for what is no token of this server. */
 export function decodeContinue(text: string): Continue {
-  const bad = (why: string) => badRequest(`continue key is not valid: ${why}`)
+  const bad = (why: string) => badRequest(`invalid continue token: continue key is not valid: ${why}`)
   let value: unknown
   try {
     value = JSON.parse(Buffer.from(text, 'base64url').toString())
@@ -25,8 +25,17 @@ export function decodeContinue(text: string): Continue {
     throw bad('the token does not decode')
   }
   const { v, rv, start } = (value ?? {}) as { v?: unknown; rv?: unknown; start?: unknown }
-  if (v !== 'meta.k8s.io/v1') throw bad(`server does not recognize this encoded version ${JSON.stringify(v ?? '')}`)
-  if (typeof rv !== 'number' || !Number.isSafeInteger(rv) || rv === 0) throw bad('incorrect encoded start resourceVersion')
-  if (typeof start !== 'string' || start === '' || start.split('/').includes('..')) throw bad('encoded start key empty or invalid')
-  return { revision: rv, start }
+  if (v !== 'meta.k8s.io/v1') throw bad(`server does not recognize this encoded version ${v ?? ''}`)
+  if (typeof rv !== 'number' || !Number.isSafeInteger(rv) || rv === 0) throw bad('incorrect encoded start resourceVersion (version meta.k8s.io/v1)')
+  if (typeof start !== 'string' || start === '') throw bad('encoded start key empty (version meta.k8s.io/v1)')
+  // Only what is its own shortest form cannot lead out of the resource's prefix.
+  if (
+    start.endsWith('/') ||
+    start
+      .replace(/^\//, '')
+      .split('/')
+      .some((part) => part === '' || part === '.' || part === '..')
+  )
+    throw bad(start)
+  return { revision: rv, start: start.replace(/^\//, '') }
 }

@@ -1,7 +1,7 @@
 /**
  * Lists (L3): which revision a list shows, pages, and where they come from. Everything the cache can answer exactly it answers; only an
  * older exact revision is read from the store.
- * Upstream: cacher.GetList and etcd3 store.GetList; options checked as in apimachinery internalversion/validation.
+ * Upstream: cacher.GetList, etcd3 store.GetList and storage.ValidateListOptions.
  */
 import { badRequest, expired, StatusError } from '#api/machinery/status'
 import type { ReadView, StoreError } from '#store/store'
@@ -31,7 +31,7 @@ export interface ListResult {
 
 type EntryList = Omit<ListResult, 'items'> & { readonly items: readonly CacheEntry[] }
 
-/** The objects, as the served version shows them. */
+/** The objects, as the served version shows them. The options that exclude each other have been checked (endpoints/listOptions.ts). */
 export async function listObjects(
   deps: { cacher: Cacher; store: ReadView },
   served: ServedResource,
@@ -51,11 +51,11 @@ async function listEntries(
   query: ListQuery,
   cancellation: Cancellation | undefined,
 ): Promise<EntryList> {
-  checkQuery(query)
   const { cacher } = deps
   const { cache } = served.stored
   if (query.continue !== '') {
     const token = decodeContinue(query.continue)
+    if (query.resourceVersion !== '' && query.resourceVersion !== '0') throw badRequest('specifying resource version is not allowed when using continue')
     await (token.revision > 0 ? cacher.waitFor(token.revision, cancellation) : cacher.waitUntilCurrent(cancellation))
     if (token.revision < 0 || cache.changedAt <= token.revision) {
       return fromCache(served, query, token.start, token.revision < 0 ? cacher.revision : token.revision, cancellation)
@@ -106,8 +106,9 @@ async function fromStore(
   const to = range.to === undefined ? `${prefix.slice(0, -1)}0` : prefix + range.to
   const items: CacheEntry[] = []
   let last = ''
+  const restart = query.continue === '' ? undefined : encodeContinue({ revision: -1, start })
   for (;;) {
-    const result = await readAt(store, from, to, revision, query.limit > 0 ? Math.max(query.limit + 1 - items.length, 100) : 0, query.continue !== '')
+    const result = await readAt(store, from, to, revision, query.limit > 0 ? Math.max(query.limit + 1 - items.length, 100) : 0, restart)
     const entries = result.kvs.map((kv) => CacheEntry.stored(kv.key.slice(prefix.length), kv.value, kv.modRevision, kv.createRevision))
     const preparing = query.selection.matchesObject && prepareViews(entries, served.view, cancellation)
     if (preparing) await preparing
@@ -123,19 +124,23 @@ async function fromStore(
   }
 }
 
-async function readAt(store: ReadView, from: string, to: string, revision: number, limit: number, continuing: boolean) {
+async function readAt(store: ReadView, from: string, to: string, revision: number, limit: number, restart: string | undefined) {
   try {
     return await store.range(from, to, { revision, ...(limit > 0 ? { limit } : {}) })
   } catch (error) {
     const { code } = error as StoreError
-    if (code === 'compacted') throw expired(continuing ? expiredContinue : 'The resourceVersion for the provided list is too old.')
+    if (code === 'compacted' && restart !== undefined) throw new StatusError('Expired', inconsistentContinue, { continue: restart })
+    if (code === 'compacted') throw expired('The resourceVersion for the provided list is too old.')
     if (code === 'futureRevision') throw tooLargeResourceVersion(revision, (error as StoreError).revision ?? 0)
     throw error
   }
 }
 
-const expiredContinue =
-  'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.'
+/** Upstream's words, which clients show: the Status carries a token that goes on in the newest state. */
+const inconsistentContinue =
+  'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, ' +
+  'or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an ' +
+  'inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.'
 
 function page(query: ListQuery, items: readonly CacheEntry[], last: string, revision: number, remaining: number): EntryList {
   const token = encodeContinue({ revision, start: `${last}\0` })
@@ -153,20 +158,4 @@ function parseRevision(text: string): number {
 export function invalidRevision(text: string): StatusError {
   const body = `Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`
   return badRequest(`resourceVersion: ${body}`)
-}
-
-function checkQuery(query: ListQuery): void {
-  const { resourceVersion, resourceVersionMatch: match } = query
-  const fail = (body: string) =>
-    new StatusError('Invalid', `ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: ${body}`, {
-      details: { group: 'meta.k8s.io', kind: 'ListOptions', causes: [{ reason: 'FieldValueForbidden', message: body, field: 'resourceVersionMatch' }] },
-    })
-  if (query.continue !== '' && resourceVersion !== '' && resourceVersion !== '0') {
-    throw badRequest('specifying resource version is not allowed when using continue')
-  }
-  if (match === '') return
-  if (query.continue !== '') throw fail('Forbidden: resourceVersionMatch is forbidden when continue is provided')
-  if (resourceVersion === '') throw fail('Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided')
-  if (match !== 'Exact' && match !== 'NotOlderThan') throw fail(`Unsupported value: ${JSON.stringify(match)}: supported values: "Exact", "NotOlderThan", ""`)
-  if (match === 'Exact' && resourceVersion === '0') throw fail('Forbidden: resourceVersionMatch "Exact" is forbidden for resourceVersion "0"')
 }

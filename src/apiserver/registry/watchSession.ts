@@ -45,6 +45,13 @@ export class WatchSession {
     this.#onClose = [options.onClose]
   }
 
+  /** A watch that is over before it began: it shows its error alone. */
+  static failed(error: StatusError): WatchSession {
+    const session = new WatchSession({ afterRevision: 0, bookmarks: false, limit: 0, onClose: () => undefined })
+    session.close(error)
+    return session
+  }
+
   /** What the watch starts with, before any live event; not bounded, because the cache holds it anyway. */
   preload(items: readonly WatchItem[]): void {
     this.#items = this.#items.concat(items)

@@ -74,6 +74,20 @@ bothTransports({
     )
   },
 
+  async 'API-08 a watch from no version or 0 that says nothing of initial events closes them with the bookmark, too'(one: Case) {
+    await map(one, 'a')
+    for (const from of [{}, { resourceVersion: '0' }]) {
+      assert.deepEqual(await collect(one, { ...from, allowWatchBookmarks: true }, count(2)), ['ADDED a', 'BOOKMARK end'])
+    }
+  },
+
+  async 'API-08 a selected streaming list begins with what matches, and ends its beginning as any other'(one: Case) {
+    await map(one, 'a', { color: 'red' })
+    await map(one, 'b')
+    const options = { sendInitialEvents: true, allowWatchBookmarks: true, resourceVersionMatch: 'NotOlderThan', labelSelector: 'color=red' } as const
+    assert.deepEqual(await collect(one, options, count(2)), ['ADDED a', 'BOOKMARK end'])
+  },
+
   async 'API-08 objects enter and leave a label selector'(one: Case) {
     const label = (color: string) => one.client.of(configMaps).patch({ namespace: one.namespace, name: 'a' }, 'merge', { metadata: { labels: { color } } })
     const seen = await collect(one, { labelSelector: 'color=red' }, count(3), async () => {
