@@ -3,7 +3,6 @@
  * that clients ask for.
  */
 import assert from 'node:assert/strict'
-import { generateKeyPairSync } from 'node:crypto'
 import test, { after, before } from 'node:test'
 import { aggregatedDiscoveryType } from '#api/machinery/discovery'
 import { parseGroupVersion } from '#api/machinery/meta'
@@ -12,26 +11,17 @@ import { StatusError } from '#api/machinery/status'
 import { parseYaml } from '#api/machinery/yaml'
 import { schemaFor } from '#api/schema/builtIn'
 import { decode } from '#api/schema/decode'
-import { createSecurity } from '#apiserver/security'
-import { seededRandom } from '#base/random'
 import type { ApiRequest } from '#client/transport'
-import { startTestApiServer, type TestApiServer, type TestListener } from '#testing/apiServer'
-import { realClock } from '#testing/realClock'
+import type { TestApiServer, TestListener } from '#testing/apiServer'
 import { rawHttp } from '../integration/api/rawHttp.ts'
 import { sinceKubectl, testKubectl } from '../support/kubectl.ts'
+import { startServerWithReviews } from '../support/serverWithReviews.ts'
 import { leastOf, nameFor, type ResourceRow, resourceTable } from './resourceTable.ts'
 
-const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-const serviceAccountKey = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 let api: TestApiServer
 let listener: TestListener
 before(async () => {
-  api = await startTestApiServer({
-    deps: (registry) => {
-      const { virtualResources } = createSecurity({ reader: registry.reader, clock: realClock, random: seededRandom(1), serviceAccountKey })
-      return { virtualResources }
-    },
-  })
+  api = await startServerWithReviews()
   listener = await api.listen()
 })
 after(() => api.close())

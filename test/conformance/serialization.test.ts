@@ -4,7 +4,6 @@
  * The `after_roundtrip` files show what a later release's types keep of an object of v1.36; v1.36 itself keeps everything.
  */
 import assert from 'node:assert/strict'
-import { generateKeyPairSync } from 'node:crypto'
 import fs from 'node:fs'
 import path from 'node:path'
 import test, { after, before } from 'node:test'
@@ -14,11 +13,9 @@ import { builtInResources, type ResourceFacts } from '#api/resources'
 import { schemaFor } from '#api/schema/builtIn'
 import { decode } from '#api/schema/decode'
 import type { Schema } from '#api/schema/schema'
-import { createSecurity } from '#apiserver/security'
-import { seededRandom } from '#base/random'
-import { startTestApiServer, type TestApiServer, type TestListener } from '#testing/apiServer'
-import { realClock } from '#testing/realClock'
+import type { TestApiServer, TestListener } from '#testing/apiServer'
 import { rawHttp } from '../integration/api/rawHttp.ts'
+import { startServerWithReviews } from '../support/serverWithReviews.ts'
 import { reference, skipWithout } from './reference.ts'
 
 interface Vector {
@@ -66,18 +63,10 @@ test('API-16 upstream’s vectors go from JSON to protobuf and back unchanged', 
 
 for (const vector of own) test(`API-16 our vector ${vector.name} goes from JSON to protobuf and back unchanged`, () => roundTrip(vector))
 
-const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-const serviceAccountKey = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 let api: TestApiServer
 let listener: TestListener
 before(async () => {
-  api = await startTestApiServer({
-    // The reviews among the vectors are answered by the security's own resources.
-    deps: (registry) => {
-      const { virtualResources } = createSecurity({ reader: registry.reader, clock: realClock, random: seededRandom(1), serviceAccountKey })
-      return { virtualResources }
-    },
-  })
+  api = await startServerWithReviews()
   listener = await api.listen()
 })
 after(() => api.close())

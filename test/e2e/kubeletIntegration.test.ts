@@ -17,18 +17,8 @@ import { apiAuth } from '#kubelet/server/auth'
 import { createSigningKey } from '#main/pki/certificates'
 import { startTestApiServer, type TestApiServer, type TestApiServerOptions } from '#testing/apiServer'
 import { realClock } from '#testing/realClock'
+import { simulatedMachine } from '../support/simulatedMachine.ts'
 
-const machine = {
-  cpus: 4,
-  memoryBytes: 8 * 2 ** 30,
-  ephemeralStorageBytes: 100 * 2 ** 30,
-  architecture: 'amd64',
-  kernelVersion: '6.1.0',
-  osImage: 'Simulated',
-  machineID: 'm',
-  systemUUID: 's',
-  bootID: 'b',
-}
 const quick = { ...defaultProfile, sandboxDelayMs: 1, startDelayMs: 1, stopDelayMs: 1, pullDelayMs: 1 }
 
 async function withNodes(
@@ -43,7 +33,7 @@ async function withNodes(
     const random = seededRandom(index)
     const runtime = createSimulatedRuntime({ clock: realClock, random, profile: quick, podCidr: `10.${index}.0.0/24` })
     const client = api.clientAs({ name: `system:node:${nodeName}`, groups: ['system:nodes', 'system:authenticated'] })
-    const deps = { client, clock: realClock, random, log: noLog, metrics: noMetrics, runtime, machine }
+    const deps = { client, clock: realClock, random, log: noLog, metrics: noMetrics, runtime, machine: simulatedMachine }
     return createKubelet(deps, {
       nodeName,
       nodeIPs: [`192.0.2.${index}`],

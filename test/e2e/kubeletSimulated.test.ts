@@ -9,19 +9,8 @@ import { createClient } from '#client/clientOverTransport'
 import { createKubelet, type Kubelet } from '#kubelet/kubelet'
 import { defaultProfile, type SimulatedProfile, simulatedAnnotations } from '#kubelet/runtime/simulated/profile'
 import { createSimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
+import { simulatedMachine } from '../support/simulatedMachine.ts'
 import { KubeletApi } from './kubeletApi.ts'
-
-const machine = {
-  cpus: 4,
-  memoryBytes: 8 * 2 ** 30,
-  ephemeralStorageBytes: 100 * 2 ** 30,
-  architecture: 'amd64',
-  kernelVersion: '6.1.0',
-  osImage: 'Simulated',
-  machineID: 'm',
-  systemUUID: 's',
-  bootID: 'b',
-}
 
 interface World {
   readonly api: KubeletApi
@@ -34,7 +23,7 @@ async function withKubelet(run: (world: World) => Promise<void>, profile: Partia
   const api = new KubeletApi(() => clock.now())
   const random = seededRandom(7)
   const runtime = createSimulatedRuntime({ clock, random, profile: { ...defaultProfile, ...profile }, podCidr: '10.244.0.0/24' })
-  const deps = { client: createClient(api), clock, random, log: noLog, metrics: noMetrics, runtime, machine }
+  const deps = { client: createClient(api), clock, random, log: noLog, metrics: noMetrics, runtime, machine: simulatedMachine }
   const kubelet = createKubelet(deps, { nodeName: 'sim-1', nodeIPs: ['192.0.2.1'] })
   const stop = new AbortController()
   const running = kubelet.run(stop.signal)

@@ -1,19 +1,10 @@
 /** Objects over the API: creating, changing, deleting, selecting, paging. */
 import assert from 'node:assert/strict'
 import type { ConfigMap } from '#api/gen/types/core.v1'
-import { isStatus, StatusError } from '#api/machinery/status'
+import { isStatus } from '#api/machinery/status'
 import { configMaps, deployments, leases, namespaces, pods, services } from '#client/builtIn'
+import { refused } from '../../support/refused.ts'
 import { bothTransports, type Case } from './bothTransports.ts'
-
-async function refused(call: Promise<unknown>): Promise<StatusError> {
-  try {
-    await call
-  } catch (error) {
-    assert.ok(error instanceof StatusError, String(error))
-    return error
-  }
-  throw new Error('the call was not refused')
-}
 
 const map = (namespace: string, name: string, data: Record<string, string> = {}) => ({ metadata: { namespace, name }, data })
 const pod = (namespace: string, name: string, labels: Record<string, string> = {}) => ({

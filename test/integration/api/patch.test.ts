@@ -1,18 +1,8 @@
 /** Patches, apply, strict fields, defaults and warnings over the API. */
 import assert from 'node:assert/strict'
-import { StatusError } from '#api/machinery/status'
 import { configMaps, deployments, pods } from '#client/builtIn'
+import { refused } from '../../support/refused.ts'
 import { bothTransports, type Case } from './bothTransports.ts'
-
-async function refused(call: Promise<unknown>): Promise<StatusError> {
-  try {
-    await call
-  } catch (error) {
-    assert.ok(error instanceof StatusError, String(error))
-    return error
-  }
-  throw new Error('the call was not refused')
-}
 
 const deployment = (namespace: string) => ({
   metadata: { namespace, name: 'web' },

@@ -10,8 +10,9 @@ import { createControllerManager } from '#controllers/framework/manager'
 import { controllers } from '#controllers/index'
 import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
 import { realClock } from '#testing/realClock'
+import { refused } from '../../support/refused.ts'
 import { controllerClients, testServiceAccountKey } from '../controllers/cluster.ts'
-import { type Any, definition, establish, group, object, type Plain, plain, refused, until, version } from './support.ts'
+import { type Any, definition, establish, group, object, type Plain, plain, until, version } from './support.ts'
 
 const random = seededRandom(11)
 const alice: UserInfo = { name: 'alice', groups: ['system:authenticated'] }

@@ -9,7 +9,8 @@ import { createMemoryStore } from '#store/drivers/memory'
 import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
 import { realClock } from '#testing/realClock'
 import { testCertificates } from '#testing/testCertificates'
-import { type Any, crdPath, definition, establish, group, object, plain, refused, until, version } from './support.ts'
+import { refused } from '../../support/refused.ts'
+import { type Any, crdPath, definition, establish, group, object, plain, until, version } from './support.ts'
 
 const schemaOf = (properties: Record<string, JSONSchemaProps>): JSONSchemaProps => ({
   type: 'object',

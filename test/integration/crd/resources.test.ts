@@ -1,8 +1,9 @@
 /** Custom resources over the API: served at once, with everything that built-in resources can do. */
 import assert from 'node:assert/strict'
 import type { JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
+import { refused } from '../../support/refused.ts'
 import { bothTransports, type Case } from '../api/bothTransports.ts'
-import { crdPath, definition, establish, group, object, plain, refused, until, version } from './support.ts'
+import { crdPath, definition, establish, group, object, plain, until, version } from './support.ts'
 
 const schema: JSONSchemaProps = {
   type: 'object',

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { JSONSchemaProps, ValidationRule } from '#api/gen/types/apiextensions.v1'
 import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
-import { type Any, crdPath, definition, establish, group, object, type Plain, plain, refused, until, version } from './support.ts'
+import { refused } from '../../support/refused.ts'
+import { type Any, crdPath, definition, establish, group, object, type Plain, plain, until, version } from './support.ts'
 
 let api: TestApiServer
 let client: Plain

@@ -1,8 +1,6 @@
-/** Definitions and objects for the tests of custom resources. */
-import assert from 'node:assert/strict'
 import type { CustomResourceDefinition, CustomResourceDefinitionSpec, CustomResourceDefinitionVersion, JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
 import type { Unstructured } from '#api/machinery/meta'
-import { isStatus, StatusError } from '#api/machinery/status'
+import { isStatus } from '#api/machinery/status'
 import type { Client } from '#client/client'
 import type { ApiRequest } from '#client/transport'
 
@@ -39,16 +37,6 @@ export function plain(client: Client): Plain {
         (error) => isStatus(error, 'NotFound') || error.code === 404,
       ),
   }
-}
-
-export async function refused(call: Promise<unknown>): Promise<StatusError> {
-  try {
-    await call
-  } catch (error) {
-    assert.ok(error instanceof StatusError, String(error))
-    return error
-  }
-  throw new Error('the call was not refused')
 }
 
 /** Waits for a condition, not for a time. */
