@@ -8,7 +8,7 @@ import { CriError } from '#grpc/criError'
 import type * as cri from '#grpc/criTypes'
 import { readLog } from '../../logs/criLog.ts'
 import { labelKeys } from '../labels.ts'
-import type { CallContext, RuntimeService } from '../runtimeService.ts'
+import type { CallContext, Containers, Images, PodSandboxes, RuntimeService, Streams } from '../runtimeService.ts'
 
 export interface ContainerdRuntimeOptions {
   readonly client: CriClient
@@ -51,7 +51,7 @@ const byPod = (uid: string | undefined) => (uid === undefined ? {} : { filter: {
 /** Sandboxes take long where the network plugin is slow: upstream doubles the runtime's timeout for them. */
 const sandboxTimeoutMs = 240_000
 
-function sandboxes(client: CriClient): Pick<RuntimeService, 'runPodSandbox' | 'stopPodSandbox' | 'removePodSandbox' | 'podSandboxStatus' | 'listPodSandbox'> {
+function sandboxes(client: CriClient): PodSandboxes {
   const runtime = <T>(method: string, request: object, context?: CallContext & { timeoutMs?: number }) =>
     client.call<T>('RuntimeService', method, request, context)
   return {
@@ -70,20 +70,7 @@ function sandboxes(client: CriClient): Pick<RuntimeService, 'runPodSandbox' | 's
   }
 }
 
-function containers(
-  client: CriClient,
-): Pick<
-  RuntimeService,
-  | 'createContainer'
-  | 'startContainer'
-  | 'stopContainer'
-  | 'removeContainer'
-  | 'containerStatus'
-  | 'listContainers'
-  | 'updateContainerResources'
-  | 'reopenContainerLog'
-  | 'listContainerStats'
-> {
+function containers(client: CriClient): Containers {
   const runtime = <T>(method: string, request: object, context?: CallContext & { timeoutMs?: number }) =>
     client.call<T>('RuntimeService', method, request, context)
   return {
@@ -112,11 +99,7 @@ function containers(
   }
 }
 
-function streams({
-  client,
-  clock,
-  hostPath = (path) => path,
-}: ContainerdRuntimeOptions): Pick<RuntimeService, 'execSync' | 'exec' | 'attach' | 'portForward' | 'logs'> {
+function streams({ client, clock, hostPath = (path) => path }: ContainerdRuntimeOptions): Streams {
   const url = async (method: string, request: object): Promise<{ url: string }> => client.call<{ url: string }>('RuntimeService', method, request)
   return {
     execSync: async (containerId, cmd, timeout, context) => {
@@ -143,7 +126,7 @@ function streams({
   }
 }
 
-function images(client: CriClient): Pick<RuntimeService, 'listImages' | 'imageStatus' | 'pullImage' | 'removeImage' | 'imageFilesystem'> {
+function images(client: CriClient): Images {
   const call = <T>(method: string, request: object, context?: CallContext & { timeoutMs?: number }) => client.call<T>('ImageService', method, request, context)
   return {
     listImages: async () => (await call<{ images: cri.RuntimeImage[] }>('ListImages', {})).images,

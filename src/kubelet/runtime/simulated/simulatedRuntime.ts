@@ -6,7 +6,7 @@ import type { Clock, Timer } from '#base/clock'
 import type { Random } from '#base/random'
 import { CriError } from '#grpc/criError'
 import type { ContainerConfig, PodSandboxConfig, PodSandboxStatus, RuntimeContainer, RuntimeContainerStatus, RuntimeImage } from '#grpc/criTypes'
-import type { CallContext, LogOptions, RuntimeEvent, RuntimeService } from '../runtimeService.ts'
+import type { CallContext, Containers, Images, LogOptions, PodSandboxes, RuntimeEvent, RuntimeService, Streams } from '../runtimeService.ts'
 import { defaultProfile, type SimulatedProfile } from './profile.ts'
 
 export interface SimulatedRuntimeOptions {
@@ -145,7 +145,7 @@ function forget(state: State, uid: string, id: string): void {
   if (ids?.size === 0) state.byPod.delete(uid)
 }
 
-function sandboxCalls(state: State): Pick<RuntimeService, 'runPodSandbox' | 'stopPodSandbox' | 'removePodSandbox' | 'podSandboxStatus' | 'listPodSandbox'> {
+function sandboxCalls(state: State): PodSandboxes {
   return {
     runPodSandbox: async (config, runtimeHandler, context) => {
       await state.clock.sleep(state.profile.sandboxDelayMs, context?.signal)
@@ -237,20 +237,7 @@ function createContainer(state: State, podSandboxId: string, config: ContainerCo
   return id
 }
 
-function containerCalls(
-  state: State,
-): Pick<
-  RuntimeService,
-  | 'createContainer'
-  | 'startContainer'
-  | 'stopContainer'
-  | 'removeContainer'
-  | 'containerStatus'
-  | 'listContainers'
-  | 'updateContainerResources'
-  | 'reopenContainerLog'
-  | 'listContainerStats'
-> {
+function containerCalls(state: State): Containers {
   return {
     createContainer: async (podSandboxId, config) => createContainer(state, podSandboxId, config),
     startContainer: async (id, context) => {
@@ -303,7 +290,7 @@ function stats(state: State, container: Container) {
   }
 }
 
-function streamCalls(state: State): Pick<RuntimeService, 'execSync' | 'exec' | 'attach' | 'portForward' | 'logs'> {
+function streamCalls(state: State): Streams {
   const get = (id: string): Container => {
     const container = state.containers.get(id)
     if (container?.status.state !== 'CONTAINER_RUNNING') throw new CriError('NOT_FOUND', `container "${id}" is not running`)
@@ -349,7 +336,7 @@ async function* simulatedLogs(state: State, status: RuntimeContainerStatus, opti
   }
 }
 
-function imageCalls(state: State): Pick<RuntimeService, 'listImages' | 'imageStatus' | 'pullImage' | 'removeImage' | 'imageFilesystem'> {
+function imageCalls(state: State): Images {
   return {
     listImages: async () => [...state.images.values()],
     imageStatus: async (image) => state.images.get(image),
