@@ -67,7 +67,8 @@ interface Session {
   timer: Timer | undefined
 }
 
-type Protocol = { readonly version: 'http2'; readonly session: Session } | { readonly version: 'http1' }
+/** What a server allows until its settings have come: they may be a moment behind the handshake. Upstream: x/net/http2 initialMaxConcurrentStreams. */
+const initialStreamLimit = 100
 
 class Connection implements HttpConnection {
   readonly #server: URL
@@ -75,8 +76,10 @@ class Connection implements HttpConnection {
   readonly #secure: tls.ConnectionOptions
   readonly #agent: http.Agent
   readonly #sessions = new Set<Session>()
-  #opening: Promise<Protocol> | undefined
+  #opening: Promise<void> | undefined
   #http1: boolean
+  /** Streams that the server allows at once in a session, as it last said. */
+  #streamLimit = initialStreamLimit
 
   constructor(server: URL, options: TlsOptions, clock: Clock) {
     this.#server = server
@@ -93,10 +96,17 @@ class Connection implements HttpConnection {
   }
 
   async send(call: HttpCall, signal: AbortSignal | undefined): Promise<HttpAnswer> {
-    signal?.throwIfAborted()
-    const protocol = await this.#protocol()
-    signal?.throwIfAborted()
-    return protocol.version === 'http1' ? this.#sendHttp1(call, signal) : this.#sendHttp2(protocol.session, call, signal)
+    for (;;) {
+      signal?.throwIfAborted()
+      if (this.#http1) return this.#sendHttp1(call, signal)
+      // Between finding room and taking it nothing may wait: of many that wait for one session, some need another.
+      const session = this.#sessionWithRoom()
+      if (session) return this.#sendHttp2(session, call, signal)
+      this.#opening ??= this.#open().finally(() => {
+        this.#opening = undefined
+      })
+      await this.#opening
+    }
   }
 
   async close(): Promise<void> {
@@ -112,20 +122,16 @@ class Connection implements HttpConnection {
     await Promise.all(closing)
   }
 
-  #protocol(): Promise<Protocol> {
-    if (this.#http1) return Promise.resolve({ version: 'http1' })
+  /** Watches hold their stream for long, so a full session is normal. */
+  #sessionWithRoom(): Session | undefined {
     for (const session of this.#sessions) {
-      // Watches hold their stream for long, so a full session is normal: open another.
-      const limit = session.http2.remoteSettings?.maxConcurrentStreams ?? 100
-      if (!session.http2.closed && !session.http2.destroyed && session.streams < limit) return Promise.resolve({ version: 'http2', session })
+      if (!session.http2.closed && !session.http2.destroyed && session.streams < this.#streamLimit) return session
     }
-    this.#opening ??= this.#open().finally(() => {
-      this.#opening = undefined
-    })
-    return this.#opening
+    return undefined
   }
 
-  #open(): Promise<Protocol> {
+  /** Adds a session, or finds out that the server speaks HTTP/1.1 only. */
+  #open(): Promise<void> {
     const port = Number(this.#server.port || 443)
     const host = this.#server.hostname.replace(/^\[|\]$/g, '')
     return new Promise((resolve, reject) => {
@@ -145,13 +151,13 @@ class Connection implements HttpConnection {
           socket.on('error', () => {})
           socket.destroy()
           this.#http1 = true
-          resolve({ version: 'http1' })
-        } else resolve({ version: 'http2', session: this.#adopt(socket) })
+        } else this.#adopt(socket)
+        resolve()
       })
     })
   }
 
-  #adopt(socket: tls.TLSSocket): Session {
+  #adopt(socket: tls.TLSSocket): void {
     const session: Session = {
       http2: http2.connect(this.#server.origin, { createConnection: () => socket, settings: { enablePush: false, initialWindowSize: 4 * 1024 * 1024 } }),
       streams: 0,
@@ -163,12 +169,14 @@ class Connection implements HttpConnection {
       session.timer?.cancel()
       this.#sessions.delete(session)
     }
+    session.http2.on('remoteSettings', ({ maxConcurrentStreams }) => {
+      this.#streamLimit = maxConcurrentStreams ?? initialStreamLimit
+    })
+    // After a GOAWAY it is closed for new streams; those that it has are still watched over.
     session.http2.on('error', gone)
-    session.http2.on('goaway', gone)
     session.http2.on('close', gone)
     // An idle session must not keep the process alive.
     session.http2.unref()
-    return session
   }
 
   #begin(session: Session): void {
@@ -195,7 +203,12 @@ class Connection implements HttpConnection {
   #sendHttp2(session: Session, call: HttpCall, signal: AbortSignal | undefined): Promise<HttpAnswer> {
     return new Promise((resolve, reject) => {
       const { host: _, connection: __, ...headers } = call.headers
-      const stream = session.http2.request({ ':method': call.method, ':path': call.target, ...headers }, { endStream: call.body === undefined })
+      let stream: http2.ClientHttp2Stream
+      try {
+        stream = session.http2.request({ ':method': call.method, ':path': call.target, ...headers }, { endStream: call.body === undefined })
+      } catch (error) {
+        throw new ConnectionError((error as Error).message, true, error)
+      }
       this.#begin(session)
       const abort = () => stream.close(http2.constants.NGHTTP2_CANCEL)
       signal?.addEventListener('abort', abort, { once: true })

@@ -33,14 +33,14 @@ after(() => {
 type Handler = (request: http.IncomingMessage, answer: http.ServerResponse) => void
 type Kind = 'http2' | 'https' | 'http'
 
-async function serve(kind: Kind, handler: Handler, clock: Clock = new VirtualClock()) {
+async function serve(kind: Kind, handler: Handler, clock: Clock = new VirtualClock(), settings: http2.Settings = {}) {
   const h2handler = handler as unknown as (request: http2.Http2ServerRequest, answer: http2.Http2ServerResponse) => void
   const server: Server =
     kind === 'http'
       ? http.createServer(handler)
       : kind === 'https'
         ? https.createServer({ key, cert }, handler)
-        : http2.createSecureServer({ key, cert, allowHTTP1: true }, h2handler)
+        : http2.createSecureServer({ key, cert, allowHTTP1: true, settings }, h2handler)
   const sockets = new Set<Socket>()
   server.on(kind === 'http' ? 'connection' : 'secureConnection', (socket: Socket) => {
     sockets.add(socket)
@@ -173,6 +173,32 @@ test('a busy server is waited for as long as it asks', async () => {
   assert.deepEqual((await transport.request({ method: 'POST', path: '/', body: {} })).body, { ok: true })
   assert.deepEqual(slept, [2000, 2000])
 })
+
+for (const { name, limit, first, sessions } of [
+  { name: 'a limit known from before', limit: 10, first: true, sessions: 4 },
+  { name: 'many at once before any session is there', limit: 100, first: false, sessions: 3 },
+]) {
+  test(`watches beyond a session's streams get sessions of their own: ${name}`, async () => {
+    const serving = await serve(
+      'http2',
+      (request, answer) => {
+        answer.writeHead(200, { 'content-type': 'application/json' })
+        if (!request.url?.includes('watch=1')) answer.end('{}')
+        else answer.write(`${JSON.stringify({ type: 'ADDED', object: { metadata: { name: 'a' } } })}\n`)
+      },
+      new VirtualClock(),
+      { maxConcurrentStreams: limit },
+    )
+    const { transport, sockets } = serving
+    if (first) await transport.request({ method: 'GET', path: '/first' }, never)
+    const stop = new AbortController()
+    const count = limit === 10 ? 35 : 250
+    const watches = Array.from({ length: count }, () => transport.watch({ method: 'GET', path: '/watched' }, stop.signal))
+    await Promise.all(watches.map((watch) => watch[Symbol.asyncIterator]().next()))
+    assert.equal(sockets.size, sessions)
+    stop.abort()
+  })
+}
 
 test('a lost connection is replaced', async () => {
   const { transport, sockets } = await serve('http2', (_, answer) => json(answer, 200, {}))
