@@ -24,7 +24,7 @@ export interface HttpCall {
   readonly method: string
   /** Path and query. */
   readonly target: string
-  readonly headers: Readonly<Record<string, string>>
+  readonly headers: Readonly<Record<string, string | readonly string[]>>
   readonly body: Buffer | undefined
 }
 

@@ -174,6 +174,21 @@ test('a busy server is waited for as long as it asks', async () => {
   assert.deepEqual(slept, [2000, 2000])
 })
 
+test('acting as somebody else is one header a group and an extra value', async () => {
+  let seen: string[] = []
+  const { port } = await serve('http', (request, answer) => {
+    seen = request.rawHeaders.filter((_, i) => /^impersonate-/i.test(request.rawHeaders[i - (i % 2)] ?? ''))
+    json(answer, 200, {})
+  })
+  const impersonate = { user: 'jane', uid: '7', groups: ['a', 'b,c'], extra: { 'Example.com/scope': ['x', 'y'] } }
+  const transport = createHttpTransport({ server: `http://127.0.0.1:${port}`, impersonate, clock: new VirtualClock() })
+  closers.push(() => void transport.close())
+  await transport.request({ method: 'GET', path: '/' }, never)
+  const group = 'impersonate-group'
+  const extra = 'impersonate-extra-example.com%2Fscope'
+  assert.deepEqual(seen, ['impersonate-user', 'jane', 'impersonate-uid', '7', group, 'a', group, 'b,c', extra, 'x', extra, 'y'])
+})
+
 for (const { name, limit, first, sessions } of [
   { name: 'a limit known from before', limit: 10, first: true, sessions: 4 },
   { name: 'many at once before any session is there', limit: 100, first: false, sessions: 3 },

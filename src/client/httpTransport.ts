@@ -16,9 +16,17 @@ export interface HttpTransportOptions {
   /** A function is asked before each call, so tokens may rotate. */
   readonly bearerToken?: string | (() => string | undefined | Promise<string | undefined>) | undefined
   readonly basicAuth?: { readonly username: string; readonly password: string } | undefined
-  readonly impersonate?: { readonly user: string; readonly uid?: string | undefined; readonly groups?: readonly string[] | undefined } | undefined
+  readonly impersonate?: Impersonate | undefined
   readonly userAgent?: string | undefined
   readonly clock: Clock
+}
+
+/** Whom to act as. Upstream: client-go/transport/round_trippers.go, ImpersonationConfig. */
+export interface Impersonate {
+  readonly user: string
+  readonly uid?: string | undefined
+  readonly groups?: readonly string[] | undefined
+  readonly extra?: Readonly<Record<string, readonly string[]>> | undefined
 }
 
 export interface HttpTransport extends Transport {
@@ -56,11 +64,20 @@ async function callOf(options: HttpTransportOptions, prefix: string, request: Ap
       ...(body ? { 'content-type': request.contentType ?? 'application/json' } : {}),
       ...(token ? { authorization: `Bearer ${token}` } : {}),
       ...(basicAuth ? { authorization: `Basic ${Buffer.from(`${basicAuth.username}:${basicAuth.password}`).toString('base64')}` } : {}),
-      ...(impersonate ? { 'impersonate-user': impersonate.user } : {}),
-      ...(impersonate?.uid ? { 'impersonate-uid': impersonate.uid } : {}),
-      ...(impersonate?.groups?.length ? { 'impersonate-group': impersonate.groups.join(',') } : {}),
+      ...(impersonate ? impersonationHeaders(impersonate) : {}),
     },
     body,
+  }
+}
+
+/** A header a value: servers take a comma for a part of a group's name. */
+function impersonationHeaders({ user, uid, groups, extra }: Impersonate): Record<string, string | readonly string[]> {
+  const extraHeaders = Object.entries(extra ?? {}).map(([key, values]) => [`impersonate-extra-${encodeURIComponent(key.toLowerCase())}`, values] as const)
+  return {
+    'impersonate-user': user,
+    ...(uid ? { 'impersonate-uid': uid } : {}),
+    ...(groups?.length ? { 'impersonate-group': groups } : {}),
+    ...Object.fromEntries(extraHeaders),
   }
 }
 

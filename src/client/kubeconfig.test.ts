@@ -33,6 +33,27 @@ test('a token file is read again after a minute', async () => {
   assert.equal(await token(), 'two')
 })
 
+test('a token file goes before a token, which holds while the file cannot be read', async () => {
+  let there = false
+  const readFile = async (path: string) => (there || path !== 'f' ? Buffer.from('file') : Promise.reject(new Error('gone')))
+  const tokenOf = async (user: KubeconfigUser) => (await resolveKubeconfig(config(user), { clock, readFile })).transport.bearerToken as () => Promise<string>
+  const token = await tokenOf({ token: 'own', tokenFile: 'f' })
+  const alone = await tokenOf({ tokenFile: 'f' })
+  assert.equal(await token(), 'own')
+  await assert.rejects(alone(), /gone/)
+  there = true
+  assert.deepEqual([await token(), await alone()], ['file', 'file'])
+  there = false
+  await clock.advance(60_000)
+  assert.equal(await token(), 'file')
+})
+
+test('whom to act as is taken over whole', async () => {
+  const user = { as: 'jane', 'as-uid': '7', 'as-groups': ['a', 'b'], 'as-user-extra': { scopes: ['x'] } }
+  const { transport } = await resolveKubeconfig(config(user), deps)
+  assert.deepEqual(transport.impersonate, { user: 'jane', uid: '7', groups: ['a', 'b'], extra: { scopes: ['x'] } })
+})
+
 const refused: { name: string; context?: string; user: KubeconfigUser; want: RegExp }[] = [
   { name: 'an unknown context', context: 'b', user: {}, want: /context "b" does not exist/ },
   { name: 'an unknown cluster', context: 'lost', user: {}, want: /cluster "nowhere"/ },

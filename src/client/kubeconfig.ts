@@ -32,6 +32,7 @@ export interface KubeconfigUser {
   readonly as?: string | undefined
   readonly 'as-uid'?: string | undefined
   readonly 'as-groups'?: readonly string[] | undefined
+  readonly 'as-user-extra'?: Readonly<Record<string, readonly string[]>> | undefined
   readonly exec?: unknown
   readonly 'auth-provider'?: unknown
 }
@@ -83,22 +84,29 @@ export async function resolveKubeconfig(
         serverName: cluster['tls-server-name'],
         insecureSkipVerify: cluster['insecure-skip-tls-verify'],
       },
-      bearerToken: user.token ?? (user.tokenFile ? tokenFromFile(user.tokenFile, deps) : undefined),
+      bearerToken: user.tokenFile ? tokenFromFile(user.tokenFile, user.token, deps) : user.token,
       basicAuth: user.username ? { username: user.username, password: user.password ?? '' } : undefined,
-      impersonate: user.as ? { user: user.as, uid: user['as-uid'], groups: user['as-groups'] } : undefined,
+      impersonate: user.as ? { user: user.as, uid: user['as-uid'], groups: user['as-groups'], extra: user['as-user-extra'] } : undefined,
     },
   }
 }
 
-/** A bearer token that follows its file. */
-function tokenFromFile(file: string, deps: { readonly clock: Clock; readonly readFile: (path: string) => Promise<Buffer> }): () => Promise<string> {
-  let token = ''
+/** A bearer token that follows its file; while that cannot be read, the last one holds, at first the kubeconfig's own. */
+function tokenFromFile(
+  file: string,
+  ownToken: string | undefined,
+  deps: { readonly clock: Clock; readonly readFile: (path: string) => Promise<Buffer> },
+): () => Promise<string> {
+  let token = ownToken
   let readMs = Number.NEGATIVE_INFINITY
   return async () => {
     const nowMs = deps.clock.monotonicMs()
-    if (nowMs - readMs >= tokenFileTtlMs) {
+    if (nowMs - readMs < tokenFileTtlMs && token !== undefined) return token
+    try {
       token = (await deps.readFile(file)).toString().trim()
       readMs = nowMs
+    } catch (error) {
+      if (token === undefined) throw error
     }
     return token
   }
