@@ -11,6 +11,6 @@ export function upgradeHandler(handle: Handler): (request: ServerRequest, socket
   return async (request, socket, head) => {
     const answer = await handle(request)
     if (answer.type === 'tunnel') await answer.connect(socket, head)
-    else writeRawAnswer(socket, answer)
+    else await writeRawAnswer(socket, answer)
   }
 }

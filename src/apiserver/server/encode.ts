@@ -3,42 +3,67 @@
  */
 import { type Frozen, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
 import { encodeMessage } from '#api/machinery/protobuf/encode'
-import { encodeProtobuf, encodeProtobufList, encodeProtobufMessage, partialObjectMetadataSchema, protobufMediaType } from '#api/machinery/protobuf/envelope'
+import { encodeProtobuf, encodeProtobufMessage, partialObjectMetadataSchema, protobufListPieces, protobufMediaType } from '#api/machinery/protobuf/envelope'
 import { toYaml } from '#api/machinery/yaml'
 import { schemaFor, schemaOfDefinition } from '#api/schema/builtIn'
 import type { Schema } from '#api/schema/schema'
 import type { BytesAnswer, Encoding, ListAnswer, ObjectAnswer, ValueAnswer } from '../answer.ts'
 import type { CachedObject } from '../request.ts'
+import type { Pieces } from './pieces.ts'
 
 export interface Encoded {
   readonly contentType: string
   readonly bytes: Uint8Array
 }
 
-const comma = 0x2c
-const openBrace = 0x7b
+export interface EncodedList {
+  readonly contentType: string
+  readonly pieces: Pieces
+}
+
+const openBrace = Buffer.from('{')
+const nextBrace = Buffer.from(',{')
+const comma = Buffer.from(',')
 const listTail = Buffer.from(']}\n')
 
-export function encodeAnswer(answer: ObjectAnswer | ListAnswer | ValueAnswer | BytesAnswer): Encoded {
+/** Any answer but a list, which is long: see {@link encodeList}. */
+export function encodeAnswer(answer: ObjectAnswer | ValueAnswer | BytesAnswer): Encoded {
   if (answer.type === 'bytes') return answer
   if (answer.type === 'value') return encodeValue(answer.value, answer.encoding)
-  if (answer.type === 'object') {
-    const { object, encoding } = answer
-    if (encoding === 'protobuf') return { contentType: protobufMediaType, bytes: encodeProtobufMessage(object.object, messageOf(object)) }
-    return encoding ? encodeValue(object.object, encoding) : { contentType: 'application/json', bytes: object.bytes }
+  const { object, encoding } = answer
+  if (encoding === 'protobuf') return { contentType: protobufMediaType, bytes: encodeProtobufMessage(object.object, messageOf(object)) }
+  return encoding ? encodeValue(object.object, encoding) : { contentType: 'application/json', bytes: object.bytes }
+}
+
+/** A list is the row of its items' cached bytes. The first list of many objects in protobuf lets others have their turn. */
+export async function encodeList(answer: ListAnswer): Promise<EncodedList> {
+  const { items, encoding } = answer
+  if (encoding === 'protobuf') {
+    await encodeMessages(items)
+    const pieces = protobufListPieces(answer, answer.metadata, items.map(messageOf), schemaOfObject(answer))
+    return { contentType: protobufMediaType, pieces }
   }
-  if (answer.encoding === 'protobuf') return { contentType: protobufMediaType, bytes: listProtobuf(answer) }
-  return answer.encoding ? encodeValue(wireList(answer), answer.encoding) : { contentType: 'application/json', bytes: listBytes(answer) }
+  if (!encoding) return { contentType: 'application/json', pieces: listPieces(answer) }
+  const { contentType, bytes } = encodeValue(wireList(answer), encoding)
+  return { contentType, pieces: [bytes] }
+}
+
+/** Messages made before the event loop gets its turn. */
+const slice = 200
+
+async function encodeMessages(items: readonly CachedObject[]): Promise<void> {
+  let made = 0
+  for (const item of items) {
+    if (item.protobuf) continue
+    messageOf(item)
+    if (++made % slice === 0) await new Promise((resolve) => setImmediate(resolve))
+  }
 }
 
 /** Made once, like the JSON bytes. */
 function messageOf(cached: CachedObject): Uint8Array {
   cached.protobuf ??= encodeMessage(cached.object as unknown as Record<string, unknown>, schemaOfObject(cached.object))
   return cached.protobuf
-}
-
-function listProtobuf(answer: ListAnswer): Uint8Array {
-  return encodeProtobufList(answer, answer.metadata, answer.items.map(messageOf), schemaOfObject(answer))
 }
 
 /** The list as a value, for callers in this process: its items are the cache's own, with their types. */
@@ -54,29 +79,22 @@ function encodeValue(value: unknown, encoding?: Encoding): Encoded {
   return { contentType: 'application/json', bytes: Buffer.from(text) }
 }
 
-function listBytes(answer: ListAnswer): Buffer {
-  const { apiVersion, kind, metadata, items } = answer
-  const head = Buffer.from(`${JSON.stringify({ kind, apiVersion, metadata }).slice(0, -1)},"items":[`)
+/** The list's kind tells its items' kind: on the wire they do not repeat it. Canonical bytes begin with what is left out. */
+function listPieces(answer: ListAnswer): Pieces {
+  const { apiVersion, kind, metadata, items, typedItems } = answer
   const itemHead = Buffer.from(`${JSON.stringify({ apiVersion, kind: kind.slice(0, -'List'.length) }).slice(0, -1)},`)
-  const bodies = items.map((item) => (answer.typedItems ? { bytes: item.bytes, from: 0 } : itemBody(item, itemHead)))
-  let length = head.length + listTail.length + Math.max(items.length - 1, 0)
-  for (const { bytes, from } of bodies) length += bytes.length - from + (from > 0 ? 1 : 0)
-  const out = Buffer.allocUnsafe(length)
-  let at = head.copy(out)
-  for (const [index, { bytes, from }] of bodies.entries()) {
-    if (index > 0) out[at++] = comma
-    if (from > 0) out[at++] = openBrace
-    at += Buffer.prototype.copy.call(bytes, out, at, from)
+  const pieces: Uint8Array[] = [Buffer.from(`${JSON.stringify({ kind, apiVersion, metadata }).slice(0, -1)},"items":[`)]
+  for (const [index, item] of items.entries()) {
+    const { bytes } = item
+    if (!typedItems && bytes.length > itemHead.length && itemHead.compare(bytes, 0, itemHead.length) === 0) {
+      pieces.push(index > 0 ? nextBrace : openBrace, bytes.subarray(itemHead.length))
+      continue
+    }
+    if (index > 0) pieces.push(comma)
+    pieces.push(typedItems ? bytes : Buffer.from(JSON.stringify(withoutType(item.object))))
   }
-  listTail.copy(out, at)
-  return out
-}
-
-/** The list's kind tells its items' kind: on the wire they do not repeat it. Canonical bytes begin with what is left out, up to `from`. */
-function itemBody(item: CachedObject, itemHead: Buffer): { readonly bytes: Uint8Array; readonly from: number } {
-  const { bytes } = item
-  const isCanonical = bytes.length > itemHead.length && itemHead.compare(bytes, 0, itemHead.length) === 0
-  return isCanonical ? { bytes, from: itemHead.length } : { bytes: Buffer.from(JSON.stringify(withoutType(item.object))), from: 0 }
+  pieces.push(listTail)
+  return pieces
 }
 
 function withoutType({ apiVersion: _, kind: __, ...rest }: Frozen<KubeObject>): object {

@@ -12,7 +12,7 @@ import { type Answer, statusOf } from '../answer.ts'
 import { statusAnswer } from '../pipeline/panicRecovery.ts'
 import type { Handler } from '../pipeline/stage.ts'
 import type { ServerRequest } from '../request.ts'
-import { encodeAnswer } from './encode.ts'
+import { type Encoded, type EncodedList, encodeAnswer, encodeList } from './encode.ts'
 import { type Arrived, type Peer, serverRequest } from './incoming.ts'
 import { type Outgoing, respond } from './respond.ts'
 
@@ -61,19 +61,23 @@ export async function serveUpgrade(deps: ExchangeDeps, arrived: Arrived, socket:
   } catch (error) {
     if (!isStatus(error) && !arrived.cancellation.aborted) deps.log.error(error, 'An upgraded request failed', { url: arrived.url })
     const answer = statusAnswer(isStatus(error) ? error : new StatusError('InternalError', 'the upgrade failed'))
-    writeRawAnswer(socket, answer)
+    await writeRawAnswer(socket, answer)
   }
 }
 
 /** The answer to an upgrade request that does not switch protocols. */
-export function writeRawAnswer(socket: Duplex, answer: Answer): void {
+export async function writeRawAnswer(socket: Duplex, answer: Answer): Promise<void> {
   if (socket.destroyed || (answer.type !== 'value' && answer.type !== 'bytes' && answer.type !== 'object' && answer.type !== 'list')) {
     socket.destroy()
     return
   }
-  const { contentType, bytes } = encodeAnswer(answer)
+  const { contentType, bytes } = answer.type === 'list' ? wholeList(await encodeList(answer)) : encodeAnswer(answer)
   const status = statusOf(answer)
   const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Error'}`, `content-type: ${contentType}`, `content-length: ${bytes.length}`, 'connection: close']
   socket.write(`${head.join('\r\n')}\r\n\r\n`)
   socket.end(bytes)
+}
+
+function wholeList({ contentType, pieces }: EncodedList): Encoded {
+  return { contentType, bytes: Buffer.concat(pieces) }
 }

@@ -1,18 +1,20 @@
 /**
  * Writes an answer to a client (L3): headers, gzip, watches with back-pressure, streamed bodies.
  */
+import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
-import { gzip } from 'node:zlib'
+import { createGzip, gzip } from 'node:zlib'
 import { encodeWatchFrame, protobufMediaType } from '#api/machinery/protobuf/envelope'
 import { isStatus } from '#api/machinery/status'
 import { toYaml } from '#api/machinery/yaml'
 import type { Clock } from '#base/clock'
-import { type Answer, type Encoding, statusOf, type WatchAnswer } from '../answer.ts'
+import { type Answer, type Encoding, type ListAnswer, statusOf, type WatchAnswer } from '../answer.ts'
 import type { Cancellation } from '../cancellation.ts'
 import type { WatchItem } from '../registry/watchSession.ts'
 import type { ServerRequest } from '../request.ts'
-import { encodeAnswer, protobufOf } from './encode.ts'
+import { encodeAnswer, encodeList, protobufOf } from './encode.ts'
+import { bodyOf, lengthOf } from './pieces.ts'
 
 export type HeaderMap = Record<string, string | readonly string[]>
 
@@ -55,15 +57,38 @@ export async function respond(request: ServerRequest, answer: Answer, out: Outgo
     out.end()
     return
   }
+  if (answer.type === 'list') return respondList(request, answer, out, headers)
   const { contentType, bytes } = encodeAnswer(answer)
   if (contentType) headers['content-type'] = contentType
   if ('headers' in answer) Object.assign(headers, answer.headers)
-  const body = bytes.length >= gzipFromBytes && acceptsGzip(request) ? await compress(bytes, { level: 1 }) : bytes
-  if (body !== bytes) {
-    headers['content-encoding'] = 'gzip'
-    headers.vary = 'Accept-Encoding'
+  await respondWhole(request, statusOf(answer), bytes, out, headers)
+}
+
+/** Lists are long: they go out in chunks, compressed on the way where the client wants that. */
+async function respondList(request: ServerRequest, answer: ListAnswer, out: Outgoing, headers: HeaderMap): Promise<void> {
+  const { contentType, pieces } = await encodeList(answer)
+  const length = lengthOf(pieces)
+  const body = bodyOf(pieces, length)
+  headers['content-type'] = contentType
+  if (body instanceof Uint8Array) return respondWhole(request, 200, body, out, headers)
+  const isCompressed = acceptsGzip(request)
+  if (isCompressed) Object.assign(headers, compressed)
+  else headers['content-length'] = String(length)
+  out.start(200, headers)
+  if (request.method === 'HEAD') return out.end()
+  if (isCompressed) return pipeline(Readable.from(body), createGzip({ level: 1 }), out.stream)
+  for (const chunk of body) {
+    if (request.cancellation.aborted) break
+    if (!out.write(chunk)) await out.drained()
   }
-  const status = statusOf(answer)
+  out.end()
+}
+
+const compressed: Readonly<HeaderMap> = { 'content-encoding': 'gzip', vary: 'Accept-Encoding' }
+
+async function respondWhole(request: ServerRequest, status: number, bytes: Uint8Array, out: Outgoing, headers: HeaderMap): Promise<void> {
+  const body = bytes.length >= gzipFromBytes && acceptsGzip(request) ? await compress(bytes, { level: 1 }) : bytes
+  if (body !== bytes) Object.assign(headers, compressed)
   if (status !== 204 && status !== 304) headers['content-length'] = String(body.length)
   out.start(status, headers)
   if (request.method === 'HEAD') out.end()

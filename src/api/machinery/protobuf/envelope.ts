@@ -85,17 +85,23 @@ export function encodeProtobufMessage(named: Named, message: Uint8Array): Uint8A
   return inEnvelope(named, [message])
 }
 
-/** A list from the bare messages of its items, which are copied once. `named` and `metadata` are the list's, `schema` its kind's. */
-export function encodeProtobufList(named: Named, metadata: object, items: readonly Uint8Array[], schema: Schema): Uint8Array {
+/**
+ * A list from the bare messages of its items, as the pieces that in a row are its form. `named` and `metadata` are the list's, `schema` its kind's.
+ */
+export function protobufListPieces(named: Named, metadata: object, items: readonly Uint8Array[], schema: Schema): Uint8Array[] {
   const number = schema.fields?.get('items')?.protobuf?.number
   if (number === undefined) throw new Error(`${named.kind} is no list`)
   const parts: Uint8Array[] = [encodeMessage({ metadata }, schema)]
   for (const item of items) parts.push(lengthDelimited(number, item.length), item)
-  return inEnvelope(named, parts)
+  return envelopePieces(named, parts)
+}
+
+function inEnvelope(named: Named, parts: readonly Uint8Array[]): Uint8Array {
+  return Buffer.concat(envelopePieces(named, parts))
 }
 
 /** The parts in a row are the message. */
-function inEnvelope({ apiVersion, kind }: Named, parts: readonly Uint8Array[]): Uint8Array {
+function envelopePieces({ apiVersion, kind }: Named, parts: readonly Uint8Array[]): Uint8Array[] {
   let length = 0
   for (const part of parts) length += part.length
   const writer = new BinaryWriter()
@@ -105,7 +111,7 @@ function inEnvelope({ apiVersion, kind }: Named, parts: readonly Uint8Array[]): 
   writer.tag(2, WireType.LengthDelimited).string(kind)
   writer.join()
   writer.tag(2, WireType.LengthDelimited).uint32(length)
-  return Buffer.concat([writer.finish(), ...parts, envelopeEnd])
+  return [writer.finish(), ...parts, envelopeEnd]
 }
 
 /** Content encoding and content type: both empty. */

@@ -1,0 +1,42 @@
+/**
+ * A body as a row of byte strings that exist already (L3), such as the items of a list. Small ones become one buffer; large ones go out in
+ * chunks of bounded size, so that a list of a hundred megabytes needs neither a copy of itself nor the event loop for long.
+ */
+export type Pieces = readonly Uint8Array[]
+
+/** Up to here one buffer is cheaper. */
+const wholeBytes = 256 * 1024
+const chunkBytes = 512 * 1024
+
+export function lengthOf(pieces: Pieces): number {
+  let length = 0
+  for (const piece of pieces) length += piece.length
+  return length
+}
+
+/** One buffer, or the chunks to send one after the other. */
+export function bodyOf(pieces: Pieces, length: number): Uint8Array | Iterable<Uint8Array> {
+  return length <= wholeBytes ? Buffer.concat(pieces, length) : chunksOf(pieces)
+}
+
+export function* chunksOf(pieces: Pieces, size = chunkBytes): Generator<Uint8Array> {
+  let chunk = Buffer.allocUnsafe(size)
+  let at = 0
+  for (const piece of pieces) {
+    if (at + piece.length > chunk.length) {
+      if (at > 0) yield chunk.subarray(0, at)
+      // A piece that fills a chunk alone is sent as it is.
+      if (piece.length >= size) {
+        at = 0
+        chunk = Buffer.allocUnsafe(size)
+        yield piece
+        continue
+      }
+      chunk = Buffer.allocUnsafe(size)
+      at = 0
+    }
+    chunk.set(piece, at)
+    at += piece.length
+  }
+  if (at > 0) yield chunk.subarray(0, at)
+}
