@@ -19,6 +19,7 @@ export function bodyOf(pieces: Pieces, length: number): Uint8Array | Iterable<Ui
   return length <= wholeBytes ? Buffer.concat(pieces, length) : chunksOf(pieces)
 }
 
+/** The pieces in a row, copied into chunks of at most `size` bytes; larger pieces go alone. */
 export function* chunksOf(pieces: Pieces, size = chunkBytes): Generator<Uint8Array> {
   let chunk = Buffer.allocUnsafe(size)
   let at = 0
