@@ -3,6 +3,7 @@ import dgram from 'node:dgram'
 import { once } from 'node:events'
 import net from 'node:net'
 import { test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import dnsPacket from 'dns-packet'
 import type { Service, ServiceSpec } from '#api/gen/types/core.v1'
 import type { EndpointSlice } from '#api/gen/types/discovery.v1'
@@ -182,6 +183,45 @@ test('SVC-12 over UDP and TCP, case kept; outside names fail at once without ups
     const [answer] = (await once(socket, 'data')) as [Buffer]
     assert.equal(dnsPacket.streamDecode(answer).answers?.length, 1)
     socket.destroy()
+  }))
+
+test('over TCP questions are answered in order, also when cut anywhere; who asks without reading is not read from', () =>
+  withServer(async (port) => {
+    const ask = (id: number) => dnsPacket.streamEncode({ type: 'query', id, questions: [{ type: 'A', name: 'web.d.svc.cluster.local' }] })
+    const socket = net.connect(port, '127.0.0.1')
+    const bytes = Buffer.concat([ask(1), ask(2), ask(3)])
+    socket.write(bytes.subarray(0, 1))
+    socket.write(bytes.subarray(1, bytes.length - 5))
+    socket.write(bytes.subarray(bytes.length - 5))
+    const ids: (number | undefined)[] = []
+    let received: Buffer = Buffer.alloc(0)
+    for await (const chunk of socket) {
+      received = Buffer.concat([received, chunk as Buffer])
+      while (received.length >= 2 && received.length >= 2 + received.readUInt16BE(0)) {
+        ids.push(dnsPacket.streamDecode(received).id)
+        received = received.subarray(2 + received.readUInt16BE(0))
+      }
+      if (ids.length === 3) break
+    }
+    assert.deepEqual(ids, [1, 2, 3])
+    const greedy = net.connect(port, '127.0.0.1')
+    greedy.on('error', () => {})
+    const many = Buffer.concat(Array.from({ length: 1_000 }, (_, id) => ask(id)))
+    let written = 0
+    // Beyond what the sockets of both sides hold, the writer has to wait.
+    const stopped = async () => {
+      for (let turns = 0; turns < 2_000; turns++) {
+        if (!greedy.writableNeedDrain) return false
+        await nextTurn()
+      }
+      return true
+    }
+    while (written < 256 * 2 ** 20 && !(await stopped())) {
+      greedy.write(many)
+      written += many.length
+    }
+    greedy.destroy()
+    assert.ok(written < 256 * 2 ** 20, 'the writer was never stopped')
   }))
 
 /** dns-packet decodes the response code, but its types do not say so. */

@@ -77,22 +77,8 @@ function serveTcp(address: string, port: number, respond: Responder, signal: Abo
     const server = net.createServer((socket) => {
       sockets.add(socket)
       socket.once('close', () => sockets.delete(socket))
-      let buffered: Buffer = Buffer.alloc(0)
       socket.setTimeout(tcpIdleMs, () => socket.destroy())
-      socket.on('error', () => socket.destroy())
-      socket.on('data', (chunk) => {
-        buffered = Buffer.concat([buffered, chunk])
-        while (buffered.length >= 2 && buffered.length >= 2 + buffered.readUInt16BE(0)) {
-          const query = buffered.subarray(2, 2 + buffered.readUInt16BE(0))
-          buffered = buffered.subarray(2 + query.length)
-          void respond(Buffer.from(query)).then((bytes) => {
-            if (!bytes || socket.destroyed) return
-            const length = Buffer.alloc(2)
-            length.writeUInt16BE(bytes.length)
-            socket.write(Buffer.concat([length, bytes]))
-          })
-        }
-      })
+      serveConnection(socket, respond).catch(() => socket.destroy())
     })
     server.maxConnections = maxTcpConnections
     server.once('error', reject)
@@ -100,6 +86,34 @@ function serveTcp(address: string, port: number, respond: Responder, signal: Abo
     onAbort(signal, () => {
       server.close(() => resolve())
       for (const socket of sockets) socket.destroy()
+    })
+  })
+}
+
+/** Answers one question after the other: a client that asks without reading is not read from either. */
+async function serveConnection(socket: net.Socket, respond: Responder): Promise<void> {
+  let buffered: Buffer = Buffer.alloc(0)
+  for await (const chunk of socket) {
+    buffered = Buffer.concat([buffered, chunk as Buffer])
+    while (buffered.length >= 2 && buffered.length >= 2 + buffered.readUInt16BE(0)) {
+      const query = buffered.subarray(2, 2 + buffered.readUInt16BE(0))
+      buffered = buffered.subarray(2 + query.length)
+      const answer = await respond(Buffer.from(query))
+      if (!answer) continue
+      const length = Buffer.alloc(2)
+      length.writeUInt16BE(answer.length)
+      if (!socket.write(Buffer.concat([length, answer]))) await drained(socket)
+    }
+  }
+}
+
+function drained(socket: net.Socket): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const gone = () => reject(new Error('the client is gone'))
+    socket.once('close', gone)
+    socket.once('drain', () => {
+      socket.off('close', gone)
+      resolve()
     })
   })
 }

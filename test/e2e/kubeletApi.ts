@@ -30,6 +30,8 @@ function parse(path: string): Target {
 
 export class KubeletApi implements Transport {
   readonly requests: ApiRequest[] = []
+  /** Called before each call; what it throws is the answer. */
+  intercept: (request: ApiRequest) => void = () => {}
   readonly #objects = new Map<string, Frozen<KubeObject>>()
   readonly #watchers = new Set<(change: Change) => void>()
   readonly #nowMs: () => number
@@ -67,6 +69,7 @@ export class KubeletApi implements Transport {
 
   async request(request: ApiRequest): Promise<ApiResponse> {
     this.requests.push(request)
+    this.intercept(request)
     const target = parse(request.path)
     const key = `${target.resource}/${target.namespace}/${target.name}`
     const known = this.#objects.get(key)

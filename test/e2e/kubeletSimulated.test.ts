@@ -175,6 +175,51 @@ test('KUB-08 a deleted pod stops and then disappears, leaving nothing in the run
     assert.deepEqual(kubelet.view.pods(), [])
   }))
 
+test('KUB-08 a deletion that the API does not answer is tried again', () =>
+  withKubelet(async ({ api, clock, kubelet }) => {
+    api.put('pods', pod('web'))
+    await clock.advance(5_000)
+    let refusals = 3
+    api.intercept = ({ method }) => {
+      if (method === 'DELETE' && refusals-- > 0) throw new Error('connection refused')
+    }
+    api.deletePod('default', 'web', 30)
+    await clock.advance(3_000)
+    assert.ok(getPod(api, 'web'))
+    await clock.advance(10_000)
+    assert.equal(getPod(api, 'web'), undefined)
+    assert.deepEqual(kubelet.view.pods(), [])
+  }))
+
+test('KUB-06 a kubelet that starts again does not wait once more before it probes a container that has run for long', async () => {
+  const clock = new VirtualClock()
+  const api = new KubeletApi(() => clock.now())
+  const random = seededRandom(7)
+  const runtime = createSimulatedRuntime({ clock, random, profile: defaultProfile, podCidr: '10.244.0.0/24' })
+  const deps = { client: createClient(api), clock, random, log: noLog, metrics: noMetrics, runtime, machine: simulatedMachine }
+  const during = async (act: () => Promise<void>) => {
+    const stop = new AbortController()
+    const running = createKubelet(deps, { nodeName: 'sim-1', nodeIPs: ['192.0.2.1'] }).run(stop.signal)
+    await act()
+    stop.abort()
+    await clock.advance(1_000)
+    await running
+  }
+  const ready = () => getPod(api, 'slow')?.status.conditions?.find((condition) => condition.type === 'Ready')?.status
+  await during(async () => {
+    const readinessProbe = { exec: { command: ['check'] }, initialDelaySeconds: 60, periodSeconds: 1 }
+    api.put('pods', pod('slow', { containers: [{ name: 'main', image: 'a:1', readinessProbe }] }))
+    await clock.advance(50_000)
+    assert.equal(ready(), 'False')
+    await clock.advance(20_000)
+    assert.equal(ready(), 'True')
+  })
+  await during(async () => {
+    await clock.advance(10_000)
+    assert.equal(ready(), 'True')
+  })
+})
+
 test('KUB-10 an image that cannot be pulled shows ErrImagePull, then ImagePullBackOff', () =>
   withKubelet(
     async ({ api, clock }) => {

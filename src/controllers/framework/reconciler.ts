@@ -84,8 +84,9 @@ export function createReconciler(context: ControllerContext, options: Reconciler
       const registrations = watches.map((register) => register())
       try {
         await Promise.all(synced.map((wait) => wait(signal)))
-        const shutDown = () => queue.shutDown()
-        signal.addEventListener('abort', shutDown, { once: true })
+        // An informer that has synced before does not tell of an abort, and who comes too late to listen would wait for work for ever.
+        signal.throwIfAborted()
+        signal.addEventListener('abort', () => queue.shutDown(), { once: true })
         await Promise.all([...Array.from({ length: workers }, () => work(signal)), ...tasks.map((task) => task(signal))])
       } catch (error) {
         if (!signal.aborted) throw error

@@ -63,12 +63,14 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
     while (worker.dirty && !signal.aborted) {
       worker.dirty = false
       worker.timer?.cancel()
+      const { stage } = worker
       try {
         const againInMs = await step(worker)
         if (againInMs !== undefined && !signal.aborted) worker.timer = context.clock.timer(againInMs, () => wake(uid))
       } catch (error) {
         if (signal.aborted) break
-        if (!worker.abort.signal.aborted) {
+        // A sync that was interrupted is followed by what interrupted it; any other failure comes again by itself.
+        if (stage !== 'syncing' || !worker.abort.signal.aborted) {
           const reason = error instanceof Error ? error.message : String(error)
           context.log.warn('Error syncing pod, skipping', { pod: worker.pod.metadata.name, namespace: worker.pod.metadata.namespace, error: reason })
           worker.timer = context.clock.timer(retryMs, () => wake(uid))

@@ -9,7 +9,7 @@ import type { ProbeResults } from '../pods/containerStatuses.ts'
 import { allContainers, type FrozenContainer, type FrozenPod, isRestartableInitContainer } from '../pods/containers.ts'
 import type { ProbeView } from '../pods/podActions.ts'
 import { podReference } from '../pods/podReference.ts'
-import { findContainer, type PodRuntimeStatus, sandboxIPs } from '../runtime/podRuntimeStatus.ts'
+import { type ContainerRecord, findContainer, type PodRuntimeStatus, sandboxIPs } from '../runtime/podRuntimeStatus.ts'
 import { runProbe } from './prober.ts'
 import { initialProbeState, nextProbeState, type ProbeKind, type ProbeState, probeIsDone } from './probeState.ts'
 
@@ -47,12 +47,15 @@ export function createProbeManager(context: KubeletContext, onChange: (uid: stri
   const resultOf = (containerId: string, kind: ProbeKind) => workersOf(containerId).find((worker) => worker.kind === kind)?.state.result
   const started = (containerId: string, container: FrozenContainer) => !container.startupProbe || resultOf(containerId, 'startup') === 'Success'
 
-  const work = async (pod: FrozenPod, container: FrozenContainer, containerId: string, podIP: string, worker: Worker) => {
+  const work = async (pod: FrozenPod, container: FrozenContainer, record: ContainerRecord, podIP: string, worker: Worker) => {
+    const containerId = record.id
     const probe = probeOf(container, worker.kind)
     if (!probe) return
     const periodMs = (probe.periodSeconds ?? 10) * 1000
     const ended = AbortSignal.any([signal, worker.stop.signal])
-    await context.clock.sleep((probe.initialDelaySeconds ?? 0) * 1000, ended)
+    // Counted from the container's start, which may be long ago when the kubelet starts again.
+    const dueMs = record.startedAtMs + (probe.initialDelaySeconds ?? 0) * 1000
+    await context.clock.sleep(Math.max(0, dueMs - context.clock.now()), ended)
     for (;;) {
       // Liveness and readiness wait for the startup probe.
       if (worker.kind === 'startup' || started(containerId, container)) {
@@ -70,12 +73,12 @@ export function createProbeManager(context: KubeletContext, onChange: (uid: stri
     }
   }
 
-  const start = (pod: FrozenPod, container: FrozenContainer, containerId: string, podIP: string): Worker[] =>
+  const start = (pod: FrozenPod, container: FrozenContainer, record: ContainerRecord, podIP: string): Worker[] =>
     kinds
       .filter((kind) => probeOf(container, kind))
       .map((kind) => {
         const worker: Worker = { kind, stop: new AbortController(), state: initialProbeState(kind) }
-        work(pod, container, containerId, podIP, worker).catch((error: unknown) => {
+        work(pod, container, record, podIP, worker).catch((error: unknown) => {
           if (!worker.stop.signal.aborted && !signal.aborted) context.log.error(error, 'Probe worker failed', { container: container.name })
         })
         return worker
@@ -99,7 +102,7 @@ export function createProbeManager(context: KubeletContext, onChange: (uid: stri
         if (!workers.has(record.id) && kinds.some((probeKind) => probeOf(container, probeKind))) {
           // Known before it starts, so that readiness counts as failed from the first moment.
           workers.set(record.id, [])
-          workers.set(record.id, start(pod, container, record.id, podIP))
+          workers.set(record.id, start(pod, container, record, podIP))
         }
       }
       for (const [containerId, own] of workers) {

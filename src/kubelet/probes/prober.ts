@@ -93,7 +93,7 @@ function describe(error: unknown, probe: Frozen<Probe>, { podIP, container }: Pr
 async function grpcProbe(host: string, port: number, service: string, timeoutSeconds: number): Promise<ProbeResult> {
   const { Client, credentials, Metadata } = await import('@grpc/grpc-js')
   const client = new Client(`${host.includes(':') ? `[${host}]` : host}:${port}`, credentials.createInsecure())
-  const request = service === '' ? Buffer.alloc(0) : Buffer.concat([Buffer.from([0x0a, Buffer.byteLength(service)]), Buffer.from(service)])
+  const request = service === '' ? Buffer.alloc(0) : Buffer.concat([Buffer.from([0x0a, ...varint(Buffer.byteLength(service))]), Buffer.from(service)])
   return new Promise((resolve) => {
     client.makeUnaryRequest(
       '/grpc.health.v1.Health/Check',
@@ -109,4 +109,9 @@ async function grpcProbe(host: string, port: number, service: string, timeoutSec
       },
     )
   })
+}
+
+/** A length as protobuf writes it: seven bits a byte, the lowest first. */
+function varint(value: number): number[] {
+  return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...varint(value >>> 7)]
 }
