@@ -39,6 +39,73 @@ function setUp(reconcile: (key: string) => Promise<void>) {
   return { clock, put, manager: createControllerManager(deps, [descriptor]) }
 }
 
+test('CTL-01 a controller that fails is made anew, and works', async () => {
+  const server = new HistoryTransport()
+  const clock = new VirtualClock()
+  const client = createClient(server)
+  const seen: string[] = []
+  let made = 0
+  const descriptor: ControllerDescriptor = {
+    name: 'test-controller',
+    aliases: [],
+    serviceAccount: 'test-controller',
+    create: (context) => {
+      const fails = ++made <= 2
+      const reconciler = createReconciler(context, {
+        name: 'test-controller',
+        reconcile: async (key) => {
+          seen.push(key)
+          return undefined
+        },
+      })
+      reconciler.watch(context.informers.of(configMaps), enqueueSelf(reconciler.queue))
+      if (fails) reconciler.also(() => Promise.reject(new Error('fault')))
+      return reconciler
+    },
+  }
+  const deps = { client, clientFor: () => client, clock, random: seededRandom(1), log: noLog, metrics: noMetrics }
+  const manager = createControllerManager(deps, [descriptor])
+  const stop = new AbortController()
+  const running = manager.run(stop.signal)
+  await clock.advance(3_000)
+  seen.length = 0
+  server.put('/api/v1/namespaces/x/configmaps/a', anObject('ConfigMap', { namespace: 'x', name: 'a' }))
+  await clock.advance(1_000)
+  assert.deepEqual([made, manager.running(), seen], [3, ['test-controller'], ['x/a']])
+  stop.abort()
+  await clock.advance(1_000)
+  await running
+  assert.deepEqual(manager.running(), [])
+})
+
+test('a reconciler that is told to stop as its informers have synced stops', async () => {
+  const server = new HistoryTransport()
+  const clock = new VirtualClock()
+  const client = createClient(server)
+  let reconciler: ReturnType<typeof createReconciler> | undefined
+  const descriptor: ControllerDescriptor = {
+    name: 'test-controller',
+    aliases: [],
+    serviceAccount: 'test-controller',
+    create: (context) => {
+      reconciler = createReconciler(context, { name: 'test-controller', reconcile: async () => undefined })
+      reconciler.watch(context.informers.of(configMaps), enqueueSelf(reconciler.queue))
+      return { name: 'test-controller', run: async () => {} }
+    },
+  }
+  const deps = { client, clientFor: () => client, clock, random: seededRandom(1), log: noLog, metrics: noMetrics }
+  const stop = new AbortController()
+  const running = createControllerManager(deps, [descriptor]).run(stop.signal)
+  await clock.advance(1_000)
+  const late = new AbortController()
+  const stopped = reconciler?.run(late.signal)
+  late.abort()
+  await stopped
+  stop.abort()
+  await clock.advance(1_000)
+  await running
+})
+
 test('CTL-01 one key that fails never holds up another, and its tries grow apart', async () => {
   const tries: Record<string, number[]> = { 'x/bad': [], 'x/good': [] }
   const { clock, put, manager } = setUp(async (key) => {

@@ -66,11 +66,8 @@ export function createControllerManager(
       const contextOf = contexts(deps, informers, options, signal)
       start = (descriptor) => {
         const stop = new AbortController()
-        const component = descriptor.create(contextOf(descriptor))
-        const done = component
-          .run(AbortSignal.any([signal, stop.signal]))
-          .catch((error: unknown) => log.error(error, 'A controller failed', { controller: descriptor.name }))
-          .finally(() => running.delete(descriptor.name))
+        const create = () => descriptor.create(contextOf(descriptor))
+        const done = keepRunning(create, { clock: deps.clock, log }, AbortSignal.any([signal, stop.signal])).finally(() => running.delete(descriptor.name))
         running.set(descriptor.name, { stop, done })
       }
       for (const descriptor of descriptors) if (wanted.has(descriptor.name)) start(descriptor)
@@ -78,6 +75,22 @@ export function createControllerManager(
       await Promise.all([...running.values()].map(({ done }) => done))
       start = undefined
     },
+  }
+}
+
+/** How soon a controller that failed is made anew. Upstream's process ends and is started again. */
+const restartPauseMs = 1_000
+
+async function keepRunning(create: () => Component, { clock, log }: Pick<ControllerManagerDeps, 'clock' | 'log'>, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const component = create()
+    try {
+      return await component.run(signal)
+    } catch (error) {
+      if (signal.aborted) return
+      log.error(error, 'A controller failed, starting it again', { controller: component.name })
+    }
+    await clock.sleep(restartPauseMs, signal).catch(() => {})
   }
 }
 
