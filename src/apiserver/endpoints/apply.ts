@@ -11,15 +11,22 @@ import { truthy } from '../pipeline/requestInfo.ts'
 import { resetFields } from '../registry/managers.ts'
 import { type UpdateResult, updateObject } from '../registry/update.ts'
 import type { RequestBody } from '../request.ts'
-import { checkKind, decodeExpected, decodeValue, fieldValidationOf, parseBody } from './body.ts'
+import { checkKind, decodeExpected, decodeValue, type ExpectedKind, fieldValidationOf, parseBody } from './body.ts'
 import { expectedKind, invalidOption, type Scope, writeContext } from './scope.ts'
 
-export async function applyConfiguration(scope: Scope, body: RequestBody): Promise<UpdateResult> {
-  const { deps, request, info, served } = scope
+/** What a client applies, decoded but not defaulted: what it does not say it does not own. */
+export interface Configuration {
+  readonly applied: KubeObject
+  /** What apply must refuse: empty when the client asked to ignore it. */
+  readonly unknownFields: readonly string[]
+}
+
+/** @throws Status Invalid without a field manager, BadRequest for what is no object of the expected kind. */
+export function readConfiguration(scope: Scope, body: RequestBody, expected: ExpectedKind): Configuration {
+  const { request, info, served } = scope
   if (!request.query.get('fieldManager')) {
     throw invalidOption('PatchOptions', 'fieldManager', 'FieldValueRequired', 'Required value: is required for apply patch')
   }
-  const expected = expectedKind(served)
   // YAML contains JSON, so one parser reads what clients send as either.
   const { value } = parseBody(body.type === 'value' ? body : { ...body, contentType: 'application/yaml' }, true)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw badRequest('error decoding YAML: the configuration must be an object')
@@ -30,6 +37,13 @@ export async function applyConfiguration(scope: Scope, body: RequestBody): Promi
   if (served.namespaced) applied.metadata.namespace ||= info.namespace
   const validation = fieldValidationOf(request)
   if (validation === 'Warn') request.warnings.push(...strictProblems(unknownFields, []))
+  return { applied, unknownFields: validation === 'Ignore' ? [] : unknownFields }
+}
+
+export async function applyConfiguration(scope: Scope, body: RequestBody): Promise<UpdateResult> {
+  const { deps, request, info, served } = scope
+  const expected = expectedKind(served)
+  const { applied, unknownFields } = readConfiguration(scope, body, expected)
   const context = { ...writeContext(scope, 'PatchOptions'), managedFieldsDone: true }
   return updateObject(deps.writer, context, {
     name: info.name,
@@ -45,7 +59,7 @@ export async function applyConfiguration(scope: Scope, body: RequestBody): Promi
         resetFields: resetFields(context),
         force: truthy(request.query.get('force')),
         nowMs: deps.clock.now(),
-        unknownFields: validation === 'Ignore' ? [] : unknownFields,
+        unknownFields,
       })
       const copy = deepCopy<KubeObject>(merged)
       if (current && applied.metadata.resourceVersion) copy.metadata.resourceVersion = applied.metadata.resourceVersion

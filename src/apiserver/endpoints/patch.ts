@@ -9,25 +9,19 @@ import { applyStrategicMergePatch } from '#api/machinery/patch/strategicMerge'
 import { badRequest, notFound } from '#api/machinery/status'
 import { deepCopy } from '#base/frozen'
 import type { Answer } from '../answer.ts'
-import { truthy } from '../pipeline/requestInfo.ts'
 import { updateObject } from '../registry/update.ts'
 import type { RequestBody } from '../request.ts'
 import { applyConfiguration } from './apply.ts'
 import { decodeValue, fieldValidationOf, maxBodyBytes, mediaTypeOf, parseBody, unsupportedMediaType } from './body.ts'
+import { applyPatchType, jsonPatchType, mergePatchType, patchTypesOf } from './patchTypes.ts'
 import { createPresenter } from './present.ts'
 import { expectedKind, invalidOption, type Scope, shown, writeContext } from './scope.ts'
-
-const jsonPatchType = 'application/json-patch+json'
-const mergePatchType = 'application/merge-patch+json'
-const strategicMergePatchType = 'application/strategic-merge-patch+json'
-const applyPatchType = 'application/apply-patch+yaml'
-const patchTypes = [jsonPatchType, mergePatchType, strategicMergePatchType, applyPatchType]
 
 export async function patch(scope: Scope): Promise<Answer> {
   const { deps, request, info, served } = scope
   const contentType = request.headers['content-type']
   const patchType = mediaTypeOf(typeof contentType === 'string' ? contentType : '')
-  const accepted = served.custom ? patchTypes.filter((type) => type !== strategicMergePatchType) : patchTypes
+  const accepted = patchTypesOf(served)
   if (!accepted.includes(patchType)) throw unsupportedMediaType(accepted)
   const presenter = createPresenter(request, served, () => deps.clock.now())
   const body = await request.readBody(maxBodyBytes)
@@ -35,7 +29,7 @@ export async function patch(scope: Scope): Promise<Answer> {
   return shown(scope, result.entry, (object) => presenter.object(object, result.created ? 201 : 200))
 
   function plainPatch(_: Scope, type: string, raw: RequestBody) {
-    if (request.query.has('force') && truthy(request.query.get('force'))) {
+    if (request.query.has('force')) {
       throw invalidOption('PatchOptions', 'force', 'FieldValueForbidden', 'Forbidden: may not be specified for non-apply patch')
     }
     const validation = fieldValidationOf(request)

@@ -4,6 +4,8 @@
  */
 import type { Scale } from '#api/gen/types/autoscaling.v1'
 import { FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'
+import { apply, trackUpdate } from '#api/machinery/managedFields/manager'
+import { type ReplicasPaths, toParentEntries, toScaleEntries } from '#api/machinery/managedFields/scaleEntries'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { applyJsonPatch, parseJsonPatch } from '#api/machinery/patch/jsonPatch'
 import { applyMergePatch } from '#api/machinery/patch/mergePatch'
@@ -11,10 +13,14 @@ import { badRequest, conflict, internalError, notFound, optimisticLockMessage } 
 import { schemaFor } from '#api/schema/builtIn'
 import { deepCopy } from '#base/frozen'
 import type { Answer } from '../../answer.ts'
+import { truthy } from '../../pipeline/requestInfo.ts'
 import { keyFor } from '../../registry/storedResource.ts'
 import { updateObject } from '../../registry/update.ts'
+import type { RequestBody } from '../../request.ts'
+import { readConfiguration } from '../apply.ts'
 import { decodeBody, decodeValue, fieldValidationOf, maxBodyBytes, mediaTypeOf, parseBody, unsupportedMediaType } from '../body.ts'
 import { encodingOf, negotiate } from '../negotiate.ts'
+import { applyPatchType, jsonPatchType, patchTypesOf } from '../patchTypes.ts'
 import { methodNotAllowed } from '../router.ts'
 import { type Scope, viewOf, writeContext } from '../scope.ts'
 
@@ -40,43 +46,79 @@ async function getScale(scope: Scope): Promise<Answer> {
 
 async function updateScale(scope: Scope): Promise<Answer> {
   const scale = (await decodeBody(scope.request, scaleKind())) as unknown as Scale
-  return writeScale(scope, () => scale)
+  return writeScale(
+    scope,
+    'UpdateOptions',
+    updated(scope, 'UpdateOptions', () => scale),
+  )
 }
 
 async function patchScale(scope: Scope): Promise<Answer> {
-  const { request } = scope
+  const { request, served } = scope
   const contentType = request.headers['content-type']
   const type = mediaTypeOf(typeof contentType === 'string' ? contentType : '')
+  const accepted = patchTypesOf(served)
+  if (!accepted.includes(type)) throw unsupportedMediaType(accepted)
   const body = await request.readBody(maxBodyBytes)
+  if (type === applyPatchType) return writeScale(scope, 'PatchOptions', applied(scope, body))
   const { value } = parseBody(body.type === 'value' ? body : { ...body, contentType: 'application/json' }, false)
-  const json = type === 'application/json-patch+json'
-  if (!json && type !== 'application/merge-patch+json' && type !== 'application/strategic-merge-patch+json') {
-    throw unsupportedMediaType(['application/json-patch+json', 'application/merge-patch+json', 'application/strategic-merge-patch+json'])
-  }
-  return writeScale(scope, (current) => {
+  const isJson = type === jsonPatchType
+  const patch = (current: Scale) => {
     // Scale has no lists with merge keys, so the strategic form means the same as the plain one.
-    const patched = json ? applyJsonPatch(current, parseJsonPatch(value)) : applyMergePatch(current, value)
+    const patched = isJson ? applyJsonPatch(current, parseJsonPatch(value)) : applyMergePatch(current, value)
     return decodeValue(request, { value: deepCopy(patched), duplicates: [] }, scaleKind(), fieldValidationOf(request)) as unknown as Scale
-  })
+  }
+  return writeScale(scope, 'PatchOptions', updated(scope, 'PatchOptions', patch))
 }
 
-async function writeScale(scope: Scope, wanted: (current: Scale) => Scale): Promise<Answer> {
+/** A write that is no apply: whoever changes the replicas owns them. */
+function updated(scope: Scope, options: string, change: (current: Scale) => Scale): (current: Scale) => Scale {
+  return (current) => {
+    const scale = deepCopy<Scale>(change(current))
+    trackUpdate({ ...ownership(scope, options), old: current as unknown as KubeObject, updated: scale as unknown as KubeObject })
+    return scale
+  }
+}
+
+function applied(scope: Scope, body: RequestBody): (current: Scale) => Scale {
+  const { request } = scope
+  const configuration = readConfiguration(scope, body, scaleKind())
+  const force = truthy(request.query.get('force'))
+  return (current) => apply({ ...ownership(scope, 'PatchOptions'), ...configuration, live: current as unknown as KubeObject, force }) as unknown as Scale
+}
+
+function ownership(scope: Scope, options: string) {
+  const { fieldManager } = writeContext(scope, options)
+  return { schema: scaleKind().schema, manager: fieldManager, apiVersion: 'autoscaling/v1', subresource: 'scale', nowMs: scope.deps.clock.now() }
+}
+
+/** How each version of the resource names its replicas. */
+function replicasPaths({ deps, served: { stored } }: Scope): ReplicasPaths {
+  const versions = deps.registry.all().filter(({ group, resource }) => group === stored.group && resource === stored.resource)
+  return new Map(versions.map((version) => [version.apiVersion, version.stored.strategy.scale?.replicas]))
+}
+
+async function writeScale(scope: Scope, options: string, wanted: (current: Scale) => Scale): Promise<Answer> {
   const { deps, info, served } = scope
   const form = negotiate(scope.request)
   const path = strategyOf(scope)
     .replicas.split('.')
     .filter((part) => part !== '')
+  const paths = replicasPaths(scope)
   const result = await updateObject(
     deps.writer,
-    { ...writeContext(scope, 'UpdateOptions'), subresource: '' },
+    { ...writeContext(scope, options), subresource: '', managedFieldsDone: true },
     {
       name: info.name,
       transform: (current) => {
         if (!current) throw notFound(served, info.name)
-        const scale = wanted(scaleOf(scope, current))
+        const { managedFields } = current.metadata
+        const before = scaleOf(scope, current)
+        const scale = wanted({ ...before, metadata: { ...before.metadata, managedFields: toScaleEntries(managedFields, paths) } } as Scale)
         check(scope, scale, current)
         const object = deepCopy<KubeObject>(current)
         setPath(object as unknown as Record<string, unknown>, path, scale.spec?.replicas ?? 0)
+        object.metadata.managedFields = toParentEntries(managedFields, scale.metadata?.managedFields, paths, served.apiVersion)
         return object
       },
     },
