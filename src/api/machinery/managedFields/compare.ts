@@ -5,7 +5,7 @@
 import type { Schema } from '../../schema/schema.ts'
 import { type JsonObject, jsonEqual } from '../patch/objects.ts'
 import { type FieldSet, isEmpty, type MutableFieldSet, member } from './fieldSet.ts'
-import { itemsByElement, memberSchema, shapeOf } from './typed.ts'
+import { duplicatesOf, itemsByElement, memberSchema, shapeOf } from './typed.ts'
 
 export interface Comparison {
   /** Added or modified. */
@@ -125,12 +125,42 @@ function compareItems(
   if (jsonEqual(old, updated)) return
   const before = itemsByElement(old, schema)
   const after = itemsByElement(updated, schema)
+  const several = { before: duplicatesOf(old, before, schema), after: duplicatesOf(updated, after, schema) }
+  if (several.before || several.after) {
+    compareDuplicates(several.before, several.after, before, after, schema, changed, removed)
+  }
   before.forEach((item, element) => {
+    if (several.before?.has(element) || several.after?.has(element)) return
     compareNode(item, after.get(element), element, schema?.element, changed, removed)
   })
   after.forEach((item, element) => {
-    if (!before.has(element)) changed[element] = everything(item, schema?.element)
+    if (!before.has(element) && !several.after?.has(element)) changed[element] = everything(item, schema?.element)
   })
+}
+
+/** Items that share an element are compared as one; whoever makes or ends such a group changes the whole of it. */
+function compareDuplicates(
+  oldGroups: ReadonlyMap<string, unknown[]> | undefined,
+  newGroups: ReadonlyMap<string, unknown[]> | undefined,
+  before: ReadonlyMap<string, unknown>,
+  after: ReadonlyMap<string, unknown>,
+  schema: Schema | undefined,
+  changed: MutableFieldSet,
+  removed: MutableFieldSet,
+): void {
+  for (const element of new Set([...(oldGroups?.keys() ?? []), ...(newGroups?.keys() ?? [])])) {
+    const old = oldGroups?.get(element)
+    const updated = newGroups?.get(element)
+    if (old && updated) {
+      if (!jsonEqual(old, updated)) changed[element] = member
+    } else if (old) {
+      if (after.has(element)) changed[element] = everything(after.get(element), schema?.element)
+      removed[element] = member
+    } else {
+      if (before.has(element)) removed[element] = everything(before.get(element), schema?.element)
+      changed[element] = member
+    }
+  }
 }
 
 /** A part that came or went whole: itself and all below it. */
@@ -147,8 +177,10 @@ function everything(value: unknown, schema: Schema | undefined): FieldSet {
       size++
     }
   } else {
-    itemsByElement(value as unknown[], schema).forEach((item, element) => {
-      set[element] = everything(item, schema?.element)
+    const items = itemsByElement(value as unknown[], schema)
+    const several = duplicatesOf(value as unknown[], items, schema)
+    items.forEach((item, element) => {
+      set[element] = several?.has(element) ? member : everything(item, schema?.element)
       size++
     })
   }

@@ -153,7 +153,8 @@ function collect(set: FieldSet, prefix: string, paths: string[]): void {
   }
 }
 
-function printElement(element: string): string {
+/** One step of a path: `.image`, `[name="web"]`, `[="x"]`. */
+export function printElement(element: string): string {
   const text = element.slice(2)
   switch (element.slice(0, 2)) {
     case 'f:':

@@ -240,3 +240,31 @@ test('a configuration with managedFields or unknown fields is refused', () => {
     { message: 'failed to create typed patch object (d/c; v1, Kind=ConfigMap): .dato: field not declared in schema' },
   )
 })
+
+const withEnvironment = (...values: string[]) =>
+  ({
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'c', namespace: 'd' },
+    spec: { template: { spec: { containers: [{ name: 'a', env: values.map((value) => ({ name: 'X', value })) }] } } },
+  }) as unknown as Unstructured
+const environmentOf = (object: KubeObject) => JSON.stringify(withoutMetadata(object)).match(/"value":"\d"/g)
+const withoutMetadata = ({ metadata: _metadata, ...rest }: KubeObject) => rest
+
+test('API-11 what a live list has several times is one field: kept by who does not apply it, replaced whole by who does', () => {
+  const live = update(undefined, withEnvironment('1', '2'), 'writer', 0, deployments)
+  const unset = { ...withEnvironment(), metadata: { name: 'c', namespace: 'd', labels: { l: '1' } }, spec: {} } as Unstructured
+  assert.deepEqual(environmentOf(applied(live, unset, 'labeler', 1, { schema: deployments })), ['"value":"1"', '"value":"2"'])
+  const options = { schema: deployments, force: true }
+  const taken = applied(live, withEnvironment('3'), 'applier', 1, options)
+  assert.deepEqual(environmentOf(taken), ['"value":"3"'])
+  assert.throws(() => applied(live, withEnvironment('3'), 'applier', 1, { schema: deployments }), /conflict with "writer" using apps\/v1/)
+  const again = update(taken, withEnvironment('3', '4'), 'writer', 2, deployments)
+  assert.deepEqual(
+    again.metadata.managedFields?.map(({ manager, fieldsV1 }) => [manager, JSON.stringify(fieldsV1).includes('f:env')]),
+    [
+      ['applier', false],
+      ['writer', true],
+    ],
+  )
+})

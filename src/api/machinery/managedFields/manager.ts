@@ -10,6 +10,7 @@ import { type JsonObject, jsonEqual } from '../patch/objects.ts'
 import { badRequest, StatusError } from '../status.ts'
 import { type Comparison, compareObjects, withoutServerFields } from './compare.ts'
 import { type Claim, capUpdateManagers, readEntries, sameManager, timeOf, writeEntries } from './entries.ts'
+import { configurationFaults } from './faults.ts'
 import { difference, differenceBelow, equals, type FieldSet, intersection, isEmpty, pathsOf, setOfFields, union, withNamedParents } from './fieldSet.ts'
 import { mergeTyped, removeFields } from './merge.ts'
 import { fieldSetOf } from './typed.ts'
@@ -114,7 +115,7 @@ function withoutFields(claims: readonly Claim[], changed: FieldSet, removed: Fie
 export function apply(input: ApplyInput): KubeObject {
   const { live, applied, schema } = input
   if (applied.metadata.managedFields !== undefined && applied.metadata.managedFields.length > 0) throw badRequest('metadata.managedFields must be nil')
-  refuseUnknownFields(input)
+  refuseFaults(input)
   const attempt = applyOnce(input, input.force)
   if (attempt.conflicts.length === 0) return finish(input, attempt)
   // Moving from client-side apply: what the annotation says kubectl applied is kubectl's to take.
@@ -220,10 +221,10 @@ function allowedByLastApplied(live: DeepReadonly<KubeObject>, conflicts: readonl
   return conflicts.every(({ fields }) => isEmpty(difference(fields, allowed)))
 }
 
-function refuseUnknownFields({ applied, unknownFields = [] }: ApplyInput): void {
-  if (unknownFields.length === 0) return
+function refuseFaults({ applied, schema, unknownFields = [] }: ApplyInput): void {
+  const faults = [...unknownFields.map((path) => `.${path}: field not declared in schema`), ...configurationFaults(applied, schema)]
+  if (faults.length === 0) return
   const { namespace, name = '' } = applied.metadata
-  const faults = unknownFields.map((path) => `.${path}: field not declared in schema`)
   const text = faults.length === 1 ? faults[0] : `errors:\n${faults.map((fault) => `  ${fault}`).join('\n')}`
   throw new StatusError(
     '',

@@ -6,7 +6,7 @@ import { deepCopy } from '#base/frozen'
 import type { Schema } from '../../schema/schema.ts'
 import { type JsonObject, setOwn } from '../patch/objects.ts'
 import type { FieldSet } from './fieldSet.ts'
-import { itemElement, itemsByElement, memberSchema, shapeOf } from './typed.ts'
+import { duplicatesOf, itemElement, itemsByElement, memberSchema, shapeOf } from './typed.ts'
 
 /** The live value with the configuration's content laid over it. */
 export function mergeTyped(live: unknown, config: unknown, schema: Schema | undefined): unknown {
@@ -31,6 +31,7 @@ export function mergeTyped(live: unknown, config: unknown, schema: Schema | unde
 function mergeItems(live: readonly unknown[], config: readonly unknown[], schema: Schema | undefined): unknown[] {
   const left = live.map((item, index) => ({ item, element: itemElement(item, index, schema) }))
   const leftItems = itemsByElement(live, schema)
+  const several = duplicatesOf(live, leftItems, schema)
   const rightItems = itemsByElement(config, schema)
   const result: unknown[] = []
   let l = 0
@@ -46,7 +47,8 @@ function mergeItems(live: readonly unknown[], config: readonly unknown[], schema
       if (own !== undefined && !shared) result.push(deepCopy(own.item))
     }
     if (target === element) l++
-    result.push(mergeTyped(leftItems.get(element), item, schema?.element))
+    // What the live object has several times cannot be merged with: the configuration's item takes the place of all.
+    result.push(mergeTyped(several?.has(element) ? undefined : leftItems.get(element), item, schema?.element))
   }
   for (; l < left.length; l++) {
     const own = left[l]

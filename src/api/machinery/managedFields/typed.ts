@@ -61,6 +61,23 @@ export function itemsByElement(list: readonly unknown[], schema: Schema | undefi
   return items
 }
 
+/**
+ * The items of the elements that several items share (environment variables often do), by element: together they are one leaf.
+ * `items` is the same list's {@link itemsByElement}. Undefined in the usual case, that each has its own.
+ */
+export function duplicatesOf(list: readonly unknown[], items: ReadonlyMap<string, unknown>, schema: Schema | undefined): Map<string, unknown[]> | undefined {
+  if (items.size === list.length) return undefined
+  const groups = new Map<string, unknown[]>()
+  for (const [index, item] of list.entries()) {
+    const element = itemElement(item, index, schema)
+    const group = groups.get(element)
+    if (group) group.push(item)
+    else groups.set(element, [item])
+  }
+  for (const [element, group] of groups) if (group.length === 1) groups.delete(element)
+  return groups
+}
+
 /** What an applied configuration owns: its leaves, its list items, its map entries and its empty maps. */
 export function fieldSetOf(value: unknown, schema: Schema | undefined): FieldSet {
   return ownedBelow(value, schema)
