@@ -107,6 +107,7 @@ const refusals: { words: string[]; names?: string[]; exit: CommandError['exit'];
   { words: ['stop'], names: ['a', 'b'], exit: 'usage', text: /several clusters: a, b/ },
   { words: ['status'], names: [], exit: 'notFound', text: /there is no cluster/ },
   { words: ['image', 'load', '/nonexistent.tar'], exit: 'notFound', text: /is no file/ },
+  { words: ['logs', '--tail', 'all'], exit: 'usage', text: /--tail all: expected a whole number/ },
   { words: ['doctor'], exit: 'unmetPrerequisite', text: /real nodes cannot run here/ },
 ]
 for (const c of refusals) {

@@ -13,6 +13,7 @@ export const logs: CliCommand = {
       .option('--source <name>', 'only this source')
       .option('--tail <lines>', 'only the last lines of each', '200')
       .action(async (name: string | undefined, flags: { source?: string; tail: string }) => {
+        if (!/^\d+$/.test(flags.tail)) throw new CommandError('usage', `--tail ${flags.tail}: expected a whole number`)
         const files = await context.clusters.logFiles(await resolveCluster(context, name))
         const chosen = files.filter((one) => flags.source === undefined || one.source === flags.source)
         if (chosen.length === 0)
@@ -26,7 +27,7 @@ export const logs: CliCommand = {
   },
 }
 
-/** The last lines of a file, read once from the front: logs are rotated, so they are not large. */
+/** The last lines of a file, read once from the front; no more than they are kept. */
 async function lastLines(file: string, count: number): Promise<string[]> {
   const kept: string[] = []
   for await (const line of createInterface({ input: createReadStream(file) })) {

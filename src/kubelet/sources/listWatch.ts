@@ -32,11 +32,13 @@ export async function listWatch<T extends KubeObject>(
   signal: AbortSignal,
 ): Promise<void> {
   let resourceVersion: string | undefined
+  // The first list may be stale, which is fine; after Expired an older view than ours would make deleted pods reappear.
+  let listFrom: { readonly resourceVersion?: string } = { resourceVersion: '0' }
   let retryMs = initialRetryMs
   while (!signal.aborted) {
     try {
       if (resourceVersion === undefined) {
-        const list = await client.list({ ...selection, resourceVersion: '0', signal })
+        const list = await client.list({ ...selection, ...listFrom, signal })
         resourceVersion = list.metadata.resourceVersion ?? ''
         handler.replace(list.items)
       }
@@ -51,8 +53,10 @@ export async function listWatch<T extends KubeObject>(
     } catch (error) {
       if (signal.aborted) return
       const forgotten = isStatus(error, 'Expired') || isStatus(error, 'Gone')
-      if (forgotten) resourceVersion = undefined
-      else deps.log.v(2).info('Watch ended', { resource: client.resource.resource, reason: error instanceof Error ? error.message : String(error) })
+      if (forgotten) {
+        resourceVersion = undefined
+        listFrom = {}
+      } else deps.log.v(2).info('Watch ended', { resource: client.resource.resource, reason: error instanceof Error ? error.message : String(error) })
     }
     if (signal.aborted) return
     await deps.clock.sleep(retryMs, signal).catch(() => {})

@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { noLog } from '#base/log'
+import { VirtualClock } from '#base/virtualClock'
+import { configMaps } from '#client/builtIn'
+import { createClient } from '#client/clientOverTransport'
+import { anObject, HistoryTransport } from '#testing/historyTransport'
+import { mirror } from './listWatch.ts'
+
+test('KUB-26 the first list may be stale, one after Expired never is; what went meanwhile is noticed', async () => {
+  const server = new HistoryTransport()
+  const clock = new VirtualClock()
+  const path = (name: string) => `/api/v1/namespaces/x/configmaps/${name}`
+  const put = (name: string) => server.put(path(name), anObject('ConfigMap', { namespace: 'x', name }))
+  put('a')
+  put('b')
+  const stop = new AbortController()
+  const heard: (string | undefined)[] = []
+  const mirrored = mirror(createClient(server).of(configMaps), {}, { clock, log: noLog }, stop.signal, ({ metadata }) => heard.push(metadata.name))
+  await clock.advance(100)
+  await mirrored.synced
+  server.endWatches()
+  server.remove(path('a'))
+  put('c')
+  server.compact()
+  await clock.advance(5_000)
+  put('d')
+  await clock.advance(100)
+  const names = mirrored.list().map(({ metadata }) => metadata.name)
+  assert.deepEqual(names.sort(), ['b', 'c', 'd'])
+  assert.deepEqual(heard, ['a', 'b', 'c', 'a', 'd'])
+  const lists = server.requests.filter(({ query }) => query?.watch === undefined && query?.allowWatchBookmarks === undefined)
+  assert.deepEqual(
+    lists.map(({ query }) => query?.resourceVersion),
+    ['0', undefined],
+  )
+  stop.abort()
+  await clock.advance(1)
+  await mirrored.done
+})
