@@ -15,6 +15,11 @@ export function deepCopy<T>(value: T | DeepReadonly<T>): T {
   if (typeof value !== 'object' || value === null) return value as T
   if (Array.isArray(value)) return value.map((item) => deepCopy(item)) as T
   const copy: Record<string, unknown> = {}
-  for (const key in value) copy[key] = deepCopy((value as Record<string, unknown>)[key])
+  for (const key in value) {
+    const member = deepCopy((value as Record<string, unknown>)[key])
+    // Assigning to `__proto__` would set the prototype instead, whose members would then pass for the object's own.
+    if (key === '__proto__') Object.defineProperty(copy, key, { value: member, configurable: true, enumerable: true, writable: true })
+    else copy[key] = member
+  }
   return copy as T
 }

@@ -105,9 +105,17 @@ export const fieldError = {
   }),
 }
 
-/** The 422 that a list of field errors becomes. `group` and `kind` are the object's. Upstream: errors.NewInvalid. */
-export function invalid(of: { group: string; kind: string }, name: string, errors: readonly FieldError[]): StatusError {
+/** Nobody reads more; an object of 3 MiB can have a million faults, whose description would be a hundred times its size. */
+const mostErrors = 1_000
+
+/**
+ * The 422 that a list of field errors becomes: the first 1,000 of them, and how many more there are. `group` and `kind` are the object's.
+ * Upstream: errors.NewInvalid, which has no such limit.
+ */
+export function invalid(of: { group: string; kind: string }, name: string, all: readonly FieldError[]): StatusError {
+  const errors = all.length > mostErrors ? all.slice(0, mostErrors) : all
   const texts = errors.map((e) => `${e.field}: ${e.body}`)
+  if (all.length > mostErrors) texts.push(`and ${all.length - mostErrors} more errors`)
   const joined = texts.length === 1 ? texts[0] : `[${texts.join(', ')}]`
   const qualifiedKind = of.group ? `${of.kind}.${of.group}` : of.kind
   return new StatusError('Invalid', `${qualifiedKind} "${name}" is invalid: ${joined}`, {

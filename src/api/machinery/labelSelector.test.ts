@@ -83,3 +83,14 @@ test('the faults of a LabelSelector field', () => {
     ],
   )
 })
+
+test('API-10 a selector of many values is held against many objects in no time', { timeout: 5_000 }, () => {
+  const values = Array.from({ length: 20_000 }, (_, index) => `v${index}`)
+  const selector = parseLabelSelector(`a in (${values.join()})`)
+  const excluded = parseLabelSelector(`a notin (${values.join()})`)
+  for (let object = 0; object < 100_000; object++) {
+    assert.equal(selector.matches({ a: `w${object}` }), false)
+    assert.equal(excluded.matches({ a: `w${object}` }), true)
+  }
+  assert.equal(selector.matches({ a: 'v19999' }), true)
+})

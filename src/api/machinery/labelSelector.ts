@@ -103,27 +103,33 @@ const binaryOperators = 'in, notin, =, ==, !=, gt, lt'
 
 function compile(requirements: readonly LabelRequirement[]): Selector {
   const ordered = [...requirements].sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0))
+  const conditions = ordered.map((part): Condition => ({ ...part, accepted: new Set(part.values) }))
   return {
     requirements: ordered,
     isEmpty: ordered.length === 0,
     matches(labels) {
-      for (const part of ordered) if (!holds(part, labels ?? noLabels)) return false
+      for (const part of conditions) if (!holds(part, labels ?? noLabels)) return false
       return true
     },
     toString: () => ordered.map(printRequirement).join(','),
   }
 }
 
-function holds({ key, operator, values }: LabelRequirement, labels: LabelMap): boolean {
+/** A selector may name tens of thousands of values, and is held against every object. */
+interface Condition extends LabelRequirement {
+  readonly accepted: ReadonlySet<string>
+}
+
+function holds({ key, operator, values, accepted }: Condition, labels: LabelMap): boolean {
   const value = Object.hasOwn(labels, key) ? labels[key] : undefined
   switch (operator) {
     case '=':
     case '==':
     case 'in':
-      return value !== undefined && values.includes(value)
+      return value !== undefined && accepted.has(value)
     case '!=':
     case 'notin':
-      return value === undefined || !values.includes(value)
+      return value === undefined || !accepted.has(value)
     case 'exists':
       return value !== undefined
     case '!':

@@ -56,9 +56,13 @@ export function decode(value: unknown, schema: Schema, options: DecodeOptions): 
   }
 }
 
-/** The strict errors of a document, as warnings (`unknown field "x"`) or for {@link strictDecodingError}. */
+/** As many as upstream's decoder keeps (sigs.k8s.io/json). */
+const mostStrictProblems = 100
+
+/** The strict errors of a document, at most the first 100, as warnings (`unknown field "x"`) or for {@link strictDecodingError}. */
 export function strictProblems(unknownFields: readonly string[], duplicates: readonly string[]): string[] {
-  return [...unknownFields.map((path) => `unknown field "${path}"`), ...duplicates.map((path) => `duplicate field "${path}"`)]
+  const unknown = unknownFields.slice(0, mostStrictProblems).map((path) => `unknown field "${path}"`)
+  return [...unknown, ...duplicates.slice(0, mostStrictProblems - unknown.length).map((path) => `duplicate field "${path}"`)]
 }
 
 /** The 400 of fieldValidation=Strict. */

@@ -1,6 +1,6 @@
 /**
- * Turns every failure into a Status answer (L3), in the form that the client accepts: refusals as they are, anything else into a logged 500.
- * Nothing leaves uncaught. Upstream: apiserver/pkg/server/filters/wrap.go, handlers/responsewriters ErrorNegotiated.
+ * Turns every failure into a Status answer (L3), in the form that the client accepts: refusals as they are, what is too large for the stack
+ * into a 413, anything else into a logged 500. Nothing leaves uncaught. Upstream: apiserver/pkg/server/filters/wrap.go, handlers/responsewriters ErrorNegotiated.
  */
 import { internalError, StatusError } from '#api/machinery/status'
 import type { Logger } from '#base/log'
@@ -15,6 +15,7 @@ export function panicRecoveryStage(log: Logger): Stage {
       const recover = (error: unknown) => {
         if (error instanceof StatusError) return statusAnswer(error, errorEncoding(request))
         if (request.cancellation.aborted) return statusAnswer(new StatusError('Timeout', 'the client went away'))
+        if (overflowsStack(error)) return statusAnswer(tooComplex(), errorEncoding(request))
         log.error(error, 'A request failed unexpectedly', { method: request.method, path: request.path, auditId: request.auditId })
         return statusAnswer(internalError(error), errorEncoding(request))
       }
@@ -26,6 +27,15 @@ export function panicRecoveryStage(log: Logger): Stage {
       }
     },
   }
+}
+
+/** Only what a client sent is that large: depth is limited, so these are hundreds of thousands of values, each with something to say about it. */
+function overflowsStack(error: unknown): boolean {
+  return error instanceof RangeError && error.message === 'Maximum call stack size exceeded'
+}
+
+function tooComplex(): StatusError {
+  return new StatusError('RequestEntityTooLarge', 'the request has too many values or faults to be handled; send a smaller one')
 }
 
 export function statusAnswer(error: StatusError, encoding?: Encoding): Answer {

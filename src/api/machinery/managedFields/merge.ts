@@ -4,7 +4,7 @@
  */
 import { deepCopy } from '#base/frozen'
 import type { Schema } from '../../schema/schema.ts'
-import { type JsonObject, setOwn } from '../patch/objects.ts'
+import { getOwn, type JsonObject, setOwn } from '../patch/objects.ts'
 import type { FieldSet } from './fieldSet.ts'
 import { duplicatesOf, itemElement, itemsByElement, memberSchema, shapeOf } from './typed.ts'
 
@@ -17,7 +17,7 @@ export function mergeTyped(live: unknown, config: unknown, schema: Schema | unde
   const result: JsonObject = {}
   const left = live as JsonObject
   const right = config as JsonObject
-  for (const name of Object.keys(left)) setOwn(result, name, mergeTyped(left[name], right[name], memberSchema(schema, name)))
+  for (const name of Object.keys(left)) setOwn(result, name, mergeTyped(left[name], getOwn(right, name), memberSchema(schema, name)))
   for (const name of Object.keys(right)) {
     if (!Object.hasOwn(left, name)) setOwn(result, name, deepCopy(right[name]))
   }

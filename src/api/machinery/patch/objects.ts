@@ -29,6 +29,20 @@ export function jsonEqual(a: unknown, b: unknown): boolean {
   return keys.length === Object.keys(right).length && keys.every((key) => Object.hasOwn(right, key) && jsonEqual(left[key], right[key]))
 }
 
+/** A key for Maps and Sets: two JSON values have the same one exactly when they are deeply equal. */
+export function jsonKey(value: unknown): unknown {
+  if (typeof value === 'string') return value.startsWith('\0') ? `\0${JSON.stringify(value)}` : value
+  return typeof value === 'object' && value !== null ? `\0${canonicalText(value)}` : value
+}
+
+/** JSON with sorted members. */
+function canonicalText(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalText).join()}]`
+  if (!isObject(value)) return JSON.stringify(value) ?? 'null'
+  const members = Object.keys(value).sort()
+  return `{${members.map((key) => `${JSON.stringify(key)}:${canonicalText(value[key])}`).join()}}`
+}
+
 /** Go's %v of a decoded JSON value, as it appears in error texts: map[name:x ports:[1 2]]. */
 export function goPrint(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(goPrint).join(' ')}]`

@@ -6,7 +6,7 @@
 import { deepCopy } from '#base/frozen'
 import type { Schema } from '../../schema/schema.ts'
 import { badRequest, StatusError } from '../status.ts'
-import { getOwn, goPrint, isObject, type JsonObject, jsonEqual, setOwn } from './objects.ts'
+import { getOwn, goPrint, isObject, type JsonObject, jsonEqual, jsonKey, setOwn } from './objects.ts'
 
 const patchDirective = '$patch'
 const retainKeysDirective = '$retainKeys'
@@ -57,18 +57,25 @@ function retainKeys(original: JsonObject, patch: JsonObject): void {
   const retained = getOwn(patch, retainKeysDirective)
   if (retained === undefined) return
   if (!Array.isArray(retained)) throw badRequest('invalid patch format of retainKeys')
+  const kept = new Set<unknown>(retained)
   for (const key of Object.keys(patch)) {
-    if (!key.startsWith('$') && patch[key] !== null && !retained.includes(key)) throw badRequest('invalid patch format of retainKeys')
+    if (!key.startsWith('$') && patch[key] !== null && !kept.has(key)) throw badRequest('invalid patch format of retainKeys')
   }
   for (const key of Object.keys(original)) {
-    if (!retained.includes(key)) delete original[key]
+    if (!kept.has(key)) delete original[key]
   }
 }
 
 function deleteFromPrimitiveList(original: JsonObject, key: string, items: unknown): void {
   if (!Array.isArray(items)) throw badRequest('invalid patch format of primitive list')
   const list = getOwn(original, key)
-  if (Array.isArray(list)) original[key] = list.filter((item) => !items.some((doomed) => jsonEqual(item, doomed)))
+  if (!Array.isArray(list)) return
+  const doomed = new Set(items.map(jsonKey))
+  setOwn(
+    original,
+    key,
+    list.filter((item) => !doomed.has(jsonKey(item))),
+  )
 }
 
 function mergeMember(original: JsonObject, key: string, value: unknown, schema: Schema | undefined, order: unknown): void {
@@ -119,8 +126,12 @@ function mergeList(current: readonly unknown[], patch: readonly unknown[], schem
   const sample = current[0] ?? patch[0]
   if (!isObject(sample) || mergeKey === undefined) {
     const merged = [...current]
+    const known = new Set(merged.map(jsonKey))
     for (const item of patch) {
-      if (!merged.some((known) => jsonEqual(known, item))) merged.push(deepCopy(item))
+      const key = jsonKey(item)
+      if (known.has(key)) continue
+      known.add(key)
+      merged.push(deepCopy(item))
     }
     const ordered = reorder(merged, current, patch, schema)
     return order === undefined ? ordered : reorder(ordered, current, order, schema)
@@ -135,7 +146,7 @@ function mergeList(current: readonly unknown[], patch: readonly unknown[], schem
 
 /** Obeys the `$patch` items of a list: what is left of the current items, and the ordinary items of the patch. */
 function applyItemDirectives(current: readonly unknown[], patch: readonly unknown[], mergeKey: string): { left: unknown[]; items: JsonObject[] } {
-  let left = [...current]
+  const doomed = new Set<unknown>()
   const items: JsonObject[] = []
   let replace = false
   for (const item of patch) {
@@ -143,12 +154,11 @@ function applyItemDirectives(current: readonly unknown[], patch: readonly unknow
     const directive = getOwn(item, patchDirective)
     if (directive === undefined) items.push(item)
     else if (directive === 'replace') replace = true
-    else if (directive === 'delete') {
-      const key = keyOf(item, mergeKey)
-      left = left.filter((known) => !(isObject(known) && jsonEqual(known[mergeKey], key)))
-    } else if (directive === 'merge') throw fault('merging lists cannot yet be specified in the patch')
+    else if (directive === 'delete') doomed.add(jsonKey(keyOf(item, mergeKey)))
+    else if (directive === 'merge') throw fault('merging lists cannot yet be specified in the patch')
     else throw fault(`unknown patch type: ${goPrint(directive)} in map: ${goPrint(item)}`)
   }
+  const left = current.filter((known) => !(isObject(known) && doomed.has(jsonKey(known[mergeKey]))))
   return replace ? { left: items.map(membersWithoutDirectives), items: [] } : { left, items }
 }
 
@@ -160,11 +170,16 @@ function keyOf(item: JsonObject, mergeKey: string): unknown {
 
 function mergeItems(left: readonly unknown[], items: readonly JsonObject[], mergeKey: string, schema: Schema | undefined): unknown[] {
   const merged = [...left]
+  const places = new Map<unknown, number>()
+  for (const [at, known] of merged.entries()) {
+    const key = isObject(known) ? jsonKey(known[mergeKey]) : undefined
+    if (key !== undefined && !places.has(key)) places.set(key, at)
+  }
   for (const item of items) {
-    const key = keyOf(item, mergeKey)
-    const at = merged.findIndex((known) => isObject(known) && jsonEqual(known[mergeKey], key))
-    if (at >= 0) merged[at] = mergeObject(merged[at] as JsonObject, item, schema?.element)
-    else merged.push(membersWithoutDirectives(item))
+    const key = jsonKey(keyOf(item, mergeKey))
+    const at = places.get(key)
+    if (at !== undefined) merged[at] = mergeObject(merged[at] as JsonObject, item, schema?.element)
+    else places.set(key, merged.push(membersWithoutDirectives(item)) - 1)
   }
   return merged
 }
@@ -197,15 +212,29 @@ function orderOnly(original: JsonObject, patch: JsonObject, key: string, order: 
 function reorder(merged: readonly unknown[], before: readonly unknown[], order: unknown, schema: Schema | undefined): unknown[] {
   if (!Array.isArray(order)) throw badRequest('invalid patch format of setElementOrder list')
   const mergeKey = schema?.patchMergeKey
-  const identity = (item: unknown): unknown => (mergeKey !== undefined && isObject(item) ? item[mergeKey] : item)
-  const position = (list: readonly unknown[], item: unknown): number => list.findIndex((other) => jsonEqual(identity(other), identity(item)))
-  const named = merged.filter((item) => position(order, item) >= 0).sort((a, b) => position(order, a) - position(order, b))
-  const own = merged.filter((item) => position(order, item) < 0).sort((a, b) => position(before, a) - position(before, b))
+  const identity = (item: unknown): unknown => jsonKey(mergeKey !== undefined && isObject(item) ? item[mergeKey] : item)
+  const placeInOrder = firstPlaces(order, identity)
+  const placeBefore = firstPlaces(before, identity)
+  const placed = merged.map((item) => {
+    const key = identity(item)
+    return { item, ordered: placeInOrder.get(key) ?? -1, before: placeBefore.get(key) ?? -1 }
+  })
+  const named = placed.filter(({ ordered }) => ordered >= 0).sort((a, b) => a.ordered - b.ordered)
+  const own = placed.filter(({ ordered }) => ordered < 0).sort((a, b) => a.before - b.before)
   const result: unknown[] = []
-  for (const item of named) {
-    const at = position(before, item)
-    while (own.length > 0 && at >= 0 && position(before, own[0]) >= 0 && position(before, own[0]) < at) result.push(own.shift())
+  let next = 0
+  for (const { item, before: at } of named) {
+    for (let one = own[next]; one && one.before >= 0 && one.before < at; one = own[++next]) result.push(one.item)
     result.push(item)
   }
-  return [...result, ...own]
+  return [...result, ...own.slice(next).map(({ item }) => item)]
+}
+
+function firstPlaces(list: readonly unknown[], identity: (item: unknown) => unknown): Map<unknown, number> {
+  const places = new Map<unknown, number>()
+  for (const [at, item] of list.entries()) {
+    const key = identity(item)
+    if (!places.has(key)) places.set(key, at)
+  }
+  return places
 }
