@@ -58,7 +58,8 @@ export const pod = defineKind<Pod>({
       const { obj, old } = input
       obj.status ??= {}
       obj.status.qosClass ||= old.status?.qosClass
-      obj.status.observedGeneration ||= old.status?.observedGeneration
+      const observed = old.status?.observedGeneration
+      if (observed && !obj.status.observedGeneration) obj.status.observedGeneration = observed
       if (obj.status.podIP && !obj.status.podIPs?.length) obj.status.podIPs = [{ ip: obj.status.podIP }]
     },
   },
