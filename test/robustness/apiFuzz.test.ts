@@ -13,7 +13,7 @@ import { startServerProcess } from './fuzz/serverProcess.ts'
 
 const heapMegabytes = 512
 const mostResidentBytes = 900 * 1024 * 1024
-const parallel = 24
+const parallel = 64
 /** A client that cancels watches comes back on new connections now and then. */
 const perConnection = 5_000
 /** Enough to look at. */
@@ -77,7 +77,7 @@ function isWatch(path: string): boolean {
   return /[?&]watch=|\/watch\//.test(path)
 }
 
-function sendHttp1(agent: Agent, port: number, { method, path, headers, body }: FuzzRequest): Promise<LoadAnswer> {
+function sendHttp1(agent: Agent, port: number, { method, path, headers, body }: Omit<FuzzRequest, 'proxied'>): Promise<LoadAnswer> {
   return new Promise((resolve, reject) => {
     const call = request(
       { host: '127.0.0.1', port, agent, method, path, headers: { ...headers, ...(body ? { 'content-length': body.length } : {}) } },
@@ -97,7 +97,8 @@ function sendHttp1(agent: Agent, port: number, { method, path, headers, body }: 
         })
       },
     )
-    call.on('error', reject)
+    // A kept connection may close under the request; then it goes out again on another.
+    call.on('error', (error) => (call.reusedSocket ? resolve(sendHttp1(agent, port, { method, path, headers, body })) : reject(error)))
     call.end(body)
   })
 }
@@ -121,21 +122,24 @@ async function within(answer: Promise<LoadAnswer>, request: FuzzRequest): Promis
   }
 }
 
-/** Refusals that upstream answers with 500 or 504 too, in these words; clients see the same as from upstream. */
+/** Refusals that upstream answers with 500 or 504 too, because they leave the function named here as plain errors. */
 const upstreamsOwn = [
-  // Server-side apply of what the schema does not know: structuredmerge.go wraps it into a plain error.
+  // apimachinery/pkg/util/managedfields/internal/structuredmerge.go Apply: fields that the schema does not know.
   /failed to create typed patch object/,
-  // registry/rest/create.go, a plain error.
+  // apiserver/pkg/storage/etcd3/store.go Create, ErrResourceVersionSetOnCreate.
   /resourceVersion should not be set on objects to be created/,
-  // strategicpatch's errors that are no bad request.
+  // apiserver/pkg/endpoints/handlers/patch.go interpretStrategicMergePatchError passes these on: mergepatch ErrBadPatchType and
+  // ErrNoMergeKey, strategicpatch validatePatchWithSetOrderList and sliceElementType.
   /unknown patch type: /,
-  /doesn't match the type of the list|The order in patch list/,
   /does not contain declared merge key/,
-  // storage/api_object_versioner.go: an update's resourceVersion that is no number.
+  /The order in patch list|list element types are not identical/,
+  // apiserver/pkg/storage/api_object_versioner.go ObjectResourceVersion, from registry/generic/registry/store.go Update.
   /strconv\.ParseUint: parsing /,
-  // pkg/kubelet/client: a node that told no address yet.
+  // pkg/registry/core/service/storage/alloc.go allocIPs, NewInternalError: the fuzzer takes the only range away.
+  /failed to allocate a serviceIP: range is full/,
+  // pkg/util/node GetPreferredNodeAddress, from pkg/kubelet/client: a node that told no address yet.
   /no preferred addresses found/,
-  // A revision of the future is waited for, three seconds long.
+  // apiserver/pkg/storage/errors.go NewTooLargeResourceVersionError: a revision of the future is waited for, three seconds long.
   /Too large resource version/,
 ]
 

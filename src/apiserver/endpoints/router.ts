@@ -48,6 +48,11 @@ export function createRouter(parts: RouterParts): Handler {
     if (entry.handler) return entry.handler(request)
     const { facts, served } = entry
     if (!served) return notFoundAnswer(request)
+    if (facts.namespaced && info.namespace === '' && !acrossNamespaces.has(info.verb)) {
+      // Upstream hands such a request for a custom resource on, to nobody.
+      if (served.custom) return notFoundAnswer(request)
+      throw methodNotAllowed()
+    }
     const onObject = info.parts.length > 0
     const handler = (onObject ? objectVerbs : collectionVerbs)[info.verb]
     if (!handler || !facts.verbs.includes(info.verb)) throw methodNotAllowed()
@@ -60,6 +65,9 @@ function foreignDiscovery(parts: RouterParts, request: ServerRequest): Promise<A
   const match = /^\/apis\/([^/]+)\/([^/]+)\/?$/.exec(request.path)
   return match ? parts.catalog.foreign(match[1] as string, match[2] as string)?.(request) : undefined
 }
+
+/** What may be done to namespaced kinds in all namespaces at once. */
+const acrossNamespaces: ReadonlySet<string> = new Set(['list', 'watch'])
 
 /** Objects of namespaced kinds live below their namespace; cluster-scoped ones do not. */
 function placeFits(facts: ResourceFacts, info: RequestInfo): boolean {

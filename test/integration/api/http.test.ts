@@ -140,6 +140,8 @@ const bad: readonly { name: string; request: RawRequest; status: number }[] = [
   { name: 'more below a subresource', request: { path: '/api/v1/namespaces/default/status/more' }, status: 404 },
   { name: 'an unknown path', request: { path: '/nothing' }, status: 404 },
   { name: 'a method that is not served', request: { method: 'DELETE', path: '/api/v1/namespaces' }, status: 405 },
+  { name: 'a create in no namespace', request: { ...post, path: '/api/v1/configmaps', body: '{"metadata":{"name":"x"}}' }, status: 405 },
+  { name: 'a delete in all namespaces', request: { method: 'DELETE', path: '/api/v1/configmaps' }, status: 405 },
   { name: 'a bad resourceVersion', request: { path: '/api/v1/pods?resourceVersion=x' }, status: 400 },
   { name: 'a bad continue token', request: { path: '/api/v1/pods?limit=1&continue=x' }, status: 400 },
   { name: 'a bad selector', request: { path: '/api/v1/pods?labelSelector=a%20in' }, status: 400 },

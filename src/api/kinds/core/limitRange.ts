@@ -34,9 +34,11 @@ function rangeFaults(obj: LimitRange, path: FieldPath): FieldError[] {
   const seen = new Set<string>()
   return (obj.spec?.limits ?? []).flatMap((item, i) => {
     const at = path.index(i)
-    const errors = typeFaults(item.type, at.child('type'))
-    if (seen.has(item.type)) errors.push(fieldError.duplicate(at.child('type'), item.type))
-    seen.add(item.type)
+    // A type that is missing is an empty one.
+    const type = item.type ?? ''
+    const errors = typeFaults(type, at.child('type'))
+    if (seen.has(type)) errors.push(fieldError.duplicate(at.child('type'), type))
+    seen.add(type)
     for (const list of lists) errors.push(...listFaults(item, list, at.child(list)))
     if (item.type === 'PersistentVolumeClaim' && item.min?.storage === undefined && item.max?.storage === undefined)
       errors.push(fieldError.required(at.child('limits'), 'either minimum or maximum storage value is required, but neither was provided'))

@@ -14,15 +14,16 @@ import { base64Length, immutableWhenSet, maxDataBytes } from './data.ts'
 const serviceAccountToken = 'kubernetes.io/service-account-token'
 
 /** Type → keys it must have. basic-auth needs one of its two and is apart. */
-const requiredKeys: Readonly<Record<string, readonly string[]>> = {
-  'kubernetes.io/ssh-auth': ['ssh-privatekey'],
-  'kubernetes.io/tls': ['tls.crt', 'tls.key'],
-}
+// Maps, because a type may be any name, `constructor` too.
+const requiredKeys: ReadonlyMap<string, readonly string[]> = new Map([
+  ['kubernetes.io/ssh-auth', ['ssh-privatekey']],
+  ['kubernetes.io/tls', ['tls.crt', 'tls.key']],
+])
 
-const dockerKeys: Readonly<Record<string, string>> = {
-  'kubernetes.io/dockercfg': '.dockercfg',
-  'kubernetes.io/dockerconfigjson': '.dockerconfigjson',
-}
+const dockerKeys: ReadonlyMap<string, string> = new Map([
+  ['kubernetes.io/dockercfg', '.dockercfg'],
+  ['kubernetes.io/dockerconfigjson', '.dockerconfigjson'],
+])
 
 export const secret = defineKind<Secret>({
   group: '',
@@ -67,11 +68,11 @@ function secretFaults(obj: Secret, path: FieldPath): FieldError[] {
   const type = obj.type ?? ''
   if (type === serviceAccountToken && !obj.metadata.annotations?.['kubernetes.io/service-account.name'])
     errors.push(fieldError.required(path.child('metadata', 'annotations').key('kubernetes.io/service-account.name')))
-  const dockerKey = dockerKeys[type]
+  const dockerKey = dockerKeys.get(type)
   if (dockerKey) errors.push(...dockerFaults(data[dockerKey], at.key(dockerKey)))
   if (type === 'kubernetes.io/basic-auth' && data.username === undefined && data.password === undefined)
     errors.push(fieldError.required(at.key('username')), fieldError.required(at.key('password')))
-  for (const key of requiredKeys[type] ?? [])
+  for (const key of requiredKeys.get(type) ?? [])
     if (data[key] === undefined || (data[key] === '' && key === 'ssh-privatekey')) errors.push(fieldError.required(at.key(key)))
   return errors
 }

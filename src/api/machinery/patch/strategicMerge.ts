@@ -150,7 +150,7 @@ function applyItemDirectives(current: readonly unknown[], patch: readonly unknow
   const items: JsonObject[] = []
   let replace = false
   for (const item of patch) {
-    if (!isObject(item)) throw fault(`The order in patch list:\n${goPrint(patch)}\n doesn't match the type of the list`)
+    if (!isObject(item)) throw fault(`list element types are not identical: ${goPrint([current, patch])}`)
     const directive = getOwn(item, patchDirective)
     if (directive === undefined) items.push(item)
     else if (directive === 'replace') replace = true
