@@ -16,7 +16,7 @@ import type { Answer } from './answer.ts'
 import type { Authenticator } from './authn/authenticator.ts'
 import type { Authorizer } from './authz/authorizer.ts'
 import type { BackendTls } from './backends/backend.ts'
-import { bootstrap } from './bootstrap/bootstrap.ts'
+import { bootstrap, keepBootstrapped } from './bootstrap/bootstrap.ts'
 import { repairIpAddresses } from './bootstrap/ipAddresses.ts'
 import type { Advertised } from './bootstrap/objects.ts'
 import { builtInSource } from './builtInSource.ts'
@@ -179,9 +179,11 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
   const started = new Promise<void>((resolve) => {
     setStarted = resolve
   })
+  const bootstrapDeps = { reader: registry.reader, transport: own, clock, log: deps.log }
+  const bootstrapConfig = { serviceCidr: config.serviceCidr ?? defaultServiceNetwork.cidr, advertised: () => config.advertised?.() }
   /** What a cluster must have. */
   const start = async (signal: AbortSignal) => {
-    await bootstrap(own, { serviceCidr: config.serviceCidr ?? defaultServiceNetwork.cidr, advertised: config.advertised?.() }, signal)
+    await bootstrap(bootstrapDeps, bootstrapConfig, signal)
     await aggregation.start(signal)
     for (const hook of deps.postStartHooks ?? []) await hook(own, signal)
     isStarted = true
@@ -225,7 +227,8 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
         following,
         customResources.run(signal),
         compactRegularly({ store, clock, log: deps.log }, signal),
-        repairIpAddresses({ reader: registry.reader, transport: own, clock, log: deps.log }, signal),
+        repairIpAddresses(bootstrapDeps, signal),
+        keepBootstrapped(bootstrapDeps, bootstrapConfig, signal),
         aggregation.run(signal),
       ])
     },

@@ -1,23 +1,48 @@
 /**
- * Makes a fresh store a cluster (L3), and keeps the `kubernetes` service pointing at this server. Everything is created only where it is
- * missing; what the reconciler owns is put right when it differs.
- * Upstream: pkg/controlplane/controller/kubernetesservice, systemnamespaces, defaultservicecidr.
+ * Makes a fresh store a cluster (L3), keeps it one, and keeps the `kubernetes` service pointing at this server. Everything is created only
+ * where it is missing; what the reconciler owns is put right when it differs.
+ * Upstream: pkg/controlplane/controller/kubernetesservice, systemnamespaces, defaultservicecidr (v1.36).
  */
 import type { KubeObject } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import type { Clock } from '#base/clock'
+import type { Logger } from '#base/log'
 import type { ApiRequest, Transport } from '#client/transport'
+import type { ObjectReader } from '../admission/admission.ts'
 import { deepEqual } from '../registry/sameObject.ts'
 import { defaultServiceCidrName, serviceRanges } from '../registry/services/ipAllocator.ts'
+import { ensureFlowControl } from './flowControl.ts'
 import { type Advertised, kubernetesEndpointSlice, kubernetesEndpoints, kubernetesService, systemNamespaces, systemPriorityClasses } from './objects.ts'
+
+/** As often as upstream looks after the `kubernetes` service. */
+const keepIntervalMs = 10_000
 
 export interface BootstrapConfig {
   readonly serviceCidr: string
-  /** Absent: no `kubernetes` service. */
-  readonly advertised?: Advertised | undefined
+  /** Undefined: no `kubernetes` service. */
+  advertised(): Advertised | undefined
+}
+
+export interface BootstrapDeps {
+  readonly reader: ObjectReader
+  readonly transport: Transport
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** Restores what somebody deletes while the server runs, until the signal aborts. */
+export async function keepBootstrapped(deps: BootstrapDeps, config: BootstrapConfig, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await deps.clock.sleep(keepIntervalMs, signal).catch(() => undefined)
+    if (signal.aborted) return
+    await bootstrap(deps, config, signal).catch((error) => {
+      if (!signal.aborted) deps.log.error(error, 'Restoring the objects of every cluster failed; trying again later')
+    })
+  }
 }
 
 /** Creates what is missing. Safe to run again at any time. */
-export async function bootstrap(transport: Transport, config: BootstrapConfig, signal: AbortSignal): Promise<void> {
+export async function bootstrap({ reader, transport }: BootstrapDeps, config: BootstrapConfig, signal: AbortSignal): Promise<void> {
   const ensure = (path: string, body: object) => createIfMissing(transport, { method: 'POST', path, body }, signal)
   // Together, so that they share flushes of the disk.
   await Promise.all([
@@ -31,8 +56,10 @@ export async function bootstrap(transport: Transport, config: BootstrapConfig, s
       metadata: { name: defaultServiceCidrName },
       spec: { cidrs: serviceRanges(config.serviceCidr).map(({ cidr }) => cidr) },
     }),
+    ensureFlowControl(reader, transport, signal),
   ])
-  if (config.advertised) await kubernetesServiceReconciled(transport, config.advertised, config.serviceCidr, signal)
+  const advertised = config.advertised()
+  if (advertised) await kubernetesServiceReconciled(transport, advertised, config.serviceCidr, signal)
 }
 
 async function kubernetesServiceReconciled(transport: Transport, advertised: Advertised, cidr: string, signal: AbortSignal): Promise<void> {

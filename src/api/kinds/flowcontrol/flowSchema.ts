@@ -6,7 +6,8 @@ import { nameIsDnsLabel, nameIsDnsSubdomain } from '#api/machinery/names'
 import { ageColumn, integer, nameColumn, none, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { dropStatus, faults, keepStatus, resetMetadata, statusStrategy } from '../rules.ts'
-import { conditionsFaults, flowcontrolGroup as group } from './conditions.ts'
+import { mandatoryFlowSchemas } from './bootstrapObjects.ts'
+import { conditionsFaults, fixedSpecFaults, flowcontrolGroup as group } from './conditions.ts'
 
 const maxPrecedence = 10_000
 const distinguishers = ['ByNamespace', 'ByUser']
@@ -30,13 +31,17 @@ export const flowSchema = defineKind<FlowSchema>({
   },
   prepareForCreate: ({ obj }) => dropStatus(obj),
   prepareForUpdate: keepStatus,
-  validate: ({ obj, path }) => specFaults(obj, path.child('spec')),
-  validateUpdate: ({ obj, path }) => specFaults(obj, path.child('spec')),
+  validate: ({ obj, path }) => objectFaults(obj, path.child('spec')),
+  validateUpdate: ({ obj, path }) => objectFaults(obj, path.child('spec')),
   status: statusStrategy<FlowSchema>({
     keepMetadata: resetMetadata,
     validateUpdate: ({ obj, path }) => conditionsFaults(obj.status?.conditions, path.child('status', 'conditions')),
   }),
 })
+
+function objectFaults(obj: FlowSchema, path: FieldPath): FieldError[] {
+  return [...specFaults(obj, path), ...fixedSpecFaults(mandatoryFlowSchemas, obj, path)]
+}
 
 function specFaults({ spec, metadata }: FlowSchema, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
@@ -47,7 +52,7 @@ function specFaults({ spec, metadata }: FlowSchema, path: FieldPath): FieldError
   if (precedence === 1 && metadata.name !== 'exempt')
     errors.push(fieldError.invalid(at, precedence, "only the schema named 'exempt' may have matchingPrecedence 1"))
   if (spec.distinguisherMethod && !distinguishers.includes(spec.distinguisherMethod.type))
-    errors.push(fieldError.notSupported(path.child('distinguisherMethod'), spec.distinguisherMethod, distinguishers))
+    errors.push(fieldError.notSupported(path.child('distinguisherMethod', 'type'), spec.distinguisherMethod, distinguishers))
   const level = path.child('priorityLevelConfiguration', 'name')
   const name = spec.priorityLevelConfiguration?.name
   errors.push(...(name ? faults(level, name, nameIsDnsSubdomain(name, false)) : [fieldError.required(level, 'must reference a priority level')]))
@@ -97,7 +102,15 @@ function resourceRuleFaults(rule: ResourcePolicyRule, path: FieldPath): FieldErr
   if (namespaces.length === 0 && !clusterScope)
     errors.push(fieldError.required(at, 'resource rules that are not cluster scoped must supply at least one namespace'))
   else if (namespaces.includes('*')) errors.push(...wildcardFaults(namespaces, 'namespaces', at))
-  else for (const [i, namespace] of namespaces.entries()) errors.push(...faults(at.index(i), namespace, nameIsDnsLabel(namespace, false)))
+  else
+    for (const [i, namespace] of namespaces.entries())
+      errors.push(
+        ...faults(
+          at.index(i),
+          namespace,
+          nameIsDnsLabel(namespace, false).map((fault) => `each member of this list must be '*' or a DNS-1123 label; ${fault}`),
+        ),
+      )
   return errors
 }
 

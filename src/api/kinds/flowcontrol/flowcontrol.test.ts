@@ -1,5 +1,9 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
 import type { FlowSchema, PriorityLevelConfiguration } from '#api/gen/types/flowcontrol.v1'
-import { kindRules } from '#testing/kindRules'
+import { FieldPath } from '#api/machinery/fieldPath'
+import { changed, kindRules } from '#testing/kindRules'
+import { mandatoryFlowSchemas, mandatoryPriorityLevels, suggestedFlowSchemas, suggestedPriorityLevels } from './bootstrapObjects.ts'
 import { flowSchema } from './flowSchema.ts'
 import { priorityLevelConfiguration } from './priorityLevelConfiguration.ts'
 
@@ -36,7 +40,7 @@ onSchema.create([
   [
     'an unknown distinguisher',
     { 'spec.distinguisherMethod': { type: 'ByMoon' } },
-    ['spec.distinguisherMethod: Unsupported value: {"type":"ByMoon"}: supported values: "ByNamespace", "ByUser"'],
+    ['spec.distinguisherMethod.type: Unsupported value: {"type":"ByMoon"}: supported values: "ByNamespace", "ByUser"'],
   ],
   ['no level', { 'spec.priorityLevelConfiguration.name': '' }, ['spec.priorityLevelConfiguration.name: Required value: must reference a priority level']],
   ['no subjects', { 'spec.rules.0.subjects': [] }, [`${rule}.subjects: Required value: subjects must contain at least one value`]],
@@ -95,6 +99,38 @@ onSchema.create([
       ] as const,
   ),
 ])
+const [exemptSchema, catchAllSchema] = mandatoryFlowSchemas
+onSchema.create([
+  [
+    'a namespace of no possible name',
+    { 'spec.rules.0.resourceRules.0.namespaces': ['A'] },
+    [
+      `${rule}.resourceRules[0].namespaces[0]: Invalid value: "A": each member of this list must be '*' or a DNS-1123 label; a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`,
+    ],
+  ],
+  ['the mandatory exempt one', { metadata: exemptSchema?.metadata, spec: exemptSchema?.spec }, []],
+  ['the mandatory last one', { metadata: catchAllSchema?.metadata, spec: catchAllSchema?.spec }, []],
+])
+test('EXP-04 FlowSchema: the spec of a mandatory one is fixed', () => {
+  const obj = changed(catchAllSchema as FlowSchema, { 'spec.matchingPrecedence': 9999 })
+  const errors = flowSchema.validate?.({ obj, path: FieldPath.of(), context: {} as never }) ?? []
+  assert.deepEqual(
+    errors.map(({ field, body }) => [field, body.replace(/^.*}: /, '')]),
+    [['spec', "spec of 'catch-all' must equal the fixed value"]],
+  )
+})
+test('EXP-04 the suggested objects satisfy their own rules and need no defaults', () => {
+  for (const [strategy, objects] of [
+    [flowSchema, [...mandatoryFlowSchemas, ...suggestedFlowSchemas]],
+    [priorityLevelConfiguration, [...mandatoryPriorityLevels, ...suggestedPriorityLevels]],
+  ] as const)
+    for (const object of objects) {
+      const copy = structuredClone(object) as never
+      strategy.defaults?.(copy, 'v1')
+      assert.deepEqual(copy, object)
+      assert.deepEqual(strategy.validate?.({ obj: copy, path: FieldPath.of(), context: {} as never }), [])
+    }
+})
 onSchema.subresource('status', [
   ['a type twice', { 'status.conditions': [{ type: 'Dangling' }, { type: 'Dangling' }] }, ['status.conditions[1].type: Duplicate value: "Dangling"']],
   ['no type', { 'status.conditions': [{ type: '' }] }, ['status.conditions[0].type: Required value: must not be empty']],
@@ -107,6 +143,19 @@ const goodLevel: PriorityLevelConfiguration = {
   spec: { type: 'Limited', limited: { limitResponse: { type: 'Queue', queuing: {} } } },
   status: {},
 }
+const [exemptLevel, catchAllLevel] = mandatoryPriorityLevels
+test('EXP-04 PriorityLevelConfiguration: of the mandatory ones only the share of the exempt one may change', () => {
+  const texts = (object: PriorityLevelConfiguration | undefined, changes: Record<string, unknown>) =>
+    (
+      priorityLevelConfiguration.validate?.({ obj: changed(object as PriorityLevelConfiguration, changes), path: FieldPath.of(), context: {} as never }) ?? []
+    ).map(({ field, body }) => `${field}: ${body.replace(/^.*}: /, '')}`)
+  assert.deepEqual(texts(exemptLevel, { 'spec.exempt.nominalConcurrencyShares': 7 }), [])
+  assert.deepEqual(texts(exemptLevel, { 'spec.limited': {} }), [
+    'spec.limited: Forbidden: must be nil if the type is not Limited',
+    "spec: spec of 'exempt' except the 'spec.exempt' field must equal the fixed value",
+  ])
+  assert.deepEqual(texts(catchAllLevel, { 'spec.limited.lendablePercent': 1 }), ["spec: spec of 'catch-all' must equal the fixed value"])
+})
 const onLevel = kindRules('EXP-04', priorityLevelConfiguration, goodLevel)
 const limited = 'spec.limited'
 const queuing = `${limited}.limitResponse.queuing`

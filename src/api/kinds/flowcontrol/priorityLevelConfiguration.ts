@@ -10,7 +10,8 @@ import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fiel
 import { ageColumn, nameColumn, none, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { dropStatus, keepStatus, resetMetadata, statusStrategy } from '../rules.ts'
-import { conditionsFaults, flowcontrolGroup as group } from './conditions.ts'
+import { mandatoryPriorityLevels } from './bootstrapObjects.ts'
+import { conditionsFaults, fixedSpecFaults, flowcontrolGroup as group } from './conditions.ts'
 
 const maxQueues = 10_000_000
 /** How many bits of a hash there are to deal hands from. */
@@ -46,13 +47,17 @@ export const priorityLevelConfiguration = defineKind<PriorityLevelConfiguration>
   },
   prepareForCreate: ({ obj }) => dropStatus(obj),
   prepareForUpdate: keepStatus,
-  validate: ({ obj, path }) => specFaults(obj, path.child('spec')),
-  validateUpdate: ({ obj, path }) => specFaults(obj, path.child('spec')),
+  validate: ({ obj, path }) => objectFaults(obj, path.child('spec')),
+  validateUpdate: ({ obj, path }) => objectFaults(obj, path.child('spec')),
   status: statusStrategy<PriorityLevelConfiguration>({
     keepMetadata: resetMetadata,
     validateUpdate: ({ obj, path }) => conditionsFaults(obj.status?.conditions, path.child('status', 'conditions')),
   }),
 })
+
+function objectFaults(obj: PriorityLevelConfiguration, path: FieldPath): FieldError[] {
+  return [...specFaults(obj, path), ...fixedSpecFaults(mandatoryPriorityLevels, obj, path)]
+}
 
 function specFaults({ spec, metadata }: PriorityLevelConfiguration, path: FieldPath): FieldError[] {
   const { type, limited, exempt } = spec
