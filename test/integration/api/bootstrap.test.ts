@@ -42,19 +42,22 @@ test('EXP-04 a cluster starts with 8 priority levels and 11 flow schemas', () =>
     ])
     const { items } = await client.of(flowSchemas).list()
     const byPrecedence = items.map(({ metadata, spec }) => `${spec?.matchingPrecedence} ${metadata.name}`)
-    assert.deepEqual(byPrecedence.sort((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10)), [
-      '1 exempt',
-      '2 probes',
-      '100 system-leader-election',
-      '400 system-node-high',
-      '500 system-nodes',
-      '800 kube-controller-manager',
-      '800 kube-scheduler',
-      '900 kube-system-service-accounts',
-      '9000 service-accounts',
-      '9900 global-default',
-      '10000 catch-all',
-    ])
+    assert.deepEqual(
+      byPrecedence.sort((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10)),
+      [
+        '1 exempt',
+        '2 probes',
+        '100 system-leader-election',
+        '400 system-node-high',
+        '500 system-nodes',
+        '800 kube-controller-manager',
+        '800 kube-scheduler',
+        '900 kube-system-service-accounts',
+        '9000 service-accounts',
+        '9900 global-default',
+        '10000 catch-all',
+      ],
+    )
   }))
 
 test('EXP-04 what differs is put right, unless an operator has said that it shall stay', () =>

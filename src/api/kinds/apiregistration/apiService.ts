@@ -3,11 +3,13 @@ import type { APIService } from '#api/gen/types/apiregistration.v1'
 import { findCondition } from '#api/machinery/conditions'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
-import { isDns1035Label, isDns1123Subdomain, nameIsPathSegment } from '#api/machinery/names'
+import { isDns1035Label, isDns1123Subdomain, isPortNumber, nameIsPathSegment } from '#api/machinery/names'
 import { formatTime } from '#base/time'
 import { ageColumn, nameColumn, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
+
+const conditionStatuses = ['True', 'False', 'Unknown']
 
 export const apiService = defineKind<APIService>({
   group: 'apiregistration.k8s.io',
@@ -37,7 +39,7 @@ export const apiService = defineKind<APIService>({
   prepareForUpdate: keepStatus,
   validate: ({ obj, path }) => specFaults(obj, path),
   validateUpdate: ({ obj, path }) => specFaults(obj, path),
-  status: statusStrategy<APIService>(),
+  status: statusStrategy<APIService>({ validateUpdate: ({ obj, path }) => conditionFaults(obj, path.child('status', 'conditions')) }),
 })
 
 function availableText(obj: Frozen<APIService>): string {
@@ -61,13 +63,28 @@ function specFaults({ spec, metadata }: APIService, root: FieldPath): FieldError
   if (!(spec.versionPriority > 0 && spec.versionPriority <= 1000))
     errors.push(fieldError.invalid(path.child('versionPriority'), spec.versionPriority, 'must be positive and less than 1000'))
   if (!spec.service) {
-    if (spec.caBundle) errors.push(fieldError.invalid(path.child('caBundle'), '<removed>', 'local APIServices may not have a caBundle'))
+    if (spec.caBundle)
+      errors.push(fieldError.invalid(path.child('caBundle'), `${decodedLength(spec.caBundle)} bytes`, 'local APIServices may not have a caBundle'))
     if (spec.insecureSkipTLSVerify)
       errors.push(fieldError.invalid(path.child('insecureSkipTLSVerify'), true, 'local APIServices may not have insecureSkipTLSVerify'))
     return errors
   }
   for (const field of ['namespace', 'name'] as const) if (!spec.service[field]) errors.push(fieldError.required(path.child('service', field)))
+  const { port = 0 } = spec.service
+  const portFaults = isPortNumber(port)
+  if (portFaults.length > 0) errors.push(fieldError.invalid(path.child('service', 'port'), port, `port is not valid: ${portFaults.join(', ')}`))
   if (spec.insecureSkipTLSVerify && spec.caBundle)
     errors.push(fieldError.invalid(path.child('insecureSkipTLSVerify'), true, 'may not be true if caBundle is present'))
   return errors
+}
+
+function conditionFaults({ status }: APIService, path: FieldPath): FieldError[] {
+  return (status.conditions ?? []).flatMap((condition, i) =>
+    conditionStatuses.includes(condition.status) ? [] : [fieldError.notSupported(path.index(i).child('status'), condition.status, conditionStatuses)],
+  )
+}
+
+/** How many bytes a base64 text holds. */
+function decodedLength(base64: string): number {
+  return Math.floor((base64.replace(/=+$/, '').length * 3) / 4)
 }

@@ -117,3 +117,33 @@ test('API-17 the Endpoints column shows three and counts the rest', () => {
   const made = { apiVersion: 'v1', kind: 'Endpoints', metadata: {}, subsets: [{ addresses, ports: [{ port: 80 }] }] }
   assert.equal(endpoints.columns?.[1]?.value(made, 0), '10.0.0.1:80,10.0.0.2:80,10.0.0.3:80 + 2 more...')
 })
+
+const warned: [string, Partial<ServiceSpec>, string[]][] = [
+  ['a plain service', { clusterIP: '10.0.0.1', clusterIPs: ['10.0.0.1'] }, []],
+  ['external addresses', { externalIPs: ['1.2.3.4'] }, ['spec.externalIPs is deprecated and may no longer be implemented in some clusters']],
+  ['external addresses without effect', { clusterIP: 'None', externalIPs: ['1.2.3.4'] }, ['spec.externalIPs is ignored for headless services']],
+  [
+    'external addresses of a name',
+    { type: 'ExternalName', externalName: 'a.b', externalIPs: ['1.2.3.4'] },
+    ['spec.externalIPs is ignored when spec.type is "ExternalName"'],
+  ],
+  ['a name without effect', { externalName: 'a.b' }, ['spec.externalName is ignored when spec.type is not "ExternalName"']],
+  [
+    'unusual spellings',
+    { clusterIP: '2001:DB8::1', clusterIPs: ['2001:DB8::1'], type: 'LoadBalancer', loadBalancerIP: '2001:db8:0::2', loadBalancerSourceRanges: ['10.1.2.3/8'] },
+    [
+      'spec.clusterIPs[0]: IPv6 address "2001:DB8::1" should be in RFC 5952 canonical format ("2001:db8::1")',
+      'spec.loadBalancerIP: IPv6 address "2001:db8:0::2" should be in RFC 5952 canonical format ("2001:db8::2")',
+      'spec.loadBalancerSourceRanges[0]: CIDR value "10.1.2.3/8" is ambiguous in this context (should be "10.0.0.0/8" or "10.1.2.3/32"?)',
+    ],
+  ],
+  ['the old word for zones', { trafficDistribution: 'PreferClose' }, ['spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"']],
+]
+for (const [name, spec, want] of warned)
+  test(`service warnings: ${name}`, () => assert.deepEqual(service.warnings?.({ obj: subject(spec), path, context }), want))
+test('service warnings: the old annotation', () => {
+  const obj = { ...subject(), metadata: { name: 's', annotations: { 'service.kubernetes.io/topology-aware-hints': 'auto' } } }
+  assert.deepEqual(service.warnings?.({ obj, path, context }), [
+    'annotation service.kubernetes.io/topology-aware-hints is deprecated, please use service.kubernetes.io/topology-mode instead',
+  ])
+})

@@ -45,7 +45,7 @@ export const service = defineKind<Service>({
   },
   validate: ({ obj, path }) => validateService(obj, path),
   validateUpdate: ({ obj, old, path }) => [...validateServiceUpdate(obj, old, path), ...validateService(obj, path)],
-  warnings: ({ obj }) => serviceWarnings(obj),
+  warnings: ({ obj, path }) => serviceWarnings(obj, path),
   status: statusStrategy<Service>({ validateUpdate: ({ obj, path }) => validateServiceStatus(obj, path.child('status', 'loadBalancer', 'ingress')) }),
 })
 

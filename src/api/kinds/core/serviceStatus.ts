@@ -1,9 +1,12 @@
 /** What load balancers may say about a service, and what its author is warned about (L1). Upstream: ValidateLoadBalancerStatus, pkg/api/service/warnings.go (v1.36). */
 import type { Service } from '#api/gen/types/core.v1'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
+import { cidrWarnings, ipWarnings } from '#api/machinery/formats'
 import { invalidIpMessage, ipFamily } from '#api/machinery/ip'
 import { isDns1123Subdomain } from '#api/machinery/names'
 import { faults } from '../rules.ts'
+
+const hintsAnnotation = 'service.kubernetes.io/topology-aware-hints'
 
 /** @param path of the list of ingress points */
 export function validateServiceStatus({ spec, status }: Service, path: FieldPath): FieldError[] {
@@ -23,12 +26,29 @@ export function validateServiceStatus({ spec, status }: Service, path: FieldPath
   })
 }
 
-/** A headless service has no address for others to reach it by. */
-export function serviceWarnings({ spec }: Service): string[] {
-  if (spec.clusterIP !== 'None') return []
-  return [
-    ...(spec.loadBalancerIP ? ['spec.loadBalancerIP is ignored for headless services'] : []),
-    ...(spec.externalIPs?.length ? ['spec.externalIPs is ignored for headless services'] : []),
-    ...(spec.sessionAffinity !== 'None' ? ['spec.SessionAffinity is ignored for headless services'] : []),
-  ]
+/** What is deprecated, has no effect, or is spelled in a way that others read differently. */
+export function serviceWarnings({ metadata, spec }: Service, root: FieldPath): string[] {
+  const path = root.child('spec')
+  const { externalIPs = [], loadBalancerIP = '', loadBalancerSourceRanges = [], type } = spec
+  const isHeadless = type === 'ClusterIP' && spec.clusterIP === 'None'
+  const isExternalName = type === 'ExternalName'
+  const warnings: string[] = []
+  if (metadata.annotations?.[hintsAnnotation] !== undefined)
+    warnings.push(`annotation ${hintsAnnotation} is deprecated, please use service.kubernetes.io/topology-mode instead`)
+  if (spec.clusterIP && spec.clusterIP !== 'None')
+    for (const [i, ip] of (spec.clusterIPs ?? []).entries()) warnings.push(...ipWarnings(ip, path.child('clusterIPs').index(i)))
+  if (isHeadless) {
+    if (loadBalancerIP) warnings.push('spec.loadBalancerIP is ignored for headless services')
+    if (externalIPs.length > 0) warnings.push('spec.externalIPs is ignored for headless services')
+    if (spec.sessionAffinity !== 'None') warnings.push('spec.SessionAffinity is ignored for headless services')
+  }
+  for (const [i, ip] of externalIPs.entries()) warnings.push(...ipWarnings(ip, path.child('externalIPs').index(i)))
+  if (externalIPs.length > 0 && !isHeadless && !isExternalName)
+    warnings.push('spec.externalIPs is deprecated and may no longer be implemented in some clusters')
+  if (loadBalancerIP) warnings.push(...ipWarnings(loadBalancerIP, path.child('loadBalancerIP')))
+  for (const [i, cidr] of loadBalancerSourceRanges.entries()) warnings.push(...cidrWarnings(cidr, path.child('loadBalancerSourceRanges').index(i)))
+  if (isExternalName && externalIPs.length > 0) warnings.push('spec.externalIPs is ignored when spec.type is "ExternalName"')
+  if (!isExternalName && spec.externalName) warnings.push('spec.externalName is ignored when spec.type is not "ExternalName"')
+  if (spec.trafficDistribution === 'PreferClose') warnings.push('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
+  return warnings
 }

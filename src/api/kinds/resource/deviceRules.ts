@@ -1,9 +1,10 @@
 /** Names, selectors, configurations and tolerations of devices (L1). Upstream: pkg/apis/resource/validation (v1.36). */
+import { compileSelector, maxSelectorCost } from '#api/cel/device'
 import type { DeviceSelector, DeviceTaint, DeviceToleration, OpaqueDeviceConfiguration } from '#api/gen/types/resource.v1'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { validateLabelName } from '#api/machinery/labelSelector'
 import { isDns1123Label, isDns1123Subdomain, isLabelValue } from '#api/machinery/names'
-import { checkExpression } from '../admissionregistration/expressions.ts'
+import { formatType, isDyn } from '#cel/types'
 import { utf8Length } from '../core/data.ts'
 import { faults } from '../rules.ts'
 import { csiDriverNameFaults } from '../storage/classRules.ts'
@@ -91,10 +92,19 @@ export function selectorsFaults(selectors: readonly DeviceSelector[] | undefined
       if (!cel) return [fieldError.required(at.child('cel'))]
       const expression = at.child('cel', 'expression')
       if (utf8Length(cel.expression ?? '') > maxExpressionBytes) return [fieldError.tooLong(expression, maxExpressionBytes)]
-      return stored ? [] : checkExpression(cel.expression ?? '', expression)
+      return stored ? [] : selectorFaults(cel.expression ?? '', expression)
     },
     path,
   )
+}
+
+function selectorFaults(expression: string, path: FieldPath): FieldError[] {
+  const { compiled, maxCost } = compileSelector(expression)
+  if (!compiled.ok) return [fieldError.invalid(path, expression, `compilation failed: ${compiled.message}`)]
+  const { resultType } = compiled.checked
+  if (resultType.kind !== 'bool' && !isDyn(resultType))
+    return [fieldError.invalid(path, expression, `must evaluate to bool or the unknown type, not ${formatType(resultType)}`)]
+  return maxCost > maxSelectorCost ? [fieldError.forbidden(path, 'too complex, exceeds cost limit')] : []
 }
 
 export function configurationFaults(opaque: OpaqueDeviceConfiguration | undefined, stored: boolean, path: FieldPath): FieldError[] {

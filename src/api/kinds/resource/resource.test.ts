@@ -1,5 +1,5 @@
 import type { DeviceClass, ResourceClaim, ResourceSlice } from '#api/gen/types/resource.v1'
-import { kindRules } from '#testing/kindRules'
+import { type CreateRow, kindRules } from '#testing/kindRules'
 import { deviceClass } from './deviceClass.ts'
 import { resourceClaim } from './resourceClaim.ts'
 import { resourceSlice } from './resourceSlice.ts'
@@ -17,6 +17,8 @@ const request = 'spec.devices.requests[0]'
 const exactly = 'spec.devices.requests.0.exactly'
 const notARequest = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 onClaim.defaults('one device', {}, { [`${exactly}.allocationMode`]: 'ExactCount', [`${exactly}.count`]: 1 })
+/** Loops over all attributes within loops over them: 32 items a level. */
+const tooComplex = `device.attributes.all(a, ${'device.attributes.all(b, '.repeat(3)}device.attributes.all(c, c.startsWith(a))${')'.repeat(4)}`
 onClaim.create([
   ['a good one', {}, []],
   ['a request twice', { 'spec.devices.requests.1': goodClaim.spec.devices?.requests?.[0] }, ['spec.devices.requests[1].name: Duplicate value: "gpu"']],
@@ -34,6 +36,35 @@ onClaim.create([
     [`${request}.exactly.allocationMode: Unsupported value: "Some": supported values: "All", "ExactCount"`],
   ],
   ['a selector without an expression', { [`${exactly}.selectors`]: [{}] }, [`${request}.exactly.selectors[0].cel: Required value`]],
+  ...[
+    'device.driver == "gpu.example.com"',
+    'device.attributes["gpu.example.com"].model == "A100" && device.attributes["gpu.example.com"].memory.isGreaterThan(semver("1.0.0"))',
+    'device.capacity["gpu.example.com"].memory.compareTo(quantity("40Gi")) >= 0',
+    'cel.bind(gpu, device.attributes["gpu.example.com"], gpu.oneBool && gpu.anotherBool)',
+    'device.attributes["gpu.example.com"].healthy',
+    'device.allowMultipleAllocations == true',
+    'device.attributes["gpu.example.com"].exists(name, name.startsWith("x"))',
+  ].map((expression): CreateRow => [`the selector ${expression}`, { [`${exactly}.selectors`]: [{ cel: { expression } }] }, []]),
+  ...(
+    [
+      ['device.driver', 'Invalid value: "device.driver": must evaluate to bool or the unknown type, not string'],
+      [
+        'device.vendor == ""',
+        `Invalid value: "device.vendor == \\"\\"": compilation failed: ERROR: <input>:1:7: undefined field 'vendor'\n | device.vendor == ""\n | ......^`,
+      ],
+      [
+        'gadget.driver == ""',
+        `Invalid value: "gadget.driver == \\"\\"": compilation failed: ERROR: <input>:1:1: undeclared reference to 'gadget' (in container '')\n | gadget.driver == ""\n | ^`,
+      ],
+      [tooComplex, 'Forbidden: too complex, exceeds cost limit'],
+    ] as const
+  ).map(
+    ([expression, fault]): CreateRow => [
+      `the selector ${expression}`,
+      { [`${exactly}.selectors`]: [{ cel: { expression } }] },
+      [`${request}.exactly.selectors[0].cel.expression: ${fault}`],
+    ],
+  ),
   [
     'a selector that cannot be read',
     { [`${exactly}.selectors`]: [{ cel: { expression: '(' } }] },
