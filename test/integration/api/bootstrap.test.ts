@@ -28,7 +28,7 @@ async function withCluster(use: (api: TestApiServer, nextRound: () => Promise<vo
 const namesOf = async (list: Promise<{ readonly items: readonly { readonly metadata: { readonly name?: string | undefined } }[] }>) =>
   (await list).items.map(({ metadata }) => metadata.name)
 
-test('EXP-04 a cluster starts with 8 priority levels and 11 flow schemas', () =>
+test('API-18 a cluster starts with 8 priority levels and 11 flow schemas', () =>
   withCluster(async ({ client }) => {
     assert.deepEqual(await namesOf(client.of(priorityLevelConfigurations).list()), [
       'catch-all',
@@ -60,7 +60,7 @@ test('EXP-04 a cluster starts with 8 priority levels and 11 flow schemas', () =>
     )
   }))
 
-test('EXP-04 what differs is put right, unless an operator has said that it shall stay', () =>
+test('API-18 what differs is put right, unless an operator has said that it shall stay', () =>
   withCluster(async ({ client }, nextRound) => {
     const [levels, schemas] = [client.of(priorityLevelConfigurations), client.of(flowSchemas)]
     const shares = async (name: string) => (await levels.get({ name })).spec?.limited?.nominalConcurrencyShares
@@ -85,7 +85,7 @@ test('EXP-04 what differs is put right, unless an operator has said that it shal
     assert.ok(!(await namesOf(levels.list())).includes('of-an-older-version'))
   }))
 
-test('EXP-04 what is right is left alone', () =>
+test('API-18 what is right is left alone', () =>
   withCluster(async ({ client }, nextRound) => {
     const before = (await client.of(flowSchemas).list()).metadata.resourceVersion
     await nextRound()
