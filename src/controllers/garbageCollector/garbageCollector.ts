@@ -145,8 +145,13 @@ function createGarbageCollector(context: ControllerContext): Component {
 /** Resolves once all that is there has been seen: every dependent seen before its owner would cost a look-up. */
 async function allSeen({ informers, clock }: ControllerContext, { watchable }: Discovered, signal: AbortSignal): Promise<void> {
   const waited = new AbortController()
-  const synced = watchable.map((resource) => informers.of(resource).synced(signal))
+  const until = AbortSignal.any([signal, waited.signal])
+  // All are asked for at once; waiting for one after the other ends no later, and listens to the signal once instead of for each.
+  const started = watchable.map((resource) => informers.of(resource))
+  const synced = async () => {
+    for (const informer of started) await informer.synced(until)
+  }
   // A resource that cannot be listed must not keep the others waiting.
-  await Promise.race([Promise.all(synced), clock.sleep(maxSyncWaitMs, AbortSignal.any([signal, waited.signal]))]).catch(() => {})
+  await Promise.race([synced(), clock.sleep(maxSyncWaitMs, until)]).catch(() => {})
   waited.abort()
 }
