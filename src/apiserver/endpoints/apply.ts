@@ -60,6 +60,7 @@ export async function applyConfiguration(scope: Scope, body: RequestBody): Promi
         force: truthy(request.query.get('force')),
         nowMs: deps.clock.now(),
         unknownFields,
+        otherVersion: served.otherVersion,
       })
       const copy = deepCopy<KubeObject>(merged)
       if (current && applied.metadata.resourceVersion) copy.metadata.resourceVersion = applied.metadata.resourceVersion

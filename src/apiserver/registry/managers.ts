@@ -17,6 +17,7 @@ export function trackManagers(context: WriteContext, updated: KubeObject, old: F
     subresource,
     resetFields: resetFields(context),
     nowMs,
+    otherVersion: served.otherVersion,
   })
 }
 

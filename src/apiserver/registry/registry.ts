@@ -20,6 +20,7 @@ import type { ObjectReader } from '../admission/admission.ts'
 import type { VersionView } from './cacheEntry.ts'
 import { Cacher } from './cacher.ts'
 import { certificateRequestHooks } from './certificateRequests.ts'
+import { otherVersions } from './otherVersions.ts'
 import { defaultServiceNetwork, type ServiceNetwork, serviceHooks } from './services/hooks.ts'
 import { Storage } from './storage.ts'
 import { keyFor, type ServedResource, type StorageHooks, type StoredResource } from './storedResource.ts'
@@ -77,6 +78,7 @@ export function createRegistry(deps: RegistryDeps): Registry {
   const services = serviceHooks(deps.serviceNetwork ?? defaultServiceNetwork, deps.random)
   const hooks = { '/services': services.hooks, 'certificates.k8s.io/certificatesigningrequests': certificateRequestHooks }
   for (const one of facts) served.set(resourceKey(one.group, one.version, one.resource), servedResource(deps, cacher, hooks, one))
+  linkVersions(served)
   const stored = new Map<string, StoredResource>()
   const add: Registry['add'] = (resources) => {
     for (const one of resources) {
@@ -138,6 +140,15 @@ function servedResource(deps: RegistryDeps, cacher: Cacher, hooks: Readonly<Reco
     schema: schemaOf(group, version, kind),
     stored,
     ...conversions(strategy, storage, { group, version }),
+  }
+}
+
+/** Tells the resources that are stored once and served in several shapes of each other. */
+function linkVersions(served: Map<string, ServedResource>): void {
+  const all = [...served.values()]
+  for (const [key, one] of served) {
+    const versions = new Map(all.filter(({ stored }) => stored.prefix === one.stored.prefix).map((other) => [other.apiVersion, other]))
+    if (versions.size > 1) served.set(key, { ...one, otherVersion: otherVersions(one, (apiVersion) => versions.get(apiVersion)) })
   }
 }
 

@@ -4,6 +4,7 @@
  * Upstream: registry.Store plus the handlers' RequestScope.
  */
 import type { KindStrategy } from '#api/kinds/defineKind'
+import type { OtherVersions } from '#api/machinery/managedFields/versions'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import type { Schema } from '#api/schema/schema'
 import type { Cancellation } from '../cancellation.ts'
@@ -66,6 +67,8 @@ export interface ServedResource {
   toStrategy(object: KubeObject): KubeObject
   /** From the strategy's shape to the stored one. */
   toStored(object: KubeObject): KubeObject | Promise<KubeObject>
+  /** The resource's other versions, where their shapes differ. Absent: one version, or one shape. */
+  readonly otherVersion?: OtherVersions | undefined
   /** Whether a write that changes nothing would still store something else: an older version, fields that are pruned by now. */
   isOutdated?(entry: CacheEntry): boolean
   /** Absent for built-in kinds. */

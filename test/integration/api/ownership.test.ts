@@ -81,4 +81,34 @@ bothTransports({
     const missing = await refused(send(one, scalePath.replace('web', 'none'), 'apply', { ...scale(2), metadata: { name: 'none' } }, { fieldManager: 'x' }))
     assert.deepEqual([missing.code, missing.message], [404, 'deployments.apps "none" not found'])
   },
+
+  async 'API-06 ownership follows the versions of an autoscaler: changes in one are lost in the other, and what is dropped there is gone'(one: Case) {
+    const target = { scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' }, maxReplicas: 5 }
+    const configuration = (version: string, spec: object) => ({
+      apiVersion: `autoscaling/${version}`,
+      kind: 'HorizontalPodAutoscaler',
+      metadata: { name: 'h' },
+      spec: { ...target, ...spec },
+    })
+    const path = (version: string) => `/apis/autoscaling/${version}/namespaces/case/horizontalpodautoscalers/h`
+    const cpu = (averageUtilization: number) => ({
+      metrics: [{ type: 'Resource', resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization } } }],
+    })
+    const apply = (version: string, spec: object, manager: string) => send(one, path(version), 'apply', configuration(version, spec), { fieldManager: manager })
+    await apply('v1', { targetCPUUtilizationPercentage: 50 }, 'one')
+
+    // What v2 calls metrics is v1's percentage: its owner is asked, in its own words.
+    const conflict = await refused(apply('v2', cpu(60), 'two'))
+    assert.equal(conflict.message, 'Apply failed with 1 conflict: conflict with "one": .spec.targetCPUUtilizationPercentage')
+    const patched = await send(one, path('v2'), 'merge', { spec: cpu(70) }, { fieldManager: 'three' })
+    const owners = ownersOf(patched.metadata.managedFields as ManagedFieldsEntry[], 'spec', 'targetCPUUtilizationPercentage')
+    assert.deepEqual([owners, ownersOf(patched.metadata.managedFields as ManagedFieldsEntry[], 'spec', 'maxReplicas')], [[], ['one Apply - autoscaling/v1']])
+    assert.deepEqual(ownersOf(patched.metadata.managedFields as ManagedFieldsEntry[], 'spec', 'metrics'), ['three Update - autoscaling/v2'])
+
+    // Going on in v2, and leaving something out that was applied in v1.
+    await apply('v1', { minReplicas: 2 }, 'one')
+    const moved = (await apply('v2', {}, 'one')) as KubeObject & { spec: { minReplicas?: number; metrics?: unknown[] } }
+    assert.deepEqual([moved.spec.minReplicas, moved.spec.metrics?.length], [1, 1])
+    assert.deepEqual(ownersOf(moved.metadata.managedFields as ManagedFieldsEntry[], 'spec', 'maxReplicas'), ['one Apply - autoscaling/v2'])
+  },
 })

@@ -22,7 +22,8 @@ const isCpu = ({ type, resource }: MetricSpec): boolean => type === 'Resource' &
 
 /** As a client of v1 sees it: the first CPU percentage in its own field, all else in annotations. */
 export function toV1(obj: HorizontalPodAutoscaler): HorizontalPodAutoscalerV1 {
-  const { metrics = [], behavior, ...spec } = obj.spec
+  // What nobody applies any more is taken out before it is validated.
+  const { metrics = [], behavior, ...spec } = obj.spec ?? {}
   const { currentMetrics, conditions, ...status } = obj.status ?? { desiredReplicas: 0 }
   const cpu = metrics.find(isCpu)
   const others = metrics.filter((metric) => metric !== cpu)

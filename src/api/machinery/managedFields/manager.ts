@@ -1,7 +1,7 @@
 /**
  * Field ownership (L1): server-side apply, and the bookkeeping of managedFields on every other write.
  * Upstream: apimachinery/pkg/util/managedfields, structured-merge-diff/v6/merge/update.go (v1.36). Objects arrive decoded by their
- * schema; both functions work in the request's version, and claims of other versions are taken as they are (shapes are equal).
+ * schema, in the request's version; versions.ts looks at them as other versions do.
  */
 import type { DeepReadonly } from '#base/frozen'
 import type { Schema } from '../../schema/schema.ts'
@@ -14,6 +14,7 @@ import { configurationFaults } from './faults.ts'
 import { difference, differenceBelow, equals, type FieldSet, intersection, isEmpty, pathsOf, setOfFields, union, withNamedParents } from './fieldSet.ts'
 import { mergeTyped, removeFields } from './merge.ts'
 import { fieldSetOf } from './typed.ts'
+import { type OtherVersions, perVersion, pruneAcrossVersions } from './versions.ts'
 
 interface Common {
   readonly schema: Schema | undefined
@@ -25,6 +26,8 @@ interface Common {
   /** Dotted fields that this endpoint resets and nobody may own through it: 'status' on the main resource, 'spec' on …/status. */
   readonly resetFields?: readonly string[] | undefined
   readonly nowMs: number
+  /** The resource's other versions; absent: they all have one shape. */
+  readonly otherVersion?: OtherVersions | undefined
 }
 
 export interface UpdateInput extends Common {
@@ -50,7 +53,7 @@ export function trackUpdate(input: UpdateInput): void {
   const claims = startingClaims(old, updated, input.subresource !== undefined && input.subresource !== '')
   // An object that was never tracked stays untracked until someone applies.
   const isTracked = claims.length > 0 || old === undefined
-  const next = isTracked ? capUpdateManagers(updateClaims(claims, filtered(compareOf(old, updated, input.schema), input.resetFields), input)) : []
+  const next = isTracked ? capUpdateManagers(updateClaims(claims, input)) : []
   if (next.length > 0) updated.metadata.managedFields = writeEntries(next)
   else delete updated.metadata.managedFields
 }
@@ -74,7 +77,8 @@ function filtered(comparison: Comparison, resetFields: readonly string[] | undef
   return { changed: differenceBelow(comparison.changed, reset), removed: differenceBelow(comparison.removed, reset) }
 }
 
-function updateClaims(claims: readonly Claim[], { changed, removed }: Comparison, input: Common): Claim[] {
+function updateClaims(claims: readonly Claim[], input: UpdateInput): Claim[] {
+  const { changed, removed } = filtered(compareOf(input.old, input.updated, input.schema), input.resetFields)
   const self: Claim = {
     manager: input.manager === '' ? 'unknown' : input.manager,
     operation: 'Update',
@@ -83,7 +87,7 @@ function updateClaims(claims: readonly Claim[], { changed, removed }: Comparison
     time: timeOf(input.nowMs),
     fields: changed,
   }
-  const next = withoutFields(claims, changed, removed)
+  const next = withoutFields(claims, lossesOf(input, input.old, input.updated, { changed, removed }))
   if (isEmpty(changed)) return next
   const at = next.findIndex((claim) => sameManager(claim, self))
   const previous = claims.find((claim) => sameManager(claim, self))
@@ -95,13 +99,27 @@ function updateClaims(claims: readonly Claim[], { changed, removed }: Comparison
   return next
 }
 
+interface Loss {
+  readonly changed: FieldSet
+  /** What other managers lose: the changed and the removed. */
+  readonly gone: FieldSet
+}
+
+/** What a write changes, as each version shows it; undefined for versions that are gone. */
+type Losses = (apiVersion: string) => Loss | undefined
+
+function lossesOf(input: Common, old: DeepReadonly<KubeObject> | undefined, updated: DeepReadonly<KubeObject>, own: Comparison): Losses {
+  const lossOf = ({ changed, removed }: Comparison): Loss => ({ changed, gone: union(changed, removed) })
+  return perVersion(input, lossOf(own), ({ schema, show }) => lossOf(filtered(compareOf(old && show(old), show(updated), schema), input.resetFields)))
+}
+
 /** Everybody loses what was changed by another or removed; empty claims vanish. */
-function withoutFields(claims: readonly Claim[], changed: FieldSet, removed: FieldSet): Claim[] {
-  const gone = union(changed, removed)
-  if (isEmpty(gone)) return [...claims]
+function withoutFields(claims: readonly Claim[], lossIn: Losses): Claim[] {
   const next: Claim[] = []
   for (const claim of claims) {
-    const fields = difference(claim.fields, gone)
+    const loss = lossIn(claim.apiVersion)
+    if (!loss) continue
+    const fields = isEmpty(loss.gone) ? claim.fields : difference(claim.fields, loss.gone)
     if (!isEmpty(fields)) next.push(fields === claim.fields ? claim : { ...claim, fields })
   }
   return next
@@ -149,13 +167,14 @@ function applyOnce(input: ApplyInput, force: boolean): Attempt {
   }
   const last = before.find((claim) => sameManager(claim, self))
   const others = before.filter((claim) => claim !== last)
-  const merged = mergeTyped(live, applied, schema)
-  const object = (last === undefined ? merged : prune(merged, last.fields, [...others, self], schema)) as KubeObject
+  const merged = mergeTyped(live, applied, schema) as KubeObject
+  const object = last === undefined ? merged : prune(merged, last, [...others, self], input)
   object.apiVersion = applied.apiVersion
   object.kind = applied.kind
   const comparison = filtered(compareOf(live, object, schema), input.resetFields)
-  const conflicts = force ? [] : conflictsOf(others, comparison.changed)
-  const claims = [...withoutFields(others, comparison.changed, comparison.removed), ...(isEmpty(owned) ? [] : [self])]
+  const lossIn = lossesOf(input, live, object, comparison)
+  const conflicts = force ? [] : conflictsOf(others, lossIn)
+  const claims = [...withoutFields(others, lossIn), ...(isEmpty(owned) ? [] : [self])]
   const unchanged =
     live !== undefined &&
     isEmpty(comparison.changed) &&
@@ -181,14 +200,20 @@ function ownSet({ applied, schema, resetFields }: ApplyInput): FieldSet {
 }
 
 /** Takes out what this manager applied before, does not apply now, and nobody else owns. */
-function prune(merged: unknown, last: FieldSet, claims: readonly Claim[], schema: Schema | undefined): unknown {
+function prune(merged: KubeObject, last: Claim, claims: readonly Claim[], input: ApplyInput): KubeObject {
+  const { apiVersion, schema, otherVersion } = input
+  if (otherVersion && (last.apiVersion !== apiVersion || claims.some((claim) => claim.apiVersion !== apiVersion))) {
+    return pruneAcrossVersions(merged, last, claims, input)
+  }
   const owned = claims.reduce<FieldSet>((set, claim) => union(set, claim.fields), {})
-  const doomed = difference(last, withNamedParents(owned))
-  return isEmpty(doomed) ? merged : removeFields(merged, doomed, schema)
+  const doomed = difference(last.fields, withNamedParents(owned))
+  return isEmpty(doomed) ? merged : (removeFields(merged, doomed, schema) as KubeObject)
 }
 
-function conflictsOf(others: readonly Claim[], changed: FieldSet): Conflict[] {
-  return others.map((claim) => ({ claim, fields: intersection(claim.fields, changed) })).filter(({ fields }) => !isEmpty(fields))
+function conflictsOf(others: readonly Claim[], lossIn: Losses): Conflict[] {
+  return others
+    .map((claim) => ({ claim, fields: intersection(claim.fields, lossIn(claim.apiVersion)?.changed ?? {}) }))
+    .filter(({ fields }) => !isEmpty(fields))
 }
 
 function sameBesidesManagedFields(a: DeepReadonly<KubeObject>, b: DeepReadonly<KubeObject>): boolean {

@@ -1,0 +1,22 @@
+/**
+ * How field ownership looks at a built-in resource's other versions (L3): through the stored shape, which every version knows.
+ * Upstream: the versionConverter of apimachinery/pkg/util/managedfields/internal (v1.36).
+ */
+import type { OtherVersions } from '#api/machinery/managedFields/versions'
+import type { Frozen, KubeObject } from '#api/machinery/meta'
+import { deepCopy } from '#base/frozen'
+import type { ServedResource } from './storedResource.ts'
+
+/** `find` returns the resource as a version serves it, undefined when none does. */
+export function otherVersions(own: ServedResource, find: (apiVersion: string) => ServedResource | undefined): OtherVersions {
+  return (apiVersion) => {
+    const other = find(apiVersion)
+    return other && { schema: other.schema, show: (object) => across(object, own, other), back: (object) => across(object, other, own) }
+  }
+}
+
+function across(object: Frozen<KubeObject>, from: ServedResource, to: ServedResource): KubeObject {
+  const stored = from.toStored(from.toStrategy(deepCopy<KubeObject>(object)))
+  if (stored instanceof Promise) throw new Error(`${from.resource} of ${from.apiVersion} is converted by others`)
+  return to.view ? deepCopy<KubeObject>(to.view.convert(stored)) : stored
+}
