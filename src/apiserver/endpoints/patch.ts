@@ -2,18 +2,21 @@
  * PATCH in its four forms (L3): JSON patch, merge patch, strategic merge patch, server-side apply.
  * Upstream: apiserver/pkg/endpoints/handlers/patch.go.
  */
+import { FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'
+import { JsonSyntaxError, parseJson } from '#api/machinery/json'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { applyJsonPatch, parseJsonPatch } from '#api/machinery/patch/jsonPatch'
 import { applyMergePatch } from '#api/machinery/patch/mergePatch'
+import { goPrint } from '#api/machinery/patch/objects'
 import { applyStrategicMergePatch } from '#api/machinery/patch/strategicMerge'
-import { badRequest, notFound } from '#api/machinery/status'
+import { badRequest, isStatus, notFound } from '#api/machinery/status'
 import { deepCopy } from '#base/frozen'
 import type { Answer } from '../answer.ts'
 import { updateObject } from '../registry/update.ts'
 import type { RequestBody } from '../request.ts'
 import { applyConfiguration } from './apply.ts'
-import { decodeValue, fieldValidationOf, maxBodyBytes, mediaTypeOf, parseBody, unsupportedMediaType } from './body.ts'
-import { applyPatchType, jsonPatchType, mergePatchType, patchTypesOf } from './patchTypes.ts'
+import { decodeValue, fieldValidationOf, maxBodyBytes, mediaTypeOf, type ParsedBody, parseBody, unsupportedMediaType } from './body.ts'
+import { applyPatchType, jsonPatchType, mergePatchType, patchTypesOf, strategicMergePatchType } from './patchTypes.ts'
 import { createPresenter } from './present.ts'
 import { expectedKind, invalidOption, type Scope, shown, writeContext } from './scope.ts'
 
@@ -33,31 +36,58 @@ export async function patch(scope: Scope): Promise<Answer> {
       throw invalidOption('PatchOptions', 'force', 'FieldValueForbidden', 'Forbidden: may not be specified for non-apply patch')
     }
     const validation = fieldValidationOf(request)
-    const apply = patcher(scope, type, raw)
+    const patch = patchValue(raw, validation !== 'Ignore')
+    const apply = patcher(scope, type, patch.value)
     const context = writeContext(scope, 'PatchOptions')
     return updateObject(deps.writer, context, {
       name: info.name,
       transform: (current) => {
         if (!current) throw notFound(served, info.name)
-        const patched = deepCopy(apply(current))
-        return decodeValue(request, { value: patched, duplicates: [] }, expectedKind(served), validation)
+        const value = deepCopy(apply(current))
+        // The library that reads JSON patches is a lenient one.
+        const duplicates = type === jsonPatchType ? [] : patch.duplicates
+        const shownValue = type === strategicMergePatchType ? goPrint(patch.value) : JSON.stringify(value)
+        return whatPatchMade(shownValue, () => decodeValue(request, { value, duplicates }, expectedKind(served), validation))
       },
     })
   }
 }
 
-function patcher(scope: Scope, type: string, raw: RequestBody): (current: Frozen<KubeObject>) => unknown {
-  const value = patchValue(raw)
+/** What does not decode after a patch is the patch's fault: 422, not the 400 of a body. */
+function whatPatchMade(shownValue: string, decode: () => KubeObject): KubeObject {
+  try {
+    return decode()
+  } catch (error) {
+    if (!isStatus(error, 'BadRequest') || !(error.cause instanceof Error)) throw error
+    throw invalid({ group: '', kind: '' }, '', [fieldError.invalid(FieldPath.of('patch'), shownValue, error.cause.message)])
+  }
+}
+
+function patcher(scope: Scope, type: string, value: unknown): (current: Frozen<KubeObject>) => unknown {
   if (type === jsonPatchType) {
     const operations = parseJsonPatch(value)
     return (current) => applyJsonPatch(current, operations)
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw badRequest('error decoding patch: the patch must be a JSON object')
+  if (typeof value !== 'object' || Array.isArray(value)) {
+    const text = `json: cannot unmarshal ${goKind(value)} into Go value of type map[string]interface {}`
+    throw badRequest(type === mergePatchType ? `error decoding patch: ${text}` : text)
+  }
   if (type === mergePatchType) return (current) => applyMergePatch(current, value)
-  return (current) => applyStrategicMergePatch(current, value, scope.served.schema)
+  return (current) => applyStrategicMergePatch(current, value ?? {}, scope.served.schema)
+}
+
+function goKind(value: unknown): string {
+  if (Array.isArray(value)) return 'array'
+  return typeof value === 'boolean' ? 'bool' : typeof value
 }
 
 /** Patches are JSON whatever their media type is called. */
-function patchValue(raw: RequestBody): unknown {
-  return parseBody(raw.type === 'value' ? raw : { ...raw, contentType: 'application/json' }, false).value
+function patchValue(raw: RequestBody, duplicates: boolean): ParsedBody {
+  if (raw.type === 'value') return parseBody(raw, false)
+  try {
+    return parseJson(raw.bytes, { duplicates })
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) throw badRequest('invalid JSON patch')
+    throw error
+  }
 }
