@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { startTestApiServer, type TestApiServer, type TestListener } from '#testing/apiServer'
 import { type RawAnswer, rawHttp } from '../integration/api/rawHttp.ts'
+import { definition, establish, version } from '../integration/crd/support.ts'
 
 const configMaps = '/api/v1/namespaces/default/configmaps'
 const pods = '/api/v1/namespaces/default/pods'
@@ -112,4 +113,22 @@ test('API-11 strategic merge of long lists takes time in proportion', { timeout:
     const answer = await send('PATCH', `${configMaps}/owned?dryRun=All`, JSON.stringify({ metadata: { [key]: finalizers } }), strategicMerge)
     assert.equal(JSON.parse(text(answer)).metadata.finalizers?.length ?? 0, left)
   }
+})
+
+test('CRD-01 a small object whose defaults would make it huge is refused', { timeout: withinMs }, async () => {
+  const item = { type: 'object', properties: { note: { type: 'string', default: 'x'.repeat(1_000) } } }
+  const schema = { type: 'object', properties: { spec: { type: 'array', items: item } } }
+  await establish(server.client, definition('growths', 'Growth', [version('v1', schema)]))
+  const body = (name: string, items: number) =>
+    JSON.stringify({ apiVersion: 'example.com/v1', kind: 'Growth', metadata: { name }, spec: many(items, () => ({})) })
+  const create = (name: string, items: number) => send('POST', '/apis/example.com/v1/namespaces/default/growths', body(name, items))
+  assert.deepEqual([(await create('small', 1_000)).status, (await create('large', 5_000)).status, (await create('huge', 800_000)).status], [201, 413, 413])
+})
+
+test('API-02 an object that grows beyond what the store takes is refused', { timeout: withinMs }, async () => {
+  const containers = many(20_000, (index) => ({ name: `a${index}`, image: 'b' }))
+  const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'grown' }, spec: { containers } }
+  const answer = await send('POST', pods, JSON.stringify(pod))
+  assert.equal(answer.status, 413)
+  assert.match(text(answer), /etcdserver: request is too large/)
 })

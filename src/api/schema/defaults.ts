@@ -3,41 +3,60 @@
  * As in upstream's generated defaulters, a default is set only inside parts that are present.
  */
 import { deepCopy } from '#base/frozen'
+import { StatusError } from '../machinery/status.ts'
 import type { Schema } from './schema.ts'
+
+/** How much JSON defaults may still add to one object. */
+interface Budget {
+  bytes: number
+}
 
 /**
  * Sets the absent fields of `value` that have a default, in place. A null where the schema of a CRD allows none counts as absent.
+ * @param mostBytes of JSON that defaults may add: a list of empty items can grow to a thousand times its size
  * @returns whether anything was set
+ * @throws StatusError RequestEntityTooLarge beyond `mostBytes`
  */
-export function applyDefaults(value: unknown, schema: Schema): boolean {
+export function applyDefaults(value: unknown, schema: Schema, mostBytes = Number.POSITIVE_INFINITY): boolean {
+  return fill(value, schema, { bytes: mostBytes })
+}
+
+function fill(value: unknown, schema: Schema, budget: Budget): boolean {
   if (typeof value !== 'object' || value === null) return false
   const plan = planOf(schema)
   if (plan === nothing) return false
-  return plan.fields ? defaultFields(value as Record<string, unknown>, plan.fields) : defaultMembers(value as Record<string, unknown>, plan)
+  return plan.fields ? defaultFields(value as Record<string, unknown>, plan.fields, budget) : defaultMembers(value as Record<string, unknown>, plan, budget)
 }
 
-function defaultFields(object: Record<string, unknown>, fields: readonly FieldPlan[]): boolean {
+function spend(budget: Budget, bytes: number): void {
+  budget.bytes -= bytes
+  if (budget.bytes < 0) throw new StatusError('RequestEntityTooLarge', 'the object becomes too large with the defaults of its fields')
+}
+
+function defaultFields(object: Record<string, unknown>, fields: readonly FieldPlan[], budget: Budget): boolean {
   let changed = false
-  for (const { name, schema, fallback, isDeep } of fields) {
+  for (const { name, schema, fallback, bytes, isDeep } of fields) {
     if (fallback !== undefined && (object[name] === undefined || (object[name] === null && !schema.nullable))) {
+      spend(budget, bytes)
       object[name] = deepCopy(fallback)
       changed = true
     }
-    if (isDeep && applyDefaults(object[name], schema)) changed = true
+    if (isDeep && fill(object[name], schema, budget)) changed = true
   }
   return changed
 }
 
 /** Items of a list, values of a map. */
-function defaultMembers(members: Record<string, unknown>, { element, elementDefault }: Plan): boolean {
+function defaultMembers(members: Record<string, unknown>, { element, elementDefault, elementBytes = 0 }: Plan, budget: Budget): boolean {
   if (!element) return false
   let changed = false
   for (const key of Object.keys(members)) {
     if (members[key] === null && elementDefault !== undefined && !element.nullable) {
+      spend(budget, elementBytes)
       members[key] = deepCopy(elementDefault)
       changed = true
     }
-    if (applyDefaults(members[key], element)) changed = true
+    if (fill(members[key], element, budget)) changed = true
   }
   return changed
 }
@@ -47,12 +66,16 @@ interface Plan {
   readonly fields?: readonly FieldPlan[]
   readonly element?: Schema
   readonly elementDefault?: unknown
+  /** Of the default's JSON. */
+  readonly elementBytes?: number
 }
 
 interface FieldPlan {
   readonly name: string
   readonly schema: Schema
   readonly fallback: unknown
+  /** Of the member's JSON. */
+  readonly bytes: number
   readonly isDeep: boolean
 }
 
@@ -72,14 +95,20 @@ function makePlan(schema: Schema): Plan {
   if (schema.type === 'object' && schema.fields) {
     const fields = [...schema.fields].map(([name, field]) => {
       const isDeep = holdsDefaults(field.schema, new Set())
-      return { name, schema: field.schema, fallback: field.default, isDeep }
+      return { name, schema: field.schema, fallback: field.default, bytes: name.length + sizeOf(field.default), isDeep }
     })
     const relevant = fields.filter(({ fallback, isDeep }) => fallback !== undefined || isDeep)
     return relevant.length > 0 ? { fields: relevant } : nothing
   }
   const { element, elementDefault } = schema
   const isList = schema.type === 'array' || schema.type === 'map'
-  return isList && element && (elementDefault !== undefined || holdsDefaults(element, new Set())) ? { element, elementDefault } : nothing
+  return isList && element && (elementDefault !== undefined || holdsDefaults(element, new Set()))
+    ? { element, elementDefault, elementBytes: sizeOf(elementDefault) }
+    : nothing
+}
+
+function sizeOf(value: unknown): number {
+  return JSON.stringify(value)?.length ?? 0
 }
 
 /** Whether there is a default anywhere inside; schemas may refer to themselves. */

@@ -18,6 +18,8 @@ import type { RequestBody, ServerRequest } from '../request.ts'
 
 /** Upstream's limit on what a resource handler reads. */
 export const maxBodyBytes = 3 * 1024 * 1024
+/** What defaults may add to an object: more than that is too large to store anyway. */
+const maxDefaultBytes = 8 * 1024 * 1024
 
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict'
 
@@ -127,7 +129,7 @@ export function decodeValue(request: ServerRequest, parsed: ParsedBody, expected
   reportStrict(request, object, strictProblems(unknownFields, parsed.duplicates), validation)
   const decoded = object as unknown as KubeObject
   decoded.metadata ??= {}
-  applyDefaults(object, expected.schema)
+  applyDefaults(object, expected.schema, maxDefaultBytes)
   expected.defaults?.(decoded)
   return decoded
 }

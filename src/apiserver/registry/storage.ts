@@ -10,6 +10,12 @@ import { CacheEntry, encodeStored } from './cacheEntry.ts'
 import type { Cacher } from './cacher.ts'
 import type { StoredResource } from './storedResource.ts'
 
+/**
+ * Twice what etcd takes (1.5 MiB), as the limit of request bodies is: JSON is that much larger than protobuf. What an object gains on its way here
+ * (defaults, managed fields) counts too.
+ */
+const maxValueBytes = 3 * 1024 * 1024
+
 /** Leases for expiring objects are shared by everything written within this time, as upstream (60 s). */
 const leaseReuseMs = 60_000
 
@@ -38,6 +44,7 @@ export class Storage {
    */
   async put(resource: StoredResource, key: string, object: KubeObject, current: CacheEntry | undefined): Promise<CacheEntry | undefined> {
     const value = encodeStored(object)
+    if (value.length > maxValueBytes) throw new StatusError('RequestEntityTooLarge', 'etcdserver: request is too large')
     const storeKey = resource.prefix + key
     const lease = resource.ttlSeconds === undefined ? undefined : await this.#lease(resource.ttlSeconds)
     const expected = resource.cache.expect(key, value, object)
