@@ -32,7 +32,9 @@ export function parseSelection(served: ServedResource, namespace: string, labelT
 function checkedFields(served: ServedResource, fields: FieldSelector): (entry: CacheEntry, field: string) => string {
   const own = served.stored.strategy.selectableFields
   for (const { field } of fields.terms) {
-    if (field === 'metadata.name' || field === 'metadata.namespace' || (own && Object.hasOwn(own, field))) continue
+    // Kinds that list their fields have a namespace among them only where their objects have one.
+    const isMetadata = field === 'metadata.name' || (field === 'metadata.namespace' && (!own || served.namespaced))
+    if (isMetadata || (own && Object.hasOwn(own, field))) continue
     if (own) throw badRequest(`field label not supported: ${field}`)
     throw badRequest(`${JSON.stringify(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`)
   }

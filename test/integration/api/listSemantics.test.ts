@@ -132,4 +132,20 @@ bothTransports({
     const tooOld = await refusal(list(one, { resourceVersion: first.metadata.resourceVersion, resourceVersionMatch: 'Exact' }))
     assert.deepEqual([tooOld.code, tooOld.message], [410, 'The resourceVersion for the provided list is too old.'])
   },
+
+  async 'API-10 each kind takes the fields it lists, and names the one it does not know'(one: Case) {
+    const ask = (collection: string, field: string) =>
+      one.client.transport.request({ method: 'GET', path: `/api/v1/${collection}`, query: { fieldSelector: `${field}=x` } })
+    const known = {
+      pods: ['metadata.namespace', 'spec.nodeName', 'status.podIPs'],
+      nodes: ['metadata.name', 'spec.unschedulable'],
+      namespaces: ['status.phase'],
+    }
+    for (const [collection, fields] of Object.entries(known)) for (const field of fields) assert.equal((await ask(collection, field)).status, 200)
+    const unknown = { pods: 'spec.x', nodes: 'metadata.namespace', namespaces: 'name' }
+    for (const [collection, field] of Object.entries(unknown)) {
+      const { code, message } = await refusal(ask(collection, field))
+      assert.deepEqual([code, message], [400, `field label not supported: ${field}`])
+    }
+  },
 })

@@ -18,7 +18,7 @@ export const namespace = defineKind<Namespace>({
   generation: false,
   validateName: nameIsDnsLabel,
   columns: [nameColumn, text('Status', (obj) => obj.status?.phase ?? ''), ageColumn],
-  selectableFields: { 'status.phase': (obj) => obj.status?.phase ?? '', name: (obj) => obj.metadata.name ?? '' },
+  selectableFields: { 'status.phase': (obj) => obj.status?.phase ?? '' },
   defaults(obj) {
     obj.spec ??= {}
     obj.status ??= {}
