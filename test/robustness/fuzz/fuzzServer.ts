@@ -1,6 +1,6 @@
 /**
  * The server that is fuzzed, in a process of its own with a memory cap: the real one with its real security, on the memory store. Prints one
- * line of JSON when it serves; ends when its standard input does. Its argument: the request timeout in milliseconds. What it logs as an error goes to standard error.
+ * line of JSON when it serves; ends when its standard input does. Its arguments: the request timeout and the idle timeout of connections, in milliseconds. What it logs as an error goes to standard error.
  */
 import { generateKeyPairSync } from 'node:crypto'
 import { createSecurity } from '#apiserver/security'
@@ -42,7 +42,7 @@ const api = await startTestApiServer({
 })
 for (const name of ['fuzz', 'other']) await api.client.transport.request({ method: 'POST', path: '/api/v1/namespaces', body: { metadata: { name } } })
 const [serving, client] = [await testCertificates(), await testCertificates('CN=fuzz-client, O=system:masters')]
-const listener = await api.server.listen({ host: '127.0.0.1', port: 0, idleTimeoutMs: 250, tls: { ...serving, clientCa: client.cert } })
+const listener = await api.server.listen({ host: '127.0.0.1', port: 0, idleTimeoutMs: Number(process.argv[3]), tls: { ...serving, clientCa: client.cert } })
 const compacting = setInterval(() => {
   const revision = store.currentRevision() - keptRevisions
   if (revision > 1) void store.compact(revision).catch(() => undefined)

@@ -29,7 +29,7 @@ const bodies = ['', 'hello', '{"metadata":{"name":"x"}}', '5\r\nhello\r\n0\r\n\r
 /** One HTTP/1.1 request, perhaps followed by another; some of its bytes may be changed. */
 export function malformedHttp1(chance: Chance, token: string | undefined): Buffer {
   const chosen = Array.from({ length: chance.int(4) }, () => chance.pick(headers))
-  const head = [chance.pick(lines), 'host: 127.0.0.1', ...(token ? [`authorization: Bearer ${token}`] : []), ...chosen]
+  const head = [chance.pick(lines), 'host: 127.0.0.1', ...bearer(token), ...chosen]
   const newline = chance.once(12) ? '\n' : '\r\n'
   const text = `${head.join(newline)}${newline}${newline}${chance.pick(bodies)}`
   return changeBytes(Buffer.from(chance.once(8) ? text + text : text, 'latin1'), chance)
@@ -39,8 +39,56 @@ const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 /** SETTINGS without a dynamic table, so that statuses can be read; then an acknowledgement. */
 const settings = Buffer.concat([frame(4, 0, 0, Buffer.from([0, 1, 0, 0, 0, 0])), frame(4, 1, 0, Buffer.alloc(0))])
 
-/** A connection's beginning, a request, and frames that may make no sense. */
-export function malformedHttp2(chance: Chance, token: string | undefined): Buffer {
+interface WellFormed {
+  readonly method: string
+  readonly path: string
+  readonly body?: string | undefined
+}
+
+/** What a client asks that means no harm. */
+function wellFormed(chance: Chance): WellFormed {
+  const name = `flood-${chance.int(200)}`
+  const path = '/api/v1/namespaces/default/configmaps'
+  const body = JSON.stringify({ metadata: { name }, data: { a: String(chance.int(1_000)) } })
+  return chance.pick<WellFormed>([
+    { method: 'GET', path: `${path}/${name}` },
+    { method: 'GET', path: `${path}?limit=2` },
+    { method: 'GET', path: '/apis/apps/v1/deployments' },
+    { method: 'DELETE', path: `${path}/${name}` },
+    { method: 'POST', path, body },
+    { method: 'PUT', path: `${path}/${name}`, body },
+  ])
+}
+
+/** Requests as they should be, one after the other. */
+export function wellFormedHttp1(chance: Chance, token: string | undefined, count: number): Buffer {
+  const texts = Array.from({ length: count }, () => {
+    const { method, path, body } = wellFormed(chance)
+    const about = body === undefined ? [] : ['content-type: application/json', `content-length: ${body.length}`]
+    return [`${method} ${path} HTTP/1.1`, 'host: 127.0.0.1', ...bearer(token), ...about, '', body ?? ''].join('\r\n')
+  })
+  return Buffer.from(texts.join(''), 'latin1')
+}
+
+/** A connection's beginning, and requests as they should be. */
+export function wellFormedHttp2(chance: Chance, token: string | undefined, count: number): Buffer {
+  const frames = Array.from({ length: count }, (_, i) => {
+    const { method, path, body } = wellFormed(chance)
+    const more = token ? { authorization: `Bearer ${token}` } : {}
+    const contentType = body === undefined ? undefined : 'application/json'
+    const block = encodeRequestHead({ method, path, authority: 'a', accept: 'application/json', contentType, contentLength: body?.length, more })
+    const head = frame(1, body === undefined ? 5 : 4, i * 2 + 1, block)
+    return body === undefined ? head : Buffer.concat([head, frame(0, 1, i * 2 + 1, Buffer.from(body))])
+  })
+  return Buffer.concat([preface, settings, ...frames])
+}
+
+function bearer(token: string | undefined): string[] {
+  return token ? [`authorization: Bearer ${token}`] : []
+}
+
+/** A request and frames that may make no sense, after `before` well-formed requests; without any, a connection's beginning too. */
+export function malformedHttp2(chance: Chance, token: string | undefined, before: number): Buffer {
   const path = chance.pick(['/api/v1/pods', '/livez', '/%zz', '*', '/api/v1/namespaces/default/configmaps', '', 'x', '/a b'])
   const more = {
     ...(token ? { authorization: `Bearer ${token}` } : {}),
@@ -48,8 +96,10 @@ export function malformedHttp2(chance: Chance, token: string | undefined): Buffe
   }
   const method = chance.pick(['GET', 'GET', 'POST', 'CONNECT', '', 'x y'])
   const block = encodeRequestHead({ method, path, authority: 'a', accept: 'application/json', more })
-  const frames = [frame(1, chance.pick([5, 4, 1, 0, 0x2d]), chance.pick([1, 1, 1, 0, 2]), changeBytes(block, chance, 6))]
+  const next = before * 2 + 1
+  const frames = [frame(1, chance.pick([5, 4, 1, 0, 0x2d]), chance.pick([next, next, next, 0, 2]), changeBytes(block, chance, 6))]
   for (let count = chance.int(4); count > 0; count--) frames.push(randomFrame(chance))
+  if (before > 0) return Buffer.concat(frames)
   return Buffer.concat([chance.once(15) ? changeBytes(preface, chance) : preface, chance.once(15) ? Buffer.alloc(0) : settings, ...frames])
 }
 

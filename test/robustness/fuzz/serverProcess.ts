@@ -21,9 +21,9 @@ export interface ServerProcess {
 }
 
 /** `heapMegabytes`: beyond, the process dies. */
-export async function startServerProcess(heapMegabytes: number, requestTimeoutMs = 60_000): Promise<ServerProcess> {
+export async function startServerProcess(heapMegabytes: number, { requestTimeoutMs = 60_000, idleTimeoutMs = 60_000 } = {}): Promise<ServerProcess> {
   const file = join(import.meta.dirname, 'fuzzServer.ts')
-  const child = spawn(process.execPath, [`--max-old-space-size=${heapMegabytes}`, '--import', 'tsx', file, String(requestTimeoutMs)], {
+  const child = spawn(process.execPath, [`--max-old-space-size=${heapMegabytes}`, '--import', 'tsx', file, String(requestTimeoutMs), String(idleTimeoutMs)], {
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   const exited = once(child, 'exit')
