@@ -1,7 +1,9 @@
 /** What has become of a claim (L1): what it got, who uses it, how its devices are. Upstream: pkg/apis/resource/validation (v1.36). */
-import type { AllocatedDeviceStatus, AllocationResult, DeviceRequestAllocationResult, ResourceClaim } from '#api/gen/types/resource.v1'
+import type { AllocatedDeviceStatus, AllocationResult, DeviceRequestAllocationResult, NetworkDeviceData, ResourceClaim } from '#api/gen/types/resource.v1'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
+import { formatIp, parseCidr } from '#api/machinery/ip'
 import { validateImmutable } from '#api/machinery/objectMeta'
+import { utf8Length } from '../core/data.ts'
 import { validateNodeSelectorTerm } from '../core/pod/validateScheduling.ts'
 import type { UpdateInput } from '../defineKind.ts'
 import { maxRequests, requestNames, requestRefFaults, requestRefsFaults } from './claimRules.ts'
@@ -20,6 +22,9 @@ import {
 const maxReservations = 256
 const maxConditions = 8
 const maxDataBytes = 10 * 1024
+const maxInterfaceName = 256
+const maxHardwareAddress = 128
+const maxIps = 16
 
 export function validateClaimStatusUpdate({ obj, old, path: root }: UpdateInput<ResourceClaim>): FieldError[] {
   const path = root.child('status')
@@ -59,7 +64,26 @@ function deviceFaults(device: AllocatedDeviceStatus, allocated: ReadonlySet<stri
   if (!allocated.has(deviceId(device))) errors.push(fieldError.invalid(path, deviceId(device), 'must be an allocated device in the claim'))
   const conditions = device.conditions?.length ?? 0
   if (conditions > maxConditions) errors.push(fieldError.tooMany(path.child('conditions'), conditions, maxConditions))
+  errors.push(...networkFaults(device.networkData, path.child('networkData')))
   return device.data === undefined ? errors : [...errors, ...objectFaults(device.data, false, maxDataBytes, path.child('data'))]
+}
+
+function networkFaults(data: NetworkDeviceData | undefined, path: FieldPath): FieldError[] {
+  const errors: FieldError[] = []
+  for (const [field, max] of [
+    ['interfaceName', maxInterfaceName],
+    ['hardwareAddress', maxHardwareAddress],
+  ] as const)
+    if (utf8Length(data?.[field] ?? '') > max) errors.push(fieldError.tooLong(path.child(field), max))
+  return [...errors, ...setFaults(data?.ips, maxIps, interfaceAddressFaults, (ip) => ip, '', path.child('ips'))]
+}
+
+/** An address with the length of its network's prefix, in canonical spelling. */
+function interfaceAddressFaults(text: string, path: FieldPath): FieldError[] {
+  const block = parseCidr(text)
+  if (!block) return [fieldError.invalid(path, text, 'must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)')]
+  const canonical = `${formatIp({ family: block.family, value: block.address })}/${block.prefixLength}`
+  return text === canonical ? [] : [fieldError.invalid(path, text, `must be in canonical form (${JSON.stringify(canonical)})`)]
 }
 
 function allocationFaults({ devices, nodeSelector }: AllocationResult, names: ReadonlySet<string>, path: FieldPath): FieldError[] {

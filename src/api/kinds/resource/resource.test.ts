@@ -1,5 +1,9 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
 import type { DeviceClass, ResourceClaim, ResourceSlice } from '#api/gen/types/resource.v1'
-import { type CreateRow, kindRules } from '#testing/kindRules'
+import { FieldPath } from '#api/machinery/fieldPath'
+import { seededRandom } from '#base/random'
+import { type CreateRow, changed, kindRules } from '#testing/kindRules'
 import { deviceClass } from './deviceClass.ts'
 import { resourceClaim } from './resourceClaim.ts'
 import { resourceSlice } from './resourceSlice.ts'
@@ -174,3 +178,88 @@ onSlice.update([
   ['another node', { 'spec.nodeName': 'm' }, ['spec.nodeName: Invalid value: "m": field is immutable']],
   ['another pool', { 'spec.pool.name': 'q' }, ['spec.pool.name: Invalid value: "q": field is immutable']],
 ])
+
+const capacity = `${device}.capacity[memory]`
+const range = `${capacity}.requestPolicy.validRange`
+const sharing = (policy: unknown) => ({
+  'spec.devices.0.allowMultipleAllocations': true,
+  'spec.devices.0.capacity': { memory: { value: '10Gi', requestPolicy: policy } },
+})
+onSlice.create([
+  ['a range', sharing({ default: '2Gi', validRange: { min: '1Gi', max: '8Gi', step: '1Gi' } }), []],
+  ['values', sharing({ default: '2Gi', validValues: ['1Gi', '2Gi'] }), []],
+  [
+    'a policy of a device that is not shared',
+    { 'spec.devices.0.capacity': { memory: { value: '1Gi', requestPolicy: {} } } },
+    [`${capacity}.requestPolicy: Forbidden: allowMultipleAllocations must be true`],
+  ],
+  [
+    'a range and values',
+    sharing({ default: '1Gi', validValues: ['1Gi'], validRange: { min: '1Gi' } }),
+    [`${capacity}.requestPolicy: Forbidden: exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time`],
+  ],
+  ['values without a default', sharing({ validValues: ['1Gi'] }), [`${capacity}.requestPolicy.default: Required value: required when validValues is defined`]],
+  ['a range without a start', sharing({ default: '1Gi', validRange: {} }), [`${range}.min: Required value: required when validRange is defined`]],
+  [
+    'a default outside of the range',
+    sharing({ default: '9Gi', validRange: { min: '1Gi', max: '8Gi' } }),
+    [`${range}.max: Invalid value: "9Gi": default is more than max: 8Gi`],
+  ],
+  [
+    'a range that is larger than the device',
+    sharing({ default: '11Gi', validRange: { min: '11Gi', max: '12Gi' } }),
+    [
+      `${range}.min: Invalid value: "11Gi": min is larger than capacity value: 10Gi`,
+      `${range}.max: Invalid value: "12Gi": max is larger than capacity value: 10Gi`,
+    ],
+  ],
+  [
+    'a default beside the steps',
+    sharing({ default: '2Gi', validRange: { min: '1Gi', step: '3Gi' } }),
+    [`${range}.step: Invalid value: "2Gi": value is not a multiple of a given step (3Gi) from (1Gi)`],
+  ],
+  [
+    'values in no order, without the default',
+    sharing({ default: '3Gi', validValues: ['2Gi', '1Gi', '11Gi'] }),
+    [
+      `${capacity}.requestPolicy.validValues[1]: Invalid value: "1Gi": values must be sorted in ascending order`,
+      `${capacity}.requestPolicy.validValues[2]: Invalid value: "11Gi": option is larger than capacity value: 10Gi`,
+      `${capacity}.requestPolicy.validValues: Invalid value: "3Gi": default value is not valid according to the requestPolicy`,
+    ],
+  ],
+])
+
+const onNetwork = (networkData: unknown) => ({ 'status.devices': [{ driver: 'd.example.com', pool: 'p', device: 'gpu-0', networkData }] })
+const network = 'status.devices[0].networkData'
+onClaim.subresource('status', [
+  ['a network device', onNetwork({ interfaceName: 'net1', ips: ['10.9.8.7/24', '2001:db8::1/64'] }), [], { 'status.allocation': allocation }],
+  [
+    'addresses that are none, or spelled otherwise',
+    onNetwork({ ips: ['10.9.8.7', '2001:DB8::1/64'] }),
+    [
+      `${network}.ips[0]: Invalid value: "10.9.8.7": must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)`,
+      `${network}.ips[1]: Invalid value: "2001:DB8::1/64": must be in canonical form ("2001:db8::1/64")`,
+    ],
+    { 'status.allocation': allocation },
+  ],
+  [
+    'a long name',
+    onNetwork({ interfaceName: 'x'.repeat(257) }),
+    [`${network}.interfaceName: Too long: may not be more than 256 bytes`],
+    { 'status.allocation': allocation },
+  ],
+])
+
+test('DRA-01 ResourceSlice: a taint counts from when it is written', () => {
+  const obj = changed(goodSlice, {
+    'spec.devices.0.taints': [
+      { key: 'a', effect: 'NoExecute' },
+      { key: 'b', effect: 'NoExecute', timeAdded: '2020-01-01T00:00:00Z' },
+    ],
+  })
+  resourceSlice.prepareForCreate?.({ obj, path: FieldPath.of(), context: { nowMs: 0, random: seededRandom(1) } })
+  assert.deepEqual(
+    obj.spec.devices?.[0]?.taints?.map(({ timeAdded }) => timeAdded),
+    ['1970-01-01T00:00:00Z', '2020-01-01T00:00:00Z'],
+  )
+})

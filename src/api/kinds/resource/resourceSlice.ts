@@ -1,8 +1,9 @@
 /** ResourceSlice (L1). Upstream: pkg/registry/resource/resourceslice, pkg/apis/resource/validation, printers (v1.36). */
 import type { ResourceSlice } from '#api/gen/types/resource.v1'
 import { validateImmutable } from '#api/machinery/objectMeta'
+import { formatTime } from '#base/time'
 import { ageColumn, nameColumn, text } from '../columns.ts'
-import { defineKind } from '../defineKind.ts'
+import { type CreateInput, defineKind } from '../defineKind.ts'
 import { validateSlice } from './sliceRules.ts'
 
 export const resourceSlice = defineKind<ResourceSlice>({
@@ -16,6 +17,8 @@ export const resourceSlice = defineKind<ResourceSlice>({
     ageColumn,
   ],
   selectableFields: { 'spec.nodeName': (obj) => obj.spec?.nodeName ?? '', 'spec.driver': (obj) => obj.spec?.driver ?? '' },
+  prepareForCreate: stampTaints,
+  prepareForUpdate: stampTaints,
   validate: ({ obj, path }) => validateSlice(obj, path.child('spec')),
   validateUpdate: ({ obj, old, path }) => [
     ...validateSlice(obj, path.child('spec')),
@@ -24,3 +27,8 @@ export const resourceSlice = defineKind<ResourceSlice>({
     ...validateImmutable(obj.spec?.nodeName, old.spec?.nodeName, path.child('spec', 'nodeName')),
   ],
 })
+
+/** A taint counts from when it is written, unless its driver says otherwise. */
+function stampTaints({ obj, context }: CreateInput<ResourceSlice>): void {
+  for (const { taints } of obj.spec?.devices ?? []) for (const taint of taints ?? []) taint.timeAdded ??= formatTime(context.nowMs)
+}

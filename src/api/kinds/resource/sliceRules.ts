@@ -5,6 +5,7 @@ import { isDns1123Subdomain } from '#api/machinery/names'
 import { utf8Length } from '../core/data.ts'
 import { validateNodeSelectorTerm } from '../core/pod/validateScheduling.ts'
 import { faults } from '../rules.ts'
+import { capacityFaults } from './capacityRules.ts'
 import { bindingConditionFaults, driverFaults, labelFaults, listFaults, poolNameFaults, qualifiedNameFaults, setFaults, taintFaults } from './deviceRules.ts'
 
 const maxDevices = 128
@@ -75,10 +76,9 @@ function deviceFaults(device: Device, shared: ReadonlyMap<string, ReadonlySet<st
     const at = path.child('attributes').key(name)
     errors.push(...qualifiedNameFaults(name, at), ...attributeFaults(attribute, at))
   }
-  for (const [name, { requestPolicy }] of capacities) {
+  for (const [name, capacity] of capacities) {
     const at = path.child('capacity').key(name)
-    errors.push(...qualifiedNameFaults(name, at))
-    if (requestPolicy && !device.allowMultipleAllocations) errors.push(fieldError.forbidden(at.child('requestPolicy'), 'allowMultipleAllocations must be true'))
+    errors.push(...qualifiedNameFaults(name, at), ...capacityFaults(capacity, device.allowMultipleAllocations === true, at))
   }
   errors.push(...listFaults(device.taints, maxTaints, taintFaults, path.child('taints')))
   errors.push(...consumptionFaults(device.consumesCounters, shared, path.child('consumesCounters')))
