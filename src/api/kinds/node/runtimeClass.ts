@@ -5,7 +5,7 @@ import { validateLabels } from '#api/machinery/labelSelector'
 import { isDns1123Label } from '#api/machinery/names'
 import { validateImmutable } from '#api/machinery/objectMeta'
 import { ageColumn, nameColumn, text } from '../columns.ts'
-import { validateQuantity, validateResourceName } from '../core/pod/validateResources.ts'
+import { validateResourceRequirements } from '../core/pod/validateResources.ts'
 import { validateTolerations } from '../core/pod/validateScheduling.ts'
 import { defineKind } from '../defineKind.ts'
 import { faults } from '../rules.ts'
@@ -16,15 +16,14 @@ export const runtimeClass = defineKind<RuntimeClass>({
   generation: false,
   columns: [nameColumn, text('Handler', (obj) => obj.handler ?? ''), ageColumn],
   validate: ({ obj, path }) => classFaults(obj, path),
-  validateUpdate: ({ obj, old, path }) => [...classFaults(obj, path), ...validateImmutable(obj.handler, old.handler, path.child('handler'))],
+  // Upstream looks at nothing else again.
+  validateUpdate: ({ obj, old, path }) => validateImmutable(obj.handler, old.handler, path.child('handler')),
 })
 
 function classFaults(obj: RuntimeClass, path: FieldPath): FieldError[] {
   const errors = obj.handler ? faults(path.child('handler'), obj.handler, isDns1123Label(obj.handler)) : [fieldError.required(path.child('handler'))]
-  for (const [name, value] of Object.entries(obj.overhead?.podFixed ?? {})) {
-    const at = path.child('overhead', 'podFixed').key(name)
-    errors.push(...validateResourceName(name, at), ...validateQuantity(name, value, at))
-  }
+  // Upstream reads the overhead as limits of a container, and names it so; tools match on it.
+  errors.push(...validateResourceRequirements({ limits: obj.overhead?.podFixed ?? {} }, new Set(), path.child('overhead')))
   errors.push(...validateLabels(obj.scheduling?.nodeSelector, path.child('scheduling', 'nodeSelector')))
   errors.push(...validateTolerations(obj.scheduling?.tolerations, path.child('scheduling', 'tolerations')))
   return errors
