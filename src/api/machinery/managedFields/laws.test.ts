@@ -132,3 +132,27 @@ test('tracking follows every update: the claims cover what an update changed', (
     runs,
   )
 })
+
+const repeatingArb = fc
+  .array(containerArb, { maxLength: 6 })
+  .map((containers) => ({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' }, spec: { containers } }) as unknown as Unstructured)
+const namesOf = (pod: KubeObject) => (pod as unknown as { spec?: { containers?: { name: string }[] } }).spec?.containers?.map(({ name }) => name) ?? []
+
+test('API-11 items that repeat themselves stay until they are applied, and then are one', () => {
+  fc.assert(
+    fc.property(repeatingArb, podArb, (live, config) => {
+      const start = structuredClone(live)
+      trackUpdate({ ...common, old: undefined, updated: start, manager: 'u' })
+      const again = structuredClone(start)
+      trackUpdate({ ...common, old: deepFreeze(start), updated: again, manager: 'v', nowMs: 5_000 })
+      assert.deepEqual(again, start)
+      const left = namesOf(apply({ ...common, live: start, applied: deepFreeze(config), manager: 'm', force: true }))
+      const taken = new Set(namesOf(config))
+      for (const name of new Set([...namesOf(live), ...taken])) {
+        const want = taken.has(name) ? 1 : namesOf(live).filter((one) => one === name).length
+        assert.equal(left.filter((one) => one === name).length, want, name)
+      }
+    }),
+    runs,
+  )
+})
