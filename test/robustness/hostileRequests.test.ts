@@ -132,3 +132,23 @@ test('API-02 an object that grows beyond what the store takes is refused', { tim
   assert.equal(answer.status, 413)
   assert.match(text(answer), /etcdserver: request is too large/)
 })
+
+test('API-11 JSON patches cannot nest an object deeper than a body may be', { timeout: withinMs }, async () => {
+  const schema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }
+  await establish(server.client, definition('depths', 'Depth', [version('v1', schema)]))
+  const path = '/apis/example.com/v1/namespaces/default/depths'
+  assert.equal((await send('POST', path, '{"apiVersion":"example.com/v1","kind":"Depth","metadata":{"name":"a"},"spec":{}}')).status, 201)
+  const deepen = (at: number) => {
+    const operations = JSON.stringify([{ op: 'add', path: `/spec${'/a'.repeat(at)}`, value: 0 }]).replace(':0}', `:${'{"a":'.repeat(900)}{}${'}'.repeat(900)}}`)
+    return send('PATCH', `${path}/a`, operations, 'application/json-patch+json')
+  }
+  assert.equal((await deepen(1)).status, 200)
+  assert.equal((await deepen(900)).status, 413)
+})
+
+test('API-11 thousands of managers are folded in time in proportion', { timeout: withinMs }, async () => {
+  const entry = (index: number) => ({ manager: `m${index}`, operation: 'Update', apiVersion: 'v1', fieldsType: 'FieldsV1', fieldsV1: { [`f:x${index}`]: {} } })
+  const managed = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'managed', managedFields: many(20_000, entry) } }
+  const answer = await send('POST', configMaps, JSON.stringify(managed))
+  assert.equal(answer.status, 201, text(answer).slice(0, 300))
+})

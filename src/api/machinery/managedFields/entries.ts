@@ -79,27 +79,34 @@ export function capUpdateManagers(claims: readonly Claim[]): readonly Claim[] {
   const updaters = claims.filter((claim) => claim.operation === 'Update')
   let excess = updaters.length - maxUpdateManagers
   if (excess <= 0) return claims
-  let result = [...claims]
-  const first = new Map<string, Claim>()
+  const ofVersion = new Map<string, Claim[]>()
   for (const claim of [...updaters].sort((a, b) => compare(a.time ?? '', b.time ?? '') || compare(a.manager, b.manager))) {
     if (excess <= 0) break
-    const oldest = first.get(claim.apiVersion)
-    if (oldest === undefined) {
-      first.set(claim.apiVersion, claim)
-      continue
+    const older = ofVersion.get(claim.apiVersion)
+    if (older === undefined) ofVersion.set(claim.apiVersion, [claim])
+    else {
+      older.push(claim)
+      excess--
     }
-    const bucket: Claim = {
-      manager: bucketManager,
-      operation: 'Update',
-      apiVersion: claim.apiVersion,
-      subresource: '',
-      time: claim.time,
-      fields: union(oldest.fields, claim.fields),
-    }
-    result = result.filter((other) => other !== oldest && other !== claim)
-    result.push(bucket)
-    first.set(claim.apiVersion, bucket)
-    excess--
   }
-  return result.filter((claim) => !isEmpty(claim.fields))
+  const result = new Set(claims)
+  for (const folded of ofVersion.values()) {
+    if (folded.length < 2) continue
+    for (const claim of folded) result.delete(claim)
+    result.add(bucketOf(folded))
+  }
+  return [...result].filter((claim) => !isEmpty(claim.fields))
+}
+
+/** One claim for all of these, of one version and from the oldest to the newest. */
+function bucketOf(folded: readonly Claim[]): Claim {
+  const { apiVersion, time } = folded.at(-1) as Claim
+  return { manager: bucketManager, operation: 'Update', apiVersion, subresource: '', time, fields: unionOf(folded.map(({ fields }) => fields)) }
+}
+
+/** By halves: a client may send thousands of entries, and each union copies what it adds to. */
+function unionOf(sets: readonly FieldSet[]): FieldSet {
+  if (sets.length < 2) return sets[0] ?? {}
+  const middle = sets.length >> 1
+  return union(unionOf(sets.slice(0, middle)), unionOf(sets.slice(middle)))
 }

@@ -10,6 +10,9 @@ const maxJsonPatchOperations = 10_000
 /** Bytes of JSON that `copy` operations of one patch may add. */
 const maxCopyBytes = 3 * 1024 * 1024
 
+/** As deep as a body may be (../json.ts): patch by patch an object could grow so deep that nobody can read it any more. */
+const maxDepth = 1_000
+
 export interface JsonPatchOperation {
   readonly op: string
   readonly path: string
@@ -51,7 +54,13 @@ export function applyJsonPatch(document: unknown, patch: readonly JsonPatchOpera
     if (!(error instanceof PatchFault)) throw error
     throw new StatusError('Invalid', 'the server rejected our request due to an error in our request', { details: {}, cause: error })
   }
+  if (isDeeperThan(holder.document, maxDepth)) throw new StatusError('RequestEntityTooLarge', `the patched object is nested deeper than ${maxDepth} levels`)
   return holder.document
+}
+
+function isDeeperThan(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levels === 0 || Object.values(value).some((part) => isDeeperThan(part, levels - 1))
 }
 
 function applyOperation(holder: JsonObject, operation: JsonPatchOperation, state: { copied: number }): void {
