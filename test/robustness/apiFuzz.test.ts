@@ -19,33 +19,31 @@ const perConnection = 5_000
 /** Enough to look at. */
 const mostKinds = 20
 /** No request may take longer, whatever it asks for. */
-const answerWithinMs = 20_000
+const answerWithinMs = 60_000
 
 /** The plain HTTP/2 client waits for no window. */
 const mostOverHttp2 = 32 * 1024
 
 const { seed, requests } = fuzzRun(100_000)
 
-test(`API-02 no request of a fuzzer is answered with 5xx, and none harms the server (SKIFF_FUZZ_SEED=${seed})`, { timeout: 280_000 }, async (t) => {
+test(`API-02 no request of a fuzzer is answered with 5xx, and none harms the server (SKIFF_FUZZ_SEED=${seed})`, { timeout: 600_000 }, async (t) => {
   const server = await startServerProcess(heapMegabytes)
   t.after(() => server.kill())
   const chance = new Chance(seed)
   const agent = new Agent({ keepAlive: true, maxSockets: 4, ca: server.ca, ...server.client })
   t.after(() => agent.destroy())
   const seen: Seen = { counts: new Map(), failures: new Map() }
-  for (let done = 0; done < requests && seen.failures.size < mostKinds; done += perConnection) {
-    const connection = await connectHttp2({ host: '127.0.0.1', port: server.port, ca: server.ca, ...server.client })
-    const one = async () => {
-      const made = randomRequest(chance)
-      const overHttp1 = chance.once(10) || (made.body?.length ?? 0) > mostOverHttp2
-      note(seen, made, await within(overHttp1 ? sendHttp1(agent, server.port, made) : send(connection, made), made))
-    }
-    let left = Math.min(perConnection, requests - done)
-    const work = async () => {
-      while (left-- > 0) await one()
-    }
-    await Promise.all(Array.from({ length: parallel }, work)).finally(() => connection.close())
+  const connections = new Connections(() => connectHttp2({ host: '127.0.0.1', port: server.port, ca: server.ca, ...server.client }))
+  const one = async () => {
+    const made = randomRequest(chance)
+    const overHttp1 = chance.once(10) || (made.body?.length ?? 0) > mostOverHttp2
+    note(seen, made, await within(overHttp1 ? sendHttp1(agent, server.port, made) : connections.use((connection) => send(connection, made)), made))
   }
+  let left = requests
+  const work = async () => {
+    while (left-- > 0 && seen.failures.size < mostKinds) await one()
+  }
+  await Promise.all(Array.from({ length: parallel }, work)).finally(() => connections.close())
   const answers = [...seen.counts].sort().map(([status, count]) => `${status}: ${count}`)
   t.diagnostic(`answers: ${answers.join(', ')}; most memory: ${Math.round(server.peakBytes() / 1024 / 1024)} MiB`)
   assert.equal(seen.failures.size, 0, `${[...seen.failures.values()].join('\n')}\n${server.errors().slice(0, 6_000)}`)
@@ -53,6 +51,33 @@ test(`API-02 no request of a fuzzer is answered with 5xx, and none harms the ser
   agent.destroy()
   await server.stop()
 })
+
+/** A new connection now and then; an old one is closed when its last answer is there, which nobody waits for. */
+class Connections {
+  readonly #connect: () => Promise<Http2Connection>
+  #current: { readonly connection: Promise<Http2Connection>; used: number; inFlight: number } | undefined
+
+  constructor(connect: () => Promise<Http2Connection>) {
+    this.#connect = connect
+  }
+
+  async use<T>(call: (connection: Http2Connection) => Promise<T>): Promise<T> {
+    if (!this.#current || this.#current.used >= perConnection) this.#current = { connection: this.#connect(), used: 0, inFlight: 0 }
+    const mine = this.#current
+    mine.used++
+    mine.inFlight++
+    try {
+      return await call(await mine.connection)
+    } finally {
+      if (--mine.inFlight === 0 && mine !== this.#current) (await mine.connection).close()
+    }
+  }
+
+  async close(): Promise<void> {
+    const connection = await this.#current?.connection
+    connection?.close()
+  }
+}
 
 interface Seen {
   readonly counts: Map<number, number>

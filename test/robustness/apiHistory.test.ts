@@ -19,7 +19,7 @@ const { seed, requests } = fuzzRun(100_000)
 /** Virtual: short enough for watches to end. */
 const minWatchTimeoutMs = 400_000
 
-test(`API-08 API-05 histories of ${requests} writes agree with the model (SKIFF_FUZZ_SEED=${seed})`, { timeout: 300_000 }, async (t) => {
+test(`API-08 API-05 histories of ${requests} writes agree with the model (SKIFF_FUZZ_SEED=${seed})`, { timeout: 600_000 }, async (t) => {
   const perHistory = Math.min(requests, 10_000)
   const counts = noCounts()
   for (let done = 0; done < requests; done += perHistory) {
@@ -30,7 +30,7 @@ test(`API-08 API-05 histories of ${requests} writes agree with the model (SKIFF_
   if (requests >= 100_000) assert.ok(counts.expired > 0, 'history was gone for somebody')
 })
 
-test(`API-08 API-05 a history over the wire agrees with the model (SKIFF_FUZZ_SEED=${seed})`, { timeout: 120_000 }, async (t) => {
+test(`API-08 API-05 a history over the wire agrees with the model (SKIFF_FUZZ_SEED=${seed})`, { timeout: 600_000 }, async (t) => {
   const counts = noCounts()
   await explore(t, wireWorld, seed, { writes: Math.min(requests, 2_000), watchers: 8, checkEvery: 6 }, counts)
   t.diagnostic(JSON.stringify(counts))

@@ -13,7 +13,7 @@ import type { ExpectedEvent, Model } from './model.ts'
 /** History that a server holds at least: so many changes, and all that are younger. */
 const leastChanges = 1024
 const freshMs = 75_000
-const caughtUpWithinMs = 20_000
+const caughtUpWithinMs = 60_000
 
 /** From the present state as events ('' or '0'), the same with its end marked, or from a revision. */
 type Start = '' | '0' | 'initialEvents' | 'revision'
