@@ -175,3 +175,20 @@ for (const c of refused) {
     await server.close()
   })
 }
+
+test('ARC-05 a connection that is cut before the status of the command came is no success', async () => {
+  const server = http.createServer()
+  server.on('upgrade', (_request, socket) => {
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n')
+    // The first half-close of a stream says that all streams are open: an empty data frame with the flag FIN.
+    socket.on('data', (chunk: Buffer) => chunk.subarray(-4).equals(Buffer.from([1, 0, 0, 0])) && socket.end())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const command = await dialRemoteCommand(`http://127.0.0.1:${(server.address() as AddressInfo).port}/exec`, { ...all, stdin: false })
+  const [out, result] = await Promise.all([text(command.stdout!), command.result])
+  assert.deepEqual({ out, result }, { out: '', result: { error: 'the connection to the container runtime ended before the status of the command came' } })
+  command.close()
+  server.close()
+  await once(server, 'close')
+})

@@ -42,7 +42,8 @@ export function plainExit(result: SessionResult): string {
 
 /** The reverse of {@link exitStatus}, as a client reads it. */
 export function resultOfStatus(text: string): SessionResult {
-  if (text.trim() === '') return { exitCode: 0 }
+  // The fourth protocol always states how the command ended: where nothing is said the connection was cut, which must not pass for success.
+  if (text.trim() === '') return { error: 'the connection to the container runtime ended before the status of the command came' }
   try {
     const status = JSON.parse(text) as { status?: string; message?: string; reason?: string; details?: { causes?: { reason?: string; message?: string }[] } }
     if (status.status === 'Success') return { exitCode: 0 }

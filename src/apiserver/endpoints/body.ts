@@ -29,6 +29,8 @@ export interface ExpectedKind {
   readonly version: string
   readonly kind: string
   readonly schema: Schema
+  /** Group versions of the same shape that a body may name as well. */
+  readonly otherVersions?: readonly string[] | undefined
   /** A custom resource: its fields' types are no matter of decoding. */
   readonly structural?: boolean | undefined
   /** The kind's computed defaults, after the schema's constants. */
@@ -150,7 +152,7 @@ export function checkKind(value: Partial<KubeObject>, expected: ExpectedKind): v
   const apiVersion = groupVersion(expected)
   if (value.kind === undefined || value.kind === '') value.kind = expected.kind
   if (value.apiVersion === undefined || value.apiVersion === '') value.apiVersion = apiVersion
-  if (value.apiVersion !== apiVersion) {
+  if (value.apiVersion !== apiVersion && !expected.otherVersions?.includes(value.apiVersion)) {
     throw badRequest(`the API version in the data (${value.apiVersion}) does not match the expected API version (${apiVersion})`)
   }
   if (value.kind !== expected.kind) {

@@ -21,12 +21,14 @@ export const evictionHandlers = { create: evict }
 
 const pods = { group: '', resource: 'pods' }
 const budgets = { group: 'policy', resource: 'poddisruptionbudgets' }
+/** Bodies of policy/v1beta1, which is not served any more, are taken still: clients before 1.22 send them. */
+const expected = { group: 'policy', version: 'v1', kind: 'Eviction', otherVersions: ['policy/v1beta1'] }
 
 async function evict(scope: Scope): Promise<Answer> {
   const { deps, request, info } = scope
   const schema = schemaFor('policy', 'v1', 'Eviction')
   if (!schema) throw new Error('no schema for Eviction')
-  const eviction = (await decodeBody(request, { group: 'policy', version: 'v1', kind: 'Eviction', schema })) as unknown as Eviction
+  const eviction = (await decodeBody(request, { ...expected, schema })) as unknown as Eviction
   if (eviction.metadata?.name && eviction.metadata.name !== info.name) throw badRequest('name in URL does not match name in Eviction object')
   const options: Partial<DeleteOptions> = eviction.deleteOptions ?? {}
   const context = { ...writeContext(scope, 'CreateOptions', options.dryRun?.length ? options : {}), subresource: '' }
