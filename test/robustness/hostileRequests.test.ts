@@ -152,3 +152,18 @@ test('API-11 thousands of managers are folded in time in proportion', { timeout:
   const answer = await send('POST', configMaps, JSON.stringify(managed))
   assert.equal(answer.status, 201, text(answer).slice(0, 300))
 })
+
+test('API-02 a body of more objects than anybody needs is refused before they are looked at', { timeout: withinMs }, async () => {
+  const containers = `[${many(900_000, () => '{}').join(',')}]`
+  const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":${containers}}}`
+  const attempts = [
+    send('POST', pods, pod),
+    send('POST', pods, pod, 'application/yaml'),
+    send('PATCH', `${pods}/p?fieldManager=a`, pod, 'application/apply-patch+yaml'),
+    send('PATCH', `${configMaps}/keys`, `{"x":${containers}}`, 'application/merge-patch+json'),
+  ]
+  for (const attempt of attempts) {
+    const { status, body } = await attempt
+    assert.deepEqual([status, /more than 100000 objects and lists/.test(body.toString())], [413, true], body.toString().slice(0, 300))
+  }
+})

@@ -59,9 +59,37 @@ export function mediaTypeOf(contentType: string): string {
   return (semicolon < 0 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase()
 }
 
+/**
+ * More objects and lists than this in one body are refused: real ones have a hundredth, and each may cost a validation. A body of three
+ * megabytes has room for a million, which would hold up everybody for ten seconds.
+ */
+const maxComposites = 100_000
+/** Shorter ones cannot hold that many. */
+const countedFromBytes = 2 * maxComposites
+
 /** The body's JSON value; in-process callers' values are copied, because decoding changes them. */
 export function parseBody(body: RequestBody, duplicates: boolean): ParsedBody {
   if (body.type === 'value') return { value: deepCopy(body.value), duplicates: [] }
+  const parsed = parseBytes(body, duplicates)
+  refuseTooMany(parsed.value, body.bytes.length)
+  return parsed
+}
+
+/** @throws RequestEntityTooLarge */
+export function refuseTooMany(value: unknown, bytes: number): void {
+  if (bytes < countedFromBytes) return
+  let composites = 0
+  const waiting: unknown[] = [value]
+  for (let one = waiting.pop(); one !== undefined; one = waiting.pop()) {
+    if (typeof one !== 'object' || one === null) continue
+    if (++composites > maxComposites) {
+      throw new StatusError('RequestEntityTooLarge', `Request entity too large: it holds more than ${maxComposites} objects and lists`)
+    }
+    for (const member of Object.values(one)) if (typeof member === 'object' && member !== null) waiting.push(member)
+  }
+}
+
+function parseBytes(body: Extract<RequestBody, { type: 'bytes' }>, duplicates: boolean): ParsedBody {
   const mediaType = mediaTypeOf(body.contentType)
   if (mediaType === '' || mediaType === 'application/json') {
     if (body.bytes.length === 0) return { value: undefined, duplicates: [] }

@@ -15,7 +15,7 @@ import type { Answer } from '../answer.ts'
 import { updateObject } from '../registry/update.ts'
 import type { RequestBody } from '../request.ts'
 import { applyConfiguration } from './apply.ts'
-import { decodeValue, fieldValidationOf, maxBodyBytes, mediaTypeOf, type ParsedBody, parseBody, unsupportedMediaType } from './body.ts'
+import { decodeValue, fieldValidationOf, maxBodyBytes, mediaTypeOf, type ParsedBody, parseBody, refuseTooMany, unsupportedMediaType } from './body.ts'
 import { applyPatchType, jsonPatchType, mergePatchType, patchTypesOf, strategicMergePatchType } from './patchTypes.ts'
 import { createPresenter } from './present.ts'
 import { expectedKind, invalidOption, type Scope, shown, writeContext } from './scope.ts'
@@ -85,7 +85,9 @@ function goKind(value: unknown): string {
 function patchValue(raw: RequestBody, duplicates: boolean): ParsedBody {
   if (raw.type === 'value') return parseBody(raw, false)
   try {
-    return parseJson(raw.bytes, { duplicates })
+    const parsed = parseJson(raw.bytes, { duplicates })
+    refuseTooMany(parsed.value, raw.bytes.length)
+    return parsed
   } catch (error) {
     if (error instanceof JsonSyntaxError) throw badRequest('invalid JSON patch')
     throw error
