@@ -94,6 +94,21 @@ test('ARC-05 exec over WebSocket v5: stdin is half-closed by channel 255, the st
   await server.close()
 })
 
+test('ARC-05 what a command printed last comes before its status, however slowly it goes out', async () => {
+  const options = { stdin: false, stdout: true, stderr: true, tty: false }
+  const server = await serve(options, async (session) => {
+    // As a copy does: the writes are accepted, and none is waited for.
+    for (let i = 0; i < 200; i++) session.stdout?.write('x'.repeat(4096))
+    session.stderr?.write('last words')
+    await session.finish({ exitCode: 7 })
+  })
+  const { messages } = await webSocketMessages(`ws://${server.base}/exec`, 'v5.channel.k8s.io', () => {})
+  const lengths = new Map<number, number>()
+  for (const { channel, text } of messages) lengths.set(channel, (lengths.get(channel) ?? 0) + text.length)
+  assert.deepEqual([lengths.get(1), lengths.get(2), messages.at(-1)?.channel], [200 * 4096, 'last words'.length, 3])
+  await server.close()
+})
+
 test('ARC-05 a terminal gets sizes and no stderr', async () => {
   const options = { stdin: true, stdout: true, stderr: true, tty: true }
   const server = await serve(options, async (session) => {

@@ -48,10 +48,13 @@ export class SpdyStream extends Duplex {
     return roomLeft
   }
 
-  /** The peer will say no more and hears no more; what it said before can still be read. */
+  /**
+   * The peer will say no more and hears no more. What it said before is read to its end first: a stream that is destroyed before looks cut
+   * off to whoever copies from it, who then drops what it has not passed on yet. Upstream's servers end every session with resets.
+   */
   peerGone(): void {
     this.receive(Buffer.alloc(0), true)
-    if (this.readableLength === 0) this.destroy()
+    if (this.readableEnded) this.destroy()
     else this.once('end', () => this.destroy())
   }
 

@@ -65,6 +65,8 @@ export async function acceptWebSocketCommand(upgrade: Upgrade, options: RemoteCo
     resizes: resize ? readResizes(resize) : undefined,
     signal: gone.signal,
     finish: async (result) => {
+      // What was written before may still wait its turn: whoever copied into these streams saw it accepted, not sent.
+      await Promise.all([flushed(stdout), flushed(stderr)])
       const text = hasStatus ? JSON.stringify(exitStatus(result)) : plainExit(result)
       if (text) await send(socket, channel.error, Buffer.from(text), base64).catch(() => {})
       socket.close(1000)
@@ -98,6 +100,12 @@ function receiveChannels(socket: WebSocket, base64: boolean, incoming: ReadonlyM
       target.once('close', resume)
     }
   })
+}
+
+/** Until everything written so far is out, or cannot go out any more. */
+function flushed(writable: Writable | undefined): Promise<void> {
+  if (!writable || writable.destroyed || writable.writableFinished) return Promise.resolve()
+  return new Promise((resolve) => writable.end(() => resolve()))
 }
 
 /** A writable whose bytes go out on one channel. */
