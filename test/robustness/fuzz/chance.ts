@@ -33,8 +33,12 @@ export class Chance {
   }
 }
 
-/** The seed and size of a run: from SKIFF_FUZZ_SEED and SKIFF_FUZZ_REQUESTS, else a new seed and the test's own size. */
+/**
+ * The seed and size of a run: from SKIFF_FUZZ_SEED (`random`: a new one) and SKIFF_FUZZ_REQUESTS, else one that stays the same, so that a change
+ * is judged by what it changes, and the test's own size.
+ */
 export function fuzzRun(requests: number): { seed: number; requests: number } {
-  const seed = Number(process.env.SKIFF_FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31))
+  const { SKIFF_FUZZ_SEED: wanted = '1' } = process.env
+  const seed = wanted === 'random' ? Math.floor(Math.random() * 2 ** 31) : Number(wanted)
   return { seed, requests: Number(process.env.SKIFF_FUZZ_REQUESTS ?? requests) }
 }
