@@ -2,11 +2,10 @@
  * A file that only one process can create (L1), as client-go locks kubeconfigs: who made it may change what it guards. It says who holds it, so
  * that one whose holder has ended is taken over; one that says nothing, as kubectl's, is waited for. Upstream: clientcmd/loader.go lockFile.
  */
-import { randomBytes } from 'node:crypto'
-import { readlink, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readlink, rm, rmdir, stat, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import type { Clock } from '#base/clock'
-import { isMissing, readTextIfExists } from './files.ts'
+import { readTextIfExists } from './files.ts'
 import { isRunning, type ProcessRef, startTimeOf } from './processes.ts'
 
 interface Holder extends ProcessRef {
@@ -44,7 +43,7 @@ async function take(file: string, { clock, timeoutMs, onWait, refuse }: LockFile
     const text = (await readTextIfExists(file)) ?? ''
     const holder = parse(text)
     if (holder?.place === place && !(await isRunning(holder))) {
-      await removeStale(file, text)
+      await removeStale(file, text, clock)
       continue
     }
     if (!waited) onWait?.(holder?.pid)
@@ -64,17 +63,29 @@ async function createWith(file: string, text: string): Promise<boolean> {
   }
 }
 
-/** Moves the file away and looks again: of two that find it stale, the second must not remove the lock that the first has made since. */
-async function removeStale(file: string, text: string): Promise<void> {
-  const moved = `${file}.${randomBytes(6).toString('hex')}`
+/** A guard left by a process that ended while it held one: it is held for two file operations only. */
+const forgottenGuardMs = 10_000
+
+/**
+ * Only one at a time may remove a lock, and looks again before it does: of several that found it stale, the others must not touch the lock that
+ * the first has made since.
+ */
+async function removeStale(file: string, text: string, clock: Clock): Promise<void> {
+  const guard = `${file}.stale`
   try {
-    await rename(file, moved)
+    await mkdir(guard)
   } catch (error) {
-    if (isMissing(error)) return
-    throw error
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    const { mtimeMs } = await stat(guard).catch(() => ({ mtimeMs: clock.now() }))
+    if (clock.now() - mtimeMs > forgottenGuardMs) await rmdir(guard).catch(() => undefined)
+    await clock.sleep(pollMs)
+    return
   }
-  if ((await readTextIfExists(moved)) === text) await rm(moved, { force: true })
-  else await rename(moved, file)
+  try {
+    if ((await readTextIfExists(file)) === text) await rm(file, { force: true })
+  } finally {
+    await rmdir(guard)
+  }
 }
 
 async function here(): Promise<string> {
