@@ -2,7 +2,6 @@
  * The API server put together (L3): registry and caches over a store, the pipeline, the endpoints, the ways in.
  * Upstream: kube-apiserver's server chain, without the aggregation and extension servers.
  */
-import { formatDuration } from '#api/machinery/duration'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
@@ -86,6 +85,8 @@ type PipelineOptions = { readonly [option in keyof PipelineConfig]?: PipelineCon
 
 /** The pipeline's options have kube-apiserver's defaults. */
 export interface ApiServerConfig extends PipelineOptions {
+  /** Every option by kube-apiserver's name, as /flagz shows them. */
+  readonly flags?: Readonly<Record<string, string>> | undefined
   /** How long a shutdown waits at most for requests under way; default: as long as a request may take. */
   readonly shutdownTimeoutMs?: number | undefined
   readonly minWatchTimeoutMs?: number | undefined
@@ -278,7 +279,7 @@ function otherPaths(deps: ApiServerDeps, config: ApiServerConfig, { catalog, isS
     ...(deps.healthChecks ?? []),
   ]
   const paths = () => listedPaths(catalog, checks)
-  const pages = zpages({ ...zpagesVersions, clock, startedMs: clock.now(), paths, flags: flagsOf(config) })
+  const pages = zpages({ ...zpagesVersions, clock, startedMs: clock.now(), paths, flags: config.flags ?? {} })
   return nonResourceHandler({
     discovery: createDiscovery(catalog, address),
     checks,
@@ -293,23 +294,6 @@ const zpagesVersions = {
   binaryVersion: versionInfo.gitVersion.replace(/^v/, ''),
   emulationVersion: `${versionInfo.emulationMajor}.${versionInfo.emulationMinor}`,
   runtimeVersion: `node ${process.version}`,
-}
-
-/** The options by kube-apiserver's names, as /flagz shows them. */
-function flagsOf(config: ApiServerConfig): Record<string, string> {
-  const { readOnly, mutating } = config.maxInFlight ?? defaults.maxInFlight
-  return {
-    'cors-allowed-origins': `[${(config.corsAllowedOrigins ?? []).join(',')}]`,
-    'goaway-chance': String(config.goawayChance ?? 0),
-    'max-mutating-requests-inflight': String(mutating),
-    'max-requests-inflight': String(readOnly),
-    'min-request-timeout': String((config.minWatchTimeoutMs ?? defaults.minWatchTimeoutMs) / 1000),
-    'request-timeout': formatDuration(config.requestTimeoutMs ?? defaults.requestTimeoutMs),
-    'service-cluster-ip-range': config.serviceCidr ?? defaultServiceNetwork.cidr,
-    'shutdown-send-retry-after': String(config.shutdownSendRetryAfter ?? false),
-    'shutdown-watch-termination-grace-period': formatDuration(config.shutdownWatchTerminationGraceMs ?? 0),
-    'strict-transport-security-directives': `[${(config.hstsDirectives ?? []).join(',')}]`,
-  }
 }
 
 function traced(pipeline: Handler, read: NonNullable<ApiServerDeps['onTrace']>): Handler {

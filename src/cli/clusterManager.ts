@@ -14,6 +14,8 @@ export interface UpOptions {
   readonly port: number | undefined
   /** Default 2; for a cluster that is there, from the next start of its server on. */
   readonly verbosity: number | undefined
+  /** kube-apiserver's flags, `--name=value` each. For a cluster that is there: from the next start of its server on. */
+  readonly apiServerArgs: readonly string[] | undefined
 }
 
 export interface ProcessStatus {

@@ -11,6 +11,7 @@ interface UpFlags {
   simulatedNodes?: string
   runtime?: string
   port?: string
+  kubeApiserverArg?: string[]
   v?: string
   kubeconfig?: string | boolean
   quiet?: boolean
@@ -43,11 +44,16 @@ function withUpFlags(command: Command): Command {
     .option('--simulated-nodes <n>', 'simulated nodes beside them (default: 0)')
     .option('--runtime <name>', 'auto, containerd or simulated (default: auto)')
     .option('--port <port>', 'port of the API on 127.0.0.1; 0 picks one and keeps it (default: 0)')
+    .option('--kube-apiserver-arg <flag=value>', 'a flag of kube-apiserver, such as audit-log-path=/var/log/audit.log; may be repeated', repeated)
     .option('--kubeconfig <file>', 'the kubeconfig to merge into')
     .option('--no-kubeconfig', 'leave every kubeconfig alone')
     .option('-v, --v <n>', 'verbosity of the logs (default: 2)')
     .option('-q, --quiet', 'print nothing but errors')
     .option('-o, --output <format>', 'json: print the status as JSON')
+}
+
+function repeated(value: string, before: string[] = []): string[] {
+  return [...before, value]
 }
 
 async function run(context: CommandContext, name: string, flags: UpFlags): Promise<void> {
@@ -84,6 +90,7 @@ function parseOptions(flags: UpFlags): UpOptions {
     simulatedNodes: wholeNumber('--simulated-nodes', flags.simulatedNodes, 0, 10_000),
     port: wholeNumber('--port', flags.port, 0, 65_535),
     verbosity: wholeNumber('-v', flags.v, 0, 10),
+    apiServerArgs: flags.kubeApiserverArg?.map((one) => `--${one.replace(/^--/, '')}`),
   }
 }
 

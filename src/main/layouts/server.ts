@@ -11,7 +11,6 @@ import { describeFrom } from '#api/machinery/openapi/descriptions'
 import { type ApiServer, createApiServer } from '#apiserver/apiServer'
 import { createRegistry } from '#apiserver/registry/registry'
 import type { UserInfo } from '#apiserver/request'
-import { createSecurity } from '#apiserver/security'
 import type { Component } from '#base/component'
 import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import { createClient } from '#client/clientOverTransport'
@@ -21,6 +20,9 @@ import { controllers } from '#controllers/index'
 import { createExec } from '#host/exec'
 import { createScheduler } from '#scheduler/scheduler'
 import { openLmdbStore } from '#store/drivers/lmdb'
+import { createConfigFile } from '../apiserver/configFile.ts'
+import { configFromOptions, depsFromOptions } from '../apiserver/fromOptions.ts'
+import { type ServerOptions, serverOptions } from '../apiserver/options/index.ts'
 import { type ClusterPaths, type ClusterState, clusterPaths, readState } from '../localCluster/clusterState.ts'
 import { ensurePki, type Pki } from '../pki/pki.ts'
 import { gatewayOf } from '../vnode/clusterNetwork.ts'
@@ -41,7 +43,8 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
   const pki = await ensurePki(paths.pki, [], tools.clock.now())
   await fs.mkdir(paths.store, { recursive: true, mode: 0o700 })
   const store = await openLmdbStore({ path: path.join(paths.store, 'data.mdb'), clock: tools.clock, log: tools.log.with('store') })
-  const server = assemble(tools, state, pki, store)
+  const options = await serverOptions(state.apiServerArgs ?? [], { file: (name) => createConfigFile(name, tools.clock) })
+  const server = assemble(tools, { state, pki, store, options })
   // The API outlives the components: what they have under way would wait in vain for a cache that no longer follows the store.
   const serving = new AbortController()
   const running = server.run(serving.signal)
@@ -64,10 +67,17 @@ function once(signal: AbortSignal): Promise<void> {
   })
 }
 
-function assemble(tools: ProcessTools, state: ClusterState, pki: Pki, store: Awaited<ReturnType<typeof openLmdbStore>>): ApiServer {
+interface Parts {
+  readonly state: ClusterState
+  readonly pki: Pki
+  readonly store: Awaited<ReturnType<typeof openLmdbStore>>
+  readonly options: ServerOptions
+}
+
+function assemble(tools: ProcessTools, { state, pki, store, options }: Parts): ApiServer {
   const { clock, random, log, metrics } = tools
   const registry = createRegistry({ store, clock, log: log.with('registry'), random, strategyFor })
-  const security = createSecurity({ reader: registry.reader, clock, random, serviceAccountKey: pki.serviceAccountKey, frontProxyNames })
+  const deps = depsFromOptions(options, { reader: registry.reader, clock, random, serviceAccountKey: pki.serviceAccountKey, frontProxyNames })
   const address = state.network ? gatewayOf(state.network) : externalAddress()
   return createApiServer(
     {
@@ -77,9 +87,9 @@ function assemble(tools: ProcessTools, state: ClusterState, pki: Pki, store: Awa
       log: log.with('apiserver'),
       metrics,
       registry,
-      ...security,
+      ...deps,
       postStartHooks: [
-        ...security.postStartHooks,
+        ...(deps.postStartHooks ?? []),
         (transport, signal) => ensureAddonAccess(createClient(transport), signal),
         (transport, signal) => ensureClusterInfo(createClient(transport), `https://${address ?? '127.0.0.1'}:${state.port}`, pki.ca.cert, signal),
       ],
@@ -87,6 +97,7 @@ function assemble(tools: ProcessTools, state: ClusterState, pki: Pki, store: Awa
       metricsText: () => metrics.render(),
     },
     {
+      ...configFromOptions(options),
       serviceCidr: addressPlan.serviceCidr,
       advertised: () => (address ? { address, port: state.port } : undefined),
       proxyClient: pki.frontProxyClient,

@@ -27,6 +27,8 @@ export interface ClusterState {
   /** Only with real nodes. */
   readonly network?: ClusterNetwork | undefined
   readonly verbosity: number
+  /** kube-apiserver's flags. */
+  readonly apiServerArgs?: readonly string[] | undefined
   /** What the cluster was made with; what it became may differ, as simulated nodes do from the real ones that the host could not run. */
   readonly asked?: AskedFor | undefined
   readonly previousContext?: string | undefined

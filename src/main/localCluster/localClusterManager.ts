@@ -17,6 +17,7 @@ import { ensurePki, type Pki } from '../pki/pki.ts'
 import { chooseNetwork, ensureBridge, ensureNodeNetwork, gatewayOf, nodeNetwork, removeBridge } from '../vnode/clusterNetwork.ts'
 import { destroyVnode, ensureVnode, vnodeProcess } from '../vnode/vnode.ts'
 import { type ApiProbe, createApiProbe, nodeReadiness } from './apiProbe.ts'
+import { checkApiServerArgs, withApiServerArgs } from './apiServerArgs.ts'
 import { chooseRuntime } from './chooseRuntime.ts'
 import { type ClusterPaths, type ClusterState, clusterId, clusterPaths, nodeCgroup, readState, writeState } from './clusterState.ts'
 import { freePort, isPortFree } from './freePort.ts'
@@ -117,8 +118,10 @@ async function up(
   options: UpOptions,
   progress: Progress,
 ): Promise<{ created: boolean; status: ClusterStatus }> {
-  const found = await readState(paths)
-  if (found) refuseChanges(found, options)
+  await checkApiServerArgs(options.apiServerArgs, deps.clock)
+  const kept = await readState(paths)
+  if (kept) refuseChanges(kept, options)
+  const found = kept && (await withApiServerArgs(paths, kept, options.apiServerArgs))
   const state = found ?? (await progress.step('Planning the cluster', () => plan(deps, paths, name, options, progress)))
   const pki = await progress.step('Certificates', () => loadPki(paths, state, deps.clock))
   const { network } = state
@@ -155,6 +158,7 @@ async function plan(deps: LocalClusterDeps, paths: ClusterPaths, name: string, o
     simulatedNodes: Array.from({ length: simulated }, (_, index) => `${name}-sim-${index + 1}`),
     network: real > 0 ? await chooseNetwork(deps.exec, id) : undefined,
     verbosity,
+    apiServerArgs: options.apiServerArgs,
     asked: { nodes, simulatedNodes, runtime },
   }
   await writeState(paths, state)

@@ -5,6 +5,7 @@ import { endpointSlices, ipAddresses, namespaces, pods, priorityClasses, service
 import { createMemoryStore } from '#store/drivers/memory'
 import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
 import { realClock } from '#testing/realClock'
+import { startServerWithFlags } from '../../support/serverWithFlags.ts'
 
 async function until(condition: () => Promise<boolean>): Promise<void> {
   const deadlineMs = Date.now() + 5_000
@@ -95,6 +96,12 @@ test('API-32 the root lists every path, and /statusz tells the roots that help t
     String(await get('/statusz', 'text/plain')),
     /\nBinary version: 1\.36\.\d+.*\nEmulation version: 1\.36\nPaths: \/flagz \/healthz \/livez \/metrics \/readyz \/statusz \/version\n/,
   )
-  assert.match(String(await get('/flagz', 'text/plain')), /\nmax-requests-inflight=400\n.*request-timeout=1m0s\n/s)
+  await api.close()
+})
+
+test('API-32 /flagz tells every flag, those that were given and the others', async () => {
+  const api = await startServerWithFlags(['--max-requests-inflight=7', '--request-timeout', '90s'])
+  const { body } = await api.client.transport.request({ method: 'GET', path: '/flagz', accept: 'text/plain' })
+  assert.match(String(body), /\nmax-mutating-requests-inflight=200\nmax-requests-inflight=7\n.*request-timeout=1m30s\n/s)
   await api.close()
 })

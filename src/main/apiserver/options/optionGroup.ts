@@ -1,0 +1,24 @@
+/**
+ * One heading of kube-apiserver's flags (L5), and what they come to. A group is one file and one line in index.ts.
+ * Upstream: the option structs of k8s.io/apiserver/pkg/server/options and pkg/kubeapiserver/options.
+ */
+import type { ConfigFile } from '#apiserver/configFile'
+import type { Flags, FlagValues } from './flags.ts'
+
+export interface OptionContext {
+  /** A file that a flag names; it is followed where the setting can be reloaded. */
+  file(path: string): ConfigFile
+}
+
+export interface OptionGroup<F extends Flags, Settings> {
+  /** As --help heads it: `Authentication`. */
+  readonly name: string
+  readonly flags: F
+  /** What the flags say, checked together and with the files they name. @throws UsageError with every fault */
+  settings(values: FlagValues<F>, context: OptionContext): Promise<Settings> | Settings
+}
+
+/** Gives a group its types. */
+export function optionGroup<const F extends Flags, Settings>(group: OptionGroup<F, Settings>): OptionGroup<F, Settings> {
+  return group
+}

@@ -1,0 +1,23 @@
+/** A real API server configured as users do it: by kube-apiserver's flags, with the whole of its security. */
+import { generateKeyPairSync } from 'node:crypto'
+import { seededRandom } from '#base/random'
+import { createConfigFile } from '#main/apiserver/configFile'
+import { configFromOptions, depsFromOptions } from '#main/apiserver/fromOptions'
+import { serverOptions } from '#main/apiserver/options/index'
+import { startTestApiServer, type TestApiServer, type TestApiServerOptions } from '#testing/apiServer'
+import { realClock } from '#testing/realClock'
+
+export async function startServerWithFlags(flags: readonly string[], more: TestApiServerOptions = {}): Promise<TestApiServer> {
+  const clock = more.clock ?? realClock
+  const options = await serverOptions(flags, { file: (name) => createConfigFile(name, clock) })
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const serviceAccountKey = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+  return startTestApiServer({
+    ...more,
+    deps: (registry) => ({
+      ...depsFromOptions(options, { reader: registry.reader, clock, random: seededRandom(1), serviceAccountKey }),
+      ...more.deps?.(registry),
+    }),
+    config: { ...configFromOptions(options), ...more.config },
+  })
+}
