@@ -219,7 +219,7 @@ const statusFor: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   resourcequotas: { hard: { pods: '2' } },
   validatingadmissionpolicies: { observedGeneration: 1 },
   volumeattachments: { attached: true },
-  resourceclaims: { allocation: { allocationTimestamp: '2026-01-01T00:00:00Z' } },
+  resourceclaims: { allocation: { allocationTimestamp: '2026-01-01T00:00:00Z', devices: {} } },
 }
 
 /** The status is read, replaced unchanged, and changed by a patch that reaches nothing else. */

@@ -1,9 +1,9 @@
 /**
  * The forms that names, keys and values must have (L1). Each check returns one message per fault, none when the value is good.
- * The messages are upstream's: tools and people match on them. A text that a client left out is the empty one, as in Go. Upstream: apimachinery/pkg/util/validation, pkg/api/validate/content (v1.36).
+ * The messages are upstream's: tools and people match on them. Upstream: apimachinery/pkg/util/validation, pkg/api/validate/content (v1.36).
  */
 
-type Check = (value?: string) => readonly string[]
+type Check = (value: string) => readonly string[]
 
 const good: readonly string[] = []
 
@@ -26,7 +26,7 @@ function patternMessage(message: string, pattern: string, ...examples: string[])
 function form(pattern: string, message: string, examples: readonly string[], maxLength = Number.POSITIVE_INFINITY): Check {
   const compiled = new RegExp(`^${pattern}$`)
   const patternFault = patternMessage(message, pattern, ...examples)
-  return (value = '') => {
+  return (value) => {
     const tooLong = value.length > maxLength
     if (!tooLong && compiled.test(value)) return good
     return [...(tooLong ? [maxLengthMessage(maxLength)] : []), ...(compiled.test(value) ? [] : [patternFault])]
@@ -46,7 +46,7 @@ const dns1123LabelForm = form(
 const subdomainTest = new RegExp(`^${subdomainPattern}$`)
 
 /** RFC 1123 label, e.g. a namespace's name. */
-export function isDns1123Label(value = ''): readonly string[] {
+export function isDns1123Label(value: string): readonly string[] {
   const faults = dns1123LabelForm(value)
   return faults.length > 0 && value.includes('.') && subdomainTest.test(value)
     ? [...faults.filter((fault) => !fault.startsWith('a lowercase')), 'must not contain dots']
@@ -92,7 +92,7 @@ const keyTest = new RegExp(`^${keyPattern}$`)
 const keyFault = patternMessage(`must consist of alphanumeric characters, '-', '_' or '.', and ${alphanumeric}`, keyPattern, 'MyName', 'my.name', '123-abc')
 
 /** A label key, annotation key, finalizer, resource name, …: `name` or `prefix.example.com/name`. */
-export function isQualifiedName(value = ''): readonly string[] {
+export function isQualifiedName(value: string): readonly string[] {
   const parts = value.split('/')
   if (parts.length > 2) return [`a valid label key ${keyFault} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`]
   const name = parts.at(-1) ?? ''
@@ -116,7 +116,7 @@ export const isLabelValue: Check = form(
 )
 
 /** An environment variable's name: printable ASCII without '='. */
-export function isEnvVarName(value = ''): readonly string[] {
+export function isEnvVarName(value: string): readonly string[] {
   if (value === '') return [`environment variable name ${emptyMessage}`]
   return /^[\x20-\x3c\x3e-\x7e]*$/.test(value) ? good : ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
 }
@@ -129,7 +129,7 @@ const configMapKeyForm = form(
 )
 
 /** A key of a ConfigMap or Secret: becomes a file name. */
-export function isConfigMapKey(value = ''): readonly string[] {
+export function isConfigMapKey(value: string): readonly string[] {
   const dots = value === '.' ? ["must not be '.'"] : value === '..' ? ["must not be '..'"] : value.startsWith('..') ? ["must not start with '..'"] : good
   return [...configMapKeyForm(value), ...dots]
 }
@@ -139,7 +139,7 @@ export const isHttpHeaderName: Check = form('[-A-Za-z0-9]+', "a valid HTTP heade
 export const isPercent: Check = form('[0-9]+%', "a valid percent string must be a numeric string followed by an ending '%'", ['1%', '93%'])
 
 /** An IANA service name: a container port's name. */
-export function isPortName(value = ''): readonly string[] {
+export function isPortName(value: string): readonly string[] {
   const faults: string[] = []
   if (value.length > 15) faults.push(maxLengthMessage(15))
   if (!/^[-a-z0-9]+$/.test(value)) faults.push('must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)')
@@ -159,7 +159,7 @@ export function isUserId(value: number): readonly string[] {
 }
 
 /** Anything that can stand as one segment of a path: names of RBAC objects. */
-export function isPathSegmentName(value = '', prefix = false): readonly string[] {
+export function isPathSegmentName(value: string, prefix = false): readonly string[] {
   if (!prefix && (value === '.' || value === '..')) return [`may not be '${value}'`]
   return ['/', '%'].filter((part) => value.includes(part)).map((part) => `may not contain '${part}'`)
 }

@@ -5,6 +5,7 @@
 import { type DefinitionRow, type FieldExtras, type FieldRow, factsTable, once } from '../gen/table.ts'
 import type { GroupVersionKind } from '../machinery/meta.ts'
 import type { Field, Schema, SchemaFormat } from './schema.ts'
+import { zerosOf } from './zeros.ts'
 
 const meta = 'io.k8s.apimachinery.pkg.apis.meta.v1'
 
@@ -106,12 +107,16 @@ function compile([name, fields, extras]: DefinitionRow): Schema {
   if (leaf) return leaf
   if (extras.any) return { type: 'any', format: 'json', definition: name, preserveUnknownFields: true }
   const lazyFields = once(() => new Map(fields.map((row) => [row[0], compileField(row)])))
+  const lazyZeros = once(() => zerosOf(lazyFields()))
   return {
     type: 'object',
     definition: name,
     mapType: extras.mt,
     get fields() {
       return lazyFields()
+    },
+    get zeros() {
+      return lazyZeros()
     },
   }
 }
@@ -171,6 +176,9 @@ function withFieldsOf(view: Schema, source: Schema): Schema {
     ...view,
     get fields() {
       return source.fields
+    },
+    get zeros() {
+      return source.zeros
     },
   }
 }

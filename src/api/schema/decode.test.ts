@@ -113,16 +113,73 @@ test('null is absent, times and quantities become canonical, unknown fields are 
       kind: 'Pod',
       metadata: { name: 'a', deletionTimestamp: '2024-01-01T00:00:00Z', labels: { a: '' } },
       spec: { containers: [{ name: 'c', resources: { limits: { cpu: '2', memory: '1Gi' }, requests: { cpu: '500m' } } }] },
+      status: {},
     },
     unknownFields: ['metadata.colour', 'spec.containers[0].imag', 'spec.extra'],
   })
 })
 
 test('raw extensions and micro times are kept', () => {
-  const revision = { apiVersion: 'apps/v1', kind: 'ControllerRevision', data: { anything: [1, null, { goes: true }] }, revision: 1 }
+  const revision = { apiVersion: 'apps/v1', kind: 'ControllerRevision', metadata: {}, data: { anything: [1, null, { goes: true }] }, revision: 1 }
   assert.deepEqual(decode(structuredClone(revision), kind('apps', 'v1', 'ControllerRevision'), { unknown: 'collect' }), { object: revision, unknownFields: [] })
-  const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', spec: { renewTime: '2024-01-01T00:00:00.123456Z' } }
+  const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: {}, spec: { renewTime: '2024-01-01T00:00:00.123456Z' } }
   assert.deepEqual(decode(structuredClone(lease), kind('coordination.k8s.io', 'v1', 'Lease'), { unknown: 'drop' }).object, lease)
+})
+
+const absent: readonly { name: string; schema: Schema; value: object; want: object }[] = [
+  {
+    name: 'texts, numbers and structs, also inside structs that were absent themselves',
+    schema: kind('', 'v1', 'Event'),
+    value: { series: {} },
+    want: { series: {}, metadata: {}, involvedObject: {}, source: {}, reportingComponent: '', reportingInstance: '' },
+  },
+  {
+    name: 'booleans and quantities; fields that are pointers or omitted when empty stay absent',
+    schema: pod,
+    value: { spec: { containers: [{ ports: [{}], env: [{ valueFrom: { resourceFieldRef: {} } }] }] }, status: { containerStatuses: [{}] } },
+    want: {
+      metadata: {},
+      spec: {
+        containers: [
+          { name: '', ports: [{ containerPort: 0 }], env: [{ name: '', valueFrom: { resourceFieldRef: { resource: '', divisor: '0' } } }], resources: {} },
+        ],
+      },
+      status: { containerStatuses: [{ name: '', state: {}, lastState: {}, ready: false, restartCount: 0, image: '', imageID: '' }] },
+    },
+  },
+  {
+    name: 'int-or-string; lists, maps and times stay absent',
+    schema: kind('', 'v1', 'Service'),
+    value: { spec: { ports: [{}] }, status: { conditions: [{}] } },
+    want: {
+      metadata: {},
+      spec: { ports: [{ port: 0, targetPort: 0 }] },
+      status: { conditions: [{ type: '', status: '', reason: '', message: '' }], loadBalancer: {} },
+    },
+  },
+  {
+    name: 'a null is an absent one, a null item of a list an empty one',
+    schema: kind('rbac.authorization.k8s.io', 'v1', 'RoleBinding'),
+    value: { metadata: { name: 'b' }, subjects: [null, { kind: 'User', name: null }], roleRef: null },
+    want: {
+      metadata: { name: 'b' },
+      subjects: [
+        { kind: '', name: '' },
+        { kind: 'User', name: '' },
+      ],
+      roleRef: { apiGroup: '', kind: '', name: '' },
+    },
+  },
+]
+for (const c of absent) {
+  test(`API-05 what Go always has is filled in: ${c.name}`, () => {
+    assert.deepEqual(decode(structuredClone(c.value), c.schema, { unknown: 'drop' }).object, c.want)
+  })
+}
+
+test('API-11 an applied configuration keeps out what it leaves out', () => {
+  const value = { spec: { containers: [{ name: 'c', ports: [{}] }] } }
+  assert.deepEqual(decode(structuredClone(value), pod, { unknown: 'collect', absent: 'keep' }).object, value)
 })
 
 test('API-13 the strict error lists unknown and duplicate fields', () => {

@@ -1,6 +1,6 @@
 /**
  * Turns parsed JSON into an object of its kind (L1): checks types, drops (or lists) unknown fields, treats null as absent and brings
- * times, quantities and bytes into their canonical form. Errors read like those of Go's JSON decoder, because tools match on them.
+ * times, quantities and bytes into their canonical form; what Go always has it fills in (./zeros.ts). Errors read like those of Go's JSON decoder, because tools match on them.
  * Upstream: apimachinery/pkg/runtime/serializer/json, sigs.k8s.io/json, apiserver/pkg/endpoints/handlers/create.go (v1.36).
  * Defaults are ./defaults.ts, validation is the kinds' matter.
  */
@@ -8,10 +8,13 @@ import { formatMicroTime, formatTime, parseTime } from '#base/time'
 import { canonicalQuantity, QuantityError } from '../machinery/quantity.ts'
 import { badRequest, StatusError } from '../machinery/status.ts'
 import type { Schema } from './schema.ts'
+import { fillZeros, zeroOf } from './zeros.ts'
 
 export interface DecodeOptions {
   /** 'collect' also lists unknown fields (fieldValidation Warn and Strict). They are dropped either way. */
   readonly unknown: 'drop' | 'collect'
+  /** 'keep' leaves out what the client left out: an applied configuration claims only what it says. Otherwise Go's zero values stand there. */
+  readonly absent?: 'keep' | undefined
 }
 
 export interface Decoded {
@@ -30,6 +33,7 @@ class DecodeError extends Error {
 
 interface Context {
   readonly unknown: string[] | undefined
+  readonly fills: boolean
 }
 
 /** Where a value stands: the struct that holds the field, the dotted names for Go's texts and the full path for ours. */
@@ -46,7 +50,7 @@ const root: Place = { struct: '', field: '', path: '' }
  * @throws StatusError BadRequest `<Kind> in version "<version>" cannot be handled as a <Kind>: <Go's text>`; its cause is the DecodeError.
  */
 export function decode(value: unknown, schema: Schema, options: DecodeOptions): Decoded {
-  const context: Context = { unknown: options.unknown === 'collect' ? [] : undefined }
+  const context: Context = { unknown: options.unknown === 'collect' ? [] : undefined, fills: options.absent !== 'keep' }
   try {
     const object = decodeValue(value, schema, root, context) as Record<string, unknown>
     return { object, unknownFields: context.unknown ?? [] }
@@ -126,7 +130,7 @@ function decodeObject(value: unknown, schema: Schema, place: Place, context: Con
     const decoded = decodeValue(member, field.schema, inside(place, struct, key), context)
     if (decoded !== member) object[key] = decoded
   }
-  return object
+  return context.fills ? fillZeros(object, schema) : object
 }
 
 function inside(place: Place, struct: string, key: string): Place {
@@ -159,28 +163,6 @@ function decodeMap(value: unknown, schema: Schema, place: Place, context: Contex
     map[key] = member === null ? zeroOf(element) : decodeValue(member, element, { ...place, path: `${place.path}.${key}` }, context)
   }
   return map
-}
-
-/** Go keeps a null entry of a list or map as the element's zero value. */
-function zeroOf(schema: Schema): unknown {
-  if (schema.format === 'date-time' || schema.format === 'micro-time') return null
-  if (schema.format === 'quantity') return '0'
-  switch (schema.type) {
-    case 'object':
-    case 'map':
-      return {}
-    case 'array':
-      return []
-    case 'string':
-      return ''
-    case 'integer':
-    case 'number':
-      return 0
-    case 'boolean':
-      return false
-    case 'any':
-      return null
-  }
 }
 
 function decodeString(value: unknown, schema: Schema, place: Place): unknown {

@@ -47,6 +47,8 @@ export interface Schema {
   readonly embeddedResource?: boolean | undefined
   /** CRDs: what a null item of a list or value of a map becomes; the defaults of fields are in {@link Field}. */
   readonly elementDefault?: unknown
+  /** Type object of a built-in kind: what stands for fields that are left out. */
+  readonly zeros?: readonly ZeroField[] | undefined
 }
 
 export interface Field {
@@ -61,4 +63,11 @@ export interface Field {
   readonly default?: unknown
   /** Protobuf field number and the facts' type code; `within`: numbers of enclosing messages that JSON shows inline. Absent for CRDs. */
   readonly protobuf?: { readonly number: number; readonly type: string; readonly within?: readonly number[] | undefined } | undefined
+}
+
+/** A field that upstream always has: a scalar to set, or the struct to make. */
+export interface ZeroField {
+  readonly name: string
+  readonly scalar: string | number | boolean
+  readonly struct?: Schema | undefined
 }

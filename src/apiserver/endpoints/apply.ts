@@ -31,7 +31,7 @@ export function readConfiguration(scope: Scope, body: RequestBody, expected: Exp
   const { value } = parseBody(body.type === 'value' ? body : { ...body, contentType: 'application/yaml' }, true)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw badRequest('error decoding YAML: the configuration must be an object')
   checkKind(value as Partial<KubeObject>, expected)
-  const { object, unknownFields } = decodeExpected(value, expected, 'collect')
+  const { object, unknownFields } = decodeExpected(value, expected, { unknown: 'collect', absent: 'keep' })
   const applied = object as unknown as KubeObject
   applied.metadata ??= {}
   if (served.namespaced) applied.metadata.namespace ||= info.namespace

@@ -147,6 +147,9 @@ export async function decodeBody(request: ServerRequest, expected: ExpectedKind)
   return decodeValue(request, parseBody(body, validation !== 'Ignore'), expected, validation)
 }
 
+const dropping: DecodeOptions = { unknown: 'drop' }
+const collecting: DecodeOptions = { unknown: 'collect' }
+
 /** Decodes and defaults a JSON value as the expected kind. Takes the value over. */
 export function decodeValue(request: ServerRequest, parsed: ParsedBody, expected: ExpectedKind, validation: FieldValidation): KubeObject {
   const { value } = parsed
@@ -155,7 +158,7 @@ export function decodeValue(request: ServerRequest, parsed: ParsedBody, expected
     throw badRequest(shown)
   }
   checkKind(value as Partial<KubeObject>, expected)
-  const { object, unknownFields } = decodeExpected(value, expected, validation === 'Ignore' ? 'drop' : 'collect')
+  const { object, unknownFields } = decodeExpected(value, expected, validation === 'Ignore' ? dropping : collecting)
   reportStrict(request, object, strictProblems(unknownFields, parsed.duplicates), validation)
   const decoded = object as unknown as KubeObject
   decoded.metadata ??= {}
@@ -165,8 +168,8 @@ export function decodeValue(request: ServerRequest, parsed: ParsedBody, expected
 }
 
 /** Decodes without defaults. Takes the value over. */
-export function decodeExpected(value: unknown, expected: ExpectedKind, unknown: DecodeOptions['unknown']): Decoded {
-  return expected.structural ? decodeStructural(value, expected.schema, { unknown }) : decode(value, expected.schema, { unknown })
+export function decodeExpected(value: unknown, expected: ExpectedKind, options: DecodeOptions): Decoded {
+  return expected.structural ? decodeStructural(value, expected.schema, options) : decode(value, expected.schema, options)
 }
 
 function reportStrict(request: ServerRequest, object: Record<string, unknown>, problems: readonly string[], validation: FieldValidation): void {

@@ -66,6 +66,27 @@ bothTransports({
     assert.deepEqual([object.spec?.replicas, await replicasOwners(one)], [3, ['scaler Update scale apps/v1']])
   },
 
+  async 'API-11 what Go writes for a field that was left out is nobody’s'(one: Case) {
+    const applied = await one.client
+      .of(deployments)
+      .patch({ namespace: one.namespace, name: 'web' }, 'apply', deployment(one.namespace), { fieldManager: 'owner' })
+    assert.deepEqual([applied.spec?.template.spec?.containers[0]?.resources, applied.spec?.strategy !== undefined], [{}, true])
+    const owned = JSON.stringify(applied.metadata.managedFields)
+    assert.deepEqual(
+      ['f:template', 'f:resources', 'f:strategy', 'f:status'].filter((field) => owned.includes(field)),
+      ['f:template'],
+    )
+    const event = await one.client.transport.request({
+      method: 'POST',
+      path: `/api/v1/namespaces/${one.namespace}/events`,
+      body: { apiVersion: 'v1', kind: 'Event', metadata: { name: 'e' }, involvedObject: { namespace: one.namespace }, reason: 'Told' },
+      query: { fieldManager: 'owner' },
+    })
+    const { source, reportingInstance, metadata } = event.body as KubeObject & { source: object; reportingInstance: string }
+    assert.deepEqual([source, reportingInstance], [{}, ''])
+    assert.deepEqual(metadata.managedFields?.[0]?.fieldsV1, { 'f:involvedObject': {}, 'f:reason': {} })
+  },
+
   async 'API-11 a Scale is applied: owned, refused on conflict in its own words, taken by force, and still the second time'(one: Case) {
     await one.client.of(deployments).patch({ namespace: one.namespace, name: 'web' }, 'apply', deployment(one.namespace, 1), { fieldManager: 'owner' })
     const conflict = await refused(send(one, scalePath, 'apply', scale(2), { fieldManager: 'scaler' }))

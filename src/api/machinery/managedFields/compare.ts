@@ -3,6 +3,7 @@
  * when the two objects share them. Upstream: structured-merge-diff/v6/typed/compare.go (v1.36).
  */
 import type { Schema } from '../../schema/schema.ts'
+import { hasZero, zeroOf } from '../../schema/zeros.ts'
 import { type JsonObject, jsonEqual } from '../patch/objects.ts'
 import { type FieldSet, isEmpty, type MutableFieldSet, member } from './fieldSet.ts'
 import { duplicatesOf, itemsByElement, memberSchema, shapeOf } from './typed.ts'
@@ -72,19 +73,20 @@ function compareMember(old: unknown, updated: unknown, name: string, parent: Sch
   if (old === updated) return
   const schema = memberSchema(parent, name)
   const element = `f:${name}`
-  if ((old === undefined || updated === undefined) && isAlwaysPresent(parent, schema, name)) {
-    const empty = schema?.type === 'array' ? [] : {}
-    compareNode(old ?? empty, updated ?? empty, element, schema, changed, removed)
-  } else compareNode(old, updated, element, schema, changed, removed)
+  const empty = old === undefined || updated === undefined ? emptyOf(parent, schema, name) : undefined
+  if (empty === undefined) compareNode(old, updated, element, schema, changed, removed)
+  else compareNode(old ?? empty, updated ?? empty, element, schema, changed, removed)
 }
 
 /**
- * Upstream compares Go values: structs that are no pointers, and lists and maps that are never omitted, are there, empty, as soon as their
- * parent is. So adding one is only adding its content.
+ * Upstream compares Go values: scalars and structs that are no pointers, and lists and maps that are never omitted, are there, empty, as soon
+ * as their parent is. So adding one is only adding its content. Undefined for fields that may be absent.
  */
-function isAlwaysPresent(parent: Schema | undefined, schema: Schema | undefined, name: string): boolean {
-  if (schema === undefined || parent?.fields?.get(name)?.alwaysPresent !== true) return false
-  return shapeOf(schema.type === 'array' ? [] : {}, schema) !== 'leaf'
+function emptyOf(parent: Schema | undefined, schema: Schema | undefined, name: string): unknown {
+  if (schema === undefined || parent?.fields?.get(name)?.alwaysPresent !== true) return undefined
+  if (schema.type === 'array') return shapeOf([], schema) === 'leaf' ? undefined : []
+  if (schema.type === 'object') return {}
+  return hasZero(schema) ? zeroOf(schema) : undefined
 }
 
 function compareNode(old: unknown, updated: unknown, element: string, schema: Schema | undefined, changed: MutableFieldSet, removed: MutableFieldSet): void {
