@@ -116,25 +116,11 @@ test('API-10 label, annotate and selectors', options, async () => {
 
 test('API-08 wait hears of the condition', options, async () => {
   assert.match(await cluster.must(['wait', '--for=condition=Available', 'deployment/web-app', '--timeout=30s']), /deployment.apps\/web-app condition met/)
-  const watching = cluster.spawnKubectl(['get', 'configmap', 'settings', '-w', '--no-headers'])
-  let text = ''
-  watching.stdout?.on('data', (chunk) => {
-    text += chunk
-  })
-  await eventually(
-    'the first line',
-    10_000,
-    async () => text,
-    (lines) => lines.includes('settings'),
-  )
+  const watching = cluster.follow(['get', 'configmap', 'settings', '-w', '--no-headers'])
+  await watching.until(/settings/)
   await cluster.must(['patch', 'configmap', 'settings', '--type', 'merge', '-p', '{"data":{"watched":"yes"}}'])
-  await eventually(
-    'the change',
-    10_000,
-    async () => text,
-    (lines) => /settings +3 /.test(lines),
-  )
-  watching.kill()
+  await watching.until(/settings +3 /)
+  watching.end()
 })
 
 test('AUZ-07 auth can-i, --list and as somebody else', options, async () => {

@@ -134,20 +134,11 @@ test('CTL-04 set image, rollout status and undo', options, async () => {
 
 test('KUB-25 logs, and logs -f as they are written', options, async () => {
   const [pod = ''] = await podNames()
-  const follow = cluster.spawnKubectl(['logs', '-f', pod])
-  let text = ''
-  follow.stdout?.on('data', (chunk) => {
-    text += chunk
-  })
+  const follow = cluster.follow(['logs', '-f', pod])
   const ip = await cluster.must(['get', pod, '-o', 'jsonpath={.status.podIP}'])
   await fromPod(`http://${ip}:8080/from-the-test`)
-  await eventually(
-    'the request in the log',
-    10_000,
-    async () => text,
-    (log) => log.includes('from-the-test'),
-  )
-  follow.kill()
+  await follow.until(/from-the-test/)
+  follow.end()
   assert.match(await cluster.must(['logs', pod, '--tail=1000']), /from-the-test/)
 })
 
@@ -157,14 +148,10 @@ test('ARC-05 exec with standard input, exit codes and a terminal', options, asyn
   assert.equal(failed.code, 7)
   assert.equal(failed.stdout.trim(), 'out')
   assert.match(failed.stderr, /err/)
-  const terminal = cluster.spawnKubectl(['exec', '-i', '-t', clientPod, '--', 'sh', '-c', 'test -t 0 && echo terminal'])
-  terminal.stdin?.end()
-  let text = ''
-  terminal.stdout?.on('data', (chunk) => {
-    text += chunk
-  })
-  await once(terminal, 'close')
-  assert.match(text + (await cluster.must(['exec', clientPod, '--', 'hostname'])), /client/)
+  const terminal = cluster.follow(['exec', '-i', '-t', clientPod, '--', 'sh', '-c', 'test -t 0 && echo terminal'])
+  terminal.child.stdin?.end()
+  await once(terminal.child, 'close')
+  assert.match(terminal.text + (await cluster.must(['exec', clientPod, '--', 'hostname'])), /client/)
 })
 
 test('ARC-05 cp there and back', options, async () => {
@@ -176,24 +163,17 @@ test('ARC-05 cp there and back', options, async () => {
   assert.equal(await fs.readFile(`${file}.back`, 'utf8'), content)
 })
 
-test('ARC-05 port-forward to a pod', options, async () => {
+/** Forwards a port to a pod and asks there, twice over the same tunnel. */
+async function askThroughForward(): Promise<void> {
   const [pod = ''] = await podNames()
-  const forward = cluster.spawnKubectl(['port-forward', pod, ':8080'])
-  let text = ''
-  forward.stdout?.on('data', (chunk) => {
-    text += chunk
-  })
-  await eventually(
-    'the forwarded port',
-    10_000,
-    async () => text,
-    (line) => /127\.0\.0\.1:(\d+) ->/.test(line),
-  )
-  const port = /127\.0\.0\.1:(\d+) ->/.exec(text)?.[1]
+  const forward = cluster.follow(['port-forward', pod, ':8080'])
+  const [, port] = await forward.until(/127\.0\.0\.1:(\d+) ->/)
   assert.match(await fromHost(`http://127.0.0.1:${port}/`), /^one web-app-/)
   assert.match(await fromHost(`http://127.0.0.1:${port}/`), /^one web-app-/)
-  forward.kill()
-})
+  forward.end()
+}
+
+test('ARC-05 port-forward to a pod', options, askThroughForward)
 
 test('ARC-05 the same over SPDY/3.1, as older clients speak', options, async () => {
   cluster.env.KUBECTL_REMOTE_COMMAND_WEBSOCKETS = 'false'
@@ -201,20 +181,7 @@ test('ARC-05 the same over SPDY/3.1, as older clients speak', options, async () 
   try {
     assert.equal(await cluster.mustWith('hello', ['exec', '-i', clientPod, '--', 'cat']), 'hello')
     assert.equal((await cluster.kubectl(['exec', clientPod, '--', 'sh', '-c', 'exit 9'])).code, 9)
-    const [pod = ''] = await podNames()
-    const forward = cluster.spawnKubectl(['port-forward', pod, ':8080'])
-    let text = ''
-    forward.stdout?.on('data', (chunk) => {
-      text += chunk
-    })
-    await eventually(
-      'the forwarded port',
-      10_000,
-      async () => text,
-      (line) => /127\.0\.0\.1:(\d+) ->/.test(line),
-    )
-    assert.match(await fromHost(`http://127.0.0.1:${/127\.0\.0\.1:(\d+) ->/.exec(text)?.[1]}/`), /^one web-app-/)
-    forward.kill()
+    await askThroughForward()
   } finally {
     delete cluster.env.KUBECTL_REMOTE_COMMAND_WEBSOCKETS
     delete cluster.env.KUBECTL_PORT_FORWARD_WEBSOCKETS

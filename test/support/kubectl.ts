@@ -1,4 +1,5 @@
 /** The real kubectl against a test server: with a kubeconfig and a home of its own, which go with it. */
+import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -20,6 +21,8 @@ export function sinceKubectl(release: number): { readonly skip: string | false }
 export interface TestKubectl {
   /** `args`: one string, split at spaces, or a list. Never rejects. */
   run(args: string | readonly string[], input?: string): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }>
+  /** Its standard output; fails the test with its error when it fails. */
+  must(args: string, input?: string): Promise<string>
   /** The kubeconfig's path, for what is started in another way. */
   readonly kubeconfig: string
   readonly env: NodeJS.ProcessEnv
@@ -39,15 +42,21 @@ export function testKubectl({ url, ca, token }: TestListener): TestKubectl {
   }
   writeFileSync(kubeconfig, JSON.stringify(content), { mode: 0o600 })
   const env = { ...process.env, KUBECONFIG: kubeconfig, HOME: directory }
+  const run: TestKubectl['run'] = (args, input) =>
+    new Promise((resolve) => {
+      const list = typeof args === 'string' ? args.split(' ') : [...args]
+      const child = execFile('kubectl', list, { env }, (error, stdout, stderr) => resolve({ code: error ? Number(error.code ?? 1) : 0, stdout, stderr }))
+      child.stdin?.end(input)
+    })
   return {
     kubeconfig,
     env,
-    run: (args, input) =>
-      new Promise((resolve) => {
-        const list = typeof args === 'string' ? args.split(' ') : [...args]
-        const child = execFile('kubectl', list, { env }, (error, stdout, stderr) => resolve({ code: error ? Number(error.code ?? 1) : 0, stdout, stderr }))
-        child.stdin?.end(input)
-      }),
+    run,
+    async must(args, input) {
+      const { code, stdout, stderr } = await run(args, input)
+      assert.equal(code, 0, `kubectl ${args}: ${stderr}`)
+      return stdout
+    },
     remove: () => rmSync(directory, { recursive: true }),
   }
 }

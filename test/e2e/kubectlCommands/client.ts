@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import http from 'node:http'
 import path from 'node:path'
-import { eventually } from '../support/localCluster.ts'
 import { type Custom, type Family, fails, says } from './steps.ts'
 
 /** Asks the local proxy; node's own client, because proxies of the environment must not come between. */
@@ -25,25 +24,16 @@ const proxied: Custom = {
   name: 'proxy serves the API on this machine and refuses what is dangerous',
   commands: ['proxy'],
   run: async (cluster) => {
-    const child = cluster.spawnKubectl(['proxy', '--port=0'])
-    let text = ''
-    child.stdout?.on('data', (chunk) => {
-      text += chunk
-    })
+    const running = cluster.follow(['proxy', '--port=0'])
     try {
-      await eventually(
-        'the port of the proxy',
-        10_000,
-        async () => text,
-        (lines) => /^Starting to serve on 127\.0\.0\.1:\d+\n/.test(lines),
-      )
-      const port = Number(/:(\d+)/.exec(text)?.[1])
+      const [, found] = await running.until(/^Starting to serve on 127\.0\.0\.1:(\d+)\n/)
+      const port = Number(found)
       assert.match((await ask(port, '/version')).body, /"gitVersion": "v1\.36\.0/)
       assert.match((await ask(port, '/api/v1/namespaces/client')).body, /"phase":\s*"Active"/)
       assert.equal((await ask(port, '/api/v1/namespaces/client/pods/nobody')).status, 404)
       assert.equal((await ask(port, '/api/v1/namespaces/client/pods/nobody/exec')).status, 403)
     } finally {
-      child.kill()
+      running.end()
     }
   },
 }

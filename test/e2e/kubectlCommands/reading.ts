@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { LocalCluster } from '../support/localCluster.ts'
-import { eventually } from '../support/localCluster.ts'
 import { type Custom, type Family, fails, says } from './steps.ts'
 
 const pod = (name: string, app: string) => ({
@@ -45,27 +44,13 @@ const boats = {
 /** Watches, makes a change, and waits until the lines tell of it. */
 function watching(name: string, line: readonly string[], change: readonly string[], want: RegExp, since = 0): Custom {
   const run = async (cluster: LocalCluster, namespace: string) => {
-    const child = cluster.spawnKubectl(['-n', namespace, ...line])
-    let text = ''
-    child.stdout?.on('data', (chunk) => {
-      text += chunk
-    })
+    const running = cluster.follow(['-n', namespace, ...line])
     try {
-      await eventually(
-        'the first line',
-        10_000,
-        async () => text,
-        (lines) => lines.includes('\n'),
-      )
+      await running.until(/\n/)
       await cluster.must(['-n', namespace, ...change])
-      await eventually(
-        'the change',
-        10_000,
-        async () => text,
-        (lines) => want.test(lines),
-      )
+      await running.until(want)
     } finally {
-      child.kill()
+      running.end()
     }
   }
   return { name, commands: ['get'], since, run }

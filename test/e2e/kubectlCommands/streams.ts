@@ -1,10 +1,9 @@
 /** What reaches into containers that really run: run with a terminal's streams, logs, exec, attach, cp, port-forward, proxy and debug. */
 import assert from 'node:assert/strict'
-import type { ChildProcess } from 'node:child_process'
 import fs from 'node:fs/promises'
 import http from 'node:http'
 import path from 'node:path'
-import { eventually, type LocalCluster } from '../support/localCluster.ts'
+import { eventually, type LocalCluster, type RunningKubectl } from '../support/localCluster.ts'
 import { writeWebImage } from '../support/webImage.ts'
 import { type Custom, type Family, fails, says } from './steps.ts'
 
@@ -19,24 +18,14 @@ async function during(
   namespace: string,
   args: readonly string[],
   first: RegExp,
-  act: (text: () => string, child: ChildProcess) => Promise<void>,
+  act: (running: RunningKubectl) => Promise<void>,
 ): Promise<void> {
-  const child = cluster.spawnKubectl(['-n', namespace, ...args])
-  let text = ''
-  for (const stream of [child.stdout, child.stderr])
-    stream?.on('data', (chunk) => {
-      text += chunk
-    })
+  const running = cluster.follow(['-n', namespace, ...args])
   try {
-    await eventually(
-      `kubectl ${args.join(' ')}`,
-      15_000,
-      async () => text,
-      (lines) => first.test(lines),
-    )
-    await act(() => text, child)
+    await running.until(first)
+    await act(running)
   } finally {
-    child.kill()
+    running.end()
   }
 }
 
@@ -55,21 +44,13 @@ function page(port: number, url = '/'): Promise<string> {
   })
 }
 
-const saysLater = (what: string, text: () => string, want: RegExp) =>
-  eventually(
-    what,
-    15_000,
-    async () => text(),
-    (lines) => want.test(lines),
-  )
-
 const followed: Custom = {
   name: 'logs -f tells of new lines as they come',
   commands: ['logs'],
   run: (cluster, namespace) =>
-    during(cluster, namespace, ['logs', '-f', 'web'], /second/, async (text) => {
+    during(cluster, namespace, ['logs', '-f', 'web'], /second/, async (logs) => {
       await cluster.must(['-n', namespace, 'exec', 'web', '--', 'sh', '-c', 'echo later > /proc/1/fd/1'])
-      await saysLater('the new line', text, /later/)
+      await logs.until(/later/)
     }),
 }
 
@@ -77,13 +58,13 @@ const attached: Custom = {
   name: 'attach -i passes input to the running process and its output back',
   commands: ['attach'],
   run: (cluster, namespace) =>
-    during(cluster, namespace, ['attach', '-i', 'echo'], /If you don't see a command prompt|^/, async (text, child) => {
+    during(cluster, namespace, ['attach', '-i', 'echo'], /If you don't see a command prompt|^/, async (running) => {
       await eventually(
         'the echo',
         15_000,
         async () => {
-          child.stdin?.write('hello\n')
-          return text()
+          running.child.stdin?.write('hello\n')
+          return running.text
         },
         (lines) => /got hello/.test(lines),
       )
@@ -94,8 +75,8 @@ const forwarded = (what: string, remote: number): Custom => ({
   name: `port-forward ${what} carries many connections`,
   commands: ['port-forward'],
   run: (cluster, namespace) =>
-    during(cluster, namespace, ['port-forward', what, `:${remote}`], /Forwarding from 127\.0\.0\.1:(\d+) -> 8080/, async (text) => {
-      const port = Number(/127\.0\.0\.1:(\d+)/.exec(text())?.[1])
+    during(cluster, namespace, ['port-forward', what, `:${remote}`], /Forwarding from 127\.0\.0\.1:(\d+) -> 8080/, async ({ text }) => {
+      const port = Number(/127\.0\.0\.1:(\d+)/.exec(text)?.[1])
       assert.deepEqual(await Promise.all(Array.from({ length: 5 }, () => page(port))), Array(5).fill('home'))
     }),
 })
@@ -104,8 +85,8 @@ const proxied: Custom = {
   name: 'proxy reaches pods and services through the API server',
   commands: ['proxy'],
   run: (cluster, namespace) =>
-    during(cluster, namespace, ['proxy', '--port=0'], /Starting to serve on 127\.0\.0\.1:\d+/, async (text) => {
-      const port = Number(/127\.0\.0\.1:(\d+)/.exec(text())?.[1])
+    during(cluster, namespace, ['proxy', '--port=0'], /Starting to serve on 127\.0\.0\.1:\d+/, async ({ text }) => {
+      const port = Number(/127\.0\.0\.1:(\d+)/.exec(text)?.[1])
       assert.equal(await page(port, `/api/v1/namespaces/${namespace}/pods/web:8080/proxy/`), 'home')
       await eventually(
         'the page through the service',
@@ -122,10 +103,10 @@ const debugged = (name: string, args: readonly string[], line: string, want: Reg
   commands: ['debug'],
   since: 27,
   run: (cluster, namespace) =>
-    during(cluster, namespace, ['debug', ...args, image, '-i', '--quiet', '--profile=general', '--', 'sh'], /^/, async (text, child) => {
-      child.stdin?.write(`${line}\n`)
-      await saysLater('the answer of the shell', text, want)
-      child.stdin?.end('exit\n')
+    during(cluster, namespace, ['debug', ...args, image, '-i', '--quiet', '--profile=general', '--', 'sh'], /^/, async (shell) => {
+      shell.child.stdin?.write(`${line}\n`)
+      await shell.until(want)
+      shell.child.stdin?.end('exit\n')
     }),
 })
 

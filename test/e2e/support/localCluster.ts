@@ -86,8 +86,9 @@ export class LocalCluster {
     return stdout.trim()
   }
 
-  spawnKubectl(args: readonly string[]): ChildProcess {
-    return spawn('kubectl', args, { env: this.env, stdio: ['pipe', 'pipe', 'pipe'] })
+  /** A kubectl that goes on: `-w`, `-f`, port-forward and their like. Whoever starts it ends it. */
+  follow(args: readonly string[]): RunningKubectl {
+    return new RunningKubectl(spawn('kubectl', args, { env: this.env, stdio: ['pipe', 'pipe', 'pipe'] }), args)
   }
 
   async delete(): Promise<void> {
@@ -105,6 +106,35 @@ export class LocalCluster {
       const why = failure.killed ? `\ntimed out after ${timeoutMs} ms` : ''
       return { code: typeof failure.code === 'number' ? failure.code : -1, stdout: failure.stdout ?? '', stderr: `${failure.stderr ?? failure.message}${why}` }
     }
+  }
+}
+
+export class RunningKubectl {
+  readonly child: ChildProcess
+  readonly #args: readonly string[]
+  #text = ''
+
+  constructor(child: ChildProcess, args: readonly string[]) {
+    this.child = child
+    this.#args = args
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on('data', (chunk) => {
+        this.#text += chunk
+      })
+    }
+  }
+  /** What it has printed so far. */
+  get text(): string {
+    return this.#text
+  }
+  /** Waits until what it has printed matches. */
+  async until(pattern: RegExp, timeoutMs = 15_000): Promise<RegExpExecArray> {
+    const said = async () => this.#text
+    await eventually(`${pattern} of kubectl ${this.#args.join(' ')}`, timeoutMs, said, (text) => pattern.test(text))
+    return pattern.exec(this.#text) as RegExpExecArray
+  }
+  end(): void {
+    this.child.kill()
   }
 }
 
@@ -156,7 +186,9 @@ export function hostTraces(): Record<string, string[]> {
     mounts: readQuietly('/proc/mounts')
       .split('\n')
       .filter(Boolean)
-      .map((line) => line.split(' ')[1] ?? ''),
+      .map((line) => line.split(' ')[1] ?? '')
+      // ip(8) mounts this when a host makes its first network namespace, whoever makes it, and keeps it; the namespaces below count.
+      .filter((mount) => mount !== '/run/netns'),
     cgroups: cgroups.filter((dir) => /skiff|kubepods/.test(path.basename(dir))).sort(),
     processes: processes
       .filter(({ pid }) => lineage(pid).every(ours))

@@ -17,12 +17,6 @@ after(async () => {
   kubectl.remove()
 })
 
-async function ok(args: string, input?: string): Promise<string> {
-  const { code, stdout, stderr } = await kubectl.run(args, input)
-  assert.equal(code, 0, `kubectl ${args}: ${stderr}`)
-  return stdout
-}
-
 const manifest = `
 apiVersion: apps/v1
 kind: Deployment
@@ -42,30 +36,33 @@ spec: {selector: {app: web}, ports: [{port: 80}]}
 `
 
 test('API-01 kubectl creates, reads, changes and deletes', { skip }, async () => {
-  assert.equal(await ok('create namespace shop'), 'namespace/shop created\n')
-  assert.equal(await ok('apply -n shop -f -', manifest), 'deployment.apps/web created\nservice/web created\n')
-  assert.equal(await ok('apply -n shop -f -', manifest), 'deployment.apps/web unchanged\nservice/web unchanged\n')
-  assert.equal(await ok('apply -n shop -f -', manifest.replace('nginx:1', 'nginx:2')), 'deployment.apps/web configured\nservice/web unchanged\n')
-  assert.equal(await ok('get deploy web -n shop -o jsonpath={.spec.template.spec.containers[0].image}'), 'nginx:2')
-  assert.equal(await ok('scale -n shop deploy/web --replicas=5'), 'deployment.apps/web scaled\n')
-  assert.match(await ok('get deploy -n shop'), /^NAME +READY +UP-TO-DATE +AVAILABLE +AGE\nweb +0\/5 +0 +0 +\d+s\n$/)
-  assert.match(await ok('get svc -n shop'), /^NAME +TYPE +CLUSTER-IP +EXTERNAL-IP +PORT\(S\) +AGE\nweb +ClusterIP +10\.96\.\d+\.\d+ +<none> +80\/TCP +\d+s\n$/)
-  assert.equal(await ok('create configmap m -n shop --from-literal=a=b'), 'configmap/m created\n')
-  assert.equal(await ok('patch configmap m -n shop -p {"data":{"c":"d"}}'), 'configmap/m patched\n')
-  assert.equal(await ok('label configmap m -n shop x=y'), 'configmap/m labeled\n')
-  assert.match(await ok('get configmaps -n shop -l x=y'), /^NAME +DATA +AGE\nm +2 +\d+s\n$/)
-  assert.match(await ok('describe configmap m -n shop'), /^Name: +m\nNamespace: +shop\n/)
-  assert.equal(await ok('delete configmap m -n shop'), 'configmap "m" deleted\n')
+  assert.equal(await kubectl.must('create namespace shop'), 'namespace/shop created\n')
+  assert.equal(await kubectl.must('apply -n shop -f -', manifest), 'deployment.apps/web created\nservice/web created\n')
+  assert.equal(await kubectl.must('apply -n shop -f -', manifest), 'deployment.apps/web unchanged\nservice/web unchanged\n')
+  assert.equal(await kubectl.must('apply -n shop -f -', manifest.replace('nginx:1', 'nginx:2')), 'deployment.apps/web configured\nservice/web unchanged\n')
+  assert.equal(await kubectl.must('get deploy web -n shop -o jsonpath={.spec.template.spec.containers[0].image}'), 'nginx:2')
+  assert.equal(await kubectl.must('scale -n shop deploy/web --replicas=5'), 'deployment.apps/web scaled\n')
+  assert.match(await kubectl.must('get deploy -n shop'), /^NAME +READY +UP-TO-DATE +AVAILABLE +AGE\nweb +0\/5 +0 +0 +\d+s\n$/)
+  assert.match(
+    await kubectl.must('get svc -n shop'),
+    /^NAME +TYPE +CLUSTER-IP +EXTERNAL-IP +PORT\(S\) +AGE\nweb +ClusterIP +10\.96\.\d+\.\d+ +<none> +80\/TCP +\d+s\n$/,
+  )
+  assert.equal(await kubectl.must('create configmap m -n shop --from-literal=a=b'), 'configmap/m created\n')
+  assert.equal(await kubectl.must('patch configmap m -n shop -p {"data":{"c":"d"}}'), 'configmap/m patched\n')
+  assert.equal(await kubectl.must('label configmap m -n shop x=y'), 'configmap/m labeled\n')
+  assert.match(await kubectl.must('get configmaps -n shop -l x=y'), /^NAME +DATA +AGE\nm +2 +\d+s\n$/)
+  assert.match(await kubectl.must('describe configmap m -n shop'), /^Name: +m\nNamespace: +shop\n/)
+  assert.equal(await kubectl.must('delete configmap m -n shop'), 'configmap "m" deleted\n')
   assert.equal((await kubectl.run('get configmap m -n shop')).stderr, 'Error from server (NotFound): configmaps "m" not found\n')
-  assert.match(await ok('run p -n shop --image=nginx --dry-run=server -o name'), /^pod\/p\n$/)
+  assert.match(await kubectl.must('run p -n shop --image=nginx --dry-run=server -o name'), /^pod\/p\n$/)
 })
 
 test('API-11 kubectl applies on the server and names the conflict', { skip }, async () => {
   const map = (value: string) => JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'ssa' }, data: { a: value } })
-  assert.equal(await ok('apply --server-side -f -', map('1')), 'configmap/ssa serverside-applied\n')
+  assert.equal(await kubectl.must('apply --server-side -f -', map('1')), 'configmap/ssa serverside-applied\n')
   const conflict = await kubectl.run('apply --server-side --field-manager=other -f -', map('2'))
   assert.match(conflict.stderr, /^error: Apply failed with 1 conflict: conflict with "kubectl": \.data\.a\n/)
-  assert.equal(await ok('apply --server-side --force-conflicts --field-manager=other -f -', map('2')), 'configmap/ssa serverside-applied\n')
+  assert.equal(await kubectl.must('apply --server-side --force-conflicts --field-manager=other -f -', map('2')), 'configmap/ssa serverside-applied\n')
 })
 
 test('API-13 kubectl shows what strict validation finds', sinceKubectl(25), async () => {
@@ -75,7 +72,7 @@ test('API-13 kubectl shows what strict validation finds', sinceKubectl(25), asyn
 })
 
 test('API-15 kubectl explains from the published schema', { skip }, async () => {
-  const text = await ok('explain pod.spec.containers')
+  const text = await kubectl.must('explain pod.spec.containers')
   // Before 1.27 it read OpenAPI v2, and before 1.25 it also validated by it, where the server does now.
   assert.match(text, kubectlMinor < 27 ? /RESOURCE: containers <\[\]Object>/ : /FIELD: containers <\[\]Container>/)
   assert.match(text, /\n {2,3}image\t<string>\n/)
@@ -85,10 +82,10 @@ test('API-15 kubectl explains from the published schema', { skip }, async () => 
 })
 
 test('API-14 kubectl lists resources with short names, and finds kinds by them', { skip }, async () => {
-  const lines = (await ok('api-resources --no-headers')).trimEnd().split('\n')
+  const lines = (await kubectl.must('api-resources --no-headers')).trimEnd().split('\n')
   // 68 resources, of which horizontalpodautoscalers counts once: kubectl lists preferred versions.
   assert.equal(lines.length, 67)
   assert.ok(lines.some((line) => /^deployments +deploy +apps\/v1 +true +Deployment$/.test(line)))
-  assert.match(await ok('get ns,svc,cm -A -o name'), /namespace\/kube-system/)
-  assert.match(await ok('get all -A -o name'), /service\/kubernetes/)
+  assert.match(await kubectl.must('get ns,svc,cm -A -o name'), /namespace\/kube-system/)
+  assert.match(await kubectl.must('get all -A -o name'), /service\/kubernetes/)
 })

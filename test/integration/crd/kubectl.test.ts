@@ -17,12 +17,6 @@ after(async () => {
   kubectl.remove()
 })
 
-async function ok(args: string, input?: string): Promise<string> {
-  const { code, stdout, stderr } = await kubectl.run(args, input)
-  assert.equal(code, 0, `kubectl ${args}: ${stderr}`)
-  return stdout
-}
-
 const definition = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -64,26 +58,26 @@ spec: {cronSpec: '*/5', image: web, replicas: 2}
 `
 
 test('CRD-03 kubectl creates a definition and its resources, and gets them by every name', { skip }, async () => {
-  assert.match(await ok('apply -f -', definition), /customresourcedefinition\.apiextensions\.k8s\.io\/crontabs\.stable\.example\.com created/)
-  assert.match(await ok('wait --for=condition=Established crd/crontabs.stable.example.com --timeout=10s'), /condition met/)
-  assert.match(await ok('apply -f -', crontab), /crontab\.stable\.example\.com\/mine created/)
-  assert.match(await ok('apply -f -', crontab), /crontab\.stable\.example\.com\/mine unchanged/)
-  assert.deepEqual((await ok('get ct')).trim().split(/\s+/), ['NAME', 'SPEC', 'REPLICAS', 'mine', '*/5', '2'])
-  assert.deepEqual((await ok('get crontabs.stable.example.com -o wide --no-headers')).trim().split(/\s+/), ['mine', '*/5', '2', 'web'])
-  assert.match(await ok('get all'), /crontab\.stable\.example\.com\/mine/)
-  assert.match(await ok('api-resources --api-group=stable.example.com --no-headers'), /^crontabs +ct +stable\.example\.com\/v1 +true +CronTab/)
+  assert.match(await kubectl.must('apply -f -', definition), /customresourcedefinition\.apiextensions\.k8s\.io\/crontabs\.stable\.example\.com created/)
+  assert.match(await kubectl.must('wait --for=condition=Established crd/crontabs.stable.example.com --timeout=10s'), /condition met/)
+  assert.match(await kubectl.must('apply -f -', crontab), /crontab\.stable\.example\.com\/mine created/)
+  assert.match(await kubectl.must('apply -f -', crontab), /crontab\.stable\.example\.com\/mine unchanged/)
+  assert.deepEqual((await kubectl.must('get ct')).trim().split(/\s+/), ['NAME', 'SPEC', 'REPLICAS', 'mine', '*/5', '2'])
+  assert.deepEqual((await kubectl.must('get crontabs.stable.example.com -o wide --no-headers')).trim().split(/\s+/), ['mine', '*/5', '2', 'web'])
+  assert.match(await kubectl.must('get all'), /crontab\.stable\.example\.com\/mine/)
+  assert.match(await kubectl.must('api-resources --api-group=stable.example.com --no-headers'), /^crontabs +ct +stable\.example\.com\/v1 +true +CronTab/)
 })
 
 test('CRD-05 kubectl explains the fields of a custom resource', sinceKubectl(21), async () => {
-  const spec = await ok('explain crontab.spec')
+  const spec = await kubectl.must('explain crontab.spec')
   assert.match(spec, /KIND: +CronTab/)
   assert.match(spec, /cronSpec\s+<string>\s+When it runs\./)
-  assert.match(await ok('explain crontab'), /A table of times\./)
+  assert.match(await kubectl.must('explain crontab'), /A table of times\./)
 })
 
 test('CRD-03 kubectl scales a custom resource', { skip }, async () => {
-  assert.match(await ok('scale --replicas=5 crontab/mine'), /crontab\.stable\.example\.com\/mine scaled/)
-  assert.equal(await ok('get ct mine -o jsonpath={.spec.replicas}'), '5')
+  assert.match(await kubectl.must('scale --replicas=5 crontab/mine'), /crontab\.stable\.example\.com\/mine scaled/)
+  assert.equal(await kubectl.must('get ct mine -o jsonpath={.spec.replicas}'), '5')
 })
 
 test('CRD-01 kubectl shows what is wrong with a custom resource', { skip }, async () => {
@@ -93,8 +87,8 @@ test('CRD-01 kubectl shows what is wrong with a custom resource', { skip }, asyn
 })
 
 test('CRD-06 kubectl deletes the definition with all that came of it', { skip }, async () => {
-  assert.match(await ok('patch ct mine --type=merge -p {"spec":{"image":"other"}}'), /patched/)
-  assert.match(await ok('delete crd crontabs.stable.example.com --timeout=10s'), /deleted/)
+  assert.match(await kubectl.must('patch ct mine --type=merge -p {"spec":{"image":"other"}}'), /patched/)
+  assert.match(await kubectl.must('delete crd crontabs.stable.example.com --timeout=10s'), /deleted/)
   // kubectl may still know the name from before.
   assert.match((await kubectl.run('get ct')).stderr, /the server doesn't have a resource type "ct"|the server could not find the requested resource/)
 })
