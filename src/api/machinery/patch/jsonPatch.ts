@@ -4,6 +4,7 @@
  */
 import { deepCopy } from '#base/frozen'
 import { badRequest, StatusError } from '../status.ts'
+import { EditedLists } from './editedLists.ts'
 import { getOwn, isObject, type JsonObject, jsonEqual, setOwn } from './objects.ts'
 
 const maxJsonPatchOperations = 10_000
@@ -46,16 +47,23 @@ export function parseJsonPatch(patch: unknown): readonly JsonPatchOperation[] {
  * @throws StatusError Invalid (422) with upstream's general text when an operation does not apply; its cause says which and why.
  */
 export function applyJsonPatch(document: unknown, patch: readonly JsonPatchOperation[]): unknown {
-  const holder: { document: unknown } & JsonObject = { document: deepCopy(document) }
+  const holder: Holder = { root: { document: deepCopy(document) }, lists: new EditedLists() }
   const state = { copied: 0 }
   try {
     for (const operation of patch) applyOperation(holder, operation, state)
+    holder.lists.settle(holder.root)
   } catch (error) {
     if (!(error instanceof PatchFault)) throw error
     throw new StatusError('Invalid', 'the server rejected our request due to an error in our request', { details: {}, cause: error })
   }
-  if (isDeeperThan(holder.document, maxDepth)) throw new StatusError('RequestEntityTooLarge', `the patched object is nested deeper than ${maxDepth} levels`)
-  return holder.document
+  if (isDeeperThan(holder.root.document, maxDepth)) throw new StatusError('RequestEntityTooLarge', `the patched object is nested deeper than ${maxDepth} levels`)
+  return holder.root.document
+}
+
+/** The document being patched; its lists are read and changed through `lists` only. */
+interface Holder {
+  readonly root: { document: unknown } & JsonObject
+  readonly lists: EditedLists
 }
 
 function isDeeperThan(value: unknown, levels: number): boolean {
@@ -63,7 +71,7 @@ function isDeeperThan(value: unknown, levels: number): boolean {
   return levels === 0 || Object.values(value).some((part) => isDeeperThan(part, levels - 1))
 }
 
-function applyOperation(holder: JsonObject, operation: JsonPatchOperation, state: { copied: number }): void {
+function applyOperation(holder: Holder, operation: JsonPatchOperation, state: { copied: number }): void {
   const { op, path } = operation
   if (typeof path !== 'string') throw new PatchFault(`${op} operation does not apply: missing path`)
   switch (op) {
@@ -86,6 +94,7 @@ function applyOperation(holder: JsonObject, operation: JsonPatchOperation, state
     }
     case 'copy': {
       const value = get(holder, 'copy', required(operation, 'from') as string)
+      holder.lists.settle(value)
       state.copied += JSON.stringify(value)?.length ?? 0
       if (state.copied > maxCopyBytes) {
         throw new StatusError(
@@ -98,6 +107,7 @@ function applyOperation(holder: JsonObject, operation: JsonPatchOperation, state
     }
     case 'test': {
       const found = lookUp(holder, path)
+      holder.lists.settle(found)
       if (!jsonEqual(found === undefined ? null : found, operation.value ?? null)) throw new PatchFault(`testing value ${path} failed: test failed`)
       break
     }
@@ -122,7 +132,7 @@ function segments(op: string, path: string): string[] {
     ...path
       .split('/')
       .slice(1)
-      .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~')),
+      .map((part) => (part.includes('~') ? part.replaceAll('~1', '/').replaceAll('~0', '~') : part)),
   ]
 }
 
@@ -131,27 +141,30 @@ interface Spot {
   readonly key: string
 }
 
-function findContainer(holder: JsonObject, op: string, path: string): Spot {
+function findContainer(holder: Holder, op: string, path: string): Spot {
   const parts = segments(op, path)
   const key = parts.pop() as string
-  let container: unknown = holder
-  for (const part of parts) container = child(container, part)
+  let container: unknown = holder.root
+  for (const part of parts) container = child(holder, container, part)
   if (typeof container !== 'object' || container === null) throw new PatchFault(`${op} operation does not apply: doc is missing path: "${path}": missing value`)
   return { container: container as JsonObject | unknown[], key }
 }
 
-function child(container: unknown, part: string): unknown {
-  if (Array.isArray(container)) return container[indexOf(part, container.length) ?? -1]
+function child({ lists }: Holder, container: unknown, part: string): unknown {
+  if (Array.isArray(container)) {
+    const index = indexOf(part, lists.length(container))
+    return index === undefined ? undefined : lists.at(container, index)
+  }
   return isObject(container) ? getOwn(container, part) : undefined
 }
 
-function lookUp(holder: JsonObject, path: string): unknown {
-  let value: unknown = holder
-  for (const part of segments('test', path)) value = child(value, part)
+function lookUp(holder: Holder, path: string): unknown {
+  let value: unknown = holder.root
+  for (const part of segments('test', path)) value = child(holder, value, part)
   return value
 }
 
-function get(holder: JsonObject, op: string, path: string): unknown {
+function get(holder: Holder, op: string, path: string): unknown {
   const value = lookUp(holder, path)
   if (value === undefined) throw new PatchFault(`${op} operation does not apply: doc is missing from path: ${path}: missing value`)
   return value
@@ -164,41 +177,42 @@ function indexOf(part: string, length: number): number | undefined {
   return index >= 0 && index < length ? index : undefined
 }
 
-function add(holder: JsonObject, op: string, path: string, value: unknown): void {
+function add(holder: Holder, op: string, path: string, value: unknown): void {
   const { container, key } = findContainer(holder, op, path)
   if (!Array.isArray(container)) {
     setOwn(container, key, value)
     return
   }
+  const length = holder.lists.length(container)
   if (key === '-') {
-    container.push(value)
+    holder.lists.insert(container, length, value)
     return
   }
   if (!/^[+-]?\d+$/.test(key)) throw new PatchFault(`value was not a proper array index: "${key}"`)
   // Negative positions count from the end of the grown list: -1 appends.
-  const index = Number(key) < 0 ? Number(key) + container.length + 1 : Number(key)
-  if (index < 0 || index > container.length) throw new PatchFault(`Unable to access invalid index: ${key}: invalid index referenced`)
-  container.splice(index, 0, value)
+  const index = Number(key) < 0 ? Number(key) + length + 1 : Number(key)
+  if (index < 0 || index > length) throw new PatchFault(`Unable to access invalid index: ${key}: invalid index referenced`)
+  holder.lists.insert(container, index, value)
 }
 
-function remove(holder: JsonObject, op: string, path: string): void {
+function remove(holder: Holder, op: string, path: string): void {
   const { container, key } = findContainer(holder, op, path)
   if (Array.isArray(container)) {
-    const index = indexOf(key, container.length)
+    const index = indexOf(key, holder.lists.length(container))
     if (index === undefined) throw new PatchFault(`Unable to access invalid index: ${key}: invalid index referenced`)
-    container.splice(index, 1)
+    holder.lists.remove(container, index)
     return
   }
   if (!Object.hasOwn(container, key)) throw new PatchFault(`Unable to remove nonexistent key: ${key}: missing value`)
   delete container[key]
 }
 
-function replace(holder: JsonObject, path: string, value: unknown): void {
+function replace(holder: Holder, path: string, value: unknown): void {
   const { container, key } = findContainer(holder, 'replace', path)
   if (Array.isArray(container)) {
-    const index = indexOf(key, container.length)
+    const index = indexOf(key, holder.lists.length(container))
     if (index === undefined) throw new PatchFault(`replace operation does not apply: doc is missing key: ${path}: missing value`)
-    container[index] = value
+    holder.lists.set(container, index, value)
     return
   }
   if (!Object.hasOwn(container, key)) throw new PatchFault(`replace operation does not apply: doc is missing key: ${path}: missing value`)
