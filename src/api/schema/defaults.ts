@@ -6,9 +6,10 @@ import { deepCopy } from '#base/frozen'
 import { StatusError } from '../machinery/status.ts'
 import type { Schema } from './schema.ts'
 
-/** How much JSON defaults may still add to one object. */
+/** How much JSON defaults may still add to one object, and whether more is refused or left out. */
 interface Budget {
   bytes: number
+  readonly refuse: boolean
 }
 
 /**
@@ -18,7 +19,12 @@ interface Budget {
  * @throws StatusError RequestEntityTooLarge beyond `mostBytes`
  */
 export function applyDefaults(value: unknown, schema: Schema, mostBytes = Number.POSITIVE_INFINITY): boolean {
-  return fill(value, schema, { bytes: mostBytes })
+  return fill(value, schema, { bytes: mostBytes, refuse: true })
+}
+
+/** {@link applyDefaults} for what is stored already and must stay readable: defaults that would add more than `mostBytes` are left out. */
+export function applyDefaultsWithin(value: unknown, schema: Schema, mostBytes: number): boolean {
+  return fill(value, schema, { bytes: mostBytes, refuse: false })
 }
 
 function fill(value: unknown, schema: Schema, budget: Budget): boolean {
@@ -28,16 +34,17 @@ function fill(value: unknown, schema: Schema, budget: Budget): boolean {
   return plan.fields ? defaultFields(value as Record<string, unknown>, plan.fields, budget) : defaultMembers(value as Record<string, unknown>, plan, budget)
 }
 
-function spend(budget: Budget, bytes: number): void {
+function spend(budget: Budget, bytes: number): boolean {
   budget.bytes -= bytes
-  if (budget.bytes < 0) throw new StatusError('RequestEntityTooLarge', 'the object becomes too large with the defaults of its fields')
+  if (budget.bytes >= 0) return true
+  if (!budget.refuse) return false
+  throw new StatusError('RequestEntityTooLarge', 'the object becomes too large with the defaults of its fields')
 }
 
 function defaultFields(object: Record<string, unknown>, fields: readonly FieldPlan[], budget: Budget): boolean {
   let changed = false
   for (const { name, schema, fallback, bytes, isDeep } of fields) {
-    if (fallback !== undefined && (object[name] === undefined || (object[name] === null && !schema.nullable))) {
-      spend(budget, bytes)
+    if (fallback !== undefined && (object[name] === undefined || (object[name] === null && !schema.nullable)) && spend(budget, bytes)) {
       object[name] = deepCopy(fallback)
       changed = true
     }
@@ -51,8 +58,7 @@ function defaultMembers(members: Record<string, unknown>, { element, elementDefa
   if (!element) return false
   let changed = false
   for (const key of Object.keys(members)) {
-    if (members[key] === null && elementDefault !== undefined && !element.nullable) {
-      spend(budget, elementBytes)
+    if (members[key] === null && elementDefault !== undefined && !element.nullable && spend(budget, elementBytes)) {
       members[key] = deepCopy(elementDefault)
       changed = true
     }

@@ -5,6 +5,7 @@ import { apply } from '../machinery/managedFields/manager.ts'
 import type { KubeObject } from '../machinery/meta.ts'
 import { applyDefaults } from './defaults.ts'
 import { compileStructural, listSchemaOf, pruneUnknownFields } from './structural.ts'
+import { normalizeStored } from './structuralDecode.ts'
 import { compileValidation } from './structuralValidation.ts'
 
 const props: JSONSchemaProps = {
@@ -181,4 +182,20 @@ void test('numbers fit their type and format', () => {
   ])
   assert.deepEqual(faultsOf({ single: 1e39 }), [rangeFault('Checked value must be of type number with format float in single')])
   assert.deepEqual(faultsOf({ bounded: 1 }), [rangeFault('Maximum boundary value must be of type integer (default format) in bounded')])
+})
+
+test('CRD-01 defaults that are newer than an object make it no larger than anybody can read', () => {
+  const item = { type: 'object', properties: { note: { type: 'string', default: 'x'.repeat(1_000) } } }
+  const schema = compileStructural('com.example.v1.Foo', { type: 'object', properties: { spec: { type: 'array', items: item } } } as JSONSchemaProps)
+  const stored = (items: number) => ({
+    apiVersion: 'example.com/v1',
+    kind: 'Foo',
+    metadata: { generation: 1 },
+    spec: Array.from({ length: items }, () => ({})),
+  })
+  const noted = (object: { spec: object[] }) => object.spec.filter((one) => 'note' in one).length
+  const [small, huge] = [stored(10), stored(50_000)]
+  assert.deepEqual([normalizeStored(small, schema), normalizeStored(huge, schema)], [true, true])
+  assert.equal(noted(small), 10)
+  assert.ok(noted(huge) > 10_000 && noted(huge) < 20_000, `${noted(huge)} items`)
 })

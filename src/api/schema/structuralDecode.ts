@@ -7,11 +7,14 @@ import { isObject } from '../machinery/patch/objects.ts'
 import { badRequest, isStatus } from '../machinery/status.ts'
 import { schemaOfDefinition } from './builtIn.ts'
 import { type Decoded, type DecodeOptions, decode } from './decode.ts'
-import { applyDefaults } from './defaults.ts'
+import { applyDefaultsWithin } from './defaults.ts'
 import type { Field, Schema } from './schema.ts'
 import { pruneUnknownFields } from './structural.ts'
 
 const envelopes = new WeakMap<Schema, Schema>()
+
+/** What today's defaults may add to an object that was written before them, in bytes of JSON: more than a request could add. */
+const maxDefaultBytes = 16 * 1024 * 1024
 
 /** What every object has: the rest passes through. */
 function envelopeOf(schema: Schema): Schema {
@@ -29,7 +32,7 @@ function makeEnvelope(schema: Schema): Schema {
 }
 
 /**
- * Decodes a request's value by the schema of {@link compileStructural}. Takes the value over. Defaults are left to {@link applyDefaults}.
+ * Decodes a request's value by the schema of {@link compileStructural}. Takes the value over. Defaults are left to applyDefaults.
  * @throws StatusError BadRequest when metadata, of the object or of an embedded one, is malformed
  */
 export function decodeStructural(value: unknown, schema: Schema, options: DecodeOptions): Decoded {
@@ -43,12 +46,13 @@ export function decodeStructural(value: unknown, schema: Schema, options: Decode
 
 /**
  * Brings an object of the store into the form that its version's schema asks for today: a CRD may have changed since it was written.
+ * Defaults that would make it huge are left out: it must stay readable.
  * @returns whether anything had to change; the object is changed in place
  */
 export function normalizeStored(object: Record<string, unknown>, schema: Schema): boolean {
   const pruned = pruneUnknownFields(object, schema).length > 0
   const nulls = dropNulls(object, schema)
-  const defaulted = applyDefaults(object, schema)
+  const defaulted = applyDefaultsWithin(object, schema, maxDefaultBytes)
   const metadata = object.metadata as { generation?: number }
   const repaired = metadata.generation === undefined
   if (repaired) metadata.generation = 1

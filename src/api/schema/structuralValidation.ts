@@ -7,17 +7,12 @@
 import { RE2JS } from 're2js'
 import type { JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
 import { type FieldError, FieldPath, fieldError } from '../machinery/fieldPath.ts'
-import { isObject, jsonEqual } from '../machinery/patch/objects.ts'
+import { isObject, jsonKey } from '../machinery/patch/objects.ts'
+import { Allowance, Findings } from './findings.ts'
 import { formatCheck, isRecognizedFormat } from './formats.ts'
 
 /** In place of an old value that nothing corresponds to. */
 export const uncorrelated: unique symbol = Symbol('uncorrelated')
-
-/** What a check found: faults, and how much it looked at, which tells the best of several failed alternatives. */
-interface Findings {
-  errors: FieldError[]
-  visited: number
-}
 
 /** `path` is relative to the validated value; `old` is the corresponding old value or `uncorrelated`. */
 type Check = (value: unknown, path: string, found: Findings, old: unknown) => void
@@ -27,16 +22,21 @@ export type ValueValidation = (value: unknown, old?: unknown) => FieldError[]
 /**
  * Compiles the rules. The returned function lists the faults of a whole value; given the old one, unchanged faults are tolerated.
  * @param prefix where the value stands in its object: '' or 'status'
+ * @param steps how much looking one value may cost, when it is not the usual; more is a StatusError RequestEntityTooLarge
  * @throws Error when a pattern is no RE2: CRD validation refuses such a schema before.
  */
-export function compileValidation(props: JSONSchemaProps, prefix = ''): ValueValidation {
+export function compileValidation(props: JSONSchemaProps, prefix = '', steps?: number): ValueValidation {
   const check = new Compiler(prefix).compile(props)
   return (value, old = uncorrelated) => {
-    const found: Findings = { errors: [], visited: 0 }
+    const found = Findings.telling(new Allowance(steps))
     check(value, '', found, old)
     return found.errors
   }
 }
+
+/** What costs as much as looking at a part of the object, as powers of two: sixteen characters of a text, sixteen names of members. */
+const characterSteps = 4
+const memberSteps = 4
 
 const inBody = (path: string, rule: string) => `${path} in body ${rule}`
 const childPath = (path: string, name: string) => (path === '' ? name : `${path}.${name}`)
@@ -56,13 +56,11 @@ class Compiler {
     const members = this.#objectChecks(props)
     const wrongType = typeFault(props)
     return (value, path, found, old) => {
-      const before = found.errors.length
-      found.visited++
+      const before = found.faults
+      found.visit()
       const fault = wrongType(value)
       if (fault)
-        found.errors.push(
-          fieldError.typeInvalid(this.#at(path), fault.actual, inBody(path, `must be of type ${fault.wanted}: ${JSON.stringify(fault.actual)}`)),
-        )
+        found.add(() => fieldError.typeInvalid(this.#at(path), fault.actual, inBody(path, `must be of type ${fault.wanted}: ${JSON.stringify(fault.actual)}`)))
       if (value !== null) {
         for (const check of choices) check(value, path, found, old)
         for (const check of inside) check(value, path, found, old)
@@ -70,7 +68,7 @@ class Compiler {
       enumeration?.(value, path, found, old)
       if (value !== null) for (const check of members) check(value, path, found, old)
       // What was wrong already and has not been touched stays as it is.
-      if (found.errors.length > before && old !== uncorrelated && jsonEqual(value, old)) found.errors.length = before
+      if (found.faults > before && old !== uncorrelated && found.allowance.same(value, old)) found.forgetSince(before)
     }
   }
 
@@ -88,14 +86,14 @@ class Compiler {
     const rule =
       (holds: (value: number) => boolean, text: string): Check =>
       (value, path, found) => {
-        if (typeof value === 'number' && !holds(value)) found.errors.push(fieldError.invalid(this.#at(path), value, inBody(path, text)))
+        if (typeof value === 'number' && !holds(value)) found.add(() => fieldError.invalid(this.#at(path), value, inBody(path, text)))
       }
     const range = numberRange(props)
     const inRange =
       (what: string, bound?: number): Check =>
       (value, path, found) => {
         if (!range || typeof value !== 'number' || range.holds(bound ?? value)) return
-        found.errors.push(fieldError.invalid(this.#whole(), '', `${what} value must be of type ${range.text} in ${path}`))
+        found.add(() => fieldError.invalid(this.#whole(), '', `${what} value must be of type ${range.text} in ${path}`))
       }
     const checks: Check[] = range ? [inRange('Checked')] : []
     if (multipleOf !== undefined) {
@@ -121,38 +119,32 @@ class Compiler {
 
   #stringChecks({ minLength, maxLength, pattern, format, type }: JSONSchemaProps): Check[] {
     const rule =
-      (faultOf: (value: string, path: string) => FieldError | undefined): Check =>
+      (holds: (value: string) => boolean, fault: (value: string, path: string) => FieldError): Check =>
       (value, path, found) => {
-        const fault = typeof value === 'string' ? faultOf(value, path) : undefined
-        if (fault) found.errors.push(fault)
+        if (typeof value !== 'string') return
+        found.allowance.spend(value.length >> characterSteps)
+        if (!holds(value)) found.add(() => fault(value, path))
       }
     const checks: Check[] = []
-    if (maxLength !== undefined) checks.push(rule((value, path) => (lengthOf(value) > maxLength ? fieldError.tooLong(this.#at(path), maxLength) : undefined)))
-    const plain = (holds: (value: string) => boolean, text: (value: string) => string) =>
-      rule((value, path) => (holds(value) ? undefined : fieldError.invalid(this.#at(path), value, inBody(path, text(value)))))
-    if (minLength !== undefined)
+    if (maxLength !== undefined)
       checks.push(
-        plain(
-          (value) => lengthOf(value) >= minLength,
-          () => `should be at least ${minLength} chars long`,
+        rule(
+          (value) => lengthOf(value) <= maxLength,
+          (_, path) => fieldError.tooLong(this.#at(path), maxLength),
         ),
       )
+    const plain = (holds: (value: string) => boolean, text: string) =>
+      rule(holds, (value, path) => fieldError.invalid(this.#at(path), value, inBody(path, text)))
+    if (minLength !== undefined) checks.push(plain((value) => lengthOf(value) >= minLength, `should be at least ${minLength} chars long`))
     if (pattern !== undefined && pattern !== '') {
       const compiled = RE2JS.compile(pattern)
-      checks.push(
-        plain(
-          (value) => compiled.matcher(value).find(),
-          () => `should match '${pattern}'`,
-        ),
-      )
+      checks.push(plain((value) => compiled.matcher(value).find(), `should match '${pattern}'`))
     }
     const holds = type === undefined || type === '' || type === 'string' ? formatCheck(format) : undefined
     if (holds) {
       // Upstream reports a wrong format as a wrong type.
       checks.push(
-        rule((value, path) =>
-          holds(value) ? undefined : fieldError.typeInvalid(this.#at(path), value, inBody(path, `must be of type ${format}: ${JSON.stringify(value)}`)),
-        ),
+        rule(holds, (value, path) => fieldError.typeInvalid(this.#at(path), value, inBody(path, `must be of type ${format}: ${JSON.stringify(value)}`))),
       )
     }
     return checks
@@ -167,12 +159,11 @@ class Compiler {
         if (!Array.isArray(value)) return
         const oldItem = correlateItems(old, keys)
         if (element) for (const [index, item] of value.entries()) element(item, `${path}[${index}]`, found, oldItem(item))
-        const add = (error: FieldError) => found.errors.push(error)
         if (minItems !== undefined && value.length < minItems)
-          add(fieldError.invalid(this.#at(path), value.length, inBody(path, `should have at least ${minItems} items`)))
-        if (maxItems !== undefined && value.length > maxItems) add(fieldError.tooMany(this.#at(path), value.length, maxItems))
+          found.add(() => fieldError.invalid(this.#at(path), value.length, inBody(path, `should have at least ${minItems} items`)))
+        if (maxItems !== undefined && value.length > maxItems) found.add(() => fieldError.tooMany(this.#at(path), value.length, maxItems))
         if (uniqueItems && new Set(value.map((item) => JSON.stringify(item))).size < value.length)
-          add(fieldError.invalid(this.#at(path), '', inBody(path, "shouldn't contain duplicates")))
+          found.add(() => fieldError.invalid(this.#at(path), '', inBody(path, "shouldn't contain duplicates")))
       },
     ]
   }
@@ -181,23 +172,25 @@ class Compiler {
     const members = Object.entries(properties ?? {}).map(([name, child]) => [name, this.compile(child)] as const)
     const rest = isObject(additionalProperties) ? this.compile(additionalProperties as JSONSchemaProps) : undefined
     const known = new Set(members.map(([name]) => name))
+    const looks = (members.length + (required?.length ?? 0)) >> memberSteps
     return [
       (value, path, found, old) => {
         if (!isObject(value)) return
+        found.allowance.spend(looks)
         const size = minProperties === undefined && maxProperties === undefined ? 0 : Object.keys(value).length
         if (minProperties !== undefined && size < minProperties)
-          found.errors.push(fieldError.invalid(this.#at(path), size, inBody(path, `should have at least ${minProperties} properties`)))
-        if (maxProperties !== undefined && size > maxProperties) found.errors.push(fieldError.tooMany(this.#at(path), size, maxProperties))
+          found.add(() => fieldError.invalid(this.#at(path), size, inBody(path, `should have at least ${minProperties} properties`)))
+        if (maxProperties !== undefined && size > maxProperties) found.add(() => fieldError.tooMany(this.#at(path), size, maxProperties))
         if (additionalProperties === false) {
           for (const name of Object.keys(value)) {
-            if (!known.has(name)) found.errors.push(fieldError.invalid(this.#at(path), name, `${path}.${name} in body is a forbidden property`))
+            if (!known.has(name)) found.add(() => fieldError.invalid(this.#at(path), name, `${path}.${name} in body is a forbidden property`))
           }
         }
         if (rest) {
           for (const name of Object.keys(value)) if (!known.has(name)) rest(value[name], childPath(path, name), found, childOf(old, name))
         }
         for (const [name, check] of members) if (Object.hasOwn(value, name)) check(value[name], childPath(path, name), found, childOf(old, name))
-        for (const name of required ?? []) if (!Object.hasOwn(value, name)) found.errors.push(fieldError.required(this.#at(childPath(path, name))))
+        for (const name of required ?? []) if (!Object.hasOwn(value, name)) found.add(() => fieldError.required(this.#at(childPath(path, name))))
       },
     ]
   }
@@ -205,9 +198,12 @@ class Compiler {
   #enumCheck({ enum: choices }: JSONSchemaProps): Check | undefined {
     if (!choices || choices.length === 0) return undefined
     const supported = choices.map((choice) => (typeof choice === 'string' ? choice : JSON.stringify(choice)))
+    const keys = new Set(choices.map(jsonKey))
     return (value, path, found) => {
       // Null is never one of the choices, as upstream.
-      if (value === null || !choices.some((choice) => jsonEqual(choice, value))) found.errors.push(fieldError.notSupported(this.#at(path), value, supported))
+      if (value !== null && keys.has(jsonKey(value))) return
+      found.allowance.spend(supported.length >> memberSteps)
+      found.add(() => fieldError.notSupported(this.#at(path), value, supported))
     }
   }
 
@@ -216,57 +212,83 @@ class Compiler {
     const fail = (path: string, text: string) => fieldError.invalid(this.#whole(), '', `${JSON.stringify(path)} ${text}`)
     if (anyOf?.length)
       checks.push(
-        this.#alternatives(
-          anyOf,
-          (valid) => valid > 0,
-          (path) => fail(path, 'must validate at least one schema (anyOf)'),
-        ),
+        this.#alternatives(anyOf, {
+          holds: (valid) => valid > 0,
+          isDecided: (valid) => valid > 0,
+          fault: (path) => fail(path, 'must validate at least one schema (anyOf)'),
+        }),
       )
     if (oneOf?.length) {
       const text = (valid: number) => `must validate one and only one schema (oneOf). Found ${valid === 0 ? 'none valid' : `${valid} valid alternatives`}`
       checks.push(
-        this.#alternatives(
-          oneOf,
-          (valid) => valid === 1,
-          (path, valid) => fail(path, text(valid)),
-        ),
+        this.#alternatives(oneOf, {
+          holds: (valid) => valid === 1,
+          isDecided: () => false,
+          fault: (path, valid) => fail(path, text(valid)),
+        }),
       )
     }
     if (allOf?.length) {
       const compiled = allOf.map((one) => this.compile(one))
       checks.push((value, path, found, old) => {
-        const results = compiled.map((check) => run(check, value, path, old))
-        const valid = results.filter(({ errors }) => errors.length === 0).length
-        for (const { errors } of results) found.errors.push(...errors)
-        if (valid < compiled.length) found.errors.push(fail(path, `must validate all the schemas (allOf)${valid === 0 ? '. None validated' : ''}`))
+        let valid = 0
+        for (const check of compiled) {
+          const before = found.faults
+          const { visited } = found
+          check(value, path, found, old)
+          // What its parts look at does not bring an alternative nearer.
+          found.visited = visited
+          if (found.faults === before) valid++
+        }
+        if (valid < compiled.length) found.add(() => fail(path, `must validate all the schemas (allOf)${valid === 0 ? '. None validated' : ''}`))
       })
     }
     if (not) {
       const compiled = this.compile(not)
       checks.push((value, path, found, old) => {
-        if (run(compiled, value, path, old).errors.length === 0) found.errors.push(fail(path, 'must not validate the schema (not)'))
+        if (probe(compiled, value, path, found, old).faults === 0) found.add(() => fail(path, 'must not validate the schema (not)'))
       })
     }
     return checks
   }
 
   /** When none fits, the faults of the one that came nearest are told too. */
-  #alternatives(schemas: readonly JSONSchemaProps[], holds: (valid: number) => boolean, fault: (path: string, valid: number) => FieldError): Check {
+  #alternatives(schemas: readonly JSONSchemaProps[], { holds, isDecided, fault }: Choice): Check {
     const compiled = schemas.map((one) => this.compile(one))
     return (value, path, found, old) => {
-      const results = compiled.map((check) => run(check, value, path, old))
-      const valid = results.filter(({ errors }) => errors.length === 0).length
+      let valid = 0
+      let best: Check | undefined
+      let bestVisited = -1
+      for (const check of compiled) {
+        const { faults, visited } = probe(check, value, path, found, old)
+        if (faults === 0) valid++
+        else if (visited > bestVisited) {
+          best = check
+          bestVisited = visited
+        }
+        if (isDecided(valid)) return
+      }
       if (holds(valid)) return
-      found.errors.push(fault(path, valid))
-      if (valid > 0) return
-      const best = results.reduce((a, b) => (b.visited > a.visited ? b : a))
-      found.errors.push(...best.errors)
+      found.add(() => fault(path, valid))
+      if (valid > 0 || !best || found.probing) return
+      const nearest = Findings.telling(found.allowance)
+      best(value, path, nearest, old)
+      found.addAll(nearest)
     }
   }
 }
 
-function run(check: Check, value: unknown, path: string, old: unknown): Findings {
-  const found: Findings = { errors: [], visited: 0 }
+/** How many alternatives must fit. */
+interface Choice {
+  readonly holds: (valid: number) => boolean
+  /** Whether those that are left cannot change anything. */
+  readonly isDecided: (valid: number) => boolean
+  readonly fault: (path: string, valid: number) => FieldError
+}
+
+/** Tries an alternative: its faults are counted, not worded. */
+function probe(check: Check, value: unknown, path: string, { allowance }: Findings, old: unknown): Findings {
+  const found = Findings.probing(allowance)
   check(value, path, found, old)
   return found
 }

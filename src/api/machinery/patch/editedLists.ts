@@ -63,7 +63,9 @@ export class PiecewiseList {
   }
 
   toArray(): unknown[] {
-    return this.#pieces.flat()
+    const items: unknown[] = []
+    for (const piece of this.#pieces) for (const item of piece) items.push(item)
+    return items
   }
 
   #end(): [number, number] {

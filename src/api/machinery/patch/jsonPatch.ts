@@ -56,7 +56,8 @@ export function applyJsonPatch(document: unknown, patch: readonly JsonPatchOpera
     if (!(error instanceof PatchFault)) throw error
     throw new StatusError('Invalid', 'the server rejected our request due to an error in our request', { details: {}, cause: error })
   }
-  if (isDeeperThan(holder.root.document, maxDepth)) throw new StatusError('RequestEntityTooLarge', `the patched object is nested deeper than ${maxDepth} levels`)
+  if (isDeeperThan(holder.root.document, maxDepth))
+    throw new StatusError('RequestEntityTooLarge', `the patched object is nested deeper than ${maxDepth} levels`)
   return holder.root.document
 }
 
