@@ -13,7 +13,7 @@ fs.mkdirSync(`${root}dist`)
 
 await build({
   absWorkingDir: root,
-  entryPoints: { skiff: 'src/main/skiff.ts' },
+  entryPoints: { skiff: 'src/main/skiff.ts', yamlWorker: 'src/apiserver/yaml/worker.ts' },
   outdir: 'dist',
   bundle: true,
   splitting: true,

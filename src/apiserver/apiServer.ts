@@ -47,6 +47,7 @@ import { defaultServiceNetwork } from './registry/services/hooks.ts'
 import type { ServerRequest, TraceEntry, UserInfo } from './request.ts'
 import { inProcessTransport } from './server/inProcess.ts'
 import { type Listener, type ListenOptions, listen } from './server/listener.ts'
+import { YamlThread } from './yaml/yamlThread.ts'
 
 export interface ApiServerDeps {
   readonly store: Store
@@ -131,6 +132,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     registry,
     store,
     clock,
+    yaml: new YamlThread(),
     writer: { storage: registry.storage, clock, random, admission: deps.admission },
     minWatchTimeoutMs: config.minWatchTimeoutMs ?? defaults.minWatchTimeoutMs,
   }

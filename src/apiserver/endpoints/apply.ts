@@ -11,7 +11,7 @@ import { truthy } from '../pipeline/requestInfo.ts'
 import { resetFields } from '../registry/managers.ts'
 import { type UpdateResult, updateObject } from '../registry/update.ts'
 import type { RequestBody } from '../request.ts'
-import { checkKind, decodeExpected, decodeValue, type ExpectedKind, fieldValidationOf, parseBody } from './body.ts'
+import { checkKind, decodeExpected, decodeValue, type ExpectedKind, fieldValidationOf, parseBody, yamlType } from './body.ts'
 import { expectedKind, invalidOption, type Scope, writeContext } from './scope.ts'
 
 /** What a client applies, decoded but not defaulted: what it does not say it does not own. */
@@ -28,7 +28,7 @@ export function readConfiguration(scope: Scope, body: RequestBody, expected: Exp
     throw invalidOption('PatchOptions', 'fieldManager', 'FieldValueRequired', 'Required value: is required for apply patch')
   }
   // YAML contains JSON, so one parser reads what clients send as either.
-  const { value } = parseBody(body.type === 'value' ? body : { ...body, contentType: 'application/yaml' }, true)
+  const { value } = parseBody(body.type === 'value' ? body : { ...body, contentType: yamlType }, true)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw badRequest('error decoding YAML: the configuration must be an object')
   checkKind(value as Partial<KubeObject>, expected)
   const { object, unknownFields } = decodeExpected(value, expected, { unknown: 'collect', absent: 'keep' })

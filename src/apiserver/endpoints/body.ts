@@ -15,11 +15,14 @@ import type { Schema } from '#api/schema/schema'
 import { decodeStructural } from '#api/schema/structuralDecode'
 import { deepCopy } from '#base/frozen'
 import type { RequestBody, ServerRequest } from '../request.ts'
+import type { YamlThread } from '../yaml/yamlThread.ts'
 
 /** Upstream's limit on what a resource handler reads. */
 export const maxBodyBytes = 3 * 1024 * 1024
 /** What defaults may add to an object: more than that is too large to store anyway. */
 const maxDefaultBytes = 8 * 1024 * 1024
+
+export const yamlType = 'application/yaml'
 
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict'
 
@@ -100,12 +103,12 @@ function parseBytes(body: Extract<RequestBody, { type: 'bytes' }>, duplicates: b
       throw error
     }
   }
-  if (mediaType === 'application/yaml') return { value: parseYamlBody(body.bytes), duplicates: [] }
+  if (mediaType === yamlType) return { value: parseYamlBody(body.bytes), duplicates: [] }
   if (mediaType === protobufMediaType) return { value: parseProtobufBody(body.bytes), duplicates: [] }
   throw unsupportedMediaType(bodyTypes)
 }
 
-const bodyTypes = ['application/json', 'application/yaml', protobufMediaType]
+const bodyTypes = ['application/json', yamlType, protobufMediaType]
 
 function parseProtobufBody(bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined
@@ -141,9 +144,22 @@ export function unsupportedMediaType(accepted: readonly string[]): StatusError {
   return new StatusError('UnsupportedMediaType', `the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`)
 }
 
-export async function decodeBody(request: ServerRequest, expected: ExpectedKind): Promise<KubeObject> {
+/** A request and who reads long YAML for it. */
+export interface BodySource {
+  readonly request: ServerRequest
+  readonly deps: { readonly yaml: YamlThread }
+}
+
+/** A body that can be parsed at once: long YAML has become JSON. `mediaType` is what the body is, when its Content-Type says something else. */
+export function readyBody({ deps }: BodySource, body: RequestBody, mediaType?: string): RequestBody | Promise<RequestBody> {
+  if (body.type === 'value' || !deps.yaml.wants(body.bytes) || (mediaType ?? mediaTypeOf(body.contentType)) !== yamlType) return body
+  return deps.yaml.toJson(body.bytes).then((bytes) => ({ type: 'bytes', bytes, contentType: 'application/json' }))
+}
+
+export async function decodeBody(source: BodySource, expected: ExpectedKind): Promise<KubeObject> {
+  const { request } = source
   const validation = fieldValidationOf(request)
-  const body = await request.readBody(maxBodyBytes)
+  const body = await readyBody(source, await request.readBody(maxBodyBytes))
   return decodeValue(request, parseBody(body, validation !== 'Ignore'), expected, validation)
 }
 

@@ -15,7 +15,18 @@ import type { Answer } from '../answer.ts'
 import { updateObject } from '../registry/update.ts'
 import type { RequestBody } from '../request.ts'
 import { applyConfiguration } from './apply.ts'
-import { decodeValue, fieldValidationOf, maxBodyBytes, mediaTypeOf, type ParsedBody, parseBody, refuseTooMany, unsupportedMediaType } from './body.ts'
+import {
+  decodeValue,
+  fieldValidationOf,
+  maxBodyBytes,
+  mediaTypeOf,
+  type ParsedBody,
+  parseBody,
+  readyBody,
+  refuseTooMany,
+  unsupportedMediaType,
+  yamlType,
+} from './body.ts'
 import { applyPatchType, jsonPatchType, mergePatchType, patchTypesOf, strategicMergePatchType } from './patchTypes.ts'
 import { createPresenter } from './present.ts'
 import { expectedKind, invalidOption, type Scope, shown, writeContext } from './scope.ts'
@@ -28,7 +39,8 @@ export async function patch(scope: Scope): Promise<Answer> {
   if (!accepted.includes(patchType)) throw unsupportedMediaType(accepted)
   const presenter = createPresenter(request, served, () => deps.clock.now())
   const body = await request.readBody(maxBodyBytes)
-  const result = patchType === applyPatchType ? await applyConfiguration(scope, body) : await plainPatch(scope, patchType, body)
+  const result =
+    patchType === applyPatchType ? await applyConfiguration(scope, await readyBody(scope, body, yamlType)) : await plainPatch(scope, patchType, body)
   return shown(scope, result.entry, (object) => presenter.object(object, result.created ? 201 : 200))
 
   function plainPatch(_: Scope, type: string, raw: RequestBody) {

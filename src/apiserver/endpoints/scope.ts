@@ -14,6 +14,7 @@ import type { Registry } from '../registry/registry.ts'
 import type { ServedResource, WriteContext } from '../registry/storedResource.ts'
 import type { WriterDeps } from '../registry/writer.ts'
 import type { CachedObject, RequestInfo, ServerRequest, UserInfo } from '../request.ts'
+import type { YamlThread } from '../yaml/yamlThread.ts'
 import type { ExpectedKind } from './body.ts'
 
 export interface EndpointDeps {
@@ -21,6 +22,7 @@ export interface EndpointDeps {
   readonly writer: WriterDeps
   readonly store: ReadView
   readonly clock: Clock
+  readonly yaml: YamlThread
   /** Watches without a timeoutSeconds of their own last at least this long, at most twice as long. */
   readonly minWatchTimeoutMs: number
 }

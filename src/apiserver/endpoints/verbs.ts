@@ -14,7 +14,7 @@ import { type DeleteRequest, deleteObject } from '../registry/deletion.ts'
 import { listObjects } from '../registry/list.ts'
 import { keyFor, type ServedResource } from '../registry/storedResource.ts'
 import { updateObject } from '../registry/update.ts'
-import { decodeBody, decodeValue, maxBodyBytes, type ParsedBody, parseBody } from './body.ts'
+import { decodeBody, decodeValue, maxBodyBytes, type ParsedBody, parseBody, readyBody } from './body.ts'
 import { checkListOptions } from './listOptions.ts'
 import { createPresenter } from './present.ts'
 import { expectedKind, invalidOption, type Scope, shown, writeContext } from './scope.ts'
@@ -65,7 +65,7 @@ export async function create(scope: Scope): Promise<Answer> {
   const { deps, request, served } = scope
   const presenter = createPresenter(request, served, () => deps.clock.now())
   const context = writeContext(scope, 'CreateOptions')
-  const object = await decodeBody(request, expectedKind(served))
+  const object = await decodeBody(scope, expectedKind(served))
   const entry = await createObject(deps.writer, context, object)
   return shown(scope, entry, (object) => presenter.object(object, 201))
 }
@@ -75,7 +75,7 @@ export async function update(scope: Scope): Promise<Answer> {
   const { deps, request, info, served } = scope
   const presenter = createPresenter(request, served, () => deps.clock.now())
   const context = writeContext(scope, 'UpdateOptions')
-  const object = await decodeBody(request, expectedKind(served))
+  const object = await decodeBody(scope, expectedKind(served))
   const result = await updateObject(deps.writer, context, {
     name: info.name,
     // With a resourceVersion the write fits one state only, so there is no second try that would need an untouched object.
@@ -149,7 +149,7 @@ interface DeleteOptionsBody {
 /** From the body where there is one, else from the query. */
 async function deleteOptions(scope: Scope): Promise<{ options: DeleteOptionsBody; request: Omit<DeleteRequest, 'name'> }> {
   const { request } = scope
-  const parsed = parseBody(await request.readBody(maxBodyBytes), false)
+  const parsed = parseBody(await readyBody(scope, await request.readBody(maxBodyBytes)), false)
   const options = parsed.value === undefined || parsed.value === null ? optionsOfQuery(request.query) : decodeOptions(scope, parsed)
   if (request.query.has('dryRun') && !options.dryRun?.length) options.dryRun = request.query.getAll('dryRun')
   const { gracePeriodSeconds, propagationPolicy, orphanDependents, preconditions } = options

@@ -35,10 +35,10 @@ export function bindingsHandler(endpoints: EndpointDeps): Handler {
 }
 
 async function bind(scope: Scope): Promise<Answer> {
-  const { deps, request, info } = scope
+  const { deps, info } = scope
   const schema = schemaFor('', 'v1', 'Binding')
   if (!schema) throw new Error('no schema for Binding')
-  const binding = (await decodeBody(request, { group: '', version: 'v1', kind: 'Binding', schema })) as unknown as Binding
+  const binding = (await decodeBody(scope, { group: '', version: 'v1', kind: 'Binding', schema })) as unknown as Binding
   const name = info.name || (binding.metadata.name ?? '')
   binding.target ??= {}
   binding.metadata.name ||= name

@@ -25,10 +25,10 @@ const budgets = { group: 'policy', resource: 'poddisruptionbudgets' }
 const expected = { group: 'policy', version: 'v1', kind: 'Eviction', otherVersions: ['policy/v1beta1'] }
 
 async function evict(scope: Scope): Promise<Answer> {
-  const { deps, request, info } = scope
+  const { deps, info } = scope
   const schema = schemaFor('policy', 'v1', 'Eviction')
   if (!schema) throw new Error('no schema for Eviction')
-  const eviction = (await decodeBody(request, { ...expected, schema })) as unknown as Eviction
+  const eviction = (await decodeBody(scope, { ...expected, schema })) as unknown as Eviction
   if (eviction.metadata?.name && eviction.metadata.name !== info.name) throw badRequest('name in URL does not match name in Eviction object')
   const options: Partial<DeleteOptions> = eviction.deleteOptions ?? {}
   const context = { ...writeContext(scope, 'CreateOptions', options.dryRun?.length ? options : {}), subresource: '' }

@@ -18,7 +18,7 @@ import { keyFor } from '../../registry/storedResource.ts'
 import { updateObject } from '../../registry/update.ts'
 import type { RequestBody } from '../../request.ts'
 import { readConfiguration } from '../apply.ts'
-import { decodeBody, decodeValue, fieldValidationOf, maxBodyBytes, mediaTypeOf, parseBody, unsupportedMediaType } from '../body.ts'
+import { decodeBody, decodeValue, fieldValidationOf, maxBodyBytes, mediaTypeOf, parseBody, readyBody, unsupportedMediaType, yamlType } from '../body.ts'
 import { encodingOf, negotiate } from '../negotiate.ts'
 import { applyPatchType, jsonPatchType, patchTypesOf } from '../patchTypes.ts'
 import { methodNotAllowed } from '../router.ts'
@@ -45,7 +45,7 @@ async function getScale(scope: Scope): Promise<Answer> {
 }
 
 async function updateScale(scope: Scope): Promise<Answer> {
-  const scale = (await decodeBody(scope.request, scaleKind())) as unknown as Scale
+  const scale = (await decodeBody(scope, scaleKind())) as unknown as Scale
   return writeScale(
     scope,
     'UpdateOptions',
@@ -60,7 +60,7 @@ async function patchScale(scope: Scope): Promise<Answer> {
   const accepted = patchTypesOf(served)
   if (!accepted.includes(type)) throw unsupportedMediaType(accepted)
   const body = await request.readBody(maxBodyBytes)
-  if (type === applyPatchType) return writeScale(scope, 'PatchOptions', applied(scope, body))
+  if (type === applyPatchType) return writeScale(scope, 'PatchOptions', applied(scope, await readyBody(scope, body, yamlType)))
   const { value } = parseBody(body.type === 'value' ? body : { ...body, contentType: 'application/json' }, false)
   const isJson = type === jsonPatchType
   const patch = (current: Scale) => {

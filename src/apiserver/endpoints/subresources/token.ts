@@ -16,7 +16,7 @@ export function tokenHandlers(issuer: TokenIssuer | undefined): { create(scope: 
       const { deps, request, info } = scope
       const schema = schemaFor('authentication.k8s.io', 'v1', 'TokenRequest')
       if (!schema) throw new Error('no schema for TokenRequest')
-      const body: KubeObject & { spec?: object } = await decodeBody(request, { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest', schema })
+      const body: KubeObject & { spec?: object } = await decodeBody(scope, { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest', schema })
       body.spec ??= {}
       if (!issuer) throw new StatusError('MethodNotAllowed', 'the server issues no service account tokens')
       if (body.metadata.name && body.metadata.name !== info.name) {

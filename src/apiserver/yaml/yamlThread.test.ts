@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { isStatus } from '#api/machinery/status'
+import { YamlThread } from './yamlThread.ts'
+
+const long = (start: string) => Buffer.from(start.padEnd(40_000, '# filler\n'))
+
+test('API-03 the thread takes long YAML, not short YAML and not JSON', () => {
+  const thread = new YamlThread()
+  const cases = [Buffer.from('a: 1'), long('a: 1\n'), long(' \n{"a": 1}\n'), long('[{a: 1}]\n')]
+  assert.deepEqual(
+    cases.map((bytes) => thread.wants(bytes)),
+    [false, true, false, true],
+  )
+})
+
+test('API-03 the thread reads YAML and words its faults while this one goes on', async () => {
+  const thread = new YamlThread()
+  let turns = 0
+  let isDone = false
+  const count = () => {
+    turns++
+    if (!isDone) setImmediate(count)
+  }
+  setImmediate(count)
+  const entries = Array.from({ length: 40_000 }, (_, index) => `k${index}: v`)
+  const [object, fault] = await Promise.allSettled([thread.toJson(Buffer.from(entries.join('\n'))), thread.toJson(Buffer.from('a: [\n'))])
+  isDone = true
+  assert.equal(object.status, 'fulfilled')
+  assert.equal(Object.keys(JSON.parse(object.value.toString())).length, entries.length)
+  assert.ok(fault.status === 'rejected' && isStatus(fault.reason, 'BadRequest'))
+  assert.match((fault.reason as Error).message, /^error converting YAML to JSON: yaml: line 2/)
+  assert.ok(turns > 10, `${turns} turns of the event loop`)
+  // It ended with its last job; the next starts another.
+  assert.equal((await thread.toJson(Buffer.from('a: yes'))).toString(), '{"a":true}')
+})
