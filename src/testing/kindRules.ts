@@ -1,12 +1,14 @@
 /**
  * Tables over one kind's file: what is refused and why, what defaults are set, what warnings are given. Each row changes a good object and
- * names every error as `field: text`, so that a row that expects nothing proves that the object is accepted.
+ * names every error as `field: text`, so that a row that expects nothing proves that the object is accepted. Objects are decoded as requests are.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { KindStrategy, StrategyContext } from '#api/kinds/defineKind'
 import { type FieldError, FieldPath } from '#api/machinery/fieldPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
+import { schemaFor } from '#api/schema/builtIn'
+import { decode } from '#api/schema/decode'
 import { seededRandom } from '#base/random'
 
 const path = FieldPath.of()
@@ -42,9 +44,18 @@ export type UpdateRow = readonly [string, Changes, readonly string[], Changes?]
 /** Tests of one kind, named after a row of the feature map. */
 export function kindRules<T extends KubeObject>(row: string, strategy: KindStrategy<T>, good: T) {
   const named = (name: string) => `${row} ${strategy.kind}: ${name}`
+  const version = good.apiVersion.split('/').at(-1) ?? 'v1'
+  const schema = schemaFor(strategy.group, version, strategy.kind)
+  assert.ok(schema)
+  const decoded = (object: T) => {
+    const { object: filled, unknownFields } = decode(object, schema, { unknown: 'collect' })
+    assert.deepEqual(unknownFields, [])
+    return filled as unknown as T
+  }
   const withDefaults = (object: T) => {
-    strategy.defaults?.(object, object.apiVersion.split('/').at(-1) ?? 'v1')
-    return object
+    const filled = decoded(object)
+    strategy.defaults?.(filled, version)
+    return filled
   }
   const updateOf = (from: Changes, to: Changes) => {
     const old = withDefaults(changed(good, from))
@@ -52,7 +63,7 @@ export function kindRules<T extends KubeObject>(row: string, strategy: KindStrat
   }
   return {
     defaults(name: string, given: Changes, want: Changes) {
-      test(named(`defaults: ${name}`), () => assert.deepEqual(withDefaults(changed(good, given)), changed(good, { ...given, ...want })))
+      test(named(`defaults: ${name}`), () => assert.deepEqual(withDefaults(changed(good, given)), decoded(changed(good, { ...given, ...want }))))
     },
     create(rows: readonly CreateRow[]) {
       for (const [name, changes, want] of rows)

@@ -113,7 +113,7 @@ function annotationFaults({ key, valueExpression }: AuditAnnotation, policy: str
     ? faults(at, `${policy}/${key}`, isQualifiedName(`${policy}/${key}`))
     : [fieldError.invalid(at, key, 'requires metadata.name be non-empty')]
   const value = path.child('valueExpression')
-  const trimmed = (valueExpression ?? '').trim()
+  const trimmed = valueExpression.trim()
   if (!trimmed) return [...errors, fieldError.required(value, 'valueExpression is not specified')]
   if (utf8Length(trimmed) > maxValueExpressionBytes)
     return [...errors, fieldError.required(value, `must not exceed ${maxValueExpressionBytes} bytes in length`)]

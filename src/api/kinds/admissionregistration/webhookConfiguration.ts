@@ -61,7 +61,7 @@ function setWebhookDefaults(webhook: Webhook): void {
   webhook.namespaceSelector ??= {}
   webhook.objectSelector ??= {}
   webhook.timeoutSeconds ??= 10
-  if (webhook.clientConfig?.service) webhook.clientConfig.service.port ??= 443
+  if (webhook.clientConfig.service) webhook.clientConfig.service.port ??= 443
   for (const rule of webhook.rules ?? []) rule.scope ??= '*'
 }
 

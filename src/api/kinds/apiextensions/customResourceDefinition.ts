@@ -40,14 +40,14 @@ export const customResourceDefinition = defineKind<CustomResourceDefinition>({
     ...nameFaults(obj, path),
     ...specFaults(obj.spec, undefined, createRuleChecker(undefined)),
     ...statusFaults(obj, path),
-    ...approvalFaults(obj.spec.group ?? '', obj.metadata.annotations),
+    ...approvalFaults(obj.spec.group, obj.metadata.annotations),
     ...preserveFaults(obj, undefined, path),
   ],
   validateUpdate: ({ obj, old, path }) => [
     ...specFaults(obj.spec, old, createRuleChecker(old.spec)),
     ...immutableFaults(obj, old, path.child('spec')),
     ...statusFaults(obj, path),
-    ...approvalFaults(obj.spec.group ?? '', obj.metadata.annotations, { annotations: old.metadata.annotations }),
+    ...approvalFaults(obj.spec.group, obj.metadata.annotations, { annotations: old.metadata.annotations }),
     ...preserveFaults(obj, old, path),
   ],
   warnings: ({ obj }, old) => {
@@ -74,11 +74,10 @@ export const customResourceDefinition = defineKind<CustomResourceDefinition>({
 })
 
 function defaults(obj: CustomResourceDefinition): void {
-  obj.spec ??= {} as CustomResourceDefinition['spec']
   obj.status ??= {}
   const { names } = obj.spec
   if (names) {
-    names.singular ||= (names.kind ?? '').toLowerCase()
+    names.singular ||= names.kind.toLowerCase()
     names.listKind ||= names.kind ? `${names.kind}List` : ''
   }
   obj.spec.conversion ??= { strategy: 'None' }
@@ -95,7 +94,7 @@ function storageVersions({ spec }: Definition): string[] {
 }
 
 function nameFaults({ metadata, spec }: CustomResourceDefinition, path: FieldPath): FieldError[] {
-  const wanted = `${spec.names?.plural ?? ''}.${spec.group ?? ''}`
+  const wanted = `${spec.names.plural}.${spec.group}`
   const { name = '' } = metadata
   if (name === wanted || nameIsDnsSubdomain(name, false).length > 0) return []
   return [fieldError.invalid(path.child('metadata', 'name'), name, 'must be spec.names.plural+"."+spec.group')]

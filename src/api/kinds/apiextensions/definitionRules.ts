@@ -52,15 +52,15 @@ export function specFaults(spec: Spec, old: Frozen<CustomResourceDefinition> | u
   const check = new VersionCheck(spec, options, makeChecker)
   for (const [index, version] of versions.entries()) {
     const at = path.child('versions').index(index)
-    const faults = isDns1035Label(version.name ?? '')
-    if (faults.length > 0) errors.push(fieldError.invalid(at.child('name'), version.name ?? '', faults.join(',')))
+    const faults = isDns1035Label(version.name)
+    if (faults.length > 0) errors.push(fieldError.invalid(at.child('name'), version.name, faults.join(',')))
     errors.push(...deprecationFaults(version, at), ...check.parts(version, at, (part) => !shared.has(part), 'schema'))
   }
   errors.push(...versionListFaults(versions, path.child('versions')))
   for (const field of ['plural', 'singular', 'kind', 'listKind'] as const) {
-    if (!spec.names?.[field]) errors.push(fieldError.required(path.child('names', field)))
+    if (!spec.names[field]) errors.push(fieldError.required(path.child('names', field)))
   }
-  errors.push(...namesFaults(spec.names ?? { plural: '', kind: '' }, path.child('names')))
+  errors.push(...namesFaults(spec.names, path.child('names')))
   const [first] = versions
   if (first) errors.push(...check.parts(first, path, (part) => shared.has(part), 'validation'))
   if (spec.conversion) errors.push(...conversionFaults(spec.conversion, path.child('conversion'), options))

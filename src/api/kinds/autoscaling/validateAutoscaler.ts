@@ -47,7 +47,7 @@ function metricFaults(metric: MetricSpec, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
   const type = path.child('type')
   if (!metric.type) errors.push(fieldError.required(type, 'must specify a metric source type'))
-  if (!types.includes(metric.type)) errors.push(fieldError.notSupported(type, metric.type ?? '', types))
+  if (!types.includes(metric.type)) errors.push(fieldError.notSupported(type, metric.type, types))
   const given = sources.filter((source) => metric[source] !== undefined)
   // Only the first is looked into: it must be the only one.
   const [first] = given

@@ -24,9 +24,6 @@ export const coreEvent = defineKind<CoreEvent>({
   allowCreateOnUpdate: true,
   columns: eventColumns((obj: Frozen<CoreEvent>) => obj),
   selectableFields: eventFields((obj: Frozen<CoreEvent>) => obj),
-  defaults(obj) {
-    obj.involvedObject ??= {}
-  },
   validate: ({ obj, path }) => [...legacyFaults(obj, path), ...(obj.eventTime ? reportFaults(obj, 'reportingComponent', path) : [])],
   validateUpdate: ({ obj, path }) => [...legacyFaults(obj, path), ...(obj.eventTime ? reportFaults(obj, 'reportingComponent', path) : [])],
 })

@@ -20,7 +20,6 @@ export const networkPolicy = defineKind<NetworkPolicy>({
   columns: [nameColumn, text('Pod-Selector', (obj) => selectorText(obj.spec?.podSelector ?? {})), ageColumn],
   defaults(obj) {
     obj.spec ??= {}
-    obj.spec.podSelector ??= {}
     for (const rule of [...(obj.spec.ingress ?? []), ...(obj.spec.egress ?? [])]) for (const port of rule.ports ?? []) port.protocol ??= 'TCP'
     // A policy that says nothing of types is about ingress, and about egress when it has such rules.
     if (!obj.spec.policyTypes?.length) obj.spec.policyTypes = obj.spec.egress?.length ? ['Ingress', 'Egress'] : ['Ingress']

@@ -45,7 +45,6 @@ export const clusterRoleBinding = defineKind<ClusterRoleBinding>({
 })
 
 function setDefaults(obj: Binding): void {
-  obj.roleRef ??= { kind: '', name: '' }
   obj.roleRef.apiGroup ||= rbacGroup
   for (const subject of obj.subjects ?? []) if (subject.kind === 'User' || subject.kind === 'Group') subject.apiGroup ||= rbacGroup
 }

@@ -22,8 +22,8 @@ const identifierFault =
 export const driverFaults = csiDriverNameFaults
 
 /** A lower-case label: the name of a request, a device, a counter. */
-export function labelFaults(name: string | undefined, path: FieldPath): FieldError[] {
-  return faults(path, name ?? '', isDns1123Label(name ?? ''))
+export function labelFaults(name: string, path: FieldPath): FieldError[] {
+  return faults(path, name, isDns1123Label(name))
 }
 
 export function poolNameFaults(name: string | undefined, path: FieldPath): FieldError[] {
@@ -91,8 +91,8 @@ export function selectorsFaults(selectors: readonly DeviceSelector[] | undefined
     ({ cel }, at) => {
       if (!cel) return [fieldError.required(at.child('cel'))]
       const expression = at.child('cel', 'expression')
-      if (utf8Length(cel.expression ?? '') > maxExpressionBytes) return [fieldError.tooLong(expression, maxExpressionBytes)]
-      return stored ? [] : selectorFaults(cel.expression ?? '', expression)
+      if (utf8Length(cel.expression) > maxExpressionBytes) return [fieldError.tooLong(expression, maxExpressionBytes)]
+      return stored ? [] : selectorFaults(cel.expression, expression)
     },
     path,
   )
@@ -121,7 +121,7 @@ export function objectFaults(value: unknown, stored: boolean, maxBytes: number, 
 }
 
 export function taintFaults({ key, value, effect }: DeviceTaint, path: FieldPath): FieldError[] {
-  const errors = validateLabelName(key ?? '', path.child('key'))
+  const errors = validateLabelName(key, path.child('key'))
   if (value) errors.push(...faults(path.child('value'), value, isLabelValue(value)))
   if (!effect) errors.push(fieldError.required(path.child('effect')))
   else if (!taintEffects.includes(effect)) errors.push(fieldError.notSupported(path.child('effect'), effect, taintEffects))

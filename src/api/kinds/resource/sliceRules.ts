@@ -18,12 +18,12 @@ const maxConsumedSets = 2
 const version =
   /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$/
 
-export function validateSlice({ spec = {} as ResourceSlice['spec'] }: ResourceSlice, path: FieldPath): FieldError[] {
+export function validateSlice({ spec }: ResourceSlice, path: FieldPath): FieldError[] {
   const pool = path.child('pool')
-  const errors = [...driverFaults(spec.driver, path.child('driver')), ...poolNameFaults(spec.pool?.name, pool.child('name'))]
-  if (!(spec.pool?.resourceSliceCount > 0))
-    errors.push(fieldError.invalid(pool.child('resourceSliceCount'), spec.pool?.resourceSliceCount ?? 0, 'must be greater than zero'))
-  if ((spec.pool?.generation ?? 0) < 0) errors.push(fieldError.invalid(pool.child('generation'), spec.pool.generation, 'must be greater than or equal to zero'))
+  const errors = [...driverFaults(spec.driver, path.child('driver')), ...poolNameFaults(spec.pool.name, pool.child('name'))]
+  if (!(spec.pool.resourceSliceCount > 0))
+    errors.push(fieldError.invalid(pool.child('resourceSliceCount'), spec.pool.resourceSliceCount, 'must be greater than zero'))
+  if (spec.pool.generation < 0) errors.push(fieldError.invalid(pool.child('generation'), spec.pool.generation, 'must be greater than or equal to zero'))
   errors.push(...placeFaults(spec, path))
   const counters = new Map((spec.sharedCounters ?? []).map((set) => [set.name, new Set(Object.keys(set.counters ?? {}))]))
   const check = (device: Device, at: FieldPath) => deviceFaults(device, counters, spec.perDeviceNodeSelection === true, at)

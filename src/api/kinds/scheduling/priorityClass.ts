@@ -20,7 +20,6 @@ export const priorityClass = defineKind<PriorityClass>({
     text('PreemptionPolicy', (obj) => obj.preemptionPolicy ?? ''),
   ],
   defaults(obj) {
-    obj.value ??= 0
     obj.preemptionPolicy ??= 'PreemptLowerPriority'
   },
   validate({ obj, path }) {

@@ -23,7 +23,7 @@ export const csiStorageCapacity = defineKind<CSIStorageCapacity>({
 })
 
 function capacityFaults(obj: CSIStorageCapacity, path: FieldPath): FieldError[] {
-  const name = obj.storageClassName ?? ''
+  const name = obj.storageClassName
   const errors = [
     ...validateLabelSelector(obj.nodeTopology, path.child('nodeTopology')),
     ...faults(path.child('storageClassName'), name, nameIsDnsSubdomain(name, false)),

@@ -40,19 +40,19 @@ function attachmentFaults({ spec, status }: VolumeAttachment, path: FieldPath): 
   const state = path.child('status')
   const metadata = Object.entries(status?.attachmentMetadata ?? {})
   const errors = [
-    ...csiDriverNameFaults(spec?.attacher, at.child('attacher')),
-    ...sourceFaults(spec?.source, at.child('source')),
-    ...faults(at.child('nodeName'), spec?.nodeName ?? '', nameIsDnsSubdomain(spec?.nodeName ?? '', false)),
+    ...csiDriverNameFaults(spec.attacher, at.child('attacher')),
+    ...sourceFaults(spec.source, at.child('source')),
+    ...faults(at.child('nodeName'), spec.nodeName, nameIsDnsSubdomain(spec.nodeName, false)),
   ]
   if (metadata.reduce((sum, [key, value]) => sum + utf8Length(key) + utf8Length(value), 0) > maxMetadataBytes)
     errors.push(fieldError.tooLong(state.child('attachmentMetadata'), maxMetadataBytes))
   errors.push(...errorFaults(status?.attachError, state.child('attachError')), ...errorFaults(status?.detachError, state.child('detachError')))
-  const volume = spec?.source?.persistentVolumeName
+  const volume = spec.source.persistentVolumeName
   return volume === undefined ? errors : [...errors, ...faults(at.child('source', 'persistentVolumeName'), volume, nameIsDnsSubdomain(volume, false))]
 }
 
-function sourceFaults(source: VolumeAttachmentSource | undefined, path: FieldPath): FieldError[] {
-  const { inlineVolumeSpec, persistentVolumeName } = source ?? {}
+function sourceFaults(source: VolumeAttachmentSource, path: FieldPath): FieldError[] {
+  const { inlineVolumeSpec, persistentVolumeName } = source
   const one = 'must specify exactly one of inlineVolumeSpec and persistentVolumeName'
   if (!inlineVolumeSpec && persistentVolumeName === undefined) return [fieldError.required(path, one)]
   if (inlineVolumeSpec && persistentVolumeName !== undefined) return [fieldError.forbidden(path, one)]

@@ -57,7 +57,6 @@ function setPodLevelRequests(pod: Pod): void {
 /** A template's metadata and spec. */
 export function setPodTemplateDefaults(template: PodTemplateSpec | undefined): void {
   if (!template) return
-  template.metadata ??= {}
   template.spec ??= { containers: [] }
   setPodSpecDefaults(template.spec)
 }
@@ -74,14 +73,12 @@ function setContainerDefaults(container: AnyContainer): void {
   container.imagePullPolicy ||= imageTag(container.image ?? '') === 'latest' ? 'Always' : 'IfNotPresent'
   container.terminationMessagePath ||= '/dev/termination-log'
   container.terminationMessagePolicy ||= 'File'
-  container.resources ??= {}
   for (const port of container.ports ?? []) setPortDefaults(port)
   for (const probe of [container.livenessProbe, container.readinessProbe, container.startupProbe]) if (probe) setProbeDefaults(probe)
   setHttpDefaults(container.lifecycle?.postStart?.httpGet)
   setHttpDefaults(container.lifecycle?.preStop?.httpGet)
   for (const { valueFrom } of container.env ?? []) {
     if (valueFrom?.fieldRef) valueFrom.fieldRef.apiVersion ||= 'v1'
-    if (valueFrom?.resourceFieldRef) valueFrom.resourceFieldRef.divisor ??= '0'
     if (valueFrom?.fileKeyRef) valueFrom.fileKeyRef.optional ??= false
   }
 }
@@ -138,11 +135,6 @@ function setVolumeDefaults(volume: Volume): void {
   }
 }
 
-function setDownwardDefaults(
-  items: { fieldRef?: { apiVersion?: string | undefined } | undefined; resourceFieldRef?: { divisor?: string | undefined } | undefined }[] | undefined,
-): void {
-  for (const { fieldRef, resourceFieldRef } of items ?? []) {
-    if (fieldRef) fieldRef.apiVersion ||= 'v1'
-    if (resourceFieldRef) resourceFieldRef.divisor ??= '0'
-  }
+function setDownwardDefaults(items: { fieldRef?: { apiVersion?: string | undefined } | undefined }[] | undefined): void {
+  for (const { fieldRef } of items ?? []) if (fieldRef) fieldRef.apiVersion ||= 'v1'
 }

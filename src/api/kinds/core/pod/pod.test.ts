@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Container, ContainerStatus, Pod, PodSpec, PodStatus } from '#api/gen/types/core.v1'
 import { FieldPath } from '#api/machinery/fieldPath'
+import { schemaOfDefinition } from '#api/schema/builtIn'
+import { decode } from '#api/schema/decode'
 import { deepCopy } from '#base/frozen'
 import { seededRandom } from '#base/random'
 import { podSummary } from './columns.ts'
@@ -19,8 +21,9 @@ function subject(spec: Partial<PodSpec> = {}, status: PodStatus = {}): Pod {
     spec: { containers: [{ name: 'a', image: 'nginx' }], ...spec },
     status,
   }
-  setPodDefaults(made)
-  return made
+  const object = decode(made, schemaOfDefinition('io.k8s.api.core.v1.Pod'), { unknown: 'drop' }).object as unknown as Pod
+  setPodDefaults(object)
+  return object
 }
 const texts = (errors: readonly { field: string; body: string }[]) => errors.map((error) => `${error.field}: ${error.body}`)
 const a = (rest: Partial<Container>): Container => ({ name: 'a', image: 'nginx', ...rest })

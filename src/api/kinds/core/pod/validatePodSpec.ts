@@ -100,7 +100,7 @@ function hostAliasFaults(spec: PodSpec, path: FieldPath): FieldError[] {
   return (spec.hostAliases ?? []).flatMap(({ ip, hostnames }, i) => {
     const at = path.index(i)
     return [
-      ...(ipFamily(ip ?? '') === undefined ? [fieldError.invalid(at.child('ip'), ip, invalidIpMessage)] : []),
+      ...(ipFamily(ip) === undefined ? [fieldError.invalid(at.child('ip'), ip, invalidIpMessage)] : []),
       ...(hostnames ?? []).flatMap((name, j) => faults(at.child('hostnames').index(j), name, isDns1123Subdomain(name))),
     ]
   })

@@ -42,7 +42,7 @@ export function validateTopologySpread(constraints: readonly TopologySpreadConst
     if (!(maxSkew > 0)) errors.push(fieldError.invalid(at.child('maxSkew'), maxSkew, 'must be greater than zero'))
     errors.push(...(topologyKey ? validateLabelName(topologyKey, at.child('topologyKey')) : [fieldError.required(at.child('topologyKey'), 'can not be empty')]))
     if (!['DoNotSchedule', 'ScheduleAnyway'].includes(whenUnsatisfiable))
-      errors.push(fieldError.notSupported(at.child('whenUnsatisfiable'), whenUnsatisfiable ?? '', ['DoNotSchedule', 'ScheduleAnyway']))
+      errors.push(fieldError.notSupported(at.child('whenUnsatisfiable'), whenUnsatisfiable, ['DoNotSchedule', 'ScheduleAnyway']))
     const pair = `{${topologyKey}, ${whenUnsatisfiable}}`
     if (seen.has(pair)) errors.push(fieldError.duplicate(at.child('{topologyKey, whenUnsatisfiable}'), pair))
     seen.add(pair)
