@@ -87,6 +87,8 @@ export interface ServerRequest {
   originalUser?: UserInfo
   auditId?: string
   readonly warnings: string[]
+  /** What the stages want the audit log to say beside their decisions, by key. Absent: nothing. */
+  auditAnnotations?: Readonly<Record<string, string>>
   /** Undefined when nobody reads traces. */
   readonly trace?: TraceEntry[] | undefined
 }

@@ -9,9 +9,10 @@ import { createRegistry, type Registry } from '#apiserver/registry/registry'
 import type { ServiceNetwork } from '#apiserver/registry/services/hooks'
 import type { UserInfo } from '#apiserver/request'
 import type { Listener } from '#apiserver/server/listener'
+import type { ClientAuthorities } from '#apiserver/server/peerCertificate'
 import type { Clock } from '#base/clock'
 import { noLog } from '#base/log'
-import { noMetrics } from '#base/metrics'
+import { type Metrics, noMetrics } from '#base/metrics'
 import { seededRandom } from '#base/random'
 import type { Client } from '#client/client'
 import { createClient } from '#client/clientOverTransport'
@@ -24,6 +25,9 @@ const testAdmin: UserInfo = { name: 'test-admin', groups: ['system:masters', 'sy
 
 export interface TestApiServerOptions {
   readonly clock?: Clock | undefined
+  readonly metrics?: Metrics | undefined
+  /** Whose client certificates the port takes; absent: nobody's. */
+  readonly authorities?: ClientAuthorities | undefined
   readonly store?: Store | undefined
   /** Anything of the server's, made with the registry at hand: authenticators, authorizers, admission, tokens. */
   readonly deps?: ((registry: Registry) => Partial<ApiServerDeps>) | undefined
@@ -69,7 +73,7 @@ export async function startTestApiServer(options: TestApiServerOptions = {}): Pr
   const random = seededRandom(1)
   const registry = createRegistry({ store, clock, log: noLog, random, strategyFor, serviceNetwork: options.serviceNetwork })
   const server = createApiServer(
-    { store, clock, random, log: noLog, metrics: noMetrics, registry, ...openSecurity, ...options.deps?.(registry) },
+    { store, clock, random, log: noLog, metrics: options.metrics ?? noMetrics, registry, ...openSecurity, ...options.deps?.(registry) },
     {
       minWatchTimeoutMs: options.minWatchTimeoutMs,
       requestTimeoutMs: options.requestTimeoutMs,
@@ -92,7 +96,7 @@ export async function startTestApiServer(options: TestApiServerOptions = {}): Pr
     clientAs: (user) => createClient(server.transport(user, 'test')),
     async listen() {
       const { cert, key } = await testCertificates()
-      listener ??= server.listen({ host: '127.0.0.1', port: 0, tls: { cert, key } })
+      listener ??= server.listen({ host: '127.0.0.1', port: 0, tls: { cert, key, ...options.authorities } })
       const { port } = await listener
       return { url: `https://127.0.0.1:${port}`, port, ca: cert, token: adminToken }
     },

@@ -2,7 +2,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { seededRandom } from '#base/random'
 import { createConfigFile } from '#main/apiserver/configFile'
-import { configFromOptions, depsFromOptions } from '#main/apiserver/fromOptions'
+import { authoritiesFromOptions, configFromOptions, depsFromOptions } from '#main/apiserver/fromOptions'
 import { serverOptions } from '#main/apiserver/options/index'
 import { startTestApiServer, type TestApiServer, type TestApiServerOptions } from '#testing/apiServer'
 import { realClock } from '#testing/realClock'
@@ -14,8 +14,9 @@ export async function startServerWithFlags(flags: readonly string[], more: TestA
   const serviceAccountKey = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
   return startTestApiServer({
     ...more,
+    authorities: authoritiesFromOptions(options),
     deps: (registry) => ({
-      ...depsFromOptions(options, { reader: registry.reader, clock, random: seededRandom(1), serviceAccountKey }),
+      ...depsFromOptions(options, { reader: registry.reader, clock, random: seededRandom(1), serviceAccountKey, metrics: more.metrics }),
       ...more.deps?.(registry),
     }),
     config: { ...configFromOptions(options), ...more.config },

@@ -20,21 +20,30 @@ export function identityHeaders(user: UserInfo): Record<string, readonly string[
   return headers
 }
 
+/** Which headers to read, in lower case. Of names and uids the first header with a value counts, of groups and extra values all. */
+export interface IdentityHeaderNames {
+  readonly usernameHeaders: readonly string[]
+  readonly uidHeaders: readonly string[]
+  readonly groupHeaders: readonly string[]
+  readonly extraHeaderPrefixes: readonly string[]
+}
+
 /** The user whom the headers name; undefined when they name none. */
-export function userOfHeaders(headers: Headers): UserInfo | undefined {
-  const name = valuesOf(headers, identityHeaderNames.user).find((value) => value !== '')
+export function userOfHeaders(headers: Headers, names: IdentityHeaderNames): UserInfo | undefined {
+  const first = (of: readonly string[]) => of.map((name) => valuesOf(headers, name)[0] ?? '').find((value) => value !== '')
+  const name = first(names.usernameHeaders)
   if (name === undefined) return undefined
-  const uid = valuesOf(headers, identityHeaderNames.uid)[0]
+  const uid = first(names.uidHeaders)
+  const groups = names.groupHeaders.flatMap((header) => valuesOf(headers, header)).filter((group) => group !== '')
   const extra: Record<string, readonly string[]> = {}
-  for (const header of Object.keys(headers)) {
-    if (header.startsWith(identityHeaderNames.extraPrefix)) extra[unescapeKey(header.slice(identityHeaderNames.extraPrefix.length))] = valuesOf(headers, header)
+  for (const prefix of names.extraHeaderPrefixes) {
+    for (const header of Object.keys(headers)) {
+      if (!header.startsWith(prefix)) continue
+      const key = unescapeKey(header.slice(prefix.length))
+      extra[key] = [...(extra[key] ?? []), ...valuesOf(headers, header)]
+    }
   }
-  return {
-    name,
-    groups: valuesOf(headers, identityHeaderNames.group),
-    ...(uid ? { uid } : {}),
-    ...(Object.keys(extra).length > 0 ? { extra } : {}),
-  }
+  return { name, groups, ...(uid ? { uid } : {}), ...(Object.keys(extra).length > 0 ? { extra } : {}) }
 }
 
 /** Headers are bytes: UTF-8 travels as such. */
@@ -56,7 +65,8 @@ function escapeKey(key: string): string {
   }).join('')
 }
 
-function unescapeKey(key: string): string {
+/** Undone as far as it can be: what is no percent-encoding stays as it is. */
+export function unescapeKey(key: string): string {
   try {
     return decodeURIComponent(key)
   } catch {

@@ -1,7 +1,9 @@
 /** Lets a request without any credential in as system:anonymous (L3). Upstream: apiserver/pkg/authentication/request/anonymous. */
 import type { Authenticator } from './authenticator.ts'
 
-export const anonymousAuthenticator: Authenticator = {
-  name: 'anonymous',
-  authenticate: () => ({ decision: 'authenticated', user: { name: 'system:anonymous', groups: ['system:unauthenticated'] } }),
+/** @param paths the only paths that may be asked for without a name; absent or none: all */
+export function anonymousAuthenticator(paths: readonly string[] = []): Authenticator {
+  const allowed = new Set(paths)
+  const anonymous = { decision: 'authenticated', user: { name: 'system:anonymous', groups: ['system:unauthenticated'] } } as const
+  return { name: 'anonymous', authenticate: (request) => (allowed.size === 0 || allowed.has(request.path) ? anonymous : undefined) }
 }

@@ -11,6 +11,7 @@ import { signToken, type TokenClaims } from '../tokens/jwt.ts'
 import { type SigningKey, signingKey } from '../tokens/keys.ts'
 import { anonymousAuthenticator } from './anonymous.ts'
 import { bearerTokenAuthenticator } from './bearerToken.ts'
+import { boundClaims } from './boundClaims.ts'
 import { serviceAccountAuthenticator } from './serviceAccount.ts'
 import { unionAuthenticator } from './union.ts'
 import { x509Authenticator } from './x509.ts'
@@ -77,8 +78,11 @@ const cases: readonly { name: string; token: string; reader?: ObjectReader; audi
   { name: 'an empty signature', token: forged({ alg: 'ES256', kid: ours.id }, () => ''), want: 'rejected' },
   { name: 'critical headers that we do not know', token: forged({ alg: 'ES256', kid: ours.id, crit: ['x'] }, () => 'AA'), want: 'rejected' },
   { name: 'changed claims', token: signToken(claims, ours).replace(/\.[^.]*\./, `.${encode({ ...claims, exp: now + 9e9 })}.`), want: 'rejected' },
-  { name: 'expired', token: signToken({ ...claims, exp: now - 1 }, ours), want: 'rejected' },
-  { name: 'not valid yet', token: signToken({ ...claims, nbf: now + 60 }, ours), want: 'rejected' },
+  { name: 'expired, by a clock that is ahead', token: signToken({ ...claims, exp: now - 60 }, ours), want: 'authenticated' },
+  { name: 'expired', token: signToken({ ...claims, exp: now - 61 }, ours), want: 'rejected' },
+  { name: 'not valid yet, by a clock that is behind', token: signToken({ ...claims, nbf: now + 60 }, ours), want: 'authenticated' },
+  { name: 'not valid yet', token: signToken({ ...claims, nbf: now + 61 }, ours), want: 'rejected' },
+  { name: 'issued in the future', token: signToken({ ...claims, iat: now + 61 }, ours), want: 'rejected' },
   { name: 'no expiry', token: signToken(without('exp'), ours), want: 'rejected' },
   { name: 'the wrong audience', token: signToken({ ...claims, aud: ['vault'] }, ours), want: 'rejected' },
   { name: 'a subject that is not the claimed account', token: signToken({ ...claims, sub: 'system:admin' }, ours), want: 'rejected' },
@@ -91,9 +95,12 @@ const cases: readonly { name: string; token: string; reader?: ObjectReader; audi
   { name: 'bound to a node that is gone', token: signToken({ ...claims, 'kubernetes.io': { ...own, pod: undefined } }, ours), want: 'rejected' },
 ]
 
+const accounts = (world: ObjectReader, keys: readonly SigningKey[]) =>
+  serviceAccountAuthenticator({ keys, issuers: [issuer], apiAudiences: ['api'], claims: boundClaims({ reader: world, clock }) })
+
 for (const { name, token, reader: world = reader(livePod), audiences = ['api'], want } of cases) {
   test(`AUN-03 service account token: ${name}`, async () => {
-    const authenticator = serviceAccountAuthenticator({ reader: world, clock, keys: [ours, oursRsa], issuers: [issuer] })
+    const authenticator = accounts(world, [ours, oursRsa])
     const first = await authenticator.authenticateToken(token, audiences)
     assert.equal(first?.decision, want)
     // What the cache remembers decides the same.
@@ -104,10 +111,10 @@ for (const { name, token, reader: world = reader(livePod), audiences = ['api'], 
 const request = (headers: Record<string, string>, peer?: ServerRequest['peerCertificate']) => ({ headers, peerCertificate: peer }) as unknown as ServerRequest
 
 test('AUN-01 a bad credential is never anonymous; none is; a good one beside a bad one counts', async () => {
-  const tokens = [serviceAccountAuthenticator({ reader: reader(livePod), clock, keys: [ours], issuers: [issuer] })]
+  const tokens = [accounts(reader(livePod), [ours])]
   const union = unionAuthenticator([x509Authenticator(clock), bearerTokenAuthenticator(tokens, ['api'])])
   const decide = async (one: ServerRequest) => {
-    const result = (await union.authenticate(one)) ?? (await anonymousAuthenticator.authenticate(one))
+    const result = (await union.authenticate(one)) ?? (await anonymousAuthenticator().authenticate(one))
     return result?.decision === 'authenticated' ? result.user.name : result?.decision
   }
   const foreignCertificate = { raw: new Uint8Array(), verified: false, verifyError: 'unable to get local issuer certificate' }

@@ -16,13 +16,16 @@ export function bearerTokenAuthenticator(authenticators: readonly TokenAuthentic
       const token = bearerToken(request)
       if (token === undefined) return undefined
       const pending = authenticateToken(authenticators, token, audiences)
-      return pending instanceof Promise ? pending.then(orRejected) : orRejected(pending)
+      return pending instanceof Promise ? pending.then((late) => remarked(late, request)) : remarked(pending, request)
     },
   }
 }
 
-function orRejected(result: TokenResult): Exclude<TokenResult, undefined> {
-  return result ?? { decision: 'rejected', reason: 'invalid bearer token' }
+function remarked(result: TokenResult, request: ServerRequest): Exclude<TokenResult, undefined> {
+  if (!result) return { decision: 'rejected', reason: 'invalid bearer token' }
+  if (result.warnings) request.warnings.push(...result.warnings)
+  if (result.annotations) request.auditAnnotations = { ...request.auditAnnotations, ...result.annotations }
+  return result
 }
 
 /** The first that authenticates wins; a refusal counts only when nobody does. */

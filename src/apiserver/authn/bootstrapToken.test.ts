@@ -27,7 +27,7 @@ for (const { name, data, type = 'bootstrap.kubernetes.io/token', groups, ...rest
   test(`bootstrap token: ${name}`, async () => {
     const encoded = Object.fromEntries(Object.entries({ ...good, ...data }).map(([key, value]) => [key, Buffer.from(value).toString('base64')]))
     const reader = { get: () => ({ metadata: {}, type, data: encoded }), list: () => [], onChange: () => () => {} } as unknown as ObjectReader
-    const result = await bootstrapTokenAuthenticator(reader, new VirtualClock('2026-06-01T00:00:00Z')).authenticateToken(rest.token ?? token, ['api'])
+    const result = await bootstrapTokenAuthenticator(reader, new VirtualClock('2026-06-01T00:00:00Z'), ['api']).authenticateToken(rest.token ?? token, ['api'])
     assert.deepEqual(result?.decision === 'authenticated' ? result.user.groups : undefined, groups)
   })
 }

@@ -8,34 +8,28 @@ import type { Frozen } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import { parseTime } from '#base/time'
 import type { ObjectReader } from '../admission/admission.ts'
-import type { TokenAuthenticator } from './tokenAuthenticator.ts'
+import type { UserInfo } from '../request.ts'
+import { audienceAgnostic, type TokenAuthenticator } from './tokenAuthenticator.ts'
 
 const form = /^([a-z0-9]{6})\.([a-z0-9]{16})$/
 const extraGroup = /^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$/
 
-export function bootstrapTokenAuthenticator(reader: ObjectReader, clock: Clock): TokenAuthenticator {
-  return {
-    name: 'bootstraptoken',
-    authenticateToken(token, audiences) {
-      const [, id, wanted] = form.exec(token) ?? []
-      if (!id || !wanted) return undefined
-      const secret = reader.get<Secret>({ group: '', resource: 'secrets' }, 'kube-system', `bootstrap-token-${id}`)
-      if (!secret || secret.metadata.deletionTimestamp || secret.type !== 'bootstrap.kubernetes.io/token') return undefined
-      const groups = extraGroups(textOf(secret, 'auth-extra-groups'))
-      const good =
-        sameText(textOf(secret, 'token-secret'), wanted) &&
-        textOf(secret, 'token-id') === id &&
-        isLive(textOf(secret, 'expiration'), clock.now()) &&
-        textOf(secret, 'usage-bootstrap-authentication') === 'true' &&
-        groups !== undefined
-      if (!good) return undefined
-      return {
-        decision: 'authenticated',
-        user: { name: `system:bootstrap:${id}`, groups: ['system:bootstrappers', ...groups, 'system:authenticated'] },
-        audiences,
-      }
-    },
-  }
+export function bootstrapTokenAuthenticator(reader: ObjectReader, clock: Clock, apiAudiences: readonly string[]): TokenAuthenticator {
+  return audienceAgnostic('bootstraptoken', apiAudiences, (token) => bearerOf(token, reader, clock.now()))
+}
+
+function bearerOf(token: string, reader: ObjectReader, nowMs: number): UserInfo | undefined {
+  const [, id, wanted] = form.exec(token) ?? []
+  if (!id || !wanted) return undefined
+  const secret = reader.get<Secret>({ group: '', resource: 'secrets' }, 'kube-system', `bootstrap-token-${id}`)
+  if (!secret || secret.metadata.deletionTimestamp || secret.type !== 'bootstrap.kubernetes.io/token') return undefined
+  const groups = extraGroups(textOf(secret, 'auth-extra-groups'))
+  const good =
+    sameText(textOf(secret, 'token-secret'), wanted) &&
+    textOf(secret, 'token-id') === id &&
+    isLive(textOf(secret, 'expiration'), nowMs) &&
+    textOf(secret, 'usage-bootstrap-authentication') === 'true'
+  return good && groups ? { name: `system:bootstrap:${id}`, groups: ['system:bootstrappers', ...groups, 'system:authenticated'] } : undefined
 }
 
 function textOf(secret: Frozen<Secret>, name: string): string {

@@ -8,16 +8,18 @@ import { X509Certificate } from 'node:crypto'
 import 'node:tls'
 import type { Clock } from '#base/clock'
 import { userOfHeaders } from '../aggregation/identityHeaders.ts'
+import { withAuthenticatedGroup } from './authenticatedGroup.ts'
 import type { Authenticator } from './authenticator.ts'
+import type { RequestHeaderSettings } from './settings.ts'
 
 interface Proxy {
   readonly commonName: string
   readonly validToMs: number
 }
 
-/** Without `allowedNames` any certificate of the authority will do. */
-export function requestHeaderAuthenticator(clock: Clock, allowedNames: readonly string[]): Authenticator {
+export function requestHeaderAuthenticator(clock: Clock, settings: RequestHeaderSettings): Authenticator {
   const known = new WeakMap<Uint8Array, Proxy>()
+  const { allowedNames } = settings
   return {
     name: 'requestheader',
     authenticate({ peerCertificate, headers }) {
@@ -31,15 +33,10 @@ export function requestHeaderAuthenticator(clock: Clock, allowedNames: readonly 
       if (allowedNames.length > 0 && !allowedNames.includes(proxy.commonName)) {
         return { decision: 'rejected', reason: `x509: subject with cn=${proxy.commonName} is not in the allowed list` }
       }
-      const user = userOfHeaders(headers)
-      return user && { decision: 'authenticated', user: { ...user, groups: [...new Set([...user.groups, authenticatedGroup(user.groups)])] } }
+      const user = userOfHeaders(headers, settings)
+      return user && { decision: 'authenticated', user: withAuthenticatedGroup({ ...user, groups: [...new Set(user.groups)] }) }
     },
   }
-}
-
-/** Whom the proxy let in without knowing stays unknown. */
-function authenticatedGroup(groups: readonly string[]): string {
-  return groups.includes('system:unauthenticated') ? 'system:unauthenticated' : 'system:authenticated'
 }
 
 function read(raw: Uint8Array): Proxy {

@@ -1,10 +1,16 @@
 /** Authenticators of bearer tokens (L3): asked for requests and for TokenReviews. Upstream: apiserver/pkg/authentication/authenticator. */
 import type { UserInfo } from '../request.ts'
 
+/** What an authenticator has to say beside its decision: to the client, and to the audit log by key. */
+export interface TokenRemarks {
+  readonly warnings?: readonly string[] | undefined
+  readonly annotations?: Readonly<Record<string, string>> | undefined
+}
+
 export type TokenResult =
-  | { readonly decision: 'authenticated'; readonly user: UserInfo; readonly audiences: readonly string[] }
+  | ({ readonly decision: 'authenticated'; readonly user: UserInfo; readonly audiences: readonly string[] } & TokenRemarks)
   /** It is a token of this kind, and bad. */
-  | { readonly decision: 'rejected'; readonly reason: string }
+  | ({ readonly decision: 'rejected'; readonly reason: string } & TokenRemarks)
   /** Not a token of this kind. */
   | undefined
 
@@ -12,4 +18,33 @@ export interface TokenAuthenticator {
   readonly name: string
   /** `audiences`: at least one of them must be meant; the result says which. */
   authenticateToken(token: string, audiences: readonly string[]): Promise<TokenResult> | TokenResult
+}
+
+/** An authenticator whose tokens say nothing of audiences: they are meant for the API server's own. Upstream: authenticator/audagnostic.go. */
+export function audienceAgnostic(
+  name: string,
+  apiAudiences: readonly string[],
+  identify: (token: string) => Promise<UserInfo | Refusal | undefined> | UserInfo | Refusal | undefined,
+): TokenAuthenticator {
+  const resultOf = (found: UserInfo | Refusal | undefined, audiences: readonly string[]): TokenResult => {
+    if (found instanceof Refusal) return { decision: 'rejected', reason: found.reason }
+    return found && { decision: 'authenticated', user: found, audiences }
+  }
+  return {
+    name,
+    authenticateToken(token, wanted) {
+      const audiences = wanted === apiAudiences ? apiAudiences : apiAudiences.filter((one) => wanted.includes(one))
+      if (audiences.length === 0) return undefined
+      const found = identify(token)
+      return found instanceof Promise ? found.then((late) => resultOf(late, audiences)) : resultOf(found, audiences)
+    },
+  }
+}
+
+/** Why a token of the asked kind is bad. */
+export class Refusal {
+  readonly reason: string
+  constructor(reason: string) {
+    this.reason = reason
+  }
 }

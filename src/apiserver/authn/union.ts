@@ -1,9 +1,10 @@
 /**
  * Asks several authenticators (L3): the first that authenticates wins; when none does, one bad credential is enough to refuse.
  * So a good token beside a foreign certificate passes, and a bad credential alone never becomes anonymous.
- * Upstream: apiserver/pkg/authentication/request/union.
+ * Upstream: apiserver/pkg/authentication/request/union, pkg/authentication/token/union.
  */
 import type { Authenticator } from './authenticator.ts'
+import { aggregateReasons } from './reasons.ts'
 
 export function unionAuthenticator(authenticators: readonly Authenticator[]): Authenticator {
   return {
@@ -12,8 +13,10 @@ export function unionAuthenticator(authenticators: readonly Authenticator[]): Au
   }
 }
 
+type Decision = { readonly decision: 'authenticated' } | { readonly decision: 'rejected'; readonly reason: string } | undefined
+
 /** Asks one after the other. Those who know at once are not waited for: a request whose credentials are known here costs no turn of the loop. */
-export function firstThatAuthenticates<A, R extends { readonly decision: string } | undefined>(
+export function firstThatAuthenticates<A, R extends Decision>(
   authenticators: readonly A[],
   ask: (authenticator: A) => Promise<R> | R,
   from = 0,
@@ -23,10 +26,17 @@ export function firstThatAuthenticates<A, R extends { readonly decision: string 
   for (let at = from; at < authenticators.length; at++) {
     const result = ask(authenticators[at] as A)
     if (result instanceof Promise) {
-      return result.then((late) => (late?.decision === 'authenticated' ? late : firstThatAuthenticates(authenticators, ask, at + 1, refused ?? late)))
+      return result.then((late) =>
+        late?.decision === 'authenticated' ? late : firstThatAuthenticates(authenticators, ask, at + 1, bothReasons(refused, late)),
+      )
     }
     if (result?.decision === 'authenticated') return result
-    refused ??= result
+    refused = bothReasons(refused, result)
   }
   return refused as R
+}
+
+function bothReasons<R extends Decision>(before: R | undefined, refused: R): R {
+  if (before?.decision !== 'rejected' || refused?.decision !== 'rejected') return before ?? refused
+  return { ...refused, reason: aggregateReasons([before.reason, refused.reason]) }
 }

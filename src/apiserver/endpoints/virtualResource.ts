@@ -34,5 +34,7 @@ export interface TokenIssuer {
     readonly tokenRequest: TokenRequest
     readonly user: UserInfo
     readonly dryRun: boolean
+    /** Tells the client something beside the answer. */
+    warn(text: string): void
   }): Promise<TokenRequest> | TokenRequest
 }

@@ -5,33 +5,53 @@
  */
 import { unauthorized } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
+import type { Metrics } from '#base/metrics'
 import type { AuthenticationResult, Authenticator } from '../authn/authenticator.ts'
 import type { ServerRequest, UserInfo } from '../request.ts'
 import type { AuditSink } from './audit.ts'
 import { auditFailedAuthentication } from './authenticationAudit.ts'
-import { decided, type Stage } from './stage.ts'
+import { authenticationMetrics } from './authenticationMetrics.ts'
+import { decided, type Handler, type Stage } from './stage.ts'
 
-export function authenticationStage(authenticators: readonly Authenticator[], clock: Clock, audit?: AuditSink): Stage {
+export interface AuthenticationStageDeps {
+  readonly authenticators: readonly Authenticator[]
+  readonly clock: Clock
+  readonly metrics: Metrics
+  /** Absent: nothing is audited. */
+  readonly audit?: AuditSink | undefined
+}
+
+export function authenticationStage({ authenticators, clock, metrics, audit }: AuthenticationStageDeps): Stage {
+  const recorded = authenticationMetrics(metrics)
   return {
     name: 'authentication',
     handle(request, next) {
-      const startedMs = request.trace ? clock.monotonicMs() : 0
-      const pass = (user: UserInfo | undefined) => {
-        if (request.trace) decided(request, 'authentication', user?.name ?? 'unauthorized', clock.monotonicMs() - startedMs)
-        if (!user) {
-          keepNoConnection(request)
-          auditFailedAuthentication(audit, request, clock.now())
-          throw unauthorized()
-        }
-        if (isAnonymous(user)) keepNoConnection(request)
-        request.user = user
-        request.originalUser = user
-        return next(request)
+      const startedMs = clock.monotonicMs()
+      const pass = (result: AuthenticationResult) => {
+        const durationMs = clock.monotonicMs() - startedMs
+        const user = result?.decision === 'authenticated' ? result.user : undefined
+        if (request.trace) decided(request, 'authentication', user?.name ?? 'unauthorized', durationMs)
+        recorded.record(user ? 'success' : result ? 'error' : 'failure', durationMs, user?.name)
+        if (user) return admitted(request, user, next)
+        keepNoConnection(request)
+        auditFailedAuthentication(audit, request, clock.now())
+        throw unauthorized()
       }
-      const user = request.inProcessUser ?? authenticate(authenticators, request)
-      return user instanceof Promise ? user.then(pass) : pass(user)
+      if (request.inProcessUser) {
+        if (request.trace) decided(request, 'authentication', request.inProcessUser.name, 0)
+        return admitted(request, request.inProcessUser, next)
+      }
+      const result = authenticate(authenticators, request)
+      return result instanceof Promise ? result.then(pass) : pass(result)
     },
   }
+}
+
+function admitted(request: ServerRequest, user: UserInfo, next: Handler): ReturnType<Handler> {
+  if (isAnonymous(user)) keepNoConnection(request)
+  request.user = user
+  request.originalUser = user
+  return next(request)
 }
 
 /** HTTP/2 lends itself to floods: those whom nobody knows get one request per connection. Upstream: UnauthenticatedHTTP2DOSMitigation. */
@@ -43,15 +63,11 @@ function isAnonymous({ name, groups }: UserInfo): boolean {
   return name === 'system:anonymous' || groups.includes('system:unauthenticated')
 }
 
-function authenticate(authenticators: readonly Authenticator[], request: ServerRequest, from = 0): Promise<UserInfo | undefined> | UserInfo | undefined {
+function authenticate(authenticators: readonly Authenticator[], request: ServerRequest, from = 0): Promise<AuthenticationResult> | AuthenticationResult {
   for (let at = from; at < authenticators.length; at++) {
     const result = (authenticators[at] as Authenticator).authenticate(request)
-    if (result instanceof Promise) return result.then((late) => (late ? userOf(late) : authenticate(authenticators, request, at + 1)))
-    if (result) return userOf(result)
+    if (result instanceof Promise) return result.then((late) => late ?? authenticate(authenticators, request, at + 1))
+    if (result) return result
   }
   return undefined
-}
-
-function userOf(result: NonNullable<AuthenticationResult>): UserInfo | undefined {
-  return result.decision === 'authenticated' ? result.user : undefined
 }

@@ -97,7 +97,7 @@ export function pipelineStages(deps: PipelineDeps, config: PipelineConfig): read
     timeoutStage(clock),
     warningRecorderStage,
     ...when(corsAllowedOrigins.length > 0, () => corsStage(corsAllowedOrigins)),
-    authenticationStage(deps.authenticators, clock, audit),
+    authenticationStage(deps),
     tracingStage(deps.spans, clock, random),
     auditStage(audit, clock),
     impersonationStage(deps.authorizers),

@@ -2,12 +2,14 @@
 import type { SelfSubjectReview, TokenReview, UserInfo as WireUser } from '#api/gen/types/authentication.v1'
 import { badRequest } from '#api/machinery/status'
 import { authenticateToken } from '../authn/bearerToken.ts'
+import { aggregateReasons } from '../authn/reasons.ts'
 import type { TokenAuthenticator } from '../authn/tokenAuthenticator.ts'
 import type { VirtualResource } from '../endpoints/virtualResource.ts'
 import type { UserInfo } from '../request.ts'
 
 const group = 'authentication.k8s.io'
 const version = 'v1'
+const unknownToken = 'invalid bearer token'
 
 export function identityReviews(tokens: readonly TokenAuthenticator[], apiAudiences: readonly string[]) {
   const selfSubjectReview: VirtualResource<SelfSubjectReview> = {
@@ -25,8 +27,9 @@ export function identityReviews(tokens: readonly TokenAuthenticator[], apiAudien
       const wanted = object.spec.audiences
       const result = await authenticateToken(tokens, object.spec.token, wanted?.length ? wanted : apiAudiences)
       if (result?.decision !== 'authenticated') {
-        const error = result?.reason ?? ''
-        return { ...object, status: { user: {}, ...(error ? { error } : {}) } }
+        // The loopback client's authenticator, which upstream asks first, does not know the token either.
+        const error = aggregateReasons([unknownToken, result?.reason ?? unknownToken])
+        return { ...object, status: { user: {}, error } }
       }
       // Only a caller that named audiences hears which of them are meant.
       const audiences = wanted?.length ? [...result.audiences] : [...apiAudiences]

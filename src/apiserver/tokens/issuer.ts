@@ -24,6 +24,8 @@ export interface TokenIssuerOptions {
   readonly audiences: readonly string[]
   /** Longer requests are shortened to this; absent: no bound. */
   readonly maxExpirationSeconds?: number | undefined
+  /** Whether the kubelet's tokens for injected volumes live a year. */
+  readonly extendExpiration: boolean
 }
 
 const minExpirationSeconds = 600
@@ -44,7 +46,9 @@ export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
       const bound = boundTo(options.reader, request)
       const audiences = spec.audiences?.length ? spec.audiences : options.audiences
       const asked = Math.min(wanted, options.maxExpirationSeconds ?? wanted)
-      const extended = asked === warnOnlyExpirationSeconds && bound.pod !== undefined && audiences.some((one) => options.audiences.includes(one))
+      if (asked < wanted) request.warn(`requested expiration of ${wanted} seconds shortened to ${asked} seconds`)
+      const isOurs = audiences.every((one) => options.audiences.includes(one))
+      const extended = options.extendExpiration && asked === warnOnlyExpirationSeconds && bound.pod !== undefined && isOurs
       const now = Math.floor(options.clock.now() / 1000)
       const claims = {
         aud: audiences,

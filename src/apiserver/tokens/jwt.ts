@@ -61,6 +61,12 @@ export function verifySignature(token: string, keys: readonly VerificationKey[])
   return keys.some(fits) ? jsonPart(parts, 1) : undefined
 }
 
+/** The id of the key that the token says it was signed with; undefined when it says none. */
+export function keyIdOf(token: string): string | undefined {
+  const kid = jsonPart(token.split('.'), 0)?.kid
+  return typeof kid === 'string' && kid !== '' ? kid : undefined
+}
+
 function jsonPart(parts: readonly string[], index: number): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(Buffer.from(parts[index] ?? '', 'base64url').toString())

@@ -28,6 +28,15 @@ export function verificationKey(pem: string): VerificationKey {
   return keyOf(createPublicKey(pem))
 }
 
+const pemBlock = /-----BEGIN ([A-Z0-9 ]+)-----[\s\S]*?-----END \1-----/g
+
+/** Every key of a file: public or private keys and certificates, one after the other. @throws Error when there is none, or one of another kind */
+export function verificationKeys(pem: string): VerificationKey[] {
+  const blocks = [...pem.matchAll(pemBlock)].map(([block]) => block).filter((block) => !block.startsWith('-----BEGIN EC PARAMETERS'))
+  if (blocks.length === 0) throw new Error('data does not contain any valid RSA or ECDSA public keys')
+  return blocks.map(verificationKey)
+}
+
 function keyOf(publicKey: KeyObject): VerificationKey {
   const id = createHash('sha256')
     .update(publicKey.export({ type: 'spki', format: 'der' }))

@@ -4,15 +4,22 @@
  */
 import type { ApiServerConfig, ApiServerDeps } from '#apiserver/apiServer'
 import { createSecurity, type SecurityDeps } from '#apiserver/security'
+import type { ClientAuthorities } from '#apiserver/server/peerCertificate'
 import type { ServerOptions } from './options/index.ts'
 
 export type OptionDeps = Pick<ApiServerDeps, 'authenticators' | 'authorizers' | 'admission' | 'tokens' | 'virtualResources' | 'postStartHooks' | 'documents'>
 
 /** @param given what the composition root decides itself: keys, clock, the registry's reader */
-export function depsFromOptions(_options: ServerOptions, given: SecurityDeps): OptionDeps {
-  return createSecurity(given)
+export function depsFromOptions(options: ServerOptions, given: SecurityDeps): OptionDeps {
+  return createSecurity({ ...given, authentication: options.authentication.settings })
 }
 
 export function configFromOptions(options: ServerOptions): ApiServerConfig {
   return { ...options.generic, flags: options.flags }
+}
+
+/** Whose client certificates the port takes: those of the files that were named, beside the composition root's own. PEM. */
+export function authoritiesFromOptions({ authentication }: ServerOptions, own: ClientAuthorities = {}): ClientAuthorities {
+  const both = (one: ClientAuthorities['clientCa'], other: string | undefined) => (other === undefined ? one : [one ?? '', other].join('\n'))
+  return { clientCa: both(own.clientCa, authentication.clientCa), requestHeaderCa: both(own.requestHeaderCa, authentication.requestHeaderCa) }
 }

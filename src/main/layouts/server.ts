@@ -21,7 +21,7 @@ import { createExec } from '#host/exec'
 import { createScheduler } from '#scheduler/scheduler'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import { createConfigFile } from '../apiserver/configFile.ts'
-import { configFromOptions, depsFromOptions } from '../apiserver/fromOptions.ts'
+import { authoritiesFromOptions, configFromOptions, depsFromOptions } from '../apiserver/fromOptions.ts'
 import { type ServerOptions, serverOptions } from '../apiserver/options/index.ts'
 import { type ClusterPaths, type ClusterState, clusterPaths, readState } from '../localCluster/clusterState.ts'
 import { ensurePki, type Pki } from '../pki/pki.ts'
@@ -43,12 +43,13 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
   const pki = await ensurePki(paths.pki, [], tools.clock.now())
   await fs.mkdir(paths.store, { recursive: true, mode: 0o700 })
   const store = await openLmdbStore({ path: path.join(paths.store, 'data.mdb'), clock: tools.clock, log: tools.log.with('store') })
-  const options = await serverOptions(state.apiServerArgs ?? [], { file: (name) => createConfigFile(name, tools.clock) })
+  const options = await serverOptions([...ownArgs, ...(state.apiServerArgs ?? [])], { file: (name) => createConfigFile(name, tools.clock) })
   const server = assemble(tools, { state, pki, store, options })
   // The API outlives the components: what they have under way would wait in vain for a cache that no longer follows the store.
   const serving = new AbortController()
   const running = server.run(serving.signal)
-  const tls = { cert: pki.apiserver.cert, key: pki.apiserver.key, clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert }
+  const authorities = authoritiesFromOptions(options, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert })
+  const tls = { cert: pki.apiserver.cert, key: pki.apiserver.key, ...authorities }
   const hosts = ['127.0.0.1', ...(state.network ? [gatewayOf(state.network)] : [])]
   const listeners = await Promise.all(hosts.map((host) => server.listen({ host, port: state.port, tls })))
   await Promise.race([server.started, running, once(signal)])
@@ -59,6 +60,9 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
   await running
   await store.close()
 }
+
+/** What a local cluster is told before its user's own flags: nodes join with bootstrap tokens. */
+const ownArgs = ['--enable-bootstrap-token-auth=true']
 
 function once(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
@@ -77,7 +81,8 @@ interface Parts {
 function assemble(tools: ProcessTools, { state, pki, store, options }: Parts): ApiServer {
   const { clock, random, log, metrics } = tools
   const registry = createRegistry({ store, clock, log: log.with('registry'), random, strategyFor })
-  const deps = depsFromOptions(options, { reader: registry.reader, clock, random, serviceAccountKey: pki.serviceAccountKey, frontProxyNames })
+  const given = { reader: registry.reader, clock, random, log: log.with('apiserver'), metrics, serviceAccountKey: pki.serviceAccountKey, frontProxyNames }
+  const deps = depsFromOptions(options, given)
   const address = state.network ? gatewayOf(state.network) : externalAddress()
   return createApiServer(
     {

@@ -1,7 +1,8 @@
 /** serviceaccounts/token (L3): the TokenRequest endpoint; the token itself is made by the injected issuer. */
 import type { TokenRequest } from '#api/gen/types/authentication.v1'
+import { FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'
 import type { KubeObject } from '#api/machinery/meta'
-import { badRequest, notFound, StatusError } from '#api/machinery/status'
+import { conflict, notFound, StatusError } from '#api/machinery/status'
 import { schemaFor } from '#api/schema/builtIn'
 import type { Answer } from '../../answer.ts'
 import { admit, validateAdmission } from '../../registry/admit.ts'
@@ -9,6 +10,8 @@ import type { UserInfo } from '../../request.ts'
 import { decodeBody } from '../body.ts'
 import { type Scope, writeContext } from '../scope.ts'
 import type { TokenIssuer } from '../virtualResource.ts'
+
+const tokenRequestKind = { group: 'authentication.k8s.io', kind: 'TokenRequest' }
 
 export function tokenHandlers(issuer: TokenIssuer | undefined): { create(scope: Scope): Promise<Answer> } {
   return {
@@ -19,12 +22,16 @@ export function tokenHandlers(issuer: TokenIssuer | undefined): { create(scope: 
       const body: KubeObject & { spec?: object } = await decodeBody(scope, { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest', schema })
       body.spec ??= {}
       if (!issuer) throw new StatusError('MethodNotAllowed', 'the server issues no service account tokens')
-      if (body.metadata.name && body.metadata.name !== info.name) {
-        throw badRequest(`the service account name in the TokenRequest (${body.metadata.name}) does not match the name on the URL (${info.name})`)
+      const { name, namespace } = info
+      requireSame(body, name, { name, namespace })
+      const account = deps.registry.reader.get({ group: '', resource: 'serviceaccounts' }, namespace, name)
+      if (!account) throw notFound({ group: '', resource: 'serviceaccounts' }, name)
+      const uid = account.metadata.uid ?? ''
+      if (body.metadata.uid && body.metadata.uid !== uid) {
+        const why = `the UID in the token request (${body.metadata.uid}) does not match the UID of the service account (${uid})`
+        throw conflict({ group: tokenRequestKind.group, resource: tokenRequestKind.kind }, name, why)
       }
-      const account = deps.registry.reader.get({ group: '', resource: 'serviceaccounts' }, info.namespace, info.name)
-      if (!account) throw notFound({ group: '', resource: 'serviceaccounts' }, info.name)
-      body.metadata = { ...body.metadata, name: info.name, namespace: info.namespace }
+      body.metadata = { ...body.metadata, name, namespace, uid }
       const user = request.user as UserInfo
       const { dryRun } = writeContext(scope, 'CreateOptions')
       // NodeRestriction looks at what a kubelet's token is bound to.
@@ -45,12 +52,22 @@ export function tokenHandlers(issuer: TokenIssuer | undefined): { create(scope: 
       const value = await issuer.issue({
         namespace: info.namespace,
         name: info.name,
-        serviceAccountUid: account.metadata.uid ?? '',
+        serviceAccountUid: uid,
         tokenRequest: body as unknown as TokenRequest,
         user,
         dryRun,
+        warn: (text) => request.warnings.push(text),
       })
       return { type: 'value', status: 201, value }
     },
+  }
+}
+
+/** What the body says of the account must be what the path says. @throws Status Invalid */
+function requireSame({ metadata }: KubeObject, accountName: string, path: { readonly name: string; readonly namespace: string }): void {
+  for (const field of ['name', 'namespace'] as const) {
+    if (!metadata[field] || metadata[field] === path[field]) continue
+    const fault = fieldError.invalid(FieldPath.of('metadata', field), metadata[field], `must match the service account ${field} if specified`)
+    throw invalid(tokenRequestKind, accountName, [fault])
   }
 }

@@ -1,0 +1,105 @@
+/**
+ * Authentication put together (L3): every way to say who asks, in upstream's order, the issuer of service account tokens, and what others need to
+ * verify those. What needs the running server (writing down the use of tokens) begins with `start`.
+ * Upstream: pkg/kubeapiserver/authenticator/config.go (v1.36).
+ */
+import type { Clock } from '#base/clock'
+import type { Logger } from '#base/log'
+import type { Metrics } from '#base/metrics'
+import type { Transport } from '#client/transport'
+import type { ObjectReader } from '../admission/admission.ts'
+import type { Answer } from '../answer.ts'
+import type { TokenIssuer } from '../endpoints/virtualResource.ts'
+import type { ServerRequest } from '../request.ts'
+import { tokenDocuments } from '../tokens/discovery.ts'
+import { createTokenIssuer } from '../tokens/issuer.ts'
+import { signingKey, type VerificationKey, verificationKeys } from '../tokens/keys.ts'
+import { anonymousAuthenticator } from './anonymous.ts'
+import type { Authenticator } from './authenticator.ts'
+import { bearerTokenAuthenticator } from './bearerToken.ts'
+import { bootstrapTokenAuthenticator } from './bootstrapToken.ts'
+import { boundClaims } from './boundClaims.ts'
+import { legacyClaims, legacyIssuer } from './legacyClaims.ts'
+import { keepTrackingSince, secretUseRecorder } from './legacyTokenTracking.ts'
+import { requestHeaderAuthenticator } from './requestHeader.ts'
+import { serviceAccountAuthenticator } from './serviceAccount.ts'
+import type { AuthenticationSettings, ServiceAccountSettings } from './settings.ts'
+import type { TokenAuthenticator } from './tokenAuthenticator.ts'
+import { tokenFileAuthenticator } from './tokenFile.ts'
+import { unionAuthenticator } from './union.ts'
+import { x509Authenticator } from './x509.ts'
+
+export interface AuthenticationDeps {
+  readonly reader: ObjectReader
+  readonly clock: Clock
+  readonly log: Logger
+  readonly metrics: Metrics
+  /** PEM, private: signs service account tokens unless the settings name another. */
+  readonly serviceAccountKey: string
+}
+
+export interface Authentication {
+  readonly authenticators: readonly Authenticator[]
+  readonly tokenAuthenticators: readonly TokenAuthenticator[]
+  readonly apiAudiences: readonly string[]
+  readonly tokens: TokenIssuer
+  /** The token issuer's discovery document and keys. */
+  readonly documents: (request: ServerRequest) => Answer | undefined
+  /** Begins what needs the running server; what it begins ends with the signal. */
+  start(transport: Transport, signal: AbortSignal): Promise<void>
+}
+
+export function createAuthentication(deps: AuthenticationDeps, settings: AuthenticationSettings): Authentication {
+  const { reader, clock, metrics, log } = deps
+  const accounts = settings.serviceAccounts
+  const apiAudiences = settings.apiAudiences?.length ? settings.apiAudiences : accounts.issuers
+  const key = signingKey(accounts.signingKey ?? deps.serviceAccountKey)
+  const keys = accounts.keys?.flatMap(verificationKeys) ?? [key]
+  let writer: Transport | undefined
+  const recordUse = secretUseRecorder(() => writer, log)
+  const tokenAuthenticators: readonly TokenAuthenticator[] = [
+    ...(settings.tokenFile ? [tokenFileAuthenticator(settings.tokenFile, apiAudiences)] : []),
+    ...serviceAccountAuthenticators(deps, { accounts, keys, apiAudiences, recordUse }),
+    ...(settings.bootstrapTokens ? [bootstrapTokenAuthenticator(reader, clock, apiAudiences)] : []),
+  ]
+  const { requestHeader, anonymous } = settings
+  return {
+    authenticators: [
+      unionAuthenticator([
+        ...(requestHeader ? [requestHeaderAuthenticator(clock, requestHeader)] : []),
+        x509Authenticator(clock, metrics),
+        bearerTokenAuthenticator(tokenAuthenticators, apiAudiences),
+      ]),
+      ...(anonymous ? [anonymousAuthenticator(anonymous.paths)] : []),
+    ],
+    tokenAuthenticators,
+    apiAudiences,
+    tokens: createTokenIssuer({ reader, clock, key, issuer: accounts.issuers[0] ?? '', audiences: apiAudiences, ...accounts }),
+    documents: tokenDocuments(accounts.issuers[0] ?? '', accounts.jwksUri, keys),
+    async start(transport, signal) {
+      writer = transport
+      await keepTrackingSince(transport, clock, signal)
+    },
+  }
+}
+
+interface AccountParts {
+  readonly accounts: ServiceAccountSettings
+  readonly keys: readonly VerificationKey[]
+  readonly apiAudiences: readonly string[]
+  readonly recordUse: Parameters<typeof legacyClaims>[0]['recordUse']
+}
+
+/** Of tokens of old, and of those of today. */
+function serviceAccountAuthenticators(
+  { reader, clock, metrics }: AuthenticationDeps,
+  { accounts, keys, apiAudiences, recordUse }: AccountParts,
+): readonly TokenAuthenticator[] {
+  const legacyTokens = metrics.counter({ name: 'serviceaccount_legacy_tokens_total', help: 'Cumulative legacy service account tokens used' }).series({})
+  const shared = { keys, apiAudiences, onLegacyToken: () => legacyTokens.inc() }
+  const { issuers, lookup } = accounts
+  return [
+    serviceAccountAuthenticator({ ...shared, issuers, claims: boundClaims({ reader, clock, metrics }) }),
+    serviceAccountAuthenticator({ ...shared, issuers: [legacyIssuer], claims: legacyClaims({ reader, clock, metrics, lookup, recordUse }) }),
+  ]
+}

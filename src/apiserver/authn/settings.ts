@@ -1,0 +1,60 @@
+/**
+ * What decides how requests are authenticated (L3), with kube-apiserver's flags and their defaults. The composition root reads flags and files.
+ * Upstream: pkg/kubeapiserver/options/authentication.go, apiserver/pkg/server/options/authentication.go (v1.36).
+ */
+import type { StaticTokens } from './tokenFile.ts'
+
+/** Names of headers in lower case. */
+export interface RequestHeaderSettings {
+  /** Common names that a front proxy may have; empty: any certificate of its authority will do. */
+  readonly allowedNames: readonly string[]
+  readonly usernameHeaders: readonly string[]
+  readonly uidHeaders: readonly string[]
+  readonly groupHeaders: readonly string[]
+  readonly extraHeaderPrefixes: readonly string[]
+}
+
+export interface ServiceAccountSettings {
+  /** The first one issues; all are accepted. Never empty. */
+  readonly issuers: readonly string[]
+  /** PEM of the key that signs (--service-account-signing-key-file); absent: the composition root's own. */
+  readonly signingKey?: string | undefined
+  /** PEM of all keys that verify (--service-account-key-file); absent: the signing key alone. */
+  readonly keys?: readonly string[] | undefined
+  /** Tokens of secrets: the secret must be there. */
+  readonly lookup: boolean
+  /** Longer requests are shortened to this; absent: no bound. */
+  readonly maxExpirationSeconds?: number | undefined
+  /** Tokens that the kubelet injects live for a year, and warn. */
+  readonly extendExpiration: boolean
+  /** Where the key set is served, as clients outside reach it; absent: below the issuer. */
+  readonly jwksUri?: string | undefined
+}
+
+export interface AuthenticationSettings {
+  /** Absent or empty: the issuers of service account tokens. */
+  readonly apiAudiences?: readonly string[] | undefined
+  /** Absent: nobody is let in without a name. No paths: everywhere. */
+  readonly anonymous?: { readonly paths: readonly string[] } | undefined
+  readonly bootstrapTokens: boolean
+  /** Absent: no front proxy is believed. */
+  readonly requestHeader?: RequestHeaderSettings | undefined
+  readonly serviceAccounts: ServiceAccountSettings
+  readonly tokenFile?: StaticTokens | undefined
+}
+
+export const defaultIssuer = 'https://kubernetes.default.svc.cluster.local'
+
+export const standardRequestHeaders = {
+  usernameHeaders: ['x-remote-user'],
+  uidHeaders: ['x-remote-uid'],
+  groupHeaders: ['x-remote-group'],
+  extraHeaderPrefixes: ['x-remote-extra-'],
+} as const
+
+/** What a server without flags does, and a local cluster beside: bootstrap tokens let nodes join. */
+export const defaultAuthentication: AuthenticationSettings = {
+  anonymous: { paths: [] },
+  bootstrapTokens: true,
+  serviceAccounts: { issuers: [defaultIssuer], lookup: true, extendExpiration: true },
+}
