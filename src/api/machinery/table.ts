@@ -72,7 +72,7 @@ export function toTable<T extends KubeObject>(
 }
 
 /** One row, as watches send them one by one. */
-function tableRow<T extends KubeObject>(object: Frozen<T>, columns: readonly TableColumn<T>[], nowMs: number, include: IncludeObject): TableRow {
+export function tableRow<T extends KubeObject>(object: Frozen<T>, columns: readonly TableColumn<T>[], nowMs: number, include: IncludeObject): TableRow {
   const cells = columns.map((column) => {
     const value = column.value(object, nowMs)
     return column.type === 'date' ? dateCell(value, nowMs) : (value ?? null)

@@ -5,6 +5,7 @@
 import type { CustomResourceDefinition } from '#api/gen/types/apiextensions.v1'
 import { isStatus } from '#api/machinery/status'
 import { deepCopy } from '#base/frozen'
+import { withWorkers } from '../fairLoop.ts'
 import { deleteObject } from '../registry/deletion.ts'
 import type { WatchCache } from '../registry/watchCache.ts'
 import type { WriterDeps } from '../registry/writer.ts'
@@ -12,6 +13,9 @@ import type { UserInfo } from '../request.ts'
 import { setDefinitionCondition } from './conditions.ts'
 import { type Definition, hasCondition, overlapsBuiltIn } from './definitions.ts'
 import type { CustomResources } from './serving.ts'
+
+/** How many deletions share a flush of the disk. */
+const workers = 32
 
 type Status = CustomResourceDefinition['status']
 
@@ -37,14 +41,14 @@ export async function cleanUp(deps: CleanUpDeps, definition: Definition, signal:
   const context = { served: resource.storage, subresource: '', user: deps.user, fieldManager: 'kube-apiserver', dryRun: false, warn: () => {} }
   // The definition's deletion has been admitted; its instances are not asked about again.
   const writer = { ...deps.writer, admission: [] }
-  for (const entry of [...cache.select({ key: '', namespace: '', exactFields: {} })]) {
+  await withWorkers([...cache.select({ key: '', namespace: '', exactFields: {} })], workers, async (entry) => {
     const { name: instance = '', namespace = '' } = entry.object.metadata
     try {
       await deleteObject(writer, { ...context, namespace }, { name: instance })
     } catch (error) {
       if (!isStatus(error, 'NotFound')) throw error
     }
-  }
+  })
   await untilEmpty(cache, signal)
   return done('InstanceDeletionCompleted', 'removed all instances')
 }

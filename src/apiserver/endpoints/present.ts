@@ -5,18 +5,19 @@
 import type { Column } from '#api/kinds/defineKind'
 import type { Frozen, KubeList, KubeObject } from '#api/machinery/meta'
 import { badRequest } from '#api/machinery/status'
-import { type IncludeObject, partialObjectMetadata, toTable } from '#api/machinery/table'
+import { type IncludeObject, partialObjectMetadata, tableRow, toTable } from '#api/machinery/table'
 import { schemaFor } from '#api/schema/builtIn'
 import type { Answer } from '../answer.ts'
 import type { ListResult } from '../registry/list.ts'
 import type { ServedResource } from '../registry/storedResource.ts'
 import type { EventForm } from '../registry/watchEvent.ts'
 import type { CachedObject, ServerRequest } from '../request.ts'
+import { encodeLongList, longListItems } from './longLists.ts'
 import { type AnswerForm, encodingOf, negotiate } from './negotiate.ts'
 
 export interface Presenter {
   object(object: CachedObject, status: number): Answer
-  list(result: ListResult): Answer
+  list(result: ListResult): Answer | Promise<Answer>
   watchForm(): EventForm
   /** The object of a bookmark event. */
   bookmark(revision: number, annotations: Readonly<Record<string, string>> | undefined): unknown
@@ -40,18 +41,20 @@ const defaultColumns: readonly Column<KubeObject>[] = [
 ]
 
 function plainPresenter(served: ServedResource, form: AnswerForm): Presenter {
+  // What is kept of each object already, in JSON and protobuf.
+  const isPlain = form.mediaType !== 'application/yaml' && !form.pretty
   return {
     form,
     object: (object, status) => ({ type: 'object', status, object, ...encodingOf(form) }),
-    list: (result) => ({
-      type: 'list',
-      apiVersion: served.apiVersion,
-      kind: served.custom?.listKind ?? `${served.kind}List`,
-      typedItems: served.custom !== undefined,
-      metadata: listMeta(result),
-      items: result.items,
-      ...encodingOf(form),
-    }),
+    list: (result) => {
+      const typedItems = served.custom !== undefined
+      const head = { kind: served.custom?.listKind ?? `${served.kind}List`, apiVersion: served.apiVersion, metadata: listMeta(result) }
+      if (!isPlain && result.items.length > longListItems) {
+        const element = ({ object }: CachedObject) => (typedItems ? object : { ...object, apiVersion: undefined, kind: undefined })
+        return encodeLongList(form, { head, name: 'items', items: result.items, element })
+      }
+      return { type: 'list', ...head, typedItems, items: result.items, ...encodingOf(form) }
+    },
     watchForm: () => ({ key: formKey(served), view: served.view }),
     bookmark: (revision, annotations) => bookmarkObject(served.kind, served.apiVersion, revision, annotations),
   }
@@ -64,8 +67,10 @@ function metadataPresenter(served: ServedResource, form: AnswerForm): Presenter 
     form,
     object: (object, status) => ({ type: 'value', status, value: partial(object.object), ...encodingOf(form) }),
     list: (result) => {
-      const items = result.items.map((item) => partial(item.object))
-      return { type: 'value', status: 200, value: { kind: 'PartialObjectMetadataList', apiVersion, metadata: listMeta(result), items }, ...encodingOf(form) }
+      const head = { kind: 'PartialObjectMetadataList', apiVersion, metadata: listMeta(result) }
+      const element = ({ object }: CachedObject) => partial(object)
+      if (result.items.length > longListItems) return encodeLongList(form, { head, name: 'items', items: result.items, element })
+      return { type: 'value', status: 200, value: { ...head, items: result.items.map(element) }, ...encodingOf(form) }
     },
     watchForm: () => ({
       key: `partial ${apiVersion} ${formKey(served)}`,
@@ -90,6 +95,12 @@ function tablePresenter(request: ServerRequest, served: ServedResource, form: An
     form,
     object: (object, status) => ({ type: 'value', status, value: one(object), ...encodingOf(form) }),
     list: (result) => {
+      if (result.items.length > longListItems) {
+        const { rows: _, ...head } = table([], listMeta(result))
+        const now = nowMs()
+        const element = ({ object }: CachedObject) => tableRow(object, columns, now, include)
+        return encodeLongList(form, { head, name: 'rows', items: result.items, element })
+      }
       const objects = result.items.map((item) => item.object)
       return { type: 'value', status: 200, value: table(objects, listMeta(result)), ...encodingOf(form) }
     },

@@ -7,6 +7,7 @@ import { badRequest, isStatus, notFound } from '#api/machinery/status'
 import { schemaOfDefinition } from '#api/schema/builtIn'
 import { deepCopy } from '#base/frozen'
 import type { Answer } from '../answer.ts'
+import { withWorkers } from '../fairLoop.ts'
 import { truthy } from '../pipeline/requestInfo.ts'
 import { type CacheEntry, prepareViews } from '../registry/cacheEntry.ts'
 import { createObject } from '../registry/create.ts'
@@ -115,24 +116,27 @@ function deletedStatus(served: ServedResource, metadata: { readonly name?: strin
   return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details }
 }
 
+/** How many deletions share a flush of the disk. */
+const deletionWorkers = 32
+
 /** Deletes everything that a list would show. */
 export async function deleteCollection(scope: Scope): Promise<Answer> {
   const { deps, request, info, served } = scope
   const presenter = createPresenter(request, served, () => deps.clock.now())
   const { options, request: deletion } = await deleteOptions(scope)
   const result = await listObjects({ cacher: deps.registry.cacher, store: deps.store }, served, listQuery(scope, info.namespace), request.cancellation)
-  const deleted: CacheEntry[] = []
-  for (const item of result.items) {
+  const context = writeContext(scope, 'DeleteOptions', options)
+  const ended: (CacheEntry | undefined)[] = []
+  await withWorkers(result.items, deletionWorkers, async (item, index) => {
     const { name = '', namespace = '' } = item.object.metadata
-    const context = { ...writeContext(scope, 'DeleteOptions', options), namespace }
     try {
-      const { entry } = await deleteObject(deps.writer, context, { ...deletion, name })
-      deleted.push(entry)
+      ended[index] = (await deleteObject(deps.writer, { ...context, namespace }, { ...deletion, name })).entry
     } catch (error) {
       // Somebody else deleted it: that is what was asked for.
       if (!isStatus(error, 'NotFound')) throw error
     }
-  }
+  })
+  const deleted = ended.filter((entry) => entry !== undefined)
   await prepareViews(deleted, served.view, request.cancellation)
   const items = deleted.map((entry) => entry.view(served.view))
   return presenter.list({ ...result, items })

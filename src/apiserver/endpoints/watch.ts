@@ -2,15 +2,17 @@
  * Watches (L3): from a revision, from the current state, or as a streaming list with its closing bookmark.
  * Upstream: handlers/get.go, handlers/watch.go and cacher.Watch.
  */
+import { protobufMediaType } from '#api/machinery/protobuf/envelope'
 import { isStatus } from '#api/machinery/status'
 import type { Answer } from '../answer.ts'
 import { truthy } from '../pipeline/requestInfo.ts'
 import { prepareViews } from '../registry/cacheEntry.ts'
 import { invalidRevision } from '../registry/list.ts'
 import type { Selection } from '../registry/selection.ts'
+import type { ServedResource } from '../registry/storedResource.ts'
 import { type WatchItem, WatchSession } from '../registry/watchSession.ts'
 import { checkWatchOptions, wantsInitialEvents } from './listOptions.ts'
-import { encodingOf } from './negotiate.ts'
+import { encodingOf, notAcceptable } from './negotiate.ts'
 import { createPresenter } from './present.ts'
 import type { Scope } from './scope.ts'
 import { integerOf, parseSelection } from './selectors.ts'
@@ -23,6 +25,7 @@ export async function watchObjects(scope: Scope): Promise<Answer> {
   const { query } = request
   const presenter = createPresenter(request, served, () => deps.clock.now())
   checkWatchOptions(query)
+  if (presenter.form.mediaType === 'application/yaml') throw notAcceptable(streamTypes(served))
   // A name in the path asks for that object alone; one from the field selector is only for the authorizer.
   const name = info.parts.length > 0 ? info.name : ''
   const selection = parseSelection(served, info.namespace, query.get('labelSelector') ?? '', query.get('fieldSelector') ?? '', name)
@@ -37,6 +40,11 @@ export async function watchObjects(scope: Scope): Promise<Answer> {
     timeoutMs,
     ...(presenter.form.mediaType === 'application/json' ? {} : encodingOf(presenter.form)),
   }
+}
+
+/** YAML has no form of a stream. */
+function streamTypes({ custom }: ServedResource): string[] {
+  return ['application/json', ...(custom ? [] : [protobufMediaType])].map((type) => `${type};stream=watch`)
 }
 
 /** What goes wrong from here on is told in the stream: clients expect a watch whose options were understood to start. */

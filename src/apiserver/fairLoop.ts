@@ -1,0 +1,41 @@
+/** Long loops that let others have their turn (L3): requests are answered by one thread. */
+
+/** Steps before the event loop gets its turn: some milliseconds of work. */
+const slice = 200
+
+/** Does `work` for each item in order. */
+export async function inSlices<T>(items: readonly T[], work: (item: T, index: number) => void): Promise<void> {
+  for (const [index, item] of items.entries()) {
+    work(item, index)
+    if ((index + 1) % slice === 0) await turn()
+  }
+}
+
+/**
+ * Does `work` for each item, at most `workers` at a time: what waits for the disk shares its flushes. After a failure no further item is begun.
+ * @throws what the first failed with, when all that were begun have ended
+ */
+export async function withWorkers<T>(items: readonly T[], workers: number, work: (item: T, index: number) => Promise<void>): Promise<void> {
+  let next = 0
+  const failures: unknown[] = []
+  let pause: Promise<void> | undefined
+  const one = async () => {
+    while (next < items.length && failures.length === 0) {
+      const index = next++
+      if (next % slice === 0) pause = turn()
+      try {
+        await work(items[index] as T, index)
+      } catch (error) {
+        failures.push(error)
+      }
+      // All pause together: while one worker went on, nobody else would have a turn.
+      await pause
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(workers, items.length) }, one))
+  if (failures.length > 0) throw failures[0]
+}
+
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
