@@ -89,8 +89,17 @@ export interface ServerRequest {
   readonly warnings: string[]
   /** What the stages want the audit log to say beside their decisions, by key. Absent: nothing. */
   auditAnnotations?: Readonly<Record<string, string>>
+  /** What admission notes for the audit log. Set by who writes one; undefined: nobody does. */
+  admissionAnnotations?: AuditAnnotation[] | undefined
   /** Undefined when nobody reads traces. */
   readonly trace?: TraceEntry[] | undefined
+}
+
+export interface AuditAnnotation {
+  readonly key: string
+  readonly value: string
+  /** The least level of an event that shows it. */
+  readonly level: 'Metadata' | 'Request'
 }
 
 /** Path and query, for logs and audit. */

@@ -8,7 +8,9 @@ import { type Metrics, noMetrics } from '#base/metrics'
 import type { Random } from '#base/random'
 import type { Transport } from '#client/transport'
 import type { AdmissionPlugin, ObjectReader } from './admission/admission.ts'
+import { createAdmissionMetrics } from './admission/admissionMetrics.ts'
 import { createAdmissionPlugins } from './admission/plugins/index.ts'
+import { resolveService } from './aggregation/serviceResolver.ts'
 import type { Answer } from './answer.ts'
 import { createAuthentication } from './authn/authentication.ts'
 import type { Authenticator } from './authn/authenticator.ts'
@@ -59,7 +61,16 @@ export function createSecurity(deps: SecurityDeps): Security {
   return {
     authenticators: authentication.authenticators,
     authorizers,
-    admission: createAdmissionPlugins({ reader, random, clock, rbac: { authorizer: rbac, authorizers } }),
+    admission: createAdmissionPlugins({
+      reader,
+      random,
+      clock,
+      rbac: { authorizer: rbac, authorizers },
+      webhooks: {
+        deps: { reader, authorizers, random, clock, metrics: createAdmissionMetrics(metrics) },
+        resolve: (namespace, name, port) => resolveService(reader, random, { namespace, name, port }),
+      },
+    }),
     tokens: authentication.tokens,
     virtualResources: [...accessReviews(authorizers), ...identityReviews(authentication.tokenAuthenticators, authentication.apiAudiences)],
     postStartHooks: [reconcileBootstrapPolicy, authentication.start],

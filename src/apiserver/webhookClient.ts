@@ -2,7 +2,7 @@
  * Posts JSON to a webhook over TLS (L3). Errors read like those of Go's client, because they end up in front of users.
  * Upstream: apiserver/pkg/util/webhook/client.go.
  */
-import { request as httpsRequest } from 'node:https'
+import { Agent, request as httpsRequest } from 'node:https'
 import { StringDecoder } from 'node:string_decoder'
 import { rootCertificates } from 'node:tls'
 
@@ -12,40 +12,81 @@ export interface WebhookTarget {
   readonly address?: (() => { readonly host: string; readonly port: number }) | undefined
   /** PEM; absent: the system's. */
   readonly ca?: string | undefined
+  /** Connections that are kept for the next call; absent: each call has its own. */
+  readonly pool?: Agent | undefined
 }
 
 export interface PostOptions {
   readonly timeoutMs: number
   readonly signal?: AbortSignal | undefined
+  /** Default: more than any sensible answer. */
+  readonly maxAnswerBytes?: number | undefined
 }
 
-/** More than any sensible answer. */
-const answerBytes = 64 * 1024 * 1024
+export interface WebhookAnswer {
+  readonly status: number
+  readonly contentType: string
+  readonly text: string
+}
+
+const defaultAnswerBytes = 64 * 1024 * 1024
+/** As Go's transport. */
+const idleConnectionMs = 90_000
+
+/** Connections to one target. They do not keep the process alive. */
+export function createWebhookPool(): Agent {
+  return new Agent({ keepAlive: true, maxFreeSockets: 100, timeout: idleConnectionMs, scheduling: 'lifo' })
+}
+
+/** Lets idle connections go; those in use end with their calls. */
+export function retireWebhookPool(pool: Agent): void {
+  pool.maxFreeSockets = 0
+  for (const sockets of Object.values(pool.freeSockets)) for (const socket of sockets ?? []) socket.destroy()
+}
 
 /** The answer's JSON. @throws Error with what went wrong, in one line */
 export async function postJson(target: WebhookTarget, body: unknown, options: PostOptions): Promise<unknown> {
-  const url = `${target.url}?timeout=${options.timeoutMs / 1000}s`
-  try {
-    const { status, text } = await post(target, new URL(url), JSON.stringify(body), options)
-    if (status < 200 || status > 299) throw new Error(text.trim() || `the server answered with status ${status}`)
-    return parse(text)
-  } catch (error) {
-    if (error instanceof AnswerError) throw error
-    throw new Error(`Post ${JSON.stringify(url)}: ${(error as Error).message}`, { cause: error })
-  }
+  const { status, text } = await postText(target, JSON.stringify(body), options)
+  if (status < 200 || status > 299) throw postError(target, options, new Error(text.trim() || `the server answered with status ${status}`))
+  return parseAnswer(text)
 }
 
-class AnswerError extends Error {}
-
-function parse(text: string): unknown {
+/** @throws Error in the words of Go's decoder */
+export function parseAnswer(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new AnswerError(`couldn't get version/kind; json parse error: ${(error as Error).message}`)
+    throw new Error(`couldn't get version/kind; json parse error: ${(error as Error).message}`)
   }
 }
 
-function post(target: WebhookTarget, url: URL, body: string, { timeoutMs, signal }: PostOptions): Promise<{ status: number; text: string }> {
+/** What the webhook answered, whatever its status; redirects are not followed. @throws Error in the words of Go's client */
+export async function postText(target: WebhookTarget, body: string, options: PostOptions): Promise<WebhookAnswer> {
+  try {
+    return await post(target, body, options)
+  } catch (error) {
+    // The other side closed a kept connection just when it was taken: as Go, try on a new one.
+    const isStale = error instanceof StaleConnection
+    try {
+      if (isStale) return await post({ ...target, pool: undefined }, body, options)
+      throw error
+    } catch (second) {
+      throw postError(target, options, second as Error)
+    }
+  }
+}
+
+class StaleConnection extends Error {}
+
+const urlOf = ({ url }: WebhookTarget, { timeoutMs }: PostOptions): string => `${url}?timeout=${timeoutMs / 1000}s`
+
+function postError(target: WebhookTarget, options: PostOptions, error: Error): Error {
+  return new Error(`Post ${JSON.stringify(urlOf(target, options))}: ${error.message}`, { cause: error })
+}
+
+function post(target: WebhookTarget, body: string, options: PostOptions): Promise<WebhookAnswer> {
+  const { timeoutMs, signal, maxAnswerBytes = defaultAnswerBytes } = options
+  const url = new URL(urlOf(target, options))
   const name = url.hostname.replace(/^\[|\]$/g, '')
   const { host, port } = target.address?.() ?? { host: name, port: Number(url.port || 443) }
   return new Promise((resolve, reject) => {
@@ -57,19 +98,24 @@ function post(target: WebhookTarget, url: URL, body: string, { timeoutMs, signal
       servername: /^[\d.]+$|:/.test(name) ? '' : name,
       headers: { host: url.host, 'content-type': 'application/json', accept: 'application/json, */*', 'content-length': Buffer.byteLength(body) },
       ca: target.ca ?? [...rootCertificates],
-      agent: false,
+      agent: target.pool ?? false,
       signal: signal ? AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]) : AbortSignal.timeout(timeoutMs),
     })
-    outgoing.on('error', (error) => reject(new Error(goError(error, host, port), { cause: error })))
+    let answered = false
+    outgoing.on('error', (error: Error & { code?: string }) => {
+      if (outgoing.reusedSocket && !answered && (error.code === 'ECONNRESET' || error.code === 'EPIPE')) reject(new StaleConnection(error.message))
+      else reject(new Error(goError(error, host, port), { cause: error }))
+    })
     outgoing.on('response', (response) => {
+      answered = true
       const decoder = new StringDecoder('utf8')
       let text = ''
       response.on('data', (chunk: Buffer) => {
         text += decoder.write(chunk)
-        if (text.length > answerBytes) outgoing.destroy(new Error('the answer is too large'))
+        if (text.length > maxAnswerBytes) outgoing.destroy(new Error('the answer is too large'))
       })
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, text: text + decoder.end() }))
-      response.on('error', reject)
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, contentType: response.headers['content-type'] ?? '', text: text + decoder.end() }))
+      response.on('error', (error) => reject(new Error(goError(error, host, port), { cause: error })))
     })
     outgoing.end(body)
   })

@@ -12,6 +12,12 @@ export function isSubresource(attributes: AdmissionAttributes, group: string, re
   return attributes.subresource === subresource && attributes.resource.group === group && attributes.resource.resource === resource
 }
 
+/** The request's namespace as rules and reviews have it: a namespace is in itself. */
+export function requestNamespace(attributes: AdmissionAttributes): string {
+  const { namespace, resource, name, object } = attributes
+  return namespace === '' && resource.group === '' && resource.resource === 'namespaces' ? name || (object?.metadata?.name ?? '') : namespace
+}
+
 /** The object under admission as its own type; only where the resource has been checked. */
 export function objectOf<T extends KubeObject>(attributes: AdmissionAttributes): T {
   if (!attributes.object) throw new Error(`${attributes.operation} of ${attributes.resource.resource} carries no object`)
@@ -22,4 +28,18 @@ export function objectOf<T extends KubeObject>(attributes: AdmissionAttributes):
 export function refuse(attributes: AdmissionAttributes, why: string): StatusError {
   const name = attributes.name || attributes.object?.metadata.name || attributes.object?.metadata.generateName || ''
   return forbidden(attributes.resource, name || 'Unknown', why)
+}
+
+const configuringKinds: ReadonlySet<string> = new Set([
+  'ValidatingWebhookConfiguration',
+  'MutatingWebhookConfiguration',
+  'ValidatingAdmissionPolicy',
+  'ValidatingAdmissionPolicyBinding',
+  'MutatingAdmissionPolicy',
+  'MutatingAdmissionPolicyBinding',
+])
+
+/** What says who admits is admitted by no webhook: nobody could take a bad one away. */
+export function configuresAdmission({ kind }: AdmissionAttributes): boolean {
+  return kind.group === 'admissionregistration.k8s.io' && configuringKinds.has(kind.kind)
 }

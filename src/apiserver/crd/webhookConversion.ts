@@ -13,7 +13,8 @@ import { StatusError } from '#api/machinery/status'
 import { deepCopy } from '#base/frozen'
 import { type Random, randomUid } from '#base/random'
 import type { Place } from '../aggregation/serviceResolver.ts'
-import { postJson, type WebhookTarget } from '../webhookClient.ts'
+import { postJson } from '../webhookClient.ts'
+import { webhookTarget } from '../webhookTarget.ts'
 import type { WebhookConversion } from './converter.ts'
 import type { Definition } from './definitions.ts'
 
@@ -84,7 +85,7 @@ async function ask(
   const apiVersion = `apiextensions.k8s.io/${version}`
   const uid = randomUid(random)
   const review = { kind: 'ConversionReview', apiVersion, request: { uid, desiredAPIVersion, objects } }
-  const answer = (await postJson(targetOf(config, resolve), review, { timeoutMs, signal })) as ConversionReview | null | undefined
+  const answer = (await postJson(webhookTarget(config, resolve), review, { timeoutMs, signal })) as ConversionReview | null | undefined
   if (typeof answer !== 'object' || answer === null) throw new Error('no response provided')
   const { response } = answer
   // The older version of the review never had its identity checked.
@@ -99,15 +100,6 @@ async function ask(
   const { result, convertedObjects } = response
   if (result?.status !== 'Success') throw new Error(result?.message || `response.result.status was '${result?.status ?? ''}', not 'Success'`)
   return convertedObjects ?? []
-}
-
-function targetOf({ url, service, caBundle }: Frozen<WebhookClientConfig>, resolve: WebhookConversionDeps['resolve']): WebhookTarget {
-  const text = caBundle ? Buffer.from(caBundle, 'base64').toString('latin1').trim() : ''
-  const ca = text === '' ? {} : { ca: text }
-  if (!service) return { url: url ?? '', ...ca }
-  const { name, namespace, port = 443, path = '/' } = service
-  const host = `${name}.${namespace}.svc`
-  return { url: `https://${host}:${port}${path.startsWith('/') ? path : `/${path}`}`, address: () => resolve(namespace, name, port), ...ca }
 }
 
 /** The converted object with the original's metadata. `invalid` begins every complaint. */

@@ -12,7 +12,8 @@ import { resetFields } from '../registry/managers.ts'
 import { type UpdateResult, updateObject } from '../registry/update.ts'
 import type { RequestBody } from '../request.ts'
 import { checkKind, decodeExpected, decodeValue, type ExpectedKind, fieldValidationOf, parseBody, yamlType } from './body.ts'
-import { expectedKind, invalidOption, type Scope, writeContext } from './scope.ts'
+import { expectedKind } from './expectedKind.ts'
+import { invalidOption, type Scope, writeContext } from './scope.ts'
 
 /** What a client applies, decoded but not defaulted: what it does not say it does not own. */
 export interface Configuration {

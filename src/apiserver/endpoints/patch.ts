@@ -27,9 +27,10 @@ import {
   unsupportedMediaType,
   yamlType,
 } from './body.ts'
+import { expectedKind } from './expectedKind.ts'
 import { applyPatchType, jsonPatchType, mergePatchType, patchTypesOf, strategicMergePatchType } from './patchTypes.ts'
 import { createPresenter } from './present.ts'
-import { expectedKind, invalidOption, type Scope, shown, writeContext } from './scope.ts'
+import { invalidOption, type Scope, shown, writeContext } from './scope.ts'
 
 export async function patch(scope: Scope): Promise<Answer> {
   const { deps, request, info, served } = scope

@@ -3,7 +3,6 @@
  * Upstream: handlers' RequestScope and the metav1 options.
  */
 
-import type { KubeObject } from '#api/machinery/meta'
 import { StatusError } from '#api/machinery/status'
 import type { SubresourceFacts } from '#api/resources'
 import type { Clock } from '#base/clock'
@@ -15,7 +14,6 @@ import type { ServedResource, WriteContext } from '../registry/storedResource.ts
 import type { WriterDeps } from '../registry/writer.ts'
 import type { CachedObject, RequestInfo, ServerRequest, UserInfo } from '../request.ts'
 import type { YamlThread } from '../yaml/yamlThread.ts'
-import type { ExpectedKind } from './body.ts'
 
 export interface EndpointDeps {
   readonly registry: Registry
@@ -47,20 +45,6 @@ export function shown(scope: Scope, entry: CacheEntry, answer: (object: CachedOb
   return view instanceof Promise ? view.then(answer) : answer(view)
 }
 
-/** What a body must be to be an object of the served resource. */
-export function expectedKind(served: ServedResource): ExpectedKind {
-  const { group, version, kind, schema, stored } = served
-  const { strategy } = stored
-  return {
-    group,
-    version,
-    kind,
-    schema,
-    structural: served.custom !== undefined,
-    defaults: strategy.defaults ? (object: KubeObject) => strategy.defaults?.(object, version) : undefined,
-  }
-}
-
 /** What a write needs to know of its request: who, how, and by which manager. */
 export function writeContext(scope: Scope, kind: string, options: { dryRun?: readonly string[] | undefined } = {}): WriteContext {
   const { request, info, served } = scope
@@ -73,6 +57,7 @@ export function writeContext(scope: Scope, kind: string, options: { dryRun?: rea
     dryRun: dryRunOf(options.dryRun ?? request.query.getAll('dryRun'), kind),
     warn: (text) => request.warnings.push(text),
     cancellation: request.cancellation,
+    request,
   }
 }
 

@@ -27,11 +27,11 @@ export async function createObject(
   object: KubeObject,
   options?: Readonly<Record<string, unknown>>,
 ): Promise<CacheEntry> {
-  const { metadata } = object
   ensureNamespace(context, object)
-  if (metadata.resourceVersion) throw new StatusError('', 'resourceVersion should not be set on objects to be created')
+  if (object.metadata.resourceVersion) throw new StatusError('', 'resourceVersion should not be set on objects to be created')
   if (!context.managedFieldsDone) trackManagers(context, object, undefined, deps.clock.now())
-  await admit(deps.admission, attributesOf(context, 'CREATE', metadata.name ?? '', object, undefined, options))
+  await admit(deps.admission, attributesOf(context, 'CREATE', object.metadata.name ?? '', object, undefined, options))
+  const { metadata } = object
   if (!metadata.generateName || metadata.name) return createNamed(deps, context, object, options)
   for (let attempt = 1; ; attempt++) {
     // Each try gets its own copy: a write that lost may already have been prepared.

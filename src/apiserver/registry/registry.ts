@@ -20,6 +20,7 @@ import type { ObjectReader } from '../admission/admission.ts'
 import type { VersionView } from './cacheEntry.ts'
 import { Cacher } from './cacher.ts'
 import { certificateRequestHooks } from './certificateRequests.ts'
+import { formsOf } from './forms.ts'
 import { otherVersions } from './otherVersions.ts'
 import { defaultServiceNetwork, type ServiceNetwork, serviceHooks } from './services/hooks.ts'
 import { Storage } from './storage.ts'
@@ -35,6 +36,8 @@ export interface Registry {
   connect(transport: Transport): void
   /** Resources that are stored, by group, version and plural name. */
   served(group: string, version: string, resource: string): ServedResource | undefined
+  /** The stored resource whose objects say they are of this kind. */
+  ofKind(apiVersion: string, kind: string): ServedResource | undefined
   all(): readonly ServedResource[]
   /** Opens a resource at run time; resolves when its cache is filled. `prefix` ends with '/'. */
   openCache(prefix: string): Promise<WatchCache>
@@ -80,11 +83,14 @@ export function createRegistry(deps: RegistryDeps): Registry {
   for (const one of facts) served.set(resourceKey(one.group, one.version, one.resource), servedResource(deps, cacher, hooks, one))
   linkVersions(served)
   const stored = new Map<string, StoredResource>()
+  const kinds = new Map<string, ServedResource>()
   const add: Registry['add'] = (resources) => {
     for (const one of resources) {
       served.set(resourceKey(one.group, one.version, one.resource), one)
       stored.set(`${one.stored.group}/${one.stored.resource}`, one.stored)
+      kinds.set(kindKey(one.apiVersion, one.kind), one)
     }
+    linkForms(resources, served.values())
   }
   add([...served.values()])
   const reader = createReader(stored)
@@ -103,8 +109,10 @@ export function createRegistry(deps: RegistryDeps): Registry {
       for (const one of resources) {
         served.delete(resourceKey(one.group, one.version, one.resource))
         stored.delete(`${one.stored.group}/${one.stored.resource}`)
+        kinds.delete(kindKey(one.apiVersion, one.kind))
       }
     },
+    ofKind: (apiVersion, kind) => kinds.get(kindKey(apiVersion, kind)),
   }
 }
 
@@ -149,6 +157,18 @@ function linkVersions(served: Map<string, ServedResource>): void {
   for (const [key, one] of served) {
     const versions = new Map(all.filter(({ stored }) => stored.prefix === one.stored.prefix).map((other) => [other.apiVersion, other]))
     if (versions.size > 1) served.set(key, { ...one, otherVersion: otherVersions(one, (apiVersion) => versions.get(apiVersion)) })
+  }
+}
+
+const kindKey = (apiVersion: string, kind: string): string => `${apiVersion} ${kind}`
+
+/** Tells admission which versions show the same objects. */
+function linkForms(added: readonly ServedResource[], all: Iterable<ServedResource>): void {
+  const byPrefix = new Map(added.map(({ stored }) => [stored.prefix, [] as ServedResource[]]))
+  for (const one of all) byPrefix.get(one.stored.prefix)?.push(one)
+  for (const versions of byPrefix.values()) {
+    const forms = formsOf(versions)
+    for (const { stored } of versions) stored.forms = forms
   }
 }
 

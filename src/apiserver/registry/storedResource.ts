@@ -5,10 +5,11 @@
  */
 import type { KindStrategy } from '#api/kinds/defineKind'
 import type { OtherVersions } from '#api/machinery/managedFields/versions'
-import type { Frozen, KubeObject } from '#api/machinery/meta'
+import type { Frozen, GroupVersionKind, KubeObject } from '#api/machinery/meta'
 import type { Schema } from '#api/schema/schema'
+import type { AdmissionForms } from '../admission/admission.ts'
 import type { Cancellation } from '../cancellation.ts'
-import type { UserInfo } from '../request.ts'
+import type { ServerRequest, UserInfo } from '../request.ts'
 import type { CacheEntry, VersionView } from './cacheEntry.ts'
 import type { WatchCache } from './watchCache.ts'
 
@@ -46,6 +47,8 @@ export interface StoredResource {
   readonly hooks?: StorageHooks | undefined
   /** Objects vanish by themselves after this time (events). */
   readonly ttlSeconds?: number | undefined
+  /** The versions that serve it, for admission; the registry keeps them. */
+  forms?: AdmissionForms | undefined
 }
 
 /** One version of a stored resource, as a path serves it. */
@@ -95,6 +98,10 @@ export interface WriteContext {
   readonly managedFieldsDone?: boolean | undefined
   warn(text: string): void
   readonly cancellation?: Cancellation | undefined
+  /** Admission is told its options, and notes things for its audit event. */
+  readonly request?: Pick<ServerRequest, 'query' | 'admissionAnnotations'> | undefined
+  /** What the request carries, where that is no object of the resource: PodExecOptions, Binding. */
+  readonly kind?: GroupVersionKind | undefined
 }
 
 export function keyFor(served: Pick<ServedResource, 'namespaced'>, namespace: string, name: string): string {

@@ -10,6 +10,7 @@ import type { Random } from '#base/random'
 import type { AdmissionAttributes, AdmissionOperation, AdmissionPlugin } from '../admission/admission.ts'
 import type { Storage } from './storage.ts'
 import type { WriteContext } from './storedResource.ts'
+import { WriteAttributes } from './writeAttributes.ts'
 
 export interface WriterDeps {
   readonly storage: Storage
@@ -34,21 +35,7 @@ export function attributesOf(
   oldObject: Frozen<KubeObject> | undefined,
   options?: Readonly<Record<string, unknown>>,
 ): AdmissionAttributes {
-  const { served, subresource, namespace, user, dryRun } = context
-  return {
-    operation,
-    resource: { group: served.group, version: served.version, resource: served.resource },
-    subresource,
-    kind: { group: served.group, version: served.version, kind: served.kind },
-    namespace,
-    name,
-    object,
-    oldObject,
-    options,
-    user,
-    dryRun,
-    warn: context.warn,
-  }
+  return new WriteAttributes(context, operation, { name, object, oldObject, options })
 }
 
 /** Throws the 422 that collects all errors, if there are any. */

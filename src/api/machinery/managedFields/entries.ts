@@ -42,6 +42,17 @@ export function readEntries(entries: readonly DeepEntry[] | undefined): readonly
   return claims
 }
 
+/** Why the server cannot read the entries; undefined when it can. Upstream: managedfields.ValidateManagedFields. */
+export function managedFieldsFault(entries: readonly DeepEntry[] | undefined): string | undefined {
+  for (const [i, { operation, apiVersion, fieldsType }] of (entries ?? []).entries()) {
+    if (operation !== 'Apply' && operation !== 'Update') return 'operation must be `Apply` or `Update`'
+    if (!apiVersion) return 'apiVersion must not be empty'
+    if (!fieldsType) return `missing fieldsType in managed fields entry ${i}`
+    if (fieldsType !== 'FieldsV1') return `invalid fieldsType ${JSON.stringify(fieldsType)} in managed fields entry ${i}`
+  }
+  return undefined
+}
+
 type DeepEntry = { readonly [K in keyof ManagedFieldsEntry]: K extends 'fieldsV1' ? unknown : ManagedFieldsEntry[K] }
 
 /** In upstream's order: appliers first, then by time, manager, version and subresource. */

@@ -6,17 +6,21 @@ import type { Clock } from '#base/clock'
 import type { Random } from '#base/random'
 import type { Authorizer } from '../../authz/authorizer.ts'
 import type { RbacAuthorizer } from '../../authz/rbac.ts'
+import type { ResolveService } from '../../webhookTarget.ts'
 import type { AdmissionPlugin, ObjectReader } from '../admission.ts'
+import type { WebhookDeps } from '../webhook/consider.ts'
 import { defaultIngressClass, defaultStorageClass } from './defaultClasses.ts'
 import { defaultTolerationSeconds } from './defaultTolerationSeconds.ts'
 import { escalation } from './escalation.ts'
 import { limitRanger } from './limitRanger.ts'
+import { mutatingAdmissionWebhook } from './mutatingAdmissionWebhook.ts'
 import { namespaceLifecycle } from './namespaceLifecycle.ts'
 import { nodeRestriction } from './nodeRestriction.ts'
 import { priority } from './priority.ts'
 import { resourceQuota } from './resourceQuota.ts'
 import { serviceAccount } from './serviceAccount.ts'
 import { taintNodesByCondition } from './taintNodesByCondition.ts'
+import { validatingAdmissionWebhook } from './validatingAdmissionWebhook.ts'
 
 export interface AdmissionPluginDeps {
   readonly reader: ObjectReader
@@ -25,9 +29,11 @@ export interface AdmissionPluginDeps {
   readonly clock?: Clock | undefined
   /** Absent: authorization is not RBAC's, and roles grant nothing that needs guarding. */
   readonly rbac?: { readonly authorizer: RbacAuthorizer; readonly authorizers: readonly Authorizer[] } | undefined
+  /** Absent: configurations of webhooks have no effect. */
+  readonly webhooks?: { readonly deps: WebhookDeps; readonly resolve: ResolveService } | undefined
 }
 
-export function createAdmissionPlugins({ reader, random, clock, rbac }: AdmissionPluginDeps): readonly AdmissionPlugin[] {
+export function createAdmissionPlugins({ reader, random, clock, rbac, webhooks }: AdmissionPluginDeps): readonly AdmissionPlugin[] {
   return [
     namespaceLifecycle(reader),
     limitRanger(reader),
@@ -38,7 +44,9 @@ export function createAdmissionPlugins({ reader, random, clock, rbac }: Admissio
     defaultTolerationSeconds,
     defaultStorageClass(reader),
     defaultIngressClass(reader),
+    ...(webhooks ? [mutatingAdmissionWebhook(webhooks.deps, webhooks.resolve)] : []),
     ...(rbac ? [escalation(rbac.authorizer, rbac.authorizers)] : []),
+    ...(webhooks ? [validatingAdmissionWebhook(webhooks.deps, webhooks.resolve)] : []),
     // Last: what it lets pass is counted.
     ...(clock ? [resourceQuota(reader, clock)] : []),
   ]

@@ -1,12 +1,34 @@
-/** Admission of requests that connect to something (L3): exec, attach, port-forward, proxy. Upstream: handlers.ConnectResource. */
+/**
+ * Admission of requests that connect to something (L3): exec, attach, port-forward, proxy. Plugins see the query as the object that it stands for.
+ * Upstream: handlers.ConnectResource.
+ */
+import { groupVersion, type KubeObject } from '#api/machinery/meta'
+import type { SubresourceFacts } from '#api/resources'
+import { truthy } from '../../pipeline/requestInfo.ts'
 import { admit, validateAdmission } from '../../registry/admit.ts'
 import { attributesOf } from '../../registry/writer.ts'
 import { type Scope, writeContext } from '../scope.ts'
 
 /** @throws what a plugin refuses with, usually Forbidden */
 export async function connectAdmission(scope: Scope): Promise<void> {
-  const { deps, info, subresource } = scope
-  const attributes = attributesOf(writeContext(scope, subresource?.kind.kind ?? ''), 'CONNECT', info.name, undefined, undefined)
+  const { deps, info, request, subresource } = scope
+  if (deps.writer.admission.length === 0) return
+  const context = { ...writeContext(scope, subresource?.kind.kind ?? ''), kind: subresource?.kind }
+  const attributes = attributesOf(context, 'CONNECT', info.name, subresource && connectOptions(subresource, request.query), undefined)
   await admit(deps.writer.admission, attributes)
   await validateAdmission(deps.writer.admission, attributes)
 }
+
+/** PodExecOptions and the like. */
+function connectOptions({ kind, parameters }: SubresourceFacts, query: URLSearchParams): KubeObject {
+  const options: Record<string, unknown> = { kind: kind.kind, apiVersion: groupVersion(kind) }
+  for (const { name, type } of parameters) {
+    if (!query.has(name)) continue
+    const values = query.getAll(name).map((value) => (type === 'boolean' ? truthy(value) : type === 'integer' ? Number(value) : value))
+    options[name] = lists.has(name) ? values : values[0]
+  }
+  return options as unknown as KubeObject
+}
+
+/** What may be given several times. */
+const lists: ReadonlySet<string> = new Set(['command', 'ports'])

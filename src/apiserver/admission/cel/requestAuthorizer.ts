@@ -1,0 +1,101 @@
+/**
+ * Authorization checks of expressions (L3). CEL evaluates synchronously, an authorizer may be far away: a check that cannot be answered at
+ * once is noted, and the expressions run again when the answers are there. Each question is asked once per request.
+ * Upstream: apiserver/pkg/admission/plugin/authorizer/caching_authorizer.go.
+ */
+import { type AuthorizationCheck, type AuthorizationDecision, type Authorize, authorizerValue, resourceCheckValue } from '#api/cel/authz'
+import { parseFieldSelector } from '#api/machinery/fieldSelector'
+import type { OpaqueValue } from '#cel/values'
+import type { AuthorizationAttributes, Authorizer } from '../../authz/authorizer.ts'
+import { authorize } from '../../pipeline/authorization.ts'
+import type { UserInfo } from '../../request.ts'
+import type { AdmissionAttributes } from '../admission.ts'
+
+type Decision = Awaited<ReturnType<typeof authorize>>
+
+export class RequestAuthorizer {
+  readonly #authorizers: readonly Authorizer[]
+  readonly #attributes: AdmissionAttributes
+  readonly #known = new Map<string, AuthorizationDecision>()
+  readonly #pending = new Map<string, Promise<void>>()
+  readonly authorizer: OpaqueValue
+  readonly requestResource: OpaqueValue
+
+  constructor(authorizers: readonly Authorizer[], attributes: AdmissionAttributes, namespace: string) {
+    this.#authorizers = authorizers
+    this.#attributes = attributes
+    const ask: Authorize = (check) => this.#decide(check)
+    const { resource, subresource, name } = attributes
+    this.authorizer = authorizerValue(ask)
+    this.requestResource = resourceCheckValue(ask, { group: resource.group, resource: resource.resource, subresource, namespace, name })
+  }
+
+  /** What must be waited for before the results count; undefined: they do. */
+  pending(): Promise<unknown> | undefined {
+    return this.#pending.size === 0 ? undefined : Promise.all(this.#pending.values())
+  }
+
+  #decide(check: AuthorizationCheck): AuthorizationDecision {
+    const key = JSON.stringify(check)
+    const known = this.#known.get(key)
+    if (known) return known
+    if (!this.#pending.has(key)) {
+      const late = this.#ask(check)
+      if (!(late instanceof Promise)) return this.#keep(key, late)
+      const settle = (decision: AuthorizationDecision) => {
+        this.#keep(key, decision)
+        this.#pending.delete(key)
+      }
+      this.#pending.set(
+        key,
+        late.then(
+          (decision) => settle(decided(decision)),
+          (error: Error) => settle({ allowed: false, reason: '', error: error.message }),
+        ),
+      )
+    }
+    return { allowed: false, reason: '' }
+  }
+
+  #keep(key: string, decision: AuthorizationDecision | Decision): AuthorizationDecision {
+    const kept = 'decision' in decision ? decided(decision) : decision
+    this.#known.set(key, kept)
+    return kept
+  }
+
+  #ask(check: AuthorizationCheck): Promise<Decision> | Decision | AuthorizationDecision {
+    try {
+      return authorize(this.#authorizers, attributesOf(check, this.#attributes.user))
+    } catch (error) {
+      return { allowed: false, reason: '', error: (error as Error).message }
+    }
+  }
+}
+
+function decided({ decision, reason }: Decision): AuthorizationDecision {
+  return { allowed: decision === 'allow', reason }
+}
+
+function attributesOf(check: AuthorizationCheck, user: UserInfo): AuthorizationAttributes {
+  const { verb, path = '', group = '', resource, subresource = '', namespace = '', name = '', fieldSelector } = check
+  return {
+    user: check.serviceAccount ? serviceAccountUser(check.serviceAccount) : user,
+    verb,
+    isResourceRequest: resource !== undefined,
+    path,
+    namespace,
+    apiGroup: group,
+    apiVersion: resource === undefined ? '' : '*',
+    resource: resource ?? '',
+    subresource,
+    name,
+    fieldSelector: fieldSelector ? parseFieldSelector(fieldSelector).terms : undefined,
+  }
+}
+
+function serviceAccountUser({ namespace, name }: { readonly namespace: string; readonly name: string }): UserInfo {
+  return {
+    name: `system:serviceaccount:${namespace}:${name}`,
+    groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
+  }
+}

@@ -1,0 +1,11 @@
+/** authentication.k8s.io UserInfo as admission reviews and expressions show it (L3). */
+import type { UserInfo } from '../../request.ts'
+
+export function userInfoOf({ name, uid, groups, extra }: UserInfo): object {
+  return {
+    ...(name ? { username: name } : {}),
+    ...(uid ? { uid } : {}),
+    ...(groups.length > 0 ? { groups } : {}),
+    ...(extra && Object.keys(extra).length > 0 ? { extra } : {}),
+  }
+}

@@ -1,0 +1,59 @@
+/**
+ * Which objects a webhook or policy is about (L3): by the labels of their namespace and by their own.
+ * Upstream: apiserver/pkg/admission/plugin/webhook/predicates/{namespace,object} (v1.36).
+ */
+import type { LabelSelector } from '#api/gen/types/meta.v1'
+import { everything, type LabelMap, type Selector, selectorOf } from '#api/machinery/labelSelector'
+import type { Frozen, KubeObject } from '#api/machinery/meta'
+import { notFound, type StatusError } from '#api/machinery/status'
+import type { AdmissionAttributes, ObjectReader } from '../admission.ts'
+
+export const namespaces = { group: '', resource: 'namespaces' }
+
+export interface Selectors {
+  readonly namespace: Selector
+  readonly object: Selector
+}
+
+/** Absent ones select everything. */
+export function selectorsOf(given: {
+  readonly namespaceSelector?: Frozen<LabelSelector> | undefined
+  readonly objectSelector?: Frozen<LabelSelector> | undefined
+}): Selectors {
+  const compile = (selector: Frozen<LabelSelector> | undefined) => (selector ? selectorOf(selector) : everything)
+  return { namespace: compile(given.namespaceSelector), object: compile(given.objectSelector) }
+}
+
+/** A missing namespace is a refusal for those whose rules match, and for nobody else: so it is returned. */
+export type Selected = boolean | StatusError
+
+/** What is selected by: the object as it is at this point. */
+export interface Selectable extends Pick<AdmissionAttributes, 'resource' | 'subresource' | 'operation' | 'oldObject'> {
+  readonly object?: Frozen<KubeObject> | undefined
+}
+
+/** `namespace`: see requestNamespace. */
+export function select(selectors: Selectors, subject: Selectable, namespace: string, reader: ObjectReader): Selected {
+  const inNamespace = selectNamespace(selectors.namespace, subject, namespace, reader)
+  if (inNamespace === false) return false
+  if (!selectors.object.isEmpty && !hasLabels(selectors.object, subject.object) && !hasLabels(selectors.object, subject.oldObject)) return false
+  return inNamespace
+}
+
+function selectNamespace(selector: Selector, subject: Selectable, namespace: string, reader: ObjectReader): Selected {
+  const { resource, subresource, operation, object } = subject
+  const isNamespace = resource.resource === 'namespaces'
+  // Cluster-scoped objects are never exempt.
+  if (selector.isEmpty || (namespace === '' && !isNamespace)) return true
+  if (isNamespace && subresource === '' && (operation === 'CREATE' || operation === 'UPDATE')) return selector.matches(labelsOf(object))
+  const found = reader.get<KubeObject>(namespaces, '', namespace)
+  return found ? selector.matches(found.metadata.labels) : notFound(namespaces, namespace)
+}
+
+function hasLabels(selector: Selector, object: Frozen<KubeObject> | undefined): boolean {
+  return object?.metadata !== undefined && selector.matches(labelsOf(object))
+}
+
+function labelsOf(object: Frozen<KubeObject> | undefined): LabelMap {
+  return object?.metadata?.labels ?? {}
+}

@@ -1,0 +1,63 @@
+/**
+ * What a mutating plugin remembers between the two rounds of mutating admission (L3): which of its parts want to be asked again when somebody
+ * after them changes the object.
+ * Upstream: apiserver/pkg/admission/plugin/webhook/mutating/reinvocationcontext.go, plugin/policy/mutating/reinvocationcontext.go (v1.36).
+ */
+import { semanticEqual } from '#api/machinery/equality'
+import type { KubeObject } from '#api/machinery/meta'
+import { deepCopy } from '#base/frozen'
+import type { AdmissionAttributes, Reinvocation } from './admission.ts'
+
+export class RoundMemory {
+  isSecondRound = false
+  #last: unknown
+  #invoked = new Set<string>()
+  readonly #due = new Set<string>()
+
+  /** Something wants to be asked again if the object changes from here on. */
+  invoked(part: string): void {
+    this.#invoked.add(part)
+  }
+
+  isDue(part: string): boolean {
+    return this.#due.has(part)
+  }
+
+  /** The object has changed: all who were asked before are due. */
+  changed(): void {
+    for (const part of this.#invoked) this.#due.add(part)
+    this.#invoked = new Set()
+  }
+
+  /** The object as the plugin leaves it; only those that will ask need a copy. */
+  keep(object: KubeObject | undefined): void {
+    this.#last = this.#invoked.size > 0 && object ? deepCopy(object) : undefined
+  }
+
+  isChangedSince(object: KubeObject | undefined): boolean {
+    return this.#last !== undefined && !semanticEqual(this.#last, object)
+  }
+}
+
+/** The plugin's memory in this request; at the start of the second round it has seen what others changed in between. */
+export function roundMemory(attributes: AdmissionAttributes, plugin: string): RoundMemory {
+  const { kept, isSecondRound } = contextOf(attributes)
+  let memory = kept.get(plugin) as RoundMemory | undefined
+  if (!memory) {
+    memory = new RoundMemory()
+    kept.set(plugin, memory)
+  }
+  memory.isSecondRound = isSecondRound
+  if (isSecondRound && memory.isChangedSince(attributes.object)) memory.changed()
+  return memory
+}
+
+export function askForSecondRound(attributes: AdmissionAttributes, memory: RoundMemory): void {
+  memory.changed()
+  contextOf(attributes).wanted = true
+}
+
+function contextOf(attributes: AdmissionAttributes): Reinvocation {
+  attributes.reinvocation ??= { wanted: false, isSecondRound: false, kept: new Map() }
+  return attributes.reinvocation
+}

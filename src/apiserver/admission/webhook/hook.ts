@@ -1,0 +1,53 @@
+/**
+ * One webhook of a configuration, made ready to be asked (L3): selectors and conditions compiled, its target with its connections.
+ * Upstream: apiserver/pkg/admission/plugin/webhook/accessors.go, util/webhook/client.go (v1.36).
+ */
+import type { Agent } from 'node:https'
+import { AdmissionCompiler } from '#api/cel/admissionCompiler'
+import type { MutatingWebhook, MutatingWebhookConfiguration, ValidatingWebhook, ValidatingWebhookConfiguration } from '#api/gen/types/admissionregistration.v1'
+import type { Frozen } from '#api/machinery/meta'
+import type { WebhookTarget } from '../../webhookClient.ts'
+import { type ResolveService, webhookTarget } from '../../webhookTarget.ts'
+import { compileMatchConditions, type MatchConditions } from '../cel/matchConditions.ts'
+import { type Selectors, selectorsOf } from '../matching/selectors.ts'
+
+export type Webhook = Frozen<MutatingWebhook | ValidatingWebhook>
+export type WebhookConfiguration = Frozen<MutatingWebhookConfiguration | ValidatingWebhookConfiguration>
+
+export interface Hook {
+  /** Tells it from others of the same name. */
+  readonly uid: string
+  readonly configuration: string
+  readonly webhook: Webhook
+  readonly selectors: Selectors
+  readonly conditions: MatchConditions | undefined
+  readonly failsOpen: boolean
+  readonly target: WebhookTarget
+  /** Names the target's connections. */
+  readonly poolKey: string
+}
+
+export interface HookDeps {
+  readonly resolve: ResolveService
+  pool(key: string): Agent
+}
+
+export function hooksOf(configuration: WebhookConfiguration, deps: HookDeps): Hook[] {
+  const name = configuration.metadata.name ?? ''
+  const seen = new Map<string, number>()
+  return (configuration.webhooks ?? []).map((webhook: Webhook) => {
+    const count = seen.get(webhook.name) ?? 0
+    seen.set(webhook.name, count + 1)
+    const poolKey = JSON.stringify(webhook.clientConfig)
+    return {
+      uid: `${name}/${webhook.name}/${count}`,
+      configuration: name,
+      webhook,
+      selectors: selectorsOf(webhook),
+      conditions: compileMatchConditions(new AdmissionCompiler({ hasParams: false }, false), webhook.matchConditions),
+      failsOpen: webhook.failurePolicy === 'Ignore',
+      target: { ...webhookTarget(webhook.clientConfig, deps.resolve), pool: deps.pool(poolKey) },
+      poolKey,
+    }
+  })
+}

@@ -1,0 +1,96 @@
+/**
+ * The webhooks of all configurations of one kind (L3), in the order in which they are asked: by configuration, then as listed. What may match a
+ * kind of request is worked out once and kept until a configuration, or the versions of the resource, change.
+ * Upstream: apiserver/pkg/admission/configuration/*_webhook_manager.go.
+ */
+import type { KubeObject } from '#api/machinery/meta'
+import { createWebhookPool, retireWebhookPool } from '../../webhookClient.ts'
+import type { ResolveService } from '../../webhookTarget.ts'
+import type { AdmissionAttributes, AdmissionForms, ObjectReader } from '../admission.ts'
+import { type Invocation, matchRules, subjectOf } from '../matching/rules.ts'
+import { type Hook, hooksOf, type WebhookConfiguration } from './hook.ts'
+
+export interface Candidate {
+  readonly hook: Hook
+  /** Its place among all webhooks. */
+  readonly index: number
+  readonly invocation: Invocation
+}
+
+interface Kept {
+  readonly forms: AdmissionForms | undefined
+  readonly candidates: readonly Candidate[]
+}
+
+type Pools = Map<string, ReturnType<typeof createWebhookPool>>
+type Compiled = Map<WebhookConfiguration, readonly Hook[]>
+
+export class HookIndex {
+  readonly #reader: ObjectReader
+  readonly #resource: { readonly group: string; readonly resource: string }
+  readonly #resolve: ResolveService
+  #pools: Pools = new Map()
+  /** Configurations that have not changed need not be compiled again. */
+  #compiled: Compiled = new Map()
+  #hooks: readonly Hook[] = []
+  readonly #candidates = new Map<string, Kept>()
+  #isOutdated = true
+
+  /** `resource`: of which configurations. */
+  constructor(reader: ObjectReader, resource: { readonly group: string; readonly resource: string }, resolve: ResolveService) {
+    this.#reader = reader
+    this.#resource = resource
+    this.#resolve = resolve
+    reader.onChange<KubeObject>(resource, () => {
+      this.#isOutdated = true
+    })
+  }
+
+  get isEmpty(): boolean {
+    return this.#current().length === 0
+  }
+
+  /** Those whose rules are about the request. `namespace`: see requestNamespace. */
+  candidates(attributes: AdmissionAttributes, namespace: string): readonly Candidate[] {
+    const hooks = this.#current()
+    const { operation, resource, subresource, forms } = attributes
+    const key = `${operation} ${resource.group}/${resource.version}/${resource.resource}/${subresource} ${namespace === '' ? '' : 'namespaced'}`
+    const known = this.#candidates.get(key)
+    if (known && known.forms === forms) return known.candidates
+    const subject = subjectOf(attributes, namespace)
+    const candidates = hooks.flatMap((hook, index) => {
+      const invocation = matchRules(hook.webhook.rules ?? [], hook.webhook.matchPolicy, subject)
+      return invocation ? [{ hook, index, invocation }] : []
+    })
+    this.#candidates.set(key, { forms, candidates })
+    return candidates
+  }
+
+  #current(): readonly Hook[] {
+    if (this.#isOutdated) this.#rebuild()
+    return this.#hooks
+  }
+
+  #rebuild(): void {
+    this.#isOutdated = false
+    const configurations = [...this.#reader.list<KubeObject>(this.#resource)] as unknown as WebhookConfiguration[]
+    configurations.sort((a, b) => ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1))
+    const pools: Pools = new Map()
+    const pool = (key: string) => {
+      const found = pools.get(key) ?? this.#pools.get(key) ?? createWebhookPool()
+      pools.set(key, found)
+      return found
+    }
+    const compiled: Compiled = new Map()
+    for (const configuration of configurations) {
+      const known = this.#compiled.get(configuration)
+      for (const { poolKey } of known ?? []) pool(poolKey)
+      compiled.set(configuration, known ?? hooksOf(configuration, { resolve: this.#resolve, pool }))
+    }
+    for (const [key, old] of this.#pools) if (!pools.has(key)) retireWebhookPool(old)
+    this.#pools = pools
+    this.#compiled = compiled
+    this.#hooks = [...compiled.values()].flat()
+    this.#candidates.clear()
+  }
+}

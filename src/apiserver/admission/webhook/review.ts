@@ -1,0 +1,138 @@
+/**
+ * AdmissionReview (L3): what a webhook is asked, and whether its answer counts.
+ * Upstream: apiserver/pkg/admission/plugin/webhook/request/admissionreview.go (v1.36).
+ */
+import { parseGroupVersion } from '#api/machinery/meta'
+import type { AdmissionAttributes } from '../admission.ts'
+import { requestNamespace } from '../attributes.ts'
+import { kindOf, resourceOf } from '../cel/activation.ts'
+import { userInfoOf } from '../cel/userInfo.ts'
+import type { Invocation } from '../matching/rules.ts'
+import type { VersionedObjects } from '../matching/versioned.ts'
+import type { WebhookResult } from './outcome.ts'
+
+const reviewVersions: ReadonlySet<string> = new Set(['v1', 'v1beta1'])
+
+/** The version that is spoken with a webhook: the first of its that is known. */
+export function reviewVersionOf(accepted: readonly string[]): string | undefined {
+  return accepted.find((version) => reviewVersions.has(version))
+}
+
+export function reviewOf(version: string, uid: string, attributes: AdmissionAttributes, { kind, resource }: Invocation, objects: VersionedObjects): object {
+  const { subresource, name, operation, user, dryRun, options } = attributes
+  const namespace = requestNamespace(attributes)
+  return {
+    kind: 'AdmissionReview',
+    apiVersion: `admission.k8s.io/${version}`,
+    request: {
+      uid,
+      kind: kindOf(kind),
+      resource: resourceOf(resource),
+      ...(subresource ? { subResource: subresource } : {}),
+      requestKind: kindOf(attributes.kind),
+      requestResource: resourceOf(attributes.resource),
+      ...(subresource ? { requestSubResource: subresource } : {}),
+      ...(name ? { name } : {}),
+      ...(namespace ? { namespace } : {}),
+      operation,
+      userInfo: userInfoOf(user),
+      object: objects.object ?? null,
+      oldObject: objects.oldObject ?? null,
+      dryRun,
+      options: options ?? null,
+    },
+  }
+}
+
+export interface Verdict {
+  readonly allowed: boolean
+  readonly result: WebhookResult | null | undefined
+  /** The patch's text; '' for none. */
+  readonly patch: string
+  readonly patchType: string
+  readonly auditAnnotations: Readonly<Record<string, string>>
+  readonly warnings: readonly string[]
+}
+
+interface Review {
+  readonly apiVersion?: string | undefined
+  readonly kind?: string | undefined
+  readonly response?: Response | null | undefined
+}
+
+interface Response {
+  readonly uid?: string | undefined
+  readonly allowed?: boolean | undefined
+  readonly status?: WebhookResult | null | undefined
+  readonly patch?: string | null | undefined
+  readonly patchType?: string | null | undefined
+  readonly auditAnnotations?: Record<string, string> | null | undefined
+  readonly warnings?: string[] | null | undefined
+}
+
+/** @throws Error in upstream's words for an answer that does not count */
+export function verdictOf(answer: unknown, version: string, uid: string, mutating: boolean): Verdict {
+  const { response, apiVersion = '', kind = '' } = checkedReview(answer)
+  if (!response) throw new Error('webhook response was absent')
+  const patch = response.patch ? Buffer.from(response.patch, 'base64').toString('utf8') : ''
+  // Of the older version neither the identity nor the type of the patch was ever checked.
+  if (version === 'v1') {
+    if ((response.uid ?? '') !== uid) throw new Error(`expected response.uid=${JSON.stringify(uid)}, got ${JSON.stringify(response.uid ?? '')}`)
+    checkIdentity(apiVersion, kind)
+    checkPatch(patch, response.patchType, mutating)
+  }
+  const patchType = version === 'v1' ? (response.patchType ?? '') : patch === '' ? '' : 'JSONPatch'
+  return {
+    allowed: response.allowed ?? false,
+    result: response.status,
+    patch: mutating ? patch : '',
+    patchType,
+    auditAnnotations: response.auditAnnotations ?? {},
+    warnings: response.warnings ?? [],
+  }
+}
+
+function checkIdentity(apiVersion: string, kind: string): void {
+  if (apiVersion === 'admission.k8s.io/v1' && kind === 'AdmissionReview') return
+  const { group, version } = parseGroupVersion(apiVersion)
+  throw new Error(`expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got ${group}/${version}, Kind=${kind}`)
+}
+
+function checkPatch(patch: string, patchType: string | null | undefined, mutating: boolean): void {
+  const hasType = patchType !== undefined && patchType !== null
+  if (!mutating) {
+    if (patch !== '') throw new Error('validating webhook may not return response.patch')
+    if (hasType) throw new Error('validating webhook may not return response.patchType')
+    return
+  }
+  if (patch !== '' && !hasType) throw new Error('webhook returned response.patch but not response.patchType')
+  if (patch === '' && hasType) throw new Error('webhook returned response.patchType but not response.patch')
+  if (hasType && patchType === '') throw new Error('webhook returned invalid response.patchType of ""')
+}
+
+/** Go's decoder looks at the types of all fields before anything else. */
+function checkedReview(answer: unknown): Review {
+  const review = fieldsOf(answer, 'AdmissionReview', { apiVersion: 'string', kind: 'string', response: 'object' })
+  if (review.response) {
+    const types = { uid: 'string', allowed: 'bool', status: 'object', patch: 'string', patchType: 'string', auditAnnotations: 'object', warnings: 'array' }
+    fieldsOf(review.response, 'AdmissionReview.response', types)
+  }
+  return review as Review
+}
+
+function fieldsOf(value: unknown, what: string, types: Readonly<Record<string, string>>): Record<string, unknown> {
+  if (goTypeOf(value) !== 'object') throw new Error(`json: cannot unmarshal ${goTypeOf(value)} into Go value of type ${what}`)
+  const fields = value as Record<string, unknown>
+  for (const [name, type] of Object.entries(types)) {
+    const got = fields[name]
+    if (got === undefined || got === null || goTypeOf(got) === type) continue
+    throw new Error(`json: cannot unmarshal ${goTypeOf(got)} into Go struct field ${what}.${name} of type ${type}`)
+  }
+  return fields
+}
+
+function goTypeOf(value: unknown): string {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'array'
+  return typeof value === 'boolean' ? 'bool' : typeof value
+}

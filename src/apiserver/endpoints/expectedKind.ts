@@ -1,0 +1,18 @@
+/** What decoding needs to know of a served resource (L3). Upstream: the serializers and the defaulter of handlers' RequestScope. */
+import type { KubeObject } from '#api/machinery/meta'
+import type { ServedResource } from '../registry/storedResource.ts'
+import type { ExpectedKind } from './body.ts'
+
+/** What a body must be to be an object of the served resource. */
+export function expectedKind(served: ServedResource): ExpectedKind {
+  const { group, version, kind, schema, stored } = served
+  const { strategy } = stored
+  return {
+    group,
+    version,
+    kind,
+    schema,
+    structural: served.custom !== undefined,
+    defaults: strategy.defaults ? (object: KubeObject) => strategy.defaults?.(object, version) : undefined,
+  }
+}

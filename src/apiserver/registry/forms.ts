@@ -1,0 +1,46 @@
+/**
+ * A stored resource as admission sees it (L3): its versions, and the way from one to the other through the stored shape.
+ * Upstream: the converter, defaulter and EquivalentResourceMapper of handlers' RequestScope.
+ */
+import type { Frozen, KubeObject } from '#api/machinery/meta'
+import { internalError } from '#api/machinery/status'
+import { deepCopy } from '#base/frozen'
+import type { AdmissionForms } from '../admission/admission.ts'
+import type { Cancellation } from '../cancellation.ts'
+import { decodeMade } from '../endpoints/body.ts'
+import { expectedKind } from '../endpoints/expectedKind.ts'
+import type { ServedResource } from './storedResource.ts'
+
+/** `versions`: all that serve one storage. */
+export function formsOf(versions: readonly ServedResource[]): AdmissionForms {
+  const byApiVersion = new Map(versions.map((one) => [one.apiVersion, one]))
+  const served = (apiVersion: string): ServedResource => {
+    const found = byApiVersion.get(apiVersion)
+    if (!found) throw internalError(new Error(`unable to convert to ${apiVersion}: unknown version`))
+    return found
+  }
+  return {
+    all: versions.map((one) => ({ resource: one, kind: one, apiVersion: one.apiVersion })),
+    show(object, apiVersion, cancellation) {
+      if (object.apiVersion === apiVersion) return object
+      const to = served(apiVersion)
+      const stored = toStored(object, byApiVersion.get(object.apiVersion), to)
+      return stored instanceof Promise ? stored.then((one) => shown(one, to, cancellation)) : shown(stored, to, cancellation)
+    },
+    decode: (value, apiVersion) => decodeMade(value, expectedKind(served(apiVersion))),
+    schemaOf: (apiVersion) => byApiVersion.get(apiVersion)?.schema,
+  }
+}
+
+/** A version that is not served any more can only be the stored one. */
+function toStored(object: Frozen<KubeObject>, from: ServedResource | undefined, to: ServedResource): Promise<KubeObject> | KubeObject {
+  const copy = deepCopy<KubeObject>(object)
+  return !from || object.apiVersion === to.stored.storageApiVersion ? copy : from.toStored(from.toStrategy(copy))
+}
+
+function shown(stored: KubeObject, { view, apiVersion }: ServedResource, cancellation?: Cancellation): Promise<Frozen<KubeObject>> | Frozen<KubeObject> {
+  const object = stored as Frozen<KubeObject>
+  if (!view || object.apiVersion === apiVersion) return object
+  if (!view.convertAll) return view.convert(object)
+  return Promise.resolve(view.convertAll([object], cancellation)).then(([one]) => one as Frozen<KubeObject>)
+}

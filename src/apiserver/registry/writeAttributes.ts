@@ -1,0 +1,93 @@
+/**
+ * What admission is told about a write (L3). Most plugins look at a few fields, so the rest is worked out when it is asked for.
+ * Upstream: apiserver/pkg/admission/attributes.go.
+ */
+import type { Frozen, GroupVersionKind, GroupVersionResource, KubeObject } from '#api/machinery/meta'
+import type { AdmissionAttributes, AdmissionForms, AdmissionOperation, Reinvocation } from '../admission/admission.ts'
+import type { Cancellation } from '../cancellation.ts'
+import type { UserInfo } from '../request.ts'
+import type { WriteContext } from './storedResource.ts'
+
+interface Subject {
+  readonly name: string
+  readonly object: KubeObject | undefined
+  readonly oldObject: Frozen<KubeObject> | undefined
+  /** Where they are not those of the query. */
+  readonly options: Readonly<Record<string, unknown>> | undefined
+}
+
+export class WriteAttributes implements AdmissionAttributes {
+  readonly operation: AdmissionOperation
+  readonly name: string
+  readonly object: KubeObject | undefined
+  readonly oldObject: Frozen<KubeObject> | undefined
+  reinvocation: Reinvocation | undefined
+  readonly #context: WriteContext
+  readonly #options: Readonly<Record<string, unknown>> | undefined
+
+  constructor(context: WriteContext, operation: AdmissionOperation, { name, object, oldObject, options }: Subject) {
+    this.operation = operation
+    this.name = name
+    this.object = object
+    this.oldObject = oldObject
+    this.reinvocation = undefined
+    this.#context = context
+    this.#options = options
+  }
+
+  get resource(): GroupVersionResource {
+    return this.#context.served
+  }
+  get kind(): GroupVersionKind {
+    return this.#context.kind ?? this.#context.served
+  }
+  get subresource(): string {
+    return this.#context.subresource
+  }
+  get namespace(): string {
+    return this.#context.namespace
+  }
+  get user(): UserInfo {
+    return this.#context.user
+  }
+  get dryRun(): boolean {
+    return this.#context.dryRun
+  }
+  get cancellation(): Cancellation | undefined {
+    return this.#context.cancellation
+  }
+  get forms(): AdmissionForms | undefined {
+    return this.#context.kind ? undefined : this.#context.served.stored.forms
+  }
+  /** The request's own: CreateOptions, UpdateOptions or DeleteOptions, as upstream shows them. */
+  get options(): Readonly<Record<string, unknown>> | undefined {
+    const kind = optionKinds[this.operation]
+    return kind === undefined ? undefined : { ...(this.#options ?? this.#queryOptions()), kind, apiVersion: 'meta.k8s.io/v1' }
+  }
+
+  warn(text: string): void {
+    this.#context.warn(text)
+  }
+
+  annotate(key: string, value: string, level: 'Metadata' | 'Request' = 'Metadata'): void {
+    this.#context.request?.admissionAnnotations?.push({ key, value, level })
+  }
+
+  #queryOptions(): Record<string, unknown> {
+    const query = this.#context.request?.query
+    const fieldManager = query?.get('fieldManager')
+    const fieldValidation = query?.get('fieldValidation')
+    return {
+      ...(this.#context.dryRun ? { dryRun: ['All'] } : {}),
+      ...(fieldManager ? { fieldManager } : {}),
+      ...(fieldValidation ? { fieldValidation } : {}),
+    }
+  }
+}
+
+const optionKinds: Readonly<Record<AdmissionOperation, string | undefined>> = {
+  CREATE: 'CreateOptions',
+  UPDATE: 'UpdateOptions',
+  DELETE: 'DeleteOptions',
+  CONNECT: undefined,
+}

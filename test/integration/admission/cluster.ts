@@ -1,0 +1,68 @@
+/** A server with its whole admission chain, and a webhook server beside it, for tests. */
+import { generateKeyPairSync } from 'node:crypto'
+import type { MutatingWebhook, ValidatingWebhook } from '#api/gen/types/admissionregistration.v1'
+import { createSecurity } from '#apiserver/security'
+import { seededRandom } from '#base/random'
+import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
+import { realClock } from '#testing/realClock'
+import { startWebhookServer, type WebhookServer } from '../../support/webhookServer.ts'
+import { type Plain, plain } from '../crd/support.ts'
+
+export interface AdmissionCluster {
+  readonly api: TestApiServer
+  readonly hooks: WebhookServer
+  /** As an administrator. */
+  readonly request: Plain['request']
+}
+
+/** Runs a test against a server of its own, whose authorizers let everybody do everything. */
+export async function withCluster(run: (cluster: AdmissionCluster) => Promise<void>): Promise<void> {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const serviceAccountKey = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+  const api = await startTestApiServer({
+    deps: (registry) => {
+      const { admission } = createSecurity({ reader: registry.reader, clock: realClock, random: seededRandom(1), serviceAccountKey })
+      return { admission: admission.filter(({ name }) => name !== 'ServiceAccount' && name !== 'RBACEscalation') }
+    },
+  })
+  const hooks = await startWebhookServer(['hook.default.svc'])
+  try {
+    await run({ api, hooks, request: plain(api.client).request })
+  } finally {
+    await api.close()
+    await hooks.close()
+  }
+}
+
+export const configurationPath = (kind: 'mutating' | 'validating', name = ''): string =>
+  `/apis/admissionregistration.k8s.io/v1/${kind}webhookconfigurations${name && `/${name}`}`
+
+type AnyWebhook = Partial<MutatingWebhook> & Partial<ValidatingWebhook>
+
+/** A webhook about config maps, unless told otherwise. */
+export function webhook(hooks: WebhookServer, path: string, more: AnyWebhook = {}): AnyWebhook {
+  return {
+    name: `${path.slice(1)}.example.com`,
+    clientConfig: hooks.client(path),
+    rules: [{ operations: ['*'], apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] }],
+    admissionReviewVersions: ['v1', 'v1beta1'],
+    sideEffects: 'None',
+    // The system's own config maps are nobody's business.
+    namespaceSelector: { matchExpressions: [{ key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: ['kube-system', 'kube-public'] }] },
+    ...more,
+  }
+}
+
+export async function configure({ request }: AdmissionCluster, kind: 'mutating' | 'validating', name: string, webhooks: readonly AnyWebhook[]): Promise<void> {
+  const body = { kind: `${kind === 'mutating' ? 'Mutating' : 'Validating'}WebhookConfiguration`, apiVersion: 'admissionregistration.k8s.io/v1' }
+  await request('POST', configurationPath(kind), { ...body, metadata: { name }, webhooks })
+}
+
+export const configMaps = (namespace = 'default', name = ''): string => `/api/v1/namespaces/${namespace}/configmaps${name && `/${name}`}`
+
+export const configMap = (name: string, data: Record<string, string> = {}, labels: Record<string, string> = {}) => ({
+  kind: 'ConfigMap',
+  apiVersion: 'v1',
+  metadata: { name, labels },
+  data,
+})
