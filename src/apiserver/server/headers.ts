@@ -1,25 +1,24 @@
 /**
- * Headers of a request as plain values (L3), the same for both protocols. Node joins repeated headers with commas; where each value stands
- * for itself, as with the groups of an impersonated user, they are taken apart again from what was really sent.
+ * Headers of an HTTP/1.1 request as plain values (L3). Node joins repeated headers with commas; where each value stands for itself, as with the
+ * groups of an impersonated user, they are taken apart again from what was really sent.
  */
-import type { IncomingHttpHeaders } from 'node:http2'
+import type { IncomingHttpHeaders } from 'node:http'
 import type { ServerRequest } from '../request.ts'
 import type { HeaderMap } from './respond.ts'
 
 /** @param raw names and values in turn, as sent */
-export function plainHeaders(headers: IncomingHttpHeaders, raw: readonly string[] | undefined): ServerRequest['headers'] {
+export function plainHeaders(headers: IncomingHttpHeaders, raw: readonly string[]): ServerRequest['headers'] {
   const plain: HeaderMap = {}
   for (const name in headers) {
     const value = headers[name]
-    if (value === undefined || name.charCodeAt(0) === 0x3a) continue
-    plain[name] = isListed(name) && raw ? valuesOf(name, raw) : value
+    if (value === undefined) continue
+    plain[name] = isListedHeader(name) ? valuesOf(name, raw) : value
   }
-  // One name for what both protocols say.
-  if (headers[':authority'] !== undefined) plain.host = headers[':authority']
   return plain
 }
 
-function isListed(name: string): boolean {
+/** Each of its values stands for itself. */
+export function isListedHeader(name: string): boolean {
   return name.startsWith('impersonate-') || name.startsWith('x-remote-')
 }
 

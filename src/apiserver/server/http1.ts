@@ -5,7 +5,7 @@ import type { TLSSocket } from 'node:tls'
 import { Cancellation } from '../cancellation.ts'
 import { connectionClosed, type ExchangeDeps, serve, serveUpgrade } from './exchange.ts'
 import { plainHeaders } from './headers.ts'
-import type { Arrived, Peer } from './incoming.ts'
+import { type Arrived, bodyEndedEarly, bodyTooLarge, type Peer } from './incoming.ts'
 import { drained, type Outgoing } from './respond.ts'
 
 const maxHeaderBytes = 256 * 1024
@@ -43,8 +43,8 @@ function arrivedOf(message: IncomingMessage, connection: NodeJS.EventEmitter, pe
     method: message.method ?? 'GET',
     url: message.url ?? '/',
     headers: plainHeaders(message.headers, message.rawHeaders),
-    body: message,
-    hasBody,
+    body: hasBody ? message : undefined,
+    readBody: (limitBytes) => readAll(message, limitBytes, Number(message.headers['content-length'] ?? 0)),
     peer,
     cancellation,
     isHttp2: false,
@@ -70,4 +70,38 @@ function outgoingOf(response: ServerResponse, cancellation: Cancellation): Outgo
 
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
+
+function readAll(body: IncomingMessage, limitBytes: number, announced: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    if (announced > limitBytes) {
+      body.resume()
+      reject(bodyTooLarge(limitBytes))
+      return
+    }
+    // Whoever asks late hears neither event.
+    if (body.readableEnded) {
+      resolve(Buffer.alloc(0))
+      return
+    }
+    if (body.destroyed) {
+      reject(bodyEndedEarly())
+      return
+    }
+    const chunks: Buffer[] = []
+    let length = 0
+    body.on('data', (chunk: Buffer) => {
+      length += chunk.length
+      if (length > limitBytes) {
+        // The rest is read and thrown away, so that the client gets to see the answer.
+        chunks.length = 0
+        reject(bodyTooLarge(limitBytes))
+      } else chunks.push(chunk)
+    })
+    body.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
+    body.on('error', reject)
+    body.on('close', () => {
+      if (!body.readableEnded) reject(bodyEndedEarly())
+    })
+  })
 }

@@ -13,9 +13,10 @@ export interface Arrived {
   readonly url: string
   /** Lower-case names, without HTTP/2's pseudo headers. */
   readonly headers: ServerRequest['headers']
-  readonly body: Readable
-  /** Whether a body was announced. */
-  readonly hasBody: boolean
+  /** The body as it arrives; asked for at most once, and not beside {@link readBody}. Undefined: there is none. */
+  readonly body: Readable | undefined
+  /** @throws RequestEntityTooLarge beyond that many bytes, BadRequest when the body ends early */
+  readBody(limitBytes: number): Promise<Buffer>
   readonly peer: Peer
   readonly cancellation: Cancellation
   readonly isHttp2: boolean
@@ -45,13 +46,13 @@ class IncomingRequest implements ServerRequest {
   readonly isHttp2: boolean
   readonly responseHeaders: Record<string, string | readonly string[]> = {}
   readonly cancellation: Cancellation
-  readonly body: Readable | undefined
   readonly warnings: string[] = []
   receivedMs = 0
-  readonly #stream: Readable
+  readonly #arrived: Arrived
   #read: Promise<Buffer> | undefined
 
-  constructor({ method, url, headers, body, hasBody, peer, cancellation, isHttp2 }: Arrived) {
+  constructor(arrived: Arrived) {
+    const { method, url, headers, peer, cancellation, isHttp2 } = arrived
     const question = url.indexOf('?')
     this.method = method
     this.path = decodePath(question < 0 ? url : url.slice(0, question))
@@ -62,13 +63,16 @@ class IncomingRequest implements ServerRequest {
     this.peerCertificate = peer.peerCertificate
     this.isHttp2 = isHttp2
     this.cancellation = cancellation
-    this.body = hasBody ? body : undefined
-    this.#stream = body
+    this.#arrived = arrived
+  }
+
+  get body(): Readable | undefined {
+    return this.#arrived.body
   }
 
   async readBody(limitBytes: number): Promise<RequestBody> {
     const contentType = this.headers['content-type']
-    this.#read ??= readAll(this.#stream, limitBytes, Number(this.headers['content-length'] ?? 0))
+    this.#read ??= this.#arrived.readBody(limitBytes)
     return { type: 'bytes', bytes: await this.#read, contentType: typeof contentType === 'string' ? contentType : '' }
   }
 }
@@ -89,41 +93,10 @@ function decode(raw: string): string {
   }
 }
 
-function endedEarly(): StatusError {
+export function bodyEndedEarly(): StatusError {
   return badRequest('the request body ended early')
 }
 
-function readAll(body: Readable, limitBytes: number, announced: number): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const tooLarge = () => new StatusError('RequestEntityTooLarge', `Request entity too large: limit is ${limitBytes}`)
-    if (announced > limitBytes) {
-      body.resume()
-      reject(tooLarge())
-      return
-    }
-    // Whoever asks late hears neither event: an HTTP/2 stream ends an empty body without waiting for a reader.
-    if (body.readableEnded) {
-      resolve(Buffer.alloc(0))
-      return
-    }
-    if (body.destroyed) {
-      reject(endedEarly())
-      return
-    }
-    const chunks: Buffer[] = []
-    let length = 0
-    body.on('data', (chunk: Buffer) => {
-      length += chunk.length
-      if (length > limitBytes) {
-        // The rest is read and thrown away, so that the client gets to see the answer.
-        chunks.length = 0
-        reject(tooLarge())
-      } else chunks.push(chunk)
-    })
-    body.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
-    body.on('error', reject)
-    body.on('close', () => {
-      if (!body.readableEnded) reject(endedEarly())
-    })
-  })
+export function bodyTooLarge(limitBytes: number): StatusError {
+  return new StatusError('RequestEntityTooLarge', `Request entity too large: limit is ${limitBytes}`)
 }

@@ -2,12 +2,11 @@
  * The one TLS port (L3): HTTP/2 and HTTP/1.1 by ALPN, client certificates, upgrades, graceful shutdown. Each protocol has its
  * own plain server behind the TLS one, so that neither's compatibility layer is in the way.
  */
-import type { ServerHttp2Session } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { createServer, type TLSSocket, type TlsOptions } from 'node:tls'
 import type { ExchangeDeps } from './exchange.ts'
 import { http1Server } from './http1.ts'
-import { http2Server } from './http2.ts'
+import { http2Server } from './http2/server.ts'
 import { type ClientAuthorities, peerReader } from './peerCertificate.ts'
 
 export interface ListenOptions {
@@ -40,11 +39,6 @@ export async function listen(given: Omit<ExchangeDeps, 'peerOf'>, options: Liste
   const http1 = http1Server(deps, headersTimeoutMs)
   const http2 = http2Server(deps, options.idleTimeoutMs ?? idleTimeoutMs)
   const sockets = new Set<TLSSocket>()
-  const sessions = new Set<ServerHttp2Session>()
-  http2.on('session', (session) => {
-    sessions.add(session)
-    session.on('close', () => sessions.delete(session))
-  })
   const tlsOptions: TlsOptions = {
     cert: options.tls.cert,
     key: options.tls.key,
@@ -60,7 +54,7 @@ export async function listen(given: Omit<ExchangeDeps, 'peerOf'>, options: Liste
     socket.on('close', () => sockets.delete(socket))
     socket.on('error', () => socket.destroy())
     socket.setNoDelay(true)
-    if (socket.alpnProtocol === 'h2') http2.emit('connection', socket)
+    if (socket.alpnProtocol === 'h2') http2.accept(socket)
     else http1.emit('connection', socket)
   })
   server.on('tlsClientError', (_error, socket) => socket.destroy())
@@ -76,7 +70,7 @@ export async function listen(given: Omit<ExchangeDeps, 'peerOf'>, options: Liste
     port: address.port,
     async close(drained) {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-      for (const session of sessions) session.close()
+      http2.endGracefully()
       http1.closeIdleConnections()
       await Promise.race([closed, drained])
       await Promise.race([closed, deps.clock.sleep(drainMs)])

@@ -1,0 +1,73 @@
+/**
+ * HTTP/2 for the connections of a listener (L3), by hand: node's library costs more than half of a GET in objects per stream and in crossings
+ * between JavaScript and C++. Here the answers of one turn of the event loop are written together.
+ */
+import type { TLSSocket } from 'node:tls'
+import type { ExchangeDeps } from '../exchange.ts'
+import type { HeaderMap } from '../respond.ts'
+import { Http2Connection, type Shared } from './connection.ts'
+import { HpackEncoder } from './hpack/encoder.ts'
+import { Slab } from './slab.ts'
+
+export interface Http2Server {
+  /** Takes a connection over on which HTTP/2 was agreed. */
+  accept(socket: TLSSocket): void
+  /** Tells every client to come back on another connection; what is under way goes on. */
+  endGracefully(): void
+}
+
+/** `idleMs`: a connection without requests is let go of after that time. */
+export function http2Server(deps: ExchangeDeps, idleMs: number): Http2Server {
+  const connections = new Set<Http2Connection>()
+  const flush = turnEnd()
+  const headers = headerBlocks(() => deps.clock.now())
+  const shared: Shared = { deps, idleMs, slab: new Slab(), block: headers, schedule: flush }
+  return {
+    accept(socket) {
+      const connection = new Http2Connection(socket, shared)
+      connections.add(connection)
+      socket.on('close', () => connections.delete(connection))
+    },
+    endGracefully() {
+      for (const connection of connections) connection.endGracefully()
+    },
+  }
+}
+
+/** Calls `flush` of all that asked, once the event loop has handled what had come in. */
+function turnEnd(): (connection: Http2Connection) => void {
+  let waiting: Http2Connection[] = []
+  const run = () => {
+    const now = waiting
+    waiting = []
+    for (const connection of now) connection.flush()
+  }
+  return (connection) => {
+    if (waiting.push(connection) === 1) setImmediate(run)
+  }
+}
+
+/** Header blocks of answers, with their date, which is the same for a second. */
+function headerBlocks(now: () => number): (status: number, headers: HeaderMap) => string {
+  const encoder = new HpackEncoder()
+  let second = -1
+  let date = ''
+  const dateField = () => {
+    const ms = now()
+    const current = Math.floor(ms / 1000)
+    if (current !== second) {
+      second = current
+      date = new Date(ms).toUTCString()
+    }
+    return encoder.field('date', date)
+  }
+  return (status, headers) => {
+    let block = encoder.status(status)
+    for (const name in headers) {
+      const value = headers[name]
+      if (typeof value === 'string') block += encoder.field(name, value)
+      else if (value !== undefined) for (const one of value) block += encoder.field(name, one)
+    }
+    return headers.date === undefined ? block + dateField() : block
+  }
+}

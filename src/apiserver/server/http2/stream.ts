@@ -1,0 +1,249 @@
+/**
+ * One request and its answer on an HTTP/2 connection (L3): one object with shared methods; nothing is made per stream that not every request
+ * uses. What is written waits here until the connection takes it along.
+ */
+import { type Readable, Writable } from 'node:stream'
+import { Cancellation } from '../../cancellation.ts'
+import { connectionClosed } from '../exchange.ts'
+import type { Arrived, Peer } from '../incoming.ts'
+import type { HeaderMap, Outgoing } from '../respond.ts'
+import { errorCode } from './errors.ts'
+import { largestWindow } from './frames.ts'
+import { ReceiveWindow } from './receiveWindow.ts'
+import { RequestBody } from './requestBody.ts'
+import type { RequestHead } from './requestHead.ts'
+
+/** What a stream asks of its connection. */
+export interface StreamOwner {
+  readonly peer: Peer
+  /** The header block of an answer, each character a byte. */
+  block(status: number, headers: HeaderMap): string
+  /** There is something to send. */
+  ready(stream: Http2Stream): void
+  /** The whole answer is handed over. */
+  answered(): void
+  reset(stream: Http2Stream, code: number): void
+  /** What is under way goes on; nothing new begins. */
+  endGracefully(): void
+  /** So many bytes of the stream's body were taken. */
+  consumed(stream: Http2Stream, bytes: number): void
+}
+
+/** What one stream may have queued before its producer has to wait. */
+const highWaterBytes = 16 * 1024
+const streamWindowBytes = 1024 * 1024
+const nothing = Buffer.alloc(0)
+
+export class Http2Stream implements Arrived, Outgoing {
+  readonly id: number
+  readonly method: string
+  readonly url: string
+  readonly headers: Arrived['headers']
+  readonly cancellation = new Cancellation()
+  readonly isHttp2 = true
+  readonly sending = new Sending()
+  isAnswered = false
+  isClosed = false
+  readonly #owner: StreamOwner
+  readonly #announcedBytes: number | undefined
+  readonly #body: RequestBody | undefined
+  readonly #window: ReceiveWindow | undefined
+  #receivedBytes = 0
+  #hasStarted = false
+  #pipe: Writable | undefined
+  #waiting: (() => void)[] | undefined
+
+  constructor(id: number, head: RequestHead, hasBody: boolean, owner: StreamOwner, sendWindow: number) {
+    this.id = id
+    this.method = head.method
+    this.url = head.path === '' ? '/' : head.path
+    this.headers = head.headers
+    this.#announcedBytes = head.contentLength
+    this.#owner = owner
+    this.sending.window = sendWindow
+    if (!hasBody) return
+    this.#window = new ReceiveWindow(streamWindowBytes)
+    this.#body = new RequestBody((bytes) => owner.consumed(this, bytes))
+  }
+
+  static get windowBytes(): number {
+    return streamWindowBytes
+  }
+
+  get peer(): Peer {
+    return this.#owner.peer
+  }
+
+  /** The peer has said all. */
+  get isRemoteEnded(): boolean {
+    return this.#body === undefined || this.#body.isComplete
+  }
+
+  get body(): Readable | undefined {
+    return this.#body?.stream()
+  }
+
+  readBody(mostBytes: number): Promise<Buffer> {
+    return this.#body ? this.#body.whole(mostBytes, this.#announcedBytes ?? 0) : Promise.resolve(nothing)
+  }
+
+  /** Bytes of the body. @param flowBytes with their padding @returns the code of the error that they are, or 0 */
+  received(chunk: Buffer, flowBytes: number): number {
+    if (!this.#body || !this.#window || this.#body.isComplete) return errorCode.streamClosed
+    if (!this.#window.take(flowBytes)) return errorCode.flowControlError
+    this.#receivedBytes += chunk.length
+    if (this.#announcedBytes !== undefined && this.#receivedBytes > this.#announcedBytes) return errorCode.protocolError
+    if (chunk.length > 0) this.#body.arrived(chunk)
+    return 0
+  }
+
+  /** The body is complete. @returns the code of the error that it is, or 0 */
+  receivedAll(): number {
+    if (!this.#body || this.#body.isComplete) return errorCode.streamClosed
+    if (this.#announcedBytes !== undefined && this.#receivedBytes !== this.#announcedBytes) return errorCode.protocolError
+    this.#body.completed()
+    return 0
+  }
+
+  /** So many bytes of the body were taken. @returns the increment to tell the peer of */
+  taken(bytes: number): number {
+    return this.isRemoteEnded || this.isClosed ? 0 : (this.#window?.give(bytes) ?? 0)
+  }
+
+  start(status: number, headers: HeaderMap, flush?: boolean): void {
+    if (this.isClosed || this.#hasStarted) return
+    const closes = headers.connection === 'close'
+    if (closes) delete headers.connection
+    this.sending.head = this.#owner.block(status, headers)
+    this.#hasStarted = true
+    // What HTTP/1.1 says in a header is a GOAWAY here: streams under way go on.
+    if (closes) this.#owner.endGracefully()
+    if (flush) this.#owner.ready(this)
+  }
+
+  write(chunk: Uint8Array): boolean {
+    if (this.isClosed) return true
+    this.sending.add(chunk)
+    this.#owner.ready(this)
+    return this.sending.bytes < highWaterBytes
+  }
+
+  drained(): Promise<void> {
+    if (this.isClosed || this.sending.bytes === 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#waiting ??= []
+      this.#waiting.push(resolve)
+    })
+  }
+
+  end(chunk?: Uint8Array): void {
+    if (this.isClosed || this.isAnswered) return
+    if (chunk) this.sending.add(chunk)
+    this.sending.isEnding = true
+    this.isAnswered = true
+    this.#owner.answered()
+    this.#owner.ready(this)
+  }
+
+  /** There are more headers than anybody reads. */
+  refuseHeaders(): void {
+    this.start(431, { 'content-length': '0' })
+    this.end()
+  }
+
+  abort(): void {
+    this.#owner.reset(this, errorCode.internalError)
+  }
+
+  /** For piping; made for the few that do. */
+  get stream(): Writable {
+    this.#pipe ??= new Writable({
+      write: (chunk: Uint8Array, _encoding, done) => {
+        if (this.write(chunk)) done()
+        else void this.drained().then(() => done())
+      },
+      final: (done) => {
+        this.end()
+        done()
+      },
+      destroy: (error, done) => {
+        if (!this.isAnswered) this.abort()
+        done(error)
+      },
+    })
+    return this.#pipe
+  }
+
+  /** Everything queued was taken along. */
+  emptied(): void {
+    const waiting = this.#waiting
+    if (!waiting) return
+    this.#waiting = undefined
+    for (const one of waiting) one()
+  }
+
+  /** Nothing comes and nothing goes any more, for whatever reason. */
+  closed(): void {
+    if (this.isClosed) return
+    this.isClosed = true
+    this.cancellation.abort(connectionClosed)
+    this.#body?.cut()
+    this.#pipe?.destroy()
+    this.sending.clear()
+    this.emptied()
+  }
+}
+
+/** What waits to be sent on a stream. */
+export class Sending {
+  /** The header block, until it is sent. */
+  head: string | undefined
+  bytes = 0
+  window = 0
+  /** Nothing is added any more. */
+  isEnding = false
+  /** It waits in the connection's row. */
+  isQueued = false
+  #chunks: Uint8Array[] = []
+  /** Bytes of the first chunk that are sent. */
+  #offset = 0
+
+  /** False: the peer allowed more than can be counted. A window may become negative. */
+  widen(change: number): boolean {
+    this.window += change
+    return this.window <= largestWindow
+  }
+
+  add(chunk: Uint8Array): void {
+    if (chunk.length === 0) return
+    this.#chunks.push(chunk)
+    this.bytes += chunk.length
+  }
+
+  /** Moves the next `length` bytes to their place. */
+  moveTo(target: Uint8Array, at: number, length: number): void {
+    let to = at
+    for (const end = at + length; to < end; ) {
+      const chunk = this.#chunks[0]!
+      const rest = chunk.length - this.#offset
+      if (rest <= end - to) {
+        target.set(this.#offset === 0 ? chunk : chunk.subarray(this.#offset), to)
+        to += rest
+        this.#offset = 0
+        this.#chunks.shift()
+      } else {
+        target.set(chunk.subarray(this.#offset, this.#offset + end - to), to)
+        this.#offset += end - to
+        to = end
+      }
+    }
+    this.bytes -= length
+  }
+
+  clear(): void {
+    this.head = undefined
+    this.#chunks = []
+    this.bytes = 0
+    this.#offset = 0
+  }
+}
