@@ -47,6 +47,14 @@ export interface LoadedImage {
   readonly names: readonly string[]
 }
 
+export interface ClusterCertificate {
+  readonly name: string
+  readonly expiresMs: number
+  readonly isAuthority: boolean
+  /** Common name of who signed it. */
+  readonly authority: string
+}
+
 export interface ClusterManager {
   names(): Promise<string[]>
   exists(name: string): Promise<boolean>
@@ -63,9 +71,12 @@ export interface ClusterManager {
   /** Log files, by what writes them. */
   logFiles(name: string): Promise<readonly { source: string; file: string }[]>
   kubeconfig(name: string): Promise<KubeconfigEntry>
-  /** The context that was current before the cluster's, to be put back on delete. */
-  rememberContext(name: string, previous: string): Promise<void>
-  previousContext(name: string): Promise<string>
+  /** Keeps where the cluster's entry stands and what context was current there before: the entry is renewed there, and taken out on delete. */
+  rememberKubeconfig(name: string, file: string, previousContext: string): Promise<void>
+  kubeconfigs(name: string): Promise<readonly { readonly file: string; readonly previousContext: string }[]>
+  certificates(name: string): Promise<readonly ClusterCertificate[]>
+  /** All but the authorities', at once; a running cluster takes them up without a restart. */
+  renewCertificates(name: string, progress: Progress): Promise<void>
   loadImages(name: string, files: readonly string[], progress: Progress): Promise<readonly LoadedImage[]>
   images(name: string): Promise<readonly { node: string; name: string; bytes: number }[]>
 }

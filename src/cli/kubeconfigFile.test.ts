@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { parseYaml } from '#api/machinery/yaml'
 import type { Clock } from '#base/clock'
-import { kubeconfigPath, mergeKubeconfig, removeFromKubeconfig } from './kubeconfigFile.ts'
+import { kubeconfigPath, mergeKubeconfig, refreshKubeconfig, removeFromKubeconfig } from './kubeconfigFile.ts'
 
 /** The lock is contended for real: a wait is one turn of the event loop. */
 const clock: Clock = {
@@ -109,4 +109,29 @@ test('a file that is no kubeconfig is refused with its name, and left alone', ()
     await fs.writeFile(file, 'a: [')
     await assert.rejects(mergeKubeconfig(file, entry('x'), clock), { name: 'CommandError', exit: 'conflict' })
     assert.equal(await fs.readFile(file, 'utf8'), 'a: [')
+  }))
+
+test('an entry is brought up to date where it stands, and nowhere else', () =>
+  inTemporary(async (dir) => {
+    const file = path.join(dir, 'config')
+    await refreshKubeconfig(file, entry('skiff-a'), clock)
+    await assert.rejects(fs.access(file))
+    await fs.writeFile(file, foreign)
+    await refreshKubeconfig(file, entry('skiff-a'), clock)
+    assert.equal(await fs.readFile(file, 'utf8'), foreign)
+    await mergeKubeconfig(file, entry('skiff-a'), clock)
+    await mergeKubeconfig(file, entry('skiff-b'), clock)
+    await refreshKubeconfig(file, { ...entry('skiff-a'), clientCert: 'NEW' }, clock)
+    const config = parseYaml(await fs.readFile(file, 'utf8')) as Record<'users' | 'clusters', { name: string; user?: object }[]> & Record<string, unknown>
+    const certificates = config.users.map(({ name, user }) => [name, (user as Record<string, string>)['client-certificate-data']])
+    const base64 = (text: string) => Buffer.from(text).toString('base64')
+    assert.deepEqual(certificates, [
+      ['me', undefined],
+      ['skiff-a', base64('NEW')],
+      ['skiff-b', base64('CERT')],
+    ])
+    assert.equal(config['current-context'], 'skiff-b')
+    const { mtimeMs } = await fs.stat(file)
+    await refreshKubeconfig(file, { ...entry('skiff-a'), clientCert: 'NEW' }, clock)
+    assert.equal((await fs.stat(file)).mtimeMs, mtimeMs)
   }))

@@ -5,6 +5,7 @@
  */
 import fs from 'node:fs/promises'
 import path from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { parseYaml, toYaml } from '#api/machinery/yaml'
 import type { Clock } from '#base/clock'
 import { writeFileAtomic } from '#host/files'
@@ -53,11 +54,26 @@ export async function kubeconfigPath(environment: KubeconfigEnvironment): Promis
 export async function mergeKubeconfig(file: string, entry: KubeconfigEntry, clock: Clock): Promise<{ previous: string }> {
   return changeKubeconfig(file, clock, (config) => {
     const previous = config['current-context']
-    put(config.clusters, { name: entry.name, cluster: { server: entry.server, 'certificate-authority-data': base64(entry.ca) } })
-    put(config.users, { name: entry.name, user: { 'client-certificate-data': base64(entry.clientCert), 'client-key-data': base64(entry.clientKey) } })
-    put(config.contexts, { name: entry.name, context: { cluster: entry.name, user: entry.name } })
+    putEntry(config, entry)
     config['current-context'] = entry.name
     return { previous: previous === entry.name ? '' : previous }
+  })
+}
+
+/** Renews the certificates of our entry where it still stands; whatever the user changed or added stays. */
+export async function refreshKubeconfig(file: string, entry: KubeconfigEntry, clock: Clock): Promise<void> {
+  const { cluster, user } = namedParts(entry)
+  const staleIn = (config: Kubeconfig) =>
+    [
+      { found: config.clusters.find(({ name }) => name === entry.name), part: 'cluster', fresh: cluster.cluster as object },
+      { found: config.users.find(({ name }) => name === entry.name), part: 'user', fresh: user.user as object },
+    ].flatMap(({ found, part, fresh }) => {
+      const renewed = { ...(found?.[part] as object | undefined), ...fresh }
+      return found === undefined || isDeepStrictEqual(found[part], renewed) ? [] : [{ found, part, renewed }]
+    })
+  if (!(await exists(file)) || staleIn(await readKubeconfig(file)).length === 0) return
+  await changeKubeconfig(file, clock, (config) => {
+    for (const { found, part, renewed } of staleIn(config)) found[part] = renewed
   })
 }
 
@@ -78,11 +94,24 @@ export async function removeFromKubeconfig(file: string, name: string, previous:
 /** A whole kubeconfig with one entry, as text. */
 export function kubeconfigText(entry: KubeconfigEntry): string {
   const config = empty()
-  put(config.clusters, { name: entry.name, cluster: { server: entry.server, 'certificate-authority-data': base64(entry.ca) } })
-  put(config.users, { name: entry.name, user: { 'client-certificate-data': base64(entry.clientCert), 'client-key-data': base64(entry.clientKey) } })
-  put(config.contexts, { name: entry.name, context: { cluster: entry.name, user: entry.name } })
+  putEntry(config, entry)
   config['current-context'] = entry.name
   return toYaml(config)
+}
+
+function namedParts({ name, server, ca, clientCert, clientKey }: KubeconfigEntry): Record<'cluster' | 'user' | 'context', Named> {
+  return {
+    cluster: { name, cluster: { server, 'certificate-authority-data': base64(ca) } },
+    user: { name, user: { 'client-certificate-data': base64(clientCert), 'client-key-data': base64(clientKey) } },
+    context: { name, context: { cluster: name, user: name } },
+  }
+}
+
+function putEntry(config: Kubeconfig, entry: KubeconfigEntry): void {
+  const { cluster, user, context } = namedParts(entry)
+  put(config.clusters, cluster)
+  put(config.users, user)
+  put(config.contexts, context)
 }
 
 async function changeKubeconfig<T>(file: string, clock: Clock, change: (config: Kubeconfig) => T): Promise<T> {

@@ -73,7 +73,7 @@ const initialStreamLimit = 100
 class Connection implements HttpConnection {
   readonly #server: URL
   readonly #clock: Clock
-  readonly #secure: tls.ConnectionOptions
+  readonly #tls: TlsOptions
   readonly #agent: http.Agent
   readonly #sessions = new Set<Session>()
   #opening: Promise<void> | undefined
@@ -85,14 +85,21 @@ class Connection implements HttpConnection {
     this.#server = server
     this.#clock = clock
     this.#http1 = server.protocol === 'http:'
-    this.#secure = {
-      ...(options.ca ? { ca: options.ca } : {}),
-      ...(options.cert ? { cert: options.cert } : {}),
-      ...(options.key ? { key: options.key } : {}),
-      ...(options.insecureSkipVerify ? { rejectUnauthorized: false } : {}),
-      ...(options.serverName ? { servername: options.serverName } : isName(server.hostname) ? { servername: server.hostname } : {}),
+    this.#tls = options
+    this.#agent = this.#http1 ? new http.Agent({ keepAlive: true }) : new https.Agent({ keepAlive: true })
+  }
+
+  /** Asked for every connection: certificates may have been renewed since the last one. */
+  #secure(): tls.ConnectionOptions {
+    const { ca, cert, key, insecureSkipVerify, serverName } = this.#tls
+    const name = serverName ?? (isName(this.#server.hostname) ? this.#server.hostname : undefined)
+    return {
+      ...(ca ? { ca } : {}),
+      ...(cert ? { cert } : {}),
+      ...(key ? { key } : {}),
+      ...(insecureSkipVerify ? { rejectUnauthorized: false } : {}),
+      ...(name ? { servername: name } : {}),
     }
-    this.#agent = this.#http1 ? new http.Agent({ keepAlive: true }) : new https.Agent({ keepAlive: true, ...this.#secure })
   }
 
   async send(call: HttpCall, signal: AbortSignal | undefined): Promise<HttpAnswer> {
@@ -135,7 +142,7 @@ class Connection implements HttpConnection {
     const port = Number(this.#server.port || 443)
     const host = this.#server.hostname.replace(/^\[|\]$/g, '')
     return new Promise((resolve, reject) => {
-      const socket = tls.connect({ ...this.#secure, host, port, ALPNProtocols: ['h2', 'http/1.1'] })
+      const socket = tls.connect({ ...this.#secure(), host, port, ALPNProtocols: ['h2', 'http/1.1'] })
       const fail = (error: Error) => {
         timer.cancel()
         socket.destroy()
@@ -231,6 +238,7 @@ class Connection implements HttpConnection {
     return new Promise((resolve, reject) => {
       const request = (this.#http1 && this.#server.protocol === 'http:' ? http : https).request({
         agent: this.#agent,
+        ...(this.#agent instanceof https.Agent ? this.#secure() : {}),
         host: this.#server.hostname.replace(/^\[|\]$/g, ''),
         port: this.#server.port || (this.#server.protocol === 'http:' ? 80 : 443),
         method: call.method,

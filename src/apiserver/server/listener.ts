@@ -3,7 +3,7 @@
  * own plain server behind the TLS one, so that neither's compatibility layer is in the way.
  */
 import type { AddressInfo } from 'node:net'
-import { createServer, type TLSSocket, type TlsOptions } from 'node:tls'
+import { createServer, type SecureContextOptions, type TLSSocket, type TlsOptions } from 'node:tls'
 import type { ExchangeDeps } from './exchange.ts'
 import { http1Server } from './http1.ts'
 import { http2Server } from './http2/server.ts'
@@ -15,13 +15,20 @@ export interface ListenOptions {
   readonly port: number
   /** How long an HTTP/2 connection may be without a request; default 90 s, as upstream's. */
   readonly idleTimeoutMs?: number | undefined
-  /** PEM. */
-  readonly tls: { readonly cert: string | Buffer; readonly key: string | Buffer } & ClientAuthorities
+  readonly tls: ServingTls
+}
+
+/** PEM. */
+export interface ServingTls extends ClientAuthorities {
+  readonly cert: string | Buffer
+  readonly key: string | Buffer
 }
 
 export interface Listener {
   readonly host: string
   readonly port: number
+  /** For connections from now on; those that are there stay. */
+  setTls(tls: ServingTls): void
   /** Stops accepting; once `drained`, gives connections a short while to end by themselves, then closes every one. */
   close(drained?: Promise<void>): Promise<void>
 }
@@ -33,24 +40,21 @@ const headersTimeoutMs = 30_000
 
 /** Resolves when the port accepts connections; speaks HTTP/2 and HTTP/1.1 on it. */
 export async function listen(given: Omit<ExchangeDeps, 'peerOf'>, options: ListenOptions): Promise<Listener> {
-  const { clientCa, requestHeaderCa } = options.tls
-  const authorities = [clientCa, requestHeaderCa].filter((one) => one !== undefined)
-  const deps: ExchangeDeps = { ...given, peerOf: peerReader(options.tls) }
+  const peers = peerReader(options.tls)
+  const deps: ExchangeDeps = { ...given, peerOf: peers.peerOf }
   const http1 = http1Server(deps, headersTimeoutMs)
   const http2 = http2Server(deps, options.idleTimeoutMs ?? idleTimeoutMs)
   const sockets = new Set<TLSSocket>()
   const tlsOptions: TlsOptions = {
-    cert: options.tls.cert,
-    key: options.tls.key,
-    ...(authorities.length > 0 ? { ca: authorities } : {}),
+    ...contextOf(options.tls),
     requestCert: true,
     rejectUnauthorized: false,
     ALPNProtocols: ['h2', 'http/1.1'],
-    minVersion: 'TLSv1.2',
     handshakeTimeout: headersTimeoutMs,
   }
   const server = createServer(tlsOptions, (socket) => {
     sockets.add(socket)
+    peers.peerOf(socket)
     socket.on('close', () => sockets.delete(socket))
     socket.on('error', () => socket.destroy())
     socket.setNoDelay(true)
@@ -68,6 +72,10 @@ export async function listen(given: Omit<ExchangeDeps, 'peerOf'>, options: Liste
   return {
     host: address.address,
     port: address.port,
+    setTls(tls) {
+      peers.trust(tls)
+      server.setSecureContext(contextOf(tls))
+    },
     async close(drained) {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       http2.endGracefully()
@@ -78,4 +86,9 @@ export async function listen(given: Omit<ExchangeDeps, 'peerOf'>, options: Liste
       await closed
     },
   }
+}
+
+function contextOf({ cert, key, clientCa, requestHeaderCa }: ServingTls): SecureContextOptions {
+  const authorities = [clientCa, requestHeaderCa].filter((one) => one !== undefined)
+  return { cert, key, ...(authorities.length > 0 ? { ca: authorities } : {}), minVersion: 'TLSv1.2' }
 }

@@ -20,10 +20,17 @@ const nobody: Peer = { remoteAddress: '', peerCertificate: undefined }
 /** A chain longer than this is not followed. */
 const maxChainLength = 10
 
-export function peerReader({ clientCa, requestHeaderCa }: ClientAuthorities): (socket: TLSSocket | undefined) => Peer {
+export interface PeerReader {
+  /** Asked when the connection begins: it is judged by the authorities of that time, for good. */
+  peerOf(socket: TLSSocket | undefined): Peer
+  /** For connections from now on. */
+  trust(authorities: ClientAuthorities): void
+}
+
+export function peerReader(authorities: ClientAuthorities): PeerReader {
   const peers = new WeakMap<TLSSocket, Peer>()
-  const users = fingerprintsOf(clientCa)
-  const proxies = fingerprintsOf(requestHeaderCa)
+  let users = fingerprintsOf(authorities.clientCa)
+  let proxies = fingerprintsOf(authorities.requestHeaderCa)
   const certificateOf = (socket: TLSSocket): PeerCertificate | undefined => {
     const raw = typeof socket.getPeerX509Certificate === 'function' ? socket.getPeerX509Certificate()?.raw : undefined
     if (!raw) return undefined
@@ -32,14 +39,20 @@ export function peerReader({ clientCa, requestHeaderCa }: ClientAuthorities): (s
     const root = rootOf(socket) ?? ''
     return { raw, verified: users.has(root), isFrontProxy: proxies.has(root) }
   }
-  return (socket) => {
-    if (!socket) return nobody
-    let peer = peers.get(socket)
-    if (!peer) {
-      peer = { remoteAddress: socket.remoteAddress ?? '', peerCertificate: certificateOf(socket) }
-      peers.set(socket, peer)
-    }
-    return peer
+  return {
+    peerOf(socket) {
+      if (!socket) return nobody
+      let peer = peers.get(socket)
+      if (!peer) {
+        peer = { remoteAddress: socket.remoteAddress ?? '', peerCertificate: certificateOf(socket) }
+        peers.set(socket, peer)
+      }
+      return peer
+    },
+    trust({ clientCa, requestHeaderCa }) {
+      users = fingerprintsOf(clientCa)
+      proxies = fingerprintsOf(requestHeaderCa)
+    },
   }
 }
 

@@ -39,8 +39,10 @@ async function run(words: string[], overrides: Partial<ClusterManager> = {}, nam
     status: async (name) => ({ ...running, name }),
     logFiles: async () => [],
     kubeconfig: async (name) => ({ name: `skiff-${name}`, server: running.server, ca: 'CA', clientCert: 'C', clientKey: 'K' }),
-    rememberContext: async () => {},
-    previousContext: async () => '',
+    rememberKubeconfig: async (name, file, previous) => void calls.push(`remember ${name} ${path.relative(home, file)} ${previous}`.trim()),
+    kubeconfigs: async () => [],
+    certificates: async () => [],
+    renewCertificates: async (name) => void calls.push(`renew ${name}`),
     loadImages: async (name, files) => {
       calls.push(`load ${name} ${files.length}`)
       return [{ node: 'a-node-1', names: ['docker.io/library/web:1'] }]
@@ -73,7 +75,7 @@ async function run(words: string[], overrides: Partial<ClusterManager> = {}, nam
 
 test('up merges the kubeconfig and ends with one command to try', async () => {
   const { calls, stderr, kubeconfig } = await run(['up', 'b', '--nodes', '2', '--simulated-nodes', '3'])
-  assert.deepEqual(calls, ['up b {"nodes":2,"simulatedNodes":3}'])
+  assert.deepEqual(calls, ['up b {"nodes":2,"simulatedNodes":3}', 'remember b .kube/config'])
   assert.match(kubeconfig, /current-context: skiff-b/)
   assert.match(stderr, /Cluster "b" is up .*context skiff-b\nTry: {2}kubectl --context skiff-b get nodes\n$/)
 })
@@ -118,3 +120,24 @@ for (const c of refusals) {
     assert.match(error.message, c.text)
   })
 }
+
+test('delete takes the entry out of every kubeconfig that up put it into', async () => {
+  const other = path.join(await fs.mkdtemp(path.join(os.tmpdir(), 'skiff-cli-other-')), 'config')
+  await fs.writeFile(other, 'contexts: [{name: skiff-a, context: {}}, {name: mine, context: {}}]\ncurrent-context: skiff-a\n')
+  await run(['delete', 'a'], { kubeconfigs: async () => [{ file: other, previousContext: 'mine' }] })
+  const text = await fs.readFile(other, 'utf8')
+  await fs.rm(path.dirname(other), { recursive: true })
+  assert.doesNotMatch(text, /skiff-a/)
+  assert.match(text, /current-context: mine/)
+})
+
+test('certs check lists leaves, then authorities, with the time they have left; certs renew renews', async () => {
+  const now = new VirtualClock().now()
+  const certificates = async () => [
+    { name: 'ca', expiresMs: now + 3650 * 86_400_000, isAuthority: true, authority: 'kubernetes' },
+    { name: 'apiserver', expiresMs: now + 90 * 86_400_000, isAuthority: false, authority: 'kubernetes' },
+  ]
+  const { stdout } = await run(['certs', 'check', 'a'], { certificates })
+  assert.match(stdout, /^CERTIFICATE +EXPIRES +RESIDUAL TIME +AUTHORITY\napiserver +\S+Z +90d +kubernetes\nca +\S+Z +10y *\n$/)
+  assert.deepEqual((await run(['certs', 'renew', 'a'])).calls, ['renew a'])
+})

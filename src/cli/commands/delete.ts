@@ -17,7 +17,7 @@ export const deleteCluster: CliCommand = {
       .description('delete a cluster: processes, containers, networks, mounts, files and kubeconfig entry')
       .option('--all', 'every cluster')
       .option('--dry-run', 'only list what would be removed')
-      .option('--kubeconfig <file>', 'the kubeconfig to take the entry out of')
+      .option('--kubeconfig <file>', 'a kubeconfig to take the entry out of, beside those that "up" put it into')
       .option('-q, --quiet', 'print nothing but errors')
       .action(async (name: string | undefined, flags: DeleteFlags) => {
         const names = flags.all ? await context.clusters.names() : [checkName(name ?? defaultClusterName)]
@@ -32,13 +32,16 @@ async function deleteOne(context: CommandContext, name: string, flags: DeleteFla
     progress.note(`There is no cluster "${name}": nothing to delete`)
     return
   }
-  const previous = await context.clusters.previousContext(name)
+  const places = await context.clusters.kubeconfigs(name)
   const removed = await context.clusters.delete(name, progress, flags.dryRun ?? false)
   if (flags.dryRun) {
     context.stdout.write(`${removed.map((line) => `would remove ${line}`).join('\n')}\n`)
     return
   }
   const file = await kubeconfigPath({ flag: flags.kubeconfig, variable: context.env.KUBECONFIG, home: context.home })
-  await removeFromKubeconfig(file, `skiff-${name}`, previous, context.clock)
+  const known = places.some((place) => place.file === file)
+  for (const place of known ? places : [...places, { file, previousContext: '' }]) {
+    await removeFromKubeconfig(place.file, `skiff-${name}`, place.previousContext, context.clock)
+  }
   progress.note(`Cluster "${name}" is deleted`)
 }

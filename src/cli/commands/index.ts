@@ -1,5 +1,6 @@
 /** The commands, in the order that --help shows (L4). */
 import type { CliCommand } from '../command.ts'
+import { certs } from './certs.ts'
 import { deleteCluster } from './delete.ts'
 import { doctor } from './doctor.ts'
 import { image } from './image.ts'
@@ -9,4 +10,4 @@ import { ls, status } from './status.ts'
 import { stop } from './stop.ts'
 import { start, up } from './up.ts'
 
-export const commands: readonly CliCommand[] = [up, stop, start, deleteCluster, ls, status, logs, doctor, kubeconfig, image]
+export const commands: readonly CliCommand[] = [up, stop, start, deleteCluster, ls, status, logs, doctor, kubeconfig, certs, image]

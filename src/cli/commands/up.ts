@@ -68,7 +68,7 @@ async function run(context: CommandContext, name: string, flags: UpFlags): Promi
       home: context.home,
     })
     const { previous } = await mergeKubeconfig(file, await context.clusters.kubeconfig(name), context.clock)
-    if (previous) await context.clusters.rememberContext(name, previous)
+    await context.clusters.rememberKubeconfig(name, file, previous)
   }
   if (flags.output === 'json') {
     context.stdout.write(`${JSON.stringify(status, null, 2)}\n`)

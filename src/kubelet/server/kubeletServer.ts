@@ -7,7 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { TLSSocket } from 'node:tls'
+import type { SecureContextOptions, TLSSocket } from 'node:tls'
 import type { Clock } from '#base/clock'
 import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
@@ -28,10 +28,14 @@ export interface KubeletServerDeps {
   readonly metricsText?: (() => string) | undefined
 }
 
-export interface KubeletServerConfig {
+export interface KubeletServerConfig extends KubeletServerTls {
   readonly address?: string | undefined
   /** 0: any free one. */
   readonly port: number
+}
+
+/** PEM. */
+export interface KubeletServerTls {
   readonly cert: string | Buffer
   readonly key: string | Buffer
   /** Client certificates of this authority are believed. */
@@ -41,6 +45,12 @@ export interface KubeletServerConfig {
 export interface KubeletServer extends Component {
   /** Resolves with the port once it listens. */
   readonly listening: Promise<number>
+  /** For connections from now on. */
+  setTls(tls: KubeletServerTls): void
+}
+
+function contextOf({ cert, key, clientCa }: KubeletServerTls): SecureContextOptions {
+  return { cert, key, ...(clientCa ? { ca: clientCa } : {}) }
 }
 
 interface Route {
@@ -67,35 +77,38 @@ export function createKubeletServer(deps: KubeletServerDeps, config: KubeletServ
   })
   // Whoever does not ask for the port hears of the failure from run().
   listening.catch(() => {})
+  let tls: KubeletServerTls = config
+  let server: Server | undefined
   return {
     name: 'kubelet-server',
     listening,
+    setTls(renewed) {
+      tls = renewed
+      server?.setSecureContext(contextOf(tls))
+    },
     run: async (stop) => {
       // Its own signal, because every stream listens to it.
       const signal = AbortSignal.any([stop])
       setMaxListeners(0, signal)
-      const server = createServer({
-        cert: config.cert,
-        key: config.key,
-        ...(config.clientCa ? { ca: config.clientCa, requestCert: true, rejectUnauthorized: false } : {}),
-      })
-      serve(server, deps, signal)
+      const own = createServer({ ...contextOf(tls), ...(tls.clientCa ? { requestCert: true, rejectUnauthorized: false } : {}) })
+      server = own
+      serve(own, deps, signal)
       try {
         await new Promise<void>((resolve, reject) => {
-          server.once('error', reject)
-          server.listen(config.port, config.address, () => resolve())
+          own.once('error', reject)
+          own.listen(config.port, config.address, () => resolve())
         })
       } catch (error) {
         markFailed(error)
         throw error
       }
-      markListening((server.address() as AddressInfo).port)
+      markListening((own.address() as AddressInfo).port)
       await new Promise<void>((resolve) => {
         if (signal.aborted) resolve()
         else signal.addEventListener('abort', () => resolve(), { once: true })
       })
-      server.closeAllConnections()
-      await new Promise<void>((resolve) => server.close(() => resolve()))
+      own.closeAllConnections()
+      await new Promise<void>((resolve) => own.close(() => resolve()))
     },
   }
 }

@@ -29,6 +29,11 @@ export interface AgentsOptions {
   readonly tools: ProcessTools
 }
 
+/** Gives every agent its certificates anew where they were due; it takes them up without a restart. */
+export async function renewAgentCertificates(options: AgentsOptions): Promise<void> {
+  for (const node of options.state.nodes) await writeAgentConfig(options, node)
+}
+
 /** One component per real node. */
 export function createAgents(options: AgentsOptions): Component[] {
   const processes = createProcessList(options.paths)

@@ -18,9 +18,12 @@ import { pauseImage as buildPauseImage } from '#kubelet/images/pauseImage'
 import { createKubelet } from '#kubelet/kubelet'
 import { createContainerdRuntime } from '#kubelet/runtime/containerd/containerdRuntime'
 import { apiAuth } from '#kubelet/server/auth'
-import { createKubeletServer } from '#kubelet/server/kubeletServer'
+import { createKubeletServer, type KubeletServerTls } from '#kubelet/server/kubeletServer'
 import { createNetworkAgent } from '#network/networkAgent'
 import { createProxy } from '#proxy/proxy'
+import { createConfigFile } from '../apiserver/configFile.ts'
+import { live } from '../pki/livePki.ts'
+import { createRealClock } from '../realClock.ts'
 import { nodePaths, pauseImage } from '../vnode/files.ts'
 import type { AgentConfig } from './agentConfig.ts'
 import { type ProcessTools, processTools, runTogether } from './processTools.ts'
@@ -28,29 +31,42 @@ import { type ProcessTools, processTools, runTogether } from './processTools.ts'
 const dnsPort = 53
 
 export async function runNodeAgent(configFile: string, verbosity: number, signal: AbortSignal): Promise<void> {
-  const config = JSON.parse(await fs.readFile(configFile, 'utf8')) as AgentConfig
+  const file = createConfigFile(configFile, createRealClock())
+  const config = JSON.parse(await file.read()) as AgentConfig
   const tools = processTools(config.nodeName, verbosity)
-  const components = [...(await kubelet(config, tools)), ...network(config, tools)]
+  const renewals: Renewals = []
+  const components = [...(await kubelet(config, tools, renewals)), ...network(config, tools, renewals)]
+  file.follow((text) => {
+    // Only the certificates ever change while an agent runs.
+    Object.assign(config, JSON.parse(text) as AgentConfig)
+    tools.log.info('Took up renewed certificates')
+    for (const apply of renewals) apply()
+  }, signal)
   await runTogether(components, tools, signal)
 }
 
-/** A client with its own certificate, and informers over it. */
-function access(config: AgentConfig, identity: { clientCert: string; clientKey: string }, userAgent: string, tools: ProcessTools) {
+/** What to do when the configuration holds other certificates than before. */
+type Renewals = (() => void)[]
+
+/** A client with its own certificate, and informers over it. When that is renewed its connections are made anew, as client-go does. */
+function access(config: AgentConfig, name: 'kubelet' | 'proxy' | 'dns', userAgent: string, { tools, renewals }: { tools: ProcessTools; renewals: Renewals }) {
+  const tls = live(() => ({ ca: config.ca, cert: config[name].clientCert, key: config[name].clientKey }))
   const transport = createHttpTransport({
     server: config.server,
-    tls: { ca: config.ca, cert: identity.clientCert, key: identity.clientKey },
+    tls,
     userAgent,
     clock: tools.clock,
   })
+  renewals.push(() => void transport.close())
   const client = createClient(transport)
   return { client, informers: createSharedInformerFactory(client, tools) }
 }
 
-async function kubelet(config: AgentConfig, tools: ProcessTools): Promise<Component[]> {
+async function kubelet(config: AgentConfig, tools: ProcessTools, renewals: Renewals): Promise<Component[]> {
   const exec = createExec()
   const images = await exec.run('ctr', ['--address', nodePaths.containerdSocket, '--namespace', 'k8s.io', 'images', 'ls', '-q', `name==${pauseImage}`])
   if (images.stdout.trim() === '') await importImage({ exec, socket: nodePaths.containerdSocket }, buildPauseImage(pauseImage))
-  const { client } = access(config, config.kubelet, 'kubelet', tools)
+  const { client } = access(config, 'kubelet', 'kubelet', { tools, renewals })
   const log = tools.log.with('kubelet')
   const kubelet = createKubelet(
     {
@@ -76,15 +92,20 @@ async function kubelet(config: AgentConfig, tools: ProcessTools): Promise<Compon
   )
   const server = createKubeletServer(
     { view: kubelet.view, auth: apiAuth(client, tools.clock, config.nodeName), clock: tools.clock, log, metricsText: () => tools.metrics.render() },
-    { port: kubelet.view.config.port, cert: config.kubelet.servingCert, key: config.kubelet.servingKey, clientCa: config.ca },
+    { port: kubelet.view.config.port, ...servingTls(config) },
   )
+  renewals.push(() => server.setTls(servingTls(config)))
   return [kubelet, server]
 }
 
-function network(config: AgentConfig, tools: ProcessTools): Component[] {
+function servingTls({ kubelet, ca }: AgentConfig): KubeletServerTls {
+  return { cert: kubelet.servingCert, key: kubelet.servingKey, clientCa: ca }
+}
+
+function network(config: AgentConfig, tools: ProcessTools, renewals: Renewals): Component[] {
   const exec = createExec()
-  const proxy = access(config, config.proxy, 'kube-proxy', tools)
-  const dns = access(config, config.dns, 'cluster-dns', tools)
+  const proxy = access(config, 'proxy', 'kube-proxy', { tools, renewals })
+  const dns = access(config, 'dns', 'cluster-dns', { tools, renewals })
   const { nodeName, nodeAddress, clusterCidr, serviceCidr } = config
   return [
     createProxy(

@@ -11,7 +11,9 @@ import { describeFrom } from '#api/machinery/openapi/descriptions'
 import { type ApiServer, createApiServer } from '#apiserver/apiServer'
 import { createRegistry } from '#apiserver/registry/registry'
 import type { UserInfo } from '#apiserver/request'
+import type { ServingTls } from '#apiserver/server/listener'
 import type { Component } from '#base/component'
+import { refreshKubeconfig } from '#cli/kubeconfigFile'
 import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import { createClient } from '#client/clientOverTransport'
 import { createEventRecorder } from '#client/eventRecorder'
@@ -23,12 +25,14 @@ import { openLmdbStore } from '#store/drivers/lmdb'
 import { createConfigFile } from '../apiserver/configFile.ts'
 import { authoritiesFromOptions, configFromOptions, depsFromOptions } from '../apiserver/fromOptions.ts'
 import { type ServerOptions, serverOptions } from '../apiserver/options/index.ts'
-import { type ClusterPaths, type ClusterState, clusterPaths, readState } from '../localCluster/clusterState.ts'
+import { type ClusterPaths, type ClusterState, clusterPaths, readState, servingHosts } from '../localCluster/clusterState.ts'
+import { kubeconfigEntry } from '../localCluster/kubeconfigEntry.ts'
+import { createLivePki, type LivePki, live } from '../pki/livePki.ts'
 import { ensurePki, type Pki } from '../pki/pki.ts'
 import { gatewayOf } from '../vnode/clusterNetwork.ts'
 import { ensureAddonAccess } from './addonAccess.ts'
 import { addressPlan } from './agentConfig.ts'
-import { createAgents } from './agents.ts'
+import { createAgents, renewAgentCertificates } from './agents.ts'
 import { ensureClusterInfo } from './clusterInfo.ts'
 import { createHostRoutes } from './hostRoutes.ts'
 import { createLocalPorts } from './localPorts.ts'
@@ -40,7 +44,10 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
   const paths = clusterPaths(path.resolve(clusterDir, '../..'), path.basename(clusterDir))
   const state = await readState(paths)
   if (!state) throw new Error(`${paths.state} is not there: a cluster is made with "skiff up"`)
-  const pki = await ensurePki(paths.pki, [], tools.clock.now())
+  const hosts = servingHosts(state)
+  const load = () => ensurePki(paths.pki, hosts, tools.clock.now())
+  const certificates = createLivePki(await load(), load, tools)
+  const { pki } = certificates
   await fs.mkdir(paths.store, { recursive: true, mode: 0o700 })
   const store = await openLmdbStore({ path: path.join(paths.store, 'data.mdb'), clock: tools.clock, log: tools.log.with('store') })
   const options = await serverOptions([...ownArgs, ...(state.apiServerArgs ?? [])], { file: (name) => createConfigFile(name, tools.clock) })
@@ -48,12 +55,16 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
   // The API outlives the components: what they have under way would wait in vain for a cache that no longer follows the store.
   const serving = new AbortController()
   const running = server.run(serving.signal)
-  const authorities = authoritiesFromOptions(options, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert })
-  const tls = { cert: pki.apiserver.cert, key: pki.apiserver.key, ...authorities }
-  const hosts = ['127.0.0.1', ...(state.network ? [gatewayOf(state.network)] : [])]
-  const listeners = await Promise.all(hosts.map((host) => server.listen({ host, port: state.port, tls })))
+  const servingTls = () => servingTlsOf(pki, options)
+  const addresses = ['127.0.0.1', ...(state.network ? [gatewayOf(state.network)] : [])]
+  const listeners = await Promise.all(addresses.map((host) => server.listen({ host, port: state.port, tls: servingTls() })))
+  certificates.onLook(() => {
+    for (const listener of listeners) listener.setTls(servingTls())
+  })
+  certificates.onLook(() => refreshKubeconfigs(paths, pki, tools))
+  process.on('SIGHUP', certificates.look)
   await Promise.race([server.started, running, once(signal)])
-  const components = [...controlPlane(server, tools, pki), ...(await nodes(server, { tools, state, paths, pki, verbosity }))]
+  const components = [...controlPlane(server, tools, pki), ...(await nodes(server, { tools, state, paths, certificates, verbosity })), certificates.component]
   await runTogether(components, tools, signal)
   serving.abort(signal.reason)
   await Promise.all(listeners.map((listener) => listener.close()))
@@ -63,6 +74,20 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
 
 /** What a local cluster is told before its user's own flags: nodes join with bootstrap tokens. */
 const ownArgs = ['--enable-bootstrap-token-auth=true']
+
+function servingTlsOf(pki: Pki, options: ServerOptions): ServingTls {
+  return { ...pki.apiserver, ...authoritiesFromOptions(options, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert }) }
+}
+
+/** The state is read anew: `up` may have added a file since. */
+async function refreshKubeconfigs(paths: ClusterPaths, pki: Pki, { clock, log }: ProcessTools): Promise<void> {
+  const state = await readState(paths)
+  for (const { file } of state?.kubeconfigs ?? []) {
+    await refreshKubeconfig(file, kubeconfigEntry(state as ClusterState, pki), clock).catch((error) =>
+      log.error(error, 'A kubeconfig could not be brought up to date', { file }),
+    )
+  }
+}
 
 function once(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
@@ -106,8 +131,8 @@ function assemble(tools: ProcessTools, { state, pki, store, options }: Parts): A
       serviceCidr: addressPlan.serviceCidr,
       advertised: () => (address ? { address, port: state.port } : undefined),
       proxyClient: pki.frontProxyClient,
-      trust: { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert, allowedNames: frontProxyNames },
-      kubelet: { ...pki.apiserverKubeletClient, ca: pki.ca.cert, allowLoopback: state.simulatedNodes.length > 0 },
+      trust: live(() => ({ clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert, allowedNames: frontProxyNames })),
+      kubelet: live(() => ({ ...pki.apiserverKubeletClient, ca: pki.ca.cert, allowLoopback: state.simulatedNodes.length > 0 })),
     },
   )
 }
@@ -171,11 +196,12 @@ interface NodesOptions {
   readonly tools: ProcessTools
   readonly state: ClusterState
   readonly paths: ClusterPaths
-  readonly pki: Pki
+  readonly certificates: LivePki
   readonly verbosity: number
 }
 
-async function nodes(server: ApiServer, { tools, state, paths, pki, verbosity }: NodesOptions): Promise<Component[]> {
+async function nodes(server: ApiServer, { tools, state, paths, certificates, verbosity }: NodesOptions): Promise<Component[]> {
+  const { pki, onLook } = certificates
   const simulated = await createSimulatedNodes({
     names: state.simulatedNodes,
     tools,
@@ -183,15 +209,18 @@ async function nodes(server: ApiServer, { tools, state, paths, pki, verbosity }:
     clusterDns: addressPlan.clusterDns,
     clusterDomain: addressPlan.clusterDomain,
     tainted: state.nodes.length > 0,
-    serving: { cert: pki.apiserver.cert, key: pki.apiserver.key, clientCa: pki.ca.cert },
+    serving: live(() => ({ cert: pki.apiserver.cert, key: pki.apiserver.key, clientCa: pki.ca.cert })),
+    onServingRenewed: onLook,
   })
   if (!state.network) return simulated
   const routing = accessAs(server, { name: 'system:skiff:host-routes', groups: ['system:masters', authenticated] }, tools)
   const forwarding = accessAs(server, { name: 'system:skiff:local-ports', groups: ['system:masters', authenticated] }, tools)
   const { prefix } = state.network
+  const agents = { paths, state, ca: pki.ca, self: [process.execPath, process.argv[1] ?? ''], verbosity, tools }
+  onLook(() => renewAgentCertificates(agents))
   return [
     ...simulated,
-    ...createAgents({ paths, state, ca: pki.ca, self: [process.execPath, process.argv[1] ?? ''], verbosity, tools }),
+    ...createAgents(agents),
     createHostRoutes(routing.informers, createExec(), state.network, tools.log.with('routes')),
     { name: 'host route informers', run: (signal) => routing.informers.run(signal) },
     createLocalPorts(

@@ -23,6 +23,8 @@ export interface SimulatedNodesOptions {
   readonly tainted: boolean
   /** A serving certificate for the loopback address, and who may show client certificates. */
   readonly serving: { readonly cert: string; readonly key: string; readonly clientCa: string }
+  /** Calls back when that may have been renewed. */
+  readonly onServingRenewed: (apply: () => void) => void
 }
 
 export async function createSimulatedNodes(options: SimulatedNodesOptions): Promise<Component[]> {
@@ -71,5 +73,6 @@ async function simulatedNode(options: SimulatedNodesOptions, nodeName: string): 
     { view: kubelet.view, auth: apiAuth(client, tools.clock, nodeName), clock: tools.clock, log },
     { address, port, ...options.serving },
   )
+  options.onServingRenewed(() => server.setTls(options.serving))
   return [kubelet, server]
 }

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { readTextIfExists, writeFileAtomic } from '#host/files'
-import type { ClusterNetwork } from '../vnode/clusterNetwork.ts'
+import { type ClusterNetwork, gatewayOf } from '../vnode/clusterNetwork.ts'
 
 export interface RealNode {
   readonly name: string
@@ -15,6 +15,12 @@ export interface AskedFor {
   readonly simulatedNodes: number
   /** As it was decided then. */
   readonly runtime: 'containerd' | 'simulated'
+}
+
+export interface KubeconfigPlace {
+  readonly file: string
+  /** The context that was current there before the cluster's; empty: none. */
+  readonly previousContext: string
 }
 
 export interface ClusterState {
@@ -31,7 +37,8 @@ export interface ClusterState {
   readonly apiServerArgs?: readonly string[] | undefined
   /** What the cluster was made with; what it became may differ, as simulated nodes do from the real ones that the host could not run. */
   readonly asked?: AskedFor | undefined
-  readonly previousContext?: string | undefined
+  /** Where its entry stands, so that it can be renewed there and taken out again. */
+  readonly kubeconfigs?: readonly KubeconfigPlace[] | undefined
 }
 
 export interface ClusterPaths {
@@ -83,6 +90,12 @@ export async function readState(paths: ClusterPaths): Promise<ClusterState | und
 export async function writeState(paths: ClusterPaths, state: ClusterState): Promise<void> {
   await fs.mkdir(paths.dir, { recursive: true, mode: 0o700 })
   await writeFileAtomic(paths.state, `${JSON.stringify(state, null, 2)}\n`, 0o600)
+}
+
+/** By what names and addresses clients may reach the API server. */
+export function servingHosts(state: ClusterState): readonly string[] {
+  const names = ['localhost', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc', 'kubernetes.default.svc.cluster.local']
+  return [...names, 'host.docker.internal', 'host.skiff.internal', '127.0.0.1', '::1', '10.96.0.1', ...(state.network ? [gatewayOf(state.network)] : [])]
 }
 
 /** cgroup of a node, relative to each hierarchy's root. */

@@ -7,20 +7,21 @@ import path from 'node:path'
 import type { Clock } from '#base/clock'
 import type { ClusterManager, ClusterStatus, ProcessStatus, UpOptions } from '#cli/clusterManager'
 import { CommandError } from '#cli/exitCodes'
-import type { KubeconfigEntry } from '#cli/kubeconfigFile'
 import type { Progress } from '#cli/progress'
 import type { Exec } from '#host/exec'
 import { readTextIfExists } from '#host/files'
 import { withLockFile } from '#host/lockFile'
 import { isRunning } from '#host/processes'
-import { ensurePki, type Pki } from '../pki/pki.ts'
-import { chooseNetwork, ensureBridge, ensureNodeNetwork, gatewayOf, nodeNetwork, removeBridge } from '../vnode/clusterNetwork.ts'
+import { ensurePki, forgetLeaves, type Pki } from '../pki/pki.ts'
+import { chooseNetwork, ensureBridge, ensureNodeNetwork, nodeNetwork, removeBridge } from '../vnode/clusterNetwork.ts'
 import { destroyVnode, ensureVnode, vnodeProcess } from '../vnode/vnode.ts'
 import { type ApiProbe, createApiProbe, nodeReadiness } from './apiProbe.ts'
 import { checkApiServerArgs, withApiServerArgs } from './apiServerArgs.ts'
+import { certificateFolders, certificatesOf } from './certificateList.ts'
 import { chooseRuntime } from './chooseRuntime.ts'
-import { type ClusterPaths, type ClusterState, clusterId, clusterPaths, nodeCgroup, readState, writeState } from './clusterState.ts'
+import { type ClusterPaths, type ClusterState, clusterId, clusterPaths, nodeCgroup, readState, servingHosts, writeState } from './clusterState.ts'
 import { freePort, isPortFree } from './freePort.ts'
+import { kubeconfigEntry } from './kubeconfigEntry.ts'
 import { listImages, loadImages } from './nodeImages.ts'
 import { endProcess, runningProcess, startDetached } from './processes.ts'
 import { refuseChanges } from './refuseChanges.ts'
@@ -88,9 +89,28 @@ export function createLocalClusterManager(deps: LocalClusterDeps): ClusterManage
       return files.filter((_, i) => there[i])
     },
     kubeconfig: async (name) => kubeconfigEntry(await stateOf(name), await loadPki(pathsOf(name), await stateOf(name), deps.clock)),
-    rememberContext: (name, previousContext) =>
-      exclusively(deps, name, undefined, async () => writeState(pathsOf(name), { ...(await stateOf(name)), previousContext })),
-    previousContext: async (name) => (await stateOf(name)).previousContext ?? '',
+    rememberKubeconfig: (name, file, previousContext) =>
+      exclusively(deps, name, undefined, async () => {
+        const state = await stateOf(name)
+        const known = state.kubeconfigs ?? []
+        const before = known.find((place) => place.file === file)
+        const place = { file, previousContext: previousContext || (before?.previousContext ?? '') }
+        await writeState(pathsOf(name), { ...state, kubeconfigs: [...known.filter((one) => one !== before), place] })
+      }),
+    kubeconfigs: async (name) => (await stateOf(name)).kubeconfigs ?? [],
+    certificates: async (name) => certificatesOf(pathsOf(name), await stateOf(name)),
+    renewCertificates: (name, progress) =>
+      exclusively(deps, name, progress, async () => {
+        const state = await stateOf(name)
+        const paths = pathsOf(name)
+        await progress.step('Renewing certificates', async () => {
+          await Promise.all(certificateFolders(paths, state).map(forgetLeaves))
+          await loadPki(paths, state, deps.clock)
+        })
+        // The server looks at its certificates, and hands the nodes theirs.
+        const server = await runningProcess(paths.serverPid)
+        if (server) process.kill(server.pid, 'SIGHUP')
+      }),
     loadImages: async (name, files, progress) => loadImages(deps.exec, pathsOf(name), await stateOf(name), files, progress),
     images: async (name) => listImages(deps.exec, pathsOf(name), await stateOf(name)),
   }
@@ -166,9 +186,7 @@ async function plan(deps: LocalClusterDeps, paths: ClusterPaths, name: string, o
 }
 
 function loadPki(paths: ClusterPaths, state: ClusterState, clock: Clock): Promise<Pki> {
-  const names = ['localhost', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc', 'kubernetes.default.svc.cluster.local']
-  const hosts = [...names, 'host.docker.internal', 'host.skiff.internal', '127.0.0.1', '::1', '10.96.0.1', ...(state.network ? [gatewayOf(state.network)] : [])]
-  return ensurePki(paths.pki, hosts, clock.now())
+  return ensurePki(paths.pki, servingHosts(state), clock.now())
 }
 
 async function startNodes(deps: LocalClusterDeps, paths: ClusterPaths, state: ClusterState): Promise<void> {
@@ -310,10 +328,6 @@ async function nodeProcesses(paths: ClusterPaths, state: ClusterState): Promise<
     }),
   )
   return [...agents, ...own.flat()]
-}
-
-function kubeconfigEntry(state: ClusterState, pki: Pki): KubeconfigEntry {
-  return { name: `skiff-${state.name}`, server: `https://127.0.0.1:${state.port}`, ca: pki.ca.cert, clientCert: pki.admin.cert, clientKey: pki.admin.key }
 }
 
 /** The failure with the last lines of the logs and where the rest is. Nothing is rolled back: the evidence stays. */

@@ -35,8 +35,23 @@ async function library() {
 
 /** A new self-signed certificate authority. */
 export async function createAuthority(commonName: string, nowMs: number, validDays: number): Promise<KeyPair> {
+  return signItself(commonName, await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']), nowMs, validDays)
+}
+
+/**
+ * The authority with the same name and key for a longer time. What it signed stays good, and whoever knows only its older certificate trusts what it
+ * signs from now on, as long as that one lasts.
+ */
+export async function renewAuthority(authority: KeyPair, nowMs: number, validDays: number): Promise<KeyPair> {
   const x509 = await library()
-  const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+  const old = new x509.X509Certificate(authority.cert)
+  const privateKey = await crypto.subtle.importKey('pkcs8', pemBytes(authority.key), algorithm, true, ['sign'])
+  const keys = { privateKey, publicKey: await old.publicKey.export(algorithm, ['verify']) }
+  return signItself(old.subjectName.getField('CN')[0] ?? '', keys, nowMs, validDays)
+}
+
+async function signItself(commonName: string, keys: webcrypto.CryptoKeyPair, nowMs: number, validDays: number): Promise<KeyPair> {
+  const x509 = await library()
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
     serialNumber: serialNumber(),
     name: `CN=${commonName}`,

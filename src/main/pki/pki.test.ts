@@ -4,7 +4,7 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
-import { ensureNodeCertificates, ensurePki } from './pki.ts'
+import { ensureNodeCertificates, ensurePki, forgetLeaves, readCertificates } from './pki.ts'
 
 const now = Date.parse('2026-01-01T00:00:00Z')
 const day = 86_400_000
@@ -52,4 +52,51 @@ test('certificates are renewed in time and when a host is missing; the authority
     const moved = await ensurePki(dir, ['localhost', '10.0.0.1'], now + 300 * day)
     assert.notEqual(moved.apiserver.cert, later.apiserver.cert)
     assert.equal(moved.admin.cert, later.admin.cert)
+  }))
+
+test('an authority is renewed with its key: what it signed stays, and its older certificate vouches for what it signs now', () =>
+  inTemporary(async (dir) => {
+    const first = await ensurePki(dir, ['localhost'], now)
+    const late = now + 7 * 365 * day
+    const renewed = await ensurePki(dir, ['localhost'], late)
+    assert.notEqual(renewed.ca.cert, first.ca.cert)
+    assert.equal(renewed.ca.key, first.ca.key)
+    assert.ok(Date.parse(new X509Certificate(renewed.ca.cert).validTo) > late + 9 * 365 * day)
+    for (const [leaf, authority] of [
+      [renewed.apiserver, first.ca],
+      [first.apiserver, renewed.ca],
+      [renewed.frontProxyClient, first.frontProxyCa],
+    ] as const) {
+      const parent = new X509Certificate(authority.cert)
+      assert.ok(new X509Certificate(leaf.cert).checkIssued(parent) && new X509Certificate(leaf.cert).verify(parent.publicKey))
+    }
+  }))
+
+test('a certificate beside the key of another is made anew', () =>
+  inTemporary(async (dir) => {
+    const first = await ensurePki(dir, ['localhost'], now)
+    await fs.writeFile(path.join(dir, 'admin.key'), first.apiserver.key)
+    const second = await ensurePki(dir, ['localhost'], now)
+    assert.notEqual(second.admin.cert, first.admin.cert)
+    assert.equal(second.apiserver.cert, first.apiserver.cert)
+  }))
+
+test('certificates are listed with their end and authority, and leaves can be made anew at once', () =>
+  inTemporary(async (dir) => {
+    assert.deepEqual(await readCertificates(path.join(dir, 'none')), [])
+    const first = await ensurePki(dir, ['localhost'], now)
+    const leaf = (name: string, authority = 'kubernetes') => ({ name, expiresMs: now + 365 * day, isAuthority: false, authority })
+    const root = (name: string, authority: string) => ({ name, expiresMs: now + 3650 * day, isAuthority: true, authority })
+    assert.deepEqual(await readCertificates(dir), [
+      leaf('admin'),
+      leaf('apiserver-kubelet-client'),
+      leaf('apiserver'),
+      root('ca', 'kubernetes'),
+      root('front-proxy-ca', 'front-proxy-ca'),
+      leaf('front-proxy-client', 'front-proxy-ca'),
+    ])
+    await forgetLeaves(dir)
+    const second = await ensurePki(dir, ['localhost'], now)
+    assert.equal(second.ca.cert, first.ca.cert)
+    for (const name of ['apiserver', 'admin', 'frontProxyClient', 'apiserverKubeletClient'] as const) assert.notEqual(second[name].cert, first[name].cert)
   }))

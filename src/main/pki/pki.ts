@@ -1,11 +1,11 @@
 /**
- * The cluster's keys and certificates on disk (L5), laid out as kubeadm does: made on the first start, renewed on a later one when they
- * have less than a third of their life left or lack a host name. Private keys are mode 0600. Upstream: kubeadm's certs phase.
+ * The cluster's keys and certificates on disk (L5), laid out as kubeadm does: made on the first start, renewed when they have less than a third
+ * of their life left or lack a host name. Private keys are mode 0600. Upstream: kubeadm's certs phase.
  */
-import { X509Certificate } from 'node:crypto'
+import { createPrivateKey, X509Certificate } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { type CertificateRequest, createAuthority, createSigningKey, issueCertificate, type KeyPair } from './certificates.ts'
+import { type CertificateRequest, createAuthority, createSigningKey, issueCertificate, type KeyPair, renewAuthority } from './certificates.ts'
 
 export interface Pki {
   /** Signs serving and client certificates of the cluster. */
@@ -59,7 +59,8 @@ export async function ensureClientCertificate(dir: string, ca: KeyPair, name: st
 async function authority(dir: string, name: string, commonName: string, nowMs: number): Promise<KeyPair> {
   const found = await readPair(dir, name)
   if (found && isFresh(found.cert, nowMs)) return found
-  return writePair(dir, name, await createAuthority(commonName, nowMs, authorityDays))
+  const made = found ? await renewAuthority(found, nowMs, authorityDays) : await createAuthority(commonName, nowMs, authorityDays)
+  return writePair(dir, name, made)
 }
 
 async function ensureLeaf(dir: string, name: string, by: KeyPair, request: Omit<CertificateRequest, 'validDays'>, nowMs: number): Promise<KeyPair> {
@@ -96,7 +97,12 @@ function covers(cert: string, hosts: readonly string[]): boolean {
 
 async function readPair(dir: string, name: string): Promise<KeyPair | undefined> {
   const [cert, key] = await Promise.all([readIfThere(path.join(dir, `${name}.crt`)), readIfThere(path.join(dir, `${name}.key`))])
-  return cert && key ? { cert, key } : undefined
+  return cert && key && belongTogether(cert, key) ? { cert, key } : undefined
+}
+
+/** Two processes that renew at once may leave the certificate of one beside the key of the other. */
+function belongTogether(cert: string, key: string): boolean {
+  return new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))
 }
 
 async function writePair(dir: string, name: string, pair: KeyPair): Promise<KeyPair> {
@@ -119,4 +125,31 @@ async function readIfThere(file: string): Promise<string | undefined> {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
   }
+}
+
+export interface CertificateStatus {
+  /** File name without its ending: `apiserver`. */
+  readonly name: string
+  readonly expiresMs: number
+  readonly isAuthority: boolean
+  /** Common name of who signed it. */
+  readonly authority: string
+}
+
+/** The certificates of a folder, by name. Empty when there is no such folder. */
+export async function readCertificates(dir: string): Promise<CertificateStatus[]> {
+  const files = (await fs.readdir(dir).catch(() => [] as string[])).filter((file) => file.endsWith('.crt')).sort()
+  return Promise.all(
+    files.map(async (file) => {
+      const { validTo, ca, issuer } = new X509Certificate(await fs.readFile(path.join(dir, file)))
+      const authority = /^CN=(.*)$/m.exec(issuer)?.[1] ?? issuer
+      return { name: path.basename(file, '.crt'), expiresMs: Date.parse(validTo), isAuthority: ca, authority }
+    }),
+  )
+}
+
+/** Takes away every certificate that is no authority's, so that it is made anew. */
+export async function forgetLeaves(dir: string): Promise<void> {
+  const leaves = (await readCertificates(dir)).filter(({ isAuthority }) => !isAuthority)
+  await Promise.all(leaves.map(({ name }) => fs.rm(path.join(dir, `${name}.crt`), { force: true })))
 }

@@ -1,0 +1,69 @@
+/**
+ * The cluster's certificates while it runs (L5): whoever holds them sees the renewed ones. Looked at twice a day and when somebody asks, long before
+ * anything expires; no restart. Upstream: the dynamic certificates of apiserver/pkg/server/dynamiccertificates, kubeadm certs renew.
+ */
+import type { Clock } from '#base/clock'
+import type { Component } from '#base/component'
+import type { Logger } from '#base/log'
+import type { KeyPair } from './certificates.ts'
+import type { Pki } from './pki.ts'
+
+export interface LivePki {
+  /** Always the newest: read from it when it is needed, do not copy. */
+  readonly pki: Pki
+  /** Runs after every look, whether anything changed or not, so it must be cheap and change nothing twice. */
+  onLook(apply: () => Promise<void> | void): void
+  /** Renews what is due and tells everybody, soon. */
+  look(): void
+  /** Looks regularly. */
+  readonly component: Component
+}
+
+const lookEveryMs = 12 * 3_600_000
+
+/** `load` gives the certificates as they are to be now, as ensurePki does. */
+export function createLivePki(first: Pki, load: () => Promise<Pki>, { clock, log }: { readonly clock: Clock; readonly log: Logger }): LivePki {
+  let current = first
+  const appliers: (() => Promise<void> | void)[] = []
+  let wake = () => {}
+  const pair = (name: (typeof pairs)[number]): KeyPair => live(() => current[name])
+  const look = async () => {
+    const renewed = await load()
+    for (const name of pairs) if (renewed[name].cert !== current[name].cert) log.info('Renewed a certificate', { certificate: name })
+    current = renewed
+    for (const apply of appliers) await apply()
+  }
+  return {
+    pki: {
+      ca: pair('ca'),
+      frontProxyCa: pair('frontProxyCa'),
+      apiserver: pair('apiserver'),
+      apiserverKubeletClient: pair('apiserverKubeletClient'),
+      frontProxyClient: pair('frontProxyClient'),
+      admin: pair('admin'),
+      serviceAccountKey: first.serviceAccountKey,
+    },
+    onLook: (apply) => void appliers.push(apply),
+    look: () => wake(),
+    component: {
+      name: 'certificates',
+      async run(signal) {
+        while (!signal.aborted) {
+          const due = new AbortController()
+          wake = () => due.abort()
+          await look()
+          await clock.sleep(lookEveryMs, AbortSignal.any([signal, due.signal])).catch(() => {})
+        }
+      },
+    },
+  }
+}
+
+/** An object whose members, those that `read` gives first, are read anew whenever somebody looks. Spreading it copies what they are then. */
+export function live<T extends object>(read: () => T): T {
+  const view = {}
+  for (const key of Object.keys(read())) Object.defineProperty(view, key, { enumerable: true, get: () => read()[key as keyof T] })
+  return view as T
+}
+
+const pairs = ['ca', 'frontProxyCa', 'apiserver', 'apiserverKubeletClient', 'frontProxyClient', 'admin'] as const
