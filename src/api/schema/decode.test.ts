@@ -177,8 +177,37 @@ for (const c of absent) {
   })
 }
 
-test('API-11 an applied configuration keeps out what it leaves out', () => {
-  const value = { spec: { containers: [{ name: 'c', ports: [{}] }] } }
+const emptied: readonly { name: string; value: object; want: object }[] = [
+  {
+    name: 'lists, maps, texts, numbers and booleans that Go omits when empty',
+    value: { metadata: { name: 'a', finalizers: [], labels: {}, namespace: '' }, spec: { hostNetwork: false, nodeName: '', tolerations: [], volumes: null } },
+    want: { metadata: { name: 'a' }, spec: {}, status: {} },
+  },
+  {
+    name: 'what is a pointer or never omitted stays',
+    value: { metadata: {}, spec: { automountServiceAccountToken: false, priority: 0, securityContext: {}, containers: [] } },
+    want: { metadata: {}, spec: { automountServiceAccountToken: false, priority: 0, securityContext: {}, containers: [] }, status: {} },
+  },
+  {
+    name: 'empty members of lists and maps stay',
+    value: { metadata: { annotations: { a: '' } }, spec: { containers: [], imagePullSecrets: [{}], nodeSelector: { a: '' } } },
+    want: { metadata: { annotations: { a: '' } }, spec: { containers: [], imagePullSecrets: [{}], nodeSelector: { a: '' } }, status: {} },
+  },
+]
+for (const c of emptied) {
+  test(`API-05 sent empty is left out: ${c.name}`, () => {
+    assert.deepEqual(decode(structuredClone(c.value), pod, { unknown: 'drop' }).object, c.want)
+  })
+}
+
+test('API-05 a default takes the place of an empty text', () => {
+  const service = decode({ metadata: {}, spec: { ports: [{ port: 1, protocol: '' }] } }, kind('', 'v1', 'Service'), { unknown: 'drop' }).object
+  applyDefaults(service, kind('', 'v1', 'Service'))
+  assert.deepEqual(service.spec, { ports: [{ port: 1, targetPort: 0, protocol: 'TCP' }] })
+})
+
+test('API-11 an applied configuration keeps out what it leaves out, and in what it says is empty', () => {
+  const value = { metadata: { finalizers: [] }, spec: { containers: [{ name: 'c', ports: [{}] }] } }
   assert.deepEqual(decode(structuredClone(value), pod, { unknown: 'collect', absent: 'keep' }).object, value)
 })
 

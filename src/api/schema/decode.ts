@@ -1,6 +1,6 @@
 /**
  * Turns parsed JSON into an object of its kind (L1): checks types, drops (or lists) unknown fields, treats null as absent and brings
- * times, quantities and bytes into their canonical form; what Go always has it fills in (./zeros.ts). Errors read like those of Go's JSON decoder, because tools match on them.
+ * times, quantities and bytes into their canonical form; zero values stand where Go has them, and nowhere else (./zeros.ts). Errors read like those of Go's JSON decoder, because tools match on them.
  * Upstream: apimachinery/pkg/runtime/serializer/json, sigs.k8s.io/json, apiserver/pkg/endpoints/handlers/create.go (v1.36).
  * Defaults are ./defaults.ts, validation is the kinds' matter.
  */
@@ -8,12 +8,12 @@ import { formatMicroTime, formatTime, parseTime } from '#base/time'
 import { canonicalQuantity, QuantityError } from '../machinery/quantity.ts'
 import { badRequest, StatusError } from '../machinery/status.ts'
 import type { Schema } from './schema.ts'
-import { fillZeros, zeroOf } from './zeros.ts'
+import { fillZeros, isOmitted, zeroOf } from './zeros.ts'
 
 export interface DecodeOptions {
   /** 'collect' also lists unknown fields (fieldValidation Warn and Strict). They are dropped either way. */
   readonly unknown: 'drop' | 'collect'
-  /** 'keep' leaves out what the client left out: an applied configuration claims only what it says. Otherwise Go's zero values stand there. */
+  /** 'keep' leaves everything as the client wrote it: an applied configuration claims what it says. Otherwise zero values stand where Go has them. */
   readonly absent?: 'keep' | undefined
 }
 
@@ -126,9 +126,13 @@ function decodeObject(value: unknown, schema: Schema, place: Place, context: Con
       continue
     }
     // A string of a plain string field is the commonest member by far.
-    if (typeof member === 'string' && field.schema.type === 'string' && field.schema.format === undefined) continue
+    if (typeof member === 'string' && field.schema.type === 'string' && field.schema.format === undefined) {
+      if (member === '' && context.fills && isOmitted(member, field)) delete object[key]
+      continue
+    }
     const decoded = decodeValue(member, field.schema, inside(place, struct, key), context)
-    if (decoded !== member) object[key] = decoded
+    if (context.fills && isOmitted(decoded, field)) delete object[key]
+    else if (decoded !== member) object[key] = decoded
   }
   return context.fills ? fillZeros(object, schema) : object
 }

@@ -1,6 +1,7 @@
 /**
- * Go's zero values (L1): what stands in a struct for a field that a client left out, when the field is neither a pointer nor ever omitted.
- * Rules of kinds so never meet an absent required text, number or struct. Lists, maps, times and bytes stay absent: their zero is null in JSON.
+ * Go's zero values (L1): what stands in a struct for a field that a client left out, when the field is neither a pointer nor ever omitted;
+ * a field that is omitted when empty, on the other hand, is the same left out and sent empty. Rules of kinds so never meet an absent required
+ * text, number or struct, nor an empty list of a field that may be absent. Lists, maps, times and bytes stay absent: their zero is null in JSON.
  * Upstream: the struct tags of k8s.io/api (v1.36). CRDs have no zeros: there absent is absent.
  */
 import type { Field, Schema, ZeroField } from './schema.ts'
@@ -26,6 +27,16 @@ function zeroScalar({ type, format }: Schema): string | number | boolean {
   if (type === 'integer' || type === 'number' || format === 'int-or-string') return 0
   if (type === 'boolean') return false
   return format === 'quantity' ? '0' : ''
+}
+
+/** Whether Go leaves such a value of a field out: it is the zero one, or a list or map without members, and the field is omitted when empty. */
+export function isOmitted(value: unknown, { schema, pointer, alwaysPresent }: Field): boolean {
+  if (pointer || alwaysPresent) return false
+  if (typeof value !== 'object') return value === '' || value === 0 || value === false
+  if (Array.isArray(value)) return value.length === 0 && schema.type === 'array'
+  if (schema.type !== 'map' || value === null) return false
+  for (const _ in value) return false
+  return true
 }
 
 /** Sets what `object` lacks of the fields that upstream always has. Changes it in place and returns it. */

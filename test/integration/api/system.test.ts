@@ -41,7 +41,7 @@ test('every cluster IP has an IPAddress object that names its service', async ()
   const ip = made.spec?.clusterIP ?? ''
   await until(async () => names(await api.client.of(ipAddresses).list()).includes(ip))
   const { parentRef } = (await api.client.of(ipAddresses).get({ name: ip })).spec ?? {}
-  assert.deepEqual(parentRef, { group: '', resource: 'services', namespace: 'default', name: 's' })
+  assert.deepEqual(parentRef, { resource: 'services', namespace: 'default', name: 's' })
   await api.client.of(services).delete({ namespace: 'default', name: 's' })
   await until(async () => !names(await api.client.of(ipAddresses).list()).includes(ip))
   await api.close()

@@ -260,7 +260,7 @@ onAddress.update([
   [
     'another parent',
     { 'spec.parentRef.name': 'other' },
-    ['spec.parentRef: Invalid value: {"group":"","resource":"services","namespace":"default","name":"other"}: field is immutable'],
+    ['spec.parentRef: Invalid value: {"resource":"services","namespace":"default","name":"other"}: field is immutable'],
   ],
 ])
 onAddress.cells('a service', {}, { Name: '10.96.0.7', ParentRef: 'services/default/web' })

@@ -105,7 +105,7 @@ export function ipAddressFor(ip: string, service: ServiceRef): IPAddress {
     apiVersion: 'networking.k8s.io/v1',
     kind: 'IPAddress',
     metadata: { name: ip, labels: { 'ipaddress.kubernetes.io/ip-family': familyOf(ip), 'ipaddress.kubernetes.io/managed-by': managedBy } },
-    spec: { parentRef: { group: '', resource: 'services', namespace: service.namespace, name: service.name } },
+    spec: { parentRef: { resource: 'services', namespace: service.namespace, name: service.name } },
   }
 }
 
