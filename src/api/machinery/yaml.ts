@@ -67,10 +67,15 @@ const maxNodes = (sourceLength: number) => 10_000 + 2 * sourceLength
  * Parses one YAML document (JSON is YAML too) into a JSON value. An empty document is null.
  * @throws YamlSyntaxError
  */
-export function parseYaml(text: string): unknown {
+export function parseYaml(text: string, options: YamlOptions = {}): unknown {
   const json = asJson(text)
   if (json !== undefined) return json
-  return parseYamlDocuments(text)[0] ?? null
+  return parseYamlDocuments(text, options)[0] ?? null
+}
+
+export interface YamlOptions {
+  /** Of two equal keys the last one wins, unless they are to be refused, as strict decoding does. */
+  readonly duplicates?: 'refuse' | undefined
 }
 
 /** Clients send JSON where YAML is allowed (every server-side apply of client-go): the native parser is a hundred times faster. */
@@ -86,11 +91,10 @@ function asJson(text: string): unknown {
 }
 
 /** Parses all documents of a stream; empty documents are left out. */
-export function parseYamlDocuments(text: string): unknown[] {
+export function parseYamlDocuments(text: string, { duplicates }: YamlOptions = {}): unknown[] {
   let documents: unknown[]
   try {
-    // Duplicate keys: the last one wins, as without strict decoding upstream.
-    documents = loadAll(text, { schema: kubernetesSchema, json: true, maxDepth: 1_000 })
+    documents = loadAll(text, { schema: kubernetesSchema, json: duplicates !== 'refuse', maxDepth: 1_000 })
   } catch (error) {
     if (!(error instanceof YAMLException)) throw error
     throw new YamlSyntaxError(error.mark ? `line ${error.mark.line + 1}: ${error.reason}` : error.reason)

@@ -21,13 +21,19 @@ import { bootstrapTokenAuthenticator } from './bootstrapToken.ts'
 import { boundClaims } from './boundClaims.ts'
 import { legacyClaims, legacyIssuer } from './legacyClaims.ts'
 import { keepTrackingSince, secretUseRecorder } from './legacyTokenTracking.ts'
+import { oidcMetrics } from './oidc/metrics.ts'
+import { type JwtSettings, type ReloadingAuthenticators, reloadingAuthenticators } from './oidc/reloadingAuthenticators.ts'
 import { requestHeaderAuthenticator } from './requestHeader.ts'
 import { serviceAccountAuthenticator } from './serviceAccount.ts'
 import type { AuthenticationSettings, ServiceAccountSettings } from './settings.ts'
 import type { TokenAuthenticator } from './tokenAuthenticator.ts'
+import { cachedTokens } from './tokenCache.ts'
 import { tokenFileAuthenticator } from './tokenFile.ts'
 import { unionAuthenticator } from './union.ts'
 import { x509Authenticator } from './x509.ts'
+
+/** Upstream: TokenSuccessCacheTTL. */
+const tokenSuccessTtlMs = 10_000
 
 export interface AuthenticationDeps {
   readonly reader: ObjectReader
@@ -56,11 +62,15 @@ export function createAuthentication(deps: AuthenticationDeps, settings: Authent
   const key = signingKey(accounts.signingKey ?? deps.serviceAccountKey)
   const keys = accounts.keys?.flatMap(verificationKeys) ?? [key]
   let writer: Transport | undefined
+  let isStarted = false
   const recordUse = secretUseRecorder(() => writer, log)
+  const jwt = settings.jwt && jwtAuthenticators(deps, settings.jwt, apiAudiences, accounts.issuers)
   const tokenAuthenticators: readonly TokenAuthenticator[] = [
     ...(settings.tokenFile ? [tokenFileAuthenticator(settings.tokenFile, apiAudiences)] : []),
     ...serviceAccountAuthenticators(deps, { accounts, keys, apiAudiences, recordUse }),
     ...(settings.bootstrapTokens ? [bootstrapTokenAuthenticator(reader, clock, apiAudiences)] : []),
+    // After those of service accounts: an issuer may have to be asked about a token, they never are.
+    ...(jwt ? [cachedTokens(jwt, { clock, successTtlMs: tokenSuccessTtlMs, failureTtlMs: 0, cachesErrors: true })] : []),
   ]
   const { requestHeader, anonymous } = settings
   return {
@@ -78,10 +88,25 @@ export function createAuthentication(deps: AuthenticationDeps, settings: Authent
     documents: tokenDocuments(accounts.issuers[0] ?? '', accounts.jwksUri, keys),
     async start(transport, signal) {
       writer = transport
+      if (!isStarted) jwt?.start(signal)
+      isStarted = true
       await keepTrackingSince(transport, clock, signal)
     },
   }
 }
+
+function jwtAuthenticators(
+  { clock, log, metrics }: AuthenticationDeps,
+  jwt: JwtSettings,
+  apiAudiences: readonly string[],
+  disallowedIssuers: readonly string[],
+): ReloadingAuthenticators {
+  const deps = { clock, log, metrics: oidcMetrics(metrics, clock, serverId), apiAudiences, algorithms: jwt.algorithms }
+  return reloadingAuthenticators(deps, jwt, disallowedIssuers)
+}
+
+/** There is one API server. */
+const serverId = 'kube-apiserver'
 
 interface AccountParts {
   readonly accounts: ServiceAccountSettings

@@ -2,6 +2,7 @@
  * What decides how requests are authenticated (L3), with kube-apiserver's flags and their defaults. The composition root reads flags and files.
  * Upstream: pkg/kubeapiserver/options/authentication.go, apiserver/pkg/server/options/authentication.go (v1.36).
  */
+import type { JwtSettings } from './oidc/reloadingAuthenticators.ts'
 import type { StaticTokens } from './tokenFile.ts'
 
 /** Names of headers in lower case. */
@@ -41,6 +42,8 @@ export interface AuthenticationSettings {
   readonly requestHeader?: RequestHeaderSettings | undefined
   readonly serviceAccounts: ServiceAccountSettings
   readonly tokenFile?: StaticTokens | undefined
+  /** Issuers of ID tokens; absent: none. */
+  readonly jwt?: JwtSettings | undefined
 }
 
 export const defaultIssuer = 'https://kubernetes.default.svc.cluster.local'

@@ -1,6 +1,6 @@
-/** JSON Web Tokens as service accounts use them (L3): signed by one of our keys with that key's own algorithm, nothing else. */
-import { sign, verify } from 'node:crypto'
-import type { SigningKey, VerificationKey } from './keys.ts'
+/** JSON Web Tokens (L3): signed by one of the keys that the caller knows with that key's own algorithm, nothing else. */
+import { constants, sign, verify } from 'node:crypto'
+import type { SigningKey, TokenAlgorithm, VerificationKey } from './keys.ts'
 
 /** What a service account's token says. Upstream: pkg/serviceaccount/claims.go. */
 export interface TokenClaims {
@@ -30,12 +30,18 @@ export interface BoundReference {
   readonly uid: string
 }
 
-const hashes = { RS256: 'sha256', ES256: 'sha256', ES384: 'sha384', ES512: 'sha512' } as const
+const hashOf = (algorithm: TokenAlgorithm) => `sha${algorithm.slice(2)}`
 
-export function signToken(claims: TokenClaims, key: SigningKey): string {
+/** Elliptic signatures are two numbers side by side; PSS salts are as long as the hash. */
+function formOf(algorithm: TokenAlgorithm): object {
+  if (algorithm.startsWith('ES')) return { dsaEncoding: 'ieee-p1363' }
+  return algorithm.startsWith('PS') ? { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: constants.RSA_PSS_SALTLEN_DIGEST } : {}
+}
+
+export function signToken(claims: object, key: SigningKey): string {
   const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const signed = `${encode({ alg: key.algorithm, kid: key.id })}.${encode(claims)}`
-  const signature = sign(hashes[key.algorithm], Buffer.from(signed), { key: key.privateKey, dsaEncoding: 'ieee-p1363' })
+  const signature = sign(hashOf(key.algorithm), Buffer.from(signed), { key: key.privateKey, ...formOf(key.algorithm) })
   return `${signed}.${signature.toString('base64url')}`
 }
 
@@ -57,13 +63,18 @@ export function verifySignature(token: string, keys: readonly VerificationKey[])
   const fits = (key: VerificationKey) =>
     key.algorithm === header.alg &&
     (header.kid === undefined || header.kid === key.id) &&
-    verify(hashes[key.algorithm], signed, { key: key.publicKey, dsaEncoding: 'ieee-p1363' }, signature)
+    verify(hashOf(key.algorithm), signed, { key: key.publicKey, ...formOf(key.algorithm) }, signature)
   return keys.some(fits) ? jsonPart(parts, 1) : undefined
+}
+
+/** The token's header without any check; undefined when it is no JSON Web Token. */
+export function peekHeader(token: string): Record<string, unknown> | undefined {
+  return jsonPart(token.split('.'), 0)
 }
 
 /** The id of the key that the token says it was signed with; undefined when it says none. */
 export function keyIdOf(token: string): string | undefined {
-  const kid = jsonPart(token.split('.'), 0)?.kid
+  const kid = peekHeader(token)?.kid
   return typeof kid === 'string' && kid !== '' ? kid : undefined
 }
 

@@ -3,7 +3,8 @@
  */
 import { createHash, createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 
-export type TokenAlgorithm = 'RS256' | 'ES256' | 'ES384' | 'ES512'
+/** What signs tokens: ours are signed with the first four, those of other issuers with any. */
+export type TokenAlgorithm = 'RS256' | 'ES256' | 'ES384' | 'ES512' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512'
 
 export interface VerificationKey {
   readonly id: string

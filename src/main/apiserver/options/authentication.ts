@@ -7,13 +7,17 @@ import { parseTokenFile } from '#apiserver/authn/tokenFile'
 import { signingKey, verificationKeys } from '#apiserver/tokens/keys'
 import { noLog } from '#base/log'
 import { duration, type FlagValues, flag, list, text, texts, UsageError } from './flags.ts'
+import { readNamed, usable } from './namedFiles.ts'
+import { jwtOptions, oidcFaults, oidcFlags } from './oidc.ts'
 import { type OptionContext, optionGroup } from './optionGroup.ts'
 
 const flags = {
   'anonymous-auth': flag('Requests without any credential are those of system:anonymous, in the group system:unauthenticated', true),
   'api-audiences': list('Names of this API: a service account token must be meant for one of them; none: the issuers of such tokens'),
+  'authentication-config': text('A file of kind AuthenticationConfiguration: issuers of ID tokens, and whom requests without a credential are let in as'),
   'client-ca-file': text('Who signs client certificates of users: the common name is the user, the organizations are the groups'),
   'enable-bootstrap-token-auth': flag('Secrets of type bootstrap.kubernetes.io/token in kube-system authenticate machines that join'),
+  ...oidcFlags,
   'requestheader-allowed-names': list('Common names that the certificate of a front proxy may have; none: any that its authority signed'),
   'requestheader-client-ca-file': text('Who signs certificates of front proxies, which say in headers who is asking'),
   'requestheader-extra-headers-prefix': list('Prefixes of the headers with further facts about the user; X-Remote-Extra- is usual'),
@@ -49,8 +53,10 @@ export const authentication = optionGroup({
   async settings(values, context): Promise<AuthenticationOptions> {
     const faults = checks.flatMap((check) => check(values))
     if (faults.length > 0) throw new UsageError(faults)
+    const serviceAccounts = await serviceAccountSettings(values, context)
     const read = (flagName: keyof Values) => readNamed(values[flagName] as string, context)
     const [clientCa, requestHeaderCa, tokenText] = await Promise.all([read('client-ca-file'), read('requestheader-client-ca-file'), read('token-auth-file')])
+    const { jwt, anonymous } = await jwtOptions(values, serviceAccounts.issuers, context)
     const tokenFile = tokenText === undefined ? undefined : usable(() => parseTokenFile(tokenText, values['token-auth-file'], noLog))
     if (clientCa && requestHeaderCa && values['requestheader-allowed-names'].length === 0 && overlap(clientCa, requestHeaderCa)) {
       throw new UsageError([overlapping])
@@ -58,34 +64,18 @@ export const authentication = optionGroup({
     return {
       settings: {
         apiAudiences: values['api-audiences'],
-        anonymous: values['anonymous-auth'] ? { paths: [] } : undefined,
+        anonymous,
         bootstrapTokens: values['enable-bootstrap-token-auth'],
         requestHeader: requestHeaderCa === undefined ? undefined : requestHeaderSettings(values),
-        serviceAccounts: await serviceAccountSettings(values, context),
+        serviceAccounts,
         tokenFile,
+        jwt,
       },
       clientCa,
       requestHeaderCa,
     }
   },
 })
-
-async function readNamed(path: string, context: OptionContext): Promise<string | undefined> {
-  if (path === '') return undefined
-  try {
-    return await context.file(path).read()
-  } catch (error) {
-    throw new UsageError([(error as Error).message])
-  }
-}
-
-function usable<T>(make: () => T): T {
-  try {
-    return make()
-  } catch (error) {
-    throw new UsageError([(error as Error).message])
-  }
-}
 
 function requestHeaderSettings(values: Values): RequestHeaderSettings {
   const names = (flagName: `requestheader-${'username' | 'uid' | 'group'}-headers` | 'requestheader-extra-headers-prefix') =>
@@ -136,6 +126,7 @@ const headerFlags = [
 const longestExpirationMs = 2 ** 32 * 1000
 
 const checks: readonly ((values: Values) => readonly string[])[] = [
+  (values) => oidcFaults(values, values['authentication-config'] !== ''),
   (values) => headerFlags.filter((name) => values[name].some((value) => value.trim() === '')).map((name) => `empty value in "${name}"`),
   ({ 'requestheader-uid-headers': headers }) =>
     headers.length > 0 && !headers.some((header) => header.toLowerCase() === 'x-remote-uid')
