@@ -2,6 +2,7 @@
  * The API server put together (L3): registry and caches over a store, the pipeline, the endpoints, the ways in.
  * Upstream: kube-apiserver's server chain, without the aggregation and extension servers.
  */
+import { setMaxListeners } from 'node:events'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
@@ -36,6 +37,8 @@ import { upgradeHandler } from './endpoints/upgrade.ts'
 import { virtualHandlers } from './endpoints/virtualHandlers.ts'
 import type { TokenIssuer, VirtualResource } from './endpoints/virtualResource.ts'
 import { zpages } from './endpoints/zpages.ts'
+import { createFlowControl, type FlowControl } from './flowcontrol/flowControl.ts'
+import { createObjectStats } from './flowcontrol/objectStats.ts'
 import type { AuditSink } from './pipeline/audit.ts'
 import { createPipeline, type PipelineConfig } from './pipeline/index.ts'
 import { RequestGroup } from './pipeline/requestGroup.ts'
@@ -88,6 +91,8 @@ type PipelineOptions = { readonly [option in keyof PipelineConfig]?: PipelineCon
 export interface ApiServerConfig extends PipelineOptions {
   /** Every option by kube-apiserver's name, as /flagz shows them. */
   readonly flags?: Readonly<Record<string, string>> | undefined
+  /** --enable-priority-and-fairness; default true. The limits in flight are then its seats together. */
+  readonly priorityAndFairness?: boolean | undefined
   /** How long a shutdown waits at most for requests under way; default: as long as a request may take. */
   readonly shutdownTimeoutMs?: number | undefined
   readonly minWatchTimeoutMs?: number | undefined
@@ -149,17 +154,15 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
       address: () => address,
       shutdown: stopping.signal,
       openApi,
+      flowControl: () => flowControl,
     }),
   })
   const requests = new RequestGroup()
   const watches = new RequestGroup()
-  const pipelineConfig = {
-    ...config,
-    requestTimeoutMs: config.requestTimeoutMs ?? defaults.requestTimeoutMs,
-    maxInFlight: config.maxInFlight ?? defaults.maxInFlight,
-  }
+  const pipelineConfig = pipelineConfigOf(config)
+  const flowControl = config.priorityAndFairness === false ? undefined : flowControlOf(deps, pipelineConfig.maxInFlight)
   const pipeline = createPipeline(
-    { ...deps, shutdown: stopping.signal, requests, watches, pathsComplete: () => registry.cacher.revision > 0 },
+    { ...deps, flowControl, shutdown: stopping.signal, requests, watches, pathsComplete: () => registry.cacher.revision > 0 },
     pipelineConfig,
     router,
   )
@@ -187,6 +190,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
   /** What a cluster must have. */
   const start = async (signal: AbortSignal) => {
     await bootstrap(bootstrapDeps, bootstrapConfig, signal)
+    await flowControl?.sync(own, signal)
     await aggregation.start(signal)
     for (const hook of deps.postStartHooks ?? []) await hook(own, signal)
     isStarted = true
@@ -220,8 +224,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     transport,
     started,
     async run(signal) {
-      const stop = () => stopping.abort()
-      signal.addEventListener('abort', stop, { once: true })
+      abortWith(signal, stopping)
       const following = registry.cacher.run(signal)
       await registry.cacher.loaded
       await customResources.serve(signal)
@@ -233,6 +236,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
         repairIpAddresses(bootstrapDeps, signal),
         keepBootstrapped(bootstrapDeps, bootstrapConfig, signal),
         aggregation.run(signal),
+        flowControl?.run(own, signal),
       ])
     },
   }
@@ -268,10 +272,11 @@ interface OtherPathsParts {
   address(): string
   readonly shutdown: AbortSignal
   openApi(request: ServerRequest): Promise<Answer> | Answer | undefined
+  flowControl(): FlowControl | undefined
 }
 
 /** Everything that is no resource. */
-function otherPaths(deps: ApiServerDeps, config: ApiServerConfig, { catalog, isStarted, address, shutdown, openApi }: OtherPathsParts) {
+function otherPaths(deps: ApiServerDeps, config: ApiServerConfig, { catalog, isStarted, address, shutdown, openApi, flowControl }: OtherPathsParts) {
   const { clock, registry } = deps
   const checks: readonly HealthCheck[] = [
     { name: 'ping', check: () => undefined },
@@ -288,7 +293,7 @@ function otherPaths(deps: ApiServerDeps, config: ApiServerConfig, { catalog, isS
     shutdown,
     paths,
     metricsText: deps.metricsText,
-    documents: (request) => openApi(request) ?? pages(request) ?? deps.documents?.(request),
+    documents: (request) => openApi(request) ?? pages(request) ?? flowControl()?.debugPage(request) ?? deps.documents?.(request),
   })
 }
 
@@ -305,6 +310,22 @@ function traced(pipeline: Handler, read: NonNullable<ApiServerDeps['onTrace']>):
     read(request, trace, answer)
     return answer
   }
+}
+
+function abortWith(signal: AbortSignal, controller: AbortController): void {
+  // Every part of the server follows it.
+  setMaxListeners(0, signal)
+  signal.addEventListener('abort', () => controller.abort(), { once: true })
+}
+
+function pipelineConfigOf(config: ApiServerConfig): PipelineConfig {
+  const { requestTimeoutMs = defaults.requestTimeoutMs, maxInFlight = defaults.maxInFlight } = config
+  return { ...config, requestTimeoutMs, maxInFlight }
+}
+
+function flowControlOf(deps: ApiServerDeps, { readOnly, mutating }: PipelineConfig['maxInFlight']): FlowControl {
+  const objectStats = createObjectStats(deps.registry, deps.clock)
+  return createFlowControl({ ...deps, reader: deps.registry.reader, objectStats }, readOnly + mutating)
 }
 
 function storeHealth(registry: Registry): ComponentHealth {

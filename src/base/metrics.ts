@@ -14,6 +14,11 @@ export interface MetricOptions {
 export interface CounterSeries {
   inc(by?: number): void
 }
+/** Goes up and down. */
+export interface GaugeSeries {
+  set(value: number): void
+  add(by: number): void
+}
 export interface HistogramSeries {
   observe(value: number): void
 }
@@ -27,6 +32,7 @@ export interface Gauge {
   inc(labels?: Labels, by?: number): void
   dec(labels?: Labels, by?: number): void
   remove(labels: Labels): void
+  series(labels: Labels): GaugeSeries
 }
 export interface Histogram {
   observe(value: number, labels?: Labels): void
@@ -43,7 +49,7 @@ export interface Metrics {
 
 const nothing = () => {}
 const noCounter: Counter = { inc: nothing, series: () => ({ inc: nothing }) }
-const noGauge: Gauge = { set: nothing, inc: nothing, dec: nothing, remove: nothing }
+const noGauge: Gauge = { set: nothing, inc: nothing, dec: nothing, remove: nothing, series: () => ({ set: nothing, add: nothing }) }
 const noHistogram: Histogram = { observe: nothing, series: () => ({ observe: nothing }) }
 
 /** Records nothing. */

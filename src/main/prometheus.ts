@@ -134,6 +134,17 @@ function gaugeFamily(options: MetricOptions) {
       table.cell(labels).value -= by
     },
     remove: (labels: Labels) => table.remove(labels),
+    series(labels: Labels) {
+      const cell = table.cell(labels)
+      return {
+        set(value: number) {
+          cell.value = value
+        },
+        add(by: number) {
+          cell.value += by
+        },
+      }
+    },
     lines: () => valueLines(options.name, table),
   }
 }

@@ -8,6 +8,7 @@ import type { Metrics } from '#base/metrics'
 import type { Random } from '#base/random'
 import type { Authenticator } from '../authn/authenticator.ts'
 import type { Authorizer } from '../authz/authorizer.ts'
+import type { FlowControl } from '../flowcontrol/flowControl.ts'
 import { type AuditSink, auditStage } from './audit.ts'
 import { auditInitStage } from './auditInit.ts'
 import { authenticationStage } from './authentication.ts'
@@ -22,6 +23,7 @@ import { latencyStage } from './latency.ts'
 import { type InFlightLimits, maxInFlightStage } from './maxInFlight.ts'
 import { muxAndDiscoveryStage } from './muxAndDiscovery.ts'
 import { panicRecoveryStage } from './panicRecovery.ts'
+import { priorityAndFairnessStage } from './priorityAndFairness.ts'
 import { receivedTimestampStage } from './receivedTimestamp.ts'
 import { requestDeadlineStage } from './requestDeadline.ts'
 import type { RequestGroup } from './requestGroup.ts'
@@ -43,6 +45,8 @@ export interface PipelineDeps {
   readonly authorizers: readonly Authorizer[]
   /** Absent: nothing is audited. */
   readonly audit?: AuditSink | undefined
+  /** Priority and fairness. Absent: requests in flight are counted, and no more. */
+  readonly flowControl?: FlowControl | undefined
   /** Absent: no spans are made. */
   readonly spans?: SpanSink | undefined
   /** Aborts when the server begins to shut down. */
@@ -77,7 +81,7 @@ export interface PipelineConfig {
  * @throws when a pattern of corsAllowedOrigins does not parse
  */
 export function pipelineStages(deps: PipelineDeps, config: PipelineConfig): readonly Stage[] {
-  const { clock, log, random, audit, shutdown } = deps
+  const { clock, log, random, audit, shutdown, flowControl } = deps
   const { goawayChance = 0, hstsDirectives = [], corsAllowedOrigins = [], shutdownWatchTerminationGraceMs = 0 } = config
   return [
     auditInitStage(random),
@@ -101,7 +105,7 @@ export function pipelineStages(deps: PipelineDeps, config: PipelineConfig): read
     tracingStage(deps.spans, clock, random),
     auditStage(audit, clock),
     impersonationStage(deps.authorizers),
-    maxInFlightStage(config.maxInFlight),
+    flowControl ? priorityAndFairnessStage(flowControl, clock, config.requestTimeoutMs) : maxInFlightStage(config.maxInFlight),
     authorizationStage(deps.authorizers, clock),
   ]
 }

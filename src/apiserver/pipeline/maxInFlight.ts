@@ -2,12 +2,14 @@
  * Bounds how many requests are worked on at once (L3): more are told to come back in a second, or wait. Long-running ones do not count.
  * Upstream: apiserver/pkg/server/filters/maxinflight.go.
  */
-import { tooManyRequests } from '#api/machinery/status'
+
+import { isOwnComponent } from '../flowcontrol/ownComponent.ts'
 import type { ServerRequest } from '../request.ts'
 import { finished, isLongRunning, type Stage } from './stage.ts'
+import { tooManyRequestsAnswer } from './tooManyRequests.ts'
 
 export interface InFlightLimits {
-  /** get, list. */
+  /** get, list. 0: no limit, as for the other. */
   readonly readOnly: number
   readonly mutating: number
 }
@@ -25,7 +27,7 @@ export function maxInFlightStage(limits: InFlightLimits): Stage {
       if (kind.take()) return finished(next, request, kind.free)
       // Administrators must get through an overload.
       if (isPrivileged(request)) return next(request)
-      if (!isOwnComponent(request)) throw tooManyRequests('Too many requests, please try again later.', 1)
+      if (!isOwnComponent(request)) return tooManyRequestsAnswer(request, 1)
       return kind.wait().then(() => finished(next, request, kind.free))
     },
   }
@@ -36,7 +38,7 @@ function createPlaces(limit: number) {
   const waiting: (() => void)[] = []
   return {
     /** False when all are taken. */
-    take: () => taken < limit && ++taken > 0,
+    take: () => (taken < limit || limit === 0) && ++taken > 0,
     /** In order of arrival; the place is taken when it resolves. */
     wait: () => new Promise<void>((resolve) => waiting.push(resolve)),
     free() {
@@ -45,14 +47,6 @@ function createPlaces(limit: number) {
       else taken--
     },
   }
-}
-
-/**
- * Components in this process (scheduler, kubelets of simulated nodes) wait for their turn, as upstream's priority and fairness lets them: a
- * refusal would cost more than the work, and they would all be back in a second.
- */
-function isOwnComponent(request: ServerRequest): boolean {
-  return request.inProcessUser?.name.startsWith('system:') ?? false
 }
 
 function isPrivileged(request: ServerRequest): boolean {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
+import type { FlowControl } from '../flowcontrol/flowControl.ts'
 import { pipelineStages } from './index.ts'
 import { baseConfig, pipelineDeps } from './testPipeline.ts'
 
@@ -30,5 +31,14 @@ test("API-02 the optional stages stand at upstream's places", () => {
   assert.deepEqual(
     names.filter((name) => !always.includes(name)),
     ['retryAfter', 'hsts', 'goaway', 'watchTermination', 'cors'],
+  )
+})
+
+test('API-18 priority and fairness stands where requests in flight were counted', () => {
+  const flowControl = {} as FlowControl
+  const names = pipelineStages(pipelineDeps({ flowControl }), baseConfig).map(({ name }) => name)
+  assert.deepEqual(
+    names,
+    always.map((name) => (name === 'maxInFlight' ? 'priorityAndFairness' : name)),
   )
 })

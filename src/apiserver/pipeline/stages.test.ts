@@ -91,11 +91,6 @@ const cases: Case[] = [
     want: '401 Unauthorized',
   },
   {
-    name: 'maxInFlight refuses when all places are taken',
-    with: { config: { maxInFlight: { readOnly: 0, mutating: 0 } } },
-    want: '429 Too many requests, please try again later.',
-  },
-  {
     name: 'authorization refuses what is not allowed',
     with: { deps: { authorizers: [] } },
     want: '403 pods "p" is forbidden: User "jane" cannot get resource "pods" in API group "" in the namespace "a"',

@@ -129,6 +129,7 @@ test('CGO-05 the queue counts adds, depth, waits, work and retries', async () =>
       inc: (_, by = 1) => void change(name)(by),
       dec: (_, by = 1) => void change(name)(-by),
       remove: () => {},
+      series: () => ({ set: (value) => void seen.set(name, value), add: (by) => void change(name)(by) }),
     }),
     histogram: ({ name }) => ({ observe: (value) => void change(name)(value), series: () => ({ observe: (value) => void change(name)(value) }) }),
   }

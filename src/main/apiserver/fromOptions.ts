@@ -15,7 +15,7 @@ export function depsFromOptions(options: ServerOptions, given: SecurityDeps): Op
 }
 
 export function configFromOptions(options: ServerOptions): ApiServerConfig {
-  return { ...options.generic, flags: options.flags }
+  return { ...options.generic, ...options.features, flags: options.flags }
 }
 
 /** Whose client certificates the port takes: those of the files that were named, beside the composition root's own. PEM. */

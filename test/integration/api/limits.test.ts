@@ -21,13 +21,16 @@ async function startServer(t: TestContext, options?: TestApiServerOptions): Prom
 
 const jane: UserInfo = { name: 'jane', groups: ['system:authenticated'] }
 
+/** Requests in flight are counted; there are no queues. */
+const counted = { maxInFlight: { readOnly: 10, mutating: 2 }, config: { priorityAndFairness: false } }
+
 test('API-19 beyond the limit in flight a request is told to come back in a second', async (t) => {
   let release = () => {}
   const held = new Promise<void>((resolve) => {
     release = resolve
   })
   const slow = { name: 'Slow', handles: () => true, validate: ({ user }: { user: UserInfo }) => (user.name === 'jane' ? held : undefined) }
-  const api = await startServer(t, { maxInFlight: { readOnly: 10, mutating: 2 }, deps: () => ({ admission: [slow] }) })
+  const api = await startServer(t, { ...counted, deps: () => ({ admission: [slow] }) })
   const create = (name: string) =>
     api
       .clientAs(jane)
@@ -56,7 +59,7 @@ test('API-19 beyond the limit the components of the server itself wait for their
       running--
     },
   }
-  const api = await startServer(t, { maxInFlight: { readOnly: 10, mutating: 2 }, deps: () => ({ admission: [busy] }) })
+  const api = await startServer(t, { ...counted, deps: () => ({ admission: [busy] }) })
   const client = api.clientAs(scheduler)
   const names = ['a', 'b', 'c', 'd', 'e']
   const made = await Promise.all(names.map((name) => client.of(configMaps).create({ metadata: { namespace: 'default', name } })))
@@ -133,6 +136,7 @@ test('API-02 who reads the trace sees what each stage decided, in order', async 
     '/api/v1/namespaces/default/configmaps',
     'requestInfo: list configmaps',
     'authentication: jane',
+    'priorityAndFairness: executing: global-default',
     'authorization: allow',
     'handler: 200',
   ])

@@ -1,11 +1,12 @@
 /** kube-apiserver's flags by group, in the order that --help shows (L5), and the settings they come to. */
 import { authentication } from './authentication.ts'
+import { features } from './features.ts'
 import type { Flags, FlagValues } from './flags.ts'
 import { parseFlags, UsageError } from './flags.ts'
 import { generic } from './generic.ts'
 import type { OptionContext, OptionGroup } from './optionGroup.ts'
 
-export const optionGroups = { generic, authentication } as const
+export const optionGroups = { generic, features, authentication } as const
 
 type Groups = typeof optionGroups
 type SettingsOf<G> = G extends OptionGroup<infer _F, infer S> ? S : never

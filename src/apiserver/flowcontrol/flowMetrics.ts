@@ -1,0 +1,135 @@
+/**
+ * What flow control tells about itself (L3): the series of each flow schema and priority level are found once and kept.
+ * Upstream: apiserver/pkg/util/flowcontrol/metrics.
+ */
+import type { CounterSeries, GaugeSeries, HistogramSeries, Metrics } from '#base/metrics'
+
+/** Of the requests of one flow schema. */
+export interface SchemaMetrics {
+  readonly dispatched: CounterSeries
+  readonly inQueueRequests: GaugeSeries
+  readonly inQueueSeats: GaugeSeries
+  readonly executingRequests: GaugeSeries
+  readonly executingSeats: GaugeSeries
+  readonly queueLength: HistogramSeries
+  readonly estimatedSeats: HistogramSeries
+  readonly waitedAndRan: HistogramSeries
+  readonly waitedInVain: HistogramSeries
+  readonly executionSeconds: HistogramSeries
+  readonly watchExecutionSeconds: HistogramSeries
+  readonly noAccommodation: CounterSeries
+  rejected(reason: RejectReason): void
+}
+
+export type RejectReason = 'queue-full' | 'concurrency-limit' | 'time-out'
+
+export interface LevelMetrics {
+  readonly currentR: GaugeSeries
+  readonly dispatchR: GaugeSeries
+  readonly latestS: GaugeSeries
+  limits(nominal: number, lower: number, upper: number): void
+  demand(seen: { highWatermark: number; average: number; deviation: number; smoothed: number; target: number | undefined }, currentLimit: number): void
+}
+
+export interface FlowControlMetrics {
+  schema(flowSchema: string, priorityLevel: string): SchemaMetrics
+  level(priorityLevel: string): LevelMetrics
+  fairFraction(value: number): void
+}
+
+const durationBuckets = [0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30]
+const lengthBuckets = [0, 10, 25, 50, 100, 250, 500, 1000]
+const seatBuckets = [1, 2, 4, 8, 16, 32, 64, 100]
+
+export function flowControlMetrics(metrics: Metrics): FlowControlMetrics {
+  const schema = schemaMetrics(metrics)
+  const level = levelMetrics(metrics)
+  const fairFraction = metrics.gauge({
+    name: 'apiserver_flowcontrol_seat_fair_frac',
+    help: "The fraction of the server's seats that each level gets that can use them.",
+  })
+  const kept = new Map<string, SchemaMetrics>()
+  return {
+    schema(flowSchema, priorityLevel) {
+      const key = `${priorityLevel}/${flowSchema}`
+      const known = kept.get(key) ?? schema({ priority_level: priorityLevel, flow_schema: flowSchema })
+      kept.set(key, known)
+      return known
+    },
+    level,
+    fairFraction: (value) => fairFraction.set(value),
+  }
+}
+
+const schemaLabels = ['priority_level', 'flow_schema'] as const
+
+function schemaMetrics(metrics: Metrics) {
+  const named = (name: string, help: string, more: readonly string[] = []) => ({
+    name: `apiserver_flowcontrol_${name}`,
+    help,
+    labels: [...schemaLabels, ...more],
+  })
+  const dispatched = metrics.counter(named('dispatched_requests_total', 'Requests that were let through.'))
+  const rejected = metrics.counter(named('rejected_requests_total', 'Requests that were turned away.', ['reason']))
+  const inQueueRequests = metrics.gauge(named('current_inqueue_requests', 'Requests that wait.'))
+  const inQueueSeats = metrics.gauge(named('current_inqueue_seats', 'Seats that waiting requests want.'))
+  const executingRequests = metrics.gauge(named('current_executing_requests', 'Requests being worked on; of watches, those that start.'))
+  const executingSeats = metrics.gauge(named('current_executing_seats', 'Seats in use.'))
+  const queueLength = metrics.histogram({ ...named('request_queue_length_after_enqueue', 'How long a queue was for who joined it.'), buckets: lengthBuckets })
+  const estimatedSeats = metrics.histogram({ ...named('work_estimated_seats', 'Seats that requests were thought to need.'), buckets: seatBuckets })
+  const waited = metrics.histogram({ ...named('request_wait_duration_seconds', 'How long requests waited.', ['execute']), buckets: durationBuckets })
+  const executed = metrics.histogram({ ...named('request_execution_seconds', 'How long requests were worked on.', ['type']), buckets: durationBuckets })
+  const noAccommodation = metrics.counter(named('request_dispatch_no_accommodation_total', 'How often the next request needed more seats than were free.'))
+  return (labels: { readonly priority_level: string; readonly flow_schema: string }): SchemaMetrics => ({
+    dispatched: dispatched.series(labels),
+    inQueueRequests: inQueueRequests.series(labels),
+    inQueueSeats: inQueueSeats.series(labels),
+    executingRequests: executingRequests.series(labels),
+    executingSeats: executingSeats.series(labels),
+    queueLength: queueLength.series(labels),
+    estimatedSeats: estimatedSeats.series(labels),
+    waitedAndRan: waited.series({ ...labels, execute: 'true' }),
+    waitedInVain: waited.series({ ...labels, execute: 'false' }),
+    executionSeconds: executed.series({ ...labels, type: 'regular' }),
+    watchExecutionSeconds: executed.series({ ...labels, type: 'watch' }),
+    noAccommodation: noAccommodation.series(labels),
+    rejected: (reason) => rejected.inc({ ...labels, reason }),
+  })
+}
+
+function levelMetrics(metrics: Metrics) {
+  const gauge = (name: string, help: string) => metrics.gauge({ name: `apiserver_flowcontrol_${name}`, help, labels: ['priority_level'] })
+  const currentR = gauge('current_r', 'The virtual time, in seat-seconds per queue.')
+  const dispatchR = gauge('dispatch_r', 'The virtual time of the last dispatch.')
+  const latestS = gauge('latest_s', 'Where in virtual time the queue stood that was dispatched from last.')
+  const nominal = gauge('nominal_limit_seats', 'Seats by configuration.')
+  const lower = gauge('lower_limit_seats', 'Seats that are never lent.')
+  const upper = gauge('upper_limit_seats', 'Seats including all that may be borrowed.')
+  const current = gauge('current_limit_seats', 'Seats at this moment.')
+  const highWatermark = gauge('demand_seats_high_watermark', 'Most seats wanted in the last period.')
+  const average = gauge('demand_seats_average', 'Seats wanted on average in the last period.')
+  const deviation = gauge('demand_seats_stdev', 'Standard deviation of the seats wanted in the last period.')
+  const smoothed = gauge('demand_seats_smoothed', 'Seats wanted, smoothed over periods.')
+  const target = gauge('target_seats', 'Seats aimed for.')
+  return (priorityLevel: string): LevelMetrics => {
+    const labels = { priority_level: priorityLevel }
+    return {
+      currentR: currentR.series(labels),
+      dispatchR: dispatchR.series(labels),
+      latestS: latestS.series(labels),
+      limits(nominalSeats, lowerSeats, upperSeats) {
+        nominal.set(nominalSeats, labels)
+        lower.set(lowerSeats, labels)
+        upper.set(upperSeats, labels)
+      },
+      demand(seen, currentLimit) {
+        highWatermark.set(seen.highWatermark, labels)
+        average.set(seen.average, labels)
+        deviation.set(seen.deviation, labels)
+        smoothed.set(seen.smoothed, labels)
+        if (seen.target !== undefined) target.set(seen.target, labels)
+        current.set(currentLimit, labels)
+      },
+    }
+  }
+}

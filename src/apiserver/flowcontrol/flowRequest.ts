@@ -1,0 +1,133 @@
+/**
+ * One request on its way through flow control (L3), and lists of them that anybody can leave at once.
+ * Upstream: fairqueuing/queueset types.go and fifo_list.go.
+ */
+import type { ServerRequest } from '../request.ts'
+import type { DroppedRequests } from './droppedRequests.ts'
+import type { SchemaMetrics } from './flowMetrics.ts'
+import type { WorkEstimate } from './workEstimate.ts'
+
+/** The requests that are treated as one: of a flow schema, and of one user or namespace where it tells them apart. */
+export interface Flow {
+  readonly flowSchema: string
+  readonly distinguisher: string
+  /** The queues it may use; empty where there are none. */
+  readonly hand: readonly number[]
+  readonly metrics: SchemaMetrics
+  /** Of its level. */
+  readonly dropped: DroppedRequests
+  /** Answer headers that tell what a request was taken for. */
+  readonly flowSchemaUid: string
+  readonly priorityLevelUid: string
+}
+
+/** Where a request was taken in, and leaves again: the queues of a level. */
+export interface Turnstile {
+  readonly isIdle: boolean
+  /** How long it was worked on, in milliseconds. */
+  finish(entry: FlowRequest): number
+  cancel(entry: FlowRequest): boolean
+}
+
+/** How long a request is thought to take, until it is known. */
+export const estimatedServiceSeconds = 0.003
+
+export class FlowRequest {
+  readonly set: Turnstile
+  readonly flow: Flow
+  readonly request: ServerRequest
+  readonly queue: Queue | undefined
+  readonly initialSeats: number
+  readonly arrivalMs: number
+  /** The virtual time at its arrival. */
+  readonly arrivalR: number
+  finalSeats: number
+  additionalLatencyMs: number
+  state: 'waiting' | 'executing' | 'rejected' | 'done' = 'waiting'
+  startMs = -1
+  /** Called when it need not wait any more. */
+  dispatched: (() => void) | undefined = undefined
+  list: RequestList | undefined = undefined
+  previous: FlowRequest | undefined = undefined
+  next: FlowRequest | undefined = undefined
+
+  constructor(set: Turnstile, flow: Flow, request: ServerRequest, work: WorkEstimate, queue: Queue | undefined, arrivalMs: number, arrivalR: number) {
+    this.set = set
+    this.flow = flow
+    this.request = request
+    this.queue = queue
+    this.initialSeats = work.initialSeats
+    this.finalSeats = work.finalSeats
+    this.additionalLatencyMs = work.additionalLatencyMs
+    this.arrivalMs = arrivalMs
+    this.arrivalR = arrivalR
+  }
+
+  /** Seats are kept for the greater of both phases, from beginning to end. */
+  get seats(): number {
+    return Math.max(this.initialSeats, this.finalSeats)
+  }
+
+  /** In seat-seconds. */
+  get totalWork(): number {
+    return this.initialSeats * estimatedServiceSeconds + this.finalWork
+  }
+
+  get finalWork(): number {
+    return (this.finalSeats * this.additionalLatencyMs) / 1000
+  }
+}
+
+/** First in, first out; a request is in one list at most. */
+export class RequestList {
+  length = 0
+  first: FlowRequest | undefined = undefined
+  #last: FlowRequest | undefined = undefined
+
+  push(request: FlowRequest): void {
+    request.list = this
+    request.previous = this.#last
+    request.next = undefined
+    if (this.#last) this.#last.next = request
+    else this.first = request
+    this.#last = request
+    this.length++
+  }
+
+  remove(request: FlowRequest): void {
+    if (request.list !== this) return
+    if (request.previous) request.previous.next = request.next
+    else this.first = request.next
+    if (request.next) request.next.previous = request.previous
+    else this.#last = request.previous
+    request.list = undefined
+    request.previous = undefined
+    request.next = undefined
+    this.length--
+  }
+
+  *[Symbol.iterator](): Generator<FlowRequest> {
+    for (let request = this.first; request; request = request.next) yield request
+  }
+}
+
+/** One of the queues of a priority level. */
+export class Queue {
+  index: number
+  readonly waiting = new RequestList()
+  readonly executing = new RequestList()
+  seatsInUse = 0
+  seatsWaiting = 0
+  /** Seat-seconds of all that wait. */
+  workWaiting = 0
+  /** The virtual time at which its next request would be worked on, if every queue had its share of the seats. */
+  nextDispatchR = 0
+
+  constructor(index: number) {
+    this.index = index
+  }
+
+  get isIdle(): boolean {
+    return this.waiting.length === 0 && this.executing.length === 0
+  }
+}

@@ -1,0 +1,10 @@
+/** Who is never turned away, but waits (L3). */
+import type { ServerRequest } from '../request.ts'
+
+/**
+ * Components in this process (scheduler, kubelets of simulated nodes) wait in their queue however long it is: there is no connection to
+ * protect, a refusal would cost more than the work, and they would all be back in a second.
+ */
+export function isOwnComponent({ inProcessUser }: ServerRequest): boolean {
+  return inProcessUser?.name.startsWith('system:') ?? false
+}

@@ -1,0 +1,126 @@
+/**
+ * One priority level (L3): its configuration, its queues, and how many seats it may use.
+ * Upstream: apf_controller.go priorityLevelState, plSpecCommons, queueSetCompleterForPL.
+ */
+import type { PriorityLevelConfiguration } from '#api/gen/types/flowcontrol.v1'
+import type { Frozen } from '#api/machinery/meta'
+import type { Clock } from '#base/clock'
+import { DroppedRequests } from './droppedRequests.ts'
+import type { LevelMetrics } from './flowMetrics.ts'
+import { Integrator, type IntegratorResults } from './integrator.ts'
+import { QueueSet, type QueuingConfiguration } from './queueSet.ts'
+
+/** How much of the old demand is still believed after a period: half of it after five minutes. */
+const smoothing = 0.977
+/** Of the nominal seats, what one request may take. */
+const mostOfNominal = 0.15
+
+/** Seats by configuration. */
+export interface SeatLimits {
+  readonly nominal: number
+  /** Without all that it lends. */
+  readonly lower: number
+  /** With all that it may borrow. */
+  readonly upper: number
+}
+
+export interface SeatDemand {
+  average: number
+  deviation: number
+  highWatermark: number
+  smoothed: number
+}
+
+export class PriorityLevel {
+  readonly name: string
+  readonly queueSet: QueueSet
+  readonly dropped = new DroppedRequests()
+  readonly demand: SeatDemand = { average: 0, deviation: 0, highWatermark: 0, smoothed: 0 }
+  readonly metrics: LevelMetrics
+  object: Frozen<PriorityLevelConfiguration>
+  queuing: QueuingConfiguration
+  limits: SeatLimits = { nominal: 0, lower: 0, upper: 0 }
+  /** Seats at this moment, borrowed ones included. */
+  currentLimit = -1
+  /** What one request may take; 0: nothing is said. */
+  maxSeats = 0
+  /** Nobody refers to it any more; it goes when it is idle. */
+  quiescing = false
+  readonly #integrator: Integrator
+
+  constructor(object: Frozen<PriorityLevelConfiguration>, clock: Clock, metrics: LevelMetrics) {
+    this.name = object.metadata.name ?? ''
+    this.object = object
+    this.queuing = queuingOf(object)
+    this.metrics = metrics
+    this.#integrator = new Integrator(clock.monotonicMs())
+    this.queueSet = new QueueSet({ clock, metrics, demand: this.#integrator })
+  }
+
+  get isExempt(): boolean {
+    return this.object.spec.type === 'Exempt'
+  }
+
+  /** Takes in a new version of its object. */
+  update(object: Frozen<PriorityLevelConfiguration>): void {
+    this.object = object
+    this.queuing = queuingOf(object)
+    this.quiescing = false
+  }
+
+  /** Its share of the server. A new level starts in the middle between lending nothing and all it may. */
+  setLimits(limits: SeatLimits): void {
+    this.limits = limits
+    this.maxSeats = maxSeatsOf(limits.nominal, this.queuing)
+    this.metrics.limits(limits.nominal, limits.lower, limits.upper)
+    if (this.currentLimit < 0) this.currentLimit = limits.nominal - Math.trunc((limits.nominal - limits.lower) / 2)
+  }
+
+  /** Ends a period of observation. */
+  observe(nowMs: number): void {
+    const seen: IntegratorResults = this.#integrator.reset(nowMs)
+    this.demand.highWatermark = Math.round(seen.max)
+    if (seen.seconds <= 0) return
+    const deviation = Number.isNaN(seen.deviation) ? 0 : seen.deviation
+    const envelope = seen.average + deviation
+    this.demand.average = seen.average
+    this.demand.deviation = deviation
+    this.demand.smoothed = Math.max(envelope, smoothing * this.demand.smoothed + (1 - smoothing) * envelope)
+  }
+
+  /** @param target what was aimed for; undefined for the exempt level, which is not limited */
+  setCurrentLimit(seats: number, target: number | undefined): void {
+    this.currentLimit = seats
+    this.metrics.demand({ ...this.demand, target }, seats)
+    this.queueSet.configure(this.queuing, seats)
+  }
+}
+
+function maxSeatsOf(nominal: number, { queues, handSize }: QueuingConfiguration): number {
+  return queues < 1 ? 0 : Math.max(1, Math.min(Math.ceil(nominal * mostOfNominal), Math.trunc(nominal / handSize)))
+}
+
+/** Shares of the server, and what of them is lent and may be borrowed, in percent; undefined: all that there is. */
+export function sharesOf({ spec }: Frozen<PriorityLevelConfiguration>): {
+  shares: number
+  lendablePercent: number
+  borrowingLimitPercent?: number | undefined
+} {
+  const { nominalConcurrencyShares: shares = 0, lendablePercent = 0 } = spec.limited ?? spec.exempt ?? {}
+  return { shares, lendablePercent, borrowingLimitPercent: spec.limited?.borrowingLimitPercent }
+}
+
+/** Objects that contradict themselves are treated as if they were not there. */
+export function isUsable({ metadata, spec }: Frozen<PriorityLevelConfiguration>): boolean {
+  if ((spec.type === 'Limited') !== (spec.limited !== undefined) || (spec.type === 'Exempt') !== (spec.exempt !== undefined)) return false
+  if ((spec.type === 'Exempt') !== (metadata.name === 'exempt')) return false
+  const response = spec.limited?.limitResponse
+  return !response || (response.type === 'Reject') === (response.queuing === undefined)
+}
+
+function queuingOf({ spec }: Frozen<PriorityLevelConfiguration>): QueuingConfiguration {
+  const queuing = spec.limited?.limitResponse?.queuing
+  if (!queuing) return { queues: spec.limited ? 0 : -1, handSize: 1, queueLengthLimit: 1 }
+  const { queues = 64, handSize = 8, queueLengthLimit = 50 } = queuing
+  return { queues, handSize, queueLengthLimit }
+}

@@ -1,0 +1,300 @@
+/**
+ * The queues of one priority level (L3): fair queuing in seat-seconds. Virtual time advances by what each busy queue would get of the seats;
+ * the next request comes from the queue that would be done with it first. Time is asked once per step.
+ * Upstream: apiserver/pkg/util/flowcontrol/fairqueuing/queueset (doc.go explains the arithmetic).
+ */
+import type { Clock } from '#base/clock'
+import type { ServerRequest } from '../request.ts'
+import type { LevelMetrics } from './flowMetrics.ts'
+import { estimatedServiceSeconds, type Flow, FlowRequest, Queue, RequestList } from './flowRequest.ts'
+import type { Integrator } from './integrator.ts'
+import type { WorkEstimate } from './workEstimate.ts'
+
+export interface QueuingConfiguration {
+  /** How many queues; 0: none, what finds no seat is turned away; -1: there is no limit. */
+  readonly queues: number
+  readonly handSize: number
+  readonly queueLengthLimit: number
+}
+
+export interface QueueSetParts {
+  readonly clock: Clock
+  readonly metrics: LevelMetrics
+  /** Sees how many seats are used or wanted. */
+  readonly demand: Integrator
+}
+
+/** What the debugging endpoints count. */
+export interface QueueSetCounts {
+  waiting: number
+  executing: number
+  dispatched: number
+  rejected: number
+  cancelled: number
+}
+
+export class QueueSet {
+  readonly counts: QueueSetCounts = { waiting: 0, executing: 0, dispatched: 0, rejected: 0, cancelled: 0 }
+  /** Requests that are worked on and went through no queue. */
+  readonly queueless = new RequestList()
+  readonly #parts: QueueSetParts
+  #configuration: QueuingConfiguration = { queues: 0, handSize: 1, queueLengthLimit: 1 }
+  #limit = 0
+  #queues: Queue[] = []
+  #currentR = 0
+  #lastMs: number
+  #robinIndex = -1
+  #busyQueues = 0
+  #seatsInUse = 0
+  #seatsWaiting = 0
+  #enqueues = 0
+
+  constructor(parts: QueueSetParts) {
+    this.#parts = parts
+    this.#lastMs = parts.clock.monotonicMs()
+  }
+
+  get queues(): readonly Queue[] {
+    return this.#queues
+  }
+
+  get isIdle(): boolean {
+    return this.counts.waiting === 0 && this.counts.executing === 0
+  }
+
+  /** Queues are added at once; those that are too many go when they are empty. */
+  configure(configuration: QueuingConfiguration, limit: number): void {
+    this.#sync()
+    for (let index = this.#queues.length; index < configuration.queues; index++) this.#queues.push(new Queue(index))
+    const { queueLengthLimit, handSize } = this.#configuration
+    this.#configuration = configuration.queues > 0 ? configuration : { ...configuration, queueLengthLimit, handSize }
+    this.#limit = limit
+    this.#dispatchAll()
+  }
+
+  /**
+   * Takes a request in: it is executing, waiting or rejected when this returns.
+   * @param isPatient it waits although its queue is full
+   */
+  start(flow: Flow, request: ServerRequest, work: WorkEstimate, isPatient: boolean): FlowRequest {
+    const nowMs = this.#sync()
+    if (this.#configuration.queues < 1) return this.#startWithoutQueue(flow, request, work, nowMs)
+    const queue = this.#chooseQueue(flow.hand)
+    const entry = new FlowRequest(this, flow, request, work, queue, nowMs, this.#currentR)
+    if (queue.isIdle) queue.nextDispatchR = this.#currentR
+    // Nobody waits and there is room: what the detour through the queue would come to.
+    if (this.counts.waiting === 0 && this.#seatsInUse < this.#limit && this.#accommodates(entry.seats)) {
+      flow.metrics.queueLength.observe(1)
+      this.#execute(entry, queue, nowMs)
+      return entry
+    }
+    if (!isPatient && this.#seatsInUse >= this.#limit && queue.waiting.length >= this.#configuration.queueLengthLimit) return this.#reject(entry, 'queue-full')
+    this.#enqueue(entry, queue, nowMs)
+    this.#bound(queue)
+    this.#dispatchAll(nowMs)
+    return entry
+  }
+
+  /** The work on a request that was let in is over. How long it took, in milliseconds. */
+  finish(entry: FlowRequest): number {
+    const nowMs = this.#sync()
+    const serviceMs = nowMs - entry.startMs
+    entry.state = 'done'
+    this.counts.executing--
+    entry.flow.metrics.executingRequests.add(-1)
+    const { queue } = entry
+    if (queue) {
+      queue.executing.remove(entry)
+      if (queue.isIdle) this.#busyQueues--
+      queue.nextDispatchR -= entry.initialSeats * (estimatedServiceSeconds - serviceMs / 1000)
+      this.#bound(queue)
+    } else this.queueless.remove(entry)
+    if (entry.additionalLatencyMs <= 0) this.#release(entry, nowMs)
+    else
+      this.#parts.clock.timer(entry.additionalLatencyMs, () => {
+        const laterMs = this.#sync()
+        this.#release(entry, laterMs)
+        this.#dispatchAll(laterMs)
+      })
+    this.#dispatchAll(nowMs)
+    return serviceMs
+  }
+
+  /** Takes a request out of its queue that cannot wait longer. False: it does not wait any more. */
+  cancel(entry: FlowRequest): boolean {
+    const { queue } = entry
+    if (entry.state !== 'waiting' || !queue) return false
+    const nowMs = this.#sync()
+    this.#dequeue(entry, queue)
+    if (queue.isIdle) this.#busyQueues--
+    this.#bound(queue)
+    this.counts.cancelled++
+    this.#reject(entry, 'time-out')
+    this.#noteDemand(nowMs)
+    return true
+  }
+
+  #startWithoutQueue(flow: Flow, request: ServerRequest, work: WorkEstimate, nowMs: number): FlowRequest {
+    const entry = new FlowRequest(this, flow, request, work, undefined, nowMs, this.#currentR)
+    if (!this.#accommodates(entry.seats)) return this.#reject(entry, 'concurrency-limit')
+    this.#execute(entry, undefined, nowMs)
+    return entry
+  }
+
+  #reject(entry: FlowRequest, reason: 'queue-full' | 'concurrency-limit' | 'time-out'): FlowRequest {
+    entry.state = 'rejected'
+    this.counts.rejected++
+    entry.flow.metrics.rejected(reason)
+    return entry
+  }
+
+  /** Of the hand, the queue with the least work waiting; the order of looking turns, so that overlapping hands share evenly. */
+  #chooseQueue(hand: readonly number[]): Queue {
+    const offset = this.#enqueues % hand.length
+    this.#enqueues++
+    let best: Queue | undefined
+    for (let i = 0; i < hand.length; i++) {
+      const at = offset + i
+      const queue = this.#queues[hand[at < hand.length ? at : at - hand.length] as number] as Queue
+      if (!best || queue.workWaiting < best.workWaiting) best = queue
+    }
+    return best as Queue
+  }
+
+  #enqueue(entry: FlowRequest, queue: Queue, nowMs: number): void {
+    if (queue.isIdle) this.#busyQueues++
+    queue.waiting.push(entry)
+    queue.workWaiting += entry.totalWork
+    queue.seatsWaiting += entry.seats
+    this.counts.waiting++
+    this.#seatsWaiting += entry.seats
+    const { metrics } = entry.flow
+    metrics.inQueueRequests.add(1)
+    metrics.inQueueSeats.add(entry.seats)
+    metrics.queueLength.observe(queue.waiting.length)
+    this.#noteDemand(nowMs)
+  }
+
+  #dequeue(entry: FlowRequest, queue: Queue): void {
+    queue.waiting.remove(entry)
+    queue.seatsWaiting -= entry.seats
+    // Sums of fractions drift: an empty queue has nothing to do.
+    queue.workWaiting = queue.waiting.length === 0 ? 0 : queue.workWaiting - entry.totalWork
+    this.counts.waiting--
+    this.#seatsWaiting -= entry.seats
+    const { metrics } = entry.flow
+    metrics.inQueueRequests.add(-1)
+    metrics.inQueueSeats.add(-entry.seats)
+  }
+
+  /** Its seats are taken from now on. */
+  #execute(entry: FlowRequest, queue: Queue | undefined, nowMs: number): void {
+    entry.state = 'executing'
+    entry.startMs = nowMs
+    if (queue) {
+      if (entry.finalSeats > this.#limit) {
+        entry.additionalLatencyMs = (entry.finalWork * 1000) / this.#limit
+        entry.finalSeats = this.#limit
+      }
+      if (queue.isIdle) this.#busyQueues++
+      queue.executing.push(entry)
+      queue.seatsInUse += entry.seats
+      this.#parts.metrics.dispatchR.set(this.#currentR)
+      this.#parts.metrics.latestS.set(queue.nextDispatchR)
+      queue.nextDispatchR += entry.totalWork
+    } else this.queueless.push(entry)
+    this.counts.executing++
+    this.counts.dispatched++
+    this.#seatsInUse += entry.seats
+    const { metrics } = entry.flow
+    metrics.executingRequests.add(1)
+    metrics.executingSeats.add(entry.seats)
+    this.#noteDemand(nowMs)
+  }
+
+  #release(entry: FlowRequest, nowMs: number): void {
+    this.#seatsInUse -= entry.seats
+    entry.flow.metrics.executingSeats.add(-entry.seats)
+    this.#noteDemand(nowMs)
+    const { queue } = entry
+    if (!queue) return
+    queue.seatsInUse -= entry.seats
+    if (this.#queues.length > this.#configuration.queues && queue.isIdle && this.#queues[queue.index] === queue) this.#removeQueue(queue)
+  }
+
+  #removeQueue({ index }: Queue): void {
+    this.#queues.splice(index, 1)
+    for (let i = index; i < this.#queues.length; i++) (this.#queues[i] as Queue).index = i
+    if (this.#robinIndex >= index) this.#robinIndex--
+  }
+
+  #dispatchAll(nowMs = this.#lastMs): void {
+    while (this.counts.waiting > 0 && this.#seatsInUse < this.#limit && this.#dispatch(nowMs));
+  }
+
+  #dispatch(nowMs: number): boolean {
+    const queue = this.#nextQueue()
+    const entry = queue?.waiting.first
+    if (!queue || !entry) return false
+    if (!this.#accommodates(entry.seats)) {
+      entry.flow.metrics.noAccommodation.inc()
+      return false
+    }
+    this.#robinIndex = queue.index
+    this.#dequeue(entry, queue)
+    // Between the lists it is in neither: the queue stays as busy as it was.
+    if (queue.isIdle) this.#busyQueues--
+    this.#execute(entry, queue, nowMs)
+    this.#bound(queue)
+    entry.dispatched?.()
+    return true
+  }
+
+  /** The queue whose oldest request would be finished first; of equals, the one after that served last. */
+  #nextQueue(): Queue | undefined {
+    const count = this.#queues.length
+    let best: Queue | undefined
+    let bestFinish = Number.POSITIVE_INFINITY
+    for (let i = 1; i <= count; i++) {
+      const queue = this.#queues[(this.#robinIndex + i) % count] as Queue
+      const oldest = queue.waiting.first
+      if (!oldest) continue
+      const finish = queue.nextDispatchR + oldest.totalWork
+      if (finish < bestFinish) {
+        best = queue
+        bestFinish = finish
+      }
+    }
+    // What finds no room leaves the turn where it is.
+    return best
+  }
+
+  #accommodates(seats: number): boolean {
+    if (this.#configuration.queues < 0) return true
+    // Wider than the level: alone, or never.
+    if (seats > this.#limit) return this.counts.executing === 0
+    return this.#seatsInUse + seats <= this.#limit
+  }
+
+  /** A queue that did not use its share gains nothing by it: no request is worked on before it came. */
+  #bound(queue: Queue): void {
+    const oldest = queue.waiting.first
+    if (oldest && queue.nextDispatchR < oldest.arrivalR) queue.nextDispatchR = oldest.arrivalR
+  }
+
+  #noteDemand(nowMs: number): void {
+    this.#parts.demand.set(this.#seatsInUse + this.#seatsWaiting, nowMs)
+  }
+
+  /** Brings the virtual time up to now. Before anything changes. */
+  #sync(): number {
+    const nowMs = this.#parts.clock.monotonicMs()
+    if (this.#busyQueues > 0) {
+      const rate = Math.min(this.#seatsInUse + this.#seatsWaiting, this.#limit) / this.#busyQueues
+      this.#currentR += (rate * (nowMs - this.#lastMs)) / 1000
+      this.#parts.metrics.currentR.set(this.#currentR)
+    }
+    this.#lastMs = nowMs
+    return nowMs
+  }
+}

@@ -1,0 +1,106 @@
+/**
+ * Guesses how many seats a request takes (L3): lists by what they load, writes by how many watches hear of them. Pure.
+ * Upstream: apiserver/pkg/util/flowcontrol/request (with the gates SizeBasedListCostEstimate and WatchList on).
+ */
+import { truthy } from '../pipeline/requestInfo.ts'
+import type { RequestInfo, ServerRequest } from '../request.ts'
+
+export interface WorkEstimate {
+  /** While the server works on it. */
+  readonly initialSeats: number
+  /** Afterwards, for `additionalLatencyMs`: the client does not wait for that. */
+  readonly finalSeats: number
+  readonly additionalLatencyMs: number
+}
+
+export interface ObjectStats {
+  readonly objectCount: number
+  readonly averageBytes: number
+}
+
+export interface WorkEstimator {
+  /** @param maxSeats what the priority level allows one request; 0: no limit of its own */
+  estimate(request: ServerRequest, maxSeats: number): WorkEstimate
+}
+
+export interface WorkEstimatorDeps {
+  /** Undefined: this server does not hold the resource. */
+  objectStats(info: RequestInfo): ObjectStats | undefined
+  watchCount(info: RequestInfo): number
+}
+
+const mostListSeats = 100
+const mostMutatingSeats = 10
+const bytesPerSeat = 100_000
+/** Lists from the cache are written in pieces. */
+const mostCachedListBytes = 1_000_000
+const watchesPerSeat = 10
+const eventLatencyMs = 5
+
+const estimates: readonly WorkEstimate[] = Array.from({ length: mostListSeats + 1 }, (_, seats) => seatsOnly(seats))
+const oneSeat = seatsOnly(1)
+
+function seatsOnly(initialSeats: number): WorkEstimate {
+  return { initialSeats, finalSeats: 0, additionalLatencyMs: 0 }
+}
+
+export function createWorkEstimator({ objectStats, watchCount }: WorkEstimatorDeps): WorkEstimator {
+  return {
+    estimate(request, maxSeats) {
+      const { info } = request
+      if (!info?.isResourceRequest) return oneSeat
+      switch (info.verb) {
+        case 'list':
+        case 'watch':
+          return startsWithNothing(request, info) ? oneSeat : listEstimate(request, info, objectStats(info), maxSeats)
+        case 'create':
+        case 'update':
+        case 'patch':
+        case 'delete':
+          return mutatingEstimate(info.resource === 'serviceaccounts' && info.subresource === 'token' ? 0 : watchCount(info), maxSeats)
+        default:
+          return oneSeat
+      }
+    },
+  }
+}
+
+/** Watches that go on from where somebody was. */
+function startsWithNothing({ query }: ServerRequest, { verb }: RequestInfo): boolean {
+  if (verb !== 'watch') return false
+  const revision = query.get('resourceVersion') ?? ''
+  return revision !== '' && revision !== '0' && !truthy(query.get('sendInitialEvents'))
+}
+
+function listEstimate(request: ServerRequest, info: RequestInfo, stats: ObjectStats | undefined, maxSeats: number): WorkEstimate {
+  if (!stats) return oneSeat
+  const most = maxSeats === 0 ? mostListSeats : Math.min(maxSeats, mostListSeats)
+  const seats = Math.ceil(loadedBytes(request, info, stats) / bytesPerSeat)
+  return estimates[Math.min(Math.max(seats, 1), most)] as WorkEstimate
+}
+
+function loadedBytes({ query }: ServerRequest, info: RequestInfo, { objectCount, averageBytes }: ObjectStats): number {
+  if (info.name !== '') return averageBytes
+  const limit = Number.parseInt(query.get('limit') ?? '', 10)
+  const wanted = limit > 0 ? Math.min(limit, objectCount) : objectCount
+  if (info.verb === 'watch' || isFromCache(query, limit > 0)) return Math.min(wanted * averageBytes, mostCachedListBytes)
+  const isSelective = (info.fieldSelector ?? '') !== '' || (info.labelSelector ?? '') !== ''
+  return averageBytes * (isSelective ? Math.max(wanted, Math.trunc(objectCount / 2)) : wanted)
+}
+
+/** Upstream: storage/cacher/delegator ShouldDelegateListMeta. */
+function isFromCache(query: URLSearchParams, hasLimit: boolean): boolean {
+  const match = query.get('resourceVersionMatch') ?? ''
+  if (match !== '') return match === 'NotOlderThan'
+  if (query.get('continue')) return false
+  const revision = query.get('resourceVersion') ?? ''
+  return !hasLimit || revision === '' || revision === '0'
+}
+
+/** Many watches are served by more work after the answer; it is made narrow and long, so that it holds up nobody. */
+function mutatingEstimate(watches: number, maxSeats: number): WorkEstimate {
+  if (watches < watchesPerSeat) return oneSeat
+  const wanted = Math.ceil(watches / watchesPerSeat)
+  const finalSeats = Math.min(wanted, maxSeats === 0 ? mostMutatingSeats : Math.min(maxSeats, mostMutatingSeats))
+  return { initialSeats: 1, finalSeats, additionalLatencyMs: (wanted * eventLatencyMs) / finalSeats }
+}

@@ -1,0 +1,54 @@
+/**
+ * Lets requests in by priority and fairness (L3): those that must wait do so in the queue of their flow, and the ones that there is no place
+ * or time for are told when to come back. Of watches, only the start counts. Upstream: apiserver/pkg/server/filters/priority-and-fairness.go.
+ */
+import type { Clock } from '#base/clock'
+import type { Answer } from '../answer.ts'
+import type { FlowControl } from '../flowcontrol/flowControl.ts'
+import type { FlowRequest } from '../flowcontrol/flowRequest.ts'
+import { isOwnComponent } from '../flowcontrol/ownComponent.ts'
+import type { ServerRequest } from '../request.ts'
+import { decided, finished, type Handler, isLongRunning, type Stage } from './stage.ts'
+import { tooManyRequestsAnswer } from './tooManyRequests.ts'
+
+const mostWaitMs = 60_000
+
+/** @param requestTimeoutMs of what has no deadline itself, a quarter is waited at most */
+export function priorityAndFairnessStage(flowControl: FlowControl, clock: Clock, requestTimeoutMs: number): Stage {
+  const execute = (entry: FlowRequest, request: ServerRequest, next: Handler) => {
+    tell(entry, request)
+    return finished(next, request, (answer) => flowControl.finish(entry, answer))
+  }
+  const reject = (entry: FlowRequest, request: ServerRequest): Answer => {
+    tell(entry, request)
+    return tooManyRequestsAnswer(request, flowControl.refuse(entry))
+  }
+  const waitMs = (request: ServerRequest): number | undefined => {
+    if (isOwnComponent(request)) return undefined
+    const most = Math.min((request.timeoutMs ?? requestTimeoutMs) / 4, mostWaitMs)
+    return Math.max(0, most - (clock.now() - request.receivedMs))
+  }
+  const queued = async (entry: FlowRequest, request: ServerRequest, next: Handler): Promise<Answer> => {
+    const startedMs = clock.monotonicMs()
+    const go = await flowControl.wait(entry, waitMs(request))
+    if (request.trace) decided(request, 'priorityAndFairness', `${go ? 'waited' : 'waited in vain'}: ${entry.flow.flowSchema}`, clock.monotonicMs() - startedMs)
+    return go ? execute(entry, request, next) : reject(entry, request)
+  }
+  return {
+    name: 'priorityAndFairness',
+    handle(request, next) {
+      if (isLongRunning(request) && request.info?.verb !== 'watch') return next(request)
+      const entry = flowControl.start(request)
+      if (entry.state === 'waiting') return queued(entry, request, next)
+      if (request.trace) decided(request, 'priorityAndFairness', `${entry.state}: ${entry.flow.flowSchema}`, 0)
+      return entry.state === 'executing' ? execute(entry, request, next) : reject(entry, request)
+    },
+  }
+}
+
+/** By UIDs, since the names may tell users how little they matter. */
+function tell({ flow }: FlowRequest, { responseHeaders }: ServerRequest): void {
+  if (!responseHeaders) return
+  responseHeaders['x-kubernetes-pf-prioritylevel-uid'] = flow.priorityLevelUid
+  responseHeaders['x-kubernetes-pf-flowschema-uid'] = flow.flowSchemaUid
+}

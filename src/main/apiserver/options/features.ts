@@ -1,0 +1,11 @@
+/** The flags that turn parts of the server on and off (L5). Upstream: apiserver/pkg/server/options/feature.go. */
+import { flag } from './flags.ts'
+import { optionGroup } from './optionGroup.ts'
+
+export const features = optionGroup({
+  name: 'Features',
+  flags: {
+    'enable-priority-and-fairness': flag('Instead of counting requests in flight, let them queue and take turns by priority and fairness', true),
+  },
+  settings: (values) => ({ priorityAndFairness: values['enable-priority-and-fairness'] }),
+})
