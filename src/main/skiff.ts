@@ -12,6 +12,7 @@ process.env.PATH = [process.env.PATH, '/usr/local/sbin', '/usr/sbin', '/sbin'].f
 
 try {
   if (role === 'server' || role === 'node-agent') await runRole(role, rest)
+  else if (role === 'apiserver') await runApiServerRole(rest)
   else await (await import('./commandLine.ts')).runCommandLine(process.argv)
 } catch (error) {
   console.error(`skiff: ${describeError(error)}`)
@@ -21,17 +22,7 @@ try {
 /** Runs until a signal asks it to end; a second signal ends it at once. */
 async function runRole(name: 'server' | 'node-agent', args: string[]): Promise<void> {
   const { values } = parseArgs({ args, options: { 'cluster-dir': { type: 'string' }, config: { type: 'string' }, v: { type: 'string', default: '2' } } })
-  const stopping = new AbortController()
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.on(signal, () => {
-      if (stopping.signal.aborted) process.exit(130)
-      stopping.abort(new Error(signal))
-    })
-  }
-  // A forgotten promise is a bug to mend, not a reason to take a cluster down. An exception that nobody caught still ends the process.
-  process.on('unhandledRejection', (reason) => {
-    console.error(`skiff: unhandled rejection: ${reason instanceof Error ? (reason.stack ?? reason.message) : String(reason)}`)
-  })
+  const stopping = stoppedBySignals()
   const verbosity = Number(values.v)
   if (name === 'server') {
     if (!values['cluster-dir']) throw new Error('server needs --cluster-dir DIR')
@@ -46,4 +37,25 @@ async function runRole(name: 'server' | 'node-agent', args: string[]): Promise<v
     await runNodeAgent(values.config, verbosity, stopping.signal)
   }
   process.exit(0)
+}
+
+/** The API server alone, with kube-apiserver's flags, in the foreground. Command lines that cannot be read end with 2. */
+async function runApiServerRole(args: string[]): Promise<void> {
+  const { runApiServer } = await import('./layouts/apiserver.ts')
+  process.exit(await runApiServer(args, stoppedBySignals().signal))
+}
+
+function stoppedBySignals(): AbortController {
+  const stopping = new AbortController()
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      if (stopping.signal.aborted) process.exit(130)
+      stopping.abort(new Error(signal))
+    })
+  }
+  // A forgotten promise is a bug to mend, not a reason to take a cluster down. An exception that nobody caught still ends the process.
+  process.on('unhandledRejection', (reason) => {
+    console.error(`skiff: unhandled rejection: ${reason instanceof Error ? (reason.stack ?? reason.message) : String(reason)}`)
+  })
+  return stopping
 }

@@ -2,12 +2,10 @@
  * The server of a local cluster, all in one process (L5): store, API server, controllers, scheduler and simulated nodes, which talk to the API
  * without sockets; and the agents of real nodes as child processes.
  */
-import { readFileSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import { networkInterfaces } from 'node:os'
 import path from 'node:path'
 import { strategyFor } from '#api/kinds/index'
-import { describeFrom } from '#api/machinery/openapi/descriptions'
 import { type ApiServer, createApiServer } from '#apiserver/apiServer'
 import { createRegistry } from '#apiserver/registry/registry'
 import type { UserInfo } from '#apiserver/request'
@@ -34,6 +32,7 @@ import { ensureAddonAccess } from './addonAccess.ts'
 import { addressPlan } from './agentConfig.ts'
 import { createAgents, renewAgentCertificates } from './agents.ts'
 import { ensureClusterInfo } from './clusterInfo.ts'
+import { describeLazily } from './descriptions.ts'
 import { createHostRoutes } from './hostRoutes.ts'
 import { createLocalPorts } from './localPorts.ts'
 import { type ProcessTools, processTools, runTogether } from './processTools.ts'
@@ -123,7 +122,7 @@ function assemble(tools: ProcessTools, { state, pki, store, options }: Parts): A
         (transport, signal) => ensureAddonAccess(createClient(transport), signal),
         (transport, signal) => ensureClusterInfo(createClient(transport), `https://${address ?? '127.0.0.1'}:${state.port}`, pki.ca.cert, signal),
       ],
-      describe: lazyDescriptions(),
+      describe: describeLazily(),
       metricsText: () => metrics.render(),
     },
     {
@@ -144,23 +143,6 @@ function assemble(tools: ProcessTools, { state, pki, store, options }: Parts): A
 function externalAddress(): string | undefined {
   const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
   return addresses.find((one) => one.family === 'IPv4' && !one.internal)?.address
-}
-
-/** Texts of the OpenAPI documents, read when the first one is asked for. */
-function lazyDescriptions() {
-  let describe: ReturnType<typeof describeFrom> | undefined
-  return (definition: string, field?: string) => {
-    describe ??= describeFrom(readDescriptions())
-    return describe(definition, field)
-  }
-}
-
-function readDescriptions(): Parameters<typeof describeFrom>[0] {
-  try {
-    return JSON.parse(readFileSync(new URL('./descriptions.json', import.meta.url), 'utf8'))
-  } catch {
-    return {}
-  }
 }
 
 /** A component's way into the API: in process, under its own name. */

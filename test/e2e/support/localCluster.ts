@@ -8,7 +8,7 @@ import { clusterId } from '#main/localCluster/clusterState'
 
 const run = promisify(execFile)
 const root = path.resolve(import.meta.dirname, '../../..')
-const skiffBin = path.join(root, 'bin/skiff')
+export const skiffBin = path.join(root, 'bin/skiff')
 
 export interface CommandResult {
   readonly code: number

@@ -5,19 +5,27 @@ import type { Flags, FlagValues } from './flags.ts'
 import { parseFlags, UsageError } from './flags.ts'
 import { generic } from './generic.ts'
 import type { OptionContext, OptionGroup } from './optionGroup.ts'
+import { serving } from './serving.ts'
 
 export const optionGroups = { generic, features, authentication } as const
 
-type Groups = typeof optionGroups
+/** Those of a server that runs alone, without a cluster around it. */
+export const aloneGroups = { serving, ...optionGroups } as const
+
 type SettingsOf<G> = G extends OptionGroup<infer _F, infer S> ? S : never
-export type ServerOptions = { readonly [name in keyof Groups]: SettingsOf<Groups[name]> } & {
+type OptionsOf<Groups> = { readonly [name in keyof Groups]: SettingsOf<Groups[name]> } & {
   /** Every flag's value, by name, as /flagz shows it. */
   readonly flags: Readonly<Record<string, string>>
 }
+export type ServerOptions = OptionsOf<typeof optionGroups>
+
+export function serverOptions(args: readonly string[], context: OptionContext): Promise<ServerOptions> {
+  return readOptions(optionGroups, args, context)
+}
 
 /** @throws UsageError with every fault of the first stage that finds one: notation first, then what the groups check */
-export async function serverOptions(args: readonly string[], context: OptionContext): Promise<ServerOptions> {
-  const groups = Object.entries(optionGroups) as [keyof Groups, OptionGroup<Flags, unknown>][]
+export async function readOptions<Groups extends object>(from: Groups, args: readonly string[], context: OptionContext): Promise<OptionsOf<Groups>> {
+  const groups = Object.entries(from) as [string, OptionGroup<Flags, unknown>][]
   const flags: Flags = Object.assign({}, ...groups.map(([, group]) => group.flags))
   const values: FlagValues<Flags> = parseFlags(flags, args)
   const faults: string[] = []
@@ -32,5 +40,17 @@ export async function serverOptions(args: readonly string[], context: OptionCont
   }
   if (faults.length > 0) throw new UsageError(faults)
   const shown = Object.entries(flags).map(([name, flag]) => [name, flag.format(values[name])])
-  return { ...(settings as Omit<ServerOptions, 'flags'>), flags: Object.fromEntries(shown) }
+  return { ...settings, flags: Object.fromEntries(shown) } as OptionsOf<Groups>
+}
+
+/** The text of --help: every group under its heading, every flag with its type and default. */
+export function usage(from: Readonly<Record<string, OptionGroup<Flags, unknown>>>): string {
+  const groups = Object.values(from).map(({ name, flags }) => {
+    const rows = Object.entries(flags).map(([flag, { type, usage: text, default: value, format }]) => {
+      const shown = format(value)
+      return `      --${flag}${type === 'bool' ? '' : ` ${type}`}\n                ${text}${shown === '' || shown === '[]' || shown === 'false' ? '' : ` (default ${shown})`}`
+    })
+    return `${name} flags:\n\n${rows.join('\n')}\n`
+  })
+  return groups.join('\n')
 }

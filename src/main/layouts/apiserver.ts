@@ -1,0 +1,105 @@
+/**
+ * The API server alone (L5), with kube-apiserver's flags, in the foreground: the store is a file of ours, certificates that no flag names are made and
+ * renewed. Upstream: cmd/kube-apiserver.
+ */
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { strategyFor } from '#api/kinds/index'
+import { createApiServer } from '#apiserver/apiServer'
+import { createRegistry } from '#apiserver/registry/registry'
+import { defaultServiceNetwork } from '#apiserver/registry/services/hooks'
+import { exitCodes } from '#cli/exitCodes'
+import { openLmdbStore } from '#store/drivers/lmdb'
+import { createConfigFile } from '../apiserver/configFile.ts'
+import { authoritiesFromOptions, configFromOptions, depsFromOptions } from '../apiserver/fromOptions.ts'
+import { UsageError } from '../apiserver/options/flags.ts'
+import { aloneGroups, readOptions, usage } from '../apiserver/options/index.ts'
+import { createLivePki, live } from '../pki/livePki.ts'
+import { ensurePki } from '../pki/pki.ts'
+import { createRealClock } from '../realClock.ts'
+import { describeLazily } from './descriptions.ts'
+import { processTools, runTogether } from './processTools.ts'
+
+/** Resolves with the exit code when the signal has stopped it, or at once when the flags cannot be used. */
+export async function runApiServer(args: readonly string[], signal: AbortSignal): Promise<number> {
+  if (args.includes('--help') || args.includes('-h')) {
+    process.stdout.write(`The API server of Skiff, alone in the foreground.\n\nUsage:\n  skiff apiserver --data-dir DIR [flags]\n\n${usage(aloneGroups)}`)
+    return exitCodes.ok
+  }
+  try {
+    const clock = createRealClock()
+    await serve(await readOptions(aloneGroups, args, { file: (name) => createConfigFile(path.resolve(name), clock) }), signal)
+    return exitCodes.ok
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    for (const fault of error.faults) process.stderr.write(`error: ${fault}\n`)
+    process.stderr.write('hint: skiff apiserver --help lists the flags\n')
+    return exitCodes.usage
+  }
+}
+
+type Options = Awaited<ReturnType<typeof readOptions<typeof aloneGroups>>>
+
+async function serve(options: Options, signal: AbortSignal): Promise<void> {
+  const { serving } = options
+  const tools = processTools('apiserver', serving.verbosity)
+  await fs.mkdir(serving.dataDir, { recursive: true, mode: 0o700 })
+  const hosts = [
+    'localhost',
+    'kubernetes',
+    'kubernetes.default',
+    'kubernetes.default.svc',
+    '127.0.0.1',
+    ...new Set([serving.host, serving.advertised ?? serving.host]),
+  ]
+  const load = () => ensurePki(serving.certDir, hosts, tools.clock.now())
+  const certificates = createLivePki(await load(), load, tools)
+  const { pki } = certificates
+  const store = await openLmdbStore({ path: path.join(serving.dataDir, 'data.mdb'), clock: tools.clock, log: tools.log.with('store') })
+  const server = assemble(options, { tools, pki, store })
+  const stopped = new AbortController()
+  const running = server.run(stopped.signal)
+  const tls = () => ({
+    ...(serving.serving ?? pki.apiserver),
+    ...authoritiesFromOptions(options, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert }),
+  })
+  const listener = await server.listen({ host: serving.host, port: serving.port, tls: tls() })
+  certificates.onLook(() => listener.setTls(tls()))
+  tools.log.info('Serving securely', { address: `${listener.host}:${listener.port}` })
+  await runTogether([certificates.component], tools, signal)
+  stopped.abort(signal.reason)
+  await listener.close()
+  await running
+  await store.close()
+}
+
+interface Parts {
+  readonly tools: ReturnType<typeof processTools>
+  readonly pki: Awaited<ReturnType<typeof ensurePki>>
+  readonly store: Awaited<ReturnType<typeof openLmdbStore>>
+}
+
+function assemble(options: Options, { tools, pki, store }: Parts) {
+  const { clock, random, log, metrics } = tools
+  const { serving } = options
+  const serviceNetwork = { ...defaultServiceNetwork, cidr: serving.serviceCidr }
+  const registry = createRegistry({ store, clock, log: log.with('registry'), random, strategyFor, serviceNetwork })
+  const given = { reader: registry.reader, clock, random, log, metrics, serviceAccountKey: pki.serviceAccountKey, frontProxyNames: ['front-proxy-client'] }
+  const { advertised } = serving
+  return createApiServer(
+    { store, clock, random, log, metrics, registry, ...depsFromOptions(options, given), describe: describeLazily(), metricsText: () => metrics.render() },
+    {
+      ...configFromOptions(options),
+      serviceCidr: serving.serviceCidr,
+      advertised: () => (advertised === undefined ? undefined : { address: advertised, port: serving.port }),
+      proxyClient: serving.proxyClient ?? pki.frontProxyClient,
+      trust: live(() => ({ ...authoritiesText(options, pki), allowedNames: ['front-proxy-client'] })),
+      kubelet: live(() => ({ ...(serving.kubeletClient ?? pki.apiserverKubeletClient), ca: serving.kubeletCa ?? pki.ca.cert })),
+    },
+  )
+}
+
+function authoritiesText(options: Options, pki: Parts['pki']): { clientCa: string; requestHeaderCa: string } {
+  const { clientCa, requestHeaderCa } = authoritiesFromOptions(options, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert })
+  return { clientCa: String(clientCa ?? ''), requestHeaderCa: String(requestHeaderCa ?? '') }
+}

@@ -1,0 +1,20 @@
+/** The texts of the OpenAPI documents (L5), which lie beside the program. */
+import { readFileSync } from 'node:fs'
+import { describeFrom } from '#api/machinery/openapi/descriptions'
+
+/** Read when the first text is asked for. */
+export function describeLazily() {
+  let describe: ReturnType<typeof describeFrom> | undefined
+  return (definition: string, field?: string) => {
+    describe ??= describeFrom(readDescriptions())
+    return describe(definition, field)
+  }
+}
+
+function readDescriptions(): Parameters<typeof describeFrom>[0] {
+  try {
+    return JSON.parse(readFileSync(new URL('./descriptions.json', import.meta.url), 'utf8'))
+  } catch {
+    return {}
+  }
+}

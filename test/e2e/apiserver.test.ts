@@ -1,0 +1,113 @@
+/** The API server alone, from kube-apiserver's flags, with certificates that openssl made. */
+import assert from 'node:assert/strict'
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import { kubectlVersion, skiffBin } from './support/localCluster.ts'
+
+const skip = !fs.existsSync(path.resolve(import.meta.dirname, '../../dist/skiff.mjs'))
+  ? 'needs a build: make build'
+  : kubectlVersion()
+    ? false
+    : 'needs kubectl'
+let dir = ''
+let server: ChildProcess
+let port = 0
+
+const at = (name: string) => path.join(dir, name)
+const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: dir, stdio: ['ignore', 'pipe', 'pipe'] })
+
+/** An authority, or what it signs for this subject. */
+function certificate(name: string, subject: string, signer?: string): void {
+  openssl('req', '-new', '-newkey', 'rsa:2048', '-nodes', '-keyout', `${name}.key`, '-out', `${name}.csr`, '-subj', subject)
+  const by = signer ? ['-CA', `${signer}.crt`, '-CAkey', `${signer}.key`, '-CAcreateserial'] : ['-signkey', `${name}.key`]
+  fs.writeFileSync(at(`${name}.ext`), signer ? 'subjectAltName=IP:127.0.0.1\n' : 'basicConstraints=critical,CA:TRUE\nkeyUsage=keyCertSign\n')
+  openssl('x509', '-req', '-in', `${name}.csr`, '-days', '2', '-out', `${name}.crt`, '-extfile', `${name}.ext`, ...by)
+}
+
+function kubectl(user: string, ...args: string[]) {
+  const flags = [`--server=https://127.0.0.1:${port}`, `--certificate-authority=${at('serving-ca.crt')}`]
+  const identity = [`--client-certificate=${at(`${user}.crt`)}`, `--client-key=${at(`${user}.key`)}`]
+  return spawnSync('kubectl', ['--kubeconfig=/dev/null', ...flags, ...identity, ...args], { encoding: 'utf8', env: { ...process.env, HOME: dir } })
+}
+
+function start(...more: string[]): ChildProcess {
+  const tls = [`--client-ca-file=${at('users-ca.crt')}`, `--tls-cert-file=${at('serving.crt')}`, `--tls-private-key-file=${at('serving.key')}`]
+  return spawn(process.execPath, [skiffBin, 'apiserver', `--data-dir=${at('data')}`, '--secure-port=0', ...tls, ...more])
+}
+
+async function started(child: ChildProcess): Promise<number> {
+  let text = ''
+  for await (const chunk of child.stderr as NodeJS.ReadableStream) {
+    text += chunk
+    const found = /Serving securely.*127\.0\.0\.1:(\d+)/.exec(text)
+    if (found) return Number(found[1])
+  }
+  throw new Error(`the server ended: ${text}`)
+}
+
+before(async () => {
+  if (skip) return
+  dir = fs.mkdtempSync(path.join(os.tmpdir(), 'skiff-e2e-apiserver-'))
+  certificate('serving-ca', '/CN=serving-ca')
+  certificate('serving', '/CN=kube-apiserver', 'serving-ca')
+  certificate('users-ca', '/CN=users-ca')
+  certificate('jane', '/O=system:masters/O=dev/CN=jane', 'users-ca')
+  certificate('mallory', '/O=system:masters/CN=mallory', 'serving-ca')
+  server = start('--max-requests-inflight=123')
+  port = await started(server)
+})
+after(async () => {
+  if (skip) return
+  if (server.exitCode === null) {
+    server.kill('SIGKILL')
+    await once(server, 'exit')
+  }
+  fs.rmSync(dir, { recursive: true })
+})
+
+test('AUN-02 a user of an authority that openssl made is believed, one of another is not', { skip }, () => {
+  const jane = kubectl('jane', 'create', 'configmap', 'a', '--from-literal=b=c')
+  assert.equal(jane.stdout, 'configmap/a created\n', jane.stderr)
+  const mallory = kubectl('mallory', 'get', 'configmaps')
+  assert.match(mallory.stderr, /Unauthorized|must be logged in/)
+})
+
+test('API-32 its flags are those that it was given', { skip }, () => {
+  assert.match(kubectl('jane', 'get', '--raw', '/flagz').stdout, /\nmax-requests-inflight=123\n/)
+})
+
+test('AUN-01 the private keys that it made are its own', { skip }, () => {
+  const keys = fs.readdirSync(at('data/pki')).filter((file) => file.endsWith('.key'))
+  assert.ok(keys.length >= 5)
+  for (const key of keys) assert.equal(fs.statSync(at(`data/pki/${key}`)).mode & 0o777, 0o600, key)
+})
+
+test('what cannot be used is named, all of it, and ends with 2', { skip }, () => {
+  const wrong = ['--secure-port=99999', '--service-cluster-ip-range=x', '--tls-cert-file=a', '--goaway-chance=1']
+  const { status, stderr } = spawnSync(process.execPath, [skiffBin, 'apiserver', ...wrong], { encoding: 'utf8' })
+  assert.equal(status, 2)
+  assert.deepEqual(stderr.trim().split('\n'), [
+    'error: --data-dir must be specified',
+    'error: --secure-port must be between 0 and 65535, 0 for any free one',
+    'error: --service-cluster-ip-range must be a CIDR',
+    'error: --tls-cert-file and --tls-private-key-file must be specified together',
+    'error: --goaway-chance can not be less than 0 or greater than 0.02',
+    'hint: skiff apiserver --help lists the flags',
+  ])
+  const help = spawnSync(process.execPath, [skiffBin, 'apiserver', '--help'], { encoding: 'utf8' })
+  assert.equal(help.status, 0)
+  assert.match(help.stdout, /\nServing flags:\n\n.*--secure-port int\n.*\(default 6443\)\n/s)
+})
+
+test('SIGTERM ends it in peace, and a second start serves what the first one stored', { skip }, async () => {
+  server.kill('SIGTERM')
+  const [code] = (await once(server, 'exit')) as [number]
+  assert.equal(code, 0)
+  server = start()
+  port = await started(server)
+  assert.equal(kubectl('jane', 'get', 'configmap', 'a', '-o', 'jsonpath={.data.b}').stdout, 'c')
+})
