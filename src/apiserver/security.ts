@@ -10,6 +10,7 @@ import type { Transport } from '#client/transport'
 import type { AdmissionPlugin, ObjectReader } from './admission/admission.ts'
 import { createAdmissionMetrics } from './admission/admissionMetrics.ts'
 import { createAdmissionPlugins } from './admission/plugins/index.ts'
+import { createPolicyMetrics } from './admission/policy/policyMetrics.ts'
 import { resolveService } from './aggregation/serviceResolver.ts'
 import type { Answer } from './answer.ts'
 import { createAuthentication } from './authn/authentication.ts'
@@ -58,6 +59,7 @@ export function createSecurity(deps: SecurityDeps): Security {
   const authentication = createAuthentication({ reader, clock, log, metrics, serviceAccountKey }, authenticationSettings(deps))
   const rbac = rbacAuthorizer(reader)
   const authorizers = [privilegedGroupAuthorizer, nodeAuthorizer(reader), rbac]
+  const admissionMetrics = createAdmissionMetrics(metrics)
   return {
     authenticators: authentication.authenticators,
     authorizers,
@@ -66,8 +68,9 @@ export function createSecurity(deps: SecurityDeps): Security {
       random,
       clock,
       rbac: { authorizer: rbac, authorizers },
+      policies: { reader, authorizers, clock, metrics: admissionMetrics, policyMetrics: createPolicyMetrics(metrics) },
       webhooks: {
-        deps: { reader, authorizers, random, clock, metrics: createAdmissionMetrics(metrics) },
+        deps: { reader, authorizers, random, clock, metrics: admissionMetrics },
         resolve: (namespace, name, port) => resolveService(reader, random, { namespace, name, port }),
       },
     }),

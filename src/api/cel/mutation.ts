@@ -8,6 +8,7 @@ import { toJson } from '#cel/json'
 import { dynType, objectType, openObjectType, stringType } from '#cel/types'
 import type { Value } from '#cel/values'
 import { ConstructedObject, EvaluationError, ListValue, MapValue } from '#cel/values'
+import type { JsonPatchOperation } from '../machinery/patch/jsonPatch.ts'
 import { jsonPatchLibrary } from './collections.ts'
 import { kubernetesEnvironment } from './environment.ts'
 
@@ -29,6 +30,21 @@ export const mutationEnvironment: Environment = kubernetesEnvironment.extend({
 export function applyConfigurationOf(value: Value): unknown {
   checkTypeNames(value, rootName)
   return toJson(value)
+}
+
+/** The operations that a JSONPatch mutation's expression has made. @throws EvaluationError as applyConfigurationOf */
+export function jsonPatchOf(value: Value): JsonPatchOperation[] {
+  if (!(value instanceof ListValue)) throw new EvaluationError('type mismatch: JSONPatchType.expression should evaluate to array')
+  return Array.from({ length: value.size }, (_, i) => operationOf(value.at(i)))
+}
+
+function operationOf(value: Value): JsonPatchOperation {
+  if (!(value instanceof ConstructedObject)) throw new EvaluationError('type mismatch: JSONPatchType.expression should evaluate to array of JSONPatch')
+  const text = (field: string): string => (value.get(field) as string | undefined) ?? ''
+  const [from, made] = [text('from'), value.get('value')]
+  // Objects may be made for any place: only what is below them must fit.
+  if (made instanceof ConstructedObject) checkTypeNames(made, made.typeName)
+  return { op: text('op'), path: text('path'), ...(from ? { from } : {}), ...(made === undefined ? {} : { value: toJson(made) }) }
 }
 
 function checkTypeNames(value: Value, path: string): void {

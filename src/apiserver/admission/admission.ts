@@ -45,6 +45,8 @@ export interface AdmissionForms {
   show(object: Frozen<KubeObject>, apiVersion: string, cancellation?: Cancellation): Promise<Frozen<KubeObject>> | Frozen<KubeObject>
   /** JSON as an object of a version, with its defaults; unknown fields vanish. Takes the value over. @throws StatusError */
   decode(value: unknown, apiVersion: string): KubeObject
+  /** Where JSON has fields that a version does not know. @throws StatusError when a value has not its field's type */
+  unknownFields(value: unknown, apiVersion: string): readonly string[]
   /** What the fields of a version mean. */
   schemaOf(apiVersion: string): Schema | undefined
 }
@@ -67,10 +69,20 @@ export interface AdmissionPlugin {
   validate?(attributes: AdmissionAttributes): Promise<void> | void
 }
 
+/** A stored resource, found by its kind. */
+export interface KnownKind {
+  readonly group: string
+  readonly resource: string
+  readonly namespaced: boolean
+  readonly forms: AdmissionForms | undefined
+}
+
 /** What plugins may read: the API server's own cache, by reference. */
 export interface ObjectReader {
   get<T extends KubeObject>(resource: { readonly group: string; readonly resource: string }, namespace: string, name: string): Frozen<T> | undefined
   list<T extends KubeObject>(resource: { readonly group: string; readonly resource: string }, namespace?: string): readonly Frozen<T>[]
+  /** The resource whose objects say that they are of a kind. Absent: this reader knows no kinds. */
+  ofKind?(apiVersion: string, kind: string): KnownKind | undefined
   /** Calls back for every change after the call, synchronously with the cache; returns the way to stop. */
   onChange<T extends KubeObject>(
     resource: { readonly group: string; readonly resource: string },

@@ -43,3 +43,24 @@ const configuringKinds: ReadonlySet<string> = new Set([
 export function configuresAdmission({ kind }: AdmissionAttributes): boolean {
   return kind.group === 'admissionregistration.k8s.io' && configuringKinds.has(kind.kind)
 }
+
+const policyResources: ReadonlySet<string> = new Set([
+  'validatingadmissionpolicies',
+  'validatingadmissionpolicybindings',
+  'mutatingadmissionpolicies',
+  'mutatingadmissionpolicybindings',
+])
+const reviewResources: ReadonlySet<string> = new Set([
+  'authentication.k8s.io/selfsubjectreviews',
+  'authentication.k8s.io/tokenreviews',
+  'authorization.k8s.io/localsubjectaccessreviews',
+  'authorization.k8s.io/selfsubjectaccessreviews',
+  'authorization.k8s.io/selfsubjectrulesreviews',
+  'authorization.k8s.io/subjectaccessreviews',
+])
+
+/** Policies see neither themselves nor reviews of who may do what. Upstream: kubeapiserver/admission/exclusion. */
+export function isPolicyExempt({ resource }: AdmissionAttributes): boolean {
+  if (resource.group === 'admissionregistration.k8s.io') return policyResources.has(resource.resource)
+  return reviewResources.has(`${resource.group}/${resource.resource}`)
+}

@@ -7,7 +7,7 @@ import { internalError } from '#api/machinery/status'
 import { deepCopy } from '#base/frozen'
 import type { AdmissionForms } from '../admission/admission.ts'
 import type { Cancellation } from '../cancellation.ts'
-import { decodeMade } from '../endpoints/body.ts'
+import { decodeExpected, decodeMade } from '../endpoints/body.ts'
 import { expectedKind } from '../endpoints/expectedKind.ts'
 import type { ServedResource } from './storedResource.ts'
 
@@ -28,6 +28,7 @@ export function formsOf(versions: readonly ServedResource[]): AdmissionForms {
       return stored instanceof Promise ? stored.then((one) => shown(one, to, cancellation)) : shown(stored, to, cancellation)
     },
     decode: (value, apiVersion) => decodeMade(value, expectedKind(served(apiVersion))),
+    unknownFields: (value, apiVersion) => decodeExpected(deepCopy(value), expectedKind(served(apiVersion)), { unknown: 'collect' }).unknownFields,
     schemaOf: (apiVersion) => byApiVersion.get(apiVersion)?.schema,
   }
 }

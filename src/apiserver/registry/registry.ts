@@ -36,8 +36,6 @@ export interface Registry {
   connect(transport: Transport): void
   /** Resources that are stored, by group, version and plural name. */
   served(group: string, version: string, resource: string): ServedResource | undefined
-  /** The stored resource whose objects say they are of this kind. */
-  ofKind(apiVersion: string, kind: string): ServedResource | undefined
   all(): readonly ServedResource[]
   /** Opens a resource at run time; resolves when its cache is filled. `prefix` ends with '/'. */
   openCache(prefix: string): Promise<WatchCache>
@@ -93,7 +91,7 @@ export function createRegistry(deps: RegistryDeps): Registry {
     linkForms(resources, served.values())
   }
   add([...served.values()])
-  const reader = createReader(stored)
+  const reader = createReader(stored, kinds)
   services.follow(reader)
   return {
     cacher,
@@ -112,7 +110,6 @@ export function createRegistry(deps: RegistryDeps): Registry {
         kinds.delete(kindKey(one.apiVersion, one.kind))
       }
     },
-    ofKind: (apiVersion, kind) => kinds.get(kindKey(apiVersion, kind)),
   }
 }
 
@@ -212,7 +209,7 @@ function schemaOf(group: string, version: string, kind: string): Schema {
   return schema
 }
 
-function createReader(byResource: ReadonlyMap<string, StoredResource>): ObjectReader {
+function createReader(byResource: ReadonlyMap<string, StoredResource>, byKind: ReadonlyMap<string, ServedResource>): ObjectReader {
   const find = (resource: { readonly group: string; readonly resource: string }): StoredResource => {
     const stored = byResource.get(`${resource.group}/${resource.resource}`)
     if (!stored) throw new Error(`no stored resource ${resource.group}/${resource.resource}`)
@@ -229,6 +226,10 @@ function createReader(byResource: ReadonlyMap<string, StoredResource>): ObjectRe
       const objects: Frozen<T>[] = []
       for (const entry of cache.select({ key: '', namespace, exactFields: {} })) objects.push(entry.object as Frozen<T>)
       return objects
+    },
+    ofKind(apiVersion, kind) {
+      const stored = byKind.get(kindKey(apiVersion, kind))?.stored
+      return stored && { group: stored.group, resource: stored.resource, namespaced: stored.namespaced, forms: stored.forms }
     },
     onChange<T extends KubeObject>(resource: { readonly group: string; readonly resource: string }, fn: Parameters<typeof listen<T>>[1]) {
       return listen<T>(find(resource), fn)

@@ -8,11 +8,13 @@ import type { Authorizer } from '../../authz/authorizer.ts'
 import type { RbacAuthorizer } from '../../authz/rbac.ts'
 import type { ResolveService } from '../../webhookTarget.ts'
 import type { AdmissionPlugin, ObjectReader } from '../admission.ts'
+import type { PolicyDeps } from '../policy/invocations.ts'
 import type { WebhookDeps } from '../webhook/consider.ts'
 import { defaultIngressClass, defaultStorageClass } from './defaultClasses.ts'
 import { defaultTolerationSeconds } from './defaultTolerationSeconds.ts'
 import { escalation } from './escalation.ts'
 import { limitRanger } from './limitRanger.ts'
+import { mutatingAdmissionPolicy } from './mutatingAdmissionPolicy.ts'
 import { mutatingAdmissionWebhook } from './mutatingAdmissionWebhook.ts'
 import { namespaceLifecycle } from './namespaceLifecycle.ts'
 import { nodeRestriction } from './nodeRestriction.ts'
@@ -20,6 +22,7 @@ import { priority } from './priority.ts'
 import { resourceQuota } from './resourceQuota.ts'
 import { serviceAccount } from './serviceAccount.ts'
 import { taintNodesByCondition } from './taintNodesByCondition.ts'
+import { validatingAdmissionPolicy } from './validatingAdmissionPolicy.ts'
 import { validatingAdmissionWebhook } from './validatingAdmissionWebhook.ts'
 
 export interface AdmissionPluginDeps {
@@ -31,9 +34,11 @@ export interface AdmissionPluginDeps {
   readonly rbac?: { readonly authorizer: RbacAuthorizer; readonly authorizers: readonly Authorizer[] } | undefined
   /** Absent: configurations of webhooks have no effect. */
   readonly webhooks?: { readonly deps: WebhookDeps; readonly resolve: ResolveService } | undefined
+  /** Absent: policies in CEL have no effect. */
+  readonly policies?: PolicyDeps | undefined
 }
 
-export function createAdmissionPlugins({ reader, random, clock, rbac, webhooks }: AdmissionPluginDeps): readonly AdmissionPlugin[] {
+export function createAdmissionPlugins({ reader, random, clock, rbac, webhooks, policies }: AdmissionPluginDeps): readonly AdmissionPlugin[] {
   return [
     namespaceLifecycle(reader),
     limitRanger(reader),
@@ -44,8 +49,10 @@ export function createAdmissionPlugins({ reader, random, clock, rbac, webhooks }
     defaultTolerationSeconds,
     defaultStorageClass(reader),
     defaultIngressClass(reader),
+    ...(policies ? [mutatingAdmissionPolicy(policies)] : []),
     ...(webhooks ? [mutatingAdmissionWebhook(webhooks.deps, webhooks.resolve)] : []),
     ...(rbac ? [escalation(rbac.authorizer, rbac.authorizers)] : []),
+    ...(policies ? [validatingAdmissionPolicy(policies)] : []),
     ...(webhooks ? [validatingAdmissionWebhook(webhooks.deps, webhooks.resolve)] : []),
     // Last: what it lets pass is counted.
     ...(clock ? [resourceQuota(reader, clock)] : []),

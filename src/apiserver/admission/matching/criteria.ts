@@ -1,0 +1,40 @@
+/**
+ * The match resources of policies and bindings (L3): selectors, rules, and rules that take requests out again.
+ * Upstream: apiserver/pkg/admission/plugin/policy/matching/matching.go (v1.36).
+ */
+import type { MatchResources } from '#api/gen/types/admissionregistration.v1'
+import type { Frozen } from '#api/machinery/meta'
+import type { AdmissionAttributes, ObjectReader } from '../admission.ts'
+import { type Invocation, matchRules, type RuleSubject } from './rules.ts'
+import { type Selectors, select, selectorsOf } from './selectors.ts'
+
+export interface Criteria {
+  readonly resources: Frozen<MatchResources>
+  readonly selectors: Selectors
+}
+
+export function criteriaOf(resources: Frozen<MatchResources> | undefined): Criteria | undefined {
+  return resources && { resources, selectors: selectorsOf(resources) }
+}
+
+/** Whether requests of this kind can match at all, whatever the object is called. */
+export function couldMatch({ resources: { resourceRules, matchPolicy } }: Criteria, subject: RuleSubject): boolean {
+  if (!resourceRules?.length) return true
+  const anyName = resourceRules.map(({ resourceNames: _resourceNames, ...rule }) => rule)
+  return matchRules(anyName, matchPolicy, subject) !== undefined
+}
+
+/** What the policy is then about; undefined: no match. @throws StatusError NotFound when the namespace whose labels count is missing */
+export function matchCriteria(
+  { resources, selectors }: Criteria,
+  attributes: AdmissionAttributes,
+  subject: RuleSubject,
+  reader: ObjectReader,
+): Invocation | undefined {
+  const { matchPolicy, excludeResourceRules = [], resourceRules = [] } = resources
+  const selected = select(selectors, attributes as AdmissionAttributes & { readonly object?: undefined }, subject.namespace, reader)
+  if (selected === false || matchRules(excludeResourceRules, matchPolicy, subject)) return undefined
+  const invocation = resourceRules.length === 0 ? { resource: subject.resource, kind: subject.kind } : matchRules(resourceRules, matchPolicy, subject)
+  if (invocation && selected !== true) throw selected
+  return invocation
+}

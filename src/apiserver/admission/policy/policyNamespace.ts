@@ -1,0 +1,14 @@
+/** The namespace that policies see beside an object (L3). */
+import type { Namespace } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
+import { notFound } from '#api/machinery/status'
+import type { AdmissionAttributes, ObjectReader } from '../admission.ts'
+import { namespaces } from '../matching/selectors.ts'
+
+/** The namespace of the object; a namespace itself has none. @throws StatusError NotFound */
+export function policyNamespace({ namespace, kind }: AdmissionAttributes, reader: ObjectReader): Frozen<Namespace> | undefined {
+  if (namespace === '' || (kind.group === '' && kind.kind === 'Namespace')) return undefined
+  const found = reader.get<Namespace>(namespaces, '', namespace)
+  if (!found) throw notFound(namespaces, namespace)
+  return found
+}
