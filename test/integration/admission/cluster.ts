@@ -60,7 +60,7 @@ export async function configure({ request }: AdmissionCluster, kind: 'mutating' 
 
 export const configMaps = (namespace = 'default', name = ''): string => `/api/v1/namespaces/${namespace}/configmaps${name && `/${name}`}`
 
-export const configMap = (name: string, data: Record<string, string> = {}, labels: Record<string, string> = {}) => ({
+export const configMap = (name: string, data: Record<string, string> = { own: 'x' }, labels: Record<string, string> = {}) => ({
   kind: 'ConfigMap',
   apiVersion: 'v1',
   metadata: { name, labels },
