@@ -118,4 +118,6 @@ export interface CachedObject {
   readonly resourceVersion: number
   /** The bare protobuf message, once somebody has wanted it. */
   protobuf?: Uint8Array | undefined
+  /** Where the bytes go on after the type, as items of a list do not repeat it, once somebody has listed it. */
+  untypedTail?: Uint8Array | undefined
 }

@@ -45,6 +45,7 @@ export class CacheEntry implements CachedObject {
   readonly resourceVersion: number
   readonly createRevision: number
   protobuf: Uint8Array | undefined = undefined
+  untypedTail: Uint8Array | undefined = undefined
   #stored: Uint8Array | undefined
   #bytes: Uint8Array | undefined
   #object: Frozen<KubeObject> | undefined

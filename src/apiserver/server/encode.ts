@@ -85,16 +85,23 @@ function listPieces(answer: ListAnswer): Pieces {
   const itemHead = Buffer.from(`${JSON.stringify({ apiVersion, kind: kind.slice(0, -'List'.length) }).slice(0, -1)},`)
   const pieces: Uint8Array[] = [Buffer.from(`${JSON.stringify({ kind, apiVersion, metadata }).slice(0, -1)},"items":[`)]
   for (const [index, item] of items.entries()) {
-    const { bytes } = item
-    if (!typedItems && bytes.length > itemHead.length && itemHead.compare(bytes, 0, itemHead.length) === 0) {
-      pieces.push(index > 0 ? nextBrace : openBrace, bytes.subarray(itemHead.length))
+    const tail = typedItems ? undefined : (item.untypedTail ?? findTail(item, itemHead))
+    if (tail) {
+      pieces.push(index > 0 ? nextBrace : openBrace, tail)
       continue
     }
     if (index > 0) pieces.push(comma)
-    pieces.push(typedItems ? bytes : Buffer.from(JSON.stringify(withoutType(item.object))))
+    pieces.push(typedItems ? item.bytes : Buffer.from(JSON.stringify(withoutType(item.object))))
   }
   pieces.push(listTail)
   return pieces
+}
+
+/** Undefined when the bytes do not begin with the type: their writer had an order of its own. */
+function findTail(item: CachedObject, itemHead: Buffer): Uint8Array | undefined {
+  const { bytes } = item
+  if (bytes.length > itemHead.length && itemHead.compare(bytes, 0, itemHead.length) === 0) item.untypedTail = bytes.subarray(itemHead.length)
+  return item.untypedTail
 }
 
 function withoutType({ apiVersion: _, kind: __, ...rest }: Frozen<KubeObject>): object {

@@ -6,6 +6,7 @@ import { Cancellation } from '../cancellation.ts'
 import { connectionClosed, type ExchangeDeps, serve, serveUpgrade } from './exchange.ts'
 import { plainHeaders } from './headers.ts'
 import { type Arrived, bodyEndedEarly, bodyTooLarge, type Peer } from './incoming.ts'
+import { bodyOf, lengthOf, type Pieces } from './pieces.ts'
 import { drained, type Outgoing } from './respond.ts'
 
 const maxHeaderBytes = 256 * 1024
@@ -63,9 +64,19 @@ function outgoingOf(response: ServerResponse, cancellation: Cancellation): Outgo
     end: (chunk) => {
       if (!response.destroyed) response.end(chunk)
     },
+    endWith: (pieces) => writeAll(response, pieces, cancellation),
     abort: () => response.destroy(),
     stream: response,
   }
+}
+
+async function writeAll(response: ServerResponse, pieces: Pieces, cancellation: Cancellation): Promise<void> {
+  const body = bodyOf(pieces, lengthOf(pieces))
+  for (const chunk of body instanceof Uint8Array ? [body] : body) {
+    if (cancellation.aborted || response.destroyed) return
+    if (!response.write(chunk)) await drained(response, cancellation)
+  }
+  response.end()
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {

@@ -14,7 +14,7 @@ import type { Cancellation } from '../cancellation.ts'
 import type { WatchItem } from '../registry/watchSession.ts'
 import type { ServerRequest } from '../request.ts'
 import { encodeAnswer, encodeList, protobufOf } from './encode.ts'
-import { bodyOf, lengthOf } from './pieces.ts'
+import { bodyOf, lengthOf, type Pieces } from './pieces.ts'
 
 export type HeaderMap = Record<string, string | readonly string[]>
 
@@ -26,6 +26,8 @@ export interface Outgoing {
   write(chunk: Uint8Array): boolean
   drained(): Promise<void>
   end(chunk?: Uint8Array): void
+  /** Ends with these, which stay as they are. A promise: until they are handed over, or nobody reads any more. */
+  endWith(pieces: Pieces): Promise<void> | undefined
   /** Breaks the stream off: there is no answer. */
   abort(): void
   /** The stream itself, for piping. */
@@ -64,24 +66,22 @@ export async function respond(request: ServerRequest, answer: Answer, out: Outgo
   await respondWhole(request, statusOf(answer), bytes, out, headers)
 }
 
-/** Lists are long: they go out in chunks, compressed on the way where the client wants that. */
+/** Lists are long: they go out piece by piece, compressed on the way where the client wants that. */
 async function respondList(request: ServerRequest, answer: ListAnswer, out: Outgoing, headers: HeaderMap): Promise<void> {
   const { contentType, pieces } = await encodeList(answer)
   const length = lengthOf(pieces)
-  const body = bodyOf(pieces, length)
   headers['content-type'] = contentType
-  if (body instanceof Uint8Array) return respondWhole(request, 200, body, out, headers)
-  const isCompressed = acceptsGzip(request)
-  if (isCompressed) Object.assign(headers, compressed)
-  else headers['content-length'] = String(length)
+  if (length >= gzipFromBytes && acceptsGzip(request)) {
+    const body = bodyOf(pieces, length)
+    if (body instanceof Uint8Array) return respondWhole(request, 200, body, out, headers)
+    out.start(200, Object.assign(headers, compressed))
+    if (request.method === 'HEAD') return out.end()
+    return pipeline(Readable.from(body), createGzip({ level: 1 }), out.stream)
+  }
+  headers['content-length'] = String(length)
   out.start(200, headers)
   if (request.method === 'HEAD') return out.end()
-  if (isCompressed) return pipeline(Readable.from(body), createGzip({ level: 1 }), out.stream)
-  for (const chunk of body) {
-    if (request.cancellation.aborted) break
-    if (!out.write(chunk)) await out.drained()
-  }
-  out.end()
+  await out.endWith(pieces)
 }
 
 const compressed: Readonly<HeaderMap> = { 'content-encoding': 'gzip', vary: 'Accept-Encoding' }

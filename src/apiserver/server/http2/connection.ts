@@ -35,7 +35,7 @@ const mostStreams = 1000
 const mostHeaderBytes = 256 * 1024
 const connectionWindowBytes = 8 * 1024 * 1024
 /** What may wait in the socket: more is not written before some of that is gone. */
-const mostSocketBytes = 1024 * 1024
+const mostSocketBytes = 512 * 1024
 /** How long a client may take to close its side. */
 const lingerMs = 1_000
 

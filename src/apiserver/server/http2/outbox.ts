@@ -11,6 +11,9 @@ import type { Http2Stream } from './stream.ts'
 const mostControlFrames = 10_000
 /** What a stream may send before others have their turn. */
 const turnBytes = 128 * 1024
+/** What a header block takes, and a frame of the connection's own. */
+const headEstimate = 300
+const controlEstimate = 17
 
 export class Outbox {
   /** As the peer wants it. */
@@ -46,6 +49,7 @@ export class Outbox {
    * @param sent called for each stream whose last frame is written
    */
   pack(slab: Slab, mostBytes: number, sent: (stream: Http2Stream) => void): void {
+    slab.room(this.#estimate(mostBytes))
     for (const frame of this.#control) slab.add(frame)
     this.#control = []
     let left = mostBytes
@@ -63,6 +67,17 @@ export class Outbox {
       // Those that are left all wait for the connection's window.
       if (left === before) return
     }
+  }
+
+  /** About what can be written, so that it lies in one piece: the socket would copy several into one. */
+  #estimate(mostBytes: number): number {
+    let bytes = 0
+    for (const { sending } of this.#row) {
+      bytes += Math.min(sending.bytes, Math.max(0, sending.window)) + headEstimate
+      if (bytes >= mostBytes) break
+    }
+    const data = Math.min(bytes, mostBytes, this.#window)
+    return data + frameHeadBytes * Math.ceil(data / this.frameBytes) + this.#control.length * controlEstimate
   }
 
   /** Returns how many bytes were written. */
