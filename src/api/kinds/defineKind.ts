@@ -100,6 +100,8 @@ export interface KindStrategy<T extends KubeObject = KubeObject> {
   readonly generation?: boolean | undefined
   /** Custom resources without a status subresource: their status is content like any other. */
   readonly generationCountsStatus?: boolean | undefined
+  /** A change of labels is one of the generation too (EndpointSlice, whose labels say what it is of). */
+  readonly generationCountsLabels?: boolean | undefined
   /** Changes an object that is about to be marked as deleted, the first time: finalizers, conditions. */
   prepareForDelete?(obj: T, nowMs: number): void
   /** Default garbage-collection policy of a delete that names none; absent: 'background'. */

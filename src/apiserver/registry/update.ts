@@ -3,6 +3,7 @@
  * on the newest state when somebody else wrote in between. A write that changes nothing keeps the resourceVersion.
  * Upstream: handlers/update.go and patch.go, pkg/registry/rest/update.go, pkg/registry/generic/registry/store.go.
  */
+import type { KindStrategy } from '#api/kinds/defineKind'
 import type { FieldError } from '#api/machinery/fieldPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { validateObjectMetaUpdate } from '#api/machinery/objectMeta'
@@ -28,6 +29,8 @@ export interface UpdateRequest {
   readonly forceAllowCreate?: boolean | undefined
   readonly preconditions?: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined } | undefined
   readonly options?: Readonly<Record<string, unknown>> | undefined
+  /** Admission sees a view of the object, such as its scale. `transform` has then run the mutating plugins itself, on that view. */
+  readonly admitted?: { readonly context: WriteContext; view(object: Frozen<KubeObject>): KubeObject } | undefined
 }
 
 export interface UpdateResult {
@@ -75,7 +78,8 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
   ensureNamespace(context, changed)
   checkResourceVersion(context, request.name, changed.metadata.resourceVersion, current)
   if (!context.managedFieldsDone) trackManagers(context, changed, oldServed, deps.clock.now())
-  await admit(deps.admission, attributesOf(context, 'UPDATE', request.name, changed, oldServed, request.options))
+  const { admitted } = request
+  if (!admitted) await admit(deps.admission, attributesOf(context, 'UPDATE', request.name, changed, oldServed, request.options))
   const object = served.toStrategy(changed)
   prepare(deps, context, object, old)
   // Most kinds have no hook, and wait for nothing.
@@ -83,7 +87,10 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
   let isStored = false
   try {
     validate(deps, context, request.name, object, old)
-    await validateAdmission(deps.admission, attributesOf(context, 'UPDATE', request.name, object, old, request.options))
+    const attributes = admitted
+      ? attributesOf(admitted.context, 'UPDATE', request.name, admitted.view(object as Frozen<KubeObject>), admitted.view(old), request.options)
+      : attributesOf(context, 'UPDATE', request.name, object, old, request.options)
+    await validateAdmission(deps.admission, attributes)
     if (sameObject(object, old) && !served.isOutdated?.(current)) return { entry: current, created: false, deleted: false }
     if (context.dryRun) {
       return { entry: CacheEntry.transient(current.key, encodeStored(await served.toStored(object)), current), created: false, deleted: false }
@@ -127,7 +134,11 @@ function prepare(deps: WriterDeps, context: WriteContext, object: KubeObject, ol
   if (Object.isFrozen(object.metadata)) object.metadata = keptSystemMetadata(object.metadata, old.metadata)
   const generation = old.metadata.generation
   if (strategy.generation === false || generation === undefined) return
-  object.metadata.generation = !generationless.has(context.subresource) && !sameSpec(object, old, strategy.generationCountsStatus) ? generation + 1 : generation
+  object.metadata.generation = !generationless.has(context.subresource) && changesGeneration(strategy, object, old) ? generation + 1 : generation
+}
+
+function changesGeneration({ generationCountsStatus, generationCountsLabels }: KindStrategy, object: KubeObject, old: Frozen<KubeObject>): boolean {
+  return !sameSpec(object, old, generationCountsStatus) || (generationCountsLabels === true && !deepEqual(object.metadata.labels, old.metadata.labels))
 }
 
 /** Being scheduled is no change of what the user wants. */

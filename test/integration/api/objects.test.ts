@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { ConfigMap } from '#api/gen/types/core.v1'
 import { isStatus } from '#api/machinery/status'
-import { configMaps, deployments, leases, namespaces, pods, services } from '#client/builtIn'
+import { configMaps, deployments, endpointSlices, leases, namespaces, pods, services } from '#client/builtIn'
 import { refused } from '../../support/refused.ts'
 import { bothTransports, type Case } from './bothTransports.ts'
 
@@ -33,6 +33,22 @@ bothTransports({
       [scaled, labelled, status].map((one) => one.metadata.generation),
       [2, 2, 2],
     )
+  },
+
+  async 'EXP-04 the generation of an EndpointSlice counts its labels, not its annotations'({ client, namespace }: Case) {
+    const ref = { namespace, name: 's' }
+    await client.of(endpointSlices).create({ metadata: ref, addressType: 'IPv4', endpoints: [] })
+    const patches = [{ metadata: { annotations: { a: 'b' } } }, { metadata: { labels: { a: 'b' } } }, { endpoints: [{ addresses: ['10.0.0.1'] }] }]
+    const seen: (number | undefined)[] = []
+    for (const patch of patches) seen.push((await client.of(endpointSlices).patch(ref, 'merge', patch)).metadata.generation)
+    assert.deepEqual(seen, [1, 2, 3])
+  },
+
+  async 'API-01 the last finalizer leaves no empty list behind'({ client, namespace }: Case) {
+    const ref = { namespace, name: 'finalized' }
+    await client.of(configMaps).create({ metadata: { ...ref, finalizers: ['example.com/one'] } })
+    const freed = await client.of(configMaps).patch(ref, 'merge', { metadata: { finalizers: [] } })
+    assert.equal(Object.hasOwn(freed.metadata, 'finalizers'), false)
   },
 
   async 'API-03 a write against an older state is refused, and one that changes nothing keeps the resourceVersion'({ client, namespace }: Case) {

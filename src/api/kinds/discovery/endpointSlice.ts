@@ -23,6 +23,7 @@ const maxHints = 8
 export const endpointSlice = defineKind<EndpointSlice>({
   group: 'discovery.k8s.io',
   kind: 'EndpointSlice',
+  generationCountsLabels: true,
   columns: [
     nameColumn,
     text('AddressType', (obj) => obj.addressType ?? ''),

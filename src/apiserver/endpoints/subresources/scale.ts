@@ -14,8 +14,10 @@ import { schemaFor } from '#api/schema/builtIn'
 import { deepCopy } from '#base/frozen'
 import type { Answer } from '../../answer.ts'
 import { truthy } from '../../pipeline/requestInfo.ts'
+import { admit } from '../../registry/admit.ts'
 import { keyFor } from '../../registry/storedResource.ts'
 import { updateObject } from '../../registry/update.ts'
+import { attributesOf } from '../../registry/writer.ts'
 import type { RequestBody } from '../../request.ts'
 import { readConfiguration } from '../apply.ts'
 import { decodeBody, decodeValue, fieldValidationOf, maxBodyBytes, mediaTypeOf, parseBody, readyBody, unsupportedMediaType, yamlType } from '../body.ts'
@@ -105,16 +107,21 @@ async function writeScale(scope: Scope, options: string, wanted: (current: Scale
     .replicas.split('.')
     .filter((part) => part !== '')
   const paths = replicasPaths(scope)
+  const asked = writeContext(scope, options)
+  const admitted = { context: { ...asked, kind: scaleKind() }, view: (object: Frozen<KubeObject>) => scaleOf(scope, object) as unknown as KubeObject }
   const result = await updateObject(
     deps.writer,
-    { ...writeContext(scope, options), subresource: '', managedFieldsDone: true },
+    { ...asked, subresource: '', managedFieldsDone: true },
     {
       name: info.name,
-      transform: (current) => {
+      admitted,
+      transform: async (current) => {
         if (!current) throw notFound(served, info.name)
         const { managedFields } = current.metadata
         const before = scaleOf(scope, current)
         const scale = wanted({ ...before, metadata: { ...before.metadata, managedFields: toScaleEntries(managedFields, paths) } } as Scale)
+        const seen = attributesOf(admitted.context, 'UPDATE', info.name, scale as unknown as KubeObject, admitted.view(current) as Frozen<KubeObject>)
+        await admit(deps.writer.admission, seen)
         check(scope, scale, current)
         const object = deepCopy<KubeObject>(current)
         setPath(object as unknown as Record<string, unknown>, path, scale.spec?.replicas ?? 0)
