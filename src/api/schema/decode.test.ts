@@ -207,7 +207,7 @@ test('API-05 a default takes the place of an empty text', () => {
 })
 
 test('API-11 an applied configuration keeps out what it leaves out, and in what it says is empty', () => {
-  const value = { metadata: { finalizers: [] }, spec: { containers: [{ name: 'c', ports: [{}] }] } }
+  const value = { metadata: { finalizers: [] }, spec: { containers: [{ name: 'c', ports: [{}], env: null, args: [null] }], nodeSelector: { a: null } } }
   assert.deepEqual(decode(structuredClone(value), pod, { unknown: 'collect', absent: 'keep' }).object, value)
 })
 

@@ -13,7 +13,7 @@ import { fillZeros, isOmitted, zeroOf } from './zeros.ts'
 export interface DecodeOptions {
   /** 'collect' also lists unknown fields (fieldValidation Warn and Strict). They are dropped either way. */
   readonly unknown: 'drop' | 'collect'
-  /** 'keep' leaves everything as the client wrote it: an applied configuration claims what it says. Otherwise zero values stand where Go has them. */
+  /** 'keep' leaves everything as the client wrote it: an applied configuration claims what it says, its nulls too. Otherwise zero values stand where Go has them. */
   readonly absent?: 'keep' | undefined
 }
 
@@ -122,7 +122,7 @@ function decodeObject(value: unknown, schema: Schema, place: Place, context: Con
     const member = object[key]
     // Values that come in process may hold undefined, which JSON would have left out.
     if (member === null || member === undefined) {
-      delete object[key]
+      if (member === undefined || context.fills) delete object[key]
       continue
     }
     // A string of a plain string field is the commonest member by far.
@@ -147,6 +147,7 @@ function decodeArray(value: unknown, schema: Schema, place: Place, context: Cont
   if (!element) return value
   for (let index = 0; index < value.length; index++) {
     const item: unknown = value[index]
+    if (item === null && !context.fills) continue
     value[index] = item === null ? zeroOf(element) : decodeValue(item, element, { ...place, path: `${place.path}[${index}]` }, context)
   }
   return value
@@ -164,6 +165,7 @@ function decodeMap(value: unknown, schema: Schema, place: Place, context: Contex
       delete map[key]
       continue
     }
+    if (member === null && !context.fills) continue
     map[key] = member === null ? zeroOf(element) : decodeValue(member, element, { ...place, path: `${place.path}.${key}` }, context)
   }
   return map

@@ -35,6 +35,10 @@ export function readConfiguration(scope: Scope, body: RequestBody, expected: Exp
   const { object, unknownFields } = decodeExpected(value, expected, { unknown: 'collect', absent: 'keep' })
   const applied = object as unknown as KubeObject
   applied.metadata ??= {}
+  for (const [name, member] of Object.entries(applied.metadata)) {
+    // The server's own fields: nobody claims them by saying nothing.
+    if (member === null) delete (applied.metadata as Record<string, unknown>)[name]
+  }
   if (served.namespaced) applied.metadata.namespace ||= info.namespace
   const validation = fieldValidationOf(request)
   if (validation === 'Warn') request.warnings.push(...strictProblems(unknownFields, []))

@@ -51,6 +51,23 @@ async function replicasOwners(one: Case): Promise<string[]> {
 }
 
 bothTransports({
+  async 'API-11 a null in a configuration claims its field and takes the value out; what is merged by members it leaves alone'(one: Case) {
+    const path = '/apis/apps/v1/namespaces/case/deployments/web'
+    const apply = (fieldManager: string, replicas: number | null | undefined, more: object = {}) => {
+      const { spec, ...rest } = deployment(one.namespace)
+      return send(one, path, 'apply', { ...rest, spec: { ...spec, replicas, ...more } }, { fieldManager }) as Promise<
+        KubeObject & { spec: Record<string, unknown> }
+      >
+    }
+    await apply('a', 3)
+    assert.equal((await refused(apply('b', null))).message, 'Apply failed with 1 conflict: conflict with "a": .spec.replicas')
+    const taken = await apply('a', null, { strategy: null })
+    assert.equal(taken.spec.replicas, 1)
+    assert.deepEqual(ownersOf(taken.metadata.managedFields, 'spec', 'replicas'), ['a Apply - apps/v1'])
+    assert.deepEqual(ownersOf(taken.metadata.managedFields, 'spec', 'strategy'), ['a Apply - apps/v1'])
+    const merged = await apply('b', undefined, { template: null })
+    assert.deepEqual(merged.spec.template, taken.spec.template)
+  },
   async 'API-11 who scales owns the replicas of the object, by the subresource'(one: Case) {
     await one.client.of(deployments).patch({ namespace: one.namespace, name: 'web' }, 'apply', deployment(one.namespace, 1), { fieldManager: 'owner' })
     assert.deepEqual(await replicasOwners(one), ['owner Apply - apps/v1'])

@@ -38,6 +38,12 @@ test('maps merge by key, atomic ones are replaced', () => {
   assert.deepEqual(live.map, { a: '1', b: '1' })
 })
 
+test('a null takes the place of a value, and leaves alone what is merged by members', () => {
+  const live = { map: { a: '1' }, atomic: { a: '1' }, set: ['x'] }
+  assert.deepEqual(mergeTyped(live, { map: null, atomic: null, set: null }, schema), { map: { a: '1' }, atomic: null, set: ['x'] })
+  assert.deepEqual(mergeTyped({ map: {}, set: [] }, { map: { a: null }, set: null }, schema), { map: { a: null }, set: null })
+})
+
 const removals: readonly { name: string; doomed: FieldSet; want: unknown }[] = [
   { name: 'an entry', doomed: { 'f:map': { 'f:a': {} } }, want: { set: ['x', 'y'], map: { b: '1' } } },
   { name: 'a set item', doomed: { 'f:set': { 'v:"x"': {} } }, want: { set: ['y'], map: { a: '1', b: '1' } } },

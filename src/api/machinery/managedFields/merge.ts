@@ -11,6 +11,8 @@ import { duplicatesOf, itemElement, itemsByElement, memberSchema, shapeOf } from
 /** The live value with the configuration's content laid over it. */
 export function mergeTyped(live: unknown, config: unknown, schema: Schema | undefined): unknown {
   if (config === undefined) return deepCopy(live)
+  // Nothing to lay over what is merged member by member; any other value gives way to the null.
+  if (config === null && holdsMembers(live, schema)) return deepCopy(live)
   const shape = shapeOf(config, schema)
   if (live === undefined || shape === 'leaf' || shapeOf(live, schema) !== shape) return deepCopy(config)
   if (shape === 'items') return mergeItems(live as unknown[], config as unknown[], schema)
@@ -22,6 +24,10 @@ export function mergeTyped(live: unknown, config: unknown, schema: Schema | unde
     if (!Object.hasOwn(left, name)) setOwn(result, name, deepCopy(right[name]))
   }
   return result
+}
+
+function holdsMembers(value: unknown, schema: Schema | undefined): boolean {
+  return value !== undefined && shapeOf(value, schema) !== 'leaf' && Object.keys(value as object).length > 0
 }
 
 /**
