@@ -28,6 +28,7 @@ import type { HealthCheck } from './endpoints/health.ts'
 import { listedPaths } from './endpoints/listedPaths.ts'
 import { nonResourceHandler, versionInfo } from './endpoints/nonResource.ts'
 import { createOpenApi, type Describe } from './endpoints/openapi.ts'
+import { profiling } from './endpoints/profiling.ts'
 import { createRouter } from './endpoints/router.ts'
 import type { EndpointDeps } from './endpoints/scope.ts'
 import { bindingsHandler } from './endpoints/subresources/binding.ts'
@@ -96,6 +97,8 @@ export interface ApiServerConfig extends PipelineOptions {
   /** How long a shutdown waits at most for requests under way; default: as long as a request may take. */
   readonly shutdownTimeoutMs?: number | undefined
   readonly minWatchTimeoutMs?: number | undefined
+  /** Whether profiles of this process are served below /debug/pprof; default true. */
+  readonly profiling?: boolean | undefined
   /** Default 10.96.0.0/16; the registry's service network must be the same. */
   readonly serviceCidr?: string | undefined
   /** Where pods reach this server: the `kubernetes` service points there. Absent: no such service. */
@@ -287,13 +290,14 @@ function otherPaths(deps: ApiServerDeps, config: ApiServerConfig, { catalog, isS
   ]
   const paths = () => listedPaths(catalog, checks)
   const pages = zpages({ ...zpagesVersions, clock, startedMs: clock.now(), paths, flags: config.flags ?? {} })
+  const profiles = config.profiling === false ? undefined : profiling(clock)
   return nonResourceHandler({
     discovery: createDiscovery(catalog, address),
     checks,
     shutdown,
     paths,
     metricsText: deps.metricsText,
-    documents: (request) => openApi(request) ?? pages(request) ?? flowControl()?.debugPage(request) ?? deps.documents?.(request),
+    documents: (request) => openApi(request) ?? pages(request) ?? flowControl()?.debugPage(request) ?? profiles?.(request) ?? deps.documents?.(request),
   })
 }
 

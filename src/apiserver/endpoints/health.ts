@@ -5,6 +5,7 @@
 import type { Answer } from '../answer.ts'
 import { textAnswer } from '../answer.ts'
 import type { ServerRequest } from '../request.ts'
+import type { HealthSlis } from './healthSlis.ts'
 
 export interface HealthCheck {
   readonly name: string
@@ -13,7 +14,12 @@ export interface HealthCheck {
 }
 
 /** `path` is /livez, /readyz or /healthz, or a check below it. Undefined when there is no such check. */
-export async function healthAnswer(root: 'livez' | 'readyz' | 'healthz', checks: readonly HealthCheck[], request: ServerRequest): Promise<Answer | undefined> {
+export async function healthAnswer(
+  root: 'livez' | 'readyz' | 'healthz',
+  checks: readonly HealthCheck[],
+  slis: HealthSlis,
+  request: ServerRequest,
+): Promise<Answer | undefined> {
   const only = request.path.slice(root.length + 2)
   if (only !== '') {
     const one = checks.find((check) => check.name === only)
@@ -30,6 +36,7 @@ export async function healthAnswer(root: 'livez' | 'readyz' | 'healthz', checks:
       continue
     }
     const failure = await check.check()
+    slis.observe(check.name, root, failure === undefined)
     if (failure === undefined) lines.push(`[+]${check.name} ok`)
     else {
       failed = true

@@ -8,6 +8,7 @@ const always = [
   '/apis',
   '/flagz',
   '/metrics',
+  '/metrics/slis',
   '/openapi/v2',
   '/openapi/v3',
   '/openid/v1/jwks',

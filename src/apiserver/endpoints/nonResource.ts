@@ -5,6 +5,7 @@ import { textAnswer } from '../answer.ts'
 import type { ServerRequest } from '../request.ts'
 import type { Discovery } from './discovery.ts'
 import { type HealthCheck, healthAnswer } from './health.ts'
+import { HealthSlis } from './healthSlis.ts'
 import { methodNotAllowed } from './router.ts'
 
 export interface NonResourceParts {
@@ -20,15 +21,17 @@ export interface NonResourceParts {
 
 export function nonResourceHandler(parts: NonResourceParts): (request: ServerRequest) => Promise<Answer | undefined> {
   const shutdown: HealthCheck = { name: 'shutdown', check: () => (parts.shutdown.aborted ? 'process is shutting down' : undefined) }
+  const slis = new HealthSlis()
   return async (request) => {
     if (request.method !== 'GET' && request.method !== 'HEAD') return unserved(request)
     const { path } = request
     const root = /^\/(livez|readyz|healthz)(\/|$)/.exec(path)?.[1] as 'livez' | 'readyz' | 'healthz' | undefined
-    if (root) return healthAnswer(root, root === 'readyz' ? [...parts.checks, shutdown] : parts.checks, request)
+    if (root) return healthAnswer(root, root === 'readyz' ? [...parts.checks, shutdown] : parts.checks, slis, request)
     if (path === '/version' || path === '/version/') return { type: 'value', status: 200, value: versionInfo, encoding: 'pretty' }
     if (path === '/metrics' && parts.metricsText) {
       return textAnswer(200, parts.metricsText(), { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
     }
+    if (path === '/metrics/slis') return slis.answer()
     if (path === '/' || path === '/index.html') return { type: 'value', status: 200, value: { paths: parts.paths() } }
     return parts.discovery.answer(request) ?? parts.documents?.(request)
   }
@@ -51,7 +54,7 @@ export const versionInfo: Info = {
   platform: 'linux/amd64',
 }
 
-const known: ReadonlySet<string> = new Set(['/version', '/metrics', '/livez', '/readyz', '/healthz', '/api', '/apis', '/statusz', '/flagz'])
+const known: ReadonlySet<string> = new Set(['/version', '/metrics', '/metrics/slis', '/livez', '/readyz', '/healthz', '/api', '/apis', '/statusz', '/flagz'])
 
 function unserved(request: ServerRequest): undefined {
   if (known.has(request.path)) throw methodNotAllowed()

@@ -56,7 +56,7 @@ export function isLongRunning(request: ServerRequest): boolean {
   const { info } = request
   if (!info) return false
   if (info.verb === 'watch' || info.verb === 'proxy') return true
-  return info.isResourceRequest && longRunningSubresources.has(info.subresource)
+  return info.isResourceRequest ? longRunningSubresources.has(info.subresource) : info.path.startsWith('/debug/pprof/')
 }
 
 const longRunningSubresources: ReadonlySet<string> = new Set(['attach', 'exec', 'proxy', 'log', 'portforward'])

@@ -99,6 +99,54 @@ test('API-32 the root lists every path, and /statusz tells the roots that help t
   await api.close()
 })
 
+test('API-32 /metrics/slis tells how each health check went, by the endpoint that was asked', async () => {
+  let isWell = true
+  const check = { name: 'mood', check: () => (isWell ? undefined : 'bad') }
+  const api = await startTestApiServer({ deps: () => ({ healthChecks: [check] }) })
+  const get = async (path: string, query: Readonly<Record<string, string>> = {}) =>
+    String((await api.client.transport.request({ method: 'GET', path, query, accept: 'text/plain' })).body)
+  assert.equal(await get('/metrics/slis'), '')
+  await get('/livez')
+  await get('/livez')
+  isWell = false
+  await assert.rejects(get('/livez'))
+  await get('/readyz', { exclude: 'mood' })
+  const mood = (await get('/metrics/slis')).split('\n').filter((line) => line.startsWith('#') || line.includes('"mood"') || line.includes('"shutdown"'))
+  assert.deepEqual(
+    mood.map((line) => line.replace(/(HELP \S+ \S+) .*/, '$1')),
+    [
+      '# HELP kubernetes_healthcheck [STABLE]',
+      '# TYPE kubernetes_healthcheck gauge',
+      'kubernetes_healthcheck{name="mood",type="livez"} 0',
+      'kubernetes_healthcheck{name="shutdown",type="readyz"} 1',
+      '# HELP kubernetes_healthchecks_total [STABLE]',
+      '# TYPE kubernetes_healthchecks_total counter',
+      'kubernetes_healthchecks_total{name="mood",status="error",type="livez"} 1',
+      'kubernetes_healthchecks_total{name="mood",status="success",type="livez"} 2',
+      'kubernetes_healthchecks_total{name="shutdown",status="success",type="readyz"} 1',
+    ],
+  )
+  await api.close()
+})
+
+test('API-32 /debug/pprof serves profiles while others are answered, unless it is turned off', async () => {
+  const api = await startTestApiServer()
+  const get = async (path: string, query: Readonly<Record<string, string>> = {}) => (await api.client.transport.request({ method: 'GET', path, query })).body
+  assert.match(String(await get('/debug/pprof/')), /\/debug\/pprof\/profile.*\n\/debug\/pprof\/heap/)
+  const profile = get('/debug/pprof/profile', { seconds: '1' }) as Promise<{ nodes: unknown[]; samples: unknown[] }>
+  await assert.rejects(get('/debug/pprof/profile', { seconds: '1' }), /Could not enable profile profiling: it is already in use/)
+  assert.equal(String(await get('/livez')), 'ok')
+  const heap = (await get('/debug/pprof/heap', { seconds: '1' })) as { head: object }
+  assert.ok((await profile).nodes.length > 0 && (await profile).samples.length > 0 && 'callFrame' in heap.head)
+  await assert.rejects(get('/debug/pprof/goroutine'), { code: 404 })
+  await api.close()
+  const off = await startServerWithFlags(['--profiling=false'])
+  for (const path of ['/debug/pprof', '/debug/pprof/', '/debug/pprof/profile']) {
+    await assert.rejects(off.client.transport.request({ method: 'GET', path }), { code: 404 })
+  }
+  await off.close()
+})
+
 test('API-32 /flagz tells every flag, those that were given and the others', async () => {
   const api = await startServerWithFlags(['--max-requests-inflight=7', '--request-timeout', '90s'])
   const { body } = await api.client.transport.request({ method: 'GET', path: '/flagz', accept: 'text/plain' })
