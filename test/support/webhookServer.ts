@@ -37,6 +37,8 @@ export interface WebhookServer {
   readonly asked: WebhookRequest[]
   /** How many connections were opened. */
   connections(): number
+  /** Closes those that are open. */
+  dropConnections(): void
   /** What answers at a path; also replaces. */
   on(path: string, respond: Respond): void
   client(path: string): WebhookClientConfig
@@ -77,6 +79,7 @@ export async function startWebhookServer(hosts: readonly string[] = []): Promise
     ca: cert,
     asked,
     connections: () => connections,
+    dropConnections: () => server.closeAllConnections(),
     on: (path, respond) => void responders.set(path, respond),
     client: (path) => ({ url: `https://127.0.0.1:${port}${path}`, caBundle: Buffer.from(cert).toString('base64') }),
     askedAt: (path) => asked.filter(({ url }) => url.split('?')[0] === path).map(({ review }) => review.request),
