@@ -85,6 +85,8 @@ export interface ServerRequest {
   user?: UserInfo
   /** The authenticated user before impersonation. */
   originalUser?: UserInfo
+  /** The verb that allowed an impersonation, where it is one of the narrow ones. */
+  impersonationConstraint?: string
   auditId?: string
   readonly warnings: string[]
   /** What the stages want the audit log to say beside their decisions, by key. Absent: nothing. */

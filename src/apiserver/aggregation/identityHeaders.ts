@@ -30,17 +30,17 @@ export interface IdentityHeaderNames {
 
 /** The user whom the headers name; undefined when they name none. */
 export function userOfHeaders(headers: Headers, names: IdentityHeaderNames): UserInfo | undefined {
-  const first = (of: readonly string[]) => of.map((name) => valuesOf(headers, name)[0] ?? '').find((value) => value !== '')
+  const first = (of: readonly string[]) => of.map((name) => headerTexts(headers, name)[0] ?? '').find((value) => value !== '')
   const name = first(names.usernameHeaders)
   if (name === undefined) return undefined
   const uid = first(names.uidHeaders)
-  const groups = names.groupHeaders.flatMap((header) => valuesOf(headers, header)).filter((group) => group !== '')
+  const groups = names.groupHeaders.flatMap((header) => headerTexts(headers, header)).filter((group) => group !== '')
   const extra: Record<string, readonly string[]> = {}
   for (const prefix of names.extraHeaderPrefixes) {
     for (const header of Object.keys(headers)) {
       if (!header.startsWith(prefix)) continue
       const key = unescapeKey(header.slice(prefix.length))
-      extra[key] = [...(extra[key] ?? []), ...valuesOf(headers, header)]
+      extra[key] = [...(extra[key] ?? []), ...headerTexts(headers, header)]
     }
   }
   return { name, groups, ...(uid ? { uid } : {}), ...(Object.keys(extra).length > 0 ? { extra } : {}) }
@@ -53,7 +53,8 @@ function headerValue(text: string): string {
   return Buffer.from(text).toString('latin1')
 }
 
-function valuesOf(headers: Headers, name: string): readonly string[] {
+/** The values of a header, which are bytes of UTF-8. */
+export function headerTexts(headers: Headers, name: string): readonly string[] {
   return [headers[name] ?? []].flat().map((value) => Buffer.from(value, 'latin1').toString())
 }
 

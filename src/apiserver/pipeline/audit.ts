@@ -64,6 +64,7 @@ function eventOf(request: ServerRequest, stage: AuditStage, nowMs: number, respo
     verb: info?.verb,
     user: originalUser && userOf(originalUser),
     ...(user && user !== originalUser ? { impersonatedUser: userOf(user) } : {}),
+    ...(request.impersonationConstraint ? { authenticationMetadata: { impersonationConstraint: request.impersonationConstraint } } : {}),
     sourceIPs: request.remoteAddress ? [request.remoteAddress] : undefined,
     userAgent: request.headers['user-agent'],
     ...(info?.isResourceRequest ? { objectRef: objectOf(info) } : {}),

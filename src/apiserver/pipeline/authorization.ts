@@ -49,7 +49,8 @@ function withReason(reasons: readonly string[], reason: string): readonly string
   return reason ? [...reasons, reason] : reasons
 }
 
-function attributesOf(request: ServerRequest): AuthorizationAttributes {
+/** What the request is about, for those who decide whether it may. Its user and meaning must be known. */
+export function attributesOf(request: ServerRequest): AuthorizationAttributes {
   const info = request.info as RequestInfo
   return {
     user: request.user as UserInfo,

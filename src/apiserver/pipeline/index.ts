@@ -104,7 +104,7 @@ export function pipelineStages(deps: PipelineDeps, config: PipelineConfig): read
     authenticationStage(deps),
     tracingStage(deps.spans, clock, random),
     auditStage(audit, clock),
-    impersonationStage(deps.authorizers),
+    impersonationStage(deps),
     flowControl ? priorityAndFairnessStage(flowControl, clock, config.requestTimeoutMs) : maxInFlightStage(config.maxInFlight),
     authorizationStage(deps.authorizers, clock),
   ]

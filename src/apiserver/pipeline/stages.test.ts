@@ -99,7 +99,7 @@ const cases: Case[] = [
     name: 'impersonation refuses who may not',
     sent: { headers: { 'impersonate-user': 'joe' } },
     with: { deps: { authorizers: [{ name: 'test', authorize: ({ verb }) => ({ decision: verb === 'get' ? 'allow' : 'noOpinion', reason: '' }) }] } },
-    want: '403 users "joe" is forbidden: User "jane" cannot impersonate resource "users" in API group "" at the cluster scope',
+    want: '403 pods "p" is forbidden: User "jane" cannot impersonate-on:user-info:get resource "pods" in API group "" in the namespace "a"',
   },
 ]
 

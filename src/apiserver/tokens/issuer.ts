@@ -85,7 +85,9 @@ function validated({ spec }: TokenRequest): number {
 function boundTo(reader: ObjectReader, { namespace, name, tokenRequest }: Request): { pod?: BoundReference; node?: BoundReference; secret?: BoundReference } {
   const ref = tokenRequest.spec.boundObjectRef
   if (!ref) return {}
-  const { kind, name: boundName = '', uid = '' } = ref
+  const { apiVersion = '', name: boundName = '', uid = '' } = ref
+  const isCore = !apiVersion.includes('/')
+  const kind = isCore ? ref.kind : undefined
   const find = <T extends KubeObject>(resource: string, inNamespace: string): { object: Frozen<T>; bound: BoundReference } => {
     const object = reader.get<T>({ group: '', resource }, inNamespace, boundName)
     if (!object) throw notFound({ group: '', resource }, boundName)
@@ -108,5 +110,5 @@ function boundTo(reader: ObjectReader, { namespace, name, tokenRequest }: Reques
   }
   if (kind === 'Node') return { node: find('nodes', '').bound }
   if (kind === 'Secret') return { secret: find('secrets', namespace).bound }
-  throw badRequest(`cannot bind token to object of type ${ref.apiVersion ?? ''}, Kind=${kind ?? ''}`)
+  throw badRequest(`cannot bind token to object of type ${isCore ? '/' : ''}${apiVersion}, Kind=${ref.kind ?? ''}`)
 }

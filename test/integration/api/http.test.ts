@@ -91,7 +91,8 @@ test('API-02 who may impersonate acts as the other, and who may not is told so',
   const beyond = await as('admin', { path: '/api/v1/namespaces/other/pods', headers: { 'impersonate-user': 'jane' } })
   const forbidden = await as('jane', { path: '/api/v1/namespaces/dev/pods', headers: { 'impersonate-user': 'admin' } })
   assert.deepEqual([allowed.status, beyond.status, forbidden.status], [200, 403, 403])
-  assert.equal(json(forbidden.body).message, 'users "admin" is forbidden: User "jane" cannot impersonate resource "users" in API group "" at the cluster scope')
+  const message = 'pods is forbidden: User "jane" cannot impersonate-on:user-info:list resource "pods" in API group "" in the namespace "dev"'
+  assert.equal(json(forbidden.body).message, message)
 })
 
 test('every answer names its audit id and may not be cached', async () => {

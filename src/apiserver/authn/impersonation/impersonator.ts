@@ -1,0 +1,161 @@
+/**
+ * Decides whether somebody may act as another (L3). Five ways are tried, the narrow ones first: as the node that one runs on, as whichever node, as a
+ * service account, as another user, each only for what `impersonate-on:<way>:<verb>` allows; last the way of old, for everything. The way that
+ * worked for somebody is tried first the next time; what the narrow ways allowed is remembered for ten seconds.
+ * Upstream: apiserver/pkg/endpoints/filters/impersonation/{constrained_impersonation,mode,cache}.go (v1.36).
+ */
+import { createHash } from 'node:crypto'
+import { isStatus } from '#api/machinery/status'
+import type { Clock } from '#base/clock'
+import { LruCache } from '#base/lruCache'
+import type { AuthorizationAttributes, Authorizer } from '../../authz/authorizer.ts'
+import { authorize, forbiddenError } from '../../pipeline/authorization.ts'
+import type { UserInfo } from '../../request.ts'
+import { splitServiceAccountName } from '../serviceAccountUser.ts'
+import { type Allow, checkFields, nodeOfName } from './fieldChecks.ts'
+import type { ImpersonationMetrics } from './metrics.ts'
+import { onlyNamed, type WantedUser } from './wantedUser.ts'
+
+export interface Impersonated {
+  readonly user: UserInfo
+  /** The verb that allowed it, for the audit log; empty for the way of old. */
+  readonly constraint: string
+}
+
+export interface ImpersonatorDeps {
+  readonly authorizers: readonly Authorizer[]
+  readonly clock: Clock
+  readonly metrics: ImpersonationMetrics
+}
+
+/** One way. Undefined: it is not for such users. @throws Status Forbidden */
+type Mode = (wanted: WantedUser, attributes: AuthorizationAttributes) => Promise<Impersonated | undefined>
+
+/** @throws Status Forbidden: the refusal of the way that was asked first */
+export type Impersonate = (wanted: WantedUser, attributes: AuthorizationAttributes) => Promise<Impersonated>
+
+const rememberedMs = 10_000
+const cacheSize = 10_000
+
+export function createImpersonator(deps: ImpersonatorDeps): Impersonate {
+  const allow = allowBy(deps)
+  const modes: readonly Mode[] = [associatedNode(deps, allow), ...namedModes.map((mode) => constrained(deps, { ...mode, allow })), legacy(allow)]
+  const lastMode = new LruCache<string, { readonly index: number }>(cacheSize)
+  return async (wanted, attributes) => {
+    const requestor = attributes.user.name
+    const known = lastMode.get(requestor)?.index
+    const order = known === undefined ? modes.keys() : [known, ...[...modes.keys()].filter((index) => index !== known)]
+    let refusal: unknown
+    for (const index of order) {
+      try {
+        const found = await modes[index]?.(wanted, attributes)
+        if (!found) continue
+        if (index !== known) lastMode.set(requestor, { index })
+        return found
+      } catch (error) {
+        if (!isStatus(error, 'Forbidden')) throw error
+        refusal ??= error
+      }
+    }
+    throw refusal
+  }
+}
+
+function allowBy({ authorizers, clock, metrics }: ImpersonatorDeps): Allow {
+  return async (attributes) => {
+    const startedMs = clock.monotonicMs()
+    const { decision, reason } = await authorize(authorizers, attributes)
+    metrics.authorization(attributes.verb, decision === 'allow' ? 'allowed' : 'denied', clock.monotonicMs() - startedMs)
+    if (decision !== 'allow') throw forbiddenError(attributes, reason)
+  }
+}
+
+function legacy(allow: Allow): Mode {
+  return async (wanted, { user }) => ({ user: await checkFields({ verb: 'impersonate', isConstrained: false, allow }, wanted, user), constraint: '' })
+}
+
+interface NamedMode {
+  readonly name: string
+  readonly isFor: (wanted: WantedUser) => boolean
+}
+
+const isNode = ({ name }: WantedUser): boolean => nodeOfName(name) !== undefined
+const isServiceAccount = ({ name }: WantedUser): boolean => splitServiceAccountName(name) !== undefined
+
+const namedModes: readonly NamedMode[] = [
+  { name: 'arbitrary-node', isFor: (wanted) => onlyNamed(wanted) && isNode(wanted) },
+  { name: 'serviceaccount', isFor: (wanted) => onlyNamed(wanted) && isServiceAccount(wanted) },
+  { name: 'user-info', isFor: (wanted) => !isNode(wanted) && !isServiceAccount(wanted) },
+]
+
+interface ConstrainedOptions extends NamedMode {
+  readonly allow: Allow
+  /** What the caches file a request under, where that is not the request itself. */
+  readonly filedUnder?: ((wanted: WantedUser, attributes: AuthorizationAttributes) => readonly [WantedUser, AuthorizationAttributes]) | undefined
+}
+
+function constrained({ clock }: ImpersonatorDeps, { name, isFor, allow, filedUnder = (...given) => given }: ConstrainedOptions): Mode {
+  const verb = `impersonate:${name}`
+  const ofRequests = briefCache(clock)
+  const ofUsers = briefCache(clock)
+  return async (wanted, attributes) => {
+    if (!isFor(wanted)) return undefined
+    const [filed, filedAttributes] = filedUnder(wanted, attributes)
+    const requestKey = keyOf(filed, filedAttributes)
+    const known = ofRequests.get(requestKey)
+    if (known) return known
+    await allow({ ...attributes, verb: `impersonate-on:${name}:${attributes.verb}` })
+    const userKey = keyOf(filed, { user: filedAttributes.user })
+    const found = ofUsers.get(userKey) ?? { user: await checkFields({ verb, isConstrained: true, allow }, wanted, attributes.user), constraint: verb }
+    ofUsers.set(userKey, found)
+    ofRequests.set(requestKey, found)
+    return found
+  }
+}
+
+/** What was allowed, for a short while. */
+function briefCache(clock: Clock) {
+  const entries = new LruCache<string, { readonly found: Impersonated; readonly untilMs: number }>(cacheSize)
+  return {
+    get(key: string): Impersonated | undefined {
+      const entry = entries.get(key)
+      return entry && clock.monotonicMs() < entry.untilMs ? entry.found : undefined
+    },
+    set: (key: string, found: Impersonated) => entries.set(key, { found, untilMs: clock.monotonicMs() + rememberedMs }),
+  }
+}
+
+/** A hash: what is wanted may be long, and is the requestor's choice. Their own name, which is not, stays readable. */
+function keyOf(wanted: WantedUser, attributes: Pick<AuthorizationAttributes, 'user'> & Partial<AuthorizationAttributes>): string {
+  const hash = createHash('sha256').update(JSON.stringify([wanted, attributes]))
+  return `${hash.digest('base64')}/${attributes.user.name}`
+}
+
+const nodeNameKey = 'authentication.kubernetes.io/node-name'
+const associatedKeys = 'authentication.kubernetes.io/associated-node-keys'
+
+/**
+ * A service account as the node that its token says it runs on. The permission is for whichever node that is: so it is asked for all, and without
+ * what differs from node to node, and is remembered for the account on every node.
+ */
+function associatedNode(deps: ImpersonatorDeps, allow: Allow): Mode {
+  const anywhere = ({ extra = {}, ...user }: UserInfo): UserInfo => ({ ...user, extra: { [associatedKeys]: Object.keys(extra).sort() } })
+  const mode = constrained(deps, {
+    name: 'associated-node',
+    isFor: onlyNamed,
+    allow: (attributes) =>
+      allow({ ...attributes, user: anywhere(attributes.user), ...(attributes.verb === 'impersonate:associated-node' ? { name: '*' } : {}) }),
+    filedUnder: (wanted, attributes) => [
+      { ...wanted, name: 'system:node:*' },
+      { ...attributes, user: anywhere(attributes.user) },
+    ],
+  })
+  return async (wanted, attributes) => {
+    const { name, extra } = attributes.user
+    const [ownNode, ...more] = extra?.[nodeNameKey] ?? []
+    const node = nodeOfName(wanted.name)
+    if (node === undefined || node !== ownNode || more.length > 0 || !splitServiceAccountName(name)) return undefined
+    const found = await mode(wanted, attributes)
+    return found && { ...found, user: { ...found.user, name: wanted.name } }
+  }
+}
