@@ -44,6 +44,10 @@ export const node = defineKind<Node>({
     else if (obj.spec.podCIDRs?.[0]) obj.spec.podCIDR = obj.spec.podCIDRs[0]
   },
   prepareForUpdate: keepStatus,
+  warnings: ({ obj }) => [
+    ...(obj.spec.configSource ? ['spec.configSource: the feature is removed'] : []),
+    ...(obj.spec.externalID ? ['spec.externalID: this field is deprecated, and is unused by Kubernetes'] : []),
+  ],
   validate: ({ obj, path }) => [...specFaults(obj, path.child('spec')), ...statusFaults(obj, path.child('status'))],
   validateUpdate({ obj, old, path }) {
     const spec = path.child('spec')

@@ -8,6 +8,7 @@ import { validateImmutable } from '#api/machinery/objectMeta'
 import { deepCopy } from '#base/frozen'
 import { ageColumn, nameColumn, text, unset } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
+import { nodeExpressionWarnings } from '../nodeLabelWarnings.ts'
 import { dropStatus, faults, keepStatus, statusStrategy } from '../rules.ts'
 import { validateNodeSelectorTerm } from './pod/validateScheduling.ts'
 import { validateCsiDriverName } from './pod/validateVolumes.ts'
@@ -41,10 +42,39 @@ export const persistentVolume = defineKind<PersistentVolume>({
   },
   prepareForCreate: ({ obj }) => dropStatus(obj, { phase: 'Pending' }),
   prepareForUpdate: keepStatus,
+  warnings: ({ obj, path }) => volumeWarnings(obj, path),
   validate: ({ obj, path }) => volumeFaults(obj, path.child('spec')),
   validateUpdate: ({ obj, old, path }) => [...volumeFaults(obj, path.child('spec')), ...sourceChange(obj, old, path.child('spec'))],
   status: statusStrategy<PersistentVolume>(),
 })
+
+/** Annotations that fields have replaced. */
+const deprecatedAnnotations = [
+  ['volume.beta.kubernetes.io/storage-class', 'deprecated since v1.8; use "storageClassName" attribute instead'],
+  ['volume.beta.kubernetes.io/mount-options', 'deprecated since v1.31; use "mountOptions" attribute instead'],
+] as const
+
+/** Volume types that are gone, in the order in which they are named. */
+const deprecatedSources = [
+  ['cephfs', 'cephfs', 'deprecated in v1.28, non-functional in v1.31+'],
+  ['photonPersistentDisk', 'photonPersistentDisk', 'deprecated in v1.11, non-functional in v1.16+'],
+  ['scaleIO', 'scaleIO', 'deprecated in v1.16, non-functional in v1.22+'],
+  ['storageos', 'storageOS', 'deprecated in v1.22, non-functional in v1.25+'],
+  ['glusterfs', 'glusterfs', 'deprecated in v1.25, non-functional in v1.26+'],
+  ['rbd', 'rbd', 'deprecated in v1.28, non-functional in v1.31+'],
+] as const
+
+function volumeWarnings({ metadata, spec }: PersistentVolume, path: FieldPath): string[] {
+  const [annotations, at] = [path.child('metadata', 'annotations'), path.child('spec')]
+  const recycled = 'The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.'
+  const terms = at.child('nodeAffinity', 'required', 'nodeSelectorTerms')
+  return [
+    ...deprecatedAnnotations.flatMap(([key, message]) => (metadata.annotations?.[key] === undefined ? [] : [`${annotations.key(key)}: ${message}`])),
+    ...(spec.persistentVolumeReclaimPolicy === 'Recycle' ? [`${at.child('persistentVolumeReclaimPolicy')}: ${recycled}`] : []),
+    ...(spec.nodeAffinity?.required?.nodeSelectorTerms ?? []).flatMap((term, i) => nodeExpressionWarnings(term.matchExpressions, terms.index(i))),
+    ...deprecatedSources.flatMap(([source, name, since]) => (spec[source] ? [`${at.child(name)}: ${since}`] : [])),
+  ]
+}
 
 /** Sources in the order in which they are looked at: the first one present counts, the rest are too many. */
 const sourceOrder = [

@@ -19,3 +19,6 @@ onClass.create([
 ])
 onClass.update([['another handler', { handler: 'kata' }, ['handler: Invalid value: "kata": field is immutable']]])
 onClass.cells('its handler', {}, { Name: 'gvisor', Handler: 'runsc' })
+onClass.warnings('an old label', { 'scheduling.nodeSelector': { 'beta.kubernetes.io/os': 'linux' } }, [
+  'scheduling.nodeSelector: deprecated since v1.14; use "kubernetes.io/os" instead',
+])

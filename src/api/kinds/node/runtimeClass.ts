@@ -8,6 +8,7 @@ import { ageColumn, nameColumn, text } from '../columns.ts'
 import { validateResourceRequirements } from '../core/pod/validateResources.ts'
 import { validateTolerations } from '../core/pod/validateScheduling.ts'
 import { defineKind } from '../defineKind.ts'
+import { nodeLabelWarnings } from '../nodeLabelWarnings.ts'
 import { faults } from '../rules.ts'
 
 export const runtimeClass = defineKind<RuntimeClass>({
@@ -16,6 +17,8 @@ export const runtimeClass = defineKind<RuntimeClass>({
   generation: false,
   columns: [nameColumn, text('Handler', (obj) => obj.handler ?? ''), ageColumn],
   validate: ({ obj, path }) => classFaults(obj, path),
+  warnings: ({ obj, path }) =>
+    Object.keys(obj.scheduling?.nodeSelector ?? {}).flatMap((key) => nodeLabelWarnings(key, path.child('scheduling', 'nodeSelector'), false)),
   // Upstream looks at nothing else again.
   validateUpdate: ({ obj, old, path }) => validateImmutable(obj.handler, old.handler, path.child('handler')),
 })

@@ -7,6 +7,7 @@ import { negativeMessage, validateImmutable } from '#api/machinery/objectMeta'
 import { canonicalQuantity, quantitySign } from '#api/machinery/quantity'
 import { nameColumn, text, unset } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
+import { nodeExpressionWarnings, nodeLabelWarnings } from '../nodeLabelWarnings.ts'
 import { faults } from '../rules.ts'
 
 export const csiStorageCapacity = defineKind<CSIStorageCapacity>({
@@ -15,12 +16,21 @@ export const csiStorageCapacity = defineKind<CSIStorageCapacity>({
   generation: false,
   columns: [nameColumn, text('StorageClassName', (obj) => obj.storageClassName ?? ''), text('Capacity', (obj) => obj.capacity ?? unset)],
   validate: ({ obj, path }) => capacityFaults(obj, path),
+  warnings: ({ obj, path }) => topologyWarnings(obj, path.child('nodeTopology')),
   validateUpdate: ({ obj, old, path }) => [
     ...capacityFaults(obj, path),
     ...validateImmutable(obj.nodeTopology, old.nodeTopology, path.child('nodeTopology')),
     ...validateImmutable(obj.storageClassName, old.storageClassName, path.child('storageClassName')),
   ],
 })
+
+function topologyWarnings({ nodeTopology }: CSIStorageCapacity, path: FieldPath): string[] {
+  const labels = Object.keys(nodeTopology?.matchLabels ?? {})
+  return [
+    ...nodeExpressionWarnings(nodeTopology?.matchExpressions, path),
+    ...labels.flatMap((key) => nodeLabelWarnings(key, path.child('matchLabels').child(key), false)),
+  ]
+}
 
 function capacityFaults(obj: CSIStorageCapacity, path: FieldPath): FieldError[] {
   const name = obj.storageClassName

@@ -233,3 +233,15 @@ onAttachment.subresource('status', [
   ],
   ['a long message', { 'status.detachError': { message: 'x'.repeat(1025) } }, ['status.detachError.message: Too long: may not be more than 262144 bytes']],
 ])
+
+onClass.warnings('an old label', { allowedTopologies: [{ matchLabelExpressions: [{ key: 'failure-domain.beta.kubernetes.io/zone', values: ['a'] }] }] }, [
+  'allowedTopologies[0].matchLabelExpressions[0].key: deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
+])
+onCapacity.warnings(
+  'old labels',
+  { nodeTopology: { matchLabels: { 'beta.kubernetes.io/arch': 'arm64' }, matchExpressions: [{ key: 'beta.kubernetes.io/os', operator: 'Exists' }] } },
+  [
+    'nodeTopology.matchExpressions[0].key: beta.kubernetes.io/os is deprecated since v1.14; use "kubernetes.io/os" instead',
+    'nodeTopology.matchLabels.beta.kubernetes.io/arch: deprecated since v1.14; use "kubernetes.io/arch" instead',
+  ],
+)

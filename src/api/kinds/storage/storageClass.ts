@@ -7,6 +7,7 @@ import { validateLabelName } from '#api/machinery/labelSelector'
 import { validateImmutable } from '#api/machinery/objectMeta'
 import { ageColumn, boolean, nameColumn, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
+import { nodeLabelWarnings } from '../nodeLabelWarnings.ts'
 import { oneOf } from '../rules.ts'
 import { parametersFaults, provisionerFaults } from './classRules.ts'
 
@@ -32,6 +33,11 @@ export const storageClass = defineKind<StorageClass>({
     obj.volumeBindingMode ??= 'Immediate'
   },
   validate: ({ obj, path }) => classFaults(obj, path),
+  warnings: ({ obj, path }) =>
+    (obj.allowedTopologies ?? []).flatMap(({ matchLabelExpressions }, i) => {
+      const at = path.child('allowedTopologies').index(i).child('matchLabelExpressions')
+      return (matchLabelExpressions ?? []).flatMap(({ key }, j) => nodeLabelWarnings(key, at.index(j).child('key'), false))
+    }),
   validateUpdate: ({ obj, old, path }) => [
     ...classFaults(obj, path),
     ...(['parameters', 'provisioner', 'reclaimPolicy', 'volumeBindingMode'] as const).flatMap((field) =>

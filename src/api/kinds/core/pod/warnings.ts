@@ -1,20 +1,13 @@
 /** Warnings about pods and templates: what works, but surprises or goes away (L1). Upstream: pkg/api/pod/warnings.go, pkg/api/node/util.go (v1.36). */
-import type { Container, NodeSelectorTerm, Pod, PodSpec, PodTemplateSpec, Volume } from '#api/gen/types/core.v1'
+import type { Container, Pod, PodSpec, PodTemplateSpec, Volume } from '#api/gen/types/core.v1'
 import { FieldPath } from '#api/machinery/fieldPath'
 import type { Frozen, ObjectMeta } from '#api/machinery/meta'
 import { isDns1123Label } from '#api/machinery/names'
 import { canonicalQuantity, isQuantity, quantityMilliValue } from '#api/machinery/quantity'
+import { nodeExpressionWarnings, nodeLabelWarnings } from '../../nodeLabelWarnings.ts'
 import { overlappingPathWarnings } from './volumeWarnings.ts'
 
 type Metadata = Pick<ObjectMeta, 'annotations'> | undefined
-
-const deprecatedLabels: Readonly<Record<string, string>> = {
-  'beta.kubernetes.io/arch': 'deprecated since v1.14; use "kubernetes.io/arch" instead',
-  'beta.kubernetes.io/os': 'deprecated since v1.14; use "kubernetes.io/os" instead',
-  'failure-domain.beta.kubernetes.io/region': 'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
-  'failure-domain.beta.kubernetes.io/zone': 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
-  'beta.kubernetes.io/instance-type': 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
-}
 
 const deprecatedAnnotations: Readonly<Record<string, string>> = {
   'scheduler.alpha.kubernetes.io/critical-pod': 'non-functional in v1.16+; use the "priorityClassName" field instead',
@@ -88,20 +81,21 @@ function containersOf(spec: PodSpec, path: FieldPath): { container: Container; a
 }
 
 function nodeWarnings(spec: PodSpec, path: FieldPath): string[] {
-  const label = (key: string, at: FieldPath, text = '') => (deprecatedLabels[key] ? [`${at}: ${text}${deprecatedLabels[key]}`] : [])
-  const terms = (term: NodeSelectorTerm | undefined, at: FieldPath) =>
-    (term?.matchExpressions ?? []).flatMap(({ key }, i) => label(key, at.child('matchExpressions').index(i).child('key'), `${key} is `))
   const node = spec.affinity?.nodeAffinity
   const at = path.child('affinity', 'nodeAffinity')
   const required = at.child('requiredDuringSchedulingIgnoredDuringExecution', 'nodeSelectorTerms')
   const preferred = at.child('preferredDuringSchedulingIgnoredDuringExecution')
   return [
-    ...Object.keys(spec.nodeSelector ?? {}).flatMap((key) => label(key, path.child('nodeSelector').key(key))),
-    ...(node?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []).flatMap((term, i) => terms(term, required.index(i))),
-    ...(node?.preferredDuringSchedulingIgnoredDuringExecution ?? []).flatMap((term, i) => terms(term.preference, preferred.index(i).child('preference'))),
+    ...Object.keys(spec.nodeSelector ?? {}).flatMap((key) => nodeLabelWarnings(key, path.child('nodeSelector').key(key), false)),
+    ...(node?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []).flatMap((term, i) =>
+      nodeExpressionWarnings(term.matchExpressions, required.index(i)),
+    ),
+    ...(node?.preferredDuringSchedulingIgnoredDuringExecution ?? []).flatMap((term, i) =>
+      nodeExpressionWarnings(term.preference.matchExpressions, preferred.index(i).child('preference')),
+    ),
     ...(spec.topologySpreadConstraints ?? []).flatMap(({ topologyKey, labelSelector }, i) => {
       const constraint = path.child('topologySpreadConstraints').index(i)
-      return [...label(topologyKey, constraint.child('topologyKey'), `${topologyKey} is `), ...nullSelector(labelSelector, constraint.child('labelSelector'))]
+      return [...nodeLabelWarnings(topologyKey, constraint.child('topologyKey'), true), ...nullSelector(labelSelector, constraint.child('labelSelector'))]
     }),
   ]
 }
