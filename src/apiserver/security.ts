@@ -56,7 +56,7 @@ export interface Security {
 /** Spread the result into createApiServer's deps. */
 export function createSecurity(deps: SecurityDeps): Security {
   const { reader, clock, random, log = noLog, metrics = noMetrics, serviceAccountKey } = deps
-  const authentication = createAuthentication({ reader, clock, log, metrics, serviceAccountKey }, authenticationSettings(deps))
+  const authentication = createAuthentication({ reader, clock, random, log, metrics, serviceAccountKey }, authenticationSettings(deps))
   const rbac = rbacAuthorizer(reader)
   const authorizers = [privilegedGroupAuthorizer, nodeAuthorizer(reader), rbac]
   const admissionMetrics = createAdmissionMetrics(metrics)

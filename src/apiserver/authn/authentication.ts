@@ -6,6 +6,7 @@
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
+import type { Random } from '#base/random'
 import type { Transport } from '#client/transport'
 import type { ObjectReader } from '../admission/admission.ts'
 import type { Answer } from '../answer.ts'
@@ -30,6 +31,7 @@ import type { TokenAuthenticator } from './tokenAuthenticator.ts'
 import { cachedTokens } from './tokenCache.ts'
 import { tokenFileAuthenticator } from './tokenFile.ts'
 import { unionAuthenticator } from './union.ts'
+import { type WebhookTokenSettings, webhookTokenAuthenticator } from './webhookToken.ts'
 import { x509Authenticator } from './x509.ts'
 
 /** Upstream: TokenSuccessCacheTTL. */
@@ -38,6 +40,7 @@ const tokenSuccessTtlMs = 10_000
 export interface AuthenticationDeps {
   readonly reader: ObjectReader
   readonly clock: Clock
+  readonly random: Random
   readonly log: Logger
   readonly metrics: Metrics
   /** PEM, private: signs service account tokens unless the settings name another. */
@@ -71,6 +74,7 @@ export function createAuthentication(deps: AuthenticationDeps, settings: Authent
     ...(settings.bootstrapTokens ? [bootstrapTokenAuthenticator(reader, clock, apiAudiences)] : []),
     // After those of service accounts: an issuer may have to be asked about a token, they never are.
     ...(jwt ? [cachedTokens(jwt, { clock, successTtlMs: tokenSuccessTtlMs, failureTtlMs: 0, cachesErrors: true })] : []),
+    ...(settings.webhook ? [webhookTokens(deps, settings.webhook, apiAudiences)] : []),
   ]
   const { requestHeader, anonymous } = settings
   return {
@@ -103,6 +107,12 @@ function jwtAuthenticators(
 ): ReloadingAuthenticators {
   const deps = { clock, log, metrics: oidcMetrics(metrics, clock, serverId), apiAudiences, algorithms: jwt.algorithms }
   return reloadingAuthenticators(deps, jwt, disallowedIssuers)
+}
+
+/** Both its yes and its no hold as long as the settings say. */
+function webhookTokens(deps: AuthenticationDeps, webhook: WebhookTokenSettings, apiAudiences: readonly string[]): TokenAuthenticator {
+  const ttl = { successTtlMs: webhook.cacheTtlMs, failureTtlMs: webhook.cacheTtlMs, cachesErrors: false }
+  return cachedTokens(webhookTokenAuthenticator(deps, webhook, apiAudiences), { clock: deps.clock, ...ttl })
 }
 
 /** There is one API server. */

@@ -4,6 +4,7 @@
  */
 import type { JwtSettings } from './oidc/reloadingAuthenticators.ts'
 import type { StaticTokens } from './tokenFile.ts'
+import type { WebhookTokenSettings } from './webhookToken.ts'
 
 /** Names of headers in lower case. */
 export interface RequestHeaderSettings {
@@ -44,6 +45,8 @@ export interface AuthenticationSettings {
   readonly tokenFile?: StaticTokens | undefined
   /** Issuers of ID tokens; absent: none. */
   readonly jwt?: JwtSettings | undefined
+  /** Absent: none is asked. */
+  readonly webhook?: WebhookTokenSettings | undefined
 }
 
 export const defaultIssuer = 'https://kubernetes.default.svc.cluster.local'

@@ -10,10 +10,12 @@ import { duration, type FlagValues, flag, list, text, texts, UsageError } from '
 import { readNamed, usable } from './namedFiles.ts'
 import { jwtOptions, oidcFaults, oidcFlags } from './oidc.ts'
 import { type OptionContext, optionGroup } from './optionGroup.ts'
+import { webhookTokenFaults, webhookTokenFlags, webhookTokenSettings } from './webhookToken.ts'
 
 const flags = {
   'anonymous-auth': flag('Requests without any credential are those of system:anonymous, in the group system:unauthenticated', true),
   'api-audiences': list('Names of this API: a service account token must be meant for one of them; none: the issuers of such tokens'),
+  ...webhookTokenFlags,
   'authentication-config': text('A file of kind AuthenticationConfiguration: issuers of ID tokens, and whom requests without a credential are let in as'),
   'client-ca-file': text('Who signs client certificates of users: the common name is the user, the organizations are the groups'),
   'enable-bootstrap-token-auth': flag('Secrets of type bootstrap.kubernetes.io/token in kube-system authenticate machines that join'),
@@ -70,6 +72,7 @@ export const authentication = optionGroup({
         serviceAccounts,
         tokenFile,
         jwt,
+        webhook: await webhookTokenSettings(values, context),
       },
       clientCa,
       requestHeaderCa,
@@ -126,6 +129,7 @@ const headerFlags = [
 const longestExpirationMs = 2 ** 32 * 1000
 
 const checks: readonly ((values: Values) => readonly string[])[] = [
+  webhookTokenFaults,
   (values) => oidcFaults(values, values['authentication-config'] !== ''),
   (values) => headerFlags.filter((name) => values[name].some((value) => value.trim() === '')).map((name) => `empty value in "${name}"`),
   ({ 'requestheader-uid-headers': headers }) =>

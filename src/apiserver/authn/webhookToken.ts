@@ -1,0 +1,97 @@
+/**
+ * Asks a webhook about bearer tokens (L3), as a TokenReview of either version, again for a while when it is in trouble.
+ * Upstream: apiserver/plugin/pkg/authenticator/token/webhook, pkg/util/webhook (v1.36).
+ */
+import type { TokenReview } from '#api/gen/types/authentication.v1'
+import { isStatus } from '#api/machinery/status'
+import type { Clock } from '#base/clock'
+import type { Logger } from '#base/log'
+import type { Random } from '#base/random'
+import { createHttpTransport, type HttpTransportOptions } from '#client/httpTransport'
+import { withAuthenticatedGroup } from './authenticatedGroup.ts'
+import type { TokenAuthenticator, TokenResult } from './tokenAuthenticator.ts'
+
+export interface WebhookTokenSettings {
+  /** From the kubeconfig: its server is the very URL to post to. */
+  readonly transport: Omit<HttpTransportOptions, 'clock'>
+  /** Of the TokenReview. */
+  readonly version: 'v1' | 'v1beta1'
+  readonly cacheTtlMs: number
+}
+
+export interface WebhookTokenDeps {
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+}
+
+const attempts = 5
+const firstDelayMs = 500
+const delayFactor = 1.5
+const delayJitter = 0.2
+/** Of one look-up, all attempts together. */
+const timeoutMs = 30_000
+
+export function webhookTokenAuthenticator(
+  deps: WebhookTokenDeps,
+  { transport, version }: WebhookTokenSettings,
+  apiAudiences: readonly string[],
+): TokenAuthenticator {
+  const client = createHttpTransport({ ...transport, clock: deps.clock })
+  const apiVersion = `authentication.k8s.io/${version}`
+  // The connection adds the URL's own path, which must not gain a slash.
+  const path = new URL(transport.server).pathname === '/' ? '/' : ''
+  const ask = async (token: string, audiences: readonly string[]) => {
+    const body = { kind: 'TokenReview', apiVersion, metadata: {}, spec: { token, audiences: [...audiences] } }
+    const signal = AbortSignal.timeout(timeoutMs)
+    const answer = await insistently(deps, signal, () => client.request({ method: 'POST', path, body }, signal))
+    const review = answer.body as Partial<TokenReview>
+    if (review?.kind !== 'TokenReview') throw new Error(`the webhook answered with ${review?.kind ?? 'no object'} instead of a TokenReview`)
+    return review.status ?? {}
+  }
+  return {
+    name: 'webhook',
+    async authenticateToken(token, audiences): Promise<TokenResult> {
+      try {
+        return resultOf(await ask(token, audiences), audiences, apiAudiences)
+      } catch (error) {
+        deps.log.error(error, 'Asking the webhook about a token failed')
+        return { decision: 'rejected', reason: (error as Error).message }
+      }
+    },
+  }
+}
+
+/** A webhook that knows nothing of audiences speaks for the API server's own. */
+function resultOf(status: Partial<NonNullable<TokenReview['status']>>, wanted: readonly string[], apiAudiences: readonly string[]): TokenResult {
+  const given = status.audiences?.length ? status.audiences : apiAudiences
+  const audiences = wanted.filter((one) => given.includes(one))
+  if (audiences.length === 0) return undefined
+  if (!status.authenticated) return status.error ? { decision: 'rejected', reason: status.error } : undefined
+  const { username = '', uid, groups = [], extra } = status.user ?? {}
+  return {
+    decision: 'authenticated',
+    audiences,
+    user: withAuthenticatedGroup({ name: username, ...(uid ? { uid } : {}), groups, ...(extra ? { extra } : {}) }),
+  }
+}
+
+async function insistently<T>({ clock, random }: WebhookTokenDeps, signal: AbortSignal, call: () => Promise<T>): Promise<T> {
+  let delayMs = firstDelayMs
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await call()
+    } catch (error) {
+      if (attempt === attempts || !isPassing(error)) throw error
+      await clock.sleep(delayMs * (1 + random.next() * delayJitter), signal)
+      delayMs *= delayFactor
+    }
+  }
+}
+
+/** Trouble that may be over at the next attempt. */
+function isPassing(error: unknown): boolean {
+  if (isStatus(error)) return ['InternalError', 'Timeout', 'ServerTimeout', 'TooManyRequests', 'ServiceUnavailable'].includes(error.reason)
+  const { code } = ((error as Error).cause ?? error) as { readonly code?: string }
+  return code === 'ECONNRESET'
+}
