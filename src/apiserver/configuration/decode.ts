@@ -27,7 +27,7 @@ export function decodeConfiguration(content: string, kinds: readonly Configurati
   const { kind, apiVersion } = identityOf(value, content)
   const known = kinds.find((one) => one.kind === kind && one.apiVersions.includes(apiVersion))
   if (!known) throw new Error(`no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)}`)
-  const { object, unknownFields } = decode(value, known.schema, { unknown: 'collect' })
+  const { object, unknownFields } = decode(value, known.schema, { unknown: 'collect', absent: 'keep' })
   const problems = strictProblems(unknownFields, duplicates)
   if (problems.length > 0) throw new Error(`strict decoding error: ${problems.join(', ')}`)
   return { kind, apiVersion, value: object }
