@@ -22,6 +22,7 @@ import { serviceAccount } from './serviceAccount.ts'
 import { serviceCidr } from './serviceCidr.ts'
 import { statefulSet } from './statefulSet/statefulSet.ts'
 import { ttlAfterFinished } from './ttlAfterFinished.ts'
+import { validatingAdmissionPolicyStatus } from './validatingAdmissionPolicyStatus/validatingAdmissionPolicyStatus.ts'
 
 export const controllers: readonly ControllerDescriptor[] = [
   serviceAccount,
@@ -45,4 +46,5 @@ export const controllers: readonly ControllerDescriptor[] = [
   taintEviction,
   garbageCollector,
   podGc,
+  validatingAdmissionPolicyStatus,
 ]
