@@ -23,6 +23,7 @@ import { writeContext } from '../scope.ts'
 export const bindingHandlers = { create: bind }
 
 const pods = { group: '', resource: 'pods' }
+const bindingKind = { group: '', version: 'v1', kind: 'Binding' }
 
 /** POST to the collection `bindings` names the pod in the body. */
 export function bindingsHandler(endpoints: EndpointDeps): Handler {
@@ -46,7 +47,7 @@ async function bind(scope: Scope): Promise<Answer> {
   if (binding.metadata.name !== name) throw badRequest('name in URL does not match name in Binding object')
   checkTarget(binding, name)
   const context = writeContext(scope, 'CreateOptions')
-  const attributes = attributesOf(context, 'CREATE', name, binding as unknown as KubeObject, undefined)
+  const attributes = attributesOf({ ...context, kind: bindingKind }, 'CREATE', name, binding as unknown as KubeObject, undefined)
   await admit(deps.writer.admission, attributes)
   await validateAdmission(deps.writer.admission, attributes)
   await updateObject({ ...deps.writer, admission: [] }, context, {

@@ -12,8 +12,11 @@ import { schemaFor } from '#api/schema/builtIn'
 import { deepCopy } from '#base/frozen'
 import { formatTime } from '#base/time'
 import type { Answer } from '../../answer.ts'
+import { admit, validateAdmission } from '../../registry/admit.ts'
 import { deleteObject } from '../../registry/deletion.ts'
+import type { WriteContext } from '../../registry/storedResource.ts'
 import { updateObject } from '../../registry/update.ts'
+import { attributesOf } from '../../registry/writer.ts'
 import { decodeBody } from '../body.ts'
 import { type Scope, writeContext } from '../scope.ts'
 
@@ -34,8 +37,10 @@ async function evict(scope: Scope): Promise<Answer> {
   const context = { ...writeContext(scope, 'CreateOptions', options.dryRun?.length ? options : {}), subresource: '' }
   const pod = deps.registry.reader.get<KubeObject>(pods, info.namespace, info.name) as Frozen<Pod> | undefined
   if (!pod) throw notFound(pods, info.name)
+  await admitEviction(scope, eviction, context)
   if (!isDone(pod) && !pod.metadata.deletionTimestamp) await claimDisruption(scope, pod, context.dryRun)
-  await deleteObject(deps.writer, context, {
+  // Whoever may evict the pod may delete it: admission has been asked about the eviction.
+  await deleteObject({ ...deps.writer, admission: [] }, context, {
     name: info.name,
     gracePeriodSeconds: options.gracePeriodSeconds,
     propagationPolicy: options.propagationPolicy as 'Orphan' | 'Background' | 'Foreground' | undefined,
@@ -43,6 +48,16 @@ async function evict(scope: Scope): Promise<Answer> {
     preconditions: { uid: pod.metadata.uid, ...options.preconditions },
   })
   return { type: 'value', status: 201, value: { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 } }
+}
+
+async function admitEviction({ deps, info }: Scope, eviction: Eviction, context: WriteContext): Promise<void> {
+  const { admission } = deps.writer
+  if (admission.length === 0) return
+  eviction.metadata = { ...eviction.metadata, name: info.name, namespace: info.namespace }
+  const subject = { ...context, subresource: 'eviction', kind: expected }
+  const attributes = attributesOf(subject, 'CREATE', info.name, eviction as unknown as KubeObject, undefined)
+  await admit(admission, attributes)
+  await validateAdmission(admission, attributes)
 }
 
 function isDone(pod: Frozen<Pod>): boolean {
