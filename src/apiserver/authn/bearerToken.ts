@@ -37,10 +37,12 @@ export function authenticateToken(
   return firstThatAuthenticates(authenticators, (authenticator) => authenticator.authenticateToken(token, audiences))
 }
 
-const bearer = /^ *bearer +([^ ]+)/i
+const scheme = 'bearer '
+const extraSpace = 'the provided Authorization header contains extra space before the bearer token, and is ignored'
 
-function bearerToken({ headers }: ServerRequest): string | undefined {
-  const token = typeof headers.authorization === 'string' ? bearer.exec(headers.authorization)?.[1] : undefined
+function bearerToken({ headers, warnings }: ServerRequest): string | undefined {
+  const { authorization } = headers
+  const token = typeof authorization === 'string' ? ofHeader(authorization, warnings) : undefined
   if (token !== undefined) return token
   if (headers['sec-websocket-protocol'] === undefined) return undefined
   for (const protocol of String(headers['sec-websocket-protocol'] ?? '').split(',')) {
@@ -48,4 +50,14 @@ function bearerToken({ headers }: ServerRequest): string | undefined {
     if (name.startsWith(protocolPrefix)) return Buffer.from(name.slice(protocolPrefix.length), 'base64url').toString()
   }
   return undefined
+}
+
+/** Every request comes here: a regular expression would look at each character of a long token. */
+function ofHeader(authorization: string, warnings: string[]): string | undefined {
+  const text = authorization.trim()
+  if (text.slice(0, scheme.length).toLowerCase() !== scheme) return undefined
+  const end = text.indexOf(' ', scheme.length)
+  if (end === scheme.length) warnings.push(extraSpace)
+  const token = end < 0 ? text.slice(scheme.length) : text.slice(scheme.length, end)
+  return token === '' ? undefined : token
 }
