@@ -304,6 +304,41 @@ test('API-02 an answer waits for the windows of stream and connection', async ()
   peer.socket.destroy()
 })
 
+test('API-02 once the connection was told to end, what is under way is answered, and what comes later is not looked at', { timeout: 20_000 }, async () => {
+  let release = () => {}
+  const released = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const own = await startServer(async () => {
+    await released
+    return { type: 'bytes', status: 200, contentType: 'a/b', bytes: Buffer.from('x') }
+  })
+  const peer = await TestPeer.connect(own)
+  peer.send(headers(1, get('/')), headers(3, post('/'), endOfHeaders), frame(frameType.ping, 0, 0, '12345678'))
+  await peer.of(frameType.ping, 0)
+  const closed = own.close()
+  const { payload } = await peer.of(frameType.goaway, 0)
+  assert.deepEqual([payload.readUInt32BE(0), payload.readUInt32BE(4)], [3, 0])
+  peer.send(
+    headers(5, post('/'), endOfHeaders),
+    data(5, 'x'),
+    windowUpdateFrame(5, 1),
+    rstStreamFrame(5, 8),
+    data(3, 'x', flag.endStream),
+    frame(frameType.ping, 0, 0, '87654321'),
+  )
+  await peer.wait(({ payload: said }) => said.toString() === '87654321')
+  release()
+  await peer.end(1)
+  await peer.end(3)
+  assert.deepEqual(
+    peer.frames.filter(({ stream }) => stream > 3),
+    [],
+  )
+  await peer.closed()
+  await closed
+})
+
 test('API-02 a client that goes away gets its answers, and then the connection ends', { timeout: 20_000 }, async () => {
   const peer = await TestPeer.connect(server)
   await peer.send(headers(1, get('/')), goawayFrame(0, 0)).end(1)
