@@ -1,6 +1,7 @@
 /** A server with its whole admission chain, and a webhook server beside it, for tests. */
 import { generateKeyPairSync } from 'node:crypto'
 import type { MutatingWebhook, ValidatingWebhook } from '#api/gen/types/admissionregistration.v1'
+import type { AdmissionAttributes, AdmissionPlugin } from '#apiserver/admission/admission'
 import { createSecurity } from '#apiserver/security'
 import { seededRandom } from '#base/random'
 import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
@@ -13,25 +14,37 @@ export interface AdmissionCluster {
   readonly hooks: WebhookServer
   /** As an administrator. */
   readonly request: Plain['request']
+  /** What admission noted for the audit log: key, value, level. */
+  readonly notes: [key: string, value: string, level: string][]
 }
 
 /** Runs a test against a server of its own, whose authorizers let everybody do everything. */
 export async function withCluster(run: (cluster: AdmissionCluster) => Promise<void>): Promise<void> {
+  const notes: AdmissionCluster['notes'] = []
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const serviceAccountKey = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
   const api = await startTestApiServer({
     deps: (registry) => {
-      const { admission } = createSecurity({ reader: registry.reader, clock: realClock, random: seededRandom(1), serviceAccountKey })
-      return { admission: admission.filter(({ name }) => name !== 'ServiceAccount' && name !== 'RBACEscalation') }
+      const security = createSecurity({ reader: registry.reader, clock: realClock, random: seededRandom(1), serviceAccountKey })
+      const admission = security.admission.filter(({ name }) => name !== 'ServiceAccount' && name !== 'RBACEscalation')
+      return { admission: [notingPlugin(notes), ...admission] }
     },
   })
   const hooks = await startWebhookServer(['hook.default.svc'])
   try {
-    await run({ api, hooks, request: plain(api.client).request })
+    await run({ api, hooks, request: plain(api.client).request, notes })
   } finally {
     await api.close()
     await hooks.close()
   }
+}
+
+/** Listens to what plugins after it note. */
+function notingPlugin(notes: AdmissionCluster['notes']): AdmissionPlugin {
+  const listen = (attributes: AdmissionAttributes) => {
+    attributes.annotate = (key, value, level = 'Metadata') => void notes.push([key, value, level])
+  }
+  return { name: 'Noting', handles: () => true, admit: listen, validate: listen }
 }
 
 export const configurationPath = (kind: 'mutating' | 'validating', name = ''): string =>

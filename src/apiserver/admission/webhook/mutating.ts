@@ -67,9 +67,10 @@ async function mutateByOne(
   const place = `round_${memory.isSecondRound ? 1 : 0}_index_${index}`
   const names = { configuration: hook.configuration, webhook: hook.webhook.name }
   let changed = false
+  let answered: object | undefined
   try {
     const call = { hook, invocation, attributes, objects, mutating: true }
-    const answered = await measuredCall(deps, call, 'admit', (verdict) => {
+    answered = await measuredCall(deps, call, 'admit', (verdict) => {
       const patch = patchOf(hook, verdict)
       if (patch.length === 0) return
       const made = patched(hook, attributes, objects.object, patch, groupVersion(invocation.kind))
@@ -77,11 +78,11 @@ async function mutateByOne(
       attributes.annotate?.(`patch.webhook.admission.k8s.io/${place}`, JSON.stringify({ ...names, patch, patchType: 'JSONPatch' }), 'Request')
       object.replace(made)
     })
-    if (!answered) attributes.annotate?.(`failed-open.mutation.webhook.admission.k8s.io/${place}`, hook.webhook.name)
-    return changed
   } finally {
     attributes.annotate?.(`mutation.webhook.admission.k8s.io/${place}`, JSON.stringify({ ...names, mutated: changed }))
   }
+  if (!answered) attributes.annotate?.(`failed-open.mutation.webhook.admission.k8s.io/${place}`, hook.webhook.name)
+  return changed
 }
 
 /** @throws CallError for what is no patch */
