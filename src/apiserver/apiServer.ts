@@ -241,6 +241,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
         aggregation.run(signal),
         flowControl?.run(own, signal),
       ])
+      await deps.audit?.close?.()
     },
   }
 }

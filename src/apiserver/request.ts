@@ -93,8 +93,19 @@ export interface ServerRequest {
   auditAnnotations?: Readonly<Record<string, string>>
   /** What admission notes for the audit log. Set by who writes one; undefined: nobody does. */
   admissionAnnotations?: AuditAnnotation[] | undefined
+  /** Takes note for the audit log. Undefined: nobody reads it. */
+  audit?: RequestAudit | undefined
   /** Undefined when nobody reads traces. */
   readonly trace?: TraceEntry[] | undefined
+}
+
+/** What handlers tell the audit log. Cheap where the policy does not want it. */
+export interface RequestAudit {
+  /** The object of a body, decoded and defaulted, before anybody changes it. */
+  requestObject(object: object): void
+  requestPatch(body: RequestBody): void
+  /** The first value of a key stays. */
+  annotate(key: string, value: string): void
 }
 
 export interface AuditAnnotation {

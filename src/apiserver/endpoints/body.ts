@@ -160,7 +160,9 @@ export async function decodeBody(source: BodySource, expected: ExpectedKind): Pr
   const { request } = source
   const validation = fieldValidationOf(request)
   const body = await readyBody(source, await request.readBody(maxBodyBytes))
-  return decodeValue(request, parseBody(body, validation !== 'Ignore'), expected, validation)
+  const object = decodeValue(request, parseBody(body, validation !== 'Ignore'), expected, validation)
+  request.audit?.requestObject(object)
+  return object
 }
 
 const dropping: DecodeOptions = { unknown: 'drop' }

@@ -40,6 +40,7 @@ export async function patch(scope: Scope): Promise<Answer> {
   if (!accepted.includes(patchType)) throw unsupportedMediaType(accepted)
   const presenter = createPresenter(request, served, () => deps.clock.now())
   const body = await request.readBody(maxBodyBytes)
+  request.audit?.requestPatch(body)
   const result =
     patchType === applyPatchType ? await applyConfiguration(scope, await readyBody(scope, body, yamlType)) : await plainPatch(scope, patchType, body)
   return shown(scope, result.entry, (object) => presenter.object(object, result.created ? 201 : 200))

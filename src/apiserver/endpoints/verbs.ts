@@ -156,6 +156,7 @@ async function deleteOptions(scope: Scope): Promise<{ options: DeleteOptionsBody
   const { request } = scope
   const parsed = parseBody(await readyBody(scope, await request.readBody(maxBodyBytes)), false)
   const options = parsed.value === undefined || parsed.value === null ? optionsOfQuery(request.query) : decodeOptions(scope, parsed)
+  if (typeof parsed.value === 'object' && parsed.value !== null) request.audit?.requestObject(parsed.value)
   if (request.query.has('dryRun') && !options.dryRun?.length) options.dryRun = request.query.getAll('dryRun')
   const { gracePeriodSeconds, propagationPolicy, orphanDependents, preconditions } = options
   if (propagationPolicy !== undefined && !isPropagationPolicy(propagationPolicy)) {

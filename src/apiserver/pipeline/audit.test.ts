@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
+import { Duplex } from 'node:stream'
 import test from 'node:test'
-import { notFound } from '#api/machinery/status'
+import { isStatus, notFound } from '#api/machinery/status'
 import { VirtualClock } from '#base/virtualClock'
 import { textAnswer } from '../answer.ts'
 import type { ServerRequest } from '../request.ts'
-import { auditStage } from './audit.ts'
+import { type AuditSink, auditStage } from './audit.ts'
 import { parseRequestInfo } from './requestInfo.ts'
 
 const cases = [
@@ -38,11 +39,18 @@ function setUp() {
 for (const { name, work, want } of cases) {
   test(`API-21 the stages of ${name} are written down`, async () => {
     const { request, events, clock } = setUp()
-    const stage = auditStage({ level: () => 'Metadata', write: (event) => events.push(event) }, clock)
+    const stage = auditStage(writingTo(events), clock)
     // What fails goes on failing: the stages outside turn it into an answer.
     await Promise.resolve(stage.handle(request, work)).catch(() => undefined)
     assert.deepEqual(stagesOf(events), want)
   })
+}
+
+function writingTo(events: string[]): AuditSink {
+  return {
+    rule: () => ({ level: 'Metadata', omitStages: new Set(), omitManagedFields: false }),
+    process: (event) => events.push(event.json()) > 0,
+  }
 }
 
 function stagesOf(events: readonly string[]): string[] {
@@ -51,7 +59,7 @@ function stagesOf(events: readonly string[]): string[] {
 
 test('API-21 an event says who, what, where from and when', async () => {
   const { request, events, clock } = setUp()
-  await auditStage({ level: () => 'Metadata', write: (event) => events.push(event) }, clock).handle(request, () => textAnswer(200, 'ok'))
+  await auditStage(writingTo(events), clock).handle(request, () => textAnswer(200, 'ok'))
   assert.deepEqual(JSON.parse(events[1] ?? ''), {
     kind: 'Event',
     apiVersion: 'audit.k8s.io/v1',
@@ -72,6 +80,33 @@ test('API-21 an event says who, what, where from and when', async () => {
 
 test('API-21 level None leaves no trace', async () => {
   const { request, events, clock } = setUp()
-  await auditStage({ level: () => 'None', write: (event) => events.push(event) }, clock).handle(request, () => textAnswer(200, 'ok'))
+  await auditStage({ ...writingTo(events), rule: () => undefined }, clock).handle(request, () => textAnswer(200, 'ok'))
   assert.deepEqual(events, [])
+})
+
+test('API-21 where its first event is lost, a request is refused before anything happens', async () => {
+  const { request, events, clock } = setUp()
+  let rejected = 0
+  const sink: AuditSink = { ...writingTo(events), process: () => Promise.resolve(false), rejected: () => void rejected++ }
+  const work = () => assert.fail('it went on')
+  await assert.rejects(Promise.resolve(auditStage(sink, clock).handle(request, work)), (error) => isStatus(error) && error.code === 500)
+  assert.equal(rejected, 1)
+})
+
+test('API-21 a tunnel has an event when it opens and one when it closes', async () => {
+  const { request, events, clock } = setUp()
+  request.info = parseRequestInfo('POST', '/api/v1/namespaces/a/pods/p/exec', new URLSearchParams())
+  const opened = await auditStage(writingTo(events), clock).handle(request, () => ({ type: 'tunnel', connect: () => Promise.resolve() }))
+  assert.deepEqual(stagesOf(events), ['RequestReceived', 'ResponseStarted 101'])
+  if (opened.type === 'tunnel') await opened.connect(new Duplex(), Buffer.alloc(0))
+  assert.deepEqual(stagesOf(events), ['RequestReceived', 'ResponseStarted 101', 'ResponseComplete 101'])
+})
+
+test('API-21 stages that the policy leaves out are not written', async () => {
+  const { request, events, clock } = setUp()
+  const omitStages = new Set(['RequestReceived'] as const)
+  await auditStage({ ...writingTo(events), rule: () => ({ level: 'Metadata', omitStages, omitManagedFields: false }) }, clock).handle(request, () =>
+    textAnswer(200, 'ok'),
+  )
+  assert.deepEqual(stagesOf(events), ['ResponseComplete 200'])
 })

@@ -6,7 +6,7 @@ import { type FieldTerm, parseFieldSelector } from '#api/machinery/fieldSelector
 import { forbidden, StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { AuthorizationAttributes, AuthorizationDecision, Authorizer } from '../authz/authorizer.ts'
-import type { RequestInfo, ServerRequest, UserInfo } from '../request.ts'
+import type { RequestAudit, RequestInfo, ServerRequest, UserInfo } from '../request.ts'
 import { decided, type Stage } from './stage.ts'
 
 export function authorizationStage(authorizers: readonly Authorizer[], clock: Clock): Stage {
@@ -17,6 +17,7 @@ export function authorizationStage(authorizers: readonly Authorizer[], clock: Cl
       const attributes = attributesOf(request)
       const pass = (result: AuthorizationDecision) => {
         if (request.trace) decided(request, 'authorization', result.reason || result.decision, clock.monotonicMs() - startedMs)
+        if (request.audit) note(request.audit, result)
         if (result.decision !== 'allow') throw forbiddenError(attributes, result.reason)
         return next(request)
       }
@@ -24,6 +25,11 @@ export function authorizationStage(authorizers: readonly Authorizer[], clock: Cl
       return result instanceof Promise ? result.then(pass) : pass(result)
     },
   }
+}
+
+function note(audit: RequestAudit, { decision, reason }: AuthorizationDecision): void {
+  audit.annotate('authorization.k8s.io/decision', decision === 'allow' ? 'allow' : 'forbid')
+  audit.annotate('authorization.k8s.io/reason', reason)
 }
 
 /** Those who know at once are not waited for. */

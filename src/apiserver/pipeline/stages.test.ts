@@ -6,6 +6,7 @@ import { noLog } from '#base/log'
 import { VirtualClock } from '#base/virtualClock'
 import { type Answer, statusOf, textAnswer, type WatchAnswer } from '../answer.ts'
 import { WatchSession } from '../registry/watchSession.ts'
+import type { AuditSink } from './audit.ts'
 import { RequestGroup } from './requestGroup.ts'
 import { type Sent, sendThrough } from './testPipeline.ts'
 import type { Span } from './tracing.ts'
@@ -217,16 +218,19 @@ test('API-02 watchTermination: a shutdown waits for watches, and starts none', a
 
 test('API-21 who fails to authenticate is in the audit log, with what was tried', async () => {
   const events: string[] = []
-  const audit = { level: () => 'Metadata' as const, write: (event: string) => events.push(event) }
+  const audit: AuditSink = {
+    rule: () => ({ level: 'Metadata', omitStages: new Set(), omitManagedFields: false }),
+    process: (event) => events.push(event.json()) > 0,
+  }
   await sendThrough({ headers: { authorization: 'Bearer secret' } }, { deps: { audit, authenticators: [] } })
   await sendThrough({}, { deps: { audit, authenticators: [] } })
   await sendThrough({ url: '/api/v1/pods?timeout=soon' }, { deps: { audit } })
   assert.deepEqual(
     events.map((text) => JSON.parse(text)).map(({ stage, user, responseStatus: { code, message } }) => [stage, user, code, message]),
     [
-      ['ResponseStarted', undefined, 401, 'Authentication failed, attempted: bearer'],
-      ['ResponseStarted', undefined, 401, 'Authentication failed, no credentials provided'],
-      ['ResponseStarted', undefined, 400, 'invalid timeout specified in the request URL - time: invalid duration "soon"'],
+      ['ResponseStarted', {}, 401, 'Authentication failed, attempted: bearer'],
+      ['ResponseStarted', {}, 401, 'Authentication failed, no credentials provided'],
+      ['ResponseStarted', {}, 400, 'invalid timeout specified in the request URL - time: invalid duration "soon"'],
     ],
   )
   assert.ok(!events.join('').includes('secret'))

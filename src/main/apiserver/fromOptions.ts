@@ -5,13 +5,21 @@
 import type { ApiServerConfig, ApiServerDeps } from '#apiserver/apiServer'
 import { createSecurity, type SecurityDeps } from '#apiserver/security'
 import type { ClientAuthorities } from '#apiserver/server/peerCertificate'
+import { noLog } from '#base/log'
+import { noMetrics } from '#base/metrics'
+import { auditFromOptions } from './auditFromOptions.ts'
 import type { ServerOptions } from './options/index.ts'
 
-export type OptionDeps = Pick<ApiServerDeps, 'authenticators' | 'authorizers' | 'admission' | 'tokens' | 'virtualResources' | 'postStartHooks' | 'documents'>
+export type OptionDeps = Pick<
+  ApiServerDeps,
+  'authenticators' | 'authorizers' | 'admission' | 'tokens' | 'virtualResources' | 'postStartHooks' | 'documents' | 'audit'
+>
 
 /** @param given what the composition root decides itself: keys, clock, the registry's reader */
 export function depsFromOptions(options: ServerOptions, given: SecurityDeps): OptionDeps {
-  return createSecurity({ ...given, authentication: options.authentication.settings })
+  const { clock, random, log = noLog, metrics = noMetrics } = given
+  const audit = auditFromOptions(options.audit, { clock, random, log: log.with('audit'), metrics })
+  return { ...createSecurity({ ...given, authentication: options.authentication.settings }), audit }
 }
 
 export function configFromOptions(options: ServerOptions): ApiServerConfig {

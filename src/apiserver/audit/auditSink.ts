@@ -1,0 +1,30 @@
+/** The policy and the backends together (L3): what the pipeline's audit stage talks to. Upstream: apiserver/pkg/audit/metrics.go. */
+import type { CounterSeries, Metrics } from '#base/metrics'
+import type { AuditSink } from '../pipeline/audit.ts'
+import type { AuditBackend } from './backend.ts'
+import type { AuditPolicy } from './policy.ts'
+
+export function createAuditSink(policy: AuditPolicy, backend: AuditBackend, metrics: Metrics): AuditSink {
+  const events = metrics.counter({ name: 'apiserver_audit_event_total', help: 'Audit events made and handed to the backend.' }).series({})
+  const levels = metrics.counter({ name: 'apiserver_audit_level_total', help: 'Requests by the level that the policy gave them.', labels: ['level'] })
+  const rejected = metrics.counter({ name: 'apiserver_audit_requests_rejected_total', help: 'Requests refused because they could not be audited.' }).series({})
+  const byLevel = new Map<string, CounterSeries>()
+  const count = (level: string) => {
+    const series = byLevel.get(level) ?? levels.series({ level })
+    byLevel.set(level, series)
+    series.inc()
+  }
+  return {
+    rule(request) {
+      const rule = policy.ruleFor(request)
+      count(rule?.level ?? 'None')
+      return rule
+    },
+    process(event) {
+      events.inc()
+      return backend.process([event])
+    },
+    rejected: () => rejected.inc(),
+    close: () => backend.close(),
+  }
+}

@@ -1,0 +1,50 @@
+/** What audit events go through (L3): each backend has one job, and hands on to the next. Upstream: apiserver/pkg/audit/types.go, union.go. */
+import type { Logger } from '#base/log'
+import type { CounterSeries, Metrics } from '#base/metrics'
+import type { AuditEvent } from './event.ts'
+
+export interface AuditBackend {
+  /** False: some were lost. A promise is waited for by what blocks. Never throws. */
+  process(events: readonly AuditEvent[]): boolean | Promise<boolean>
+  /** Hands on what is kept, and waits for it. */
+  close(): Promise<void>
+}
+
+/** Counts and tells of events that could not be written down. */
+export type ReportLoss = (plugin: 'buffered' | 'log' | 'truncate' | 'webhook', error: string, lost: readonly AuditEvent[]) => void
+
+export function lossReporter(metrics: Metrics, log: Logger): ReportLoss {
+  const errors = metrics.counter({ name: 'apiserver_audit_error_total', help: 'Audit events that could not be written down, by plugin.', labels: ['plugin'] })
+  const series = new Map<string, CounterSeries>()
+  return (plugin, error, lost) => {
+    const counter = series.get(plugin) ?? errors.series({ plugin })
+    series.set(plugin, counter)
+    counter.inc(lost.length)
+    log.error(new Error(error), 'Audit events were lost', { plugin, events: lost.length, first: lost[0]?.legacy() })
+  }
+}
+
+/** In upstream's mode `blocking`: a request waits for the backend, but goes on when it fails. */
+export function ignoringErrors(backend: AuditBackend): AuditBackend {
+  return {
+    process(events) {
+      const result = backend.process(events)
+      return result instanceof Promise ? result.then(() => true) : true
+    },
+    close: () => backend.close(),
+  }
+}
+
+/** Hands everything to all. */
+export function union(backends: readonly AuditBackend[]): AuditBackend {
+  return {
+    process(events) {
+      const results = backends.map((backend) => backend.process(events))
+      if (results.some((result) => result instanceof Promise)) return Promise.all(results).then((all) => all.every(Boolean))
+      return results.every(Boolean)
+    },
+    async close() {
+      await Promise.all(backends.map((backend) => backend.close()))
+    },
+  }
+}

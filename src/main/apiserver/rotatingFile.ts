@@ -1,0 +1,108 @@
+/**
+ * A log file that is moved aside when it has grown (L5), as `audit-2026-01-02T03-04-05.678.log` beside `audit.log`; old ones are removed by age and
+ * number, and may be compressed. Readable by its owner alone. Upstream: natefinch/lumberjack.
+ */
+import fs from 'node:fs'
+import path from 'node:path'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import type { LineWriter } from '#apiserver/audit/logBackend'
+import type { Clock } from '#base/clock'
+import { parseTime } from '#base/time'
+
+export interface RotatingFileOptions {
+  /** 0: it is never moved aside. */
+  readonly maxBytes: number
+  /** Days; 0: old files are not removed by age. */
+  readonly maxAgeDays: number
+  /** 0: as many as there are. */
+  readonly maxBackups: number
+  readonly compress: boolean
+  /** Writing waits for the operating system; else it returns a promise. */
+  readonly blocking: boolean
+}
+
+interface Backup {
+  readonly file: string
+  readonly atMs: number
+  readonly compressed: boolean
+}
+
+const dayMs = 86_400_000
+const ownerOnly = 0o600
+const writeLater = promisify(fs.write) as (fd: number, bytes: Uint8Array) => Promise<unknown>
+const compressed = promisify(gzip)
+
+/** @throws Error when the file cannot be opened */
+export function openRotatingFile(file: string, options: RotatingFileOptions, clock: Clock): LineWriter {
+  fs.mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 })
+  let fd = fs.openSync(file, 'a', ownerOnly)
+  let size = fs.fstatSync(fd).size
+  let cleaning: Promise<void> = Promise.resolve()
+  const rotate = () => {
+    fs.closeSync(fd)
+    fs.renameSync(file, backupName(file, clock.now()))
+    fd = fs.openSync(file, 'a', ownerOnly)
+    size = 0
+    cleaning = cleaning.then(() => cleanUp(file, options, clock)).catch(() => undefined)
+  }
+  return {
+    write(text) {
+      const bytes = Buffer.from(text)
+      const { maxBytes, blocking } = options
+      if (maxBytes > 0 && bytes.length > maxBytes) throw new Error(`write length ${bytes.length} exceeds maximum file size ${maxBytes}`)
+      if (maxBytes > 0 && size + bytes.length > maxBytes) rotate()
+      size += bytes.length
+      if (!blocking) return writeLater(fd, bytes).then(() => undefined)
+      fs.writeSync(fd, bytes)
+    },
+    async close() {
+      await cleaning
+      fs.closeSync(fd)
+    },
+  }
+}
+
+function backupName(file: string, nowMs: number): string {
+  const { dir, name, ext } = path.parse(file)
+  const time = new Date(nowMs).toISOString().slice(0, -1).replaceAll(':', '-')
+  return path.join(dir, `${name}-${time}${ext}`)
+}
+
+async function cleanUp(file: string, { maxAgeDays, maxBackups, compress }: RotatingFileOptions, clock: Clock): Promise<void> {
+  const backups = await backupsOf(file)
+  const oldestMs = maxAgeDays > 0 ? clock.now() - maxAgeDays * dayMs : Number.NEGATIVE_INFINITY
+  const kept = (maxBackups > 0 ? backups.slice(0, maxBackups) : backups).filter(({ atMs }) => atMs >= oldestMs)
+  for (const backup of backups) if (!kept.includes(backup)) await fs.promises.rm(backup.file, { force: true })
+  if (!compress) return
+  for (const backup of kept) {
+    if (backup.compressed) continue
+    await fs.promises.writeFile(`${backup.file}.gz`, await compressed(await fs.promises.readFile(backup.file)), { mode: ownerOnly })
+    await fs.promises.rm(backup.file, { force: true })
+  }
+}
+
+/** The newest first. */
+async function backupsOf(file: string): Promise<Backup[]> {
+  const { dir, name, ext } = path.parse(file)
+  const found: Backup[] = []
+  for (const one of await fs.promises.readdir(dir || '.')) {
+    const isCompressed = one.endsWith(`${ext}.gz`)
+    if (!one.startsWith(`${name}-`) || !(isCompressed || one.endsWith(ext))) continue
+    const time = one.slice(name.length + 1, one.length - ext.length - (isCompressed ? '.gz'.length : 0))
+    const match = /^(\d{4}-\d{2}-\d{2})T(\d{2})-(\d{2})-(\d{2}\.\d{3})$/.exec(time)
+    const atMs = match && parseTime(`${match[1]}T${match[2]}:${match[3]}:${match[4]}Z`)
+    if (typeof atMs === 'number') found.push({ file: path.join(dir, one), atMs, compressed: isCompressed })
+  }
+  return found.sort((a, b) => b.atMs - a.atMs)
+}
+
+/** Standard output, which is not ours to close. */
+export function standardOutput(): LineWriter {
+  return {
+    write(text) {
+      fs.writeSync(1, text)
+    },
+    close: () => Promise.resolve(),
+  }
+}
