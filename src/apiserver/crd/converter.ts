@@ -8,9 +8,10 @@ import { internalError } from '#api/machinery/status'
 import type { Schema } from '#api/schema/schema'
 import { pruneUnknownFields } from '#api/schema/structural'
 import { normalizeStored } from '#api/schema/structuralDecode'
-import { deepCopy } from '#base/frozen'
+import { type DeepReadonly, deepCopy } from '#base/frozen'
 import type { Cancellation } from '../cancellation.ts'
 import type { VersionView } from '../registry/cacheEntry.ts'
+import type { ForeignConversion } from '../registry/convertedVersions.ts'
 
 /** Asks a webhook; the answer has the objects in the same order. */
 export type WebhookConversion = (objects: readonly Frozen<KubeObject>[], apiVersion: string, cancellation?: Cancellation) => Promise<readonly KubeObject[]>
@@ -39,6 +40,18 @@ export class Converter {
     }
     if (!this.#webhook) return { apiVersion, convert }
     return { apiVersion, convert, convertAll: (objects, cancellation) => this.#convertAll(objects, apiVersion, cancellation) }
+  }
+
+  /** For field ownership; undefined where versions differ in their name alone. */
+  get foreign(): ForeignConversion | undefined {
+    const webhook = this.#webhook
+    if (!webhook) return undefined
+    // Nothing is defaulted on the way: what an apply takes out must not come back as the default of another version.
+    const convert = async (object: DeepReadonly<KubeObject>, apiVersion: string) => {
+      const [converted] = await webhook([object], apiVersion)
+      return this.#renamed(converted as KubeObject, apiVersion)
+    }
+    return { schemas: this.#schemas, convert }
   }
 
   /** From a served version to the stored one. The object is taken over. */

@@ -3,11 +3,13 @@
  * Upstream: handlers/patch.go applyPatcher.
  */
 import { apply } from '#api/machinery/managedFields/manager'
+import type { OtherVersions } from '#api/machinery/managedFields/versions'
 import type { KubeObject } from '#api/machinery/meta'
 import { badRequest } from '#api/machinery/status'
 import { strictProblems } from '#api/schema/decode'
 import { deepCopy } from '#base/frozen'
 import { truthy } from '../pipeline/requestInfo.ts'
+import { withConvertedVersions } from '../registry/convertedVersions.ts'
 import { resetFields } from '../registry/managers.ts'
 import { type UpdateResult, updateObject } from '../registry/update.ts'
 import type { RequestBody } from '../request.ts'
@@ -53,20 +55,23 @@ export async function applyConfiguration(scope: Scope, body: RequestBody): Promi
   return updateObject(deps.writer, context, {
     name: info.name,
     forceAllowCreate: true,
-    transform: (current) => {
-      const merged = apply({
-        live: current,
-        applied,
-        schema: served.schema,
-        manager: context.fieldManager,
-        apiVersion: served.apiVersion,
-        subresource: info.subresource,
-        resetFields: resetFields(context),
-        force: truthy(request.query.get('force')),
-        nowMs: deps.clock.now(),
-        unknownFields,
-        otherVersion: served.otherVersion,
-      })
+    transform: async (current) => {
+      const applyWith = (otherVersion: OtherVersions | undefined) =>
+        apply({
+          live: current,
+          applied,
+          schema: served.schema,
+          manager: context.fieldManager,
+          apiVersion: served.apiVersion,
+          subresource: info.subresource,
+          resetFields: resetFields(context),
+          force: truthy(request.query.get('force')),
+          nowMs: deps.clock.now(),
+          unknownFields,
+          otherVersion,
+        })
+      const { foreignConversion } = served
+      const merged = foreignConversion ? await withConvertedVersions(foreignConversion, served.apiVersion, applyWith) : applyWith(served.otherVersion)
       const copy = deepCopy<KubeObject>(merged)
       if (current && applied.metadata.resourceVersion) copy.metadata.resourceVersion = applied.metadata.resourceVersion
       return decodeValue(request, { value: copy, duplicates: [] }, expected, 'Ignore')

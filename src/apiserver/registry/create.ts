@@ -29,7 +29,8 @@ export async function createObject(
 ): Promise<CacheEntry> {
   ensureNamespace(context, object)
   if (object.metadata.resourceVersion) throw new StatusError('', 'resourceVersion should not be set on objects to be created')
-  if (!context.managedFieldsDone) trackManagers(context, object, undefined, deps.clock.now())
+  const tracking = context.managedFieldsDone ? undefined : trackManagers(context, object, undefined, deps.clock.now())
+  if (tracking) await tracking
   await admit(deps.admission, attributesOf(context, 'CREATE', object.metadata.name ?? '', object, undefined, options))
   const { metadata } = object
   if (!metadata.generateName || metadata.name) return createNamed(deps, context, object, options)

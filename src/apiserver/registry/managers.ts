@@ -3,22 +3,20 @@
  * Upstream: the FieldManager calls of handlers/create.go and update.go.
  */
 import { trackUpdate } from '#api/machinery/managedFields/manager'
+import type { OtherVersions } from '#api/machinery/managedFields/versions'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
+import { withConvertedVersions } from './convertedVersions.ts'
 import type { WriteContext } from './storedResource.ts'
 
-export function trackManagers(context: WriteContext, updated: KubeObject, old: Frozen<KubeObject> | undefined, nowMs: number): void {
+/** Sets `updated.metadata.managedFields`: at once, unless versions are converted by others. */
+export function trackManagers(context: WriteContext, updated: KubeObject, old: Frozen<KubeObject> | undefined, nowMs: number): Promise<void> | undefined {
   const { served, subresource, fieldManager } = context
-  trackUpdate({
-    old,
-    updated,
-    schema: served.schema,
-    manager: fieldManager,
-    apiVersion: served.apiVersion,
-    subresource,
-    resetFields: resetFields(context),
-    nowMs,
-    otherVersion: served.otherVersion,
-  })
+  const { schema, apiVersion } = served
+  const track = (otherVersion: OtherVersions | undefined) =>
+    trackUpdate({ old, updated, schema, manager: fieldManager, apiVersion, subresource, resetFields: resetFields(context), nowMs, otherVersion })
+  if (served.foreignConversion) return withConvertedVersions(served.foreignConversion, apiVersion, track)
+  track(served.otherVersion)
+  return undefined
 }
 
 /** What an endpoint throws away, nobody comes to own through it. */

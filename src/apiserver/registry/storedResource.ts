@@ -11,6 +11,7 @@ import type { AdmissionForms } from '../admission/admission.ts'
 import type { Cancellation } from '../cancellation.ts'
 import type { ServerRequest, UserInfo } from '../request.ts'
 import type { CacheEntry, VersionView } from './cacheEntry.ts'
+import type { ForeignConversion } from './convertedVersions.ts'
 import type { WatchCache } from './watchCache.ts'
 
 /** Work that a resource needs around its writes beyond what a strategy, which is pure, may do: services allocate addresses. */
@@ -72,6 +73,8 @@ export interface ServedResource {
   toStored(object: KubeObject): KubeObject | Promise<KubeObject>
   /** The resource's other versions, where their shapes differ. Absent: one version, or one shape. */
   readonly otherVersion?: OtherVersions | undefined
+  /** The same where only others can convert between them. */
+  readonly foreignConversion?: ForeignConversion | undefined
   /** Whether a write that changes nothing would still store something else: an older version, fields that are pruned by now. */
   isOutdated?(entry: CacheEntry): boolean
   /** Absent for built-in kinds. */

@@ -77,7 +77,8 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
   checkPreconditions(context, request, changed, old)
   ensureNamespace(context, changed)
   checkResourceVersion(context, request.name, changed.metadata.resourceVersion, current)
-  if (!context.managedFieldsDone) trackManagers(context, changed, oldServed, deps.clock.now())
+  const tracking = context.managedFieldsDone ? undefined : trackManagers(context, changed, oldServed, deps.clock.now())
+  if (tracking) await tracking
   const { admitted } = request
   if (!admitted) await admit(deps.admission, attributesOf(context, 'UPDATE', request.name, changed, oldServed, request.options))
   const object = served.toStrategy(changed)

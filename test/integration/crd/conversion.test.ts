@@ -270,3 +270,43 @@ test('EXP-11 a deprecated version warns, and names the one to use instead', asyn
   assert.deepEqual(warnings, ['example.com/v1beta1 Old is deprecated; use example.com/v1 Old'])
   await api.close()
 })
+
+test('API-11 CRD-04 who owns what is looked at in the version of each claim, through the webhook', () =>
+  withWebhook(async (api, hook) => {
+    const client = plain(api.client)
+    await establish(api.client, hosts(hook.conversion))
+    const applying = (of: string, manager: string, spec: object, force = false) =>
+      client.request('PATCH', `${path(of, 'a')}?fieldManager=${manager}&force=${force}`, host('a', spec, of), { contentType: 'application/apply-patch+yaml' })
+    const claims = (one: Any) =>
+      Object.fromEntries(one.metadata.managedFields.map((entry: Any) => [`${entry.manager} ${entry.apiVersion}`, Object.keys(entry.fieldsV1['f:spec'] ?? {})]))
+    await applying('v1', 'old', { host: 'h', port: '1', tier: 'low' })
+    const same = await applying('v2', 'new', { address: 'h:1' })
+    assert.deepEqual(claims(same), { 'old example.com/v1': ['f:host', 'f:port', 'f:tier'], 'new example.com/v2': ['f:address'] })
+
+    await assert.rejects(applying('v2', 'third', { address: 'h:2' }), (error: Any) => {
+      const causes = error.details.causes.map((cause: Any) => `${cause.field}: ${cause.message}`).sort()
+      assert.deepEqual(
+        [error.code, causes],
+        [409, ['.spec.address: conflict with "new"', '.spec.port: conflict with "old"']],
+      )
+      return true
+    })
+    const forced = await applying('v2', 'third', { address: 'h:2' }, true)
+    assert.deepEqual(claims(forced), { 'old example.com/v1': ['f:host', 'f:tier'], 'third example.com/v2': ['f:address'] })
+
+    const updated = await client.request('PUT', `${path('v1', 'a')}?fieldManager=editor`, {
+      ...forced,
+      apiVersion: 'example.com/v1',
+      spec: { host: 'g', port: '2', tier: 'low' },
+    })
+    assert.deepEqual(claims(updated), { 'old example.com/v1': ['f:tier'], 'editor example.com/v1': ['f:host'] })
+
+    const moved = await applying('v2', 'old', {})
+    assert.deepEqual(
+      [moved.spec, claims(moved)],
+      [
+        { address: 'g:2', tier: 'high' },
+        { 'editor example.com/v1': ['f:host'], 'old example.com/v2': [] },
+      ],
+    )
+  }))

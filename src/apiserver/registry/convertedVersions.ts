@@ -1,0 +1,53 @@
+/**
+ * Field ownership over versions that only others can convert between (L3): the pure bookkeeping is run; where it wants to see an object in another
+ * version that nobody has converted yet, it stops, the webhook is asked, and it runs again.
+ * Upstream: the versionConverter of apimachinery/pkg/util/managedfields/internal over apiextensions-apiserver's converters (v1.36).
+ */
+import type { OtherVersions } from '#api/machinery/managedFields/versions'
+import type { KubeObject } from '#api/machinery/meta'
+import type { Schema } from '#api/schema/schema'
+import type { DeepReadonly } from '#base/frozen'
+
+export interface ForeignConversion {
+  /** By apiVersion, the versions that are served. */
+  readonly schemas: ReadonlyMap<string, Schema>
+  convert(object: DeepReadonly<KubeObject>, apiVersion: string): Promise<KubeObject>
+}
+
+/** Stops the bookkeeping; never leaves this file. */
+class NotConverted {
+  readonly object: DeepReadonly<KubeObject>
+  readonly apiVersion: string
+  constructor(object: DeepReadonly<KubeObject>, apiVersion: string) {
+    this.object = object
+    this.apiVersion = apiVersion
+  }
+}
+
+/**
+ * @param work pure, so that it may run several times; what it throws itself is thrown
+ * @throws Status of a conversion that failed
+ */
+export async function withConvertedVersions<T>({ schemas, convert }: ForeignConversion, own: string, work: (versions: OtherVersions) => T): Promise<T> {
+  // By content: each run makes its objects anew.
+  const known = new Map<string, KubeObject>()
+  const keyOf = (object: DeepReadonly<KubeObject>, apiVersion: string) => `${apiVersion} ${JSON.stringify(object)}`
+  const inVersion = (object: DeepReadonly<KubeObject>, apiVersion: string): KubeObject => {
+    if (object.apiVersion === apiVersion) return object as KubeObject
+    const found = known.get(keyOf(object, apiVersion))
+    if (!found) throw new NotConverted(object, apiVersion)
+    return found
+  }
+  const versions: OtherVersions = (apiVersion) => {
+    const schema = schemas.get(apiVersion)
+    return schema && { schema, show: (object) => inVersion(object, apiVersion), back: (object) => inVersion(object, own) }
+  }
+  for (;;) {
+    try {
+      return work(versions)
+    } catch (missing) {
+      if (!(missing instanceof NotConverted)) throw missing
+      known.set(keyOf(missing.object, missing.apiVersion), await convert(missing.object, missing.apiVersion))
+    }
+  }
+}
