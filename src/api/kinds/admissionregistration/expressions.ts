@@ -3,14 +3,14 @@
  * must exist and the result must be a bool; the shape of the objects is not known yet. Other expressions are read for their grammar.
  * Upstream: apiserver/pkg/admission/plugin/cel/compile.go (v1.36).
  */
-import { kubernetesEnvironment } from '#api/cel/environment'
+import { admissionEnvironment } from '#api/cel/admission'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Environment } from '#cel/environment'
 import { formatIssues } from '#cel/issues'
 import { SyntaxFault } from '#cel/syntax/lexer'
 import { macroTable, standardMacros } from '#cel/syntax/macro'
 import { parse } from '#cel/syntax/parser'
-import { boolType, type CelType, dynType, opaqueType, typeName } from '#cel/types'
+import { boolType, dynType, openObjectType, typeName } from '#cel/types'
 
 const macros = macroTable(standardMacros)
 
@@ -38,18 +38,12 @@ export function checkConditionUnless(known: readonly (string | undefined)[], sco
   return (expression, path) => (known.includes(expression) ? [] : checkCondition(expression, environments[scope], path))
 }
 
-const requestVariables: Readonly<Record<string, CelType>> = {
-  object: dynType,
-  oldObject: dynType,
-  request: dynType,
-  authorizer: opaqueType('kubernetes.authorization.Authorizer'),
-  'authorizer.requestResource': opaqueType('kubernetes.authorization.ResourceCheck'),
-}
-const policyVariables: Readonly<Record<string, CelType>> = { ...requestVariables, namespaceObject: dynType, variables: dynType }
+/** Of variables, only their names are known when a condition is written: their own expressions may be at fault. */
+const variables = openObjectType('kubernetes.variables')
 const environments: Readonly<Record<ConditionScope, Environment>> = {
-  webhook: kubernetesEnvironment.extend({ variables: { ...requestVariables } }),
-  policy: kubernetesEnvironment.extend({ variables: { ...policyVariables } }),
-  policyWithParams: kubernetesEnvironment.extend({ variables: { ...policyVariables, params: dynType } }),
+  webhook: admissionEnvironment({ hasParams: false, hasAuthorizer: true }),
+  policy: admissionEnvironment({ hasParams: false, hasAuthorizer: true, variables }),
+  policyWithParams: admissionEnvironment({ hasParams: true, hasAuthorizer: true, variables }),
 }
 
 function checkCondition(expression: string, environment: Environment, path: FieldPath): FieldError[] {

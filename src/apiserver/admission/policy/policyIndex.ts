@@ -53,6 +53,9 @@ interface Kept<P, B, E> {
   readonly hooks: readonly PolicyHook<P, B, E>[]
 }
 
+/** Kinds of requests whose candidates are kept. */
+const maxKept = 4096
+
 export class PolicyIndex<P extends PolicyShape, B extends BindingShape, E> {
   readonly #reader: ObjectReader
   readonly #kind: PolicyKind<P, E>
@@ -85,6 +88,8 @@ export class PolicyIndex<P extends PolicyShape, B extends BindingShape, E> {
     if (known && known.forms === forms) return known.hooks
     const subject = subjectOf(attributes, namespace)
     const hooks = all.filter(({ criteria }) => couldMatch(criteria, subject))
+    // Resources come and go, too.
+    if (this.#kept.size >= maxKept) this.#kept.clear()
     this.#kept.set(key, { forms, hooks })
     return hooks
   }

@@ -22,6 +22,9 @@ interface Kept {
   readonly candidates: readonly Candidate[]
 }
 
+/** Kinds of requests whose candidates are kept. */
+const maxKept = 4096
+
 type Pools = Map<string, ReturnType<typeof createWebhookPool>>
 type Compiled = Map<WebhookConfiguration, readonly Hook[]>
 
@@ -62,6 +65,8 @@ export class HookIndex {
       const invocation = matchRules(hook.webhook.rules ?? [], hook.webhook.matchPolicy, subject)
       return invocation ? [{ hook, index, invocation }] : []
     })
+    // Resources come and go, too.
+    if (this.#candidates.size >= maxKept) this.#candidates.clear()
     this.#candidates.set(key, { forms, candidates })
     return candidates
   }
