@@ -21,7 +21,7 @@ export function createBatchBackend(delegate: AuditBackend, config: BatchConfig, 
   const { bufferSize, maxBatchSize, maxBatchWaitMs, asyncDelegate } = config
   const throttle = config.throttle && createThrottle(clock, config.throttle)
   const sending = new Set<Promise<unknown>>()
-  let buffer: AuditEvent[] = []
+  const buffer: AuditEvent[] = []
   let timer: Timer | undefined
   let draining: Promise<void> | undefined
   let closed = false
@@ -55,7 +55,7 @@ export function createBatchBackend(delegate: AuditBackend, config: BatchConfig, 
   return {
     process(events) {
       const room = closed ? 0 : Math.max(0, bufferSize - buffer.length)
-      buffer = room >= events.length ? buffer.concat(events) : buffer.concat(events.slice(0, room))
+      for (let i = 0; i < events.length && i < room; i++) buffer.push(events[i] as AuditEvent)
       if (room < events.length) reportLoss('buffered', closed ? 'audit backend shut down' : 'audit buffer queue blocked', events.slice(room))
       if (isDue()) start(false)
       else wait()

@@ -90,25 +90,25 @@ export class AuditEvent {
   }
 }
 
+/** Put together by hand: writing one object with everything took three times as long. */
 function eventJson(fields: EventFields): string {
-  const { level, auditID, stage, requestURI, verb, user, impersonatedUser, sourceIPs, userAgent, objectRef, responseStatus, requestObject } = fields
-  const head = JSON.stringify({
-    ...{ kind: 'Event', apiVersion: 'audit.k8s.io/v1', level, auditID, stage, requestURI, verb },
-    user: user ? userOf(user) : {},
-    impersonatedUser: impersonatedUser && userOf(impersonatedUser),
-    authenticationMetadata: fields.impersonationConstraint ? { impersonationConstraint: fields.impersonationConstraint } : undefined,
-    sourceIPs: sourceIPs.length > 0 ? sourceIPs : undefined,
-    ...{ userAgent, objectRef, responseStatus },
-  })
-  const tail = JSON.stringify({
-    requestReceivedTimestamp: formatMicroTime(fields.receivedMs),
-    stageTimestamp: formatMicroTime(fields.stageMs),
-    annotations: fields.annotations,
-  })
+  const { user, impersonatedUser, impersonationConstraint, sourceIPs, userAgent, objectRef, responseStatus, requestObject, annotations } = fields
   const responseObject = fields.responseObject?.()
-  const bodies = `${requestObject ? `,"requestObject":${requestObject}` : ''}${responseObject ? `,"responseObject":${responseObject}` : ''}`
-  return `${head.slice(0, -1)}${bodies},${tail.slice(1)}`
+  let text = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"${fields.level}","auditID":${quoted(fields.auditID)},"stage":"${fields.stage}"`
+  text += `,"requestURI":${quoted(fields.requestURI)},"verb":${quoted(fields.verb)},"user":${user ? quoted(userOf(user)) : '{}'}`
+  if (impersonatedUser) text += `,"impersonatedUser":${quoted(userOf(impersonatedUser))}`
+  if (impersonationConstraint) text += `,"authenticationMetadata":${quoted({ impersonationConstraint })}`
+  if (sourceIPs.length > 0) text += `,"sourceIPs":${quoted(sourceIPs)}`
+  if (userAgent) text += `,"userAgent":${quoted(userAgent)}`
+  if (objectRef) text += `,"objectRef":${quoted(objectRef)}`
+  if (responseStatus) text += `,"responseStatus":${quoted(responseStatus)}`
+  if (requestObject) text += `,"requestObject":${requestObject}`
+  if (responseObject) text += `,"responseObject":${responseObject}`
+  text += `,"requestReceivedTimestamp":"${formatMicroTime(fields.receivedMs)}","stageTimestamp":"${formatMicroTime(fields.stageMs)}"`
+  return annotations ? `${text},"annotations":${quoted(annotations)}}` : `${text}}`
 }
+
+const quoted = (value: unknown): string => JSON.stringify(value)
 
 function userOf({ name, uid, groups, extra }: UserInfo): object {
   return { username: name, uid: uid || undefined, groups: groups.length > 0 ? groups : undefined, extra }
@@ -127,7 +127,6 @@ function legacyText({
   requestURI,
   responseStatus,
 }: EventFields): string {
-  const quoted = JSON.stringify
   const listed = (groups: readonly string[]) => quoted(groups.map((group) => quoted(group)).join(','))
   const parts = [
     `id=${quoted(auditID)}`,
