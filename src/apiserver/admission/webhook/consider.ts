@@ -48,6 +48,7 @@ export async function consider({ reader, clock, metrics }: WebhookDeps, { hook, 
   const outcome = await evaluateMatchConditions(hook.conditions, input, hook.failsOpen ? 'Ignore' : 'Fail')
   metrics.conditionsEvaluated(owner, (clock.monotonicMs() - startedMs) / 1000, outcome.failures)
   if (outcome.error !== undefined) throw forbidden(attributes.resource, attributes.name, outcome.error)
-  if (!outcome.matches) metrics.conditionsExcluded(owner)
+  // Upstream's two metrics call validating webhooks by two names.
+  if (!outcome.matches) metrics.conditionsExcluded({ ...owner, type: step === 'admit' ? 'admit' : 'validate' })
   return outcome.matches
 }
