@@ -92,7 +92,8 @@ export function protobufListPieces(named: Named, metadata: object, items: readon
   const number = schema.fields?.get('items')?.protobuf?.number
   if (number === undefined) throw new Error(`${named.kind} is no list`)
   const parts: Uint8Array[] = [encodeMessage({ metadata }, schema)]
-  for (const item of items) parts.push(lengthDelimited(number, item.length), item)
+  const headers = lengthHeaders(number, items)
+  for (const [index, item] of items.entries()) parts.push(headers[index]!, item)
   return envelopePieces(named, parts)
 }
 
@@ -117,8 +118,21 @@ function envelopePieces({ apiVersion, kind }: Named, parts: readonly Uint8Array[
 /** Content encoding and content type: both empty. */
 const envelopeEnd = new BinaryWriter().tag(3, WireType.LengthDelimited).string('').tag(4, WireType.LengthDelimited).string('').finish()
 
-function lengthDelimited(number: number, length: number): Uint8Array {
-  return new BinaryWriter().tag(number, WireType.LengthDelimited).uint32(length).finish()
+/** A tag of one byte and a length of five at most. */
+const headerBytes = 6
+
+/** What stands before each of a repeated field's messages. All lie in one array: a list has thousands. @param number at most 15 */
+function lengthHeaders(number: number, items: readonly Uint8Array[]): Uint8Array[] {
+  const all = new Uint8Array(items.length * headerBytes)
+  return items.map(({ length }, index) => {
+    const start = index * headerBytes
+    let at = start
+    all[at++] = (number << 3) | WireType.LengthDelimited
+    let rest = length
+    for (; rest > 0x7f; rest >>>= 7) all[at++] = (rest & 0x7f) | 0x80
+    all[at++] = rest
+    return all.subarray(start, at)
+  })
 }
 
 /** One event of a watch in `application/vnd.kubernetes.protobuf;stream=watch`: a length of four bytes and a bare WatchEvent. */

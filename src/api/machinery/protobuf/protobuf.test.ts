@@ -5,7 +5,8 @@ import { schemaFor } from '../../schema/builtIn.ts'
 import type { Schema } from '../../schema/schema.ts'
 import { parseGroupVersion } from '../meta.ts'
 import { decodeMessage, ProtobufError } from './decode.ts'
-import { decodeProtobuf, encodeProtobuf, encodeWatchFrame, openEnvelope, partialObjectMetadataSchema } from './envelope.ts'
+import { encodeMessage } from './encode.ts'
+import { decodeProtobuf, encodeProtobuf, encodeWatchFrame, openEnvelope, partialObjectMetadataSchema, protobufListPieces } from './envelope.ts'
 
 function schemaOf(apiVersion: string, kind: string): Schema | undefined {
   const { group, version } = parseGroupVersion(apiVersion)
@@ -163,4 +164,20 @@ test('API-17 partial metadata has the shape of the objects', () => {
     decodeProtobuf(encodeProtobuf(list, schema), () => schema),
     list,
   )
+})
+
+test('API-16 a list from the messages of its items has the bytes of the list as a whole, whatever their length', () => {
+  const items = [0, 110, 111, 16_362, 16_363, 2_097_200].map((length) => ({
+    metadata: { name: `of-${length}` },
+    data: { k: 'x'.repeat(length) },
+  }))
+  const metadata = { resourceVersion: '7' }
+  const list = { apiVersion: 'v1', kind: 'ConfigMapList', metadata, items }
+  const messages = items.map((item) => encodeMessage(item, known('v1', 'ConfigMap')))
+  assert.deepEqual(
+    messages.map(({ length }) => length),
+    [15, 127, 128, 16_383, 16_384, 2_097_227],
+  )
+  const pieces = protobufListPieces(list, metadata, messages, known('v1', 'ConfigMapList'))
+  assert.ok(Buffer.concat(pieces).equals(encodeProtobuf(list, known('v1', 'ConfigMapList'))))
 })
