@@ -1,6 +1,6 @@
 /**
  * A map ordered by its string keys (L0, pure): two levels, a list of blocks of at most `blockSize` keys. It stands where etcd has a B-tree:
- * a lookup is two binary searches, an insert moves at most one block, a range scan walks arrays, and counting a range adds block lengths.
+ * an insert moves at most one block, a range scan walks arrays, and counting a range adds block lengths. Lookups, which are most of all, go by hash.
  */
 const blockSize = 256
 
@@ -11,21 +11,19 @@ interface Block<V> {
 
 export class SortedMap<V> {
   readonly #blocks: Block<V>[] = []
-  #size = 0
+  readonly #byKey = new Map<string, V>()
 
   get size(): number {
-    return this.#size
+    return this.#byKey.size
   }
 
   get(key: string): V | undefined {
-    const block = this.#blocks[this.#blockOf(key)]
-    if (!block) return undefined
-    const i = lowerBound(block.keys, key)
-    return block.keys[i] === key ? block.values[i] : undefined
+    return this.#byKey.get(key)
   }
 
   /** Returns what was there before. */
   set(key: string, value: V): V | undefined {
+    this.#byKey.set(key, value)
     if (this.#blocks.length === 0) this.#blocks.push({ keys: [], values: [] })
     const at = Math.min(this.#blockOf(key), this.#blocks.length - 1)
     const block = this.#blocks[at] as Block<V>
@@ -37,21 +35,18 @@ export class SortedMap<V> {
     }
     block.keys.splice(i, 0, key)
     block.values.splice(i, 0, value)
-    this.#size++
     if (block.keys.length > blockSize) this.#split(at, block, i)
     return undefined
   }
 
   /** Returns what was removed. */
   delete(key: string): V | undefined {
+    if (!this.#byKey.delete(key)) return undefined
     const at = this.#blockOf(key)
-    const block = this.#blocks[at]
-    if (!block) return undefined
+    const block = this.#blocks[at] as Block<V>
     const i = lowerBound(block.keys, key)
-    if (block.keys[i] !== key) return undefined
     block.keys.splice(i, 1)
     const [before] = block.values.splice(i, 1)
-    this.#size--
     if (block.keys.length === 0) this.#blocks.splice(at, 1)
     return before
   }
