@@ -16,7 +16,7 @@ export const applying: Family = {
     await fs.writeFile(path.join(dir, 'one.json'), configMap('settings', { a: '1' }))
     await fs.writeFile(path.join(dir, 'plain.json'), configMap('plain', { a: '1' }))
     await fs.writeFile(path.join(dir, 'set/first.json'), configMap('first', {}, { set: 'yes' }))
-    await fs.writeFile(path.join(dir, 'set/second.json'), configMap('second', {}, { set: 'yes' }))
+    await fs.writeFile(path.join(dir, 'set/second.json'), configMap('second', { a: 'b' }, { set: 'yes' }))
     await fs.writeFile(path.join(dir, 'layer/base.json'), configMap('base', { a: '1' }))
     const layer = { resources: ['base.json'], namePrefix: 'dev-', configMapGenerator: [{ name: 'made', literals: ['a=b'] }] }
     await fs.writeFile(path.join(dir, 'layer/kustomization.yaml'), JSON.stringify(layer))
