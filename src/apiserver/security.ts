@@ -67,6 +67,7 @@ export function createSecurity(deps: SecurityDeps): Security {
       reader,
       random,
       clock,
+      metrics,
       rbac: { authorizer: rbac, authorizers },
       policies: { reader, authorizers, clock, metrics: admissionMetrics, policyMetrics: createPolicyMetrics(metrics) },
       webhooks: {

@@ -3,11 +3,14 @@
  * Upstream: pkg/kubeapiserver/options/plugins.go AllOrderedPlugins.
  */
 import type { Clock } from '#base/clock'
+import { type Metrics, noMetrics } from '#base/metrics'
 import type { Random } from '#base/random'
 import type { Authorizer } from '../../authz/authorizer.ts'
 import type { RbacAuthorizer } from '../../authz/rbac.ts'
 import type { ResolveService } from '../../webhookTarget.ts'
 import type { AdmissionPlugin, ObjectReader } from '../admission.ts'
+import { defaultPodSecurity } from '../podSecurity/configuration.ts'
+import { createPodSecurityMetrics } from '../podSecurity/podSecurityMetrics.ts'
 import type { PolicyDeps } from '../policy/invocations.ts'
 import type { WebhookDeps } from '../webhook/consider.ts'
 import { defaultIngressClass, defaultStorageClass } from './defaultClasses.ts'
@@ -18,6 +21,7 @@ import { mutatingAdmissionPolicy } from './mutatingAdmissionPolicy.ts'
 import { mutatingAdmissionWebhook } from './mutatingAdmissionWebhook.ts'
 import { namespaceLifecycle } from './namespaceLifecycle.ts'
 import { nodeRestriction } from './nodeRestriction.ts'
+import { podSecurity } from './podSecurity.ts'
 import { priority } from './priority.ts'
 import { resourceQuota } from './resourceQuota.ts'
 import { serviceAccount } from './serviceAccount.ts'
@@ -28,8 +32,9 @@ import { validatingAdmissionWebhook } from './validatingAdmissionWebhook.ts'
 export interface AdmissionPluginDeps {
   readonly reader: ObjectReader
   readonly random: Random
-  /** Absent: quotas are not enforced. */
+  /** Absent: quotas are not enforced, nor the Pod Security Standards. */
   readonly clock?: Clock | undefined
+  readonly metrics?: Metrics | undefined
   /** Absent: authorization is not RBAC's, and roles grant nothing that needs guarding. */
   readonly rbac?: { readonly authorizer: RbacAuthorizer; readonly authorizers: readonly Authorizer[] } | undefined
   /** Absent: configurations of webhooks have no effect. */
@@ -38,13 +43,22 @@ export interface AdmissionPluginDeps {
   readonly policies?: PolicyDeps | undefined
 }
 
-export function createAdmissionPlugins({ reader, random, clock, rbac, webhooks, policies }: AdmissionPluginDeps): readonly AdmissionPlugin[] {
+export function createAdmissionPlugins({
+  reader,
+  random,
+  clock,
+  metrics = noMetrics,
+  rbac,
+  webhooks,
+  policies,
+}: AdmissionPluginDeps): readonly AdmissionPlugin[] {
   return [
     namespaceLifecycle(reader),
     limitRanger(reader),
     serviceAccount(reader, random),
     nodeRestriction(reader),
     taintNodesByCondition,
+    ...(clock ? [podSecurity({ reader, clock, metrics: createPodSecurityMetrics(metrics) }, defaultPodSecurity)] : []),
     priority(reader),
     defaultTolerationSeconds,
     defaultStorageClass(reader),
