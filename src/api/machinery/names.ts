@@ -153,6 +153,19 @@ export function isPortNumber(value: number): readonly string[] {
   return Number.isInteger(value) && value >= 1 && value <= 65_535 ? good : [rangeMessage(1, 65_535)]
 }
 
+const reasonPattern = '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?'
+const reasonTest = new RegExp(`^${reasonPattern}$`)
+const reasonFault = patternMessage(
+  "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'",
+  reasonPattern,
+  ...['my_name', 'MY_NAME', 'MyName', 'ReasonA,ReasonB', 'ReasonA:ReasonB'],
+)
+
+/** The reason of a condition, of any length. */
+export function isConditionReason(value: string): readonly string[] {
+  return reasonTest.test(value) ? good : [reasonFault]
+}
+
 /** A user or group ID. */
 export function isUserId(value: number): readonly string[] {
   return value >= 0 && value <= 2_147_483_647 ? good : [rangeMessage(0, 2_147_483_647)]

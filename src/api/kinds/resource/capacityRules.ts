@@ -29,7 +29,7 @@ function valuesFaults(values: readonly QuantityInput[], chosen: QuantityInput, c
   )
   const tooLarge = `option is larger than capacity value: ${canonicalQuantity(capacity)}`
   const check = (value: QuantityInput, at: FieldPath) => (isLess(capacity, value) ? [fault(at, value, tooLarge)] : [])
-  const errors = [...unsorted, ...setFaults(values, maxValues, check, (value) => String(quantityValue(value)), '', path)]
+  const errors = [...unsorted, ...setFaults(values, maxValues, check, (value) => String(quantityValue(value)), path)]
   if (!values.some((value) => compareQuantities(value, chosen) === 0))
     errors.push(fault(path, chosen, 'default value is not valid according to the requestPolicy'))
   return errors

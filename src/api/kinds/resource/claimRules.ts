@@ -43,7 +43,6 @@ export function validateClaimSpec(spec: ResourceClaimSpec | undefined, stored: b
       maxRequests,
       (request, one) => requestFaults(request, stored, one),
       (request) => request.name,
-      'name',
       at.child('requests'),
     ),
     ...listFaults(claim.constraints, maxConstraints, (constraint, one) => constraintFaults(constraint, names, one), at.child('constraints')),
@@ -79,7 +78,6 @@ export function requestRefsFaults(refs: readonly string[] | undefined, names: Re
     maxRequests,
     (name, at) => requestRefFaults(name, names, at),
     (name) => name,
-    '',
     path,
   )
 }
@@ -87,12 +85,12 @@ export function requestRefsFaults(refs: readonly string[] | undefined, names: Re
 function requestFaults({ name, exactly, firstAvailable }: DeviceRequest, stored: boolean, path: FieldPath): FieldError[] {
   const errors = labelFaults(name, path.child('name'))
   const check = (one: DeviceSubRequest, at: FieldPath) => [...labelFaults(one.name, at.child('name')), ...exactFaults(one, stored, at)]
-  errors.push(...setFaults(firstAvailable, maxAlternatives, check, (one) => one.name, 'name', path.child('firstAvailable')))
-  if (exactly) errors.push(...exactFaults(exactly, stored, path.child('exactly')))
-  const kinds = (exactly ? 1 : 0) + (firstAvailable?.length ? 1 : 0)
-  if (kinds === 0) errors.push(fieldError.required(path, 'exactly one of `exactly` or `firstAvailable` is required'))
-  if (kinds === 2) errors.push(fieldError.invalid(path, null, 'exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set'))
-  return errors
+  const one = 'exactly one of `exactly` or `firstAvailable` is required'
+  const several = (firstAvailable?.length ?? 0) > 0
+  if (exactly && several) return [...errors, fieldError.invalid(path, null, `${one}, but multiple fields are set`)]
+  if (exactly) return [...errors, ...exactFaults(exactly, stored, path.child('exactly'))]
+  if (!several) return [...errors, fieldError.required(path, one)]
+  return [...errors, ...setFaults(firstAvailable, maxAlternatives, check, ({ name: alternative }) => alternative, path.child('firstAvailable'))]
 }
 
 function exactFaults(request: ExactDeviceRequest | DeviceSubRequest, stored: boolean, path: FieldPath): FieldError[] {

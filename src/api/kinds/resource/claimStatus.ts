@@ -1,10 +1,11 @@
 /** What has become of a claim (L1): what it got, who uses it, how its devices are. Upstream: pkg/apis/resource/validation (v1.36). */
 import type { AllocatedDeviceStatus, AllocationResult, DeviceRequestAllocationResult, NetworkDeviceData, ResourceClaim } from '#api/gen/types/resource.v1'
+import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { formatIp, parseCidr } from '#api/machinery/ip'
 import { validateImmutable } from '#api/machinery/objectMeta'
+import { validateConditions } from '../conditionRules.ts'
 import { utf8Length } from '../core/data.ts'
-import { validateNodeSelectorTerm } from '../core/pod/validateScheduling.ts'
 import type { UpdateInput } from '../defineKind.ts'
 import { maxRequests, requestNames, requestRefFaults, requestRefsFaults } from './claimRules.ts'
 import {
@@ -14,6 +15,7 @@ import {
   labelFaults,
   listFaults,
   maxConfigs,
+  nodeSelectorFaults,
   objectFaults,
   poolNameFaults,
   setFaults,
@@ -35,15 +37,13 @@ export function validateClaimStatusUpdate({ obj, old, path: root }: UpdateInput<
     maxReservations,
     (ref, one) => (['resource', 'name', 'uid'] as const).flatMap((field) => (ref[field] ? [] : [fieldError.required(one.child(field))])),
     ({ uid }) => uid,
-    'uid',
     at,
   )
   const allocated = new Set((allocation?.devices?.results ?? []).map(deviceId))
-  errors.push(
-    ...setFaults(devices, Number.POSITIVE_INFINITY, (device, one) => deviceFaults(device, allocated, one), deviceId, 'deviceID', path.child('devices')),
-  )
+  errors.push(...setFaults(devices, Number.POSITIVE_INFINITY, (device, one) => deviceFaults(device, allocated, one), deviceId, path.child('devices')))
+  const isNew = (user: (typeof reservedFor)[number]) => !old.status?.reservedFor?.some((before) => semanticEqual(before, user))
   if (reservedFor.length > 0 && !allocation) errors.push(fieldError.forbidden(at, 'may not be specified when `allocated` is not set'))
-  else if (obj.metadata.deletionTimestamp && reservedFor.some(({ uid }) => !old.status?.reservedFor?.some((before) => before.uid === uid)))
+  else if (obj.metadata.deletionTimestamp && reservedFor.some(isNew))
     errors.push(fieldError.forbidden(at, 'new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set'))
   if (!allocation) return errors
   const result = path.child('allocation')
@@ -61,11 +61,36 @@ function deviceFaults(device: AllocatedDeviceStatus, allocated: ReadonlySet<stri
     ...poolNameFaults(device.pool, path.child('pool')),
     ...labelFaults(device.device, path.child('device')),
   ]
+  errors.push(...shareFaults(device.shareID, path.child('shareID')))
   if (!allocated.has(deviceId(device))) errors.push(fieldError.invalid(path, deviceId(device), 'must be an allocated device in the claim'))
   const conditions = device.conditions?.length ?? 0
   if (conditions > maxConditions) errors.push(fieldError.tooMany(path.child('conditions'), conditions, maxConditions))
-  errors.push(...networkFaults(device.networkData, path.child('networkData')))
-  return device.data === undefined ? errors : [...errors, ...objectFaults(device.data, false, maxDataBytes, path.child('data'))]
+  errors.push(...validateConditions(device.conditions, path.child('conditions')))
+  if (device.data !== undefined) errors.push(...objectFaults(device.data, false, maxDataBytes, path.child('data')))
+  return [...errors, ...networkFaults(device.networkData, path.child('networkData'))]
+}
+
+/** A part of a shared device is called by a UUID in its one normal form. The first text is of upstream's library, whose others are rare. */
+function shareFaults(id: string | undefined, path: FieldPath): FieldError[] {
+  if (id === undefined || /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id)) return []
+  const form = 'uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters'
+  const isUuid = /^(urn:uuid:)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$|^[0-9a-f]{32}$/i.test(id)
+  if (isUuid) return [fieldError.invalid(path, id, form)]
+  const why = [32, 36, 38, 45].includes(id.length) ? 'invalid UUID format' : `invalid UUID length: ${id.length}`
+  return [fieldError.invalid(path, id, `error validating uid: ${why}`)]
+}
+
+/** What was said of devices that the claim no longer has goes with them. */
+export function dropDeallocatedDevices({ obj, old }: Pick<UpdateInput<ResourceClaim>, 'obj' | 'old'>): void {
+  const given = obj.status?.devices
+  const before = old.status?.allocation?.devices?.results ?? []
+  if (!given || before.length === 0) return
+  const name = ({ driver, pool, device }: { driver: string; pool: string; device: string }) => `${driver}/${pool}/${device}`
+  const kept = new Set((obj.status.allocation?.devices?.results ?? []).map(name))
+  const gone = new Set(before.map(name).filter((id) => !kept.has(id)))
+  const devices = given.filter((device) => !gone.has(name(device)))
+  if (devices.length > 0) obj.status.devices = devices
+  else delete obj.status.devices
 }
 
 function networkFaults(data: NetworkDeviceData | undefined, path: FieldPath): FieldError[] {
@@ -75,7 +100,7 @@ function networkFaults(data: NetworkDeviceData | undefined, path: FieldPath): Fi
     ['hardwareAddress', maxHardwareAddress],
   ] as const)
     if (utf8Length(data?.[field] ?? '') > max) errors.push(fieldError.tooLong(path.child(field), max))
-  return [...errors, ...setFaults(data?.ips, maxIps, interfaceAddressFaults, (ip) => ip, '', path.child('ips'))]
+  return [...errors, ...setFaults(data?.ips, maxIps, interfaceAddressFaults, (ip) => ip, path.child('ips'))]
 }
 
 /** An address with the length of its network's prefix, in canonical spelling. */
@@ -101,10 +126,7 @@ function allocationFaults({ devices, nodeSelector }: AllocationResult, names: Re
       at.child('config'),
     ),
   ]
-  const terms = path.child('nodeSelector', 'nodeSelectorTerms')
-  if (nodeSelector && !nodeSelector.nodeSelectorTerms?.length) errors.push(fieldError.required(terms, 'must have at least one node selector term'))
-  for (const [i, term] of (nodeSelector?.nodeSelectorTerms ?? []).entries()) errors.push(...validateNodeSelectorTerm(term, true, terms.index(i)))
-  return errors
+  return nodeSelector ? [...errors, ...nodeSelectorFaults(nodeSelector, path.child('nodeSelector'))] : errors
 }
 
 function resultFaults(result: DeviceRequestAllocationResult, names: ReadonlySet<string>, path: FieldPath): FieldError[] {
@@ -114,6 +136,7 @@ function resultFaults(result: DeviceRequestAllocationResult, names: ReadonlySet<
     ...poolNameFaults(result.pool, path.child('pool')),
     ...labelFaults(result.device, path.child('device')),
     ...bindingConditionFaults(result.bindingConditions, result.bindingFailureConditions, path),
+    ...shareFaults(result.shareID, path.child('shareID')),
   ]
 }
 

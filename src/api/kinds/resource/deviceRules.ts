@@ -1,11 +1,13 @@
 /** Names, selectors, configurations and tolerations of devices (L1). Upstream: pkg/apis/resource/validation (v1.36). */
 import { compileSelector, maxSelectorCost } from '#api/cel/device'
+import type { NodeSelector } from '#api/gen/types/core.v1'
 import type { DeviceSelector, DeviceTaint, DeviceToleration, OpaqueDeviceConfiguration } from '#api/gen/types/resource.v1'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { validateLabelName } from '#api/machinery/labelSelector'
 import { isDns1123Label, isDns1123Subdomain, isLabelValue } from '#api/machinery/names'
 import { formatType, isDyn } from '#cel/types'
 import { utf8Length } from '../core/data.ts'
+import { validateNodeSelectorTerm } from '../core/pod/validateScheduling.ts'
 import { faults } from '../rules.ts'
 import { csiDriverNameFaults } from '../storage/classRules.ts'
 
@@ -15,7 +17,7 @@ const maxExpressionBytes = 10 * 1024
 const maxParametersBytes = 10 * 1024
 const maxPoolNameLength = 253
 const maxIdLength = 32
-const taintEffects = ['NoExecute', 'NoSchedule']
+const taintEffects = ['NoExecute', 'NoSchedule', 'None']
 const identifierFault =
   "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')"
 
@@ -34,20 +36,20 @@ export function poolNameFaults(name: string | undefined, path: FieldPath): Field
 
 /** `name` or `domain/name`, as attributes and capacities are called. */
 export function qualifiedNameFaults(name: string, path: FieldPath): FieldError[] {
-  if (!name) return [fieldError.required(path, 'name required')]
   const parts = name.split('/')
   const [first = '', second = ''] = parts
   if (parts.length === 1) return identifierFaults(first, path)
   if (parts.length > 2) return []
   return [
-    ...(first ? csiDriverNameFaults(first, path) : [fieldError.required(path, 'the domain must not be empty')]),
-    ...(second ? identifierFaults(second, path) : [fieldError.required(path, 'the name must not be empty')]),
+    ...(first ? csiDriverNameFaults(first, path) : [fieldError.invalid(path, '', 'the domain must not be empty')]),
+    ...(second ? identifierFaults(second, path) : [fieldError.invalid(path, '', 'the name must not be empty')]),
   ]
 }
 
 export function fullyQualifiedNameFaults(name: string, path: FieldPath): FieldError[] {
   const errors = qualifiedNameFaults(name, path)
-  return name && !name.includes('/') ? [...errors, fieldError.invalid(path, name, 'must include a domain')] : errors
+  const form = 'a fully qualified name must be a domain and a name separated by a slash'
+  return name.includes('/') ? errors : [...errors, fieldError.invalid(path, name, form)]
 }
 
 function identifierFaults(id: string, path: FieldPath): FieldError[] {
@@ -57,30 +59,54 @@ function identifierFaults(id: string, path: FieldPath): FieldError[] {
   ]
 }
 
-/** Items, then their number, then repeats, as upstream's lists are checked. */
+/** Items and their repeats; of a list that is too long only that it is. */
 export function setFaults<T>(
   items: readonly T[] | undefined,
   max: number,
   check: (item: T, path: FieldPath) => readonly FieldError[],
   key: (item: T) => string | undefined,
-  keyField: string,
   path: FieldPath,
 ): FieldError[] {
   const all = items ?? []
-  const errors = all.flatMap((item, i) => check(item, path.index(i)))
-  if (all.length > max) errors.push(fieldError.tooMany(path, all.length, max))
+  const errors = listFaults(all, max, check, path)
+  if (all.length > max) return errors
   const seen = new Set<string | undefined>()
   for (const [i, item] of all.entries()) {
     const id = key(item)
-    if (seen.has(id)) errors.push(fieldError.duplicate(keyField ? path.index(i).child(keyField) : path.index(i), id))
+    if (seen.has(id)) errors.push(fieldError.duplicate(path.index(i), id))
     seen.add(id)
   }
   return errors
 }
 
-export function listFaults<T>(items: readonly T[] | undefined, max: number, check: (item: T, path: FieldPath) => readonly FieldError[], path: FieldPath) {
-  const errors = (items ?? []).flatMap((item, i) => check(item, path.index(i)))
-  return (items?.length ?? 0) > max ? [...errors, fieldError.tooMany(path, items?.length ?? 0, max)] : errors
+/** Items of a list; of a list that is too long only that it is. */
+export function listFaults<T>(
+  items: readonly T[] | undefined,
+  max: number,
+  check: (item: T, path: FieldPath) => readonly FieldError[],
+  path: FieldPath,
+): FieldError[] {
+  const all = items ?? []
+  return all.length > max ? [fieldError.tooMany(path, all.length, max)] : all.flatMap((item, i) => check(item, path.index(i)))
+}
+
+/** Keys and values of a map; of a map that is too large only that it is. Long keys are shortened in the middle where they are shown. */
+export function mapFaults<T>(
+  map: Readonly<Record<string, T>> | undefined,
+  max: number,
+  longestKey: number,
+  check: (key: string, value: T, path: FieldPath) => readonly FieldError[],
+  path: FieldPath,
+): FieldError[] {
+  const entries = Object.entries(map ?? {})
+  if (entries.length > max) return [fieldError.tooMany(path, entries.length, max)]
+  return entries.flatMap(([key, value]) => check(key, value, path.key(shortened(key, longestKey))))
+}
+
+function shortened(key: string, longest: number): string {
+  if (key.length <= longest) return key
+  const rest = longest - '...'.length
+  return `${key.slice(0, Math.ceil(rest / 2))}...${key.slice(key.length - Math.floor(rest / 2))}`
 }
 
 /** `stored`: the expressions were there before and need not be read again. */
@@ -120,9 +146,11 @@ export function objectFaults(value: unknown, stored: boolean, maxBytes: number, 
   return typeof value === 'object' && !Array.isArray(value) ? [] : [fieldError.invalid(path, '<value omitted>', 'must be a valid JSON object')]
 }
 
-export function taintFaults({ key, value, effect }: DeviceTaint, path: FieldPath): FieldError[] {
+/** @param oldEffect what was stored before: it may stay, even if this release does not know it */
+export function taintFaults({ key, value, effect }: DeviceTaint, path: FieldPath, oldEffect?: string): FieldError[] {
   const errors = validateLabelName(key, path.child('key'))
   if (value) errors.push(...faults(path.child('value'), value, isLabelValue(value)))
+  if (effect !== undefined && effect === oldEffect) return errors
   if (!effect) errors.push(fieldError.required(path.child('effect')))
   else if (!taintEffects.includes(effect)) errors.push(fieldError.notSupported(path.child('effect'), effect, taintEffects))
   return errors
@@ -156,4 +184,12 @@ export function bindingConditionFaults(conditions: readonly string[] = [], failu
   if (failures.length === 0 && conditions.length > 0)
     errors.push(fieldError.invalid(failed, failures, 'bindingFailureConditions are required to use bindingConditions'))
   return errors
+}
+
+/** The nodes that a device, or all of a slice, can be used from. */
+export function nodeSelectorFaults(selector: NodeSelector, path: FieldPath): FieldError[] {
+  const at = path.child('nodeSelectorTerms')
+  const terms = selector.nodeSelectorTerms ?? []
+  if (terms.length === 0) return [fieldError.required(at, 'must have at least one node selector term')]
+  return terms.flatMap((term, i) => validateNodeSelectorTerm(term, true, at.index(i)))
 }

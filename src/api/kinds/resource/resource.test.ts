@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { DeviceClass, ResourceClaim, ResourceSlice } from '#api/gen/types/resource.v1'
+import type { DeviceTaintRule } from '#api/gen/types/resource.v1beta2'
 import { FieldPath } from '#api/machinery/fieldPath'
+import { isDns1123Label, isQualifiedName } from '#api/machinery/names'
 import { seededRandom } from '#base/random'
-import { type CreateRow, changed, kindRules } from '#testing/kindRules'
+import { type CreateRow, changed, kindRules, type UpdateRow } from '#testing/kindRules'
 import { deviceClass } from './deviceClass.ts'
+import { deviceTaintRule } from './deviceTaintRule.ts'
 import { resourceClaim } from './resourceClaim.ts'
 import { resourceSlice } from './resourceSlice.ts'
 
@@ -25,7 +28,7 @@ onClaim.defaults('one device', {}, { [`${exactly}.allocationMode`]: 'ExactCount'
 const tooComplex = `device.attributes.all(a, ${'device.attributes.all(b, '.repeat(3)}device.attributes.all(c, c.startsWith(a))${')'.repeat(4)}`
 onClaim.create([
   ['a good one', {}, []],
-  ['a request twice', { 'spec.devices.requests.1': goodClaim.spec.devices?.requests?.[0] }, ['spec.devices.requests[1].name: Duplicate value: "gpu"']],
+  ['a request twice', { 'spec.devices.requests.1': goodClaim.spec.devices?.requests?.[0] }, ['spec.devices.requests[1]: Duplicate value: "gpu"']],
   ['no class', { [`${exactly}.deviceClassName`]: '' }, [`${request}.exactly.deviceClassName: Required value`]],
   ['neither one nor alternatives', { [exactly]: undefined }, [`${request}: Required value: exactly one of \`exactly\` or \`firstAvailable\` is required`]],
   [
@@ -84,7 +87,7 @@ onClaim.create([
   [
     'a constraint on an attribute without a domain',
     { 'spec.devices.constraints': [{ matchAttribute: 'c' }] },
-    ['spec.devices.constraints[0].matchAttribute: Invalid value: "c": must include a domain'],
+    ['spec.devices.constraints[0].matchAttribute: Invalid value: "c": a fully qualified name must be a domain and a name separated by a slash'],
   ],
   ['a configuration of nobody', { 'spec.devices.config': [{}] }, ['spec.devices.config[0].opaque: Required value']],
   [
@@ -104,7 +107,7 @@ onClaim.subresource('status', [
     [`status.allocation.devices.results[0].request: Invalid value: "cpu": ${notARequest}`],
   ],
   ['reserving what is not allocated', { 'status.reservedFor': [user] }, ['status.reservedFor: Forbidden: may not be specified when `allocated` is not set']],
-  ['reserving twice', { 'status.allocation': allocation, 'status.reservedFor': [user, user] }, ['status.reservedFor[1].uid: Duplicate value: "1"']],
+  ['reserving twice', { 'status.allocation': allocation, 'status.reservedFor': [user, user] }, ['status.reservedFor[1]: Duplicate value: "1"']],
   [
     'reserving what goes away',
     { 'status.reservedFor': [user] },
@@ -141,32 +144,63 @@ const goodSlice: ResourceSlice = {
 }
 const onSlice = kindRules('DRA-01', resourceSlice, goodSlice)
 const device = 'spec.devices[0]'
+const devicesOf = (count: number, more: object = {}) => Array.from({ length: count }, (_, i) => ({ name: `gpu-${i}`, ...more }))
 const place = 'exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required'
 onSlice.create([
   ['a good one', {}, []],
   ['nowhere', { 'spec.nodeName': undefined }, [`spec: Required value: ${place}`]],
   ['here and everywhere', { 'spec.allNodes': true }, [`spec: Invalid value: "{\`nodeName\`, \`allNodes\`}": ${place}, but multiple fields are set`]],
   ['an empty pool', { 'spec.pool.resourceSliceCount': 0 }, ['spec.pool.resourceSliceCount: Invalid value: 0: must be greater than zero']],
-  ['a device twice', { 'spec.devices.1': { name: 'gpu-0' } }, ['spec.devices[1].name: Duplicate value: "gpu-0"']],
+  ['a device twice', { 'spec.devices.1': { name: 'gpu-0' } }, ['spec.devices[1]: Duplicate value: "gpu-0"']],
   [
     'an attribute without a value',
     { 'spec.devices.0.attributes': { model: {} } },
-    [`${device}.attributes[model]: Required value: exactly one value must be specified`],
+    [`${device}.attributes[model]: Invalid value: "": exactly one value must be specified`],
   ],
   [
     'a version that is none',
     { 'spec.devices.0.attributes': { firmware: { version: '1' } } },
     [`${device}.attributes[firmware].version: Invalid value: "1": must be a string compatible with semver.org spec 2.0.0`],
   ],
+  ['counters, which another slice may declare', { 'spec.devices.0.consumesCounters': [{ counterSet: 'x', counters: { y: { value: '1' } } }] }, []],
   [
     'counters of nobody',
-    { 'spec.devices.0.consumesCounters': [{ counterSet: 'x', counters: { y: { value: '1' } } }] },
-    [`${device}.consumesCounters[0].counterSet: Invalid value: "x": must reference a counterSet defined in the ResourceSlice sharedCounters`],
+    { 'spec.devices.0.consumesCounters': [{ counterSet: '', counters: {} }] },
+    [`${device}.consumesCounters[0].counterSet: Required value`, `${device}.consumesCounters[0].counters: Required value`],
+  ],
+  [
+    'devices and counters',
+    { 'spec.sharedCounters': [{ name: 'x', counters: { y: { value: '1' } } }] },
+    ['spec: Invalid value: "": only one of `sharedCounters` or `devices` is allowed'],
+  ],
+  ['as many devices as may be', { 'spec.devices': devicesOf(128) }, []],
+  [
+    'more devices, whose faults are not looked for',
+    { 'spec.devices': devicesOf(129, { name: '' }) },
+    ['spec.devices: Too many: 129: must have at most 128 items'],
+  ],
+  [
+    'fewer devices where they have taints',
+    { 'spec.devices': devicesOf(65, { taints: [{ key: 'a', effect: 'None' }] }) },
+    ['spec.devices: Too many: 65: must have at most 64 items'],
+  ],
+  [
+    'a long name of an attribute',
+    { 'spec.devices.0.attributes': { [`${'d'.repeat(64)}/${'n'.repeat(32)}`]: { int: 1 } } },
+    [`${device}.attributes[${'d'.repeat(47)}...${'d'.repeat(13)}/${'n'.repeat(32)}]: Too long: may not be more than 63 bytes`],
+  ],
+  [
+    'a device nowhere, where each says it',
+    { 'spec.nodeName': undefined, 'spec.perDeviceNodeSelection': true, 'spec.devices.0.allNodes': false },
+    [
+      `${device}.allNodes: Invalid value: false: must be either unset or set to true`,
+      `${device}: Required value: exactly one of \`nodeName\`, \`nodeSelector\`, or \`allNodes\` is required when \`perDeviceNodeSelection\` is set to true in the ResourceSlice spec`,
+    ],
   ],
   [
     'an unknown taint',
     { 'spec.devices.0.taints': [{ key: 'a', effect: 'Maybe' }] },
-    [`${device}.taints[0].effect: Unsupported value: "Maybe": supported values: "NoExecute", "NoSchedule"`],
+    [`${device}.taints[0].effect: Unsupported value: "Maybe": supported values: "NoExecute", "NoSchedule", "None"`],
   ],
   [
     'conditions without failures',
@@ -176,6 +210,12 @@ onSlice.create([
 ])
 onSlice.update([
   ['another node', { 'spec.nodeName': 'm' }, ['spec.nodeName: Invalid value: "m": field is immutable']],
+  [
+    'an old taint of a later release',
+    { 'metadata.labels': { a: 'b' } },
+    [],
+    { 'spec.devices.0.taints': [{ key: 'a', effect: 'Later', timeAdded: '2020-01-01T00:00:00Z' }] },
+  ],
   ['another pool', { 'spec.pool.name': 'q' }, ['spec.pool.name: Invalid value: "q": field is immutable']],
 ])
 
@@ -262,4 +302,101 @@ test('DRA-01 ResourceSlice: a taint counts from when it is written', () => {
     obj.spec.devices?.[0]?.taints?.map(({ timeAdded }) => timeAdded),
     ['1970-01-01T00:00:00Z', '2020-01-01T00:00:00Z'],
   )
+})
+
+test('DRA-01 ResourceSlice: lists of values are kept only where they were before', () => {
+  const context = { nowMs: 0, random: seededRandom(1) }
+  const withLists = changed(goodSlice, { 'spec.devices.0.attributes': { a: { strings: ['x'] }, b: { int: 1 } } })
+  const created = structuredClone(withLists)
+  resourceSlice.prepareForCreate?.({ obj: created, path: FieldPath.of(), context })
+  assert.deepEqual(created.spec.devices?.[0]?.attributes, { a: {}, b: { int: 1 } })
+  const updated = structuredClone(withLists)
+  resourceSlice.prepareForUpdate?.({ obj: updated, old: withLists, path: FieldPath.of(), context })
+  assert.deepEqual(updated.spec.devices?.[0]?.attributes, { a: { strings: ['x'] }, b: { int: 1 } })
+})
+
+const share = '8a7c6f00-1111-2222-3333-abcdefabcdef'
+const ofClaim = { driver: 'd.example.com', pool: 'p', device: 'gpu-0' }
+const condition = { type: 'Ready', status: 'True', reason: 'Fine', message: '', lastTransitionTime: '2026-01-01T00:00:00Z' }
+const uuidForm = 'uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters'
+onClaim.update([['nothing but the metadata, whatever is wrong with the spec', { 'metadata.labels': { a: 'b' } }, [], { [`${exactly}.count`]: -1 }]])
+onClaim.subresource('status', [
+  ['a share', { 'status.allocation': { devices: { results: [{ ...result, shareID: share }] } } }, []],
+  ...(
+    [
+      [share.toUpperCase(), uuidForm],
+      ['x', 'error validating uid: invalid UUID length: 1'],
+      ['z'.repeat(36), 'error validating uid: invalid UUID format'],
+    ] as const
+  ).map(
+    ([shareID, fault]): UpdateRow => [
+      `the share ${shareID}`,
+      { 'status.allocation': { devices: { results: [{ ...result, shareID }] } } },
+      [`status.allocation.devices.results[0].shareID: Invalid value: "${shareID}": ${fault}`],
+    ],
+  ),
+  ['a condition', { 'status.devices': [{ ...ofClaim, conditions: [condition] }] }, [], { 'status.allocation': allocation }],
+  [
+    'conditions that say little',
+    { 'status.devices': [{ ...ofClaim, conditions: [{ type: 'Ready', status: '', reason: '', message: '', lastTransitionTime: null }, condition] }] },
+    [
+      'status.devices[0].conditions[0].status: Unsupported value: "": supported values: "False", "True", "Unknown"',
+      'status.devices[0].conditions[0].lastTransitionTime: Required value',
+      'status.devices[0].conditions[0].reason: Required value',
+      'status.devices[0].conditions[1].type: Duplicate value: "Ready"',
+    ],
+    { 'status.allocation': allocation },
+  ],
+  [
+    'a new name of a user of what goes away',
+    { 'status.reservedFor': [{ ...user, name: 'q' }] },
+    ['status.reservedFor: Forbidden: new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set'],
+    { 'status.allocation': allocation, 'status.reservedFor': [user], 'metadata.deletionTimestamp': '2026-01-01T00:00:00Z' },
+  ],
+  ['devices that it no longer has', { 'status.allocation': undefined }, [], { 'status.allocation': allocation, 'status.devices': [ofClaim] }],
+])
+
+const goodRule: DeviceTaintRule = {
+  apiVersion: 'resource.k8s.io/v1beta2',
+  kind: 'DeviceTaintRule',
+  metadata: { name: 'r' },
+  spec: { deviceSelector: { driver: 'd.example.com' }, taint: { key: 'a', effect: 'NoExecute' } },
+  status: {},
+}
+const onRule = kindRules('DRA-01', deviceTaintRule, goodRule)
+onRule.create([
+  ['a good one', {}, []],
+  ['no effect', { 'spec.taint.effect': 'None' }, []],
+  [
+    'faults everywhere',
+    { 'spec.deviceSelector': { driver: '', pool: '', device: 'A' }, 'spec.taint': { key: '', effect: 'Maybe' } },
+    [
+      'spec.deviceSelector.driver: Required value',
+      'spec.deviceSelector.pool: Required value',
+      `spec.deviceSelector.device: Invalid value: "A": ${isDns1123Label('A')[0]}`,
+      ...isQualifiedName('').map((fault) => `spec.taint.key: Invalid value: "": ${fault}`),
+      'spec.taint.effect: Unsupported value: "Maybe": supported values: "NoExecute", "NoSchedule", "None"',
+    ],
+  ],
+])
+onRule.update([['an effect of a later release stays', { 'metadata.labels': { a: 'b' } }, [], { 'spec.taint.effect': 'Later' }]])
+onRule.subresource('status', [
+  [
+    'too many conditions',
+    { 'status.conditions': Array.from({ length: 9 }, (_, i) => ({ ...condition, type: `T${i}` })) },
+    ['status.conditions: Too many: 9: must have at most 8 items'],
+  ],
+])
+
+test('DRA-01 DeviceTaintRule: a taint counts from when its effect was chosen', () => {
+  const context = { nowMs: 0, random: seededRandom(1) }
+  const old = changed(goodRule, { 'spec.taint.timeAdded': '2020-01-01T00:00:00Z' })
+  const timeAfter = (changes: Record<string, unknown>) => {
+    const obj = changed(old, changes)
+    deviceTaintRule.prepareForUpdate?.({ obj, old, path: FieldPath.of(), context })
+    return obj.spec.taint.timeAdded
+  }
+  assert.equal(timeAfter({ 'spec.taint.value': 'x' }), '2020-01-01T00:00:00Z')
+  assert.equal(timeAfter({ 'spec.taint.effect': 'NoSchedule' }), '1970-01-01T00:00:00Z')
+  assert.equal(timeAfter({ 'spec.taint.effect': 'NoSchedule', 'spec.taint.timeAdded': '2021-01-01T00:00:00Z' }), '2021-01-01T00:00:00Z')
 })

@@ -3,16 +3,16 @@
  * Upstream: pkg/registry/resource, pkg/apis/resource/v1/defaults.go, printers printResourceClaim (v1.36).
  */
 import type { ResourceClaim, ResourceClaimTemplate } from '#api/gen/types/resource.v1'
-import type { DeviceTaintRule } from '#api/gen/types/resource.v1beta2'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { validateImmutable } from '#api/machinery/objectMeta'
 import { ageColumn, nameColumn, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { dropStatus, keepStatus, resetMetadata, statusStrategy } from '../rules.ts'
 import { setClaimDefaults, validateClaimSpec } from './claimRules.ts'
-import { validateClaimStatusUpdate } from './claimStatus.ts'
+import { dropDeallocatedDevices, validateClaimStatusUpdate } from './claimStatus.ts'
 
 const group = 'resource.k8s.io'
+const claimStatus = statusStrategy<ResourceClaim>({ keepMetadata: resetMetadata, validateUpdate: validateClaimStatusUpdate })
 
 export const resourceClaim = defineKind<ResourceClaim>({
   group,
@@ -23,11 +23,14 @@ export const resourceClaim = defineKind<ResourceClaim>({
   prepareForCreate: ({ obj }) => dropStatus(obj),
   prepareForUpdate: keepStatus,
   validate: ({ obj, path }) => validateClaimSpec(obj.spec, false, path.child('spec')),
-  validateUpdate: ({ obj, old, path }) => [
-    ...validateImmutable(obj.spec, old.spec, path.child('spec')),
-    ...validateClaimSpec(obj.spec, true, path.child('spec')),
-  ],
-  status: statusStrategy<ResourceClaim>({ keepMetadata: resetMetadata, validateUpdate: validateClaimStatusUpdate }),
+  validateUpdate: ({ obj, old, path }) => validateImmutable(obj.spec, old.spec, path.child('spec')),
+  status: {
+    ...claimStatus,
+    prepareForUpdate(input) {
+      claimStatus.prepareForUpdate?.(input)
+      dropDeallocatedDevices(input)
+    },
+  },
 })
 
 export const resourceClaimTemplate = defineKind<ResourceClaimTemplate>({
@@ -38,15 +41,6 @@ export const resourceClaimTemplate = defineKind<ResourceClaimTemplate>({
   defaults: (obj) => setClaimDefaults(obj.spec?.spec),
   validate: ({ obj, path }) => validateClaimSpec(obj.spec?.spec, false, path.child('spec', 'spec')),
   validateUpdate: ({ obj, old, path }) => validateImmutable(obj.spec, old.spec, path.child('spec')),
-})
-
-export const deviceTaintRule = defineKind<DeviceTaintRule>({
-  group,
-  kind: 'DeviceTaintRule',
-  columns: [nameColumn, ageColumn],
-  prepareForCreate: ({ obj }) => dropStatus(obj),
-  prepareForUpdate: keepStatus,
-  status: statusStrategy<DeviceTaintRule>(),
 })
 
 export const resourcePoolStatusRequest = defineKind<KubeObject>({
