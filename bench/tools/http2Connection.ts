@@ -10,8 +10,9 @@ export interface ServerAddress {
   readonly port: number
   /** PEM. */
   readonly ca: string
-  readonly cert: string
-  readonly key: string
+  /** PEM; absent: no client certificate is shown. */
+  readonly cert?: string | undefined
+  readonly key?: string | undefined
 }
 
 export interface LoadRequest {
@@ -65,7 +66,7 @@ interface Stream {
 
 export async function connectHttp2(address: ServerAddress): Promise<Http2Connection> {
   const { host, port, ca, cert, key } = address
-  const socket = tls.connect({ host, port, ca, cert, key, ALPNProtocols: ['h2'], servername: '' })
+  const socket = tls.connect({ host, port, ca, ...(cert && key ? { cert, key } : {}), ALPNProtocols: ['h2'], servername: '' })
   await new Promise<void>((resolve, reject) => {
     socket.once('secureConnect', () => (socket.alpnProtocol === 'h2' ? resolve() : reject(new Error('the server does not speak HTTP/2'))))
     socket.once('error', reject)

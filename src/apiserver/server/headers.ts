@@ -27,3 +27,15 @@ function valuesOf(name: string, raw: readonly string[]): readonly string[] {
   for (let i = 0; i + 1 < raw.length; i += 2) if (raw[i]?.toLowerCase() === name) values.push(raw[i + 1] ?? '')
   return values
 }
+
+/** Two readers could take a request with two hosts for requests to different ones. */
+export function repeatsHost(raw: readonly string[]): boolean {
+  let isThere = false
+  for (let i = 0; i < raw.length; i += 2) {
+    const name = raw[i]!
+    if (name.length !== 4 || name.toLowerCase() !== 'host') continue
+    if (isThere) return true
+    isThere = true
+  }
+  return false
+}

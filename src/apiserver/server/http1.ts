@@ -4,35 +4,69 @@ import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import { Cancellation } from '../cancellation.ts'
 import { connectionClosed, type ExchangeDeps, serve, serveUpgrade } from './exchange.ts'
-import { plainHeaders } from './headers.ts'
+import { plainHeaders, repeatsHost } from './headers.ts'
 import { type Arrived, bodyEndedEarly, bodyTooLarge, type Peer } from './incoming.ts'
 import { bodyOf, lengthOf, type Pieces } from './pieces.ts'
 import { drained, type Outgoing } from './respond.ts'
 
 const maxHeaderBytes = 256 * 1024
 const idleTimeoutMs = 90_000
-/** For a request to arrive completely, not for its answer. */
-const requestTimeoutMs = 120_000
+/** How often connections are looked over for headers that take too long: as a part of how long they may take. */
+const looksPerTimeout = 4
+/** For the rest of a body after its answer. */
+const lingerMs = 5_000
 
 export function http1Server(deps: ExchangeDeps, headersTimeoutMs: number): Server {
   const server = createServer({
     maxHeaderSize: maxHeaderBytes,
-    requestTimeout: requestTimeoutMs,
+    // Bodies of proxied requests may come for as long as they like; those that are read here have the request's own deadline.
+    requestTimeout: 0,
     headersTimeout: headersTimeoutMs,
+    connectionsCheckingInterval: Math.ceil(headersTimeoutMs / looksPerTimeout),
     keepAliveTimeout: idleTimeoutMs,
   })
-  server.on('clientError', (_error, socket) => {
-    if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n')
-    else socket.destroy()
+  // It never listens itself, and would look over no connection: whoever sends headers without end would hold one for ever.
+  server.emit('listening')
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    if (error.code === timedOut) socket.destroy()
+    else refuse(socket, refusals[error.code ?? ''])
   })
   server.on('request', (message: IncomingMessage, response: ServerResponse) => {
-    const arrived = arrivedOf(message, response, deps.peerOf(message.socket as TLSSocket), hasBody(message))
-    void serve(deps, arrived, outgoingOf(response, arrived.cancellation))
+    if (repeatsHost(message.rawHeaders)) {
+      refuse(message.socket)
+      return
+    }
+    const withBody = hasBody(message)
+    const arrived = arrivedOf(message, response, deps.peerOf(message.socket as TLSSocket), withBody)
+    const served = serve(deps, arrived, outgoingOf(response, arrived.cancellation))
+    if (withBody) void served.then(() => linger(deps, message))
+    else void served
   })
   server.on('upgrade', (message: IncomingMessage, socket: Duplex, head: Buffer) => {
-    void serveUpgrade(deps, arrivedOf(message, socket, deps.peerOf(message.socket as TLSSocket), false), socket, head)
+    if (repeatsHost(message.rawHeaders)) refuse(socket)
+    else void serveUpgrade(deps, arrivedOf(message, socket, deps.peerOf(message.socket as TLSSocket), false), socket, head)
   })
   return server
+}
+
+/** Go's server is silent then, too. */
+const timedOut = 'ERR_HTTP_REQUEST_TIMEOUT'
+const refusals: Readonly<Record<string, string>> = { HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large' }
+
+/** For what is no request that could be answered as one: the connection ends. */
+function refuse(socket: Duplex, status = '400 Bad Request'): void {
+  if (socket.writable) socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
+  else socket.destroy()
+}
+
+/** A body that was answered before its end: for a while it is read, so that the client sees the answer; then its connection ends. */
+function linger({ clock }: ExchangeDeps, message: IncomingMessage): void {
+  if (message.complete || message.destroyed) return
+  message.resume()
+  const timer = clock.timer(lingerMs, () => {
+    if (!message.complete) message.socket.destroy()
+  })
+  message.once('close', () => timer.cancel())
 }
 
 function arrivedOf(message: IncomingMessage, connection: NodeJS.EventEmitter, peer: Peer, hasBody: boolean): Arrived {

@@ -15,6 +15,8 @@ export interface ListenOptions {
   readonly port: number
   /** How long an HTTP/2 connection may be without a request; default 90 s, as upstream's. */
   readonly idleTimeoutMs?: number | undefined
+  /** For a handshake, and for the headers of an HTTP/1.1 request; default 32 s, as upstream's. */
+  readonly headersTimeoutMs?: number | undefined
   readonly tls: ServingTls
 }
 
@@ -35,13 +37,13 @@ export interface Listener {
 
 const drainMs = 2_000
 const idleTimeoutMs = 90_000
-/** For a handshake, and for the headers of an HTTP/1.1 request. */
-const headersTimeoutMs = 30_000
+const defaultHeadersTimeoutMs = 32_000
 
 /** Resolves when the port accepts connections; speaks HTTP/2 and HTTP/1.1 on it. */
 export async function listen(given: Omit<ExchangeDeps, 'peerOf'>, options: ListenOptions): Promise<Listener> {
   const peers = peerReader(options.tls)
   const deps: ExchangeDeps = { ...given, peerOf: peers.peerOf }
+  const { headersTimeoutMs = defaultHeadersTimeoutMs } = options
   const http1 = http1Server(deps, headersTimeoutMs)
   const http2 = http2Server(deps, options.idleTimeoutMs ?? idleTimeoutMs)
   const sockets = new Set<TLSSocket>()
@@ -79,7 +81,8 @@ export async function listen(given: Omit<ExchangeDeps, 'peerOf'>, options: Liste
     async close(drained) {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       http2.endGracefully()
-      http1.closeIdleConnections()
+      // Closes what is idle.
+      http1.close()
       await Promise.race([closed, drained])
       await Promise.race([closed, deps.clock.sleep(drainMs)])
       for (const socket of sockets) socket.destroy()

@@ -285,10 +285,7 @@ test('API-11 CRD-04 who owns what is looked at in the version of each claim, thr
 
     await assert.rejects(applying('v2', 'third', { address: 'h:2' }), (error: Any) => {
       const causes = error.details.causes.map((cause: Any) => `${cause.field}: ${cause.message}`).sort()
-      assert.deepEqual(
-        [error.code, causes],
-        [409, ['.spec.address: conflict with "new"', '.spec.port: conflict with "old"']],
-      )
+      assert.deepEqual([error.code, causes], [409, ['.spec.address: conflict with "new"', '.spec.port: conflict with "old"']])
       return true
     })
     const forced = await applying('v2', 'third', { address: 'h:2' }, true)

@@ -1,0 +1,121 @@
+/**
+ * The fixture of the attacks: a server as users run it, in a process whose memory is limited and watched; people with tokens; and somebody
+ * innocent who goes on working meanwhile, on a thread of their own, so that what they wait for is the server and not the attacker.
+ */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { createInterface } from 'node:readline'
+import { percentile } from '../../../bench/tools/statistics.ts'
+import { type HttpsAnswer, type HttpsCall, httpsCall } from '../../support/httpsCall.ts'
+
+export interface AttackServerOptions {
+  readonly flags: readonly string[]
+  readonly headersTimeoutMs?: number | undefined
+  readonly maxInFlight?: { readonly readOnly: number; readonly mutating: number } | undefined
+}
+
+/** Everybody's token is their name. Only admin may do anything, until a test says otherwise. */
+export const people = ['admin', 'mallory', 'alice', 'bob'] as const
+export type Person = (typeof people)[number]
+
+export interface ServerUnderAttack {
+  readonly url: string
+  readonly port: number
+  readonly ca: string
+  /** One request on a connection of its own. */
+  as(person: Person | undefined, method: string, path: string, body?: unknown, more?: HttpsCall): Promise<HttpsAnswer>
+  /** What is held in memory once all garbage is gone. */
+  heldBytes(): Promise<number>
+  /** Milliseconds that a request of alice's takes in 99 of 100 cases while this goes on; and how many she made. */
+  beside(attack: () => Promise<unknown>): Promise<{ readonly p99: number; readonly requests: number }>
+  /** Fails when the server does not end by itself, in order. */
+  stop(): Promise<void>
+}
+
+const heapMegabytes = 768
+/** What alice reads; she may. */
+export const alicesPath = '/api/v1/namespaces/default/configmaps/innocent'
+
+export async function startServerUnderAttack(options: Partial<AttackServerOptions> = {}): Promise<ServerUnderAttack> {
+  const folder = fs.mkdtempSync(path.join(tmpdir(), 'skiff-attacks-'))
+  const tokens = path.join(folder, 'tokens.csv')
+  fs.writeFileSync(tokens, people.map((name) => `${name},${name},uid-${name}${name === 'admin' ? ',system:masters' : ''}\n`).join(''), { mode: 0o600 })
+  const argument = JSON.stringify({ ...options, flags: [`--token-auth-file=${tokens}`, ...(options.flags ?? [])] })
+  const file = path.join(import.meta.dirname, 'attackServer.ts')
+  const child = spawn(process.execPath, [`--max-old-space-size=${heapMegabytes}`, '--expose-gc', '--import', 'tsx', file, argument], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  let errors = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    if (errors.length < 100_000) errors += text
+  })
+  const exited = once(child, 'exit')
+  const lines = createInterface({ input: child.stdout })
+  const said = async () => {
+    const [line] = await Promise.race([once(lines, 'line'), exited.then(() => assert.fail(`the server died: ${errors}`))])
+    return JSON.parse(line as string)
+  }
+  const { port, ca } = (await said()) as { port: number; ca: string }
+  const url = `https://127.0.0.1:${port}`
+  const as: ServerUnderAttack['as'] = (person, method, target, body, { headers, ...more } = {}) =>
+    httpsCall({ url, ca }, target, { method, body, headers: { ...(person ? { authorization: `Bearer ${person}` } : {}), ...headers }, ...more })
+  await prepareAlice(as)
+  return {
+    url,
+    port,
+    ca,
+    as,
+    async heldBytes() {
+      child.stdin.write('memory\n')
+      return (await said()).heldBytes
+    },
+    async beside(attack) {
+      const bystander = await startBystander({ port, ca })
+      await attack()
+      const latencies = await bystander.stop()
+      return { p99: percentile(latencies, 0.99), requests: latencies.length }
+    },
+    async stop() {
+      child.stdin.end()
+      const [code, signal] = await exited
+      fs.rmSync(folder, { recursive: true, force: true })
+      assert.deepEqual([code, signal], [0, null], `the server died: ${errors.slice(-4_000)}`)
+    },
+  }
+}
+
+async function prepareAlice(as: ServerUnderAttack['as']): Promise<void> {
+  const rbac = '/apis/rbac.authorization.k8s.io/v1/namespaces/default'
+  const apiGroup = 'rbac.authorization.k8s.io'
+  const answers = [
+    await as('admin', 'POST', '/api/v1/namespaces/default/configmaps', { metadata: { name: 'innocent' }, data: { a: 'b' } }),
+    await as('admin', 'POST', '/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'default' } }),
+    await as('admin', 'POST', `${rbac}/roles`, { metadata: { name: 'reader' }, rules: [{ verbs: ['get'], apiGroups: [''], resources: ['configmaps'] }] }),
+    await as('admin', 'POST', `${rbac}/rolebindings`, {
+      metadata: { name: 'alice' },
+      roleRef: { apiGroup, kind: 'Role', name: 'reader' },
+      subjects: [{ apiGroup, kind: 'User', name: 'alice' }],
+    }),
+  ]
+  for (const { status, text } of answers) assert.equal(status, 201, text)
+  assert.equal((await as('alice', 'GET', alicesPath)).status, 200)
+}
+
+/** A process of its own: it reads on and on until its input ends, then prints how long each answer took. */
+async function startBystander(target: { readonly port: number; readonly ca: string }): Promise<{ stop(): Promise<number[]> }> {
+  const argument = JSON.stringify({ ...target, path: alicesPath, token: 'alice' })
+  const child = spawn(process.execPath, ['--import', 'tsx', path.join(import.meta.dirname, 'bystander.ts'), argument], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const lines = createInterface({ input: child.stdout })
+  await once(lines, 'line')
+  return {
+    async stop() {
+      child.stdin.end()
+      const [line] = await once(lines, 'line')
+      return JSON.parse(line as string) as number[]
+    },
+  }
+}
