@@ -125,6 +125,28 @@ export function formatType(type: CelType): string {
   }
 }
 
+/** The type with its parameters by the names of run time, such as `list(google.protobuf.Timestamp)`. Upstream: cel-go's Type.String. */
+export function typeString(type: CelType): string {
+  const parameters = parametersOf(type)
+  if (type.kind === 'wrapper') return `wrapper(${typeString(type.wrapped)})`
+  return parameters.length === 0 ? typeName(type) : `${typeName(type)}(${parameters.map(typeString).join(', ')})`
+}
+
+function parametersOf(type: CelType): readonly CelType[] {
+  switch (type.kind) {
+    case 'list':
+      return [type.element]
+    case 'map':
+      return [type.key, type.value]
+    case 'opaque':
+      return type.parameters
+    case 'type':
+      return type.of ? [type.of] : []
+    default:
+      return []
+  }
+}
+
 /** Whether two types are the same, parameters included. */
 export function typesEqual(a: CelType, b: CelType): boolean {
   if (a === b) return true

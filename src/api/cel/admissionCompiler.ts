@@ -4,7 +4,7 @@
  * Upstream: apiserver/pkg/admission/plugin/cel (compile.go, composition.go, v1.36).
  */
 import type { CompileResult, Environment, Program } from '#cel/environment'
-import { type CelType, dynType, formatType, objectType, typesEqual } from '#cel/types'
+import { type CelType, dynType, objectType, typeString, typesEqual } from '#cel/types'
 import { type AdmissionVariables, admissionEnvironment } from './admission.ts'
 
 export interface AdmissionExpression {
@@ -66,8 +66,8 @@ export class AdmissionCompiler {
 function wrongResult({ checked }: Extract<CompileResult, { ok: true }>, results: readonly CelType[]): string | undefined {
   const got = checked.resultType
   if (results.some((one) => typesEqual(one, got))) return undefined
-  const wanted = results.map(formatType)
+  const wanted = results.map(typeString)
   return wanted.length === 1
-    ? `must evaluate to ${wanted[0]} but got ${formatType(got)}`
-    : `must evaluate to one of [${wanted.join(' ')}] but got ${formatType(got)}`
+    ? `must evaluate to ${wanted[0]} but got ${typeString(got)}`
+    : `must evaluate to one of [${wanted.join(' ')}] but got ${typeString(got)}`
 }

@@ -27,7 +27,7 @@ test('ADM-06: expressions that do not fit the kinds are warned of, built-in or c
       return status.typeChecking?.expressionWarnings ?? []
     }
     const good = { expression: 'object.spec.replicas > 1', messageExpression: "'replicas: ' + string(object.spec.replicas)" }
-    const bad = { expression: 'object.spec.replicsa > 1', messageExpression: 'object.spec.replicas' }
+    const bad = { expression: 'object.spec.replicsa > 1', messageExpression: 'string(object.spec.replicas)' }
     assert.deepEqual(await warningsOf('good', { ...about('apps', 'deployments'), validations: [good] }), [])
     assert.deepEqual(await warningsOf('bad', { ...about('apps', 'deployments'), validations: [good, bad] }), [
       {

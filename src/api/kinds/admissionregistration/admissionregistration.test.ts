@@ -1,11 +1,12 @@
 import type {
   MutatingAdmissionPolicy,
+  MutatingAdmissionPolicyBinding,
   ValidatingAdmissionPolicy,
   ValidatingAdmissionPolicyBinding,
   ValidatingWebhookConfiguration,
 } from '#api/gen/types/admissionregistration.v1'
 import { kindRules } from '#testing/kindRules'
-import { mutatingAdmissionPolicy } from './mutatingAdmissionPolicy.ts'
+import { mutatingAdmissionPolicy, mutatingAdmissionPolicyBinding } from './mutatingAdmissionPolicy.ts'
 import { validatingAdmissionPolicy, validatingAdmissionPolicyBinding } from './validatingAdmissionPolicy.ts'
 import { validatingWebhookConfiguration } from './webhookConfiguration.ts'
 
@@ -131,6 +132,10 @@ const goodPolicy: ValidatingAdmissionPolicy = {
   status: {},
 }
 const onPolicy = kindRules('EXP-04', validatingAdmissionPolicy, goodPolicy)
+const undeclared = (field: string, expression: string, name: string, column = 0) =>
+  `${field}: Invalid value: ${JSON.stringify(expression)}: compilation failed: ERROR: <input>:1:${column + 1}: undeclared reference to '${name}' (in container '')\n | ${expression}\n | ${'.'.repeat(column)}^`
+const wrongResult = (field: string, expression: string, wanted: string, got: string) =>
+  `${field}: Invalid value: ${JSON.stringify(expression)}: must evaluate to ${wanted} but got ${got}`
 const neither = 'validations or auditAnnotations must contain at least one item'
 onPolicy.create([
   ['a good one', {}, []],
@@ -163,7 +168,11 @@ onPolicy.create([
     { 'spec.validations.0.expression': "authorizer.group('').resource('pods').check('get').allowed() && quantity(object.spec.x).isGreaterThan(quantity('1'))" },
     [],
   ],
-  ['no answer', { 'spec.validations.0.expression': "'yes'" }, ['spec.validations[0].expression: Invalid value: "\'yes\'": must evaluate to bool']],
+  [
+    'no answer',
+    { 'spec.validations.0.expression': "'yes'" },
+    ['spec.validations[0].expression: Invalid value: "\'yes\'": must evaluate to bool but got string'],
+  ],
   ['no expression', { 'spec.validations.0.expression': ' ' }, ['spec.validations[0].expression: Required value: expression is not specified']],
   ['a message of two lines', { 'spec.validations.0.message': 'a\nb' }, ['spec.validations[0].message: Invalid value: "a\\nb": must not contain line breaks']],
   [
@@ -177,6 +186,69 @@ onPolicy.create([
     ['spec.variables[0].name: Invalid value: "for": must be a valid CEL identifier'],
   ],
   [
+    'a condition that names variables, which only what comes after it may',
+    { 'spec.variables': [{ name: 'a', expression: '1' }], 'spec.matchConditions': [{ name: 'c', expression: 'variables.a == 1' }] },
+    [undeclared('spec.matchConditions[0].expression', 'variables.a == 1', 'variables')],
+  ],
+  [
+    'a condition of any type',
+    { 'spec.matchConditions': [{ name: 'c', expression: 'object.x' }] },
+    [wrongResult('spec.matchConditions[0].expression', 'object.x', 'bool', 'dyn')],
+  ],
+  ['a validation of any type', { 'spec.validations.0.expression': 'object.x' }, [wrongResult('spec.validations[0].expression', 'object.x', 'bool', 'dyn')]],
+  [
+    'variables where there are none',
+    { 'spec.validations.0.expression': 'variables.a' },
+    [undeclared('spec.validations[0].expression', 'variables.a', 'variables')],
+  ],
+  [
+    'variables that use those before them',
+    {
+      'spec.variables': [
+        { name: 'a', expression: '1' },
+        { name: 'b', expression: 'variables.a + 1' },
+      ],
+      'spec.validations.0.expression': 'variables.b > 1',
+    },
+    [],
+  ],
+  [
+    'a variable of another type',
+    { 'spec.variables': [{ name: 'a', expression: "'x'" }], 'spec.validations.0.expression': 'variables.a' },
+    [wrongResult('spec.validations[0].expression', 'variables.a', 'bool', 'string')],
+  ],
+  [
+    'a variable that uses one after it',
+    {
+      'spec.variables': [
+        { name: 'b', expression: 'variables.a' },
+        { name: 'a', expression: '1' },
+      ],
+    },
+    [
+      'spec.variables[0].expression: Invalid value: "variables.a": compilation failed: ERROR: <input>:1:10: undefined field \'a\'\n | variables.a\n | .........^',
+    ],
+  ],
+  [
+    'a mistyped field of the request',
+    { 'spec.variables': [{ name: 'v', expression: 'request.nope' }] },
+    [
+      'spec.variables[0].expression: Invalid value: "request.nope": compilation failed: ERROR: <input>:1:8: undefined field \'nope\'\n | request.nope\n | .......^',
+    ],
+  ],
+  ['a message that is a number', { 'spec.validations.0.messageExpression': '1' }, [wrongResult('spec.validations[0].messageExpression', '1', 'string', 'int')]],
+  [
+    'a message that asks the authorizer',
+    { 'spec.validations.0.messageExpression': 'string(authorizer)' },
+    [undeclared('spec.validations[0].messageExpression', 'string(authorizer)', 'authorizer', 7)],
+  ],
+  [
+    'an annotation of any type',
+    { 'spec.auditAnnotations': [{ key: 'a', valueExpression: ' object.x' }] },
+    ['spec.auditAnnotations[0].valueExpression: Invalid value: " object.x": must evaluate to one of [string null_type] but got dyn'],
+  ],
+  ['an annotation that is nothing', { 'spec.auditAnnotations': [{ key: 'a', valueExpression: 'null' }] }, []],
+  [
     'an annotation twice',
     {
       'spec.auditAnnotations': [
@@ -185,6 +257,15 @@ onPolicy.create([
       ],
     },
     ['spec.auditAnnotations[1].key: Duplicate value: "a"'],
+  ],
+])
+onPolicy.update([
+  ['old conditions stay unread', { 'metadata.labels': { a: 'b' } }, [], { 'spec.matchConditions': [{ name: 'a', expression: '1 +' }] }],
+  [
+    'an old validation is read with new variables',
+    { 'spec.variables': [{ name: 'a', expression: '1' }] },
+    [wrongResult('spec.validations[0].expression', 'variables.a', 'bool', 'int')],
+    { 'spec.variables': [{ name: 'a', expression: 'true' }], 'spec.validations.0.expression': 'variables.a' },
   ],
 ])
 onPolicy.subresource('status', [
@@ -231,7 +312,7 @@ const goodMutation: MutatingAdmissionPolicy = {
   metadata: { name: 'm' },
   spec: {
     matchConstraints: { resourceRules: structuredClone(rules) },
-    mutations: [{ patchType: 'JSONPatch', jsonPatch: { expression: '[]' } }],
+    mutations: [{ patchType: 'JSONPatch', jsonPatch: { expression: '[JSONPatch{op: "remove", path: "/metadata/labels"}]' } }],
   },
 }
 const onMutation = kindRules('EXP-04', mutatingAdmissionPolicy, goodMutation)
@@ -256,5 +337,48 @@ onMutation.create([
     'an unknown second round',
     { 'spec.reinvocationPolicy': 'Always' },
     ['spec.reinvocationPolicy: Unsupported value: "Always": supported values: "IfNeeded", "Never"'],
+  ],
+  [
+    'a patch of other things',
+    { 'spec.mutations.0.jsonPatch.expression': ' [1] ' },
+    [wrongResult('spec.mutations[0].jsonPatch.expression', '[1]', 'list(JSONPatch)', 'list(int)')],
+  ],
+  [
+    'a patch of nothing',
+    { 'spec.mutations.0.jsonPatch.expression': '[]' },
+    [wrongResult('spec.mutations[0].jsonPatch.expression', '[]', 'list(JSONPatch)', 'list(dyn)')],
+  ],
+  [
+    'a configuration of a part',
+    { 'spec.mutations.0': { patchType: 'ApplyConfiguration', applyConfiguration: { expression: 'Object.spec{}' } } },
+    [wrongResult('spec.mutations[0].applyConfiguration.expression', 'Object.spec{}', 'Object', 'Object.spec')],
+  ],
+  [
+    'a map for a configuration',
+    { 'spec.mutations.0': { patchType: 'ApplyConfiguration', applyConfiguration: { expression: '{"a": "b"}' } } },
+    [wrongResult('spec.mutations[0].applyConfiguration.expression', '{"a": "b"}', 'Object', 'map(string, string)')],
+  ],
+  [
+    'a configuration with variables',
+    {
+      'spec.variables': [{ name: 'n', expression: '3' }],
+      'spec.mutations.0': { patchType: 'ApplyConfiguration', applyConfiguration: { expression: 'Object{spec: Object.spec{replicas: variables.n}}' } },
+    },
+    [],
+  ],
+])
+
+const goodMutationBinding: MutatingAdmissionPolicyBinding = {
+  apiVersion,
+  kind: 'MutatingAdmissionPolicyBinding',
+  metadata: { name: 'b' },
+  spec: { policyName: 'm', matchResources: { resourceRules: structuredClone(rules) } },
+}
+kindRules('EXP-04', mutatingAdmissionPolicyBinding, goodMutationBinding).create([
+  ['a good one', {}, []],
+  [
+    'changing what goes away',
+    { 'spec.matchResources.resourceRules.0.operations': ['DELETE'] },
+    ['spec.matchResources.resourceRules.operations: Unsupported value: "DELETE": supported values: "*", "CONNECT", "CREATE", "UPDATE"'],
   ],
 ])

@@ -1,54 +1,24 @@
 /**
- * Checks the CEL of webhooks, policies and device selectors when they are written (L1). Conditions are compiled: their names and functions
- * must exist and the result must be a bool; the shape of the objects is not known yet. Other expressions are read for their grammar.
- * Upstream: apiserver/pkg/admission/plugin/cel/compile.go (v1.36).
+ * Checks the CEL of webhooks and policies when they are written (L1): it is compiled as it will run, except that conditions see no variables
+ * of a policy and the shape of the objects is not known. What was there before is compiled again: what it names may have changed.
+ * Upstream: pkg/apis/admissionregistration/validation (v1.36).
  */
-import { admissionEnvironment } from '#api/cel/admission'
+import { AdmissionCompiler, type CompileOptions } from '#api/cel/admissionCompiler'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
-import type { Environment } from '#cel/environment'
-import { formatIssues } from '#cel/issues'
-import { SyntaxFault } from '#cel/syntax/lexer'
-import { macroTable, standardMacros } from '#cel/syntax/macro'
-import { parse } from '#cel/syntax/parser'
-import { boolType, dynType, openObjectType, typeName } from '#cel/types'
+import { boolType } from '#cel/types'
+import type { ExpressionCheck } from './matchRules.ts'
 
-const macros = macroTable(standardMacros)
-
-/** The fault of an expression that cannot be read. */
-export function checkExpression(expression: string, path: FieldPath): FieldError[] {
-  try {
-    parse(expression, macros)
-    return []
-  } catch (error) {
-    if (!(error instanceof SyntaxFault)) throw error
-    return [fieldError.invalid(path, expression, `compilation failed: ${formatIssues(expression, [error])}`)]
-  }
+/** For expressions whose result must be one of some types. */
+export function checkWith(compiler: AdmissionCompiler, options: CompileOptions): ExpressionCheck {
+  return (expression, path) => expressionFaults(expression, compiler.compile(expression, options), path)
 }
 
-/** An expression that was there before need not be read again. */
-export function checkUnless(known: readonly (string | undefined)[]): (expression: string, path: FieldPath) => FieldError[] {
-  return (expression, path) => (known.includes(expression) ? [] : checkExpression(expression, path))
+/** For match conditions; `hasParams`: of a policy with parameters. */
+export function checkConditions(hasParams: boolean): ExpressionCheck {
+  return checkWith(new AdmissionCompiler({ hasParams }, false), { results: [boolType] })
 }
 
-/** Conditions of webhooks, and of policies without and with parameters. */
-export type ConditionScope = 'webhook' | 'policy' | 'policyWithParams'
-
-/** As `checkUnless`, for expressions that must be true or false. */
-export function checkConditionUnless(known: readonly (string | undefined)[], scope: ConditionScope): (expression: string, path: FieldPath) => FieldError[] {
-  return (expression, path) => (known.includes(expression) ? [] : checkCondition(expression, environments[scope], path))
-}
-
-/** Of variables, only their names are known when a condition is written: their own expressions may be at fault. */
-const variables = openObjectType('kubernetes.variables')
-const environments: Readonly<Record<ConditionScope, Environment>> = {
-  webhook: admissionEnvironment({ hasParams: false, hasAuthorizer: true }),
-  policy: admissionEnvironment({ hasParams: false, hasAuthorizer: true, variables }),
-  policyWithParams: admissionEnvironment({ hasParams: true, hasAuthorizer: true, variables }),
-}
-
-function checkCondition(expression: string, environment: Environment, path: FieldPath): FieldError[] {
-  const compiled = environment.compile(expression)
-  if (!compiled.ok) return [fieldError.invalid(path, expression, `compilation failed: ${compiled.message}`)]
-  const result = typeName(compiled.checked.resultType)
-  return result === typeName(boolType) || result === typeName(dynType) ? [] : [fieldError.invalid(path, expression, 'must evaluate to bool')]
+/** `shown`: the expression as the object has it. */
+export function expressionFaults(shown: string, { fault }: { readonly fault?: string | undefined }, path: FieldPath): FieldError[] {
+  return fault === undefined ? [] : [fieldError.invalid(path, shown, fault)]
 }

@@ -1,9 +1,11 @@
 /** What both kinds of admission policy share (L1): defaults, cells, variables. Upstream: v1/defaults.go, validation, printers (v1.36). */
+import type { AdmissionCompiler } from '#api/cel/admissionCompiler'
 import type { MatchResources, ParamKind, ParamRef, Variable } from '#api/gen/types/admissionregistration.v1'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
 import { unset } from '../columns.ts'
-import { type ExpressionCheck, failurePolicies, isCelIdentifier, validateMatchResources, validateParamKind } from './matchRules.ts'
+import { expressionFaults } from './expressions.ts'
+import { failurePolicies, isCelIdentifier, validateMatchResources, validateParamKind } from './matchRules.ts'
 
 export const admissionGroup = 'admissionregistration.k8s.io'
 
@@ -42,13 +44,14 @@ export function validatePolicyHead({ failurePolicy, paramKind, matchConstraints 
   return matchConstraints.resourceRules?.length ? errors : [...errors, fieldError.required(at.child('resourceRules'))]
 }
 
-export function validateVariables(variables: readonly Variable[] | undefined, check: ExpressionCheck, path: FieldPath): FieldError[] {
+/** Each may use those before it, and everything after them all: `compiler` knows them then. */
+export function validateVariables(variables: readonly Variable[] | undefined, compiler: AdmissionCompiler, path: FieldPath): FieldError[] {
   return (variables ?? []).flatMap(({ name, expression }, i) => {
     const at = path.index(i)
     const errors: FieldError[] = []
     if (!name?.trim()) errors.push(fieldError.required(at.child('name'), 'name is not specified'))
     else if (!isCelIdentifier(name)) errors.push(fieldError.invalid(at.child('name'), name, 'must be a valid CEL identifier'))
     if (!expression?.trim()) return [...errors, fieldError.required(at.child('expression'), 'expression is not specified')]
-    return [...errors, ...check(expression, at.child('expression'))]
+    return [...errors, ...expressionFaults(expression, compiler.addVariable(name, expression), at.child('expression'))]
   })
 }

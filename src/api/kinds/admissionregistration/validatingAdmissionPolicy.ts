@@ -1,4 +1,5 @@
 /** ValidatingAdmissionPolicy and its binding (L1). Upstream: pkg/registry/admissionregistration, pkg/apis/admissionregistration/validation (v1.36). */
+import { AdmissionCompiler } from '#api/cel/admissionCompiler'
 import type {
   AuditAnnotation,
   ExpressionWarning,
@@ -10,12 +11,13 @@ import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
 import { isQualifiedName, nameIsDnsSubdomain } from '#api/machinery/names'
+import { boolType, nullType, stringType } from '#cel/types'
 import { ageColumn, integer, nameColumn, text } from '../columns.ts'
 import { utf8Length } from '../core/data.ts'
 import { defineKind } from '../defineKind.ts'
 import { dropStatus, faults, keepStatus, resetMetadata, statusStrategy } from '../rules.ts'
-import { checkConditionUnless, checkUnless } from './expressions.ts'
-import { type ExpressionCheck, optionalWord, validateMatchConditions, validateMatchResources, validateParamRef } from './matchRules.ts'
+import { checkConditions, checkWith, expressionFaults } from './expressions.ts'
+import { optionalWord, validateMatchConditions, validateMatchResources, validateParamRef } from './matchRules.ts'
 import { admissionGroup as group, kindText, refText, setMatchDefaults, validatePolicyHead, validateVariables } from './policyFields.ts'
 
 const maxAuditAnnotations = 20
@@ -56,58 +58,45 @@ export const validatingAdmissionPolicyBinding = defineKind<ValidatingAdmissionPo
 })
 
 function policyFaults({ spec, metadata }: ValidatingAdmissionPolicy, old: Frozen<ValidatingAdmissionPolicy> | undefined, path: FieldPath): FieldError[] {
-  const known = expressionsOf(old)
-  const check = checkUnless(known)
-  const checkCondition = checkConditionUnless(known, spec.paramKind ? 'policyWithParams' : 'policy')
+  const hasParams = spec.paramKind !== undefined
+  // Without variables of its own, a policy's expressions may not even name them.
+  const compiler = new AdmissionCompiler({ hasParams }, (spec.variables ?? []).length > 0)
   const errors = validatePolicyHead(spec, path)
   const sameConditions = old && semanticEqual(spec.paramKind, old.spec.paramKind) && semanticEqual(spec.matchConditions, old.spec.matchConditions)
-  if (!sameConditions) errors.push(...validateMatchConditions(spec.matchConditions, checkCondition, path.child('matchConditions')))
-  errors.push(...validateVariables(spec.variables, check, path.child('variables')))
+  if (!sameConditions) errors.push(...validateMatchConditions(spec.matchConditions, checkConditions(hasParams), path.child('matchConditions')))
+  errors.push(...validateVariables(spec.variables, compiler, path.child('variables')))
   const { validations = [], auditAnnotations = [] } = spec
   if (validations.length === 0 && auditAnnotations.length === 0) {
     const none = 'validations or auditAnnotations must contain at least one item'
     return [...errors, fieldError.required(path.child('validations'), none), fieldError.required(path.child('auditAnnotations'), none)]
   }
-  for (const [i, validation] of validations.entries()) errors.push(...validationFaults(validation, checkCondition, check, path.child('validations').index(i)))
+  for (const [i, validation] of validations.entries()) errors.push(...validationFaults(validation, compiler, path.child('validations').index(i)))
   const at = path.child('auditAnnotations')
   if (auditAnnotations.length > maxAuditAnnotations)
     errors.push(fieldError.invalid(at, auditAnnotations, `must not have more than ${maxAuditAnnotations} auditAnnotations`))
   const keys = new Set<string>()
   for (const [i, annotation] of auditAnnotations.entries()) {
-    errors.push(...annotationFaults(annotation, metadata.name ?? '', check, at.index(i)))
+    errors.push(...annotationFaults(annotation, metadata.name ?? '', compiler, at.index(i)))
     if (keys.has(annotation.key)) errors.push(fieldError.duplicate(at.index(i).child('key'), annotation.key))
     keys.add(annotation.key)
   }
   return errors
 }
 
-function expressionsOf(old: Frozen<ValidatingAdmissionPolicy> | undefined): (string | undefined)[] {
-  const { matchConditions = [], validations = [], auditAnnotations = [], variables = [] } = old?.spec ?? {}
-  return [
-    ...[...matchConditions, ...validations, ...variables].map(({ expression }) => expression),
-    ...validations.map(({ messageExpression }) => messageExpression),
-    ...auditAnnotations.map(({ valueExpression }) => valueExpression),
-  ]
-}
-
-function validationFaults(
-  { expression, message, messageExpression, reason }: Validation,
-  checkCondition: ExpressionCheck,
-  check: ExpressionCheck,
-  path: FieldPath,
-): FieldError[] {
+function validationFaults({ expression, message, messageExpression, reason }: Validation, compiler: AdmissionCompiler, path: FieldPath): FieldError[] {
   const errors = expression?.trim()
-    ? checkCondition(expression, path.child('expression'))
+    ? checkWith(compiler, { results: [boolType] })(expression, path.child('expression'))
     : [fieldError.required(path.child('expression'), 'expression is not specified')]
   if (messageExpression && !messageExpression.trim())
     errors.push(fieldError.invalid(path.child('messageExpression'), messageExpression, 'must be non-empty if specified'))
-  else if (messageExpression) errors.push(...check(messageExpression, path.child('messageExpression')))
+  else if (messageExpression)
+    errors.push(...checkWith(compiler, { results: [stringType], hasAuthorizer: false })(messageExpression, path.child('messageExpression')))
   if (message && !message.trim()) errors.push(fieldError.invalid(path.child('message'), message, 'must be non-empty if specified'))
   else if (message && /[\n\r]/.test(message.trim())) errors.push(fieldError.invalid(path.child('message'), message, 'must not contain line breaks'))
   return [...errors, ...optionalWord(reason, reasons, path.child('reason'))]
 }
 
-function annotationFaults({ key, valueExpression }: AuditAnnotation, policy: string, check: ExpressionCheck, path: FieldPath): FieldError[] {
+function annotationFaults({ key, valueExpression }: AuditAnnotation, policy: string, compiler: AdmissionCompiler, path: FieldPath): FieldError[] {
   const at = path.child('key')
   const errors = policy
     ? faults(at, `${policy}/${key}`, isQualifiedName(`${policy}/${key}`))
@@ -117,7 +106,7 @@ function annotationFaults({ key, valueExpression }: AuditAnnotation, policy: str
   if (!trimmed) return [...errors, fieldError.required(value, 'valueExpression is not specified')]
   if (utf8Length(trimmed) > maxValueExpressionBytes)
     return [...errors, fieldError.required(value, `must not exceed ${maxValueExpressionBytes} bytes in length`)]
-  return [...errors, ...check(valueExpression, value)]
+  return [...errors, ...expressionFaults(valueExpression, compiler.compile(trimmed, { results: [stringType, nullType] }), value)]
 }
 
 function bindingFaults({ spec }: ValidatingAdmissionPolicyBinding, path: FieldPath): FieldError[] {

@@ -12,7 +12,7 @@ import { isDns1035Label } from '#api/machinery/names'
 import { ageColumn, integer, nameColumn } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { faults } from '../rules.ts'
-import { checkConditionUnless } from './expressions.ts'
+import { checkConditions } from './expressions.ts'
 import {
   failurePolicies,
   matchPolicies,
@@ -71,7 +71,6 @@ interface Leniency {
   readonly anyEffects: boolean
   readonly repeatedNames: boolean
   readonly sameConditions: boolean
-  readonly expressions: readonly string[]
 }
 
 function leniencyOf(old: readonly Frozen<Webhook>[] | undefined, webhooks: readonly Webhook[]): Leniency {
@@ -84,7 +83,6 @@ function leniencyOf(old: readonly Frozen<Webhook>[] | undefined, webhooks: reado
       old !== undefined &&
       old.length === webhooks.length &&
       old.every(({ matchConditions }, i) => semanticEqual(matchConditions, webhooks[i]?.matchConditions)),
-    expressions: before.flatMap(({ matchConditions }) => (matchConditions ?? []).map(({ expression }) => expression)),
   }
 }
 
@@ -120,7 +118,7 @@ function webhookFaults(webhook: Webhook, leniency: Leniency, path: FieldPath): F
   if ('reinvocationPolicy' in webhook) errors.push(...optionalWord(webhook.reinvocationPolicy, ['IfNeeded', 'Never'], path.child('reinvocationPolicy')))
   errors.push(...clientFaults(webhook, path.child('clientConfig')))
   if (leniency.sameConditions) return errors
-  return [...errors, ...validateMatchConditions(webhook.matchConditions, checkConditionUnless(leniency.expressions, 'webhook'), path.child('matchConditions'))]
+  return [...errors, ...validateMatchConditions(webhook.matchConditions, checkConditions(false), path.child('matchConditions'))]
 }
 
 function clientFaults({ clientConfig }: Webhook, path: FieldPath): FieldError[] {

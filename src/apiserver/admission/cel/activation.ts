@@ -25,7 +25,8 @@ export interface AdmissionInput {
   readonly oldObject: Frozen<KubeObject> | undefined
   readonly params?: Frozen<KubeObject> | undefined
   readonly namespace?: Frozen<Namespace> | undefined
-  readonly authorizer: RequestAuthorizer
+  /** Absent: expressions that name it fail. */
+  readonly authorizer: RequestAuthorizer | undefined
 }
 
 export const outOfBudget = 'validation failed due to running out of cost budget, no further validation rules will be run'
@@ -85,9 +86,9 @@ export class AdmissionActivation implements Activation {
       case 'namespaceObject':
         return dynamicValue(namespace && shownNamespace(namespace))
       case 'authorizer':
-        return authorizer.authorizer
+        return authorizer?.authorizer
       case 'authorizer.requestResource':
-        return authorizer.requestResource
+        return authorizer?.requestResource
       case 'variables':
         return this.#variables
       default:

@@ -43,7 +43,7 @@ export async function evaluateMatchConditions({ conditions, variables }: MatchCo
 export async function settled<T>({ authorizer }: AdmissionInput, run: () => T): Promise<T> {
   for (;;) {
     const result = run()
-    const pending = authorizer.pending()
+    const pending = authorizer?.pending()
     if (!pending) return result
     await pending
   }

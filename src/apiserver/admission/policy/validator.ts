@@ -91,7 +91,7 @@ export async function evaluateValidations(compiled: CompiledValidations, input: 
 }
 
 function evaluateAll(compiled: CompiledValidations, input: AdmissionInput): ValidationOutcome {
-  const { validations, annotations, variables } = compiled
+  const { validations, variables } = compiled
   const activation = new AdmissionActivation(input, variables)
   const results: Evaluated[] = []
   let budget = requestCostBudget
@@ -100,48 +100,39 @@ function evaluateAll(compiled: CompiledValidations, input: AdmissionInput): Vali
     budget = evaluated.budget
     results.push(evaluated.result)
   }
-  // Every group has variables of its own, and pays for them.
-  const messages = new AdmissionActivation(input, variables)
-  const decisions = results.map((result, index) => {
-    const decided = decide(compiled, result, index, { messages, budget })
-    budget = decided.budget
-    return decided.decision
-  })
-  return { decisions, ...annotate(compiled, annotations.length > 0 ? new AdmissionActivation(input, variables) : activation) }
+  // Every group has variables of its own, and pays for them. Messages and annotations may not ask the authorizer.
+  const withoutAuthorizer = { ...input, authorizer: undefined }
+  const messages = messagesOf(validations, new AdmissionActivation(withoutAuthorizer, variables), budget)
+  const decisions = results.map((result, index) => decide(compiled, result, index, messages))
+  return { decisions, ...annotate(compiled, new AdmissionActivation(withoutAuthorizer, variables)) }
 }
 
-interface MessageState {
-  readonly messages: AdmissionActivation
-  readonly budget: number
-}
-
-function decide(compiled: CompiledValidations, { value, error }: Evaluated, index: number, state: MessageState): { decision: Decision; budget: number } {
-  const { budget } = state
-  const validation = compiled.validations[index] as CompiledValidation
-  const { reason, expression } = validation
-  if (error !== undefined) return { decision: { denied: !compiled.failsOpen, error, message: error, reason: '', index }, budget }
-  if (value === true) return { decision: { denied: false, message: '', reason: '', index }, budget }
-  const made = messageOf(validation, state)
-  if (made === 'outOfBudget') {
-    const message = `failed messageExpression: ${new BudgetExceeded().message}`
-    return { decision: { denied: !compiled.failsOpen, error: message, message, reason: '', index }, budget: 0 }
-  }
-  const message = made.text || validation.message || `failed expression: ${expression.source.trim()}`
-  return { decision: { denied: true, message, reason, index }, budget: made.budget }
-}
-
-/** What the message expression gives, if that is one short line. */
-function messageOf({ messageExpression }: CompiledValidation, { messages, budget }: MessageState): { text: string; budget: number } | 'outOfBudget' {
-  if (!messageExpression) return { text: '', budget }
+/** What each message expression gives, if that is one short line. All are worked out, whatever their validations say; what they cost counts. */
+function messagesOf(validations: readonly CompiledValidation[], activation: AdmissionActivation, budget: number): readonly string[] | BudgetExceeded {
+  let left = budget
   try {
-    const evaluated = messages.evaluate(messageExpression, budget)
-    const { value } = evaluated.result
-    const text = typeof value === 'string' ? value.trim() : ''
-    return { text: text.includes('\n') || Buffer.byteLength(text) > maxMessageBytes ? '' : text, budget: evaluated.budget }
+    return validations.map(({ messageExpression }) => {
+      if (!messageExpression) return ''
+      const evaluated = activation.evaluate(messageExpression, left)
+      left = evaluated.budget
+      const { value } = evaluated.result
+      const text = typeof value === 'string' ? value.trim() : ''
+      return text.includes('\n') || Buffer.byteLength(text) > maxMessageBytes ? '' : text
+    })
   } catch (error) {
-    if (error instanceof BudgetExceeded) return 'outOfBudget'
+    if (error instanceof BudgetExceeded) return error
     throw error
   }
+}
+
+function decide(compiled: CompiledValidations, { value, error }: Evaluated, index: number, messages: readonly string[] | BudgetExceeded): Decision {
+  const failed = (fault: string): Decision => ({ denied: !compiled.failsOpen, error: fault, message: fault, reason: '', index })
+  if (error !== undefined) return failed(error)
+  // Even what holds: nobody knows what its message would have cost.
+  if (messages instanceof BudgetExceeded) return failed(`failed messageExpression: ${messages.message}`)
+  if (value === true) return { denied: false, message: '', reason: '', index }
+  const { message, reason, expression } = compiled.validations[index] as CompiledValidation
+  return { denied: true, message: messages[index] || message || `failed expression: ${expression.source.trim()}`, reason, index }
 }
 
 function annotate(
