@@ -16,11 +16,10 @@ import type { Answer } from './answer.ts'
 import { createAuthentication } from './authn/authentication.ts'
 import type { Authenticator } from './authn/authenticator.ts'
 import { type AuthenticationSettings, defaultAuthentication, standardRequestHeaders } from './authn/settings.ts'
+import { createAuthorization } from './authz/authorization.ts'
 import type { Authorizer } from './authz/authorizer.ts'
 import { reconcileBootstrapPolicy } from './authz/bootstrapPolicy/reconcile.ts'
-import { nodeAuthorizer } from './authz/node.ts'
-import { privilegedGroupAuthorizer } from './authz/privilegedGroup.ts'
-import { rbacAuthorizer } from './authz/rbac.ts'
+import { type AuthorizationSettings, defaultAuthorization } from './authz/settings.ts'
 import type { TokenIssuer, VirtualResource } from './endpoints/virtualResource.ts'
 import type { ServerRequest } from './request.ts'
 import { accessReviews } from './reviews/accessReviews.ts'
@@ -37,6 +36,8 @@ export interface SecurityDeps {
   readonly serviceAccountKey: string
   /** Who is believed to be whom; absent: as a server without flags does. */
   readonly authentication?: AuthenticationSettings | undefined
+  /** Who is asked what users may do; absent: the node authorizer and RBAC. */
+  readonly authorization?: AuthorizationSettings | undefined
   /** Common names of front proxies, unless the settings say more of them; empty: any that their authority signed. Absent: none is believed. */
   readonly frontProxyNames?: readonly string[] | undefined
 }
@@ -57,8 +58,8 @@ export interface Security {
 export function createSecurity(deps: SecurityDeps): Security {
   const { reader, clock, random, log = noLog, metrics = noMetrics, serviceAccountKey } = deps
   const authentication = createAuthentication({ reader, clock, random, log, metrics, serviceAccountKey }, authenticationSettings(deps))
-  const rbac = rbacAuthorizer(reader)
-  const authorizers = [privilegedGroupAuthorizer, nodeAuthorizer(reader), rbac]
+  const authorization = createAuthorization({ reader, clock, random, log, metrics }, deps.authorization ?? defaultAuthorization)
+  const { authorizers, rbac } = authorization
   const admissionMetrics = createAdmissionMetrics(metrics)
   return {
     authenticators: authentication.authenticators,
@@ -77,7 +78,7 @@ export function createSecurity(deps: SecurityDeps): Security {
     }),
     tokens: authentication.tokens,
     virtualResources: [...accessReviews(authorizers), ...identityReviews(authentication.tokenAuthenticators, authentication.apiAudiences)],
-    postStartHooks: [reconcileBootstrapPolicy, authentication.start],
+    postStartHooks: [reconcileBootstrapPolicy, authentication.start, async (_transport, signal) => authorization.start(signal)],
     documents: authentication.documents,
   }
 }

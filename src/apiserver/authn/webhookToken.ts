@@ -3,11 +3,11 @@
  * Upstream: apiserver/plugin/pkg/authenticator/token/webhook, pkg/util/webhook (v1.36).
  */
 import type { TokenReview } from '#api/gen/types/authentication.v1'
-import { isStatus } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Random } from '#base/random'
 import { createHttpTransport, type HttpTransportOptions } from '#client/httpTransport'
+import { insistently } from '../webhookRetry.ts'
 import { withAuthenticatedGroup } from './authenticatedGroup.ts'
 import type { TokenAuthenticator, TokenResult } from './tokenAuthenticator.ts'
 
@@ -25,10 +25,6 @@ export interface WebhookTokenDeps {
   readonly log: Logger
 }
 
-const attempts = 5
-const firstDelayMs = 500
-const delayFactor = 1.5
-const delayJitter = 0.2
 /** Of one look-up, all attempts together. */
 const timeoutMs = 30_000
 
@@ -44,7 +40,7 @@ export function webhookTokenAuthenticator(
   const ask = async (token: string, audiences: readonly string[]) => {
     const body = { kind: 'TokenReview', apiVersion, metadata: {}, spec: { token, audiences: [...audiences] } }
     const signal = AbortSignal.timeout(timeoutMs)
-    const answer = await insistently(deps, signal, () => client.request({ method: 'POST', path, body }, signal))
+    const answer = await insistently(deps, () => client.request({ method: 'POST', path, body }, signal), signal)
     const review = answer.body as Partial<TokenReview>
     if (review?.kind !== 'TokenReview') throw new Error(`the webhook answered with ${review?.kind ?? 'no object'} instead of a TokenReview`)
     return review.status ?? {}
@@ -74,24 +70,4 @@ function resultOf(status: Partial<NonNullable<TokenReview['status']>>, wanted: r
     audiences,
     user: withAuthenticatedGroup({ name: username, ...(uid ? { uid } : {}), groups, ...(extra ? { extra } : {}) }),
   }
-}
-
-async function insistently<T>({ clock, random }: WebhookTokenDeps, signal: AbortSignal, call: () => Promise<T>): Promise<T> {
-  let delayMs = firstDelayMs
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await call()
-    } catch (error) {
-      if (attempt === attempts || !isPassing(error)) throw error
-      await clock.sleep(delayMs * (1 + random.next() * delayJitter), signal)
-      delayMs *= delayFactor
-    }
-  }
-}
-
-/** Trouble that may be over at the next attempt. */
-function isPassing(error: unknown): boolean {
-  if (isStatus(error)) return ['InternalError', 'Timeout', 'ServerTimeout', 'TooManyRequests', 'ServiceUnavailable'].includes(error.reason)
-  const { code } = ((error as Error).cause ?? error) as { readonly code?: string }
-  return code === 'ECONNRESET'
 }

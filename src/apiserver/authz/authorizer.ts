@@ -1,5 +1,6 @@
 /** Authorization's contract (L3). Upstream: apiserver/pkg/authorization/authorizer/interfaces.go. */
 import type { FieldTerm } from '#api/machinery/fieldSelector'
+import type { LabelRequirement } from '#api/machinery/labelSelector'
 import type { UserInfo } from '../request.ts'
 
 export interface AuthorizationAttributes {
@@ -16,12 +17,16 @@ export interface AuthorizationAttributes {
   readonly name: string
   /** What the field selector of a list, watch or deletecollection narrows it to; absent: nothing, or a selector that does not parse. */
   readonly fieldSelector?: readonly FieldTerm[] | undefined
+  /** What the label selector narrows it to: as text, which hardly anybody wants to be parsed, or parsed. */
+  readonly labelSelector?: string | readonly LabelRequirement[] | undefined
 }
 
 export interface AuthorizationDecision {
   readonly decision: 'allow' | 'deny' | 'noOpinion'
   /** Upstream's text, shown in 403 messages and access reviews. */
   readonly reason: string
+  /** What went wrong on the way: who is not allowed all the same gets an error instead of a refusal. */
+  readonly error?: string | undefined
 }
 
 export interface PolicyRuleInfo {
@@ -32,9 +37,16 @@ export interface PolicyRuleInfo {
   readonly nonResourceURLs?: readonly string[] | undefined
 }
 
+export interface RulesAnswer {
+  readonly rules: readonly PolicyRuleInfo[]
+  /** There may be more that no list of rules tells. */
+  readonly incomplete: boolean
+  readonly error?: string | undefined
+}
+
 export interface Authorizer {
   readonly name: string
   authorize(attributes: AuthorizationAttributes): Promise<AuthorizationDecision> | AuthorizationDecision
   /** For SelfSubjectRulesReview. */
-  rulesFor?(user: UserInfo, namespace: string): { rules: readonly PolicyRuleInfo[]; incomplete: boolean; error?: string }
+  rulesFor?(user: UserInfo, namespace: string): RulesAnswer
 }

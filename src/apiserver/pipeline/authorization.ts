@@ -5,21 +5,35 @@
 import { type FieldTerm, parseFieldSelector } from '#api/machinery/fieldSelector'
 import { forbidden, StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
+import type { Metrics } from '#base/metrics'
+import type { Answer } from '../answer.ts'
 import type { AuthorizationAttributes, AuthorizationDecision, Authorizer } from '../authz/authorizer.ts'
-import type { RequestAudit, RequestInfo, ServerRequest, UserInfo } from '../request.ts'
+import { authorize } from '../authz/union.ts'
+import { type RequestAudit, type RequestInfo, requestUri, type ServerRequest, type UserInfo } from '../request.ts'
+import { authorizationMetrics } from './authorizationMetrics.ts'
 import { decided, type Stage } from './stage.ts'
 
-export function authorizationStage(authorizers: readonly Authorizer[], clock: Clock): Stage {
+export interface AuthorizationStageDeps {
+  readonly authorizers: readonly Authorizer[]
+  readonly clock: Clock
+  readonly metrics: Metrics
+}
+
+export function authorizationStage({ authorizers, clock, metrics }: AuthorizationStageDeps): Stage {
+  const recorded = authorizationMetrics(metrics)
   return {
     name: 'authorization',
     handle(request, next) {
-      const startedMs = request.trace ? clock.monotonicMs() : 0
+      const startedMs = clock.monotonicMs()
       const attributes = attributesOf(request)
       const pass = (result: AuthorizationDecision) => {
-        if (request.trace) decided(request, 'authorization', result.reason || result.decision, clock.monotonicMs() - startedMs)
+        const durationMs = clock.monotonicMs() - startedMs
+        recorded.record(result, durationMs)
+        if (request.trace) decided(request, 'authorization', result.reason || result.decision, durationMs)
         if (request.audit) note(request.audit, result)
-        if (result.decision !== 'allow') throw forbiddenError(attributes, result.reason)
-        return next(request)
+        if (result.decision === 'allow') return next(request)
+        if (result.error !== undefined) return failure(request, result.error)
+        throw forbiddenError(attributes, result.reason)
       }
       const result = authorize(authorizers, attributes)
       return result instanceof Promise ? result.then(pass) : pass(result)
@@ -27,32 +41,27 @@ export function authorizationStage(authorizers: readonly Authorizer[], clock: Cl
   }
 }
 
-function note(audit: RequestAudit, { decision, reason }: AuthorizationDecision): void {
+function note(audit: RequestAudit, { decision, reason, error }: AuthorizationDecision): void {
+  if (decision !== 'allow' && error !== undefined) {
+    audit.annotate('authorization.k8s.io/reason', 'internal error')
+    return
+  }
   audit.annotate('authorization.k8s.io/decision', decision === 'allow' ? 'allow' : 'forbid')
   audit.annotate('authorization.k8s.io/reason', reason)
 }
 
-/** Those who know at once are not waited for. */
-export function authorize(
-  authorizers: readonly Authorizer[],
-  attributes: AuthorizationAttributes,
-  from = 0,
-  reasonsBefore: readonly string[] = [],
-): Promise<AuthorizationDecision> | AuthorizationDecision {
-  let reasons = reasonsBefore
-  for (let at = from; at < authorizers.length; at++) {
-    const result = (authorizers[at] as Authorizer).authorize(attributes)
-    if (result instanceof Promise) {
-      return result.then((late) => (late.decision !== 'noOpinion' ? late : authorize(authorizers, attributes, at + 1, withReason(reasons, late.reason))))
-    }
-    if (result.decision !== 'noOpinion') return result
-    reasons = withReason(reasons, result.reason)
-  }
-  return { decision: 'noOpinion', reason: reasons.join('; ') }
+/** Nobody knows whether the user may: plain text, as upstream. */
+function failure(request: ServerRequest, error: string): Answer {
+  const text = `${sanitized(`Internal Server Error: ${JSON.stringify(requestUri(request))}: ${error}`)}\n`
+  const headers = { 'x-content-type-options': 'nosniff' }
+  return { type: 'bytes', status: 500, contentType: 'text/plain; charset=utf-8', bytes: Buffer.from(text), headers }
 }
 
-function withReason(reasons: readonly string[], reason: string): readonly string[] {
-  return reason ? [...reasons, reason] : reasons
+const markup: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
+
+/** What users chose must not look like HTML. */
+function sanitized(text: string): string {
+  return text.replace(/[&<>]/g, (char) => markup[char] as string)
 }
 
 /** What the request is about, for those who decide whether it may. Its user and meaning must be known. */
@@ -70,6 +79,7 @@ export function attributesOf(request: ServerRequest): AuthorizationAttributes {
     subresource: info.subresource,
     name: info.name,
     fieldSelector: selectorVerbs.has(info.verb) ? fieldTerms(info.fieldSelector) : undefined,
+    labelSelector: selectorVerbs.has(info.verb) ? info.labelSelector : undefined,
   }
 }
 
@@ -87,7 +97,7 @@ export function fieldTerms(text: string | undefined): readonly FieldTerm[] | und
 
 /** `pods "x" is forbidden: User "u" cannot get resource "pods" in API group "" in the namespace "n"` and its variants. */
 export function forbiddenError(attributes: AuthorizationAttributes, reason: string): StatusError {
-  const message = `${describe(attributes)}${reason ? `: ${reason}` : ''}`
+  const message = `${sanitized(describe(attributes))}${reason ? `: ${reason}` : ''}`
   if (!attributes.isResourceRequest) {
     return new StatusError('Forbidden', `forbidden: ${message}`, { details: {} })
   }

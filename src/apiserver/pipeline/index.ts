@@ -106,7 +106,7 @@ export function pipelineStages(deps: PipelineDeps, config: PipelineConfig): read
     auditStage(audit, clock),
     impersonationStage(deps),
     flowControl ? priorityAndFairnessStage(flowControl, clock, config.requestTimeoutMs) : maxInFlightStage(config.maxInFlight),
-    authorizationStage(deps.authorizers, clock),
+    authorizationStage(deps),
   ]
 }
 

@@ -2,6 +2,8 @@
  * Works out what a path and method mean (L3): verb, group, version, namespace, resource, subresource, name.
  * Upstream: apiserver/pkg/endpoints/request/requestinfo.go.
  */
+import { parseFieldSelector } from '#api/machinery/fieldSelector'
+import { isPathSegmentName } from '#api/machinery/names'
 import type { RequestInfo, ServerRequest } from '../request.ts'
 import { decided, type Stage } from './stage.ts'
 
@@ -65,9 +67,14 @@ function collectionVerb(verb: string, isWatch: boolean): string {
 
 /** A list or watch of one object by field selector is authorized by the object's name. */
 function nameOfSelector(verb: string, isWatch: boolean, fieldSelector: string | undefined): string {
-  if (!fieldSelector || (verb !== 'get' && !isWatch && verb !== 'delete')) return ''
-  const match = /^metadata\.name={1,2}([^,=!]+)$/.exec(fieldSelector)
-  return match && /^[a-z0-9A-Z_.:-]+$/.test(match[1]!) ? match[1]! : ''
+  if (!fieldSelector?.includes('metadata.name') || (verb !== 'get' && !isWatch && verb !== 'delete')) return ''
+  try {
+    const name = parseFieldSelector(fieldSelector).requiresExactMatch('metadata.name') ?? ''
+    return isPathSegmentName(name).length === 0 ? name : ''
+  } catch {
+    // The handler refuses it later, to those who may ask at all.
+    return ''
+  }
 }
 
 function nonResourceInfo(method: string, path: string): RequestInfo {

@@ -14,12 +14,12 @@ import type {
   SubjectAccessReviewStatus,
 } from '#api/gen/types/authorization.v1'
 import { type FieldError, FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'
-import type { FieldTerm } from '#api/machinery/fieldSelector'
 import { badRequest } from '#api/machinery/status'
 import type { AuthorizationAttributes, Authorizer } from '../authz/authorizer.ts'
+import { authorize, rulesFor } from '../authz/union.ts'
 import type { VirtualResource } from '../endpoints/virtualResource.ts'
-import { authorize, fieldTerms } from '../pipeline/authorization.ts'
 import type { UserInfo } from '../request.ts'
+import { evaluationError, fieldTermsOf, labelRequirementsOf } from './selectors.ts'
 
 const group = 'authorization.k8s.io'
 const version = 'v1'
@@ -31,8 +31,14 @@ interface Asked {
 
 export function accessReviews(authorizers: readonly Authorizer[]) {
   const answer = async (user: UserInfo, asked: Asked): Promise<SubjectAccessReviewStatus> => {
-    const { decision, reason } = await authorize(authorizers, attributesOf(user, asked))
-    return { allowed: decision === 'allow', ...(decision === 'deny' ? { denied: true } : {}), ...(reason ? { reason } : {}) }
+    const { decision, reason, error } = await authorize(authorizers, attributesOf(user, asked))
+    const wrong = evaluationError(error, asked.resourceAttributes)
+    return {
+      allowed: decision === 'allow',
+      ...(decision === 'deny' ? { denied: true } : {}),
+      ...(reason ? { reason } : {}),
+      ...(wrong ? { evaluationError: wrong } : {}),
+    }
   }
   const selfSubjectAccessReview: VirtualResource<SelfSubjectAccessReview> = {
     group,
@@ -72,9 +78,7 @@ function selfSubjectRulesReview(authorizers: readonly Authorizer[]): VirtualReso
     create({ object, user }) {
       const namespace = object.spec.namespace ?? ''
       if (namespace === '') throw badRequest('no namespace on request')
-      const answers = authorizers.flatMap((authorizer) => authorizer.rulesFor?.(user, namespace) ?? [])
-      const rules = answers.flatMap((one) => one.rules)
-      const errors = answers.flatMap((one) => one.error ?? [])
+      const { rules, incomplete, error } = rulesFor(authorizers, user, namespace)
       const copy = (values: readonly string[] | undefined) => (values?.length ? [...values] : undefined)
       return {
         ...object,
@@ -90,8 +94,8 @@ function selfSubjectRulesReview(authorizers: readonly Authorizer[]): VirtualReso
           nonResourceRules: rules
             .filter((rule) => rule.nonResourceURLs?.length)
             .map((rule) => ({ verbs: [...rule.verbs], nonResourceURLs: copy(rule.nonResourceURLs) })),
-          incomplete: answers.some((one) => one.incomplete),
-          ...(errors.length > 0 ? { evaluationError: errors.join(', ') } : {}),
+          incomplete,
+          ...(error === undefined ? {} : { evaluationError: error }),
         },
       }
     },
@@ -106,22 +110,13 @@ function attributesOf(user: UserInfo, { resourceAttributes: resource, nonResourc
     path: other?.path ?? '',
     namespace: resource?.namespace ?? '',
     apiGroup: resource?.group ?? '',
-    apiVersion: resource?.version ?? '',
+    apiVersion: resource ? resource.version || '*' : '',
     resource: resource?.resource ?? '',
     subresource: resource?.subresource ?? '',
     name: resource?.name ?? '',
-    fieldSelector: resource?.fieldSelector && selectorTerms(resource.fieldSelector),
+    fieldSelector: resource?.fieldSelector && fieldTermsOf(resource.fieldSelector).terms,
+    labelSelector: resource?.labelSelector && labelRequirementsOf(resource.labelSelector).terms,
   }
-}
-
-/** Requirements that a field selector cannot say are left out: what is asked then is wider, never narrower. */
-function selectorTerms({ rawSelector, requirements }: FieldSelectorAttributes): readonly FieldTerm[] | undefined {
-  if (rawSelector) return fieldTerms(rawSelector)
-  return requirements?.flatMap(({ key, operator, values }): FieldTerm[] => {
-    const [value] = values ?? []
-    if (value === undefined || values?.length !== 1 || (operator !== 'In' && operator !== 'NotIn')) return []
-    return [{ field: key, operator: operator === 'In' ? '=' : '!=', value }]
-  })
 }
 
 function subjectOf({ spec }: SubjectAccessReview | LocalSubjectAccessReview): UserInfo {

@@ -7,7 +7,7 @@ import { type AuthorizationCheck, type AuthorizationDecision, type Authorize, au
 import { parseFieldSelector } from '#api/machinery/fieldSelector'
 import type { OpaqueValue } from '#cel/values'
 import type { AuthorizationAttributes, Authorizer } from '../../authz/authorizer.ts'
-import { authorize } from '../../pipeline/authorization.ts'
+import { authorize } from '../../authz/union.ts'
 import type { UserInfo } from '../../request.ts'
 import type { AdmissionAttributes } from '../admission.ts'
 

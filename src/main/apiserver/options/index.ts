@@ -1,6 +1,7 @@
 /** kube-apiserver's flags by group, in the order that --help shows (L5), and the settings they come to. */
 import { audit } from './audit.ts'
 import { authentication } from './authentication.ts'
+import { authorization } from './authorization.ts'
 import { features } from './features.ts'
 import type { Flags, FlagValues } from './flags.ts'
 import { parseFlags, UsageError } from './flags.ts'
@@ -8,7 +9,7 @@ import { generic } from './generic.ts'
 import type { OptionContext, OptionGroup } from './optionGroup.ts'
 import { serving } from './serving.ts'
 
-export const optionGroups = { generic, features, audit, authentication } as const
+export const optionGroups = { generic, features, audit, authentication, authorization } as const
 
 /** Those of a server that runs alone, without a cluster around it. */
 export const aloneGroups = { serving, ...optionGroups } as const

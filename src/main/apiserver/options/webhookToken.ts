@@ -1,12 +1,7 @@
 /** The webhook that is asked about bearer tokens (L5). Upstream: WebHookAuthenticationOptions of pkg/kubeapiserver/options/authentication.go (v1.36). */
-import path from 'node:path'
-import { parseYaml } from '#api/machinery/yaml'
 import type { WebhookTokenSettings } from '#apiserver/authn/webhookToken'
-import type { Clock } from '#base/clock'
-import { type Kubeconfig, resolveKubeconfig } from '#client/kubeconfig'
-import { createRealClock } from '../../realClock.ts'
-import { duration, type FlagValues, text, UsageError } from './flags.ts'
-import { readNamed } from './namedFiles.ts'
+import { duration, type FlagValues, text } from './flags.ts'
+import { kubeconfigTransport } from './kubeconfigFile.ts'
 import type { OptionContext } from './optionGroup.ts'
 
 export const webhookTokenFlags = {
@@ -25,20 +20,9 @@ export function webhookTokenFaults({ 'authentication-token-webhook-config-file':
 }
 
 /** Undefined: no webhook. @throws UsageError for a kubeconfig that leads nowhere */
-export async function webhookTokenSettings(
-  values: Values,
-  context: OptionContext,
-  clock: Clock = createRealClock(),
-): Promise<WebhookTokenSettings | undefined> {
-  const file = values['authentication-token-webhook-config-file']
+export async function webhookTokenSettings(values: Values, context: OptionContext): Promise<WebhookTokenSettings | undefined> {
   const version = values['authentication-token-webhook-version']
-  const content = await readNamed(file, context)
-  if (content === undefined || !isVersion(version)) return undefined
-  const readFile = async (name: string) => Buffer.from((await readNamed(path.resolve(path.dirname(file), name), context)) ?? '')
-  try {
-    const { transport } = await resolveKubeconfig(Object(parseYaml(content)) as Kubeconfig, { clock, readFile })
-    return { transport, version, cacheTtlMs: values['authentication-token-webhook-cache-ttl'] }
-  } catch (error) {
-    throw new UsageError([`${file}: ${(error as Error).message}`])
-  }
+  const transport = await kubeconfigTransport(values['authentication-token-webhook-config-file'], context)
+  if (transport === undefined || !isVersion(version)) return undefined
+  return { transport, version, cacheTtlMs: values['authentication-token-webhook-cache-ttl'] }
 }

@@ -1,0 +1,81 @@
+/**
+ * Which requests a webhook authorizer is asked about (L3): conditions in CEL over the SubjectAccessReview's spec, in its v1 form. One that is false
+ * decides; errors count only when none is. Upstream: apiserver/pkg/authorization/cel (v1.36).
+ */
+
+import { kubernetesEnvironment, perCallLimit } from '#api/cel/environment'
+import type { SubjectAccessReviewSpec } from '#api/gen/types/authorization.v1'
+import type { Environment, Program } from '#cel/environment'
+import { dynamicValue } from '#cel/json'
+import { formatType, listType, mapType, type ObjectType, objectType, stringType } from '#cel/types'
+import { aggregateReasons } from '../authn/reasons.ts'
+
+export interface MatchCondition {
+  readonly expression: string
+  readonly program: Program
+}
+
+const texts = (...names: readonly string[]) => Object.fromEntries(names.map((name) => [name, stringType]))
+
+const requirement = objectType('kubernetes.SelectorRequirement', { ...texts('key', 'operator'), values: listType(stringType) })
+const selector = (kind: string) => objectType(`kubernetes.${kind}SelectorAttributes`, { ...texts('rawSelector'), requirements: listType(requirement) })
+const fieldSelector = selector('Field')
+const labelSelector = selector('Label')
+const resourceAttributes = objectType('kubernetes.ResourceAttributes', {
+  ...texts('namespace', 'verb', 'group', 'version', 'resource', 'subresource', 'name'),
+  fieldSelector,
+  labelSelector,
+})
+const nonResourceAttributes = objectType('kubernetes.NonResourceAttributes', texts('path', 'verb'))
+const request: ObjectType = objectType('kubernetes.SubjectAccessReviewSpec', {
+  resourceAttributes,
+  nonResourceAttributes,
+  ...texts('user', 'uid'),
+  groups: listType(stringType),
+  extra: mapType(stringType, listType(stringType)),
+})
+const environment: Environment = kubernetesEnvironment.extend({
+  variables: { request },
+  types: [request, resourceAttributes, nonResourceAttributes, fieldSelector, labelSelector, requirement],
+})
+
+/** The condition ready to run, or what is wrong with it. */
+export function compileMatchCondition(expression: string): MatchCondition | { readonly fault: string } {
+  const compiled = environment.compile(expression)
+  if (!compiled.ok) return { fault: `compilation failed: ${compiled.message}` }
+  const { resultType } = compiled.checked
+  return resultType.kind === 'bool' ? { expression, program: compiled.program } : { fault: `must evaluate to bool but got ${formatType(resultType)}` }
+}
+
+/** True: all hold; false: one does not. Otherwise what went wrong. */
+export function matchConditions(conditions: readonly MatchCondition[], spec: SubjectAccessReviewSpec): boolean | { readonly error: string } {
+  const variables = new Map([['request', dynamicValue(visible(spec))]])
+  const errors: string[] = []
+  for (const { expression, program } of conditions) {
+    const result = program.evaluate(variables, { costLimit: perCallLimit })
+    if (result.error) errors.push(`cel evaluation error: expression '${expression}' resulted in error: ${result.error.message}`)
+    else if (result.value !== true) return false
+  }
+  return errors.length === 0 || { error: aggregateReasons(errors) }
+}
+
+const none = Object.fromEntries(['namespace', 'verb', 'group', 'version', 'resource', 'subresource', 'name'].map((name) => [name, '']))
+
+/** The spec with its empty texts: conditions need not ask whether they are there. */
+function visible({
+  resourceAttributes: resource,
+  nonResourceAttributes: other,
+  user = '',
+  groups = [],
+  uid = '',
+  extra = {},
+}: SubjectAccessReviewSpec): object {
+  return {
+    user,
+    groups,
+    uid,
+    extra,
+    ...(resource ? { resourceAttributes: { ...none, ...resource } } : {}),
+    ...(other ? { nonResourceAttributes: { path: '', verb: '', ...other } } : {}),
+  }
+}

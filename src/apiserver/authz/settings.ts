@@ -1,0 +1,35 @@
+/** What authorization is told (L3): which authorizers are asked, in which order, and where the order comes from. */
+import type { HttpTransportOptions } from '#client/httpTransport'
+import type { ConfigFile } from '../configFile.ts'
+import type { AbacPolicy } from './abac.ts'
+import type { AuthorizationMode } from './configuration/types.ts'
+import type { ValidatedAuthorizer } from './configuration/validation.ts'
+
+/** An authorizer of the list; a webhook with where it is. */
+export interface ConfiguredAuthorizer extends ValidatedAuthorizer {
+  readonly transport?: Omit<HttpTransportOptions, 'clock'> | undefined
+}
+
+export interface AuthorizationSettings {
+  /** After system:masters, which may do everything. */
+  readonly authorizers: readonly ConfiguredAuthorizer[]
+  /** Of the type ABAC. */
+  readonly policies?: readonly AbacPolicy[] | undefined
+  /** Where the list comes from, when it may change. */
+  readonly file?: AuthorizationFile | undefined
+}
+
+export interface AuthorizationFile {
+  readonly source: ConfigFile
+  readonly content: string
+  /** @param required types that must stay. @throws Error with every fault of the new content */
+  read(content: string, required: readonly AuthorizationMode[]): Promise<readonly ConfiguredAuthorizer[]>
+}
+
+/** As kubeadm has it. */
+export const defaultAuthorization: AuthorizationSettings = {
+  authorizers: [
+    { type: 'Node', name: 'node', conditions: [] },
+    { type: 'RBAC', name: 'rbac', conditions: [] },
+  ],
+}

@@ -1,0 +1,56 @@
+/**
+ * Several authorizers as one (L3): asked in order, the first that allows or denies decides; the reasons and errors of those before it are kept for
+ * the case that nobody does. Upstream: apiserver/pkg/authorization/union.
+ */
+import { aggregateReasons } from '../authn/reasons.ts'
+import type { UserInfo } from '../request.ts'
+import type { AuthorizationAttributes, AuthorizationDecision, Authorizer, RulesAnswer } from './authorizer.ts'
+
+/** Those who had no opinion, so far. */
+interface Undecided {
+  readonly reasons: readonly string[]
+  readonly errors: readonly string[]
+}
+
+const nobodyYet: Undecided = { reasons: [], errors: [] }
+const undecided: AuthorizationDecision = { decision: 'noOpinion', reason: '' }
+
+/** Those who know at once are not waited for. */
+export function authorize(
+  authorizers: readonly Authorizer[],
+  attributes: AuthorizationAttributes,
+  from = 0,
+  before = nobodyYet,
+): Promise<AuthorizationDecision> | AuthorizationDecision {
+  let said = before
+  for (let at = from; at < authorizers.length; at++) {
+    const result = (authorizers[at] as Authorizer).authorize(attributes)
+    if (result instanceof Promise) {
+      return result.then((late) => (late.decision === 'noOpinion' ? authorize(authorizers, attributes, at + 1, withResult(said, late)) : late))
+    }
+    if (result.decision !== 'noOpinion') return result
+    said = withResult(said, result)
+  }
+  if (said === nobodyYet) return undecided
+  const { reasons, errors } = said
+  return { decision: 'noOpinion', reason: reasons.join('\n'), ...(errors.length > 0 ? { error: aggregateReasons(errors) } : {}) }
+}
+
+function withResult(before: Undecided, { reason, error }: AuthorizationDecision): Undecided {
+  if (reason === '' && error === undefined) return before
+  return {
+    reasons: reason === '' ? before.reasons : [...before.reasons, reason],
+    errors: error === undefined ? before.errors : [...before.errors, error],
+  }
+}
+
+/** The rules of all who can tell theirs. */
+export function rulesFor(authorizers: readonly Authorizer[], user: UserInfo, namespace: string): RulesAnswer {
+  const answers = authorizers.flatMap((authorizer) => authorizer.rulesFor?.(user, namespace) ?? [])
+  const errors = answers.flatMap(({ error }) => error ?? [])
+  return {
+    rules: answers.flatMap(({ rules }) => rules),
+    incomplete: answers.some(({ incomplete }) => incomplete),
+    ...(errors.length > 0 ? { error: aggregateReasons(errors) } : {}),
+  }
+}
