@@ -1,0 +1,125 @@
+/**
+ * Which other objects a pod or a persistent volume names (L1, pure). Upstream: VisitPodSecretNames and VisitPodConfigmapNames of pkg/api/v1/pod/util.go,
+ * VisitPVSecretNames of pkg/api/v1/persistentvolume/util.go, HasAPIObjectReference of pkg/api/pod/util.go (v1.36).
+ */
+import type { Container, EphemeralContainer, PersistentVolume, Pod, SecretReference, Volume } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
+
+type AnyContainer = Frozen<Container> | Frozen<EphemeralContainer>
+
+function containersOf({ spec }: Frozen<Pod>): AnyContainer[] {
+  return [...(spec?.initContainers ?? []), ...(spec?.containers ?? []), ...(spec?.ephemeralContainers ?? [])]
+}
+
+const named = (...names: readonly (string | undefined)[]): string[] => names.filter((name): name is string => name !== undefined && name !== '')
+
+/** The secrets that containers, volumes and pulling images need. Names may come twice. */
+export function podSecretNames(pod: Frozen<Pod>): string[] {
+  return [
+    ...named(...(pod.spec?.imagePullSecrets ?? []).map(({ name }) => name)),
+    ...containersOf(pod).flatMap(({ env = [], envFrom = [] }) =>
+      named(...envFrom.map(({ secretRef }) => secretRef?.name), ...env.map(({ valueFrom }) => valueFrom?.secretKeyRef?.name)),
+    ),
+    ...(pod.spec?.volumes ?? []).flatMap(volumeSecretNames),
+  ]
+}
+
+function volumeSecretNames(volume: Frozen<Volume>): string[] {
+  const byReference = [volume.cephfs, volume.cinder, volume.flexVolume, volume.iscsi, volume.rbd, volume.scaleIO, volume.storageos]
+  return named(
+    volume.azureFile?.secretName,
+    ...byReference.map((source) => source?.secretRef?.name),
+    ...(volume.projected?.sources ?? []).map(({ secret }) => secret?.name),
+    volume.secret?.secretName,
+    volume.csi?.nodePublishSecretRef?.name,
+  )
+}
+
+/** The config maps that containers and volumes need. Names may come twice. */
+export function podConfigMapNames(pod: Frozen<Pod>): string[] {
+  return [
+    ...containersOf(pod).flatMap(({ env = [], envFrom = [] }) =>
+      named(...envFrom.map(({ configMapRef }) => configMapRef?.name), ...env.map(({ valueFrom }) => valueFrom?.configMapKeyRef?.name)),
+    ),
+    ...(pod.spec?.volumes ?? []).flatMap(({ configMap, projected }) =>
+      named(configMap?.name, ...(projected?.sources ?? []).map((source) => source.configMap?.name)),
+    ),
+  ]
+}
+
+/** The claims of a pod's volumes, those included that are made for it. */
+export function podClaimNames({ metadata, spec }: Frozen<Pod>): string[] {
+  return (spec?.volumes ?? []).flatMap((volume) => {
+    if (volume.persistentVolumeClaim) return named(volume.persistentVolumeClaim.claimName)
+    return volume.ephemeral ? [`${metadata.name}-${volume.name}`] : []
+  })
+}
+
+/** The resource claims of a pod, as far as they have been made. */
+export function podResourceClaimNames({ spec, status }: Frozen<Pod>): string[] {
+  const made = new Map((status?.resourceClaimStatuses ?? []).map(({ name, resourceClaimName }) => [name, resourceClaimName]))
+  return named(
+    ...(spec?.resourceClaims ?? []).map(({ name, resourceClaimName }) => resourceClaimName ?? made.get(name)),
+    status?.extendedResourceClaimStatus?.resourceClaimName,
+  )
+}
+
+export interface SecretKey {
+  readonly namespace: string
+  readonly name: string
+}
+
+/** The secrets of a volume that a kubelet needs; those without a namespace are in the claim's. */
+export function persistentVolumeSecrets({ spec }: Frozen<PersistentVolume>): SecretKey[] {
+  const { azureFile, csi } = spec ?? {}
+  const references: readonly (Frozen<SecretReference> | undefined)[] = [
+    azureFile && { name: azureFile.secretName, ...(azureFile.secretNamespace ? { namespace: azureFile.secretNamespace } : {}) },
+    ...[spec?.cephfs, spec?.cinder, spec?.flexVolume, spec?.rbd, spec?.scaleIO, spec?.iscsi, spec?.storageos].map((source) => source?.secretRef),
+    csi?.nodePublishSecretRef,
+    csi?.nodeStageSecretRef,
+    csi?.nodeExpandSecretRef,
+  ]
+  return references.flatMap((reference) =>
+    reference?.name ? [{ namespace: reference.namespace || (spec?.claimRef?.namespace ?? ''), name: reference.name }] : [],
+  )
+}
+
+/** The first kind of object that a pod refers to, as upstream says it; undefined: it needs the API for nothing. */
+export function referencedResource(pod: Frozen<Pod>): string | undefined {
+  if (pod.spec?.serviceAccountName) return 'serviceaccounts'
+  if (podSecretNames(pod).length > 0) return 'secrets'
+  if (podConfigMapNames(pod).length > 0) return 'configmaps'
+  if (pod.spec?.resourceClaims?.length) return 'resourceclaims'
+  for (const volume of pod.spec?.volumes ?? []) {
+    const found = volumeReference(volume)
+    if (found) return found
+  }
+  return undefined
+}
+
+type VolumeSources = Frozen<Volume>
+type ProjectedSource = NonNullable<NonNullable<VolumeSources['projected']>['sources']>[number]
+
+const byVolume: readonly (readonly [field: keyof VolumeSources, what: string])[] = [
+  ['configMap', 'configmaps (via configmap volumes)'],
+  ['secret', 'secrets (via secret volumes)'],
+  ['csi', 'csidrivers (via CSI volumes)'],
+  ['glusterfs', 'endpoints (via glusterFS volumes)'],
+  ['persistentVolumeClaim', 'persistentvolumeclaims'],
+  ['ephemeral', 'persistentvolumeclaims (via ephemeral volumes)'],
+  ['azureFile', 'secrets (via azureFile volumes)'],
+]
+const bySource: readonly (readonly [field: keyof ProjectedSource, what: string])[] = [
+  ['configMap', 'configmaps (via projected volumes)'],
+  ['secret', 'secrets (via projected volumes)'],
+  ['serviceAccountToken', 'serviceaccounts (via projected volumes)'],
+  ['clusterTrustBundle', 'clustertrustbundles'],
+  ['podCertificate', 'podcertificates'],
+]
+
+function volumeReference(volume: VolumeSources): string | undefined {
+  const direct = byVolume.find(([field]) => volume[field] !== undefined)
+  if (direct) return direct[1]
+  const sources = volume.projected?.sources ?? []
+  return bySource.find(([field]) => sources.some((source) => source[field] !== undefined))?.[1]
+}
