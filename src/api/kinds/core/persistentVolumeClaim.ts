@@ -6,13 +6,13 @@ import type { PersistentVolumeClaim } from '#api/gen/types/core.v1'
 import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
-import { compareQuantities, isQuantity, quantityMilliValue } from '#api/machinery/quantity'
+import { compareQuantities, isQuantity } from '#api/machinery/quantity'
 import { deepCopy } from '#base/frozen'
 import { ageColumn, nameColumn, text, unset } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
 import { validateQuantity } from './pod/validateResources.ts'
-import { validateClaimSpec } from './validateClaim.ts'
+import { claimWarnings, validateClaimSpec } from './validateClaim.ts'
 import { classOf, modesText } from './volumeModes.ts'
 
 type Spec = PersistentVolumeClaim['spec']
@@ -94,10 +94,4 @@ function statusFaults({ status }: PersistentVolumeClaim, path: FieldPath): Field
     resizeStates.includes(state) ? [] : [fieldError.notSupported(path.child('allocatedResourceStatus').key(name), state, resizeStates)],
   )
   return [...amounts('capacity'), ...states, ...amounts('allocatedResources')]
-}
-
-function claimWarnings({ resources }: Spec, path: FieldPath): string[] {
-  const size = resources?.requests?.storage
-  if (size === undefined || !isQuantity(size) || quantityMilliValue(size) % 1000 === 0) return []
-  return [`${path.child('resources', 'requests').key('storage')}: fractional byte value ${JSON.stringify(size)} is invalid, must be an integer`]
 }

@@ -7,6 +7,7 @@ import { isDns1123Label, isDns1123Subdomain } from '#api/machinery/names'
 import { validateAnnotations } from '#api/machinery/objectMeta'
 import { isQuantity } from '#api/machinery/quantity'
 import { faults } from '../rules.ts'
+import { fractionWarnings } from './fractions.ts'
 import { validateQuantity } from './pod/validateResources.ts'
 import { classFaults, modeFaults, positiveFaults } from './volumeModes.ts'
 
@@ -70,4 +71,9 @@ function sourceFaults(spec: Spec, path: FieldPath): FieldError[] {
   if (dataSource && dataSourceRef && !semanticEqual(dataSource, dataSourceRef))
     errors.push(fieldError.invalid(path, path.child('dataSource').toString(), 'must match dataSourceRef'))
   return errors
+}
+
+/** About sizes of parts of bytes, in a claim and in a pod's template of one. */
+export function claimWarnings({ resources }: Spec, path: FieldPath): string[] {
+  return (['requests', 'limits'] as const).flatMap((list) => fractionWarnings(resources?.[list], ['storage'], path.child('resources', list)))
 }

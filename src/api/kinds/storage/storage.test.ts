@@ -215,6 +215,14 @@ onAttachment.create([
   ['no attacher', { 'spec.attacher': '' }, ['spec.attacher: Required value']],
   ['no source', { 'spec.source': {} }, ['spec.source: Required value: must specify exactly one of inlineVolumeSpec and persistentVolumeName']],
   ['two sources', { 'spec.source.inlineVolumeSpec': {} }, ['spec.source: Forbidden: must specify exactly one of inlineVolumeSpec and persistentVolumeName']],
+  [
+    'a source that is none',
+    { 'spec.source': { inlineVolumeSpec: { accessModes: ['ReadWriteOnce'] } } },
+    [
+      'spec.source.inlineVolumeSpec.csi: Required value: has to be specified in the context of inline volumes',
+      'spec.source.inlineVolumeSpec: Required value: must specify a volume type',
+    ],
+  ],
   ['no node', { 'spec.nodeName': '' }, [`spec.nodeName: Invalid value: "": ${subdomain}`]],
 ])
 onAttachment.update([

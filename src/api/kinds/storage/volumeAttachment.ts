@@ -5,6 +5,7 @@ import { nameIsDnsSubdomain, rangeMessage } from '#api/machinery/names'
 import { validateImmutable } from '#api/machinery/objectMeta'
 import { ageColumn, boolean, nameColumn, text } from '../columns.ts'
 import { utf8Length } from '../core/data.ts'
+import { validateInlineVolumeSpec } from '../core/validateVolumeSpec.ts'
 import { defineKind, type UpdateInput } from '../defineKind.ts'
 import { dropStatus, faults, keepStatus, resetMetadata, statusStrategy } from '../rules.ts'
 import { csiDriverNameFaults } from './classRules.ts'
@@ -56,6 +57,7 @@ function sourceFaults(source: VolumeAttachmentSource, path: FieldPath): FieldErr
   const one = 'must specify exactly one of inlineVolumeSpec and persistentVolumeName'
   if (!inlineVolumeSpec && persistentVolumeName === undefined) return [fieldError.required(path, one)]
   if (inlineVolumeSpec && persistentVolumeName !== undefined) return [fieldError.forbidden(path, one)]
+  if (inlineVolumeSpec) return validateInlineVolumeSpec(inlineVolumeSpec, path.child('inlineVolumeSpec'))
   return persistentVolumeName === '' ? [fieldError.required(path.child('persistentVolumeName'), 'must specify non empty persistentVolumeName')] : []
 }
 

@@ -12,6 +12,7 @@ import { defineKind, type UpdateInput } from '../../defineKind.ts'
 import { keepFields, keepStatus, statusStrategy } from '../../rules.ts'
 import { podColumns } from './columns.ts'
 import { setPodDefaults } from './defaults.ts'
+import { profileMismatches, takeOverAppArmor } from './profileAnnotations.ts'
 import { annotationFaults } from './validateAnnotations.ts'
 import { validateImages } from './validateContainers.ts'
 import { validatePodSpec } from './validatePodSpec.ts'
@@ -38,7 +39,7 @@ export const pod = defineKind<Pod>({
     'status.nominatedNodeName': (obj) => obj.status?.nominatedNodeName ?? '',
   },
   defaults: setPodDefaults,
-  prepareForCreate({ obj }) {
+  prepareForCreate({ obj, context }) {
     obj.status = { phase: 'Pending', qosClass: qosClass(obj) }
     if (obj.spec.schedulingGates?.length) {
       obj.status.conditions = [
@@ -46,6 +47,7 @@ export const pod = defineKind<Pod>({
       ]
     }
     mergeMatchLabelKeys(obj)
+    takeOverAppArmor(obj, context.warn)
   },
   prepareForUpdate: keepStatus,
   validate: ({ obj, path }) => [...podFaults(obj, undefined, path), ...createFaults(obj, path)],
@@ -116,7 +118,7 @@ function createFaults(obj: Pod, path: FieldPath): FieldError[] {
   if (obj.spec.ephemeralContainers?.length) errors.push(fieldError.forbidden(spec.child('ephemeralContainers'), 'cannot be set on create'))
   if (obj.spec.nodeName && obj.spec.schedulingGates?.length)
     errors.push(fieldError.forbidden(spec.child('nodeName'), 'cannot be set until all schedulingGates have been cleared'))
-  return errors
+  return [...errors, ...profileMismatches(obj, path)]
 }
 
 /** Labels that match*Keys name are merged into the selectors at creation: later changes of labels must not move the constraint. */

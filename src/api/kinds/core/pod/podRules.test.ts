@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Container, PersistentVolumeClaimTemplate, Pod, PodSpec, PodStatus, Volume } from '#api/gen/types/core.v1'
 import { FieldPath } from '#api/machinery/fieldPath'
+import { isLabelValue } from '#api/machinery/names'
 import { deepCopy } from '#base/frozen'
 import { seededRandom } from '#base/random'
 import { setPodDefaults } from './defaults.ts'
@@ -30,6 +31,18 @@ const volumes: [name: string, source: Omit<Volume, 'name'>, want: string[]][] = 
   ['awsElasticBlockStore', { awsElasticBlockStore: { volumeID: '' } }, ['volumeID: Required value']],
   ['nfs', { nfs: { server: 's', path: 'x' } }, ['path: Invalid value: "x": must be an absolute path']],
   ['glusterfs', { glusterfs: { endpoints: '', path: '' } }, ['endpoints: Required value', 'path: Required value']],
+  ['nfs', { nfs: { server: '', path: '' } }, ['server: Required value', 'path: Required value', 'path: Invalid value: "": must be an absolute path']],
+  ['iscsi', { iscsi: { targetPortal: 't', iqn: 'iqn.2001-04.com.example:disk', lun: 0, initiatorName: `eui.${'a'.repeat(16)}` } }, []],
+  [
+    'iscsi',
+    { iscsi: { targetPortal: 't', iqn: 'iqn.2001-04', lun: 0, initiatorName: 'naa.1' } },
+    ['iqn: Invalid value: "iqn.2001-04": must be valid format', 'initiatorname: Invalid value: "naa.1": must be valid format'],
+  ],
+  [
+    'flexVolume',
+    { flexVolume: { driver: 'd', options: { 'mine.example.com/a': 'b', 'K8s.io/a': 'b' } } },
+    ['options[K8s.io/a]: Invalid value: "K8s.io/a": kubernetes.io and k8s.io namespaces are reserved'],
+  ],
   ['flocker', { flocker: {} }, [': Required value: one of datasetName and datasetUUID is required']],
   ['rbd', { rbd: { monitors: [], image: '' } }, ['monitors: Required value', 'image: Required value']],
   ['cinder', { cinder: { volumeID: 'v', secretRef: {} } }, ['secretRef.name: Required value']],
@@ -162,6 +175,22 @@ const cases: [name: string, spec: object, want: string[]][] = [
     { securityContext: { appArmorProfile: { type: 'Localhost', localhostProfile: ' x' } } },
     ['spec.securityContext.appArmorProfile.localhostProfile: Invalid value: " x": must not be padded with whitespace'],
   ],
+  ['users of Windows', { securityContext: { windowsOptions: { runAsUserName: 'example.com\\user' } } }, []],
+  ...(
+    [
+      ['\\user', "runAsUserName's Domain doesn't match the NetBios nor the DNS format"],
+      ['domain\\', "runAsUserName's User cannot be empty"],
+      ['u'.repeat(105), "runAsUserName's User length must not be longer than 104 characters"],
+      ['. .', "runAsUserName's User cannot contain only periods or spaces"],
+      ['a@b', 'runAsUserName\'s User cannot contain the following characters: "/\\:;|=,+*?<>@[]'],
+    ] as const
+  ).map(([runAsUserName, fault]): (typeof cases)[number] => [
+    `the Windows user ${runAsUserName}`,
+    { securityContext: { windowsOptions: { runAsUserName } } },
+    [`spec.securityContext.windowsOptions.runAsUserName: Invalid value: ${JSON.stringify(runAsUserName)}: ${fault}`],
+  ]),
+  ['an unknown system', { os: { name: 'plan9' } }, ['spec.os: Unsupported value: "plan9": supported values: "linux", "windows"']],
+  ['no system', { os: { name: '' } }, ['spec.os.name: Required value: cannot be empty']],
   [
     'host processes',
     { securityContext: { windowsOptions: { hostProcess: true } } },
@@ -225,7 +254,7 @@ test('API-17 pod annotations: deletion cost and mirrors', () => {
   const update = texts(
     pod.validateUpdate?.({ obj: subject({ nodeName: 'n' }, {}, { 'kubernetes.io/config.mirror': 'x' }), old: subject({ nodeName: 'n' }), path, context }),
   )
-  assert.deepEqual(update, ['metadata.annotations[kubernetes.io/config.mirror]: Forbidden: may not add or remove mirror pod annotation'])
+  assert.deepEqual(update, ['metadata.annotations[kubernetes.io/config.mirror]: Forbidden: may not add mirror pod annotation'])
 })
 
 test('API-17 a gated pod may be steered into fewer places only', () => {
@@ -318,6 +347,47 @@ const warned: [name: string, spec: object, want: string[]][] = [
     'a spread that matches nothing',
     { topologySpreadConstraints: [{ maxSkew: 1, topologyKey: 'a', whenUnsatisfiable: 'DoNotSchedule' }] },
     ['spec.topologySpreadConstraints[0].labelSelector: a null labelSelector results in matching no pod'],
+  ],
+  [
+    'a preference that no label meets',
+    {
+      affinity: {
+        nodeAffinity: {
+          preferredDuringSchedulingIgnoredDuringExecution: [
+            { weight: 1, preference: { matchExpressions: [{ key: 'a', operator: 'In', values: ['-', 'b'] }] } },
+          ],
+        },
+      },
+    },
+    isLabelValue('-').map(
+      (fault) =>
+        `spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchExpressions[0].values[0]: - is invalid, ${fault}`,
+    ),
+  ],
+  [
+    'addresses in other spellings',
+    { dnsConfig: { nameservers: ['2001:DB8::1'] }, hostAliases: [{ ip: 'FD00::1' }] },
+    [
+      'spec.dnsConfig.nameservers[0]: IPv6 address "2001:DB8::1" should be in RFC 5952 canonical format ("2001:db8::1")',
+      'spec.hostAliases[0].ip: IPv6 address "FD00::1" should be in RFC 5952 canonical format ("fd00::1")',
+    ],
+  ],
+  [
+    'a claim of half a byte',
+    { volumes: [{ name: 'v', ephemeral: { volumeClaimTemplate: { spec: { resources: { requests: { storage: '100m' } } } } } }] },
+    ['spec.volumes[0].ephemeral.volumeClaimTemplate.spec.resources.requests[storage]: fractional byte value "100m" is invalid, must be an integer'],
+  ],
+  [
+    'a port of one address that no node has open',
+    { containers: [c({ ports: [{ containerPort: 80, hostIP: '10.0.0.1' }] })] },
+    ['spec.containers[0].ports[0]: hostIP set without hostPort: {Name: HostPort:0 ContainerPort:80 Protocol:TCP HostIP:10.0.0.1}'],
+  ],
+  [
+    'a name for two ports',
+    { containers: [c({ ports: [{ containerPort: 80, name: 'web' }] }), c({ name: 'd', ports: [{ containerPort: 81, name: 'web' }] })] },
+    [
+      'spec.containers[1].ports[0]: duplicate port name "web" with spec.containers[0].ports[0], services and probes that select ports by name will use spec.containers[0].ports[0]',
+    ],
   ],
   ['an affinity that matches nothing', nearPods({ topologyKey: 'a' }), [`${near}.labelSelector: a null labelSelector results in matching no pod`]],
   [

@@ -1,8 +1,10 @@
 /** Annotations that mean something on pods (L1). Upstream: pkg/apis/core/validation ValidatePodSpecificAnnotations (v1.36). */
 import type { Pod } from '#api/gen/types/core.v1'
-import { isMirrorPod } from '#api/helpers/pods'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
+import { appArmorPrefix, profileAnnotationFaults } from './profileAnnotations.ts'
+
+type Annotations = Readonly<Record<string, string>>
 
 const deletionCost = 'controller.kubernetes.io/pod-deletion-cost'
 const mirror = 'kubernetes.io/config.mirror'
@@ -16,10 +18,22 @@ export function annotationFaults({ metadata, spec }: Pod, old: Frozen<Pod> | und
   const cost = annotations[deletionCost]
   if (cost !== undefined && !isInt32(cost) && cost !== old?.metadata.annotations?.[deletionCost])
     errors.push(fieldError.invalid(path.key(deletionCost), cost, 'must be a 32bit integer'))
-  if (old && isMirrorPod(old) !== (annotations[mirror] !== undefined))
-    errors.push(fieldError.forbidden(path.key(mirror), 'may not add or remove mirror pod annotation'))
-  else if (old && annotations[mirror] !== old.metadata.annotations?.[mirror])
-    errors.push(fieldError.forbidden(path.key(mirror), 'may not update mirror pod annotation'))
+  errors.push(...profileAnnotationFaults(annotations, spec, path))
+  return old ? [...errors, ...changeFaults(annotations, old.metadata.annotations ?? {}, path)] : errors
+}
+
+/** What an annotation says of a running pod's profiles and mirror stays. */
+function changeFaults(annotations: Annotations, old: Annotations, path: FieldPath): FieldError[] {
+  const name = (key: string) => (key.startsWith(appArmorPrefix) ? 'AppArmor annotations' : key === mirror ? 'mirror pod annotation' : undefined)
+  const errors: FieldError[] = []
+  for (const [key, value] of Object.entries(old)) {
+    const what = annotations[key] === value ? undefined : name(key)
+    if (what) errors.push(fieldError.forbidden(path.key(key), `may not remove or update ${what}`))
+  }
+  for (const key of Object.keys(annotations)) {
+    const what = old[key] === undefined ? name(key) : undefined
+    if (what) errors.push(fieldError.forbidden(path.key(key), `may not add ${what}`))
+  }
   return errors
 }
 

@@ -12,8 +12,9 @@ import { faults, oneOf } from '../../rules.ts'
 import { validateAllContainers } from './validateContainers.ts'
 import { validateResourceRequirements } from './validateResources.ts'
 import { validateAffinity, validateTolerations, validateTopologySpread } from './validateScheduling.ts'
-import { validateHostProcess, validatePodSecurityContext } from './validateSecurity.ts'
+import { validatePodSecurityContext } from './validateSecurity.ts'
 import { validateVolumes } from './validateVolumes.ts'
+import { osFaults, validateHostProcess } from './validateWindows.ts'
 
 const maxInt32 = 2_147_483_647
 
@@ -190,43 +191,4 @@ function podResourceFaults(spec: PodSpec, path: FieldPath): FieldError[] {
     }
   }
   return errors
-}
-
-const notForWindows = {
-  pod: [
-    ...(['appArmorProfile', 'seLinuxOptions', 'seccompProfile', 'fsGroup', 'fsGroupChangePolicy', 'sysctls', 'runAsUser', 'runAsGroup'] as const),
-    ...(['supplementalGroups', 'supplementalGroupsPolicy', 'seLinuxChangePolicy'] as const),
-  ],
-  spec: ['hostUsers', 'hostPID', 'hostIPC', 'shareProcessNamespace'],
-  container: [
-    ...(['appArmorProfile', 'seLinuxOptions', 'seccompProfile', 'capabilities', 'readOnlyRootFilesystem', 'privileged'] as const),
-    ...(['allowPrivilegeEscalation', 'procMount', 'runAsUser', 'runAsGroup'] as const),
-  ],
-} as const
-
-/** Fields that the other operating system has no meaning for. */
-function osFaults(spec: PodSpec, path: FieldPath): FieldError[] {
-  if (!spec.os) return []
-  if (spec.os.name !== 'linux' && spec.os.name !== 'windows') return oneOf(spec.os.name, ['linux', 'windows'], path.child('os', 'name'))
-  const contexts = (['initContainers', 'containers', 'ephemeralContainers'] as const).flatMap((list) =>
-    (spec[list] ?? []).map(({ securityContext }, i) => ({ securityContext, at: path.child(list).index(i).child('securityContext') })),
-  )
-  const pod = path.child('securityContext')
-  if (spec.os.name === 'linux') {
-    const not = 'windows options cannot be set for a linux pod'
-    return [{ securityContext: spec.securityContext, at: pod }, ...contexts].flatMap(({ securityContext, at }) =>
-      securityContext?.windowsOptions ? [fieldError.forbidden(at.child('windowsOptions'), not)] : [],
-    )
-  }
-  const forbidden = (at: FieldPath, of: object | undefined, fields: readonly string[]) =>
-    fields.flatMap((field) => {
-      const value = (of as Record<string, unknown> | undefined)?.[field]
-      const unset = value === undefined || (value === false && field.startsWith('host') && field !== 'hostUsers')
-      return unset ? [] : [fieldError.forbidden(at.child(field), 'cannot be set for a windows pod')]
-    })
-  return [
-    ...forbidden(pod, spec.securityContext, notForWindows.pod),
-    ...forbidden(path, spec, notForWindows.spec),
-    ...contexts.flatMap(({ securityContext, at }) => forbidden(at, securityContext, notForWindows.container)),
-  ]
 }

@@ -1,8 +1,9 @@
 /** Validation of security contexts (L1). Upstream: pkg/apis/core/validation ValidateSecurityContext, ValidatePodSecurityContext (v1.36). */
-import type { AppArmorProfile, PodSpec, SeccompProfile, SecurityContext, WindowsSecurityContextOptions } from '#api/gen/types/core.v1'
+import type { AppArmorProfile, PodSpec, SeccompProfile, SecurityContext } from '#api/gen/types/core.v1'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
-import { isDns1123Subdomain, isUserId, rangeMessage } from '#api/machinery/names'
+import { isUserId, rangeMessage } from '#api/machinery/names'
 import { faults, oneOf } from '../../rules.ts'
+import { windowsFaults } from './validateWindows.ts'
 
 const sysctlPattern = '([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?'
 const sysctlForm = new RegExp(`^${sysctlPattern}$`)
@@ -66,42 +67,6 @@ function sharedNamespace(spec: PodSpec, sysctl: string): string | undefined {
   return spec.hostIPC && ipcSysctls.some((prefix) => name.startsWith(prefix)) ? 'hostIPC' : undefined
 }
 
-function windowsFaults(options: WindowsSecurityContextOptions | undefined, path: FieldPath): FieldError[] {
-  if (!options) return []
-  const { gmsaCredentialSpecName: name, gmsaCredentialSpec: spec, runAsUserName: user } = options
-  const errors = name === undefined ? [] : faults(path.child('gmsaCredentialSpecName'), name, isDns1123Subdomain(name))
-  if (spec === '') errors.push(fieldError.invalid(path.child('gmsaCredentialSpec'), spec, 'gmsaCredentialSpec cannot be an empty string'))
-  else if (spec !== undefined && spec.length > 65_536)
-    errors.push(fieldError.invalid(path.child('gmsaCredentialSpec'), spec, 'gmsaCredentialSpec size must be under 64 KiB'))
-  const at = path.child('runAsUserName')
-  if (user === '') errors.push(fieldError.invalid(at, user, 'runAsUserName cannot be an empty string'))
-  else if (user !== undefined && /\p{Cc}/u.test(user)) errors.push(fieldError.invalid(at, user, 'runAsUserName cannot contain control characters'))
-  else if (user !== undefined && user.split('\\').length > 2) errors.push(fieldError.invalid(at, user, 'runAsUserName cannot contain more than one backslash'))
-  return errors
-}
-
-/** Host process containers come alone, on the host's network. @param path of the pod spec */
-export function validateHostProcess(spec: PodSpec, path: FieldPath): FieldError[] {
-  const whole = spec.securityContext?.windowsOptions?.hostProcess
-  const errors: FieldError[] = []
-  let [count, total] = [0, 0]
-  for (const list of ['initContainers', 'containers', 'ephemeralContainers'] as const) {
-    for (const [i, { securityContext }] of (spec[list] ?? []).entries()) {
-      const own = securityContext?.windowsOptions?.hostProcess
-      total++
-      if (own ?? whole) count++
-      if (own === undefined || whole === undefined || own === whole) continue
-      const at = path.child(list).index(i).child('securityContext', 'windowsOptions', 'hostProcess')
-      errors.push(fieldError.invalid(at, own, `pod hostProcess value must be identical if both are specified, was ${whole}`))
-    }
-  }
-  if (count === 0) return errors
-  if (count < total) errors.push(fieldError.invalid(path, '', 'If pod contains any hostProcess containers then all containers must be HostProcess containers'))
-  if (!spec.hostNetwork)
-    errors.push(fieldError.invalid(path.child('hostNetwork'), false, 'hostNetwork must be true if pod contains any hostProcess containers'))
-  return errors
-}
-
 function idFaults(id: number | undefined, path: FieldPath): FieldError[] {
   return id === undefined ? [] : faults(path, id, isUserId(id).length > 0 ? [rangeMessage(0, 2_147_483_647)] : [])
 }
@@ -118,12 +83,13 @@ function seccompFaults(profile: SeccompProfile | undefined, path: FieldPath): Fi
   if (profile.type !== 'Localhost')
     return file === undefined ? errors : [...errors, fieldError.invalid(at, profile, 'can only be set when seccomp type is Localhost')]
   if (file === undefined) return [...errors, fieldError.required(at, 'must be set when seccomp type is Localhost')]
-  return [...errors, ...pathFaults(file, at)]
+  return [...errors, ...descendingPathFaults(file, at)]
 }
 
 const maxProfilePathLength = 4095
 
-function appArmorFaults(profile: AppArmorProfile | undefined, path: FieldPath): FieldError[] {
+/** One profile, of a container or of the pod. */
+export function appArmorFaults(profile: AppArmorProfile | undefined, path: FieldPath): FieldError[] {
   if (!profile) return []
   const at = path.child('localhostProfile')
   const file = profile.localhostProfile
@@ -136,7 +102,7 @@ function appArmorFaults(profile: AppArmorProfile | undefined, path: FieldPath): 
 }
 
 /** A path inside a directory that is not the pod's. */
-function pathFaults(value: string, path: FieldPath): FieldError[] {
+export function descendingPathFaults(value: string, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
   if (value.startsWith('/')) errors.push(fieldError.invalid(path, value, 'must be a relative path'))
   if (value.split('/').includes('..')) errors.push(fieldError.invalid(path, value, "must not contain '..'"))

@@ -2,9 +2,10 @@
 import type { KeyToPath, Volume, VolumeProjection } from '#api/gen/types/core.v1'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { validateLabelSelector } from '#api/machinery/labelSelector'
-import { isDns1123Label, isDns1123Subdomain } from '#api/machinery/names'
+import { isDns1123Label } from '#api/machinery/names'
 import { compareQuantities, isQuantity } from '#api/machinery/quantity'
 import { faults, oneOf } from '../../rules.ts'
+import { csiDriverNameFaults } from '../../storage/classRules.ts'
 import { validateClaimTemplate } from '../validateClaim.ts'
 import { validateFieldRef, validateResourceFieldRef, volumeFields } from './validateEnv.ts'
 import { remoteSourceRules, type SourceRules, secretFaults } from './volumeSources.ts'
@@ -38,7 +39,7 @@ const rules: SourceRules = {
   projected: (source, path) => [...modeFaults(source.defaultMode, path.child('defaultMode')), ...projectionFaults(source.sources, path)],
   persistentVolumeClaim: ({ claimName }, path) => (claimName ? [] : [fieldError.required(path.child('claimName'))]),
   csi: ({ driver, nodePublishSecretRef }, path) => [
-    ...validateCsiDriverName(driver, path.child('driver')),
+    ...csiDriverNameFaults(driver, path.child('driver')),
     ...secretFaults(nodePublishSecretRef, path, 'nodePublishSecretRef'),
   ],
   ephemeral: ({ volumeClaimTemplate: template }, path) => {
@@ -53,13 +54,6 @@ const rules: SourceRules = {
     ...(repository ? [] : [fieldError.required(path.child('repository'))]),
     ...(directory ? localPathFaults(directory, path.child('directory')) : []),
   ],
-}
-
-/** A CSI driver's name: a DNS name of at most 63 characters, of any case. */
-export function validateCsiDriverName(driver: string | undefined, path: FieldPath): FieldError[] {
-  if (!driver) return [fieldError.required(path)]
-  const errors = driver.length > 63 ? [fieldError.tooLong(path, 63)] : []
-  return [...errors, ...faults(path, driver, isDns1123Subdomain(driver.toLowerCase()))]
 }
 
 /** Names and sources of a pod's volumes. */

@@ -23,7 +23,7 @@ export const remoteSourceRules: SourceRules = {
   awsElasticBlockStore: (source, path) => [...required(source, path, 'volumeID'), ...partitionFaults(source.partition, path.child('partition'))],
   nfs: (source, path) => [
     ...required(source, path, 'server', 'path'),
-    ...(source.path && !source.path.startsWith('/') ? [fieldError.invalid(path.child('path'), source.path, 'must be an absolute path')] : []),
+    ...(!source.path?.startsWith('/') ? [fieldError.invalid(path.child('path'), source.path ?? '', 'must be an absolute path')] : []),
   ],
   glusterfs: (source, path) => required(source, path, 'endpoints', 'path'),
   flocker: ({ datasetName, datasetUUID }, path) => {
@@ -56,14 +56,13 @@ export const remoteSourceRules: SourceRules = {
   iscsi: (source, path) => {
     const { iqn = '', lun = 0, chapAuthDiscovery, chapAuthSession, secretRef, initiatorName } = source
     const errors = required(source, path, 'targetPortal', 'iqn')
-    if (iqn && !/^(iqn|eui|naa)\./.test(iqn)) errors.push(fieldError.invalid(path.child('iqn'), iqn, 'must be valid format starting with iqn, eui, or naa'))
+    if (iqn) errors.push(...initiatorFaults(iqn, 'must be valid format starting with iqn, eui, or naa', path.child('iqn')))
     errors.push(...lunFaults(lun, path.child('lun')))
     if ((chapAuthDiscovery || chapAuthSession) && !secretRef) errors.push(fieldError.required(path.child('secretRef')))
-    if (initiatorName !== undefined && !/^(iqn|eui|naa)\./.test(initiatorName))
-      errors.push(fieldError.invalid(path.child('initiatorname'), initiatorName, 'must be valid format starting with iqn, eui, or naa'))
-    return errors
+    if (initiatorName === undefined) return errors
+    return [...errors, ...initiatorFaults(initiatorName, 'must be valid format starting with iqn, eui, or naa', path.child('initiatorname'))]
   },
-  flexVolume: (source, path) => required(source, path, 'driver'),
+  flexVolume: (source, path) => [...required(source, path, 'driver'), ...optionFaults(source.options, path.child('options'))],
   azureFile: (source, path) => required(source, path, 'secretName', 'shareName'),
   azureDisk: (source, path) => {
     const { diskURI = '', cachingMode, kind = 'Shared' } = source
@@ -77,7 +76,7 @@ export const remoteSourceRules: SourceRules = {
     const form = managed
       ? '/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}'
       : 'https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd'
-    if (!diskURI.startsWith(managed ? '/subscriptions' : 'https://')) errors.push(fieldError.notSupported(path.child('diskURI'), diskURI, [form]))
+    if (!diskURI.startsWith(managed ? '/subscriptions/' : 'https://')) errors.push(fieldError.notSupported(path.child('diskURI'), diskURI, [form]))
     return errors
   },
   vsphereVolume: (source, path) => required(source, path, 'volumePath'),
@@ -91,11 +90,34 @@ export const remoteSourceRules: SourceRules = {
   ],
 }
 
+const initiatorForms = [
+  ['iqn', /iqn\.\d{4}-\d{2}\.([a-zA-Z0-9.-]+)(:[^,;*&$|\s]+)$/],
+  ['eui', /^eui.[a-zA-Z0-9]{16}$/],
+  ['naa', /^naa.[a-zA-Z0-9]{32}$/],
+] as const
+
+/** The name of an iSCSI target or initiator. @param unknown what to say of a name of no known kind */
+export function initiatorFaults(name: string, unknown: string, path: FieldPath): FieldError[] {
+  const form = initiatorForms.find(([kind]) => name.startsWith(kind))
+  if (!form) return [fieldError.invalid(path, name, unknown)]
+  return form[1].test(name) ? [] : [fieldError.invalid(path, name, 'must be valid format')]
+}
+
+/** Options of a plugin's own; those under Kubernetes' domains are not for users to set. */
+function optionFaults(options: Readonly<Record<string, string>> | undefined, path: FieldPath): FieldError[] {
+  return Object.keys(options ?? {}).flatMap((key) => {
+    const domain = `.${key.split('/')[0]?.toLowerCase() ?? ''}`
+    const isReserved = domain.endsWith('.kubernetes.io') || domain.endsWith('.k8s.io')
+    return isReserved ? [fieldError.invalid(path.key(key), key, 'kubernetes.io and k8s.io namespaces are reserved')] : []
+  })
+}
+
 function partitionFaults(partition: number | undefined, path: FieldPath): FieldError[] {
   return partition !== undefined && (partition < 0 || partition > 255) ? [fieldError.invalid(path, partition, rangeMessage(1, 255))] : []
 }
 
-function lunFaults(lun: number, path: FieldPath): FieldError[] {
+/** A logical unit's number. */
+export function lunFaults(lun: number, path: FieldPath): FieldError[] {
   return lun < 0 || lun > 255 ? [fieldError.invalid(path, lun, rangeMessage(0, 255))] : []
 }
 

@@ -1,10 +1,12 @@
 /** Warnings about pods and templates: what works, but surprises or goes away (L1). Upstream: pkg/api/pod/warnings.go, pkg/api/node/util.go (v1.36). */
-import type { Container, Pod, PodSpec, PodTemplateSpec, Volume } from '#api/gen/types/core.v1'
+import type { Container, NodeSelectorTerm, Pod, PodSpec, PodTemplateSpec, Volume } from '#api/gen/types/core.v1'
 import { FieldPath } from '#api/machinery/fieldPath'
+import { ipWarnings } from '#api/machinery/formats'
 import type { Frozen, ObjectMeta } from '#api/machinery/meta'
-import { isDns1123Label } from '#api/machinery/names'
-import { canonicalQuantity, isQuantity, quantityMilliValue } from '#api/machinery/quantity'
+import { isDns1123Label, isLabelValue } from '#api/machinery/names'
 import { nodeExpressionWarnings, nodeLabelWarnings } from '../../nodeLabelWarnings.ts'
+import { fractionWarnings } from '../fractions.ts'
+import { claimWarnings } from '../validateClaim.ts'
 import { overlappingPathWarnings } from './volumeWarnings.ts'
 
 type Metadata = Pick<ObjectMeta, 'annotations'> | undefined
@@ -14,6 +16,8 @@ const deprecatedAnnotations: Readonly<Record<string, string>> = {
   'security.alpha.kubernetes.io/sysctls': 'non-functional in v1.11+; use the "sysctls" field instead',
   'security.alpha.kubernetes.io/unsafe-sysctls': 'non-functional in v1.11+; use the "sysctls" field instead',
 }
+
+const sizes = ['memory', 'ephemeral-storage']
 
 /** Volume types that are gone or going; the words are upstream's. */
 const deprecatedVolumes: readonly [type: keyof Volume, name: string, since: string][] = [
@@ -58,19 +62,28 @@ function specWarnings(spec: PodSpec, metadata: Metadata, template: FieldPath | u
     ...Object.entries(deprecatedAnnotations).flatMap(([key, message]) =>
       metadata?.annotations?.[key] === undefined ? [] : [`${annotations.key(key)}: ${message}`],
     ),
-    ...(spec.volumes ?? []).flatMap((volume, i) =>
-      deprecatedVolumes.flatMap(([type, name, since]) => (volume[type] ? [`${path.child('volumes').index(i).child(name)}: ${since}`] : [])),
-    ),
+    ...(spec.volumes ?? []).flatMap((volume, i) => volumeWarnings(volume, path.child('volumes').index(i))),
     ...overlappingPathWarnings(spec.volumes),
     ...duplicateWarnings(spec, path),
-    ...fractionWarnings(spec.overhead, path.child('overhead')),
+    ...fractionWarnings(spec.overhead, sizes, path.child('overhead')),
     ...profileWarnings(spec, metadata, annotations, template !== undefined),
     ...containersOf(spec, path).flatMap(({ container, at }) => containerWarnings(container, at)),
     ...portWarnings(spec, path),
+    ...portNameWarnings(spec, path),
     ...((spec.terminationGracePeriodSeconds ?? 0) < 0
       ? [`${path.child('terminationGracePeriodSeconds')}: must be >= 0; negative values are invalid and will be treated as 1`]
       : []),
     ...affinityWarnings(spec, path.child('affinity')),
+    ...(spec.dnsConfig?.nameservers ?? []).flatMap((ip, i) => ipWarnings(ip, path.child('dnsConfig', 'nameservers').index(i))),
+    ...(spec.hostAliases ?? []).flatMap(({ ip }, i) => ipWarnings(ip, path.child('hostAliases').index(i).child('ip'))),
+  ]
+}
+
+function volumeWarnings(volume: Volume, path: FieldPath): string[] {
+  const claim = volume.ephemeral?.volumeClaimTemplate?.spec
+  return [
+    ...deprecatedVolumes.flatMap(([type, name, since]) => (volume[type] ? [`${path.child(name)}: ${since}`] : [])),
+    ...(claim ? claimWarnings(claim, path.child('ephemeral', 'volumeClaimTemplate', 'spec')) : []),
   ]
 }
 
@@ -91,13 +104,24 @@ function nodeWarnings(spec: PodSpec, path: FieldPath): string[] {
       nodeExpressionWarnings(term.matchExpressions, required.index(i)),
     ),
     ...(node?.preferredDuringSchedulingIgnoredDuringExecution ?? []).flatMap((term, i) =>
-      nodeExpressionWarnings(term.preference.matchExpressions, preferred.index(i).child('preference')),
+      preferenceWarnings(term.preference.matchExpressions, preferred.index(i).child('preference')),
     ),
     ...(spec.topologySpreadConstraints ?? []).flatMap(({ topologyKey, labelSelector }, i) => {
       const constraint = path.child('topologySpreadConstraints').index(i)
       return [...nodeLabelWarnings(topologyKey, constraint.child('topologyKey'), true), ...nullSelector(labelSelector, constraint.child('labelSelector'))]
     }),
   ]
+}
+
+/** A preference for a value that no label can have is allowed, and never met. */
+function preferenceWarnings(expressions: NodeSelectorTerm['matchExpressions'], path: FieldPath): string[] {
+  const values = (expressions ?? []).flatMap(({ values }, i) =>
+    (values ?? []).flatMap((value, j) => {
+      const at = path.child('matchExpressions').index(i).child('values').index(j)
+      return isLabelValue(value).map((fault) => `${at}: ${value} is invalid, ${fault}`)
+    }),
+  )
+  return [...nodeExpressionWarnings(expressions, path), ...values]
 }
 
 const nullSelector = (selector: unknown, at: FieldPath): string[] => (selector ? [] : [`${at}: a null labelSelector results in matching no pod`])
@@ -124,15 +148,6 @@ function duplicateWarnings(spec: PodSpec, path: FieldPath): string[] {
     ...repeated(secrets).map(({ value, i }) => `${secret(i)}: duplicate name ${value}`),
     ...secrets.flatMap((name, i) => (name === '' ? [`${secret(i)}: invalid empty name ""`] : [])),
   ]
-}
-
-/** Parts of a byte make no sense. */
-function fractionWarnings(amounts: Readonly<Record<string, string>> | undefined, path: FieldPath): string[] {
-  return ['memory', 'ephemeral-storage'].flatMap((name) => {
-    const amount = amounts?.[name]
-    if (amount === undefined || !isQuantity(amount) || quantityMilliValue(amount) % 1000 === 0) return []
-    return [`${path.key(name)}: fractional byte value ${JSON.stringify(canonicalQuantity(amount))} is invalid, must be an integer`]
-  })
 }
 
 /** Annotations that fields have replaced. A real pod's AppArmor annotations still count, so only templates are warned about those. */
@@ -163,23 +178,43 @@ function containerWarnings(container: Container, path: FieldPath): string[] {
       : []
   })
   const { limits, requests } = container.resources ?? {}
-  return [...fractionWarnings(limits, path.child('resources', 'limits')), ...fractionWarnings(requests, path.child('resources', 'requests')), ...env]
+  return [
+    ...fractionWarnings(limits, sizes, path.child('resources', 'limits')),
+    ...fractionWarnings(requests, sizes, path.child('resources', 'requests')),
+    ...env,
+  ]
 }
 
 function portWarnings(spec: PodSpec, path: FieldPath): string[] {
   const ports = containersOf(spec, path).flatMap(({ container, at }) =>
-    (container.ports ?? []).map(({ containerPort, protocol, hostIP = '', hostPort = 0 }, i) => ({
+    (container.ports ?? []).map(({ name = '', containerPort, protocol = '', hostIP = '', hostPort = 0 }, i) => ({
       id: `${containerPort}/${protocol}`,
-      ...{ containerPort, protocol, hostIP, hostPort, at: at.child('ports').index(i) },
+      ...{ name, containerPort, protocol, hostIP, hostPort, at: at.child('ports').index(i) },
     })),
   )
   const others = new Map<string, (typeof ports)[number][]>()
   return ports.flatMap((port) => {
     const same = others.get(port.id) ?? []
     others.set(port.id, [...same, port])
-    const lonely = port.hostIP !== '' && port.hostPort === 0 ? [`${port.at}: hostIP set without hostPort: ${JSON.stringify(port.hostIP)}`] : []
+    // As Go prints a struct.
+    const shown = `{Name:${port.name} HostPort:${port.hostPort} ContainerPort:${port.containerPort} Protocol:${port.protocol} HostIP:${port.hostIP}}`
+    const lonely = port.hostIP !== '' && port.hostPort === 0 ? [`${port.at}: hostIP set without hostPort: ${shown}`] : []
     return [...lonely, ...same.flatMap((other) => portConflict(port, other))]
   })
+}
+
+function portNameWarnings(spec: PodSpec, path: FieldPath): string[] {
+  const first = new Map<string, FieldPath>()
+  return containersOf(spec, path).flatMap(({ container, at }) =>
+    (container.ports ?? []).flatMap(({ name }, i) => {
+      const port = at.child('ports').index(i)
+      const other = first.get(name ?? '')
+      if (name && !other) first.set(name, port)
+      if (!name || !other) return []
+      const used = `services and probes that select ports by name will use ${other}`
+      return [`${port}: duplicate port name ${JSON.stringify(name)} with ${other}, ${used}`]
+    }),
+  )
 }
 
 interface Port {
