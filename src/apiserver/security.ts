@@ -11,6 +11,7 @@ import type { AdmissionPlugin, ObjectReader } from './admission/admission.ts'
 import { createAdmissionMetrics } from './admission/admissionMetrics.ts'
 import { createAdmissionPlugins } from './admission/plugins/index.ts'
 import { createPolicyMetrics } from './admission/policy/policyMetrics.ts'
+import type { AdmissionSettings } from './admission/settings.ts'
 import { resolveService } from './aggregation/serviceResolver.ts'
 import type { Answer } from './answer.ts'
 import { createAuthentication } from './authn/authentication.ts'
@@ -38,6 +39,8 @@ export interface SecurityDeps {
   readonly authentication?: AuthenticationSettings | undefined
   /** Who is asked what users may do; absent: the node authorizer and RBAC. */
   readonly authorization?: AuthorizationSettings | undefined
+  /** Which plugins admit, and how; absent: as kubeadm has it. */
+  readonly admission?: AdmissionSettings | undefined
   /** Common names of front proxies, unless the settings say more of them; empty: any that their authority signed. Absent: none is believed. */
   readonly frontProxyNames?: readonly string[] | undefined
 }
@@ -61,25 +64,43 @@ export function createSecurity(deps: SecurityDeps): Security {
   const authorization = createAuthorization({ reader, clock, random, log, metrics }, deps.authorization ?? defaultAuthorization)
   const { authorizers, rbac } = authorization
   const admissionMetrics = createAdmissionMetrics(metrics)
+  const loopback = createLoopback()
   return {
     authenticators: authentication.authenticators,
     authorizers,
-    admission: createAdmissionPlugins({
-      reader,
-      random,
-      clock,
-      metrics,
-      rbac: { authorizer: rbac, authorizers },
-      policies: { reader, authorizers, clock, metrics: admissionMetrics, policyMetrics: createPolicyMetrics(metrics) },
-      webhooks: {
-        deps: { reader, authorizers, random, clock, metrics: admissionMetrics },
-        resolve: (namespace, name, port) => resolveService(reader, random, { namespace, name, port }),
+    admission: createAdmissionPlugins(
+      {
+        reader,
+        random,
+        clock,
+        metrics,
+        rbac,
+        authorizers,
+        transport: loopback.transport,
+        policies: { reader, authorizers, clock, metrics: admissionMetrics, policyMetrics: createPolicyMetrics(metrics) },
+        webhooks: {
+          deps: { reader, authorizers, random, clock, metrics: admissionMetrics },
+          resolve: (namespace, name, port) => resolveService(reader, random, { namespace, name, port }),
+        },
       },
-    }),
+      deps.admission,
+    ),
     tokens: authentication.tokens,
     virtualResources: [...accessReviews(authorizers), ...identityReviews(authentication.tokenAuthenticators, authentication.apiAudiences)],
-    postStartHooks: [reconcileBootstrapPolicy, authentication.start, async (_transport, signal) => authorization.start(signal)],
+    postStartHooks: [loopback.started, reconcileBootstrapPolicy, authentication.start, async (_transport, signal) => authorization.start(signal)],
     documents: authentication.documents,
+  }
+}
+
+/** The server's way to itself, which it has once it serves. */
+function createLoopback() {
+  let own: Transport | undefined
+  return {
+    transport: () => own,
+    started: (transport: Transport) => {
+      own = transport
+      return Promise.resolve()
+    },
   }
 }
 

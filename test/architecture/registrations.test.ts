@@ -19,7 +19,7 @@ import { controllers } from '#controllers/index'
 import { volumePlugins } from '#kubelet/volumes/index'
 import { proxyModes } from '#proxy/modes/index'
 import { defaultPlugins } from '#scheduler/plugins/index'
-import { createAdmissionPlugins } from '../../src/apiserver/admission/plugins/index.ts'
+import { admissionPlugins } from '../../src/apiserver/admission/plugins/index.ts'
 
 const source = path.resolve(import.meta.dirname, '../../src')
 
@@ -90,7 +90,7 @@ const names: { name: string; entries: readonly string[] }[] = [
   { name: 'kinds', entries: strategies.map(({ group, kind }) => `${group}/${kind}`) },
   { name: 'controllers and their aliases', entries: controllers.flatMap(({ name, aliases }) => [name, ...aliases]) },
   { name: 'scheduler plugins', entries: defaultPlugins.map(({ plugin }) => plugin.name) },
-  { name: 'admission plugins', entries: createAdmissionPlugins({ reader, random, clock }).map((plugin) => plugin.name) },
+  { name: 'admission plugins', entries: admissionPlugins.map(({ name }) => name) },
   {
     name: 'pipeline stages',
     entries: pipelineStages(

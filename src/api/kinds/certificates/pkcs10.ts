@@ -9,7 +9,15 @@ export interface PemBlock {
   readonly bytes: Uint8Array
 }
 
+export interface SubjectAttribute {
+  /** Dotted object identifier: `2.5.4.10` is an organization. */
+  readonly type: string
+  readonly value: string
+}
+
 export interface CertificateRequest {
+  /** In order. */
+  readonly subject: readonly SubjectAttribute[]
   /** DER of what is signed. */
   readonly signed: Uint8Array
   /** DER of the SubjectPublicKeyInfo. */
@@ -48,12 +56,18 @@ export function parseCertificateRequest(base64: string): CertificateRequest | st
   const isWhole = more.length === 0 && signature?.tag === bitString && identifier?.tag === objectIdentifier
   if (!info || !isWhole || subject?.tag !== sequence || publicKeyInfo?.tag !== sequence) return 'asn1: structure error: malformed certificate request'
   return {
+    subject: elementsOf(subject.content).flatMap((set) => elementsOf(set.content).flatMap(attributeOf)),
     signed: info.whole,
     publicKeyInfo: publicKeyInfo.whole,
     algorithm: dotted(identifier.content),
     // The first byte of a bit string counts its unused bits: none in a signature.
     signature: signature.content.subarray(1),
   }
+}
+
+function attributeOf({ content }: Element): SubjectAttribute[] {
+  const [type, value] = elementsOf(content)
+  return type?.tag === objectIdentifier && value ? [{ type: dotted(type.content), value: new TextDecoder().decode(value.content) }] : []
 }
 
 /** Whether the bytes are one DER sequence of at least three parts: all that can be said of a certificate without reading it. */

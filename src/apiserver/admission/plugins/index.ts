@@ -1,30 +1,51 @@
 /**
- * The admission chain in upstream's order (L3), as far as it is built; NodeRestriction is on, as kubeadm has it.
- * Upstream: pkg/kubeapiserver/options/plugins.go AllOrderedPlugins.
+ * The admission chain in upstream's order (L3), one line a plugin, and which of them run.
+ * Upstream: pkg/kubeapiserver/options/plugins.go AllOrderedPlugins, DefaultOffAdmissionPlugins (v1.36).
  */
 import type { Clock } from '#base/clock'
 import { type Metrics, noMetrics } from '#base/metrics'
 import type { Random } from '#base/random'
+import type { Transport } from '#client/transport'
 import type { Authorizer } from '../../authz/authorizer.ts'
 import type { RbacAuthorizer } from '../../authz/rbac.ts'
 import type { ResolveService } from '../../webhookTarget.ts'
 import type { AdmissionPlugin, ObjectReader } from '../admission.ts'
-import { defaultPodSecurity } from '../podSecurity/configuration.ts'
 import { createPodSecurityMetrics } from '../podSecurity/podSecurityMetrics.ts'
 import type { PolicyDeps } from '../policy/invocations.ts'
+import { type AdmissionSettings, usualAdmission } from '../settings.ts'
 import type { WebhookDeps } from '../webhook/consider.ts'
+import { alwaysAdmit } from './alwaysAdmit.ts'
+import { alwaysDeny } from './alwaysDeny.ts'
+import { alwaysPullImages } from './alwaysPullImages.ts'
+import { certificateApproval, certificateSigning, certificateSubjectRestriction, clusterTrustBundleAttest } from './certificates.ts'
 import { defaultIngressClass, defaultStorageClass } from './defaultClasses.ts'
 import { defaultTolerationSeconds } from './defaultTolerationSeconds.ts'
+import { denyServiceExternalIps } from './denyServiceExternalIps.ts'
 import { escalation } from './escalation.ts'
+import { eventRateLimit } from './eventRateLimit.ts'
+import { extendedResourceToleration } from './extendedResourceToleration.ts'
+import { jobValidation, nodeDeclaredFeatureValidator, podGroupProtection, podGroupWorkloadExists } from './gatedOff.ts'
+import { imagePolicyWebhook } from './imagePolicyWebhook.ts'
+import { limitPodHardAntiAffinityTopology } from './limitPodHardAntiAffinityTopology.ts'
 import { limitRanger } from './limitRanger.ts'
 import { mutatingAdmissionPolicy } from './mutatingAdmissionPolicy.ts'
 import { mutatingAdmissionWebhook } from './mutatingAdmissionWebhook.ts'
+import { namespaceAutoProvision } from './namespaceAutoProvision.ts'
+import { namespaceExists } from './namespaceExists.ts'
 import { namespaceLifecycle } from './namespaceLifecycle.ts'
 import { nodeRestriction } from './nodeRestriction.ts'
+import { ownerReferencesPermissionEnforcement } from './ownerReferencesPermissionEnforcement.ts'
+import { persistentVolumeClaimResize } from './persistentVolumeClaimResize.ts'
+import { podNodeSelector } from './podNodeSelector.ts'
+import { podResizeValidator } from './podResizeValidator.ts'
 import { podSecurity } from './podSecurity.ts'
+import { podTolerationRestriction } from './podTolerationRestriction.ts'
+import { podTopologyLabels } from './podTopologyLabels.ts'
 import { priority } from './priority.ts'
 import { resourceQuota } from './resourceQuota.ts'
+import { runtimeClass } from './runtimeClass.ts'
 import { serviceAccount } from './serviceAccount.ts'
+import { storageObjectInUseProtection } from './storageObjectInUseProtection.ts'
 import { taintNodesByCondition } from './taintNodesByCondition.ts'
 import { validatingAdmissionPolicy } from './validatingAdmissionPolicy.ts'
 import { validatingAdmissionWebhook } from './validatingAdmissionWebhook.ts'
@@ -32,43 +53,81 @@ import { validatingAdmissionWebhook } from './validatingAdmissionWebhook.ts'
 export interface AdmissionPluginDeps {
   readonly reader: ObjectReader
   readonly random: Random
-  /** Absent: quotas are not enforced, nor the Pod Security Standards. */
-  readonly clock?: Clock | undefined
+  readonly clock: Clock
   readonly metrics?: Metrics | undefined
+  /** Who may do what, for plugins that ask; none: nobody may. */
+  readonly authorizers?: readonly Authorizer[] | undefined
+  /** The server's own way to itself; undefined while it starts. */
+  readonly transport?: (() => Transport | undefined) | undefined
   /** Absent: authorization is not RBAC's, and roles grant nothing that needs guarding. */
-  readonly rbac?: { readonly authorizer: RbacAuthorizer; readonly authorizers: readonly Authorizer[] } | undefined
+  readonly rbac?: RbacAuthorizer | undefined
   /** Absent: configurations of webhooks have no effect. */
   readonly webhooks?: { readonly deps: WebhookDeps; readonly resolve: ResolveService } | undefined
   /** Absent: policies in CEL have no effect. */
   readonly policies?: PolicyDeps | undefined
 }
 
-export function createAdmissionPlugins({
-  reader,
-  random,
-  clock,
-  metrics = noMetrics,
-  rbac,
-  webhooks,
-  policies,
-}: AdmissionPluginDeps): readonly AdmissionPlugin[] {
-  return [
-    namespaceLifecycle(reader),
-    limitRanger(reader),
-    serviceAccount(reader, random),
-    nodeRestriction(reader),
-    taintNodesByCondition,
-    ...(clock ? [podSecurity({ reader, clock, metrics: createPodSecurityMetrics(metrics) }, defaultPodSecurity)] : []),
-    priority(reader),
-    defaultTolerationSeconds,
-    defaultStorageClass(reader),
-    defaultIngressClass(reader),
-    ...(policies ? [mutatingAdmissionPolicy(policies)] : []),
-    ...(webhooks ? [mutatingAdmissionWebhook(webhooks.deps, webhooks.resolve)] : []),
-    ...(rbac ? [escalation(rbac.authorizer, rbac.authorizers)] : []),
-    ...(policies ? [validatingAdmissionPolicy(policies)] : []),
-    ...(webhooks ? [validatingAdmissionWebhook(webhooks.deps, webhooks.resolve)] : []),
-    // Last: what it lets pass is counted.
-    ...(clock ? [resourceQuota(reader, clock)] : []),
-  ]
+interface Registration {
+  readonly name: string
+  readonly default: 'on' | 'off'
+  /** Undefined: what it needs is not there. */
+  create(deps: AdmissionPluginDeps, settings: AdmissionSettings): AdmissionPlugin | undefined
+}
+
+const on = (name: string, create: Registration['create']): Registration => ({ name, default: 'on', create })
+const off = (name: string, create: Registration['create']): Registration => ({ name, default: 'off', create })
+const authorizersOf = ({ authorizers = [] }: AdmissionPluginDeps) => authorizers
+
+export const admissionPlugins: readonly Registration[] = [
+  off('AlwaysAdmit', () => alwaysAdmit),
+  off('NamespaceAutoProvision', ({ reader, transport = () => undefined }) => namespaceAutoProvision(reader, transport)),
+  on('NamespaceLifecycle', ({ reader }) => namespaceLifecycle(reader)),
+  off('NamespaceExists', ({ reader }) => namespaceExists(reader)),
+  off('LimitPodHardAntiAffinityTopology', () => limitPodHardAntiAffinityTopology),
+  on('LimitRanger', ({ reader }) => limitRanger(reader)),
+  on('ServiceAccount', ({ reader, random }) => serviceAccount(reader, random)),
+  off('NodeRestriction', ({ reader }) => nodeRestriction(reader)),
+  on('TaintNodesByCondition', () => taintNodesByCondition),
+  off('AlwaysPullImages', () => alwaysPullImages),
+  off('ImagePolicyWebhook', ({ clock }, { imagePolicy }) => imagePolicy && imagePolicyWebhook(clock, imagePolicy)),
+  on('PodSecurity', ({ reader, clock, metrics = noMetrics }, settings) =>
+    podSecurity({ reader, clock, metrics: createPodSecurityMetrics(metrics) }, settings.podSecurity),
+  ),
+  off('PodNodeSelector', ({ reader }, { nodeSelectors }) => podNodeSelector(reader, nodeSelectors)),
+  on('Priority', ({ reader }) => priority(reader)),
+  on('DefaultTolerationSeconds', () => defaultTolerationSeconds),
+  off('PodTolerationRestriction', ({ reader }, { tolerations }) => podTolerationRestriction(reader, tolerations)),
+  off('EventRateLimit', ({ clock }, { eventLimits }) => eventRateLimit(clock, eventLimits)),
+  off('ExtendedResourceToleration', () => extendedResourceToleration),
+  on('DefaultStorageClass', ({ reader }) => defaultStorageClass(reader)),
+  on('StorageObjectInUseProtection', () => storageObjectInUseProtection),
+  on('PodGroupProtection', () => podGroupProtection),
+  off('OwnerReferencesPermissionEnforcement', (deps) => ownerReferencesPermissionEnforcement(deps.reader, authorizersOf(deps))),
+  on('PersistentVolumeClaimResize', ({ reader }) => persistentVolumeClaimResize(reader)),
+  on('RuntimeClass', ({ reader }) => runtimeClass(reader)),
+  on('CertificateApproval', (deps) => certificateApproval(authorizersOf(deps))),
+  on('CertificateSigning', (deps) => certificateSigning(authorizersOf(deps))),
+  on('ClusterTrustBundleAttest', (deps) => clusterTrustBundleAttest(authorizersOf(deps))),
+  on('CertificateSubjectRestriction', () => certificateSubjectRestriction),
+  on('DefaultIngressClass', ({ reader }) => defaultIngressClass(reader)),
+  off('DenyServiceExternalIPs', () => denyServiceExternalIps),
+  on('PodTopologyLabels', ({ reader }) => podTopologyLabels(reader)),
+  on('PodGroupWorkloadExists', () => podGroupWorkloadExists),
+  on('NodeDeclaredFeatureValidator', () => nodeDeclaredFeatureValidator),
+  on('JobValidation', () => jobValidation),
+  on('PodResizeValidator', ({ reader }) => podResizeValidator(reader)),
+  on('MutatingAdmissionPolicy', ({ policies }) => policies && mutatingAdmissionPolicy(policies)),
+  on('MutatingAdmissionWebhook', ({ webhooks }) => webhooks && mutatingAdmissionWebhook(webhooks.deps, webhooks.resolve)),
+  on('ValidatingAdmissionPolicy', ({ policies }) => policies && validatingAdmissionPolicy(policies)),
+  on('ValidatingAdmissionWebhook', ({ webhooks }) => webhooks && validatingAdmissionWebhook(webhooks.deps, webhooks.resolve)),
+  // Late: what it lets pass is counted.
+  on('ResourceQuota', ({ reader, clock }) => resourceQuota(reader, clock)),
+  off('AlwaysDeny', () => alwaysDeny),
+]
+
+/** The plugins that run, in order. What upstream's registry does about roles comes first: no flag turns it off. */
+export function createAdmissionPlugins(deps: AdmissionPluginDeps, settings: AdmissionSettings = usualAdmission): readonly AdmissionPlugin[] {
+  const runs = ({ name, default: byDefault }: Registration) => settings.enabled.has(name) || (byDefault === 'on' && !settings.disabled.has(name))
+  const plugins = admissionPlugins.filter(runs).flatMap((one) => one.create(deps, settings) ?? [])
+  return deps.rbac ? [escalation(deps.rbac, authorizersOf(deps)), ...plugins] : plugins
 }

@@ -4,6 +4,7 @@ import type { Node, Pod, PodSpec, Toleration } from '#api/gen/types/core.v1'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { isStatus, StatusError } from '#api/machinery/status'
 import { seededRandom } from '#base/random'
+import { VirtualClock } from '#base/virtualClock'
 import type { AdmissionAttributes, ObjectReader } from '../admission.ts'
 import { createAdmissionPlugins } from './index.ts'
 
@@ -50,7 +51,7 @@ async function admit(changes: Partial<AdmissionAttributes>): Promise<void> {
     warn: () => {},
     ...changes,
   }
-  const chain = createAdmissionPlugins({ reader, random: seededRandom(1) }).filter((plugin) => plugin.handles(attributes.operation))
+  const chain = createAdmissionPlugins({ reader, random: seededRandom(1), clock: new VirtualClock() }).filter((plugin) => plugin.handles(attributes.operation))
   for (const plugin of chain) await plugin.admit?.(attributes)
   for (const plugin of chain) await plugin.validate?.(attributes)
 }

@@ -36,7 +36,7 @@ export function isNativeResource(name: string): boolean {
 }
 
 /** A device or the like, under somebody's own domain. */
-function isExtendedResource(name: string): boolean {
+export function isExtendedResource(name: string): boolean {
   return !isNativeResource(name) && !name.startsWith('requests.') && isQualifiedName(`requests.${name}`).length === 0
 }
 

@@ -1,0 +1,46 @@
+/**
+ * Images are pulled for every pod (L3), so that nobody uses what others had the right to pull. Off by default.
+ * Upstream: plugin/pkg/admission/alwayspullimages.
+ */
+import type { Container, EphemeralContainer, Pod, PodSpec } from '#api/gen/types/core.v1'
+import { FieldPath, fieldError } from '#api/machinery/fieldPath'
+import type { Frozen } from '#api/machinery/meta'
+import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
+import { isSubresource, isResource, objectOf, refuse } from '../attributes.ts'
+
+const always = 'Always'
+
+export const alwaysPullImages: AdmissionPlugin = {
+  name: 'AlwaysPullImages',
+  handles: (operation) => operation === 'CREATE' || operation === 'UPDATE',
+  admit(attributes) {
+    if (!concerns(attributes)) return
+    const { spec } = objectOf<Pod>(attributes)
+    for (const { container } of containersOf(spec)) container.imagePullPolicy = always
+    for (const { image } of spec.volumes ?? []) if (image) image.pullPolicy = always
+  },
+  validate(attributes) {
+    if (!concerns(attributes)) return
+    const { spec } = objectOf<Pod>(attributes)
+    const faults = containersOf(spec)
+      .filter(({ container }) => container.imagePullPolicy !== always)
+      .map(({ container, path }) => fieldError.notSupported(path.child('imagePullPolicy'), container.imagePullPolicy ?? '', [always]))
+    if (faults.length === 0) return
+    const texts = faults.map(({ field, body }) => `${field}: ${body}`)
+    throw refuse(attributes, texts.length === 1 ? String(texts[0]) : `[${texts.join(', ')}]`)
+  },
+}
+
+/** Pods that get images; an update that brings no new one is left alone. */
+function concerns(attributes: AdmissionAttributes): boolean {
+  if (!isResource(attributes, '', 'pods') && !isSubresource(attributes, '', 'pods', 'ephemeralcontainers')) return false
+  const { operation, oldObject } = attributes
+  if (operation !== 'UPDATE' || !oldObject) return true
+  const known = new Set(containersOf((oldObject as Frozen<Pod>).spec as PodSpec).map(({ container }) => container.image))
+  return containersOf(objectOf<Pod>(attributes).spec).some(({ container }) => !known.has(container.image))
+}
+
+function containersOf(spec: PodSpec): readonly { readonly container: Container | EphemeralContainer; readonly path: FieldPath }[] {
+  const fields = ['initContainers', 'containers', 'ephemeralContainers'] as const
+  return fields.flatMap((field) => (spec[field] ?? []).map((container, index) => ({ container, path: FieldPath.of('spec', field).index(index) })))
+}

@@ -1,0 +1,99 @@
+/**
+ * CertificateApproval, CertificateSigning, ClusterTrustBundleAttest and CertificateSubjectRestriction (L3): who approves, signs or attests for a signer
+ * needs the right to do so for that signer, and the API server's client signer makes nobody an administrator.
+ * Upstream: plugin/pkg/admission/certificates, pkg/certauthorization.
+ */
+import type { CertificateSigningRequest } from '#api/gen/types/certificates.v1'
+import type { ClusterTrustBundle } from '#api/gen/types/certificates.v1beta1'
+import { parseCertificateRequest } from '#api/kinds/certificates/pkcs10'
+import { semanticEqual } from '#api/machinery/equality'
+import type { Frozen } from '#api/machinery/meta'
+import type { Authorizer } from '../../authz/authorizer.ts'
+import { authorize } from '../../pipeline/authorization.ts'
+import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
+import { isResource, isSubresource, objectOf, refuse } from '../attributes.ts'
+
+const group = 'certificates.k8s.io'
+const requests = 'certificatesigningrequests'
+const organization = '2.5.4.10'
+const clientSigner = 'kubernetes.io/kube-apiserver-client'
+
+/** Approving and denying takes the verb approve on the signer. */
+export function certificateApproval(authorizers: readonly Authorizer[]): AdmissionPlugin {
+  return {
+    name: 'CertificateApproval',
+    handles: (operation) => operation === 'UPDATE',
+    async validate(attributes) {
+      if (!isSubresource(attributes, group, requests, 'approval')) return
+      const { signerName } = (attributes.oldObject as Frozen<CertificateSigningRequest>).spec
+      if (!(await mayFor(authorizers, attributes, 'approve', signerName)))
+        throw refuse(attributes, `user not permitted to approve requests with signerName "${signerName}"`)
+    },
+  }
+}
+
+/** Writing a certificate or a condition takes the verb sign on the signer. */
+export function certificateSigning(authorizers: readonly Authorizer[]): AdmissionPlugin {
+  return {
+    name: 'CertificateSigning',
+    handles: (operation) => operation === 'UPDATE',
+    async validate(attributes) {
+      if (!isSubresource(attributes, group, requests, 'status')) return
+      const old = attributes.oldObject as Frozen<CertificateSigningRequest>
+      const { status } = objectOf<CertificateSigningRequest>(attributes)
+      if (old.status?.certificate === status?.certificate && semanticEqual(old.status?.conditions ?? [], status?.conditions ?? [])) return
+      const { signerName } = old.spec
+      if (!(await mayFor(authorizers, attributes, 'sign', signerName)))
+        throw refuse(attributes, `user not permitted to sign requests with signerName "${signerName}"`)
+    },
+  }
+}
+
+/** A bundle that names a signer takes the verb attest on it. */
+export function clusterTrustBundleAttest(authorizers: readonly Authorizer[]): AdmissionPlugin {
+  return {
+    name: 'ClusterTrustBundleAttest',
+    handles: (operation) => operation === 'CREATE' || operation === 'UPDATE',
+    async validate(attributes) {
+      if (attributes.resource.group !== group || attributes.resource.resource !== 'clustertrustbundles') return
+      const bundle = objectOf<ClusterTrustBundle>(attributes)
+      const { signerName } = bundle.spec
+      if (!signerName || changesHousekeepingOnly(bundle, attributes.oldObject as Frozen<ClusterTrustBundle> | undefined)) return
+      if (!(await mayFor(authorizers, attributes, 'attest', signerName)))
+        throw refuse(attributes, `user not permitted to attest for signerName "${signerName}"`)
+    },
+  }
+}
+
+export const certificateSubjectRestriction: AdmissionPlugin = {
+  name: 'CertificateSubjectRestriction',
+  handles: (operation) => operation === 'CREATE',
+  validate(attributes) {
+    if (!isResource(attributes, group, requests)) return
+    const { spec } = objectOf<CertificateSigningRequest>(attributes)
+    if (spec.signerName !== clientSigner) return
+    const parsed = parseCertificateRequest(spec.request)
+    if (typeof parsed === 'string') throw refuse(attributes, `failed to parse CSR: ${parsed}`)
+    if (parsed.subject.some(({ type, value }) => type === organization && value === 'system:masters'))
+      throw refuse(attributes, `use of ${clientSigner} signer with system:masters group is not allowed`)
+  },
+}
+
+/** For this signer, or for all of its domain. */
+async function mayFor(authorizers: readonly Authorizer[], { user }: AdmissionAttributes, verb: string, signerName: string): Promise<boolean> {
+  const base = { user, verb, isResourceRequest: true, path: '', namespace: '', apiGroup: group, apiVersion: '*', resource: 'signers', subresource: '' }
+  for (const name of [signerName, `${signerName.split('/')[0]}/*`]) {
+    if ((await authorize(authorizers, { ...base, name })).decision === 'allow') return true
+  }
+  return false
+}
+
+/** Finalizers and owners are not the bundle's own affair. */
+function changesHousekeepingOnly(bundle: ClusterTrustBundle, old: Frozen<ClusterTrustBundle> | undefined): boolean {
+  if (!old) return false
+  const rest = ({ metadata, spec }: Frozen<ClusterTrustBundle>) => {
+    const { ownerReferences: _owners, finalizers: _finalizers, managedFields: _fields, ...kept } = metadata
+    return { metadata: kept, spec }
+  }
+  return semanticEqual(rest(bundle as Frozen<ClusterTrustBundle>), rest(old))
+}

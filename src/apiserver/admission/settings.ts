@@ -1,0 +1,32 @@
+/** Which admission plugins a server runs, and what their configurations say (L3). Upstream: pkg/kubeapiserver/options/{admission,plugins}.go (v1.36). */
+import type { EventLimit } from './plugins/eventRateLimit.ts'
+import type { ImagePolicySettings } from './plugins/imagePolicyWebhook.ts'
+import type { NodeSelectors } from './plugins/podNodeSelector.ts'
+import type { TolerationSettings } from './plugins/podTolerationRestriction.ts'
+import { defaultPodSecurity, type PodSecurityConfiguration } from './podSecurity/configuration.ts'
+
+export interface AdmissionSettings {
+  /** Beside those that are on by default. */
+  readonly enabled: ReadonlySet<string>
+  /** Of those that are on by default. */
+  readonly disabled: ReadonlySet<string>
+  readonly podSecurity: PodSecurityConfiguration
+  readonly nodeSelectors: NodeSelectors
+  readonly tolerations: TolerationSettings
+  readonly eventLimits: readonly EventLimit[]
+  /** Absent: ImagePolicyWebhook cannot be on. */
+  readonly imagePolicy?: ImagePolicySettings | undefined
+}
+
+/** What a server without flags does. */
+export const noAdmissionFlags: AdmissionSettings = {
+  enabled: new Set(),
+  disabled: new Set(),
+  podSecurity: defaultPodSecurity,
+  nodeSelectors: {},
+  tolerations: { default: [], whitelist: [] },
+  eventLimits: [],
+}
+
+/** As kubeadm runs it: kubelets are held to their own node. */
+export const usualAdmission: AdmissionSettings = { ...noAdmissionFlags, enabled: new Set(['NodeRestriction']) }
