@@ -7,13 +7,13 @@ import type { Clock } from '#base/clock'
 import type { Random } from '#base/random'
 
 const attempts = 5
-const firstDelayMs = 500
+const usualFirstDelayMs = 500
 const delayFactor = 1.5
 const delayJitter = 0.2
 
 /** @throws what the last attempt threw */
 export async function insistently<T>(
-  { clock, random }: { readonly clock: Clock; readonly random: Random },
+  { clock, random, firstDelayMs = usualFirstDelayMs }: { readonly clock: Clock; readonly random: Random; readonly firstDelayMs?: number },
   call: () => Promise<T>,
   signal?: AbortSignal,
 ): Promise<T> {

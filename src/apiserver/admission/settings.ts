@@ -28,5 +28,9 @@ export const noAdmissionFlags: AdmissionSettings = {
   eventLimits: [],
 }
 
-/** As kubeadm runs it: kubelets are held to their own node. */
-export const usualAdmission: AdmissionSettings = { ...noAdmissionFlags, enabled: new Set(['NodeRestriction']) }
+/** A server that is not told by flags, as a local cluster has it: kubelets are held to their own node, and no finalizer waits for a controller that is not there. */
+export const usualAdmission: AdmissionSettings = {
+  ...noAdmissionFlags,
+  enabled: new Set(['NodeRestriction']),
+  disabled: new Set(['StorageObjectInUseProtection']),
+}

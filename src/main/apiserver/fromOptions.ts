@@ -19,7 +19,8 @@ export type OptionDeps = Pick<
 export function depsFromOptions(options: ServerOptions, given: SecurityDeps): OptionDeps {
   const { clock, random, log = noLog, metrics = noMetrics } = given
   const audit = auditFromOptions(options.audit, { clock, random, log: log.with('audit'), metrics })
-  return { ...createSecurity({ ...given, authentication: options.authentication.settings, authorization: options.authorization }), audit }
+  const { authentication, authorization, admission } = options
+  return { ...createSecurity({ ...given, authentication: authentication.settings, authorization, admission }), audit }
 }
 
 export function configFromOptions(options: ServerOptions): ApiServerConfig {

@@ -71,8 +71,11 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
   await store.close()
 }
 
-/** What a local cluster is told before its user's own flags: nodes join with bootstrap tokens. */
-const ownArgs = ['--enable-bootstrap-token-auth=true']
+/**
+ * What a local cluster is told before its user's own flags: nodes join with bootstrap tokens and are held to their own objects. Nothing takes the
+ * finalizers of StorageObjectInUseProtection off again yet, so that claims would never go.
+ */
+const ownArgs = ['--enable-bootstrap-token-auth=true', '--enable-admission-plugins=NodeRestriction', '--disable-admission-plugins=StorageObjectInUseProtection']
 
 function servingTlsOf(pki: Pki, options: ServerOptions): ServingTls {
   return { ...pki.apiserver, ...authoritiesFromOptions(options, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert }) }

@@ -6,7 +6,7 @@ import type { Container, EphemeralContainer, Pod, PodSpec } from '#api/gen/types
 import { FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
 import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
-import { isSubresource, isResource, objectOf, refuse } from '../attributes.ts'
+import { isResource, isSubresource, objectOf, refuse } from '../attributes.ts'
 
 const always = 'Always'
 

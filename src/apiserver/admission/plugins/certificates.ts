@@ -9,7 +9,7 @@ import { parseCertificateRequest } from '#api/kinds/certificates/pkcs10'
 import { semanticEqual } from '#api/machinery/equality'
 import type { Frozen } from '#api/machinery/meta'
 import type { Authorizer } from '../../authz/authorizer.ts'
-import { authorize } from '../../pipeline/authorization.ts'
+import { authorize } from '../../authz/union.ts'
 import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
 import { isResource, isSubresource, objectOf, refuse } from '../attributes.ts'
 

@@ -6,7 +6,9 @@ import type { Pod } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import { LruCache } from '#base/lruCache'
+import type { Random } from '#base/random'
 import { createHttpTransport, type HttpTransportOptions } from '#client/httpTransport'
+import { insistently } from '../../webhookRetry.ts'
 import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
 import { isResource, isSubresource, objectOf, refuse } from '../attributes.ts'
 
@@ -27,12 +29,11 @@ interface Status {
 }
 
 const cacheSize = 1024
-const attempts = 5
-const delayFactor = 1.5
 const timeoutMs = 30_000
 const auditPrefix = 'imagepolicywebhook.image-policy.k8s.io/'
 
-export function imagePolicyWebhook(clock: Clock, settings: ImagePolicySettings): AdmissionPlugin {
+export function imagePolicyWebhook(deps: { readonly clock: Clock; readonly random: Random }, settings: ImagePolicySettings): AdmissionPlugin {
+  const { clock } = deps
   const client = createHttpTransport({ ...settings.transport, clock })
   // The connection adds the URL's own path, which must not gain a slash.
   const path = new URL(settings.transport.server).pathname === '/' ? '/' : ''
@@ -40,15 +41,8 @@ export function imagePolicyWebhook(clock: Clock, settings: ImagePolicySettings):
   const ask = async (spec: unknown): Promise<Status> => {
     const body = { kind: 'ImageReview', apiVersion: 'imagepolicy.k8s.io/v1alpha1', metadata: {}, spec, status: { allowed: false } }
     const signal = AbortSignal.timeout(timeoutMs)
-    for (let attempt = 1, delayMs = settings.retryBackoffMs; ; attempt++, delayMs *= delayFactor) {
-      try {
-        const answer = await client.request({ method: 'POST', path, body }, signal)
-        return (answer.body as { readonly status?: Status }).status ?? { allowed: false }
-      } catch (error) {
-        if (attempt === attempts || signal.aborted) throw error
-        await clock.sleep(delayMs, signal)
-      }
-    }
+    const answer = await insistently({ ...deps, firstDelayMs: settings.retryBackoffMs }, () => client.request({ method: 'POST', path, body }, signal), signal)
+    return (answer.body as { readonly status?: Status }).status ?? { allowed: false }
   }
   const statusOf = async (spec: unknown): Promise<Status> => {
     const key = JSON.stringify(spec)

@@ -89,7 +89,7 @@ export const admissionPlugins: readonly Registration[] = [
   off('NodeRestriction', ({ reader }) => nodeRestriction(reader)),
   on('TaintNodesByCondition', () => taintNodesByCondition),
   off('AlwaysPullImages', () => alwaysPullImages),
-  off('ImagePolicyWebhook', ({ clock }, { imagePolicy }) => imagePolicy && imagePolicyWebhook(clock, imagePolicy)),
+  off('ImagePolicyWebhook', (deps, { imagePolicy }) => imagePolicy && imagePolicyWebhook(deps, imagePolicy)),
   on('PodSecurity', ({ reader, clock, metrics = noMetrics }, settings) =>
     podSecurity({ reader, clock, metrics: createPodSecurityMetrics(metrics) }, settings.podSecurity),
   ),

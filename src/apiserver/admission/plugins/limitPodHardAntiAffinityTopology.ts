@@ -13,9 +13,6 @@ export const limitPodHardAntiAffinityTopology: AdmissionPlugin = {
     const terms = objectOf<Pod>(attributes).spec.affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? []
     const wide = terms.find(({ topologyKey }) => topologyKey !== hostname)
     if (!wide) return
-    throw refuse(
-      attributes,
-      `affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey ${wide.topologyKey} but only key ${hostname} is allowed`,
-    )
+    throw refuse(attributes, `affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey ${wide.topologyKey} but only key ${hostname} is allowed`)
   },
 }

@@ -5,7 +5,7 @@
 import { semanticEqual } from '#api/machinery/equality'
 import { type Frozen, type KubeObject, type OwnerReference, parseGroupVersion } from '#api/machinery/meta'
 import type { AuthorizationAttributes, Authorizer } from '../../authz/authorizer.ts'
-import { authorize } from '../../pipeline/authorization.ts'
+import { authorize } from '../../authz/union.ts'
 import type { AdmissionAttributes, AdmissionPlugin, ObjectReader } from '../admission.ts'
 import { isSubresource, refuse } from '../attributes.ts'
 
@@ -29,12 +29,27 @@ const base = { verb: '', isResourceRequest: true, path: '', namespace: '', apiGr
 
 async function mustDelete(authorizers: readonly Authorizer[], attributes: AdmissionAttributes): Promise<void> {
   const { user, namespace, resource, subresource, name } = attributes
-  const wanted = { ...base, user, verb: 'delete', namespace, apiGroup: resource.group, apiVersion: resource.version, resource: resource.resource, subresource, name }
+  const wanted = {
+    ...base,
+    user,
+    verb: 'delete',
+    namespace,
+    apiGroup: resource.group,
+    apiVersion: resource.version,
+    resource: resource.resource,
+    subresource,
+    name,
+  }
   const { decision, reason } = await authorize(authorizers, wanted)
   if (decision !== 'allow') throw refuse(attributes, `cannot set an ownerRef on a resource you can't delete: ${reason}, <nil>`)
 }
 
-async function mustFinalize(reader: ObjectReader, authorizers: readonly Authorizer[], attributes: AdmissionAttributes, reference: OwnerReference): Promise<void> {
+async function mustFinalize(
+  reader: ObjectReader,
+  authorizers: readonly Authorizer[],
+  attributes: AdmissionAttributes,
+  reference: OwnerReference,
+): Promise<void> {
   const { apiVersion, kind, name } = reference
   const known = reader.ofKind?.(apiVersion, kind)
   if (!known) {

@@ -17,7 +17,8 @@ export function persistentVolumeClaimResize(reader: ObjectReader): AdmissionPlug
       if (compareQuantities(sizeOf(claim), sizeOf(old)) <= 0) return
       if (old.status?.phase !== 'Bound') throw refuse(attributes, 'Only bound persistent volume claims can be expanded')
       const name = classOf(claim)
-      const found = name === '' || name !== classOf(old) ? undefined : reader.get<StorageClass>({ group: 'storage.k8s.io', resource: 'storageclasses' }, '', name)
+      const found =
+        name === '' || name !== classOf(old) ? undefined : reader.get<StorageClass>({ group: 'storage.k8s.io', resource: 'storageclasses' }, '', name)
       if (found?.allowVolumeExpansion) return
       throw refuse(attributes, 'only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize')
     },

@@ -1,4 +1,5 @@
 /** kube-apiserver's flags by group, in the order that --help shows (L5), and the settings they come to. */
+import { admission } from './admission.ts'
 import { audit } from './audit.ts'
 import { authentication } from './authentication.ts'
 import { authorization } from './authorization.ts'
@@ -9,7 +10,7 @@ import { generic } from './generic.ts'
 import type { OptionContext, OptionGroup } from './optionGroup.ts'
 import { serving } from './serving.ts'
 
-export const optionGroups = { generic, features, audit, authentication, authorization } as const
+export const optionGroups = { generic, features, audit, authentication, authorization, admission } as const
 
 /** Those of a server that runs alone, without a cluster around it. */
 export const aloneGroups = { serving, ...optionGroups } as const
