@@ -10,6 +10,7 @@ import type { Random } from '#base/random'
 import type { Transport } from '#client/transport'
 import type { Store } from '#store/store'
 import type { AdmissionPlugin, ObjectReader } from './admission/admission.ts'
+import { createAdmissionChain } from './admission/chain.ts'
 import { createAggregationLayer } from './aggregation/aggregationLayer.ts'
 import type { Trust } from './aggregation/trustConfigMap.ts'
 import type { Answer } from './answer.ts'
@@ -141,7 +142,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     store,
     clock,
     yaml: new YamlThread(),
-    writer: { storage: registry.storage, clock, random, admission: deps.admission },
+    writer: { storage: registry.storage, clock, random, admission: createAdmissionChain(deps.admission, clock, deps.metrics) },
     minWatchTimeoutMs: config.minWatchTimeoutMs ?? defaults.minWatchTimeoutMs,
   }
   const catalog = new Catalog()

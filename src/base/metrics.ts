@@ -45,6 +45,8 @@ export interface Metrics {
   gauge(options: MetricOptions): Gauge
   /** `buckets`: upper bounds, ascending; absent: 5 ms to 10 s. */
   histogram(options: MetricOptions & { readonly buckets?: readonly number[] }): Histogram
+  /** Counts and adds up, without quantiles. */
+  summary(options: MetricOptions): Histogram
 }
 
 const nothing = () => {}
@@ -53,4 +55,4 @@ const noGauge: Gauge = { set: nothing, inc: nothing, dec: nothing, remove: nothi
 const noHistogram: Histogram = { observe: nothing, series: () => ({ observe: nothing }) }
 
 /** Records nothing. */
-export const noMetrics: Metrics = { counter: () => noCounter, gauge: () => noGauge, histogram: () => noHistogram }
+export const noMetrics: Metrics = { counter: () => noCounter, gauge: () => noGauge, histogram: () => noHistogram, summary: () => noHistogram }

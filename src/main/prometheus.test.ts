@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createPrometheusMetrics } from './prometheus.ts'
 
-test('OBS-01 counters, gauges and histograms are shown in the exposition format', () => {
+test('OBS-01 counters, gauges, histograms and summaries are shown in the exposition format', () => {
   const metrics = createPrometheusMetrics()
   const counter = metrics.counter({ name: 'requests_total', help: 'Requests\nby code \\ verb.', labels: ['verb', 'code'] })
   counter.inc({ verb: 'GET', code: 200 })
@@ -13,6 +13,9 @@ test('OBS-01 counters, gauges and histograms are shown in the exposition format'
   gauge.dec()
   const histogram = metrics.histogram({ name: 'seconds', help: 'Time.', labels: ['verb'], buckets: [0.1, 1] })
   for (const value of [0.05, 0.1, 0.5, 7]) histogram.observe(value, { verb: 'GET' })
+  const summary = metrics.summary({ name: 'took', help: 'Took.', labels: ['verb'] })
+  summary.observe(2, { verb: 'GET' })
+  summary.series({ verb: 'GET' }).observe(0.5)
   assert.equal(
     metrics.render(),
     `# HELP requests_total Requests\\nby code \\\\ verb.
@@ -29,6 +32,10 @@ seconds_bucket{verb="GET",le="1"} 3
 seconds_bucket{verb="GET",le="+Inf"} 4
 seconds_sum{verb="GET"} 7.65
 seconds_count{verb="GET"} 4
+# HELP took Took.
+# TYPE took summary
+took_sum{verb="GET"} 2.5
+took_count{verb="GET"} 2
 `,
   )
 })

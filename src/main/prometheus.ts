@@ -14,7 +14,7 @@ export interface PrometheusMetrics extends Metrics {
 /** One metric name with its series. */
 interface Family {
   readonly options: MetricOptions
-  readonly type: 'counter' | 'gauge' | 'histogram'
+  readonly type: 'counter' | 'gauge' | 'histogram' | 'summary'
   lines(): Iterable<string>
 }
 
@@ -35,6 +35,7 @@ export function createPrometheusMetrics(): PrometheusMetrics {
     counter: (options) => once(options, () => counterFamily(options)),
     gauge: (options) => once(options, () => gaugeFamily(options)),
     histogram: (options) => once(options, () => histogramFamily(options, options.buckets ?? defaultBuckets)),
+    summary: (options) => once(options, () => summaryFamily(options)),
     render: () => [...families.values()].map(familyText).join(''),
     contentType: 'text/plain; version=0.0.4; charset=utf-8',
   }
@@ -184,6 +185,29 @@ function histogramFamily(options: MetricOptions, bounds: readonly number[]) {
         }
         yield line(`${options.name}_sum`, labels, cell.sum)
         yield line(`${options.name}_count`, labels, total)
+      }
+    },
+  }
+}
+
+function summaryFamily(options: MetricOptions) {
+  const table = new SeriesTable(options.labels, () => ({ count: 0, sum: 0 }))
+  const observe = (cell: { count: number; sum: number }, value: number) => {
+    cell.count++
+    cell.sum += value
+  }
+  return {
+    options,
+    type: 'summary' as const,
+    observe: (value: number, labels: Labels = noLabels) => observe(table.cell(labels), value),
+    series(labels: Labels) {
+      const cell = table.cell(labels)
+      return { observe: (value: number) => observe(cell, value) }
+    },
+    *lines() {
+      for (const { cell, labels } of table.entries()) {
+        yield line(`${options.name}_sum`, labels, cell.sum)
+        yield line(`${options.name}_count`, labels, cell.count)
       }
     },
   }

@@ -17,6 +17,7 @@ function recorder(): { readonly metrics: Metrics; readonly lines: string[] } {
     counter,
     gauge: () => assert.fail(),
     histogram: ({ name, labels }) => ({ observe: (value, given) => record(name, labels, given, ` ${value}`), series: () => assert.fail() }),
+    summary: () => assert.fail(),
   }
   return { metrics, lines }
 }

@@ -2,9 +2,11 @@
  * Deletes the instances of a CustomResourceDefinition that is going away (L3), and waits until the last is gone.
  * Upstream: apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go.
  */
+
 import type { CustomResourceDefinition } from '#api/gen/types/apiextensions.v1'
 import { isStatus } from '#api/machinery/status'
 import { deepCopy } from '#base/frozen'
+import { noAdmission } from '../admission/chain.ts'
 import { withWorkers } from '../fairLoop.ts'
 import { deleteObject } from '../registry/deletion.ts'
 import type { WatchCache } from '../registry/watchCache.ts'
@@ -40,7 +42,7 @@ export async function cleanUp(deps: CleanUpDeps, definition: Definition, signal:
   const { resource, cache } = served
   const context = { served: resource.storage, subresource: '', user: deps.user, fieldManager: 'kube-apiserver', dryRun: false, warn: () => {} }
   // The definition's deletion has been admitted; its instances are not asked about again.
-  const writer = { ...deps.writer, admission: [] }
+  const writer = { ...deps.writer, admission: noAdmission }
   await withWorkers([...cache.select({ key: '', namespace: '', exactFields: {} })], workers, async (entry) => {
     const { name: instance = '', namespace = '' } = entry.object.metadata
     try {

@@ -76,7 +76,8 @@ function fieldManagerOf(request: ServerRequest, kind: string): string {
   return name.slice(0, 128) || 'unknown'
 }
 
-function dryRunOf(values: readonly string[], kind: string): boolean {
+/** @throws Status Invalid */
+export function dryRunOf(values: readonly string[], kind: string): boolean {
   for (const value of values) {
     if (value !== 'All') throw invalidOption(kind, 'dryRun', 'FieldValueNotSupported', `Unsupported value: ${JSON.stringify(value)}: supported values: "All"`)
   }

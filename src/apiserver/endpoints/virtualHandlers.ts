@@ -6,12 +6,13 @@ import type { KubeObject } from '#api/machinery/meta'
 import { builtInResource } from '#api/resources'
 import { schemaFor } from '#api/schema/builtIn'
 import type { Handler } from '../pipeline/stage.ts'
-import { admit, validateAdmission } from '../registry/admit.ts'
+import { admit } from '../registry/admit.ts'
+import { attributesOf } from '../registry/writer.ts'
 import type { RequestInfo, UserInfo } from '../request.ts'
 import { decodeBody } from './body.ts'
 import { encodingOf, negotiate } from './negotiate.ts'
 import { methodNotAllowed } from './router.ts'
-import type { EndpointDeps } from './scope.ts'
+import { dryRunOf, type EndpointDeps } from './scope.ts'
 import type { VirtualResource } from './virtualResource.ts'
 
 export function virtualHandlers(deps: EndpointDeps, resources: readonly VirtualResource[]): ReadonlyMap<string, Handler> {
@@ -24,6 +25,7 @@ function handlerOf(deps: EndpointDeps, virtual: VirtualResource): Handler {
   const schema = facts && schemaFor(group, version, facts.kind)
   if (!facts || !schema) throw new Error(`no facts for ${group}/${version} ${resource}`)
   const { kind } = facts
+  const served = { group, version, resource, kind, stored: { forms: undefined } }
   return async (request) => {
     const info = request.info as RequestInfo
     if (info.verb !== 'create' || info.parts.length > 0) throw methodNotAllowed()
@@ -32,20 +34,19 @@ function handlerOf(deps: EndpointDeps, virtual: VirtualResource): Handler {
     // A struct upstream, not a pointer: a review without a spec has an empty one.
     if (schema.fields?.has('spec')) object.spec ??= {}
     const user = request.user as UserInfo
-    const attributes = {
-      operation: 'CREATE' as const,
-      resource: { group, version, resource },
+    const context = {
+      served,
       subresource: '',
-      kind: { group, version, kind },
       namespace: info.namespace,
-      name: object.metadata.name ?? '',
-      object,
       user,
-      dryRun: false,
+      dryRun: dryRunOf(request.query.getAll('dryRun'), 'CreateOptions'),
       warn: (text: string) => request.warnings.push(text),
+      cancellation: request.cancellation,
+      request,
     }
+    const attributes = attributesOf(context, 'CREATE', object.metadata.name ?? '', object, undefined)
     await admit(deps.writer.admission, attributes)
-    await validateAdmission(deps.writer.admission, attributes)
+    await deps.writer.admission.validate(attributes)
     const value = await virtual.create({ object, user, namespace: info.namespace, signal: request.cancellation.signal })
     return { type: 'value', status: 201, value, ...encodingOf(form) }
   }

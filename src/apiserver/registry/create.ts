@@ -10,7 +10,7 @@ import { validateObjectMeta } from '#api/machinery/objectMeta'
 import { alreadyExists, badRequest, StatusError } from '#api/machinery/status'
 import { randomName, randomUid } from '#base/random'
 import { formatTime } from '#base/time'
-import { admit, validateAdmission } from './admit.ts'
+import { admit } from './admit.ts'
 import { CacheEntry, encodeStored } from './cacheEntry.ts'
 import { trackManagers } from './managers.ts'
 import { keyFor, type WriteContext } from './storedResource.ts'
@@ -76,7 +76,7 @@ async function createNamed(
     throwIfInvalid(context, metadata.name ?? '', errors)
     for (const warning of strategy.warnings?.(input) ?? []) context.warn(warning)
     strategy.canonicalize?.(object)
-    await validateAdmission(deps.admission, attributesOf(context, 'CREATE', metadata.name ?? '', object, undefined, options))
+    await deps.admission.validate(attributesOf(context, 'CREATE', metadata.name ?? '', object, undefined, options))
     const entry = await store(deps, context, object)
     isStored = !context.dryRun
     return entry

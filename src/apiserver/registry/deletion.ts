@@ -39,7 +39,7 @@ export async function deleteObject(deps: WriterDeps, context: WriteContext, requ
     const current = await deps.storage.read(served.stored, key)
     if (!current) throw notFound(served, request.name)
     checkPreconditions(context, request, current.object)
-    if (!admitted && deps.admission.length > 0) await admitOnce(deps, context, request, current)
+    if (!admitted && !deps.admission.isEmpty) await admitOnce(deps, context, request, current)
     admitted = true
     const result = await attemptDelete(deps, context, request, current)
     if (result) return result

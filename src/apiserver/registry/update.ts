@@ -8,7 +8,7 @@ import type { FieldError } from '#api/machinery/fieldPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { validateObjectMetaUpdate } from '#api/machinery/objectMeta'
 import { badRequest, conflict, internalError, notFound, optimisticLockMessage } from '#api/machinery/status'
-import { admit, validateAdmission } from './admit.ts'
+import { admit } from './admit.ts'
 import { CacheEntry, encodeStored, prepareViews } from './cacheEntry.ts'
 import { createObject, ensureNamespace } from './create.ts'
 import { readyToDelete } from './deletion.ts'
@@ -91,7 +91,7 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
     const attributes = admitted
       ? attributesOf(admitted.context, 'UPDATE', request.name, admitted.view(object as Frozen<KubeObject>), admitted.view(old), request.options)
       : attributesOf(context, 'UPDATE', request.name, object, old, request.options)
-    await validateAdmission(deps.admission, attributes)
+    await deps.admission.validate(attributes)
     if (sameObject(object, old) && !served.isOutdated?.(current)) return { entry: current, created: false, deleted: false }
     if (context.dryRun) {
       return { entry: CacheEntry.transient(current.key, encodeStored(await served.toStored(object)), current), created: false, deleted: false }

@@ -6,7 +6,12 @@ import type { Frozen, GroupVersionKind, GroupVersionResource, KubeObject } from 
 import type { AdmissionAttributes, AdmissionForms, AdmissionOperation, Reinvocation } from '../admission/admission.ts'
 import type { Cancellation } from '../cancellation.ts'
 import type { UserInfo } from '../request.ts'
-import type { WriteContext } from './storedResource.ts'
+import type { ServedResource, WriteContext } from './storedResource.ts'
+
+/** What admission needs to know of a write; also of what is not stored. */
+export interface AdmissionContext extends Omit<WriteContext, 'served' | 'fieldManager'> {
+  readonly served: GroupVersionResource & GroupVersionKind & { readonly stored: Pick<ServedResource['stored'], 'forms'> }
+}
 
 interface Subject {
   readonly name: string
@@ -22,10 +27,10 @@ export class WriteAttributes implements AdmissionAttributes {
   readonly object: KubeObject | undefined
   readonly oldObject: Frozen<KubeObject> | undefined
   reinvocation: Reinvocation | undefined
-  readonly #context: WriteContext
+  readonly #context: AdmissionContext
   readonly #options: Readonly<Record<string, unknown>> | undefined
 
-  constructor(context: WriteContext, operation: AdmissionOperation, { name, object, oldObject, options }: Subject) {
+  constructor(context: AdmissionContext, operation: AdmissionOperation, { name, object, oldObject, options }: Subject) {
     this.operation = operation
     this.name = name
     this.object = object

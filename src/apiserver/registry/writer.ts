@@ -7,16 +7,17 @@ import { FieldPath, invalid } from '#api/machinery/fieldPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import type { Random } from '#base/random'
-import type { AdmissionAttributes, AdmissionOperation, AdmissionPlugin } from '../admission/admission.ts'
+import type { AdmissionAttributes, AdmissionOperation } from '../admission/admission.ts'
+import type { AdmissionChain } from '../admission/chain.ts'
 import type { Storage } from './storage.ts'
 import type { WriteContext } from './storedResource.ts'
-import { WriteAttributes } from './writeAttributes.ts'
+import { type AdmissionContext, WriteAttributes } from './writeAttributes.ts'
 
 export interface WriterDeps {
   readonly storage: Storage
   readonly clock: Clock
   readonly random: Random
-  readonly admission: readonly AdmissionPlugin[]
+  readonly admission: AdmissionChain
 }
 
 export const rootPath = FieldPath.of()
@@ -28,7 +29,7 @@ export function strategyContext(deps: WriterDeps, context: WriteContext): Strate
 
 /** What admission is told about a write. */
 export function attributesOf(
-  context: WriteContext,
+  context: AdmissionContext,
   operation: AdmissionOperation,
   name: string,
   object: KubeObject | undefined,

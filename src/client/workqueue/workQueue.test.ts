@@ -132,6 +132,7 @@ test('CGO-05 the queue counts adds, depth, waits, work and retries', async () =>
       series: () => ({ set: (value) => void seen.set(name, value), add: (by) => void change(name)(by) }),
     }),
     histogram: ({ name }) => ({ observe: (value) => void change(name)(value), series: () => ({ observe: (value) => void change(name)(value) }) }),
+    summary: () => assert.fail(),
   }
   const clock = new VirtualClock()
   const queue = createWorkQueue<string>({ clock, metrics, name: 'test' })

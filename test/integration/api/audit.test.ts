@@ -184,8 +184,23 @@ test('API-21 what breaks is a panic; what admission notes is annotated; the body
     'test.example.com/body': 'only with bodies',
     'test.example.com/seen': 'yes',
   })
-  assert.match(metrics.render(), /apiserver_audit_event_total 4\n/)
-  assert.match(metrics.render(), /apiserver_audit_level_total\{level="RequestResponse"\} 2\n/)
+  const review = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
+  const reviewed = await auditOf(server, 'review', {
+    method: 'POST',
+    path: review,
+    ...json({ apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }),
+  })
+  assert.equal(reviewed.last.annotations?.['test.example.com/seen'], 'yes')
+  await auditOf(server, 'account', { method: 'POST', path: '/api/v1/namespaces/default/serviceaccounts', ...json({ metadata: { name: 'robot' } }) })
+  const token = await auditOf(server, 'token', { method: 'POST', path: '/api/v1/namespaces/default/serviceaccounts/robot/token', ...json({}) })
+  assert.equal(token.answer.status, 201)
+  assert.equal(token.last.annotations?.['test.example.com/seen'], 'yes')
+  assert.match(metrics.render(), /apiserver_audit_event_total 10\n/)
+  assert.match(metrics.render(), /apiserver_audit_level_total\{level="RequestResponse"\} 5\n/)
+  assert.match(
+    metrics.render(),
+    /apiserver_admission_controller_admission_duration_seconds_count\{name="Test",type="admit",operation="CREATE",rejected="true"\} 1\n/,
+  )
 })
 
 test("API-21 the flags of the handbook's highly available server: lines of JSON, for its owner alone, moved aside when large", async (t) => {

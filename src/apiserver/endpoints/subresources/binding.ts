@@ -2,6 +2,7 @@
  * pods/binding (L3): how a scheduler puts a pod on a node. Sets spec.nodeName and the PodScheduled condition in one write.
  * Upstream: pkg/registry/core/pod/storage BindingREST.
  */
+
 import type { Binding, Pod } from '#api/gen/types/core.v1'
 import { FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'
 import type { KubeObject } from '#api/machinery/meta'
@@ -9,9 +10,10 @@ import { badRequest, conflict, notFound } from '#api/machinery/status'
 import { schemaFor } from '#api/schema/builtIn'
 import { deepCopy } from '#base/frozen'
 import { formatTime } from '#base/time'
+import { noAdmission } from '../../admission/chain.ts'
 import type { Answer } from '../../answer.ts'
 import type { Handler } from '../../pipeline/stage.ts'
-import { admit, validateAdmission } from '../../registry/admit.ts'
+import { admit } from '../../registry/admit.ts'
 import { updateObject } from '../../registry/update.ts'
 import { attributesOf } from '../../registry/writer.ts'
 import type { RequestInfo } from '../../request.ts'
@@ -49,8 +51,8 @@ async function bind(scope: Scope): Promise<Answer> {
   const context = writeContext(scope, 'CreateOptions')
   const attributes = attributesOf({ ...context, kind: bindingKind }, 'CREATE', name, binding as unknown as KubeObject, undefined)
   await admit(deps.writer.admission, attributes)
-  await validateAdmission(deps.writer.admission, attributes)
-  await updateObject({ ...deps.writer, admission: [] }, context, {
+  await deps.writer.admission.validate(attributes)
+  await updateObject({ ...deps.writer, admission: noAdmission }, context, {
     name,
     preconditions: { uid: binding.metadata.uid },
     transform: (current) => {

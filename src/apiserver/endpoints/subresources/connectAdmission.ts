@@ -5,18 +5,18 @@
 import { groupVersion, type KubeObject } from '#api/machinery/meta'
 import type { SubresourceFacts } from '#api/resources'
 import { truthy } from '../../pipeline/requestInfo.ts'
-import { admit, validateAdmission } from '../../registry/admit.ts'
+import { admit } from '../../registry/admit.ts'
 import { attributesOf } from '../../registry/writer.ts'
 import { type Scope, writeContext } from '../scope.ts'
 
 /** @throws what a plugin refuses with, usually Forbidden */
 export async function connectAdmission(scope: Scope): Promise<void> {
   const { deps, info, request, subresource } = scope
-  if (deps.writer.admission.length === 0) return
+  if (deps.writer.admission.isEmpty) return
   const context = { ...writeContext(scope, subresource?.kind.kind ?? ''), kind: subresource?.kind }
   const attributes = attributesOf(context, 'CONNECT', info.name, subresource && connectOptions(subresource, request.query), undefined)
   await admit(deps.writer.admission, attributes)
-  await validateAdmission(deps.writer.admission, attributes)
+  await deps.writer.admission.validate(attributes)
 }
 
 /** PodExecOptions and the like. */

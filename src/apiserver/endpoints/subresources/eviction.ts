@@ -2,6 +2,7 @@
  * pods/eviction (L3): deletes a pod if its disruption budgets allow it; otherwise 429, to be tried again.
  * Upstream: pkg/registry/core/pod/storage/eviction.go.
  */
+
 import type { Pod } from '#api/gen/types/core.v1'
 import type { DeleteOptions } from '#api/gen/types/meta.v1'
 import type { Eviction, PodDisruptionBudget } from '#api/gen/types/policy.v1'
@@ -11,8 +12,9 @@ import { badRequest, notFound, StatusError } from '#api/machinery/status'
 import { schemaFor } from '#api/schema/builtIn'
 import { deepCopy } from '#base/frozen'
 import { formatTime } from '#base/time'
+import { noAdmission } from '../../admission/chain.ts'
 import type { Answer } from '../../answer.ts'
-import { admit, validateAdmission } from '../../registry/admit.ts'
+import { admit } from '../../registry/admit.ts'
 import { deleteObject } from '../../registry/deletion.ts'
 import type { WriteContext } from '../../registry/storedResource.ts'
 import { updateObject } from '../../registry/update.ts'
@@ -40,7 +42,7 @@ async function evict(scope: Scope): Promise<Answer> {
   await admitEviction(scope, eviction, context)
   if (!isDone(pod) && !pod.metadata.deletionTimestamp) await claimDisruption(scope, pod, context.dryRun)
   // Whoever may evict the pod may delete it: admission has been asked about the eviction.
-  await deleteObject({ ...deps.writer, admission: [] }, context, {
+  await deleteObject({ ...deps.writer, admission: noAdmission }, context, {
     name: info.name,
     gracePeriodSeconds: options.gracePeriodSeconds,
     propagationPolicy: options.propagationPolicy as 'Orphan' | 'Background' | 'Foreground' | undefined,
@@ -52,12 +54,12 @@ async function evict(scope: Scope): Promise<Answer> {
 
 async function admitEviction({ deps, info }: Scope, eviction: Eviction, context: WriteContext): Promise<void> {
   const { admission } = deps.writer
-  if (admission.length === 0) return
+  if (admission.isEmpty) return
   eviction.metadata = { ...eviction.metadata, name: info.name, namespace: info.namespace }
   const subject = { ...context, subresource: 'eviction', kind: expected }
   const attributes = attributesOf(subject, 'CREATE', info.name, eviction as unknown as KubeObject, undefined)
   await admit(admission, attributes)
-  await validateAdmission(admission, attributes)
+  await admission.validate(attributes)
 }
 
 function isDone(pod: Frozen<Pod>): boolean {
@@ -84,7 +86,7 @@ async function claimDisruption(scope: Scope, pod: Frozen<Pod>, dryRun: boolean):
   const served = deps.registry.served('policy', 'v1', 'poddisruptionbudgets')
   if (!served) return
   await updateObject(
-    { ...deps.writer, admission: [] },
+    { ...deps.writer, admission: noAdmission },
     { ...writeContext(scope, 'CreateOptions'), served, subresource: 'status', dryRun },
     {
       name: budget.metadata.name ?? '',

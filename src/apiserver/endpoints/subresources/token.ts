@@ -5,21 +5,22 @@ import type { KubeObject } from '#api/machinery/meta'
 import { conflict, notFound, StatusError } from '#api/machinery/status'
 import { schemaFor } from '#api/schema/builtIn'
 import type { Answer } from '../../answer.ts'
-import { admit, validateAdmission } from '../../registry/admit.ts'
+import { admit } from '../../registry/admit.ts'
+import { attributesOf } from '../../registry/writer.ts'
 import type { UserInfo } from '../../request.ts'
 import { decodeBody } from '../body.ts'
 import { type Scope, writeContext } from '../scope.ts'
 import type { TokenIssuer } from '../virtualResource.ts'
 
-const tokenRequestKind = { group: 'authentication.k8s.io', kind: 'TokenRequest' }
+const tokenRequestKind = { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' }
 
 export function tokenHandlers(issuer: TokenIssuer | undefined): { create(scope: Scope): Promise<Answer> } {
   return {
     async create(scope) {
       const { deps, request, info } = scope
-      const schema = schemaFor('authentication.k8s.io', 'v1', 'TokenRequest')
+      const schema = schemaFor(tokenRequestKind.group, tokenRequestKind.version, tokenRequestKind.kind)
       if (!schema) throw new Error('no schema for TokenRequest')
-      const body: KubeObject & { spec?: object } = await decodeBody(scope, { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest', schema })
+      const body: KubeObject & { spec?: object } = await decodeBody(scope, { ...tokenRequestKind, schema })
       body.spec ??= {}
       if (!issuer) throw new StatusError('MethodNotAllowed', 'the server issues no service account tokens')
       const { name, namespace } = info
@@ -33,29 +34,18 @@ export function tokenHandlers(issuer: TokenIssuer | undefined): { create(scope: 
       }
       body.metadata = { ...body.metadata, name, namespace, uid }
       const user = request.user as UserInfo
-      const { dryRun } = writeContext(scope, 'CreateOptions')
       // NodeRestriction looks at what a kubelet's token is bound to.
-      const attributes = {
-        operation: 'CREATE' as const,
-        resource: { group: '', version: 'v1', resource: 'serviceaccounts' },
-        subresource: 'token',
-        kind: { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' },
-        namespace: info.namespace,
-        name: info.name,
-        object: body,
-        user,
-        dryRun,
-        warn: (text: string) => request.warnings.push(text),
-      }
+      const context = { ...writeContext(scope, 'CreateOptions'), kind: tokenRequestKind }
+      const attributes = attributesOf(context, 'CREATE', info.name, body, undefined)
       await admit(deps.writer.admission, attributes)
-      await validateAdmission(deps.writer.admission, attributes)
+      await deps.writer.admission.validate(attributes)
       const value = await issuer.issue({
         namespace: info.namespace,
         name: info.name,
         serviceAccountUid: uid,
         tokenRequest: body as unknown as TokenRequest,
         user,
-        dryRun,
+        dryRun: context.dryRun,
         warn: (text) => request.warnings.push(text),
       })
       return { type: 'value', status: 201, value }
