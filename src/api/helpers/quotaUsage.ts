@@ -3,6 +3,7 @@
  * Amounts are numbers: milli for cpu, plain values for everything else. Upstream: pkg/quota/v1/evaluator/core (v1.36).
  */
 import type { PersistentVolumeClaim, Pod, ResourceQuota, ScopedResourceSelectorRequirement, Service } from '#api/gen/types/core.v1'
+import type { ResourceClaim } from '#api/gen/types/resource.v1'
 import type { Frozen, GroupResource, KubeObject } from '#api/machinery/meta'
 import { formatQuantity, milliQuantity, quantityOf } from '#api/machinery/quantity'
 import { podLimits, podRequests, qosClass, resourceAmount } from './podResources.ts'
@@ -16,6 +17,7 @@ const bareNames = ['cpu', 'memory', 'ephemeral-storage']
 /** The amounts by quota resource name: `requests.cpu`, `count/deployments.apps`, `services.nodeports`, … */
 export function quotaUsage({ group, resource }: GroupResource, object: Frozen<KubeObject>): QuotaAmounts {
   const usage: Record<string, number> = { [`count/${resource}${group ? `.${group}` : ''}`]: 1 }
+  if (group === 'resource.k8s.io' && resource === 'resourceclaims') return { ...usage, ...resourceClaimUsage(object as Frozen<ResourceClaim>) }
   if (group !== '') return usage
   if (resource === 'pods') return { ...usage, ...podUsage(object as Frozen<Pod>) }
   if (countedByName.includes(resource)) usage[resource] = 1
@@ -46,21 +48,56 @@ function serviceUsage({ spec }: Frozen<Service>): Record<string, number> {
   }
 }
 
-function claimUsage({ spec }: Frozen<PersistentVolumeClaim>): Record<string, number> {
-  const storage = resourceAmount('storage', spec.resources?.requests?.storage ?? '0')
-  const perClass = `${spec.storageClassName ?? ''}.storageclass.storage.k8s.io`
-  const all = { 'requests.storage': storage }
-  return spec.storageClassName ? { ...all, [`${perClass}/requests.storage`]: storage, [`${perClass}/persistentvolumeclaims`]: 1 } : all
+function claimUsage({ metadata, spec, status }: Frozen<PersistentVolumeClaim>): Record<string, number> {
+  const asked = spec.resources?.requests?.storage
+  // While a claim shrinks again after an expansion that failed, it still holds what was given.
+  const storage =
+    asked === undefined ? undefined : Math.max(resourceAmount('storage', asked), resourceAmount('storage', status?.allocatedResources?.storage ?? '0'))
+  const all: Record<string, number> = storage === undefined ? {} : { 'requests.storage': storage }
+  const className = metadata.annotations?.['volume.beta.kubernetes.io/storage-class'] ?? spec.storageClassName ?? ''
+  if (className === '') return all
+  const perClass = `${className}.storageclass.storage.k8s.io`
+  if (storage !== undefined) all[`${perClass}/requests.storage`] = storage
+  return { ...all, [`${perClass}/persistentvolumeclaims`]: 1 }
 }
 
-/** Whether the quota's scopes include the object: only pods are told apart. */
+/** Devices by their class; of alternatives the one that takes most of a class counts. Upstream: evaluator/core/resource_claims.go. */
+function resourceClaimUsage({ spec }: Frozen<ResourceClaim>): Record<string, number> {
+  const usage: Record<string, number> = {}
+  for (const { exactly, firstAvailable } of spec.devices?.requests ?? []) {
+    const most: Record<string, number> = {}
+    for (const { deviceClassName, allocationMode, count } of firstAvailable ?? (exactly ? [exactly] : [])) {
+      const name = `${deviceClassName}.deviceclass.resource.k8s.io/devices`
+      most[name] = Math.max(most[name] ?? 0, allocationMode === 'All' ? mostDevicesOfClaim : (count ?? 1))
+    }
+    for (const [name, devices] of Object.entries(most)) usage[name] = (usage[name] ?? 0) + devices
+  }
+  return usage
+}
+
+/** What `All` may come to: no claim is given more. Upstream: AllocationResultsMaxSize. */
+const mostDevicesOfClaim = 32
+
+/** Whether the quota's scopes include the object: only pods and claims are told apart. */
 export function quotaCovers(quota: Frozen<ResourceQuota>, { group, resource }: GroupResource, object: Frozen<KubeObject>): boolean {
   const scopes: Frozen<ScopedResourceSelectorRequirement>[] = [
     ...(quota.spec.scopes ?? []).map((scopeName) => ({ scopeName, operator: 'Exists' })),
     ...(quota.spec.scopeSelector?.matchExpressions ?? []),
   ]
   if (scopes.length === 0) return true
+  if (group === '' && resource === 'persistentvolumeclaims') return scopes.every((scope) => scopeIncludesClaim(scope, object as Frozen<PersistentVolumeClaim>))
   return group === '' && resource === 'pods' && scopes.every((scope) => scopeIncludes(scope, object as Frozen<Pod>))
+}
+
+/** Every attributes class that the claim names, has, or is on its way to. */
+function scopeIncludesClaim({ scopeName, operator, values = [] }: Frozen<ScopedResourceSelectorRequirement>, claim: Frozen<PersistentVolumeClaim>): boolean {
+  if (scopeName !== 'VolumeAttributesClass') return false
+  const { spec, status } = claim
+  const named = [spec.volumeAttributesClassName, status?.currentVolumeAttributesClassName, status?.modifyVolumeStatus?.targetVolumeAttributesClassName]
+  const classes = named.filter((name): name is string => name !== undefined && name !== '')
+  if (operator === 'In') return classes.some((name) => values.includes(name))
+  if (operator === 'NotIn') return classes.length === 0 || classes.some((name) => !values.includes(name))
+  return operator === 'DoesNotExist' ? classes.length === 0 : classes.length > 0
 }
 
 function scopeIncludes({ scopeName, operator, values = [] }: Frozen<ScopedResourceSelectorRequirement>, pod: Frozen<Pod>): boolean {

@@ -13,7 +13,7 @@ const pod = (name: string, resources: object = {}, spec: object = {}) =>
 function world(hard: Record<string, string>, spec: object = {}) {
   const clock = new VirtualClock()
   const cache: KubeObject[] = []
-  let arrived: (change: { object: KubeObject }) => void = () => {}
+  let arrived: (change: { type: string; object: KubeObject }) => void = () => {}
   const reader = {
     get: () => undefined,
     list: ({ resource }: { resource: string }) => (resource === 'resourcequotas' ? [{ metadata: { name: 'q' }, spec: { hard, ...spec } }] : cache),
@@ -44,7 +44,11 @@ function world(hard: Record<string, string>, spec: object = {}) {
     },
     arrive(object: KubeObject) {
       cache.push(object)
-      arrived({ object })
+      arrived({ type: 'ADDED', object })
+    },
+    leave(object: KubeObject) {
+      cache.splice(cache.indexOf(object), 1)
+      arrived({ type: 'DELETED', object })
     },
   }
 }
@@ -99,4 +103,29 @@ test('an update pays only for what it adds', () => {
   const update = (storage: string) => admit(claim(storage), { operation: 'UPDATE', oldObject: claim('6Gi') as never }, 'persistentvolumeclaims')
   assert.equal(update('10Gi'), undefined)
   assert.match(update('11Gi') ?? '', /requested: requests.storage=5Gi, used: requests.storage=6Gi, limited: requests.storage=10Gi$/)
+})
+
+test('what takes the name of one that goes keeps its reservation', () => {
+  const { admit, arrive, leave } = world({ pods: '2' })
+  const old = pod('web-0')
+  arrive(old)
+  assert.equal(admit(pod('web-0')), undefined)
+  leave(old)
+  assert.equal(admit(pod('web-1')), undefined)
+  assert.match(admit(pod('web-2')) ?? '', /requested: pods=1, used: pods=2, limited: pods=2$/)
+})
+
+test('devices of claims are counted by their class, of alternatives the dearest', () => {
+  const { admit } = world({ 'gpu.deviceclass.resource.k8s.io/devices': '40' })
+  const claim = (...requests: object[]) => ({ metadata: { name: 'c' }, spec: { devices: { requests } } }) as unknown as KubeObject
+  const gpu = (count?: number) => ({ deviceClassName: 'gpu', allocationMode: 'ExactCount', ...(count ? { count } : {}) })
+  const ask = (...requests: object[]) => admit(claim(...requests), { resource: { group: 'resource.k8s.io', version: 'v1', resource: 'resourceclaims' } })
+  assert.equal(ask({ name: 'r', exactly: gpu(40) }), undefined)
+  assert.match(
+    ask(
+      { name: 'r', exactly: { deviceClassName: 'gpu', allocationMode: 'All' } },
+      { name: 's', firstAvailable: [gpu(), gpu(9), { deviceClassName: 'nic' }] },
+    ) ?? '',
+    /requested: gpu.deviceclass.resource.k8s.io\/devices=41, used: .*devices=0, limited: .*devices=40$/,
+  )
 })

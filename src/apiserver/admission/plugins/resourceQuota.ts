@@ -127,7 +127,10 @@ function createReservations(reader: ObjectReader, clock: Clock) {
     const key = `${resource.group}/${resource.resource}`
     if (followed.has(key)) return
     followed.add(key)
-    reader.onChange(resource, ({ object: { metadata } }) => all.get(keyOf(resource, metadata.namespace ?? ''))?.delete(metadata.name ?? ''))
+    reader.onChange(resource, ({ type, object: { metadata } }) => {
+      // What goes is another one, whose name this one will have.
+      if (type !== 'DELETED') all.get(keyOf(resource, metadata.namespace ?? ''))?.delete(metadata.name ?? '')
+    })
   }
   return {
     add(resource: GroupResource, namespace: string, name: string, object: Frozen<KubeObject>) {
