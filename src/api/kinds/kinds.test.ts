@@ -75,10 +75,18 @@ test('bindings: defaults, subjects, and a role reference that stays', () => {
   assert.deepEqual(texts(roleBinding.validateUpdate?.({ obj: other, old: made, path, context })), [
     'roleRef: Invalid value: {"kind":"Role","name":"q","apiGroup":"rbac.authorization.k8s.io"}: cannot change roleRef',
   ])
-  const cluster: ClusterRoleBinding = { ...made, subjects: [{ kind: 'Robot', name: 'x' }] }
+  const cluster: ClusterRoleBinding = {
+    ...made,
+    subjects: [
+      { kind: 'Robot', name: 'x' },
+      { apiGroup: 'rbac.authorization.k8s.io', kind: 'Group', name: '' },
+    ],
+  }
   assert.deepEqual(texts(clusterRoleBinding.validate?.({ obj: cluster, path, context })), [
     'roleRef.kind: Unsupported value: "Role": supported values: "ClusterRole"',
     'subjects[0].kind: Unsupported value: "Robot": supported values: "ServiceAccount", "User", "Group"',
+    'subjects[1].name: Required value',
+    'subjects[1].name: Invalid value: "": group name cannot be empty',
   ])
 })
 

@@ -114,7 +114,8 @@ const mostErrors = 1_000
  */
 export function invalid(of: { group: string; kind: string }, name: string, all: readonly FieldError[]): StatusError {
   const errors = all.length > mostErrors ? all.slice(0, mostErrors) : all
-  const texts = errors.map((e) => `${e.field}: ${e.body}`)
+  // The message says each thing once; the causes repeat what several checks have found.
+  const texts = [...new Set(errors.map((e) => `${e.field}: ${e.body}`))]
   if (all.length > mostErrors) texts.push(`and ${all.length - mostErrors} more errors`)
   const joined = texts.length === 1 ? texts[0] : `[${texts.join(', ')}]`
   const qualifiedKind = of.group ? `${of.kind}.${of.group}` : of.kind

@@ -36,6 +36,11 @@ test('a namespace’s finalizers are qualified', () => {
   assert.deepEqual(texts(namespace.validate?.({ obj: made, path, context })), [
     'spec.finalizers: Invalid value: "mine": name is neither a standard finalizer name nor is it fully qualified',
   ])
+  assert.deepEqual(texts(namespace.subresources?.finalize?.validateUpdate?.({ obj: made, old: made, path, context })), [
+    'spec.finalizers[1]: Invalid value: "mine": name is neither a standard finalizer name nor is it fully qualified',
+  ])
+  const standard = { ...made, spec: { finalizers: ['kubernetes', 'orphan', 'foregroundDeletion', 'example.com/mine'] } }
+  assert.deepEqual(texts(namespace.validate?.({ obj: standard, path, context })), [])
 })
 
 const secretOf = (rest: Partial<Secret>): Secret => ({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' }, ...rest })

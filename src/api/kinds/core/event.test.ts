@@ -1,8 +1,10 @@
 import type { Event as CoreEvent } from '#api/gen/types/core.v1'
 import type { Event } from '#api/gen/types/events.v1'
+import { isQualifiedName } from '#api/machinery/names'
 import { kindRules } from '#testing/kindRules'
 import { coreEvent, event } from './event.ts'
 
+const noName = (field: string) => isQualifiedName('').map((fault) => `${field}: Invalid value: "": ${fault}`)
 const eventTime = '2026-01-01T00:00:00.000000Z'
 const good: Event = {
   apiVersion: 'events.k8s.io/v1',
@@ -20,7 +22,8 @@ const on = kindRules('EXP-04', event, good)
 on.create([
   ['a good one', {}, []],
   ['no time', { eventTime: undefined }, ['eventTime: Required value']],
-  ['nobody reports', { reportingController: '' }, ['reportingController: Required value']],
+  ['no time, and nothing else', { eventTime: undefined, reportingController: '', action: '' }, ['eventTime: Required value']],
+  ['nobody reports', { reportingController: '' }, ['reportingController: Required value', ...noName('reportingController')]],
   ['no instance', { reportingInstance: '' }, ['reportingInstance: Required value']],
   ['a long action', { action: 'x'.repeat(129) }, ['action: Invalid value: "": can have at most 128 characters']],
   ['no reason', { reason: '' }, ['reason: Required value']],
@@ -28,13 +31,21 @@ on.create([
   ['an unknown type', { type: 'Loud' }, ['type: Invalid value: "": has invalid value: Loud']],
   ['a series of one', { series: { count: 1, lastObservedTime: eventTime } }, ['series.count: Invalid value: "": should be at least 2']],
   ['a series without a time', { series: { count: 2 } }, ['series.lastObservedTime: Required value']],
-  ['another namespace', { 'regarding.namespace': 'other' }, ['involvedObject.namespace: Invalid value: "other": does not match event.namespace']],
+  ['of another namespace', { 'regarding.namespace': 'other' }, []],
+  ['of no namespace, beside the system', { 'regarding.namespace': '', 'metadata.namespace': 'kube-system' }, []],
+  [
+    'of no namespace, elsewhere',
+    { 'regarding.namespace': '', 'metadata.namespace': 'x' },
+    ['involvedObject.namespace: Invalid value: "": does not match event.namespace'],
+  ],
   ['a count of the old form', { deprecatedCount: 1 }, ['count: Invalid value: "": needs to be unset']],
   ['a source of the old form', { deprecatedSource: { component: 'c' } }, ['source: Invalid value: "": needs to be unset']],
 ])
 on.update([
   ['the series may go on', { series: { count: 3, lastObservedTime: eventTime } }, []],
-  ['another note', { note: 'other' }, ['note: Invalid value: "other": field is immutable']],
+  ['another note', { note: 'other' }, ['message: Invalid value: "other": field is immutable']],
+  ['another count of the old form', { deprecatedCount: 2 }, ['count: Invalid value: 2: field is immutable']],
+  ['the same time, written otherwise', { eventTime: '2026-01-01T01:00:00.000000+01:00' }, []],
 ])
 
 const goodCore: CoreEvent = {
@@ -54,6 +65,18 @@ onCore.create([
   [
     'a time of its own asks for the rest',
     { eventTime },
-    ['reportingComponent: Required value', 'reportingInstance: Required value', 'action: Required value', 'reason: Required value'],
+    [
+      'reportingComponent: Required value',
+      ...noName('reportingComponent'),
+      'reportingInstance: Required value',
+      'action: Required value',
+      'reason: Required value',
+    ],
+  ],
+  ['another namespace', { 'involvedObject.namespace': 'other' }, ['involvedObject.namespace: Invalid value: "other": does not match event.namespace']],
+  [
+    'a cluster-wide object beside the system, in the old form',
+    { 'metadata.namespace': 'kube-system', involvedObject: { kind: 'Node', name: 'n' } },
+    ['involvedObject.namespace: Invalid value: "": does not match event.namespace'],
   ],
 ])

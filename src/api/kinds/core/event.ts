@@ -24,8 +24,8 @@ export const coreEvent = defineKind<CoreEvent>({
   allowCreateOnUpdate: true,
   columns: eventColumns((obj: Frozen<CoreEvent>) => obj),
   selectableFields: eventFields((obj: Frozen<CoreEvent>) => obj),
-  validate: ({ obj, path }) => [...legacyFaults(obj, path), ...(obj.eventTime ? reportFaults(obj, 'reportingComponent', path) : [])],
-  validateUpdate: ({ obj, path }) => [...legacyFaults(obj, path), ...(obj.eventTime ? reportFaults(obj, 'reportingComponent', path) : [])],
+  validate: ({ obj, path }) => legacyFaults(obj, 'reportingComponent', path),
+  validateUpdate: ({ obj, path }) => legacyFaults(obj, 'reportingComponent', path),
 })
 
 /** Event in events.k8s.io: the same objects, other names, stricter rules. */
@@ -36,18 +36,27 @@ export const event: KindStrategy<Event> = defineKind<Event>({
   allowCreateOnUpdate: true,
   columns: eventColumns(coreEventOf),
   selectableFields: eventFields(coreEventOf),
-  validate: ({ obj, path }) => [...legacyFaults(coreEventOf(obj), path), ...strictFaults(obj, path)],
+  validate: ({ obj, path }) => [...legacyFaults(coreEventOf(obj), 'reportingController', path), ...strictFaults(obj, path)],
   validateUpdate: ({ obj, old, path }) => [
-    ...legacyFaults(coreEventOf(obj), path),
-    ...(obj.eventTime ? reportFaults(coreEventOf(obj), 'reportingController', path) : []),
+    ...legacyFaults(coreEventOf(obj), 'reportingController', path),
     ...(semanticEqual(obj.series, old.series) ? [] : seriesFaults(obj, path)),
-    ...(['regarding', 'reason', 'type', 'note', 'action', 'related', 'reportingController', 'reportingInstance', 'eventTime'] as const).flatMap((field) =>
-      semanticEqual(obj[field], old[field]) || (field === 'eventTime' && parseTime(obj.eventTime) === parseTime(old.eventTime))
-        ? []
-        : [fieldError.invalid(path.child(field), obj[field], immutableMessage)],
-    ),
+    ...changeFaults(coreEventOf(obj), coreEventOf(old), path),
   ],
 })
+
+/** What an event says never changes; only its series does. The fields have the names of what is stored, but for the reporter. */
+function changeFaults(now: CoreEvent, before: CoreEvent, path: FieldPath): FieldError[] {
+  const same = (field: (typeof fixedFields)[number]) =>
+    semanticEqual(now[field], before[field]) || (field === 'eventTime' && parseTime(now.eventTime ?? '') === parseTime(before.eventTime ?? ''))
+  return fixedFields
+    .filter((field) => !same(field))
+    .map((field) => fieldError.invalid(path.child(field === 'reportingComponent' ? 'reportingController' : field), now[field], immutableMessage))
+}
+
+const fixedFields = [
+  ...(['involvedObject', 'reason', 'message', 'source', 'firstTimestamp', 'lastTimestamp', 'count', 'type', 'eventTime', 'action'] as const),
+  ...(['related', 'reportingComponent', 'reportingInstance'] as const),
+] as const
 
 /** The stored shape of an events.k8s.io Event. */
 export function coreEventOf(from: Frozen<Event>): CoreEvent {
@@ -136,19 +145,20 @@ function eventFields<T>(core: (obj: Frozen<T>) => Frozen<CoreEvent>): Record<str
   }
 }
 
-function legacyFaults(obj: CoreEvent, path: FieldPath): FieldError[] {
-  const namespace = obj.involvedObject?.namespace ?? ''
-  // Events about cluster-scoped objects live in `default`.
-  const fits = namespace === '' ? ['', 'default', 'kube-system'].includes(obj.metadata.namespace ?? '') : namespace === obj.metadata.namespace
-  return fits ? [] : [fieldError.invalid(path.child('involvedObject', 'namespace'), namespace, 'does not match event.namespace')]
+/** What every event must keep. Events about cluster-scoped objects live in `default`; an older one lives beside what it is about. */
+function legacyFaults(obj: CoreEvent, reporterField: string, path: FieldPath): FieldError[] {
+  const [about, own] = [obj.involvedObject?.namespace ?? '', obj.metadata.namespace ?? '']
+  const fits = obj.eventTime ? about !== '' || own === 'default' || own === 'kube-system' : about === '' ? own === '' || own === 'default' : about === own
+  const errors = fits ? [] : [fieldError.invalid(path.child('involvedObject', 'namespace'), about, 'does not match event.namespace')]
+  return obj.eventTime ? [...errors, ...reportFaults(obj, reporterField, path)] : errors
 }
 
 /** What an event with a time of its own must say: who reports, on what, and why. Both groups ask for it. */
 function reportFaults(obj: CoreEvent, reporterField: string, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
-  const reporter = obj.reportingComponent
+  const reporter = obj.reportingComponent ?? ''
   if (!reporter) errors.push(fieldError.required(path.child(reporterField)))
-  else errors.push(...faults(path.child(reporterField), reporter, isQualifiedName(reporter)))
+  errors.push(...faults(path.child(reporterField), reporter, isQualifiedName(reporter)))
   for (const field of ['reportingInstance', 'action', 'reason'] as const) {
     const value = obj[field] ?? ''
     if (!value) errors.push(fieldError.required(path.child(field)))
@@ -168,10 +178,8 @@ function seriesFaults({ series }: Event, path: FieldPath): FieldError[] {
 
 /** The newer group takes nothing of the older form. */
 function strictFaults(obj: Event, path: FieldPath): FieldError[] {
-  const errors = obj.eventTime ? [] : [fieldError.required(path.child('eventTime'))]
-  errors.push(...reportFaults(coreEventOf(obj), 'reportingController', path))
+  const errors = [...seriesFaults(obj, path), ...(obj.eventTime ? [] : [fieldError.required(path.child('eventTime'))])]
   if (obj.type !== 'Normal' && obj.type !== 'Warning') errors.push(fieldError.invalid(path.child('type'), '', `has invalid value: ${obj.type ?? ''}`))
-  errors.push(...seriesFaults(obj, path))
   const old: readonly [string, unknown][] = [
     ['firstTimestamp', obj.deprecatedFirstTimestamp],
     ['lastTimestamp', obj.deprecatedLastTimestamp],

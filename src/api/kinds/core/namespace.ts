@@ -37,7 +37,7 @@ export const namespace = defineKind<Namespace>({
   canonicalize(obj) {
     if (obj.metadata.name) obj.metadata.labels = { ...obj.metadata.labels, [nameLabel]: obj.metadata.name }
   },
-  validate: ({ obj, path }) => finalizerFaults(obj, path),
+  validate: ({ obj, path }) => finalizerFaults(obj, () => path.child('spec', 'finalizers')),
   status: statusStrategy<Namespace>({
     validateUpdate({ obj }) {
       const terminating = obj.metadata.deletionTimestamp !== undefined
@@ -53,16 +53,18 @@ export const namespace = defineKind<Namespace>({
     finalize: {
       resetFields: ['status'],
       prepareForUpdate: keepStatus,
-      validateUpdate: ({ obj, path }) => finalizerFaults(obj, path),
+      validateUpdate: ({ obj, path }) => finalizerFaults(obj, (i) => path.child('spec', 'finalizers').index(i)),
     },
   },
 })
 
-function finalizerFaults(obj: Namespace, path: FieldPath): FieldError[] {
-  const at = path.child('spec', 'finalizers')
-  return (obj.spec?.finalizers ?? []).flatMap((finalizer) =>
-    finalizer.includes('/') || finalizer === 'kubernetes'
-      ? validateFinalizerName(finalizer, at)
-      : [...validateFinalizerName(finalizer, at), fieldError.invalid(at, finalizer, 'name is neither a standard finalizer name nor is it fully qualified')],
-  )
+const standardFinalizers = ['kubernetes', 'orphan', 'foregroundDeletion']
+
+/** @param at where the fault of a finalizer is reported: at its own place by the finalize endpoint only, as upstream */
+function finalizerFaults(obj: Namespace, at: (index: number) => FieldPath): FieldError[] {
+  return (obj.spec?.finalizers ?? []).flatMap((finalizer, i) => {
+    const errors = validateFinalizerName(finalizer, at(i))
+    if (finalizer.includes('/') || standardFinalizers.includes(finalizer)) return errors
+    return [...errors, fieldError.invalid(at(i), finalizer, 'name is neither a standard finalizer name nor is it fully qualified')]
+  })
 }
