@@ -5,6 +5,7 @@
 
 import { strategyFor } from '#api/kinds/index'
 import { type ApiServer, type ApiServerConfig, type ApiServerDeps, createApiServer } from '#apiserver/apiServer'
+import type { Encryption } from '#apiserver/encryption/encryption'
 import { createRegistry, type Registry } from '#apiserver/registry/registry'
 import type { ServiceNetwork } from '#apiserver/registry/services/hooks'
 import type { UserInfo } from '#apiserver/request'
@@ -35,6 +36,8 @@ export interface TestApiServerOptions {
   readonly requestTimeoutMs?: number | undefined
   /** More of the server's options. */
   readonly config?: ApiServerConfig | undefined
+  /** How values are encrypted; it runs as long as the server. Absent: they are not. */
+  readonly encryption?: Encryption | undefined
   /** Where services get addresses and node ports from; absent: the defaults. */
   readonly serviceNetwork?: ServiceNetwork | undefined
   /** The client certificate that the server shows to kubelets. */
@@ -71,9 +74,27 @@ export async function startTestApiServer(options: TestApiServerOptions = {}): Pr
   const clock = options.clock ?? realClock
   const store = options.store ?? createMemoryStore({ clock })
   const random = seededRandom(1)
-  const registry = createRegistry({ store, clock, log: noLog, random, strategyFor, serviceNetwork: options.serviceNetwork })
+  const registry = createRegistry({
+    store,
+    clock,
+    log: noLog,
+    random,
+    strategyFor,
+    serviceNetwork: options.serviceNetwork,
+    transformers: options.encryption?.transformers,
+  })
   const server = createApiServer(
-    { store, clock, random, log: noLog, metrics: options.metrics ?? noMetrics, registry, ...openSecurity, ...options.deps?.(registry) },
+    {
+      store,
+      clock,
+      random,
+      log: noLog,
+      metrics: options.metrics ?? noMetrics,
+      registry,
+      healthChecks: options.encryption?.healthChecks,
+      ...openSecurity,
+      ...options.deps?.(registry),
+    },
     {
       minWatchTimeoutMs: options.minWatchTimeoutMs,
       requestTimeoutMs: options.requestTimeoutMs,
@@ -85,7 +106,7 @@ export async function startTestApiServer(options: TestApiServerOptions = {}): Pr
     },
   )
   const stop = new AbortController()
-  const running = server.run(stop.signal)
+  const running = Promise.all([server.run(stop.signal), options.encryption?.run(stop.signal)])
   await server.started
   let listener: Promise<Listener> | undefined
   return {

@@ -1,8 +1,10 @@
 /** A real API server configured as users do it: by kube-apiserver's flags, with the whole of its security. */
 import { generateKeyPairSync } from 'node:crypto'
+import { noLog } from '#base/log'
+import { noMetrics } from '#base/metrics'
 import { seededRandom } from '#base/random'
 import { createConfigFile } from '#main/apiserver/configFile'
-import { authoritiesFromOptions, configFromOptions, depsFromOptions } from '#main/apiserver/fromOptions'
+import { authoritiesFromOptions, configFromOptions, depsFromOptions, encryptionFromOptions } from '#main/apiserver/fromOptions'
 import { serverOptions } from '#main/apiserver/options/index'
 import { startTestApiServer, type TestApiServer, type TestApiServerOptions } from '#testing/apiServer'
 import { realClock } from '#testing/realClock'
@@ -12,8 +14,10 @@ export async function startServerWithFlags(flags: readonly string[], more: TestA
   const options = await serverOptions(flags, { file: (name) => createConfigFile(name, clock) })
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const serviceAccountKey = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+  const encryption = await encryptionFromOptions(options, { clock, random: seededRandom(2), log: noLog, metrics: more.metrics ?? noMetrics })
   return startTestApiServer({
     ...more,
+    encryption,
     authorities: authoritiesFromOptions(options),
     deps: (registry) => ({
       ...depsFromOptions(options, { reader: registry.reader, clock, random: seededRandom(1), serviceAccountKey, metrics: more.metrics }),

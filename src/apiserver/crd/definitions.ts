@@ -44,6 +44,10 @@ export function prefixOf({ spec }: Definition): string {
   return `/registry/${spec.group}/${spec.names.plural}/`
 }
 
+export function resourceOf({ spec }: Definition): { readonly group: string; readonly resource: string } {
+  return { group: spec.group, resource: spec.names.plural }
+}
+
 /** What the documents and answers of a definition follow from. */
 export function revisionOf({ metadata, spec, status }: Definition): string {
   const names = JSON.stringify(status?.acceptedNames ?? {})

@@ -10,7 +10,7 @@ import type { Catalog } from '../catalog.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { WatchCache } from '../registry/watchCache.ts'
 import { type CustomResource, type CustomResourceParts, customResource } from './customResource.ts'
-import { type Definition, definitions, isServed, isTerminating, prefixOf, revisionOf } from './definitions.ts'
+import { type Definition, definitions, isServed, isTerminating, prefixOf, resourceOf, revisionOf } from './definitions.ts'
 
 export interface ServingDeps {
   readonly registry: Registry
@@ -89,7 +89,7 @@ export class CustomResources {
     const known = this.#served.get(name)
     if (known && known.resource.revision === revisionOf(definition) && known.terminating === isTerminating(definition)) return
     try {
-      const cache = known?.cache ?? (await this.#deps.registry.openCache(prefixOf(definition)))
+      const cache = known?.cache ?? (await this.#deps.registry.openCache(prefixOf(definition), resourceOf(definition)))
       this.#serve(name, definition, cache, known)
     } catch (error) {
       if (!known) this.#deps.registry.closeCache(prefixOf(definition))

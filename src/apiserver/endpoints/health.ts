@@ -9,6 +9,8 @@ import type { HealthSlis } from './healthSlis.ts'
 
 export interface HealthCheck {
   readonly name: string
+  /** False: /livez does not ask it, since nothing is won by starting the server again. */
+  readonly livez?: false | undefined
   /** Undefined when well; the reason otherwise, which is logged and not shown. */
   check(): string | undefined | Promise<string | undefined>
 }
@@ -16,10 +18,11 @@ export interface HealthCheck {
 /** `path` is /livez, /readyz or /healthz, or a check below it. Undefined when there is no such check. */
 export async function healthAnswer(
   root: 'livez' | 'readyz' | 'healthz',
-  checks: readonly HealthCheck[],
+  all: readonly HealthCheck[],
   slis: HealthSlis,
   request: ServerRequest,
 ): Promise<Answer | undefined> {
+  const checks = root === 'livez' ? all.filter(({ livez }) => livez !== false) : all
   const only = request.path.slice(root.length + 2)
   if (only !== '') {
     const one = checks.find((check) => check.name === only)

@@ -25,7 +25,7 @@ export function listedPaths(catalog: Catalog, checks: readonly HealthCheck[]): s
   }
   for (const root of ['/healthz', '/livez', '/readyz']) {
     paths.add(root)
-    for (const { name } of checks) paths.add(`${root}/${name}`)
+    for (const { name, livez } of checks) if (root !== '/livez' || livez !== false) paths.add(`${root}/${name}`)
   }
   return [...paths].sort()
 }

@@ -5,18 +5,22 @@
  * Upstream: apiserver/pkg/storage/cacher, one reflector per resource; here one for all, since the store is ours.
  */
 import { StatusError } from '#api/machinery/status'
-import type { Clock } from '#base/clock'
+import type { Clock, Timer } from '#base/clock'
 import type { Logger } from '#base/log'
-import type { Store, StoreEvent, StoreEventBatch } from '#store/store'
+import type { KeyValue, Store, StoreEventBatch } from '#store/store'
 import type { Cancellation } from '../cancellation.ts'
 import { CacheEntry } from './cacheEntry.ts'
-import { WatchCache } from './watchCache.ts'
+import { mayBeEncrypted, type StoredValues, UnreadableValue } from './storedValues.ts'
+import { type CacheEvent, type UnreadableEntry, WatchCache } from './watchCache.ts'
 import type { FieldIndex } from './watchGroups.ts'
 
 const registryFrom = '/registry/'
 const registryTo = '/registry0'
 const bookmarkMs = 60_000
 const reconnectMs = 1_000
+/** Objects that cannot be read are tried again after this time, and after twice as long each time. */
+const retryMs = 1_000
+const longestRetryMs = 30_000
 /** How long a read waits for the caches to reach a revision, as upstream's blockTimeout. */
 const freshnessWaitMs = 3_000
 
@@ -24,6 +28,14 @@ export interface CachedResource {
   /** Ends with '/'. */
   readonly prefix: string
   readonly indexes: readonly FieldIndex[]
+  /** Absent: values are kept as they are. */
+  readonly values?: StoredValues | undefined
+}
+
+/** A batch whose values have been read. */
+interface CacheBatch {
+  readonly revision: number
+  readonly events: readonly CacheEvent[]
 }
 
 interface Waiter {
@@ -38,7 +50,15 @@ export class Cacher {
   readonly #log: Logger
   readonly #caches = new Map<string, WatchCache>()
   /** Caches that are being filled, with what happened meanwhile. */
-  readonly #filling = new Map<string, { event: StoreEvent; revision: number }[]>()
+  readonly #filling = new Map<string, { event: CacheEvent; revision: number }[]>()
+  /** What came while a value's key is being fetched. */
+  #backlog: StoreEventBatch[] | undefined
+  /** Ends the store watch, so that everything is read again. */
+  #broken = new AbortController()
+  readonly #transformed: boolean
+  /** When objects that cannot be read are tried again. */
+  #retry: Timer | undefined
+  #retryMs = retryMs
   #revision = 0
   #waiters: Waiter[] = []
   /** Nothing more comes: whoever waits would wait in vain. */
@@ -50,7 +70,8 @@ export class Cacher {
     this.#store = deps.store
     this.#clock = deps.clock
     this.#log = deps.log
-    for (const { prefix, indexes } of resources) this.#caches.set(prefix, new WatchCache(prefix, indexes))
+    this.#transformed = resources.some(({ values }) => values?.transformed)
+    for (const { prefix, indexes, values } of resources) this.#caches.set(prefix, new WatchCache(prefix, indexes, values))
     this.#loaded = new Promise((resolve) => {
       this.#setLoaded = resolve
     })
@@ -63,8 +84,8 @@ export class Cacher {
   }
 
   /** Adds a resource at run time. Resolves when its cache holds what the store has; its changes are followed from then on. */
-  async add({ prefix, indexes }: CachedResource): Promise<WatchCache> {
-    const cache = new WatchCache(prefix, indexes)
+  async add({ prefix, indexes, values }: CachedResource): Promise<WatchCache> {
+    const cache = new WatchCache(prefix, indexes, values)
     this.#caches.set(prefix, cache)
     await this.#fill(prefix, cache)
     return cache
@@ -72,16 +93,14 @@ export class Cacher {
 
   async #fill(prefix: string, cache: WatchCache): Promise<void> {
     if (this.#revision === 0) return this.#loaded
-    const meanwhile: { event: StoreEvent; revision: number }[] = []
+    const meanwhile: { event: CacheEvent; revision: number }[] = []
     this.#filling.set(prefix, meanwhile)
     try {
       const { kvs, revision } = await this.#store.range(prefix, `${prefix.slice(0, -1)}0`)
+      const reading = await readAll(cache, kvs)
       // Everything has been read anew in the meantime, or the resource is gone again.
       if (this.#filling.get(prefix) !== meanwhile) return
-      cache.load(
-        kvs.map((kv) => CacheEntry.stored(kv.key.slice(prefix.length), kv.value, kv.modRevision, kv.createRevision)),
-        revision,
-      )
+      this.#load(cache, reading, revision)
       const nowMs = this.#clock.now()
       for (const { event, revision: at } of meanwhile) cache.apply(event, at, nowMs)
     } finally {
@@ -151,7 +170,9 @@ export class Cacher {
     while (!signal.aborted) {
       try {
         await this.#loadAll()
-        await this.#store.watch({ from: registryFrom, to: registryTo, startRevision: this.#revision + 1 }, (batch) => this.#apply(batch), signal)
+        this.#broken = new AbortController()
+        const following = AbortSignal.any([signal, this.#broken.signal])
+        await this.#store.watch({ from: registryFrom, to: registryTo, startRevision: this.#revision + 1 }, (batch) => this.#take(batch), following)
       } catch (error) {
         if (!signal.aborted) this.#log.error(error, 'The store watch broke; reading everything again')
       }
@@ -159,6 +180,7 @@ export class Cacher {
       if (!signal.aborted) await this.#clock.sleep(reconnectMs, signal).catch(() => undefined)
     }
     this.#ended = true
+    this.#retry?.cancel()
     for (const waiter of [...this.#waiters]) waiter.reject(shuttingDown())
     await bookmarks
   }
@@ -171,31 +193,111 @@ export class Cacher {
   async #loadAll(): Promise<void> {
     const { kvs, revision } = await this.#store.range(registryFrom, registryTo)
     this.#filling.clear()
-    const entries = new Map<string, CacheEntry[]>()
-    for (const prefix of this.#caches.keys()) entries.set(prefix, [])
+    this.#backlog = undefined
+    const byPrefix = new Map<string, KeyValue[]>()
+    for (const prefix of this.#caches.keys()) byPrefix.set(prefix, [])
     for (const kv of kvs) {
       const prefix = this.#prefixOf(kv.key)
-      if (prefix !== undefined) entries.get(prefix)?.push(CacheEntry.stored(kv.key.slice(prefix.length), kv.value, kv.modRevision, kv.createRevision))
+      if (prefix !== undefined) byPrefix.get(prefix)?.push(kv)
     }
-    for (const [prefix, cache] of this.#caches) {
+    const readings = await Promise.all([...this.#caches].map(async ([prefix, cache]) => [cache, await readAll(cache, byPrefix.get(prefix) ?? [])] as const))
+    for (const [cache, reading] of readings) {
       // Watches that were opened while the store was out of reach have missed what happened since.
       cache.closeWatches()
-      cache.load(entries.get(prefix) ?? [], revision)
+      this.#load(cache, reading, revision)
     }
     this.#reached(revision)
     this.#setLoaded()
   }
 
-  #apply(batch: StoreEventBatch): void {
+  #load(cache: WatchCache, { entries, unreadable }: Reading, revision: number): void {
+    cache.load(entries, revision, unreadable)
+    for (const { kv, value } of unreadable) this.#reportUnreadable(kv.key, value)
+  }
+
+  /** Batches are taken in at once, unless one holds values whose key must be fetched first: those that follow it wait. */
+  #take(batch: StoreEventBatch): void {
+    if (this.#backlog) {
+      this.#backlog.push(batch)
+      return
+    }
+    const read = this.#transformed || holdsEncrypted(batch) ? this.#read(batch) : batch
+    if (read instanceof Promise) this.#applyLater(read)
+    else this.#apply(read)
+  }
+
+  #applyLater(read: Promise<CacheBatch>): void {
+    const backlog: StoreEventBatch[] = []
+    this.#backlog = backlog
+    const broken = this.#broken
+    this.#catchUp(read, backlog).catch((error) => {
+      this.#log.error(error, 'What the store told could not be taken in')
+      broken.abort()
+    })
+  }
+
+  async #catchUp(first: Promise<CacheBatch>, backlog: StoreEventBatch[]): Promise<void> {
+    for (let batch: CacheBatch | Promise<CacheBatch> | undefined = first; batch; ) {
+      const ready: CacheBatch = batch instanceof Promise ? await batch : batch
+      // Everything has been read anew in the meantime.
+      if (this.#backlog !== backlog) return
+      this.#apply(ready)
+      const next = backlog.shift()
+      batch = next && this.#read(next)
+    }
+    this.#backlog = undefined
+  }
+
+  #read(batch: StoreEventBatch): CacheBatch | Promise<CacheBatch> {
+    let changed: (CacheEvent | Promise<CacheEvent>)[] | undefined
+    let waits = false
+    for (const [at, event] of batch.events.entries()) {
+      const prefix = this.#prefixOf(event.kv.key)
+      const read = prefix === undefined ? event : this.cache(prefix).read(event)
+      if (read === event) continue
+      changed ??= [...batch.events]
+      changed[at] = read
+      waits ||= read instanceof Promise
+    }
+    if (!changed) return batch
+    const { revision } = batch
+    return waits ? Promise.all(changed).then((events) => ({ revision, events })) : { revision, events: changed as CacheEvent[] }
+  }
+
+  #apply(batch: CacheBatch): void {
     const nowMs = this.#clock.now()
     for (const event of batch.events) {
       const prefix = this.#prefixOf(event.kv.key)
       if (prefix === undefined) continue
+      if (event.unreadable) this.#reportUnreadable(event.kv.key, event.unreadable)
       const filling = this.#filling.size === 0 ? undefined : this.#filling.get(prefix)
       if (filling) filling.push({ event, revision: batch.revision })
       else this.cache(prefix).apply(event, batch.revision, nowMs)
     }
     this.#reached(batch.revision)
+  }
+
+  #reportUnreadable(key: string, { error }: UnreadableValue): void {
+    this.#log.error(error, 'failed to decrypt data', { key })
+    this.#retry ??= this.#clock.timer(this.#retryMs, () => void this.readAgain())
+  }
+
+  /** Tries the objects that could not be read: a key may have come, or the service that keeps it. */
+  async readAgain(): Promise<void> {
+    this.#retry?.cancel()
+    this.#retry = undefined
+    const failed = await Promise.all(
+      [...this.#caches.values()].flatMap((cache) =>
+        cache.unreadable.map(async (entry) => {
+          const value = await cache.values.read(entry.kv.key, entry.kv.value)
+          if (value instanceof UnreadableValue) return true
+          cache.reveal(entry, value, this.#revision)
+          return false
+        }),
+      ),
+    )
+    this.#retryMs = failed.includes(true) ? Math.min(2 * this.#retryMs, longestRetryMs) : retryMs
+    if (failed.includes(true) && !this.#ended) this.#retry ??= this.#clock.timer(this.#retryMs, () => void this.readAgain())
   }
 
   #reached(revision: number): void {
@@ -221,6 +323,29 @@ export class Cacher {
       if (!signal.aborted) for (const cache of this.#caches.values()) cache.bookmark(this.#revision)
     }
   }
+}
+
+function holdsEncrypted({ events }: StoreEventBatch): boolean {
+  for (const { kv } of events) if (mayBeEncrypted(kv.value)) return true
+  return false
+}
+
+interface Reading {
+  readonly entries: readonly CacheEntry[]
+  readonly unreadable: readonly UnreadableEntry[]
+}
+
+async function readAll(cache: WatchCache, kvs: readonly KeyValue[]): Promise<Reading> {
+  const values = kvs.map((kv) => cache.values.read(kv.key, kv.value))
+  const read = values.some((value) => value instanceof Promise) ? await Promise.all(values) : (values as (Uint8Array | UnreadableValue)[])
+  const entries: CacheEntry[] = []
+  const unreadable: UnreadableEntry[] = []
+  for (const [at, kv] of kvs.entries()) {
+    const value = read[at] as Uint8Array | UnreadableValue
+    if (value instanceof UnreadableValue) unreadable.push({ kv, value })
+    else entries.push(CacheEntry.stored(kv.key.slice(cache.prefix.length), value, kv.modRevision, kv.createRevision))
+  }
+  return { entries, unreadable }
 }
 
 function shuttingDown(): StatusError {

@@ -97,7 +97,8 @@ async function store(deps: WriterDeps, context: WriteContext, object: KubeObject
   const converting = context.served.toStored(object)
   const entry = await deps.storage.put(stored, key, converting instanceof Promise ? await converting : converting, undefined)
   if (entry) return entry
-  throw existsError(context, await deps.storage.read(stored, key), name)
+  // One that cannot be read is there all the same.
+  throw existsError(context, await deps.storage.read(stored, key).catch(() => undefined), name)
 }
 
 function existsError(context: WriteContext, existing: CacheEntry | undefined, name: string): StatusError {

@@ -4,7 +4,7 @@
  * Upstream: cacher.GetList, etcd3 store.GetList and storage.ValidateListOptions.
  */
 import { badRequest, expired, StatusError } from '#api/machinery/status'
-import type { ReadView, StoreError } from '#store/store'
+import type { KeyValue, ReadView, StoreError } from '#store/store'
 import type { Cancellation } from '../cancellation.ts'
 import type { CachedObject } from '../request.ts'
 import { CacheEntry, prepareViews } from './cacheEntry.ts'
@@ -12,6 +12,7 @@ import { type Cacher, tooLargeResourceVersion } from './cacher.ts'
 import { decodeContinue, encodeContinue } from './continueToken.ts'
 import { keyRange, matches, type Selection } from './selection.ts'
 import type { ServedResource } from './storedResource.ts'
+import { UnreadableValue } from './storedValues.ts'
 
 export interface ListQuery {
   readonly selection: Selection
@@ -78,6 +79,7 @@ async function fromCache(
   cancellation: Cancellation | undefined,
 ): Promise<EntryList> {
   const { cache } = served.stored
+  cache.requireReadable(query.selection)
   // What a selector looks at must be converted before it looks.
   const preparing =
     query.selection.matchesObject && prepareViews(cache.select({ ...query.selection, matchesObject: undefined }, start), served.view, cancellation)
@@ -109,7 +111,7 @@ async function fromStore(
   const restart = query.continue === '' ? undefined : encodeContinue({ revision: -1, start })
   for (;;) {
     const result = await readAt(store, from, to, revision, query.limit > 0 ? Math.max(query.limit + 1 - items.length, 100) : 0, restart)
-    const entries = result.kvs.map((kv) => CacheEntry.stored(kv.key.slice(prefix.length), kv.value, kv.modRevision, kv.createRevision))
+    const entries = await Promise.all(result.kvs.map((kv) => entryOf(served, kv)))
     const preparing = query.selection.matchesObject && prepareViews(entries, served.view, cancellation)
     if (preparing) await preparing
     for (const [at, entry] of entries.entries()) {
@@ -122,6 +124,12 @@ async function fromStore(
     if (!result.more || !final) return { items, resourceVersion: revision }
     from = `${final.key}\0`
   }
+}
+
+async function entryOf({ stored: { cache, prefix } }: ServedResource, kv: KeyValue): Promise<CacheEntry> {
+  const value = await cache.values.read(kv.key, kv.value)
+  if (value instanceof UnreadableValue) throw value.failureOf(kv.key)
+  return CacheEntry.stored(kv.key.slice(prefix.length), value, kv.modRevision, kv.createRevision)
 }
 
 async function readAt(store: ReadView, from: string, to: string, revision: number, limit: number, restart: string | undefined) {

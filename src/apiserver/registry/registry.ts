@@ -17,14 +17,17 @@ import type { Random } from '#base/random'
 import type { Transport } from '#client/transport'
 import type { Store } from '#store/store'
 import type { ObjectReader } from '../admission/admission.ts'
+import type { ResourceTransformers } from '../encryption/encryption.ts'
+import { formatGroupResource, type GroupResource } from '../encryption/groupResource.ts'
 import type { VersionView } from './cacheEntry.ts'
-import { Cacher } from './cacher.ts'
+import { type CachedResource, Cacher } from './cacher.ts'
 import { certificateRequestHooks } from './certificateRequests.ts'
 import { formsOf } from './forms.ts'
 import { otherVersions } from './otherVersions.ts'
 import { defaultServiceNetwork, type ServiceNetwork, serviceHooks } from './services/hooks.ts'
 import { Storage } from './storage.ts'
 import { keyFor, type ServedResource, type StorageHooks, type StoredResource } from './storedResource.ts'
+import { StoredValues } from './storedValues.ts'
 import type { WatchCache } from './watchCache.ts'
 import type { FieldIndex } from './watchGroups.ts'
 
@@ -38,7 +41,7 @@ export interface Registry {
   served(group: string, version: string, resource: string): ServedResource | undefined
   all(): readonly ServedResource[]
   /** Opens a resource at run time; resolves when its cache is filled. `prefix` ends with '/'. */
-  openCache(prefix: string): Promise<WatchCache>
+  openCache(prefix: string, resource: GroupResource): Promise<WatchCache>
   /** Ends its watches and forgets what it held. */
   closeCache(prefix: string): void
   /** Makes the versions of a custom resource known to `served` and `reader`, in place of what they were before. */
@@ -54,6 +57,8 @@ export interface RegistryDeps {
   readonly random: Random
   /** Where services get addresses and node ports from; absent: the defaults. */
   readonly serviceNetwork?: ServiceNetwork | undefined
+  /** How values are encrypted; absent: they are not. */
+  readonly transformers?: ResourceTransformers | undefined
 }
 
 /** Events vanish after an hour (upstream's --event-ttl). */
@@ -67,14 +72,17 @@ const nodeNameIndex: FieldIndex = {
 
 export function createRegistry(deps: RegistryDeps): Registry {
   const facts = builtInResources().filter((one) => one.storage)
-  const prefixes = new Map<string, readonly FieldIndex[]>()
-  for (const { storage } of facts) {
-    if (storage) prefixes.set(`${storagePrefix(storage)}/`, storage.prefix === 'pods' ? [nameIndex, nodeNameIndex] : [nameIndex])
+  const { transformers } = deps
+  const valuesOf = (resource: GroupResource) => new StoredValues(formatGroupResource(resource), transformers?.transformerFor(resource))
+  const cached = new Map<string, CachedResource>()
+  for (const { storage, resource } of facts) {
+    if (!storage) continue
+    const prefix = `${storagePrefix(storage)}/`
+    const indexes = storage.prefix === 'pods' ? [nameIndex, nodeNameIndex] : [nameIndex]
+    cached.set(prefix, { prefix, indexes, values: valuesOf({ group: storage.group, resource }) })
   }
-  const cacher = new Cacher(
-    deps,
-    [...prefixes].map(([prefix, indexes]) => ({ prefix, indexes })),
-  )
+  const cacher = new Cacher(deps, [...cached.values()])
+  transformers?.onChange(() => void cacher.readAgain())
   const served = new Map<string, ServedResource>()
   const services = serviceHooks(deps.serviceNetwork ?? defaultServiceNetwork, deps.random)
   const hooks = { '/services': services.hooks, 'certificates.k8s.io/certificatesigningrequests': certificateRequestHooks }
@@ -100,7 +108,7 @@ export function createRegistry(deps: RegistryDeps): Registry {
     connect: (transport) => services.connect(transport),
     served: (group, version, resource) => served.get(resourceKey(group, version, resource)),
     all: () => [...served.values()],
-    openCache: (prefix) => cacher.add({ prefix, indexes: [nameIndex] }),
+    openCache: (prefix, resource) => cacher.add({ prefix, indexes: [nameIndex], values: valuesOf(resource) }),
     closeCache: (prefix) => cacher.remove(prefix),
     add,
     remove(resources) {

@@ -43,11 +43,12 @@ export class Storage {
    * Undefined when somebody else wrote in between.
    */
   async put(resource: StoredResource, key: string, object: KubeObject, current: CacheEntry | undefined): Promise<CacheEntry | undefined> {
-    const value = encodeStored(object)
-    if (value.length > maxValueBytes) throw new StatusError('RequestEntityTooLarge', 'etcdserver: request is too large')
+    const plain = encodeStored(object)
+    if (plain.length > maxValueBytes) throw new StatusError('RequestEntityTooLarge', 'etcdserver: request is too large')
     const storeKey = resource.prefix + key
+    const value = resource.cache.values.write(storeKey, plain)
     const lease = resource.ttlSeconds === undefined ? undefined : await this.#lease(resource.ttlSeconds)
-    const expected = resource.cache.expect(key, value, object)
+    const expected = resource.cache.expect(key, value, object, plain)
     const result = await this.#transact(storeKey, current, { type: 'put', key: storeKey, value, ...(lease === undefined ? {} : { lease }) }).catch((error) => {
       expected.done()
       throw error
@@ -61,7 +62,20 @@ export class Storage {
     const cached = resource.cache.get(key)
     if (cached?.resourceVersion === result.revision) return cached
     // Somebody wrote again already: what we wrote is parsed anew, because `object` belongs to the cache's history now.
-    return CacheEntry.stored(key, value, result.revision, current?.createRevision ?? result.revision)
+    return CacheEntry.stored(key, plain, result.revision, current?.createRevision ?? result.revision)
+  }
+
+  /**
+   * Whether the object is kept otherwise than a new one would be, so that it must be written although it is the same: under an older key, or plain.
+   * @throws StatusError InternalError when it cannot be read
+   */
+  async isStale(resource: StoredResource, current: CacheEntry): Promise<boolean> {
+    const storeKey = resource.prefix + current.key
+    const { kvs } = await this.#store.range(storeKey)
+    const [kv] = kvs
+    // Somebody else wrote in between: the write fails then, and is tried again.
+    if (kv?.modRevision !== current.resourceVersion) return true
+    return resource.cache.values.isStale(storeKey, kv.value)
   }
 
   /** The deletion's revision; undefined when somebody else wrote in between. */

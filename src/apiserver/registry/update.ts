@@ -92,7 +92,9 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
       ? attributesOf(admitted.context, 'UPDATE', request.name, admitted.view(object as Frozen<KubeObject>), admitted.view(old), request.options)
       : attributesOf(context, 'UPDATE', request.name, object, old, request.options)
     await deps.admission.validate(attributes)
-    if (sameObject(object, old) && !served.isOutdated?.(current)) return { entry: current, created: false, deleted: false }
+    if (sameObject(object, old) && !served.isOutdated?.(current) && !(stored.cache.values.transformed && (await deps.storage.isStale(stored, current)))) {
+      return { entry: current, created: false, deleted: false }
+    }
     if (context.dryRun) {
       return { entry: CacheEntry.transient(current.key, encodeStored(await served.toStored(object)), current), created: false, deleted: false }
     }

@@ -4,11 +4,12 @@
  * Upstream: apiserver/pkg/storage/cacher watchCache.
  */
 import type { Frozen, KubeObject } from '#api/machinery/meta'
-import { StatusError } from '#api/machinery/status'
+import { StatusError, tooManyRequests } from '#api/machinery/status'
 import { SortedMap } from '#base/sortedMap'
-import type { StoreEvent } from '#store/store'
+import type { KeyValue, StoreEvent } from '#store/store'
 import { CacheEntry } from './cacheEntry.ts'
 import { keyRange, matches, type Selection } from './selection.ts'
+import { StoredValues, type UnreadableValue } from './storedValues.ts'
 import { CacheChange, WatchedEvent } from './watchEvent.ts'
 import { type FieldIndex, WatchGroups } from './watchGroups.ts'
 import { type WatchItem, WatchSession } from './watchSession.ts'
@@ -24,6 +25,27 @@ export type ChangeListener = (change: {
   readonly object: Frozen<KubeObject>
   readonly old?: Frozen<KubeObject> | undefined
 }) => void
+
+/** An event whose value has been read, where that takes more than parsing it. */
+export interface CacheEvent extends StoreEvent {
+  /** The writer's object, when the event is of a write by this server. */
+  readonly parsed?: KubeObject | undefined
+  readonly unreadable?: UnreadableValue | undefined
+}
+
+/** A value of the store that is no object yet. */
+export interface UnreadableEntry {
+  readonly kv: KeyValue
+  readonly value: UnreadableValue
+}
+
+/** What a writer is about to store. */
+interface Pending {
+  readonly value: Uint8Array
+  readonly object: KubeObject
+  /** The object's bytes; `value` itself where nothing is encrypted. */
+  readonly plain: Uint8Array
+}
 
 export interface WatchStart {
   readonly selection: Selection
@@ -50,15 +72,44 @@ export class WatchCache {
   #changedAt = 0
   readonly #groups: WatchGroups
   readonly #listeners = new Set<ChangeListener>()
-  readonly #pending = new Map<string, { value: Uint8Array; object: KubeObject }>()
+  readonly #pending = new Map<string, Pending>()
+  #unreadable = new SortedMap<UnreadableEntry>()
+  readonly values: StoredValues
 
-  constructor(prefix: string, indexes: readonly FieldIndex[]) {
+  /** @param values absent: they are kept as they are */
+  constructor(prefix: string, indexes: readonly FieldIndex[], values = new StoredValues('', undefined)) {
     this.prefix = prefix
+    this.values = values
     this.#groups = new WatchGroups(indexes)
   }
 
+  /** @throws StatusError InternalError when the object is there but cannot be read */
   get(key: string): CacheEntry | undefined {
-    return this.#entries.get(key)
+    const entry = this.#entries.get(key)
+    if (entry === undefined && this.#unreadable.size > 0) this.#refuseUnreadable(key)
+    return entry
+  }
+
+  #refuseUnreadable(key: string): void {
+    const found = this.#unreadable.get(key)
+    if (found) throw found.value.failure()
+  }
+
+  /** Objects that are there but cannot be read. */
+  get unreadable(): readonly UnreadableEntry[] {
+    return [...this.#unreadable.range()]
+  }
+
+  /** @throws StatusError InternalError that names the first object of the selection which cannot be read */
+  requireReadable(selection: Selection): void {
+    const first = this.#unreadable.size > 0 ? this.#firstUnreadable(selection) : undefined
+    if (first) throw first.value.failureOf(first.kv.key)
+  }
+
+  #firstUnreadable(selection: Selection): UnreadableEntry | undefined {
+    const { from, to } = keyRange(selection)
+    for (const entry of this.#unreadable.range(from, to)) return entry
+    return undefined
   }
 
   get size(): number {
@@ -83,9 +134,11 @@ export class WatchCache {
   }
 
   /** Starts over from a complete reading at `revision`; open watches must have been ended. */
-  load(entries: Iterable<CacheEntry>, revision: number): void {
+  load(entries: Iterable<CacheEntry>, revision: number, unreadable: readonly UnreadableEntry[] = []): void {
     const before = this.#entries
     this.#entries = new SortedMap()
+    this.#unreadable = new SortedMap()
+    for (const entry of unreadable) this.#unreadable.set(this.#keyOf(entry.kv), entry)
     for (const entry of entries) {
       this.#entries.set(entry.key, entry)
       if (entry.resourceVersion > this.#changedAt) this.#changedAt = entry.resourceVersion
@@ -101,9 +154,10 @@ export class WatchCache {
   /**
    * A writer announces what it is about to store, so that the event need not be parsed again. The object is the cache's from the moment
    * the event arrives; `done` takes the announcement back.
+   * @param plain what `value` was before it was encrypted; absent: it is not
    */
-  expect(key: string, value: Uint8Array, object: KubeObject): { done(): void } {
-    const pending = { value, object }
+  expect(key: string, value: Uint8Array, object: KubeObject, plain = value): { done(): void } {
+    const pending = { value, object, plain }
     this.#pending.set(key, pending)
     return {
       done: () => {
@@ -112,11 +166,29 @@ export class WatchCache {
     }
   }
 
+  /** The event's value as bytes of an object, where that takes more than parsing them; later when a key must be fetched first. */
+  read(event: StoreEvent): CacheEvent | Promise<CacheEvent> {
+    if (event.type === 'delete') return event
+    const { kv } = event
+    if (this.values.transformed) {
+      const pending = this.#claim(this.#keyOf(kv), kv.value)
+      if (pending) return { ...event, kv: { ...kv, value: pending.plain }, parsed: pending.object }
+    }
+    const value = this.values.read(kv.key, kv.value)
+    if (value === kv.value) return event
+    return value instanceof Promise ? value.then((one) => readEvent(event, one)) : readEvent(event, value)
+  }
+
   /** Takes in one event of the store. */
-  apply(event: StoreEvent, revision: number, nowMs: number): void {
+  apply(event: CacheEvent, revision: number, nowMs: number): void {
     // A cache that is added at run time may have been read ahead of the events.
     if (revision <= this.#loadedAt) return
-    const key = event.kv.key.slice(this.prefix.length)
+    const key = this.#keyOf(event.kv)
+    if (event.unreadable) {
+      this.#hide(key, { kv: event.kv, value: event.unreadable }, revision)
+      return
+    }
+    if (this.#unreadable.size > 0 && this.#unreadable.delete(key)) this.#changedAt = revision
     const change = event.type === 'put' ? this.#put(key, event, revision, nowMs) : this.#delete(key, revision, nowMs)
     if (!change) return
     this.#changedAt = revision
@@ -136,6 +208,8 @@ export class WatchCache {
   /** Opens a watch. `revision` is the cacher's current one. Throws Expired when the wanted history is gone. */
   watch(start: WatchStart, revision: number): WatchSession {
     const { selection, afterRevision } = start
+    // What upstream says while its cache cannot be filled: clients list then, and learn why.
+    if (this.#unreadable.size > 0 && this.#firstUnreadable(selection)) throw tooManyRequests('storage is (re)initializing', 1)
     if (afterRevision !== undefined && afterRevision < this.#floor) {
       throw new StatusError('Expired', `too old resource version: ${afterRevision} (${this.#floor})`)
     }
@@ -166,11 +240,46 @@ export class WatchCache {
     for (const session of [...this.#groups.sessions()]) session.close(error)
   }
 
-  #put(key: string, event: StoreEvent, revision: number, nowMs: number): CacheChange {
-    const { value, createRevision } = event.kv
+  /** An object that can be read by now appears as it was written; watches that would have missed it have not been open. */
+  reveal({ kv }: UnreadableEntry, value: Uint8Array, revision: number): void {
+    const key = this.#keyOf(kv)
+    if (this.#unreadable.get(key)?.kv !== kv) return
+    this.#unreadable.delete(key)
+    const entry = CacheEntry.stored(key, value, kv.modRevision, kv.createRevision)
+    this.#entries.set(key, entry)
+    this.#startHistory(revision)
+    for (const listener of this.#listeners) listener({ type: 'ADDED', object: entry.object })
+  }
+
+  /** Whoever watches must learn that the state is not known any more. */
+  #hide(key: string, entry: UnreadableEntry, revision: number): void {
+    this.#entries.delete(key)
+    this.#unreadable.set(key, entry)
+    this.#startHistory(revision)
+    this.closeWatches()
+  }
+
+  #startHistory(revision: number): void {
+    this.#changes = []
+    this.#head = 0
+    this.#floor = revision
+    this.#changedAt = revision
+  }
+
+  #keyOf(kv: KeyValue): string {
+    return kv.key.slice(this.prefix.length)
+  }
+
+  #claim(key: string, value: Uint8Array): Pending | undefined {
     const pending = this.#pending.get(key)
-    const parsed = pending && sameBytes(pending.value, value) ? pending.object : undefined
-    if (parsed) this.#pending.delete(key)
+    if (!pending || !sameBytes(pending.value, value)) return undefined
+    this.#pending.delete(key)
+    return pending
+  }
+
+  #put(key: string, event: CacheEvent, revision: number, nowMs: number): CacheChange {
+    const { value, createRevision } = event.kv
+    const parsed = event.parsed ?? this.#claim(key, value)?.object
     const entry = CacheEntry.stored(key, value, revision, createRevision, parsed)
     const previous = this.#entries.set(key, entry)
     return new CacheChange(previous ? 'MODIFIED' : 'ADDED', entry, previous, revision, nowMs)
@@ -225,6 +334,10 @@ export class WatchCache {
       for (const listener of this.#listeners) listener({ type: old ? 'MODIFIED' : 'ADDED', object: entry.object, old: old?.object })
     }
   }
+}
+
+function readEvent(event: StoreEvent, value: Uint8Array | UnreadableValue): CacheEvent {
+  return value instanceof Uint8Array ? { ...event, kv: { ...event.kv, value } } : { ...event, unreadable: value }
 }
 
 function sameBytes(a: Uint8Array, b: Uint8Array): boolean {

@@ -3,10 +3,12 @@
  * alone, and tests.
  */
 import type { ApiServerConfig, ApiServerDeps } from '#apiserver/apiServer'
+import { createEncryption, type Encryption, type EncryptionDeps } from '#apiserver/encryption/encryption'
 import { createSecurity, type SecurityDeps } from '#apiserver/security'
 import type { ClientAuthorities } from '#apiserver/server/peerCertificate'
 import { noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
+import { connectKms } from '#grpc/kmsClient'
 import { auditFromOptions } from './auditFromOptions.ts'
 import type { ServerOptions } from './options/index.ts'
 
@@ -21,6 +23,11 @@ export function depsFromOptions(options: ServerOptions, given: SecurityDeps): Op
   const audit = auditFromOptions(options.audit, { clock, random, log: log.with('audit'), metrics })
   const { authentication, authorization, admission } = options
   return { ...createSecurity({ ...given, authentication: authentication.settings, authorization, admission }), audit }
+}
+
+/** What the registry encrypts with; undefined: nothing is encrypted. It must run before the registry does. @throws Error when the providers cannot be made */
+export async function encryptionFromOptions({ encryption }: ServerOptions, deps: Omit<EncryptionDeps, 'connectKms'>): Promise<Encryption | undefined> {
+  return encryption && createEncryption({ ...deps, connectKms }, encryption)
 }
 
 export function configFromOptions(options: ServerOptions): ApiServerConfig {

@@ -6,12 +6,13 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { strategyFor } from '#api/kinds/index'
 import { createApiServer } from '#apiserver/apiServer'
+import type { Encryption } from '#apiserver/encryption/encryption'
 import { createRegistry } from '#apiserver/registry/registry'
 import { defaultServiceNetwork } from '#apiserver/registry/services/hooks'
 import { exitCodes } from '#cli/exitCodes'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import { createConfigFile } from '../apiserver/configFile.ts'
-import { authoritiesFromOptions, configFromOptions, depsFromOptions } from '../apiserver/fromOptions.ts'
+import { authoritiesFromOptions, configFromOptions, depsFromOptions, encryptionFromOptions } from '../apiserver/fromOptions.ts'
 import { UsageError } from '../apiserver/options/flags.ts'
 import { aloneGroups, readOptions, usage } from '../apiserver/options/index.ts'
 import { createLivePki, live } from '../pki/livePki.ts'
@@ -56,9 +57,10 @@ async function serve(options: Options, signal: AbortSignal): Promise<void> {
   const certificates = createLivePki(await load(), load, tools)
   const { pki } = certificates
   const store = await openLmdbStore({ path: path.join(serving.dataDir, 'data.mdb'), clock: tools.clock, log: tools.log.with('store') })
-  const server = assemble(options, { tools, pki, store })
+  const encryption = await encryptionOf(options, tools)
+  const server = assemble(options, { tools, pki, store, encryption })
   const stopped = new AbortController()
-  const running = server.run(stopped.signal)
+  const running = Promise.all([server.run(stopped.signal), encryption?.run(stopped.signal)])
   const tls = () => ({
     ...(serving.serving ?? pki.apiserver),
     ...authoritiesFromOptions(options, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert }),
@@ -73,21 +75,40 @@ async function serve(options: Options, signal: AbortSignal): Promise<void> {
   await store.close()
 }
 
+/** What cannot be made of the flags is the user's to mend. */
+async function encryptionOf(options: Options, tools: Parts['tools']): Promise<Encryption | undefined> {
+  return encryptionFromOptions(options, { ...tools, log: tools.log.with('encryption') }).catch((error: Error) => {
+    throw new UsageError([error.message])
+  })
+}
+
 interface Parts {
   readonly tools: ReturnType<typeof processTools>
   readonly pki: Awaited<ReturnType<typeof ensurePki>>
   readonly store: Awaited<ReturnType<typeof openLmdbStore>>
+  readonly encryption: Encryption | undefined
 }
 
-function assemble(options: Options, { tools, pki, store }: Parts) {
+function assemble(options: Options, { tools, pki, store, encryption }: Parts) {
   const { clock, random, log, metrics } = tools
   const { serving } = options
   const serviceNetwork = { ...defaultServiceNetwork, cidr: serving.serviceCidr }
-  const registry = createRegistry({ store, clock, log: log.with('registry'), random, strategyFor, serviceNetwork })
+  const registry = createRegistry({ store, clock, log: log.with('registry'), random, strategyFor, serviceNetwork, transformers: encryption?.transformers })
   const given = { reader: registry.reader, clock, random, log, metrics, serviceAccountKey: pki.serviceAccountKey, frontProxyNames: ['front-proxy-client'] }
   const { advertised } = serving
   return createApiServer(
-    { store, clock, random, log, metrics, registry, ...depsFromOptions(options, given), describe: describeLazily(), metricsText: () => metrics.render() },
+    {
+      store,
+      clock,
+      random,
+      log,
+      metrics,
+      registry,
+      ...depsFromOptions(options, given),
+      healthChecks: encryption?.healthChecks,
+      describe: describeLazily(),
+      metricsText: () => metrics.render(),
+    },
     {
       ...configFromOptions(options),
       serviceCidr: serving.serviceCidr,

@@ -7,6 +7,7 @@ import { networkInterfaces } from 'node:os'
 import path from 'node:path'
 import { strategyFor } from '#api/kinds/index'
 import { type ApiServer, createApiServer } from '#apiserver/apiServer'
+import type { Encryption } from '#apiserver/encryption/encryption'
 import { createRegistry } from '#apiserver/registry/registry'
 import type { UserInfo } from '#apiserver/request'
 import type { ServingTls } from '#apiserver/server/listener'
@@ -21,7 +22,7 @@ import { createExec } from '#host/exec'
 import { createScheduler } from '#scheduler/scheduler'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import { createConfigFile } from '../apiserver/configFile.ts'
-import { authoritiesFromOptions, configFromOptions, depsFromOptions } from '../apiserver/fromOptions.ts'
+import { authoritiesFromOptions, configFromOptions, depsFromOptions, encryptionFromOptions } from '../apiserver/fromOptions.ts'
 import { type ServerOptions, serverOptions } from '../apiserver/options/index.ts'
 import { type ClusterPaths, type ClusterState, clusterPaths, readState, servingHosts } from '../localCluster/clusterState.ts'
 import { kubeconfigEntry } from '../localCluster/kubeconfigEntry.ts'
@@ -50,10 +51,11 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
   await fs.mkdir(paths.store, { recursive: true, mode: 0o700 })
   const store = await openLmdbStore({ path: path.join(paths.store, 'data.mdb'), clock: tools.clock, log: tools.log.with('store') })
   const options = await serverOptions([...ownArgs, ...(state.apiServerArgs ?? [])], { file: (name) => createConfigFile(name, tools.clock) })
-  const server = assemble(tools, { state, pki, store, options })
+  const encryption = await encryptionFromOptions(options, { ...tools, log: tools.log.with('encryption') })
+  const server = assemble(tools, { state, pki, store, options, encryption })
   // The API outlives the components: what they have under way would wait in vain for a cache that no longer follows the store.
   const serving = new AbortController()
-  const running = server.run(serving.signal)
+  const running = Promise.all([server.run(serving.signal), encryption?.run(serving.signal)])
   const servingTls = () => servingTlsOf(pki, options)
   const addresses = ['127.0.0.1', ...(state.network ? [gatewayOf(state.network)] : [])]
   const listeners = await Promise.all(addresses.map((host) => server.listen({ host, port: state.port, tls: servingTls() })))
@@ -103,11 +105,12 @@ interface Parts {
   readonly pki: Pki
   readonly store: Awaited<ReturnType<typeof openLmdbStore>>
   readonly options: ServerOptions
+  readonly encryption: Encryption | undefined
 }
 
-function assemble(tools: ProcessTools, { state, pki, store, options }: Parts): ApiServer {
+function assemble(tools: ProcessTools, { state, pki, store, options, encryption }: Parts): ApiServer {
   const { clock, random, log, metrics } = tools
-  const registry = createRegistry({ store, clock, log: log.with('registry'), random, strategyFor })
+  const registry = createRegistry({ store, clock, log: log.with('registry'), random, strategyFor, transformers: encryption?.transformers })
   const given = { reader: registry.reader, clock, random, log: log.with('apiserver'), metrics, serviceAccountKey: pki.serviceAccountKey, frontProxyNames }
   const deps = depsFromOptions(options, given)
   const address = state.network ? gatewayOf(state.network) : externalAddress()
@@ -120,6 +123,7 @@ function assemble(tools: ProcessTools, { state, pki, store, options }: Parts): A
       metrics,
       registry,
       ...deps,
+      healthChecks: encryption?.healthChecks,
       postStartHooks: [
         ...(deps.postStartHooks ?? []),
         (transport, signal) => ensureAddonAccess(createClient(transport), signal),

@@ -3,6 +3,7 @@ import { admission } from './admission.ts'
 import { audit } from './audit.ts'
 import { authentication } from './authentication.ts'
 import { authorization } from './authorization.ts'
+import { encryption } from './encryption.ts'
 import { features } from './features.ts'
 import type { Flags, FlagValues } from './flags.ts'
 import { parseFlags, UsageError } from './flags.ts'
@@ -10,7 +11,7 @@ import { generic } from './generic.ts'
 import type { OptionContext, OptionGroup } from './optionGroup.ts'
 import { serving } from './serving.ts'
 
-export const optionGroups = { generic, features, audit, authentication, authorization, admission } as const
+export const optionGroups = { generic, features, encryption, audit, authentication, authorization, admission } as const
 
 /** Those of a server that runs alone, without a cluster around it. */
 export const aloneGroups = { serving, ...optionGroups } as const

@@ -1,0 +1,249 @@
+/**
+ * Encryption at rest as a server has it (L3): what the configuration file comes to, its health, and a new configuration in place of the old one when
+ * the file changes. Upstream: apiserver/pkg/server/options/encryptionconfig (config.go, controller/controller.go; v1.36).
+ */
+import { createHash } from 'node:crypto'
+import type { Clock } from '#base/clock'
+import type { Logger } from '#base/log'
+import type { Metrics } from '#base/metrics'
+import { type Random, randomUid } from '#base/random'
+import { aggregateReasons } from '../authn/reasons.ts'
+import type { ConfigFile } from '../configFile.ts'
+import type { HealthCheck } from '../endpoints/health.ts'
+import { decodeEncryptionConfiguration, type EncryptionConfiguration } from './configuration.ts'
+import type { GroupResource } from './groupResource.ts'
+import type { ConnectKms } from './kmsService.ts'
+import { type EncryptionMetrics, encryptionMetrics } from './metrics.ts'
+import { createProviders, type ProviderDeps, type Providers } from './providers.ts'
+import type { ValueTransformer } from './transformer.ts'
+import { validateEncryptionConfiguration } from './validation.ts'
+
+/** What the registry asks: who transforms the values of a resource. */
+export interface ResourceTransformers {
+  /** It always goes by the newest configuration. */
+  transformerFor(resource: GroupResource): ValueTransformer
+  /** Calls back when values may have become readable. */
+  onChange(changed: () => void): void
+}
+
+export interface Encryption {
+  readonly transformers: ResourceTransformers
+  readonly healthChecks: readonly HealthCheck[]
+  /** Asks the key management services, and follows the file, until the signal aborts. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+export interface EncryptionDeps {
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly connectKms: ConnectKms
+}
+
+export interface EncryptionSettings {
+  readonly file: ConfigFile
+  readonly content: string
+  readonly configuration: EncryptionConfiguration
+  readonly reload: boolean
+}
+
+/** @throws Error with every fault, naming the file */
+export function parseEncryptionConfiguration(path: string, content: string, reload: boolean): EncryptionConfiguration {
+  const configuration = parsed(path, content)
+  const faults = validateEncryptionConfiguration(configuration, reload)
+  if (faults.length > 0) throw new Error(`error while parsing file: ${aggregateReasons(faults.map(({ field, body }) => `${field}: ${body}`))}`)
+  return configuration
+}
+
+function parsed(path: string, content: string): EncryptionConfiguration {
+  const where = JSON.stringify(path)
+  if (content === '') throw new Error(`error while parsing file: error while loading file: encryption provider configuration file ${where} is empty`)
+  try {
+    return decodeEncryptionConfiguration(content)
+  } catch (error) {
+    const why = (error as Error).message
+    throw new Error(`error while parsing file: error decoding encryption provider configuration file ${where}: ${why}`, { cause: error })
+  }
+}
+
+/** Configurations whose services must be well within this time, or twice the sum of their timeouts. */
+const leastTakeOverMs = 10_000
+const lookMs = 100
+const retryMs = 1_000
+const longestRetryMs = 60_000
+
+const checkName = 'kms-providers'
+
+/** Resolves when every key management service has been asked once: those that do not answer are asked on. @throws Error */
+export async function createEncryption(deps: EncryptionDeps, settings: EncryptionSettings): Promise<Encryption> {
+  const metrics = encryptionMetrics(deps.metrics, deps.clock, `apiserver-${randomUid(deps.random)}`)
+  const providerDeps: ProviderDeps = { ...deps, metrics, newUid: () => randomUid(deps.random) }
+  const first = build(settings.configuration, providerDeps)
+  metrics.configuration(contentHash(settings.content))
+  await healthOf(first)
+  const running = new RunningProviders(first, providerDeps)
+  const usesKms = first.services.length > 0
+  return {
+    transformers: running,
+    // Upstream answers for them in readyz and healthz alone: a server must not be killed for a service that is away.
+    healthChecks: settings.reload || usesKms ? [{ name: checkName, livez: false, check: async () => (await healthOf(running.current))?.message }] : [],
+    async run(signal) {
+      running.start(signal)
+      if (settings.reload) followFile(running, { ...providerDeps, settings }, signal)
+      await aborted(signal)
+      running.close()
+    },
+  }
+}
+
+function build(configuration: EncryptionConfiguration, deps: ProviderDeps): Providers {
+  try {
+    return createProviders(configuration, deps)
+  } catch (error) {
+    throw new Error(`error while building transformers: ${(error as Error).message}`, { cause: error })
+  }
+}
+
+/** Asks every service, one after another. */
+async function healthOf({ services }: Providers): Promise<Error | undefined> {
+  const problems: string[] = []
+  for (const [at, { probe }] of services.entries()) {
+    const error = await probe.check()
+    if (error) problems.push(`kms-provider-${at}: ${error.message}`)
+  }
+  return problems.length === 0 ? undefined : new Error(aggregateReasons(problems))
+}
+
+/** The providers in use. */
+class RunningProviders implements ResourceTransformers {
+  readonly #deps: ProviderDeps
+  readonly #listeners: (() => void)[] = []
+  #current: Providers
+  #stop = new AbortController()
+  #signal: AbortSignal | undefined
+
+  constructor(first: Providers, deps: ProviderDeps) {
+    this.#current = first
+    this.#deps = deps
+  }
+
+  get current(): Providers {
+    return this.#current
+  }
+
+  transformerFor(resource: GroupResource): ValueTransformer {
+    let providers = this.#current
+    let transformer = providers.transformerFor(resource)
+    const newest = () => {
+      if (providers !== this.#current) {
+        providers = this.#current
+        transformer = providers.transformerFor(resource)
+      }
+      return transformer
+    }
+    return {
+      fromStorage: (data, context) => newest().fromStorage(data, context),
+      toStorage: (data, context) => newest().toStorage(data, context),
+    }
+  }
+
+  onChange(changed: () => void): void {
+    this.#listeners.push(changed)
+  }
+
+  start(signal: AbortSignal): void {
+    this.#signal = signal
+    this.#probe(this.#current, signal)
+  }
+
+  /** The old ones go on for what they have under way. */
+  replaceBy(next: Providers): void {
+    const old = this.#current
+    const stopOld = this.#stop
+    this.#current = next
+    this.#stop = new AbortController()
+    if (this.#signal) this.#probe(next, this.#signal)
+    stopOld.abort()
+    this.#deps.clock.timer(graceMs(old), () => closeServices(old))
+    for (const changed of this.#listeners) changed()
+  }
+
+  close(): void {
+    this.#stop.abort()
+    closeServices(this.#current)
+  }
+
+  #probe({ services }: Providers, signal: AbortSignal): void {
+    if (services.length === 0) return
+    const stop = AbortSignal.any([signal, this.#stop.signal])
+    for (const { probe } of services) void probe.run(stop)
+  }
+}
+
+const graceMs = ({ services }: Providers) => 2 * services.reduce((sum, { timeoutMs }) => sum + timeoutMs, 0)
+
+function closeServices({ services }: Providers): void {
+  for (const { service } of services) service.close()
+}
+
+const contentHash = (content: string) => `sha256:${createHash('sha256').update(content).digest('hex')}`
+
+interface ReloadDeps extends ProviderDeps {
+  readonly metrics: EncryptionMetrics
+  readonly settings: EncryptionSettings
+}
+
+/** Takes over what the file says whenever it changes; what fails is tried again until it succeeds or the file changes. */
+function followFile(running: RunningProviders, deps: ReloadDeps, signal: AbortSignal): void {
+  const { file } = deps.settings
+  let loaded = deps.settings.content
+  let newest = loaded
+  let isWorking = false
+  const work = async () => {
+    isWorking = true
+    for (let pauseMs = retryMs; newest !== loaded && !signal.aborted; ) {
+      const content = newest
+      try {
+        running.replaceBy(await wellProviders(content, deps, signal))
+        loaded = content
+        pauseMs = retryMs
+        deps.metrics.reloaded(true)
+        deps.metrics.configuration(contentHash(content))
+        deps.log.v(2).info('Loaded new kms encryption config content', { name: file.path })
+      } catch (error) {
+        if (signal.aborted) break
+        deps.metrics.reloaded(false)
+        deps.log.error(error, 'error processing encryption config file', { file: file.path })
+        await deps.clock.sleep(pauseMs, signal).catch(() => undefined)
+        pauseMs = Math.min(2 * pauseMs, longestRetryMs)
+      }
+    }
+    isWorking = false
+  }
+  file.follow((content) => {
+    newest = content
+    if (!isWorking) void work()
+  }, signal)
+}
+
+async function wellProviders(content: string, deps: ReloadDeps, signal: AbortSignal): Promise<Providers> {
+  const next = build(parseEncryptionConfiguration(deps.settings.file.path, content, true), deps)
+  const untilMs = deps.clock.monotonicMs() + Math.max(graceMs(next), leastTakeOverMs)
+  for (;;) {
+    const error = await healthOf(next)
+    if (!error) return next
+    if (signal.aborted || deps.clock.monotonicMs() >= untilMs) {
+      closeServices(next)
+      throw new Error(`health check for new transformers failed, polling error timed out waiting for the condition: ${error.message}`, { cause: error })
+    }
+    await deps.clock.sleep(lookMs, signal).catch(() => undefined)
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}

@@ -1,0 +1,88 @@
+/**
+ * Between what the registry holds and what the store keeps (L3): values are encrypted on their way in and decrypted on their way out, where a
+ * configuration asks for it. Without one nothing is done, but encrypted values are told apart from objects.
+ * Upstream: the transformer of apiserver/pkg/storage/etcd3/store.go (v1.36).
+ */
+import { internalError, type StatusError } from '#api/machinery/status'
+import { identityTransformer, type TransformedValue, type ValueTransformer } from '../encryption/transformer.ts'
+
+export class StoredValues {
+  readonly #resource: string
+  readonly #transformer: ValueTransformer | undefined
+
+  /**
+   * @param resource as metrics name it: `deployments.apps`
+   * @param transformer absent: values are kept as they are
+   */
+  constructor(resource: string, transformer: ValueTransformer | undefined) {
+    this.#resource = resource
+    this.#transformer = transformer
+  }
+
+  /** Whether values must be read before they are objects. */
+  get transformed(): boolean {
+    return this.#transformer !== undefined
+  }
+
+  /** @param key of the store. @throws StatusError InternalError when nothing can be encrypted */
+  write(key: string, plain: Uint8Array): Uint8Array {
+    if (!this.#transformer) return plain
+    try {
+      return this.#transformer.toStorage(plain, { key, resource: this.#resource })
+    } catch (error) {
+      throw internalError(error)
+    }
+  }
+
+  /** The object's bytes, now or when a key has been fetched. */
+  read(key: string, value: Uint8Array): Uint8Array | UnreadableValue | Promise<Uint8Array | UnreadableValue> {
+    if (!this.#transformer && !mayBeEncrypted(value)) return value
+    try {
+      const result = this.#fromStorage(key, value)
+      if (!(result instanceof Promise)) return result.data
+      return result.then(
+        ({ data }) => data,
+        (error: Error) => new UnreadableValue(error),
+      )
+    } catch (error) {
+      return new UnreadableValue(error as Error)
+    }
+  }
+
+  /** Whether a new value would be written otherwise: under another key, or encrypted at all. @throws StatusError InternalError */
+  async isStale(key: string, value: Uint8Array): Promise<boolean> {
+    try {
+      return (await this.#fromStorage(key, value)).stale
+    } catch (error) {
+      throw internalError(error)
+    }
+  }
+
+  #fromStorage(key: string, value: Uint8Array): TransformedValue | Promise<TransformedValue> {
+    return (this.#transformer ?? identityTransformer).fromStorage(value, { key, resource: this.#resource })
+  }
+}
+
+/** By the first byte of `k8s:enc:`. JSON begins otherwise; upstream's protobuf does not, and is looked at more closely. */
+export function mayBeEncrypted(value: Uint8Array): boolean {
+  return value[0] === 0x6b
+}
+
+/** A value that nobody has the key of, or that was damaged. */
+export class UnreadableValue {
+  readonly error: Error
+
+  constructor(error: Error) {
+    this.error = error
+  }
+
+  /** What a reader of this one object is told. */
+  failure(): StatusError {
+    return internalError(this.error)
+  }
+
+  /** What a reader of several objects is told. */
+  failureOf(key: string): StatusError {
+    return internalError(new Error(`unable to transform key ${JSON.stringify(key)}: ${this.error.message}`, { cause: this.error }))
+  }
+}

@@ -1,0 +1,28 @@
+/** Starts ./kmsPluginProcess.ts, and tells it what to do. */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import path from 'node:path'
+
+export interface KmsPlugin {
+  /** Changes what it says of itself; answers how often it was called. */
+  tell(change: { readonly keyId?: string; readonly healthz?: string }): Promise<{ readonly Encrypt: number; readonly Decrypt: number }>
+  close(): Promise<void>
+}
+
+export async function startKmsPlugin(socket: string, keyId = '1'): Promise<KmsPlugin> {
+  const child = fork(path.join(import.meta.dirname, 'kmsPluginProcess.ts'), [socket, keyId], { execArgv: ['--import', 'tsx'] })
+  const exited = once(child, 'exit')
+  const [started] = (await once(child, 'message')) as [{ listening: boolean; error?: string }]
+  if (!started.listening) throw new Error(`the plugin does not listen: ${started.error}`)
+  return {
+    async tell(change) {
+      child.send(change)
+      const [{ counts }] = (await once(child, 'message')) as [{ counts: { Encrypt: number; Decrypt: number } }]
+      return counts
+    },
+    async close() {
+      child.disconnect()
+      await exited
+    },
+  }
+}
