@@ -3,17 +3,20 @@ import test from 'node:test'
 import { VirtualClock } from '#base/virtualClock'
 import type { AuditBackend, ReportLoss } from './backend.ts'
 import { type BatchConfig, createBatchBackend } from './batch.ts'
-import { AuditEvent, type EventFields } from './event.ts'
+import { AuditEvent, type EventFields, RequestFacts } from './event.ts'
 import { createLogBackend } from './logBackend.ts'
 import { sourceIps } from './sourceIps.ts'
 import { createTruncateBackend } from './truncate.ts'
 
-function eventOf(id: string, more: Partial<EventFields> = {}): AuditEvent {
+function eventOf(id: string, more: Partial<EventFields> = {}, requestURI = '/api/v1/pods'): AuditEvent {
+  const request = new RequestFacts({
+    ...{ level: 'Request', auditID: id, requestURI, verb: 'list', sourceIPs: ['192.0.2.7'], userAgent: 'kubectl' },
+    ...{ user: { name: 'jane', groups: ['dev', 'ops'] }, receivedMs: Date.UTC(2026, 0, 1, 2, 3, 4, 500) },
+  })
   return new AuditEvent({
-    ...{ level: 'Request', auditID: id, stage: 'ResponseComplete', requestURI: '/api/v1/pods', verb: 'list', sourceIPs: ['192.0.2.7'], userAgent: 'kubectl' },
-    ...{ user: { name: 'jane', groups: ['dev', 'ops'] }, impersonatedUser: undefined, objectRef: { resource: 'pods', namespace: 'a' } },
+    ...{ request, stage: 'ResponseComplete', impersonatedUser: undefined, objectRef: { resource: 'pods', namespace: 'a' } },
     ...{ responseStatus: { metadata: {}, code: 200 }, requestObject: undefined, responseObject: undefined, annotations: undefined },
-    ...{ receivedMs: Date.UTC(2026, 0, 1, 2, 3, 4, 500), stageMs: Date.UTC(2026, 0, 1, 2, 3, 5) },
+    ...{ stageMs: Date.UTC(2026, 0, 1, 2, 3, 5) },
     ...more,
   })
 }
@@ -22,10 +25,10 @@ function recording() {
   const batches: string[][] = []
   const lost: string[] = []
   const backend: AuditBackend = {
-    process: (events) => batches.push(events.map((event) => event.fields.auditID)) > 0,
+    process: (events) => batches.push(events.map((event) => event.fields.request.auditID)) > 0,
     close: () => Promise.resolve(),
   }
-  const reportLoss: ReportLoss = (plugin, error, events) => void lost.push(`${plugin}: ${error}: ${events.map((event) => event.fields.auditID)}`)
+  const reportLoss: ReportLoss = (plugin, error, events) => void lost.push(`${plugin}: ${error}: ${events.map((event) => event.fields.request.auditID)}`)
   return { batches, lost, backend, reportLoss }
 }
 
@@ -79,7 +82,7 @@ test('API-21 events that are too large lose their bodies, or are left out; batch
   const spying: AuditBackend = { ...backend, process: (events) => seen.push(...events) > 0 && backend.process(events) }
   const truncate = createTruncateBackend(spying, { maxEventBytes: 800, maxBatchBytes: 1_300 }, reportLoss)
   const body = JSON.stringify('x'.repeat(1_000))
-  void truncate.process([eventOf('a', { requestObject: body }), eventOf('b'), eventOf('c'), eventOf('d', { requestURI: `/${'y'.repeat(2_000)}` })])
+  void truncate.process([eventOf('a', { requestObject: body }), eventOf('b'), eventOf('c'), eventOf('d', {}, `/${'y'.repeat(2_000)}`)])
   assert.deepEqual(batches, [['a', 'b'], ['c']])
   assert.deepEqual(lost, ['truncate: event is too large even after truncating: d'])
   const { requestObject, annotations } = JSON.parse(seen[0]?.json() ?? '')

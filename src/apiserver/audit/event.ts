@@ -38,18 +38,55 @@ export interface ResponseStatus {
   readonly code?: number | undefined
 }
 
-export interface EventFields {
+/** What all events of a request say. Their texts are made once, by the first that is written. */
+export class RequestFacts {
   readonly level: AuditLevel
   readonly auditID: string
-  readonly stage: AuditStageName
   readonly requestURI: string
   readonly verb: string
   readonly user: UserInfo | undefined
+  readonly sourceIPs: readonly string[]
+  readonly userAgent: string | undefined
+  /** Milliseconds since the epoch. */
+  readonly receivedMs: number
+  #who: string | undefined
+  #wherefrom: string | undefined
+  #received: string | undefined
+
+  constructor(of: Pick<RequestFacts, 'level' | 'auditID' | 'requestURI' | 'verb' | 'user' | 'sourceIPs' | 'userAgent' | 'receivedMs'>) {
+    this.level = of.level
+    this.auditID = of.auditID
+    this.requestURI = of.requestURI
+    this.verb = of.verb
+    this.user = of.user
+    this.sourceIPs = of.sourceIPs
+    this.userAgent = of.userAgent
+    this.receivedMs = of.receivedMs
+  }
+
+  get who(): string {
+    this.#who ??= `,"requestURI":${quoted(this.requestURI)},"verb":${quoted(this.verb)},"user":${this.user ? quoted(userOf(this.user)) : '{}'}`
+    return this.#who
+  }
+
+  get wherefrom(): string {
+    const { sourceIPs, userAgent } = this
+    this.#wherefrom ??= `${sourceIPs.length > 0 ? `,"sourceIPs":${quoted(sourceIPs)}` : ''}${userAgent ? `,"userAgent":${quoted(userAgent)}` : ''}`
+    return this.#wherefrom
+  }
+
+  get received(): string {
+    this.#received ??= formatMicroTime(this.receivedMs)
+    return this.#received
+  }
+}
+
+export interface EventFields {
+  readonly request: RequestFacts
+  readonly stage: AuditStageName
   readonly impersonatedUser: UserInfo | undefined
   /** The narrow verb that allowed the impersonation. */
   readonly impersonationConstraint?: string | undefined
-  readonly sourceIPs: readonly string[]
-  readonly userAgent: string | undefined
   readonly objectRef: ObjectReference | undefined
   readonly responseStatus: ResponseStatus | undefined
   /** JSON. */
@@ -57,7 +94,6 @@ export interface EventFields {
   /** JSON, made when it is wanted. */
   readonly responseObject: (() => string | undefined) | undefined
   /** Milliseconds since the epoch. */
-  readonly receivedMs: number
   readonly stageMs: number
   readonly annotations: Readonly<Record<string, string>> | undefined
 }
@@ -92,20 +128,24 @@ export class AuditEvent {
 
 /** Put together by hand: writing one object with everything took three times as long. */
 function eventJson(fields: EventFields): string {
-  const { user, impersonatedUser, impersonationConstraint, sourceIPs, userAgent, objectRef, responseStatus, requestObject, annotations } = fields
+  const { request, stage, impersonatedUser, impersonationConstraint, objectRef, responseStatus, requestObject, annotations } = fields
   const responseObject = fields.responseObject?.()
-  let text = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"${fields.level}","auditID":${quoted(fields.auditID)},"stage":"${fields.stage}"`
-  text += `,"requestURI":${quoted(fields.requestURI)},"verb":${quoted(fields.verb)},"user":${user ? quoted(userOf(user)) : '{}'}`
+  let text = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"${request.level}","auditID":${quoted(request.auditID)},"stage":"${stage}"${request.who}`
   if (impersonatedUser) text += `,"impersonatedUser":${quoted(userOf(impersonatedUser))}`
   if (impersonationConstraint) text += `,"authenticationMetadata":${quoted({ impersonationConstraint })}`
-  if (sourceIPs.length > 0) text += `,"sourceIPs":${quoted(sourceIPs)}`
-  if (userAgent) text += `,"userAgent":${quoted(userAgent)}`
+  text += request.wherefrom
   if (objectRef) text += `,"objectRef":${quoted(objectRef)}`
-  if (responseStatus) text += `,"responseStatus":${quoted(responseStatus)}`
+  if (responseStatus) text += `,"responseStatus":${statusText(responseStatus)}`
   if (requestObject) text += `,"requestObject":${requestObject}`
   if (responseObject) text += `,"responseObject":${responseObject}`
-  text += `,"requestReceivedTimestamp":"${formatMicroTime(fields.receivedMs)}","stageTimestamp":"${formatMicroTime(fields.stageMs)}"`
+  const reached = fields.stageMs === request.receivedMs ? request.received : formatMicroTime(fields.stageMs)
+  text += `,"requestReceivedTimestamp":"${request.received}","stageTimestamp":"${reached}"`
   return annotations ? `${text},"annotations":${quoted(annotations)}}` : `${text}}`
+}
+
+/** Most say no more than a code. */
+function statusText(status: ResponseStatus): string {
+  return status.status === undefined && status.message === undefined ? `{"metadata":{},"code":${status.code}}` : quoted(status)
 }
 
 const quoted = (value: unknown): string => JSON.stringify(value)
@@ -114,19 +154,8 @@ function userOf({ name, uid, groups, extra }: UserInfo): object {
   return { username: name, uid: uid || undefined, groups: groups.length > 0 ? groups : undefined, extra }
 }
 
-function legacyText({
-  receivedMs,
-  auditID,
-  stage,
-  sourceIPs,
-  verb,
-  user,
-  impersonatedUser,
-  userAgent,
-  objectRef,
-  requestURI,
-  responseStatus,
-}: EventFields): string {
+function legacyText({ request, stage, impersonatedUser, objectRef, responseStatus }: EventFields): string {
+  const { auditID, sourceIPs, verb, user, userAgent, requestURI, receivedMs } = request
   const listed = (groups: readonly string[]) => quoted(groups.map((group) => quoted(group)).join(','))
   const parts = [
     `id=${quoted(auditID)}`,

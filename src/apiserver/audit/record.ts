@@ -2,18 +2,22 @@
  * What is known of one audited request, while it goes on (L3): handlers add the object and annotations; each stage becomes an event.
  * Upstream: apiserver/pkg/audit context.go and request.go.
  */
+import { formatDuration } from '#api/machinery/duration'
 import type { KubeObject } from '#api/machinery/meta'
 import type { Answer } from '../answer.ts'
 import { type RequestAudit, type RequestBody, requestUri, type ServerRequest } from '../request.ts'
 import { objectText, patchText, responseText } from './bodies.ts'
-import { AuditEvent, type AuditRule, type AuditStageName, type ObjectReference, type ResponseStatus } from './event.ts'
+import { AuditEvent, type AuditRule, type AuditStageName, type ObjectReference, RequestFacts, type ResponseStatus } from './event.ts'
 import { sourceIps } from './sourceIps.ts'
 
 const longestUserAgent = 1024
+/** What takes longer is annotated. */
+const slowMs = 500
 
 export class AuditRecord implements RequestAudit {
   readonly rule: AuditRule
   readonly #request: ServerRequest
+  readonly #facts: RequestFacts
   #objectRef: ObjectReference | undefined
   #requestObject: string | undefined
   #annotations: Record<string, string> | undefined
@@ -21,6 +25,16 @@ export class AuditRecord implements RequestAudit {
   constructor(request: ServerRequest, rule: AuditRule) {
     this.rule = rule
     this.#request = request
+    this.#facts = new RequestFacts({
+      level: rule.level,
+      auditID: request.auditId ?? '',
+      requestURI: requestUri(request),
+      verb: request.info?.verb ?? '',
+      user: request.originalUser,
+      sourceIPs: sourceIps(request),
+      userAgent: userAgentOf(request),
+      receivedMs: request.receivedMs,
+    })
     this.#objectRef = referenceOf(request)
   }
 
@@ -49,28 +63,27 @@ export class AuditRecord implements RequestAudit {
     if (this.rule.level !== 'Metadata') this.#requestObject = patchText(body)
   }
 
+  /** Of what took long, how long: for operators who look for it. */
+  noteLatency(nowMs: number): void {
+    const tookMs = nowMs - this.#request.receivedMs
+    if (tookMs > slowMs && this.#request.info?.verb !== 'watch') this.annotate('apiserver.latency.k8s.io/total', formatDuration(tookMs))
+  }
+
   /** Undefined: the policy leaves this stage out. */
   event(stage: AuditStageName, stageMs: number, responseStatus?: ResponseStatus, answer?: Answer): AuditEvent | undefined {
     const { rule } = this
     if (rule.omitStages.has(stage)) return undefined
     const request = this.#request
-    const { originalUser, user, receivedMs, info } = request
+    const { originalUser, user, receivedMs } = request
     return new AuditEvent({
-      level: rule.level,
-      auditID: request.auditId ?? '',
+      request: this.#facts,
       stage,
-      requestURI: requestUri(request),
-      verb: info?.verb ?? '',
-      user: originalUser,
       impersonatedUser: user && user !== originalUser ? user : undefined,
       impersonationConstraint: request.impersonationConstraint,
-      sourceIPs: sourceIps(request),
-      userAgent: userAgentOf(request),
       objectRef: this.#objectRef,
       responseStatus,
       requestObject: this.#requestObject,
       responseObject: answer && rule.level === 'RequestResponse' ? () => responseText(answer, rule.omitManagedFields) : undefined,
-      receivedMs,
       stageMs: stage === 'RequestReceived' ? receivedMs : stageMs,
       annotations: this.#allAnnotations(),
     })
@@ -81,8 +94,14 @@ export class AuditRecord implements RequestAudit {
     if (!auditAnnotations && !this.#annotations && admissionAnnotations.length === 0) return undefined
     const all: Record<string, string> = { ...this.#annotations, ...auditAnnotations }
     for (const { key, value, level } of admissionAnnotations) if (level === 'Metadata' || this.rule.level !== 'Metadata') all[key] ??= value
-    return Object.fromEntries(Object.entries(all).sort(([a], [b]) => (a < b ? -1 : 1)))
+    return sorted(all)
   }
+}
+
+function sorted(annotations: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const keys = Object.keys(annotations)
+  if (keys.every((key, i) => i === 0 || (keys[i - 1] as string) < key)) return annotations
+  return Object.fromEntries(keys.sort().map((key) => [key, annotations[key] as string]))
 }
 
 function referenceOf({ info }: ServerRequest): ObjectReference | undefined {

@@ -13,7 +13,7 @@ export function createTruncateBackend(delegate: AuditBackend, { maxEventBytes, m
   const fitting = (events: readonly AuditEvent[]): { event: AuditEvent; bytes: number }[] => {
     const lost: AuditEvent[] = []
     const kept = events.flatMap((whole) => {
-      const hasBodies = whole.fields.level !== 'Metadata' && sizeOf(whole) > maxEventBytes
+      const hasBodies = whole.fields.request.level !== 'Metadata' && sizeOf(whole) > maxEventBytes
       const event = hasBodies ? whole.withoutBodies() : whole
       const bytes = sizeOf(event)
       if (bytes <= maxEventBytes) return [{ event, bytes }]

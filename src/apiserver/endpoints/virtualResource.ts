@@ -36,5 +36,7 @@ export interface TokenIssuer {
     readonly dryRun: boolean
     /** Tells the client something beside the answer. */
     warn(text: string): void
+    /** Notes something for the audit log. */
+    annotate(key: string, value: string): void
   }): Promise<TokenRequest> | TokenRequest
 }

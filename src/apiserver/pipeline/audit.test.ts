@@ -59,6 +59,7 @@ function stagesOf(events: readonly string[]): string[] {
 
 test('API-21 an event says who, what, where from and when', async () => {
   const { request, events, clock } = setUp()
+  request.receivedMs = clock.now() - 400
   await auditStage(writingTo(events), clock).handle(request, () => textAnswer(200, 'ok'))
   assert.deepEqual(JSON.parse(events[1] ?? ''), {
     kind: 'Event',
@@ -73,7 +74,7 @@ test('API-21 an event says who, what, where from and when', async () => {
     userAgent: 'kubectl',
     objectRef: { resource: 'pods', namespace: 'a', name: 'p', apiVersion: 'v1' },
     responseStatus: { metadata: {}, code: 200 },
-    requestReceivedTimestamp: '1970-01-01T00:00:00.000000Z',
+    requestReceivedTimestamp: '2025-12-31T23:59:59.600000Z',
     stageTimestamp: '2026-01-01T00:00:00.000000Z',
   })
 })
@@ -109,4 +110,31 @@ test('API-21 stages that the policy leaves out are not written', async () => {
     textAnswer(200, 'ok'),
   )
   assert.deepEqual(stagesOf(events), ['ResponseComplete 200'])
+})
+
+test('API-21 what took longer than half a second says how long, in its last event', async () => {
+  for (const [ms, want] of [
+    [500, undefined],
+    [1_250, { 'apiserver.latency.k8s.io/total': '1.25s' }],
+  ] as const) {
+    const { request, events, clock } = setUp()
+    request.receivedMs = clock.now()
+    await auditStage(writingTo(events), clock).handle(request, async () => {
+      const work = clock.sleep(ms)
+      await clock.advance(ms)
+      await work
+      return textAnswer(200, 'ok')
+    })
+    assert.deepEqual(
+      events.map((text) => JSON.parse(text).annotations),
+      [undefined, want],
+    )
+  }
+})
+
+test('API-21 a request waits for no promise where neither its work nor the sink makes one', () => {
+  const { request, events, clock } = setUp()
+  const answer = auditStage(writingTo(events), clock).handle(request, () => textAnswer(200, 'ok'))
+  assert.ok(!(answer instanceof Promise))
+  assert.deepEqual(stagesOf(events), ['RequestReceived', 'ResponseComplete 200'])
 })

@@ -21,8 +21,6 @@ export interface AuditSink {
   close?(): Promise<void>
 }
 
-type Emit = (stage: AuditStageName, responseStatus?: ResponseStatus, answer?: Answer) => boolean | Promise<boolean>
-
 export function auditStage(sink: AuditSink | undefined, clock: Clock): Stage {
   return {
     name: 'audit',
@@ -32,54 +30,99 @@ export function auditStage(sink: AuditSink | undefined, clock: Clock): Stage {
       const record = new AuditRecord(request, rule)
       request.audit = record
       request.admissionAnnotations = []
-      const emit: Emit = (stage, responseStatus, answer) => {
-        const event = record.event(stage, clock.now(), responseStatus, answer)
-        return event ? sink.process(event) : true
-      }
-      return audited(sink, emit, request, next)
+      return new AuditedRequest(sink, clock, request, record).run(next)
     },
   }
 }
 
-async function audited(sink: AuditSink, emit: Emit, request: ServerRequest, next: Handler): Promise<Answer> {
-  if (!(await emit('RequestReceived'))) {
-    sink.rejected?.()
-    throw new StatusError('InternalError', 'failed to store audit event')
+/** Waits for the sink only where that wants to be waited for. */
+class AuditedRequest {
+  readonly #sink: AuditSink
+  readonly #clock: Clock
+  readonly #request: ServerRequest
+  readonly #record: AuditRecord
+
+  constructor(sink: AuditSink, clock: Clock, request: ServerRequest, record: AuditRecord) {
+    this.#sink = sink
+    this.#clock = clock
+    this.#request = request
+    this.#record = record
   }
-  let answer: Answer
-  try {
-    answer = await next(request)
-  } catch (error) {
-    await failed(emit, request, error)
+
+  run(next: Handler): Promise<Answer> | Answer {
+    const stored = this.#emit('RequestReceived')
+    return stored instanceof Promise ? stored.then((late) => this.#begin(late, next)) : this.#begin(stored, next)
+  }
+
+  #begin(stored: boolean, next: Handler): Promise<Answer> | Answer {
+    if (!stored) {
+      this.#sink.rejected?.()
+      throw new StatusError('InternalError', 'failed to store audit event')
+    }
+    let work: Promise<Answer> | Answer
+    try {
+      work = next(this.#request)
+    } catch (error) {
+      return this.#failed(error)
+    }
+    if (!(work instanceof Promise)) return this.#answered(work)
+    return work.then(
+      (answer) => this.#answered(answer),
+      (error: unknown) => this.#failed(error),
+    )
+  }
+
+  #emit(stage: AuditStageName, responseStatus?: ResponseStatus, answer?: Answer): boolean | Promise<boolean> {
+    const event = this.#record.event(stage, this.#clock.now(), responseStatus, answer)
+    return event ? this.#sink.process(event) : true
+  }
+
+  #complete(status: ResponseStatus, answer: Answer): boolean | Promise<boolean> {
+    this.#record.noteLatency(this.#clock.now())
+    return this.#emit('ResponseComplete', status, answer)
+  }
+
+  async #failed(error: unknown): Promise<Answer> {
+    if (!isStatus(error)) {
+      const message = `APIServer panic'd: ${(error as Error).message}`
+      await this.#emit('Panic', { metadata: {}, status: 'Failure', message, reason: 'InternalError', code: 500 })
+      throw error
+    }
+    const value = error.toStatus()
+    const refusal: Answer = { type: 'value', status: error.code, value }
+    if (isLongRunning(this.#request)) await this.#emit('ResponseStarted', shown(value, error.code), refusal)
+    await this.#complete(shown(value, error.code), refusal)
     throw error
   }
-  return answered(emit, request, answer)
+
+  #answered(answer: Answer): Promise<Answer> | Answer {
+    const code = statusOf(answer)
+    const status = answer.type === 'value' && isStatusObject(answer.value) ? shown(answer.value, code) : { metadata: {}, code }
+    if (isLongRunning(this.#request) || answer.type === 'tunnel') return this.#started(answer, status)
+    if (answer.type === 'watch' || answer.type === 'stream') return this.#followed(answer, status)
+    const stored = this.#complete(status, answer)
+    return stored instanceof Promise ? stored.then(() => answer) : answer
+  }
+
+  async #started(answer: Answer, status: ResponseStatus): Promise<Answer> {
+    await this.#emit('ResponseStarted', status, answer.type === 'tunnel' ? undefined : answer)
+    const followed = this.#followed(answer, status)
+    if (followed === answer && !goesOn(answer)) await this.#complete(status, answer)
+    return followed
+  }
+
+  /** Its last event comes when it ends. */
+  #followed(answer: Answer, status: ResponseStatus): Answer {
+    const complete = () => void this.#complete(status, answer)
+    if (answer.type === 'watch') answer.session.whenClosed(complete)
+    else if (answer.type === 'stream') answer.body.once('close', complete)
+    else if (answer.type === 'tunnel') return { ...answer, connect: (socket, head) => answer.connect(socket, head).finally(complete) }
+    return answer
+  }
 }
 
-async function failed(emit: Emit, request: ServerRequest, error: unknown): Promise<void> {
-  if (!isStatus(error)) {
-    await emit('Panic', { metadata: {}, status: 'Failure', message: `APIServer panic'd: ${(error as Error).message}`, reason: 'InternalError', code: 500 })
-    return
-  }
-  const value = error.toStatus()
-  const refusal: Answer = { type: 'value', status: error.code, value }
-  if (isLongRunning(request)) await emit('ResponseStarted', shown(value, error.code), refusal)
-  await emit('ResponseComplete', shown(value, error.code), refusal)
-}
-
-async function answered(emit: Emit, request: ServerRequest, answer: Answer): Promise<Answer> {
-  const code = statusOf(answer)
-  const status = answer.type === 'value' && isStatusObject(answer.value) ? shown(answer.value, code) : { metadata: {}, code }
-  if (isLongRunning(request)) await emit('ResponseStarted', status, answer)
-  const complete = () => void emit('ResponseComplete', status, answer)
-  if (answer.type === 'tunnel') {
-    if (!isLongRunning(request)) await emit('ResponseStarted', status)
-    return { ...answer, connect: (socket, head) => answer.connect(socket, head).finally(complete) }
-  }
-  if (answer.type === 'watch') answer.session.whenClosed(complete)
-  else if (answer.type === 'stream') answer.body.once('close', complete)
-  else await emit('ResponseComplete', status, answer)
-  return answer
+function goesOn({ type }: Answer): boolean {
+  return type === 'watch' || type === 'stream' || type === 'tunnel'
 }
 
 function isStatusObject(value: unknown): value is Status {

@@ -62,6 +62,7 @@ export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
       }
       // Named as upstream: the kubelet refreshes by this time, whatever the token itself says.
       const status = { token: signToken(claims, options.key), expirationTimestamp: formatTime((now + asked) * 1000) }
+      request.annotate('authentication.kubernetes.io/issued-credential-id', `JTI=${claims.jti}`)
       const metadata = { ...tokenRequest.metadata, creationTimestamp: formatTime(now * 1000) }
       return { ...tokenRequest, metadata, spec: { ...spec, audiences: [...audiences], expirationSeconds: asked }, status }
     },

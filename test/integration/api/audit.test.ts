@@ -194,6 +194,9 @@ test('API-21 what breaks is a panic; what admission notes is annotated; the body
   await auditOf(server, 'account', { method: 'POST', path: '/api/v1/namespaces/default/serviceaccounts', ...json({ metadata: { name: 'robot' } }) })
   const token = await auditOf(server, 'token', { method: 'POST', path: '/api/v1/namespaces/default/serviceaccounts/robot/token', ...json({}) })
   assert.equal(token.answer.status, 201)
+  const [, claims = ''] = JSON.parse(token.answer.body.toString()).status.token.split('.')
+  const issued = `JTI=${JSON.parse(Buffer.from(claims, 'base64url').toString()).jti}`
+  assert.equal(token.last.annotations?.['authentication.kubernetes.io/issued-credential-id'], issued)
   assert.equal(token.last.annotations?.['test.example.com/seen'], 'yes')
   assert.match(metrics.render(), /apiserver_audit_event_total 10\n/)
   assert.match(metrics.render(), /apiserver_audit_level_total\{level="RequestResponse"\} 5\n/)
@@ -210,6 +213,21 @@ test("API-21 the flags of the handbook's highly available server: lines of JSON,
   await auditOf(server, 'one', { path: configMaps })
   assert.equal(fs.statSync(server.log).mode & 0o777, 0o600)
   assert.ok(server.events().length >= 2)
+})
+
+test('API-21 a log that grows past its size is moved aside, and no line is lost', async (t) => {
+  const server = await start(t, ['--audit-log-maxsize=1'])
+  const body = json({ metadata: { name: 'big' }, data: { text: 'x'.repeat(300_000) } })
+  for (let i = 0; i < 3; i++)
+    await rawHttp(server.listener, { method: 'POST', path: configMaps, token: 'alice-token', ...body, headers: { ...body.headers, 'audit-id': `big-${i}` } })
+  const folder = path.dirname(server.log)
+  const files = fs.readdirSync(folder).map((name) => path.join(folder, name))
+  assert.ok(files.length > 1, files.join(' '))
+  const ids = files
+    .flatMap((name) => linesOf(name).map((line) => JSON.parse(line) as Event))
+    .filter(({ auditID, stage }) => auditID.startsWith('big-') && stage === 'ResponseComplete')
+  assert.deepEqual(ids.map(({ auditID }) => auditID).sort(), ['big-0', 'big-1', 'big-2'])
+  for (const name of files) assert.ok(fs.statSync(name).size <= 1024 * 1024)
 })
 
 test('API-21 in batch mode no request waits, and nothing is lost at the end', async (t) => {

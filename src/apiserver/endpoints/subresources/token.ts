@@ -47,6 +47,7 @@ export function tokenHandlers(issuer: TokenIssuer | undefined): { create(scope: 
         user,
         dryRun: context.dryRun,
         warn: (text) => request.warnings.push(text),
+        annotate: (key, value) => request.audit?.annotate(key, value),
       })
       return { type: 'value', status: 201, value }
     },
