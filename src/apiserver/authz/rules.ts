@@ -26,7 +26,7 @@ export function uncovered(held: readonly Rule[], wanted: readonly Rule[]): Polic
 /** As upstream prints a rule in the refusal of an escalation. */
 export function printRule(rule: Rule): string {
   const list = (name: string, values: readonly string[] | undefined) =>
-    values?.length ? [`${name}:[${values.map((value) => JSON.stringify(value)).join(', ')}]`] : []
+    values?.length ? [`${name}:[${values.map((value) => JSON.stringify(value)).join(' ')}]`] : []
   const parts = [
     ...list('APIGroups', rule.apiGroups),
     ...list('Resources', rule.resources),

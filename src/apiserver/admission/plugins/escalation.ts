@@ -3,7 +3,7 @@
  * Upstream keeps this in the registry (pkg/registry/rbac/{clusterrole,role,…}/policybased); here it is the first validating plugin.
  */
 import type { ClusterRole, PolicyRule, RoleBinding } from '#api/gen/types/rbac.v1'
-import type { Frozen } from '#api/machinery/meta'
+import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { notFound } from '#api/machinery/status'
 import type { AuthorizationAttributes, Authorizer } from '../../authz/authorizer.ts'
 import type { RbacAuthorizer } from '../../authz/rbac.ts'
@@ -18,9 +18,11 @@ const group = 'rbac.authorization.k8s.io'
 export function escalation(rbac: RbacAuthorizer, authorizers: readonly Authorizer[]): AdmissionPlugin {
   const may = async (attributes: AdmissionAttributes, wanted: Partial<AuthorizationAttributes>) => {
     const { user, namespace, resource } = attributes
-    const base = { user, namespace, apiGroup: group, apiVersion: resource.version, resource: resource.resource, subresource: '', path: '', name: '', verb: '' }
+    const base = { user, namespace, apiGroup: group, apiVersion: '*', resource: resource.resource, subresource: '', path: '', name: '', verb: '' }
     return (await authorize(authorizers, { ...base, isResourceRequest: true, ...wanted })).decision === 'allow'
   }
+  const holds = ({ user, namespace }: AdmissionAttributes, rules: readonly Frozen<PolicyRule>[]) =>
+    uncovered(rbac.granted(user, namespace).rules, rules).length === 0
   /** @throws Status Forbidden when the user does not hold all of `rules`. */
   const mustHold = (attributes: AdmissionAttributes, rules: readonly Frozen<PolicyRule>[]) => {
     const { rules: held, errors } = rbac.granted(attributes.user, attributes.namespace)
@@ -29,7 +31,10 @@ export function escalation(rbac: RbacAuthorizer, authorizers: readonly Authorize
     const { name, groups } = attributes.user
     const who = `user ${JSON.stringify(name)} (groups=[${groups.map((one) => JSON.stringify(one)).join(' ')}])`
     const resolution = errors.length > 0 ? `; resolution errors: [${errors.join(', ')}]` : ''
-    throw refuse(attributes, `${who} is attempting to grant RBAC permissions not currently held:\n${compact(missing).map(printRule).join('\n')}${resolution}`)
+    throw refuse(
+      attributes,
+      `${who} is attempting to grant RBAC permissions not currently held:\n${[...new Set(compact(missing).map(printRule))].sort().join('\n')}${resolution}`,
+    )
   }
   return {
     name: 'RBACEscalation',
@@ -37,18 +42,17 @@ export function escalation(rbac: RbacAuthorizer, authorizers: readonly Authorize
     async validate(attributes) {
       const { resource, subresource, user } = attributes
       if (resource.group !== group || subresource !== '' || user.groups.includes('system:masters')) return
+      if (attributes.oldObject && changesOnlyOwners(attributes.object as KubeObject, attributes.oldObject)) return
       if (resource.resource === 'roles' || resource.resource === 'clusterroles') {
         const role = attributes.object as ClusterRole
-        const old = attributes.oldObject as Frozen<ClusterRole> | undefined
-        if (old && deepEqual(old.rules, role.rules) && deepEqual(old.aggregationRule, role.aggregationRule)) return
-        if (await may(attributes, { verb: 'escalate', name: role.metadata.name ?? '' })) return
-        // An aggregation rule may come to mean anything.
-        if (role.aggregationRule && !deepEqual(old?.aggregationRule, role.aggregationRule)) mustHold(attributes, everything)
+        // As in the request: a new role's name is in its body.
+        if (await may(attributes, { verb: 'escalate', name: attributes.operation === 'CREATE' ? '' : attributes.name })) return
         mustHold(attributes, role.rules ?? [])
+        // An aggregation rule may come to mean anything, and keeps a role from getting less.
+        const aggregates = role.aggregationRule ?? (attributes.oldObject as Frozen<ClusterRole> | undefined)?.aggregationRule
+        if (aggregates && !holds(attributes, everything)) throw refuse(attributes, 'must have cluster-admin privileges to use the aggregationRule')
       } else if (resource.resource === 'rolebindings' || resource.resource === 'clusterrolebindings') {
         const binding = attributes.object as RoleBinding
-        const old = attributes.oldObject as Frozen<RoleBinding> | undefined
-        if (old && deepEqual(old.roleRef, binding.roleRef) && deepEqual(old.subjects, binding.subjects)) return
         const { kind, name } = binding.roleRef
         if (await may(attributes, { verb: 'bind', resource: kind === 'Role' ? 'roles' : 'clusterroles', name })) return
         const rules = rbac.rulesOf(binding.roleRef, attributes.namespace)
@@ -64,11 +68,20 @@ const everything: readonly PolicyRule[] = [
   { verbs: ['*'], nonResourceURLs: ['*'] },
 ]
 
-/** Single-verb rules of one resource back into one rule each, as upstream prints them. */
+/** The garbage collector may take owners and finalizers away from what it may not grant. Upstream: IsOnlyMutatingGCFields. */
+function changesOnlyOwners(object: KubeObject, old: Frozen<KubeObject>): boolean {
+  const comparable = ({ metadata, ...rest }: Frozen<KubeObject>) => {
+    const { ownerReferences: _owners, finalizers: _finalizers, managedFields: _managed, resourceVersion: _version, ...identity } = metadata
+    return { identity, rest }
+  }
+  return deepEqual(comparable(object as Frozen<KubeObject>), comparable(old))
+}
+
+/** Single-verb rules of one resource back into one rule each, as upstream prints them; those of paths stay as they are. */
 function compact(rules: readonly PolicyRule[]): PolicyRule[] {
   const byTarget = new Map<string, PolicyRule>()
   for (const rule of rules) {
-    const key = JSON.stringify([rule.apiGroups, rule.resources, rule.resourceNames, rule.nonResourceURLs])
+    const key = JSON.stringify([rule.apiGroups, rule.resources, rule.resourceNames, rule.nonResourceURLs, rule.nonResourceURLs && rule.verbs])
     const found = byTarget.get(key)
     if (found) found.verbs.push(...rule.verbs)
     else byTarget.set(key, { ...rule, verbs: [...rule.verbs] })

@@ -1,117 +1,85 @@
 /**
- * A node's identity may change only what is its own: its Node, Lease and CSINode, the status of its pods, and tokens for them (L3).
- * Upstream: plugin/pkg/admission/noderestriction.
+ * A node's identity may change only what is its own (L3): its Node, Lease, CSINode and ResourceSlices, mirror pods and the status of its pods, the
+ * size of their claims, tokens for them, and requests for certificates in its own name.
+ * Upstream: plugin/pkg/admission/noderestriction (v1.36).
  */
-import type { TokenRequest } from '#api/gen/types/authentication.v1'
-import type { Node, Pod } from '#api/gen/types/core.v1'
-import { isMirrorPod } from '#api/helpers/pods'
-import type { Frozen, KubeObject } from '#api/machinery/meta'
+import type { CertificateSigningRequest } from '#api/gen/types/certificates.v1'
+import type { ResourceSlice } from '#api/gen/types/resource.v1'
+import { parseCertificateRequest } from '#api/kinds/certificates/pkcs10'
+import type { Frozen } from '#api/machinery/meta'
+import type { Authorizer } from '../../authz/authorizer.ts'
 import { nodeOf } from '../../authz/node.ts'
 import type { AdmissionAttributes, AdmissionPlugin, ObjectReader } from '../admission.ts'
 import { objectOf, refuse } from '../attributes.ts'
+import { checkNode } from '../nodeRestriction/nodes.ts'
+import { checkClaim, checkPod } from '../nodeRestriction/pods.ts'
+import { checkToken } from '../nodeRestriction/tokens.ts'
 
-const mirrorAnnotation = 'kubernetes.io/config.mirror'
-const restrictedLabelDomain = 'node-restriction.kubernetes.io'
-
-/** Labels of the kubernetes.io and k8s.io domains that a kubelet may set on itself. */
-const allowedKubernetesLabels: ReadonlySet<string> = new Set([
-  'kubernetes.io/hostname',
-  'kubernetes.io/arch',
-  'kubernetes.io/os',
-  'beta.kubernetes.io/arch',
-  'beta.kubernetes.io/os',
-  'node.kubernetes.io/instance-type',
-  'beta.kubernetes.io/instance-type',
-  'topology.kubernetes.io/region',
-  'topology.kubernetes.io/zone',
-  'failure-domain.beta.kubernetes.io/region',
-  'failure-domain.beta.kubernetes.io/zone',
-])
-const allowedKubernetesPrefixes = ['kubelet.kubernetes.io', 'node.kubernetes.io']
-
-export function nodeRestriction(reader: ObjectReader): AdmissionPlugin {
+/** @param authorizers say which audiences a node may ask tokens for, beside those that its pods name */
+export function nodeRestriction(reader: ObjectReader, authorizers: readonly Authorizer[]): AdmissionPlugin {
   return {
     name: 'NodeRestriction',
-    handles: () => true,
-    validate: (attributes) => {
-      const nodeName = nodeOf(attributes.user)
-      if (nodeName === undefined) return
+    handles: (operation) => operation !== 'CONNECT',
+    admit: (attributes) => {
+      const node = nodeOf(attributes.user)
+      if (node === undefined) return undefined
+      if (node === '') throw refuse(attributes, `could not determine node from user ${JSON.stringify(attributes.user.name)}`)
       const { group, resource } = attributes.resource
-      if (group === '' && resource === 'pods') checkPod(attributes, nodeName, reader)
-      else if (group === '' && resource === 'nodes') checkNode(attributes, nodeName)
-      else if (group === '' && resource === 'serviceaccounts' && attributes.subresource === 'token') checkToken(attributes, nodeName, reader)
-      else if (group === 'coordination.k8s.io' && resource === 'leases') checkLease(attributes, nodeName)
-      else if (group === 'storage.k8s.io' && resource === 'csinodes')
-        checkOwnName(attributes, nodeName, 'can only access CSINode with the same name as the requesting node')
+      switch (group === '' ? resource : `${resource}.${group}`) {
+        case 'pods':
+          return checkPod(attributes, node, reader)
+        case 'nodes':
+          return checkNode(attributes, node)
+        case 'persistentvolumeclaims':
+          return checkClaim(attributes, node)
+        case 'serviceaccounts':
+          return checkToken(attributes, node, reader, authorizers)
+        case 'leases.coordination.k8s.io':
+          return checkLease(attributes, node)
+        case 'csinodes.storage.k8s.io':
+          return checkOwnName(attributes, node, 'can only access CSINode with the same name as the requesting node')
+        case 'resourceslices.resource.k8s.io':
+          return checkSlice(attributes, node)
+        case 'certificatesigningrequests.certificates.k8s.io':
+          return checkCertificateRequest(attributes, node)
+        default:
+          return undefined
+      }
     },
   }
 }
 
-function checkPod(attributes: AdmissionAttributes, nodeName: string, reader: ObjectReader): void {
-  const { subresource, operation } = attributes
-  if (subresource === '' && operation === 'CREATE') checkMirrorPod(attributes, nodeName)
-  else if (subresource === '' && operation === 'DELETE') checkOwnPod(attributes, nodeName, reader, 'delete')
-  else if (subresource === '') throw refuse(attributes, `unexpected operation "${operation}", node "${nodeName}" can only create and delete mirror pods`)
-  else if (subresource === 'status') checkOwnPod(attributes, nodeName, reader, 'update status for')
-  else if (subresource === 'eviction') checkOwnPod(attributes, nodeName, reader, 'evict')
-  else throw refuse(attributes, `unexpected pod subresource "${subresource}", only 'status' and 'eviction' are allowed`)
-}
-
-function checkMirrorPod(attributes: AdmissionAttributes, nodeName: string): void {
-  const pod = objectOf<Pod>(attributes)
-  if (!isMirrorPod(pod)) throw refuse(attributes, `pod does not have "${mirrorAnnotation}" annotation, node "${nodeName}" can only create mirror pods`)
-  if (pod.spec.nodeName !== nodeName) throw refuse(attributes, `node "${nodeName}" can only create pods with spec.nodeName set to itself`)
-  const owners = pod.metadata.ownerReferences ?? []
-  if (owners.length !== 1 || owners[0]?.kind !== 'Node' || owners[0]?.name !== nodeName) {
-    throw refuse(attributes, `node "${nodeName}" can only create pods with an owner reference set to itself`)
-  }
-}
-
-function checkOwnPod(attributes: AdmissionAttributes, nodeName: string, reader: ObjectReader, action: string): void {
-  const pod = (attributes.oldObject as Frozen<Pod> | undefined) ?? reader.get<Pod>({ group: '', resource: 'pods' }, attributes.namespace, attributes.name)
-  if (pod?.spec.nodeName !== nodeName) throw refuse(attributes, `node "${nodeName}" can only ${action} pods with spec.nodeName set to itself`)
-}
-
-function checkNode(attributes: AdmissionAttributes, nodeName: string): void {
-  const requested = attributes.name || attributes.object?.metadata.name || ''
-  if (requested !== nodeName) throw refuse(attributes, `node "${nodeName}" is not allowed to modify node "${requested}"`)
-  if (attributes.operation === 'DELETE') throw refuse(attributes, `node "${nodeName}" cannot delete itself`)
-  const node = objectOf<Node>(attributes)
-  const old = attributes.oldObject as Frozen<Node> | undefined
-  const forbiddenLabels = changedLabels(node, old).filter(isForbiddenLabel)
-  if (forbiddenLabels.length > 0) throw refuse(attributes, `is not allowed to modify labels: ${forbiddenLabels.sort().join(', ')}`)
-  if (attributes.operation === 'UPDATE' && attributes.subresource === '' && JSON.stringify(node.spec.taints ?? []) !== JSON.stringify(old?.spec.taints ?? [])) {
-    throw refuse(attributes, `node "${nodeName}" is not allowed to modify taints`)
-  }
-}
-
-function changedLabels(node: Node, old: Frozen<Node> | undefined): string[] {
-  const now = node.metadata.labels ?? {}
-  const before = old?.metadata.labels ?? {}
-  return [...new Set([...Object.keys(now), ...Object.keys(before)])].filter((key) => now[key] !== before[key])
-}
-
-function isForbiddenLabel(key: string): boolean {
-  const domain = key.includes('/') ? key.slice(0, key.indexOf('/')) : ''
-  if (domain === restrictedLabelDomain || domain.endsWith(`.${restrictedLabelDomain}`)) return true
-  const isKubernetes = ['kubernetes.io', 'k8s.io'].some((suffix) => domain === suffix || domain.endsWith(`.${suffix}`))
-  if (!isKubernetes || allowedKubernetesLabels.has(key)) return false
-  return !allowedKubernetesPrefixes.some((prefix) => domain === prefix || domain.endsWith(`.${prefix}`))
-}
-
-function checkToken(attributes: AdmissionAttributes, nodeName: string, reader: ObjectReader): void {
-  const bound = (attributes.object as (KubeObject & TokenRequest) | undefined)?.spec.boundObjectRef
-  if (bound?.kind !== 'Pod' || bound.apiVersion !== 'v1' || !bound.name || !bound.uid) throw refuse(attributes, 'node requested token not bound to a pod')
-  const pod = reader.get<Pod>({ group: '', resource: 'pods' }, attributes.namespace, bound.name)
-  if (!pod || pod.metadata.uid !== bound.uid) throw refuse(attributes, `node requested token bound to a pod that does not exist: ${bound.name}`)
-  if (pod.spec.nodeName !== nodeName) throw refuse(attributes, 'node requested token bound to a pod scheduled on a different node')
-}
-
-function checkLease(attributes: AdmissionAttributes, nodeName: string): void {
+function checkLease(attributes: AdmissionAttributes, node: string): void {
   if (attributes.namespace !== 'kube-node-lease') throw refuse(attributes, 'can only access leases in the "kube-node-lease" system namespace')
-  checkOwnName(attributes, nodeName, 'can only access node lease with the same name as the requesting node')
+  checkOwnName(attributes, node, 'can only access node lease with the same name as the requesting node')
 }
 
-function checkOwnName(attributes: AdmissionAttributes, nodeName: string, why: string): void {
-  if ((attributes.name || attributes.object?.metadata.name) !== nodeName) throw refuse(attributes, why)
+function checkOwnName(attributes: AdmissionAttributes, node: string, why: string): void {
+  const name = attributes.operation === 'CREATE' ? attributes.object?.metadata.name : attributes.name
+  if (name !== node) throw refuse(attributes, why)
+}
+
+/** The authorizer knows neither what a new slice says nor each of the many that go at once. */
+function checkSlice(attributes: AdmissionAttributes, node: string): void {
+  const { operation, oldObject } = attributes
+  if (operation === 'CREATE' && objectOf<ResourceSlice>(attributes).spec.nodeName !== node) {
+    throw refuse(attributes, 'can only create ResourceSlice with the same NodeName as the requesting node')
+  }
+  if (operation === 'DELETE' && (oldObject as Frozen<ResourceSlice> | undefined)?.spec.nodeName !== node) {
+    throw refuse(attributes, 'can only delete ResourceSlice with the same NodeName as the requesting node')
+  }
+}
+
+const kubeletSigners: ReadonlySet<string> = new Set(['kubernetes.io/kubelet-serving', 'kubernetes.io/kube-apiserver-client-kubelet'])
+const commonName = '2.5.4.3'
+
+/** The signers for kubelets make certificates in the name of the node that asks, and of no other. */
+function checkCertificateRequest(attributes: AdmissionAttributes, node: string): void {
+  if (attributes.operation !== 'CREATE') return
+  const { signerName, request } = objectOf<CertificateSigningRequest>(attributes).spec
+  if (!kubeletSigners.has(signerName)) return
+  const parsed = parseCertificateRequest(request)
+  if (typeof parsed === 'string') throw refuse(attributes, `unable to parse csr: ${parsed}`)
+  const name = parsed.subject.findLast(({ type }) => type === commonName)?.value ?? ''
+  if (name !== `system:node:${node}`) throw refuse(attributes, `can only create a node CSR with CN=system:node:${node}`)
 }

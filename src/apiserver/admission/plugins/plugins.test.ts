@@ -155,7 +155,7 @@ const refusals: { name: string; attributes: Partial<AdmissionAttributes>; reason
     name: 'AUZ-04 a node giving itself a restricted label',
     attributes: { user: nodeUser, resource: nodes, namespace: '', name: 'n1', object: node('n1', { 'node-restriction.kubernetes.io/trusted': 'yes' }) },
     reason: 'Forbidden',
-    text: /is not allowed to modify labels: node-restriction.kubernetes.io\/trusted/,
+    text: /is not allowed to set the following labels: node-restriction.kubernetes.io\/trusted/,
   },
   {
     name: 'AUZ-04 a node making an ordinary pod',
@@ -165,9 +165,9 @@ const refusals: { name: string; attributes: Partial<AdmissionAttributes>; reason
   },
   {
     name: 'AUZ-04 a node changing the status of a pod elsewhere',
-    attributes: { user: nodeUser, operation: 'UPDATE', subresource: 'status', name: 'other', object: pod() },
+    attributes: { user: nodeUser, operation: 'UPDATE', subresource: 'status', name: 'other', object: pod(), oldObject: pod({ nodeName: 'n2' }) },
     reason: 'Forbidden',
-    text: /node "n1" can only update status for pods with spec.nodeName set to itself/,
+    text: /node "n1" can only update pod status for pods with spec.nodeName set to itself/,
   },
 ]
 for (const c of refusals) {
@@ -181,4 +181,4 @@ for (const c of refusals) {
 }
 
 test('AUZ-04 a node may change the status of its own pods', () =>
-  admit({ user: nodeUser, operation: 'UPDATE', subresource: 'status', name: 'mine', object: pod() }))
+  admit({ user: nodeUser, operation: 'UPDATE', subresource: 'status', name: 'mine', object: pod(), oldObject: pod({ nodeName: 'n1' }) }))
