@@ -8,7 +8,6 @@ import { createSecurity, type SecurityDeps } from '#apiserver/security'
 import type { ClientAuthorities } from '#apiserver/server/peerCertificate'
 import { noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
-import { connectKms } from '#grpc/kmsClient'
 import { auditFromOptions } from './auditFromOptions.ts'
 import type { ServerOptions } from './options/index.ts'
 
@@ -27,7 +26,10 @@ export function depsFromOptions(options: ServerOptions, given: SecurityDeps): Op
 
 /** What the registry encrypts with; undefined: nothing is encrypted. It must run before the registry does. @throws Error when the providers cannot be made */
 export async function encryptionFromOptions({ encryption }: ServerOptions, deps: Omit<EncryptionDeps, 'connectKms'>): Promise<Encryption | undefined> {
-  return encryption && createEncryption({ ...deps, connectKms }, encryption)
+  if (!encryption) return undefined
+  // A gRPC library takes its time to load: most servers encrypt nothing.
+  const { connectKms } = await import('#grpc/kmsClient')
+  return createEncryption({ ...deps, connectKms }, encryption)
 }
 
 export function configFromOptions(options: ServerOptions): ApiServerConfig {
