@@ -3,6 +3,7 @@
  * acting as others, a node's identity, and configurations of admission. Every one is refused, with upstream's reason.
  */
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { after, before, test } from 'node:test'
 import { StatusError } from '#api/machinery/status'
 import type { UserInfo } from '#apiserver/request'
@@ -344,4 +345,20 @@ test('AUZ-04 an audience may be granted', async () => {
   const subjects = [{ kind: 'Group', apiGroup: group, name: 'system:nodes' }]
   await call(admin, 'POST', `${rbac}/clusterrolebindings`, { ...binding('audience', 'audience'), subjects })
   assert.equal(await refusal(node, 'POST', tokens, token('mine', ['vault'])), 'allowed')
+})
+
+test('AUZ-04 a node asks the signers of kubelets only for certificates in its own name', async () => {
+  const ask = (subject: string, signerName: string, usages: readonly string[]) => {
+    const options = ['req', '-new', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', '/dev/null', '-subj', subject]
+    const request = execFileSync('openssl', options, { stdio: ['ignore', 'pipe', 'ignore'] }).toString('base64')
+    const body = { metadata: { generateName: 'r-' }, spec: { request, signerName, usages } }
+    return refusal(node, 'POST', '/apis/certificates.k8s.io/v1/certificatesigningrequests', body)
+  }
+  const client = 'kubernetes.io/kube-apiserver-client-kubelet'
+  const usages = ['digital signature', 'client auth']
+  assert.equal(await ask('/O=system:nodes/CN=system:node:two', client, usages), '403 can only create a node CSR with CN=system:node:one')
+  assert.equal(await ask('/O=system:nodes/CN=system:node:one', client, usages), 'allowed')
+  assert.equal(await ask('/CN=anything', 'example.org/signer', usages), 'allowed')
+  const masters = await ask('/O=system:masters/CN=root', 'kubernetes.io/kube-apiserver-client', usages)
+  assert.match(masters, /^403 use of kubernetes.io\/kube-apiserver-client signer with system:masters group is not allowed$/)
 })
