@@ -8,6 +8,7 @@ import type { Frozen } from '#api/machinery/meta'
 import { type Random, randomName } from '#base/random'
 import type { AdmissionAttributes, AdmissionPlugin, ObjectReader } from '../admission.ts'
 import { isResource, objectOf, refuse } from '../attributes.ts'
+import { secretFault } from '../mountableSecrets.ts'
 
 const tokenMountPath = '/var/run/secrets/kubernetes.io/serviceaccount'
 /** An hour and the seven seconds by which upstream recognises these tokens. */
@@ -33,8 +34,10 @@ export function serviceAccount(reader: ObjectReader, random: Random): AdmissionP
     validate: (attributes) => {
       if (!isResource(attributes, '', 'pods')) return
       const pod = objectOf<Pod>(attributes)
-      if (isMirrorPod(pod)) checkMirrorPod(attributes, pod)
-      else accountOf(attributes, reader, pod)
+      if (isMirrorPod(pod)) return checkMirrorPod(attributes, pod)
+      const account = accountOf(attributes, reader, pod)
+      const why = secretFault(pod, account)
+      if (why !== undefined) throw refuse(attributes, why)
     },
   }
 }
