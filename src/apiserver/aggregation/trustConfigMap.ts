@@ -7,6 +7,7 @@ import type { KubeObject } from '#api/machinery/meta'
 import type { Logger } from '#base/log'
 import type { Transport } from '#client/transport'
 import type { ObjectReader } from '../admission/admission.ts'
+import type { RequestHeaderSettings } from '../authn/settings.ts'
 import { reconcile } from '../bootstrap/bootstrap.ts'
 
 export interface Trust {
@@ -14,22 +15,22 @@ export interface Trust {
   readonly clientCa?: string | undefined
   /** PEM: who signs the front proxy's certificate. */
   readonly requestHeaderCa?: string | undefined
-  /** Common names of front proxies; empty: any that the authority signed. */
-  readonly allowedNames: readonly string[]
+  /** Which proxies are believed, and in which headers. */
+  readonly requestHeader: RequestHeaderSettings
 }
 
 const namespace = 'kube-system'
 const name = 'extension-apiserver-authentication'
 const configMaps = { group: '', resource: 'configmaps' }
 
-export function trustConfigMap({ clientCa, requestHeaderCa, allowedNames }: Trust): KubeObject & { data: Record<string, string> } {
+export function trustConfigMap({ clientCa, requestHeaderCa, requestHeader: names }: Trust): KubeObject & { data: Record<string, string> } {
   const requestHeader = requestHeaderCa && {
     'requestheader-client-ca-file': requestHeaderCa,
-    'requestheader-username-headers': '["X-Remote-User"]',
-    'requestheader-uid-headers': '["X-Remote-Uid"]',
-    'requestheader-group-headers': '["X-Remote-Group"]',
-    'requestheader-extra-headers-prefix': '["X-Remote-Extra-"]',
-    'requestheader-allowed-names': JSON.stringify(allowedNames),
+    'requestheader-username-headers': JSON.stringify(names.usernameHeaders),
+    'requestheader-uid-headers': JSON.stringify(names.uidHeaders),
+    'requestheader-group-headers': JSON.stringify(names.groupHeaders),
+    'requestheader-extra-headers-prefix': JSON.stringify(names.extraHeaderPrefixes),
+    'requestheader-allowed-names': JSON.stringify(names.allowedNames),
   }
   const data = { ...(clientCa ? { 'client-ca-file': clientCa } : {}), ...(requestHeader || {}) }
   return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace }, data }

@@ -52,10 +52,10 @@ export interface AuthenticationSettings {
 export const defaultIssuer = 'https://kubernetes.default.svc.cluster.local'
 
 export const standardRequestHeaders = {
-  usernameHeaders: ['x-remote-user'],
-  uidHeaders: ['x-remote-uid'],
-  groupHeaders: ['x-remote-group'],
-  extraHeaderPrefixes: ['x-remote-extra-'],
+  usernameHeaders: ['X-Remote-User'],
+  uidHeaders: ['X-Remote-Uid'],
+  groupHeaders: ['X-Remote-Group'],
+  extraHeaderPrefixes: ['X-Remote-Extra-'],
 } as const
 
 /** What a server without flags does, and a local cluster beside: bootstrap tokens let nodes join. */

@@ -7,7 +7,7 @@ import { jane, requestOf } from './testPipeline.ts'
 const ok = textAnswer(200, 'ok')
 
 function getAsJane() {
-  return Object.assign(requestOf(), { user: jane, info: { verb: 'get', isResourceRequest: false } })
+  return Object.assign(requestOf(), { user: jane, info: { verb: 'get', isResourceRequest: false, path: '/version' } })
 }
 
 test('API-19 a request that finds all places taken is refused in plain text, and told to come back in a second', async () => {

@@ -2,7 +2,10 @@
  * What kube-apiserver's flags decide about a server, in the shape that createApiServer wants (L5): one place for the local cluster, the component
  * alone, and tests.
  */
+
+import type { Trust } from '#apiserver/aggregation/trustConfigMap'
 import type { ApiServerConfig, ApiServerDeps } from '#apiserver/apiServer'
+import { standardRequestHeaders } from '#apiserver/authn/settings'
 import { createEncryption, type Encryption, type EncryptionDeps } from '#apiserver/encryption/encryption'
 import { createSecurity, type SecurityDeps } from '#apiserver/security'
 import type { ClientAuthorities } from '#apiserver/server/peerCertificate'
@@ -40,4 +43,11 @@ export function configFromOptions(options: ServerOptions): ApiServerConfig {
 export function authoritiesFromOptions({ authentication }: ServerOptions, own: ClientAuthorities = {}): ClientAuthorities {
   const both = (one: ClientAuthorities['clientCa'], other: string | undefined) => (other === undefined ? one : [one ?? '', other].join('\n'))
   return { clientCa: both(own.clientCa, authentication.clientCa), requestHeaderCa: both(own.requestHeaderCa, authentication.requestHeaderCa) }
+}
+
+/** What extension servers are told of them. `frontProxyNames`: of the composition root's own proxies, unless flags say which are believed. */
+export function trustFromOptions(options: ServerOptions, own: ClientAuthorities, frontProxyNames: readonly string[]): Trust {
+  const { clientCa, requestHeaderCa } = authoritiesFromOptions(options, own)
+  const { requestHeader = { ...standardRequestHeaders, allowedNames: frontProxyNames } } = options.authentication.settings
+  return { clientCa: String(clientCa ?? ''), requestHeaderCa: String(requestHeaderCa ?? ''), requestHeader }
 }

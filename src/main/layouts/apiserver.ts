@@ -12,7 +12,7 @@ import { defaultServiceNetwork } from '#apiserver/registry/services/hooks'
 import { exitCodes } from '#cli/exitCodes'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import { createConfigFile } from '../apiserver/configFile.ts'
-import { authoritiesFromOptions, configFromOptions, depsFromOptions, encryptionFromOptions } from '../apiserver/fromOptions.ts'
+import { authoritiesFromOptions, configFromOptions, depsFromOptions, encryptionFromOptions, trustFromOptions } from '../apiserver/fromOptions.ts'
 import { UsageError } from '../apiserver/options/flags.ts'
 import { aloneGroups, readOptions, usage } from '../apiserver/options/index.ts'
 import { createLivePki, live } from '../pki/livePki.ts'
@@ -94,7 +94,7 @@ function assemble(options: Options, { tools, pki, store, encryption }: Parts) {
   const { serving } = options
   const serviceNetwork = { ...defaultServiceNetwork, cidr: serving.serviceCidr }
   const registry = createRegistry({ store, clock, log: log.with('registry'), random, strategyFor, serviceNetwork, transformers: encryption?.transformers })
-  const given = { reader: registry.reader, clock, random, log, metrics, serviceAccountKey: pki.serviceAccountKey, frontProxyNames: ['front-proxy-client'] }
+  const given = { reader: registry.reader, clock, random, log, metrics, serviceAccountKey: pki.serviceAccountKey, frontProxyNames }
   const { advertised } = serving
   return createApiServer(
     {
@@ -114,13 +114,10 @@ function assemble(options: Options, { tools, pki, store, encryption }: Parts) {
       serviceCidr: serving.serviceCidr,
       advertised: () => (advertised === undefined ? undefined : { address: advertised, port: serving.port }),
       proxyClient: serving.proxyClient ?? pki.frontProxyClient,
-      trust: live(() => ({ ...authoritiesText(options, pki), allowedNames: ['front-proxy-client'] })),
+      trust: live(() => trustFromOptions(options, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert }, frontProxyNames)),
       kubelet: live(() => ({ ...(serving.kubeletClient ?? pki.apiserverKubeletClient), ca: serving.kubeletCa ?? pki.ca.cert })),
     },
   )
 }
 
-function authoritiesText(options: Options, pki: Parts['pki']): { clientCa: string; requestHeaderCa: string } {
-  const { clientCa, requestHeaderCa } = authoritiesFromOptions(options, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert })
-  return { clientCa: String(clientCa ?? ''), requestHeaderCa: String(requestHeaderCa ?? '') }
-}
+const frontProxyNames = ['front-proxy-client']

@@ -22,7 +22,7 @@ import { createExec } from '#host/exec'
 import { createScheduler } from '#scheduler/scheduler'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import { createConfigFile } from '../apiserver/configFile.ts'
-import { authoritiesFromOptions, configFromOptions, depsFromOptions, encryptionFromOptions } from '../apiserver/fromOptions.ts'
+import { authoritiesFromOptions, configFromOptions, depsFromOptions, encryptionFromOptions, trustFromOptions } from '../apiserver/fromOptions.ts'
 import { type ServerOptions, serverOptions } from '../apiserver/options/index.ts'
 import { type ClusterPaths, type ClusterState, clusterPaths, readState, servingHosts } from '../localCluster/clusterState.ts'
 import { kubeconfigEntry } from '../localCluster/kubeconfigEntry.ts'
@@ -137,7 +137,7 @@ function assemble(tools: ProcessTools, { state, pki, store, options, encryption 
       serviceCidr: addressPlan.serviceCidr,
       advertised: () => (address ? { address, port: state.port } : undefined),
       proxyClient: pki.frontProxyClient,
-      trust: live(() => ({ clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert, allowedNames: frontProxyNames })),
+      trust: live(() => trustFromOptions(options, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert }, frontProxyNames)),
       kubelet: live(() => ({ ...pki.apiserverKubeletClient, ca: pki.ca.cert, allowLoopback: state.simulatedNodes.length > 0 })),
     },
   )

@@ -4,6 +4,7 @@ import { request } from 'node:https'
 import test, { after, before } from 'node:test'
 import type { SelfSubjectReview } from '#api/gen/types/authentication.v1'
 import { builtInGroupVersions } from '#api/resources'
+import { standardRequestHeaders } from '#apiserver/authn/settings'
 import { createSecurity } from '#apiserver/security'
 import type { Listener } from '#apiserver/server/listener'
 import { seededRandom } from '#base/random'
@@ -32,7 +33,7 @@ before(async () => {
   api = await startTestApiServer({
     deps: (registry) =>
       createSecurity({ reader: registry.reader, clock: realClock, random: seededRandom(1), serviceAccountKey, frontProxyNames: allowedNames }),
-    config: { trust: { clientCa: clientCa.cert, requestHeaderCa: proxyCa.cert, allowedNames } },
+    config: { trust: { clientCa: clientCa.cert, requestHeaderCa: proxyCa.cert, requestHeader: { ...standardRequestHeaders, allowedNames } } },
   })
   const tls = { cert: serving.cert, key: serving.key, clientCa: clientCa.cert, requestHeaderCa: proxyCa.cert }
   listener = await api.server.listen({ host: '127.0.0.1', port: 0, tls })

@@ -82,7 +82,7 @@ export const authentication = optionGroup({
 
 function requestHeaderSettings(values: Values): RequestHeaderSettings {
   const names = (flagName: `requestheader-${'username' | 'uid' | 'group'}-headers` | 'requestheader-extra-headers-prefix') =>
-    values[flagName].map((name) => name.trim().toLowerCase())
+    values[flagName].map((name) => name.trim())
   return {
     allowedNames: values['requestheader-allowed-names'],
     usernameHeaders: names('requestheader-username-headers'),
