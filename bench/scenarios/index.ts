@@ -4,7 +4,8 @@ import { api } from './api.ts'
 import { idle } from './idle.ts'
 import { kbench } from './kbench.ts'
 import { pod } from './pod.ts'
+import { security } from './security.ts'
 import { simulated } from './simulated.ts'
 import { start } from './start.ts'
 
-export const scenarios: readonly Scenario[] = [start, idle, api, kbench, simulated, pod]
+export const scenarios: readonly Scenario[] = [start, idle, api, kbench, simulated, pod, security]

@@ -1,7 +1,8 @@
 /**
- * Somebody innocent: asks for one object every few milliseconds on one connection, whether or not the last answer has come, until standard input
- * ends. Then prints how long each answer took, in milliseconds, as JSON. Any answer but 200 counts as one that never came.
+ * Somebody innocent: asks for one object every few milliseconds on one connection, whether or not the last answer has come. For each line of
+ * standard input it prints how long each answer since the last one took, in milliseconds, as JSON. Any answer but 200 counts as one that never came.
  */
+import { createInterface } from 'node:readline'
 import { connectHttp2 } from '../../../bench/tools/http2Connection.ts'
 
 const everyMs = 20
@@ -9,7 +10,7 @@ const never = 60_000
 
 const { port, ca, path, token } = JSON.parse(process.argv[2] ?? '{}') as { port: number; ca: string; path: string; token: string }
 const connection = await connectHttp2({ host: '127.0.0.1', port, ca })
-const asked: Promise<number>[] = []
+let asked: Promise<number>[] = []
 const ask = async () => {
   const started = performance.now()
   const { status } = await connection.request({ method: 'GET', path, headers: { authorization: `Bearer ${token}` } }).catch(() => ({ status: 0 }))
@@ -18,9 +19,14 @@ const ask = async () => {
 await ask()
 process.stdout.write('ready\n')
 const asking = setInterval(() => asked.push(ask()), everyMs)
-process.stdin.resume()
-process.stdin.on('end', async () => {
+const lines = createInterface({ input: process.stdin })
+lines.on('line', async () => {
+  // At least one that began when it was over.
+  const all = [...asked, ask()]
+  asked = []
+  process.stdout.write(`${JSON.stringify(await Promise.all(all))}\n`)
+})
+lines.on('close', () => {
   clearInterval(asking)
-  process.stdout.write(`${JSON.stringify(await Promise.all(asked))}\n`)
   connection.close()
 })

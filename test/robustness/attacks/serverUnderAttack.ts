@@ -1,6 +1,6 @@
 /**
  * The fixture of the attacks: a server as users run it, in a process whose memory is limited and watched; people with tokens; and somebody
- * innocent who goes on working meanwhile, on a thread of their own, so that what they wait for is the server and not the attacker.
+ * innocent who goes on working meanwhile, in a process of their own, so that what they wait for is the server and not the attacker.
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -9,7 +9,7 @@ import fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
-import { percentile } from '../../../bench/tools/statistics.ts'
+import { median, percentile } from '../../../bench/tools/statistics.ts'
 import { type HttpsAnswer, type HttpsCall, httpsCall } from '../../support/httpsCall.ts'
 
 export interface AttackServerOptions {
@@ -30,8 +30,8 @@ export interface ServerUnderAttack {
   as(person: Person | undefined, method: string, path: string, body?: unknown, more?: HttpsCall): Promise<HttpsAnswer>
   /** What is held in memory once all garbage is gone. */
   heldBytes(): Promise<number>
-  /** Milliseconds that a request of alice's takes in 99 of 100 cases while this goes on; and how many she made. */
-  beside(attack: () => Promise<unknown>): Promise<{ readonly p99: number; readonly requests: number }>
+  /** Milliseconds that a request of alice's takes in 99 of 100 cases and in every other one while this goes on; and how many she made. */
+  beside(attack: () => Promise<unknown>): Promise<{ readonly p99: number; readonly median: number; readonly requests: number }>
   /** Fails when the server does not end by itself, in order. */
   stop(): Promise<void>
 }
@@ -64,6 +64,7 @@ export async function startServerUnderAttack(options: Partial<AttackServerOption
   const as: ServerUnderAttack['as'] = (person, method, target, body, { headers, ...more } = {}) =>
     httpsCall({ url, ca }, target, { method, body, headers: { ...(person ? { authorization: `Bearer ${person}` } : {}), ...headers }, ...more })
   await prepareAlice(as)
+  let bystander: Promise<Bystander> | undefined
   return {
     url,
     port,
@@ -74,12 +75,15 @@ export async function startServerUnderAttack(options: Partial<AttackServerOption
       return (await said()).heldBytes
     },
     async beside(attack) {
-      const bystander = await startBystander({ port, ca })
+      bystander ??= startBystander({ port, ca })
+      const { latencies: since } = await bystander
+      await since()
       await attack()
-      const latencies = await bystander.stop()
-      return { p99: percentile(latencies, 0.99), requests: latencies.length }
+      const latencies = await since()
+      return { p99: percentile(latencies, 0.99), median: median(latencies), requests: latencies.length }
     },
     async stop() {
+      await (await bystander)?.stop()
       child.stdin.end()
       const [code, signal] = await exited
       fs.rmSync(folder, { recursive: true, force: true })
@@ -105,17 +109,27 @@ async function prepareAlice(as: ServerUnderAttack['as']): Promise<void> {
   assert.equal((await as('alice', 'GET', alicesPath)).status, 200)
 }
 
-/** A process of its own: it reads on and on until its input ends, then prints how long each answer took. */
-async function startBystander(target: { readonly port: number; readonly ca: string }): Promise<{ stop(): Promise<number[]> }> {
+interface Bystander {
+  /** Of everything asked since the last call. */
+  latencies(): Promise<number[]>
+  stop(): Promise<void>
+}
+
+async function startBystander(target: { readonly port: number; readonly ca: string }): Promise<Bystander> {
   const argument = JSON.stringify({ ...target, path: alicesPath, token: 'alice' })
   const child = spawn(process.execPath, ['--import', 'tsx', path.join(import.meta.dirname, 'bystander.ts'), argument], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const exited = once(child, 'exit')
   const lines = createInterface({ input: child.stdout })
   await once(lines, 'line')
   return {
-    async stop() {
-      child.stdin.end()
+    async latencies() {
+      child.stdin.write('now\n')
       const [line] = await once(lines, 'line')
       return JSON.parse(line as string) as number[]
+    },
+    async stop() {
+      child.stdin.end()
+      await exited
     },
   }
 }

@@ -31,11 +31,14 @@ export interface Shared {
   schedule(connection: Http2Connection): void
 }
 
+const nothing = Buffer.alloc(0)
 const mostStreams = 1000
 const mostHeaderBytes = 256 * 1024
 const connectionWindowBytes = 8 * 1024 * 1024
 /** What may wait in the socket: more is not written before some of that is gone. */
 const mostSocketBytes = 512 * 1024
+/** Requests of one connection that are begun in one turn of the event loop: others have their turn before the next ones. */
+const mostPerTurn = 32
 /** How long a client may take to close its side. */
 const lingerMs = 1_000
 
@@ -55,6 +58,9 @@ export class Http2Connection implements FrameSink, StreamOwner {
   #streamWindow: number = defaultWindow
   #hasSettings = false
   #isScheduled = false
+  /** Requests begun of the piece that is read. */
+  #begun = 0
+  isFull = false
   /** It takes no new requests. */
   #isEnding = false
   /** Nothing that comes is looked at any more. */
@@ -183,12 +189,24 @@ export class Http2Connection implements FrameSink, StreamOwner {
 
   #read(piece: Buffer): void {
     if (this.#isOver) return
+    this.#begun = 0
     try {
       this.#reader.push(piece, this)
     } catch (error) {
       if (!(error instanceof ConnectionError)) this.#shared.deps.log.error(error, 'Reading from an HTTP/2 connection failed')
       this.#fail(error instanceof ConnectionError ? error.code : errorCode.internalError)
     }
+  }
+
+  /** The socket is not read until everybody else had their turn. */
+  #pause(): void {
+    this.isFull = true
+    this.#socket.pause()
+    setImmediate(() => {
+      this.isFull = false
+      this.#read(nothing)
+      if (!this.isFull) this.#socket.resume()
+    })
   }
 
   #data(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
@@ -256,6 +274,7 @@ export class Http2Connection implements FrameSink, StreamOwner {
     else {
       const opened = this.#open(id, head, !ends)
       void serve(this.#shared.deps, opened, opened)
+      if (++this.#begun === mostPerTurn) this.#pause()
     }
   }
 

@@ -13,7 +13,7 @@ function collect(most = Number.POSITIVE_INFINITY): { seen: Seen[]; sink: FrameSi
     seen.push([type, flags, stream, bytes.toString('latin1', start, end)])
     return seen.length < most
   }
-  return { seen, sink: { frame } }
+  return { seen, sink: { frame, isFull: false } }
 }
 
 function encode([type, flags, stream, payload]: Seen): Buffer {
@@ -24,6 +24,33 @@ function encode([type, flags, stream, payload]: Seen): Buffer {
 }
 
 const code = (wanted: number) => (error: unknown) => error instanceof ConnectionError && error.code === wanted
+
+test('a sink that is full gets the rest with the next piece, be it empty', () => {
+  const frames = Array.from({ length: 5 }, (_, index): Seen => [index, 0, 1, 'abc'])
+  const seen: Seen[] = []
+  const sink = {
+    isFull: false,
+    frame: (...[type, flags, stream, bytes, start, end]: Parameters<FrameSink['frame']>) => {
+      seen.push([type, flags, stream, bytes.toString('latin1', start, end)])
+      sink.isFull = seen.length % 2 === 0
+      return true
+    },
+  }
+  const reader = new FrameReader()
+  const counts: number[] = []
+  for (const piece of [Buffer.concat([preface, ...frames.map(encode)]), Buffer.alloc(0), encode([5, 0, 1, 'd'])]) {
+    sink.isFull = false
+    reader.push(piece, sink)
+    counts.push(seen.length)
+  }
+  assert.deepEqual(
+    [counts, seen],
+    [
+      [2, 4, 6],
+      [...frames, [5, 0, 1, 'd']],
+    ],
+  )
+})
 
 test('frames are the same in whatever pieces they come', () => {
   const random = seededRandom(9)

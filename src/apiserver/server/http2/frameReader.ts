@@ -8,6 +8,8 @@ import { defaultFrameBytes, frameHeadBytes, preface } from './frames.ts'
 export interface FrameSink {
   /** The payload is `bytes` from `start` to `end`. False: nothing more is wanted. */
   frame(type: number, flags: number, stream: number, bytes: Buffer, start: number, end: number): boolean
+  /** True: frames that are there already are wanted later, with the next piece, which may be empty. */
+  readonly isFull: boolean
 }
 
 export class FrameReader {
@@ -56,6 +58,7 @@ export class FrameReader {
       const stream = ((bytes[at + 5]! & 0x7f) << 24) | (bytes[at + 6]! << 16) | (bytes[at + 7]! << 8) | bytes[at + 8]!
       at = end
       if (!sink.frame(bytes[start - 6]!, bytes[start - 5]!, stream, bytes, start, end)) return bytes.length
+      if (sink.isFull) return at
     }
     return at
   }
