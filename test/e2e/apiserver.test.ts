@@ -6,7 +6,8 @@ import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
-import { kubectlVersion, skiffBin } from './support/localCluster.ts'
+import { connect } from 'node:tls'
+import { eventually, kubectlVersion, skiffBin } from './support/localCluster.ts'
 
 const skip = !fs.existsSync(path.resolve(import.meta.dirname, '../../dist/skiff.mjs'))
   ? 'needs a build: make build'
@@ -39,14 +40,28 @@ function start(...more: string[]): ChildProcess {
   return spawn(process.execPath, [skiffBin, 'apiserver', `--data-dir=${at('data')}`, '--secure-port=0', ...tls, ...more])
 }
 
-async function started(child: ChildProcess): Promise<number> {
+/** The common name of the certificate that the port shows. */
+function shownName(): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false }, () => {
+      resolve(String(socket.getPeerCertificate().subject.CN))
+      socket.destroy()
+    })
+    socket.on('error', reject)
+  })
+}
+
+/** Its port, once it serves. What it says later is read too, and dropped. */
+function started(child: ChildProcess): Promise<number> {
   let text = ''
-  for await (const chunk of child.stderr as NodeJS.ReadableStream) {
-    text += chunk
-    const found = /Serving securely.*127\.0\.0\.1:(\d+)/.exec(text)
-    if (found) return Number(found[1])
-  }
-  throw new Error(`the server ended: ${text}`)
+  return new Promise((resolve, reject) => {
+    child.stderr?.on('data', (chunk) => {
+      text += chunk
+      const found = /Serving securely.*127\.0\.0\.1:(\d+)/.exec(text)
+      if (found) resolve(Number(found[1]))
+    })
+    child.once('exit', () => reject(new Error(`the server ended: ${text}`)))
+  })
 }
 
 before(async () => {
@@ -84,6 +99,25 @@ test('AUN-01 the private keys that it made are its own', { skip }, () => {
   const keys = fs.readdirSync(at('data/pki')).filter((file) => file.endsWith('.key'))
   assert.ok(keys.length >= 5)
   for (const key of keys) assert.equal(fs.statSync(at(`data/pki/${key}`)).mode & 0o777, 0o600, key)
+})
+
+test('SDR-07 certificate files that change are taken up without a restart, half a pair is not', { skip }, async () => {
+  certificate('serving2', '/CN=kube-apiserver-2', 'serving-ca')
+  certificate('later-ca', '/CN=later-ca')
+  certificate('kim', '/O=system:masters/CN=kim', 'later-ca')
+  assert.match(kubectl('kim', 'get', 'configmaps').stderr, /Unauthorized|must be logged in/)
+  fs.copyFileSync(at('serving2.crt'), at('serving.crt'))
+  fs.appendFileSync(at('users-ca.crt'), fs.readFileSync(at('later-ca.crt')))
+  await eventually(
+    'kim is believed',
+    10_000,
+    async () => kubectl('kim', 'auth', 'can-i', 'delete', 'nodes').stdout,
+    (text) => text === 'yes\n',
+  )
+  assert.equal(await shownName(), 'kube-apiserver', 'its key is not there yet')
+  fs.copyFileSync(at('serving2.key'), at('serving.key'))
+  await eventually('the new certificate is shown', 10_000, shownName, (name) => name === 'kube-apiserver-2')
+  assert.equal(kubectl('jane', 'get', 'configmap', 'a', '-o', 'name').stdout, 'configmap/a\n')
 })
 
 test('what cannot be used is named, all of it, and ends with 2', { skip }, () => {

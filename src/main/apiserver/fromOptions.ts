@@ -9,10 +9,11 @@ import { standardRequestHeaders } from '#apiserver/authn/settings'
 import { createEncryption, type Encryption, type EncryptionDeps } from '#apiserver/encryption/encryption'
 import { createSecurity, type SecurityDeps } from '#apiserver/security'
 import type { ClientAuthorities } from '#apiserver/server/peerCertificate'
-import { noLog } from '#base/log'
+import { type Logger, noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
 import { auditFromOptions } from './auditFromOptions.ts'
 import type { ServerOptions } from './options/index.ts'
+import type { Followed } from './options/namedFiles.ts'
 
 export type OptionDeps = Pick<
   ApiServerDeps,
@@ -42,7 +43,12 @@ export function configFromOptions(options: ServerOptions): ApiServerConfig {
 /** Whose client certificates the port takes: those of the files that were named, beside the composition root's own. PEM. */
 export function authoritiesFromOptions({ authentication }: ServerOptions, own: ClientAuthorities = {}): ClientAuthorities {
   const both = (one: ClientAuthorities['clientCa'], other: string | undefined) => (other === undefined ? one : [one ?? '', other].join('\n'))
-  return { clientCa: both(own.clientCa, authentication.clientCa), requestHeaderCa: both(own.requestHeaderCa, authentication.requestHeaderCa) }
+  return { clientCa: both(own.clientCa, authentication.clientCa.value), requestHeaderCa: both(own.requestHeaderCa, authentication.requestHeaderCa.value) }
+}
+
+/** Calls back when a file of certificates that a flag names has new ones; what cannot be taken is logged, and the ones of before stay. */
+export function followCertificates(files: readonly Followed<unknown>[], changed: () => void, log: Logger, signal: AbortSignal): void {
+  for (const file of files) file.follow(changed, (error) => log.error(error, 'A certificate file cannot be taken; what it said before still holds'), signal)
 }
 
 /** What extension servers are told of them. `frontProxyNames`: of the composition root's own proxies, unless flags say which are believed. */

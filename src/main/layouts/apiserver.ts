@@ -12,7 +12,14 @@ import { defaultServiceNetwork } from '#apiserver/registry/services/hooks'
 import { exitCodes } from '#cli/exitCodes'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import { createConfigFile } from '../apiserver/configFile.ts'
-import { authoritiesFromOptions, configFromOptions, depsFromOptions, encryptionFromOptions, trustFromOptions } from '../apiserver/fromOptions.ts'
+import {
+  authoritiesFromOptions,
+  configFromOptions,
+  depsFromOptions,
+  encryptionFromOptions,
+  followCertificates,
+  trustFromOptions,
+} from '../apiserver/fromOptions.ts'
 import { UsageError } from '../apiserver/options/flags.ts'
 import { aloneGroups, readOptions, usage } from '../apiserver/options/index.ts'
 import { createLivePki, live } from '../pki/livePki.ts'
@@ -62,11 +69,13 @@ async function serve(options: Options, signal: AbortSignal): Promise<void> {
   const stopped = new AbortController()
   const running = Promise.all([server.run(stopped.signal), encryption?.run(stopped.signal)])
   const tls = () => ({
-    ...(serving.serving ?? pki.apiserver),
+    ...(serving.serving.value ?? pki.apiserver),
     ...authoritiesFromOptions(options, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert }),
   })
   const listener = await server.listen({ host: serving.host, port: serving.port, tls: tls() })
   certificates.onLook(() => listener.setTls(tls()))
+  const { clientCa, requestHeaderCa } = options.authentication
+  followCertificates([serving.serving, clientCa, requestHeaderCa], certificates.look, tools.log, signal)
   tools.log.info('Serving securely', { address: `${listener.host}:${listener.port}` })
   await runTogether([certificates.component], tools, signal)
   stopped.abort(signal.reason)

@@ -22,7 +22,14 @@ import { createExec } from '#host/exec'
 import { createScheduler } from '#scheduler/scheduler'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import { createConfigFile } from '../apiserver/configFile.ts'
-import { authoritiesFromOptions, configFromOptions, depsFromOptions, encryptionFromOptions, trustFromOptions } from '../apiserver/fromOptions.ts'
+import {
+  authoritiesFromOptions,
+  configFromOptions,
+  depsFromOptions,
+  encryptionFromOptions,
+  followCertificates,
+  trustFromOptions,
+} from '../apiserver/fromOptions.ts'
 import { type ServerOptions, serverOptions } from '../apiserver/options/index.ts'
 import { type ClusterPaths, type ClusterState, clusterPaths, readState, servingHosts } from '../localCluster/clusterState.ts'
 import { kubeconfigEntry } from '../localCluster/kubeconfigEntry.ts'
@@ -64,6 +71,7 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
   })
   certificates.onLook(() => refreshKubeconfigs(paths, pki, tools))
   process.on('SIGHUP', certificates.look)
+  followCertificates([options.authentication.clientCa, options.authentication.requestHeaderCa], certificates.look, tools.log, signal)
   await Promise.race([server.started, running, once(signal)])
   const components = [...controlPlane(server, tools, pki), ...(await nodes(server, { tools, state, paths, certificates, verbosity })), certificates.component]
   await runTogether(components, tools, signal)

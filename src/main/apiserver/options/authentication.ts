@@ -7,7 +7,7 @@ import { parseTokenFile } from '#apiserver/authn/tokenFile'
 import { signingKey, verificationKeys } from '#apiserver/tokens/keys'
 import { noLog } from '#base/log'
 import { duration, type FlagValues, flag, list, text, texts, UsageError } from './flags.ts'
-import { readNamed, usable } from './namedFiles.ts'
+import { authoritiesOf, type Followed, readFollowed, readNamed, usable } from './namedFiles.ts'
 import { jwtOptions, oidcFaults, oidcFlags } from './oidc.ts'
 import { type OptionContext, optionGroup } from './optionGroup.ts'
 import { webhookTokenFaults, webhookTokenFlags, webhookTokenSettings } from './webhookToken.ts'
@@ -44,9 +44,9 @@ type Values = FlagValues<typeof flags>
 /** What the server is told, and whom its port asks for certificates. */
 export interface AuthenticationOptions {
   readonly settings: AuthenticationSettings
-  /** PEM; absent: no file was named. */
-  readonly clientCa?: string | undefined
-  readonly requestHeaderCa?: string | undefined
+  /** PEM; the value is undefined when no file was named. */
+  readonly clientCa: Followed<string | undefined>
+  readonly requestHeaderCa: Followed<string | undefined>
 }
 
 export const authentication = optionGroup({
@@ -57,10 +57,15 @@ export const authentication = optionGroup({
     if (faults.length > 0) throw new UsageError(faults)
     const serviceAccounts = await serviceAccountSettings(values, context)
     const read = (flagName: keyof Values) => readNamed(values[flagName] as string, context)
-    const [clientCa, requestHeaderCa, tokenText] = await Promise.all([read('client-ca-file'), read('requestheader-client-ca-file'), read('token-auth-file')])
+    const authorities = (flagName: 'client-ca-file' | 'requestheader-client-ca-file') => readFollowed([values[flagName]], context, authoritiesOf)
+    const [clientCa, requestHeaderCa, tokenText] = await Promise.all([
+      authorities('client-ca-file'),
+      authorities('requestheader-client-ca-file'),
+      read('token-auth-file'),
+    ])
     const { jwt, anonymous } = await jwtOptions(values, serviceAccounts.issuers, context)
     const tokenFile = tokenText === undefined ? undefined : usable(() => parseTokenFile(tokenText, values['token-auth-file'], noLog))
-    if (clientCa && requestHeaderCa && values['requestheader-allowed-names'].length === 0 && overlap(clientCa, requestHeaderCa)) {
+    if (clientCa.value && requestHeaderCa.value && values['requestheader-allowed-names'].length === 0 && overlap(clientCa.value, requestHeaderCa.value)) {
       throw new UsageError([overlapping])
     }
     return {
@@ -68,7 +73,7 @@ export const authentication = optionGroup({
         apiAudiences: values['api-audiences'],
         anonymous,
         bootstrapTokens: values['enable-bootstrap-token-auth'],
-        requestHeader: requestHeaderCa === undefined ? undefined : requestHeaderSettings(values),
+        requestHeader: requestHeaderCa.value === undefined ? undefined : requestHeaderSettings(values),
         serviceAccounts,
         tokenFile,
         jwt,

@@ -1,4 +1,5 @@
 /** Files that flags name (L5), and what is made of them: what is wrong with either is a fault of the command line. */
+import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { UsageError } from './flags.ts'
 import type { OptionContext } from './optionGroup.ts'
 
@@ -19,4 +20,54 @@ export function usable<T>(make: () => T): T {
   } catch (error) {
     throw new UsageError([(error as Error).message])
   }
+}
+
+/** What files say while the server runs: what was made of the newest texts that make sense together. */
+export interface Followed<T> {
+  readonly value: T
+  /** Tells of every new value; `refused` of texts that are not taken, with the value of before still standing. */
+  follow(changed: () => void, refused: (error: Error) => void, signal: AbortSignal): void
+}
+
+/** @throws UsageError when a file cannot be read, or `make` refuses the texts */
+export async function readFollowed<T>(
+  paths: readonly string[],
+  context: OptionContext,
+  make: (texts: readonly string[]) => T,
+): Promise<Followed<T | undefined>> {
+  if (paths.includes('')) return { value: undefined, follow: () => {} }
+  const texts = await Promise.all(paths.map(async (path) => (await readNamed(path, context)) ?? ''))
+  let value = usable(() => make(texts))
+  return {
+    get value() {
+      return value
+    },
+    follow(changed, refused, signal) {
+      for (const [index, path] of paths.entries()) {
+        context.file(path).follow((text) => {
+          texts[index] = text
+          try {
+            value = make(texts)
+          } catch (error) {
+            return refused(error as Error)
+          }
+          changed()
+        }, signal)
+      }
+    },
+  }
+}
+
+/** Whoever signs, PEM. @throws Error when the text holds no certificate, or one that cannot be read */
+export function authoritiesOf([text = '']: readonly string[]): string {
+  const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+  if (blocks.length === 0) throw new Error('data does not contain any valid RSA or ECDSA certificates')
+  for (const block of blocks) new X509Certificate(block)
+  return text
+}
+
+/** A certificate and its key, PEM. @throws Error when they are none, or not each other's, as while only one of two files is new */
+export function pairOf([cert = '', key = '']: readonly string[]): { readonly cert: string; readonly key: string } {
+  if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) throw new Error('tls: private key does not match public key')
+  return { cert, key }
 }

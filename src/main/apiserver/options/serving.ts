@@ -6,6 +6,7 @@ import { X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import { parseCidr } from '#api/machinery/ip'
 import { type FlagValues, text, UsageError, whole } from './flags.ts'
+import { type Followed, pairOf, readFollowed } from './namedFiles.ts'
 import { type OptionContext, optionGroup } from './optionGroup.ts'
 
 const flags = {
@@ -42,7 +43,7 @@ export interface ServingOptions {
   readonly serviceCidr: string
   readonly verbosity: number
   /** Absent: made in `certDir`. */
-  readonly serving: NamedPair | undefined
+  readonly serving: Followed<NamedPair | undefined>
   readonly kubeletClient: NamedPair | undefined
   readonly kubeletCa: string | undefined
   readonly proxyClient: NamedPair | undefined
@@ -62,7 +63,7 @@ export const serving = optionGroup({
       advertised: values['advertise-address'] || undefined,
       serviceCidr: values['service-cluster-ip-range'],
       verbosity: values.v,
-      serving: await namedPair(values, 'tls-cert-file', 'tls-private-key-file', context),
+      serving: await readFollowed([values['tls-cert-file'], values['tls-private-key-file']], context, pairOf),
       kubeletClient: await namedPair(values, 'kubelet-client-certificate', 'kubelet-client-key', context),
       kubeletCa: await read(values['kubelet-certificate-authority'], context),
       proxyClient: await namedPair(values, 'proxy-client-cert-file', 'proxy-client-key-file', context),
