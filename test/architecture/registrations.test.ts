@@ -85,7 +85,7 @@ test('a part that is imported and not listed, or not imported at all, is named',
 
 const clock = new VirtualClock()
 const random = seededRandom(1)
-const reader = { get: () => undefined, list: () => [], onChange: () => () => {} }
+const _reader = { get: () => undefined, list: () => [], onChange: () => () => {} }
 const names: { name: string; entries: readonly string[] }[] = [
   { name: 'kinds', entries: strategies.map(({ group, kind }) => `${group}/${kind}`) },
   { name: 'controllers and their aliases', entries: controllers.flatMap(({ name, aliases }) => [name, ...aliases]) },

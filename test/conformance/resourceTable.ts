@@ -177,7 +177,11 @@ const least: Readonly<Record<string, object>> = {
   },
   prioritylevelconfigurations: { spec: { type: 'Limited', limited: { limitResponse: { type: 'Reject' } } } },
   mutatingadmissionpolicies: {
-    spec: { matchConstraints: matched, reinvocationPolicy: 'Never', mutations: [{ patchType: 'JSONPatch', jsonPatch: { expression: '[JSONPatch{op: "remove", path: "/metadata/labels/old"}]' } }] },
+    spec: {
+      matchConstraints: matched,
+      reinvocationPolicy: 'Never',
+      mutations: [{ patchType: 'JSONPatch', jsonPatch: { expression: '[JSONPatch{op: "remove", path: "/metadata/labels/old"}]' } }],
+    },
   },
   mutatingadmissionpolicybindings: { spec: { policyName: 'p.example.com' } },
   validatingadmissionpolicies: { spec: { matchConstraints: matched, validations: [{ expression: 'true' }] } },
