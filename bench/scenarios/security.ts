@@ -7,7 +7,7 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { prepareNamespace } from '../api/apiBench.ts'
 import type { Measurement, Scenario, ScenarioContext } from '../scenario.ts'
-import type { LoadRequest } from '../tools/http2Connection.ts'
+import type { LoadRequest, ServerAddress } from '../tools/http2Connection.ts'
 import { createLoadClient, type LoadClient } from '../tools/load.ts'
 import { withCluster } from '../tools/localCluster.ts'
 import { configMap } from '../tools/objects.ts'
@@ -36,8 +36,8 @@ export const security: Scenario = {
     writeFileSync(policy, 'apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: Metadata\n')
     const audit = [`audit-policy-file=${policy}`, `audit-log-path=${path.join(context.dir, 'audit.log')}`]
     const off = ['enable-priority-and-fairness=false', 'authorization-mode=AlwaysAllow']
-    const without = await measure(context, 'plain', [`token-auth-file=${tokens}`, ...off], false)
-    const within = await measure(context, 'secured', [`token-auth-file=${tokens}`, ...audit], true)
+    const token = `token-auth-file=${tokens}`
+    const [without, within] = await withServers(context, [token, ...off], [token, ...audit])
     return verbs.flatMap((verb): Measurement[] => [
       { what: `${verb}, without`, unit: '/s', values: without[verb] },
       { what: `${verb}, everything on`, unit: '/s', values: within[verb] },
@@ -46,31 +46,43 @@ export const security: Scenario = {
   },
 }
 
-function measure(context: ScenarioContext, name: string, apiServerFlags: readonly string[], isSecured: boolean): Promise<Rates> {
-  const flags = ['--runtime', 'simulated', '--nodes', '1', ...apiServerFlags.flatMap((flag) => ['--kube-apiserver-arg', flag])]
-  return withCluster(context.dir, name, flags, async ({ address }) => {
-    const administrator = await createLoadClient(address)
-    // Without a certificate: that would count before the token.
-    const user = await createLoadClient({ host: address.host, port: address.port, ca: address.ca })
-    try {
-      await prepareNamespace(administrator, namespace)
-      if (isSecured) await secure(administrator)
-      const rates: Record<Verb, number[]> = { create: [], get: [] }
+/** Both run all the time and take turns, so that whatever else the machine does slows them alike. */
+function withServers(context: ScenarioContext, off: readonly string[], on: readonly string[]): Promise<readonly [Rates, Rates]> {
+  const flags = (more: readonly string[]) => ['--runtime', 'simulated', '--nodes', '1', ...more.flatMap((flag) => ['--kube-apiserver-arg', flag])]
+  return withCluster(context.dir, 'plain', flags(off), (plain) =>
+    withCluster(context.dir, 'secured', flags(on), async (secured) => {
+      const users = [await prepared(plain.address, false), await prepared(secured.address, true)] as const
+      const rates: readonly [Record<Verb, number[]>, Record<Verb, number[]>] = [
+        { create: [], get: [] },
+        { create: [], get: [] },
+      ]
       for (const verb of verbs) {
         // The first one warms up.
         for (let repeat = 0; repeat <= repeats; repeat++) {
           context.signal.throwIfAborted()
-          context.progress(`${name}: ${verb}, ${repeat} of ${repeats}`)
-          const { perSecond } = await user.loop(counts[verb], inFlight, (index) => requests[verb](repeat * counts[verb] + index))
-          if (repeat > 0) rates[verb].push(perSecond)
+          context.progress(`${verb}, ${repeat} of ${repeats}`)
+          for (const side of [0, 1] as const) {
+            const { perSecond } = await users[side].loop(counts[verb], inFlight, (index) => requests[verb](repeat * counts[verb] + index))
+            if (repeat > 0) rates[side][verb].push(perSecond)
+          }
         }
       }
+      for (const user of users) user.close()
       return rates
-    } finally {
-      administrator.close()
-      user.close()
-    }
-  })
+    }),
+  )
+}
+
+/** A client of the plain user. Without a certificate: that would count before the token. */
+async function prepared(address: ServerAddress, isSecured: boolean): Promise<LoadClient> {
+  const administrator = await createLoadClient(address)
+  try {
+    await prepareNamespace(administrator, namespace)
+    if (isSecured) await secure(administrator)
+  } finally {
+    administrator.close()
+  }
+  return createLoadClient({ host: address.host, port: address.port, ca: address.ca })
 }
 
 const headers = { authorization: 'Bearer bench-token' }
