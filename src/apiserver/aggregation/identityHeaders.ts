@@ -28,6 +28,17 @@ export interface IdentityHeaderNames {
   readonly extraHeaderPrefixes: readonly string[]
 }
 
+/** The names as headers have them when they arrive. */
+export function inLowerCase({ usernameHeaders, uidHeaders, groupHeaders, extraHeaderPrefixes }: IdentityHeaderNames): IdentityHeaderNames {
+  const lower = (names: readonly string[]) => names.map((name) => name.toLowerCase())
+  return {
+    usernameHeaders: lower(usernameHeaders),
+    uidHeaders: lower(uidHeaders),
+    groupHeaders: lower(groupHeaders),
+    extraHeaderPrefixes: lower(extraHeaderPrefixes),
+  }
+}
+
 /** The user whom the headers name; undefined when they name none. */
 export function userOfHeaders(headers: Headers, names: IdentityHeaderNames): UserInfo | undefined {
   const first = (of: readonly string[]) => of.map((name) => headerTexts(headers, name)[0] ?? '').find((value) => value !== '')

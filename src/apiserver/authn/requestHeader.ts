@@ -7,7 +7,7 @@ import { X509Certificate } from 'node:crypto'
 // Node's toLegacyObject() leaves the tls module half loaded when it is the first to need it.
 import 'node:tls'
 import type { Clock } from '#base/clock'
-import { type IdentityHeaderNames, userOfHeaders } from '../aggregation/identityHeaders.ts'
+import { inLowerCase, userOfHeaders } from '../aggregation/identityHeaders.ts'
 import { withAuthenticatedGroup } from './authenticatedGroup.ts'
 import type { Authenticator } from './authenticator.ts'
 import type { RequestHeaderSettings } from './settings.ts'
@@ -20,7 +20,7 @@ interface Proxy {
 export function requestHeaderAuthenticator(clock: Clock, settings: RequestHeaderSettings): Authenticator {
   const known = new WeakMap<Uint8Array, Proxy>()
   const { allowedNames } = settings
-  const names = lowerCase(settings)
+  const names = inLowerCase(settings)
   return {
     name: 'requestheader',
     authenticate({ peerCertificate, headers }) {
@@ -37,16 +37,6 @@ export function requestHeaderAuthenticator(clock: Clock, settings: RequestHeader
       const user = userOfHeaders(headers, names)
       return user && { decision: 'authenticated', user: withAuthenticatedGroup({ ...user, groups: [...new Set(user.groups)] }) }
     },
-  }
-}
-
-function lowerCase({ usernameHeaders, uidHeaders, groupHeaders, extraHeaderPrefixes }: RequestHeaderSettings): IdentityHeaderNames {
-  const lower = (names: readonly string[]) => names.map((name) => name.toLowerCase())
-  return {
-    usernameHeaders: lower(usernameHeaders),
-    uidHeaders: lower(uidHeaders),
-    groupHeaders: lower(groupHeaders),
-    extraHeaderPrefixes: lower(extraHeaderPrefixes),
   }
 }
 
