@@ -2,10 +2,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { trustConfigMap } from '#apiserver/aggregation/trustConfigMap'
+import { testCertificates } from '#testing/testCertificates'
 import { trustFromOptions } from './fromOptions.ts'
 import { serverOptions } from './options/index.ts'
 
-const files: Readonly<Record<string, string>> = { 'users.pem': 'USERS', 'proxies.pem': 'PROXIES' }
+const users = (await testCertificates('CN=users')).cert
+const proxies = (await testCertificates('CN=proxies')).cert
+const files: Readonly<Record<string, string>> = { 'users.pem': users, 'proxies.pem': proxies }
 const context = { file: (path: string) => ({ path, read: async () => files[path] ?? assert.fail(path), follow: () => () => {} }) }
 const published = async (...flags: string[]) =>
   trustConfigMap(trustFromOptions(await serverOptions(flags, context), { clientCa: 'OWN-USERS', requestHeaderCa: 'OWN-PROXIES' }, ['own-proxy'])).data
@@ -30,8 +33,8 @@ test('with flags, what they say beside that, as it is written there', async () =
     '--requestheader-extra-headers-prefix=X-More-',
   ]
   assert.deepEqual(await published(...authorities, ...headers), {
-    'client-ca-file': 'OWN-USERS\nUSERS',
-    'requestheader-client-ca-file': 'OWN-PROXIES\nPROXIES',
+    'client-ca-file': `OWN-USERS\n${users}`,
+    'requestheader-client-ca-file': `OWN-PROXIES\n${proxies}`,
     'requestheader-username-headers': '["X-User","X-Remote-User"]',
     'requestheader-uid-headers': '[]',
     'requestheader-group-headers': '["X-Team"]',
