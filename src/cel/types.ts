@@ -132,7 +132,8 @@ export function typeString(type: CelType): string {
   return parameters.length === 0 ? typeName(type) : `${typeName(type)}(${parameters.map(typeString).join(', ')})`
 }
 
-function parametersOf(type: CelType): readonly CelType[] {
+/** The types that a type is made of: a list's element, a map's key and value. */
+export function parametersOf(type: CelType): readonly CelType[] {
   switch (type.kind) {
     case 'list':
       return [type.element]

@@ -4,25 +4,10 @@
  */
 
 import type { CelType } from '../types.ts'
-import { dynType, isDyn, listType, mapType, opaqueType, typesEqual, typeType } from '../types.ts'
+import { dynType, isDyn, listType, mapType, opaqueType, parametersOf, typesEqual, typeType } from '../types.ts'
 
 /** Type parameters, by name, and what they turned out to be. */
 export type Mapping = Map<string, CelType>
-
-const parametersOf = (type: CelType): readonly CelType[] => {
-  switch (type.kind) {
-    case 'list':
-      return [type.element]
-    case 'map':
-      return [type.key, type.value]
-    case 'opaque':
-      return type.parameters
-    case 'type':
-      return type.of ? [type.of] : []
-    default:
-      return []
-  }
-}
 
 const isNullable = (type: CelType): boolean => ['opaque', 'object', 'timestamp', 'duration', 'wrapper', 'null'].includes(type.kind)
 

@@ -82,7 +82,7 @@ export class AdmissionActivation implements Activation {
       case 'params':
         return dynamicValue(params)
       case 'request':
-        return dynamicValue(requestOf(this.#input))
+        return dynamicValue(admissionRequest('', this.#input.attributes, this.#input, noObjects))
       case 'namespaceObject':
         return dynamicValue(namespace && shownNamespace(namespace))
       case 'authorizer':
@@ -143,12 +143,17 @@ class PolicyVariables extends ObjectValue {
   }
 }
 
-/** AdmissionRequest without its objects, which have variables of their own. */
-function requestOf({ attributes, resource, kind }: AdmissionInput): object {
+/** What a request says of itself, as webhooks and expressions read it: admission.k8s.io AdmissionRequest. */
+export function admissionRequest(
+  uid: string,
+  attributes: AdmissionAttributes,
+  { kind, resource }: Pick<AdmissionInput, 'kind' | 'resource'>,
+  objects: { readonly object?: unknown; readonly oldObject?: unknown },
+): object {
   const { options, subresource, name, operation, user, dryRun } = attributes
   const namespace = requestNamespace(attributes)
   return {
-    uid: '',
+    uid,
     kind: kindOf(kind),
     resource: resourceOf(resource),
     ...(subresource ? { subResource: subresource } : {}),
@@ -159,12 +164,15 @@ function requestOf({ attributes, resource, kind }: AdmissionInput): object {
     ...(namespace ? { namespace } : {}),
     operation,
     userInfo: userInfoOf(user),
-    object: null,
-    oldObject: null,
+    object: objects.object ?? null,
+    oldObject: objects.oldObject ?? null,
     dryRun,
     options: options ?? null,
   }
 }
+
+/** Without its objects, which have variables of their own. */
+const noObjects = {}
 
 export function kindOf({ group, version, kind }: GroupVersionKind): GroupVersionKind {
   return { group, version, kind }

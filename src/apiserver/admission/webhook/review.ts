@@ -4,9 +4,7 @@
  */
 import { parseGroupVersion } from '#api/machinery/meta'
 import type { AdmissionAttributes } from '../admission.ts'
-import { requestNamespace } from '../attributes.ts'
-import { kindOf, resourceOf } from '../cel/activation.ts'
-import { userInfoOf } from '../cel/userInfo.ts'
+import { admissionRequest } from '../cel/activation.ts'
 import type { Invocation } from '../matching/rules.ts'
 import type { VersionedObjects } from '../matching/versioned.ts'
 import type { WebhookResult } from './outcome.ts'
@@ -18,30 +16,8 @@ export function reviewVersionOf(accepted: readonly string[]): string | undefined
   return accepted.find((version) => reviewVersions.has(version))
 }
 
-export function reviewOf(version: string, uid: string, attributes: AdmissionAttributes, { kind, resource }: Invocation, objects: VersionedObjects): object {
-  const { subresource, name, operation, user, dryRun, options } = attributes
-  const namespace = requestNamespace(attributes)
-  return {
-    kind: 'AdmissionReview',
-    apiVersion: `admission.k8s.io/${version}`,
-    request: {
-      uid,
-      kind: kindOf(kind),
-      resource: resourceOf(resource),
-      ...(subresource ? { subResource: subresource } : {}),
-      requestKind: kindOf(attributes.kind),
-      requestResource: resourceOf(attributes.resource),
-      ...(subresource ? { requestSubResource: subresource } : {}),
-      ...(name ? { name } : {}),
-      ...(namespace ? { namespace } : {}),
-      operation,
-      userInfo: userInfoOf(user),
-      object: objects.object ?? null,
-      oldObject: objects.oldObject ?? null,
-      dryRun,
-      options: options ?? null,
-    },
-  }
+export function reviewOf(version: string, uid: string, attributes: AdmissionAttributes, invocation: Invocation, objects: VersionedObjects): object {
+  return { kind: 'AdmissionReview', apiVersion: `admission.k8s.io/${version}`, request: admissionRequest(uid, attributes, invocation, objects) }
 }
 
 export interface Verdict {
