@@ -14,7 +14,7 @@ down:
 build: dist/.built
 
 test: build test-packages
-	$(NODE) scripts/test.mjs
+	$(NODE) scripts/test.mjs $(TEST_ARGS)
 
 lint: $(STAMP)
 	npx --no-install biome ci .
