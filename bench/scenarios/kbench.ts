@@ -1,14 +1,14 @@
 /**
  * The independent load generator that the project is judged by, where it stands beside the project: unchanged, with a service account's token,
- * in the order of its own `all-api`, several rounds on one server. What it measures of other servers it measures here.
+ * in the order of its own `all-api`, several rounds on one API server that runs alone. What it measures of other servers it measures here.
  */
 import { execFile } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import type { Measurement, Scenario } from '../scenario.ts'
+import { type ApiServerAlone, withApiServer } from '../tools/apiServerAlone.ts'
 import { createLoadClient } from '../tools/load.ts'
-import { type LocalCluster, withCluster } from '../tools/localCluster.ts'
 
 const generator = path.resolve(import.meta.dirname, '../../../shared/tools/kbench.mjs')
 const rounds = 3
@@ -106,22 +106,21 @@ export const kbench: Scenario = {
   about: 'the load generator beside the project, with a token',
   skipped: () => (existsSync(generator) ? undefined : `${generator} is not there`),
   async run({ dir, signal, progress }) {
-    const flags = ['--runtime', 'simulated', '--nodes', '0']
-    const writes = await withCluster(dir, 'kbench', flags, async (cluster) => {
-      const token = await makeToken(cluster, dir)
+    const writes = await withApiServer(dir, 'kbench', [], async (server) => {
+      const token = await makeToken(server, dir)
       const lines: Line[] = []
       for (let round = 1; round <= rounds; round++) {
         for (const run of runs) {
           progress(`round ${round}: ${run.join(' ')}`)
-          lines.push(...(await generate(cluster, token, run, signal)))
+          lines.push(...(await generate(server, token, run, signal)))
         }
       }
       return lines
     })
     // On a server of its own: what it holds then is the pods and nothing of the rounds before.
-    const lists = await withCluster(dir, 'kbench-list', flags, async (cluster) => {
+    const lists = await withApiServer(dir, 'kbench-list', [], async (server) => {
       progress('list')
-      return generate(cluster, await makeToken(cluster, dir), listRun, signal)
+      return generate(server, await makeToken(server, dir), listRun, signal)
     })
     return wanted.map((one) => measurementOf(one, [...writes, ...lists]))
   },
@@ -136,7 +135,7 @@ function measurementOf({ what, unit, is, value, target }: Wanted, lines: readonl
   return { what, unit, values, target, note }
 }
 
-async function makeToken({ address }: LocalCluster, dir: string): Promise<string> {
+async function makeToken({ address }: ApiServerAlone, dir: string): Promise<string> {
   const client = await createLoadClient(address)
   try {
     await client.ask('POST', '/api/v1/namespaces/kube-system/serviceaccounts', { metadata: { name: 'kbench' } })
@@ -156,7 +155,7 @@ async function makeToken({ address }: LocalCluster, dir: string): Promise<string
   }
 }
 
-async function generate({ address, serverPid }: LocalCluster, token: string, args: readonly string[], signal: AbortSignal): Promise<Line[]> {
+async function generate({ address, serverPid }: ApiServerAlone, token: string, args: readonly string[], signal: AbortSignal): Promise<Line[]> {
   const server = `https://${address.host}:${address.port}`
   const where = ['--server', server, '--ca', path.join(path.dirname(token), 'ca.crt'), '--token', token, '--pids', `server=${serverPid}`]
   const { stdout } = await execute(process.execPath, [generator, ...where, ...args], { signal, maxBuffer: 1 << 24 })

@@ -38,7 +38,7 @@ const connectionWindowBytes = 8 * 1024 * 1024
 /** What may wait in the socket: more is not written before some of that is gone. */
 const mostSocketBytes = 512 * 1024
 /** Requests of one connection that are begun in one turn of the event loop: others have their turn before the next ones. */
-const mostPerTurn = 32
+const mostPerTurn = 8
 /** How long a client may take to close its side. */
 const lingerMs = 1_000
 
