@@ -15,14 +15,19 @@ import { namespace } from './namespace.ts'
 import { nodeIpam } from './node/ipam.ts'
 import { nodeLifecycle } from './node/lifecycle.ts'
 import { taintEviction } from './node/taintEviction.ts'
+import { ttl } from './node/ttl.ts'
+import { persistentVolumeClaimProtection } from './persistentVolumeClaimProtection.ts'
+import { persistentVolumeProtection } from './persistentVolumeProtection.ts'
 import { podGc } from './podGc.ts'
 import { replicaSet } from './replicaSet/replicaSet.ts'
+import { replicationController } from './replicationController.ts'
 import { rootCaCertificatePublisher } from './rootCaCertificatePublisher.ts'
 import { serviceAccount } from './serviceAccount.ts'
 import { serviceCidr } from './serviceCidr.ts'
 import { statefulSet } from './statefulSet/statefulSet.ts'
 import { ttlAfterFinished } from './ttlAfterFinished.ts'
 import { validatingAdmissionPolicyStatus } from './validatingAdmissionPolicyStatus/validatingAdmissionPolicyStatus.ts'
+import { volumeAttributesClassProtection } from './volumeAttributesClassProtection.ts'
 
 export const controllers: readonly ControllerDescriptor[] = [
   serviceAccount,
@@ -30,6 +35,7 @@ export const controllers: readonly ControllerDescriptor[] = [
   clusterRoleAggregation,
   namespace,
   nodeIpam,
+  replicationController,
   replicaSet,
   deployment,
   statefulSet,
@@ -44,6 +50,10 @@ export const controllers: readonly ControllerDescriptor[] = [
   serviceCidr,
   nodeLifecycle,
   taintEviction,
+  ttl,
+  persistentVolumeClaimProtection,
+  persistentVolumeProtection,
+  volumeAttributesClassProtection,
   garbageCollector,
   podGc,
   validatingAdmissionPolicyStatus,

@@ -1,6 +1,6 @@
 /**
- * Keeps as many pods as a ReplicaSet asks for (L3): adopts and releases, creates in growing batches, deletes what hurts least.
- * Upstream: pkg/controller/replicaset/replica_set.go (v1.36).
+ * Keeps as many pods as a ReplicaSet asks for (L3): adopts and releases, creates in growing batches, deletes what hurts least. The same for
+ * ReplicationControllers, which replicationController.ts shows to it as ReplicaSets. Upstream: pkg/controller/replicaset/replica_set.go (v1.36).
  */
 import type { ReplicaSet, ReplicaSetStatus } from '#api/gen/types/apps.v1'
 import type { Pod } from '#api/gen/types/core.v1'
@@ -8,9 +8,10 @@ import { controllerOf } from '#api/helpers/owners'
 import { isPodActive, isPodTerminating } from '#api/helpers/pods'
 import { semanticEqual } from '#api/machinery/equality'
 import { selectorOf } from '#api/machinery/labelSelector'
-import { type Frozen, keyOf } from '#api/machinery/meta'
+import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import { pods, replicaSets } from '#client/builtIn'
+import type { Resource } from '#client/client'
 import { createExpectations } from '#client/expectations'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
 import { createReconciler, enqueueSelf, type Result } from '../framework/reconciler.ts'
@@ -28,24 +29,57 @@ export const replicaSet: ControllerDescriptor = {
 }
 
 function createReplicaSetController(context: ControllerContext) {
+  context.informers.of(replicaSets).addIndexers(replicaSetControllerIndexers)
+  return createReplicaController(context, {
+    name: replicaSet.name,
+    queueName: 'replicaset',
+    component: 'replicaset-controller',
+    resource: replicaSets,
+    asReplicaSet: (set) => set,
+    statusOf: (status) => status,
+    siblings(set) {
+      const controller = controllerOf(set)
+      return controller ? context.informers.of(replicaSets).store.byIndex(controllerUidIndex, controller.uid) : [set]
+    },
+  })
+}
+
+/** What differs between the two kinds that keep a number of pods. */
+export interface ReplicaKind<T extends Replicating> {
+  readonly name: string
+  readonly queueName: string
+  /** The source of its events. */
+  readonly component: string
+  readonly resource: Resource<T>
+  /** What it asks for, in the words of a ReplicaSet; kind and metadata stay its own. */
+  asReplicaSet(object: Frozen<T>): Frozen<ReplicaSet>
+  statusOf(status: ReplicaSetStatus): T['status']
+  /** The objects that have the same controller, itself included: their pods weigh in when some must go. */
+  siblings(object: Frozen<T>): readonly Frozen<KubeObject>[]
+}
+
+type Replicating = KubeObject & { spec?: object | undefined; status?: object | undefined }
+
+export function createReplicaController<T extends Replicating>(context: ControllerContext, kind: ReplicaKind<T>) {
   const { client, clock } = context
   const podInformer = context.informers.of(pods)
-  const informer = context.informers.of(replicaSets)
+  const informer = context.informers.of(kind.resource)
   podInformer.addIndexers(podControllerIndexers)
-  informer.addIndexers(replicaSetControllerIndexers)
-  const podControl = createPodControl(client, context.events('replicaset-controller'))
+  const podControl = createPodControl(client, context.events(kind.component))
   const expectations = createExpectations(clock)
-  const reconciler = createReconciler(context, { name: replicaSet.name, queueName: 'replicaset', workers: 5, reconcile })
+  const reconciler = createReconciler(context, { name: kind.name, queueName: kind.queueName, workers: 5, reconcile })
   reconciler.watch(informer, enqueueSelf(reconciler.queue))
-  reconciler.watch(podInformer, ownedPodHandler({ informer, queue: reconciler.queue, expectations }))
+  const selectorFor = (object: Frozen<T>) => kind.asReplicaSet(object).spec.selector
+  reconciler.watch(podInformer, ownedPodHandler({ informer, queue: reconciler.queue, expectations, selectorFor }))
   return reconciler
 
   async function reconcile(key: string, signal: AbortSignal): Promise<Result | undefined> {
-    const set = informer.store.get(key)
-    if (!set) {
+    const object = informer.store.get(key)
+    if (!object) {
       expectations.forget(key)
       return
     }
+    const set = kind.asReplicaSet(object)
     // Asked before the pods are read: what is satisfied now is in the cache already.
     const maySync = expectations.satisfied(key)
     const selector = selectorOf(set.spec.selector)
@@ -55,22 +89,22 @@ function createReplicaSetController(context: ControllerContext) {
     const active = await claim([...owned, ...orphans].filter(isPodActive), {
       context,
       owner: set,
-      ownerResource: replicaSets,
+      ownerResource: kind.resource,
       resource: pods,
       selector,
       signal,
     })
     let failure: unknown
-    if (maySync && !set.metadata.deletionTimestamp) failure = await manageReplicas(key, set, active, signal)
+    if (maySync && !set.metadata.deletionTimestamp) failure = await manageReplicas(key, set, { active, related: relatedPods(object) }, signal)
     const status = replicaSetStatus(set, active, owned.filter(isPodTerminating).length, failure === undefined ? undefined : messageOf(failure), clock.now())
-    await updateStatus(set, status, signal)
+    await updateStatus(object, kind.statusOf(status), signal)
     if (failure !== undefined) throw failure
     return { requeueAfterMs: msUntilNextAvailable(set, active, clock.now()) }
   }
 
   /** Carries out the plan; returns the first failure. */
-  async function manageReplicas(key: string, set: Frozen<ReplicaSet>, active: readonly Frozen<Pod>[], signal: AbortSignal): Promise<unknown> {
-    const plan = planReplicas(set, active, relatedPods(set), clock.now())
+  async function manageReplicas(key: string, set: Frozen<ReplicaSet>, { active, related }: OwnPods, signal: AbortSignal): Promise<unknown> {
+    const plan = planReplicas(set, active, related, clock.now())
     if (plan.create > 0) {
       expectations.expectCreations(key, plan.create)
       const { successes, error } = await slowStartBatch(plan.create, async () => {
@@ -99,15 +133,19 @@ function createReplicaSetController(context: ControllerContext) {
     return results.find((result) => result.status === 'rejected')?.reason
   }
 
-  /** Pods of all ReplicaSets that share this one's controller: the Deployment's pods. */
-  function relatedPods(set: Frozen<ReplicaSet>): readonly Frozen<Pod>[] {
-    const controller = controllerOf(set)
-    const sets = controller ? informer.store.byIndex(controllerUidIndex, controller.uid) : [set]
-    return sets.flatMap(({ metadata }) => podInformer.store.byIndex(controllerUidIndex, metadata.uid ?? ''))
+  /** Pods of all that share this one's controller: the Deployment's pods. */
+  function relatedPods(object: Frozen<T>): readonly Frozen<Pod>[] {
+    return kind.siblings(object).flatMap(({ metadata }) => podInformer.store.byIndex(controllerUidIndex, metadata.uid ?? ''))
   }
 
-  async function updateStatus(set: Frozen<ReplicaSet>, status: ReplicaSetStatus, signal: AbortSignal): Promise<void> {
-    if (semanticEqual(status, set.status)) return
-    await client.of(replicaSets).updateStatus({ ...set, status } as Frozen<ReplicaSet>, { signal })
+  async function updateStatus(object: Frozen<T>, status: T['status'], signal: AbortSignal): Promise<void> {
+    if (semanticEqual(status, object.status)) return
+    await client.of(kind.resource).updateStatus({ ...object, status } as Frozen<T>, { signal })
   }
+}
+
+interface OwnPods {
+  readonly active: readonly Frozen<Pod>[]
+  /** With those of its siblings. */
+  readonly related: readonly Frozen<Pod>[]
 }

@@ -15,13 +15,22 @@ import type { WorkQueue } from '#client/workqueue/workQueue'
 
 type Selecting = KubeObject & { spec?: { selector?: LabelSelector | undefined } | undefined }
 
-export interface OwnedPodHandlerOptions<T extends Selecting> {
+export interface OwnedPodHandlerOptions<T extends KubeObject> {
   readonly informer: SharedInformer<T>
   readonly queue: WorkQueue<string>
   readonly expectations: Expectations
+  /** Default: the object's spec.selector. */
+  readonly selectorFor?: ((object: Frozen<T>) => Frozen<LabelSelector> | undefined) | undefined
 }
 
-export function ownedPodHandler<T extends Selecting>({ informer, queue, expectations }: OwnedPodHandlerOptions<T>): EventHandler<Pod> {
+const ownSelector = (object: Frozen<KubeObject>) => (object as Frozen<Selecting>).spec?.selector
+
+export function ownedPodHandler<T extends KubeObject>({
+  informer,
+  queue,
+  expectations,
+  selectorFor = ownSelector as (object: Frozen<T>) => Frozen<LabelSelector> | undefined,
+}: OwnedPodHandlerOptions<T>): EventHandler<Pod> {
   const { kind } = informer.resource
   const ownerKey = (pod: Frozen<Pod>): string | undefined => {
     const controller = controllerOf(pod)
@@ -35,8 +44,9 @@ export function ownedPodHandler<T extends Selecting>({ informer, queue, expectat
     return key
   }
   const enqueueMatching = (pod: Frozen<Pod>) => {
-    for (const object of informer.lister.list({ namespace: pod.metadata.namespace }) as readonly Frozen<Selecting>[]) {
-      if (object.spec?.selector && selectorOf(object.spec.selector).matches(pod.metadata.labels ?? {})) queue.add(keyOf(object))
+    for (const object of informer.lister.list({ namespace: pod.metadata.namespace })) {
+      const selector = selectorFor(object)
+      if (selector && selectorOf(selector).matches(pod.metadata.labels ?? {})) queue.add(keyOf(object as Frozen<KubeObject>))
     }
   }
   const gone = (pod: Frozen<Pod>) => {

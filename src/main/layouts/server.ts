@@ -82,10 +82,9 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
 }
 
 /**
- * What a local cluster is told before its user's own flags: nodes join with bootstrap tokens and are held to their own objects. Nothing takes the
- * finalizers of StorageObjectInUseProtection off again yet, so that claims would never go.
+ * What a local cluster is told before its user's own flags: nodes join with bootstrap tokens and are held to their own objects.
  */
-const ownArgs = ['--enable-bootstrap-token-auth=true', '--enable-admission-plugins=NodeRestriction', '--disable-admission-plugins=StorageObjectInUseProtection']
+const ownArgs = ['--enable-bootstrap-token-auth=true', '--enable-admission-plugins=NodeRestriction']
 
 function servingTlsOf(pki: Pki, options: ServerOptions): ServingTls {
   return { ...pki.apiserver, ...authoritiesFromOptions(options, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert }) }

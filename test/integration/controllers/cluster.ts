@@ -33,14 +33,16 @@ export interface TestCluster {
 export interface TestClusterOptions extends ControllerManagerOptions {
   /** Pods become Running and Ready, and go when deleted. Default true. */
   readonly podsRun?: boolean | undefined
+  /** The admission plugins that are on by default take part. Default false. */
+  readonly admission?: boolean | undefined
 }
 
 export async function startTestCluster(options: TestClusterOptions = {}): Promise<TestCluster> {
   const random = seededRandom(7)
   const api = await startTestApiServer({
     deps: ({ reader }) => {
-      const { authorizers, postStartHooks } = createSecurity({ reader, clock: realClock, random, serviceAccountKey: testServiceAccountKey() })
-      return { authorizers, postStartHooks }
+      const { authorizers, postStartHooks, admission } = createSecurity({ reader, clock: realClock, random, serviceAccountKey: testServiceAccountKey() })
+      return { authorizers, postStartHooks, ...(options.admission ? { admission } : {}) }
     },
   })
   const { client } = api
@@ -122,8 +124,8 @@ export async function markRunning(client: Client, pod: Frozen<Pod>): Promise<voi
   await client.of(pods).patch({ namespace, name }, 'merge', { status }, { subresource: 'status' })
 }
 
-/** Waits until `check` no longer throws and gives something other than false; gives up after five seconds with its last complaint. */
-export async function eventually<T>(check: () => Promise<T | false>, deadlineMs = 5_000): Promise<T> {
+/** Waits until `check` no longer throws and gives something other than false; gives up after a minute with its last complaint. */
+export async function eventually<T>(check: () => Promise<T | false>, deadlineMs = 60_000): Promise<T> {
   const untilMs = realClock.monotonicMs() + deadlineMs
   for (;;) {
     let complaint: unknown = new Error(`not within ${deadlineMs} ms: ${check.toString()}`)

@@ -1,0 +1,79 @@
+/**
+ * Lets a claim go only when no pod uses it any more (L3): keeps the finalizer that admission gave it, and gives it to claims that lack it.
+ * Upstream: pkg/controller/volume/pvcprotection (v1.36).
+ */
+import type { PersistentVolumeClaim, Pod } from '#api/gen/types/core.v1'
+import { podClaimNames } from '#api/helpers/objectReferences'
+import { isControlledBy } from '#api/helpers/owners'
+import type { Frozen } from '#api/machinery/meta'
+import { persistentVolumeClaims, pods } from '#client/builtIn'
+import type { Indexers } from '#client/cache/indexer'
+import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
+import { createReconciler, enqueueSelf } from './framework/reconciler.ts'
+import { isProtected, mayGo, withFinalizer, withoutFinalizer } from './shared/protection.ts'
+
+export const persistentVolumeClaimProtection: ControllerDescriptor = {
+  name: 'persistentvolumeclaim-protection-controller',
+  aliases: ['pvc-protection'],
+  serviceAccount: 'pvc-protection-controller',
+  create: createProtection,
+}
+
+const finalizer = 'kubernetes.io/pvc-protection'
+const claimIndex = 'persistentVolumeClaim'
+const podClaimIndexers: Indexers<Pod> = { [claimIndex]: (pod) => podClaimNames(pod).map((name) => `${pod.metadata.namespace}/${name}`) }
+
+function createProtection(context: ControllerContext) {
+  const informer = context.informers.of(persistentVolumeClaims)
+  const podInformer = context.informers.of(pods)
+  podInformer.addIndexers(podClaimIndexers)
+  const client = context.client.of(persistentVolumeClaims)
+  const reconciler = createReconciler(context, {
+    name: persistentVolumeClaimProtection.name,
+    queueName: 'pvcprotection',
+    workers: 5,
+    async reconcile(key, signal) {
+      const claim = informer.store.get(key)
+      if (!claim) return undefined
+      if (mayGo(claim, finalizer)) {
+        if (!(await isUsed(claim, key, signal))) await client.update(withoutFinalizer(claim, finalizer), { signal })
+      } else if (!isProtected(claim, finalizer) && !claim.metadata.deletionTimestamp) await client.update(withFinalizer(claim, finalizer), { signal })
+      return undefined
+    },
+  })
+  const enqueueClaims = (pod: Frozen<Pod>) => {
+    for (const name of podClaimNames(pod)) reconciler.queue.add(`${pod.metadata.namespace}/${name}`)
+  }
+  reconciler.watch(
+    informer,
+    enqueueSelf<PersistentVolumeClaim>(reconciler.queue, (claim) => mayGo(claim, finalizer) || !isProtected(claim, finalizer)),
+  )
+  reconciler.watch(podInformer, { onAdd: enqueueReleased, onUpdate: (_, pod) => enqueueReleased(pod), onDelete: enqueueClaims })
+  return reconciler
+
+  /** A pod that has ended, or that never got a node, holds nothing. */
+  function enqueueReleased(pod: Frozen<Pod>): void {
+    if (isShutDown(pod) || !pod.spec.nodeName) enqueueClaims(pod)
+  }
+
+  /** The cache may lack the newest pod: where it says no, the server decides. */
+  async function isUsed(claim: Frozen<PersistentVolumeClaim>, key: string, signal: AbortSignal): Promise<boolean> {
+    if (podInformer.store.byIndex(claimIndex, key).some((pod) => podUses(pod, claim))) return true
+    const { items } = await context.client.of(pods).list({ namespace: claim.metadata.namespace, signal })
+    return items.some((pod) => podUses(pod, claim))
+  }
+}
+
+/** Only pods with a node: a kubelet does not start a pod whose claim is on its way out. */
+export function podUses(pod: Frozen<Pod>, claim: Frozen<PersistentVolumeClaim>): boolean {
+  if (!pod.spec.nodeName) return false
+  return (pod.spec.volumes ?? []).some(({ name, persistentVolumeClaim, ephemeral }) => {
+    if (persistentVolumeClaim) return persistentVolumeClaim.claimName === claim.metadata.name
+    return ephemeral !== undefined && !isShutDown(pod) && `${pod.metadata.name}-${name}` === claim.metadata.name && isControlledBy(claim, pod)
+  })
+}
+
+/** The kubelet has done with it, or somebody deleted it by force; finalizers may still hold the object. */
+function isShutDown({ metadata }: Frozen<Pod>): boolean {
+  return metadata.deletionTimestamp !== undefined && metadata.deletionGracePeriodSeconds === 0
+}
