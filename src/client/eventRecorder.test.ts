@@ -127,3 +127,21 @@ test('expectations hold a sync back until all is seen, once each, or five minute
   await clock.advance(expectationsTimeoutMs + 1)
   assert.equal(expectations.satisfied('rs'), true)
 })
+
+test('events of many objects travel side by side, those of one in order', async () => {
+  const { server, clock, recorder, written } = setUp()
+  let underWay = 0
+  let most = 0
+  server.intercept = async () => {
+    most = Math.max(most, ++underWay)
+    await clock.sleep(10)
+    underWay--
+  }
+  for (let i = 0; i < 100; i++) recorder.event(anObject('Pod', { namespace: 'x', name: `p${i}` }), 'Normal', 'Did', 'first')
+  for (let i = 0; i < 100; i++) recorder.event(anObject('Pod', { namespace: 'x', name: `p${i}` }), 'Normal', 'Did', 'first')
+  const flushed = recorder.flush()
+  await clock.advance(80)
+  await flushed
+  assert.equal(most, 32)
+  assert.deepEqual([written().length, new Set(written().map(({ count }) => count))], [100, new Set([2])])
+})

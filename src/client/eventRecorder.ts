@@ -1,6 +1,6 @@
 /**
- * Writes Events about objects (L2): in the background, in order, correlated so that a fault that repeats becomes a count and a noisy object
- * cannot flood the store. Upstream: client-go/tools/record (v1.36); core/v1 Events as the upstream components that use it write them.
+ * Writes Events about objects (L2): in the background, those of one object in order and those of different objects side by side on the shared
+ * connection, correlated so that a fault that repeats becomes a count and a noisy object cannot flood the store. Upstream: client-go/tools/record (v1.36); core/v1 Events as the upstream components that use it write them.
  */
 import type { Event, ObjectReference } from '#api/gen/types/core.v1'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
@@ -12,6 +12,7 @@ import { formatTime } from '#base/time'
 import { events } from './builtIn.ts'
 import type { Client } from './client.ts'
 import { createEventCorrelator } from './eventCorrelator.ts'
+import { createLanes } from './lanes.ts'
 
 export type EventType = 'Normal' | 'Warning'
 
@@ -38,6 +39,8 @@ export interface EventRecorderDeps {
 const maxQueued = 1000
 const maxTries = 12
 const retryMs = 10_000
+/** Writes under way at once. */
+const maxInFlight = 32
 
 /** `component` and `host` are the event's source, e.g. deployment-controller, or kubelet on a node. */
 export function createEventRecorder(
@@ -46,8 +49,7 @@ export function createEventRecorder(
   signal?: AbortSignal,
 ): EventRecorder {
   const correlate = createEventCorrelator(deps.clock)
-  let queued = 0
-  let last: Promise<void> = Promise.resolve()
+  const lanes = createLanes(maxInFlight)
 
   async function write(event: Event): Promise<void> {
     const decision = correlate(event)
@@ -82,12 +84,13 @@ export function createEventRecorder(
 
   return {
     event: (regarding, type, reason, message, annotations) => {
-      if (queued >= maxQueued || signal?.aborted) return
-      queued++
+      if (lanes.size >= maxQueued || signal?.aborted) return
       const event = makeEvent(deps, source, referenceOf(regarding), type, reason, message, annotations)
-      last = last.then(() => write(event)).finally(() => queued--)
+      const { involvedObject: on } = event
+      // Whatever the correlator compares is about one object, so its events are written one after the other.
+      lanes.add([on.uid, on.kind, on.namespace, on.name].join('/'), () => write(event))
     },
-    flush: () => last,
+    flush: () => lanes.idle(),
   }
 }
 

@@ -1,34 +1,48 @@
 /**
  * One of several acts (L2): who holds the Lease leads, until it is not renewed in time. A leader that cannot renew stops before others may
- * start, by the monotonic clock of each. Upstream: client-go/tools/leaderelection (v1.36).
+ * start, by the monotonic clock of each; and what it still tries to write then is refused (leadership.fence), even when its own process was
+ * asleep while the lease ran out. Upstream: client-go/tools/leaderelection (v1.36); fencing is ours.
  */
 import type { Lease } from '#api/gen/types/coordination.v1'
 import type { Frozen, ObjectRef } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
+import { type Metrics, noMetrics } from '#base/metrics'
 import type { Random } from '#base/random'
 import { formatMicroTime } from '#base/time'
 import { leases } from './builtIn.ts'
 import type { Client } from './client.ts'
+import { fencedClient } from './fencedClient.ts'
 
 export interface LeaderElectionDeps {
   readonly client: Client
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
+  readonly metrics?: Metrics | undefined
 }
 
 export interface LeaderElectionOptions {
   /** The Lease. */
   readonly lock: ObjectRef
   readonly identity: string
+  /** In metrics; default: the lease's. */
+  readonly name?: string
   readonly leaseDurationMs?: number
   readonly renewDeadlineMs?: number
   readonly retryPeriodMs?: number
   /** Give the lease up when the signal aborts, so that another need not wait for it to expire. */
   readonly releaseOnCancel?: boolean
   readonly onNewLeader?: (identity: string) => void
+}
+
+/** What who leads knows of it. */
+export interface Leadership {
+  /** False from the moment others might lead: asks the clock, not only the last answer. */
+  held(): boolean
+  /** A client whose writes are refused (LeadershipLostError), and cut off, once leadership is not held. Reads go through. */
+  fence(client: Client): Client
 }
 
 const jitter = 1.2
@@ -40,6 +54,8 @@ interface Election {
   /** The last record seen, and when by our own clock: other clocks are not trusted. */
   observed: Frozen<Lease> | undefined
   observedMs: number
+  /** When the renewal that succeeded last was sent: the lease surely holds for its duration from then. */
+  renewedMs: number
   reported: string | undefined
 }
 
@@ -50,19 +66,25 @@ interface Election {
 export async function runLeaderElected(
   deps: LeaderElectionDeps,
   options: LeaderElectionOptions,
-  lead: (signal: AbortSignal) => Promise<void>,
+  lead: (signal: AbortSignal, leadership: Leadership) => Promise<void>,
   signal: AbortSignal,
 ): Promise<void> {
+  checkTimes(options)
   const { clock, random } = deps
   const { leaseDurationMs = 15_000, renewDeadlineMs = 10_000, retryPeriodMs = 2_000 } = options
-  const election: Election = { deps, options, leaseDurationMs, observed: undefined, observedMs: 0, reported: undefined }
+  const election: Election = { deps, options, leaseDurationMs, observed: undefined, observedMs: 0, renewedMs: 0, reported: undefined }
+  const status = statusGauge(deps.metrics ?? noMetrics, options)
+  status.set(0)
   while (!(await tryAcquireOrRenew(election, signal))) {
     if (signal.aborted) return
     await clock.sleep(retryPeriodMs * (1 + jitter * random.next()), signal).catch(() => {})
     if (signal.aborted) return
   }
+  status.set(1)
   const lost = new AbortController()
-  const leading = lead(AbortSignal.any([signal, lost.signal]))
+  const over = AbortSignal.any([signal, lost.signal])
+  const held = () => !lost.signal.aborted && isHolder(election) && clock.monotonicMs() < election.renewedMs + renewDeadlineMs
+  const leading = lead(over, { held, fence: (client) => fencedClient(client, { held, lost: lost.signal }) })
   const ended = new AbortController()
   const done = leading.finally(() => ended.abort())
   const renewing = renew(election, renewDeadlineMs, retryPeriodMs, AbortSignal.any([signal, ended.signal]), lost)
@@ -71,6 +93,7 @@ export async function runLeaderElected(
   } finally {
     ended.abort()
     await renewing
+    status.set(0)
     if (options.releaseOnCancel && !lost.signal.aborted) await release(election)
   }
   if (lost.signal.aborted && !signal.aborted) throw lost.signal.reason
@@ -78,21 +101,32 @@ export async function runLeaderElected(
 
 async function renew(election: Election, renewDeadlineMs: number, retryPeriodMs: number, signal: AbortSignal, lost: AbortController): Promise<void> {
   const { clock } = election.deps
-  let renewedMs = clock.monotonicMs()
   while (!signal.aborted) {
     await clock.sleep(retryPeriodMs, signal).catch(() => {})
     if (signal.aborted) return
     // A call that hangs must not outlive the deadline: others may lead by then.
     const deadline = new AbortController()
-    const timer = clock.timer(Math.max(0, renewedMs + renewDeadlineMs - clock.monotonicMs()), () => deadline.abort(new Error('renew deadline')))
+    const timer = clock.timer(Math.max(0, election.renewedMs + renewDeadlineMs - clock.monotonicMs()), () => deadline.abort(new Error('renew deadline')))
     const renewed = await Promise.race([tryAcquireOrRenew(election, AbortSignal.any([signal, deadline.signal])), aborted(deadline.signal)])
     timer.cancel()
-    if (renewed) renewedMs = clock.monotonicMs()
-    else if (!signal.aborted && (clock.monotonicMs() - renewedMs >= renewDeadlineMs || !isHolder(election))) {
+    if (renewed || signal.aborted) continue
+    if (clock.monotonicMs() - election.renewedMs >= renewDeadlineMs || !isHolder(election)) {
       lost.abort(new Error('leaderelection lost'))
       return
     }
   }
+}
+
+/** Upstream's own checks. */
+function checkTimes({ leaseDurationMs = 15_000, renewDeadlineMs = 10_000, retryPeriodMs = 2_000 }: LeaderElectionOptions): void {
+  if (leaseDurationMs <= renewDeadlineMs) throw new Error('leaseDuration must be greater than renewDeadline')
+  if (renewDeadlineMs <= retryPeriodMs * jitter) throw new Error('renewDeadline must be greater than retryPeriod*JitterFactor')
+  if (retryPeriodMs < 1) throw new Error('retryPeriod must be greater than zero')
+}
+
+function statusGauge(metrics: Metrics, { lock, name = lock.name }: LeaderElectionOptions) {
+  const help = 'Whether this process leads: 1, or 0 while it stands by. name tells the lease'
+  return metrics.gauge({ name: 'leader_election_master_status', help, labels: ['name'] }).series({ name })
 }
 
 const aborted = (signal: AbortSignal) => new Promise<false>((resolve) => signal.addEventListener('abort', () => resolve(false), { once: true }))
@@ -102,6 +136,7 @@ const isHolder = ({ observed, options }: Election) => observed?.spec?.holderIden
 async function tryAcquireOrRenew(election: Election, signal: AbortSignal): Promise<boolean> {
   const { deps, options, leaseDurationMs } = election
   const client = deps.client.of(leases)
+  const sentMs = deps.clock.monotonicMs()
   const now = formatMicroTime(deps.clock.now())
   const mine = { holderIdentity: options.identity, leaseDurationSeconds: Math.ceil(leaseDurationMs / 1000), renewTime: now }
   try {
@@ -112,6 +147,7 @@ async function tryAcquireOrRenew(election: Election, signal: AbortSignal): Promi
       if (!isStatus(error, 'NotFound')) throw error
       const metadata = { namespace: options.lock.namespace, name: options.lock.name }
       observe(election, await client.create({ metadata, spec: { ...mine, acquireTime: now, leaseTransitions: 0 } }, { signal }))
+      election.renewedMs = sentMs
       return true
     }
     observe(election, there)
@@ -127,6 +163,7 @@ async function tryAcquireOrRenew(election: Election, signal: AbortSignal): Promi
     }
     // The resourceVersion fences: of two that try at once, one gets Conflict.
     observe(election, await client.update({ ...there, spec } as Frozen<Lease>, { signal }))
+    election.renewedMs = sentMs
     return true
   } catch (error) {
     if (!signal.aborted && !isStatus(error, 'Conflict')) {

@@ -28,7 +28,7 @@ export interface ReflectorOptions {
 export interface ReflectorTarget<T extends KubeObject> {
   /** The whole state, at the start and after a gap. */
   replace(items: readonly Frozen<T>[], resourceVersion: string): void
-  /** Changes that were ready together; no bookmarks. */
+  /** Changes that were ready together; none when the server only tells how far it is (a bookmark). */
   apply(events: readonly WatchEvent<Frozen<T>>[], resourceVersion: string): void
 }
 
@@ -202,5 +202,5 @@ function passOn<T extends KubeObject>(run: Run<T>, batch: readonly WatchEvent<Fr
   if (!last) return
   run.resourceVersion = last.object.metadata.resourceVersion ?? run.resourceVersion
   const events = batch.some((event) => event.type === 'BOOKMARK') ? batch.filter((event) => event.type !== 'BOOKMARK') : batch
-  if (events.length > 0) run.target.apply(events, run.resourceVersion)
+  run.target.apply(events, run.resourceVersion)
 }

@@ -6,6 +6,7 @@
 import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
 import type { Timer } from '#base/clock'
 import type { Resource, ResourceClient } from '../client.ts'
+import { isAtLeast } from '../resourceVersion.ts'
 import type { WatchEvent } from '../transport.ts'
 import { Indexer, type Indexers, type ReadableStore } from './indexer.ts'
 import { createLister, type Lister } from './lister.ts'
@@ -37,6 +38,8 @@ export interface SharedInformer<T extends KubeObject> {
   /** Resolves when {@link hasSynced} becomes true; rejects when aborted first. */
   synced(signal: AbortSignal): Promise<void>
   lastSyncResourceVersion(): string
+  /** Resolves when the store holds everything up to this resourceVersion; rejects when aborted first. */
+  caughtUp(resourceVersion: string, signal: AbortSignal): Promise<void>
   run(signal: AbortSignal): Promise<void>
 }
 
@@ -44,15 +47,21 @@ interface Listener<T extends KubeObject> {
   readonly handler: EventHandler<T>
   readonly resyncPeriodMs: number | undefined
   timer: Timer | undefined
+  removed: boolean
+}
+
+export interface SharedInformerOptions<T extends KubeObject> extends ReflectorOptions {
+  readonly indexers?: Indexers<T> | undefined
+  /** Makes what is kept of each object, before the store and the handlers see it: to leave out what nobody reads. Must keep the metadata's identity. */
+  readonly transform?: ((object: Frozen<T>) => Frozen<T>) | undefined
 }
 
 export function createSharedInformer<T extends KubeObject>(
   client: ResourceClient<T>,
   deps: ReflectorDeps,
-  options: ReflectorOptions & { readonly indexers?: Indexers<T> } = {},
+  options: SharedInformerOptions<T> = {},
 ): SharedInformer<T> {
-  const { indexers, ...reflectorOptions } = options
-  return new Informer(client, deps, reflectorOptions, new Indexer<T>(indexers))
+  return new Informer(client, deps, options)
 }
 
 class Informer<T extends KubeObject> implements SharedInformer<T>, ReflectorTarget<T> {
@@ -62,30 +71,35 @@ class Informer<T extends KubeObject> implements SharedInformer<T>, ReflectorTarg
   readonly #client: ResourceClient<T>
   readonly #deps: ReflectorDeps
   readonly #options: ReflectorOptions
-  readonly #listeners = new Set<Listener<T>>()
+  readonly #transform: ((object: Frozen<T>) => Frozen<T>) | undefined
+  /** Replaced, never changed: who is added while a change is told hears of it once, as part of what is there. */
+  #listeners: readonly Listener<T>[] = []
   readonly #waiting = new Set<() => void>()
   #synced = false
   #resourceVersion = ''
   #running = false
 
-  constructor(client: ResourceClient<T>, deps: ReflectorDeps, options: ReflectorOptions, store: Indexer<T>) {
+  constructor(client: ResourceClient<T>, deps: ReflectorDeps, options: SharedInformerOptions<T>) {
+    const { indexers, transform, ...reflectorOptions } = options
     this.resource = client.resource
-    this.store = store
-    this.lister = createLister(store)
+    this.store = new Indexer<T>(indexers)
+    this.lister = createLister(this.store)
     this.#client = client
     this.#deps = deps
-    this.#options = options
+    this.#options = reflectorOptions
+    this.#transform = transform
   }
 
   addHandler(handler: EventHandler<T>, options: { readonly resyncPeriodMs?: number } = {}): HandlerRegistration {
-    const listener: Listener<T> = { handler, resyncPeriodMs: options.resyncPeriodMs || undefined, timer: undefined }
-    this.#listeners.add(listener)
+    const listener: Listener<T> = { handler, resyncPeriodMs: options.resyncPeriodMs || undefined, timer: undefined, removed: false }
+    this.#listeners = [...this.#listeners, listener]
     for (const object of this.store.list()) this.#guard(() => handler.onAdd?.(object, true))
     if (this.#running) this.#armResync(listener)
     return {
       hasSynced: () => this.#synced,
       remove: () => {
-        this.#listeners.delete(listener)
+        listener.removed = true
+        this.#listeners = this.#listeners.filter((other) => other !== listener)
         listener.timer?.cancel()
       },
     }
@@ -100,10 +114,20 @@ class Informer<T extends KubeObject> implements SharedInformer<T>, ReflectorTarg
   }
 
   synced(signal: AbortSignal): Promise<void> {
+    return this.#until(() => this.#synced, signal)
+  }
+
+  caughtUp(resourceVersion: string, signal: AbortSignal): Promise<void> {
+    return this.#until(() => isAtLeast(this.#resourceVersion, resourceVersion), signal)
+  }
+
+  /** Conditions can only become true when the reflector brings something. */
+  #until(holds: () => boolean, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      if (this.#synced) return resolve()
+      if (holds()) return resolve()
       if (signal.aborted) return reject(signal.reason)
       const done = () => {
+        if (!holds()) return
         this.#waiting.delete(done)
         signal.removeEventListener('abort', abort)
         resolve()
@@ -142,9 +166,8 @@ class Informer<T extends KubeObject> implements SharedInformer<T>, ReflectorTarg
       this.#put(object, initial)
     }
     for (const key of gone) this.#remove(key, undefined)
-    if (this.#synced) return
     this.#synced = true
-    for (const done of [...this.#waiting]) done()
+    this.#wake()
   }
 
   apply(events: readonly WatchEvent<Frozen<T>>[], resourceVersion: string): void {
@@ -153,14 +176,21 @@ class Informer<T extends KubeObject> implements SharedInformer<T>, ReflectorTarg
       if (type === 'DELETED') this.#remove(keyOf(object), object)
       else this.#put(object, false)
     }
+    this.#wake()
   }
 
-  #put(object: Frozen<T>, initial: boolean): void {
+  #wake(): void {
+    if (this.#waiting.size > 0) for (const done of [...this.#waiting]) done()
+  }
+
+  #put(arrived: Frozen<T>, initial: boolean): void {
+    const object = this.#transform ? this.#transform(arrived) : arrived
     const old = this.store.set(object)
-    for (const { handler } of this.#listeners) {
+    for (const listener of this.#listeners) {
+      if (listener.removed) continue
       this.#guard(() => {
-        if (old) handler.onUpdate?.(old, object)
-        else handler.onAdd?.(object, initial)
+        if (old) listener.handler.onUpdate?.(old, object)
+        else listener.handler.onAdd?.(object, initial)
       })
     }
   }
@@ -168,7 +198,10 @@ class Informer<T extends KubeObject> implements SharedInformer<T>, ReflectorTarg
   #remove(key: string, final: Frozen<T> | undefined): void {
     const last = this.store.delete(key)
     if (!last) return
-    for (const { handler } of this.#listeners) this.#guard(() => handler.onDelete?.(final ?? last, final === undefined))
+    const object = final && this.#transform ? this.#transform(final) : (final ?? last)
+    for (const listener of this.#listeners) {
+      if (!listener.removed) this.#guard(() => listener.handler.onDelete?.(object, final === undefined))
+    }
   }
 
   #armResync(listener: Listener<T>): void {

@@ -2,7 +2,7 @@
  * The informers of one component or process (L2): one watch per resource and selector, however many ask. Informers that are asked for
  * while the factory runs start at once. Upstream: client-go/informers/factory.go (v1.36).
  */
-import type { KubeObject } from '#api/machinery/meta'
+import type { Frozen, KubeObject } from '#api/machinery/meta'
 import type { Client, Resource } from '../client.ts'
 import type { ReflectorDeps, ReflectorOptions } from './reflector.ts'
 import { createSharedInformer, type SharedInformer } from './sharedInformer.ts'
@@ -16,7 +16,16 @@ export interface SharedInformerFactory {
   run(signal: AbortSignal): Promise<void>
 }
 
-export function createSharedInformerFactory(client: Client, deps: ReflectorDeps, defaults: ReflectorOptions = {}): SharedInformerFactory {
+export interface SharedInformerFactoryOptions extends ReflectorOptions {
+  /** Changes what one resource's list and watch ask for. */
+  readonly tweakListOptions?: ((resource: Resource<KubeObject>, options: ReflectorOptions) => ReflectorOptions) | undefined
+  /** Makes what is kept of each object of every resource. */
+  readonly transform?: ((object: Frozen<KubeObject>) => Frozen<KubeObject>) | undefined
+}
+
+/** `client` decides what the informers hold: whole objects, or with createMetadataClient their metadata. */
+export function createSharedInformerFactory(client: Client, deps: ReflectorDeps, factoryOptions: SharedInformerFactoryOptions = {}): SharedInformerFactory {
+  const { tweakListOptions = (_, options) => options, transform, ...defaults } = factoryOptions
   const informers = new Map<string, { readonly informer: SharedInformer<never>; readonly run: (signal: AbortSignal) => Promise<void> }>()
   const running = new Set<Promise<void>>()
   let started: AbortSignal | undefined
@@ -28,11 +37,16 @@ export function createSharedInformerFactory(client: Client, deps: ReflectorDeps,
 
   return {
     of<T extends KubeObject>(resource: Resource<T>, options: ReflectorOptions = {}): SharedInformer<T> {
-      const { namespace, labelSelector, fieldSelector } = { ...defaults, ...options }
+      const { namespace, labelSelector, fieldSelector } = tweakListOptions(resource, { ...defaults, ...options })
       const key = JSON.stringify([resource.group, resource.version, resource.resource, namespace, labelSelector, fieldSelector])
       const there = informers.get(key)
       if (there) return there.informer as unknown as SharedInformer<T>
-      const informer = createSharedInformer(client.of(resource), deps, { namespace, labelSelector, fieldSelector })
+      const informer = createSharedInformer(client.of(resource), deps, {
+        namespace,
+        labelSelector,
+        fieldSelector,
+        transform: transform as ((object: Frozen<T>) => Frozen<T>) | undefined,
+      })
       const run = (signal: AbortSignal) => informer.run(signal)
       informers.set(key, { informer: informer as unknown as SharedInformer<never>, run })
       if (started && !started.aborted) start(run, started)

@@ -61,8 +61,27 @@ export function bucketRateLimiter<T>(clock: Clock, qps: number, burst: number): 
   return { when: () => bucket.takeMs(), forget: () => {}, numRequeues: () => 0 }
 }
 
+/** Per item: fastMs for the first `maxFastAttempts` failures, then slowMs. */
+export function itemFastSlowRateLimiter<T>(fastMs: number, slowMs: number, maxFastAttempts: number): RateLimiter<T> {
+  const failures = new Map<T, number>()
+  return {
+    when: (item) => {
+      const failed = (failures.get(item) ?? 0) + 1
+      failures.set(item, failed)
+      return failed <= maxFastAttempts ? fastMs : slowMs
+    },
+    forget: (item) => void failures.delete(item),
+    numRequeues: (item) => failures.get(item) ?? 0,
+  }
+}
+
+/** Another limiter's waits, cut off at maxMs. */
+export function withMaxWaitRateLimiter<T>(limiter: RateLimiter<T>, maxMs: number): RateLimiter<T> {
+  return { when: (item) => Math.min(limiter.when(item), maxMs), forget: limiter.forget, numRequeues: limiter.numRequeues }
+}
+
 /** The longest wait of several limiters. */
-function maxOfRateLimiter<T>(...limiters: readonly RateLimiter<T>[]): RateLimiter<T> {
+export function maxOfRateLimiter<T>(...limiters: readonly RateLimiter<T>[]): RateLimiter<T> {
   return {
     when: (item) => Math.max(...limiters.map((limiter) => limiter.when(item))),
     forget: (item) => {

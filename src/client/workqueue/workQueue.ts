@@ -7,16 +7,18 @@ import { Heap } from '#base/heap'
 import { type Metrics, noMetrics } from '#base/metrics'
 import { createQueueMetrics, type QueueMetrics } from './metrics.ts'
 import { defaultControllerRateLimiter, type RateLimiter } from './rateLimiter.ts'
+import { ReadyItems } from './readyItems.ts'
 
 export interface WorkQueue<T> {
   /** Items waiting to be taken, not those under work or delayed. */
   readonly length: number
   readonly shuttingDown: boolean
-  add(item: T): void
+  /** Items of a higher priority are handed out first; an item that waits moves up, never down. Default 0. */
+  add(item: T, priority?: number): void
   /** Adds after `ms`; the earliest of several wishes for one item counts. */
-  addAfter(item: T, ms: number): void
+  addAfter(item: T, ms: number, priority?: number): void
   /** Adds after the item's back-off. */
-  addRateLimited(item: T): void
+  addRateLimited(item: T, priority?: number): void
   /** The item succeeded (or is given up): its back-off starts over. */
   forget(item: T): void
   numRequeues(item: T): number
@@ -47,14 +49,14 @@ export function createWorkQueue<T>(options: WorkQueueOptions<T>): WorkQueue<T> {
 
 interface Delayed<T> {
   readonly item: T
-  readyMs: number
+  readonly priority: number
+  readonly readyMs: number
 }
 
 class Queue<T> implements WorkQueue<T> {
-  /** In order; insertion order of a Set, so taking the first is cheap. */
-  readonly #queue = new Set<T>()
-  /** Everything that needs work, waiting or to come again after done. */
-  readonly #dirty = new Set<T>()
+  readonly #queue = new ReadyItems<T>()
+  /** Everything that needs work, waiting or to come again after done, with its priority. */
+  readonly #dirty = new Map<T, number>()
   readonly #processing = new Set<T>()
   readonly #takers: ((item: T | undefined) => void)[] = []
   readonly #drained: (() => void)[] = []
@@ -81,32 +83,39 @@ class Queue<T> implements WorkQueue<T> {
     return this.#down
   }
 
-  add(item: T): void {
-    if (this.#down || this.#dirty.has(item)) return
+  add(item: T, priority = 0): void {
+    if (this.#down) return
+    const waiting = this.#dirty.get(item)
+    if (waiting !== undefined) {
+      if (waiting >= priority) return
+      this.#dirty.set(item, priority)
+      this.#queue.raise(item, waiting, priority)
+      return
+    }
     this.#metrics.added(item)
-    this.#dirty.add(item)
-    if (!this.#processing.has(item)) this.#enqueue(item)
+    this.#dirty.set(item, priority)
+    if (!this.#processing.has(item)) this.#enqueue(item, priority)
   }
 
-  addAfter(item: T, ms: number): void {
+  addAfter(item: T, ms: number, priority = 0): void {
     if (this.#down) return
     this.#metrics.retried()
     if (ms <= 0) {
-      this.add(item)
+      this.add(item, priority)
       return
     }
     const readyMs = this.#clock.monotonicMs() + ms
     const there = this.#delayedByItem.get(item)
     if (there && there.readyMs <= readyMs) return
     // An earlier wish supersedes: the entry left in the heap no longer is the item's, and is dropped when its time comes.
-    const delayed = { item, readyMs }
+    const delayed = { item, priority, readyMs }
     this.#delayedByItem.set(item, delayed)
     this.#delayed.push(delayed)
     this.#arm()
   }
 
-  addRateLimited(item: T): void {
-    if (!this.#down) this.addAfter(item, this.#limiter.when(item))
+  addRateLimited(item: T, priority = 0): void {
+    if (!this.#down) this.addAfter(item, this.#limiter.when(item), priority)
   }
 
   forget(item: T): void {
@@ -118,11 +127,10 @@ class Queue<T> implements WorkQueue<T> {
   }
 
   get(): Promise<T | undefined> {
-    const first = this.#queue.values().next()
-    if (!first.done) {
-      this.#queue.delete(first.value)
-      this.#take(first.value)
-      return Promise.resolve(first.value)
+    const first = this.#queue.shift()
+    if (first) {
+      this.#take(first.item)
+      return Promise.resolve(first.item)
     }
     if (this.#down) return Promise.resolve(undefined)
     return new Promise((resolve) => this.#takers.push(resolve))
@@ -131,7 +139,8 @@ class Queue<T> implements WorkQueue<T> {
   done(item: T): void {
     if (!this.#processing.delete(item)) return
     this.#metrics.done(item)
-    if (this.#dirty.has(item)) this.#enqueue(item)
+    const again = this.#dirty.get(item)
+    if (again !== undefined) this.#enqueue(item, again)
     this.#checkDrained()
   }
 
@@ -153,12 +162,12 @@ class Queue<T> implements WorkQueue<T> {
     })
   }
 
-  #enqueue(item: T): void {
+  #enqueue(item: T, priority: number): void {
     const taker = this.#takers.shift()
     if (taker) {
       this.#take(item)
       taker(item)
-    } else this.#queue.add(item)
+    } else this.#queue.add(item, priority)
   }
 
   #take(item: T): void {
@@ -188,7 +197,7 @@ class Queue<T> implements WorkQueue<T> {
       this.#delayed.pop()
       if (this.#delayedByItem.get(next.item) !== next) continue
       this.#delayedByItem.delete(next.item)
-      this.add(next.item)
+      this.add(next.item, next.priority)
     }
     this.#arm()
   }

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Pod } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
+import { noLog } from '#base/log'
+import { seededRandom } from '#base/random'
+import { VirtualClock } from '#base/virtualClock'
+import { anObject, HistoryTransport } from '#testing/historyTransport'
+import { pods } from '../builtIn.ts'
+import { createClient } from '../clientOverTransport.ts'
+import { readYourWrites } from './readYourWrites.ts'
+import { createSharedInformer, type SharedInformerOptions } from './sharedInformer.ts'
+import { createSharedInformerFactory } from './sharedInformerFactory.ts'
+
+const pathOf = (name: string) => `/api/v1/namespaces/x/pods/${name}`
+const put = (server: HistoryTransport, name: string, fields = {}) => server.put(pathOf(name), anObject('Pod', { namespace: 'x', name }, fields))
+
+async function start(options: SharedInformerOptions<Pod> = {}) {
+  const server = new HistoryTransport()
+  const clock = new VirtualClock()
+  const client = createClient(server).of(pods)
+  const informer = createSharedInformer(client, { clock, random: seededRandom(1), log: noLog }, options)
+  const stopping = new AbortController()
+  const done = informer.run(stopping.signal)
+  await clock.advance(0)
+  const stop = async () => {
+    stopping.abort()
+    await done
+  }
+  return { server, clock, client, informer, stop }
+}
+
+test('CGO-04 a handler that is added while a change is told hears of each object once; one that is removed then, no more', async () => {
+  const { server, clock, informer, stop } = await start()
+  const heard: string[] = []
+  const registration = informer.addHandler({
+    onAdd: ({ metadata }) => {
+      other.remove()
+      if (metadata.name === 'a') informer.addHandler({ onAdd: (object) => heard.push(`new ${object.metadata.name}`) })
+    },
+  })
+  const other = informer.addHandler({ onAdd: ({ metadata }) => heard.push(`other ${metadata.name}`) })
+  put(server, 'a')
+  put(server, 'b')
+  await clock.advance(0)
+  assert.deepEqual(heard, ['new a', 'new b'])
+  assert.equal(registration.hasSynced(), true)
+  await stop()
+})
+
+test('CGO-04 a transform decides what the store and the handlers see, of deletions too', async () => {
+  const transform = (pod: Frozen<Pod>): Frozen<Pod> => ({ ...pod, spec: { containers: [] } })
+  const { server, clock, informer, stop } = await start({ transform })
+  const seen: unknown[] = []
+  informer.addHandler({ onAdd: ({ spec }) => seen.push(spec), onUpdate: (old, { spec }) => seen.push(old.spec, spec), onDelete: ({ spec }) => seen.push(spec) })
+  put(server, 'a', { spec: { containers: [{ name: 'c' }] } })
+  put(server, 'a', { spec: { containers: [{ name: 'd' }] } })
+  await clock.advance(0)
+  assert.deepEqual(informer.store.get('x/a')?.spec, { containers: [] })
+  server.remove(pathOf('a'))
+  await clock.advance(0)
+  assert.deepEqual(
+    seen,
+    Array.from({ length: 4 }, () => ({ containers: [] })),
+  )
+  await stop()
+})
+
+test('CGO-04 a cache can be waited for until it has a version, and a write until the cache has it', async () => {
+  const { server, clock, client, informer, stop } = await start()
+  const never = new AbortController()
+  let caughtUp = false
+  const waiting = informer.caughtUp('3', never.signal).then(() => {
+    caughtUp = true
+  })
+  put(server, 'a')
+  await clock.advance(0)
+  assert.deepEqual([informer.lastSyncResourceVersion(), caughtUp], ['2', false])
+  put(server, 'b')
+  await clock.advance(0)
+  await waiting
+
+  const guarded = readYourWrites(client, informer, clock)
+  const made = await guarded.create({ metadata: { namespace: 'x', name: 'c' }, spec: { containers: [] } })
+  assert.equal(informer.store.get('x/c'), made)
+  await guarded.patch({ namespace: 'x', name: 'c' }, 'merge', { metadata: { labels: { l: '1' } } })
+  assert.equal(informer.store.get('x/c')?.metadata.labels?.l, '1')
+  await stop()
+})
+
+test('CGO-04 a write does not wait for ever for a cache that stands still, and succeeds all the same', async () => {
+  const { server, clock, client, informer, stop } = await start()
+  await stop()
+  let made = false
+  const writing = readYourWrites(client, informer, clock, { limitMs: 3_000 })
+    .create({ metadata: { namespace: 'x', name: 'c' }, spec: { containers: [] } })
+    .then(() => {
+      made = true
+    })
+  await clock.advance(2_999)
+  assert.deepEqual([server.objects().length, made], [1, false])
+  await clock.advance(1)
+  await writing
+})
+
+test('CGO-04 a factory narrows what its informers ask for, and what they keep', async () => {
+  const server = new HistoryTransport()
+  put(server, 'a', { spec: { containers: [] } })
+  const clock = new VirtualClock()
+  const factory = createSharedInformerFactory(
+    createClient(server),
+    { clock, random: seededRandom(1), log: noLog },
+    {
+      namespace: 'x',
+      tweakListOptions: ({ resource }, options) => ({ ...options, labelSelector: `for=${resource}` }),
+      transform: ({ apiVersion, kind, metadata }) => ({ apiVersion, kind, metadata }),
+    },
+  )
+  const stopping = new AbortController()
+  const done = factory.run(stopping.signal)
+  const informer = factory.of(pods)
+  await factory.synced(stopping.signal)
+  assert.deepEqual([server.requests[0]?.path, server.requests[0]?.query?.labelSelector], ['/api/v1/namespaces/x/pods', 'for=pods'])
+  assert.deepEqual(Object.keys(informer.store.get('x/a') ?? {}), ['apiVersion', 'kind', 'metadata'])
+  stopping.abort()
+  await done
+})
