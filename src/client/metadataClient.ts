@@ -1,0 +1,34 @@
+/**
+ * A client that asks for objects' metadata only (L2): for caches of resources whose contents nobody reads, custom ones above all.
+ * Upstream: client-go/metadata (v1.36).
+ */
+import type { KubeObject } from '#api/machinery/meta'
+import type { Client, Resource, ResourceClient } from './client.ts'
+import { createClient } from './clientOverTransport.ts'
+import type { ApiRequest, Transport } from './transport.ts'
+
+/** What comes back of every object: its kind is this one, not its own. */
+export interface PartialObjectMetadata extends KubeObject {
+  readonly apiVersion: 'meta.k8s.io/v1'
+  readonly kind: 'PartialObjectMetadata'
+}
+
+const accept = (kind: string) => `application/json;as=${kind};g=meta.k8s.io;v=v1`
+
+/** Reads and watches give {@link PartialObjectMetadata}; writes are those of `transport`. Informers over it hold metadata. */
+export function createMetadataClient(transport: Transport): Client {
+  const one = createClient(accepting(transport, accept('PartialObjectMetadata')))
+  const list = createClient(accepting(transport, accept('PartialObjectMetadataList')))
+  return {
+    transport,
+    of: <T extends KubeObject>(resource: Resource<T>): ResourceClient<T> => ({ ...one.of(resource), list: list.of(resource).list }),
+  }
+}
+
+function accepting(transport: Transport, accepted: string): Transport {
+  const asking = (request: ApiRequest): ApiRequest => (request.method === 'GET' ? { ...request, accept: accepted } : request)
+  return {
+    request: (request, signal) => transport.request(asking(request), signal),
+    watch: (request, signal) => transport.watch(asking(request), signal),
+  }
+}
