@@ -216,7 +216,8 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     catalog,
     reader: registry.reader,
     async listen(options) {
-      const listener = await listen({ handle, upgrade: upgradeHandler(handle), clock, log: deps.log }, options)
+      const beforeAnswers = () => deps.audit?.flush?.()
+      const listener = await listen({ handle, upgrade: upgradeHandler(handle, beforeAnswers), beforeAnswers, clock, log: deps.log }, options)
       address = `${listener.host}:${listener.port}`
       const close = () => {
         stopping.abort()

@@ -3,6 +3,7 @@ import type { CounterSeries, Metrics } from '#base/metrics'
 import type { AuditSink } from '../pipeline/audit.ts'
 import type { AuditBackend } from './backend.ts'
 import type { AuditPolicy } from './policy.ts'
+import { AuditTexts } from './texts.ts'
 
 export function createAuditSink(policy: AuditPolicy, backend: AuditBackend, metrics: Metrics): AuditSink {
   const events = metrics.counter({ name: 'apiserver_audit_event_total', help: 'Audit events made and handed to the backend.' }).series({})
@@ -20,10 +21,12 @@ export function createAuditSink(policy: AuditPolicy, backend: AuditBackend, metr
       count(rule?.level ?? 'None')
       return rule
     },
+    texts: new AuditTexts(),
     process(event) {
       events.inc()
       return backend.process([event])
     },
+    flush: () => backend.flush?.(),
     rejected: () => rejected.inc(),
     close: () => backend.close(),
   }

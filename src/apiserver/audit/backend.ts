@@ -6,6 +6,8 @@ import type { AuditEvent } from './event.ts'
 export interface AuditBackend {
   /** False: some were lost. A promise is waited for by what blocks. Never throws. */
   process(events: readonly AuditEvent[]): boolean | Promise<boolean>
+  /** Hands on at once what is kept until the end of the turn. Absent: nothing is. */
+  flush?(): void
   /** Hands on what is kept, and waits for it. */
   close(): Promise<void>
 }
@@ -24,7 +26,7 @@ export function lossReporter(metrics: Metrics, log: Logger): ReportLoss {
   }
 }
 
-/** In upstream's mode `blocking`: a request waits for the backend, but goes on when it fails. */
+/** In upstream's mode `blocking`, what does more than write a file: a request waits for it, but goes on when it fails. */
 export function ignoringErrors(backend: AuditBackend): AuditBackend {
   return {
     process(events) {
@@ -37,11 +39,16 @@ export function ignoringErrors(backend: AuditBackend): AuditBackend {
 
 /** Hands everything to all. */
 export function union(backends: readonly AuditBackend[]): AuditBackend {
+  const [only] = backends
+  if (only && backends.length === 1) return only
   return {
     process(events) {
       const results = backends.map((backend) => backend.process(events))
       if (results.some((result) => result instanceof Promise)) return Promise.all(results).then((all) => all.every(Boolean))
       return results.every(Boolean)
+    },
+    flush() {
+      for (const backend of backends) backend.flush?.()
     },
     async close() {
       await Promise.all(backends.map((backend) => backend.close()))

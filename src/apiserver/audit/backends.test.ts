@@ -3,18 +3,30 @@ import test from 'node:test'
 import { VirtualClock } from '#base/virtualClock'
 import type { AuditBackend, ReportLoss } from './backend.ts'
 import { type BatchConfig, createBatchBackend } from './batch.ts'
-import { AuditEvent, type EventFields, RequestFacts } from './event.ts'
+import { AuditEvent, type EventFields, ObjectReference, RequestFacts } from './event.ts'
 import { createLogBackend } from './logBackend.ts'
 import { sourceIps } from './sourceIps.ts'
+import { AuditTexts, quote } from './texts.ts'
 import { createTruncateBackend } from './truncate.ts'
+import { createTurnEnd } from './turnEnd.ts'
+
+const texts = new AuditTexts()
 
 function eventOf(id: string, more: Partial<EventFields> = {}, requestURI = '/api/v1/pods'): AuditEvent {
   const request = new RequestFacts({
-    ...{ level: 'Request', auditID: id, requestURI, verb: 'list', sourceIPs: ['192.0.2.7'], userAgent: 'kubectl' },
+    ...{
+      level: 'Request',
+      auditID: id,
+      requestURI,
+      verb: 'list',
+      texts,
+      origin: texts.origin({ headers: {}, remoteAddress: '192.0.2.7' }),
+      userAgent: 'kubectl',
+    },
     ...{ user: { name: 'jane', groups: ['dev', 'ops'] }, receivedMs: Date.UTC(2026, 0, 1, 2, 3, 4, 500) },
   })
   return new AuditEvent({
-    ...{ request, stage: 'ResponseComplete', impersonatedUser: undefined, objectRef: { resource: 'pods', namespace: 'a' } },
+    ...{ request, stage: 'ResponseComplete', impersonatedUser: undefined, objectRef: new ObjectReference({ resource: 'pods', namespace: 'a' }) },
     ...{ responseStatus: { metadata: {}, code: 200 }, requestObject: undefined, responseObject: undefined, annotations: undefined },
     ...{ stageMs: Date.UTC(2026, 0, 1, 2, 3, 5) },
     ...more,
@@ -111,6 +123,40 @@ test('API-21 the log has a line for each event, as JSON or as text; what cannot 
   assert.equal(createLogBackend(failing, 'json', reportLoss).process([eventOf('a')]), false)
   assert.deepEqual(lost, ['log: disk full: a'])
 })
+
+test('API-21 a line longer than a file may be is lost alone', () => {
+  const { lost, reportLoss } = recording()
+  const written: string[] = []
+  const writer = { mostLineBytes: 1_000, write: (text: string) => void written.push(text), close: () => Promise.resolve() }
+  const long = `/${'ä'.repeat(500)}`
+  assert.equal(createLogBackend(writer, 'json', reportLoss).process([eventOf('a'), eventOf('b', {}, long), eventOf('c')]), false)
+  const ids = written.map((text) => text.split('\n').flatMap((line) => (line ? JSON.parse(line).auditID : [])))
+  assert.deepEqual(ids, [['a', 'c']])
+  assert.match(lost.join(), /^log: write length 1[34]\d\d exceeds maximum file size 1000: b$/)
+})
+
+test('API-21 the events of a turn are handed on together: when an answer is about to go, when the turn is over, at the end', async () => {
+  const { batches, backend } = recording()
+  const turn = createTurnEnd(backend)
+  for (const id of ['a', 'b']) assert.equal(turn.process([eventOf(id)]), true)
+  assert.deepEqual(batches, [])
+  turn.flush?.()
+  turn.flush?.()
+  assert.deepEqual(batches, [['a', 'b']])
+  void turn.process([eventOf('c')])
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.deepEqual(batches.slice(1), [['c']])
+  void turn.process([eventOf('d')])
+  await turn.close()
+  assert.deepEqual(batches.slice(2), [['d']])
+})
+
+for (const text of ['', 'plain', 'a "quoted" word', 'back\\slash', 'line\nend', 'umlaut ä', 'lone \ud800', '\u007f', 'x'.repeat(300)]) {
+  test(`API-21 quoted as JSON has it: ${JSON.stringify(text.slice(0, 20))}`, () => {
+    assert.equal(quote(text), JSON.stringify(text))
+    assert.equal(texts.quoted(text), JSON.stringify(text))
+  })
+}
 
 const origins = [
   { headers: {}, want: ['192.0.2.1'] },

@@ -7,28 +7,45 @@ export type LogFormat = (typeof logFormats)[number]
 
 /** A file or a stream, as the composition root opened it. */
 export interface LineWriter {
+  /** A line may not be longer, its end included. Absent: it may. */
+  readonly mostLineBytes?: number | undefined
   /** Whole lines. Returns a promise where it does not wait for the disk. @throws Error */
   write(text: string): void | Promise<void>
   close(): Promise<void>
 }
 
+/** Of most characters, what UTF-8 takes at most. */
+const bytesOfCharacter = 3
+
 export function createLogBackend(writer: LineWriter, format: LogFormat, reportLoss: ReportLoss): AuditBackend {
+  const { mostLineBytes = Number.POSITIVE_INFINITY } = writer
   const failed = (error: unknown, events: readonly AuditEvent[]) => {
     reportLoss('log', (error as Error).message, events)
     return false
   }
+  const fits = (line: string, event: AuditEvent): boolean => {
+    if (line.length * bytesOfCharacter <= mostLineBytes) return true
+    const bytes = Buffer.byteLength(line)
+    return bytes <= mostLineBytes || failed(new Error(`write length ${bytes} exceeds maximum file size ${mostLineBytes}`), [event])
+  }
   return {
     process(events) {
       let text = ''
-      for (const event of events) text += `${format === 'json' ? event.json() : event.legacy()}\n`
+      let areAll = true
+      for (const event of events) {
+        const line = `${format === 'json' ? event.json() : event.legacy()}\n`
+        if (fits(line, event)) text += line
+        else areAll = false
+      }
+      if (text === '') return areAll
       try {
         const done = writer.write(text)
         return done
           ? done.then(
-              () => true,
+              () => areAll,
               (error: unknown) => failed(error, events),
             )
-          : true
+          : areAll
       } catch (error) {
         return failed(error, events)
       }

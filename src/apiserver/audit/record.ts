@@ -7,8 +7,8 @@ import type { KubeObject } from '#api/machinery/meta'
 import type { Answer } from '../answer.ts'
 import { type RequestAudit, type RequestBody, requestUri, type ServerRequest } from '../request.ts'
 import { objectText, patchText, responseText } from './bodies.ts'
-import { AuditEvent, type AuditRule, type AuditStageName, type ObjectReference, RequestFacts, type ResponseStatus } from './event.ts'
-import { sourceIps } from './sourceIps.ts'
+import { AuditEvent, type AuditRule, type AuditStageName, ObjectReference, RequestFacts, type ResponseStatus } from './event.ts'
+import type { AuditTexts } from './texts.ts'
 
 const longestUserAgent = 1024
 /** What takes longer is annotated. */
@@ -22,7 +22,7 @@ export class AuditRecord implements RequestAudit {
   #requestObject: string | undefined
   #annotations: Record<string, string> | undefined
 
-  constructor(request: ServerRequest, rule: AuditRule) {
+  constructor(request: ServerRequest, rule: AuditRule, texts: AuditTexts) {
     this.rule = rule
     this.#request = request
     this.#facts = new RequestFacts({
@@ -31,7 +31,8 @@ export class AuditRecord implements RequestAudit {
       requestURI: requestUri(request),
       verb: request.info?.verb ?? '',
       user: request.originalUser,
-      sourceIPs: sourceIps(request),
+      texts,
+      origin: texts.origin(request),
       userAgent: userAgentOf(request),
       receivedMs: request.receivedMs,
     })
@@ -48,13 +49,8 @@ export class AuditRecord implements RequestAudit {
     const ref = this.#objectRef
     if (ref && metadata) {
       const { namespace, name, uid, resourceVersion } = metadata
-      this.#objectRef = {
-        ...ref,
-        namespace: ref.namespace ?? (namespace || undefined),
-        name: ref.name ?? (name || undefined),
-        uid: uid || undefined,
-        resourceVersion: resourceVersion || undefined,
-      }
+      const known = ref.fields
+      this.#objectRef = new ObjectReference({ ...known, namespace: known.namespace || namespace, name: known.name || name, uid, resourceVersion })
     }
     if (this.rule.level !== 'Metadata') this.#requestObject = objectText(object, this.rule.omitManagedFields)
   }
@@ -74,7 +70,7 @@ export class AuditRecord implements RequestAudit {
     const { rule } = this
     if (rule.omitStages.has(stage)) return undefined
     const request = this.#request
-    const { originalUser, user, receivedMs } = request
+    const { originalUser, user } = request
     return new AuditEvent({
       request: this.#facts,
       stage,
@@ -84,7 +80,7 @@ export class AuditRecord implements RequestAudit {
       responseStatus,
       requestObject: this.#requestObject,
       responseObject: answer && rule.level === 'RequestResponse' ? () => responseText(answer, rule.omitManagedFields) : undefined,
-      stageMs: stage === 'RequestReceived' ? receivedMs : stageMs,
+      stageMs,
       annotations: this.#allAnnotations(),
     })
   }
@@ -107,16 +103,7 @@ function sorted(annotations: Readonly<Record<string, string>>): Readonly<Record<
 function referenceOf({ info }: ServerRequest): ObjectReference | undefined {
   if (!info?.isResourceRequest) return undefined
   const { resource, namespace, name, apiGroup, apiVersion, subresource } = info
-  return {
-    resource: resource || undefined,
-    namespace: namespace || undefined,
-    name: name || undefined,
-    uid: undefined,
-    apiGroup: apiGroup || undefined,
-    apiVersion: apiVersion || undefined,
-    resourceVersion: undefined,
-    subresource: subresource || undefined,
-  }
+  return new ObjectReference({ resource, namespace, name, apiGroup, apiVersion, subresource })
 }
 
 function userAgentOf({ headers }: ServerRequest): string | undefined {

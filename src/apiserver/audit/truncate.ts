@@ -41,6 +41,7 @@ export function createTruncateBackend(delegate: AuditBackend, { maxEventBytes, m
       if (results.some((result) => result instanceof Promise)) return Promise.all(results).then((all) => all.every(Boolean))
       return results.every(Boolean)
     },
+    flush: () => delegate.flush?.(),
     close: () => delegate.close(),
   }
 }

@@ -7,9 +7,11 @@ import type { Handler } from '../pipeline/stage.ts'
 import type { ServerRequest } from '../request.ts'
 import { writeRawAnswer } from '../server/exchange.ts'
 
-export function upgradeHandler(handle: Handler): (request: ServerRequest, socket: Duplex, head: Buffer) => Promise<void> {
+/** @param beforeAnswers called before the connection is taken over, or anything is written to it */
+export function upgradeHandler(handle: Handler, beforeAnswers: () => void): (request: ServerRequest, socket: Duplex, head: Buffer) => Promise<void> {
   return async (request, socket, head) => {
     const answer = await handle(request)
+    beforeAnswers()
     if (answer.type === 'tunnel') await answer.connect(socket, head)
     else await writeRawAnswer(socket, answer)
   }

@@ -4,6 +4,7 @@ import test from 'node:test'
 import { isStatus, notFound } from '#api/machinery/status'
 import { VirtualClock } from '#base/virtualClock'
 import { textAnswer } from '../answer.ts'
+import { AuditTexts } from '../audit/texts.ts'
 import type { ServerRequest } from '../request.ts'
 import { type AuditSink, auditStage } from './audit.ts'
 import { parseRequestInfo } from './requestInfo.ts'
@@ -48,6 +49,7 @@ for (const { name, work, want } of cases) {
 
 function writingTo(events: string[]): AuditSink {
   return {
+    texts: new AuditTexts(),
     rule: () => ({ level: 'Metadata', omitStages: new Set(), omitManagedFields: false }),
     process: (event) => events.push(event.json()) > 0,
   }

@@ -7,6 +7,7 @@ import type { Clock } from '#base/clock'
 import { type Answer, statusOf } from '../answer.ts'
 import type { AuditEvent, AuditRule, AuditStageName, ResponseStatus } from '../audit/event.ts'
 import { AuditRecord } from '../audit/record.ts'
+import type { AuditTexts } from '../audit/texts.ts'
 import type { ServerRequest } from '../request.ts'
 import { type Handler, isLongRunning, type Stage } from './stage.ts'
 
@@ -15,6 +16,10 @@ export interface AuditSink {
   rule(request: ServerRequest): AuditRule | undefined
   /** False: it is lost, and nothing may happen without it. A promise: whoever asks waits for it. Must not throw. */
   process(event: AuditEvent): boolean | Promise<boolean>
+  /** What its events share. */
+  readonly texts: AuditTexts
+  /** Writes down at once what waits for the end of the turn. Called before an answer goes out. */
+  flush?(): void
   /** A request was refused because its first event was lost. */
   rejected?(): void
   /** Writes down what it still has. */
@@ -27,7 +32,7 @@ export function auditStage(sink: AuditSink | undefined, clock: Clock): Stage {
     handle(request, next) {
       const rule = sink?.rule(request)
       if (!sink || !rule) return next(request)
-      const record = new AuditRecord(request, rule)
+      const record = new AuditRecord(request, rule, sink.texts)
       request.audit = record
       request.admissionAnnotations = []
       return new AuditedRequest(sink, clock, request, record).run(next)
@@ -50,7 +55,7 @@ class AuditedRequest {
   }
 
   run(next: Handler): Promise<Answer> | Answer {
-    const stored = this.#emit('RequestReceived')
+    const stored = this.#process(this.#record.event('RequestReceived', this.#request.receivedMs))
     return stored instanceof Promise ? stored.then((late) => this.#begin(late, next)) : this.#begin(stored, next)
   }
 
@@ -73,13 +78,17 @@ class AuditedRequest {
   }
 
   #emit(stage: AuditStageName, responseStatus?: ResponseStatus, answer?: Answer): boolean | Promise<boolean> {
-    const event = this.#record.event(stage, this.#clock.now(), responseStatus, answer)
+    return this.#process(this.#record.event(stage, this.#clock.now(), responseStatus, answer))
+  }
+
+  #process(event: AuditEvent | undefined): boolean | Promise<boolean> {
     return event ? this.#sink.process(event) : true
   }
 
   #complete(status: ResponseStatus, answer: Answer): boolean | Promise<boolean> {
-    this.#record.noteLatency(this.#clock.now())
-    return this.#emit('ResponseComplete', status, answer)
+    const nowMs = this.#clock.now()
+    this.#record.noteLatency(nowMs)
+    return this.#process(this.#record.event('ResponseComplete', nowMs, status, answer))
   }
 
   async #failed(error: unknown): Promise<Answer> {
@@ -137,6 +146,7 @@ function shown({ status, message, reason, details }: Partial<Status>, code: numb
 /** The one event of a request that is refused before its user is known. */
 export function auditRefusal(sink: AuditSink | undefined, request: ServerRequest, nowMs: number, refusal: { message: string; code: number }): void {
   const rule = sink?.rule(request)
-  const event = rule && new AuditRecord(request, rule).event('ResponseStarted', nowMs, { metadata: {}, ...refusal })
-  if (event) void sink?.process(event)
+  if (!sink || !rule) return
+  const event = new AuditRecord(request, rule, sink.texts).event('ResponseStarted', nowMs, { metadata: {}, ...refusal })
+  if (event) void sink.process(event)
 }

@@ -5,6 +5,7 @@ import { StatusError } from '#api/machinery/status'
 import { noLog } from '#base/log'
 import { VirtualClock } from '#base/virtualClock'
 import { type Answer, statusOf, textAnswer, type WatchAnswer } from '../answer.ts'
+import { AuditTexts } from '../audit/texts.ts'
 import { WatchSession } from '../registry/watchSession.ts'
 import type { AuditSink } from './audit.ts'
 import { RequestGroup } from './requestGroup.ts'
@@ -219,6 +220,7 @@ test('API-02 watchTermination: a shutdown waits for watches, and starts none', a
 test('API-21 who fails to authenticate is in the audit log, with what was tried', async () => {
   const events: string[] = []
   const audit: AuditSink = {
+    texts: new AuditTexts(),
     rule: () => ({ level: 'Metadata', omitStages: new Set(), omitManagedFields: false }),
     process: (event) => events.push(event.json()) > 0,
   }

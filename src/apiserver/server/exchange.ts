@@ -24,6 +24,8 @@ export interface ExchangeDeps {
   readonly upgrade: UpgradeHandler
   readonly clock: Clock
   readonly log: Logger
+  /** Called before answers go out, whatever they are: what must be written down first is written down now. */
+  beforeAnswers?(): void
   /** Who is at the other end of a connection. */
   peerOf(socket: TLSSocket | undefined): Peer
 }

@@ -38,7 +38,7 @@ export function http1Server(deps: ExchangeDeps, headersTimeoutMs: number): Serve
     }
     const withBody = hasBody(message)
     const arrived = arrivedOf(message, response, deps.peerOf(message.socket as TLSSocket), withBody)
-    const served = serve(deps, arrived, outgoingOf(response, arrived.cancellation))
+    const served = serve(deps, arrived, outgoingOf(deps, response, arrived.cancellation))
     if (withBody) void served.then(() => linger(deps, message))
     else void served
   })
@@ -86,16 +86,18 @@ function arrivedOf(message: IncomingMessage, connection: NodeJS.EventEmitter, pe
   }
 }
 
-function outgoingOf(response: ServerResponse, cancellation: Cancellation): Outgoing {
+function outgoingOf({ beforeAnswers = () => {} }: ExchangeDeps, response: ServerResponse, cancellation: Cancellation): Outgoing {
   return {
     start: (status, headers, flush) => {
       if (response.headersSent) return
+      beforeAnswers()
       response.writeHead(status, headers as Record<string, string | string[]>)
       if (flush) response.flushHeaders()
     },
     write: (chunk) => response.destroyed || response.write(chunk),
     drained: () => drained(response, cancellation),
     end: (chunk) => {
+      beforeAnswers()
       if (!response.destroyed) response.end(chunk)
     },
     endWith: (pieces) => writeAll(response, pieces, cancellation),

@@ -4,6 +4,7 @@ import { type AuditBackend, ignoringErrors, lossReporter, type ReportLoss, union
 import { createBatchBackend } from '#apiserver/audit/batch'
 import { createLogBackend, type LineWriter, type LogFormat } from '#apiserver/audit/logBackend'
 import { createTruncateBackend } from '#apiserver/audit/truncate'
+import { createTurnEnd } from '#apiserver/audit/turnEnd'
 import { createWebhookBackend } from '#apiserver/audit/webhookBackend'
 import type { AuditSink } from '#apiserver/pipeline/audit'
 import type { Clock } from '#base/clock'
@@ -61,7 +62,7 @@ function wrapped(
   { clock, reportLoss }: { clock: Clock; reportLoss: ReportLoss },
 ): AuditBackend {
   const mode = values[`audit-${name}-mode`]
-  const inMode = mode === 'blocking-strict' ? backend : mode === 'blocking' ? ignoringErrors(backend) : batched()
+  const inMode = mode === 'blocking-strict' ? backend : mode === 'batch' ? batched() : name === 'log' ? createTurnEnd(backend) : ignoringErrors(backend)
   if (!values[`audit-${name}-truncate-enabled`]) return inMode
   const sizes = { maxEventBytes: values[`audit-${name}-truncate-max-event-size`], maxBatchBytes: values[`audit-${name}-truncate-max-batch-size`] }
   return createTruncateBackend(inMode, sizes, reportLoss)

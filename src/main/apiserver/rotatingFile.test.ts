@@ -36,6 +36,21 @@ test('API-21 a file that would grow too large is moved aside, named by the time;
   assert.throws(() => openRotatingFile(file, options, clock).write('longer than the file may be'), /write length 27 exceeds maximum file size 10/)
 })
 
+for (const blocking of [true, false]) {
+  test(`API-21 of lines that are written together, each goes where there is room for it; ${blocking ? 'waiting' : 'not waiting'} for the disk`, async (t) => {
+    const { file, clock, shown } = setUp(t)
+    const writer = openRotatingFile(file, { ...options, blocking }, clock)
+    await writer.write('1111\n')
+    await clock.advance(1)
+    await writer.write('222\n33333\n444\n')
+    await clock.advance(1)
+    await writer.write('5\n')
+    await writer.close()
+    const [first, second, ...rest] = Object.values(shown())
+    assert.deepEqual([first, second, rest], ['1111\n222\n', '33333\n444\n', ['5\n']])
+  })
+}
+
 test('API-21 old files go by number and by age', async (t) => {
   const { file, clock, shown } = setUp(t)
   const writer = openRotatingFile(file, { ...options, maxBackups: 2, maxAgeDays: 2 }, clock)

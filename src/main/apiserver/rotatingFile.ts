@@ -30,7 +30,11 @@ interface Backup {
 
 const dayMs = 86_400_000
 const ownerOnly = 0o600
-const writeLater = promisify(fs.write) as (fd: number, bytes: Uint8Array) => Promise<unknown>
+const newline = 0x0a
+const deskBytes = 256 * 1024
+/** Of most characters, what UTF-8 takes at most. */
+const bytesOfCharacter = 3
+const fileWrite = promisify(fs.write) as (fd: number, bytes: Uint8Array, at: number) => Promise<{ bytesWritten: number }>
 const compressed = promisify(gzip)
 
 /** @throws Error when the file cannot be opened */
@@ -46,21 +50,51 @@ export function openRotatingFile(file: string, options: RotatingFileOptions, clo
     size = 0
     cleaning = cleaning.then(() => cleanUp(file, options, clock)).catch(() => undefined)
   }
+  const { maxBytes, blocking } = options
+  /** Where text becomes bytes: a buffer for each turn's lines would cost as much as writing them. */
+  const desk = Buffer.allocUnsafe(blocking ? deskBytes : 0)
+  /** The next part of the lines that goes into one file: it ends with the last line that has room in it. */
+  const nextPart = (bytes: Buffer, from: number): Buffer => {
+    let to = endOfLines(bytes, from, (maxBytes || Number.POSITIVE_INFINITY) - size)
+    if (to === from) {
+      const lineBytes = (bytes.indexOf(newline, from) + 1 || bytes.length) - from
+      if (lineBytes > maxBytes) throw new Error(`write length ${lineBytes} exceeds maximum file size ${maxBytes}`)
+      rotate()
+      to = endOfLines(bytes, from, maxBytes)
+    }
+    size += to - from
+    return bytes.subarray(from, to)
+  }
+  const writeLater = async (bytes: Buffer) => {
+    for (let from = 0; from < bytes.length; ) {
+      const part = nextPart(bytes, from)
+      for (let at = 0; at < part.length; ) at += (await fileWrite(fd, part, at)).bytesWritten
+      from += part.length
+    }
+  }
   return {
+    mostLineBytes: maxBytes > 0 ? maxBytes : undefined,
     write(text) {
-      const bytes = Buffer.from(text)
-      const { maxBytes, blocking } = options
-      if (maxBytes > 0 && bytes.length > maxBytes) throw new Error(`write length ${bytes.length} exceeds maximum file size ${maxBytes}`)
-      if (maxBytes > 0 && size + bytes.length > maxBytes) rotate()
-      size += bytes.length
-      if (!blocking) return writeLater(fd, bytes).then(() => undefined)
-      fs.writeSync(fd, bytes)
+      if (!blocking) return writeLater(Buffer.from(text))
+      const bytes = text.length * bytesOfCharacter <= desk.length ? desk.subarray(0, desk.write(text)) : Buffer.from(text)
+      for (let from = 0; from < bytes.length; ) {
+        const part = nextPart(bytes, from)
+        // A file may take less than it is given, as when the disk is nearly full: the next try says why.
+        for (let at = 0; at < part.length; ) at += fs.writeSync(fd, part, at)
+        from += part.length
+      }
     },
     async close() {
       await cleaning
       fs.closeSync(fd)
     },
   }
+}
+
+/** Where the lines end that have room; `from`: none has. */
+function endOfLines(bytes: Buffer, from: number, room: number): number {
+  if (bytes.length - from <= room) return bytes.length
+  return room <= 0 ? from : Math.max(from, bytes.lastIndexOf(newline, from + room - 1) + 1)
 }
 
 function backupName(file: string, nowMs: number): string {

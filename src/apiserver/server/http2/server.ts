@@ -19,7 +19,7 @@ export interface Http2Server {
 /** `idleMs`: a connection without requests is let go of after that time. */
 export function http2Server(deps: ExchangeDeps, idleMs: number): Http2Server {
   const connections = new Set<Http2Connection>()
-  const flush = turnEnd()
+  const flush = turnEnd(() => deps.beforeAnswers?.())
   const headers = headerBlocks(() => deps.clock.now())
   const shared: Shared = { deps, idleMs, slab: new Slab(), block: headers, schedule: flush }
   return {
@@ -35,11 +35,12 @@ export function http2Server(deps: ExchangeDeps, idleMs: number): Http2Server {
 }
 
 /** Calls `flush` of all that asked, once the event loop has handled what had come in. */
-function turnEnd(): (connection: Http2Connection) => void {
+function turnEnd(beforeAnswers: () => void): (connection: Http2Connection) => void {
   let waiting: Http2Connection[] = []
   const run = () => {
     const now = waiting
     waiting = []
+    beforeAnswers()
     for (const connection of now) connection.flush()
   }
   return (connection) => {

@@ -1,0 +1,90 @@
+/**
+ * JSON texts that audit events repeat (L3): users, addresses, agents, reasons and the second of a time are said by thousands of events each, and
+ * are made once. Bounded: whoever is forgotten is made again.
+ */
+import { formatTime } from '#base/time'
+import type { ServerRequest, UserInfo } from '../request.ts'
+import { sourceIps } from './sourceIps.ts'
+
+export interface Origin {
+  readonly ips: readonly string[]
+  /** The member of an event, with its comma; empty where nobody knows. */
+  readonly json: string
+}
+
+/** Longer texts than this, and more of them, are not kept. */
+const longestKept = 512
+const mostKept = 2048
+/** Up to this length, looking at each character is cheaper than calling the JSON writer. */
+const longestLookedAt = 256
+
+export class AuditTexts {
+  readonly #users = new WeakMap<UserInfo, string>()
+  readonly #origins = new Map<string, Origin>()
+  readonly #quoted = new Map<string, string>()
+  #second = Number.NaN
+  #upToSecond = ''
+
+  /** As `{"username":…}`. */
+  user(user: UserInfo): string {
+    let json = this.#users.get(user)
+    if (json === undefined) {
+      const { name, uid, groups, extra } = user
+      json = JSON.stringify({ username: name, uid: uid || undefined, groups: groups.length > 0 ? groups : undefined, extra })
+      this.#users.set(user, json)
+    }
+    return json
+  }
+
+  origin(request: Pick<ServerRequest, 'headers' | 'remoteAddress'>): Origin {
+    const { headers, remoteAddress } = request
+    if (headers['x-forwarded-for'] !== undefined || headers['x-real-ip'] !== undefined) return originOf(sourceIps(request))
+    let origin = this.#origins.get(remoteAddress)
+    if (!origin) {
+      origin = originOf(sourceIps(request))
+      keep(this.#origins, remoteAddress, origin)
+    }
+    return origin
+  }
+
+  /** For what many events say word by word. */
+  quoted(text: string): string {
+    if (text.length > longestKept) return JSON.stringify(text)
+    let json = this.#quoted.get(text)
+    if (json === undefined) {
+      json = JSON.stringify(text)
+      keep(this.#quoted, text, json)
+    }
+    return json
+  }
+
+  /** As metav1.MicroTime, without quotes. */
+  time(epochMs: number): string {
+    const second = Math.floor(epochMs / 1000)
+    if (second !== this.#second) {
+      this.#second = second
+      this.#upToSecond = `${formatTime(second * 1000).slice(0, -1)}.`
+    }
+    const micros = Math.min(999_999, Math.round((epochMs - second * 1000) * 1000))
+    return `${this.#upToSecond + String(1_000_000 + micros).slice(1)}Z`
+  }
+}
+
+function originOf(ips: readonly string[]): Origin {
+  return { ips, json: ips.length > 0 ? `,"sourceIPs":${JSON.stringify(ips)}` : '' }
+}
+
+function keep<V>(map: Map<string, V>, key: string, value: V): void {
+  if (map.size >= mostKept) map.clear()
+  map.set(key, value)
+}
+
+/** For what differs from event to event: most of it is plain, and needs no more than its quotes. */
+export function quote(text: string): string {
+  if (text.length > longestLookedAt) return JSON.stringify(text)
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (code < 0x20 || code > 0x7e || code === 0x22 || code === 0x5c) return JSON.stringify(text)
+  }
+  return `"${text}"`
+}
