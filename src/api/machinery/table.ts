@@ -2,7 +2,9 @@
  * meta.k8s.io/v1 Table and PartialObjectMetadata (L1): what `kubectl get` asks for, and what metadata-only clients watch.
  * Upstream: apiserver/pkg/endpoints/handlers/response.go, kubernetes/pkg/printers (v1.36).
  */
+
 import { parseTime } from '#base/time'
+import { withNils } from '../schema/nils.ts'
 import { humanDuration } from './duration.ts'
 import type { Frozen, KubeObject, ListMeta, ObjectMeta } from './meta.ts'
 
@@ -78,7 +80,7 @@ export function tableRow<T extends KubeObject>(object: Frozen<T>, columns: reado
     return column.type === 'date' ? dateCell(value, nowMs) : (value ?? null)
   })
   const plain = object as Frozen<KubeObject>
-  return { cells, object: include === 'None' ? null : include === 'Object' ? object : partialObjectMetadata(plain) }
+  return { cells, object: include === 'None' ? null : include === 'Object' ? withNils(object) : partialObjectMetadata(plain) }
 }
 
 /** Null stays empty; what is no time says so. */

@@ -123,6 +123,8 @@ function decodeObject(value: unknown, schema: Schema, place: Place, context: Con
     // Values that come in process may hold undefined, which JSON would have left out.
     if (member === null || member === undefined) {
       if (member === undefined || context.fills) delete object[key]
+      // Where the type wants a list, its null is an empty one.
+      if (member === null && context.fills && field.alwaysPresent && field.required && field.schema.type === 'array') object[key] = []
       continue
     }
     // A string of a plain string field is the commonest member by far.

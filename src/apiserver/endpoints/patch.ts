@@ -10,6 +10,7 @@ import { applyMergePatch } from '#api/machinery/patch/mergePatch'
 import { goPrint } from '#api/machinery/patch/objects'
 import { applyStrategicMergePatch } from '#api/machinery/patch/strategicMerge'
 import { badRequest, isStatus, notFound } from '#api/machinery/status'
+import { withNils } from '#api/schema/nils'
 import { deepCopy } from '#base/frozen'
 import type { Answer } from '../answer.ts'
 import { updateObject } from '../registry/update.ts'
@@ -80,7 +81,7 @@ function whatPatchMade(shownValue: string, decode: () => KubeObject): KubeObject
 function patcher(scope: Scope, type: string, value: unknown): (current: Frozen<KubeObject>) => unknown {
   if (type === jsonPatchType) {
     const operations = parseJsonPatch(value)
-    return (current) => applyJsonPatch(current, operations)
+    return (current) => applyJsonPatch(withNils(current), operations)
   }
   if (typeof value !== 'object' || Array.isArray(value)) {
     const text = `json: cannot unmarshal ${goKind(value)} into Go value of type map[string]interface {}`

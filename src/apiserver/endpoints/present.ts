@@ -7,6 +7,7 @@ import type { Frozen, KubeList, KubeObject } from '#api/machinery/meta'
 import { badRequest } from '#api/machinery/status'
 import { type IncludeObject, partialObjectMetadata, tableRow, toTable } from '#api/machinery/table'
 import { schemaFor } from '#api/schema/builtIn'
+import { withNils } from '#api/schema/nils'
 import type { Answer } from '../answer.ts'
 import type { ListResult } from '../registry/list.ts'
 import type { ServedResource } from '../registry/storedResource.ts'
@@ -50,7 +51,7 @@ function plainPresenter(served: ServedResource, form: AnswerForm): Presenter {
       const typedItems = served.custom !== undefined
       const head = { kind: served.custom?.listKind ?? `${served.kind}List`, apiVersion: served.apiVersion, metadata: listMeta(result) }
       if (!isPlain && result.items.length > longListItems) {
-        const element = ({ object }: CachedObject) => (typedItems ? object : { ...object, apiVersion: undefined, kind: undefined })
+        const element = ({ object }: CachedObject) => (typedItems ? object : { ...withNils(object), apiVersion: undefined, kind: undefined })
         return encodeLongList(form, { head, name: 'items', items: result.items, element })
       }
       return { type: 'list', ...head, typedItems, items: result.items, ...encodingOf(form) }

@@ -6,6 +6,7 @@
 import { type Frozen, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
 import { decodeProtobuf, isProtobuf } from '#api/machinery/protobuf/envelope'
 import { schemaFor } from '#api/schema/builtIn'
+import { withNils, withoutNils } from '#api/schema/nils'
 import { deepFreeze } from '#base/frozen'
 import type { Cancellation } from '../cancellation.ts'
 import type { CachedObject } from '../request.ts'
@@ -67,7 +68,7 @@ export class CacheEntry implements CachedObject {
 
   /** What a dry run would have stored: it has no resourceVersion of its own. */
   static transient(key: string, value: Uint8Array, like?: CacheEntry): CacheEntry {
-    const object = JSON.parse(Buffer.from(value).toString()) as KubeObject
+    const object = parseStored(value)
     if (like) object.metadata.resourceVersion = String(like.resourceVersion)
     return new CacheEntry(key, like?.resourceVersion ?? 0, like?.createRevision ?? 0, undefined, deepFreeze(object) as Frozen<KubeObject>)
   }
@@ -81,7 +82,7 @@ export class CacheEntry implements CachedObject {
   get bytes(): Uint8Array {
     if (this.#bytes === undefined) {
       const spliced = this.#stored && spliceResourceVersion(this.#stored, this.resourceVersion)
-      this.#bytes = spliced ?? Buffer.from(JSON.stringify(this.object))
+      this.#bytes = spliced ?? jsonOf(this.object)
       this.#stored = undefined
     }
     return this.#bytes
@@ -109,7 +110,7 @@ export class CacheEntry implements CachedObject {
   /** Remembers what `version` shows. */
   keepView(version: VersionView, converted: KubeObject | Frozen<KubeObject>): CachedObject {
     const object = deepFreeze(converted) as Frozen<KubeObject>
-    const view = object === this.object ? this : { object, bytes: Buffer.from(JSON.stringify(object)), resourceVersion: this.resourceVersion }
+    const view = object === this.object ? this : { object, bytes: jsonOf(object), resourceVersion: this.resourceVersion }
     this.#views ??= new Map()
     this.#views.set(version, view)
     return view
@@ -124,13 +125,17 @@ export class CacheEntry implements CachedObject {
 /** Ours is JSON; what upstream's API server wrote into a shared etcd may be its protobuf form. */
 function parseStored(value: Uint8Array): KubeObject {
   const buffer = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
-  if (!isProtobuf(buffer)) return JSON.parse(buffer.toString()) as KubeObject
+  if (!isProtobuf(buffer)) return withoutNils(JSON.parse(buffer.toString()) as KubeObject)
   const object = decodeProtobuf(buffer, (apiVersion, kind) => {
     const { group, version } = parseGroupVersion(apiVersion)
     return schemaFor(group, version, kind)
   }) as unknown as KubeObject
   object.metadata ??= {}
   return object
+}
+
+function jsonOf(object: Frozen<KubeObject>): Buffer {
+  return Buffer.from(JSON.stringify(withNils(object)))
 }
 
 /** Inserts `"resourceVersion":"N"` as metadata's first field; undefined where the value is not in our canonical form. */
@@ -155,7 +160,7 @@ function isCanonicalHead(buffer: Buffer, metadataAt: number): boolean {
 }
 
 /**
- * The canonical JSON that is stored: apiVersion, kind, metadata first, no resourceVersion inside. Written piece by piece, since copies cost
+ * The canonical JSON that is stored and answered: apiVersion, kind, metadata first, no resourceVersion inside, null where Go has nil. Written piece by piece, since copies cost
  * more; for the same reason the resourceVersion is taken out of `object`, which is the registry's, and put back.
  */
 export function encodeStored(object: KubeObject): Buffer {
@@ -164,9 +169,10 @@ export function encodeStored(object: KubeObject): Buffer {
   if (resourceVersion !== undefined) metadata.resourceVersion = undefined
   let text = `{"apiVersion":${JSON.stringify(apiVersion)},"kind":${JSON.stringify(kind)},"metadata":${JSON.stringify(metadata)}`
   if (resourceVersion !== undefined) metadata.resourceVersion = resourceVersion
-  for (const field in object) {
+  const members = withNils(object) as unknown as Readonly<Record<string, unknown>>
+  for (const field in members) {
     if (field === 'apiVersion' || field === 'kind' || field === 'metadata') continue
-    const value = JSON.stringify((object as unknown as Record<string, unknown>)[field])
+    const value = JSON.stringify(members[field])
     if (value !== undefined) text += `,${JSON.stringify(field)}:${value}`
   }
   return Buffer.from(`${text}}`)

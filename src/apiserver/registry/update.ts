@@ -8,6 +8,7 @@ import type { FieldError } from '#api/machinery/fieldPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { validateObjectMetaUpdate } from '#api/machinery/objectMeta'
 import { badRequest, conflict, internalError, notFound, optimisticLockMessage } from '#api/machinery/status'
+import { withNils } from '#api/schema/nils'
 import { admit } from './admit.ts'
 import { CacheEntry, encodeStored, prepareViews } from './cacheEntry.ts'
 import { createObject, ensureNamespace } from './create.ts'
@@ -92,7 +93,7 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
       ? attributesOf(admitted.context, 'UPDATE', request.name, admitted.view(object as Frozen<KubeObject>), admitted.view(old), request.options)
       : attributesOf(context, 'UPDATE', request.name, object, old, request.options)
     await deps.admission.validate(attributes)
-    if (sameObject(object, old) && !served.isOutdated?.(current) && !(stored.cache.values.transformed && (await deps.storage.isStale(stored, current)))) {
+    if (isUnchanged(object, old) && !served.isOutdated?.(current) && !(stored.cache.values.transformed && (await deps.storage.isStale(stored, current)))) {
       return { entry: current, created: false, deleted: false }
     }
     if (context.dryRun) {
@@ -141,7 +142,10 @@ function prepare(deps: WriterDeps, context: WriteContext, object: KubeObject, ol
 }
 
 function changesGeneration({ generationCountsStatus, generationCountsLabels }: KindStrategy, object: KubeObject, old: Frozen<KubeObject>): boolean {
-  return !sameSpec(object, old, generationCountsStatus) || (generationCountsLabels === true && !deepEqual(object.metadata.labels, old.metadata.labels))
+  return (
+    !(sameSpec(object, old, generationCountsStatus) || sameSpec(withNils(object), withNils(old), generationCountsStatus)) ||
+    (generationCountsLabels === true && !deepEqual(object.metadata.labels, old.metadata.labels))
+  )
 }
 
 /** Being scheduled is no change of what the user wants. */
@@ -156,6 +160,11 @@ function validate(deps: WriterDeps, context: WriteContext, name: string, object:
   throwIfInvalid(context, name, errors)
   if (context.subresource === '') for (const warning of strategy.warnings?.(input, old) ?? []) context.warn(warning)
   strategy.canonicalize?.(object)
+}
+
+/** A list that Go never omits is the same absent, empty and null. */
+function isUnchanged(object: KubeObject, old: Frozen<KubeObject>): boolean {
+  return sameObject(object, old) || sameObject(withNils(object), withNils(old))
 }
 
 function viewStrategy(context: WriteContext) {

@@ -6,6 +6,7 @@ import { encodeMessage } from '#api/machinery/protobuf/encode'
 import { encodeProtobuf, encodeProtobufMessage, partialObjectMetadataSchema, protobufListPieces, protobufMediaType } from '#api/machinery/protobuf/envelope'
 import { toYaml } from '#api/machinery/yaml'
 import { schemaFor, schemaOfDefinition } from '#api/schema/builtIn'
+import { withNils } from '#api/schema/nils'
 import type { Schema } from '#api/schema/schema'
 import type { BytesAnswer, Encoding, ListAnswer, ObjectAnswer, ValueAnswer } from '../answer.ts'
 import type { CachedObject } from '../request.ts'
@@ -32,7 +33,7 @@ export function encodeAnswer(answer: ObjectAnswer | ValueAnswer | BytesAnswer): 
   if (answer.type === 'value') return encodeValue(answer.value, answer.encoding)
   const { object, encoding } = answer
   if (encoding === 'protobuf') return { contentType: protobufMediaType, bytes: encodeProtobufMessage(object.object, messageOf(object)) }
-  return encoding ? encodeValue(object.object, encoding) : { contentType: 'application/json', bytes: object.bytes }
+  return encoding ? encodeValue(withNils(object.object), encoding) : { contentType: 'application/json', bytes: object.bytes }
 }
 
 /** A list is the row of its items' cached bytes. The first list of many objects in protobuf lets others have their turn. */
@@ -91,7 +92,7 @@ function listPieces(answer: ListAnswer): Pieces {
       continue
     }
     if (index > 0) pieces.push(comma)
-    pieces.push(typedItems ? item.bytes : Buffer.from(JSON.stringify(withoutType(item.object))))
+    pieces.push(typedItems ? item.bytes : Buffer.from(JSON.stringify(withoutType(withNils(item.object)))))
   }
   pieces.push(listTail)
   return pieces
@@ -110,7 +111,7 @@ function withoutType({ apiVersion: _, kind: __, ...rest }: Frozen<KubeObject>): 
 
 function wireList(answer: ListAnswer): unknown {
   const { apiVersion, kind, metadata } = answer
-  return { kind, apiVersion, metadata, items: answer.items.map((item) => (answer.typedItems ? item.object : withoutType(item.object))) }
+  return { kind, apiVersion, metadata, items: answer.items.map((item) => (answer.typedItems ? item.object : withoutType(withNils(item.object)))) }
 }
 
 /** Kinds that the schema does not know (tables) have no protobuf form and are not negotiated. */

@@ -27,7 +27,7 @@ export const customResourceDefinition = defineKind<CustomResourceDefinition>({
   columns: [nameColumn, text('Created At', (obj) => obj.metadata.creationTimestamp ?? '')],
   defaults,
   prepareForCreate({ obj }) {
-    dropStatus(obj, { acceptedNames: { kind: '', plural: '' }, conditions: [], storedVersions: storageVersions(obj) })
+    dropStatus(obj, { acceptedNames: { kind: '', plural: '' }, storedVersions: storageVersions(obj) })
   },
   prepareForUpdate(input) {
     keepStatus(input)

@@ -73,9 +73,13 @@ function compareMember(old: unknown, updated: unknown, name: string, parent: Sch
   if (old === updated) return
   const schema = memberSchema(parent, name)
   const element = `f:${name}`
-  const empty = old === undefined || updated === undefined ? emptyOf(parent, schema, name) : undefined
+  const empty = isAbsent(old) || isAbsent(updated) ? emptyOf(parent, schema, name) : undefined
   if (empty === undefined) compareNode(old, updated, element, schema, changed, removed)
   else compareNode(old ?? empty, updated ?? empty, element, schema, changed, removed)
+}
+
+function isAbsent(value: unknown): boolean {
+  return value === undefined || value === null
 }
 
 /**
@@ -84,9 +88,9 @@ function compareMember(old: unknown, updated: unknown, name: string, parent: Sch
  */
 function emptyOf(parent: Schema | undefined, schema: Schema | undefined, name: string): unknown {
   if (schema === undefined || parent?.fields?.get(name)?.alwaysPresent !== true) return undefined
-  if (schema.type === 'array') return shapeOf([], schema) === 'leaf' ? undefined : []
+  if (schema.type === 'array') return shapeOf([], schema) === 'leaf' ? null : []
   if (schema.type === 'object') return {}
-  return hasZero(schema) ? zeroOf(schema) : undefined
+  return hasZero(schema) ? zeroOf(schema) : null
 }
 
 function compareNode(old: unknown, updated: unknown, element: string, schema: Schema | undefined, changed: MutableFieldSet, removed: MutableFieldSet): void {

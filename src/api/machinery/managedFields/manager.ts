@@ -4,6 +4,7 @@
  * schema, in the request's version; versions.ts looks at them as other versions do.
  */
 import type { DeepReadonly } from '#base/frozen'
+import { withNils } from '../../schema/nils.ts'
 import type { Schema } from '../../schema/schema.ts'
 import type { KubeObject } from '../meta.ts'
 import { type JsonObject, jsonEqual } from '../patch/objects.ts'
@@ -78,7 +79,9 @@ function filtered(comparison: Comparison, resetFields: readonly string[] | undef
 }
 
 function updateClaims(claims: readonly Claim[], input: UpdateInput): Claim[] {
-  const { changed, removed } = filtered(compareOf(input.old, input.updated, input.schema), input.resetFields)
+  const old = input.old && withNils(input.old)
+  const updated = withNils(input.updated)
+  const { changed, removed } = filtered(compareOf(old, updated, input.schema), input.resetFields)
   const self: Claim = {
     manager: input.manager === '' ? 'unknown' : input.manager,
     operation: 'Update',
@@ -87,7 +90,7 @@ function updateClaims(claims: readonly Claim[], input: UpdateInput): Claim[] {
     time: timeOf(input.nowMs),
     fields: changed,
   }
-  const next = withoutFields(claims, lossesOf(input, input.old, input.updated, { changed, removed }))
+  const next = withoutFields(claims, lossesOf(input, old, updated, { changed, removed }))
   if (isEmpty(changed)) return next
   const at = next.findIndex((claim) => sameManager(claim, self))
   const previous = claims.find((claim) => sameManager(claim, self))
