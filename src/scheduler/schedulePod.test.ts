@@ -1,45 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Container, Node, Pod, PodSpec, Taint } from '#api/gen/types/core.v1'
-import { seededRandom } from '#base/random'
-import { podInfo } from './framework/nodeInfo.ts'
-import { defaultPlugins } from './plugins/index.ts'
-import { nodesToFind, schedulePod } from './schedulePod.ts'
-import { SchedulerCache } from './schedulerCache.ts'
+import type { Pod, PodSpec, Taint } from '#api/gen/types/core.v1'
+import { type NodeShape, nodeOf, podOf, schedulerFixture } from '#testing/schedulerFixture'
+import { nodesToFind } from './schedulePod.ts'
 
-interface NodeShape {
-  name: string
-  cpu?: string
-  memory?: string
-  pods?: string
-  labels?: Record<string, string>
+interface Shape extends NodeShape {
   taints?: Taint[]
   unschedulable?: boolean
   images?: { names: string[]; sizeBytes: number }[]
 }
 
-function node(shape: NodeShape): Node {
-  const { name, cpu = '4', memory = '8Gi', pods = '110' } = shape
-  return {
-    apiVersion: 'v1',
-    kind: 'Node',
-    metadata: { name, labels: { 'kubernetes.io/hostname': name, ...shape.labels } },
-    spec: { taints: shape.taints, unschedulable: shape.unschedulable },
-    status: { allocatable: { cpu, memory, pods }, images: shape.images },
-  }
-}
+const node = ({ taints, unschedulable, images, ...shape }: Shape) => nodeOf({ ...shape, spec: { taints, unschedulable }, status: { images } })
 
-function pod(name: string, spec: Partial<PodSpec> = {}, requests: Record<string, string> = {}): Pod {
-  const container: Container = { name: 'c', image: 'app:1', resources: { requests } }
-  return { apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace: 'default', uid: name }, spec: { containers: [container], ...spec }, status: {} }
-}
-
-function run(nodes: Node[], wanted: Pod, placed: Pod[] = []) {
-  const cache = new SchedulerCache()
-  for (const one of nodes) cache.setNode(one)
-  for (const one of placed) cache.setPod(one)
-  return schedulePod(defaultPlugins, podInfo(wanted), cache, { random: seededRandom(1), startIndex: 0, percentageOfNodesToScore: 0 })
-}
+const pod = podOf
 
 const withPort = (hostPort: number, hostIP?: string): Partial<PodSpec> => ({
   containers: [{ name: 'c', image: 'app:1', ports: [{ containerPort: 80, hostPort, hostIP }] }],
@@ -61,7 +34,7 @@ const pinned = (name: string): Partial<PodSpec> => ({
 })
 const gpuTaint: Taint = { key: 'gpu', value: 'yes', effect: 'NoSchedule' }
 
-const cases: { name: string; nodes: NodeShape[]; pod: Pod; placed?: Pod[]; on?: string; message?: string }[] = [
+const cases: { name: string; nodes: Shape[]; pod: Pod; placed?: Pod[]; on?: string; message?: string }[] = [
   { name: 'SCH-03 no nodes at all', nodes: [], pod: pod('p'), message: 'no nodes available to schedule pods' },
   {
     name: 'SCH-03 the pod goes where there is room',
@@ -196,8 +169,7 @@ const cases: { name: string; nodes: NodeShape[]; pod: Pod; placed?: Pod[]; on?: 
 ]
 for (const c of cases) {
   test(c.name, () => {
-    const result = run(c.nodes.map(node), c.pod, c.placed)
-    const got = 'placed' in result ? { on: result.placed.node.name } : { message: result.refused.message }
+    const got = schedulerFixture({ nodes: c.nodes.map(node), placed: c.placed ?? [] }).decide(c.pod)
     assert.deepEqual(got, c.on === undefined ? { message: c.message } : { on: c.on })
   })
 }
@@ -216,12 +188,10 @@ test('SCH-12 how many feasible nodes are enough', () => {
 })
 
 test('equal nodes are chosen about equally often', () => {
-  const cache = new SchedulerCache()
-  for (const name of ['a', 'b', 'c']) cache.setNode(node({ name }))
-  const random = seededRandom(7)
+  const fixture = schedulerFixture({ nodes: ['a', 'b', 'c'].map((name) => node({ name })) })
   const chosen = new Map<string, number>()
   for (let i = 0; i < 3000; i++) {
-    const result = schedulePod(defaultPlugins, podInfo(pod('p')), cache, { random, startIndex: 0, percentageOfNodesToScore: 0 })
+    const result = fixture.schedule(pod('p'))
     assert.ok('placed' in result)
     chosen.set(result.placed.node.name, (chosen.get(result.placed.node.name) ?? 0) + 1)
   }

@@ -1,24 +1,49 @@
 /**
- * One scheduling cycle (L3), pure: a pod and a snapshot in, a node or the reasons out. Order as upstream's: PreFilter, Filter until enough nodes
- * fit, PreScore, Score, NormalizeScore times weight, one of the best at random.
- * Upstream: pkg/scheduler/schedule_one.go.
+ * The decision of one scheduling cycle (L3): a pod and a snapshot in, a node or the reasons out. Order as upstream's: PreFilter, Filter until
+ * enough nodes fit, extenders, PreScore, Score, NormalizeScore times weight, one of the best at random.
+ * Upstream: pkg/scheduler/schedule_one.go schedulePod (v1.36).
  */
 import type { Random } from '#base/random'
-import type { NodeInfo, PodInfo } from './framework/nodeInfo.ts'
-import { type CycleState, isRefusal, type ScoredNode, type Snapshot } from './framework/plugin.ts'
-import { fitMessage, type Refusal } from './framework/status.ts'
-import type { ProfilePlugin } from './plugins/index.ts'
+import { CycleState } from './framework/cycleState.ts'
+import type { NodeInfo } from './framework/nodeInfo.ts'
+import { NodeRefusals } from './framework/nodeRefusals.ts'
+import type { SchedulerPlugin } from './framework/plugin.ts'
+import type { PodInfo } from './framework/podInfo.ts'
+import type { Profile } from './framework/profile.ts'
+import type { Snapshot } from './framework/snapshot.ts'
+import { isRefusal, type Refusal, unresolvable } from './framework/status.ts'
+import { extendersName } from './queueingHints.ts'
 
 export interface Placement {
   readonly node: NodeInfo
+  readonly state: CycleState
   readonly evaluatedNodes: number
   readonly feasibleNodes: number
+  /** What each plugin gave the winner, weight included. */
+  readonly scores: readonly PluginScore[]
+}
+
+export interface PluginScore {
+  readonly plugin: string
+  readonly score: number
 }
 
 export interface NoFit {
-  readonly message: string
+  readonly state: CycleState
+  readonly refusals: NodeRefusals
+  readonly evaluatedNodes: number
+  readonly preFilterMessage?: string | undefined
   /** Names of the plugins that refused: their events bring the pod back. */
-  readonly refusedBy: ReadonlySet<string>
+  readonly refusedBy: Set<string>
+  /** Those of them that only wait for something they have begun. */
+  readonly pendingOn: Set<string>
+}
+
+/** What else has a say: extension servers over HTTP. */
+export interface CycleExtenders {
+  filter(pod: PodInfo, nodes: readonly NodeInfo[], refusals: NodeRefusals): Promise<readonly NodeInfo[]>
+  /** Added to the nodes' scores. */
+  prioritize(pod: PodInfo, nodes: readonly NodeInfo[]): Promise<readonly number[] | undefined>
 }
 
 export interface ScheduleOptions {
@@ -27,6 +52,10 @@ export interface ScheduleOptions {
   readonly startIndex: number
   /** 0: adaptive, as upstream's default. */
   readonly percentageOfNodesToScore: number
+  /** Pods nominated to a node; absent when nobody is nominated anywhere. */
+  readonly nominatedTo?: ((nodeName: string) => readonly PodInfo[]) | undefined
+  /** Present when some extender is interested in the pod. */
+  readonly extenders?: CycleExtenders | undefined
 }
 
 export type ScheduleResult = { readonly placed: Placement } | { readonly refused: NoFit }
@@ -34,63 +63,190 @@ export type ScheduleResult = { readonly placed: Placement } | { readonly refused
 const minFeasibleNodes = 100
 const minPercentage = 5
 
-export function schedulePod(plugins: readonly ProfilePlugin[], pod: PodInfo, snapshot: Snapshot, options: ScheduleOptions): ScheduleResult {
-  const state: CycleState = new Map()
-  const total = snapshot.nodes.length
-  const prepared = runPreFilters(plugins, state, pod, snapshot)
-  if ('refused' in prepared) return { refused: prepared.refused }
-  const { feasible, refusals, refusedBy, evaluated } = runFilters(plugins, prepared, state, pod, snapshot, options)
-  if (feasible.length === 0) return { refused: { message: fitMessage(total, refusals), refusedBy } }
-  const node = feasible.length === 1 ? (feasible[0] as NodeInfo) : selectHost(score(plugins, state, pod, feasible, snapshot), options.random)
-  return { placed: { node, evaluatedNodes: evaluated, feasibleNodes: feasible.length } }
+/** A promise only where extenders are asked: without them a decision is taken in one go. */
+export function schedulePod(profile: Profile, pod: PodInfo, snapshot: Snapshot, options: ScheduleOptions): ScheduleResult | Promise<ScheduleResult> {
+  const state = new CycleState()
+  const prepared = runPreFilters(profile, state, pod, snapshot)
+  if ('refused' in prepared) return prepared
+  const nominated = pod.pod.status?.nominatedNodeName
+  const first = nominated ? snapshot.get(nominated) : undefined
+  const found =
+    (first && !options.extenders && (!prepared.nodeNames || prepared.nodeNames.has(first.name))
+      ? tryNominated(profile, state, pod, first, options)
+      : undefined) ?? findFeasible(profile, prepared, state, pod, snapshot, options)
+  if (options.extenders && found.feasible.length > 0) return askExtenders(profile, state, pod, snapshot, options, options.extenders, found)
+  return choose(profile, state, pod, snapshot, options, found)
+}
+
+interface Found {
+  readonly feasible: readonly NodeInfo[]
+  readonly refusals: NodeRefusals
+  readonly refusedBy: Set<string>
+  readonly evaluated: number
+}
+
+async function askExtenders(
+  profile: Profile,
+  state: CycleState,
+  pod: PodInfo,
+  snapshot: Snapshot,
+  options: ScheduleOptions,
+  extenders: CycleExtenders,
+  found: Found,
+): Promise<ScheduleResult> {
+  const feasible = await extenders.filter(pod, found.feasible, found.refusals)
+  const extra = feasible.length > 1 ? await extenders.prioritize(pod, feasible) : undefined
+  const refusedBy = feasible.length < found.feasible.length ? new Set([...found.refusedBy, extendersName]) : found.refusedBy
+  return choose(profile, state, pod, snapshot, options, { ...found, feasible, refusedBy }, extra)
+}
+
+function choose(
+  profile: Profile,
+  state: CycleState,
+  pod: PodInfo,
+  snapshot: Snapshot,
+  options: ScheduleOptions,
+  { feasible, refusals, refusedBy, evaluated }: Found,
+  extra?: readonly number[],
+): ScheduleResult {
+  if (feasible.length === 0) return { refused: { state, refusals, refusedBy, pendingOn: new Set(), evaluatedNodes: evaluated } }
+  const common = { state, evaluatedNodes: evaluated, feasibleNodes: feasible.length }
+  if (feasible.length === 1) return { placed: { ...common, node: feasible[0] as NodeInfo, scores: [] } }
+  const { totals, parts } = score(profile, state, pod, feasible, snapshot)
+  if (extra) for (let i = 0; i < totals.length; i++) totals[i] = (totals[i] as number) + (extra[i] ?? 0)
+  const winner = selectHost(totals, options.random)
+  const scores = parts.map(({ plugin, weight, scores: given }) => ({ plugin, score: (given[winner] as number) * weight }))
+  return { placed: { ...common, node: feasible[winner] as NodeInfo, scores } }
 }
 
 interface Prepared {
-  readonly skipped: ReadonlySet<string>
+  /** Only these nodes can fit. */
   readonly nodeNames: ReadonlySet<string> | undefined
+  /** The plugins that say so. */
+  readonly narrowedBy: readonly string[]
 }
 
-function runPreFilters(plugins: readonly ProfilePlugin[], state: CycleState, pod: PodInfo, snapshot: Snapshot): Prepared | { refused: NoFit } {
-  const skipped = new Set<string>()
+function runPreFilters(profile: Profile, state: CycleState, pod: PodInfo, snapshot: Snapshot): Prepared | { refused: NoFit } {
   let nodeNames: ReadonlySet<string> | undefined
-  for (const { plugin } of plugins) {
-    const result = plugin.preFilter?.(state, pod, snapshot)
-    if (result === 'skip') skipped.add(plugin.name)
-    else if (isRefusal(result))
-      return { refused: { message: fitMessage(snapshot.nodes.length, [], result.reasons.join(', ')), refusedBy: new Set([plugin.name]) } }
-    else if (result?.nodeNames) nodeNames = nodeNames ? intersection(nodeNames, result.nodeNames) : result.nodeNames
+  const narrowedBy: string[] = []
+  for (const plugin of profile.points.preFilter) {
+    const result = plugin.preFilter(state, pod, snapshot)
+    if (result === 'skip') state.skipFilter.add(plugin.name)
+    else if (isRefusal(result)) return { refused: refusedBeforehand(state, result, [plugin.name]) }
+    else if (result?.nodeNames) {
+      narrowedBy.push(plugin.name)
+      nodeNames = nodeNames ? intersection(nodeNames, result.nodeNames) : result.nodeNames
+      if (nodeNames.size === 0) return { refused: refusedBeforehand(state, unresolvable(noneLeft(narrowedBy)), narrowedBy) }
+    }
   }
-  return { skipped, nodeNames }
+  return { nodeNames, narrowedBy: narrowedBy.sort() }
 }
 
-function runFilters(plugins: readonly ProfilePlugin[], prepared: Prepared, state: CycleState, pod: PodInfo, snapshot: Snapshot, options: ScheduleOptions) {
-  const filters = plugins.map(({ plugin }) => plugin).filter((plugin) => plugin.filter && !prepared.skipped.has(plugin.name))
-  const total = snapshot.nodes.length
-  const enough = nodesToFind(total, options.percentageOfNodesToScore)
+function noneLeft(plugins: readonly string[]): string {
+  if (plugins.length === 1) return `node(s) didn't satisfy plugin ${plugins[0]}`
+  return `node(s) didn't satisfy plugin(s) [${[...plugins].sort().join(' ')}] simultaneously`
+}
+
+function refusedBeforehand(state: CycleState, refusal: Refusal, by: readonly string[]): NoFit {
+  const pendingOn = new Set(refusal.code === 'Pending' ? by : [])
+  const refusedBy = new Set(refusal.code === 'Pending' ? [] : by)
+  return { state, refusals: new NodeRefusals(refusal), evaluatedNodes: 0, preFilterMessage: refusal.reasons.join(', '), refusedBy, pendingOn }
+}
+
+/** The node that was made free for the pod is taken when it fits now, without looking at others. */
+function tryNominated(profile: Profile, state: CycleState, pod: PodInfo, node: NodeInfo, options: ScheduleOptions): Found | undefined {
+  const filters = activeFilters(profile, state)
+  if (filterNode(filters, profile, state, pod, node, options.nominatedTo)) return undefined
+  return { feasible: [node], refusals: new NodeRefusals(), refusedBy: new Set(), evaluated: 0 }
+}
+
+type FilterPlugin = Profile['points']['filter'][number]
+
+function activeFilters(profile: Profile, state: CycleState): readonly FilterPlugin[] {
+  return profile.points.filter.filter((plugin) => !state.skipFilter.has(plugin.name))
+}
+
+function findFeasible(profile: Profile, prepared: Prepared, state: CycleState, pod: PodInfo, snapshot: Snapshot, options: ScheduleOptions): Found {
+  const filters = activeFilters(profile, state)
+  const nodes = prepared.nodeNames ? namedNodes(prepared.nodeNames, snapshot) : snapshot.nodes
+  const total = nodes.length
+  const enough = nodesToFind(total, profile.percentageOfNodesToScore ?? options.percentageOfNodesToScore)
   const feasible: NodeInfo[] = []
-  const refusals: Refusal[] = []
-  const refusedBy = new Set<string>()
+  const refusals = new NodeRefusals(prepared.nodeNames ? unresolvable(`node(s) didn't satisfy plugin(s) [${prepared.narrowedBy.join(' ')}]`) : undefined)
+  const refusedBy = new Set<string>(prepared.nodeNames ? prepared.narrowedBy : [])
+  let at = total === 0 ? 0 : options.startIndex % total
   let evaluated = 0
-  for (let step = 0; step < total && feasible.length < enough; step++) {
-    const node = snapshot.nodes[(options.startIndex + step) % total] as NodeInfo
-    evaluated++
-    if (prepared.nodeNames && !prepared.nodeNames.has(node.name)) {
-      refusals.push({ code: 'UnschedulableAndUnresolvable', reasons: ["node(s) didn't satisfy plugin(s) [NodeAffinity]"] })
-      refusedBy.add('NodeAffinity')
-      continue
+  for (; evaluated < total && feasible.length < enough; evaluated++) {
+    const node = nodes[at] as NodeInfo
+    at = at + 1 === total ? 0 : at + 1
+    const refused = filterNode(filters, profile, state, pod, node, options.nominatedTo)
+    if (!refused) feasible.push(node)
+    else {
+      refusedBy.add(refused.plugin)
+      refusals.set(node.name, refused.refusal, refused.plugin)
     }
-    let refusal: Refusal | undefined
-    for (const plugin of filters) {
-      refusal = plugin.filter?.(state, pod, node)
-      if (refusal) {
-        refusedBy.add(plugin.name)
-        break
-      }
-    }
-    if (refusal) refusals.push(refusal)
-    else feasible.push(node)
   }
   return { feasible, refusals, refusedBy, evaluated }
+}
+
+function namedNodes(names: ReadonlySet<string>, snapshot: Snapshot): NodeInfo[] {
+  const found: NodeInfo[] = []
+  for (const name of names) {
+    const node = snapshot.get(name)
+    if (node) found.push(node)
+  }
+  return found
+}
+
+interface Refused {
+  readonly refusal: Refusal
+  readonly plugin: string
+}
+
+/**
+ * Asks the filters about one node. Where pods are nominated that matter as much, the pod has to fit both with them (they may get there first) and
+ * without them (they may go elsewhere, and pods that must be together would not be). Upstream: RunFilterPluginsWithNominatedPods.
+ */
+export function filterNode(
+  filters: readonly FilterPlugin[],
+  profile: Profile,
+  state: CycleState,
+  pod: PodInfo,
+  node: NodeInfo,
+  nominatedTo: ScheduleOptions['nominatedTo'],
+): Refused | undefined {
+  const nominated = nominatedTo ? rivals(pod, nominatedTo(node.name)) : nobody
+  if (nominated.length > 0) {
+    const stateWith = state.clone()
+    const nodeWith = node.clone()
+    for (const other of nominated) {
+      nodeWith.add(other)
+      for (const plugin of profile.points.preFilter) if (!state.skipFilter.has(plugin.name)) plugin.addPod?.(stateWith, pod, other, nodeWith)
+    }
+    const refused = askFilters(filters, stateWith, pod, nodeWith)
+    if (refused) return refused
+  }
+  return askFilters(filters, state, pod, node)
+}
+
+const nobody: readonly PodInfo[] = []
+
+function rivals(pod: PodInfo, nominated: readonly PodInfo[]): readonly PodInfo[] {
+  return nominated.length === 0 ? nobody : nominated.filter((other) => other.priority >= pod.priority && other.pod.metadata.uid !== pod.pod.metadata.uid)
+}
+
+function askFilters(filters: readonly FilterPlugin[], state: CycleState, pod: PodInfo, node: NodeInfo): Refused | undefined {
+  for (let i = 0; i < filters.length; i++) {
+    const plugin = filters[i] as FilterPlugin
+    const refusal = plugin.filter(state, pod, node)
+    if (refusal) return { refusal, plugin: plugin.name }
+  }
+  return undefined
+}
+
+/** The filters that have a say about the pod of a state. */
+export function filtersOf(profile: Profile, state: CycleState): readonly FilterPlugin[] {
+  return activeFilters(profile, state)
 }
 
 /** How many feasible nodes are enough. Upstream: numFeasibleNodesToFind. */
@@ -100,25 +256,46 @@ export function nodesToFind(total: number, percentage: number): number {
   return Math.max(minFeasibleNodes, Math.floor((total * adaptive) / 100))
 }
 
-function score(plugins: readonly ProfilePlugin[], state: CycleState, pod: PodInfo, nodes: readonly NodeInfo[], snapshot: Snapshot): ScoredNode[] {
-  const totals: ScoredNode[] = nodes.map((node) => ({ node, score: 0 }))
-  for (const { plugin, weight } of plugins) {
-    if (!plugin.score || plugin.preScore?.(state, pod, nodes, snapshot) === 'skip') continue
-    const scores: ScoredNode[] = nodes.map((node) => ({ node, score: plugin.score?.(state, pod, node, snapshot) ?? 0 }))
-    plugin.normalize?.(scores)
-    scores.forEach((one, i) => {
-      const sum = totals[i]
-      if (sum) sum.score += one.score * weight
-    })
-  }
-  return totals
+interface ScorePart {
+  readonly plugin: string
+  readonly weight: number
+  readonly scores: readonly number[]
 }
 
-/** One of the highest, each with the same chance. */
-function selectHost(scores: readonly ScoredNode[], random: Random): NodeInfo {
-  const highest = Math.max(...scores.map((one) => one.score))
-  const best = scores.filter((one) => one.score === highest)
-  return (best[random.int(best.length)] as ScoredNode).node
+function score(profile: Profile, state: CycleState, pod: PodInfo, nodes: readonly NodeInfo[], snapshot: Snapshot): { totals: number[]; parts: ScorePart[] } {
+  for (const plugin of profile.points.preScore) if (plugin.preScore(state, pod, nodes, snapshot) === 'skip') state.skipScore.add(plugin.name)
+  const totals = new Array<number>(nodes.length).fill(0)
+  const parts: ScorePart[] = []
+  for (let i = 0; i < profile.points.score.length; i++) {
+    const plugin = profile.points.score[i] as Profile['points']['score'][number]
+    if (state.skipScore.has(plugin.name)) continue
+    const weight = profile.weights[i] as number
+    const scores = new Array<number>(nodes.length)
+    for (let n = 0; n < scores.length; n++) scores[n] = plugin.score(state, pod, nodes[n] as NodeInfo, snapshot)
+    plugin.normalize?.(scores, state, pod, nodes)
+    for (let n = 0; n < scores.length; n++) totals[n] = (totals[n] as number) + checked(scores[n] as number, plugin) * weight
+    parts.push({ plugin: plugin.name, weight, scores })
+  }
+  return { totals, parts }
+}
+
+function checked(given: number, plugin: SchedulerPlugin): number {
+  if (given >= 0 && given <= 100) return given
+  throw new Error(`plugin ${plugin.name} returns an invalid score ${given}, it should in the range of [0, 100] after normalizing`)
+}
+
+/** The index of one of the highest, each with the same chance. */
+function selectHost(totals: readonly number[], random: Random): number {
+  let highest = Number.NEGATIVE_INFINITY
+  let count = 0
+  for (const total of totals) {
+    if (total > highest) {
+      highest = total
+      count = 1
+    } else if (total === highest) count++
+  }
+  let left = random.int(count)
+  return totals.findIndex((total) => total === highest && left-- === 0)
 }
 
 function intersection(a: ReadonlySet<string>, b: ReadonlySet<string>): ReadonlySet<string> {

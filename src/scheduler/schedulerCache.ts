@@ -1,50 +1,78 @@
 /**
  * What the scheduler knows of nodes and placed pods (L3), with the pods it has just placed counted before the API confirms them.
- * One view serves every cycle: cycles run one at a time and nothing changes the cache in the middle of one.
- * Upstream: pkg/scheduler/backend/cache.
+ * One view serves every cycle, without copies: a decision is taken in one go and nothing changes the cache in the middle of it. What a change
+ * costs depends on the change, never on the number of nodes. Upstream: pkg/scheduler/backend/cache.
  */
 import type { Node, Pod } from '#api/gen/types/core.v1'
 import { type Frozen, keyOf } from '#api/machinery/meta'
-import { NodeInfo, type PodInfo, podInfo } from './framework/nodeInfo.ts'
-import type { Snapshot } from './framework/plugin.ts'
+import { countIn, NodeInfo } from './framework/nodeInfo.ts'
+import { type PodInfo, podInfo, withPod } from './framework/podInfo.ts'
+import type { PlacementIndex, Snapshot } from './framework/snapshot.ts'
+import { interleaveZones } from './nodeTree.ts'
+
+interface Placed {
+  readonly info: PodInfo
+  readonly node: string
+  readonly assumed: boolean
+}
 
 export class SchedulerCache implements Snapshot {
+  /** Known nodes, and those of which only pods are known yet (or still). */
   readonly #nodes = new Map<string, NodeInfo>()
+  readonly #unknown = new Map<string, NodeInfo>()
   /** Where each counted pod is; assumed ones are not confirmed by the API yet. */
-  readonly #placed = new Map<string, { node: string; assumed: boolean; uid: string }>()
+  readonly #placed = new Map<string, Placed>()
   readonly #imageNodes = new Map<string, number>()
-  #listed: NodeInfo[] | undefined
+  readonly #usedPvcs = new Map<string, number>()
+  readonly #indexes: PlacementIndex[] = []
+  readonly nodesWithAffinityPods = new Set<NodeInfo>()
+  readonly nodesWithRequiredAntiAffinityPods = new Set<NodeInfo>()
+  #listed: readonly NodeInfo[] | undefined
+  #generation = 0
 
-  /** Nodes that the API knows, in the order they came. */
   get nodes(): readonly NodeInfo[] {
-    this.#listed ??= [...this.#nodes.values()].filter((info) => info.node !== undefined)
+    this.#listed ??= interleaveZones(this.#nodes.values())
     return this.#listed
   }
 
   get(name: string): NodeInfo | undefined {
-    const info = this.#nodes.get(name)
-    return info?.node ? info : undefined
+    return this.#nodes.get(name)
   }
 
   imageNodes(name: string): number {
     return this.#imageNodes.get(name) ?? 0
   }
 
+  isPvcUsed(key: string): boolean {
+    return this.#usedPvcs.has(key)
+  }
+
   setNode(node: Frozen<Node>): void {
-    const info = this.#nodeInfo(node.metadata.name ?? '')
+    const { name = '' } = node.metadata
+    let info = this.#nodes.get(name)
+    if (!info) {
+      info = this.#unknown.get(name) ?? new NodeInfo(name)
+      this.#unknown.delete(name)
+      this.#nodes.set(name, info)
+      this.#listed = undefined
+    } else if (info.node.metadata.labels !== node.metadata.labels) this.#listed = undefined
     this.#countImages(info, -1)
     info.setNode(node)
     this.#countImages(info, 1)
-    this.#listed = undefined
+    info.generation = ++this.#generation
+    for (const index of this.#indexes) index.nodeSet?.(info)
   }
 
   removeNode(name: string): void {
     const info = this.#nodes.get(name)
     if (!info) return
     this.#countImages(info, -1)
-    info.setNode(undefined)
-    if (info.pods.size === 0) this.#nodes.delete(name)
+    this.#nodes.delete(name)
     this.#listed = undefined
+    for (const index of this.#indexes) index.nodeRemoved?.(info)
+    if (info.pods.size === 0) return
+    info.setNode({ apiVersion: 'v1', kind: 'Node', metadata: { name }, spec: {}, status: {} } as Node)
+    this.#unknown.set(name, info)
   }
 
   /** Counts a pod on the node just chosen for it. */
@@ -52,54 +80,91 @@ export class SchedulerCache implements Snapshot {
     this.#place(info, nodeName, true)
   }
 
-  /** Takes an assumption back: the binding failed. A pod that the API has confirmed stays. */
-  forget(key: string): void {
-    if (this.#placed.get(key)?.assumed) this.#remove(key)
+  /** Takes an assumption back: the binding failed. A pod that the API has confirmed stays. @returns whether there was one */
+  forget(key: string, uid: string | undefined): boolean {
+    const there = this.#placed.get(key)
+    if (!there?.assumed || there.info.pod.metadata.uid !== uid) return false
+    this.#remove(key)
+    return true
   }
 
   isPlaced(key: string, uid: string | undefined): boolean {
-    return this.#placed.get(key)?.uid === uid
+    return this.#placed.get(key)?.info.pod.metadata.uid === uid
+  }
+
+  isAssumed(key: string, uid: string | undefined): boolean {
+    const there = this.#placed.get(key)
+    return there?.assumed === true && there.info.pod.metadata.uid === uid
   }
 
   /** A pod with a node, as the API says. */
   setPod(pod: Frozen<Pod>): void {
-    if (pod.spec.nodeName) this.#place(podInfo(pod), pod.spec.nodeName, false)
+    const nodeName = pod.spec.nodeName
+    if (!nodeName) return
+    const key = keyOf(pod)
+    const there = this.#placed.get(key)
+    const same = there && there.node === nodeName ? withPod(there.info, pod) : undefined
+    if (!there || !same) this.#place(podInfo(pod), nodeName, false)
+    else if (there.assumed) this.#placed.set(key, { ...there, assumed: false })
   }
 
   removePod(pod: Frozen<Pod>): void {
     this.#remove(keyOf(pod))
   }
 
+  maintain(index: PlacementIndex): void {
+    this.#indexes.push(index)
+    for (const info of [...this.#unknown.values(), ...this.#nodes.values()]) for (const pod of info.pods.values()) index.podAdded(pod, info)
+    for (const info of this.#nodes.values()) index.nodeSet?.(info)
+  }
+
+  /** Each pod that is counted, with its node. */
+  *placements(): Iterable<{ readonly pod: PodInfo; readonly node: string; readonly assumed: boolean }> {
+    for (const { info, node, assumed } of this.#placed.values()) yield { pod: info, node, assumed }
+  }
+
   #place(info: PodInfo, nodeName: string, assumed: boolean): void {
     this.#remove(info.key)
-    this.#nodeInfo(nodeName).add(info)
-    this.#placed.set(info.key, { node: nodeName, assumed, uid: info.pod.metadata.uid ?? '' })
+    const node = this.#nodeInfo(nodeName)
+    node.add(info)
+    this.#placed.set(info.key, { info, node: nodeName, assumed })
+    for (const claim of info.pvcs) countIn(this.#usedPvcs, claim, 1)
+    this.#changed(node)
+    for (const index of this.#indexes) index.podAdded(info, node)
   }
 
   #remove(key: string): void {
     const there = this.#placed.get(key)
     if (!there) return
     this.#placed.delete(key)
-    const info = this.#nodes.get(there.node)
-    info?.remove(key)
-    if (info && !info.node && info.pods.size === 0) this.#nodes.delete(there.node)
+    for (const claim of there.info.pvcs) countIn(this.#usedPvcs, claim, -1)
+    const node = this.#nodes.get(there.node) ?? this.#unknown.get(there.node)
+    if (!node) return
+    node.remove(key)
+    this.#changed(node)
+    for (const index of this.#indexes) index.podRemoved(there.info, node)
+    if (node.pods.size === 0) this.#unknown.delete(there.node)
   }
 
-  /** A pod may be seen before its node. */
+  #changed(node: NodeInfo): void {
+    node.generation = ++this.#generation
+    if (node.podsWithAffinity.size > 0) this.nodesWithAffinityPods.add(node)
+    else this.nodesWithAffinityPods.delete(node)
+    if (node.podsWithRequiredAntiAffinity.size > 0) this.nodesWithRequiredAntiAffinityPods.add(node)
+    else this.nodesWithRequiredAntiAffinityPods.delete(node)
+  }
+
+  /** A pod may be seen before its node, and after it. */
   #nodeInfo(name: string): NodeInfo {
-    let info = this.#nodes.get(name)
+    let info = this.#nodes.get(name) ?? this.#unknown.get(name)
     if (!info) {
       info = new NodeInfo(name)
-      this.#nodes.set(name, info)
+      this.#unknown.set(name, info)
     }
     return info
   }
 
   #countImages(info: NodeInfo, sign: 1 | -1): void {
-    for (const name of info.images.keys()) {
-      const count = (this.#imageNodes.get(name) ?? 0) + sign
-      if (count > 0) this.#imageNodes.set(name, count)
-      else this.#imageNodes.delete(name)
-    }
+    for (const name of info.images.keys()) countIn(this.#imageNodes, name, sign)
   }
 }

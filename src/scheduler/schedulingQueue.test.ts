@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Node, Pod, PodSpec } from '#api/gen/types/core.v1'
 import { VirtualClock } from '#base/virtualClock'
-import { defaultPlugins } from './plugins/index.ts'
+import { schedulerFixture } from '#testing/schedulerFixture'
+import { podUpdateAction } from './clusterChanges.ts'
+import { actions } from './framework/clusterEvent.ts'
 import { SchedulingQueue } from './schedulingQueue.ts'
 
 function pod(name: string, spec: Partial<PodSpec> = {}, generation = 1): Pod {
@@ -19,9 +21,16 @@ const node = (cpu: string): Node => ({ apiVersion: 'v1', kind: 'Node', metadata:
 
 function create() {
   const clock = new VirtualClock()
-  const queue = new SchedulingQueue({ clock, plugins: defaultPlugins.map(({ plugin }) => plugin), initialBackoffMs: 1000, maxBackoffMs: 10_000 })
-  return { clock, queue }
+  const profiles = new Map([['default-scheduler', schedulerFixture().profile]])
+  const incoming: string[] = []
+  const onIncoming = (place: string, event: string) => incoming.push(`${place} ${event}`)
+  const queue = new SchedulingQueue({ clock, profiles, initialBackoffMs: 1000, maxBackoffMs: 10_000, onIncoming })
+  const nodeAdded = (cpu: string) => queue.onEvent({ resource: 'Node', action: actions.Add, old: undefined, object: node(cpu) })
+  const update = (old: Pod, now: Pod) => queue.update(now, { resource: 'TargetPod', action: podUpdateAction(old, now), old, object: now })
+  return { clock, queue, incoming, nodeAdded, update }
 }
+
+const by = (...plugins: string[]) => ({ refusedBy: new Set(plugins), pendingOn: new Set<string>() })
 
 test('SCH-17 higher priority first, then who waited longer', async () => {
   const { clock, queue } = create()
@@ -30,60 +39,62 @@ test('SCH-17 higher priority first, then who waited longer', async () => {
     ['high', 10],
     ['low2', 0],
   ] as const) {
-    queue.set(pod(name, { priority }))
+    queue.add(pod(name, { priority }))
     await clock.advance(1)
   }
   assert.deepEqual([queue.tryPop()?.key, queue.tryPop()?.key, queue.tryPop()?.key, queue.tryPop()], ['d/high', 'd/low', 'd/low2', undefined])
 })
 
 test('SCH-17 a gated pod waits until its gates are gone', () => {
-  const { queue } = create()
-  queue.set(pod('p', { schedulingGates: [{ name: 'wait' }] }))
+  const { queue, update } = create()
+  const gated = pod('p', { schedulingGates: [{ name: 'wait' }] })
+  queue.add(gated)
   assert.equal(queue.tryPop(), undefined)
   assert.equal(queue.counts().gated, 1)
-  queue.set(pod('p', {}, 2))
+  update(gated, pod('p', {}, 2))
   assert.equal(queue.tryPop()?.key, 'd/p')
 })
 
 test('SCH-17 only an event that may help brings a refused pod back, after its back-off', async () => {
-  const { clock, queue } = create()
-  queue.set(pod('p'))
+  const { clock, queue, nodeAdded } = create()
+  queue.add(pod('p'))
   const tried = queue.tryPop()
   assert.ok(tried)
-  queue.failed(tried, new Set(['NodeResourcesFit']))
-  queue.onEvent({ type: 'NodeAdd', node: node('500m') })
+  queue.failed(tried, by('NodeResourcesFit'))
+  nodeAdded('500m')
   await clock.advance(5000)
   assert.equal(queue.tryPop(), undefined, 'a node that is too small does not help')
-  queue.onEvent({ type: 'NodeAdd', node: node('2') })
+  nodeAdded('2')
   assert.equal(queue.tryPop()?.key, 'd/p')
 })
 
 test('SCH-17 an event during the try is not lost, and back-off doubles', async () => {
-  const { clock, queue } = create()
-  queue.set(pod('p'))
+  const { clock, queue, nodeAdded } = create()
+  queue.add(pod('p'))
   const want = [1000, 2000, 4000, 8000, 10_000]
   for (const backoffMs of want) {
     const tried = queue.tryPop()
     assert.ok(tried)
-    queue.onEvent({ type: 'NodeAdd', node: node('2') })
-    queue.failed(tried, new Set(['NodeResourcesFit']))
+    nodeAdded('2')
+    queue.failed(tried, by('NodeResourcesFit'))
     await clock.advance(backoffMs - 1)
-    assert.equal(queue.tryPop(), undefined)
+    assert.deepEqual([queue.counts().backoff, queue.counts().active], [1, 0])
     await clock.advance(1)
+    assert.deepEqual([queue.counts().backoff, queue.counts().active], [0, 1])
   }
   assert.equal(queue.tryPop()?.attempts, want.length + 1)
 })
 
 test('SCH-19 an error is retried by time alone; five minutes bring everybody back', async () => {
   const { clock, queue } = create()
-  queue.set(pod('p'))
+  queue.add(pod('p'))
   const tried = queue.tryPop()
   assert.ok(tried)
-  queue.failed(tried, new Set())
+  queue.failed(tried, by())
   await clock.advance(1000)
   const again = queue.tryPop()
   assert.ok(again)
-  queue.failed(again, new Set(['NodeName']))
+  queue.failed(again, by('NodeName'))
   await clock.advance(299_999)
   assert.equal(queue.tryPop(), undefined)
   await clock.advance(1)
@@ -91,25 +102,55 @@ test('SCH-19 an error is retried by time alone; five minutes bring everybody bac
 })
 
 test('a deleted pod never comes out; our own condition is no reason to try again', async () => {
-  const { clock, queue } = create()
-  queue.set(pod('gone'))
+  const { clock, queue, update } = create()
+  queue.add(pod('gone'))
   queue.delete('d/gone')
   assert.equal(queue.tryPop(), undefined)
-  queue.set(pod('p'))
+  queue.add(pod('p'))
   const tried = queue.tryPop()
   assert.ok(tried)
-  queue.failed(tried, new Set(['NodeResourcesFit']))
-  queue.set({ ...pod('p'), status: { conditions: [{ type: 'PodScheduled', status: 'False' }] } })
+  queue.failed(tried, by('NodeResourcesFit'))
+  update(pod('p'), { ...pod('p'), status: { conditions: [{ type: 'PodScheduled', status: 'False' }] } })
   await clock.advance(10_000)
   assert.equal(queue.tryPop(), undefined)
   assert.deepEqual(queue.counts(), { active: 0, backoff: 0, unschedulable: 1, gated: 0, inFlight: 0 })
+})
+
+test('SCH-17 a refused pod that backs off is tried early when nobody else waits; one that failed by an error is not', async () => {
+  const { queue, nodeAdded, incoming } = create()
+  queue.add(pod('refused'))
+  const refused = queue.tryPop()
+  assert.ok(refused)
+  queue.failed(refused, by('NodeResourcesFit'))
+  nodeAdded('2')
+  queue.add(pod('other'))
+  assert.equal(queue.counts().backoff, 1)
+  assert.deepEqual([queue.tryPop()?.key, queue.tryPop()?.key], ['d/other', 'd/refused'])
+  queue.add(pod('failed'))
+  const failed = queue.tryPop()
+  assert.ok(failed)
+  queue.failed(failed, by())
+  assert.equal(queue.tryPop(), undefined)
+  assert.deepEqual(incoming.slice(0, 3), ['active PodAdd', 'unschedulable ScheduleAttemptFailure', 'backoff NodeAdd'])
+  queue.close()
+})
+
+test('SCH-17 a pod that only waits for what a plugin has begun is tried at once when that is done', () => {
+  const { queue, nodeAdded } = create()
+  queue.add(pod('p'))
+  const tried = queue.tryPop()
+  assert.ok(tried)
+  queue.failed(tried, { refusedBy: new Set(), pendingOn: new Set(['NodeName']) })
+  nodeAdded('1')
+  assert.deepEqual([queue.counts().active, queue.counts().backoff], [1, 0])
+  queue.close()
 })
 
 test('pop waits for a pod and gives up when told', async () => {
   const { queue } = create()
   const stop = new AbortController()
   const waiting = queue.pop(stop.signal)
-  queue.set(pod('p'))
+  queue.add(pod('p'))
   assert.equal((await waiting)?.key, 'd/p')
   const nothing = queue.pop(stop.signal)
   stop.abort()

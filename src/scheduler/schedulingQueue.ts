@@ -1,17 +1,22 @@
 /**
  * The pods that wait for a node (L3): active ones in order of priority, those that back off after a failure, and those that nothing can help
- * until something in the cluster changes. Upstream: pkg/scheduler/backend/queue/scheduling_queue.go.
+ * until something in the cluster changes. Upstream: pkg/scheduler/backend/queue/scheduling_queue.go (v1.36).
  *
  * A pod that failed goes to `unschedulable`, unless a helpful event came while it was being tried: then straight to back-off. An event moves
- * only those pods whose refusing plugins say that it may help.
+ * only those pods whose refusing plugins say that it may help, and only their pods are looked at. A pod that backs off after a refusal is tried
+ * early when nobody else waits.
  */
 import type { Pod } from '#api/gen/types/core.v1'
 import { type Frozen, keyOf } from '#api/machinery/meta'
-import type { Clock, Timer } from '#base/clock'
+import type { Clock } from '#base/clock'
 import { Heap } from '#base/heap'
-import type { ClusterEvent, SchedulerPlugin } from './framework/plugin.ts'
+import { type ClusterEvent, eventLabel } from './framework/clusterEvent.ts'
+import type { QueuedPodInfo, SchedulerPlugin } from './framework/plugin.ts'
+import { EventLog } from './queueEventLog.ts'
+import { type HintTables, hintTables, type RefusedPod, strategyFor } from './queueingHints.ts'
+import { WakeTimer } from './wakeTimer.ts'
 
-export interface QueuedPod {
+export interface QueuedPod extends QueuedPodInfo, RefusedPod {
   pod: Frozen<Pod>
   readonly key: string
   /** When it (last) became active. */
@@ -19,16 +24,38 @@ export interface QueuedPod {
   readonly firstSeenMs: number
   attempts: number
   refusedBy: ReadonlySet<string>
+  pendingOn: ReadonlySet<string>
+  /** The plugin that keeps it out of the queue. */
+  gatedBy: string | undefined
+  /** Back-off doubles with each refusal; errors count on their own. */
+  refusals: number
+  consecutiveErrors: number
+}
+
+export type Place = 'active' | 'backoff' | 'unschedulable' | 'gated' | 'inFlight'
+
+export interface QueueProfile {
+  readonly plugins: ReadonlyMap<string, SchedulerPlugin>
+  readonly points: {
+    readonly preEnqueue: readonly (SchedulerPlugin & Required<Pick<SchedulerPlugin, 'preEnqueue'>>)[]
+    readonly queueSort: readonly (SchedulerPlugin & Required<Pick<SchedulerPlugin, 'less'>>)[]
+  }
 }
 
 export interface SchedulingQueueOptions {
   readonly clock: Clock
-  readonly plugins: readonly SchedulerPlugin[]
+  /** By scheduler name. */
+  readonly profiles: ReadonlyMap<string, QueueProfile>
   readonly initialBackoffMs: number
   readonly maxBackoffMs: number
+  /** Hears of each pod that enters a queue: scheduler_queue_incoming_pods_total. */
+  readonly onIncoming?: ((place: 'active' | 'backoff' | 'unschedulable' | 'gated', event: string) => void) | undefined
 }
 
-type Place = 'active' | 'backoff' | 'unschedulable' | 'gated' | 'inFlight'
+export interface Failure {
+  readonly refusedBy: ReadonlySet<string>
+  readonly pendingOn: ReadonlySet<string>
+}
 
 interface Entry {
   readonly queued: QueuedPod
@@ -36,26 +63,44 @@ interface Entry {
   wakeAtMs: number
 }
 
+interface BackingOff {
+  readonly entry: Entry
+  readonly wakeAtMs: number
+}
+
 /** Pods that no event freed are tried again after this long, in case a hint was wrong. */
 const maxInUnschedulableMs = 300_000
+/** Pods that may leave back-off within the same second leave it by priority. */
+const backoffWindowMs = 1000
 
 export class SchedulingQueue {
   readonly #options: SchedulingQueueOptions
   readonly #pods = new Map<string, Entry>()
   readonly #counts: Record<Place, number> = { active: 0, backoff: 0, unschedulable: 0, gated: 0, inFlight: 0 }
-  readonly #active: Heap<QueuedPod>
-  /** The pods that events may free, so that an event does not walk through all that wait. */
-  readonly #unschedulable = new Set<string>()
-  readonly #eventsWhileInFlight = new Map<string, ClusterEvent[]>()
-  readonly #plugins: ReadonlyMap<string, SchedulerPlugin>
-  #timer: { atMs: number; timer: Timer } | undefined
+  readonly #active: Heap<Entry>
+  readonly #backoff: Heap<BackingOff>
+  readonly #errorBackoff: Heap<BackingOff>
+  /** In the order they came, so the first has waited longest. */
+  readonly #unschedulable = new Map<string, Entry>()
+  /** Waiting pods by the plugins that refused them, so that an event does not walk through all that wait. */
+  readonly #waitingOn = new Map<string, Set<Entry>>()
+  readonly #log = new EventLog()
+  readonly #hints: ReadonlyMap<string, HintTables>
+  readonly #timer: WakeTimer
   #waiter: (() => void) | undefined
 
   constructor(options: SchedulingQueueOptions) {
     this.#options = options
-    this.#plugins = new Map(options.plugins.map((plugin) => [plugin.name, plugin]))
-    const order = options.plugins.find((plugin) => plugin.less)?.less
-    this.#active = new Heap((a, b) => (order ? order(a, b) : a.sinceMs - b.sinceMs))
+    this.#hints = new Map([...options.profiles].map(([name, profile]) => [name, hintTables(profile.plugins.values())]))
+    const [profile] = options.profiles.values()
+    const order = profile?.points.queueSort[0]
+    const less = (a: QueuedPod, b: QueuedPod) => (order ? order.less(a, b) : a.sinceMs - b.sinceMs)
+    const byWake = (a: BackingOff, b: BackingOff) =>
+      Math.floor(a.wakeAtMs / backoffWindowMs) - Math.floor(b.wakeAtMs / backoffWindowMs) || less(a.entry.queued, b.entry.queued)
+    this.#active = new Heap((a, b) => less(a.queued, b.queued))
+    this.#backoff = new Heap(byWake)
+    this.#errorBackoff = new Heap(byWake)
+    this.#timer = new WakeTimer(options.clock, () => this.#wake())
   }
 
   /** Pods by where they are: the labels of scheduler_pending_pods. */
@@ -63,28 +108,54 @@ export class SchedulingQueue {
     return this.#counts
   }
 
-  /** A pod without a node appeared or changed. */
-  set(pod: Frozen<Pod>): void {
+  /** The pod, when it waits here. */
+  get(key: string): { readonly queued: QueuedPod; readonly place: Place } | undefined {
+    return this.#pods.get(key)
+  }
+
+  /** A pod without a node appeared. */
+  add(pod: Frozen<Pod>): void {
     const key = keyOf(pod)
-    const there = this.#pods.get(key)
     const nowMs = this.#options.clock.now()
-    if (!there) {
-      this.#enter({ pod, key, sinceMs: nowMs, firstSeenMs: nowMs, attempts: 0, refusedBy: new Set() })
+    const nothing: ReadonlySet<string> = new Set()
+    const queued: QueuedPod = {
+      pod,
+      key,
+      sinceMs: nowMs,
+      firstSeenMs: nowMs,
+      attempts: 0,
+      refusedBy: nothing,
+      pendingOn: nothing,
+      gatedBy: undefined,
+      refusals: 0,
+      consecutiveErrors: 0,
+    }
+    this.delete(key)
+    const entry: Entry = { queued, place: 'inFlight', wakeAtMs: 0 }
+    this.#pods.set(key, entry)
+    this.#counts.inFlight++
+    this.#enter(entry, 'active', 'PodAdd')
+  }
+
+  /** A pod without a node changed: `event` says what. */
+  update(pod: Frozen<Pod>, event: ClusterEvent<'TargetPod'>): void {
+    const entry = this.#pods.get(keyOf(pod))
+    if (!entry || entry.queued.pod.metadata.uid !== pod.metadata.uid) {
+      this.add(pod)
       return
     }
-    const old = there.queued.pod
-    there.queued.pod = pod
-    if (there.place === 'gated') this.#enter(there.queued)
-    else if (there.place === 'unschedulable' && isScheduleRelevant(old, pod)) this.#moveToBackoffOrActive(there.queued)
+    entry.queued.pod = pod
+    if (entry.place === 'inFlight') this.#log.add(event)
+    else if (entry.place === 'unschedulable' || entry.place === 'gated') this.#consider(entry, event)
   }
 
   delete(key: string): void {
-    const there = this.#pods.get(key)
-    if (!there) return
-    this.#counts[there.place]--
+    const entry = this.#pods.get(key)
+    if (!entry) return
+    if (entry.place === 'inFlight') this.#log.end(entry)
+    this.#leave(entry)
+    this.#counts[entry.place]--
     this.#pods.delete(key)
-    this.#unschedulable.delete(key)
-    this.#eventsWhileInFlight.delete(key)
   }
 
   /** Forgets a pod that is gone, unless another of its name has come. */
@@ -94,8 +165,7 @@ export class SchedulingQueue {
 
   /** Nobody will pop again: no timer stays behind. */
   close(): void {
-    this.#timer?.timer.cancel()
-    this.#timer = undefined
+    this.#timer.cancel()
   }
 
   /** The next pod to try; waits for one. Undefined when aborted. */
@@ -117,121 +187,207 @@ export class SchedulingQueue {
   }
 
   tryPop(): QueuedPod | undefined {
-    for (let queued = this.#active.pop(); queued; queued = this.#active.pop()) {
-      const there = this.#pods.get(queued.key)
-      // Entries of deleted or moved pods stay in the heap until they come up.
-      if (there?.queued !== queued || there.place !== 'active') continue
-      this.#move(there, 'inFlight')
-      queued.attempts++
-      this.#eventsWhileInFlight.set(queued.key, [])
-      return queued
-    }
-    return undefined
+    const entry = this.#popActive() ?? this.#popBackoff(this.#backoff)
+    if (!entry) return undefined
+    this.#move(entry, 'inFlight')
+    entry.queued.attempts++
+    this.#log.begin(entry)
+    return entry.queued
   }
 
-  /** The pod has a node now. */
-  done(key: string): void {
-    if (this.#pods.get(key)?.place === 'inFlight') this.delete(key)
+  /** The pod can no longer be refused: what happens from here on need not be kept for it. */
+  settle(queued: QueuedPod): void {
+    const entry = this.#pods.get(queued.key)
+    if (entry?.queued === queued) this.#log.end(entry)
   }
 
-  /** The try failed: `refusedBy` empty means an error, after which only time helps. */
-  failed(queued: QueuedPod, refusedBy: ReadonlySet<string>): void {
-    const events = this.#eventsWhileInFlight.get(queued.key) ?? []
-    this.#eventsWhileInFlight.delete(queued.key)
-    const there = this.#pods.get(queued.key)
-    if (there?.queued !== queued) return
+  /** The try failed; without the name of any plugin: by an error. */
+  failed(queued: QueuedPod, { refusedBy, pendingOn }: Failure): void {
+    const entry = this.#pods.get(queued.key)
+    if (entry?.queued !== queued || entry.place !== 'inFlight') return
+    const events = this.#log.end(entry)
     queued.refusedBy = refusedBy
+    queued.pendingOn = pendingOn
     queued.sinceMs = this.#options.clock.now()
-    if (refusedBy.size === 0 || events.some((event) => this.#mayHelp(event, queued))) {
-      this.#backOff(there)
+    // Nobody refused it: something went wrong, so only time helps.
+    const isError = refusedBy.size === 0 && pendingOn.size === 0
+    queued.consecutiveErrors = isError ? queued.consecutiveErrors + 1 : 0
+    if (refusedBy.size > 0) queued.refusals++
+    if (isError) {
+      this.#backOff(entry, 'ScheduleAttemptFailure')
       return
     }
-    this.#move(there, 'unschedulable')
-    there.wakeAtMs = this.#options.clock.now() + maxInUnschedulableMs
-    this.#armTimer(there.wakeAtMs)
+    let strategy: 'skip' | 'backoff' | 'now' = 'skip'
+    for (const event of events) {
+      const wanted = this.#strategy(entry, event)
+      if (wanted !== 'skip') strategy = wanted
+      if (wanted === 'now') break
+    }
+    if (strategy === 'now') this.#enter(entry, 'active', 'ScheduleAttemptFailure')
+    else if (strategy === 'backoff') this.#backOff(entry, 'ScheduleAttemptFailure')
+    else this.#park(entry, 'unschedulable', 'ScheduleAttemptFailure')
   }
 
   /** Something changed in the cluster: pods that it may help are tried again. */
   onEvent(event: ClusterEvent): void {
-    for (const events of this.#eventsWhileInFlight.values()) events.push(event)
-    for (const key of [...this.#unschedulable]) {
-      const queued = this.#pods.get(key)?.queued
-      if (queued && this.#mayHelp(event, queued)) this.#moveToBackoffOrActive(queued)
+    this.#log.add(event)
+    const seen = new Set<Entry>()
+    for (const tables of this.#hints.values())
+      for (const plugin of tables.interestedIn(event))
+        for (const entry of [...(this.#waitingOn.get(plugin) ?? [])]) {
+          if (seen.has(entry)) continue
+          seen.add(entry)
+          this.#consider(entry, event)
+        }
+  }
+
+  /** To the active queue at once, whatever they wait for. */
+  activate(keys: Iterable<string>): void {
+    for (const key of keys) {
+      const entry = this.#pods.get(key)
+      if (entry && (entry.place === 'unschedulable' || entry.place === 'backoff')) this.#enter(entry, 'active', 'ForceActivate')
     }
   }
 
-  #mayHelp(event: ClusterEvent, queued: QueuedPod): boolean {
-    for (const name of queued.refusedBy) if (this.#plugins.get(name)?.requeueOn?.(event, queued.pod)) return true
-    return false
+  /** All that nothing helped, as when somebody's word is needed whom no event announces. */
+  retryAll(event: string): void {
+    for (const entry of [...this.#unschedulable.values()]) this.#backOff(entry, event)
   }
 
-  #move(there: Entry, place: Place): void {
-    this.#counts[there.place]--
+  #consider(entry: Entry, event: ClusterEvent): void {
+    const strategy = this.#strategy(entry, event)
+    if (strategy === 'skip') return
+    if (strategy === 'now') this.#enter(entry, 'active', eventLabel(event))
+    else this.#backOff(entry, eventLabel(event))
+  }
+
+  #strategy(entry: Entry, event: ClusterEvent): 'skip' | 'backoff' | 'now' {
+    const tables = this.#hints.get(this.#profileName(entry))
+    if (!tables) return 'skip'
+    return strategyFor(tables, entry.queued, event)
+  }
+
+  #profileName({ queued }: Entry): string {
+    return queued.pod.spec.schedulerName ?? 'default-scheduler'
+  }
+
+  #popActive(): Entry | undefined {
+    for (let entry = this.#active.pop(); entry; entry = this.#active.pop()) {
+      // Entries of deleted pods stay in the heap until they come up.
+      if (this.#pods.get(entry.queued.key) === entry && entry.place === 'active') return entry
+    }
+    return undefined
+  }
+
+  #popBackoff(heap: Heap<BackingOff>): Entry | undefined {
+    for (let item = heap.pop(); item; item = heap.pop()) if (this.#isBackingOff(item)) return item.entry
+    return undefined
+  }
+
+  #isBackingOff({ entry, wakeAtMs }: BackingOff): boolean {
+    return this.#pods.get(entry.queued.key) === entry && entry.place === 'backoff' && entry.wakeAtMs === wakeAtMs
+  }
+
+  #move(entry: Entry, place: Place): void {
+    this.#leave(entry)
+    this.#counts[entry.place]--
     this.#counts[place]++
-    there.place = place
-    if (place === 'unschedulable') this.#unschedulable.add(there.queued.key)
-    else this.#unschedulable.delete(there.queued.key)
+    entry.place = place
   }
 
-  /** To the active queue, unless a plugin holds it back. */
-  #enter(queued: QueuedPod): void {
-    const held = this.#options.plugins.some((plugin) => plugin.preEnqueue?.(queued.pod))
-    const place = held ? 'gated' : 'active'
-    const there = this.#pods.get(queued.key)
-    if (there) this.#move(there, place)
-    else {
-      this.#pods.set(queued.key, { queued, place, wakeAtMs: 0 })
-      this.#counts[place]++
+  /** Out of the sets of those that wait for events. */
+  #leave(entry: Entry): void {
+    if (entry.place !== 'unschedulable' && entry.place !== 'gated') return
+    this.#unschedulable.delete(entry.queued.key)
+    for (const name of this.#waitsFor(entry)) this.#waitingOn.get(name)?.delete(entry)
+  }
+
+  #waitsFor({ queued }: Entry): Iterable<string> {
+    return queued.gatedBy === undefined ? [...queued.refusedBy, ...queued.pendingOn] : [queued.gatedBy]
+  }
+
+  #park(entry: Entry, place: 'unschedulable' | 'gated', event: string): void {
+    this.#move(entry, place)
+    if (place === 'unschedulable') {
+      entry.wakeAtMs = this.#options.clock.now() + maxInUnschedulableMs
+      this.#unschedulable.set(entry.queued.key, entry)
+      this.#timer.arm(entry.wakeAtMs)
     }
-    if (held) return
-    queued.sinceMs = this.#options.clock.now()
-    this.#active.push(queued)
+    for (const name of this.#waitsFor(entry)) {
+      let waiting = this.#waitingOn.get(name)
+      if (!waiting) {
+        waiting = new Set()
+        this.#waitingOn.set(name, waiting)
+      }
+      waiting.add(entry)
+    }
+    this.#options.onIncoming?.(place, event)
+  }
+
+  /** To the active queue or to back-off, unless a plugin holds the pod back. */
+  #enter(entry: Entry, place: 'active' | 'backoff', event: string): void {
+    const { queued } = entry
+    const profile = this.#options.profiles.get(this.#profileName(entry))
+    const gate = profile?.points.preEnqueue.find((plugin) => plugin.preEnqueue(queued.pod))
+    if (gate) {
+      this.#leave(entry)
+      queued.gatedBy = gate.name
+      this.#park(entry, 'gated', event)
+      return
+    }
+    this.#move(entry, place)
+    queued.gatedBy = undefined
+    this.#options.onIncoming?.(place, event)
+    if (place === 'active') {
+      queued.sinceMs = this.#options.clock.now()
+      this.#active.push(entry)
+    } else {
+      const heap = queued.consecutiveErrors > 0 ? this.#errorBackoff : this.#backoff
+      heap.push({ entry, wakeAtMs: entry.wakeAtMs })
+      this.#timer.arm(entry.wakeAtMs)
+    }
+    // One that backs off may be tried early, when nobody else waits.
     this.#waiter?.()
   }
 
-  #moveToBackoffOrActive(queued: QueuedPod): void {
-    const there = this.#pods.get(queued.key)
-    if (there) this.#backOff(there)
-  }
-
   /** Back-off counts from the failed try, doubling with each. */
-  #backOff(there: Entry): void {
+  #backOff(entry: Entry, event: string): void {
     const { initialBackoffMs, maxBackoffMs, clock } = this.#options
-    const { queued } = there
-    there.wakeAtMs = queued.sinceMs + Math.min(maxBackoffMs, initialBackoffMs * 2 ** Math.max(0, queued.attempts - 1))
-    if (there.wakeAtMs <= clock.now()) {
-      this.#enter(queued)
-      return
-    }
-    this.#move(there, 'backoff')
-    this.#armTimer(there.wakeAtMs)
-  }
-
-  /** One timer for the earliest wake-up. */
-  #armTimer(atMs: number): void {
-    if (this.#timer && this.#timer.atMs <= atMs) return
-    this.#timer?.timer.cancel()
-    this.#timer = { atMs, timer: this.#options.clock.timer(atMs - this.#options.clock.now(), () => this.#wake()) }
+    const { queued } = entry
+    const tries = queued.consecutiveErrors > 0 ? queued.consecutiveErrors : queued.refusals
+    const delayMs = tries === 0 ? 0 : Math.min(maxBackoffMs, initialBackoffMs * 2 ** (tries - 1))
+    entry.wakeAtMs = queued.sinceMs + delayMs
+    this.#enter(entry, entry.wakeAtMs <= clock.now() ? 'active' : 'backoff', event)
   }
 
   #wake(): void {
-    this.#timer = undefined
     const nowMs = this.#options.clock.now()
-    let next: number | undefined
-    for (const { queued, place, wakeAtMs } of [...this.#pods.values()]) {
-      if (place !== 'backoff' && place !== 'unschedulable') continue
-      if (wakeAtMs <= nowMs) this.#enter(queued)
-      else if (next === undefined || wakeAtMs < next) next = wakeAtMs
+    for (const heap of [this.#backoff, this.#errorBackoff]) this.#wakeBackoff(heap, nowMs)
+    for (const entry of this.#unschedulable.values()) {
+      if (entry.wakeAtMs > nowMs) {
+        this.#timer.arm(entry.wakeAtMs)
+        break
+      }
+      this.#backOff(entry, 'UnschedulableTimeout')
     }
-    if (next !== undefined) this.#armTimer(next)
   }
-}
 
-/** Status changes of a waiting pod, our own condition among them, are no reason to try again. */
-function isScheduleRelevant(old: Frozen<Pod>, pod: Frozen<Pod>): boolean {
-  return (
-    old.metadata.generation !== pod.metadata.generation ||
-    JSON.stringify(old.metadata.labels) !== JSON.stringify(pod.metadata.labels) ||
-    JSON.stringify(old.spec) !== JSON.stringify(pod.spec)
-  )
+  #wakeBackoff(heap: Heap<BackingOff>, nowMs: number): void {
+    const early: BackingOff[] = []
+    // Within one second the order is that of priority, so those of the first second are looked through.
+    for (let item = heap.peek(); item; item = heap.peek()) {
+      if (Math.floor(item.wakeAtMs / backoffWindowMs) > Math.floor(nowMs / backoffWindowMs)) {
+        this.#timer.arm(item.wakeAtMs)
+        break
+      }
+      heap.pop()
+      if (!this.#isBackingOff(item)) continue
+      if (item.wakeAtMs <= nowMs) this.#enter(item.entry, 'active', 'BackoffComplete')
+      else early.push(item)
+    }
+    for (const item of early) {
+      heap.push(item)
+      this.#timer.arm(item.wakeAtMs)
+    }
+  }
 }

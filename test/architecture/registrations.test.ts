@@ -53,7 +53,7 @@ function textsOf(folder: string, listFile: string): Texts {
 const lists: { name: string; folder: string; list?: string; type: string; atLeast: number }[] = [
   { name: 'kinds', folder: 'api/kinds', type: 'defineKind', atLeast: 60 },
   { name: 'controllers', folder: 'controllers', type: 'ControllerDescriptor', atLeast: 20 },
-  { name: 'scheduler plugins', folder: 'scheduler/plugins', type: 'SchedulerPlugin', atLeast: 10 },
+  { name: 'scheduler plugins', folder: 'scheduler/plugins', type: 'definePlugin', atLeast: 10 },
   { name: 'admission plugins', folder: 'apiserver/admission/plugins', type: 'AdmissionPlugin', atLeast: 11 },
   { name: 'pipeline stages', folder: 'apiserver/pipeline', type: 'Stage', atLeast: 10 },
   { name: 'volumes', folder: 'kubelet/volumes', type: 'VolumePlugin', atLeast: 7 },
@@ -89,7 +89,7 @@ const _reader = { get: () => undefined, list: () => [], onChange: () => () => {}
 const names: { name: string; entries: readonly string[] }[] = [
   { name: 'kinds', entries: strategies.map(({ group, kind }) => `${group}/${kind}`) },
   { name: 'controllers and their aliases', entries: controllers.flatMap(({ name, aliases }) => [name, ...aliases]) },
-  { name: 'scheduler plugins', entries: defaultPlugins.map(({ plugin }) => plugin.name) },
+  { name: 'scheduler plugins', entries: defaultPlugins.map(({ definition }) => definition.name) },
   { name: 'admission plugins', entries: admissionPlugins.map(({ name }) => name) },
   {
     name: 'pipeline stages',

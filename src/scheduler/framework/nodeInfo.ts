@@ -1,80 +1,54 @@
 /**
- * A node with what runs on it, summed up (L3): what plugins look at. Changed only by the cache; `generation` grows with each change.
- * Upstream: pkg/scheduler/framework/types.go NodeInfo.
+ * A node with what runs on it, summed up (L3): what plugins look at. Changed only by the cache, and in clones by preemption; `generation`
+ * grows with each change, over all nodes. Upstream: pkg/scheduler/framework/types.go NodeInfo.
  */
-
-import type { Node, Pod } from '#api/gen/types/core.v1'
-import { amountsOf, podRequests, type ResourceAmounts } from '#api/helpers/podResources'
-import { type Frozen, keyOf } from '#api/machinery/meta'
-
-/** What a pod without requests counts as when nodes are scored (upstream schedutil DefaultMilliCPURequest, DefaultMemoryRequest). */
-const defaultMilliCpu = 100
-const defaultMemoryBytes = 200 * 1024 * 1024
-
-/** A pod with what scheduling asks of it again and again, computed once. */
-export interface PodInfo {
-  readonly key: string
-  readonly pod: Frozen<Pod>
-  readonly requests: ResourceAmounts
-  readonly nonZeroMilliCpu: number
-  readonly nonZeroMemory: number
-  readonly hostPorts: readonly string[]
-}
-
-export function podInfo(pod: Frozen<Pod>): PodInfo {
-  const requests = podRequests(pod, { useStatusResources: true })
-  let nonZeroMilliCpu = amountsOf(pod.spec.overhead).cpu ?? 0
-  let nonZeroMemory = amountsOf(pod.spec.overhead).memory ?? 0
-  for (const container of pod.spec.containers) {
-    const own = amountsOf(container.resources?.requests)
-    nonZeroMilliCpu += own.cpu ?? defaultMilliCpu
-    nonZeroMemory += own.memory ?? defaultMemoryBytes
-  }
-  return {
-    key: keyOf(pod),
-    pod,
-    requests,
-    nonZeroMilliCpu: Math.max(nonZeroMilliCpu, requests.cpu ?? 0),
-    nonZeroMemory: Math.max(nonZeroMemory, requests.memory ?? 0),
-    hostPorts: hostPortsOf(pod),
-  }
-}
-
-/** `TCP/0.0.0.0/8080` for each host port; with the host's network every container port is one. */
-function hostPortsOf(pod: Frozen<Pod>): string[] {
-  const sidecars = (pod.spec.initContainers ?? []).filter((container) => container.restartPolicy === 'Always')
-  return [...pod.spec.containers, ...sidecars].flatMap((container) =>
-    (container.ports ?? []).flatMap((port) => (port.hostPort ? [`${port.protocol ?? 'TCP'}/${port.hostIP || '0.0.0.0'}/${port.hostPort}`] : [])),
-  )
-}
+import type { Node } from '#api/gen/types/core.v1'
+import { amountsOf, type ResourceAmounts } from '#api/helpers/podResources'
+import type { Frozen } from '#api/machinery/meta'
+import type { PodInfo } from './podInfo.ts'
 
 export class NodeInfo {
   readonly name: string
-  node: Frozen<Node> | undefined
+  /** An empty node of that name as long as only its pods are known. */
+  node: Frozen<Node>
   readonly pods = new Map<string, PodInfo>()
+  /** Pods with any affinity or anti-affinity term, and those with required anti-affinity. */
+  readonly podsWithAffinity = new Map<string, PodInfo>()
+  readonly podsWithRequiredAntiAffinity = new Map<string, PodInfo>()
   readonly requested: ResourceAmounts = {}
   allocatable: ResourceAmounts = {}
   nonZeroMilliCpu = 0
   nonZeroMemory = 0
   /** Host port → how many pods hold it (two may, for a moment, while one ends). */
   readonly usedPorts = new Map<string, number>()
+  /** Image name → size in bytes. */
   images: ReadonlyMap<string, number> = new Map()
+  /** Claim key → how many pods here use it. */
+  readonly pvcRefCounts = new Map<string, number>()
+  generation = 0
 
   constructor(name: string) {
     this.name = name
+    this.node = { apiVersion: 'v1', kind: 'Node', metadata: { name }, spec: {}, status: {} }
   }
 
-  setNode(node: Frozen<Node> | undefined): void {
+  setNode(node: Frozen<Node>): void {
+    const before = this.node
     this.node = node
-    this.allocatable = amountsOf(node?.status?.allocatable)
+    if (before.status?.allocatable !== node.status?.allocatable) this.allocatable = amountsOf(node.status?.allocatable)
+    if (before.status?.images === node.status?.images) return
     const images = new Map<string, number>()
-    for (const image of node?.status?.images ?? []) for (const name of image.names ?? []) images.set(name, image.sizeBytes ?? 0)
+    for (const image of node.status?.images ?? []) for (const name of image.names ?? []) images.set(name, image.sizeBytes ?? 0)
     this.images = images
   }
 
   add(info: PodInfo): void {
     this.remove(info.key)
     this.pods.set(info.key, info)
+    const antiAffine = info.requiredAntiAffinity.length > 0
+    if (antiAffine) this.podsWithRequiredAntiAffinity.set(info.key, info)
+    if (antiAffine || info.requiredAffinity.length > 0 || info.preferredAffinity.length > 0 || info.preferredAntiAffinity.length > 0)
+      this.podsWithAffinity.set(info.key, info)
     this.#count(info, 1)
   }
 
@@ -82,17 +56,41 @@ export class NodeInfo {
     const info = this.pods.get(key)
     if (!info) return
     this.pods.delete(key)
+    this.podsWithAffinity.delete(key)
+    this.podsWithRequiredAntiAffinity.delete(key)
     this.#count(info, -1)
+  }
+
+  /** A copy to try things on. */
+  clone(): NodeInfo {
+    const copy = new NodeInfo(this.name)
+    copy.node = this.node
+    copy.allocatable = this.allocatable
+    copy.images = this.images
+    copy.generation = this.generation
+    copy.nonZeroMilliCpu = this.nonZeroMilliCpu
+    copy.nonZeroMemory = this.nonZeroMemory
+    Object.assign(copy.requested, this.requested)
+    for (const [key, info] of this.pods) copy.pods.set(key, info)
+    for (const [key, info] of this.podsWithAffinity) copy.podsWithAffinity.set(key, info)
+    for (const [key, info] of this.podsWithRequiredAntiAffinity) copy.podsWithRequiredAntiAffinity.set(key, info)
+    for (const [port, count] of this.usedPorts) copy.usedPorts.set(port, count)
+    for (const [claim, count] of this.pvcRefCounts) copy.pvcRefCounts.set(claim, count)
+    return copy
   }
 
   #count(info: PodInfo, sign: 1 | -1): void {
     for (const name in info.requests) this.requested[name] = (this.requested[name] ?? 0) + sign * (info.requests[name] ?? 0)
     this.nonZeroMilliCpu += sign * info.nonZeroMilliCpu
     this.nonZeroMemory += sign * info.nonZeroMemory
-    for (const port of info.hostPorts) {
-      const left = (this.usedPorts.get(port) ?? 0) + sign
-      if (left > 0) this.usedPorts.set(port, left)
-      else this.usedPorts.delete(port)
-    }
+    for (const port of info.hostPorts) countIn(this.usedPorts, port, sign)
+    for (const claim of info.pvcs) countIn(this.pvcRefCounts, claim, sign)
   }
+}
+
+/** Adds to a counter that is absent when 0. */
+export function countIn(counts: Map<string, number>, key: string, by: number): void {
+  const left = (counts.get(key) ?? 0) + by
+  if (left > 0) counts.set(key, left)
+  else counts.delete(key)
 }

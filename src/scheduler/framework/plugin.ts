@@ -1,69 +1,95 @@
 /**
- * What a scheduler plugin may implement (L3): only the extension points it needs. All are pure but bind.
+ * What a scheduler plugin may implement (L3): only the extension points it needs. PreEnqueue to Reserve are pure and at once; what writes to the
+ * API is PreBind, Bind and, in the background, PostFilter. A plugin's failure is thrown; an expected "no" is a Refusal.
  * Upstream: kube-scheduler/framework/interface.go (v1.36).
  */
-import type { Node, Pod } from '#api/gen/types/core.v1'
+import type { Pod } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
-import type { NodeInfo, PodInfo } from './nodeInfo.ts'
-import type { FilterResult, Refusal } from './status.ts'
-
-/** Every node as one scheduling cycle sees it. */
-export interface Snapshot {
-  readonly nodes: readonly NodeInfo[]
-  get(name: string): NodeInfo | undefined
-  /** On how many nodes an image is. */
-  imageNodes(name: string): number
-}
-
-/** What a plugin worked out for this pod in an earlier step of the same cycle, by plugin name. */
-export type CycleState = Map<string, unknown>
+import type { Requeue } from './clusterEvent.ts'
+import type { CycleState } from './cycleState.ts'
+import type { Handle } from './handle.ts'
+import type { NodeInfo } from './nodeInfo.ts'
+import type { NodeRefusals } from './nodeRefusals.ts'
+import type { ArgsOf } from './pluginArgs.ts'
+import type { PodInfo } from './podInfo.ts'
+import type { Snapshot } from './snapshot.ts'
+import type { Answer, FilterResult, Refusal } from './status.ts'
 
 export interface PreFilterResult {
   /** Only these nodes can fit; absent: all may. */
-  readonly nodeNames?: ReadonlySet<string>
+  readonly nodeNames?: ReadonlySet<string> | undefined
 }
 
-/** A change of the cluster that may make a refused pod fit. */
-export type ClusterEvent =
-  | { readonly type: 'NodeAdd'; readonly node: Frozen<Node> }
-  | { readonly type: 'NodeUpdate'; readonly node: Frozen<Node>; readonly old: Frozen<Node> }
-  | { readonly type: 'PodDelete'; readonly pod: Frozen<Pod> }
-  | { readonly type: 'PodUpdate'; readonly pod: Frozen<Pod>; readonly old: Frozen<Pod> }
+export interface PostFilterResult {
+  /** The node that is being made free; '' takes an earlier nomination back; absent leaves it as it is. */
+  readonly nominatedNodeName?: string | undefined
+  /** Absent: the pod will fit there. */
+  readonly refusal?: Refusal | undefined
+}
 
-export interface ScoredNode {
-  readonly node: NodeInfo
-  score: number
+/** A pod as the queue keeps it. */
+export interface QueuedPodInfo {
+  readonly pod: Frozen<Pod>
+  /** When it (last) became active, in ms. */
+  readonly sinceMs: number
 }
 
 export const maxNodeScore = 100
 
+type MaybePromise<T> = T | Promise<T>
+
 export interface SchedulerPlugin {
   readonly name: string
-  /** A refusal keeps the pod out of the queue until the pod itself changes. */
+  /** The events after which a pod that this plugin refused may fit. Absent: after every event. */
+  readonly requeueOn?: readonly Requeue[] | undefined
+  /** A refusal keeps the pod out of the queue until one of the plugin's events. */
   preEnqueue?(pod: Frozen<Pod>): Refusal | undefined
-  /** Negative when `a` comes before `b`. One plugin of a profile has it. */
-  less?(a: { readonly pod: Frozen<Pod>; readonly sinceMs: number }, b: { readonly pod: Frozen<Pod>; readonly sinceMs: number }): number
+  /** Negative when `a` comes before `b`. Exactly one plugin of a profile has it, the same in all profiles. */
+  less?(a: QueuedPodInfo, b: QueuedPodInfo): number
   /** 'skip': this plugin's filter need not be asked for this pod. */
   preFilter?(state: CycleState, pod: PodInfo, snapshot: Snapshot): PreFilterResult | Refusal | 'skip' | undefined
+  /** Changes what preFilter has written, as if `added` ran (or no longer ran) on the node: preemption tries, nominated pods count. */
+  addPod?(state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo): Answer
+  removePod?(state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo): Answer
   filter?(state: CycleState, pod: PodInfo, node: NodeInfo): FilterResult
+  /** Asked when no node fits: what could be done about it. */
+  postFilter?(state: CycleState, pod: PodInfo, refusals: NodeRefusals): MaybePromise<PostFilterResult>
   /** 'skip': no scores for this pod. */
   preScore?(state: CycleState, pod: PodInfo, nodes: readonly NodeInfo[], snapshot: Snapshot): 'skip' | undefined
   /** 0 … 100, or any range when normalize brings it there. */
   score?(state: CycleState, pod: PodInfo, node: NodeInfo, snapshot: Snapshot): number
-  normalize?(scores: ScoredNode[]): void
-  /** Whether a pod that this plugin refused may fit after the event; absent: events never help. */
-  requeueOn?(event: ClusterEvent, pod: Frozen<Pod>): boolean
+  /** In place; `scores[i]` is that of `nodes[i]`. */
+  normalize?(scores: number[], state: CycleState, pod: PodInfo, nodes: readonly NodeInfo[]): void
+  reserve?(state: CycleState, pod: PodInfo, nodeName: string): Answer
+  /** Undoes reserve; also called when reserve was not reached or refused. Must not throw. */
+  unreserve?(state: CycleState, pod: PodInfo, nodeName: string): void
+  /** `waitMs`: the pod waits, at most so long, until the plugin allows or rejects it (Handle.waitingPods). */
+  permit?(state: CycleState, pod: PodInfo, nodeName: string): Answer | { readonly waitMs: number }
+  /** 'skip': preBind has nothing to do for this pod. */
+  preBindPreFlight?(state: CycleState, pod: PodInfo, nodeName: string): 'skip' | undefined
+  preBind?(state: CycleState, pod: PodInfo, nodeName: string, signal: AbortSignal): Promise<Answer>
+  /** 'skip': another plugin binds this pod. */
+  bind?(state: CycleState, pod: PodInfo, nodeName: string, signal: AbortSignal): Promise<Answer | 'skip'>
+  postBind?(state: CycleState, pod: PodInfo, nodeName: string): void
+}
+
+/** How a plugin is made: once per profile and run. */
+export interface PluginDefinition {
+  readonly name: string
+  create(args: unknown, handle: Handle): SchedulerPlugin
+}
+
+/** `definePlugin('NodeAffinity', (args, handle) => ({ filter: … }))`: the arguments have the type that belongs to the name. */
+export function definePlugin<Name extends string>(name: Name, create: (args: ArgsOf<Name>, handle: Handle) => Omit<SchedulerPlugin, 'name'>): PluginDefinition {
+  return { name, create: (args, handle) => Object.assign(create(args as ArgsOf<Name>, handle), { name }) }
 }
 
 /** Scales to 0 … 100 by the highest; `reverse` makes the highest the worst. Upstream: plugins/helper DefaultNormalizeScore. */
-export function normalizeByHighest(scores: ScoredNode[], reverse: boolean): void {
-  const highest = Math.max(0, ...scores.map((one) => one.score))
-  for (const one of scores) {
-    const scaled = highest === 0 ? 0 : Math.floor((maxNodeScore * one.score) / highest)
-    one.score = reverse ? maxNodeScore - scaled : scaled
+export function normalizeByHighest(scores: number[], reverse: boolean): void {
+  let highest = 0
+  for (const score of scores) if (score > highest) highest = score
+  for (let i = 0; i < scores.length; i++) {
+    const scaled = highest === 0 ? 0 : Math.floor((maxNodeScore * (scores[i] as number)) / highest)
+    scores[i] = reverse ? maxNodeScore - scaled : scaled
   }
-}
-
-export function isRefusal(value: unknown): value is Refusal {
-  return typeof value === 'object' && value !== null && 'code' in value
 }

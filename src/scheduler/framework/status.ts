@@ -1,12 +1,14 @@
 /**
- * Answers of scheduler plugins (L3): an expected "no" is a value, and its code says what the queue will do next.
- * Upstream: kube-scheduler/framework/interface.go Code (v1.36).
+ * Answers of scheduler plugins (L3): an expected "no" is a value, and its code says what the queue will do next. A failure is thrown.
+ * Upstream: kube-scheduler/framework/interface.go Code, Status; pkg/scheduler/framework/types.go FitError (v1.36).
  */
 export type Code =
   /** Preemption might help. */
   | 'Unschedulable'
   /** Nothing but a change of the cluster helps. */
   | 'UnschedulableAndUnresolvable'
+  /** The plugin has begun something outside that has to end first: the pod is tried again without back-off when it has. */
+  | 'Pending'
 
 export interface Refusal {
   readonly code: Code
@@ -14,13 +16,16 @@ export interface Refusal {
 }
 
 /** Undefined: yes. */
-export type FilterResult = Refusal | undefined
+export type Answer = Refusal | undefined
+export type FilterResult = Answer
 
 /** The texts that tools match on, in one place. */
 export const reasons = {
   nodeUnschedulable: 'node(s) were unschedulable',
   nodeName: "node(s) didn't match the requested node name",
   nodeAffinity: "node(s) didn't match Pod's node affinity/selector",
+  nodeAffinityConflict: 'pod affinity terms conflict',
+  enforcedNodeAffinity: "node(s) didn't match scheduler-enforced node affinity",
   nodePorts: "node(s) didn't have free ports for the requested pod ports",
   tooManyPods: 'Too many pods',
   insufficient: (resource: string) => `Insufficient ${resource}`,
@@ -35,16 +40,35 @@ export function unresolvable(...texts: string[]): Refusal {
   return { code: 'UnschedulableAndUnresolvable', reasons: texts }
 }
 
-/**
- * Why no node fits: `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable.`
- * Upstream: pkg/scheduler/framework/types.go FitError.
- */
-export function fitMessage(totalNodes: number, refusals: Iterable<Refusal>, preFilterMessage?: string): string {
+export function pending(...texts: string[]): Refusal {
+  return { code: 'Pending', reasons: texts }
+}
+
+export function isRefusal(value: unknown): value is Refusal {
+  return typeof value === 'object' && value !== null && 'code' in value
+}
+
+export interface FitMessageParts {
+  readonly totalNodes: number
+  readonly refusals: Iterable<Refusal>
+  /** What PreFilter said; then no node was looked at. */
+  readonly preFilterMessage?: string | undefined
+  /** What PostFilter said, preemption above all. */
+  readonly postFilterMessage?: string | undefined
+}
+
+/** Why no node fits: `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable. preemption: …` */
+export function fitMessage({ totalNodes, refusals, preFilterMessage, postFilterMessage }: FitMessageParts): string {
   if (totalNodes === 0) return 'no nodes available to schedule pods'
-  const head = `0/${totalNodes} nodes are available:`
-  if (preFilterMessage) return `${head} ${preFilterMessage}.`
+  let text = `0/${totalNodes} nodes are available:`
+  if (preFilterMessage) return suffixed(`${text} ${preFilterMessage}.`, postFilterMessage)
   const counts = new Map<string, number>()
-  for (const { reasons: texts } of refusals) for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1)
-  const parts = [...counts].map(([text, count]) => `${count} ${text}`).sort()
-  return parts.length > 0 ? `${head} ${parts.join(', ')}.` : head
+  for (const { reasons: texts } of refusals) for (const one of texts) counts.set(one, (counts.get(one) ?? 0) + 1)
+  const parts = [...counts].map(([one, count]) => `${count} ${one}`).sort()
+  if (parts.length > 0) text += ` ${parts.join(', ')}.`
+  return suffixed(text, postFilterMessage)
+}
+
+function suffixed(text: string, postFilterMessage: string | undefined): string {
+  return postFilterMessage ? `${text} ${postFilterMessage}` : text
 }

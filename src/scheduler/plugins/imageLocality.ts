@@ -1,24 +1,37 @@
 /** Prefers nodes that already have the pod's images, less so where few nodes have them (L3). Upstream: plugins/imagelocality. */
-import { maxNodeScore, type SchedulerPlugin } from '../framework/plugin.ts'
+import { type StateData, stateKey } from '../framework/cycleState.ts'
+import { definePlugin, maxNodeScore } from '../framework/plugin.ts'
 
 const megabyte = 1024 * 1024
 const minThreshold = 23 * megabyte
 const maxContainerThreshold = 1000 * megabyte
 
-export const imageLocality: SchedulerPlugin = {
-  name: 'ImageLocality',
-  score: (_state, { pod }, node, snapshot) => {
+/** The pod's images that some node has, and the weight of each: the share of nodes that have it. */
+interface Images extends StateData {
+  readonly containers: number
+  readonly spread: readonly { readonly name: string; readonly share: number }[]
+}
+const key = stateKey<Images>('ImageLocality')
+
+export const imageLocality = definePlugin('ImageLocality', () => ({
+  requeueOn: [],
+  preScore: (state, { pod }, _nodes, snapshot) => {
     const images = [...(pod.spec.initContainers ?? []), ...pod.spec.containers].map((container) => withTag(container.image ?? ''))
+    const spread = images.map((name) => ({ name, share: snapshot.imageNodes(name) / snapshot.nodes.length })).filter(({ share }) => share > 0)
+    state.write(key, { containers: images.length, spread })
+    // On no node: all would get 0.
+    return spread.length === 0 ? 'skip' : undefined
+  },
+  score: (state, _pod, node) => {
+    const wanted = state.read(key)
+    if (!wanted) return 0
     let sum = 0
-    for (const image of images) {
-      const bytes = node.images.get(image)
-      if (bytes !== undefined) sum += Math.floor(bytes * (snapshot.imageNodes(image) / snapshot.nodes.length))
-    }
-    const maxThreshold = maxContainerThreshold * images.length
+    for (const { name, share } of wanted.spread) sum += Math.floor((node.images.get(name) ?? 0) * share)
+    const maxThreshold = maxContainerThreshold * wanted.containers
     const clamped = Math.min(Math.max(sum, minThreshold), maxThreshold)
     return Math.floor((maxNodeScore * (clamped - minThreshold)) / (maxThreshold - minThreshold))
   },
-}
+}))
 
 /** `nginx` means `nginx:latest`. */
 function withTag(image: string): string {

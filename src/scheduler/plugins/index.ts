@@ -1,5 +1,9 @@
-/** The default profile (L3): plugins in order, with the weight of their scores. Upstream: pkg/scheduler/apis/config/v1/default_plugins.go. */
-import type { SchedulerPlugin } from '../framework/plugin.ts'
+/**
+ * The plugins that Skiff has (L3), and the default profile: their order, and the weight of their scores.
+ * Upstream: pkg/scheduler/framework/plugins/registry.go, pkg/scheduler/apis/config/v1/default_plugins.go (v1.36).
+ */
+import type { PluginDefinition } from '../framework/plugin.ts'
+import { defaultBinder } from './defaultBinder.ts'
 import { imageLocality } from './imageLocality.ts'
 import { nodeAffinity } from './nodeAffinity.ts'
 import { nodeName } from './nodeName.ts'
@@ -11,20 +15,23 @@ import { prioritySort } from './prioritySort.ts'
 import { schedulingGates } from './schedulingGates.ts'
 import { taintToleration } from './taintToleration.ts'
 
-export interface ProfilePlugin {
-  readonly plugin: SchedulerPlugin
+export interface DefaultPlugin {
+  readonly definition: PluginDefinition
+  /** Of its scores; 0: it has none. */
   readonly weight: number
 }
 
-export const defaultPlugins: readonly ProfilePlugin[] = [
-  { plugin: schedulingGates, weight: 0 },
-  { plugin: prioritySort, weight: 0 },
-  { plugin: nodeUnschedulable, weight: 0 },
-  { plugin: nodeName, weight: 0 },
-  { plugin: taintToleration, weight: 3 },
-  { plugin: nodeAffinity, weight: 2 },
-  { plugin: nodePorts, weight: 0 },
-  { plugin: nodeResourcesFit, weight: 1 },
-  { plugin: nodeResourcesBalancedAllocation, weight: 1 },
-  { plugin: imageLocality, weight: 1 },
+/** The default profile, in order. */
+export const defaultPlugins: readonly DefaultPlugin[] = [
+  { definition: schedulingGates, weight: 0 },
+  { definition: prioritySort, weight: 0 },
+  { definition: nodeUnschedulable, weight: 0 },
+  { definition: nodeName, weight: 0 },
+  { definition: taintToleration, weight: 3 },
+  { definition: nodeAffinity, weight: 2 },
+  { definition: nodePorts, weight: 0 },
+  { definition: nodeResourcesFit, weight: 1 },
+  { definition: nodeResourcesBalancedAllocation, weight: 1 },
+  { definition: imageLocality, weight: 1 },
+  { definition: defaultBinder, weight: 0 },
 ]

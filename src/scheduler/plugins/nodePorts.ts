@@ -1,25 +1,35 @@
 /** Two pods cannot hold one host port (L3). Upstream: plugins/nodeports, framework HostPortInfo. */
-import type { NodeInfo } from '../framework/nodeInfo.ts'
-import type { SchedulerPlugin } from '../framework/plugin.ts'
+import { actions, on } from '../framework/clusterEvent.ts'
+import { definePlugin } from '../framework/plugin.ts'
+import { podInfo } from '../framework/podInfo.ts'
 import { reasons, unschedulable } from '../framework/status.ts'
 
 const anyAddress = '0.0.0.0'
+const refused = unschedulable(reasons.nodePorts)
 
-export const nodePorts: SchedulerPlugin = {
-  name: 'NodePorts',
+export const nodePorts = definePlugin('NodePorts', () => ({
+  requeueOn: [
+    on('AssignedPod', actions.Delete, (pod, { old }) => {
+      const freed = old ? new Map(podInfo(old).hostPorts.map((port) => [port, 1])) : new Map()
+      return podInfo(pod).hostPorts.some((port) => isTaken(port, freed))
+    }),
+    on('Node', actions.Add | actions.UpdateNodeLabel),
+  ],
   preFilter: (_state, pod) => (pod.hostPorts.length === 0 ? 'skip' : undefined),
-  filter: (_state, pod, node) => (pod.hostPorts.some((port) => isTaken(port, node)) ? unschedulable(reasons.nodePorts) : undefined),
-  requeueOn: (event, pod) =>
-    event.type === 'NodeAdd' || (event.type === 'PodDelete' && event.pod.spec.nodeName !== undefined && pod.metadata.uid !== event.pod.metadata.uid),
-}
+  filter: (_state, pod, node) => (pod.hostPorts.some((port) => isTaken(port, node.usedPorts)) ? refused : undefined),
+}))
 
 /** The wildcard address collides with every address on the same port and protocol. */
-function isTaken(wanted: string, node: NodeInfo): boolean {
-  const [protocol, address, port] = wanted.split('/')
-  if (address !== anyAddress) return node.usedPorts.has(wanted) || node.usedPorts.has(`${protocol}/${anyAddress}/${port}`)
-  for (const used of node.usedPorts.keys()) {
-    const parts = used.split('/')
-    if (parts[0] === protocol && parts[2] === port) return true
+function isTaken(wanted: string, usedPorts: ReadonlyMap<string, number>): boolean {
+  const [protocol, address, port] = parts(wanted)
+  if (address !== anyAddress) return usedPorts.has(wanted) || usedPorts.has(`${protocol}/${anyAddress}/${port}`)
+  for (const used of usedPorts.keys()) {
+    const [usedProtocol, , usedPort] = parts(used)
+    if (usedProtocol === protocol && usedPort === port) return true
   }
   return false
+}
+
+function parts(port: string): string[] {
+  return port.split('/')
 }

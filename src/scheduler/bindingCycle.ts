@@ -1,0 +1,193 @@
+/**
+ * What follows a decision (L3): wait for permission, prepare, bind; or undo, report and put the pod back.
+ * Upstream: pkg/scheduler/schedule_one.go bindingCycle, handleBindingCycleError, handleSchedulingFailure (v1.36).
+ */
+import { isStatus } from '#api/machinery/status'
+import type { Clock } from '#base/clock'
+import type { Logger } from '#base/log'
+import { actions } from './framework/clusterEvent.ts'
+import type { CycleState } from './framework/cycleState.ts'
+import type { PodInfo } from './framework/podInfo.ts'
+import type { Profile } from './framework/profile.ts'
+import type { Refusal } from './framework/status.ts'
+import type { Nominator } from './nominator.ts'
+import type { PodReports } from './podReports.ts'
+import type { SchedulerCache } from './schedulerCache.ts'
+import type { SchedulerMetrics } from './schedulerMetrics.ts'
+import type { Failure, QueuedPod, SchedulingQueue } from './schedulingQueue.ts'
+import type { WaitingPods } from './waitingPods.ts'
+
+/** What scheduling and binding cycles share. */
+export interface CycleParts {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly cache: SchedulerCache
+  readonly queue: SchedulingQueue
+  readonly nominator: Nominator
+  readonly waiting: WaitingPods
+  readonly reports: PodReports
+  readonly metrics: SchedulerMetrics
+  readonly profiles: ReadonlyMap<string, Profile>
+  readonly signal: AbortSignal
+  /** Work that the scheduler waits for when it stops. */
+  readonly track: (work: Promise<void>) => void
+}
+
+/** A pod with the node that was chosen and assumed for it. */
+export interface Attempt {
+  readonly queued: QueuedPod
+  readonly profile: Profile
+  readonly pod: PodInfo
+  readonly state: CycleState
+  readonly nodeName: string
+  readonly startedMs: number
+}
+
+interface Refused {
+  readonly refusal: Refusal
+  readonly plugin: string
+}
+
+export class BindingCycle {
+  readonly #deps: CycleParts
+  #binding = 0
+  #waiter: (() => void) | undefined
+
+  constructor(deps: CycleParts) {
+    this.#deps = deps
+  }
+
+  /** Waits while `limit` bindings are being written. */
+  async room(limit: number): Promise<void> {
+    while (this.#binding >= limit) {
+      await new Promise<void>((resolve) => {
+        this.#waiter = resolve
+      })
+    }
+  }
+
+  start(attempt: Attempt, waits: ReadonlyMap<string, number>): void {
+    this.#deps.track(this.#run(attempt, waits))
+  }
+
+  async #run(attempt: Attempt, waits: ReadonlyMap<string, number>): Promise<void> {
+    const { waiting, reports, queue, signal } = this.#deps
+    const { profile, pod, state, nodeName, queued } = attempt
+    try {
+      const preBinders = profile.points.preBind.filter((plugin) => plugin.preBindPreFlight?.(state, pod, nodeName) !== 'skip')
+      if (waits.size > 0 || preBinders.length > 0) await reports.expectOn(pod.pod, nodeName)
+      if (waits.size > 0) {
+        const verdict = await waiting.wait(pod, waits, signal)
+        if (verdict) return this.undo(attempt, verdict)
+      }
+      for (const plugin of preBinders) {
+        const refusal = await plugin.preBind(state, pod, nodeName, signal)
+        if (refusal) return this.undo(attempt, { refusal, plugin: plugin.name })
+      }
+      // Nothing can refuse the pod from here on.
+      queue.settle(queued)
+      if (reports.isWriting(queued.key)) await reports.settled(queued.key)
+      await this.#bind(attempt)
+    } catch (error) {
+      this.#bindingFailed(attempt, error)
+      return
+    }
+    this.#bound(attempt)
+  }
+
+  async #bind({ profile, pod, state, nodeName }: Attempt): Promise<void> {
+    this.#binding++
+    try {
+      for (const plugin of profile.points.bind) {
+        const answer = await plugin.bind(state, pod, nodeName, this.#deps.signal)
+        if (answer === 'skip') continue
+        if (answer) throw new Error(answer.reasons.join(', '))
+        return
+      }
+      throw new Error('no bind plugin would bind the pod')
+    } finally {
+      this.#binding--
+      this.#waiter?.()
+      this.#waiter = undefined
+    }
+  }
+
+  #bound({ queued, profile, pod, state, nodeName, startedMs }: Attempt): void {
+    const { queue, metrics, clock, reports, log } = this.#deps
+    queue.drop(queued)
+    metrics.attempt('scheduled', profile.name, (clock.monotonicMs() - startedMs) / 1000)
+    metrics.scheduled((clock.now() - queued.firstSeenMs) / 1000, queued.attempts)
+    reports.scheduled(pod.pod, nodeName)
+    for (const plugin of profile.points.postBind) {
+      try {
+        plugin.postBind(state, pod, nodeName)
+      } catch (error) {
+        log.error(error, 'A plugin failed after the binding', { plugin: plugin.name })
+      }
+    }
+  }
+
+  #bindingFailed(attempt: Attempt, error: unknown): void {
+    const { queue, metrics, clock } = this.#deps
+    const { queued, profile, pod, startedMs } = attempt
+    const { uid } = pod.pod.metadata
+    this.#release(attempt)
+    if (isStatus(error, 'NotFound') && queued.pod.metadata.uid === uid) queue.drop(queued)
+    else if (isStatus(error, 'NotFound') || isStatus(error, 'Conflict')) {
+      // Somebody else has bound it, it is being deleted, or it is another pod of that name by now. The watch says so in its own time;
+      // until then nothing may be written about a pod that can have a node.
+      metrics.attempt('error', profile.name, (clock.monotonicMs() - startedMs) / 1000)
+      queue.failed(queued, nobody)
+    } else this.error(queued, profile, new Error(`binding rejected: ${messageOf(error)}`, { cause: error }), startedMs)
+  }
+
+  /** Takes back what was assumed and reserved, because a plugin refused the pod after the decision. */
+  undo(attempt: Attempt, { refusal, plugin }: Refused): void {
+    this.#release(attempt)
+    const { queued, profile, pod, startedMs } = attempt
+    const by = new Set(plugin === '' ? [] : [plugin])
+    const failure: Failure = refusal.code === 'Pending' ? { refusedBy: nobody.refusedBy, pendingOn: by } : { refusedBy: by, pendingOn: nobody.pendingOn }
+    const message = `0/1 nodes are available: 1 ${refusal.reasons.join(', ')}.`
+    this.refuse(queued, profile, pod, message, failure, startedMs, undefined)
+  }
+
+  #release({ profile, pod, state, nodeName }: Attempt): void {
+    const { cache, queue, log } = this.#deps
+    for (const plugin of [...profile.points.reserve].reverse()) {
+      try {
+        plugin.unreserve?.(state, pod, nodeName)
+      } catch (error) {
+        log.error(error, 'A plugin failed to take a reservation back', { plugin: plugin.name })
+      }
+    }
+    if (!cache.forget(pod.key, pod.pod.metadata.uid)) return
+    queue.onEvent({ resource: 'AssignedPod', action: actions.Delete, old: pod.pod, object: undefined })
+  }
+
+  /** No node, or no longer: condition, event, and back to the queue. */
+  refuse(queued: QueuedPod, profile: Profile, pod: PodInfo, message: string, failure: Failure, startedMs: number, nominatedNodeName: string | undefined): void {
+    const { queue, metrics, clock, nominator, reports, track } = this.#deps
+    metrics.attempt('unschedulable', profile.name, (clock.monotonicMs() - startedMs) / 1000)
+    if (nominatedNodeName !== undefined) nominator.set(pod, nominatedNodeName)
+    else if (pod.pod.status?.nominatedNodeName) nominator.set(pod, pod.pod.status.nominatedNodeName)
+    queue.failed(queued, failure)
+    track(reports.failed(pod.pod, { reason: 'Unschedulable', message, nominatedNodeName }))
+  }
+
+  /** An error, not a refusal: only time helps. */
+  error(queued: QueuedPod, profile: Profile, error: unknown, startedMs: number): void {
+    const { queue, metrics, clock, reports, track, log } = this.#deps
+    const { pod } = queued
+    const { namespace, name = '' } = pod.metadata
+    metrics.attempt('error', profile.name, (clock.monotonicMs() - startedMs) / 1000)
+    queue.failed(queued, nobody)
+    log.error(error, 'Failed to schedule pod', { pod: { kind: 'Pod', namespace, name } })
+    track(reports.failed(pod, { reason: 'SchedulerError', message: messageOf(error) }))
+  }
+}
+
+const nobody: Failure = { refusedBy: new Set(), pendingOn: new Set() }
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,161 @@
+/**
+ * A pod with what scheduling asks of it again and again, computed once (L3).
+ * Upstream: pkg/scheduler/framework/types.go PodInfo, AffinityTerm.
+ */
+import type { Pod, PodAffinityTerm, WeightedPodAffinityTerm } from '#api/gen/types/core.v1'
+import { amountsOf, podRequests, type ResourceAmounts } from '#api/helpers/podResources'
+import { podPriority } from '#api/helpers/pods'
+import { type LabelMap, nothing, type Selector, selectorOf } from '#api/machinery/labelSelector'
+import { type Frozen, keyOf } from '#api/machinery/meta'
+
+/** What a pod without requests counts as when nodes are scored (upstream schedutil DefaultMilliCPURequest, DefaultMemoryRequest). */
+const defaultMilliCpu = 100
+const defaultMemoryBytes = 200 * 1024 * 1024
+
+/** One compiled term of pod affinity or anti-affinity. */
+export interface AffinityTerm {
+  readonly topologyKey: string
+  readonly selector: Selector
+  readonly namespaces: ReadonlySet<string>
+  /** Matches nothing when the term has none. */
+  readonly namespaceSelector: Selector
+}
+
+export interface WeightedAffinityTerm extends AffinityTerm {
+  readonly weight: number
+}
+
+export interface PodInfo {
+  /** `namespace/name`. */
+  readonly key: string
+  readonly pod: Frozen<Pod>
+  readonly priority: number
+  readonly requests: ResourceAmounts
+  /** cpu and memory, with a floor for containers that ask for nothing. */
+  readonly nonZeroMilliCpu: number
+  readonly nonZeroMemory: number
+  /** `TCP/0.0.0.0/8080`. */
+  readonly hostPorts: readonly string[]
+  /** Keys `namespace/name` of the claims that its volumes name. */
+  readonly pvcs: readonly string[]
+  readonly requiredAffinity: readonly AffinityTerm[]
+  readonly requiredAntiAffinity: readonly AffinityTerm[]
+  readonly preferredAffinity: readonly WeightedAffinityTerm[]
+  readonly preferredAntiAffinity: readonly WeightedAffinityTerm[]
+}
+
+export function podInfo(pod: Frozen<Pod>): PodInfo {
+  const requests = podRequests(pod, { useStatusResources: true })
+  const { cpu, memory } = nonZeroRequests(pod)
+  const affinity = pod.spec.affinity
+  return {
+    key: keyOf(pod),
+    pod,
+    priority: podPriority(pod),
+    requests,
+    nonZeroMilliCpu: Math.max(cpu, requests.cpu ?? 0),
+    nonZeroMemory: Math.max(memory, requests.memory ?? 0),
+    hostPorts: hostPortsOf(pod),
+    pvcs: pvcsOf(pod),
+    requiredAffinity: termsOf(pod, affinity?.podAffinity?.requiredDuringSchedulingIgnoredDuringExecution),
+    requiredAntiAffinity: termsOf(pod, affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution),
+    preferredAffinity: weightedTermsOf(pod, affinity?.podAffinity?.preferredDuringSchedulingIgnoredDuringExecution),
+    preferredAntiAffinity: weightedTermsOf(pod, affinity?.podAntiAffinity?.preferredDuringSchedulingIgnoredDuringExecution),
+  }
+}
+
+/**
+ * The same information with a newer state of the pod, in place, when nothing changed that it was computed from; undefined: compute it anew.
+ * Most updates of a placed pod are news of its containers.
+ */
+export function withPod(info: PodInfo, pod: Frozen<Pod>): PodInfo | undefined {
+  const { metadata, status } = info.pod
+  const same =
+    metadata.uid === pod.metadata.uid &&
+    metadata.generation !== undefined &&
+    metadata.generation === pod.metadata.generation &&
+    metadata.deletionTimestamp === pod.metadata.deletionTimestamp &&
+    sameLabels(metadata.labels, pod.metadata.labels) &&
+    allocated(status) === allocated(pod.status)
+  if (!same) return undefined
+  ;(info as { pod: Frozen<Pod> }).pod = pod
+  return info
+}
+
+function sameLabels(a: LabelMap | undefined, b: LabelMap | undefined): boolean {
+  if (a === b) return true
+  const names = Object.keys(a ?? {})
+  return names.length === Object.keys(b ?? {}).length && names.every((name) => a?.[name] === b?.[name])
+}
+
+/** What the kubelet says it has set aside, which counts while a pod is resized. */
+function allocated(status: Frozen<Pod>['status']): string {
+  let text = ''
+  for (const statuses of [status?.containerStatuses, status?.initContainerStatuses])
+    for (const { resources, allocatedResources } of statuses ?? none)
+      if (resources || allocatedResources) text += JSON.stringify([resources?.requests, allocatedResources])
+  return text
+}
+
+/** Whether the term is about the pod. `namespaceLabels`: those of the pod's namespace. */
+export function affinityTermMatches(term: AffinityTerm, pod: Frozen<Pod>, namespaceLabels: LabelMap | undefined): boolean {
+  const inNamespace = term.namespaces.has(pod.metadata.namespace ?? '') || term.namespaceSelector.matches(namespaceLabels ?? {})
+  return inNamespace && term.selector.matches(pod.metadata.labels ?? {})
+}
+
+function nonZeroRequests(pod: Frozen<Pod>): { cpu: number; memory: number } {
+  const overhead = pod.spec.overhead ? amountsOf(pod.spec.overhead) : {}
+  let cpu = overhead.cpu ?? 0
+  let memory = overhead.memory ?? 0
+  for (const container of pod.spec.containers) {
+    const own = amountsOf(container.resources?.requests)
+    cpu += own.cpu ?? defaultMilliCpu
+    memory += own.memory ?? defaultMemoryBytes
+  }
+  return { cpu, memory }
+}
+
+const none: readonly never[] = []
+
+function hostPortsOf(pod: Frozen<Pod>): readonly string[] {
+  let found: string[] | undefined
+  const look = (container: Frozen<Pod>['spec']['containers'][number]) => {
+    for (const { hostPort, hostIP, protocol } of container.ports ?? none) {
+      if (!hostPort) continue
+      found ??= []
+      found.push(`${protocol ?? 'TCP'}/${hostIP || '0.0.0.0'}/${hostPort}`)
+    }
+  }
+  for (const container of pod.spec.containers) look(container)
+  for (const container of pod.spec.initContainers ?? none) if (container.restartPolicy === 'Always') look(container)
+  return found ?? none
+}
+
+function pvcsOf(pod: Frozen<Pod>): readonly string[] {
+  let found: string[] | undefined
+  for (const { persistentVolumeClaim } of pod.spec.volumes ?? none) {
+    if (!persistentVolumeClaim) continue
+    found ??= []
+    found.push(`${pod.metadata.namespace}/${persistentVolumeClaim.claimName}`)
+  }
+  return found ?? none
+}
+
+function termsOf(pod: Frozen<Pod>, terms: readonly Frozen<PodAffinityTerm>[] | undefined): readonly AffinityTerm[] {
+  return terms && terms.length > 0 ? terms.map((term) => compile(pod, term)) : none
+}
+
+function weightedTermsOf(pod: Frozen<Pod>, terms: readonly Frozen<WeightedPodAffinityTerm>[] | undefined): readonly WeightedAffinityTerm[] {
+  return terms && terms.length > 0 ? terms.map(({ weight, podAffinityTerm }) => ({ weight, ...compile(pod, podAffinityTerm) })) : none
+}
+
+function compile(pod: Frozen<Pod>, term: Frozen<PodAffinityTerm>): AffinityTerm {
+  const named = term.namespaces ?? none
+  const own = named.length === 0 && !term.namespaceSelector
+  return {
+    topologyKey: term.topologyKey,
+    selector: selectorOf(term.labelSelector),
+    namespaces: new Set(own ? [pod.metadata.namespace ?? ''] : named),
+    namespaceSelector: term.namespaceSelector ? selectorOf(term.namespaceSelector) : nothing,
+  }
+}

@@ -1,0 +1,29 @@
+/**
+ * What plugins read of the cluster's placements (L3). It is the scheduler's cache itself: a cycle takes its decision in one go, so nothing has to be
+ * copied for it. Upstream: kube-scheduler/framework/listers.go SharedLister.
+ */
+import type { NodeInfo } from './nodeInfo.ts'
+import type { PodInfo } from './podInfo.ts'
+
+/** The cluster as a scheduling cycle sees it: every node, and who runs where. */
+export interface Snapshot {
+  /** Zones take turns. */
+  readonly nodes: readonly NodeInfo[]
+  get(name: string): NodeInfo | undefined
+  /** On how many nodes an image is. */
+  imageNodes(name: string): number
+  /** Nodes with pods that have any affinity or anti-affinity; and with pods that have required anti-affinity. */
+  readonly nodesWithAffinityPods: ReadonlySet<NodeInfo>
+  readonly nodesWithRequiredAntiAffinityPods: ReadonlySet<NodeInfo>
+  /** Whether a placed (or assumed) pod uses the claim `namespace/name`. */
+  isPvcUsed(key: string): boolean
+}
+
+/** Whatever a plugin keeps in step with the placed pods, instead of counting them anew for each pod (see Handle.maintain). */
+export interface PlacementIndex {
+  podAdded(pod: PodInfo, node: NodeInfo): void
+  podRemoved(pod: PodInfo, node: NodeInfo): void
+  /** The node appeared or changed; its pods were told already or will be. */
+  nodeSet?(node: NodeInfo): void
+  nodeRemoved?(node: NodeInfo): void
+}

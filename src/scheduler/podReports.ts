@@ -1,0 +1,112 @@
+/**
+ * What the scheduler says about pods in the API (L3): the PodScheduled condition, the nominated node, and events.
+ * Upstream: schedule_one.go handleSchedulingFailure, updatePod; framework/api_calls.
+ */
+import type { Pod, PodCondition } from '#api/gen/types/core.v1'
+import { podCondition } from '#api/helpers/pods'
+import { type Frozen, keyOf } from '#api/machinery/meta'
+import { isStatus } from '#api/machinery/status'
+import type { Clock } from '#base/clock'
+import type { Logger } from '#base/log'
+import { formatTime } from '#base/time'
+import { pods } from '#client/builtIn'
+import type { Client } from '#client/client'
+import type { EventRecorder } from '#client/eventRecorder'
+
+export interface PodReportsDeps {
+  readonly client: Client
+  readonly clock: Clock
+  readonly log: Logger
+  readonly events: EventRecorder
+}
+
+export interface FailureReport {
+  readonly reason: 'Unschedulable' | 'SchedulerError'
+  readonly message: string
+  /** '' clears it, absent leaves it. */
+  readonly nominatedNodeName?: string | undefined
+}
+
+/** The longest note of an event that the API takes. */
+const maxMessageLength = 1024
+
+export class PodReports {
+  readonly #deps: PodReportsDeps
+  /** Writes under way, by pod: a later one waits, so that "not scheduled" cannot arrive after the binding. */
+  readonly #writing = new Map<string, Promise<void>>()
+
+  constructor(deps: PodReportsDeps) {
+    this.#deps = deps
+  }
+
+  /** Resolves when nothing is being written about the pod. */
+  async settled(key: string): Promise<void> {
+    await this.#writing.get(key)
+  }
+
+  /** Whether something is being written about the pod. */
+  isWriting(key: string): boolean {
+    return this.#writing.has(key)
+  }
+
+  scheduled(pod: Frozen<Pod>, nodeName: string): void {
+    const { namespace, name } = pod.metadata
+    this.#deps.events.event(pod, 'Normal', 'Scheduled', `Successfully assigned ${namespace}/${name} to ${nodeName}`)
+  }
+
+  failed(pod: Frozen<Pod>, report: FailureReport): Promise<void> {
+    this.#deps.events.event(pod, 'Warning', 'FailedScheduling', truncated(report.message))
+    return this.#afterOthers(pod, () => this.#writeFailure(pod, report))
+  }
+
+  /** Says where the pod will be, before something slow is done for it there. */
+  expectOn(pod: Frozen<Pod>, nodeName: string): Promise<void> {
+    if (pod.status?.nominatedNodeName === nodeName) return Promise.resolve()
+    return this.#afterOthers(pod, () => this.#patch(pod, { nominatedNodeName: nodeName }))
+  }
+
+  /** Takes a nomination back. */
+  clearNomination(pod: Frozen<Pod>): Promise<void> {
+    return this.#afterOthers(pod, () => this.#patch(pod, { nominatedNodeName: null }))
+  }
+
+  #afterOthers(pod: Frozen<Pod>, write: () => Promise<void>): Promise<void> {
+    const key = keyOf(pod)
+    const before = this.#writing.get(key)
+    const work: Promise<void> = (before ? before.then(write) : write()).finally(() => {
+      if (this.#writing.get(key) === work) this.#writing.delete(key)
+    })
+    this.#writing.set(key, work)
+    return work
+  }
+
+  /** The condition and the nomination, unless they say so already. */
+  async #writeFailure(pod: Frozen<Pod>, { reason, message, nominatedNodeName }: FailureReport): Promise<void> {
+    const renominated = nominatedNodeName !== undefined && nominatedNodeName !== (pod.status?.nominatedNodeName ?? '')
+    const old = podCondition(pod, 'PodScheduled')
+    const known = old?.status === 'False' && old.reason === reason && old.message === message
+    if (known && !renominated) return
+    const status: Record<string, unknown> = renominated ? { nominatedNodeName: nominatedNodeName || null } : {}
+    if (!known) {
+      const lastTransitionTime = old?.status === 'False' && old.lastTransitionTime ? old.lastTransitionTime : formatTime(this.#deps.clock.now())
+      const condition: PodCondition = { type: 'PodScheduled', status: 'False', reason, message, lastTransitionTime }
+      if (pod.metadata.generation !== undefined) condition.observedGeneration = pod.metadata.generation
+      status.conditions = [condition]
+    }
+    await this.#patch(pod, status)
+  }
+
+  async #patch(pod: Frozen<Pod>, status: Record<string, unknown>): Promise<void> {
+    const { namespace, name = '', uid } = pod.metadata
+    try {
+      await this.#deps.client.of(pods).patch({ namespace, name }, 'strategic', { metadata: { uid }, status }, { subresource: 'status' })
+    } catch (error) {
+      if (!isStatus(error, 'NotFound') && !isStatus(error, 'Conflict'))
+        this.#deps.log.error(error, 'Failed to update pod status', { pod: { kind: 'Pod', namespace, name } })
+    }
+  }
+}
+
+function truncated(message: string): string {
+  return message.length <= maxMessageLength ? message : `${message.slice(0, maxMessageLength - 4)} ...`
+}

@@ -1,0 +1,49 @@
+/**
+ * What happened while pods were being tried (L3), kept once for all of them: each that fails asks whether something helpful happened meanwhile.
+ * Upstream: backend/queue/active_queue.go inFlightEvents.
+ */
+import type { ClusterEvent } from './framework/clusterEvent.ts'
+
+export class EventLog {
+  /** Pod in flight → number of the first event after its start. In order of their starts, so the first has the lowest. */
+  readonly #startedAt = new Map<object, number>()
+  #events: ClusterEvent[] = []
+  /** The number of the first event kept. */
+  #base = 0
+
+  begin(inFlight: object): void {
+    this.#startedAt.set(inFlight, this.#base + this.#events.length)
+  }
+
+  add(event: ClusterEvent): void {
+    if (this.#startedAt.size > 0) this.#events.push(event)
+  }
+
+  /** What happened since begin; nothing when it was not in flight. */
+  end(inFlight: object): readonly ClusterEvent[] {
+    const from = this.#startedAt.get(inFlight)
+    if (from === undefined) return []
+    const since = this.#events.slice(from - this.#base)
+    this.#startedAt.delete(inFlight)
+    this.#forgetOld()
+    return since
+  }
+
+  get size(): number {
+    return this.#events.length
+  }
+
+  /** Rarely, so that forgetting costs little for each event. */
+  #forgetOld(): void {
+    const [oldest] = this.#startedAt.values()
+    if (oldest === undefined) {
+      this.#base += this.#events.length
+      if (this.#events.length > 0) this.#events = []
+      return
+    }
+    const unneeded = oldest - this.#base
+    if (unneeded < 64 || unneeded * 2 < this.#events.length) return
+    this.#events = this.#events.slice(unneeded)
+    this.#base = oldest
+  }
+}

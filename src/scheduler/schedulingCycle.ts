@@ -1,0 +1,148 @@
+/**
+ * One try to place a pod (L3): decide, ask PostFilter where nothing fits, assume, reserve, ask for permission, and hand over to the binding.
+ * Upstream: pkg/scheduler/schedule_one.go schedulingCycle (v1.36).
+ */
+import type { Clock } from '#base/clock'
+import type { Random } from '#base/random'
+import type { BindingCycle, CycleParts } from './bindingCycle.ts'
+import type { DecisionLog } from './decisions.ts'
+import type { PostFilterResult } from './framework/plugin.ts'
+import { type PodInfo, podInfo } from './framework/podInfo.ts'
+import type { Profile } from './framework/profile.ts'
+import { fitMessage } from './framework/status.ts'
+import { type NoFit, type Placement, type ScheduleResult, schedulePod } from './schedulePod.ts'
+import type { QueuedPod } from './schedulingQueue.ts'
+
+export interface SchedulingCycleDeps extends CycleParts {
+  readonly clock: Clock
+  readonly random: Random
+  readonly decisions: DecisionLog
+  readonly binding: BindingCycle
+  readonly percentageOfNodesToScore: number
+}
+
+export class SchedulingCycle {
+  readonly #deps: SchedulingCycleDeps
+  #startIndex = 0
+
+  constructor(deps: SchedulingCycleDeps) {
+    this.#deps = deps
+  }
+
+  /** A promise only where somebody outside had to be asked; the next cycle begins after it. */
+  run(queued: QueuedPod): Promise<void> | undefined {
+    const { cache, queue, profiles, clock, binding } = this.#deps
+    const { pod } = queued
+    const profile = profiles.get(pod.spec.schedulerName ?? 'default-scheduler')
+    if (!profile || pod.metadata.deletionTimestamp || cache.isPlaced(queued.key, pod.metadata.uid)) {
+      queue.drop(queued)
+      return undefined
+    }
+    const startedMs = clock.monotonicMs()
+    const info = podInfo(pod)
+    // One pod that a plugin stumbles over must not keep the others waiting.
+    const stumble = (error: unknown) => binding.error(queued, profile, error, startedMs)
+    try {
+      const result = this.#decide(profile, info)
+      if (!(result instanceof Promise)) return this.#act(result, queued, profile, info, startedMs)?.catch(stumble)
+      return result.then((decided) => this.#act(decided, queued, profile, info, startedMs)).catch(stumble)
+    } catch (error) {
+      stumble(error)
+      return undefined
+    }
+  }
+
+  #decide(profile: Profile, pod: PodInfo): ScheduleResult | Promise<ScheduleResult> {
+    const { cache, random, nominator, percentageOfNodesToScore } = this.#deps
+    const nominatedTo = nominator.isEmpty ? undefined : (name: string) => nominator.on(name)
+    return schedulePod(profile, pod, cache, { random, startIndex: this.#startIndex, percentageOfNodesToScore, nominatedTo })
+  }
+
+  #act(result: ScheduleResult, queued: QueuedPod, profile: Profile, pod: PodInfo, startedMs: number): Promise<void> | undefined {
+    const total = this.#deps.cache.nodes.length
+    if ('placed' in result) {
+      if (total > 0) this.#startIndex = (this.#startIndex + result.placed.evaluatedNodes) % total
+      this.#place(result.placed, queued, profile, pod, startedMs)
+      return undefined
+    }
+    if (total > 0) this.#startIndex = (this.#startIndex + result.refused.evaluatedNodes) % total
+    return this.#refused(result.refused, queued, profile, pod, startedMs)
+  }
+
+  #place(placement: Placement, queued: QueuedPod, profile: Profile, pod: PodInfo, startedMs: number): void {
+    const { cache, nominator, binding, decisions, clock } = this.#deps
+    const { node, state, scores, evaluatedNodes, feasibleNodes } = placement
+    decisions.placed(pod.pod, { atMs: clock.now(), nodeName: node.name, evaluatedNodes, feasibleNodes, scores })
+    cache.assume(pod, node.name)
+    nominator.delete(pod.pod.metadata.uid ?? '')
+    const attempt = { queued, profile, pod, state, nodeName: node.name, startedMs }
+    for (const plugin of profile.points.reserve) {
+      const refusal = plugin.reserve(state, pod, node.name)
+      if (refusal) {
+        binding.undo(attempt, { refusal, plugin: plugin.name })
+        return
+      }
+    }
+    const waits = new Map<string, number>()
+    for (const plugin of profile.points.permit) {
+      const answer = plugin.permit(state, pod, node.name)
+      if (!answer) continue
+      if ('waitMs' in answer) waits.set(plugin.name, answer.waitMs)
+      else {
+        binding.undo(attempt, { refusal: answer, plugin: plugin.name })
+        return
+      }
+    }
+    binding.start(attempt, waits)
+  }
+
+  #refused(refused: NoFit, queued: QueuedPod, profile: Profile, pod: PodInfo, startedMs: number): Promise<void> | undefined {
+    const { cache } = this.#deps
+    const { postFilter } = profile.points
+    if (cache.nodes.length === 0 || postFilter.length === 0) {
+      this.#report(refused, queued, profile, pod, startedMs, undefined)
+      return undefined
+    }
+    return this.#askPostFilters(refused, profile, pod).then((answer) => this.#report(refused, queued, profile, pod, startedMs, answer))
+  }
+
+  /** The first that can help decides; otherwise what they said together. */
+  async #askPostFilters(refused: NoFit, profile: Profile, pod: PodInfo): Promise<PostFilterAnswer> {
+    const messages: string[] = []
+    let nominatedNodeName: string | undefined
+    for (const plugin of profile.points.postFilter) {
+      const result: PostFilterResult = await plugin.postFilter(refused.state, pod, refused.refusals)
+      if (!result.refusal) return { message: '', nominatedNodeName: result.nominatedNodeName }
+      if (result.nominatedNodeName !== undefined) nominatedNodeName = result.nominatedNodeName
+      messages.push(...result.refusal.reasons)
+      if (result.refusal.code === 'UnschedulableAndUnresolvable') break
+      if (result.refusal.code === 'Pending') refused.pendingOn.add(plugin.name)
+      else refused.refusedBy.add(plugin.name)
+    }
+    return { message: messages.join(', '), nominatedNodeName }
+  }
+
+  #report(refused: NoFit, queued: QueuedPod, profile: Profile, pod: PodInfo, startedMs: number, answer: PostFilterAnswer | undefined): void {
+    const { cache, binding, decisions, clock } = this.#deps
+    const totalNodes = cache.nodes.length
+    const message = fitMessage({
+      totalNodes,
+      refusals: refused.refusals.forMessage(totalNodes),
+      preFilterMessage: refused.preFilterMessage,
+      postFilterMessage: answer?.message,
+    })
+    const { refusals, evaluatedNodes, preFilterMessage } = refused
+    const decision = { atMs: clock.now(), message, totalNodes, evaluatedNodes, refusals, preFilterMessage, nominatedNodeName: answer?.nominatedNodeName }
+    decisions.refused(pod.pod, { ...decision, refusedBy: [...refused.refusedBy, ...refused.pendingOn] })
+    // Without nodes nobody refused anything: it is tried again after a while, whatever happens.
+    const failure = totalNodes === 0 ? nobody : refused
+    binding.refuse(queued, profile, pod, message, failure, startedMs, answer?.nominatedNodeName)
+  }
+}
+
+const nobody = { refusedBy: new Set<string>(), pendingOn: new Set<string>() }
+
+interface PostFilterAnswer {
+  readonly message: string
+  readonly nominatedNodeName: string | undefined
+}
