@@ -1,5 +1,10 @@
 /** All controllers, in the order in which they start (L3). */
 
+import { bootstrapSigner } from './bootstrap/signer.ts'
+import { tokenCleaner } from './bootstrap/tokenCleaner.ts'
+import { certificateApproving } from './certificates/approving.ts'
+import { certificateCleaner } from './certificates/cleaner.ts'
+import { certificateSigning } from './certificates/signing.ts'
 import { clusterRoleAggregation } from './clusterRoleAggregation.ts'
 import { cronJob } from './cronJob/cronJob.ts'
 import { daemonSet } from './daemonSet/daemonSet.ts'
@@ -21,8 +26,11 @@ import { persistentVolumeProtection } from './persistentVolumeProtection.ts'
 import { podGc } from './podGc.ts'
 import { replicaSet } from './replicaSet/replicaSet.ts'
 import { replicationController } from './replicationController.ts'
+import { resourceQuota } from './resourceQuota.ts'
 import { rootCaCertificatePublisher } from './rootCaCertificatePublisher.ts'
 import { serviceAccount } from './serviceAccount.ts'
+import { legacyTokenCleaner } from './serviceAccountTokens/legacyCleaner.ts'
+import { serviceAccountTokens } from './serviceAccountTokens/tokens.ts'
 import { serviceCidr } from './serviceCidr.ts'
 import { statefulSet } from './statefulSet/statefulSet.ts'
 import { ttlAfterFinished } from './ttlAfterFinished.ts'
@@ -30,10 +38,13 @@ import { validatingAdmissionPolicyStatus } from './validatingAdmissionPolicyStat
 import { volumeAttributesClassProtection } from './volumeAttributesClassProtection.ts'
 
 export const controllers: readonly ControllerDescriptor[] = [
+  // Others wait for their tokens.
+  serviceAccountTokens,
   serviceAccount,
   rootCaCertificatePublisher,
   clusterRoleAggregation,
   namespace,
+  resourceQuota,
   nodeIpam,
   replicationController,
   replicaSet,
@@ -57,4 +68,10 @@ export const controllers: readonly ControllerDescriptor[] = [
   garbageCollector,
   podGc,
   validatingAdmissionPolicyStatus,
+  certificateApproving,
+  certificateSigning,
+  certificateCleaner,
+  bootstrapSigner,
+  tokenCleaner,
+  legacyTokenCleaner,
 ]

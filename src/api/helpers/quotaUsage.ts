@@ -6,6 +6,7 @@ import type { PersistentVolumeClaim, Pod, ResourceQuota, ScopedResourceSelectorR
 import type { ResourceClaim } from '#api/gen/types/resource.v1'
 import type { Frozen, GroupResource, KubeObject } from '#api/machinery/meta'
 import { formatQuantity, milliQuantity, quantityOf } from '#api/machinery/quantity'
+import { parseTime } from '#base/time'
 import { podLimits, podRequests, qosClass, resourceAmount } from './podResources.ts'
 
 export type QuotaAmounts = Readonly<Record<string, number>>
@@ -14,21 +15,31 @@ export type QuotaAmounts = Readonly<Record<string, number>>
 const countedByName = ['pods', 'services', 'replicationcontrollers', 'resourcequotas', 'secrets', 'configmaps', 'persistentvolumeclaims']
 const bareNames = ['cpu', 'memory', 'ephemeral-storage']
 
-/** The amounts by quota resource name: `requests.cpu`, `count/deployments.apps`, `services.nodeports`, … */
-export function quotaUsage({ group, resource }: GroupResource, object: Frozen<KubeObject>): QuotaAmounts {
+/**
+ * The amounts by quota resource name: `requests.cpu`, `count/deployments.apps`, `services.nodeports`, …
+ * @param nowMs with it, pods that should be gone by now are not charged any more
+ */
+export function quotaUsage({ group, resource }: GroupResource, object: Frozen<KubeObject>, nowMs?: number): QuotaAmounts {
   const usage: Record<string, number> = { [`count/${resource}${group ? `.${group}` : ''}`]: 1 }
   if (group === 'resource.k8s.io' && resource === 'resourceclaims') return { ...usage, ...resourceClaimUsage(object as Frozen<ResourceClaim>) }
   if (group !== '') return usage
-  if (resource === 'pods') return { ...usage, ...podUsage(object as Frozen<Pod>) }
+  if (resource === 'pods') return { ...usage, ...podUsage(object as Frozen<Pod>, nowMs) }
   if (countedByName.includes(resource)) usage[resource] = 1
   if (resource === 'services') return { ...usage, ...serviceUsage(object as Frozen<Service>) }
   if (resource === 'persistentvolumeclaims') return { ...usage, ...claimUsage(object as Frozen<PersistentVolumeClaim>) }
   return usage
 }
 
-function podUsage(pod: Frozen<Pod>): Record<string, number> {
-  // A pod that has ended holds nothing but its place in the store.
-  if (pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed') return {}
+/** A pod that has ended, or whose grace period is over, holds nothing but its place in the store. */
+function isCharged({ metadata, status }: Frozen<Pod>, nowMs: number | undefined): boolean {
+  if (status?.phase === 'Succeeded' || status?.phase === 'Failed') return false
+  const { deletionTimestamp, deletionGracePeriodSeconds } = metadata
+  if (nowMs === undefined || deletionTimestamp === undefined || deletionGracePeriodSeconds === undefined) return true
+  return nowMs <= (parseTime(deletionTimestamp) ?? nowMs) + deletionGracePeriodSeconds * 1000
+}
+
+function podUsage(pod: Frozen<Pod>, nowMs: number | undefined): Record<string, number> {
+  if (!isCharged(pod, nowMs)) return {}
   const usage: Record<string, number> = { pods: 1 }
   for (const [name, amount] of Object.entries(podRequests(pod))) {
     usage[`requests.${name}`] = amount
@@ -77,6 +88,20 @@ function resourceClaimUsage({ spec }: Frozen<ResourceClaim>): Record<string, num
 
 /** What `All` may come to: no claim is given more. Upstream: AllocationResultsMaxSize. */
 const mostDevicesOfClaim = 32
+
+/** Those of the quota resource names that objects of this resource can use something of. */
+export function quotaNamesOf({ group, resource }: GroupResource, names: readonly string[]): string[] {
+  const count = `count/${resource}${group ? `.${group}` : ''}`
+  return names.filter((name) => {
+    if (name.startsWith('count/')) return name === count
+    if (name.endsWith('.deviceclass.resource.k8s.io/devices')) return group === 'resource.k8s.io' && resource === 'resourceclaims'
+    if (group !== '') return false
+    if (countedByName.includes(name)) return name === resource
+    if (name.startsWith('services.')) return resource === 'services'
+    if (name === 'requests.storage' || name.includes('.storageclass.storage.k8s.io/')) return resource === 'persistentvolumeclaims'
+    return resource === 'pods' && (bareNames.includes(name) || /^(requests\.|limits\.|hugepages-)/.test(name))
+  })
+}
 
 /** Whether the quota's scopes include the object: only pods and claims are told apart. */
 export function quotaCovers(quota: Frozen<ResourceQuota>, { group, resource }: GroupResource, object: Frozen<KubeObject>): boolean {

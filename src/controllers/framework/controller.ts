@@ -2,6 +2,8 @@
  * What a controller is (L3): a name, and a function that makes a Component out of the context. Published as skiff/controller.
  * Upstream: cmd/kube-controller-manager/app/controller_descriptor.go (v1.36).
  */
+import type { Secret, ServiceAccount } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
@@ -22,6 +24,21 @@ export interface ControllerOptions {
   readonly nodeMonitorGracePeriodMs?: number | undefined
   readonly nodeStartupGracePeriodMs?: number | undefined
   readonly terminatedPodGcThreshold?: number | undefined
+  /** How often quotas are counted anew without cause. Default 5 min. */
+  readonly resourceQuotaSyncPeriodMs?: number | undefined
+  /** Signs what is approved for the built-in signers; absent: nothing is signed. */
+  readonly clusterSigning?: ClusterSigning | undefined
+  /** A token of a secret for a service account, which does not expire; absent: such secrets stay empty. */
+  readonly serviceAccountToken?: ((account: Frozen<ServiceAccount>, secret: Frozen<Secret>) => string) | undefined
+  /** For how long nobody may have used such a token before it is taken away. Default a year. */
+  readonly legacyTokenCleanUpPeriodMs?: number | undefined
+}
+
+export interface ClusterSigning {
+  /** The longest that a certificate may live; default a year. */
+  readonly durationMs?: number | undefined
+  /** PEM of certificate and key, by the signer's name; undefined: this one does not sign. Asked each time: authorities are renewed. */
+  authorityOf(signer: string): { readonly cert: string; readonly key: string } | undefined
 }
 
 export interface ControllerContext {
@@ -45,6 +62,8 @@ export interface ControllerDescriptor {
   readonly aliases: readonly string[]
   /** Of kube-system: whom the controller acts as, with the rights that the bootstrap policy gives it. */
   readonly serviceAccount: string
+  /** Acts as the manager itself, not as a service account. */
+  readonly actsAsManager?: boolean | undefined
   /** Runs only when named, not for '*'. */
   readonly disabledByDefault?: boolean | undefined
   create(context: ControllerContext): Component

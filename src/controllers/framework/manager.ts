@@ -107,8 +107,8 @@ function contexts(deps: ControllerManagerDeps, informers: SharedInformerFactory,
     }
     return { client, informers, clock, random, log, metrics, options, events }
   }
-  return ({ name, serviceAccount }: ControllerDescriptor): ControllerContext => {
-    const context = made.get(name) ?? create(deps.clientFor(serviceAccount))
+  return ({ name, serviceAccount, actsAsManager }: ControllerDescriptor): ControllerContext => {
+    const context = made.get(name) ?? create(actsAsManager ? deps.client : deps.clientFor(serviceAccount))
     made.set(name, context)
     return context
   }

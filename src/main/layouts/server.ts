@@ -11,11 +11,14 @@ import type { Encryption } from '#apiserver/encryption/encryption'
 import { createRegistry } from '#apiserver/registry/registry'
 import type { UserInfo } from '#apiserver/request'
 import type { ServingTls } from '#apiserver/server/listener'
+import { secretTokens } from '#apiserver/tokens/secretTokens'
 import type { Component } from '#base/component'
 import { refreshKubeconfig } from '#cli/kubeconfigFile'
 import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import { createClient } from '#client/clientOverTransport'
 import { createEventRecorder } from '#client/eventRecorder'
+import { bootstrapSigner } from '#controllers/bootstrap/signer'
+import { tokenCleaner } from '#controllers/bootstrap/tokenCleaner'
 import { createControllerManager } from '#controllers/framework/manager'
 import { controllers } from '#controllers/index'
 import { createExec } from '#host/exec'
@@ -180,8 +183,12 @@ function controlPlane(server: ApiServer, tools: ProcessTools, pki: Pki): Compone
   const events = createEventRecorder({ ...tools, client: scheduling.client }, { component: 'default-scheduler' })
   return [
     createControllerManager({ ...tools, client: controlling, clientFor, log: tools.log.with('controllers') }, controllers, {
+      // As kubeadm does: machines join with tokens, which must sign the cluster's description and end in time.
+      controllers: ['*', bootstrapSigner.name, tokenCleaner.name],
       rootCa: pki.ca.cert,
       clusterCidr: addressPlan.clusterCidr,
+      clusterSigning: { authorityOf: () => pki.ca },
+      serviceAccountToken: secretTokens(pki.serviceAccountKey),
     }),
     createScheduler({ ...tools, ...scheduling, log: tools.log.with('scheduler'), events }),
     { name: 'scheduler informers', run: (signal) => scheduling.informers.run(signal) },

@@ -41,8 +41,9 @@ export async function startTestCluster(options: TestClusterOptions = {}): Promis
   const random = seededRandom(7)
   const api = await startTestApiServer({
     deps: ({ reader }) => {
-      const { authorizers, postStartHooks, admission } = createSecurity({ reader, clock: realClock, random, serviceAccountKey: testServiceAccountKey() })
-      return { authorizers, postStartHooks, ...(options.admission ? { admission } : {}) }
+      const { admission, ...security } = createSecurity({ reader, clock: realClock, random, serviceAccountKey: testServiceAccountKey() })
+      const { authorizers, postStartHooks, virtualResources } = security
+      return { authorizers, postStartHooks, virtualResources, ...(options.admission ? { admission } : {}) }
     },
   })
   const { client } = api
