@@ -3,7 +3,7 @@
  * where it is missing; what the reconciler owns is put right when it differs.
  * Upstream: pkg/controlplane/controller/kubernetesservice, systemnamespaces, defaultservicecidr (v1.36).
  */
-import type { KubeObject } from '#api/machinery/meta'
+import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
@@ -16,6 +16,10 @@ import { type Advertised, kubernetesEndpointSlice, kubernetesEndpoints, kubernet
 
 /** As often as upstream looks after the `kubernetes` service. */
 const keepIntervalMs = 10_000
+
+/** What is put right of them; the rest is anybody's. */
+const endpointsFields = ['subsets']
+const sliceFields = ['endpoints', 'ports']
 
 export interface BootstrapConfig {
   readonly serviceCidr: string
@@ -41,16 +45,20 @@ export async function keepBootstrapped(deps: BootstrapDeps, config: BootstrapCon
   }
 }
 
-/** Creates what is missing. Safe to run again at any time. */
-export async function bootstrap({ reader, transport }: BootstrapDeps, config: BootstrapConfig, signal: AbortSignal): Promise<void> {
-  const ensure = (path: string, body: object) => createIfMissing(transport, { method: 'POST', path, body }, signal)
+/** Creates what is missing from the cache; what the cache does not show yet is asked for first. Safe to run again at any time. */
+export async function bootstrap(deps: BootstrapDeps, config: BootstrapConfig, signal: AbortSignal): Promise<void> {
+  const { reader, transport } = deps
+  const ensure = async (group: string, path: string, body: Pick<KubeObject, 'metadata'> & Record<string, unknown>) => {
+    const resource = path.slice(path.lastIndexOf('/') + 1)
+    if (!reader.get({ group, resource }, '', body.metadata.name ?? '')) await createIfMissing(transport, { method: 'POST', path, body }, signal)
+  }
   // Together, so that they share flushes of the disk.
   await Promise.all([
-    ...systemNamespaces.map((name) => ensure('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })),
+    ...systemNamespaces.map((name) => ensure('', '/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })),
     ...systemPriorityClasses.map((one) =>
-      ensure('/apis/scheduling.k8s.io/v1/priorityclasses', { apiVersion: 'scheduling.k8s.io/v1', kind: 'PriorityClass', ...one }),
+      ensure('scheduling.k8s.io', '/apis/scheduling.k8s.io/v1/priorityclasses', { apiVersion: 'scheduling.k8s.io/v1', kind: 'PriorityClass', ...one }),
     ),
-    ensure('/apis/networking.k8s.io/v1/servicecidrs', {
+    ensure('networking.k8s.io', '/apis/networking.k8s.io/v1/servicecidrs', {
       apiVersion: 'networking.k8s.io/v1',
       kind: 'ServiceCIDR',
       metadata: { name: defaultServiceCidrName },
@@ -58,16 +66,32 @@ export async function bootstrap({ reader, transport }: BootstrapDeps, config: Bo
     }),
     ensureFlowControl(reader, transport, signal),
   ])
+  await keepService(deps, config, signal)
+}
+
+async function keepService({ reader, transport }: BootstrapDeps, config: BootstrapConfig, signal: AbortSignal): Promise<void> {
   const advertised = config.advertised()
-  if (advertised) await kubernetesServiceReconciled(transport, advertised, config.serviceCidr, signal)
+  if (advertised && !isServiceKept(reader, advertised)) await kubernetesServiceReconciled(transport, advertised, config.serviceCidr, signal)
+}
+
+/** A look into the cache, which is all there is to do almost every time. */
+function isServiceKept(reader: ObjectReader, advertised: Advertised): boolean {
+  const found = (group: string, resource: string) => reader.get<KubeObject & Record<string, unknown>>({ group, resource }, 'default', 'kubernetes')
+  const has = (object: Frozen<Record<string, unknown>> | undefined, wanted: object, fields: readonly string[]) =>
+    object !== undefined && fields.every((field) => deepEqual(object[field], (wanted as Record<string, unknown>)[field]))
+  return (
+    found('', 'services') !== undefined &&
+    has(found('', 'endpoints'), kubernetesEndpoints(advertised), endpointsFields) &&
+    has(found('discovery.k8s.io', 'endpointslices'), kubernetesEndpointSlice(advertised), sliceFields)
+  )
 }
 
 async function kubernetesServiceReconciled(transport: Transport, advertised: Advertised, cidr: string, signal: AbortSignal): Promise<void> {
   const service = kubernetesService(serviceRanges(cidr)[0]?.first ?? '', advertised)
   await createIfMissing(transport, { method: 'POST', path: '/api/v1/namespaces/default/services', body: service }, signal)
-  await reconcile(transport, '/api/v1/namespaces/default/endpoints', kubernetesEndpoints(advertised), ['subsets'], signal)
+  await reconcile(transport, '/api/v1/namespaces/default/endpoints', kubernetesEndpoints(advertised), endpointsFields, signal)
   const slices = '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices'
-  await reconcile(transport, slices, kubernetesEndpointSlice(advertised), ['endpoints', 'ports'], signal)
+  await reconcile(transport, slices, kubernetesEndpointSlice(advertised), sliceFields, signal)
 }
 
 async function createIfMissing(transport: Transport, request: ApiRequest, signal: AbortSignal): Promise<boolean> {

@@ -16,6 +16,8 @@ export interface ReflectorDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
+  /** A watch ends by itself after this long, at most twice as long. Default 300, as upstream; more where connections cannot die silently. */
+  readonly minWatchSeconds?: number | undefined
 }
 
 export interface ReflectorOptions {
@@ -35,7 +37,7 @@ export interface ReflectorTarget<T extends KubeObject> {
 /** The annotation of the bookmark that ends the streamed first state. */
 export const initialEventsEnd = 'k8s.io/initial-events-end'
 
-const minWatchSeconds = 300
+const defaultMinWatchSeconds = 300
 /** How long after its own time-out a watch may stay open before we stop believing in it. */
 const overdueMs = 30_000
 const pageSize = 500
@@ -153,6 +155,7 @@ async function watchFromState<T extends KubeObject>(run: Run<T>): Promise<number
 /** One watch until the server ends it; returns how many events came. */
 async function watch<T extends KubeObject>(run: Run<T>, initialFrom?: string): Promise<number> {
   const { client, deps, options } = run
+  const { minWatchSeconds = defaultMinWatchSeconds } = deps
   const timeoutSeconds = minWatchSeconds + deps.random.int(minWatchSeconds)
   const overdue = new AbortController()
   const timer = deps.clock.timer(timeoutSeconds * 1000 + overdueMs, () => overdue.abort(new Error('the watch outlived its time-out')))

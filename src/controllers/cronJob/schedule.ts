@@ -3,7 +3,7 @@
  * Upstream: github.com/robfig/cron/v3 as pkg/controller/cronjob uses it (v1.36).
  */
 import type { CronSchedule } from '#api/helpers/cronSchedule'
-import { parseTime } from '#base/time'
+import { civilFromDays, parseTime } from '#base/time'
 
 const weekdayNames = 'sun mon tue wed thu fri sat'.split(' ')
 const minuteMs = 60_000
@@ -47,6 +47,7 @@ interface LocalFields {
 
 function localFields(timeZone: string | undefined): (ms: number) => LocalFields {
   const zone = timeZone || 'UTC'
+  if (zone === 'UTC') return utcFields
   const format = new Intl.DateTimeFormat('en-US', {
     timeZone: zone,
     hourCycle: 'h23',
@@ -67,6 +68,15 @@ function localFields(timeZone: string | undefined): (ms: number) => LocalFields 
       weekday: weekdayNames.indexOf((parts.weekday ?? '').toLowerCase()),
     }
   }
+}
+
+/** The same by arithmetic: the platform's formatter is slow, and most schedules name no zone. */
+function utcFields(ms: number): LocalFields {
+  const minutes = Math.floor(ms / minuteMs)
+  const days = Math.floor(minutes / (24 * 60))
+  const { day, month } = civilFromDays(days)
+  // 1970-01-01 was a Thursday.
+  return { minute: minutes % 60, hour: Math.floor(minutes / 60) % 24, day, month, weekday: (days + 4) % 7 }
 }
 
 /** Milliseconds of an API time, for callers that have optional ones. */

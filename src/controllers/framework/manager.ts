@@ -21,6 +21,8 @@ export interface ControllerManagerDeps {
   readonly random: Random
   readonly log: Logger
   readonly metrics: Metrics
+  /** See ReflectorDeps. */
+  readonly minWatchSeconds?: number | undefined
 }
 
 export interface ControllerManagerOptions extends ControllerOptions {

@@ -5,6 +5,7 @@
  */
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import type { Component } from '#base/component'
+import { apiServices, customResourceDefinitions } from '#client/builtIn'
 import type { HandlerRegistration } from '#client/cache/sharedInformer'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
 import { createReconciler, everyPeriod, type Result } from '../framework/reconciler.ts'
@@ -20,6 +21,8 @@ export const garbageCollector: ControllerDescriptor = {
 }
 
 const discoveryPeriodMs = 30_000
+/** Discovery changes with the objects that extend the API; it is read now and then all the same. */
+const unchangedRounds = 10
 const maxSyncWaitMs = 30_000
 
 function createGarbageCollector(context: ControllerContext): Component {
@@ -46,13 +49,14 @@ function createGarbageCollector(context: ControllerContext): Component {
     name: garbageCollector.name,
     async run(signal) {
       let working: Promise<unknown> | undefined
+      const due = whenDiscoveryMayHaveChanged(context)
       const follow = async () => {
-        await followDiscovery(signal)
+        await due.run(() => followDiscovery(signal))
         working ??= allSeen(context, discovered, signal).then(() => Promise.all([deletions.run(signal), orphanings.run(signal)]))
       }
       await everyPeriod(context, garbageCollector.name, discoveryPeriodMs, follow, signal)
       await working
-      for (const registration of watched.values()) registration.remove()
+      for (const registration of [...due.registrations, ...watched.values()]) registration.remove()
     },
   }
 
@@ -139,6 +143,29 @@ function createGarbageCollector(context: ControllerContext): Component {
     const object = await live(node, node.namespace, signal)
     if (object) await dropFinalizer(node, object, orphanFinalizer, signal)
     return undefined
+  }
+}
+
+/** Runs its work where something that extends the API has changed since it last succeeded, and every few rounds all the same. */
+function whenDiscoveryMayHaveChanged({ informers }: ControllerContext) {
+  let left = 0
+  const changed = () => {
+    left = 0
+  }
+  const handler = { onAdd: changed, onUpdate: changed, onDelete: changed }
+  return {
+    registrations: [informers.of(customResourceDefinitions).addHandler(handler), informers.of(apiServices).addHandler(handler)],
+    async run(work: () => Promise<void>): Promise<void> {
+      if (left > 0) {
+        left--
+        return
+      }
+      left = unchangedRounds
+      await work().catch((error: unknown) => {
+        left = 0
+        throw error
+      })
+    },
   }
 }
 

@@ -33,11 +33,14 @@ function createNodeLifecycleController(context: ControllerContext) {
   podInformer.addIndexers(podNodeIndexers)
   const events = context.events('node-controller')
   const healths = new Map<string, NodeHealth>()
+  /** Nodes whose pods have been marked since they were last ready: once is enough, a kubelet that lives knows better afterwards. */
+  const marked = new Set<string>()
   const reconciler = createReconciler(context, { name: nodeLifecycle.name, queueName: 'node_lifecycle_controller', workers: 8, reconcile })
   reconciler.watch(informer, {
     ...enqueueSelf<Node>(reconciler.queue),
     onDelete: (node) => {
       healths.delete(node.metadata.name ?? '')
+      marked.delete(node.metadata.name ?? '')
       events.event(node, 'Normal', 'RemovingNode', `Node ${node.metadata.name} event: Removing Node ${node.metadata.name} from Controller`)
     },
   })
@@ -72,7 +75,11 @@ function createNodeLifecycleController(context: ControllerContext) {
           .of(nodes)
           .updateStatus({ ...node, status: { ...node.status, conditions } } as Frozen<Node>, { signal })
           .catch(unlessStale)
-      if (conditions || !isNodeReady(node)) await markPodsNotReady(node, before !== undefined, signal)
+      if (!conditions && isNodeReady(node)) marked.delete(name)
+      else if (!marked.has(name)) {
+        await markPodsNotReady(node, before !== undefined, signal)
+        marked.add(name)
+      }
       // Whether nodes are evicted from depends on the others, too.
       if (wantedTaints(node, someReady, nowMs)) reconciler.queue.add(name)
     }

@@ -1,11 +1,13 @@
 /** The Node object that a kubelet reports (L3, pure). Upstream: kubelet_node_status.go, kubelet/nodestatus/setters.go (v1.36). */
 import type { ContainerImage, Node, NodeAddress, NodeCondition, NodeStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { canonicalQuantity } from '#api/machinery/quantity'
 import { formatTime } from '#base/time'
 import type { RuntimeCondition, RuntimeImage, RuntimeVersion } from '#grpc/criTypes'
 import { type KubeletConfig, kubeletVersion } from '../config.ts'
 import type { MachineInfo } from '../host.ts'
 import { milliUnits, quantity } from '../pods/quantities.ts'
+import { equal } from '../pods/statusManager.ts'
 
 export interface NodeFacts {
   readonly machine: MachineInfo
@@ -179,11 +181,17 @@ export function initialNode(status: NodeStatus, machine: MachineInfo, config: Ku
 
 /** Whether a status is worth a request before the report is due: anything but heartbeats and the list of images changed. */
 export function statusChanged(before: Frozen<NodeStatus> | undefined, after: NodeStatus): boolean {
-  const essence = (status: Frozen<NodeStatus> | NodeStatus | undefined) =>
-    JSON.stringify({
-      ...status,
-      conditions: (status?.conditions ?? []).map(({ type, status: value, reason, message }) => ({ type, value, reason, message })),
-      images: status?.images?.length ?? 0,
-    })
-  return essence(before) !== essence(after)
+  const essence = (status: Frozen<NodeStatus> | NodeStatus | undefined) => ({
+    ...status,
+    capacity: canonical(status?.capacity),
+    allocatable: canonical(status?.allocatable),
+    conditions: (status?.conditions ?? []).map(({ type, status: value, reason, message }) => ({ type, value, reason, message })),
+    images: status?.images?.length ?? 0,
+  })
+  // The server orders members and writes quantities its own way: texts would differ where nothing does.
+  return !equal(essence(before), essence(after))
+}
+
+function canonical(resources: Readonly<Record<string, string>> | undefined): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(resources ?? {}).map(([name, text]) => [name, canonicalQuantity(text)]))
 }

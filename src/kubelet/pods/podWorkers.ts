@@ -128,7 +128,8 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
           hurry: undefined,
         })
       }
-      if (!known) context.objects.registerPod(pod)
+      if (known) machinery.statuses.noticed(pod)
+      else context.objects.registerPod(pod)
       const worker = workers.get(uid)
       if (worker && pod.metadata.deletionTimestamp) startTerminating(worker, pod.metadata.deletionGracePeriodSeconds)
       if (sync) wake(uid)

@@ -16,6 +16,8 @@ export interface StatusManager {
   get(uid: string): Frozen<PodStatus> | undefined
   /** Remembers the status and sends it when it differs from what the server has. */
   set(pod: FrozenPod, status: PodStatus): void
+  /** The pod as the API has it now: when somebody else has changed whether it is ready, what is true is sent again. */
+  noticed(pod: FrozenPod): void
   /** Compares again with what the server has: the object is another one now. */
   resend(uid: string): void
   /** Sends what is still unsent and resolves when the server has it. */
@@ -76,6 +78,15 @@ interface Entry {
   sentTo: string | undefined
   sending: Promise<void>
   dirty: boolean
+  /** The object's version with our last write in it. */
+  sentVersion: string | undefined
+}
+
+/** Our own writes, and those of before, come back as well: only a newer version that says otherwise counts. Versions are numbers that only grow. */
+function isOverruled({ dirty, sentVersion, status }: Entry, pod: FrozenPod): boolean {
+  if (dirty || sentVersion === undefined || Number(pod.metadata.resourceVersion) <= Number(sentVersion)) return false
+  const ready = (of: Frozen<PodStatus> | undefined) => of?.conditions?.find(({ type }) => type === 'Ready')?.status
+  return ready(pod.status) !== ready(status)
 }
 
 const retryMs = 2_000
@@ -107,6 +118,7 @@ export function createStatusManager(context: KubeletContext, apiPod: (pod: Froze
         const answer = await client.patch({ namespace, name }, 'strategic', { metadata: { uid }, status: patch }, { subresource: 'status', signal })
         // Others write into the status as well: the next patch starts from what the server has now.
         entry.sent = answer.status
+        entry.sentVersion = answer.metadata.resourceVersion
       } catch (error) {
         if (signal.aborted || isStatus(error, 'NotFound')) return
         // The uid in the patch conflicts when another pod of that name has taken its place.
@@ -128,7 +140,15 @@ export function createStatusManager(context: KubeletContext, apiPod: (pod: Froze
       const uid = pod.metadata.uid ?? ''
       const known = entries.get(uid)
       if (!known) {
-        const entry: Entry = { pod, status: deepCopy<PodStatus>(status), sent: pod.status ?? {}, sentTo: uid, sending: Promise.resolve(), dirty: true }
+        const entry: Entry = {
+          pod,
+          status: deepCopy<PodStatus>(status),
+          sent: pod.status ?? {},
+          sentTo: uid,
+          sending: Promise.resolve(),
+          dirty: true,
+          sentVersion: undefined,
+        }
         entries.set(uid, entry)
         entry.sending = send(entry)
         return
@@ -138,6 +158,13 @@ export function createStatusManager(context: KubeletContext, apiPod: (pod: Froze
       // A terminal phase never goes back.
       if (isTerminalPhase(known.status.phase) && known.status.phase !== status.phase) return
       known.status = deepCopy<PodStatus>(status)
+      known.dirty = true
+      known.sending = known.sending.then(() => send(known))
+    },
+    noticed: (pod) => {
+      const known = entries.get(pod.metadata.uid ?? '')
+      if (!known || !isOverruled(known, pod)) return
+      known.sent = pod.status ?? {}
       known.dirty = true
       known.sending = known.sending.then(() => send(known))
     },

@@ -6,6 +6,7 @@ import type { Component } from '#base/component'
 import { createClient } from '#client/clientOverTransport'
 import type { Transport } from '#client/transport'
 import { createKubelet } from '#kubelet/kubelet'
+import { simulatedMachine } from '#kubelet/runtime/simulated/machine'
 import { createSimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
 import { apiAuth } from '#kubelet/server/auth'
 import { createKubeletServer } from '#kubelet/server/kubeletServer'
@@ -44,17 +45,7 @@ async function simulatedNode(options: SimulatedNodesOptions, nodeName: string): 
       ...tools,
       log,
       runtime: createSimulatedRuntime({ clock: tools.clock, random: tools.random }),
-      machine: {
-        cpus: 16,
-        memoryBytes: 64 * 2 ** 30,
-        ephemeralStorageBytes: 200 * 2 ** 30,
-        architecture: 'amd64',
-        kernelVersion: 'simulated',
-        osImage: 'Skiff simulated node',
-        machineID: nodeName,
-        systemUUID: nodeName,
-        bootID: nodeName,
-      },
+      machine: simulatedMachine(nodeName),
     },
     {
       nodeName,

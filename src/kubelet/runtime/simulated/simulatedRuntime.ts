@@ -17,6 +17,20 @@ export interface SimulatedRuntimeOptions {
   readonly podCidr?: string | undefined
 }
 
+/** What a simulated runtime can be told beyond what runtimes do: to misbehave. */
+export interface SimulatedRuntime extends RuntimeService {
+  /** The runtime reports itself unwell with this message, and the node becomes NotReady; undefined: well again. */
+  setUnwell(message: string | undefined): void
+  /** Ends running containers of a pod, as a crash (or the kernel, with reason OOMKilled) does; says how many. `container` absent: all. */
+  exit(pod: { readonly namespace: string; readonly name: string }, ending: SimulatedEnding): number
+}
+
+export interface SimulatedEnding {
+  readonly container?: string | undefined
+  readonly exitCode: number
+  readonly reason?: string | undefined
+}
+
 interface Sandbox {
   status: PodSandboxStatus
   config: PodSandboxConfig
@@ -49,7 +63,7 @@ const waitForCidrMs = 3_000
 const nanoseconds = (ms: number) => ms * 1e6
 
 /** A runtime that only pretends. */
-export function createSimulatedRuntime(options: SimulatedRuntimeOptions): RuntimeService {
+export function createSimulatedRuntime(options: SimulatedRuntimeOptions): SimulatedRuntime {
   const state: State = {
     clock: options.clock,
     random: options.random,
@@ -62,6 +76,7 @@ export function createSimulatedRuntime(options: SimulatedRuntimeOptions): Runtim
     addresses: { cidr: options.podCidr ?? '10.244.0.0/24', next: 1, assigned: options.podCidr !== undefined },
   }
   const startedMs = state.clock.monotonicMs()
+  let unwell: string | undefined
   const networkReady = () => state.addresses.assigned || state.clock.monotonicMs() - startedMs >= waitForCidrMs
   return {
     name: 'containerd',
@@ -69,11 +84,17 @@ export function createSimulatedRuntime(options: SimulatedRuntimeOptions): Runtim
     eventsAreComplete: true,
     version: async () => ({ runtimeName: 'simulated', runtimeVersion: '1.0.0', runtimeApiVersion: 'v1' }),
     status: async () => [
-      { type: 'RuntimeReady', status: true, reason: '', message: '' },
+      unwell === undefined
+        ? { type: 'RuntimeReady', status: true, reason: '', message: '' }
+        : { type: 'RuntimeReady', status: false, reason: 'RuntimeUnwell', message: unwell },
       networkReady()
         ? { type: 'NetworkReady', status: true, reason: '', message: '' }
         : { type: 'NetworkReady', status: false, reason: 'NetworkPluginNotReady', message: 'no pod CIDR yet' },
     ],
+    setUnwell: (message) => {
+      unwell = message
+    },
+    exit: (pod, ending) => exitContainers(state, pod, ending),
     events: (signal) => events(state, signal),
     updatePodCidr: (cidr) => {
       if (state.addresses.cidr !== cidr) Object.assign(state.addresses, { cidr, next: 1 })
@@ -194,6 +215,17 @@ function finish(state: State, container: Container, exitCode: number, reason: st
   container.status = { ...container.status, state: 'CONTAINER_EXITED', exitCode, reason, finishedAt: nanoseconds(state.clock.now()) }
   container.record = { ...container.record, state: 'CONTAINER_EXITED' }
   publish(state, container.status.id)
+}
+
+function exitContainers(state: State, pod: { readonly namespace: string; readonly name: string }, ending: SimulatedEnding): number {
+  const { exitCode, reason = exitCode === 0 ? 'Completed' : 'Error' } = ending
+  const running = [...state.containers.values()].filter(({ config, sandbox, status }) => {
+    const { namespace, name } = sandbox.config.metadata
+    const isMeant = ending.container === undefined || config.metadata.name === ending.container
+    return isMeant && namespace === pod.namespace && name === pod.name && status.state === 'CONTAINER_RUNNING'
+  })
+  for (const container of running) finish(state, container, exitCode, reason)
+  return running.length
 }
 
 function removeContainer(state: State, id: string): void {

@@ -1,0 +1,345 @@
+/**
+ * A whole cluster in this process, for tests: memory store, API server, controllers, scheduler, simulated nodes. Under virtual time it does nothing
+ * until told, a day passes in seconds, and one seed gives one history. Published as skiff/testing.
+ */
+import { toYaml } from '#api/machinery/yaml'
+import type { ApiServer } from '#apiserver/apiServer'
+import type { UserInfo } from '#apiserver/request'
+import type { Listener } from '#apiserver/server/listener'
+import type { Clock } from '#base/clock'
+import { type Logger, noLog } from '#base/log'
+import { noMetrics } from '#base/metrics'
+import { VirtualClock } from '#base/virtualClock'
+import { nodes } from '#client/builtIn'
+import type { Client } from '#client/client'
+import { createClient } from '#client/clientOverTransport'
+import type { Transport } from '#client/transport'
+import type { ControllerOptions } from '#controllers/framework/controller'
+import { defaultProfile, type SimulatedProfile } from '#kubelet/runtime/simulated/profile'
+import { createMemoryStore } from '#store/drivers/memory'
+import type { Store } from '#store/store'
+import { adminToken, adminUser, apiServerSetup, type ClusterTools, liveAsControllers, liveAsScheduler, makeApiServer, partRandom } from './controlPlane.ts'
+import { Faults, Link } from './faults.ts'
+import { type Change, History } from './history.ts'
+import { type NodeSpec, SimulatedNode } from './node.ts'
+import { type Life, Part, type PartDeps } from './part.ts'
+import { realClock } from './realClock.ts'
+import { Activity, settle } from './settle.ts'
+import { testCertificates } from './testCertificates.ts'
+
+export interface ClusterOptions {
+  /** Whatever is left to chance follows from it. Default 1. */
+  readonly seed?: number | undefined
+  /** Default virtual. */
+  readonly clock?: 'virtual' | 'real' | undefined
+  /** When virtual time begins, RFC 3339. Default 2026-01-01T00:00:00Z. */
+  readonly start?: string | undefined
+  /** How many, called n1, n2 and so on; or which. Default 1. */
+  readonly nodes?: number | readonly (string | NodeSpec)[] | undefined
+  /** As --controllers; false: none. Default ['*']. */
+  readonly controllers?: readonly string[] | false | undefined
+  readonly controllerOptions?: ControllerOptions | undefined
+  /** Default true. */
+  readonly scheduler?: boolean | undefined
+  /** kube-apiserver's flags, such as --enable-admission-plugins=… */
+  readonly apiServerArgs?: readonly string[] | undefined
+  /** How simulated pods behave, where their annotations do not say. */
+  readonly profile?: Partial<SimulatedProfile> | undefined
+  /** Whether every change is kept for history(). Default false. */
+  readonly recordHistory?: boolean | undefined
+  readonly store?: Store | undefined
+}
+
+/** The cluster's time. */
+export interface ClusterClock extends Clock {
+  /** Lets so much time pass: all that falls due happens, in order. Under the real clock it waits. */
+  advance(ms: number): Promise<void>
+}
+
+export type ControlPlanePart = 'kube-apiserver' | 'kube-controller-manager' | 'kube-scheduler'
+
+export interface TestCluster {
+  readonly clock: ClusterClock
+  /** As an administrator. */
+  readonly client: Client
+  /** As anybody; the API server believes it. */
+  clientAs(user: UserInfo): Client
+  /** Resolves when nothing is under way any more: only time, or a call, can bring something about. */
+  idle(): Promise<void>
+  /**
+   * Lets time pass, from one event to the next, until `check` gives something other than false or undefined, and gives it back.
+   * @throws what `check` threw last, or an Error, when `withinMs` of the cluster's time have passed. Default 10 minutes.
+   */
+  until<T>(check: () => Promise<T | false | undefined>, withinMs?: number): Promise<T>
+  readonly faults: Faults
+  /** @throws Error for a node that was never there */
+  node(name: string): SimulatedNode
+  readonly nodes: readonly SimulatedNode[]
+  addNode(spec: string | NodeSpec): SimulatedNode
+  /** Stops a part, without tidying up when it crashes; it stays down until start. Links of the others to the API server break when that is the part. */
+  stop(part: ControlPlanePart, how?: 'stop' | 'crash'): Promise<void>
+  start(part: ControlPlanePart): Promise<void>
+  restart(part: ControlPlanePart, how?: 'stop' | 'crash'): Promise<void>
+  /** Forgets the store's history up to now: watches from before get 410 Expired. */
+  compact(): Promise<void>
+  /** All changes since the start, with recordHistory. */
+  history(): readonly Change[]
+  /** What components logged as warnings and errors. */
+  readonly complaints: readonly string[]
+  /** Serves the API on a port of 127.0.0.1, chosen by the system, on first use. */
+  listen(): Promise<{ readonly url: string; readonly ca: string; readonly token: string }>
+  /** A kubeconfig for listen(), as YAML. */
+  kubeconfig(): Promise<string>
+  close(): Promise<void>
+}
+
+/** Ready when it returns: system objects are there, controllers and scheduler follow the API, all nodes are Ready. */
+export async function startCluster(options: ClusterOptions = {}): Promise<TestCluster> {
+  const cluster = new Cluster(options)
+  await cluster.begin()
+  return cluster
+}
+
+/** What simulated nodes need to come up: a range of addresses, which a controller hands out. */
+const readyWithinMs = 60_000
+const defaultUntilMs = 10 * 60_000
+const realWatchSeconds = 300
+const virtualWatchSeconds = 86_400
+const clusterCidr = '10.128.0.0/9'
+/** How often `until` looks under the real clock. */
+const lookEveryMs = 5
+
+class Cluster implements TestCluster {
+  readonly clock: ClusterClock
+  readonly client: Client
+  readonly faults: Faults
+  readonly complaints: string[] = []
+  readonly #options: ClusterOptions
+  readonly #activity = new Activity()
+  readonly #virtual: VirtualClock | undefined
+  readonly #tools: ClusterTools
+  readonly #store: Store
+  readonly #parts = new Map<string, Part>()
+  readonly #nodes = new Map<string, SimulatedNode>()
+  readonly #history: History | undefined
+  /** Of the API server of this moment, one per user and agent. */
+  readonly #transports = new Map<string, Transport>()
+  #server: ApiServer | undefined
+  #listener: Promise<Listener> | undefined
+
+  constructor(options: ClusterOptions) {
+    this.#options = options
+    this.#virtual = options.clock === 'real' ? undefined : new VirtualClock(options.start, () => this.idle())
+    this.clock = this.#virtual ?? { ...realClock, advance: (ms) => realClock.sleep(ms) }
+    this.faults = new Faults(this.clock, this.#activity)
+    this.faults.onCrash((component) => this.#crashAndRestart(component))
+    this.#store = options.store ?? createMemoryStore({ clock: this.clock })
+    this.#tools = {
+      clock: this.clock,
+      log: listeningLog(this.complaints),
+      metrics: noMetrics,
+      random: partRandom(options.seed ?? 1),
+      minWatchSeconds: this.#virtual ? virtualWatchSeconds : realWatchSeconds,
+    }
+    this.#history = options.recordHistory ? new History(this.#store, this.clock) : undefined
+    this.client = this.clientAs(adminUser)
+  }
+
+  async begin(): Promise<void> {
+    const { controllers = ['*'], controllerOptions = {}, scheduler = true, apiServerArgs = [] } = this.#options
+    const setup = await apiServerSetup(this.#store, apiServerArgs, this.clock)
+    this.#addPart('kube-apiserver', (life) => this.#liveAsApiServer(makeApiServer(setup, this.#tools), life))
+    await this.until(async () => this.#server !== undefined)
+    if (controllers)
+      this.#addPart('kube-controller-manager', (life) => liveAsControllers(this.#tools, controllers, { clusterCidr, ...controllerOptions }, life))
+    if (scheduler) this.#addPart('kube-scheduler', (life) => liveAsScheduler(this.#tools, life))
+    for (const spec of nodeSpecs(this.#options.nodes ?? 1)) this.addNode(spec)
+    await this.until(() => this.#areNodesReady(), readyWithinMs)
+  }
+
+  get nodes(): readonly SimulatedNode[] {
+    return [...this.#nodes.values()]
+  }
+
+  clientAs(user: UserInfo): Client {
+    const { faults } = this
+    return createClient(new Link({ component: 'test', faults, activity: this.#activity, server: () => this.#transport(user, 'test') }))
+  }
+
+  readonly idle = (): Promise<void> => {
+    return settle(this.#activity)
+  }
+
+  readonly until = async <T>(check: () => Promise<T | false | undefined>, withinMs = defaultUntilMs): Promise<T> => {
+    const deadlineMs = this.clock.monotonicMs() + withinMs
+    for (;;) {
+      if (this.#virtual) await this.idle()
+      let complaint: unknown = new Error(`not within ${withinMs} ms: ${check.toString()}`)
+      try {
+        const value = await check()
+        if (value !== false && value !== undefined) return value
+      } catch (error) {
+        complaint = error
+      }
+      const nextMs = this.#virtual ? this.#virtual.nextTimerMs() : lookEveryMs
+      if (nextMs === undefined || this.clock.monotonicMs() + nextMs > deadlineMs) throw complaint
+      await this.clock.advance(nextMs)
+    }
+  }
+
+  readonly node = (name: string): SimulatedNode => {
+    const node = this.#nodes.get(name)
+    if (!node) throw new Error(`there is no simulated node ${name}`)
+    return node
+  }
+
+  addNode(spec: string | NodeSpec): SimulatedNode {
+    const { controllers, profile } = this.#options
+    const setup = {
+      tools: this.#tools,
+      part: this.#partDeps(),
+      profile: { ...defaultProfile, ...profile },
+      podCidr: controllers === false ? '10.244.0.0/16' : undefined,
+    }
+    const node = new SimulatedNode(typeof spec === 'string' ? { name: spec } : spec, setup)
+    this.#nodes.set(node.name, node)
+    node.start()
+    return node
+  }
+
+  async stop(part: ControlPlanePart, how: 'stop' | 'crash' = 'stop'): Promise<void> {
+    if (part === 'kube-apiserver') this.#loseServer()
+    if (how === 'crash') this.#part(part).crash()
+    else await this.#letGo(this.#part(part).stop())
+  }
+
+  async start(part: ControlPlanePart): Promise<void> {
+    this.#part(part).start()
+    if (part === 'kube-apiserver') await this.until(async () => this.#server !== undefined)
+  }
+
+  async restart(part: ControlPlanePart, how: 'stop' | 'crash' = 'stop'): Promise<void> {
+    await this.stop(part, how)
+    await this.start(part)
+  }
+
+  compact(): Promise<void> {
+    return this.#store.compact(this.#store.currentRevision())
+  }
+
+  readonly history = (): readonly Change[] => {
+    if (!this.#history) throw new Error('history needs the option recordHistory')
+    return this.#history.changes
+  }
+
+  async listen() {
+    const { cert, key } = await testCertificates()
+    if (!this.#server) throw new Error('the API server is not running')
+    this.#listener ??= this.#server.listen({ host: '127.0.0.1', port: 0, tls: { cert, key } })
+    const { port } = await this.#listener
+    return { url: `https://127.0.0.1:${port}`, ca: cert, token: adminToken }
+  }
+
+  async kubeconfig(): Promise<string> {
+    const { url, ca, token } = await this.listen()
+    const name = 'skiff-test'
+    return toYaml({
+      apiVersion: 'v1',
+      kind: 'Config',
+      'current-context': name,
+      clusters: [{ name, cluster: { server: url, 'certificate-authority-data': Buffer.from(ca).toString('base64') } }],
+      users: [{ name, user: { token } }],
+      contexts: [{ name, context: { cluster: name, user: name } }],
+    })
+  }
+
+  async close(): Promise<void> {
+    this.faults.clear()
+    await this.#letGo(Promise.all(this.nodes.map((node) => node.gone())))
+    for (const name of ['kube-scheduler', 'kube-controller-manager', 'kube-apiserver']) {
+      if (name === 'kube-apiserver') await (await this.#listener)?.close()
+      const part = this.#parts.get(name)
+      if (part) await this.#letGo(part.gone())
+    }
+    await this.#history?.close()
+    await this.#store.close()
+  }
+
+  #addPart(name: ControlPlanePart, live: (life: Life) => Promise<void>): void {
+    const part = new Part(name, this.#partDeps(), live)
+    this.#parts.set(name, part)
+    part.start()
+  }
+
+  #partDeps(): PartDeps {
+    const { clock, log } = this.#tools
+    return { clock, log, faults: this.faults, activity: this.#activity, server: (user, userAgent) => this.#transport(user, userAgent) }
+  }
+
+  #part(name: string): Part {
+    const part = this.#parts.get(name)
+    if (!part) throw new Error(`${name} is not part of this cluster`)
+    return part
+  }
+
+  #transport(user: UserInfo, userAgent: string): Transport | undefined {
+    if (!this.#server) return undefined
+    const key = `${user.name} ${user.groups.join(' ')} ${userAgent}`
+    const known = this.#transports.get(key) ?? this.#server.transport(user, userAgent)
+    this.#transports.set(key, known)
+    return known
+  }
+
+  async #liveAsApiServer(server: ApiServer, life: Life): Promise<void> {
+    const running = server.run(life.signal)
+    await Promise.race([server.started, running])
+    if (!life.signal.aborted) this.#server = server
+    await running
+  }
+
+  /** From here on nobody reaches it, and watches are over. */
+  #loseServer(): void {
+    this.#server = undefined
+    this.#transports.clear()
+    this.faults.breakWatches()
+  }
+
+  #crashAndRestart(component: string): void {
+    const node = component.startsWith('kubelet/') ? this.#nodes.get(component.slice('kubelet/'.length)) : undefined
+    const part = node ? node.kubelet : this.#part(component)
+    part.crash()
+    part.start()
+  }
+
+  async #areNodesReady(): Promise<boolean> {
+    if (this.#nodes.size === 0) return true
+    const { items } = await this.client.of(nodes).list()
+    const ready = items.filter(({ status }) => status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True'))
+    return ready.length === this.#nodes.size
+  }
+
+  /** Waits for something that may wait for time itself, such as a pod's grace period. */
+  async #letGo(ending: Promise<unknown>): Promise<void> {
+    const state = { isOver: false }
+    const over = ending.finally(() => {
+      state.isOver = true
+    })
+    for (let nextMs = this.#virtual ? 0 : undefined; nextMs !== undefined && !state.isOver; nextMs = this.#virtual?.nextTimerMs())
+      await this.clock.advance(nextMs)
+    await over
+  }
+}
+
+function nodeSpecs(nodes: NonNullable<ClusterOptions['nodes']>): readonly (string | NodeSpec)[] {
+  return typeof nodes === 'number' ? Array.from({ length: nodes }, (_, index) => `n${index + 1}`) : nodes
+}
+
+function listeningLog(complaints: string[]): Logger {
+  const note = (message: string, fields: unknown) => complaints.push(fields === undefined ? message : `${message} ${JSON.stringify(fields)}`)
+  return {
+    ...noLog,
+    warn: note,
+    error: (error, message, fields) => void note(`${message}: ${error instanceof Error ? error.stack : String(error)}`, fields),
+    with: () => listeningLog(complaints),
+  }
+}

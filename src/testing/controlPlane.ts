@@ -1,0 +1,119 @@
+/** The parts of a test cluster's control plane: API server, controllers, scheduler, each able to stop, crash and come back. */
+import { generateKeyPairSync } from 'node:crypto'
+import { strategyFor } from '#api/kinds/index'
+import { type ApiServer, createApiServer } from '#apiserver/apiServer'
+import { createRegistry } from '#apiserver/registry/registry'
+import type { UserInfo } from '#apiserver/request'
+import type { Clock } from '#base/clock'
+import type { Logger } from '#base/log'
+import type { Metrics } from '#base/metrics'
+import { type Random, seededRandom } from '#base/random'
+import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
+import { createClient } from '#client/clientOverTransport'
+import { createEventRecorder } from '#client/eventRecorder'
+import type { ControllerOptions } from '#controllers/framework/controller'
+import { createControllerManager } from '#controllers/framework/manager'
+import { controllers } from '#controllers/index'
+import { createConfigFile } from '#main/apiserver/configFile'
+import { configFromOptions, depsFromOptions } from '#main/apiserver/fromOptions'
+import { type ServerOptions, serverOptions } from '#main/apiserver/options/index'
+import { createScheduler } from '#scheduler/scheduler'
+import type { Store } from '#store/store'
+import type { Life } from './part.ts'
+
+export interface ClusterTools {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly metrics: Metrics
+  /** A source of chance of one part's own: what the others do does not change what it draws. */
+  random(part: string): Random
+  /** Watches last longer than elsewhere: what is in this process cannot lose a connection without noticing. */
+  readonly minWatchSeconds: number
+}
+
+export const adminUser: UserInfo = { name: 'kubernetes-admin', groups: ['system:masters', 'system:authenticated'] }
+export const adminToken = 'test-admin-token'
+const authenticated = 'system:authenticated'
+
+/** FNV-1a, so that each part's seed follows from the cluster's. */
+export function seedOf(seed: number, part: string): number {
+  let hash = 0x811c9dc5 ^ seed
+  for (let i = 0; i < part.length; i++) hash = Math.imul(hash ^ part.charCodeAt(i), 0x01000193)
+  return hash >>> 0
+}
+
+export function partRandom(seed: number): (part: string) => Random {
+  return (part) => seededRandom(seedOf(seed, part))
+}
+
+/**
+ * Nothing takes the finalizers of StorageObjectInUseProtection off again yet. A cluster of one process that settles before time moves on has no
+ * tenants to protect from each other, and each request costs less without.
+ */
+const ownArgs = [
+  '--enable-priority-and-fairness=false',
+  '--enable-bootstrap-token-auth=true',
+  '--enable-admission-plugins=NodeRestriction',
+  '--disable-admission-plugins=StorageObjectInUseProtection',
+]
+
+export interface ApiServerSetup {
+  readonly store: Store
+  readonly options: ServerOptions
+  readonly serviceAccountKey: string
+}
+
+/** @param args kube-apiserver's flags */
+export async function apiServerSetup(store: Store, args: readonly string[], clock: Clock): Promise<ApiServerSetup> {
+  const options = await serverOptions([...ownArgs, ...args], { file: (name) => createConfigFile(name, clock) })
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  return { store, options, serviceAccountKey: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString() }
+}
+
+/** A new API server over the cluster's store. */
+export function makeApiServer({ store, options, serviceAccountKey }: ApiServerSetup, tools: ClusterTools): ApiServer {
+  const { clock, metrics } = tools
+  const log = tools.log.with('apiserver')
+  const random = tools.random('apiserver')
+  const registry = createRegistry({ store, clock, log, random, strategyFor })
+  const deps = depsFromOptions(options, { reader: registry.reader, clock, random, log, metrics, serviceAccountKey })
+  const testToken = {
+    name: 'test',
+    authenticate: (request: { readonly headers: Readonly<Record<string, unknown>> }) =>
+      request.headers.authorization === `Bearer ${adminToken}` ? ({ decision: 'authenticated', user: adminUser } as const) : undefined,
+  }
+  return createApiServer(
+    { store, clock, random, log, metrics, registry, ...deps, authenticators: [testToken, ...deps.authenticators] },
+    { ...configFromOptions(options), advertised: () => ({ address: '192.0.2.1', port: 6443 }), kubelet: { allowLoopback: true } },
+  )
+}
+
+/** Lives as kube-controller-manager. `names`: as --controllers. */
+export async function liveAsControllers(tools: ClusterTools, names: readonly string[], options: ControllerOptions, life: Life): Promise<void> {
+  const manager: UserInfo = { name: 'system:kube-controller-manager', groups: [authenticated] }
+  const clientFor = (serviceAccount: string) => {
+    const groups = ['system:serviceaccounts', 'system:serviceaccounts:kube-system', authenticated]
+    const user = { name: `system:serviceaccount:kube-system:${serviceAccount}`, groups }
+    return createClient(life.link(user, `kube-controller-manager/${serviceAccount}`))
+  }
+  const { clock, metrics, minWatchSeconds } = tools
+  const deps = {
+    minWatchSeconds,
+    client: createClient(life.link(manager, 'kube-controller-manager')),
+    clientFor,
+    clock,
+    metrics,
+    log: tools.log.with('controllers'),
+    random: tools.random('controllers'),
+  }
+  await createControllerManager(deps, controllers, { ...options, controllers: names }).run(life.signal)
+}
+
+/** Lives as kube-scheduler. */
+export async function liveAsScheduler(tools: ClusterTools, life: Life): Promise<void> {
+  const client = createClient(life.link({ name: 'system:kube-scheduler', groups: [authenticated] }, 'kube-scheduler'))
+  const deps = { client, clock: tools.clock, metrics: tools.metrics, log: tools.log.with('scheduler'), random: tools.random('scheduler') }
+  const informers = createSharedInformerFactory(client, { ...deps, minWatchSeconds: tools.minWatchSeconds })
+  const events = createEventRecorder(deps, { component: 'default-scheduler' }, life.signal)
+  await Promise.all([createScheduler({ ...deps, informers, events }).run(life.signal), informers.run(life.signal)])
+}

@@ -1,0 +1,133 @@
+/**
+ * A simulated node of a test cluster: the product's kubelet over the simulated runtime, with handles for what happens to machines. It crashes,
+ * reboots, loses its connection, its runtime falls ill, its containers die.
+ */
+import { createClient } from '#client/clientOverTransport'
+import type { KubeletConfig } from '#kubelet/config'
+import { createKubelet } from '#kubelet/kubelet'
+import { simulatedMachine } from '#kubelet/runtime/simulated/machine'
+import type { SimulatedProfile } from '#kubelet/runtime/simulated/profile'
+import { createSimulatedRuntime, type SimulatedEnding, type SimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
+import type { ClusterTools } from './controlPlane.ts'
+import { type Life, Part, type PartDeps } from './part.ts'
+
+export interface NodeSpec {
+  readonly name: string
+  readonly labels?: Readonly<Record<string, string>> | undefined
+  readonly taints?: KubeletConfig['registerWithTaints'] | undefined
+  readonly cpus?: number | undefined
+  readonly memoryBytes?: number | undefined
+  readonly maxPods?: number | undefined
+  /** How long its Lease holds; it is renewed after a quarter of that, and a node that is silent for 50 s is lost. Default 160. */
+  readonly leaseSeconds?: number | undefined
+}
+
+export interface NodeSetup {
+  readonly tools: ClusterTools
+  readonly part: PartDeps
+  readonly profile: SimulatedProfile
+  /** Where pods get addresses while no controller hands out ranges. */
+  readonly podCidr: string | undefined
+}
+
+export class SimulatedNode {
+  readonly name: string
+  readonly #spec: NodeSpec
+  readonly #setup: NodeSetup
+  /** The kubelet alone: it can stop, crash and start while containers run on. */
+  readonly kubelet: Part
+  #boots = 0
+  #runtime: SimulatedRuntime
+
+  constructor(spec: NodeSpec, setup: NodeSetup) {
+    this.name = spec.name
+    this.#spec = spec
+    this.#setup = setup
+    this.#runtime = this.#boot()
+    this.kubelet = new Part(`kubelet/${spec.name}`, setup.part, (life) => this.#live(life))
+  }
+
+  get isRunning(): boolean {
+    return this.kubelet.isRunning
+  }
+
+  /** Switches the machine on. What ran before a crash is gone. */
+  start(): void {
+    this.kubelet.start()
+  }
+
+  /** The power fails: kubelet and containers are gone, and nobody is told. */
+  crash(): void {
+    this.kubelet.crash()
+    this.#runtime = this.#boot()
+  }
+
+  /** A crash, and up again at once with another boot id. */
+  reboot(): void {
+    this.crash()
+    this.start()
+  }
+
+  /** The connection to the API server is lost; the pods run on. */
+  partition(): void {
+    this.kubelet.partition(true)
+  }
+
+  heal(): void {
+    this.kubelet.partition(false)
+  }
+
+  /** The container runtime falls ill, and the kubelet says so. */
+  notReady(message = 'a fault on purpose'): void {
+    this.#runtime.setUnwell(message)
+  }
+
+  ready(): void {
+    this.#runtime.setUnwell(undefined)
+  }
+
+  /** Ends running containers of a pod on this node; says how many. Exit code 137 with reason OOMKilled is the kernel's doing. */
+  exit(pod: { readonly namespace: string; readonly name: string }, ending: SimulatedEnding): number {
+    return this.#runtime.exit(pod, ending)
+  }
+
+  /** For the cluster: resolves when nothing of it is left. */
+  gone(): Promise<void> {
+    return this.kubelet.gone()
+  }
+
+  #boot(): SimulatedRuntime {
+    const { tools, profile, podCidr } = this.#setup
+    this.#boots++
+    return createSimulatedRuntime({ clock: tools.clock, random: tools.random(`runtime/${this.name}/${this.#boots}`), profile, podCidr })
+  }
+
+  #live(life: Life): Promise<void> {
+    const { tools } = this.#setup
+    const { labels = {}, taints = [], cpus = 16, memoryBytes = 64 * 2 ** 30, maxPods = 110, leaseSeconds = 160 } = this.#spec
+    const user = { name: `system:node:${this.name}`, groups: ['system:nodes', 'system:authenticated'] }
+    const kubelet = createKubelet(
+      {
+        client: createClient(life.link(user, 'kubelet')),
+        clock: tools.clock,
+        metrics: tools.metrics,
+        log: tools.log.with('kubelet', { node: this.name }),
+        random: tools.random(`kubelet/${this.name}`),
+        runtime: this.#runtime,
+        machine: simulatedMachine(this.name, { cpus, memoryBytes, bootID: `${this.name}-${this.#boots}` }),
+      },
+      {
+        nodeName: this.name,
+        nodeIPs: ['127.0.0.1'],
+        nodeLabels: { 'skiff.dev/runtime': 'simulated', ...labels },
+        registerWithTaints: taints,
+        maxPods,
+        nodeLeaseDurationSeconds: leaseSeconds,
+        // Nothing escapes a simulated runtime, so nobody has to look again.
+        relistPeriodMs: 0,
+        syncFrequencyMs: 0,
+      },
+    )
+    return kubelet.run(life.signal)
+  }
+}
