@@ -46,16 +46,8 @@ export function partRandom(seed: number): (part: string) => Random {
   return (part) => seededRandom(seedOf(seed, part))
 }
 
-/**
- * Nothing takes the finalizers of StorageObjectInUseProtection off again yet. A cluster of one process that settles before time moves on has no
- * tenants to protect from each other, and each request costs less without.
- */
-const ownArgs = [
-  '--enable-priority-and-fairness=false',
-  '--enable-bootstrap-token-auth=true',
-  '--enable-admission-plugins=NodeRestriction',
-  '--disable-admission-plugins=StorageObjectInUseProtection',
-]
+/** A cluster of one process that settles before time moves on has no tenants to protect from each other, and each request costs less without. */
+const ownArgs = ['--enable-priority-and-fairness=false', '--enable-bootstrap-token-auth=true', '--enable-admission-plugins=NodeRestriction']
 
 export interface ApiServerSetup {
   readonly store: Store
