@@ -6,9 +6,11 @@
 import http from 'node:http'
 import http2 from 'node:http2'
 import https from 'node:https'
+import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import tls from 'node:tls'
 import type { Clock, Timer } from '#base/clock'
+import { openTunnel } from './proxyTunnel.ts'
 
 export interface TlsOptions {
   /** PEM; the platform's roots when absent. */
@@ -18,6 +20,8 @@ export interface TlsOptions {
   /** The name that the server's certificate must have, when it is not the URL's host. */
   readonly serverName?: string | undefined
   readonly insecureSkipVerify?: boolean | undefined
+  /** Connect through this proxy: http, https or socks5. */
+  readonly proxyUrl?: string | undefined
 }
 
 export interface HttpCall {
@@ -40,6 +44,8 @@ export interface HttpConnection {
    * @throws ConnectionError when no answer came.
    */
   send(call: HttpCall, signal: AbortSignal | undefined): Promise<HttpAnswer>
+  /** Breaks all connections: what comes next makes new ones, with the certificate of then. */
+  reset(): void
   close(): Promise<void>
 }
 
@@ -74,10 +80,12 @@ class Connection implements HttpConnection {
   readonly #server: URL
   readonly #clock: Clock
   readonly #tls: TlsOptions
-  readonly #agent: http.Agent
+  #agent: http.Agent
   readonly #sessions = new Set<Session>()
   #opening: Promise<void> | undefined
   #http1: boolean
+  /** Grows with each reset: a session that was being opened meanwhile is not taken. */
+  #generation = 0
   /** Streams that the server allows at once in a session, as it last said. */
   #streamLimit = initialStreamLimit
 
@@ -86,7 +94,39 @@ class Connection implements HttpConnection {
     this.#clock = clock
     this.#http1 = server.protocol === 'http:'
     this.#tls = options
-    this.#agent = this.#http1 ? new http.Agent({ keepAlive: true }) : new https.Agent({ keepAlive: true })
+    this.#agent = this.#makeAgent()
+  }
+
+  #makeAgent(): http.Agent {
+    const plain = this.#server.protocol === 'http:'
+    const agent = plain ? new http.Agent({ keepAlive: true }) : new https.Agent({ keepAlive: true })
+    if (this.#tls.proxyUrl === undefined) return agent
+    const tunneled = async () => {
+      const socket = await this.#tunnel()
+      return plain ? socket : tls.connect({ ...this.#secure(), socket })
+    }
+    agent.createConnection = (_, made) => {
+      tunneled().then(
+        (socket) => made?.(null, socket as Socket),
+        (error: Error) => made?.(error, undefined as never),
+      )
+      return undefined
+    }
+    return agent
+  }
+
+  /** Whatever carries the bytes: the network, or a proxy. */
+  async #tunnel(): Promise<Socket | undefined> {
+    const { proxyUrl } = this.#tls
+    return proxyUrl === undefined ? undefined : openTunnel(new URL(proxyUrl), this.#host(), this.#port())
+  }
+
+  #host(): string {
+    return this.#server.hostname.replace(/^\[|\]$/g, '')
+  }
+
+  #port(): number {
+    return Number(this.#server.port || (this.#server.protocol === 'http:' ? 80 : 443))
   }
 
   /** Asked for every connection: certificates may have been renewed since the last one. */
@@ -116,6 +156,13 @@ class Connection implements HttpConnection {
     }
   }
 
+  reset(): void {
+    this.#generation++
+    this.#agent.destroy()
+    this.#agent = this.#makeAgent()
+    for (const { http2: session } of [...this.#sessions]) session.destroy(new Error('who we are has changed'))
+  }
+
   async close(): Promise<void> {
     this.#agent.destroy()
     const closing = [...this.#sessions].map(
@@ -138,11 +185,14 @@ class Connection implements HttpConnection {
   }
 
   /** Adds a session, or finds out that the server speaks HTTP/1.1 only. */
-  #open(): Promise<void> {
-    const port = Number(this.#server.port || 443)
-    const host = this.#server.hostname.replace(/^\[|\]$/g, '')
+  async #open(): Promise<void> {
+    const tunnel = await this.#tunnel().catch((error: Error) => {
+      throw new ConnectionError(`${this.#server.origin}: ${error.message}`, true, error)
+    })
+    const generation = this.#generation
     return new Promise((resolve, reject) => {
-      const socket = tls.connect({ ...this.#secure(), host, port, ALPNProtocols: ['h2', 'http/1.1'] })
+      const through = tunnel ? { socket: tunnel } : { host: this.#host(), port: this.#port() }
+      const socket = tls.connect({ ...this.#secure(), ...through, ALPNProtocols: ['h2', 'http/1.1'] })
       const fail = (error: Error) => {
         timer.cancel()
         socket.destroy()
@@ -158,7 +208,8 @@ class Connection implements HttpConnection {
           socket.on('error', () => {})
           socket.destroy()
           this.#http1 = true
-        } else this.#adopt(socket)
+        } else if (generation === this.#generation) this.#adopt(socket)
+        else socket.destroy()
         resolve()
       })
     })
@@ -239,8 +290,8 @@ class Connection implements HttpConnection {
       const request = (this.#http1 && this.#server.protocol === 'http:' ? http : https).request({
         agent: this.#agent,
         ...(this.#agent instanceof https.Agent ? this.#secure() : {}),
-        host: this.#server.hostname.replace(/^\[|\]$/g, ''),
-        port: this.#server.port || (this.#server.protocol === 'http:' ? 80 : 443),
+        host: this.#host(),
+        port: this.#port(),
         method: call.method,
         path: call.target,
         headers: { ...call.headers, ...(call.body ? { 'content-length': String(call.body.length) } : {}) },

@@ -155,7 +155,7 @@ for (const kind of ['http2', 'https', 'http'] as const) {
   })
 }
 
-test('a busy server is waited for as long as it asks', async () => {
+test('CGO-06 a busy server is waited for as long as it asks', async () => {
   const slept: number[] = []
   const virtual = new VirtualClock()
   const clock: Clock = {
@@ -222,7 +222,7 @@ test('a lost connection is replaced', async () => {
   assert.equal((await transport.request({ method: 'GET', path: '/' })).status, 200)
 })
 
-test('a peer that falls silent is noticed by pings within 25 s', async () => {
+test('CGO-01 a peer that falls silent is noticed by pings within 25 s', async () => {
   const clock = new VirtualClock()
   const { transport, sockets } = await serve('http2', (_, answer) => answer.write('\n'), clock)
   const opened = { at: 0 }

@@ -2,10 +2,13 @@
  * The Transport over the wire (L2): JSON over HTTP/2 or HTTP/1.1, credentials, Status errors, patience with a busy server, watch streams.
  * Upstream: client-go/rest/request.go, transport (v1.36).
  */
+import { promisify } from 'node:util'
+import { gunzip } from 'node:zlib'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { isStatus, type Status, StatusError, type StatusReason } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import { deepFreeze } from '#base/frozen'
+import type { CredentialSource, Credentials } from './credentials.ts'
 import { ConnectionError, createHttpConnection, type HttpAnswer, type HttpCall, type HttpConnection, type TlsOptions } from './httpConnection.ts'
 import type { ApiRequest, ApiResponse, Transport, WatchEvent, WatchEventType } from './transport.ts'
 
@@ -18,6 +21,14 @@ export interface HttpTransportOptions {
   readonly basicAuth?: { readonly username: string; readonly password: string } | undefined
   readonly impersonate?: Impersonate | undefined
   readonly userAgent?: string | undefined
+  /** Credentials that change while one works; they come before the others. */
+  readonly credentials?: CredentialSource | undefined
+  /** A request that takes longer fails. Default: none. Watches last as long as they like. */
+  readonly requestTimeoutMs?: number | undefined
+  /** Lets the server compress long answers: for slow networks. */
+  readonly compression?: boolean | undefined
+  /** Hears the warnings that come with answers. */
+  readonly onWarning?: ((text: string) => void) | undefined
   readonly clock: Clock
 }
 
@@ -38,21 +49,84 @@ const maxRetries = 10
 
 export function createHttpTransport(options: HttpTransportOptions): HttpTransport {
   const server = new URL(options.server)
-  const connection = createHttpConnection(server, options.tls ?? {}, options.clock)
-  const prefix = server.pathname.replace(/\/+$/, '')
+  const current: { credentials: Credentials } = { credentials: {} }
+  const tls = { ...options.tls }
+  if (options.credentials) {
+    Object.defineProperty(tls, 'cert', { get: () => current.credentials.cert ?? options.tls?.cert, enumerable: true })
+    Object.defineProperty(tls, 'key', { get: () => current.credentials.key ?? options.tls?.key, enumerable: true })
+  }
+  // Without credentials that change, the caller's own object: its members may be asked for anew with each connection.
+  const connection = createHttpConnection(server, options.credentials ? tls : (options.tls ?? {}), options.clock)
+  const wire: Wire = { options, connection, prefix: server.pathname.replace(/\/+$/, ''), current }
   return {
-    request: async (request, signal) => {
-      const answer = await sendPatiently(options, connection, await callOf(options, prefix, request), signal)
-      const body = decode(answer, await readAll(answer, signal))
-      return { status: answer.status, body, warnings: warningsOf(answer) } satisfies ApiResponse
-    },
-    watch: (request, signal) => watch(options, connection, prefix, request, signal),
+    request: (request, signal) => withTimeout(options, signal, (limited) => roundTrip(wire, request, limited)),
+    watch: (request, signal) => watch(wire, request, signal),
     close: () => connection.close(),
   }
 }
 
-async function callOf(options: HttpTransportOptions, prefix: string, request: ApiRequest): Promise<HttpCall> {
-  const token = typeof options.bearerToken === 'function' ? await options.bearerToken() : options.bearerToken
+interface Wire {
+  readonly options: HttpTransportOptions
+  readonly connection: HttpConnection
+  readonly prefix: string
+  /** What the last call was made with. */
+  readonly current: { credentials: Credentials }
+}
+
+async function roundTrip(wire: Wire, request: ApiRequest, signal: AbortSignal | undefined): Promise<ApiResponse> {
+  const answer = await exchange(wire, request, signal)
+  const body = decode(answer, await readAll(answer, signal))
+  return { status: answer.status, body, warnings: warned(wire.options, answer) }
+}
+
+function warned({ onWarning }: HttpTransportOptions, answer: HttpAnswer): string[] {
+  const warnings = warningsOf(answer)
+  if (onWarning) for (const text of warnings) onWarning(text)
+  return warnings
+}
+
+async function withTimeout<T>(
+  options: HttpTransportOptions,
+  signal: AbortSignal | undefined,
+  act: (signal: AbortSignal | undefined) => Promise<T>,
+): Promise<T> {
+  const { requestTimeoutMs, clock } = options
+  if (requestTimeoutMs === undefined) return act(signal)
+  const late = new AbortController()
+  const timer = clock.timer(requestTimeoutMs, () => late.abort(new ConnectionError(`no answer came within ${requestTimeoutMs} ms`, false, undefined)))
+  try {
+    return await act(signal ? AbortSignal.any([signal, late.signal]) : late.signal)
+  } finally {
+    timer.cancel()
+  }
+}
+
+/** Sends a request with the credentials of now, and once more with others when the server refuses them: it has not acted on it. */
+async function exchange(wire: Wire, request: ApiRequest, signal: AbortSignal | undefined): Promise<HttpAnswer> {
+  const { options, connection } = wire
+  if (!options.credentials) return sendPatiently(options, connection, await callOf(wire, request), signal)
+  const used = await takeCredentials(wire, options.credentials)
+  try {
+    return await sendPatiently(options, connection, await callOf(wire, request), signal)
+  } catch (error) {
+    if (!isStatus(error, 'Unauthorized')) throw error
+    await options.credentials.refresh(used)
+    if ((await takeCredentials(wire, options.credentials)) === used) throw error
+    return sendPatiently(options, connection, await callOf(wire, request), signal)
+  }
+}
+
+/** Connections that were made with another certificate speak for who one was: they are broken. */
+async function takeCredentials({ connection, current }: Wire, source: CredentialSource): Promise<Credentials> {
+  const before = current.credentials
+  const now = await source.get()
+  current.credentials = now
+  if (before !== now && (before.cert !== undefined || now.cert !== undefined) && before.cert !== now.cert) connection.reset()
+  return now
+}
+
+async function callOf({ options, prefix, current }: Wire, request: ApiRequest): Promise<HttpCall> {
+  const token = current.credentials.token ?? (typeof options.bearerToken === 'function' ? await options.bearerToken() : options.bearerToken)
   const { impersonate, basicAuth } = options
   const body = request.body === undefined ? undefined : Buffer.from(typeof request.body === 'string' ? request.body : JSON.stringify(request.body))
   return {
@@ -61,6 +135,7 @@ async function callOf(options: HttpTransportOptions, prefix: string, request: Ap
     headers: {
       accept: request.accept ?? 'application/json',
       'user-agent': options.userAgent ?? 'skiff',
+      ...(options.compression && !request.query?.watch ? { 'accept-encoding': 'gzip' } : {}),
       ...(body ? { 'content-type': request.contentType ?? 'application/json' } : {}),
       ...(token ? { authorization: `Bearer ${token}` } : {}),
       ...(basicAuth ? { authorization: `Basic ${Buffer.from(`${basicAuth.username}:${basicAuth.password}`).toString('base64')}` } : {}),
@@ -122,7 +197,8 @@ async function readAll(answer: HttpAnswer, signal: AbortSignal | undefined): Pro
     throw signal?.aborted ? signal.reason : new ConnectionError('the answer was cut off', false, error)
   }
   signal?.throwIfAborted()
-  return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)
+  const bytes = parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)
+  return answer.headers['content-encoding'] === 'gzip' ? unzip(bytes) : bytes
 }
 
 function isJson(answer: HttpAnswer): boolean {
@@ -133,6 +209,8 @@ function decode(answer: HttpAnswer, bytes: Buffer): unknown {
   if (!isJson(answer)) return bytes.toString()
   return deepFreeze(JSON.parse(bytes.toString()))
 }
+
+const unzip = promisify(gunzip)
 
 const reasonByCode: Readonly<Record<number, StatusReason>> = {
   400: 'BadRequest',
@@ -176,17 +254,11 @@ function warningsOf(answer: HttpAnswer): string[] {
   return [...text.matchAll(/299 \S+ "((?:\\.|[^"\\])*)"/g)].map((match) => (match[1] ?? '').replace(/\\(.)/g, '$1'))
 }
 
-async function* watch(
-  options: HttpTransportOptions,
-  connection: HttpConnection,
-  prefix: string,
-  request: ApiRequest,
-  signal: AbortSignal,
-): AsyncGenerator<readonly WatchEvent[]> {
-  const call = await callOf(options, prefix, { ...request, query: { ...request.query, watch: '1' } })
+async function* watch(wire: Wire, request: ApiRequest, signal: AbortSignal): AsyncGenerator<readonly WatchEvent[]> {
   // Leaving the loop early must cancel the stream too, so the call has a signal of its own.
   const leaving = new AbortController()
-  const answer = await sendPatiently(options, connection, call, AbortSignal.any([signal, leaving.signal]))
+  const answer = await exchange(wire, { ...request, query: { ...request.query, watch: '1' } }, AbortSignal.any([signal, leaving.signal]))
+  warned(wire.options, answer)
   let rest: Buffer[] = []
   try {
     for await (const part of answer.body) {

@@ -57,6 +57,6 @@ test('whom to act as is taken over whole', async () => {
 const refused: { name: string; context?: string; user: KubeconfigUser; want: RegExp }[] = [
   { name: 'an unknown context', context: 'b', user: {}, want: /context "b" does not exist/ },
   { name: 'an unknown cluster', context: 'lost', user: {}, want: /cluster "nowhere"/ },
-  { name: 'a credential plugin', user: { exec: {} }, want: /credential plugin/ },
+  { name: 'a credential plugin', user: { exec: { command: 'login' } }, want: /credential plugin/ },
 ]
 for (const { name, context, user, want } of refused) test(`refuses ${name}`, () => assert.rejects(resolveKubeconfig(config(user), deps, { context }), want))

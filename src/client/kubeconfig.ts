@@ -1,8 +1,9 @@
 /**
- * From a kubeconfig to a connection (L2): which context, which server, which credentials. Reading and merging files is the caller's; files
- * that the kubeconfig names are read through `readFile`. Upstream: client-go/tools/clientcmd (v1.36).
+ * From a kubeconfig to a connection (L2): which context, which server, which credentials. Finding and merging kubeconfigs is
+ * kubeconfigFiles.ts' matter; files that a kubeconfig names are read through `readFile`. Upstream: client-go/tools/clientcmd (v1.36).
  */
 import type { Clock } from '#base/clock'
+import { type ExecConfig, execCredentials, type PluginRunner } from './execCredential.ts'
 import type { HttpTransportOptions } from './httpTransport.ts'
 
 export interface Kubeconfig {
@@ -18,6 +19,9 @@ export interface KubeconfigCluster {
   readonly 'certificate-authority-data'?: string | undefined
   readonly 'insecure-skip-tls-verify'?: boolean | undefined
   readonly 'tls-server-name'?: string | undefined
+  readonly 'proxy-url'?: string | undefined
+  readonly 'disable-compression'?: boolean | undefined
+  readonly extensions?: readonly { readonly name: string; readonly extension: unknown }[] | null | undefined
 }
 
 export interface KubeconfigUser {
@@ -33,7 +37,7 @@ export interface KubeconfigUser {
   readonly 'as-uid'?: string | undefined
   readonly 'as-groups'?: readonly string[] | undefined
   readonly 'as-user-extra'?: Readonly<Record<string, readonly string[]>> | undefined
-  readonly exec?: unknown
+  readonly exec?: ExecConfig | undefined
   readonly 'auth-provider'?: unknown
 }
 
@@ -57,7 +61,7 @@ const tokenFileTtlMs = 60_000
  */
 export async function resolveKubeconfig(
   config: Kubeconfig,
-  deps: { readonly clock: Clock; readonly readFile: (path: string) => Promise<Buffer> },
+  deps: { readonly clock: Clock; readonly readFile: (path: string) => Promise<Buffer>; readonly plugins?: PluginRunner | undefined },
   options: { readonly context?: string | undefined; readonly userAgent?: string | undefined } = {},
 ): Promise<ResolvedKubeconfig> {
   const contextName = options.context ?? config['current-context']
@@ -68,7 +72,10 @@ export async function resolveKubeconfig(
   if (!cluster) throw new Error(`cluster "${context.cluster}" of context "${contextName}" does not exist`)
   const user = config.users?.find(({ name }) => name === context.user)?.user ?? (context.user === '' ? {} : undefined)
   if (!user) throw new Error(`auth info "${context.user}" does not exist`)
-  if (user.exec || user['auth-provider']) throw new Error(`user "${context.user}" needs a credential plugin, which is not supported`)
+  if (user['auth-provider']) throw new Error(`user "${context.user}" names an auth provider: there are none any more`)
+  if (user.exec && !deps.plugins) throw new Error(`user "${context.user}" needs a credential plugin, which is not supported`)
+  // Whoever has given credentials of another sort means those.
+  const ownCredentials = user.token || user.tokenFile || user.username || user['client-certificate'] || user['client-certificate-data']
   const material = async (data: string | undefined, file: string | undefined) =>
     data ? Buffer.from(data, 'base64') : file ? await deps.readFile(file) : undefined
   return {
@@ -83,11 +90,36 @@ export async function resolveKubeconfig(
         key: await material(user['client-key-data'], user['client-key']),
         serverName: cluster['tls-server-name'],
         insecureSkipVerify: cluster['insecure-skip-tls-verify'],
+        proxyUrl: cluster['proxy-url'],
       },
+      credentials:
+        user.exec && deps.plugins && !ownCredentials
+          ? execCredentials(user.exec, clusterInfo(cluster, await material(cluster['certificate-authority-data'], cluster['certificate-authority'])), {
+              clock: deps.clock,
+              plugins: deps.plugins,
+            })
+          : undefined,
       bearerToken: user.tokenFile ? tokenFromFile(user.tokenFile, user.token, deps) : user.token,
       basicAuth: user.username ? { username: user.username, password: user.password ?? '' } : undefined,
       impersonate: user.as ? { user: user.as, uid: user['as-uid'], groups: user['as-groups'], extra: user['as-user-extra'] } : undefined,
     },
+  }
+}
+
+/** The extension in which a cluster keeps what credential programs want to know. */
+const execExtension = 'client.authentication.k8s.io/exec'
+
+/** The cluster as credential programs are told of it. */
+function clusterInfo(cluster: KubeconfigCluster, ca: Buffer | undefined): object {
+  const config = cluster.extensions?.find(({ name }) => name === execExtension)?.extension
+  return {
+    server: cluster.server,
+    ...(cluster['tls-server-name'] ? { 'tls-server-name': cluster['tls-server-name'] } : {}),
+    ...(cluster['insecure-skip-tls-verify'] ? { 'insecure-skip-tls-verify': true } : {}),
+    ...(ca ? { 'certificate-authority-data': ca.toString('base64') } : {}),
+    ...(cluster['proxy-url'] ? { 'proxy-url': cluster['proxy-url'] } : {}),
+    ...(cluster['disable-compression'] ? { 'disable-compression': true } : {}),
+    config: config ?? null,
   }
 }
 
