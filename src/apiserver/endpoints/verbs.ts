@@ -3,23 +3,22 @@
  * Upstream: apiserver/pkg/endpoints/handlers.
  */
 import type { KubeObject } from '#api/machinery/meta'
-import { badRequest, isStatus, notFound } from '#api/machinery/status'
-import { schemaOfDefinition } from '#api/schema/builtIn'
+import { isStatus, notFound } from '#api/machinery/status'
 import { deepCopy } from '#base/frozen'
 import type { Answer } from '../answer.ts'
 import { withWorkers } from '../fairLoop.ts'
-import { truthy } from '../pipeline/requestInfo.ts'
 import { type CacheEntry, prepareViews } from '../registry/cacheEntry.ts'
 import { createObject } from '../registry/create.ts'
-import { type DeleteRequest, deleteObject } from '../registry/deletion.ts'
+import { deleteObject } from '../registry/deletion.ts'
 import { listObjects } from '../registry/list.ts'
 import { keyFor, type ServedResource } from '../registry/storedResource.ts'
 import { updateObject } from '../registry/update.ts'
-import { decodeBody, decodeValue, maxBodyBytes, type ParsedBody, parseBody, readyBody } from './body.ts'
+import { decodeBody } from './body.ts'
+import { deleteOptions } from './deleteOptions.ts'
 import { expectedKind } from './expectedKind.ts'
 import { checkListOptions } from './listOptions.ts'
 import { createPresenter } from './present.ts'
-import { invalidOption, type Scope, shown, writeContext } from './scope.ts'
+import { type Scope, shown, writeContext } from './scope.ts'
 import { integerOf, parseSelection } from './selectors.ts'
 import { watchObjects } from './watch.ts'
 
@@ -141,58 +140,4 @@ export async function deleteCollection(scope: Scope): Promise<Answer> {
   await prepareViews(deleted, served.view, request.cancellation)
   const items = deleted.map((entry) => entry.view(served.view))
   return presenter.list({ ...result, items })
-}
-
-interface DeleteOptionsBody {
-  gracePeriodSeconds?: number
-  propagationPolicy?: string
-  orphanDependents?: boolean
-  preconditions?: { uid?: string; resourceVersion?: string }
-  dryRun?: string[]
-}
-
-/** From the body where there is one, else from the query. */
-async function deleteOptions(scope: Scope): Promise<{ options: DeleteOptionsBody; request: Omit<DeleteRequest, 'name'> }> {
-  const { request } = scope
-  const parsed = parseBody(await readyBody(scope, await request.readBody(maxBodyBytes)), false)
-  const options = parsed.value === undefined || parsed.value === null ? optionsOfQuery(request.query) : decodeOptions(scope, parsed)
-  if (typeof parsed.value === 'object' && parsed.value !== null) request.audit?.requestObject(parsed.value)
-  if (request.query.has('dryRun') && !options.dryRun?.length) options.dryRun = request.query.getAll('dryRun')
-  const { gracePeriodSeconds, propagationPolicy, orphanDependents, preconditions } = options
-  if (propagationPolicy !== undefined && !isPropagationPolicy(propagationPolicy)) {
-    const body = `Unsupported value: ${JSON.stringify(propagationPolicy)}: supported values: "Foreground", "Background", "Orphan", "nil"`
-    throw invalidOption('DeleteOptions', 'propagationPolicy', 'FieldValueNotSupported', body)
-  }
-  if (propagationPolicy !== undefined && orphanDependents !== undefined) {
-    const body = `Invalid value: ${JSON.stringify(propagationPolicy)}: orphanDependents and deletionPropagation cannot be both set`
-    throw invalidOption('DeleteOptions', 'propagationPolicy', 'FieldValueInvalid', body)
-  }
-  // A negative period means the kind's least one, as upstream.
-  const grace = gracePeriodSeconds !== undefined && gracePeriodSeconds < 0 ? 1 : gracePeriodSeconds
-  return { options, request: { gracePeriodSeconds: grace, propagationPolicy, orphanDependents, preconditions, options: { ...options } } }
-}
-
-function isPropagationPolicy(text: string): text is 'Orphan' | 'Background' | 'Foreground' {
-  return text === 'Orphan' || text === 'Background' || text === 'Foreground'
-}
-
-function decodeOptions(scope: Scope, parsed: ParsedBody): DeleteOptionsBody {
-  const value = parsed.value as { apiVersion?: string; kind?: string }
-  // DeleteOptions exists in every group-version; clients send the group's, v1 or meta.k8s.io/v1.
-  if (typeof value === 'object' && value.kind !== undefined && value.kind !== 'DeleteOptions') {
-    throw badRequest(`expected DeleteOptions, got ${value.kind}`)
-  }
-  const expected = { group: '', version: 'v1', kind: 'DeleteOptions', schema: schemaOfDefinition('io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions') }
-  return decodeValue(scope.request, { value: { ...value, apiVersion: 'v1' }, duplicates: parsed.duplicates }, expected, 'Ignore') as DeleteOptionsBody
-}
-
-function optionsOfQuery(query: URLSearchParams): DeleteOptionsBody {
-  const grace = query.get('gracePeriodSeconds')
-  const policy = query.get('propagationPolicy')
-  const orphan = query.get('orphanDependents')
-  return {
-    ...(grace === null ? {} : { gracePeriodSeconds: Number(grace) }),
-    ...(policy === null ? {} : { propagationPolicy: policy }),
-    ...(orphan === null ? {} : { orphanDependents: truthy(orphan) }),
-  }
 }

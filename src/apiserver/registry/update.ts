@@ -59,7 +59,7 @@ async function createInstead(deps: WriterDeps, context: WriteContext, request: U
   if (!allowed) throw notFound(served, request.name)
   const object = await request.transform(undefined)
   checkName(context, request.name, object)
-  if (request.preconditions?.uid) throw preconditionFailed(context, request.name, request.preconditions.uid, '')
+  if (request.preconditions?.uid) throw preconditionFailed(context, request.name, 'UID', request.preconditions.uid, '')
   delete object.metadata.resourceVersion
   const entry = await createObject(deps, context, object, request.options)
   return { entry, created: true, deleted: false }
@@ -195,12 +195,15 @@ function checkName(context: WriteContext, name: string, object: KubeObject): voi
 
 function checkPreconditions(context: WriteContext, request: UpdateRequest, object: KubeObject, old: Frozen<KubeObject>): void {
   const uid = request.preconditions?.uid ?? object.metadata.uid
-  if (uid && uid !== old.metadata.uid) throw preconditionFailed(context, request.name, uid, old.metadata.uid ?? '')
+  if (uid && uid !== old.metadata.uid) throw preconditionFailed(context, request.name, 'UID', uid, old.metadata.uid ?? '')
+  const { resourceVersion } = request.preconditions ?? {}
+  const found = old.metadata.resourceVersion ?? ''
+  if (resourceVersion && resourceVersion !== found) throw preconditionFailed(context, request.name, 'ResourceVersion', resourceVersion, found)
 }
 
-function preconditionFailed(context: WriteContext, name: string, wanted: string, found: string) {
+function preconditionFailed(context: WriteContext, name: string, what: 'UID' | 'ResourceVersion', wanted: string, found: string) {
   const key = context.served.stored.prefix + keyFor(context.served, context.namespace, name)
-  const detail = `Precondition failed: UID in precondition: ${wanted}, UID in object meta: ${found}`
+  const detail = `Precondition failed: ${what} in precondition: ${wanted}, ${what} in object meta: ${found}`
   return conflict(context.served, name, `StorageError: invalid object, Code: 4, Key: ${key}, ResourceVersion: 0, AdditionalErrorMsg: ${detail}`)
 }
 

@@ -9,11 +9,11 @@ import type { KubeObject } from '#api/machinery/meta'
 import { badRequest, conflict, notFound } from '#api/machinery/status'
 import { schemaFor } from '#api/schema/builtIn'
 import { deepCopy } from '#base/frozen'
-import { formatTime } from '#base/time'
 import { noAdmission } from '../../admission/chain.ts'
 import type { Answer } from '../../answer.ts'
 import type { Handler } from '../../pipeline/stage.ts'
 import { admit } from '../../registry/admit.ts'
+import { ensureNamespace } from '../../registry/create.ts'
 import { updateObject } from '../../registry/update.ts'
 import { attributesOf } from '../../registry/writer.ts'
 import type { RequestInfo } from '../../request.ts'
@@ -21,6 +21,7 @@ import { decodeBody } from '../body.ts'
 import { methodNotAllowed } from '../router.ts'
 import type { EndpointDeps, Scope } from '../scope.ts'
 import { writeContext } from '../scope.ts'
+import { setPodCondition } from './podConditions.ts'
 
 export const bindingHandlers = { create: bind }
 
@@ -45,21 +46,26 @@ async function bind(scope: Scope): Promise<Answer> {
   const name = info.name || (binding.metadata.name ?? '')
   binding.target ??= {}
   binding.metadata.name ||= name
-  binding.metadata.namespace ||= info.namespace
   if (binding.metadata.name !== name) throw badRequest('name in URL does not match name in Binding object')
   checkTarget(binding, name)
   const context = writeContext(scope, 'CreateOptions')
+  ensureNamespace(context, binding as unknown as KubeObject)
   const attributes = attributesOf({ ...context, kind: bindingKind }, 'CREATE', name, binding as unknown as KubeObject, undefined)
   await admit(deps.writer.admission, attributes)
   await deps.writer.admission.validate(attributes)
-  await updateObject({ ...deps.writer, admission: noAdmission }, context, {
-    name,
-    preconditions: { uid: binding.metadata.uid },
-    transform: (current) => {
-      if (!current) throw notFound(pods, name)
-      return assign(deepCopy<KubeObject>(current) as unknown as Pod, binding, deps.clock.now()) as unknown as KubeObject
+  // Upstream writes past the managers of fields: nobody owns the node of a pod.
+  await updateObject(
+    { ...deps.writer, admission: noAdmission },
+    { ...context, managedFieldsDone: true },
+    {
+      name,
+      preconditions: { uid: binding.metadata.uid, resourceVersion: binding.metadata.resourceVersion },
+      transform: (current) => {
+        if (!current) throw notFound(pods, name)
+        return assign(deepCopy<KubeObject>(current) as unknown as Pod, binding, deps.clock.now()) as unknown as KubeObject
+      },
     },
-  })
+  )
   return { type: 'value', status: 201, value: { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 } }
 }
 
@@ -81,8 +87,8 @@ function assign(pod: Pod, binding: Binding, nowMs: number): Pod {
   const { annotations, labels } = binding.metadata
   if (annotations) pod.metadata.annotations = { ...pod.metadata.annotations, ...annotations }
   if (labels) pod.metadata.labels = { ...pod.metadata.labels, ...labels }
-  const others = pod.status?.conditions?.filter((one) => one.type !== 'PodScheduled') ?? []
-  const scheduled = { type: 'PodScheduled', status: 'True', lastTransitionTime: formatTime(nowMs), observedGeneration: pod.metadata.generation }
-  pod.status = { ...pod.status, conditions: [...others, scheduled] }
+  setPodCondition(pod, { type: 'PodScheduled', status: 'True' }, nowMs)
+  // The hint has served its purpose, and would mislead whoever reads it later.
+  delete pod.status?.nominatedNodeName
   return pod
 }

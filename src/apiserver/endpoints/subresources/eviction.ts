@@ -1,55 +1,72 @@
 /**
- * pods/eviction (L3): deletes a pod if its disruption budgets allow it; otherwise 429, to be tried again.
- * Upstream: pkg/registry/core/pod/storage/eviction.go.
+ * pods/eviction (L3): deletes a pod if its disruption budget allows it; otherwise 429, to be tried again. The pod says why it ends: DisruptionTarget.
+ * Budgets are ./disruptionBudgets.ts. Upstream: pkg/registry/core/pod/storage/eviction.go (v1.36).
  */
-
 import type { Pod } from '#api/gen/types/core.v1'
 import type { DeleteOptions } from '#api/gen/types/meta.v1'
-import type { Eviction, PodDisruptionBudget } from '#api/gen/types/policy.v1'
-import { selectorOf } from '#api/machinery/labelSelector'
+import type { Eviction } from '#api/gen/types/policy.v1'
+import { isPodTerminal } from '#api/helpers/pods'
+import { FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
-import { badRequest, notFound, StatusError } from '#api/machinery/status'
+import { badRequest, conflict, internalError, isStatus, notFound } from '#api/machinery/status'
 import { schemaFor } from '#api/schema/builtIn'
 import { deepCopy } from '#base/frozen'
-import { formatTime } from '#base/time'
 import { noAdmission } from '../../admission/chain.ts'
 import type { Answer } from '../../answer.ts'
 import { admit } from '../../registry/admit.ts'
+import { ensureNamespace } from '../../registry/create.ts'
 import { deleteObject } from '../../registry/deletion.ts'
-import type { WriteContext } from '../../registry/storedResource.ts'
+import { keyFor, type WriteContext } from '../../registry/storedResource.ts'
 import { updateObject } from '../../registry/update.ts'
 import { attributesOf } from '../../registry/writer.ts'
 import { decodeBody } from '../body.ts'
+import { checkedDeletion } from '../deleteOptions.ts'
 import { type Scope, writeContext } from '../scope.ts'
+import { budgetOf, claimDisruption, mayGoUnhealthy, stillProcessed } from './disruptionBudgets.ts'
+import { setPodCondition } from './podConditions.ts'
 
 export const evictionHandlers = { create: evict }
 
 const pods = { group: '', resource: 'pods' }
-const budgets = { group: 'policy', resource: 'poddisruptionbudgets' }
 /** Bodies of policy/v1beta1, which is not served any more, are taken still: clients before 1.22 send them. */
 const expected = { group: 'policy', version: 'v1', kind: 'Eviction', otherVersions: ['policy/v1beta1'] }
+/** Tries against others who change the pod meanwhile. */
+const maxTries = 20
+
+interface Request {
+  readonly scope: Scope
+  /** Of the pod, not of the eviction. */
+  readonly context: WriteContext
+  readonly name: string
+  readonly options: Partial<DeleteOptions>
+}
 
 async function evict(scope: Scope): Promise<Answer> {
-  const { deps, info } = scope
+  const { info } = scope
   const schema = schemaFor('policy', 'v1', 'Eviction')
   if (!schema) throw new Error('no schema for Eviction')
   const eviction = (await decodeBody(scope, { ...expected, schema })) as unknown as Eviction
-  if (eviction.metadata?.name && eviction.metadata.name !== info.name) throw badRequest('name in URL does not match name in Eviction object')
+  if (eviction.metadata.name && eviction.metadata.name !== info.name) throw badRequest('name in URL does not match name in Eviction object')
   const options: Partial<DeleteOptions> = eviction.deleteOptions ?? {}
+  checkOptions(scope, eviction.metadata.name ?? info.name, options)
   const context = { ...writeContext(scope, 'CreateOptions', options.dryRun?.length ? options : {}), subresource: '' }
-  const pod = deps.registry.reader.get<KubeObject>(pods, info.namespace, info.name) as Frozen<Pod> | undefined
-  if (!pod) throw notFound(pods, info.name)
+  ensureNamespace(context, eviction as unknown as KubeObject)
   await admitEviction(scope, eviction, context)
-  if (!isDone(pod) && !pod.metadata.deletionTimestamp) await claimDisruption(scope, pod, context.dryRun)
-  // Whoever may evict the pod may delete it: admission has been asked about the eviction.
-  await deleteObject({ ...deps.writer, admission: noAdmission }, context, {
-    name: info.name,
-    gracePeriodSeconds: options.gracePeriodSeconds,
-    propagationPolicy: options.propagationPolicy as 'Orphan' | 'Background' | 'Foreground' | undefined,
-    // The budget was asked about this pod, not about one that may have taken its name.
-    preconditions: { uid: pod.metadata.uid, ...options.preconditions },
-  })
+  const request = { scope, context, name: info.name, options }
+  const pod = await evictWithoutBudget(request)
+  if (pod) await evictWithinBudget(request, pod)
   return { type: 'value', status: 201, value: { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 } }
+}
+
+function checkOptions({ request }: Scope, name: string, options: Partial<DeleteOptions>): void {
+  if (options.ignoreStoreReadErrorWithClusterBreakingPotential) {
+    const at = FieldPath.of('deleteOptions', 'ignoreStoreReadErrorWithClusterBreakingPotential')
+    throw invalid({ group: '', kind: 'Eviction' }, name, [fieldError.invalid(at, true, 'can not be set for pod eviction, try after removing the option')])
+  }
+  const asked = request.query.getAll('dryRun')
+  const own = options.dryRun ?? []
+  if (asked.length > 0 && own.length > 0 && asked.join(' ') !== own.join(' '))
+    throw internalError(new Error(`Non-matching dry-run options in request and content: [${asked.join(' ')}] and [${own.join(' ')}]`))
 }
 
 async function admitEviction({ deps, info }: Scope, eviction: Eviction, context: WriteContext): Promise<void> {
@@ -62,56 +79,81 @@ async function admitEviction({ deps, info }: Scope, eviction: Eviction, context:
   await admission.validate(attributes)
 }
 
-function isDone(pod: Frozen<Pod>): boolean {
-  return pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed' || pod.status?.phase === 'Pending'
+/** Deletes a pod whose end disrupts nothing, since it has not begun, or has ended; any other one is given back. */
+async function evictWithoutBudget(request: Request): Promise<Frozen<Pod> | undefined> {
+  const hasVersion = request.options.preconditions?.resourceVersion !== undefined
+  for (let attempt = 1; ; attempt++) {
+    const pod = await currentPod(request)
+    const isOver = isPodTerminal(pod) || pod.metadata.deletionTimestamp !== undefined
+    if (!isOver && pod.status?.phase !== 'Pending') return pod
+    try {
+      // One that is pending may become ready meanwhile, and then counts.
+      await endPod(request, isOver ? undefined : pod)
+      return undefined
+    } catch (error) {
+      if (!isStatus(error, 'Conflict') || hasVersion || attempt === maxTries) throw error
+    }
+  }
 }
 
-/** Takes one disruption off the pod's budget, or refuses. */
-async function claimDisruption(scope: Scope, pod: Frozen<Pod>, dryRun: boolean): Promise<void> {
-  const { deps, info } = scope
-  const matching = (deps.registry.reader.list<KubeObject>(budgets, info.namespace) as unknown as readonly Frozen<PodDisruptionBudget>[]).filter((budget) =>
-    selectorOf(budget.spec?.selector).matches(pod.metadata.labels),
-  )
-  const [budget] = matching
-  if (!budget) return
-  if (matching.length > 1) {
-    throw new StatusError('InternalError', 'This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.')
+async function currentPod({ scope, context, name }: Request): Promise<Frozen<Pod>> {
+  const { deps, info, served } = scope
+  const entry = await deps.writer.storage.read(served.stored, keyFor(served, info.namespace, name))
+  context.cancellation?.signal.throwIfAborted()
+  if (!entry) throw notFound(pods, name)
+  return entry.object as unknown as Frozen<Pod>
+}
+
+async function evictWithinBudget(request: Request, pod: Frozen<Pod>): Promise<void> {
+  const { scope, context, name, options } = request
+  const budget = budgetOf(scope, pod)
+  const isUnhealthy = budget !== undefined && mayGoUnhealthy(budget, pod)
+  if (budget && !isUnhealthy) await claimDisruption(scope, budget.metadata.name ?? '', name, context.dryRun)
+  try {
+    // The budget was asked about this pod: not about one that became ready meanwhile, nor about one that took its name.
+    await endPod(request, isUnhealthy ? pod : undefined, pod.metadata.uid)
+  } catch (error) {
+    if (isStatus(error, 'Conflict') && isUnhealthy && options.preconditions?.resourceVersion === undefined) throw stillProcessed(budget.metadata.name ?? '')
+    throw error
   }
-  const ready = pod.status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') ?? false
-  if (!ready) {
-    const policy = budget.spec?.unhealthyPodEvictionPolicy
-    const healthy = (budget.status?.currentHealthy ?? 0) >= (budget.status?.desiredHealthy ?? 0) && (budget.status?.desiredHealthy ?? 0) > 0
-    if (policy === 'AlwaysAllow' || healthy) return
-  }
-  const served = deps.registry.served('policy', 'v1', 'poddisruptionbudgets')
-  if (!served) return
-  await updateObject(
+}
+
+/** @param like the state that the pod must still have */
+async function endPod(request: Request, like: Frozen<Pod> | undefined, uid?: string): Promise<void> {
+  const { scope, context, name, options } = request
+  const deletion = checkedDeletion(options)
+  const preconditions = { uid, ...(like ? { resourceVersion: like.metadata.resourceVersion } : {}), ...options.preconditions }
+  const changed = context.dryRun ? undefined : await addCondition(request, preconditions)
+  if (changed !== undefined && preconditions.resourceVersion !== undefined) preconditions.resourceVersion = changed
+  // Whoever may evict the pod may delete it: admission has been asked about the eviction.
+  await deleteObject({ ...scope.deps.writer, admission: noAdmission }, context, { ...deletion, name, preconditions })
+}
+
+/** Sets the condition that tells the pod's owners why it ended. @returns the pod's resourceVersion after that */
+async function addCondition({ scope, context, name }: Request, preconditions: { uid?: string | undefined; resourceVersion?: string | undefined }) {
+  const { deps } = scope
+  const { entry } = await updateObject(
     { ...deps.writer, admission: noAdmission },
-    { ...writeContext(scope, 'CreateOptions'), served, subresource: 'status', dryRun },
+    { ...context, subresource: 'status', managedFieldsDone: true },
     {
-      name: budget.metadata.name ?? '',
+      name,
       transform: (current) => {
-        if (!current) throw notFound(budgets, budget.metadata.name ?? '')
-        return takeOne(deepCopy<KubeObject>(current) as unknown as PodDisruptionBudget, pod.metadata.name ?? '', deps.clock.now()) as unknown as KubeObject
+        if (!current) throw notFound(pods, name)
+        checkPreconditions(name, current, preconditions)
+        const pod = deepCopy<KubeObject>(current) as unknown as Pod
+        const why = { status: 'True', reason: 'EvictionByEvictionAPI', message: 'Eviction API: evicting' }
+        setPodCondition(pod, { type: 'DisruptionTarget', ...why }, deps.clock.now())
+        return pod as unknown as KubeObject
       },
     },
   )
+  return String(entry.resourceVersion)
 }
 
-function takeOne(budget: PodDisruptionBudget, podName: string, nowMs: number): PodDisruptionBudget {
-  const { status } = budget
-  const name = budget.metadata.name ?? ''
-  const refuse = (message: string, retryAfterSeconds: number) =>
-    new StatusError('TooManyRequests', "Cannot evict pod as it would violate the pod's disruption budget.", {
-      details: { causes: [{ reason: 'DisruptionBudget', message }], retryAfterSeconds },
-    })
-  if (!status || (status.observedGeneration ?? 0) < (budget.metadata.generation ?? 0)) {
-    throw refuse(`The disruption budget ${name} is still being processed by the server.`, 10)
-  }
-  if ((status.disruptionsAllowed ?? 0) <= 0) {
-    throw refuse(`The disruption budget ${name} needs ${status.desiredHealthy} healthy pods and has ${status.currentHealthy} currently`, 0)
-  }
-  status.disruptionsAllowed = (status.disruptionsAllowed ?? 0) - 1
-  status.disruptedPods = { ...status.disruptedPods, [podName]: formatTime(nowMs) }
-  return budget
+function checkPreconditions(name: string, { metadata }: Frozen<KubeObject>, wanted: { uid?: string | undefined; resourceVersion?: string | undefined }): void {
+  const differ = (what: string, asked: string, found: string | undefined, may: string) =>
+    conflict(pods, name, `the ${what} in the precondition (${asked}) does not match the ${what} in record (${found}). The object might have been ${may}`)
+  if (wanted.uid && wanted.uid !== metadata.uid) throw differ('UID', wanted.uid, metadata.uid, 'deleted and then recreated')
+  if (wanted.resourceVersion && wanted.resourceVersion !== metadata.resourceVersion)
+    throw differ('ResourceVersion', wanted.resourceVersion, metadata.resourceVersion, 'modified')
 }
