@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import http from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import WebSocket from 'ws'
@@ -91,6 +91,30 @@ test('ARC-05 exec over WebSocket v5: stdin is half-closed by channel 255, the st
     { channel: 3, text: '{"metadata":{},"status":"Success"}' },
   ])
   assert.equal(code, 1000)
+  await server.close()
+})
+
+/** A short frame of a client: final, binary, masked with zeros. */
+function clientFrame(...payload: readonly number[]): Buffer {
+  return Buffer.from([0x82, 0x80 | payload.length, 0, 0, 0, 0, ...payload])
+}
+
+test('ARC-05 what a client sends along with its handshake is read like the rest', { timeout: 60_000 }, async () => {
+  const heard: string[] = []
+  const server = await serve(all, async (session) => {
+    heard.push(await text(session.stdin ?? assert.fail()))
+    await session.finish({ exitCode: 0 })
+  })
+  const { hostname, port } = new URL(`http://${server.base}`)
+  const socket = connect(Number(port), hostname)
+  const key = Buffer.alloc(16).toString('base64')
+  const lines = ['GET /exec HTTP/1.1', 'host: x', 'connection: Upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', `sec-websocket-key: ${key}`]
+  const head = [...lines, 'sec-websocket-protocol: v5.channel.k8s.io', '', ''].join('\r\n')
+  socket.write(Buffer.concat([Buffer.from(head), clientFrame(0, 0x68, 0x69), clientFrame(255, 0)]))
+  socket.resume()
+  await once(socket, 'end')
+  socket.destroy()
+  assert.deepEqual([heard, server.failures], [['hi'], []])
   await server.close()
 })
 

@@ -21,7 +21,10 @@ interface Accepted {
   readonly protocol: string
 }
 
-/** Completes the handshake with the first protocol of ours that the client offers. A client that offers none gets channel.k8s.io, as upstream. */
+/**
+ * Completes the handshake with the first protocol of ours that the client offers. A client that offers none gets channel.k8s.io, as upstream.
+ * The connection is paused: what came along with the handshake would be read before anybody listens.
+ */
 function accept(upgrade: Upgrade, known: readonly string[]): Promise<Accepted> {
   const offered = (upgrade.request.headers['sec-websocket-protocol'] ?? '')
     .split(',')
@@ -35,7 +38,10 @@ function accept(upgrade: Upgrade, known: readonly string[]): Promise<Accepted> {
       refuse(upgrade, 400, error.message)
       reject(error)
     })
-    server.handleUpgrade(upgrade.request, upgrade.socket, upgrade.head, (socket) => resolve({ socket, protocol }))
+    server.handleUpgrade(upgrade.request, upgrade.socket, upgrade.head, (socket) => {
+      socket.pause()
+      resolve({ socket, protocol })
+    })
   })
 }
 
@@ -100,6 +106,7 @@ function receiveChannels(socket: WebSocket, base64: boolean, incoming: ReadonlyM
       target.once('close', resume)
     }
   })
+  socket.resume()
 }
 
 /** Until everything written so far is out, or cannot go out any more. */

@@ -45,6 +45,7 @@ function readHead(upstream: Duplex): Promise<Buffer> {
       upstream.removeListener('data', read)
       upstream.removeListener('error', fail)
       upstream.removeListener('close', closed)
+      upstream.removeListener('end', closed)
     }
     const fail = (error: Error) => {
       stop()

@@ -41,13 +41,18 @@ after(async () => {
 
 type Upgrade = Parameters<typeof acceptRemoteCommand>[0]
 
-/** Says its command, repeats its input, and ends with code 7. */
+/**
+ * Says its command, repeats its input, and ends with code 7. It says nothing before it has heard something: until v1.33, kubectl may drop what comes over
+ * a WebSocket before it has made its streams ("Unknown stream id 1, discarding message").
+ */
 async function exec(upgrade: Upgrade, url: URL): Promise<void> {
   const has = (name: string) => url.searchParams.get(name) === '1'
   const session = await acceptRemoteCommand(upgrade, { stdin: has('input'), stdout: has('output'), stderr: has('error'), tty: has('tty') })
+  const heard: Buffer[] = []
+  for await (const chunk of session.stdin ?? []) heard.push(chunk)
   session.stdout?.write(`${url.searchParams.getAll('command').join(' ')}\n`)
   session.stderr?.write('a complaint\n')
-  if (session.stdin) for await (const chunk of session.stdin) session.stdout?.write(chunk)
+  for (const chunk of heard) session.stdout?.write(chunk)
   await session.finish({ exitCode: 7 })
 }
 
