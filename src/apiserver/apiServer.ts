@@ -142,7 +142,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     store,
     clock,
     yaml: new YamlThread(),
-    writer: { storage: registry.storage, clock, random, admission: createAdmissionChain(deps.admission, clock, deps.metrics) },
+    writer: { storage: registry.storage, reader: registry.reader, clock, random, admission: createAdmissionChain(deps.admission, clock, deps.metrics) },
     minWatchTimeoutMs: config.minWatchTimeoutMs ?? defaults.minWatchTimeoutMs,
   }
   const catalog = new Catalog()

@@ -17,12 +17,14 @@ export interface StrategyUser {
   readonly extra?: Readonly<Record<string, readonly string[]>> | undefined
 }
 
-/** What strategies may ask of the world: nothing but the time, chance and who asks. */
+/** What strategies may ask of the world: nothing but the time, chance, who asks and what the object's namespace is called to be. */
 export interface StrategyContext {
   readonly nowMs: number
   readonly random: Random
   /** The caller; absent when the registry itself writes. */
   readonly user?: StrategyUser | undefined
+  /** The labels of the object's namespace; undefined when there is no such namespace. Absent: nobody can tell. */
+  readonly namespaceLabels?: (() => Readonly<Record<string, string>> | undefined) | undefined
   /** Shows a text to the client, beside whatever comes of the write; absent when nobody listens. */
   readonly warn?: ((text: string) => void) | undefined
 }

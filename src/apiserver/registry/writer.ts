@@ -7,7 +7,7 @@ import { FieldPath, invalid } from '#api/machinery/fieldPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import type { Random } from '#base/random'
-import type { AdmissionAttributes, AdmissionOperation } from '../admission/admission.ts'
+import type { AdmissionAttributes, AdmissionOperation, ObjectReader } from '../admission/admission.ts'
 import type { AdmissionChain } from '../admission/chain.ts'
 import type { Storage } from './storage.ts'
 import type { WriteContext } from './storedResource.ts'
@@ -18,13 +18,17 @@ export interface WriterDeps {
   readonly clock: Clock
   readonly random: Random
   readonly admission: AdmissionChain
+  /** For rules that depend on where an object is. */
+  readonly reader: ObjectReader
 }
 
 export const rootPath = FieldPath.of()
+const namespaces = { group: '', resource: 'namespaces' }
 export const metadataPath = FieldPath.of('metadata')
 
 export function strategyContext(deps: WriterDeps, context: WriteContext): StrategyContext {
-  return { nowMs: deps.clock.now(), random: deps.random, user: context.user, warn: context.warn }
+  const namespaceLabels = () => deps.reader.get<KubeObject>(namespaces, '', context.namespace)?.metadata.labels
+  return { nowMs: deps.clock.now(), random: deps.random, user: context.user, namespaceLabels, warn: context.warn }
 }
 
 /** What admission is told about a write. */

@@ -8,11 +8,15 @@ import { validateImmutable } from '#api/machinery/objectMeta'
 import { ageColumn, nameColumn, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { dropStatus, keepStatus, resetMetadata, statusStrategy } from '../rules.ts'
+import { adminRequestFaults, adminResultFaults } from './adminAccess.ts'
 import { setClaimDefaults, validateClaimSpec } from './claimRules.ts'
 import { dropDeallocatedDevices, validateClaimStatusUpdate } from './claimStatus.ts'
 
 const group = 'resource.k8s.io'
-const claimStatus = statusStrategy<ResourceClaim>({ keepMetadata: resetMetadata, validateUpdate: validateClaimStatusUpdate })
+const claimStatus = statusStrategy<ResourceClaim>({
+  keepMetadata: resetMetadata,
+  validateUpdate: (input) => [...adminResultFaults(input), ...validateClaimStatusUpdate(input)],
+})
 
 export const resourceClaim = defineKind<ResourceClaim>({
   group,
@@ -22,7 +26,10 @@ export const resourceClaim = defineKind<ResourceClaim>({
   defaults: (obj) => setClaimDefaults(obj.spec),
   prepareForCreate: ({ obj }) => dropStatus(obj),
   prepareForUpdate: keepStatus,
-  validate: ({ obj, path }) => validateClaimSpec(obj.spec, false, path.child('spec')),
+  validate: ({ obj, path, context }) => [
+    ...adminRequestFaults(obj.spec, context, path.child('spec')),
+    ...validateClaimSpec(obj.spec, false, path.child('spec')),
+  ],
   validateUpdate: ({ obj, old, path }) => validateImmutable(obj.spec, old.spec, path.child('spec')),
   status: {
     ...claimStatus,
@@ -39,7 +46,11 @@ export const resourceClaimTemplate = defineKind<ResourceClaimTemplate>({
   generation: false,
   columns: [nameColumn, ageColumn],
   defaults: (obj) => setClaimDefaults(obj.spec?.spec),
-  validate: ({ obj, path }) => validateClaimSpec(obj.spec?.spec, false, path.child('spec', 'spec')),
+  validate: ({ obj, path, context }) => [
+    // The path is the claim's own, as upstream's.
+    ...adminRequestFaults(obj.spec?.spec, context, path.child('spec')),
+    ...validateClaimSpec(obj.spec?.spec, false, path.child('spec', 'spec')),
+  ],
   validateUpdate: ({ obj, old, path }) => validateImmutable(obj.spec, old.spec, path.child('spec')),
 })
 
