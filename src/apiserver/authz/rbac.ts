@@ -6,7 +6,8 @@ import type { ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, Ro
 import type { Frozen } from '#api/machinery/meta'
 import type { ObjectReader } from '../admission/admission.ts'
 import type { UserInfo } from '../request.ts'
-import type { Authorizer } from './authorizer.ts'
+import type { AuthorizationAttributes, Authorizer } from './authorizer.ts'
+import { type Decided, DecisionMemo } from './decisionMemo.ts'
 import { ruleAllows } from './rules.ts'
 
 type Binding = Frozen<RoleBinding> | Frozen<ClusterRoleBinding>
@@ -25,10 +26,13 @@ export interface RbacAuthorizer extends Authorizer {
 }
 
 const group = 'rbac.authorization.k8s.io'
+const rbacResources = ['clusterroles', 'clusterrolebindings', 'roles', 'rolebindings'] as const
 
 export function rbacAuthorizer(reader: ObjectReader): RbacAuthorizer {
   const bindings = createBindingIndex(reader)
   const reasons = createReasons()
+  const memo = new DecisionMemo()
+  for (const resource of rbacResources) reader.onChange({ group, resource }, () => memo.forget())
   const rulesOf: RbacAuthorizer['rulesOf'] = (ref, namespace) => {
     const role =
       ref.kind === 'Role'
@@ -65,26 +69,30 @@ export function rbacAuthorizer(reader: ObjectReader): RbacAuthorizer {
     )
     return { rules, errors }
   }
+  const decide = (attributes: AuthorizationAttributes): Decided => {
+    let allowedBy: string | undefined
+    let isOfName = false
+    const errors: string[] = []
+    const namespace = attributes.isResourceRequest ? attributes.namespace : ''
+    visitRules(
+      attributes.user,
+      namespace,
+      (rule, binding, subject) => {
+        isOfName ||= (rule.resourceNames?.length ?? 0) > 0 && ruleAllows(attributes, { ...rule, resourceNames: [] })
+        if (ruleAllows(attributes, rule)) allowedBy = reasons.of(binding, subject)
+        return allowedBy === undefined
+      },
+      (error) => errors.push(error),
+    )
+    if (allowedBy !== undefined) return { decision: { decision: 'allow', reason: allowedBy }, isOfName }
+    const reason = errors.length > 0 ? `RBAC: ${errors.length === 1 ? errors[0] : `[${[...new Set(errors)].join(', ')}]`}` : ''
+    return { decision: { decision: 'noOpinion', reason }, isOfName }
+  }
   return {
     name: 'RBAC',
     granted,
     rulesOf,
-    authorize(attributes) {
-      let allowedBy: string | undefined
-      const errors: string[] = []
-      const namespace = attributes.isResourceRequest ? attributes.namespace : ''
-      visitRules(
-        attributes.user,
-        namespace,
-        (rule, binding, subject) => {
-          if (ruleAllows(attributes, rule)) allowedBy = reasons.of(binding, subject)
-          return allowedBy === undefined
-        },
-        (error) => errors.push(error),
-      )
-      if (allowedBy !== undefined) return { decision: 'allow', reason: allowedBy }
-      return { decision: 'noOpinion', reason: errors.length > 0 ? `RBAC: ${errors.length === 1 ? errors[0] : `[${[...new Set(errors)].join(', ')}]`}` : '' }
-    },
+    authorize: (attributes) => memo.decide(attributes, decide),
     rulesFor(user, namespace) {
       const { rules, errors } = granted(user, namespace)
       return { rules, incomplete: false, ...(errors.length > 0 ? { error: errors.join(', ') } : {}) }

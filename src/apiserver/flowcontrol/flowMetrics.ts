@@ -80,21 +80,29 @@ function schemaMetrics(metrics: Metrics) {
   const waited = metrics.histogram({ ...named('request_wait_duration_seconds', 'How long requests waited.', ['execute']), buckets: durationBuckets })
   const executed = metrics.histogram({ ...named('request_execution_seconds', 'How long requests were worked on.', ['type']), buckets: durationBuckets })
   const noAccommodation = metrics.counter(named('request_dispatch_no_accommodation_total', 'How often the next request needed more seats than were free.'))
-  return (labels: { readonly priority_level: string; readonly flow_schema: string }): SchemaMetrics => ({
-    dispatched: dispatched.series(labels),
-    inQueueRequests: inQueueRequests.series(labels),
-    inQueueSeats: inQueueSeats.series(labels),
-    executingRequests: executingRequests.series(labels),
-    executingSeats: executingSeats.series(labels),
-    queueLength: queueLength.series(labels),
-    estimatedSeats: estimatedSeats.series(labels),
-    waitedAndRan: waited.series({ ...labels, execute: 'true' }),
-    waitedInVain: waited.series({ ...labels, execute: 'false' }),
-    executionSeconds: executed.series({ ...labels, type: 'regular' }),
-    watchExecutionSeconds: executed.series({ ...labels, type: 'watch' }),
-    noAccommodation: noAccommodation.series(labels),
-    rejected: (reason) => rejected.inc({ ...labels, reason }),
-  })
+  return (labels: { readonly priority_level: string; readonly flow_schema: string }): SchemaMetrics => {
+    const rejections = new Map<RejectReason, CounterSeries>()
+    const rejectionsOf = (reason: RejectReason) => {
+      const series = rejections.get(reason) ?? rejected.series({ ...labels, reason })
+      rejections.set(reason, series)
+      return series
+    }
+    return {
+      dispatched: dispatched.series(labels),
+      inQueueRequests: inQueueRequests.series(labels),
+      inQueueSeats: inQueueSeats.series(labels),
+      executingRequests: executingRequests.series(labels),
+      executingSeats: executingSeats.series(labels),
+      queueLength: queueLength.series(labels),
+      estimatedSeats: estimatedSeats.series(labels),
+      waitedAndRan: waited.series({ ...labels, execute: 'true' }),
+      waitedInVain: waited.series({ ...labels, execute: 'false' }),
+      executionSeconds: executed.series({ ...labels, type: 'regular' }),
+      watchExecutionSeconds: executed.series({ ...labels, type: 'watch' }),
+      noAccommodation: noAccommodation.series(labels),
+      rejected: (reason) => rejectionsOf(reason).inc(),
+    }
+  }
 }
 
 function levelMetrics(metrics: Metrics) {

@@ -6,7 +6,7 @@
 import { isOwnComponent } from '../flowcontrol/ownComponent.ts'
 import type { ServerRequest } from '../request.ts'
 import { finished, isLongRunning, type Stage } from './stage.ts'
-import { tooManyRequestsAnswer } from './tooManyRequests.ts'
+import { createTooManyRequests } from './tooManyRequests.ts'
 
 export interface InFlightLimits {
   /** get, list. 0: no limit, as for the other. */
@@ -17,6 +17,7 @@ export interface InFlightLimits {
 const readOnlyVerbs: ReadonlySet<string> = new Set(['get', 'list', 'watch'])
 
 export function maxInFlightStage(limits: InFlightLimits): Stage {
+  const tooManyRequests = createTooManyRequests()
   const places = { readOnly: createPlaces(limits.readOnly), mutating: createPlaces(limits.mutating) }
   return {
     name: 'maxInFlight',
@@ -27,7 +28,7 @@ export function maxInFlightStage(limits: InFlightLimits): Stage {
       if (kind.take()) return finished(next, request, kind.free)
       // Administrators must get through an overload.
       if (isPrivileged(request)) return next(request)
-      if (!isOwnComponent(request)) return tooManyRequestsAnswer(request, 1)
+      if (!isOwnComponent(request)) return tooManyRequests(request, 1)
       return kind.wait().then(() => finished(next, request, kind.free))
     },
   }

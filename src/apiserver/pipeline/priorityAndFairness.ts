@@ -9,12 +9,13 @@ import type { FlowRequest } from '../flowcontrol/flowRequest.ts'
 import { isOwnComponent } from '../flowcontrol/ownComponent.ts'
 import type { ServerRequest } from '../request.ts'
 import { decided, finished, type Handler, isLongRunning, type Stage } from './stage.ts'
-import { tooManyRequestsAnswer } from './tooManyRequests.ts'
+import { createTooManyRequests } from './tooManyRequests.ts'
 
 const mostWaitMs = 60_000
 
 /** @param requestTimeoutMs of what has no deadline itself, a quarter is waited at most */
 export function priorityAndFairnessStage(flowControl: FlowControl, clock: Clock, requestTimeoutMs: number): Stage {
+  const tooManyRequests = createTooManyRequests()
   const { hold } = seatsOfTurn(flowControl)
   const execute = (entry: FlowRequest, request: ServerRequest, next: Handler) => {
     tell(entry, request)
@@ -25,7 +26,7 @@ export function priorityAndFairnessStage(flowControl: FlowControl, clock: Clock,
   }
   const reject = (entry: FlowRequest, request: ServerRequest): Answer => {
     tell(entry, request)
-    return tooManyRequestsAnswer(request, flowControl.refuse(entry))
+    return tooManyRequests(request, flowControl.refuse(entry))
   }
   const waitMs = (request: ServerRequest): number | undefined => {
     if (isOwnComponent(request)) return undefined

@@ -3,13 +3,28 @@
  * that client libraries make of it. Upstream: server/filters/maxinflight.go tooManyRequests.
  */
 import { tooManyRequests } from '#api/machinery/status'
-import { type Answer, textAnswer } from '../answer.ts'
+import type { Answer } from '../answer.ts'
 import type { ServerRequest } from '../request.ts'
 
 const message = 'Too many requests, please try again later.'
 
-/** @throws Status TooManyRequests to callers in this process */
-export function tooManyRequestsAnswer(request: ServerRequest, retryAfterSeconds: number): Answer {
-  if (request.inProcessUser) throw tooManyRequests(message, retryAfterSeconds)
-  return textAnswer(429, `${message}\n`, { 'retry-after': String(retryAfterSeconds), 'x-content-type-options': 'nosniff' })
+const bytes = Buffer.from(`${message}\n`)
+
+/**
+ * Answers are the same but for a number of seconds, so each is made once: to refuse must cost less than to serve.
+ * @throws Status TooManyRequests to callers in this process
+ */
+export function createTooManyRequests(): (request: ServerRequest, retryAfterSeconds: number) => Answer {
+  const made: Answer[] = []
+  return (request, seconds) => {
+    if (request.inProcessUser) throw tooManyRequests(message, seconds)
+    made[seconds] ??= {
+      type: 'bytes',
+      status: 429,
+      contentType: 'text/plain; charset=utf-8',
+      bytes,
+      headers: { 'retry-after': String(seconds), 'x-content-type-options': 'nosniff' },
+    }
+    return made[seconds]
+  }
 }

@@ -1,0 +1,57 @@
+/**
+ * Remembers what was decided about whom (L3), until anything changes that the decisions follow from. Names do not count where no rule looks at
+ * them; where one does, nothing is remembered. Bounded: what is forgotten is worked out again.
+ */
+import { LruCache } from '#base/lruCache'
+import type { UserInfo } from '../request.ts'
+import type { AuthorizationAttributes, AuthorizationDecision } from './authorizer.ts'
+
+export interface Decided {
+  readonly decision: AuthorizationDecision
+  /** For an object of another name it might have been another. */
+  readonly isOfName: boolean
+}
+
+type Decisions = Map<string, AuthorizationDecision>
+
+const mostUsers = 4096
+const mostOfUser = 256
+
+export class DecisionMemo {
+  #byUser = new WeakMap<UserInfo, Decisions>()
+  /** The same by name and groups: authenticators may make a new object for each request. */
+  #byIdentity = new LruCache<string, Decisions>(mostUsers)
+
+  forget(): void {
+    this.#byUser = new WeakMap()
+    this.#byIdentity = new LruCache(mostUsers)
+  }
+
+  /** Paths are as many as clients like, and are not remembered. */
+  decide(attributes: AuthorizationAttributes, work: (attributes: AuthorizationAttributes) => Decided): AuthorizationDecision {
+    if (!attributes.isResourceRequest) return work(attributes).decision
+    const { verb, namespace, apiGroup, resource, subresource } = attributes
+    const decisions = this.#of(attributes.user)
+    const key = `${verb}\n${resource}\n${namespace}\n${apiGroup}\n${subresource}`
+    const known = decisions.get(key)
+    if (known) return known
+    const { decision, isOfName } = work(attributes)
+    if (isOfName) return decision
+    if (decisions.size >= mostOfUser) decisions.clear()
+    decisions.set(key, decision)
+    return decision
+  }
+
+  #of(user: UserInfo): Decisions {
+    let decisions = this.#byUser.get(user)
+    if (decisions) return decisions
+    const identity = `${user.name}\n${user.groups.join('\n')}`
+    decisions = this.#byIdentity.get(identity)
+    if (!decisions) {
+      decisions = new Map()
+      this.#byIdentity.set(identity, decisions)
+    }
+    this.#byUser.set(user, decisions)
+    return decisions
+  }
+}
