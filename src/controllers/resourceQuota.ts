@@ -12,7 +12,7 @@ import { resourceQuotas } from '#client/builtIn'
 import type { HandlerRegistration, SharedInformer } from '#client/cache/sharedInformer'
 import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
 import { createReconciler, enqueueSelf, everyPeriod } from './framework/reconciler.ts'
-import { discoverResources } from './garbageCollector/resources.ts'
+import { discoverResources, whenDiscoveryMayHaveChanged } from './garbageCollector/resources.ts'
 
 export const resourceQuota: ControllerDescriptor = {
   name: 'resourcequota-controller',
@@ -41,13 +41,14 @@ function createResourceQuotaController(context: ControllerContext): Component {
     name: resourceQuota.name,
     async run(signal) {
       let working: Promise<void> | undefined
+      const due = whenDiscoveryMayHaveChanged(context)
       const follow = async () => {
-        await followDiscovery(signal)
+        await due.run(() => followDiscovery(signal))
         working ??= reconciler.run(signal)
       }
       await everyPeriod(context, resourceQuota.name, discoveryPeriodMs, follow, signal)
       await working
-      for (const { registration } of monitors.values()) registration.remove()
+      for (const registration of [...due.registrations, ...[...monitors.values()].map((monitor) => monitor.registration)]) registration.remove()
     },
   }
 

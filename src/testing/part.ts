@@ -3,6 +3,7 @@
  * it still does reaches anybody. Either way it can be started again, with nothing of what it knew.
  */
 
+import { setMaxListeners } from 'node:events'
 import type { UserInfo } from '#apiserver/request'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
@@ -49,6 +50,8 @@ export class Part {
   start(): void {
     if (this.#life) return
     const stop = new AbortController()
+    // Every link and watch of it listens.
+    setMaxListeners(0, stop.signal)
     const links: Link[] = []
     const life: Life = {
       signal: stop.signal,

@@ -5,13 +5,12 @@
  */
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import type { Component } from '#base/component'
-import { apiServices, customResourceDefinitions } from '#client/builtIn'
 import type { HandlerRegistration } from '#client/cache/sharedInformer'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
 import { createReconciler, everyPeriod, type Result } from '../framework/reconciler.ts'
 import { createActions } from './actions.ts'
 import { blockingDependents, foregroundFinalizer, type GraphChange, type GraphNode, OwnerGraph, orphanFinalizer } from './graph.ts'
-import { type Discovered, discoverResources } from './resources.ts'
+import { type Discovered, discoverResources, whenDiscoveryMayHaveChanged } from './resources.ts'
 
 export const garbageCollector: ControllerDescriptor = {
   name: 'garbage-collector-controller',
@@ -21,8 +20,6 @@ export const garbageCollector: ControllerDescriptor = {
 }
 
 const discoveryPeriodMs = 30_000
-/** Discovery changes with the objects that extend the API; it is read now and then all the same. */
-const unchangedRounds = 10
 const maxSyncWaitMs = 30_000
 
 function createGarbageCollector(context: ControllerContext): Component {
@@ -143,29 +140,6 @@ function createGarbageCollector(context: ControllerContext): Component {
     const object = await live(node, node.namespace, signal)
     if (object) await dropFinalizer(node, object, orphanFinalizer, signal)
     return undefined
-  }
-}
-
-/** Runs its work where something that extends the API has changed since it last succeeded, and every few rounds all the same. */
-function whenDiscoveryMayHaveChanged({ informers }: ControllerContext) {
-  let left = 0
-  const changed = () => {
-    left = 0
-  }
-  const handler = { onAdd: changed, onUpdate: changed, onDelete: changed }
-  return {
-    registrations: [informers.of(customResourceDefinitions).addHandler(handler), informers.of(apiServices).addHandler(handler)],
-    async run(work: () => Promise<void>): Promise<void> {
-      if (left > 0) {
-        left--
-        return
-      }
-      left = unchangedRounds
-      await work().catch((error: unknown) => {
-        left = 0
-        throw error
-      })
-    },
   }
 }
 

@@ -4,8 +4,9 @@
  */
 import type { APIGroupList, APIResourceList } from '#api/gen/types/meta.v1'
 import type { KubeObject } from '#api/machinery/meta'
-import { clusterScoped, namespaced } from '#client/builtIn'
+import { apiServices, clusterScoped, customResourceDefinitions, namespaced } from '#client/builtIn'
 import type { Client, Resource } from '#client/client'
+import type { ControllerContext } from '../framework/controller.ts'
 
 export interface Discovered {
   readonly watchable: readonly Resource<KubeObject>[]
@@ -35,4 +36,30 @@ export async function discoverResources(client: Client, signal: AbortSignal): Pr
     }
   }
   return { watchable: [...watchable.values()], byKind }
+}
+
+/** Discovery changes with the objects that extend the API; it is read now and then all the same. */
+const unchangedRounds = 10
+
+/** Runs its work where something that extends the API has changed since it last succeeded, and every few rounds all the same. */
+export function whenDiscoveryMayHaveChanged({ informers }: ControllerContext) {
+  let left = 0
+  const changed = () => {
+    left = 0
+  }
+  const handler = { onAdd: changed, onUpdate: changed, onDelete: changed }
+  return {
+    registrations: [informers.of(customResourceDefinitions).addHandler(handler), informers.of(apiServices).addHandler(handler)],
+    async run(work: () => Promise<void>): Promise<void> {
+      if (left > 0) {
+        left--
+        return
+      }
+      left = unchangedRounds
+      await work().catch((error: unknown) => {
+        left = 0
+        throw error
+      })
+    },
+  }
 }
