@@ -11,7 +11,7 @@ import type { ApiRequest, Transport } from '#client/transport'
 import type { ObjectReader } from '../admission/admission.ts'
 import { deepEqual } from '../registry/sameObject.ts'
 import { defaultServiceCidrName, serviceRanges } from '../registry/services/ipAllocator.ts'
-import { ensureFlowControl } from './flowControl.ts'
+import { ensureFlowControl, type FoundRight } from './flowControl.ts'
 import { type Advertised, kubernetesEndpointSlice, kubernetesEndpoints, kubernetesService, systemNamespaces, systemPriorityClasses } from './objects.ts'
 
 /** As often as upstream looks after the `kubernetes` service. */
@@ -36,17 +36,18 @@ export interface BootstrapDeps {
 
 /** Restores what somebody deletes while the server runs, until the signal aborts. */
 export async function keepBootstrapped(deps: BootstrapDeps, config: BootstrapConfig, signal: AbortSignal): Promise<void> {
+  const right: FoundRight = new WeakSet()
   while (!signal.aborted) {
     await deps.clock.sleep(keepIntervalMs, signal).catch(() => undefined)
     if (signal.aborted) return
-    await bootstrap(deps, config, signal).catch((error) => {
+    await bootstrap(deps, config, signal, right).catch((error) => {
       if (!signal.aborted) deps.log.error(error, 'Restoring the objects of every cluster failed; trying again later')
     })
   }
 }
 
 /** Creates what is missing from the cache; what the cache does not show yet is asked for first. Safe to run again at any time. */
-export async function bootstrap(deps: BootstrapDeps, config: BootstrapConfig, signal: AbortSignal): Promise<void> {
+export async function bootstrap(deps: BootstrapDeps, config: BootstrapConfig, signal: AbortSignal, right: FoundRight = new WeakSet()): Promise<void> {
   const { reader, transport } = deps
   const ensure = async (group: string, path: string, body: Pick<KubeObject, 'metadata'> & Record<string, unknown>) => {
     const resource = path.slice(path.lastIndexOf('/') + 1)
@@ -64,7 +65,7 @@ export async function bootstrap(deps: BootstrapDeps, config: BootstrapConfig, si
       metadata: { name: defaultServiceCidrName },
       spec: { cidrs: serviceRanges(config.serviceCidr).map(({ cidr }) => cidr) },
     }),
-    ensureFlowControl(reader, transport, signal),
+    ensureFlowControl(reader, transport, right, signal),
   ])
   await keepService(deps, config, signal)
 }

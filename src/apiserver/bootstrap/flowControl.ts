@@ -32,27 +32,40 @@ const resources: readonly Resource[] = [
   { resource: 'prioritylevelconfigurations', mandatory: mandatoryPriorityLevels, suggested: suggestedPriorityLevels },
 ]
 
+/** Objects that were found right: they are the cache's own and never change, so that looking once is enough. */
+export type FoundRight = WeakSet<Frozen<Configuration>>
+
 /** Puts all of them right once. @throws Status of a write that fails, unless somebody else was faster. */
-export async function ensureFlowControl(reader: ObjectReader, transport: Transport, signal: AbortSignal): Promise<void> {
+export async function ensureFlowControl(reader: ObjectReader, transport: Transport, right: FoundRight, signal: AbortSignal): Promise<void> {
   await Promise.all(
     resources.flatMap(({ resource, mandatory, suggested }) => {
       const stored = new Map(reader.list<Configuration>({ group, resource }).map((object) => [object.metadata.name ?? '', object]))
       const path = `/apis/${group}/v1/${resource}`
-      return plan(mandatory, suggested, stored, path).map((request) => transport.request(request, signal).catch(lostRace))
+      return plan({ mandatory, suggested, stored, path, right }).map((request) => transport.request(request, signal).catch(lostRace))
     }),
   )
 }
 
-function plan(
-  mandatory: readonly Configuration[],
-  suggested: readonly Configuration[],
-  stored: ReadonlyMap<string, Frozen<Configuration>>,
-  path: string,
-): ApiRequest[] {
+interface Wanted {
+  readonly mandatory: readonly Configuration[]
+  readonly suggested: readonly Configuration[]
+  readonly stored: ReadonlyMap<string, Frozen<Configuration>>
+  readonly path: string
+  readonly right: FoundRight
+}
+
+function plan({ mandatory, suggested, stored, path, right }: Wanted): ApiRequest[] {
+  const ensureOne = (object: Configuration, isMandatory: boolean): ApiRequest[] => {
+    const found = stored.get(object.metadata.name ?? '')
+    if (found && right.has(found)) return []
+    const requests = ensure(object, found, isMandatory, path)
+    if (found && requests.length === 0) right.add(found)
+    return requests
+  }
   const wanted = new Set([...mandatory, ...suggested].map(({ metadata }) => metadata.name))
   return [
-    ...suggested.flatMap((object) => ensure(object, stored.get(object.metadata.name ?? ''), false, path)),
-    ...mandatory.flatMap((object) => ensure(object, stored.get(object.metadata.name ?? ''), true, path)),
+    ...suggested.flatMap((object) => ensureOne(object, false)),
+    ...mandatory.flatMap((object) => ensureOne(object, true)),
     ...[...stored.values()].filter((object) => !wanted.has(object.metadata.name) && markOf(object) === true).map((object) => removal(object, path)),
   ]
 }

@@ -2,6 +2,7 @@
  * Runs a chosen set of controllers over one set of informers (L3). Each can be switched off and on while the others go on.
  * Upstream: cmd/kube-controller-manager/app/controllermanager.go, cmd/cloud-provider genericcontrollermanager IsControllerEnabled (v1.36).
  */
+import { setMaxListeners } from 'node:events'
 import type { Clock } from '#base/clock'
 import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
@@ -69,7 +70,10 @@ export function createControllerManager(
       start = (descriptor) => {
         const stop = new AbortController()
         const create = () => descriptor.create(contextOf(descriptor))
-        const done = keepRunning(create, { clock: deps.clock, log }, AbortSignal.any([signal, stop.signal])).finally(() => running.delete(descriptor.name))
+        const either = AbortSignal.any([signal, stop.signal])
+        // All that a controller waits for listens to it.
+        setMaxListeners(0, either)
+        const done = keepRunning(create, { clock: deps.clock, log }, either).finally(() => running.delete(descriptor.name))
         running.set(descriptor.name, { stop, done })
       }
       for (const descriptor of descriptors) if (wanted.has(descriptor.name)) start(descriptor)

@@ -6,6 +6,7 @@ import type { Node, NodeStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import { formatMicroTime } from '#base/time'
+import { createWakeUp, type WakeUp } from '#base/wakeUp'
 import { leases, nodes } from '#client/builtIn'
 import type { KubeletContext } from '../context.ts'
 import { equal } from '../pods/statusManager.ts'
@@ -84,23 +85,7 @@ export function createNodeManager(context: KubeletContext, pressure: () => NodeF
   }
 
   const renew = leaseRenewer(context)
-
-  /** Calls `work` again and again; after a failure sooner. */
-  const repeat = async (name: string, periodMs: number, work: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> => {
-    while (!signal.aborted) {
-      let waitMs = periodMs
-      try {
-        await work(signal)
-      } catch (error) {
-        if (signal.aborted) return
-        waitMs = Math.min(periodMs, retryMs)
-        log.v(1).info(`${name} failed, will retry`, { node: config.nodeName, error: error instanceof Error ? error.message : String(error) })
-        // A node that somebody deleted registers again.
-        if (isStatus(error, 'NotFound')) await register(signal).catch(() => {})
-      }
-      await clock.sleep(waitMs, signal).catch(() => {})
-    }
-  }
+  const repeat = repeater(context, register)
 
   return {
     registered,
@@ -120,10 +105,14 @@ export function createNodeManager(context: KubeletContext, pressure: () => NodeF
       own = followed
       await Promise.race([followed.synced, followed.done])
       event('Starting', 'Starting kubelet.')
+      // A runtime that tells when something changes need not be asked all the time.
+      const statusBell = createWakeUp()
+      const stopListening = runtime.onStatusChange?.(statusBell.ring)
+      const statusPeriodMs = runtime.onStatusChange ? config.nodeStatusReportFrequencyMs : config.nodeStatusUpdateFrequencyMs
       const leasePeriodMs = (config.nodeLeaseDurationSeconds * 1000) / 4
       // Until the node is ready its status is looked at more often: the network comes up meanwhile.
       const becomeReady = async () => {
-        while (!signal.aborted) {
+        while (!signal.aborted && !runtime.onStatusChange) {
           const ready = (await runtime.status().catch(() => [])).every((condition) => condition.status)
           if (ready) return report(signal).catch(() => {})
           await clock.sleep(200, signal).catch(() => {})
@@ -132,10 +121,39 @@ export function createNodeManager(context: KubeletContext, pressure: () => NodeF
       await Promise.all([
         followed.done,
         becomeReady(),
-        repeat('Renewing the node lease', leasePeriodMs, renew, signal),
-        repeat('Updating the node status', config.nodeStatusUpdateFrequencyMs, report, signal),
+        repeat({ name: 'Renewing the node lease', periodMs: leasePeriodMs, work: renew, bell: createWakeUp() }, signal),
+        repeat({ name: 'Updating the node status', periodMs: statusPeriodMs, work: report, bell: statusBell }, signal),
       ])
+      stopListening?.()
     },
+  }
+}
+
+interface Chore {
+  readonly name: string
+  readonly periodMs: number
+  /** Rung when it is to be done before the period is over. */
+  readonly bell: WakeUp
+  work(signal: AbortSignal): Promise<void>
+}
+
+/** Does a chore again and again, after a failure sooner. `register`: for a node that somebody deleted. */
+function repeater({ clock, config, log }: KubeletContext, register: (signal: AbortSignal) => Promise<void>) {
+  return async ({ name, periodMs, bell, work }: Chore, signal: AbortSignal): Promise<void> => {
+    while (!signal.aborted) {
+      let waitMs = periodMs
+      try {
+        await work(signal)
+      } catch (error) {
+        if (signal.aborted) return
+        waitMs = Math.min(periodMs, retryMs)
+        log.v(1).info(`${name} failed, will retry`, { node: config.nodeName, error: error instanceof Error ? error.message : String(error) })
+        if (isStatus(error, 'NotFound')) await register(signal).catch(() => {})
+      }
+      const timer = clock.timer(waitMs, bell.ring)
+      await bell.wait(signal)
+      timer.cancel()
+    }
   }
 }
 

@@ -108,6 +108,8 @@ export interface RuntimeService extends PodSandboxes, Containers, Streams, Image
   /** Where this node's pods get their addresses, once the cluster has decided; only runtimes that hand out addresses themselves care. */
   updatePodCidr(podCidr: string): void
   status(): Promise<readonly RuntimeCondition[]>
+  /** Calls back whenever status() may answer something else; returns the way to stop. Absent: the runtime does not tell, so it is asked. */
+  onStatusChange?(listener: () => void): () => void
   /** Until aborted. Throws when the stream breaks: the caller relists and subscribes again. */
   events(signal: AbortSignal): AsyncIterable<RuntimeEvent>
 }

@@ -77,6 +77,11 @@ export function createSimulatedRuntime(options: SimulatedRuntimeOptions): Simula
   }
   const startedMs = state.clock.monotonicMs()
   let unwell: string | undefined
+  const statusListeners = new Set<() => void>()
+  const statusChanged = () => {
+    for (const listener of statusListeners) listener()
+  }
+  if (!state.addresses.assigned) state.clock.timer(waitForCidrMs, statusChanged)
   const networkReady = () => state.addresses.assigned || state.clock.monotonicMs() - startedMs >= waitForCidrMs
   return {
     name: 'containerd',
@@ -93,12 +98,19 @@ export function createSimulatedRuntime(options: SimulatedRuntimeOptions): Simula
     ],
     setUnwell: (message) => {
       unwell = message
+      statusChanged()
+    },
+    onStatusChange: (listener) => {
+      statusListeners.add(listener)
+      return () => void statusListeners.delete(listener)
     },
     exit: (pod, ending) => exitContainers(state, pod, ending),
     events: (signal) => events(state, signal),
     updatePodCidr: (cidr) => {
       if (state.addresses.cidr !== cidr) Object.assign(state.addresses, { cidr, next: 1 })
+      if (state.addresses.assigned) return
       state.addresses.assigned = true
+      statusChanged()
     },
     ...sandboxCalls(state),
     ...containerCalls(state),
