@@ -5,6 +5,7 @@
 import { isStatus } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
+import type { Extenders } from './extenders/extenders.ts'
 import { actions } from './framework/clusterEvent.ts'
 import type { CycleState } from './framework/cycleState.ts'
 import type { PodInfo } from './framework/podInfo.ts'
@@ -26,7 +27,8 @@ export interface CycleParts {
   readonly nominator: Nominator
   readonly waiting: WaitingPods
   readonly reports: PodReports
-  readonly metrics: SchedulerMetrics
+  readonly schedulerMetrics: SchedulerMetrics
+  readonly extenders: Extenders
   readonly profiles: ReadonlyMap<string, Profile>
   readonly signal: AbortSignal
   /** Work that the scheduler waits for when it stops. */
@@ -98,6 +100,11 @@ export class BindingCycle {
   async #bind({ profile, pod, state, nodeName }: Attempt): Promise<void> {
     this.#binding++
     try {
+      const extender = this.#deps.extenders.binderOf(pod)
+      if (extender?.bind) {
+        await extender.bind(pod, nodeName, this.#deps.signal)
+        return
+      }
       for (const plugin of profile.points.bind) {
         const answer = await plugin.bind(state, pod, nodeName, this.#deps.signal)
         if (answer === 'skip') continue
@@ -113,7 +120,7 @@ export class BindingCycle {
   }
 
   #bound({ queued, profile, pod, state, nodeName, startedMs }: Attempt): void {
-    const { queue, metrics, clock, reports, log } = this.#deps
+    const { queue, schedulerMetrics: metrics, clock, reports, log } = this.#deps
     queue.drop(queued)
     metrics.attempt('scheduled', profile.name, (clock.monotonicMs() - startedMs) / 1000)
     metrics.scheduled((clock.now() - queued.firstSeenMs) / 1000, queued.attempts)
@@ -128,7 +135,7 @@ export class BindingCycle {
   }
 
   #bindingFailed(attempt: Attempt, error: unknown): void {
-    const { queue, metrics, clock } = this.#deps
+    const { queue, schedulerMetrics: metrics, clock } = this.#deps
     const { queued, profile, pod, startedMs } = attempt
     const { uid } = pod.pod.metadata
     this.#release(attempt)
@@ -166,7 +173,7 @@ export class BindingCycle {
 
   /** No node, or no longer: condition, event, and back to the queue. */
   refuse(queued: QueuedPod, profile: Profile, pod: PodInfo, message: string, failure: Failure, startedMs: number, nominatedNodeName: string | undefined): void {
-    const { queue, metrics, clock, nominator, reports, track } = this.#deps
+    const { queue, schedulerMetrics: metrics, clock, nominator, reports, track } = this.#deps
     metrics.attempt('unschedulable', profile.name, (clock.monotonicMs() - startedMs) / 1000)
     if (nominatedNodeName !== undefined) nominator.set(pod, nominatedNodeName)
     else if (pod.pod.status?.nominatedNodeName) nominator.set(pod, pod.pod.status.nominatedNodeName)
@@ -176,7 +183,7 @@ export class BindingCycle {
 
   /** An error, not a refusal: only time helps. */
   error(queued: QueuedPod, profile: Profile, error: unknown, startedMs: number): void {
-    const { queue, metrics, clock, reports, track, log } = this.#deps
+    const { queue, schedulerMetrics: metrics, clock, reports, track, log } = this.#deps
     const { pod } = queued
     const { namespace, name = '' } = pod.metadata
     metrics.attempt('error', profile.name, (clock.monotonicMs() - startedMs) / 1000)

@@ -63,7 +63,7 @@ function hintSays({ hint }: Requeue, event: ClusterEvent, pod: Frozen<Pod>): boo
 export function strategyFor(tables: HintTables, refused: RefusedPod, event: ClusterEvent): 'skip' | 'backoff' | 'now' {
   const { pod } = refused
   if (event.resource === 'TargetPod' && (event as ClusterEvent<'TargetPod'>).object?.metadata.uid !== pod.metadata.uid) return 'skip'
-  if (refused.gatedBy !== undefined) return tables.mayHelp(refused.gatedBy, event, pod) ? 'backoff' : 'skip'
+  if (refused.gatedBy !== undefined && tables.mayHelp(refused.gatedBy, event, pod)) return 'backoff'
   for (const plugin of refused.pendingOn) if (tables.mayHelp(plugin, event, pod)) return 'now'
   for (const plugin of refused.refusedBy) if (tables.mayHelp(plugin, event, pod)) return 'backoff'
   return 'skip'

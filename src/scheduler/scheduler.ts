@@ -14,6 +14,8 @@ import type { EventRecorder } from '#client/eventRecorder'
 import { BindingCycle } from './bindingCycle.ts'
 import { watchCluster } from './clusterWatch.ts'
 import { createDecisionLog, type DecisionLog } from './decisions.ts'
+import type { Extender } from './extenders/extender.ts'
+import { Extenders } from './extenders/extenders.ts'
 import type { PluginDefinition } from './framework/plugin.ts'
 import { createProfile, type Profile, type ProfileConfig } from './framework/profile.ts'
 import { Nominator } from './nominator.ts'
@@ -47,6 +49,7 @@ export interface SchedulerConfig {
   readonly percentageOfNodesToScore: number
   /** Plugins beside Skiff's own, that profiles may enable. */
   readonly otherPlugins: readonly PluginDefinition[]
+  readonly extenders: readonly Extender[]
 }
 
 export const defaultSchedulerConfig: SchedulerConfig = {
@@ -55,6 +58,7 @@ export const defaultSchedulerConfig: SchedulerConfig = {
   podMaxBackoffMs: 10_000,
   percentageOfNodesToScore: 0,
   otherPlugins: [],
+  extenders: [],
 }
 
 /** Cycles between two looks at the network, so that watches are not starved. */
@@ -85,10 +89,11 @@ async function runScheduler(
   const nominator = new Nominator()
   const waiting = new WaitingPods(deps.clock)
   const watches = new PluginWatches()
+  const extenders = new Extenders(config.extenders, deps.log, signal)
   const activate = (keys: Iterable<string>) => queue.activate(keys)
   const profiles = new Map<string, Profile>()
   for (const profile of config.profiles) {
-    const handle = new SchedulerHandle({ ...deps, cache, nominator, waiting, signal, activate, background: track }, profile.schedulerName, watches)
+    const handle = new SchedulerHandle({ ...deps, extenders, cache, nominator, waiting, signal, activate, background: track }, profile.schedulerName, watches)
     handle.profile = createProfile(profile, defaultPlugins, config.otherPlugins, handle)
     profiles.set(profile.schedulerName, handle.profile)
   }
@@ -100,7 +105,7 @@ async function runScheduler(
     onIncoming: metrics.incoming,
   })
   const reports = new PodReports(deps)
-  const shared = { ...deps, cache, queue, nominator, waiting, reports, metrics, profiles, signal, track }
+  const shared = { ...deps, extenders, cache, queue, nominator, waiting, reports, schedulerMetrics: metrics, profiles, signal, track }
   const binding = new BindingCycle(shared)
   const cycle = new SchedulingCycle({ ...shared, binding, percentageOfNodesToScore: config.percentageOfNodesToScore })
   const cluster = watchCluster({ ...deps, cache, queue, nominator, waiting, profiles, onPodGone: (pod) => deps.decisions.forget(pod.metadata.uid ?? '') })

@@ -3,6 +3,7 @@ import type { Pod } from '#api/gen/types/core.v1'
 import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
+import type { Metrics } from '#base/metrics'
 import type { Random } from '#base/random'
 import type { ReadableStore } from '#client/cache/indexer'
 import type { Lister } from '#client/cache/lister'
@@ -10,8 +11,9 @@ import type { EventHandler, HandlerRegistration, SharedInformer } from '#client/
 import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Client, Resource } from '#client/client'
 import type { EventRecorder } from '#client/eventRecorder'
+import type { Extenders } from './extenders/extenders.ts'
 import type { CycleState } from './framework/cycleState.ts'
-import type { Handle, WaitingPod } from './framework/handle.ts'
+import type { Handle, PreemptionCandidate, WaitingPod } from './framework/handle.ts'
 import type { NodeInfo } from './framework/nodeInfo.ts'
 import type { PodInfo } from './framework/podInfo.ts'
 import type { Profile } from './framework/profile.ts'
@@ -28,7 +30,9 @@ export interface HandleDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
+  readonly metrics: Metrics
   readonly events: EventRecorder
+  readonly extenders: Extenders
   readonly cache: SchedulerCache
   readonly nominator: Nominator
   readonly waiting: WaitingPods
@@ -76,6 +80,10 @@ export class SchedulerHandle implements Handle {
     return this.#deps.log
   }
 
+  get metrics(): Metrics {
+    return this.#deps.metrics
+  }
+
   get events(): EventRecorder {
     return this.#deps.events
   }
@@ -119,6 +127,10 @@ export class SchedulerHandle implements Handle {
       if (refusal) return refusal
     }
     return undefined
+  }
+
+  filterPreemption(pod: PodInfo, candidates: readonly PreemptionCandidate[]): Promise<readonly PreemptionCandidate[]> {
+    return this.#deps.extenders.preempt(pod, candidates, this.#deps.cache)
   }
 
   nominatedTo(nodeName: string): readonly PodInfo[] {

@@ -53,9 +53,9 @@ export class SchedulingCycle {
   }
 
   #decide(profile: Profile, pod: PodInfo): ScheduleResult | Promise<ScheduleResult> {
-    const { cache, random, nominator, percentageOfNodesToScore } = this.#deps
+    const { cache, random, nominator, percentageOfNodesToScore, extenders } = this.#deps
     const nominatedTo = nominator.isEmpty ? undefined : (name: string) => nominator.on(name)
-    return schedulePod(profile, pod, cache, { random, startIndex: this.#startIndex, percentageOfNodesToScore, nominatedTo })
+    return schedulePod(profile, pod, cache, { random, startIndex: this.#startIndex, percentageOfNodesToScore, nominatedTo, extenders: extenders.forPod(pod) })
   }
 
   #act(result: ScheduleResult, queued: QueuedPod, profile: Profile, pod: PodInfo, startedMs: number): Promise<void> | undefined {

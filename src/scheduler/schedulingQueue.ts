@@ -245,7 +245,7 @@ export class SchedulingQueue {
   activate(keys: Iterable<string>): void {
     for (const key of keys) {
       const entry = this.#pods.get(key)
-      if (entry && (entry.place === 'unschedulable' || entry.place === 'backoff')) this.#enter(entry, 'active', 'ForceActivate')
+      if (entry && entry.place !== 'active' && entry.place !== 'inFlight') this.#enter(entry, 'active', 'ForceActivate')
     }
   }
 
@@ -303,7 +303,8 @@ export class SchedulingQueue {
   }
 
   #waitsFor({ queued }: Entry): Iterable<string> {
-    return queued.gatedBy === undefined ? [...queued.refusedBy, ...queued.pendingOn] : [queued.gatedBy]
+    const refused = [...queued.refusedBy, ...queued.pendingOn]
+    return queued.gatedBy === undefined ? refused : [queued.gatedBy, ...refused]
   }
 
   #park(entry: Entry, place: 'unschedulable' | 'gated', event: string): void {

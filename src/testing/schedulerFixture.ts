@@ -5,6 +5,7 @@
 import type { Container, Node, Pod, PodSpec } from '#api/gen/types/core.v1'
 import type { Frozen, GroupResource, KubeObject } from '#api/machinery/meta'
 import { noLog } from '#base/log'
+import { noMetrics } from '#base/metrics'
 import { seededRandom } from '#base/random'
 import { VirtualClock } from '#base/virtualClock'
 import { Indexer } from '#client/cache/indexer'
@@ -13,6 +14,7 @@ import type { EventHandler } from '#client/cache/sharedInformer'
 import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Client, Resource } from '#client/client'
 import type { EventRecorder } from '#client/eventRecorder'
+import { Extenders } from '#scheduler/extenders/extenders'
 import type { PluginDefinition } from '#scheduler/framework/plugin'
 import { podInfo } from '#scheduler/framework/podInfo'
 import { createProfile, type Profile, type ProfileConfig } from '#scheduler/framework/profile'
@@ -56,7 +58,20 @@ export function schedulerFixture(options: SchedulerFixtureOptions = {}): Schedul
   const clock = new VirtualClock()
   const random = seededRandom(1)
   const stores = new Stores()
-  const base = { client, informers: stores.factory(), clock, random, log: noLog, events: noEvents, cache, nominator, waiting: new WaitingPods(clock) }
+  const extenders = new Extenders([], noLog, new AbortController().signal)
+  const base = {
+    client,
+    informers: stores.factory(),
+    clock,
+    random,
+    log: noLog,
+    events: noEvents,
+    cache,
+    nominator,
+    waiting: new WaitingPods(clock),
+    metrics: noMetrics,
+    extenders,
+  }
   const inert = { signal: new AbortController().signal, activate: () => {}, background: () => {} }
   for (const [resource, list] of objects) stores.put(resource, ...list)
   for (const node of nodes) cache.setNode(node)

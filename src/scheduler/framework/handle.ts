@@ -5,6 +5,7 @@ import type { Pod } from '#api/gen/types/core.v1'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
+import type { Metrics } from '#base/metrics'
 import type { Random } from '#base/random'
 import type { ReadableStore } from '#client/cache/indexer'
 import type { Lister } from '#client/cache/lister'
@@ -26,6 +27,15 @@ export interface WaitingPod {
   reject(pluginName: string, message: string): void
 }
 
+/** A node that would be made free by taking pods away. */
+export interface PreemptionCandidate {
+  readonly nodeName: string
+  /** Most important first. */
+  readonly victims: readonly PodInfo[]
+  /** How many of them break a disruption budget. */
+  readonly budgetViolations: number
+}
+
 export interface Handle {
   readonly profileName: string
   readonly snapshot: Snapshot
@@ -33,6 +43,7 @@ export interface Handle {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
+  readonly metrics: Metrics
   readonly events: EventRecorder
 
   /** Reads the cluster's objects of a kind: asked for when the plugin is made, so that only what plugins need is watched. */
@@ -48,6 +59,9 @@ export interface Handle {
   removePod(state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo): Answer
   /** Pods nominated to a node. */
   nominatedTo(nodeName: string): readonly PodInfo[]
+
+  /** Candidates that the extenders let through; some may want other victims. */
+  filterPreemption(pod: PodInfo, candidates: readonly PreemptionCandidate[]): Promise<readonly PreemptionCandidate[]>
 
   waitingPods(): readonly WaitingPod[]
   waitingPod(uid: string): WaitingPod | undefined

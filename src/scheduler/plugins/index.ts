@@ -4,6 +4,7 @@
  */
 import type { PluginDefinition } from '../framework/plugin.ts'
 import { defaultBinder } from './defaultBinder.ts'
+import { defaultPreemption } from './defaultPreemption/defaultPreemption.ts'
 import { imageLocality } from './imageLocality.ts'
 import { nodeAffinity } from './nodeAffinity.ts'
 import { nodeName } from './nodeName.ts'
@@ -31,6 +32,7 @@ export const defaultPlugins: readonly DefaultPlugin[] = [
   { definition: nodeAffinity, weight: 2 },
   { definition: nodePorts, weight: 0 },
   { definition: nodeResourcesFit, weight: 1 },
+  { definition: defaultPreemption, weight: 0 },
   { definition: nodeResourcesBalancedAllocation, weight: 1 },
   { definition: imageLocality, weight: 1 },
   { definition: defaultBinder, weight: 0 },

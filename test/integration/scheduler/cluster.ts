@@ -8,7 +8,7 @@ import { nodes, pods } from '#client/builtIn'
 import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Client } from '#client/client'
 import { createEventRecorder } from '#client/eventRecorder'
-import { createScheduler, defaultSchedulerConfig } from '#scheduler/scheduler'
+import { createScheduler, defaultSchedulerConfig, type SchedulerConfig } from '#scheduler/scheduler'
 import { realClock } from '#testing/realClock'
 
 const tools = { clock: realClock, random: seededRandom(5), log: noLog, metrics: noMetrics }
@@ -21,11 +21,11 @@ export interface RunningScheduler {
   stop(): Promise<void>
 }
 
-export function startScheduler(client: Client): RunningScheduler {
+export function startScheduler(client: Client, changes: Partial<SchedulerConfig> = {}): RunningScheduler {
   const stop = new AbortController()
   const informers = createSharedInformerFactory(client, tools)
   const events = createEventRecorder({ ...tools, client }, { component: 'default-scheduler' }, stop.signal)
-  const scheduler = createScheduler({ ...tools, client, informers, events }, config)
+  const scheduler = createScheduler({ ...tools, client, informers, events }, { ...config, ...changes })
   const running = [scheduler.run(stop.signal), informers.run(stop.signal)]
   return {
     stop: async () => {
@@ -55,7 +55,7 @@ export function newPod(name: string, cpu = '100m', spec: Partial<PodSpec> = {}):
 
 /** Follows a watch until every pod named is as wanted; the watch begins with what is there. */
 export async function untilPods(client: Client, names: readonly string[], right: (pod: Frozen<Pod>) => boolean): Promise<Map<string, Frozen<Pod>>> {
-  const stop = AbortSignal.timeout(15_000)
+  const stop = AbortSignal.timeout(60_000)
   const found = new Map<string, Frozen<Pod>>()
   const missing = new Set(names)
   const list = await client.of(pods).list({ namespace: 'default' })

@@ -27,7 +27,7 @@ const scheduled = (pod: Frozen<Pod>) => pod.status?.conditions?.find(({ type }) 
 
 /** Events of a pod, once there are as many: the recorder writes in the background. */
 async function eventsOf(name: string, count: number) {
-  const signal = AbortSignal.timeout(10_000)
+  const signal = AbortSignal.timeout(60_000)
   const list = await api.client.of(events).list({ namespace: 'default' })
   const found = list.items.filter((event) => event.involvedObject.name === name)
   if (found.length >= count) return found
