@@ -29,6 +29,17 @@ function createPodGcController(context: ControllerContext): Component {
   const podInformer = context.informers.of(pods)
   const nodeInformer = context.informers.of(nodes)
   podInformer.addIndexers(podNodeIndexers)
+  const labels = ['namespace', 'reason']
+  const deleted = context.metrics.counter({
+    name: 'pod_gc_collector_force_delete_pods_total',
+    help: 'Number of pods that are being forcefully deleted since the Pod GC Controller started.',
+    labels,
+  })
+  const failed = context.metrics.counter({
+    name: 'pod_gc_collector_force_delete_pod_errors_total',
+    help: 'Number of errors encountered when forcefully deleting the pods since the Pod GC Controller started.',
+    labels,
+  })
   const missingSinceMs = new Map<string, number>()
   const reconciler = createReconciler(context, { name: podGc.name, workers: 0, reconcile: async () => undefined })
   reconciler.needs(podInformer)
@@ -38,17 +49,30 @@ function createPodGcController(context: ControllerContext): Component {
 
   async function collect(signal: AbortSignal): Promise<void> {
     const all = podInformer.store.list()
-    const nowMs = clock.now()
-    for (const pod of surplusTerminated(all, options.terminatedPodGcThreshold ?? 12_500)) await endPod(client, pod, { signal, nowMs })
-    for (const pod of onNodesOutOfService(all, (name) => nodeInformer.store.get(name))) {
-      await endPod(client, pod, { signal, nowMs, reason: 'DeletionByPodGC', message: 'PodGC: node is out of service' })
-    }
+    const threshold = options.terminatedPodGcThreshold ?? 12_500
+    await end(surplusTerminated(all, threshold), 'terminated', undefined, signal)
+    const outOfService = onNodesOutOfService(all, (name) => nodeInformer.store.get(name))
+    await end(outOfService, 'out-of-service', undefined, signal)
     for (const nodeName of await goneNodes(signal)) {
-      for (const pod of podInformer.store.byIndex(nodeNameIndex, nodeName)) {
-        await endPod(client, pod, { signal, nowMs, reason: 'DeletionByPodGC', message: 'PodGC: node no longer exists' })
-      }
+      await end(podInformer.store.byIndex(nodeNameIndex, nodeName), 'orphaned', 'PodGC: node no longer exists', signal)
     }
-    for (const pod of all) if (pod.metadata.deletionTimestamp && !pod.spec.nodeName) await endPod(client, pod, { signal, nowMs })
+    const unscheduled = all.filter((pod) => pod.metadata.deletionTimestamp !== undefined && !pod.spec.nodeName)
+    await end(unscheduled, 'unscheduled', undefined, signal)
+  }
+
+  /** One pod that cannot be ended keeps no other. */
+  async function end(ending: readonly Frozen<Pod>[], cause: string, message: string | undefined, signal: AbortSignal): Promise<void> {
+    for (const pod of ending) {
+      const labels = { namespace: pod.metadata.namespace ?? '', reason: cause }
+      try {
+        await endPod(client, pod, { signal, nowMs: clock.now(), ...(message === undefined ? {} : { reason: 'DeletionByPodGC', message }) })
+      } catch (error) {
+        if (signal.aborted) throw error
+        failed.inc(labels)
+        context.log.error(error, 'A pod could not be collected', { pod: keyOf(pod), cause })
+      }
+      deleted.inc(labels)
+    }
   }
 
   /** Names of nodes that pods name, that have been missing for the quarantine, and that the server does not have either. */

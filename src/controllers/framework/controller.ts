@@ -18,11 +18,18 @@ export interface ControllerOptions {
   readonly concurrentSyncs?: Readonly<Record<string, number>> | undefined
   /** PEM of the cluster's CA, for the kube-root-ca.crt ConfigMaps. */
   readonly rootCa?: string | undefined
+  /** One range, or one of each family with a comma between. */
   readonly clusterCidr?: string | undefined
+  /** Addresses that no node may have for its pods. */
+  readonly serviceCidr?: string | undefined
   readonly nodeCidrMaskSize?: number | undefined
+  readonly nodeCidrMaskSizeIpv4?: number | undefined
+  readonly nodeCidrMaskSizeIpv6?: number | undefined
   readonly nodeMonitorPeriodMs?: number | undefined
   readonly nodeMonitorGracePeriodMs?: number | undefined
   readonly nodeStartupGracePeriodMs?: number | undefined
+  /** How fast nodes are evicted from; upstream's --node-eviction-rate, --secondary-node-eviction-rate and thresholds. */
+  readonly nodeEviction?: NodeEviction | undefined
   readonly terminatedPodGcThreshold?: number | undefined
   /** How often quotas are counted anew without cause. Default 5 min. */
   readonly resourceQuotaSyncPeriodMs?: number | undefined
@@ -32,6 +39,17 @@ export interface ControllerOptions {
   readonly serviceAccountToken?: ((account: Frozen<ServiceAccount>, secret: Frozen<Secret>) => string) | undefined
   /** For how long nobody may have used such a token before it is taken away. Default a year. */
   readonly legacyTokenCleanUpPeriodMs?: number | undefined
+}
+
+export interface NodeEviction {
+  /** Nodes a second. Default 0.1. */
+  readonly evictionRate?: number
+  /** Nodes a second of a big zone that is partly out. Default 0.01. */
+  readonly secondaryEvictionRate?: number
+  /** Default 50. */
+  readonly largeClusterSizeThreshold?: number
+  /** Default 0.55. */
+  readonly unhealthyZoneThreshold?: number
 }
 
 export interface ClusterSigning {

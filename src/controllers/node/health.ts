@@ -65,9 +65,23 @@ const taintOfCondition: Readonly<Record<string, Readonly<Record<string, string>>
 }
 const ownNoSchedule = new Set([...Object.values(taintOfCondition).flatMap((byStatus) => Object.values(byStatus)), unschedulable])
 
+/** Whether pods are being evicted from the node for its silence or its kubelet's word. */
+export function hasEvictingTaint(node: Frozen<Node>): boolean {
+  return node.spec.taints?.some(({ key, effect }) => effect === 'NoExecute' && (key === notReady || key === unreachable)) === true
+}
+
+/** Older names of labels that follow the newer ones. */
+const olderLabels: Readonly<Record<string, string>> = { 'kubernetes.io/os': 'beta.kubernetes.io/os', 'kubernetes.io/arch': 'beta.kubernetes.io/arch' }
+
+/** The labels that the node lacks or has wrong; undefined: none. */
+export function wantedLabels({ metadata: { labels = {} } }: Frozen<Node>): Record<string, string> | undefined {
+  const wrong = Object.entries(olderLabels).filter(([label, older]) => labels[label] !== undefined && labels[label] !== labels[older])
+  return wrong.length === 0 ? undefined : Object.fromEntries(wrong.map(([label, older]) => [older, labels[label] ?? '']))
+}
+
 /**
  * The taints that the node should have; undefined when it has them.
- * @param evicting false while every node is out: then the fault is more likely ours, and nobody is evicted.
+ * @param evicting false while every node is out, when the fault is more likely ours, and until it is this node's turn.
  */
 export function wantedTaints(node: Frozen<Node>, evicting: boolean, nowMs: number): Taint[] | undefined {
   const there = node.spec.taints ?? []

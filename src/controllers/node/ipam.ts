@@ -1,11 +1,14 @@
 /**
- * Gives each node a block of pod addresses out of the cluster's (L3). Upstream: pkg/controller/nodeipam/ipam/range_allocator.go (v1.36).
+ * Gives each node a block of pod addresses out of each of the cluster's ranges, one or one of each family (L3).
+ * Upstream: pkg/controller/nodeipam/ipam/range_allocator.go (v1.36).
  */
 import type { Node } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { isStatus } from '#api/machinery/status'
 import { nodes } from '#client/builtIn'
-import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
+import type { ControllerContext, ControllerDescriptor, ControllerOptions } from '../framework/controller.ts'
 import { createReconciler, enqueueSelf } from '../framework/reconciler.ts'
+import { type CidrSet, createCidrSet } from './cidrSet.ts'
 
 export const nodeIpam: ControllerDescriptor = {
   name: 'node-ipam-controller',
@@ -14,9 +17,24 @@ export const nodeIpam: ControllerDescriptor = {
   create: createNodeIpamController,
 }
 
+/** One set per range, in the order given. @throws Error for ranges or sizes that make no sense */
+export function cidrSetsFor({ clusterCidr = '10.244.0.0/16', ...options }: ControllerOptions): CidrSet[] {
+  const ranges = clusterCidr.split(',').map((range) => range.trim())
+  if (ranges.length > 2) throw new Error('--cluster-cidr contains more than one CIDR of a family')
+  const sets = ranges.map((range) => {
+    const isIpv6 = range.includes(':')
+    const own = isIpv6 ? options.nodeCidrMaskSizeIpv6 : options.nodeCidrMaskSizeIpv4
+    const shared = ranges.length === 1 ? options.nodeCidrMaskSize : undefined
+    return createCidrSet(range, own ?? shared ?? (isIpv6 ? 64 : 24))
+  })
+  if (sets.length === 2 && sets[0]?.family === sets[1]?.family) throw new Error('expected --cluster-cidr to be of both IP families')
+  // Services lie elsewhere, but where they do not, nodes must keep off.
+  for (const service of options.serviceCidr?.split(',') ?? []) for (const set of sets) set.occupy(service)
+  return sets
+}
+
 function createNodeIpamController(context: ControllerContext) {
-  const { clusterCidr = '10.244.0.0/16', nodeCidrMaskSize = 24 } = context.options
-  const blocks = createBlocks(clusterCidr, nodeCidrMaskSize)
+  const sets = cidrSetsFor(context.options)
   const informer = context.informers.of(nodes)
   const events = context.events('cidrAllocator')
   const reconciler = createReconciler(context, {
@@ -24,25 +42,13 @@ function createNodeIpamController(context: ControllerContext) {
     queueName: 'node_ipam_controller',
     // One at a time: a block must not be given twice.
     workers: 1,
-    async reconcile(name, signal) {
-      const node = informer.store.get(name)
-      if (!node || node.spec.podCIDR) return undefined
-      const podCIDR = blocks.take()
-      if (podCIDR === undefined) {
-        events.event(node, 'Normal', 'CIDRNotAvailable', `Node ${name} status is now: CIDRNotAvailable`)
-        throw new Error('there are no remaining CIDRs left to allocate in the accepted range')
-      }
-      try {
-        await context.client.of(nodes).patch({ name }, 'strategic', { spec: { podCIDR, podCIDRs: [podCIDR] } }, { signal })
-      } catch (error) {
-        blocks.release(podCIDR)
-        throw error
-      }
-      return undefined
-    },
+    reconcile,
   })
   const occupy = (node: Frozen<Node>) => {
-    for (const cidr of node.spec.podCIDRs ?? []) blocks.occupy(cidr)
+    for (const cidr of node.spec.podCIDRs ?? []) for (const set of sets) set.occupy(cidr)
+  }
+  const release = (cidrs: readonly string[]) => {
+    for (const cidr of cidrs) for (const set of sets) set.release(cidr)
   }
   const self = enqueueSelf<Node>(reconciler.queue, (node) => !node.spec.podCIDR)
   reconciler.watch(informer, {
@@ -54,44 +60,31 @@ function createNodeIpamController(context: ControllerContext) {
       occupy(node)
       self.onUpdate?.(old, node)
     },
-    onDelete: (node) => {
-      for (const cidr of node.spec.podCIDRs ?? []) blocks.release(cidr)
-    },
+    onDelete: (node) => release(node.spec.podCIDRs ?? []),
   })
   return reconciler
-}
 
-export interface Blocks {
-  /** The next free block, after the one given last so that blocks rest before they return; undefined when all are taken. */
-  take(): string | undefined
-  occupy(cidr: string): void
-  release(cidr: string): void
-}
-
-/** The blocks of `maskSize` in an IPv4 range. */
-export function createBlocks(range: string, maskSize: number): Blocks {
-  const [base = '', bits = ''] = range.split('/')
-  const start = base.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
-  const count = 2 ** (maskSize - Number(bits))
-  const size = 2 ** (32 - maskSize)
-  const taken = new Set<string>()
-  let next = 0
-  const nameOf = (index: number) => {
-    const address = start + index * size
-    return `${[24, 16, 8, 0].map((shift) => Math.floor(address / 2 ** shift) % 256).join('.')}/${maskSize}`
-  }
-  return {
-    take: () => {
-      for (let tried = 0; tried < count; tried++) {
-        const cidr = nameOf(next)
-        next = (next + 1) % count
-        if (taken.has(cidr)) continue
-        taken.add(cidr)
-        return cidr
-      }
-      return undefined
-    },
-    occupy: (cidr) => void taken.add(cidr),
-    release: (cidr) => void taken.delete(cidr),
+  async function reconcile(name: string, signal: AbortSignal): Promise<undefined> {
+    const node = informer.store.get(name)
+    if (!node || node.spec.podCIDR || node.metadata.deletionTimestamp) return
+    const podCIDRs: string[] = []
+    for (const set of sets) {
+      const cidr = set.take()
+      if (cidr !== undefined) podCIDRs.push(cidr)
+    }
+    if (podCIDRs.length < sets.length) {
+      release(podCIDRs)
+      events.event(node, 'Normal', 'CIDRNotAvailable', `Node ${name} status is now: CIDRNotAvailable`)
+      throw new Error('there are no remaining CIDRs left to allocate in the accepted range')
+    }
+    try {
+      await context.client.of(nodes).patch({ name }, 'strategic', { spec: { podCIDR: podCIDRs[0], podCIDRs } }, { signal })
+    } catch (error) {
+      // Where nobody answered, the node may have them all the same: its next state tells.
+      if (isStatus(error, 'ServerTimeout') || isStatus(error, 'Timeout')) throw error
+      release(podCIDRs)
+      events.event(node, 'Normal', 'CIDRAssignmentFailed', `Node ${name} status is now: CIDRAssignmentFailed`)
+      throw error
+    }
   }
 }

@@ -1,18 +1,19 @@
 /**
- * Watches over nodes (L3): a node that falls silent becomes Unknown, its pods not ready, and taints follow the conditions. Evicting is
- * taintEviction.ts' work. Upstream: pkg/controller/nodelifecycle (v1.36).
+ * Watches over nodes (L3): a node that falls silent becomes Unknown, its pods not ready, and taints follow the conditions, those that evict only as
+ * fast as the state of its zone allows. Evicting is taintEviction.ts' work. Upstream: pkg/controller/nodelifecycle (v1.36).
  */
-import type { Node, Pod } from '#api/gen/types/core.v1'
+import type { Node, Taint } from '#api/gen/types/core.v1'
 import { isNodeReady } from '#api/helpers/nodes'
-import { isPodReady, isPodTerminal } from '#api/helpers/pods'
+import { findCondition } from '#api/machinery/conditions'
 import type { Frozen } from '#api/machinery/meta'
-import { isStatus } from '#api/machinery/status'
-import { formatTime } from '#base/time'
-import { leases, nodes, pods } from '#client/builtIn'
+import type { Timer } from '#base/clock'
+import { leases, nodes } from '#client/builtIn'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
 import { createReconciler, enqueueSelf, everyPeriod } from '../framework/reconciler.ts'
-import { nodeNameIndex, podNodeIndexers } from '../shared/indexes.ts'
-import { type NodeHealth, observeNode, silentConditions, wantedTaints } from './health.ts'
+import { hasEvictingTaint, type NodeHealth, observeNode, silentConditions, wantedLabels, wantedTaints } from './health.ts'
+import { createMarkPods, unlessGone } from './markPods.ts'
+import { createZoneMetrics } from './zoneMetrics.ts'
+import { censusOf, createZoneEvictor, defaultZoneOptions, zoneKey } from './zones.ts'
 
 export const nodeLifecycle: ControllerDescriptor = {
   name: 'node-lifecycle-controller',
@@ -22,47 +23,97 @@ export const nodeLifecycle: ControllerDescriptor = {
 }
 
 const leaseNamespace = 'kube-node-lease'
+/** How often a waiting node's turn is looked for. */
+const evictionPeriodMs = 100
+
+function timesOf({ options }: ControllerContext) {
+  const { nodeMonitorPeriodMs: periodMs = 5_000, nodeMonitorGracePeriodMs: gracePeriodMs = 50_000, nodeStartupGracePeriodMs = 60_000 } = options
+  return { periodMs, grace: { gracePeriodMs, startupGracePeriodMs: nodeStartupGracePeriodMs } }
+}
 
 function createNodeLifecycleController(context: ControllerContext) {
   const { client, clock, options } = context
-  const periodMs = options.nodeMonitorPeriodMs ?? 5_000
-  const grace = { gracePeriodMs: options.nodeMonitorGracePeriodMs ?? 50_000, startupGracePeriodMs: options.nodeStartupGracePeriodMs ?? 60_000 }
+  const { periodMs, grace } = timesOf(context)
   const informer = context.informers.of(nodes)
   const leaseInformer = context.informers.of(leases)
-  const podInformer = context.informers.of(pods)
-  podInformer.addIndexers(podNodeIndexers)
   const events = context.events('node-controller')
+  const markPods = createMarkPods(context, events)
   const healths = new Map<string, NodeHealth>()
-  /** Nodes whose pods have been marked since they were last ready: once is enough, a kubelet that lives knows better afterwards. */
-  const marked = new Set<string>()
+  const evictor = createZoneEvictor(clock, { ...defaultZoneOptions, ...options.nodeEviction })
+  const zoneMetrics = createZoneMetrics(context.metrics)
+  /** Nodes whose turn to be evicted from has come. */
+  const granted = new Set<string>()
+  let turns: Timer | undefined
+  /** Nobody's turn comes before it is known how the zones are. */
+  let judged = false
   const reconciler = createReconciler(context, { name: nodeLifecycle.name, queueName: 'node_lifecycle_controller', workers: 8, reconcile })
   reconciler.watch(informer, {
     ...enqueueSelf<Node>(reconciler.queue),
     onDelete: (node) => {
-      healths.delete(node.metadata.name ?? '')
-      marked.delete(node.metadata.name ?? '')
-      events.event(node, 'Normal', 'RemovingNode', `Node ${node.metadata.name} event: Removing Node ${node.metadata.name} from Controller`)
+      const { name = '' } = node.metadata
+      healths.delete(name)
+      granted.delete(name)
+      markPods.speaksAgain(name)
+      evictor.remove(name)
+      events.event(node, 'Normal', 'RemovingNode', `Node ${name} event: Removing Node ${name} from Controller`)
     },
   })
   reconciler.needs(leaseInformer)
-  reconciler.needs(podInformer)
-  reconciler.also((signal) => everyPeriod(context, nodeLifecycle.name, periodMs, () => monitor(signal), signal))
+  reconciler.needs(markPods.informer)
+  reconciler.also(async (signal) => {
+    await everyPeriod(context, nodeLifecycle.name, periodMs, () => monitor(signal), signal)
+    turns?.cancel()
+  })
   return reconciler
 
-  /** Taints follow conditions as they change. */
+  function taintsOf(node: Frozen<Node>): Taint[] | undefined {
+    const { name = '' } = node.metadata
+    const evicting = !evictor.allOut() && (granted.has(name) || hasEvictingTaint(node))
+    return wantedTaints(node, evicting, clock.now())
+  }
+
+  /** Taints and labels follow conditions as they change. */
   async function reconcile(name: string, signal: AbortSignal): Promise<undefined> {
     const node = informer.store.get(name)
     if (!node) return
-    const taints = wantedTaints(node, informer.store.list().some(isNodeReady), clock.now())
-    if (!taints) return
+    awaitTurn(node)
     const { resourceVersion } = node.metadata
-    await client.of(nodes).patch({ name }, 'merge', { metadata: { resourceVersion }, spec: { taints } }, { signal })
+    const taints = taintsOf(node)
+    const labels = wantedLabels(node)
+    if (!taints && !labels) return
+    const body = { metadata: { resourceVersion, ...(labels ? { labels } : {}) }, ...(taints ? { spec: { taints } } : {}) }
+    const evictedFrom = hasEvictingTaint(node)
+    const after = await client.of(nodes).patch({ name }, 'merge', body, { signal })
+    if (!evictedFrom && hasEvictingTaint(after)) zoneMetrics.evicted(zoneKey(node))
+  }
+
+  /** A node that is not ready and not evicted from yet waits for its turn. */
+  function awaitTurn(node: Frozen<Node>): void {
+    const { name = '' } = node.metadata
+    const status = findCondition(node.status?.conditions, 'Ready')?.status
+    if (status !== 'False' && status !== 'Unknown') {
+      granted.delete(name)
+      evictor.remove(name)
+    } else if (!granted.has(name) && !hasEvictingTaint(node)) {
+      evictor.add(zoneKey(node), name)
+      takeTurns()
+    }
+  }
+
+  function takeTurns(): void {
+    turns?.cancel()
+    turns = undefined
+    if (!judged) return
+    for (const { node } of evictor.take()) {
+      granted.add(node)
+      reconciler.queue.add(node)
+    }
+    if (evictor.isWaiting()) turns = clock.timer(evictionPeriodMs, takeTurns)
   }
 
   /** Looks for silence, which no event tells. */
   async function monitor(signal: AbortSignal): Promise<void> {
     const nowMs = clock.now()
-    const someReady = informer.store.list().some(isNodeReady)
     for (const node of informer.store.list()) {
       const { name = '' } = node.metadata
       const before = healths.get(name)
@@ -70,39 +121,30 @@ function createNodeLifecycleController(context: ControllerContext) {
       const health = observeNode(before, node, leaseInformer.lister.get({ namespace: leaseNamespace, name }), nowMs)
       healths.set(name, health)
       const conditions = silentConditions(node, health, grace, nowMs)
-      if (conditions)
-        await client
-          .of(nodes)
-          .updateStatus({ ...node, status: { ...node.status, conditions } } as Frozen<Node>, { signal })
-          .catch(unlessStale)
-      if (!conditions && isNodeReady(node)) marked.delete(name)
-      else if (!marked.has(name)) {
-        await markPodsNotReady(node, before !== undefined, signal)
-        marked.add(name)
-      }
-      // Whether nodes are evicted from depends on the others, too.
-      if (wantedTaints(node, someReady, nowMs)) reconciler.queue.add(name)
+      const silent = { ...node, status: { ...node.status, conditions } } as Frozen<Node>
+      if (conditions) await client.of(nodes).updateStatus(silent, { signal }).catch(unlessGone)
+      if (conditions && isNodeReady(node)) events.event(node, 'Normal', 'NodeNotReady', `Node ${name} status is now: NodeNotReady`)
+      // A kubelet that says itself that its node is not ready still speaks for its pods.
+      if (conditions || findCondition(node.status?.conditions, 'Ready')?.status === 'Unknown') await markPods.notReady(name, signal)
+      else markPods.speaksAgain(name)
+    }
+    judgeZones()
+  }
+
+  /** Whether nodes are evicted from depends on the others, too. */
+  function judgeZones(): void {
+    const all = informer.store.list()
+    const census = censusOf(all)
+    zoneMetrics.observe(census)
+    judged = true
+    if (evictor.update(census).recovered) {
+      // While all were out it was us who did not hear.
+      for (const [name, health] of healths) healths.set(name, { ...health, probeMs: clock.now() })
+    }
+    if (evictor.allOut()) granted.clear()
+    for (const node of all) {
+      awaitTurn(node)
+      if (taintsOf(node)) reconciler.queue.add(node.metadata.name ?? '')
     }
   }
-
-  async function markPodsNotReady(node: Frozen<Node>, known: boolean, signal: AbortSignal): Promise<void> {
-    const { name = '' } = node.metadata
-    const ready = podInformer.store.byIndex(nodeNameIndex, name).filter((pod) => isPodReady(pod) && !isPodTerminal(pod))
-    if (ready.length > 0 && known) events.event(node, 'Normal', 'NodeNotReady', `Node ${name} status is now: NodeNotReady`)
-    for (const pod of ready) await markNotReady(pod, signal)
-  }
-
-  async function markNotReady(pod: Frozen<Pod>, signal: AbortSignal): Promise<void> {
-    const { namespace, name = '', uid } = pod.metadata
-    events.event(pod, 'Warning', 'NodeNotReady', 'Node is not ready')
-    const conditions = [{ type: 'Ready', status: 'False', lastTransitionTime: formatTime(clock.now()) }]
-    await client
-      .of(pods)
-      .patch({ namespace, name }, 'strategic', { metadata: { uid }, status: { conditions } }, { subresource: 'status', signal })
-      .catch(unlessStale)
-  }
-}
-
-function unlessStale(error: unknown): void {
-  if (!isStatus(error, 'NotFound') && !isStatus(error, 'Conflict')) throw error
 }

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Node, NodeCondition, Pod, Taint, Toleration } from '#api/gen/types/core.v1'
-import { observeNode, silentConditions, wantedTaints } from './health.ts'
-import { createBlocks } from './ipam.ts'
+import { createCidrSet } from './cidrSet.ts'
+import { observeNode, silentConditions, wantedLabels, wantedTaints } from './health.ts'
+import { cidrSetsFor } from './ipam.ts'
 import { evictionTime } from './taintEviction.ts'
 
 const start = Date.UTC(2026, 0, 1)
@@ -96,9 +97,38 @@ for (const { name, tolerations, want } of evictionCases) {
 }
 
 test('CTL-09 blocks are given once, come back last, and run out', () => {
-  const blocks = createBlocks('10.0.0.0/22', 24)
+  const blocks = createCidrSet('10.0.0.0/22', 24)
   blocks.occupy('10.0.1.0/24')
   assert.deepEqual([blocks.take(), blocks.take()], ['10.0.0.0/24', '10.0.2.0/24'])
   blocks.release('10.0.0.0/24')
   assert.deepEqual([blocks.take(), blocks.take(), blocks.take()], ['10.0.3.0/24', '10.0.0.0/24', undefined])
+})
+
+test('CTL-09 blocks of IPv6, and ranges that cover several blocks or none', () => {
+  const blocks = createCidrSet('fd00:10::/62', 64)
+  blocks.occupy('fd00:10::/63')
+  blocks.occupy('10.0.0.0/8')
+  blocks.occupy('fd00:99::/64')
+  assert.deepEqual([blocks.take(), blocks.take(), blocks.take()], ['fd00:10:0:2::/64', 'fd00:10:0:3::/64', undefined])
+  const whole = createCidrSet('10.0.0.0/23', 24)
+  whole.occupy('10.0.0.0/8')
+  assert.equal(whole.take(), undefined)
+})
+
+test('CTL-09 the ranges of a cluster: one, or one of each family', () => {
+  const first = (options: Parameters<typeof cidrSetsFor>[0]) => cidrSetsFor(options).map((set) => set.take())
+  assert.deepEqual(first({}), ['10.244.0.0/24'])
+  assert.deepEqual(first({ clusterCidr: '10.1.0.0/16', nodeCidrMaskSize: 26, serviceCidr: '10.1.0.0/25' }), ['10.1.0.128/26'])
+  assert.deepEqual(first({ clusterCidr: '10.1.0.0/16,fd00::/56', nodeCidrMaskSizeIpv4: 25 }), ['10.1.0.0/25', 'fd00::/64'])
+  assert.throws(() => cidrSetsFor({ clusterCidr: '10.1.0.0/16,10.2.0.0/16' }), /both IP families/)
+  assert.throws(() => cidrSetsFor({ clusterCidr: '10.1.0.0/16', nodeCidrMaskSize: 12 }), /invalid node mask size/)
+})
+
+test('CTL-09 older labels follow the newer ones', () => {
+  const labelled = (labels: Record<string, string>): Node => ({ ...node([]), metadata: { name: 'n', labels } })
+  assert.deepEqual(wantedLabels(labelled({ 'kubernetes.io/os': 'linux', 'kubernetes.io/arch': 'arm64', 'beta.kubernetes.io/arch': 'amd64' })), {
+    'beta.kubernetes.io/os': 'linux',
+    'beta.kubernetes.io/arch': 'arm64',
+  })
+  assert.equal(wantedLabels(labelled({ 'beta.kubernetes.io/os': 'linux' })), undefined)
 })

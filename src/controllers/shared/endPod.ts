@@ -22,16 +22,13 @@ export async function endPod(client: Client, pod: Frozen<Pod>, options: EndPodOp
   const { namespace, name = '', uid } = pod.metadata
   const ref = { namespace, name }
   try {
-    if (reason !== undefined && !isPodTerminal(pod)) {
-      const condition = {
-        type: 'DisruptionTarget',
-        status: 'True',
-        reason,
-        message,
-        lastTransitionTime: formatTime(nowMs),
-        observedGeneration: pod.metadata.generation,
-      }
-      const status = { ...(graceful ? {} : { phase: 'Failed' }), conditions: [condition] }
+    const conditions =
+      reason === undefined
+        ? []
+        : [{ type: 'DisruptionTarget', status: 'True', reason, message, lastTransitionTime: formatTime(nowMs), observedGeneration: pod.metadata.generation }]
+    // Who is ended without grace has no kubelet that would say how it ended.
+    if (!isPodTerminal(pod) && (!graceful || conditions.length > 0)) {
+      const status = { ...(graceful ? {} : { phase: 'Failed' }), ...(conditions.length > 0 ? { conditions } : {}) }
       await client.of(pods).patch(ref, 'strategic', { metadata: { uid }, status }, { subresource: 'status', signal })
     }
     await client.of(pods).delete(ref, { signal, ...(graceful ? {} : { gracePeriodSeconds: 0 }), preconditions: { uid } })

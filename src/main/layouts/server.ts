@@ -187,6 +187,7 @@ function controlPlane(server: ApiServer, tools: ProcessTools, pki: Pki): Compone
       controllers: ['*', bootstrapSigner.name, tokenCleaner.name],
       rootCa: pki.ca.cert,
       clusterCidr: addressPlan.clusterCidr,
+      serviceCidr: addressPlan.serviceCidr,
       clusterSigning: { authorityOf: () => pki.ca },
       serviceAccountToken: secretTokens(pki.serviceAccountKey),
     }),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
 import type { PodDisruptionBudget } from '#api/gen/types/policy.v1'
-import { budgetStatus } from './disruption.ts'
+import { budgetStatus, failedStatus, msUntilRecheck, msUntilStale, notDeleted } from './budgetStatus.ts'
 
 const now = Date.UTC(2026, 0, 1)
 const pods = (ready: number, total: number): Pod[] =>
@@ -65,3 +65,37 @@ for (const { name, budget, ready, total, expected, want } of cases) {
     assert.equal(status.conditions?.[0]?.reason, want[0] > 0 ? 'SufficientPods' : 'InsufficientPods')
   })
 }
+
+test('CTL-17 a granted eviction is looked at again when its time is over, and its pod is told of', () => {
+  const granted = { p0: '2025-12-31T23:59:00Z', p1: '2025-12-31T23:59:30Z' }
+  assert.equal(msUntilRecheck(granted, now), 60_001)
+  assert.equal(msUntilRecheck({}, now), undefined)
+  const late = notDeleted(budget({ minAvailable: 1 }, { ...granted, p2: '2025-12-31T23:00:00Z' }), pods(3, 3), now)
+  assert.deepEqual(
+    late.map(({ metadata }) => metadata.name),
+    ['p2'],
+  )
+})
+
+test('CTL-17 what cannot be counted allows nothing', () => {
+  const status = failedStatus(budget({ maxUnavailable: 1 }), 'found no controllers for pod "p0"', now)
+  assert.equal(status.disruptionsAllowed, 0)
+  assert.deepEqual(
+    status.conditions?.map(({ status, reason, message }) => [status, reason, message]),
+    [['False', 'SyncFailed', 'found no controllers for pod "p0"']],
+  )
+})
+
+test('CTL-17 a mark for disruption is stale after two minutes without a deletion', () => {
+  const marked = (reason: string, more: Partial<Pod['metadata']> = {}): Pod => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'p', ...more },
+    spec: { containers: [] },
+    status: { conditions: [{ type: 'DisruptionTarget', status: 'True', reason, lastTransitionTime: '2025-12-31T23:59:00Z' }] },
+  })
+  assert.equal(msUntilStale(marked('EvictionByEvictionAPI'), now), 60_000)
+  assert.equal(msUntilStale(marked('EvictionByEvictionAPI'), now + 600_000), 0)
+  assert.equal(msUntilStale(marked('TerminationByKubelet'), now), undefined)
+  assert.equal(msUntilStale(marked('EvictionByEvictionAPI', { deletionTimestamp: 'x' }), now), undefined)
+})
