@@ -14,6 +14,11 @@ export class LruCache<K, V extends object> {
     return this.#entries.size
   }
 
+  /** What is kept, longest unused first. */
+  values(): IterableIterator<V> {
+    return this.#entries.values()
+  }
+
   get(key: K): V | undefined {
     const value = this.#entries.get(key)
     // Most hits are on the key of the hit before: moving it again would change nothing.

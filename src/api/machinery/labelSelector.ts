@@ -60,6 +60,13 @@ export function selectorOfMap(labels: LabelMap | undefined): Selector {
   return requirements.length === 0 ? everything : compile(requirements)
 }
 
+/** Selects what both do. */
+export function both(a: Selector, b: Selector): Selector {
+  if (a === nothing || b === nothing) return nothing
+  if (a.isEmpty) return b
+  return b.isEmpty ? a : compile([...a.requirements, ...b.requirements])
+}
+
 /** `a=b,c in (d)` for an object's field, `<none>` for an empty or absent one: how tables show it. */
 export function formatLabelSelector(selector: DeepReadonly<LabelSelector> | undefined): string {
   return selectorOf(selector).toString() || '<none>'

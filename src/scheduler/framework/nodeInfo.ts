@@ -89,7 +89,7 @@ export class NodeInfo {
 }
 
 /** Adds to a counter that is absent when 0. */
-export function countIn(counts: Map<string, number>, key: string, by: number): void {
+export function countIn<K>(counts: Map<K, number>, key: K, by: number): void {
   const left = (counts.get(key) ?? 0) + by
   if (left > 0) counts.set(key, left)
   else counts.delete(key)

@@ -6,12 +6,14 @@ import type { PluginDefinition } from '../framework/plugin.ts'
 import { defaultBinder } from './defaultBinder.ts'
 import { defaultPreemption } from './defaultPreemption/defaultPreemption.ts'
 import { imageLocality } from './imageLocality.ts'
+import { interPodAffinity } from './interPodAffinity/interPodAffinity.ts'
 import { nodeAffinity } from './nodeAffinity.ts'
 import { nodeName } from './nodeName.ts'
 import { nodePorts } from './nodePorts.ts'
 import { nodeResourcesBalancedAllocation } from './nodeResourcesBalancedAllocation.ts'
 import { nodeResourcesFit } from './nodeResourcesFit.ts'
 import { nodeUnschedulable } from './nodeUnschedulable.ts'
+import { podTopologySpread } from './podTopologySpread/podTopologySpread.ts'
 import { prioritySort } from './prioritySort.ts'
 import { schedulingGates } from './schedulingGates.ts'
 import { taintToleration } from './taintToleration.ts'
@@ -32,6 +34,8 @@ export const defaultPlugins: readonly DefaultPlugin[] = [
   { definition: nodeAffinity, weight: 2 },
   { definition: nodePorts, weight: 0 },
   { definition: nodeResourcesFit, weight: 1 },
+  { definition: podTopologySpread, weight: 2 },
+  { definition: interPodAffinity, weight: 2 },
   { definition: defaultPreemption, weight: 0 },
   { definition: nodeResourcesBalancedAllocation, weight: 1 },
   { definition: imageLocality, weight: 1 },

@@ -1,0 +1,130 @@
+/**
+ * Whether a pod may go to a node as far as its company is concerned (L3): what it wants near, what it wants away, and who wants it away; with the
+ * placements that preemption only tries counted on top. Upstream: plugins/interpodaffinity/filtering.go (v1.36).
+ */
+import type { StateData } from '../../framework/cycleState.ts'
+import type { NodeInfo } from '../../framework/nodeInfo.ts'
+import { affinityTermMatches, type PodInfo } from '../../framework/podInfo.ts'
+import { type FilterResult, reasons, unresolvable, unschedulable } from '../../framework/status.ts'
+import type { DomainTable } from '../topology/domainTable.ts'
+import type { HeldTerm } from '../topology/heldTerms.ts'
+
+/** What is the same for all nodes. */
+export interface AffinityQuestion {
+  readonly pod: PodInfo
+  readonly namespaceLabels: Readonly<Record<string, string>> | undefined
+  /** By required affinity term, and by required anti-affinity term. */
+  readonly near: readonly DomainTable[]
+  readonly away: readonly DomainTable[]
+  /** Whether the pod is itself what it wants near: the first of its kind may go anywhere. */
+  readonly wantsItself: boolean
+  /** Anti-affinity of placed pods that is about this pod. */
+  readonly held: readonly HeldTerm[]
+}
+
+type Changes = Map<string, number>
+
+/** Deviations from the tables, domain by domain. */
+interface Tried {
+  readonly near: readonly Changes[]
+  readonly away: readonly Changes[]
+  /** By topology key. */
+  readonly held: Map<string, Changes>
+}
+
+export class AffinityFilter implements StateData {
+  readonly #question: AffinityQuestion
+  #tried: Tried | undefined
+
+  constructor(question: AffinityQuestion, tried?: Tried) {
+    this.#question = question
+    this.#tried = tried
+  }
+
+  clone(): AffinityFilter {
+    const tried = this.#tried
+    if (!tried) return new AffinityFilter(this.#question)
+    const copy = (changes: Changes) => new Map(changes)
+    const held = new Map([...tried.held].map(([key, changes]) => [key, copy(changes)]))
+    return new AffinityFilter(this.#question, { near: tried.near.map(copy), away: tried.away.map(copy), held })
+  }
+
+  /** Counts a pod on the node as if it ran there (1), or no longer (-1). */
+  tryPod(tried: PodInfo, { node }: NodeInfo, by: 1 | -1): void {
+    const { pod, namespaceLabels, near, away } = this.#question
+    this.#tried ??= { near: near.map(() => new Map()), away: away.map(() => new Map()), held: new Map() }
+    const { labels } = node.metadata
+    const count = (changes: Changes, topologyKey: string) => {
+      const value = labels?.[topologyKey]
+      if (value !== undefined) changes.set(value, (changes.get(value) ?? 0) + by)
+    }
+    for (const [i, { shape }] of near.entries()) if (shape.counts(tried)) count(this.#tried.near[i] as Changes, shape.topologyKey)
+    for (const [i, { shape }] of away.entries()) if (shape.counts(tried)) count(this.#tried.away[i] as Changes, shape.topologyKey)
+    for (const term of tried.requiredAntiAffinity) {
+      if (!affinityTermMatches(term, pod.pod, namespaceLabels)) continue
+      const { held } = this.#tried
+      const changes = held.get(term.topologyKey) ?? new Map<string, number>()
+      held.set(term.topologyKey, changes)
+      count(changes, term.topologyKey)
+    }
+  }
+
+  filter({ node }: NodeInfo): FilterResult {
+    const labels = node.metadata.labels ?? {}
+    if (!this.#isNear(labels)) return notNear
+    if (!this.#isAway(labels)) return notAway
+    return this.#isUnwanted(labels) ? unwanted : undefined
+  }
+
+  #isNear(labels: Readonly<Record<string, string>>): boolean {
+    const { near, wantsItself } = this.#question
+    let all = true
+    for (let i = 0; i < near.length; i++) {
+      const table = near[i] as DomainTable
+      const value = labels[table.shape.topologyKey]
+      if (value === undefined) return false
+      if (table.inDomain(value) + (this.#tried?.near[i]?.get(value) ?? 0) <= 0) all = false
+    }
+    return all || (wantsItself && near.every((table, i) => table.total + sum(this.#tried?.near[i]) === 0))
+  }
+
+  #isAway(labels: Readonly<Record<string, string>>): boolean {
+    const { away } = this.#question
+    for (let i = 0; i < away.length; i++) {
+      const table = away[i] as DomainTable
+      const value = labels[table.shape.topologyKey]
+      if (value !== undefined && table.inDomain(value) + (this.#tried?.away[i]?.get(value) ?? 0) > 0) return false
+    }
+    return true
+  }
+
+  #isUnwanted(labels: Readonly<Record<string, string>>): boolean {
+    const { held } = this.#question
+    if (!this.#tried) {
+      for (const { term, domains } of held) {
+        const value = labels[term.topologyKey]
+        if (value !== undefined && domains.has(value)) return true
+      }
+      return false
+    }
+    const keys = new Set([...held.map(({ term }) => term.topologyKey), ...this.#tried.held.keys()])
+    for (const key of keys) {
+      const value = labels[key]
+      if (value === undefined) continue
+      let pods = this.#tried.held.get(key)?.get(value) ?? 0
+      for (const { term, domains } of held) if (term.topologyKey === key) pods += domains.get(value) ?? 0
+      if (pods > 0) return true
+    }
+    return false
+  }
+}
+
+function sum(changes: Changes | undefined): number {
+  let total = 0
+  for (const by of changes?.values() ?? []) total += by
+  return total
+}
+
+const notNear = unresolvable(reasons.podAffinity)
+const notAway = unschedulable(reasons.podAntiAffinity)
+const unwanted = unschedulable(reasons.existingAntiAffinity)

@@ -1,0 +1,164 @@
+/**
+ * How many of certain pods run in each topology domain (L3): a zone, a host, whatever a label of the nodes names. Kept in step with the
+ * placements one change at a time, so that a scheduling cycle counts nothing anew. What a pod is asked again: never; what a node is: when it changes.
+ */
+import type { Node } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
+import { countIn, type NodeInfo } from '../../framework/nodeInfo.ts'
+import type { PodInfo } from '../../framework/podInfo.ts'
+
+export interface DomainTableShape {
+  /** The label of nodes whose value names the domain. */
+  readonly topologyKey: string
+  /** Which pods are counted. */
+  counts(pod: PodInfo): boolean
+  /** Which nodes make up domains; those without the label never do. Absent: all others. */
+  includes?(node: Frozen<Node>): boolean
+}
+
+interface Domain {
+  pods: number
+  nodes: number
+}
+
+interface NodeCount {
+  pods: number
+  /** Absent: the node belongs to no domain. */
+  domain: string | undefined
+}
+
+/** Deviations of a clone from the table: domain → how many pods more or fewer. */
+export type DomainChanges = ReadonlyMap<string, number>
+
+export class DomainTable {
+  readonly shape: DomainTableShape
+  readonly #domains = new Map<string, Domain>()
+  readonly #nodes = new Map<string, NodeCount>()
+  /** Number of pods → how many domains have it. */
+  readonly #histogram = new Map<number, number>()
+  #total = 0
+
+  constructor(shape: DomainTableShape, nodes: Iterable<NodeInfo>) {
+    this.shape = shape
+    for (const node of nodes) this.setNode(node)
+  }
+
+  /** How many domains there are. */
+  get size(): number {
+    return this.#domains.size
+  }
+
+  /** Pods counted in all domains together. */
+  get total(): number {
+    return this.#total
+  }
+
+  /** Pods of a domain; 0 where there is no such domain. */
+  inDomain(value: string): number {
+    return this.#domains.get(value)?.pods ?? 0
+  }
+
+  has(value: string): boolean {
+    return this.#domains.has(value)
+  }
+
+  /** Pods counted on one node, whether or not it belongs to a domain. */
+  onNode(name: string): number {
+    return this.#nodes.get(name)?.pods ?? 0
+  }
+
+  /** The fewest pods that any domain has; undefined without domains. */
+  fewest(changes?: DomainChanges): number | undefined {
+    let histogram = this.#histogram
+    if (changes && changes.size > 0) {
+      histogram = new Map(histogram)
+      for (const [value, by] of changes) {
+        const domain = this.#domains.get(value)
+        if (!domain) continue
+        countIn(histogram, domain.pods, -1)
+        countIn(histogram, domain.pods + by, 1)
+      }
+    }
+    let fewest: number | undefined
+    for (const pods of histogram.keys()) if (fewest === undefined || pods < fewest) fewest = pods
+    return fewest
+  }
+
+  podAdded(pod: PodInfo, node: NodeInfo): void {
+    this.#change(pod, node, 1)
+  }
+
+  podRemoved(pod: PodInfo, node: NodeInfo): void {
+    this.#change(pod, node, -1)
+  }
+
+  setNode(node: NodeInfo): void {
+    const there = this.#known(node)
+    const domain = this.#domainOf(node.node)
+    if (there.domain === domain) return
+    this.#leave(there)
+    there.domain = domain
+    if (domain === undefined) return
+    const joined = this.#domains.get(domain)
+    if (!joined) {
+      this.#domains.set(domain, { pods: there.pods, nodes: 1 })
+      countIn(this.#histogram, there.pods, 1)
+    } else {
+      joined.nodes++
+      this.#count(joined, there.pods)
+    }
+    this.#total += there.pods
+  }
+
+  removeNode(node: NodeInfo): void {
+    const there = this.#nodes.get(node.name)
+    if (!there) return
+    this.#leave(there)
+    // Should pods of it still run, they are counted anew when it comes back.
+    this.#nodes.delete(node.name)
+  }
+
+  #domainOf(node: Frozen<Node>): string | undefined {
+    const value = node.metadata.labels?.[this.shape.topologyKey]
+    return value === undefined || this.shape.includes?.(node) === false ? undefined : value
+  }
+
+  #change(pod: PodInfo, node: NodeInfo, by: 1 | -1): void {
+    const there = this.#nodes.get(node.name)
+    if (!there || !this.shape.counts(pod)) return
+    there.pods += by
+    const domain = there.domain === undefined ? undefined : this.#domains.get(there.domain)
+    if (!domain) return
+    this.#count(domain, by)
+    this.#total += by
+  }
+
+  /** A node that is new to the table brings the pods that it has. */
+  #known(node: NodeInfo): NodeCount {
+    let there = this.#nodes.get(node.name)
+    if (there) return there
+    let pods = 0
+    for (const pod of node.pods.values()) if (this.shape.counts(pod)) pods++
+    there = { pods, domain: undefined }
+    this.#nodes.set(node.name, there)
+    return there
+  }
+
+  #leave(there: NodeCount): void {
+    if (there.domain === undefined) return
+    const domain = this.#domains.get(there.domain) as Domain
+    this.#total -= there.pods
+    if (--domain.nodes > 0) this.#count(domain, -there.pods)
+    else {
+      this.#domains.delete(there.domain)
+      countIn(this.#histogram, domain.pods, -1)
+    }
+  }
+
+  #count(domain: Domain, by: number): void {
+    if (by === 0) return
+    countIn(this.#histogram, domain.pods, -1)
+    domain.pods += by
+    countIn(this.#histogram, domain.pods, 1)
+  }
+}

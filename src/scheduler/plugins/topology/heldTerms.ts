@@ -1,0 +1,103 @@
+/**
+ * The affinity terms that placed pods have, each once however many pods have it, with how many of them run in each domain of its topology (L3).
+ * A cycle asks each distinct term whether it is about the incoming pod, not each pod.
+ */
+import type { Node, Pod } from '#api/gen/types/core.v1'
+import { type LabelMap, nothing, type Selector } from '#api/machinery/labelSelector'
+import type { Frozen } from '#api/machinery/meta'
+import { countIn, type NodeInfo } from '../../framework/nodeInfo.ts'
+import { type AffinityTerm, affinityTermMatches, type PodInfo } from '../../framework/podInfo.ts'
+import type { PlacementIndex } from '../../framework/snapshot.ts'
+
+export interface HeldTerm {
+  readonly term: AffinityTerm
+  readonly weight: number
+  /** Domain → how many pods with this term run there. */
+  readonly domains: ReadonlyMap<string, number>
+}
+
+export type WeightedTerm = readonly [AffinityTerm, number]
+
+interface Entry extends HeldTerm {
+  readonly domains: Map<string, number>
+  /** Node → its pods with this term, and the domain in which they are counted. */
+  readonly nodes: Map<string, { pods: number; domain: string | undefined }>
+}
+
+export class HeldTerms implements PlacementIndex {
+  readonly #entries = new Map<string, Entry>()
+  readonly #termsOf: (pod: PodInfo) => Iterable<WeightedTerm>
+
+  constructor(termsOf: (pod: PodInfo) => Iterable<WeightedTerm>) {
+    this.#termsOf = termsOf
+  }
+
+  /** The terms that are about the pod and are held somewhere in their topology. */
+  about(pod: Frozen<Pod>, namespaceLabels: LabelMap | undefined): HeldTerm[] {
+    const found: HeldTerm[] = []
+    for (const entry of this.#entries.values()) {
+      if (entry.domains.size > 0 && affinityTermMatches(entry.term, pod, namespaceLabels)) found.push(entry)
+    }
+    return found
+  }
+
+  podAdded(pod: PodInfo, node: NodeInfo): void {
+    for (const [term, weight] of this.#termsOf(pod)) {
+      const key = `${weight} ${termText(term)}`
+      let entry = this.#entries.get(key)
+      if (!entry) {
+        entry = { term, weight, domains: new Map(), nodes: new Map() }
+        this.#entries.set(key, entry)
+      }
+      let there = entry.nodes.get(node.name)
+      if (!there) {
+        there = { pods: 0, domain: domainOf(term, node.node) }
+        entry.nodes.set(node.name, there)
+      }
+      there.pods++
+      if (there.domain !== undefined) countIn(entry.domains, there.domain, 1)
+    }
+  }
+
+  podRemoved(pod: PodInfo, node: NodeInfo): void {
+    for (const [term, weight] of this.#termsOf(pod)) {
+      const key = `${weight} ${termText(term)}`
+      const entry = this.#entries.get(key)
+      const there = entry?.nodes.get(node.name)
+      if (!entry || !there) continue
+      if (there.domain !== undefined) countIn(entry.domains, there.domain, -1)
+      if (--there.pods > 0) continue
+      entry.nodes.delete(node.name)
+      if (entry.nodes.size === 0) this.#entries.delete(key)
+    }
+  }
+
+  nodeSet(node: NodeInfo): void {
+    for (const entry of this.#entries.values()) this.#move(entry, node.name, domainOf(entry.term, node.node))
+  }
+
+  nodeRemoved(node: NodeInfo): void {
+    for (const entry of this.#entries.values()) this.#move(entry, node.name, undefined)
+  }
+
+  #move(entry: Entry, nodeName: string, domain: string | undefined): void {
+    const there = entry.nodes.get(nodeName)
+    if (!there || there.domain === domain) return
+    if (there.domain !== undefined) countIn(entry.domains, there.domain, -there.pods)
+    there.domain = domain
+    if (domain !== undefined) countIn(entry.domains, domain, there.pods)
+  }
+}
+
+function domainOf(term: AffinityTerm, node: Frozen<Node>): string | undefined {
+  return node.metadata.labels?.[term.topologyKey]
+}
+
+/** The same for terms that mean the same. */
+export function termText({ topologyKey, selector, namespaces, namespaceSelector }: AffinityTerm): string {
+  return JSON.stringify([topologyKey, selectorText(selector), [...namespaces].sort(), selectorText(namespaceSelector)])
+}
+
+function selectorText(selector: Selector): string | null {
+  return selector === nothing ? null : selector.toString()
+}

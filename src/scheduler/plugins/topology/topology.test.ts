@@ -1,0 +1,134 @@
+/** What the topology plugins keep in step with the placements, against counting anew; and the ideas of preemption against doing it. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { Node, Pod, PodSpec } from '#api/gen/types/core.v1'
+import { services } from '#client/builtIn'
+import { nodeOf, podOf, schedulerFixture } from '#testing/schedulerFixture'
+import { CycleState } from '../../framework/cycleState.ts'
+import type { NodeInfo } from '../../framework/nodeInfo.ts'
+import { podInfo } from '../../framework/podInfo.ts'
+import { SchedulerCache } from '../../schedulerCache.ts'
+import { DomainTables } from './domainTables.ts'
+import { HeldTerms } from './heldTerms.ts'
+
+const zone = 'topology.kubernetes.io/zone'
+const apart = (app: string, topologyKey: string): PodSpec['affinity'] => ({
+  podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey, labelSelector: { matchLabels: { app } } }] },
+})
+const zoned = (name: string, value: string | undefined): Node => nodeOf({ name, labels: value === undefined ? {} : { [zone]: value } })
+const placed = (name: string, nodeName: string, app: string, spec: Partial<PodSpec> = {}): Pod => podOf(name, { nodeName, ...spec }, {}, { app })
+
+const nodeName = fc.constantFrom('n1', 'n2', 'n3', 'n4')
+const app = fc.constantFrom('a', 'b')
+const change = fc.oneof(
+  fc.record({ type: fc.constant('node' as const), name: nodeName, zone: fc.constantFrom('x', 'y', 'z', undefined) }),
+  fc.record({ type: fc.constant('nodeGone' as const), name: nodeName }),
+  fc.record({ type: fc.constant('pod' as const), name: fc.constantFrom('p1', 'p2', 'p3', 'p4', 'p5', 'p6'), on: nodeName, app, apart: fc.boolean() }),
+  fc.record({ type: fc.constant('podGone' as const), name: fc.constantFrom('p1', 'p2', 'p3', 'p4', 'p5', 'p6') }),
+)
+
+function domainsOf(nodes: readonly NodeInfo[], counts: (pod: Pod) => boolean): Map<string, number> {
+  const domains = new Map<string, number>()
+  for (const node of nodes) {
+    const value = node.node.metadata.labels?.[zone]
+    if (value === undefined) continue
+    domains.set(value, (domains.get(value) ?? 0) + [...node.pods.values()].filter(({ pod }) => counts(pod as Pod)).length)
+  }
+  return domains
+}
+
+test('SCH-09 SCH-10 counts that follow the placements are those of counting anew, whatever happened in between', () => {
+  fc.assert(
+    fc.property(fc.array(change, { maxLength: 60 }), (changes) => {
+      const cache = new SchedulerCache()
+      const tables = new DomainTables()
+      const held = new HeldTerms(({ requiredAntiAffinity }) => requiredAntiAffinity.map((term) => [term, 1]))
+      cache.maintain(tables)
+      cache.maintain(held)
+      const shape = () => ({ topologyKey: zone, counts: ({ pod }: { pod: { metadata: { labels?: unknown } } }) => (pod as Pod).metadata.labels?.app === 'a' })
+      tables.get('a', cache, shape)
+      const pods = new Map<string, Pod>()
+      for (const one of changes) {
+        if (one.type === 'node') cache.setNode(zoned(one.name, one.zone))
+        else if (one.type === 'nodeGone') cache.removeNode(one.name)
+        else if (one.type === 'pod') {
+          const pod = placed(one.name, one.on, one.app, one.apart ? { affinity: apart('a', zone) } : {})
+          pod.metadata.generation = pods.size + 1
+          pods.set(one.name, pod)
+          cache.setPod(pod)
+        } else {
+          const pod = pods.get(one.name)
+          if (pod) cache.removePod(pod)
+        }
+        const wanted = domainsOf(cache.nodes, (pod) => pod.metadata.labels?.app === 'a')
+        const table = tables.get('a', cache, shape)
+        assert.deepEqual(
+          [table.size, table.fewest(), table.total, ...[...wanted.keys()].map((value) => table.inDomain(value))],
+          [wanted.size, wanted.size === 0 ? undefined : Math.min(...wanted.values()), [...wanted.values()].reduce((a, b) => a + b, 0), ...wanted.values()],
+        )
+        const holders = [...domainsOf(cache.nodes, (pod) => pod.spec.affinity !== undefined)].filter(([, count]) => count > 0)
+        const about = held.about(podOf('new', {}, {}, { app: 'a' }), undefined)
+        assert.deepEqual(new Map(about.flatMap(({ domains }) => [...domains])), new Map(holders))
+      }
+    }),
+    { numRuns: 200 },
+  )
+})
+
+const incoming = fc.constantFrom<Partial<PodSpec>>(
+  { topologySpreadConstraints: [{ maxSkew: 1, topologyKey: zone, whenUnsatisfiable: 'DoNotSchedule', labelSelector: { matchLabels: { app: 'a' } } }] },
+  {
+    topologySpreadConstraints: [
+      { maxSkew: 2, minDomains: 3, topologyKey: zone, whenUnsatisfiable: 'DoNotSchedule', labelSelector: { matchLabels: { app: 'a' } } },
+      { maxSkew: 1, topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'DoNotSchedule', labelSelector: { matchLabels: { app: 'b' } } },
+    ],
+  },
+  { affinity: apart('b', zone) as NonNullable<PodSpec['affinity']> },
+  { affinity: { podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey: zone, labelSelector: { matchLabels: { app: 'b' } } }] } } },
+  {},
+)
+
+test('SCH-15 what preemption tries on a clone is refused and allowed as it would be after doing it', () => {
+  const existing = fc.array(fc.record({ on: nodeName, app, apart: fc.boolean() }), { minLength: 1, maxLength: 8 })
+  const zones = fc.tuple(fc.constantFrom('x', 'y', undefined), fc.constantFrom('x', 'y'), fc.constantFrom('y', 'z'), fc.constant('x'))
+  fc.assert(
+    fc.property(zones, existing, incoming, fc.nat(), fc.boolean(), (values, running, spec, pick, adds) => {
+      const nodes = values.map((value, i) => zoned(`n${i + 1}`, value))
+      const pods = running.map(({ on, app, apart: keepsAway }, i) => placed(`p${i}`, on, app, keepsAway ? { affinity: apart('a', zone) } : {}))
+      const moved = pods[pick % pods.length] as Pod
+      const others = pods.filter((pod) => pod !== moved)
+      const [before, after] = adds ? [others, pods] : [pods, others]
+      const pod = podInfo(podOf('new', spec, {}, { app: 'a' }))
+      const ask = (running: readonly Pod[], tryMoved: boolean) => {
+        const { cache, profile } = schedulerFixture({ nodes, placed: running })
+        const mine = ({ name }: { readonly name: string }) => name === 'PodTopologySpread' || name === 'InterPodAffinity'
+        const state = new CycleState()
+        for (const plugin of profile.points.preFilter.filter(mine)) if (plugin.preFilter(state, pod, cache) === 'skip') state.skipFilter.add(plugin.name)
+        const asked = profile.points.filter.filter((plugin) => mine(plugin) && !state.skipFilter.has(plugin.name))
+        const target = cache.get(moved.spec.nodeName ?? '') as NodeInfo
+        const answers = cache.nodes.map((node) => {
+          const clone = state.clone()
+          for (const plugin of tryMoved ? asked : []) {
+            if (adds) plugin.addPod?.(clone, pod, podInfo(moved), target)
+            else plugin.removePod?.(clone, pod, podInfo(moved), target)
+          }
+          return asked.map((plugin) => plugin.filter(clone, pod, node)?.reasons).filter((reason) => reason !== undefined)
+        })
+        return { answers, skips: state.skipFilter.size > 0 }
+      }
+      const tried = ask(before, true)
+      // A plugin that has nothing to say to a pod is not told of ideas either, as upstream.
+      fc.pre(!(adds && tried.skips))
+      assert.deepEqual(tried.answers, ask(after, false).answers)
+    }),
+    { numRuns: 300 },
+  )
+})
+
+test('SCH-09 the default constraints spread the pods of a service gently: nothing is refused, the emptier zone wins', () => {
+  const nodes = [zoned('n1', 'x'), zoned('n2', 'y')]
+  const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 's', namespace: 'default' }, spec: { selector: { app: 'a' } } }
+  const fixture = schedulerFixture({ nodes, placed: [placed('p1', 'n1', 'a'), placed('p2', 'n1', 'a')], objects: [[services as never, [service as never]]] })
+  assert.deepEqual(fixture.decide(podOf('new', {}, {}, { app: 'a' })), { on: 'n2' })
+})
