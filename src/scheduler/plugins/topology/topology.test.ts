@@ -49,12 +49,12 @@ test('SCH-09 SCH-10 counts that follow the placements are those of counting anew
       const shape = () => ({ topologyKey: zone, counts: ({ pod }: { pod: { metadata: { labels?: unknown } } }) => (pod as Pod).metadata.labels?.app === 'a' })
       tables.get('a', cache, shape)
       const pods = new Map<string, Pod>()
-      for (const one of changes) {
+      for (const [i, one] of changes.entries()) {
         if (one.type === 'node') cache.setNode(zoned(one.name, one.zone))
         else if (one.type === 'nodeGone') cache.removeNode(one.name)
         else if (one.type === 'pod') {
           const pod = placed(one.name, one.on, one.app, one.apart ? { affinity: apart('a', zone) } : {})
-          pod.metadata.generation = pods.size + 1
+          pod.metadata.generation = i
           pods.set(one.name, pod)
           cache.setPod(pod)
         } else {
@@ -72,7 +72,7 @@ test('SCH-09 SCH-10 counts that follow the placements are those of counting anew
         assert.deepEqual(new Map(about.flatMap(({ domains }) => [...domains])), new Map(holders))
       }
     }),
-    { numRuns: 200 },
+    { numRuns: 200, seed: 1 },
   )
 })
 
@@ -122,7 +122,7 @@ test('SCH-15 what preemption tries on a clone is refused and allowed as it would
       fc.pre(!(adds && tried.skips))
       assert.deepEqual(tried.answers, ask(after, false).answers)
     }),
-    { numRuns: 300 },
+    { numRuns: 300, seed: 1 },
   )
 })
 
