@@ -1,10 +1,11 @@
 #!/usr/bin/env node
 /**
- * Builds dist/: one bundle per entry with shared chunks (start-up reads few files), the texts for `kubectl explain`, and the package's own
- * package.json. Packages with native parts or run-time file look-ups stay outside the bundle.
+ * Builds dist/: one bundle per entry with shared chunks (start-up reads few files), the texts for `kubectl explain`, and the types of
+ * what the package publishes. Packages with native parts or run-time file look-ups stay outside the bundle.
  */
 import fs from 'node:fs'
 import { build } from 'esbuild'
+import { writeDeclarations } from './declarations.mjs'
 import { collectDescriptions } from './descriptions.mjs'
 
 const root = new URL('../', import.meta.url).pathname
@@ -13,7 +14,12 @@ fs.mkdirSync(`${root}dist`)
 
 await build({
   absWorkingDir: root,
-  entryPoints: { skiff: 'src/main/skiff.ts', yamlWorker: 'src/apiserver/yaml/worker.ts' },
+  entryPoints: {
+    skiff: 'src/main/skiff.ts',
+    yamlWorker: 'src/apiserver/yaml/worker.ts',
+    client: 'src/main/package/client.ts',
+    controller: 'src/main/package/controller.ts',
+  },
   outdir: 'dist',
   bundle: true,
   splitting: true,
@@ -28,4 +34,5 @@ await build({
   banner: { js: "import { createRequire as skiffCreateRequire } from 'node:module'; const require = skiffCreateRequire(import.meta.url);" },
 })
 fs.writeFileSync(`${root}dist/descriptions.json`, JSON.stringify(await collectDescriptions()))
+writeDeclarations(root)
 console.log('built dist/')

@@ -43,6 +43,8 @@ export interface Leadership {
   held(): boolean
   /** A client whose writes are refused (LeadershipLostError), and cut off, once leadership is not held. Reads go through. */
   fence(client: Client): Client
+  /** Aborts when leadership is lost, not when it is given up. */
+  readonly lost: AbortSignal
 }
 
 const jitter = 1.2
@@ -84,7 +86,7 @@ export async function runLeaderElected(
   const lost = new AbortController()
   const over = AbortSignal.any([signal, lost.signal])
   const held = () => !lost.signal.aborted && isHolder(election) && clock.monotonicMs() < election.renewedMs + renewDeadlineMs
-  const leading = lead(over, { held, fence: (client) => fencedClient(client, { held, lost: lost.signal }) })
+  const leading = lead(over, { held, lost: lost.signal, fence: (client) => fencedClient(client, { held, lost: lost.signal }) })
   const ended = new AbortController()
   const done = leading.finally(() => ended.abort())
   const renewing = renew(election, renewDeadlineMs, retryPeriodMs, AbortSignal.any([signal, ended.signal]), lost)

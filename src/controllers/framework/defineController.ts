@@ -1,0 +1,204 @@
+/**
+ * A controller said in one object (L3): what it is about, what it owns and watches, and how it brings one object a step nearer to its wish.
+ * Mapping events to objects, waiting, retrying, finalizers and status writes are done here. Published as skiff/controller.
+ * Upstream: controller-runtime's builder, controllerutil and predicate packages.
+ */
+import { semanticEqual } from '#api/machinery/equality'
+import { type Frozen, type KubeObject, keyOf, type ObjectRef, parseGroupVersion, refOfKey } from '#api/machinery/meta'
+import { isStatus } from '#api/machinery/status'
+import type { Component } from '#base/component'
+import type { Logger } from '#base/log'
+import type { Lister } from '#client/cache/lister'
+import type { EventHandler } from '#client/cache/sharedInformer'
+import type { Client, Resource } from '#client/client'
+import type { EventRecorder } from '#client/eventRecorder'
+import type { ControllerContext } from './controller.ts'
+import { createReconciler, type Result } from './reconciler.ts'
+
+/** Which changes matter. Absent: all of that sort. */
+export interface Predicate<T extends KubeObject> {
+  readonly create?: (object: Frozen<T>) => boolean
+  readonly update?: (old: Frozen<T>, object: Frozen<T>) => boolean
+  readonly delete?: (object: Frozen<T>) => boolean
+}
+
+/** Updates of the wish only: the server counts it up when the spec changes. Deletion counts it up too. */
+export const generationChanged: Predicate<KubeObject> = { update: (old, object) => old.metadata.generation !== object.metadata.generation }
+
+/** A resource that is neither ours nor owned, and whom its objects concern. Made by {@link watching}. */
+export interface Watch {
+  readonly resource: Resource<KubeObject>
+  readonly map: (object: Frozen<KubeObject>) => readonly ObjectRef[]
+}
+
+/** `map` names the objects to look at again when one of `resource` changes. */
+export function watching<W extends KubeObject>(resource: Resource<W>, map: (object: Frozen<W>) => readonly ObjectRef[]): Watch {
+  return { resource, map: (object) => map(object as unknown as Frozen<W>) }
+}
+
+export interface ReconcileRequest<T extends KubeObject> {
+  readonly ref: ObjectRef
+  /** From the cache: read-only, and perhaps a moment old. */
+  readonly object: Frozen<T>
+  /** Writes are refused once another leads. */
+  readonly client: Client
+  readonly log: Logger
+  /** Aborts when the work must end now, not when it merely should: a stop gives it time. */
+  readonly signal: AbortSignal
+  /** The cache of a resource that the controller is about, owns or watches. @throws Error for another */
+  cache<C extends KubeObject>(resource: Resource<C>): Lister<C>
+  event: EventRecorder['event']
+  /** Merges into the object's status, unless it says so already. */
+  patchStatus(status: object): Promise<void>
+}
+
+export interface ControllerDefinition<T extends KubeObject> {
+  readonly name: string
+  /** Each object of it is reconciled when it changes, and when what it owns does. */
+  readonly for: Resource<T>
+  readonly predicates?: readonly Predicate<T>[] | undefined
+  /** Resources whose objects have one of ours as their controller. */
+  readonly owns?: readonly Resource<KubeObject>[] | undefined
+  readonly watches?: readonly Watch[] | undefined
+  /** Objects reconciled side by side; one is never reconciled twice at once. Default 1. */
+  readonly concurrency?: number | undefined
+  /** Makes the world as the object wishes. Throwing means: again, after a wait that grows. Must do nothing when there is nothing to do. */
+  reconcile(request: ReconcileRequest<T>): Promise<Result | undefined>
+  /** Cleans up what the object leaves outside of the cluster, before it goes: kept from going by a finalizer of this name until it succeeds. */
+  readonly finalizer?: { readonly name: string; finalize(request: ReconcileRequest<T>): Promise<void> } | undefined
+}
+
+/** What {@link defineController} makes: the same for every type of object. */
+export interface DefinedController {
+  readonly name: string
+  /** `hardStop` aborts when work under way must end. */
+  create(context: ControllerContext, hardStop: AbortSignal): Component
+}
+
+export function defineController<T extends KubeObject>(definition: ControllerDefinition<T>): DefinedController {
+  return { name: definition.name, create: (context, hardStop) => create(definition, context, hardStop) }
+}
+
+function create<T extends KubeObject>(definition: ControllerDefinition<T>, context: ControllerContext, hardStop: AbortSignal): Component {
+  const { name, for: resource, owns = [], watches = [], predicates = [], concurrency = 1 } = definition
+  const log = context.log.with(name)
+  const recorder = context.events(name)
+  const known = new Map([resource, ...owns, ...watches.map((watch) => watch.resource)].map((one) => [nameOf(one), context.informers.of(one)]))
+  const informer = context.informers.of(resource)
+
+  const reconciler = createReconciler(context, {
+    name,
+    workers: concurrency,
+    async reconcile(key) {
+      const object = informer.store.get(key)
+      if (!object) return undefined
+      return step(definition, makeRequest(object))
+    },
+  })
+
+  function makeRequest(object: Frozen<T>): ReconcileRequest<T> {
+    const ref = refOfKey(keyOf(object))
+    return {
+      ref,
+      object,
+      client: context.client,
+      log,
+      signal: hardStop,
+      cache: <C extends KubeObject>(one: Resource<C>) => {
+        const there = known.get(nameOf(one))
+        if (!there) throw new Error(`${name} neither is about, owns nor watches ${nameOf(one)}`)
+        return there.lister as unknown as Lister<C>
+      },
+      event: (...about) => recorder.event(...about),
+      async patchStatus(status) {
+        const before = (object as { status?: Record<string, unknown> }).status ?? {}
+        if (Object.entries(status).every(([field, value]) => semanticEqual(before[field], value))) return
+        await context.client.of(resource).patch(ref, 'merge', { status }, { subresource: 'status', signal: hardStop })
+      },
+    }
+  }
+
+  const add = (ref: ObjectRef) => reconciler.queue.add(keyOf({ metadata: ref }))
+  reconciler.watch(informer, filtered(predicates, add))
+  for (const owned of owns)
+    reconciler.watch(
+      context.informers.of(owned),
+      each((object) => ownersOf(resource, object).forEach(add)),
+    )
+  for (const { resource: watched, map } of watches)
+    reconciler.watch(
+      context.informers.of(watched),
+      each((object) => map(object).forEach(add)),
+    )
+  return reconciler
+}
+
+/** One reconcile, with the finalizer's part around it. */
+async function step<T extends KubeObject>(definition: ControllerDefinition<T>, request: ReconcileRequest<T>): Promise<Result | undefined> {
+  const { finalizer } = definition
+  if (!finalizer) return definition.reconcile(request)
+  const { metadata } = request.object
+  const there = metadata.finalizers?.includes(finalizer.name) ?? false
+  if (metadata.deletionTimestamp) {
+    if (!there) return undefined
+    await finalizer.finalize(request)
+    const rest = metadata.finalizers?.filter((name) => name !== finalizer.name) ?? []
+    await writeFinalizers(definition.for, request, rest).catch((error: unknown) => {
+      if (!isStatus(error, 'NotFound')) throw error
+    })
+    return undefined
+  }
+  if (there) return definition.reconcile(request)
+  // The change comes back as an event, and with it the reconcile.
+  await writeFinalizers(definition.for, request, [...(metadata.finalizers ?? []), finalizer.name])
+  return undefined
+}
+
+/** Of a stale object it fails with Conflict: somebody else's finalizer must not be lost. */
+async function writeFinalizers<T extends KubeObject>(resource: Resource<T>, request: ReconcileRequest<T>, finalizers: readonly string[]): Promise<void> {
+  const { resourceVersion, uid } = request.object.metadata
+  await request.client.of(resource).patch(request.ref, 'merge', { metadata: { resourceVersion, uid, finalizers } }, { signal: request.signal })
+}
+
+const nameOf = ({ group, version, resource }: Resource<KubeObject>) => `${resource}.${version}.${group}`
+
+/** The object that controls this one, if it is of our resource. */
+function ownersOf(resource: Resource<KubeObject>, object: Frozen<KubeObject>): readonly ObjectRef[] {
+  const owner = object.metadata.ownerReferences?.find(({ controller }) => controller)
+  if (!owner || owner.kind !== resource.kind || parseGroupVersion(owner.apiVersion).group !== resource.group) return []
+  return [resource.namespaced ? { namespace: object.metadata.namespace, name: owner.name } : { name: owner.name }]
+}
+
+function each(act: (object: Frozen<KubeObject>) => void): EventHandler<KubeObject> {
+  return {
+    onAdd: act,
+    onUpdate: (old, object) => {
+      // What changed hands concerns both.
+      if (old !== object) act(old)
+      act(object)
+    },
+    onDelete: act,
+  }
+}
+
+function filtered<T extends KubeObject>(predicates: readonly Predicate<T>[], add: (ref: ObjectRef) => void): EventHandler<T> {
+  const take = ({ metadata }: Frozen<KubeObject>) => add({ namespace: metadata.namespace, name: metadata.name ?? '' })
+  return {
+    onAdd: (object) => {
+      if (predicates.every((predicate) => predicate.create?.(object) ?? true)) take(object)
+    },
+    onUpdate: (old, object) => {
+      // A resync asks for everything to be looked at again.
+      if (old === object || predicates.every((predicate) => predicate.update?.(old, object) ?? true)) take(object)
+    },
+    onDelete: (object) => {
+      if (predicates.every((predicate) => predicate.delete?.(object) ?? true)) take(object)
+    },
+  }
+}
+
+/** The reference by which `child` is owned and controlled: it goes when the owner goes, and its changes are the owner's matter. */
+export function controllerReference(owner: Frozen<KubeObject>): NonNullable<KubeObject['metadata']['ownerReferences']>[number] {
+  const { name = '', uid = '' } = owner.metadata
+  return { apiVersion: owner.apiVersion, kind: owner.kind, name, uid, controller: true, blockOwnerDeletion: true }
+}

@@ -1,0 +1,119 @@
+/**
+ * Runs controllers as a process of their own does (L3): one set of caches, the lead if asked for, health and metrics on a port, and a stop that
+ * lets work under way end. Published as skiff/controller. Upstream: controller-runtime/pkg/manager.
+ */
+
+import type { Clock } from '#base/clock'
+import type { Logger } from '#base/log'
+import { type Metrics, noMetrics } from '#base/metrics'
+import type { Random } from '#base/random'
+import { createSharedInformerFactory, type SharedInformerFactory } from '#client/cache/sharedInformerFactory'
+import type { Client } from '#client/client'
+import { createEventRecorder, type EventRecorder } from '#client/eventRecorder'
+import { type LeaderElectionOptions, runLeaderElected } from '#client/leaderElection'
+import type { ControllerContext } from './controller.ts'
+import type { DefinedController } from './defineController.ts'
+import { serveHealth } from './healthServer.ts'
+
+export interface RunControllersDeps {
+  readonly client: Client
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  /** With `render`, they are served beside the health. */
+  readonly metrics?: (Metrics & { render?(): string }) | undefined
+}
+
+export interface RunControllersOptions {
+  /** Caches hold objects of this namespace only. Default: of all. */
+  readonly namespace?: string | undefined
+  /** Of several processes, one works. */
+  readonly leaderElection?: LeaderElectionOptions | undefined
+  /** Serves /healthz, /readyz and /metrics; port 0 takes a free one. */
+  readonly health?: { readonly port: number; readonly host?: string | undefined; readonly onListening?: ((port: number) => void) | undefined } | undefined
+  /** How long work under way may take after a stop. Default 30 s. */
+  readonly gracefulStopMs?: number | undefined
+}
+
+const defaultGracefulStopMs = 30_000
+
+/**
+ * Works until `signal` aborts; resolves when everything has ended.
+ * @throws Error when the lead is lost: start anew, best as a new process.
+ */
+export async function runControllers(
+  deps: RunControllersDeps,
+  controllers: readonly DefinedController[],
+  options: RunControllersOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const { client, clock, log, metrics = noMetrics } = deps
+  const informers = createSharedInformerFactory(client, deps, { namespace: options.namespace })
+  const over = new AbortController()
+  const state = { ready: false }
+  const health = options.health && (await serveHealth(options.health, { ready: () => state.ready, metrics: () => deps.metrics?.render?.() ?? '' }))
+  // The caches outlive the controllers: work under way still reads them.
+  const caching = informers.run(over.signal)
+  const work = async (working: AbortSignal, writer: Client, lost?: AbortSignal) => {
+    const hard = hardStop(working, lost, options.gracefulStopMs ?? defaultGracefulStopMs, clock)
+    try {
+      const context = contextOf(deps, writer, informers, metrics, over.signal)
+      const components = controllers.map((controller) => controller.create(context, hard.signal))
+      const running = components.map((component) => component.run(working))
+      void informers.synced(working).then(
+        () => {
+          state.ready = true
+        },
+        () => {},
+      )
+      await Promise.all(running)
+    } finally {
+      hard.end()
+    }
+  }
+  try {
+    if (!options.leaderElection) await work(signal, client)
+    else {
+      // Who stands by is ready to take over.
+      state.ready = true
+      const lead = (leading: AbortSignal, { fence, lost }: { fence(of: Client): Client; lost: AbortSignal }) => work(leading, fence(client), lost)
+      await runLeaderElected({ ...deps, metrics }, { releaseOnCancel: true, ...options.leaderElection }, lead, signal)
+    }
+  } finally {
+    over.abort(signal.reason)
+    await caching
+    await health?.close()
+    log.v(2).info('Controllers have stopped', { controllers: controllers.map(({ name }) => name) })
+  }
+}
+
+/** Aborts at once when the lead is lost, and so long after a stop that work under way may end. */
+function hardStop(stop: AbortSignal, lost: AbortSignal | undefined, graceMs: number, clock: Clock): { readonly signal: AbortSignal; end(): void } {
+  const hard = new AbortController()
+  let cancel = () => {}
+  const begin = () => {
+    if (lost?.aborted) return hard.abort(lost.reason)
+    const timer = clock.timer(graceMs, () => hard.abort(new Error(`work did not end within ${graceMs} ms of the stop`)))
+    cancel = () => timer.cancel()
+  }
+  if (stop.aborted) begin()
+  else stop.addEventListener('abort', begin, { once: true })
+  return {
+    signal: hard.signal,
+    end: () => {
+      stop.removeEventListener('abort', begin)
+      cancel()
+    },
+  }
+}
+
+function contextOf(deps: RunControllersDeps, client: Client, informers: SharedInformerFactory, metrics: Metrics, signal: AbortSignal): ControllerContext {
+  const { clock, random, log } = deps
+  const recorders = new Map<string, EventRecorder>()
+  const events = (component: string) => {
+    const recorder = recorders.get(component) ?? createEventRecorder({ client, clock, random, log }, { component }, signal)
+    recorders.set(component, recorder)
+    return recorder
+  }
+  return { client, informers, clock, random, log, metrics, events, options: {} }
+}
