@@ -49,12 +49,18 @@ export interface BytesAnswer {
   readonly headers?: AnswerHeaders | undefined
 }
 
-export interface WatchAnswer {
-  readonly type: 'watch'
-  readonly session: WatchSession
+/** How a watch shows its events. */
+export interface WatchForm {
   readonly form: EventForm
   /** The object of a bookmark in the watch's form. */
   bookmark(revision: number, annotations: Readonly<Record<string, string>> | undefined): unknown
+}
+
+export interface WatchAnswer extends WatchForm {
+  readonly type: 'watch'
+  readonly session: WatchSession
+  /** How the first event of the stream is shown; absent: as all others. */
+  readonly first?: WatchForm | undefined
   /** The stream ends by itself after this time. */
   readonly timeoutMs: number
   readonly encoding?: Encoding | undefined

@@ -8,10 +8,9 @@ import { badRequest } from '#api/machinery/status'
 import { type IncludeObject, partialObjectMetadata, tableRow, toTable } from '#api/machinery/table'
 import { schemaFor } from '#api/schema/builtIn'
 import { withNils } from '#api/schema/nils'
-import type { Answer } from '../answer.ts'
+import type { Answer, WatchForm } from '../answer.ts'
 import type { ListResult } from '../registry/list.ts'
 import type { ServedResource } from '../registry/storedResource.ts'
-import type { EventForm } from '../registry/watchEvent.ts'
 import type { CachedObject, ServerRequest } from '../request.ts'
 import { encodeLongList, longListItems } from './longLists.ts'
 import { type AnswerForm, encodingOf, negotiate } from './negotiate.ts'
@@ -19,9 +18,7 @@ import { type AnswerForm, encodingOf, negotiate } from './negotiate.ts'
 export interface Presenter {
   object(object: CachedObject, status: number): Answer
   list(result: ListResult): Answer | Promise<Answer>
-  watchForm(): EventForm
-  /** The object of a bookmark event. */
-  bookmark(revision: number, annotations: Readonly<Record<string, string>> | undefined): unknown
+  watchForm(): WatchForm & { readonly first?: WatchForm }
   readonly form: AnswerForm
 }
 
@@ -56,8 +53,10 @@ function plainPresenter(served: ServedResource, form: AnswerForm): Presenter {
       }
       return { type: 'list', ...head, typedItems, items: result.items, ...encodingOf(form) }
     },
-    watchForm: () => ({ key: formKey(served), view: served.view }),
-    bookmark: (revision, annotations) => bookmarkObject(served.kind, served.apiVersion, revision, annotations),
+    watchForm: () => ({
+      form: { key: formKey(served), view: served.view },
+      bookmark: (revision, annotations) => bookmarkObject(served.kind, served.apiVersion, revision, annotations),
+    }),
   }
 }
 
@@ -74,12 +73,14 @@ function metadataPresenter(served: ServedResource, form: AnswerForm): Presenter 
       return { type: 'value', status: 200, value: { ...head, items: result.items.map(element) }, ...encodingOf(form) }
     },
     watchForm: () => ({
-      key: `partial ${apiVersion} ${formKey(served)}`,
-      view: served.view,
-      encode: (object) => Buffer.from(JSON.stringify(partial(object.object))),
-      value: (object) => partial(object.object),
+      form: {
+        key: `partial ${apiVersion} ${formKey(served)}`,
+        view: served.view,
+        encode: (object) => Buffer.from(JSON.stringify(partial(object.object))),
+        value: (object) => partial(object.object),
+      },
+      bookmark: (revision, annotations) => bookmarkObject('PartialObjectMetadata', apiVersion, revision, annotations),
     }),
-    bookmark: (revision, annotations) => bookmarkObject('PartialObjectMetadata', apiVersion, revision, annotations),
   }
 }
 
@@ -89,9 +90,21 @@ function tablePresenter(request: ServerRequest, served: ServedResource, form: An
   const apiVersion = `meta.k8s.io/${form.metaVersion ?? 'v1'}`
   const table = (objects: readonly Frozen<KubeObject>[], metadata: KubeList<unknown>['metadata'], withColumns = true) => {
     const made = toTable(objects, columns, nowMs(), include)
-    return { ...made, apiVersion, metadata, ...(withColumns ? {} : { columnDefinitions: [] }) }
+    return { ...made, apiVersion, metadata, ...(withColumns ? {} : { columnDefinitions: null }) }
   }
-  const one = (object: CachedObject) => table([object.object], { resourceVersion: String(object.resourceVersion) })
+  const one = (object: CachedObject, withColumns = true) => table([object.object], { resourceVersion: String(object.resourceVersion) }, withColumns)
+  const tableForm = (withColumns: boolean): WatchForm => ({
+    form: {
+      key: `table ${withColumns} ${include} ${apiVersion} ${formKey(served)}`,
+      view: served.view,
+      encode: (object) => Buffer.from(JSON.stringify(one(object, withColumns))),
+      value: (object) => one(object, withColumns),
+    },
+    bookmark: (revision, annotations) => ({
+      ...table([], { resourceVersion: String(revision) }, withColumns),
+      ...(annotations ? { rows: [bookmarkRow(served, revision, annotations)] } : {}),
+    }),
+  })
   return {
     form,
     object: (object, status) => ({ type: 'value', status, value: one(object), ...encodingOf(form) }),
@@ -105,15 +118,8 @@ function tablePresenter(request: ServerRequest, served: ServedResource, form: An
       const objects = result.items.map((item) => item.object)
       return { type: 'value', status: 200, value: table(objects, listMeta(result)), ...encodingOf(form) }
     },
-    watchForm: () => {
-      // The first table of a stream carries the columns, as upstream; encoding them each time lets all watchers share the bytes.
-      const key = `table ${include} ${apiVersion} ${formKey(served)}`
-      return { key, view: served.view, encode: (object) => Buffer.from(JSON.stringify(one(object))), value: one }
-    },
-    bookmark: (revision, annotations) => ({
-      ...table([], { resourceVersion: String(revision) }, false),
-      ...(annotations ? { rows: [bookmarkRow(served, revision, annotations)] } : {}),
-    }),
+    // The first table of a stream carries the columns, as upstream; what all others look like all watchers share.
+    watchForm: () => ({ ...tableForm(false), first: tableForm(true) }),
   }
 }
 

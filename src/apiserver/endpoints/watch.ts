@@ -35,8 +35,7 @@ export async function watchObjects(scope: Scope): Promise<Answer> {
   return {
     type: 'watch',
     session,
-    form: presenter.watchForm(),
-    bookmark: presenter.bookmark,
+    ...presenter.watchForm(),
     timeoutMs,
     ...(presenter.form.mediaType === 'application/json' ? {} : encodingOf(presenter.form)),
   }

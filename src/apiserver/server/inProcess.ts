@@ -11,7 +11,7 @@ import { Cancellation } from '../cancellation.ts'
 import type { Handler } from '../pipeline/stage.ts'
 import type { ServerRequest, UserInfo } from '../request.ts'
 import { listValue } from './encode.ts'
-import { itemValue } from './respond.ts'
+import { formAt, itemValue } from './respond.ts'
 
 interface Deps {
   readonly handle: Handler
@@ -61,10 +61,10 @@ async function* events(deps: Deps, answer: WatchAnswer, signal: AbortSignal): As
   signal.addEventListener('abort', close, { once: true })
   if (signal.aborted) close()
   try {
-    for (;;) {
+    for (let place = 0; ; ) {
       const items = await session.next()
       if (!items || signal.aborted) return
-      yield items.map((item) => itemValue(answer, item) as WatchEvent)
+      yield items.map((item) => itemValue(formAt(answer, place++), item) as WatchEvent)
     }
   } finally {
     timer.cancel()

@@ -119,6 +119,7 @@ async function respondWatch(request: ServerRequest, answer: WatchAnswer, out: Ou
   out.start(200, { ...headers, 'content-type': watchTypes[answer.encoding ?? 'pretty'] }, true)
   try {
     const encode = (item: WatchItem) => encodeItem(answer, item)
+    let { first } = answer
     const form = `${answer.encoding ?? 'pretty'} ${answer.form.key}`
     for (;;) {
       const items = session.take()
@@ -129,7 +130,9 @@ async function respondWatch(request: ServerRequest, answer: WatchAnswer, out: Ou
       }
       const pending = session.prepared(items)
       if (pending) await pending
-      if (!out.write(session.batches.bytes(items, form, encode))) await drainedOrClosed()
+      const bytes = first ? Buffer.concat(items.map((item, at) => encodeItem(formAt(answer, at), item))) : session.batches.bytes(items, form, encode)
+      first = undefined
+      if (!out.write(bytes)) await drainedOrClosed()
     }
     out.end()
   } catch (error) {
@@ -161,6 +164,11 @@ function encodeItemValue(answer: WatchAnswer, item: WatchItem): Buffer {
   if (answer.encoding === 'yaml') return Buffer.from(`---\n${toYaml(value)}`)
   if (answer.encoding === 'protobuf') return Buffer.from(encodeWatchFrame(value.type, protobufOf(value.object)))
   return Buffer.from(`${JSON.stringify(value)}\n`)
+}
+
+/** The answer as it shows the event at this place of the stream. */
+export function formAt(answer: WatchAnswer, place: number): WatchAnswer {
+  return place === 0 && answer.first ? { ...answer, ...answer.first } : answer
 }
 
 /** A watch item as a value: what the in-process transport hands over. */

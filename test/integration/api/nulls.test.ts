@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import test, { after, before } from 'node:test'
 import { startTestApiServer, type TestApiServer, type TestListener } from '#testing/apiServer'
-import { rawHttp } from './rawHttp.ts'
+import { rawHttp, rawLines } from './rawHttp.ts'
 
 let api: TestApiServer
 let listener: TestListener
@@ -54,13 +54,9 @@ test('API-16 nulls that come back are no change', async () => {
 test('API-16 watches show the same nulls', async () => {
   const { metadata } = await send<{ metadata: { resourceVersion: string } }>('GET', slices)
   await send('POST', slices, { metadata: { name: 'watched' }, addressType: 'IPv4', ports: [{ port: 80 }] })
-  const answer = await rawHttp(listener, {
-    method: 'GET',
-    path: `${slices}?watch=true&timeoutSeconds=1&resourceVersion=${metadata.resourceVersion}`,
-    headers: { accept: 'application/json' },
-  })
-  const events = answer.body.toString().trim().split('\n')
-  const event = JSON.parse(events[0] ?? '') as { object: { endpoints?: unknown } }
+  const path = `${slices}?watch=true&resourceVersion=${metadata.resourceVersion}`
+  const [line = ''] = await rawLines(listener, { path, headers: { accept: 'application/json' } }, 1)
+  const event = JSON.parse(line) as { object: { endpoints?: unknown } }
   assert.equal(event.object.endpoints, null)
 })
 

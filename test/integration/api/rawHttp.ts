@@ -45,3 +45,22 @@ export function rawHttp(listener: TestListener, { method = 'GET', path, headers 
     call.end(body)
   })
 }
+
+/** The first lines of an answer that may have no end. @throws when it ends before them */
+export function rawLines({ port, ca, token }: TestListener, { path, headers = {} }: RawRequest, count: number): Promise<string[]> {
+  return new Promise((resolve, reject) => {
+    const call = request({ host: '127.0.0.1', port, path, ca, agent: false, headers: { authorization: `Bearer ${token}`, ...headers } }, (response) => {
+      let text = ''
+      response.setEncoding('utf8').on('data', (piece: string) => {
+        text += piece
+        const lines = text.split('\n')
+        if (lines.length <= count) return
+        resolve(lines.slice(0, count))
+        call.destroy()
+      })
+      response.on('end', () => reject(new Error(`it ended after ${text}`)))
+    })
+    call.on('error', reject)
+    call.end()
+  })
+}
