@@ -2,11 +2,12 @@
  * The configuration files of single admission plugins (L3): what is in them, and what is wrong with them.
  * Upstream: plugin/pkg/admission/{eventratelimit,podtolerationrestriction}/apis, podnodeselector/admission.go, imagepolicy/config.go (v1.36).
  */
+
+import { decodeConfiguration } from '#api/configuration/decode'
+import { anything, integer, kind, list, struct, text } from '#api/configuration/schemas'
 import type { Toleration } from '#api/gen/types/core.v1'
 import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { parseYaml } from '#api/machinery/yaml'
-import { decodeConfiguration } from '../configuration/decode.ts'
-import { anything, integer, kind, list, struct, text } from '../configuration/schemas.ts'
 import { type EventLimit, eventLimitTypes } from './plugins/eventRateLimit.ts'
 import type { ImagePolicySettings } from './plugins/imagePolicyWebhook.ts'
 import type { NodeSelectors } from './plugins/podNodeSelector.ts'

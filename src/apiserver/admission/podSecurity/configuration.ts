@@ -2,11 +2,12 @@
  * PodSecurityConfiguration (L3): what holds for namespaces without labels, and who is exempt.
  * Upstream: k8s.io/pod-security-admission/admission/api (v0.36): load, defaults, validation.
  */
+
+import { decodeConfiguration } from '#api/configuration/decode'
+import { kind, list, struct, text } from '#api/configuration/schemas'
 import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { isDns1123Label, isDns1123Subdomain } from '#api/machinery/names'
 import { type LevelVersion, levelFault, modes, type Policy, parseLevel, parseVersion, privilegedLatest, versionFault } from '#api/podSecurity/policy'
-import { decodeConfiguration } from '../../configuration/decode.ts'
-import { kind, list, struct, text } from '../../configuration/schemas.ts'
 
 export interface PodSecurityConfiguration {
   readonly defaults: Policy

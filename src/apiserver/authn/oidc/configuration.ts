@@ -2,8 +2,8 @@
  * What AuthenticationConfiguration says, and how its file is read (L3). All versions that upstream still reads have these fields.
  * Upstream: apiserver/pkg/apis/apiserver/{v1,v1beta1,v1alpha1}/types.go (v1.36).
  */
-import { type ConfigurationKind, decodeConfiguration } from '../../configuration/decode.ts'
-import { boolean, kind, list, struct, text } from '../../configuration/schemas.ts'
+import { type ConfigurationKind, decodeConfiguration } from '#api/configuration/decode'
+import { boolean, kind, list, struct, text } from '#api/configuration/schemas'
 
 export interface AuthenticationConfiguration {
   readonly jwt: readonly JwtAuthenticatorConfiguration[]

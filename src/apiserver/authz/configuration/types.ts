@@ -2,9 +2,10 @@
  * What AuthorizationConfiguration says, and how its file is read (L3). All versions that upstream still reads have these fields.
  * Upstream: apiserver/pkg/apis/apiserver/{v1,v1beta1,v1alpha1}/{types,defaults}.go (v1.36).
  */
+
+import { type ConfigurationKind, decodeConfiguration } from '#api/configuration/decode'
+import { boolean, kind, list, struct, text } from '#api/configuration/schemas'
 import { parseDuration } from '#api/machinery/duration'
-import { type ConfigurationKind, decodeConfiguration } from '../../configuration/decode.ts'
-import { boolean, kind, list, struct, text } from '../../configuration/schemas.ts'
 
 export interface AuthorizationConfiguration {
   readonly authorizers: readonly AuthorizerConfiguration[]

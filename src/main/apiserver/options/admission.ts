@@ -3,13 +3,13 @@
  * Upstream: apiserver/pkg/server/options/admission.go, pkg/admission/config.go, pkg/kubeapiserver/options/admission.go (v1.36).
  */
 import path from 'node:path'
+import { decodeConfiguration } from '#api/configuration/decode'
+import { anything, kind, list as listOf, text as string, struct } from '#api/configuration/schemas'
 import { eventLimits, imagePolicyFile, nodeSelectors, tolerationSettings } from '#apiserver/admission/pluginConfigurations'
 import type { ImagePolicySettings } from '#apiserver/admission/plugins/imagePolicyWebhook'
 import { admissionPlugins } from '#apiserver/admission/plugins/index'
 import { podSecurityConfiguration } from '#apiserver/admission/podSecurity/configuration'
 import { type AdmissionSettings, noAdmissionFlags } from '#apiserver/admission/settings'
-import { decodeConfiguration } from '#apiserver/configuration/decode'
-import { anything, kind, list as listOf, text as string, struct } from '#apiserver/configuration/schemas'
 import { type FlagValues, list, text, UsageError } from './flags.ts'
 import { kubeconfigTransport } from './kubeconfigFile.ts'
 import { readNamed } from './namedFiles.ts'

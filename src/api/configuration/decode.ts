@@ -1,5 +1,5 @@
 /**
- * Reads configuration files (L3): YAML or JSON of one of the kinds that the reader takes, strictly: what the kind does not have, or has twice, is an
+ * Reads configuration files (L1): YAML or JSON of one of the kinds that the reader takes, strictly: what the kind does not have, or has twice, is an
  * error that names where it stands. Upstream: apimachinery's serializer with EnableStrict.
  */
 import { parseJson } from '#api/machinery/json'

@@ -1,4 +1,4 @@
-/** Schemas of configuration kinds, told in a line a field (L3): such kinds are in no OpenAPI document, so that nothing generates them. */
+/** Schemas of configuration kinds, told in a line a field (L1): such kinds are in no OpenAPI document, so that nothing generates them. */
 import type { Field, Schema } from '#api/schema/schema'
 
 export const text: Schema = { type: 'string' }
