@@ -33,3 +33,34 @@ for (const encoding of [undefined, 'pretty'] as const) {
 test('an empty list is one', async () => {
   assert.equal(await textOf({ ...list, items: [] }), '{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[]}\n')
 })
+
+for (const typedItems of [false, true]) {
+  test(`API-05 a long list is made over several turns of the event loop (${typedItems ? 'custom' : 'built-in'} resources)`, async () => {
+    const perTurn = new Map<number, number>()
+    let turn = 0
+    let isOver = false
+    const count = () => {
+      turn++
+      if (!isOver) setImmediate(count)
+    }
+    setImmediate(count)
+    const bytes = Buffer.from(values[0] ?? '')
+    const object = JSON.parse(values[0] ?? '') as CacheEntry['object']
+    const many = Array.from({ length: 2_000 }, () => {
+      let isMade = false
+      return {
+        object,
+        resourceVersion: 7,
+        get bytes() {
+          if (!isMade) perTurn.set(turn, (perTurn.get(turn) ?? 0) + 1)
+          isMade = true
+          return bytes
+        },
+      }
+    })
+    const text = await textOf({ ...list, typedItems, items: many })
+    isOver = true
+    assert.equal((JSON.parse(text) as { items: unknown[] }).items.length, many.length)
+    assert.deepEqual([...perTurn.values()], [500, 500, 500, 500])
+  })
+}

@@ -36,7 +36,7 @@ export function encodeAnswer(answer: ObjectAnswer | ValueAnswer | BytesAnswer): 
   return encoding ? encodeValue(withNils(object.object), encoding) : { contentType: 'application/json', bytes: object.bytes }
 }
 
-/** A list is the row of its items' cached bytes. The first list of many objects in protobuf lets others have their turn. */
+/** A list is the row of its items' cached bytes. The first list of many objects, which makes those bytes, lets others have their turn. */
 export async function encodeList(answer: ListAnswer): Promise<EncodedList> {
   const { items, encoding } = answer
   if (encoding === 'protobuf') {
@@ -44,13 +44,30 @@ export async function encodeList(answer: ListAnswer): Promise<EncodedList> {
     const pieces = protobufListPieces(answer, answer.metadata, items.map(messageOf), schemaOfObject(answer))
     return { contentType: protobufMediaType, pieces }
   }
-  if (!encoding) return { contentType: 'application/json', pieces: listPieces(answer) }
+  if (!encoding) {
+    const head = itemHeadOf(answer)
+    await prepareJson(answer, head)
+    return { contentType: 'application/json', pieces: listPieces(answer, head) }
+  }
   const { contentType, bytes } = encodeValue(wireList(answer), encoding)
   return { contentType, pieces: [bytes] }
 }
 
 /** Messages made before the event loop gets its turn. */
 const slice = 200
+/** JSON of items made, or looked at where nobody can tell whether it is there, before the event loop gets its turn. */
+const jsonSlice = 500
+
+/** Has the bytes of each item made, so that the row of them costs next to nothing. */
+async function prepareJson({ items, typedItems }: ListAnswer, itemHead: Buffer): Promise<void> {
+  let made = 0
+  for (const item of items) {
+    if (item.untypedTail && !typedItems) continue
+    if (typedItems) void item.bytes
+    else findTail(item, itemHead)
+    if (++made % jsonSlice === 0) await new Promise((resolve) => setImmediate(resolve))
+  }
+}
 
 async function encodeMessages(items: readonly CachedObject[]): Promise<void> {
   let made = 0
@@ -81,9 +98,8 @@ function encodeValue(value: unknown, encoding?: Encoding): Encoded {
 }
 
 /** The list's kind tells its items' kind: on the wire they do not repeat it. Canonical bytes begin with what is left out. */
-function listPieces(answer: ListAnswer): Pieces {
+function listPieces(answer: ListAnswer, itemHead: Buffer): Pieces {
   const { apiVersion, kind, metadata, items, typedItems } = answer
-  const itemHead = Buffer.from(`${JSON.stringify({ apiVersion, kind: kind.slice(0, -'List'.length) }).slice(0, -1)},`)
   const pieces: Uint8Array[] = [Buffer.from(`${JSON.stringify({ kind, apiVersion, metadata }).slice(0, -1)},"items":[`)]
   for (const [index, item] of items.entries()) {
     const tail = typedItems ? undefined : (item.untypedTail ?? findTail(item, itemHead))
@@ -96,6 +112,10 @@ function listPieces(answer: ListAnswer): Pieces {
   }
   pieces.push(listTail)
   return pieces
+}
+
+function itemHeadOf({ apiVersion, kind }: ListAnswer): Buffer {
+  return Buffer.from(`${JSON.stringify({ apiVersion, kind: kind.slice(0, -'List'.length) }).slice(0, -1)},`)
 }
 
 /** Undefined when the bytes do not begin with the type: their writer had an order of its own. */
