@@ -106,6 +106,12 @@ export function referenceOf(object: Frozen<KubeObject> | Frozen<ObjectReference>
   return reference
 }
 
+/** Nanoseconds, as upstream; digits beyond the clock's come from chance so that names of one instant differ. */
+export function eventName({ clock, random }: Pick<EventRecorderDeps, 'clock' | 'random'>, regarding: ObjectReference): string {
+  const nanoseconds = BigInt(Math.floor(clock.now())) * 1_000_000n + BigInt(random.int(1_000_000))
+  return `${regarding.name ?? 'unknown'}.${nanoseconds.toString(16)}`
+}
+
 function makeEvent(
   deps: EventRecorderDeps,
   source: { readonly component: string; readonly host?: string },
@@ -117,13 +123,11 @@ function makeEvent(
 ): Event {
   const now = deps.clock.now()
   const timestamp = formatTime(now)
-  // Nanoseconds, as upstream; digits beyond the clock's come from chance so that names of one instant differ.
-  const nanoseconds = BigInt(Math.floor(now)) * 1_000_000n + BigInt(deps.random.int(1_000_000))
   return {
     apiVersion: 'v1',
     kind: 'Event',
     metadata: {
-      name: `${involvedObject.name ?? 'unknown'}.${nanoseconds.toString(16)}`,
+      name: eventName(deps, involvedObject),
       namespace: involvedObject.namespace || 'default',
       ...(annotations ? { annotations: { ...annotations } } : {}),
     },
