@@ -26,6 +26,7 @@ import { persistentVolumeProtection } from './persistentVolumeProtection.ts'
 import { podGc } from './podGc.ts'
 import { replicaSet } from './replicaSet/replicaSet.ts'
 import { replicationController } from './replicationController.ts'
+import { resourceClaim } from './resourceClaim/resourceClaim.ts'
 import { resourceQuota } from './resourceQuota.ts'
 import { rootCaCertificatePublisher } from './rootCaCertificatePublisher.ts'
 import { serviceAccount } from './serviceAccount.ts'
@@ -67,6 +68,7 @@ export const controllers: readonly ControllerDescriptor[] = [
   volumeAttributesClassProtection,
   garbageCollector,
   podGc,
+  resourceClaim,
   validatingAdmissionPolicyStatus,
   certificateApproving,
   certificateSigning,

@@ -18,7 +18,7 @@ const deletionGraceMs = 10_000
 
 export const serviceCidr: ControllerDescriptor = {
   name: 'service-cidr-controller',
-  aliases: ['service-cidr'],
+  aliases: [],
   serviceAccount: 'service-cidrs-controller',
   create: createServiceCidrController,
 }

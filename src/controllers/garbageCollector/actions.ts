@@ -7,7 +7,7 @@ import { isStatus } from '#api/machinery/status'
 import type { Client, Resource } from '#client/client'
 import { foregroundFinalizer, type GraphNode } from './graph.ts'
 
-type Kind = { readonly apiVersion: string; readonly kind: string }
+export type Kind = { readonly apiVersion: string; readonly kind: string }
 
 export function createActions(client: Client, resourceOf: (of: Kind) => Resource<KubeObject> | undefined) {
   return { live, classify, dropOwners, unblock, dropFinalizer, remove }

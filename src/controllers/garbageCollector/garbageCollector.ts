@@ -6,9 +6,10 @@
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import type { Component } from '#base/component'
 import type { HandlerRegistration } from '#client/cache/sharedInformer'
+import type { EventRecorder } from '#client/eventRecorder'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
 import { createReconciler, everyPeriod, type Result } from '../framework/reconciler.ts'
-import { createActions } from './actions.ts'
+import { createActions, type Kind } from './actions.ts'
 import { blockingDependents, foregroundFinalizer, type GraphChange, type GraphNode, OwnerGraph, orphanFinalizer } from './graph.ts'
 import { type Discovered, discoverResources, whenDiscoveryMayHaveChanged } from './resources.ts'
 
@@ -23,23 +24,23 @@ const discoveryPeriodMs = 30_000
 const maxSyncWaitMs = 30_000
 
 function createGarbageCollector(context: ControllerContext): Component {
-  const { client } = context
   const graph = new OwnerGraph()
+  const events = context.events('garbage-collector-controller')
   let discovered: Discovered = { watchable: [], byKind: new Map() }
-  const actions = createActions(client, ({ apiVersion, kind }) => discovered.byKind.get(`${apiVersion} ${kind}`))
-  const { live, classify, dropOwners, dropFinalizer, unblock, remove } = actions
+  const resourceOf = ({ apiVersion, kind }: Kind) => discovered.byKind.get(`${apiVersion} ${kind}`)
+  const { live, classify, dropOwners, dropFinalizer, unblock, remove } = createActions(context.client, resourceOf)
   const watched = new Map<string, HandlerRegistration>()
   const deletions = createReconciler(context, {
     name: garbageCollector.name,
     queueName: 'garbage_collector_attempt_to_delete',
     workers: 20,
-    reconcile: (uid, signal) => attemptToDelete(uid, signal),
+    reconcile: attemptToDelete,
   })
   const orphanings = createReconciler(context, {
     name: garbageCollector.name,
     queueName: 'garbage_collector_attempt_to_orphan',
     workers: 20,
-    reconcile: (uid, signal) => attemptToOrphan(uid, signal),
+    reconcile: attemptToOrphan,
   })
 
   return {
@@ -59,7 +60,7 @@ function createGarbageCollector(context: ControllerContext): Component {
 
   /** Watches what is new in discovery; custom resources appear within the period, or at once when an owner reference names them. */
   async function followDiscovery(signal: AbortSignal): Promise<void> {
-    discovered = await discoverResources(client, signal)
+    discovered = await discoverResources(context.client, signal)
     for (const resource of discovered.watchable) {
       const key = `${resource.group}/${resource.resource}`
       if (watched.has(key)) continue
@@ -88,6 +89,7 @@ function createGarbageCollector(context: ControllerContext): Component {
   function apply(change: GraphChange): void {
     for (const { uid } of change.attemptToDelete) deletions.queue.add(uid)
     for (const { uid } of change.attemptToOrphan) orphanings.queue.add(uid)
+    for (const { dependent, ownerUid } of change.invalid) reportInvalidOwner(events, dependent, ownerUid)
   }
 
   async function attemptToDelete(uid: string, signal: AbortSignal): Promise<Result | undefined> {
@@ -141,6 +143,15 @@ function createGarbageCollector(context: ControllerContext): Component {
     if (object) await dropFinalizer(node, object, orphanFinalizer, signal)
     return undefined
   }
+}
+
+/** Nobody but the one who wrote the reference can mend it. */
+function reportInvalidOwner(events: EventRecorder, { apiVersion, kind, namespace = '', name, uid, owners }: GraphNode, ownerUid: string): void {
+  const owner = owners.find((one) => one.uid === ownerUid)
+  if (!owner) return
+  const text = `[${owner.apiVersion}/${owner.kind}, namespace: ${namespace}, name: ${owner.name}, uid: ${owner.uid}]`
+  const message = `ownerRef ${text} does not exist in namespace "${namespace}"`
+  events.event({ apiVersion, kind, namespace, name, uid }, 'Warning', 'OwnerRefInvalidNamespace', message)
 }
 
 /** Resolves once all that is there has been seen: every dependent seen before its owner would cost a look-up. */

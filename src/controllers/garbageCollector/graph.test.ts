@@ -78,3 +78,18 @@ test('CTL-14 the graph agrees with the objects after any history, and keeps noth
     }),
   )
 })
+
+test('CTL-14 an owner in another namespace owns nothing, whichever of the two is seen first', () => {
+  const elsewhere = { namespace: 'y' }
+  const invalid = ({ invalid }: { invalid: readonly { dependent: { uid: string }; ownerUid: string }[] }) =>
+    invalid.map(({ dependent, ownerUid }) => `${ownerUid} of ${dependent.uid}`)
+  const first = new OwnerGraph()
+  first.observe(object('owner', [], elsewhere))
+  const after = first.observe(object('child', ['owner']))
+  assert.deepEqual([invalid(after), uids(after.attemptToDelete)], [['owner of child'], ['child']])
+  const second = new OwnerGraph()
+  second.observe(object('child', ['owner']))
+  const later = second.observe(object('owner', [], elsewhere))
+  assert.deepEqual([invalid(later), uids(later.attemptToDelete)], [['owner of child'], ['child']])
+  assert.deepEqual(invalid(second.observe(object('owner', [], elsewhere))), [])
+})

@@ -23,6 +23,8 @@ export interface GraphChange {
   /** Objects whose owners may be gone, or that must go on with their deletion. */
   readonly attemptToDelete: Set<GraphNode>
   readonly attemptToOrphan: Set<GraphNode>
+  /** Dependents that name an owner which lives in another namespace: it cannot own them. */
+  readonly invalid: { readonly dependent: GraphNode; readonly ownerUid: string }[]
 }
 
 export const foregroundFinalizer = 'foregroundDeletion'
@@ -54,12 +56,13 @@ export class OwnerGraph {
 
   /** An object was added or changed. */
   observe(object: Frozen<KubeObject>): GraphChange {
-    const change: GraphChange = { attemptToDelete: new Set(), attemptToOrphan: new Set() }
+    const change: GraphChange = { attemptToDelete: new Set(), attemptToOrphan: new Set(), invalid: [] }
     const { uid = '', name = '', namespace, ownerReferences = [], deletionTimestamp, finalizers = [] } = object.metadata
     const there = this.#nodes.get(uid)
     const node = there ?? this.#make(uid)
     const before = there?.owners ?? []
     const wasDeleting = node.beingDeleted
+    const wasVirtual = there?.virtual === true
     node.virtual = false
     node.apiVersion = object.apiVersion
     node.kind = object.kind
@@ -68,6 +71,11 @@ export class OwnerGraph {
     node.owners = ownerReferences
     node.beingDeleted = deletionTimestamp !== undefined
     this.#link(node, before, change)
+    for (const dependent of wasVirtual ? node.dependents.values() : []) {
+      if (isElsewhere(node, dependent)) change.invalid.push({ dependent, ownerUid: uid })
+      // It was taken for what its dependents said it was.
+      if (isElsewhere(node, dependent)) change.attemptToDelete.add(dependent)
+    }
     if (node.beingDeleted && finalizers.includes(orphanFinalizer) && (!wasDeleting || !there)) change.attemptToOrphan.add(node)
     if (node.beingDeleted && finalizers.includes(foregroundFinalizer)) {
       if (!node.deletingDependents) {
@@ -81,7 +89,7 @@ export class OwnerGraph {
 
   /** An object is gone, for certain. */
   remove(uid: string): GraphChange {
-    const change: GraphChange = { attemptToDelete: new Set(), attemptToOrphan: new Set() }
+    const change: GraphChange = { attemptToDelete: new Set(), attemptToOrphan: new Set(), invalid: [] }
     const node = this.#nodes.get(uid)
     if (!node) return change
     this.#nodes.delete(uid)
@@ -129,6 +137,10 @@ export class OwnerGraph {
       }
       if (!ownerNode.dependents.has(node.uid)) {
         ownerNode.dependents.set(node.uid, node)
+        if (!ownerNode.virtual && isElsewhere(ownerNode, node)) {
+          change.invalid.push({ dependent: node, ownerUid: owner.uid })
+          change.attemptToDelete.add(node)
+        }
         // An owner nobody has seen may never have been: find out. One that is leaving takes the newcomer along.
         if (ownerNode.virtual || ownerNode.deletingDependents) change.attemptToDelete.add(node)
       }
@@ -148,6 +160,11 @@ export class OwnerGraph {
     const owner = this.#nodes.get(uid)
     if (owner?.deletingDependents) change.attemptToDelete.add(owner)
   }
+}
+
+/** An owner in a namespace owns nothing outside of it. */
+function isElsewhere(owner: GraphNode, dependent: GraphNode): boolean {
+  return owner.namespace !== undefined && owner.namespace !== dependent.namespace
 }
 
 /** The dependents that an owner's foreground deletion waits for. */

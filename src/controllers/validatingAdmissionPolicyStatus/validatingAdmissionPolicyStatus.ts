@@ -14,7 +14,7 @@ const fieldManager = 'validatingadmissionpolicy-status'
 
 export const validatingAdmissionPolicyStatus: ControllerDescriptor = {
   name: 'validatingadmissionpolicy-status-controller',
-  aliases: ['validatingadmissionpolicy-status'],
+  aliases: [],
   serviceAccount: 'validatingadmissionpolicy-status-controller',
   create: createStatusController,
 }

@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test'
 import type { ConfigMap } from '#api/gen/types/core.v1'
 import { ownerReference } from '#api/helpers/owners'
 import type { Frozen } from '#api/machinery/meta'
-import { configMaps, deployments, pods, replicaSets } from '#client/builtIn'
+import { configMaps, customResourceDefinitions, deployments, events, namespaced, namespaces, pods, replicaSets } from '#client/builtIn'
 import { eventually, startTestCluster, type TestCluster } from './cluster.ts'
 
 let cluster: TestCluster
@@ -58,6 +58,42 @@ test('CTL-14 an owner that never was takes its dependents; one of two owners doe
   await eventually(async () => (await cluster.client.of(configMaps).get({ namespace, name: 't-child' })).metadata.ownerReferences?.length === 1)
   await cluster.client.of(configMaps).delete({ namespace, name: 't-second' })
   await gone('t-child')
+})
+
+test('CTL-14 custom resources own, and go with their owners', async () => {
+  const boxes = namespaced<ConfigMap>('example.com', 'v1', 'boxes', 'Box')
+  await cluster.client.of(customResourceDefinitions).create({
+    metadata: { name: 'boxes.example.com' },
+    spec: {
+      group: 'example.com',
+      scope: 'Namespaced',
+      names: { plural: 'boxes', kind: 'Box' },
+      versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } }],
+    },
+  })
+  const box = await eventually(() => cluster.client.of(boxes).create({ metadata: { namespace, name: 'outer' } }))
+  // Made anew, the collector sees the new resource at once, not at its next look at discovery.
+  await cluster.manager.setEnabled('garbagecollector', false)
+  await cluster.manager.setEnabled('garbagecollector', true)
+  const inner = await cluster.client.of(boxes).create({ metadata: { namespace, name: 'inner', ownerReferences: [ownerReference(box)] } })
+  await create('in-box', [inner])
+  await cluster.client.of(boxes).delete({ namespace, name: 'outer' })
+  await gone('in-box')
+  assert.deepEqual((await cluster.client.of(boxes).list({ namespace })).items, [])
+})
+
+test('CTL-14 an owner in another namespace is told of, and owns nothing', async () => {
+  await cluster.client.of(namespaces).create({ metadata: { name: 'elsewhere' }, spec: {} })
+  const owner = await eventually(() => cluster.client.of(configMaps).create({ metadata: { namespace: 'elsewhere', name: 'far-owner' } }))
+  await create('far-child', [owner])
+  await gone('far-child')
+  const message = await eventually(
+    async () => (await cluster.client.of(events).list({ namespace })).items.find(({ reason }) => reason === 'OwnerRefInvalidNamespace')?.message ?? false,
+  )
+  assert.equal(
+    message,
+    `ownerRef [v1/ConfigMap, namespace: ${namespace}, name: far-owner, uid: ${owner.metadata.uid}] does not exist in namespace "${namespace}"`,
+  )
 })
 
 test('CTL-14 deleting a deployment removes its replica sets and pods', async () => {
