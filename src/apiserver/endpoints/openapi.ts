@@ -12,6 +12,7 @@ import type { Catalog } from '../catalog.ts'
 import type { ServerRequest } from '../request.ts'
 import { conditional } from './discovery.ts'
 import { clauses, notAcceptable } from './negotiate.ts'
+import { OpenApiPieces } from './openapiPieces.ts'
 
 /** Texts for `kubectl explain`: of a definition, or of one of its fields. */
 export type Describe = (definition: string, field?: string) => string | undefined
@@ -52,10 +53,21 @@ export function createOpenApi(parts: OpenApiParts): OpenApiHandler {
   }
   let builtIn: JsonSchema | undefined
   /** What is compiled in never changes, and is most of the document. */
+  const builtInV2 = (input: OpenApiInput): JsonSchema => {
+    builtIn ??= openApiV2({ ...input, resources: input.resources.filter((facts) => !facts.custom), extras: [] })
+    return builtIn
+  }
   const wholeV2 = (input: OpenApiInput): JsonSchema => {
-    const [custom, fixed] = [input.resources.filter((facts) => facts.custom), input.resources.filter((facts) => !facts.custom)]
-    builtIn ??= openApiV2({ ...input, resources: fixed, extras: [] })
-    return custom.length === 0 ? builtIn : joined(builtIn, openApiV2({ ...input, resources: custom }))
+    const custom = input.resources.filter((facts) => facts.custom)
+    return custom.length === 0 ? builtInV2(input) : joined(builtInV2(input), openApiV2({ ...input, resources: custom }))
+  }
+  const pieces = new OpenApiPieces()
+  /** One that is being made is made for all who ask meanwhile. */
+  let making: { readonly hash: string; readonly bytes: Promise<Uint8Array> } | undefined
+  const jsonV2 = async (hash: string, input: OpenApiInput): Promise<BytesAnswer> => {
+    if (documents.get('v2')?.hash !== hash && making?.hash !== hash) making = { hash, bytes: pieces.document(() => builtInV2(input), input, catalog) }
+    const bytes = making?.hash === hash ? await making.bytes : new Uint8Array()
+    return document('v2', hash, 'application/json', () => bytes)
   }
   const json = (key: string, hash: string, make: () => unknown) => document(key, hash, 'application/json', () => Buffer.from(JSON.stringify(make())))
   return (request) => {
@@ -63,8 +75,8 @@ export function createOpenApi(parts: OpenApiParts): OpenApiHandler {
     if (!path.startsWith('/openapi/')) return undefined
     const { input, hashes, v2Hash } = current()
     if (path === '/openapi/v2') {
+      if (wants(request) === 'json') return jsonV2(v2Hash, input).then((answer) => conditional(request, answer))
       const whole = () => withForeign(wholeV2(input), catalog)
-      if (wants(request) === 'json') return conditional(request, json('v2', v2Hash, whole))
       return conditional(
         request,
         document('v2 protobuf', v2Hash, gnosticMediaType, () => encodeGnostic(whole())),
