@@ -1,6 +1,7 @@
 /** Every benchmark, in the order in which they run. */
 import type { Scenario } from '../scenario.ts'
 import { api } from './api.ts'
+import { cycle } from './cycle.ts'
 import { fairness } from './fairness.ts'
 import { idle } from './idle.ts'
 import { kbench } from './kbench.ts'
@@ -9,4 +10,4 @@ import { security } from './security.ts'
 import { simulated } from './simulated.ts'
 import { start } from './start.ts'
 
-export const scenarios: readonly Scenario[] = [start, idle, api, kbench, simulated, pod, security, fairness]
+export const scenarios: readonly Scenario[] = [start, idle, api, kbench, cycle, simulated, pod, security, fairness]

@@ -6,7 +6,7 @@
 import type { Random } from '#base/random'
 import { CycleState } from './framework/cycleState.ts'
 import type { NodeInfo } from './framework/nodeInfo.ts'
-import { NodeRefusals } from './framework/nodeRefusals.ts'
+import { type NodeRefusal, NodeRefusals } from './framework/nodeRefusals.ts'
 import type { SchedulerPlugin } from './framework/plugin.ts'
 import type { PodInfo } from './framework/podInfo.ts'
 import type { Profile } from './framework/profile.ts'
@@ -183,7 +183,7 @@ function findFeasible(profile: Profile, prepared: Prepared, state: CycleState, p
     if (!refused) feasible.push(node)
     else {
       refusedBy.add(refused.plugin)
-      refusals.set(node.name, refused.refusal, refused.plugin)
+      refusals.add(node.name, refused)
     }
   }
   return { feasible, refusals, refusedBy, evaluated }
@@ -198,11 +198,6 @@ function namedNodes(names: ReadonlySet<string>, snapshot: Snapshot): NodeInfo[] 
   return found
 }
 
-interface Refused {
-  readonly refusal: Refusal
-  readonly plugin: string
-}
-
 /**
  * Asks the filters about one node. Where pods are nominated that matter as much, the pod has to fit both with them (they may get there first) and
  * without them (they may go elsewhere, and pods that must be together would not be). Upstream: RunFilterPluginsWithNominatedPods.
@@ -214,7 +209,7 @@ export function filterNode(
   pod: PodInfo,
   node: NodeInfo,
   nominatedTo: ScheduleOptions['nominatedTo'],
-): Refused | undefined {
+): NodeRefusal | undefined {
   const nominated = nominatedTo ? rivals(pod, nominatedTo(node.name)) : nobody
   if (nominated.length > 0) {
     const stateWith = state.clone()
@@ -235,7 +230,7 @@ function rivals(pod: PodInfo, nominated: readonly PodInfo[]): readonly PodInfo[]
   return nominated.length === 0 ? nobody : nominated.filter((other) => other.priority >= pod.priority && other.pod.metadata.uid !== pod.pod.metadata.uid)
 }
 
-function askFilters(filters: readonly FilterPlugin[], state: CycleState, pod: PodInfo, node: NodeInfo): Refused | undefined {
+function askFilters(filters: readonly FilterPlugin[], state: CycleState, pod: PodInfo, node: NodeInfo): NodeRefusal | undefined {
   for (let i = 0; i < filters.length; i++) {
     const plugin = filters[i] as FilterPlugin
     const refusal = plugin.filter(state, pod, node)

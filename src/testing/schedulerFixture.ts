@@ -79,10 +79,13 @@ export function schedulerFixture(options: SchedulerFixtureOptions = {}): Schedul
   const handle = new SchedulerHandle({ ...base, ...inert }, 'default-scheduler', new PluginWatches())
   const profile = createProfile({ schedulerName: 'default-scheduler', plugins: {}, args: {}, ...config }, defaultPlugins, otherPlugins, handle)
   handle.profile = profile
+  let startIndex = 0
   const schedule = (pod: Pod): ScheduleResult => {
     const nominatedTo = nominator.isEmpty ? undefined : (name: string) => nominator.on(name)
-    const result = schedulePod(profile, podInfo(pod), cache, { random, startIndex: 0, percentageOfNodesToScore: 0, nominatedTo })
+    const result = schedulePod(profile, podInfo(pod), cache, { random, startIndex, percentageOfNodesToScore: 0, nominatedTo })
     if (result instanceof Promise) throw new Error('without extenders a decision is taken in one go')
+    const { evaluatedNodes } = 'placed' in result ? result.placed : result.refused
+    startIndex = (startIndex + evaluatedNodes) % Math.max(1, cache.nodes.length)
     return result
   }
   return {

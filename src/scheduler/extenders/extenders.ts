@@ -49,8 +49,9 @@ export class Extenders {
       if (!extender.filter) continue
       try {
         const answer = await extender.filter(pod, feasible, this.#signal)
-        for (const [node, reason] of answer.failed) if (!answer.unresolvable.has(node)) refusals.set(node, unschedulable(reason), extendersName)
-        for (const [node, reason] of answer.unresolvable) refusals.set(node, unresolvable(reason), extendersName)
+        for (const [node, reason] of answer.failed)
+          if (!answer.unresolvable.has(node)) refusals.add(node, { refusal: unschedulable(reason), plugin: extendersName })
+        for (const [node, reason] of answer.unresolvable) refusals.add(node, { refusal: unresolvable(reason), plugin: extendersName })
         feasible = answer.feasible
       } catch (error) {
         if (!extender.isIgnorable) throw error

@@ -2,10 +2,12 @@
  * A node with what runs on it, summed up (L3): what plugins look at. Changed only by the cache, and in clones by preemption; `generation`
  * grows with each change, over all nodes. Upstream: pkg/scheduler/framework/types.go NodeInfo.
  */
-import type { Node } from '#api/gen/types/core.v1'
+import type { Node, Taint } from '#api/gen/types/core.v1'
 import { amountsOf, type ResourceAmounts } from '#api/helpers/podResources'
 import type { Frozen } from '#api/machinery/meta'
 import type { PodInfo } from './podInfo.ts'
+
+const noTaints: readonly Frozen<Taint>[] = []
 
 export class NodeInfo {
   readonly name: string
@@ -17,6 +19,15 @@ export class NodeInfo {
   readonly podsWithRequiredAntiAffinity = new Map<string, PodInfo>()
   readonly requested: ResourceAmounts = {}
   allocatable: ResourceAmounts = {}
+  // What filters and scores ask of every node, beside each other: reading them through `requested` and `node` costs a cycle most of its time.
+  podCount = 0
+  allocatablePods = 0
+  requestedMilliCpu = 0
+  allocatableMilliCpu = 0
+  requestedMemory = 0
+  allocatableMemory = 0
+  taints: readonly Frozen<Taint>[] = noTaints
+  unschedulable = false
   nonZeroMilliCpu = 0
   nonZeroMemory = 0
   /** Host port → how many pods hold it (two may, for a moment, while one ends). */
@@ -35,11 +46,20 @@ export class NodeInfo {
   setNode(node: Frozen<Node>): void {
     const before = this.node
     this.node = node
-    if (before.status?.allocatable !== node.status?.allocatable) this.allocatable = amountsOf(node.status?.allocatable)
+    this.taints = node.spec?.taints ?? noTaints
+    this.unschedulable = node.spec?.unschedulable === true
+    if (before.status?.allocatable !== node.status?.allocatable) this.#setAllocatable(amountsOf(node.status?.allocatable))
     if (before.status?.images === node.status?.images) return
     const images = new Map<string, number>()
     for (const image of node.status?.images ?? []) for (const name of image.names ?? []) images.set(name, image.sizeBytes ?? 0)
     this.images = images
+  }
+
+  #setAllocatable(amounts: ResourceAmounts): void {
+    this.allocatable = amounts
+    this.allocatablePods = amounts.pods ?? 0
+    this.allocatableMilliCpu = amounts.cpu ?? 0
+    this.allocatableMemory = amounts.memory ?? 0
   }
 
   add(info: PodInfo): void {
@@ -65,7 +85,12 @@ export class NodeInfo {
   clone(): NodeInfo {
     const copy = new NodeInfo(this.name)
     copy.node = this.node
-    copy.allocatable = this.allocatable
+    copy.#setAllocatable(this.allocatable)
+    copy.taints = this.taints
+    copy.unschedulable = this.unschedulable
+    copy.podCount = this.podCount
+    copy.requestedMilliCpu = this.requestedMilliCpu
+    copy.requestedMemory = this.requestedMemory
     copy.images = this.images
     copy.generation = this.generation
     copy.nonZeroMilliCpu = this.nonZeroMilliCpu
@@ -81,6 +106,9 @@ export class NodeInfo {
 
   #count(info: PodInfo, sign: 1 | -1): void {
     for (const name in info.requests) this.requested[name] = (this.requested[name] ?? 0) + sign * (info.requests[name] ?? 0)
+    this.podCount += sign
+    this.requestedMilliCpu += sign * info.milliCpu
+    this.requestedMemory += sign * info.memory
     this.nonZeroMilliCpu += sign * info.nonZeroMilliCpu
     this.nonZeroMemory += sign * info.nonZeroMemory
     for (const port of info.hostPorts) countIn(this.usedPorts, port, sign)

@@ -5,8 +5,16 @@ import type { Refusal } from './status.ts'
 /** What is said of nodes that were not looked at. */
 export const notEvaluated: Refusal = { code: 'UnschedulableAndUnresolvable', reasons: [] }
 
+export interface NodeRefusal {
+  readonly refusal: Refusal
+  readonly plugin: string
+}
+
+/** Kept as two lists: most cycles find a node and nobody ever asks about the others. */
 export class NodeRefusals {
-  readonly #byNode = new Map<string, { readonly refusal: Refusal; readonly plugin: string }>()
+  readonly #names: string[] = []
+  readonly #refusals: NodeRefusal[] = []
+  #byNode: Map<string, NodeRefusal> | undefined
   readonly absent: Refusal
 
   constructor(absent: Refusal = notEvaluated) {
@@ -14,30 +22,38 @@ export class NodeRefusals {
   }
 
   get size(): number {
-    return this.#byNode.size
+    return this.#names.length
   }
 
-  set(nodeName: string, refusal: Refusal, plugin: string): void {
-    this.#byNode.set(nodeName, { refusal, plugin })
+  /** Once for each node. */
+  add(nodeName: string, refusal: NodeRefusal): void {
+    this.#names.push(nodeName)
+    this.#refusals.push(refusal)
+    this.#byNode = undefined
   }
 
   get(nodeName: string): Refusal {
-    return this.#byNode.get(nodeName)?.refusal ?? this.absent
+    return this.#map().get(nodeName)?.refusal ?? this.absent
   }
 
-  entries(): IterableIterator<[string, { readonly refusal: Refusal; readonly plugin: string }]> {
-    return this.#byNode.entries()
+  entries(): IterableIterator<[string, NodeRefusal]> {
+    return this.#map().entries()
   }
 
   /** The refusals to count for the message; nodes that were not looked at stand in for `absent`. */
   *forMessage(totalNodes: number): Iterable<Refusal> {
-    for (const { refusal } of this.#byNode.values()) yield refusal
+    for (const { refusal } of this.#refusals) yield refusal
     if (this.absent.reasons.length === 0) return
-    for (let i = this.#byNode.size; i < totalNodes; i++) yield this.absent
+    for (let i = this.#names.length; i < totalNodes; i++) yield this.absent
   }
 
   /** Nodes whose refusal has the code, those not looked at included. */
   nodesWithCode(code: Refusal['code'], all: readonly NodeInfo[]): NodeInfo[] {
     return all.filter(({ name }) => this.get(name).code === code)
+  }
+
+  #map(): Map<string, NodeRefusal> {
+    this.#byNode ??= new Map(this.#names.map((name, i) => [name, this.#refusals[i] as NodeRefusal]))
+    return this.#byNode
   }
 }

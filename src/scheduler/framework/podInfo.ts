@@ -31,6 +31,11 @@ export interface PodInfo {
   readonly pod: Frozen<Pod>
   readonly priority: number
   readonly requests: ResourceAmounts
+  /** Of the requests, as every node is asked for them. */
+  readonly milliCpu: number
+  readonly memory: number
+  /** The names of the others: storage, huge pages, extended resources. */
+  readonly otherResources: readonly string[]
   /** cpu and memory, with a floor for containers that ask for nothing. */
   readonly nonZeroMilliCpu: number
   readonly nonZeroMemory: number
@@ -53,6 +58,9 @@ export function podInfo(pod: Frozen<Pod>): PodInfo {
     pod,
     priority: podPriority(pod),
     requests,
+    milliCpu: requests.cpu ?? 0,
+    memory: requests.memory ?? 0,
+    otherResources: othersOf(requests),
     nonZeroMilliCpu: Math.max(cpu, requests.cpu ?? 0),
     nonZeroMemory: Math.max(memory, requests.memory ?? 0),
     hostPorts: hostPortsOf(pod),
@@ -116,6 +124,16 @@ function nonZeroRequests(pod: Frozen<Pod>): { cpu: number; memory: number } {
 }
 
 const none: readonly never[] = []
+
+function othersOf(requests: ResourceAmounts): readonly string[] {
+  let found: string[] | undefined
+  for (const name in requests) {
+    if (name === 'cpu' || name === 'memory' || requests[name] === 0) continue
+    found ??= []
+    found.push(name)
+  }
+  return found ?? none
+}
 
 function hostPortsOf(pod: Frozen<Pod>): readonly string[] {
   let found: string[] | undefined

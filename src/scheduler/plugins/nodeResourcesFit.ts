@@ -21,25 +21,29 @@ export const nodeResourcesFit = definePlugin('NodeResourcesFit', () => ({
   ],
   filter: (_state, pod, node) => insufficient(pod, node),
   score: (_state, pod, node) => {
-    const cpu = leastRequested(node.nonZeroMilliCpu + pod.nonZeroMilliCpu, node.allocatable.cpu ?? 0)
-    const memory = leastRequested(node.nonZeroMemory + pod.nonZeroMemory, node.allocatable.memory ?? 0)
-    if (cpu === undefined) return memory ?? 0
-    return memory === undefined ? cpu : Math.floor((cpu + memory) / 2)
+    const cpu = leastRequested(node.nonZeroMilliCpu + pod.nonZeroMilliCpu, node.allocatableMilliCpu)
+    const memory = leastRequested(node.nonZeroMemory + pod.nonZeroMemory, node.allocatableMemory)
+    if (cpu < 0) return Math.max(0, memory)
+    return memory < 0 ? cpu : Math.floor((cpu + memory) / 2)
   },
 }))
 
+/** Whether nothing is short: the question asked of most nodes. */
+function fits(pod: PodInfo, node: NodeInfo): boolean {
+  if (node.podCount >= node.allocatablePods) return false
+  if (pod.milliCpu > 0 && pod.milliCpu > node.allocatableMilliCpu - node.requestedMilliCpu) return false
+  if (pod.memory > 0 && pod.memory > node.allocatableMemory - node.requestedMemory) return false
+  for (const name of pod.otherResources) if ((pod.requests[name] ?? 0) > (node.allocatable[name] ?? 0) - (node.requested[name] ?? 0)) return false
+  return true
+}
+
 /** One reason per resource that is short. A request beyond the whole node is unresolvable: no preemption can help. */
 function insufficient(pod: PodInfo, node: NodeInfo): Refusal | undefined {
+  if (fits(pod, node)) return undefined
   const short: string[] = []
   let beyondNode = false
-  if (node.pods.size + 1 > (node.allocatable.pods ?? 0)) short.push(reasons.tooManyPods)
   const { allocatable, requested } = node
-  let full = false
-  for (const name in pod.requests) {
-    const wanted = pod.requests[name] as number
-    if (wanted > 0 && wanted > (allocatable[name] ?? 0) - (requested[name] ?? 0)) full = true
-  }
-  if (!full && short.length === 0) return undefined
+  if (node.podCount >= node.allocatablePods) short.push(reasons.tooManyPods)
   for (const name of resourceOrder(pod.requests)) {
     const wanted = pod.requests[name] ?? 0
     if (wanted === 0 || wanted <= (allocatable[name] ?? 0) - (requested[name] ?? 0)) continue
@@ -55,8 +59,9 @@ function resourceOrder(requests: Readonly<Record<string, number>>): string[] {
   return [...first.filter((name) => name in requests), ...Object.keys(requests).filter((name) => !first.includes(name))]
 }
 
-function leastRequested(requested: number, capacity: number): number | undefined {
-  if (capacity === 0) return undefined
+/** -1: the node has none of it. */
+function leastRequested(requested: number, capacity: number): number {
+  if (capacity === 0) return -1
   return requested > capacity ? 0 : Math.floor(((capacity - requested) * maxNodeScore) / capacity)
 }
 

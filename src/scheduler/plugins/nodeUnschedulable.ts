@@ -15,8 +15,5 @@ export const nodeUnschedulable = definePlugin('NodeUnschedulable', () => ({
     }),
     on('TargetPod', actions.UpdatePodToleration, (_pod, { object }) => tolerationsTolerateTaint(object?.spec.tolerations, taint)),
   ],
-  filter: (_state, { pod }, { node }) => {
-    if (!node.spec?.unschedulable || tolerationsTolerateTaint(pod.spec.tolerations, taint)) return undefined
-    return refused
-  },
+  filter: (_state, { pod }, node) => (!node.unschedulable || tolerationsTolerateTaint(pod.spec.tolerations, taint) ? undefined : refused),
 }))

@@ -23,9 +23,9 @@ export const taintToleration = definePlugin('TaintToleration', () => ({
     }),
     on('TargetPod', actions.UpdatePodToleration),
   ],
-  filter: (_state, { pod }, { node }) => {
-    if (!node.spec?.taints?.length) return undefined
-    const taint = findUntoleratedTaint(node.spec.taints, pod.spec.tolerations, keepsOut)
+  filter: (_state, { pod }, { taints }) => {
+    if (taints.length === 0) return undefined
+    const taint = findUntoleratedTaint(taints, pod.spec.tolerations, keepsOut)
     return taint ? unresolvable(reasons.untoleratedTaint(taint.key, taint.value ?? '')) : undefined
   },
   preScore: (state, { pod }) => {
@@ -33,10 +33,10 @@ export const taintToleration = definePlugin('TaintToleration', () => ({
     state.write(key, { tolerations })
     return undefined
   },
-  score: (state, _pod, { node }) => {
-    if (!node.spec?.taints?.length) return 0
+  score: (state, _pod, { taints }) => {
+    if (taints.length === 0) return 0
     const soft = state.read(key)?.tolerations ?? []
-    return node.spec.taints.filter((taint) => taint.effect === 'PreferNoSchedule' && !tolerationsTolerateTaint(soft, taint)).length
+    return taints.filter((taint) => taint.effect === 'PreferNoSchedule' && !tolerationsTolerateTaint(soft, taint)).length
   },
   normalize: (scores) => normalizeByHighest(scores, true),
 }))

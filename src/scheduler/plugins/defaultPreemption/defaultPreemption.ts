@@ -82,7 +82,7 @@ function findCandidates({ args, handle, budgets }: Preemption, state: CycleState
     const node = nodes[(offset + i) % nodes.length]
     if (!node) continue
     const found: Candidate | Refusal = selectVictims(handle, state.clone(), pod, node.clone(), budgets)
-    if ('code' in found) refused.set(node.name, found, name)
+    if ('code' in found) refused.add(node.name, { refusal: found, plugin: name })
     else {
       candidates.push(found)
       harmless ||= found.budgetViolations === 0
