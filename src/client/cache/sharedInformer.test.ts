@@ -167,15 +167,30 @@ test('CGO-04 one watch per resource and selector; resync repeats what is there',
   await done
 })
 
-test('CGO-02 whatever happens, handlers hear a history that leads to the state of the server', async () => {
+for (const how of ['streamed', 'listed'] as const) {
+  test(`CGO-01 CGO-02 whatever happens, handlers hear a history that leads to the state of the server (${how})`, () => anyHistory(how))
+}
+
+/** Random writes, ended and broken watches, compactions and refused requests, at random distances in time. */
+async function anyHistory(how: 'streamed' | 'listed'): Promise<void> {
   const action = fc.oneof(
     { weight: 6, arbitrary: fc.tuple(fc.constant('put' as const), fc.constantFrom('a', 'b', 'c')) },
     { weight: 3, arbitrary: fc.tuple(fc.constant('remove' as const), fc.constantFrom('a', 'b', 'c')) },
-    { weight: 2, arbitrary: fc.tuple(fc.constantFrom('end' as const, 'break' as const, 'compact' as const, 'wait' as const), fc.constant('')) },
+    {
+      weight: 2,
+      arbitrary: fc.tuple(fc.constantFrom('end' as const, 'break' as const, 'compact' as const, 'refuse' as const), fc.constant('')),
+    },
+    { weight: 4, arbitrary: fc.tuple(fc.constant('wait' as const), fc.constantFrom('10', '60000')) },
   )
   await fc.assert(
     fc.asyncProperty(fc.array(action, { maxLength: 25 }), async (actions) => {
-      const { server, clock, informer, stop } = await start()
+      const server = new HistoryTransport()
+      let refusals = 0
+      server.intercept = (request) => {
+        if (how === 'listed' && request.query?.sendInitialEvents) throw new StatusError('Invalid', 'sendInitialEvents is forbidden')
+        if (refusals > 0 && refusals-- > 0) throw refusals % 2 ? new StatusError('TooManyRequests', 'busy') : new Error('connection refused')
+      }
+      const { clock, informer, stop } = await start(server)
       const model = new Map<string, unknown>()
       informer.addHandler({
         onAdd: (object: Frozen<KubeObject>) => {
@@ -194,14 +209,15 @@ test('CGO-02 whatever happens, handlers hear a history that leads to the state o
         else if (what === 'end') server.endWatches()
         else if (what === 'break') server.endWatches(new Error('reset'))
         else if (what === 'compact') server.compact()
-        else await clock.advance(500)
+        else if (what === 'refuse') refusals += 2
+        else await clock.advance(Number(name))
       }
-      await clock.advance(200_000)
+      await clock.advance(1_500_000)
       const wanted = new Map(server.objects().map((object) => [keyOf(object), object]))
       assert.deepEqual(new Map([...model].sort()), new Map([...wanted].sort()))
       assert.equal(informer.store.size, wanted.size)
       await stop()
     }),
-    { numRuns: 40 },
+    { numRuns: 200 },
   )
-})
+}
