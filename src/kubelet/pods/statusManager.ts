@@ -78,13 +78,17 @@ interface Entry {
   sentTo: string | undefined
   sending: Promise<void>
   dirty: boolean
-  /** The object's version with our last write in it. */
-  sentVersion: string | undefined
+  /** The object's version that has `sent`. Versions are numbers that only grow. */
+  sentVersion: number
 }
 
-/** Our own writes, and those of before, come back as well: only a newer version that says otherwise counts. Versions are numbers that only grow. */
+function versionOf({ metadata }: FrozenPod): number {
+  return Number(metadata.resourceVersion ?? 0)
+}
+
+/** Our own writes, and those of before, come back as well: only a newer version that says otherwise counts. */
 function isOverruled({ dirty, sentVersion, status }: Entry, pod: FrozenPod): boolean {
-  if (dirty || sentVersion === undefined || Number(pod.metadata.resourceVersion) <= Number(sentVersion)) return false
+  if (dirty || versionOf(pod) <= sentVersion) return false
   const ready = (of: Frozen<PodStatus> | undefined) => of?.conditions?.find(({ type }) => type === 'Ready')?.status
   return ready(pod.status) !== ready(status)
 }
@@ -118,7 +122,7 @@ export function createStatusManager(context: KubeletContext, apiPod: (pod: Froze
         const answer = await client.patch({ namespace, name }, 'strategic', { metadata: { uid }, status: patch }, { subresource: 'status', signal })
         // Others write into the status as well: the next patch starts from what the server has now.
         entry.sent = answer.status
-        entry.sentVersion = answer.metadata.resourceVersion
+        entry.sentVersion = versionOf(answer)
       } catch (error) {
         if (signal.aborted || isStatus(error, 'NotFound')) return
         // The uid in the patch conflicts when another pod of that name has taken its place.
@@ -147,7 +151,7 @@ export function createStatusManager(context: KubeletContext, apiPod: (pod: Froze
           sentTo: uid,
           sending: Promise.resolve(),
           dirty: true,
-          sentVersion: undefined,
+          sentVersion: versionOf(pod),
         }
         entries.set(uid, entry)
         entry.sending = send(entry)

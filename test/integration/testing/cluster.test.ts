@@ -160,6 +160,20 @@ test('KUB-26 a node whose runtime is ill says so, and a container that is killed
     await clock.advance(1_000)
   }))
 
+test('KUB-06 a kubelet that has just begun knows better, too, when somebody marks a pod not ready', () =>
+  withCluster({}, async ({ client, until, idle, node }) => {
+    const lone = { namespace: 'default', name: 'lone' }
+    await client.of(pods).create({ metadata: lone, spec: podSpec() })
+    const ready = async () => (await client.of(pods).get(lone)).status?.conditions?.find(({ type }) => type === 'Ready')?.status === 'True'
+    await until(ready)
+    node('n1').kubelet.crash()
+    node('n1').kubelet.start()
+    await idle()
+    await client.of(pods).patch(lone, 'strategic', { status: { conditions: [{ type: 'Ready', status: 'False' }] } }, { subresource: 'status' })
+    await idle()
+    assert.equal(await ready(), true)
+  }))
+
 test('KUB-06 a pod that somebody marks not ready, though it is, is soon said to be ready again', () =>
   withCluster({}, async ({ client, until, idle }) => {
     const lone = { namespace: 'default', name: 'lone' }
