@@ -308,6 +308,7 @@ class Cluster implements TestCluster {
     this.#server = undefined
     this.#transports.clear()
     this.faults.breakWatches()
+    this.#activity.lose()
   }
 
   #crashAndRestart(component: string): void {

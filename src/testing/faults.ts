@@ -232,7 +232,7 @@ export class Link implements Transport {
     try {
       const outcome = faults.active ? await faults.before(callOf(component, request, false), signal) : 'deliver'
       const server = this.#server()
-      const answer = await server.request(request, signal)
+      const answer = await this.#answer(server, request, signal)
       if (outcome === 'die') faults.crash(component)
       if (this.#isCut || outcome === 'lose' || this.#deps.server() !== server) throw connectionLost()
       return answer
@@ -268,6 +268,20 @@ export class Link implements Transport {
       forget()
     }
     if (broken.signal.aborted && !signal.aborted) throw connectionLost()
+  }
+
+  /** What never comes when the server is lost, or the connection. */
+  #answer(server: Transport, request: ApiRequest, signal: AbortSignal | undefined): Promise<ApiResponse> {
+    return new Promise((resolve, reject) => {
+      const lost = () => reject(connectionLost())
+      const forget = this.#deps.activity.onLoss(lost)
+      this.#open.add(lost)
+      const over = () => {
+        forget()
+        this.#open.delete(lost)
+      }
+      server.request(request, signal).then(resolve, reject).finally(over)
+    })
   }
 
   #server(): Transport {

@@ -10,8 +10,28 @@ export class Activity {
   /** Grows with each beginning and end: whether anything moves can be told. */
   #changes = 0
 
+  /** How many of those under way were found to wait for the clock after all. */
+  #waiting = 0
+  readonly #losses = new Set<() => void>()
+
   get inFlight(): number {
-    return this.#inFlight
+    return this.#inFlight - this.#waiting
+  }
+
+  /** Nothing moves although so many are under way: they wait for the clock, and are not waited for any more. */
+  giveUp(): void {
+    this.#waiting = this.#inFlight
+  }
+
+  /** Remembers what is to happen to a call when the server is lost, until the returned function is called. */
+  onLoss(lost: () => void): () => void {
+    this.#losses.add(lost)
+    return () => void this.#losses.delete(lost)
+  }
+
+  /** The server is lost, with the answers to all that is under way. */
+  lose(): void {
+    for (const lost of [...this.#losses]) lost()
   }
 
   get changes(): number {
@@ -25,6 +45,7 @@ export class Activity {
 
   end(): void {
     this.#inFlight--
+    this.#waiting = Math.min(this.#waiting, this.#inFlight)
     this.#changes++
   }
 
@@ -64,7 +85,10 @@ export function settle(activity: Activity): Promise<void> {
       if (activity.changes !== changes) {
         changes = activity.changes
         sinceMs = performance.now()
-      } else if (performance.now() - sinceMs > patienceMs) return resolve()
+      } else if (performance.now() - sinceMs > patienceMs) {
+        activity.giveUp()
+        return resolve()
+      }
       setTimeout(again, lookAgainMs)
     }
     const again = () => {
