@@ -19,6 +19,7 @@ await build({
     yamlWorker: 'src/apiserver/yaml/worker.ts',
     client: 'src/main/package/client.ts',
     controller: 'src/main/package/controller.ts',
+    testing: 'src/testing/package.ts',
   },
   outdir: 'dist',
   bundle: true,
