@@ -44,8 +44,6 @@ function createNodeLifecycleController(context: ControllerContext) {
   /** Nodes whose turn to be evicted from has come. */
   const granted = new Set<string>()
   let turns: Timer | undefined
-  /** Nobody's turn comes before it is known how the zones are. */
-  let judged = false
   const reconciler = createReconciler(context, { name: nodeLifecycle.name, queueName: 'node_lifecycle_controller', workers: 8, reconcile })
   reconciler.watch(informer, {
     ...enqueueSelf<Node>(reconciler.queue),
@@ -76,7 +74,7 @@ function createNodeLifecycleController(context: ControllerContext) {
   async function reconcile(name: string, signal: AbortSignal): Promise<undefined> {
     const node = informer.store.get(name)
     if (!node) return
-    awaitTurn(node)
+    isOut(node)
     const { resourceVersion } = node.metadata
     const taints = taintsOf(node)
     const labels = wantedLabels(node)
@@ -87,23 +85,19 @@ function createNodeLifecycleController(context: ControllerContext) {
     if (!evictedFrom && hasEvictingTaint(after)) zoneMetrics.evicted(zoneKey(node))
   }
 
-  /** A node that is not ready and not evicted from yet waits for its turn. */
-  function awaitTurn(node: Frozen<Node>): void {
+  /** A node that is ready again does not wait any more. */
+  function isOut(node: Frozen<Node>): boolean {
     const { name = '' } = node.metadata
     const status = findCondition(node.status?.conditions, 'Ready')?.status
-    if (status !== 'False' && status !== 'Unknown') {
-      granted.delete(name)
-      evictor.remove(name)
-    } else if (!granted.has(name) && !hasEvictingTaint(node)) {
-      evictor.add(zoneKey(node), name)
-      takeTurns()
-    }
+    if (status === 'False' || status === 'Unknown') return true
+    granted.delete(name)
+    evictor.remove(name)
+    return false
   }
 
   function takeTurns(): void {
     turns?.cancel()
     turns = undefined
-    if (!judged) return
     for (const { node } of evictor.take()) {
       granted.add(node)
       reconciler.queue.add(node)
@@ -114,6 +108,7 @@ function createNodeLifecycleController(context: ControllerContext) {
   /** Looks for silence, which no event tells. */
   async function monitor(signal: AbortSignal): Promise<void> {
     const nowMs = clock.now()
+    const current: Frozen<Node>[] = []
     for (const node of informer.store.list()) {
       const { name = '' } = node.metadata
       const before = healths.get(name)
@@ -122,29 +117,32 @@ function createNodeLifecycleController(context: ControllerContext) {
       healths.set(name, health)
       const conditions = silentConditions(node, health, grace, nowMs)
       const silent = { ...node, status: { ...node.status, conditions } } as Frozen<Node>
+      // As it is from now on: the cache will tell later, of one node sooner than of another.
+      current.push(conditions ? silent : node)
       if (conditions) await client.of(nodes).updateStatus(silent, { signal }).catch(unlessGone)
       if (conditions && isNodeReady(node)) events.event(node, 'Normal', 'NodeNotReady', `Node ${name} status is now: NodeNotReady`)
       // A kubelet that says itself that its node is not ready still speaks for its pods.
       if (conditions || findCondition(node.status?.conditions, 'Ready')?.status === 'Unknown') await markPods.notReady(name, signal)
       else markPods.speaksAgain(name)
     }
-    judgeZones()
+    judgeZones(current)
   }
 
   /** Whether nodes are evicted from depends on the others, too. */
-  function judgeZones(): void {
-    const all = informer.store.list()
+  function judgeZones(all: readonly Frozen<Node>[]): void {
     const census = censusOf(all)
     zoneMetrics.observe(census)
-    judged = true
     if (evictor.update(census).recovered) {
       // While all were out it was us who did not hear.
       for (const [name, health] of healths) healths.set(name, { ...health, probeMs: clock.now() })
     }
     if (evictor.allOut()) granted.clear()
     for (const node of all) {
-      awaitTurn(node)
-      if (taintsOf(node)) reconciler.queue.add(node.metadata.name ?? '')
+      const { name = '' } = node.metadata
+      // Only now, when it is known how its zone is.
+      if (isOut(node) && !granted.has(name) && !hasEvictingTaint(node)) evictor.add(zoneKey(node), name)
+      if (taintsOf(node)) reconciler.queue.add(name)
     }
+    takeTurns()
   }
 }
