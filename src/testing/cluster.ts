@@ -126,7 +126,7 @@ class Cluster implements TestCluster {
   /** Of the API server of this moment, one per user and agent. */
   readonly #transports = new Map<string, Transport>()
   #server: ApiServer | undefined
-  #listener: Promise<Listener> | undefined
+  #port: Promise<{ readonly cert: string; readonly listener: Listener }> | undefined
 
   constructor(options: ClusterOptions) {
     this.#options = options
@@ -238,15 +238,18 @@ class Cluster implements TestCluster {
     return this.#history.changes
   }
 
-  async listen() {
-    const { cert, key } = await testCertificates()
-    if (!this.#server) throw new Error('the API server is not running')
-    this.#listener ??= this.#server.listen({ host: '127.0.0.1', port: 0, tls: { cert, key } })
-    const { port } = await this.#listener
-    return { url: `https://127.0.0.1:${port}`, ca: cert, token: adminToken }
+  readonly listen = async () => {
+    const server = this.#server
+    if (!server) throw new Error('the API server is not running')
+    this.#port ??= testCertificates().then(async ({ cert, key }) => ({
+      cert,
+      listener: await server.listen({ host: '127.0.0.1', port: 0, tls: { cert, key } }),
+    }))
+    const { cert, listener } = await this.#port
+    return { url: `https://127.0.0.1:${listener.port}`, ca: cert, token: adminToken }
   }
 
-  async kubeconfig(): Promise<string> {
+  readonly kubeconfig = async (): Promise<string> => {
     const { url, ca, token } = await this.listen()
     const name = 'skiff-test'
     return toYaml({
@@ -263,7 +266,7 @@ class Cluster implements TestCluster {
     this.faults.clear()
     await this.#letGo(Promise.all(this.nodes.map((node) => node.gone())))
     for (const name of ['kube-scheduler', 'kube-controller-manager', 'kube-apiserver']) {
-      if (name === 'kube-apiserver') await (await this.#listener)?.close()
+      if (name === 'kube-apiserver') await (await this.#port)?.listener.close()
       const part = this.#parts.get(name)
       if (part) await this.#letGo(part.gone())
     }
@@ -309,6 +312,8 @@ class Cluster implements TestCluster {
     this.#transports.clear()
     this.faults.breakWatches()
     this.#activity.lose()
+    void this.#port?.then(({ listener }) => listener.close())
+    this.#port = undefined
   }
 
   #crashAndRestart(component: string): void {

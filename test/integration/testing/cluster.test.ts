@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import https from 'node:https'
 import { test } from 'node:test'
 import { deployments, jobs, nodes, pods } from '#client/builtIn'
 import { type ClusterOptions, startCluster, type TestCluster } from '#testing/cluster'
@@ -46,6 +47,25 @@ test('X2 clusters do not disturb each other', async () => {
     await Promise.all(clusters.map((cluster) => cluster.close()))
   }
 })
+
+test('X2 the cluster answers on a port, with the address and credentials of its kubeconfig', () =>
+  withCluster({}, async ({ listen, kubeconfig }) => {
+    const { url, ca, token } = await listen()
+    const body = await new Promise<string>((resolve, reject) => {
+      const request = https.get(`${url}/api/v1/nodes`, { ca, headers: { authorization: `Bearer ${token}` } }, (response) => {
+        let text = ''
+        response.setEncoding('utf8')
+        response.on('data', (chunk) => {
+          text += chunk
+        })
+        response.on('end', () => resolve(text))
+      })
+      request.on('error', reject)
+    })
+    assert.equal(JSON.parse(body).items[0].metadata.name, 'n1')
+    const text = await kubeconfig()
+    for (const part of [url, token, Buffer.from(ca).toString('base64')]) assert.ok(text.includes(part))
+  }))
 
 async function historyOf(seed: number): Promise<string> {
   let text = ''
