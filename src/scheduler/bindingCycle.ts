@@ -73,23 +73,30 @@ export class BindingCycle {
   }
 
   async #run(attempt: Attempt, waits: ReadonlyMap<string, number>): Promise<void> {
-    const { waiting, reports, queue, signal } = this.#deps
+    const { waiting, reports, queue, signal, clock, schedulerMetrics } = this.#deps
     const { profile, pod, state, nodeName, queued } = attempt
     try {
       const preBinders = profile.points.preBind.filter((plugin) => plugin.preBindPreFlight?.(state, pod, nodeName) !== 'skip')
       if (waits.size > 0 || preBinders.length > 0) await reports.expectOn(pod.pod, nodeName)
       if (waits.size > 0) {
+        const waitedFromMs = clock.monotonicMs()
         const verdict = await waiting.wait(pod, waits, signal)
+        schedulerMetrics.permitWait(verdict ? 'rejected' : 'allowed', (clock.monotonicMs() - waitedFromMs) / 1000)
         if (verdict) return this.undo(attempt, verdict)
       }
+      const timer = schedulerMetrics.timer(profile.name)
       for (const plugin of preBinders) {
         const refusal = await plugin.preBind(state, pod, nodeName, signal)
-        if (refusal) return this.undo(attempt, { refusal, plugin: plugin.name })
+        if (!refusal) continue
+        timer.done('PreBind', refusal.code)
+        return this.undo(attempt, { refusal, plugin: plugin.name })
       }
+      timer.done('PreBind', 'Success')
       // Nothing can refuse the pod from here on.
       queue.settle(queued)
       if (reports.isWriting(queued.key)) await reports.settled(queued.key)
       await this.#bind(attempt)
+      timer.done('Bind', 'Success')
     } catch (error) {
       this.#bindingFailed(attempt, error)
       return

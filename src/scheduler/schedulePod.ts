@@ -46,6 +46,14 @@ export interface CycleExtenders {
   prioritize(pod: PodInfo, nodes: readonly NodeInfo[]): Promise<readonly number[] | undefined>
 }
 
+/** The extension points as metrics name them. */
+export type CyclePoint = 'PreFilter' | 'Filter' | 'PostFilter' | 'PreScore' | 'Score' | 'Reserve' | 'Permit' | 'PreBind' | 'Bind' | 'PostBind'
+
+/** Hears when a point is done; its time is that since the one before. */
+export interface CycleTimer {
+  done(point: CyclePoint, status: 'Success' | Refusal['code']): void
+}
+
 export interface ScheduleOptions {
   readonly random: Random
   /** Where to begin looking, so that nodes take turns. */
@@ -56,6 +64,7 @@ export interface ScheduleOptions {
   readonly nominatedTo?: ((nodeName: string) => readonly PodInfo[]) | undefined
   /** Present when some extender is interested in the pod. */
   readonly extenders?: CycleExtenders | undefined
+  readonly timer?: CycleTimer | undefined
 }
 
 export type ScheduleResult = { readonly placed: Placement } | { readonly refused: NoFit }
@@ -67,13 +76,18 @@ const minPercentage = 5
 export function schedulePod(profile: Profile, pod: PodInfo, snapshot: Snapshot, options: ScheduleOptions): ScheduleResult | Promise<ScheduleResult> {
   const state = new CycleState()
   const prepared = runPreFilters(profile, state, pod, snapshot)
-  if ('refused' in prepared) return prepared
+  if ('refused' in prepared) {
+    options.timer?.done('PreFilter', prepared.refused.refusals.absent.code)
+    return prepared
+  }
+  options.timer?.done('PreFilter', 'Success')
   const nominated = pod.pod.status?.nominatedNodeName
   const first = nominated ? snapshot.get(nominated) : undefined
   const found =
     (first && !options.extenders && (!prepared.nodeNames || prepared.nodeNames.has(first.name))
       ? tryNominated(profile, state, pod, first, options)
       : undefined) ?? findFeasible(profile, prepared, state, pod, snapshot, options)
+  options.timer?.done('Filter', found.feasible.length > 0 ? 'Success' : 'Unschedulable')
   if (options.extenders && found.feasible.length > 0) return askExtenders(profile, state, pod, snapshot, options, options.extenders, found)
   return choose(profile, state, pod, snapshot, options, found)
 }
@@ -112,7 +126,7 @@ function choose(
   if (feasible.length === 0) return { refused: { state, refusals, refusedBy, pendingOn: new Set(), evaluatedNodes: evaluated } }
   const common = { state, evaluatedNodes: evaluated, feasibleNodes: feasible.length }
   if (feasible.length === 1) return { placed: { ...common, node: feasible[0] as NodeInfo, scores: [] } }
-  const { totals, parts } = score(profile, state, pod, feasible, snapshot)
+  const { totals, parts } = score(profile, state, pod, feasible, snapshot, options.timer)
   if (extra) for (let i = 0; i < totals.length; i++) totals[i] = (totals[i] as number) + (extra[i] ?? 0)
   const winner = selectHost(totals, options.random)
   const scores = parts.map(({ plugin, weight, scores: given }) => ({ plugin, score: (given[winner] as number) * weight }))
@@ -257,8 +271,16 @@ interface ScorePart {
   readonly scores: readonly number[]
 }
 
-function score(profile: Profile, state: CycleState, pod: PodInfo, nodes: readonly NodeInfo[], snapshot: Snapshot): { totals: number[]; parts: ScorePart[] } {
+function score(
+  profile: Profile,
+  state: CycleState,
+  pod: PodInfo,
+  nodes: readonly NodeInfo[],
+  snapshot: Snapshot,
+  timer: CycleTimer | undefined,
+): { totals: number[]; parts: ScorePart[] } {
   for (const plugin of profile.points.preScore) if (plugin.preScore(state, pod, nodes, snapshot) === 'skip') state.skipScore.add(plugin.name)
+  timer?.done('PreScore', 'Success')
   const totals = new Array<number>(nodes.length).fill(0)
   const parts: ScorePart[] = []
   for (let i = 0; i < profile.points.score.length; i++) {
@@ -271,6 +293,7 @@ function score(profile: Profile, state: CycleState, pod: PodInfo, nodes: readonl
     for (let n = 0; n < scores.length; n++) totals[n] = (totals[n] as number) + checked(scores[n] as number, plugin) * weight
     parts.push({ plugin: plugin.name, weight, scores })
   }
+  timer?.done('Score', 'Success')
   return { totals, parts }
 }
 

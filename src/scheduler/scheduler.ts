@@ -66,7 +66,7 @@ const cyclesPerTurn = 32
 const maxBindingsInFlight = 128
 
 export function createScheduler(deps: SchedulerDeps, config: SchedulerConfig = defaultSchedulerConfig): Component {
-  const metrics = createSchedulerMetrics(deps.metrics)
+  const metrics = createSchedulerMetrics(deps.metrics, () => deps.clock.monotonicMs())
   const decisions = deps.decisions ?? createDecisionLog()
   // Each run begins with an empty memory, which the informers fill: nothing half-done is left over from the one before.
   return { name: 'kube-scheduler', run: (signal) => runScheduler({ ...deps, decisions }, config, metrics, signal) }
@@ -103,6 +103,7 @@ async function runScheduler(
     initialBackoffMs: config.podInitialBackoffMs,
     maxBackoffMs: config.podMaxBackoffMs,
     onIncoming: metrics.incoming,
+    onWaiting: metrics.unschedulable,
   })
   const reports = new PodReports(deps)
   const shared = { ...deps, extenders, cache, queue, nominator, waiting, reports, schedulerMetrics: metrics, profiles, signal, track }
@@ -118,6 +119,7 @@ async function runScheduler(
       const asked = cycle.run(queued)
       if (asked) await asked
       metrics.pending(queue.counts())
+      metrics.cacheSize(cache.nodes.length, cache.podCount, cache.assumedCount)
       if (cycles % cyclesPerTurn === 0) await setImmediate()
       await binding.room(maxBindingsInFlight)
     }

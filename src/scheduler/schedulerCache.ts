@@ -29,6 +29,7 @@ export class SchedulerCache implements Snapshot {
   readonly nodesWithRequiredAntiAffinityPods = new Set<NodeInfo>()
   #listed: readonly NodeInfo[] | undefined
   #generation = 0
+  #assumed = 0
 
   get nodes(): readonly NodeInfo[] {
     this.#listed ??= interleaveZones(this.#nodes.values())
@@ -37,6 +38,14 @@ export class SchedulerCache implements Snapshot {
 
   get(name: string): NodeInfo | undefined {
     return this.#nodes.get(name)
+  }
+
+  get podCount(): number {
+    return this.#placed.size
+  }
+
+  get assumedCount(): number {
+    return this.#assumed
   }
 
   imageNodes(name: string): number {
@@ -105,7 +114,10 @@ export class SchedulerCache implements Snapshot {
     const there = this.#placed.get(key)
     const same = there && there.node === nodeName ? withPod(there.info, pod) : undefined
     if (!there || !same) this.#place(podInfo(pod), nodeName, false)
-    else if (there.assumed) this.#placed.set(key, { ...there, assumed: false })
+    else if (there.assumed) {
+      this.#placed.set(key, { ...there, assumed: false })
+      this.#assumed--
+    }
   }
 
   removePod(pod: Frozen<Pod>): void {
@@ -128,6 +140,7 @@ export class SchedulerCache implements Snapshot {
     const node = this.#nodeInfo(nodeName)
     node.add(info)
     this.#placed.set(info.key, { info, node: nodeName, assumed })
+    if (assumed) this.#assumed++
     for (const claim of info.pvcs) countIn(this.#usedPvcs, claim, 1)
     this.#changed(node)
     for (const index of this.#indexes) index.podAdded(info, node)
@@ -137,6 +150,7 @@ export class SchedulerCache implements Snapshot {
     const there = this.#placed.get(key)
     if (!there) return
     this.#placed.delete(key)
+    if (there.assumed) this.#assumed--
     for (const claim of there.info.pvcs) countIn(this.#usedPvcs, claim, -1)
     const node = this.#nodes.get(there.node) ?? this.#unknown.get(there.node)
     if (!node) return

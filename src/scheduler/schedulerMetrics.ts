@@ -1,5 +1,8 @@
-/** The scheduler's metrics under upstream's names (L3). Upstream: pkg/scheduler/metrics/metrics.go. */
-import type { Metrics } from '#base/metrics'
+/** The scheduler's metrics under upstream's names (L3). Upstream: pkg/scheduler/metrics/metrics.go (v1.36). */
+import type { HistogramSeries, Metrics } from '#base/metrics'
+import type { CyclePoint, CycleTimer } from './schedulePod.ts'
+
+export type PointStatus = 'Success' | 'Error' | 'Unschedulable' | 'UnschedulableAndUnresolvable' | 'Pending' | 'Skip'
 
 export interface SchedulerMetrics {
   attempt(result: 'scheduled' | 'unschedulable' | 'error', profile: string, seconds: number): void
@@ -7,39 +10,118 @@ export interface SchedulerMetrics {
   incoming(queue: 'active' | 'backoff' | 'unschedulable' | 'gated', event: string): void
   scheduled(secondsSinceFirstSeen: number, attempts: number): void
   pending(counts: Readonly<Record<'active' | 'backoff' | 'unschedulable' | 'gated', number>>): void
+  /** Plugins because of which pods wait, by how many: `by` 1 or -1. */
+  unschedulable(plugin: string, profile: string, by: 1 | -1): void
+  algorithm(seconds: number): void
+  point(point: CyclePoint, profile: string, status: PointStatus, seconds: number): void
+  permitWait(result: 'allowed' | 'rejected', seconds: number): void
+  cacheSize(nodes: number, pods: number, assumedPods: number): void
+  /** Times the points of one decision. */
+  timer(profile: string): CycleTimer
 }
 
-const durationBuckets = Array.from({ length: 15 }, (_, i) => 0.001 * 2 ** i)
+const exponential = (start: number, factor: number, count: number) => Array.from({ length: count }, (_, i) => start * factor ** i)
 
-export function createSchedulerMetrics(metrics: Metrics): SchedulerMetrics {
-  const attempts = metrics.counter({ name: 'scheduler_schedule_attempts_total', help: 'Attempts to schedule pods, by result.', labels: ['result', 'profile'] })
-  const duration = metrics.histogram({
-    name: 'scheduler_scheduling_attempt_duration_seconds',
-    help: 'Time of one attempt, algorithm and binding, by result.',
-    labels: ['result', 'profile'],
-    buckets: durationBuckets,
-  })
-  const sli = metrics.histogram({
-    name: 'scheduler_pod_scheduling_sli_duration_seconds',
-    help: 'Time from a pod entering the queue to its binding.',
-    labels: ['attempts'],
-    buckets: Array.from({ length: 20 }, (_, i) => 0.01 * 2 ** i),
-  })
-  const tries = metrics.histogram({ name: 'scheduler_pod_scheduling_attempts', help: 'Attempts that a scheduled pod needed.', buckets: [1, 2, 4, 8, 16] })
-  const pending = metrics.gauge({ name: 'scheduler_pending_pods', help: 'Waiting pods, by queue.', labels: ['queue'] })
-  const incoming = metrics.counter({ name: 'scheduler_queue_incoming_pods_total', help: 'Pods that entered a queue, by event.', labels: ['queue', 'event'] })
+/** @param nowMs a time that never goes back */
+export function createSchedulerMetrics(metrics: Metrics, nowMs: () => number): SchedulerMetrics {
+  const counters = countersOf(metrics)
+  const histograms = histogramsOf(metrics)
+  const { pending, unschedulable, cache } = gaugesOf(metrics)
+  const series = new Map<string, HistogramSeries>()
+  const point: SchedulerMetrics['point'] = (name, profile, status, seconds) => {
+    const key = `${name}/${profile}/${status}`
+    let one = series.get(key)
+    if (!one) {
+      one = histograms.point.series({ extension_point: name, status, profile })
+      series.set(key, one)
+    }
+    one.observe(seconds)
+  }
   return {
-    incoming: (queue, event) => incoming.inc({ queue, event }),
+    incoming: (queue, event) => counters.incoming.inc({ queue, event }),
     attempt: (result, profile, seconds) => {
-      attempts.inc({ result, profile })
-      duration.observe(seconds, { result, profile })
+      counters.attempts.inc({ result, profile })
+      histograms.attempt.observe(seconds, { result, profile })
     },
     scheduled: (seconds, count) => {
-      sli.observe(seconds, { attempts: count > 15 ? '16+' : String(count) })
-      tries.observe(count)
+      histograms.sli.observe(seconds, { attempts: count > 15 ? '16+' : String(count) })
+      histograms.tries.observe(count)
     },
     pending: (counts) => {
       for (const queue of ['active', 'backoff', 'unschedulable', 'gated'] as const) pending.set(counts[queue], { queue })
     },
+    unschedulable: (plugin, profile, by) => unschedulable.inc({ plugin, profile }, by),
+    algorithm: (seconds) => histograms.algorithm.observe(seconds),
+    point,
+    permitWait: (result, seconds) => histograms.permitWait.observe(seconds, { result }),
+    cacheSize: (nodes, pods, assumed) => {
+      cache.set(nodes, { type: 'nodes' })
+      cache.set(pods, { type: 'pods' })
+      cache.set(assumed, { type: 'assumed_pods' })
+    },
+    timer: (profile) => {
+      let lastMs = nowMs()
+      return {
+        done: (name, status) => {
+          const now = nowMs()
+          point(name, profile, status, (now - lastMs) / 1000)
+          lastMs = now
+        },
+      }
+    },
+  }
+}
+
+function countersOf(metrics: Metrics) {
+  return {
+    attempts: metrics.counter({ name: 'scheduler_schedule_attempts_total', help: 'Attempts to schedule pods, by result.', labels: ['result', 'profile'] }),
+    incoming: metrics.counter({ name: 'scheduler_queue_incoming_pods_total', help: 'Pods that entered a queue, by event.', labels: ['queue', 'event'] }),
+  }
+}
+
+function gaugesOf(metrics: Metrics) {
+  return {
+    pending: metrics.gauge({ name: 'scheduler_pending_pods', help: 'Waiting pods, by queue.', labels: ['queue'] }),
+    unschedulable: metrics.gauge({
+      name: 'scheduler_unschedulable_pods',
+      help: 'Pods that wait, by each plugin that refused them.',
+      labels: ['plugin', 'profile'],
+    }),
+    cache: metrics.gauge({ name: 'scheduler_scheduler_cache_size', help: 'Nodes, pods and assumed pods in the cache.', labels: ['type'] }),
+  }
+}
+
+function histogramsOf(metrics: Metrics) {
+  return {
+    attempt: metrics.histogram({
+      name: 'scheduler_scheduling_attempt_duration_seconds',
+      help: 'Time of one attempt, algorithm and binding, by result.',
+      labels: ['result', 'profile'],
+      buckets: exponential(0.001, 2, 15),
+    }),
+    algorithm: metrics.histogram({
+      name: 'scheduler_scheduling_algorithm_duration_seconds',
+      help: 'Time of one decision.',
+      buckets: exponential(0.001, 2, 15),
+    }),
+    sli: metrics.histogram({
+      name: 'scheduler_pod_scheduling_sli_duration_seconds',
+      help: 'Time from a pod entering the queue to its binding.',
+      labels: ['attempts'],
+      buckets: exponential(0.01, 2, 20),
+    }),
+    tries: metrics.histogram({ name: 'scheduler_pod_scheduling_attempts', help: 'Attempts that a scheduled pod needed.', buckets: [1, 2, 4, 8, 16] }),
+    point: metrics.histogram({
+      name: 'scheduler_framework_extension_point_duration_seconds',
+      help: 'Time of all plugins of an extension point.',
+      labels: ['extension_point', 'status', 'profile'],
+      buckets: exponential(0.0001, 2, 12),
+    }),
+    permitWait: metrics.histogram({
+      name: 'scheduler_permit_wait_duration_seconds',
+      help: 'Time that pods waited for permission.',
+      labels: ['result'],
+      buckets: exponential(0.001, 2, 15),
+    }),
   }
 }

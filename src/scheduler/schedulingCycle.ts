@@ -53,13 +53,21 @@ export class SchedulingCycle {
   }
 
   #decide(profile: Profile, pod: PodInfo): ScheduleResult | Promise<ScheduleResult> {
-    const { cache, random, nominator, percentageOfNodesToScore, extenders } = this.#deps
+    const { cache, random, nominator, percentageOfNodesToScore, extenders, schedulerMetrics } = this.#deps
     const nominatedTo = nominator.isEmpty ? undefined : (name: string) => nominator.on(name)
-    return schedulePod(profile, pod, cache, { random, startIndex: this.#startIndex, percentageOfNodesToScore, nominatedTo, extenders: extenders.forPod(pod) })
+    return schedulePod(profile, pod, cache, {
+      random,
+      startIndex: this.#startIndex,
+      percentageOfNodesToScore,
+      nominatedTo,
+      extenders: extenders.forPod(pod),
+      timer: schedulerMetrics.timer(profile.name),
+    })
   }
 
   #act(result: ScheduleResult, queued: QueuedPod, profile: Profile, pod: PodInfo, startedMs: number): Promise<void> | undefined {
     const total = this.#deps.cache.nodes.length
+    this.#deps.schedulerMetrics.algorithm((this.#deps.clock.monotonicMs() - startedMs) / 1000)
     if ('placed' in result) {
       if (total > 0) this.#startIndex = (this.#startIndex + result.placed.evaluatedNodes) % total
       this.#place(result.placed, queued, profile, pod, startedMs)
@@ -76,23 +84,28 @@ export class SchedulingCycle {
     cache.assume(pod, node.name)
     nominator.delete(pod.pod.metadata.uid ?? '')
     const attempt = { queued, profile, pod, state, nodeName: node.name, startedMs }
+    const timer = this.#deps.schedulerMetrics.timer(profile.name)
     for (const plugin of profile.points.reserve) {
       const refusal = plugin.reserve(state, pod, node.name)
       if (refusal) {
+        timer.done('Reserve', refusal.code)
         binding.undo(attempt, { refusal, plugin: plugin.name })
         return
       }
     }
+    timer.done('Reserve', 'Success')
     const waits = new Map<string, number>()
     for (const plugin of profile.points.permit) {
       const answer = plugin.permit(state, pod, node.name)
       if (!answer) continue
       if ('waitMs' in answer) waits.set(plugin.name, answer.waitMs)
       else {
+        timer.done('Permit', answer.code)
         binding.undo(attempt, { refusal: answer, plugin: plugin.name })
         return
       }
     }
+    timer.done('Permit', 'Success')
     binding.start(attempt, waits)
   }
 
@@ -108,17 +121,22 @@ export class SchedulingCycle {
 
   /** The first that can help decides; otherwise what they said together. */
   async #askPostFilters(refused: NoFit, profile: Profile, pod: PodInfo): Promise<PostFilterAnswer> {
+    const { clock, schedulerMetrics } = this.#deps
+    const startedMs = clock.monotonicMs()
+    const done = (status: 'Success' | 'Unschedulable') => schedulerMetrics.point('PostFilter', profile.name, status, (clock.monotonicMs() - startedMs) / 1000)
     const messages: string[] = []
     let nominatedNodeName: string | undefined
     for (const plugin of profile.points.postFilter) {
       const result: PostFilterResult = await plugin.postFilter(refused.state, pod, refused.refusals)
-      if (!result.refusal) return { message: '', nominatedNodeName: result.nominatedNodeName }
+      if (!result.refusal) {
+        done('Success')
+        return { message: '', nominatedNodeName: result.nominatedNodeName }
+      }
       if (result.nominatedNodeName !== undefined) nominatedNodeName = result.nominatedNodeName
       messages.push(...result.refusal.reasons)
       if (result.refusal.code === 'UnschedulableAndUnresolvable') break
-      if (result.refusal.code === 'Pending') refused.pendingOn.add(plugin.name)
-      else refused.refusedBy.add(plugin.name)
     }
+    done('Unschedulable')
     return { message: messages.join(', '), nominatedNodeName }
   }
 

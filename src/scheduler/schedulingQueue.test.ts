@@ -131,7 +131,7 @@ test('SCH-17 a refused pod that backs off is tried early when nobody else waits;
   assert.ok(failed)
   queue.failed(failed, by())
   assert.equal(queue.tryPop(), undefined)
-  assert.deepEqual(incoming.slice(0, 3), ['active PodAdd', 'unschedulable ScheduleAttemptFailure', 'backoff NodeAdd'])
+  assert.deepEqual(incoming.slice(0, 3), ['active UnschedulablePodAdd', 'unschedulable ScheduleAttemptFailure', 'backoff NodeAdd'])
   queue.close()
 })
 

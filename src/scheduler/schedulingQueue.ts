@@ -48,6 +48,8 @@ export interface SchedulingQueueOptions {
   readonly profiles: ReadonlyMap<string, QueueProfile>
   readonly initialBackoffMs: number
   readonly maxBackoffMs: number
+  /** Hears of each plugin because of which a pod begins (1) or ceases (-1) to wait: scheduler_unschedulable_pods. */
+  readonly onWaiting?: ((plugin: string, profile: string, by: 1 | -1) => void) | undefined
   /** Hears of each pod that enters a queue: scheduler_queue_incoming_pods_total. */
   readonly onIncoming?: ((place: 'active' | 'backoff' | 'unschedulable' | 'gated', event: string) => void) | undefined
 }
@@ -134,7 +136,7 @@ export class SchedulingQueue {
     const entry: Entry = { queued, place: 'inFlight', wakeAtMs: 0 }
     this.#pods.set(key, entry)
     this.#counts.inFlight++
-    this.#enter(entry, 'active', 'PodAdd')
+    this.#enter(entry, 'active', 'UnschedulablePodAdd')
   }
 
   /** A pod without a node changed: `event` says what. */
@@ -299,7 +301,7 @@ export class SchedulingQueue {
   #leave(entry: Entry): void {
     if (entry.place !== 'unschedulable' && entry.place !== 'gated') return
     this.#unschedulable.delete(entry.queued.key)
-    for (const name of this.#waitsFor(entry)) this.#waitingOn.get(name)?.delete(entry)
+    for (const name of this.#waitsFor(entry)) if (this.#waitingOn.get(name)?.delete(entry)) this.#options.onWaiting?.(name, this.#profileName(entry), -1)
   }
 
   #waitsFor({ queued }: Entry): Iterable<string> {
@@ -321,6 +323,7 @@ export class SchedulingQueue {
         this.#waitingOn.set(name, waiting)
       }
       waiting.add(entry)
+      this.#options.onWaiting?.(name, this.#profileName(entry), 1)
     }
     this.#options.onIncoming?.(place, event)
   }

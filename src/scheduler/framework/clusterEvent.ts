@@ -76,6 +76,8 @@ export function on<R extends EventResource>(resource: R, mask: number, hint?: (p
 
 /** `NodeUpdateNodeTaint`, `AssignedPodDelete`: the event label of scheduler_queue_incoming_pods_total. */
 export function eventLabel({ resource, action }: ClusterEvent): string {
-  for (const [name, bit] of Object.entries(actions)) if (bit === action) return resource + name
-  return `${resource}Update`
+  // Upstream calls the waiting pod so in its metrics.
+  const what = resource === 'TargetPod' ? 'UnschedulablePod' : resource
+  for (const [name, bit] of Object.entries(actions)) if (bit === action && name !== 'UpdatePodOther') return what + name
+  return `${what}Update`
 }

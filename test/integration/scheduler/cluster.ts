@@ -2,7 +2,7 @@
 import type { Node, Pod, PodSpec } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { noLog } from '#base/log'
-import { noMetrics } from '#base/metrics'
+import { type Metrics, noMetrics } from '#base/metrics'
 import { seededRandom } from '#base/random'
 import { nodes, pods } from '#client/builtIn'
 import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
@@ -21,11 +21,11 @@ export interface RunningScheduler {
   stop(): Promise<void>
 }
 
-export function startScheduler(client: Client, changes: Partial<SchedulerConfig> = {}): RunningScheduler {
+export function startScheduler(client: Client, changes: Partial<SchedulerConfig> = {}, metrics: Metrics = noMetrics): RunningScheduler {
   const stop = new AbortController()
   const informers = createSharedInformerFactory(client, tools)
   const events = createEventRecorder({ ...tools, client }, { component: 'default-scheduler' }, stop.signal)
-  const scheduler = createScheduler({ ...tools, client, informers, events }, { ...config, ...changes })
+  const scheduler = createScheduler({ ...tools, metrics, client, informers, events }, { ...config, ...changes })
   const running = [scheduler.run(stop.signal), informers.run(stop.signal)]
   return {
     stop: async () => {

@@ -1,0 +1,49 @@
+/** What the scheduler tells of itself, under upstream's names. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { nodes, pods } from '#client/builtIn'
+import { createPrometheusMetrics } from '#main/prometheus'
+import { startTestApiServer } from '#testing/apiServer'
+import { addNode, isBound, isUnschedulable, newNode, newPod, startScheduler, untilPods } from './cluster.ts'
+
+test('OBS-08 attempts, queues, extension points and who refused are counted as upstream counts them', async () => {
+  const api = await startTestApiServer()
+  const metrics = createPrometheusMetrics()
+  for (const name of ['a', 'b']) await addNode(api.client, newNode(name, { cpu: '1', memory: '1Gi', pods: '10' }))
+  const scheduler = startScheduler(api.client, {}, metrics)
+  try {
+    await api.client.of(pods).create(newPod('small'))
+    await untilPods(api.client, ['small'], isBound)
+    await api.client.of(pods).create(newPod('big', '2'))
+    await untilPods(api.client, ['big'], isUnschedulable)
+    const waiting = 'scheduler_unschedulable_pods{plugin="NodeResourcesFit",profile="default-scheduler"} '
+    assert.equal(seriesValue(metrics.render(), waiting), 1)
+    await api.client.of(nodes).patch({ name: 'a' }, 'merge', { status: { allocatable: { cpu: '4' } } }, { subresource: 'status' })
+    await untilPods(api.client, ['big'], isBound)
+    await scheduler.stop()
+    const text = metrics.render()
+    const expected: [string, number][] = [
+      ['scheduler_schedule_attempts_total{result="scheduled",profile="default-scheduler"} ', 2],
+      ['scheduler_schedule_attempts_total{result="unschedulable",profile="default-scheduler"} ', 1],
+      ['scheduler_queue_incoming_pods_total{queue="active",event="UnschedulablePodAdd"} ', 2],
+      ['scheduler_queue_incoming_pods_total{queue="unschedulable",event="ScheduleAttemptFailure"} ', 1],
+      ['scheduler_framework_extension_point_duration_seconds_count{extension_point="Filter",status="Success",profile="default-scheduler"} ', 2],
+      ['scheduler_framework_extension_point_duration_seconds_count{extension_point="Filter",status="Unschedulable",profile="default-scheduler"} ', 1],
+      ['scheduler_framework_extension_point_duration_seconds_count{extension_point="Bind",status="Success",profile="default-scheduler"} ', 2],
+      ['scheduler_preemption_attempts_total ', 1],
+      ['scheduler_pod_scheduling_sli_duration_seconds_count{attempts="2"} ', 1],
+      ['scheduler_pending_pods{queue="unschedulable"} ', 0],
+      ['scheduler_scheduler_cache_size{type="nodes"} ', 2],
+      [waiting, 0],
+    ]
+    for (const [series, value] of expected) assert.equal(seriesValue(text, series), value, `${series}\n${text}`)
+  } finally {
+    await scheduler.stop()
+    await api.close()
+  }
+})
+
+function seriesValue(text: string, series: string): number | undefined {
+  const line = text.split('\n').find((one) => one.startsWith(series))
+  return line === undefined ? undefined : Number(line.slice(series.length))
+}
