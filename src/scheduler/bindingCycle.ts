@@ -142,10 +142,11 @@ export class BindingCycle {
   }
 
   #bindingFailed(attempt: Attempt, error: unknown): void {
-    const { queue, schedulerMetrics: metrics, clock } = this.#deps
+    const { queue, schedulerMetrics: metrics, clock, reports } = this.#deps
     const { queued, profile, pod, startedMs } = attempt
     const { uid } = pod.pod.metadata
     this.#release(attempt)
+    if (isStatus(error, 'NotFound') || isStatus(error, 'Conflict')) reports.forget(uid ?? '')
     if (isStatus(error, 'NotFound') && queued.pod.metadata.uid === uid) queue.drop(queued)
     else if (isStatus(error, 'NotFound') || isStatus(error, 'Conflict')) {
       // Somebody else has bound it, it is being deleted, or it is another pod of that name by now. The watch says so in its own time;
@@ -162,7 +163,7 @@ export class BindingCycle {
     const by = new Set(plugin === '' ? [] : [plugin])
     const failure: Failure = refusal.code === 'Pending' ? { refusedBy: nobody.refusedBy, pendingOn: by } : { refusedBy: by, pendingOn: nobody.pendingOn }
     const message = `0/1 nodes are available: 1 ${refusal.reasons.join(', ')}.`
-    this.refuse(queued, profile, pod, message, failure, startedMs, undefined)
+    this.refuse(queued, profile, pod, message, failure, startedMs, '')
   }
 
   #release({ profile, pod, state, nodeName }: Attempt): void {
@@ -196,7 +197,7 @@ export class BindingCycle {
     metrics.attempt('error', profile.name, (clock.monotonicMs() - startedMs) / 1000)
     queue.failed(queued, nobody)
     log.error(error, 'Failed to schedule pod', { pod: { kind: 'Pod', namespace, name } })
-    track(reports.failed(pod, { reason: 'SchedulerError', message: messageOf(error) }))
+    track(reports.failed(pod, { reason: 'SchedulerError', message: messageOf(error), nominatedNodeName: '' }))
   }
 }
 

@@ -34,6 +34,8 @@ export class PodReports {
   readonly #deps: PodReportsDeps
   /** Writes under way, by pod: a later one waits, so that "not scheduled" cannot arrive after the binding. */
   readonly #writing = new Map<string, Promise<void>>()
+  /** Pods of which it was said where they will be, by uid: newer than what their objects say. */
+  readonly #expected = new Map<string, string>()
 
   constructor(deps: PodReportsDeps) {
     this.#deps = deps
@@ -50,7 +52,8 @@ export class PodReports {
   }
 
   scheduled(pod: Frozen<Pod>, nodeName: string): void {
-    const { namespace, name } = pod.metadata
+    const { namespace, name, uid = '' } = pod.metadata
+    this.#expected.delete(uid)
     this.#deps.events.event(pod, 'Normal', 'Scheduled', `Successfully assigned ${namespace}/${name} to ${nodeName}`)
   }
 
@@ -62,12 +65,13 @@ export class PodReports {
   /** Says where the pod will be, before something slow is done for it there. */
   expectOn(pod: Frozen<Pod>, nodeName: string): Promise<void> {
     if (pod.status?.nominatedNodeName === nodeName) return Promise.resolve()
+    this.#expected.set(pod.metadata.uid ?? '', nodeName)
     return this.#afterOthers(pod, () => this.#patch(pod, { nominatedNodeName: nodeName }))
   }
 
-  /** Takes a nomination back. */
-  clearNomination(pod: Frozen<Pod>): Promise<void> {
-    return this.#afterOthers(pod, () => this.#patch(pod, { nominatedNodeName: null }))
+  /** The pod is gone, or somebody else's: what was said of it no longer matters. */
+  forget(uid: string): void {
+    this.#expected.delete(uid)
   }
 
   #afterOthers(pod: Frozen<Pod>, write: () => Promise<void>): Promise<void> {
@@ -82,7 +86,9 @@ export class PodReports {
 
   /** The condition and the nomination, unless they say so already. */
   async #writeFailure(pod: Frozen<Pod>, { reason, message, nominatedNodeName }: FailureReport): Promise<void> {
-    const renominated = nominatedNodeName !== undefined && nominatedNodeName !== (pod.status?.nominatedNodeName ?? '')
+    const { uid = '' } = pod.metadata
+    const renominated = nominatedNodeName !== undefined && nominatedNodeName !== (this.#expected.get(uid) ?? pod.status?.nominatedNodeName ?? '')
+    this.#expected.delete(uid)
     const old = podCondition(pod, 'PodScheduled')
     const known = old?.status === 'False' && old.reason === reason && old.message === message
     if (known && !renominated) return

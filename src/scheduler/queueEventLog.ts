@@ -29,10 +29,6 @@ export class EventLog {
     return since
   }
 
-  get size(): number {
-    return this.#events.length
-  }
-
   /** Rarely, so that forgetting costs little for each event. */
   #forgetOld(): void {
     const [oldest] = this.#startedAt.values()

@@ -130,11 +130,6 @@ export class SchedulerCache implements Snapshot {
     for (const info of this.#nodes.values()) index.nodeSet?.(info)
   }
 
-  /** Each pod that is counted, with its node. */
-  *placements(): Iterable<{ readonly pod: PodInfo; readonly node: string; readonly assumed: boolean }> {
-    for (const { info, node, assumed } of this.#placed.values()) yield { pod: info, node, assumed }
-  }
-
   #place(info: PodInfo, nodeName: string, assumed: boolean): void {
     this.#remove(info.key)
     const node = this.#nodeInfo(nodeName)

@@ -251,11 +251,6 @@ export class SchedulingQueue {
     }
   }
 
-  /** All that nothing helped, as when somebody's word is needed whom no event announces. */
-  retryAll(event: string): void {
-    for (const entry of [...this.#unschedulable.values()]) this.#backOff(entry, event)
-  }
-
   #consider(entry: Entry, event: ClusterEvent): void {
     const strategy = this.#strategy(entry, event)
     if (strategy === 'skip') return

@@ -124,6 +124,7 @@ for (const { point, refuse } of late) {
     await create(newPod('first', '900m'))
     const refused = await until('first', isUnschedulable)
     assert.equal(scheduled(refused)?.message, '0/1 nodes are available: 1 not now.')
+    assert.equal(refused.status?.nominatedNodeName ?? '', '', 'the node is not expected any more')
     assert.equal(unreserved, 1)
     refusing = false
     // The room is free: another pod can have it.
