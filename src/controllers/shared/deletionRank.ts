@@ -15,6 +15,8 @@ const phaseOrder: Readonly<Record<string, number>> = { Pending: 0, Unknown: 1, R
  * @param related pods of the same workload on any node: a node that has several of them loses one first.
  */
 export function podsToDelete(pods: readonly Frozen<Pod>[], related: readonly Frozen<Pod>[], count: number, nowMs: number): Frozen<Pod>[] {
+  // Nearly every sync has nothing to delete.
+  if (count <= 0) return []
   if (count >= pods.length) return [...pods]
   const perNode = new Map<string, number>()
   for (const pod of related) {
