@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
-import type { ServerAddress } from './http2Connection.ts'
+import { connectHttp2, type ServerAddress } from './http2Connection.ts'
 import { skiff } from './localCluster.ts'
 
 export interface ApiServerAlone {
@@ -21,8 +21,9 @@ export async function withApiServer<T>(parent: string, name: string, flags: read
   const args = [`--data-dir=${dataDir}`, '--secure-port=0', '--authorization-mode=Node,RBAC', '--v=0', ...flags]
   const child = spawn(process.execPath, [skiff, 'apiserver', ...args], { stdio: ['ignore', 'ignore', 'pipe'] })
   try {
-    const port = await portOf(child)
-    return await measure({ serverPid: child.pid ?? 0, address: addressOf(dataDir, port) })
+    const address = addressOf(dataDir, await portOf(child))
+    await ready(address)
+    return await measure({ serverPid: child.pid ?? 0, address })
   } finally {
     if (child.exitCode === null && child.kill('SIGTERM')) await once(child, 'exit')
     rmSync(dataDir, { recursive: true, force: true })
@@ -44,6 +45,21 @@ function portOf(child: ChildProcess): Promise<number> {
     child.once('error', reject)
     child.once('exit', (code) => reject(new Error(`the API server ended with ${code}: ${said ?? ''}`)))
   })
+}
+
+/** Its port is open before its system objects are there. */
+async function ready(address: ServerAddress): Promise<void> {
+  const connection = await connectHttp2(address)
+  try {
+    for (let tries = 0; tries < 600; tries++) {
+      const { status } = await connection.request({ method: 'GET', path: '/readyz', keep: false })
+      if (status === 200) return
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+    throw new Error('the API server did not become ready within 30 s')
+  } finally {
+    connection.close()
+  }
 }
 
 function addressOf(dataDir: string, port: number): ServerAddress {
