@@ -25,6 +25,7 @@ import type { TokenIssuer, VirtualResource } from './endpoints/virtualResource.t
 import type { ServerRequest } from './request.ts'
 import { accessReviews } from './reviews/accessReviews.ts'
 import { identityReviews } from './reviews/identityReviews.ts'
+import type { ExternalSigner } from './tokens/externalSigner.ts'
 
 export interface SecurityDeps {
   /** registry.reader. */
@@ -35,6 +36,8 @@ export interface SecurityDeps {
   readonly metrics?: Metrics | undefined
   /** PEM, private: signs service account tokens, unless the settings name a key. */
   readonly serviceAccountKey: string
+  /** Signs them, and says what verifies them, in place of any key. */
+  readonly externalSigner?: ExternalSigner | undefined
   /** Who is believed to be whom; absent: as a server without flags does. */
   readonly authentication?: AuthenticationSettings | undefined
   /** Who is asked what users may do; absent: the node authorizer and RBAC. */
@@ -59,8 +62,8 @@ export interface Security {
 
 /** Spread the result into createApiServer's deps. */
 export function createSecurity(deps: SecurityDeps): Security {
-  const { reader, clock, random, log = noLog, metrics = noMetrics, serviceAccountKey } = deps
-  const authentication = createAuthentication({ reader, clock, random, log, metrics, serviceAccountKey }, authenticationSettings(deps))
+  const { reader, clock, random, log = noLog, metrics = noMetrics, serviceAccountKey, externalSigner } = deps
+  const authentication = createAuthentication({ reader, clock, random, log, metrics, serviceAccountKey, externalSigner }, authenticationSettings(deps))
   const authorization = createAuthorization({ reader, clock, random, log, metrics }, deps.authorization ?? defaultAuthorization)
   const { authorizers, rbac } = authorization
   const admissionMetrics = createAdmissionMetrics(metrics)

@@ -1,10 +1,9 @@
 /**
- * Speaks the key management service API v2 over a unix socket (L1): three calls, one connection, which is opened lazily and again by itself.
+ * Speaks the key management service API v2 over a unix socket (L1).
  * Upstream: apiserver/pkg/storage/value/encrypt/envelope/kmsv2/grpc_service.go, k8s.io/kms/pkg/util (v1.36).
  */
-import { type Client, credentials, loadPackageDefinition, Metadata, type ServiceError, status } from '@grpc/grpc-js'
 import { kmsProto } from './proto/kms.ts'
-import { loadProto } from './protoText.ts'
+import { connectUnixService } from './unixService.ts'
 
 export interface KmsClient {
   status(): Promise<{ readonly version: string; readonly healthz: string; readonly keyId: string }>
@@ -19,29 +18,6 @@ export interface KmsClient {
   close(): void
 }
 
-/** A failed call, in the words and with the status name of Go's client. */
-export class KmsError extends Error {
-  /** `Unavailable`, `DeadlineExceeded`, … */
-  readonly grpcStatus: string
-
-  constructor({ code, details }: ServiceError) {
-    const grpcStatus = goName(status[code] ?? 'UNKNOWN')
-    super(`rpc error: code = ${grpcStatus} desc = ${details}`)
-    this.name = 'KmsError'
-    this.grpcStatus = grpcStatus
-  }
-}
-
-function goName(name: string): string {
-  if (name === 'CANCELLED') return 'Canceled'
-  return name
-    .split('_')
-    .map((word) => word.charAt(0) + word.slice(1).toLowerCase())
-    .join('')
-}
-
-type Method = (request: object, metadata: Metadata, options: { deadline: number }, done: (error: ServiceError | null, response: never) => void) => void
-
 interface EncryptResponse {
   readonly ciphertext: Buffer
   readonly keyId: string
@@ -53,19 +29,8 @@ interface EncryptResponse {
  * @param timeoutMs of each call; until then it waits for the service to come
  */
 export function connectKms(endpoint: string, timeoutMs: number): KmsClient {
-  const definition = loadPackageDefinition(loadProto(kmsProto, { longs: Number, defaults: true, bytes: Buffer }))
-  const { KeyManagementService } = definition.v2 as unknown as Record<string, new (address: string, security: unknown, options: object) => Client>
-  if (!KeyManagementService) throw new Error('the service description has no KeyManagementService')
-  const options = { 'grpc.default_authority': 'localhost', 'grpc.initial_reconnect_backoff_ms': 200, 'grpc.max_reconnect_backoff_ms': 5_000 }
-  const client = new KeyManagementService(addressOf(endpoint), credentials.createInsecure(), options)
-  const call = <Response>(method: string, request: object): Promise<Response> =>
-    new Promise((resolve, reject) => {
-      const metadata = new Metadata({ waitForReady: true })
-      const unary = (client as unknown as Record<string, Method>)[method] as Method
-      unary.call(client, request, metadata, { deadline: Date.now() + timeoutMs }, (error, response) =>
-        error ? reject(new KmsError(error)) : resolve(response),
-      )
-    })
+  const service = connectUnixService(kmsProto, 'v2.KeyManagementService', addressOf(endpoint))
+  const call = <Response>(method: string, request: object) => service.call<Response>(method, request, timeoutMs)
   return {
     status: () => call('Status', {}),
     async encrypt(uid, plaintext) {
@@ -76,7 +41,7 @@ export function connectKms(endpoint: string, timeoutMs: number): KmsClient {
       const { plaintext } = await call<{ plaintext: Buffer }>('Decrypt', { uid, ciphertext, keyId, annotations: Object.fromEntries(annotations) })
       return plaintext
     },
-    close: () => client.close(),
+    close: () => service.close(),
   }
 }
 

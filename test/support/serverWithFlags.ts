@@ -4,7 +4,7 @@ import { noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
 import { seededRandom } from '#base/random'
 import { createConfigFile } from '#main/apiserver/configFile'
-import { authoritiesFromOptions, configFromOptions, depsFromOptions, encryptionFromOptions } from '#main/apiserver/fromOptions'
+import { authoritiesFromOptions, configFromOptions, depsFromOptions, encryptionFromOptions, signerFromOptions } from '#main/apiserver/fromOptions'
 import { serverOptions } from '#main/apiserver/options/index'
 import { startTestApiServer, type TestApiServer, type TestApiServerOptions } from '#testing/apiServer'
 import { realClock } from '#testing/realClock'
@@ -15,12 +15,13 @@ export async function startServerWithFlags(flags: readonly string[], more: TestA
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const serviceAccountKey = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
   const encryption = await encryptionFromOptions(options, { clock, random: seededRandom(2), log: noLog, metrics: more.metrics ?? noMetrics })
+  const externalSigner = await signerFromOptions(options, { clock, log: noLog, metrics: more.metrics ?? noMetrics })
   return startTestApiServer({
     ...more,
     encryption,
     authorities: authoritiesFromOptions(options),
     deps: (registry) => ({
-      ...depsFromOptions(options, { reader: registry.reader, clock, random: seededRandom(1), serviceAccountKey, metrics: more.metrics }),
+      ...depsFromOptions(options, { reader: registry.reader, clock, random: seededRandom(1), serviceAccountKey, externalSigner, metrics: more.metrics }),
       ...more.deps?.(registry),
     }),
     config: { ...configFromOptions(options), ...more.config },

@@ -13,8 +13,10 @@ import type { Answer } from '../answer.ts'
 import type { TokenIssuer } from '../endpoints/virtualResource.ts'
 import type { ServerRequest } from '../request.ts'
 import { tokenDocuments } from '../tokens/discovery.ts'
-import { createTokenIssuer } from '../tokens/issuer.ts'
-import { signingKey, type VerificationKey, verificationKeys } from '../tokens/keys.ts'
+import type { ExternalSigner } from '../tokens/externalSigner.ts'
+import { createTokenIssuer, keySigner, type TokenSigner } from '../tokens/issuer.ts'
+import { type KeySet, staticKeys } from '../tokens/keySet.ts'
+import { signingKey, verificationKeys } from '../tokens/keys.ts'
 import { anonymousAuthenticator } from './anonymous.ts'
 import type { Authenticator } from './authenticator.ts'
 import { bearerTokenAuthenticator } from './bearerToken.ts'
@@ -45,6 +47,8 @@ export interface AuthenticationDeps {
   readonly metrics: Metrics
   /** PEM, private: signs service account tokens unless the settings name another. */
   readonly serviceAccountKey: string
+  /** Signs in place of any key. */
+  readonly externalSigner?: ExternalSigner | undefined
 }
 
 export interface Authentication {
@@ -62,15 +66,15 @@ export function createAuthentication(deps: AuthenticationDeps, settings: Authent
   const { reader, clock, metrics, log } = deps
   const accounts = settings.serviceAccounts
   const apiAudiences = settings.apiAudiences?.length ? settings.apiAudiences : accounts.issuers
-  const key = signingKey(accounts.signingKey ?? deps.serviceAccountKey)
-  const keys = accounts.keys?.flatMap(verificationKeys) ?? [key]
+  const { externalSigner } = deps
+  const { signer, keySet } = externalSigner ?? ownKeys(deps, accounts)
   let writer: Transport | undefined
   let isStarted = false
   const recordUse = secretUseRecorder(() => writer, log)
   const jwt = settings.jwt && jwtAuthenticators(deps, settings.jwt, apiAudiences, accounts.issuers)
   const tokenAuthenticators: readonly TokenAuthenticator[] = [
     ...(settings.tokenFile ? [tokenFileAuthenticator(settings.tokenFile, apiAudiences)] : []),
-    ...serviceAccountAuthenticators(deps, { accounts, keys, apiAudiences, recordUse }),
+    ...serviceAccountAuthenticators(deps, { accounts, keySet, apiAudiences, recordUse }),
     ...(settings.bootstrapTokens ? [bootstrapTokenAuthenticator(reader, clock, apiAudiences)] : []),
     // After those of service accounts: an issuer may have to be asked about a token, they never are.
     ...(jwt ? [cachedTokens(jwt, { clock, successTtlMs: tokenSuccessTtlMs, failureTtlMs: 0, cachesErrors: true })] : []),
@@ -88,15 +92,32 @@ export function createAuthentication(deps: AuthenticationDeps, settings: Authent
     ],
     tokenAuthenticators,
     apiAudiences,
-    tokens: createTokenIssuer({ reader, clock, key, issuer: accounts.issuers[0] ?? '', audiences: apiAudiences, ...accounts }),
-    documents: tokenDocuments(accounts.issuers[0] ?? '', accounts.jwksUri, keys),
+    tokens: createTokenIssuer({
+      ...accounts,
+      reader,
+      clock,
+      signer,
+      issuer: accounts.issuers[0] ?? '',
+      audiences: apiAudiences,
+      signerMaxExpirationSeconds: externalSigner?.maxExpirationSeconds,
+    }),
+    documents: tokenDocuments(accounts.issuers[0] ?? '', accounts.jwksUri, keySet),
     async start(transport, signal) {
       writer = transport
-      if (!isStarted) jwt?.start(signal)
+      if (!isStarted) {
+        jwt?.start(signal)
+        void externalSigner?.run(signal)
+      }
       isStarted = true
       await keepTrackingSince(transport, clock, signal)
     },
   }
+}
+
+/** What signs and verifies when nobody else is named to do it. */
+function ownKeys({ serviceAccountKey }: AuthenticationDeps, accounts: ServiceAccountSettings): { readonly signer: TokenSigner; readonly keySet: KeySet } {
+  const key = signingKey(accounts.signingKey ?? serviceAccountKey)
+  return { signer: keySigner(key), keySet: staticKeys(accounts.keys?.flatMap(verificationKeys) ?? [key]) }
 }
 
 function jwtAuthenticators(
@@ -120,7 +141,7 @@ const serverId = 'kube-apiserver'
 
 interface AccountParts {
   readonly accounts: ServiceAccountSettings
-  readonly keys: readonly VerificationKey[]
+  readonly keySet: KeySet
   readonly apiAudiences: readonly string[]
   readonly recordUse: Parameters<typeof legacyClaims>[0]['recordUse']
 }
@@ -128,10 +149,10 @@ interface AccountParts {
 /** Of tokens of old, and of those of today. */
 function serviceAccountAuthenticators(
   { reader, clock, metrics }: AuthenticationDeps,
-  { accounts, keys, apiAudiences, recordUse }: AccountParts,
+  { accounts, keySet, apiAudiences, recordUse }: AccountParts,
 ): readonly TokenAuthenticator[] {
   const legacyTokens = metrics.counter({ name: 'serviceaccount_legacy_tokens_total', help: 'Cumulative legacy service account tokens used' }).series({})
-  const shared = { keys, apiAudiences, onLegacyToken: () => legacyTokens.inc() }
+  const shared = { keySet, apiAudiences, onLegacyToken: () => legacyTokens.inc() }
   const { issuers, lookup } = accounts
   return [
     serviceAccountAuthenticator({ ...shared, issuers, claims: boundClaims({ reader, clock, metrics }) }),

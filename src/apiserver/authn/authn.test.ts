@@ -8,6 +8,7 @@ import { VirtualClock } from '#base/virtualClock'
 import type { ObjectReader } from '../admission/admission.ts'
 import type { ServerRequest } from '../request.ts'
 import { signToken, type TokenClaims } from '../tokens/jwt.ts'
+import { staticKeys } from '../tokens/keySet.ts'
 import { type SigningKey, signingKey } from '../tokens/keys.ts'
 import { anonymousAuthenticator } from './anonymous.ts'
 import { bearerTokenAuthenticator } from './bearerToken.ts'
@@ -96,7 +97,7 @@ const cases: readonly { name: string; token: string; reader?: ObjectReader; audi
 ]
 
 const accounts = (world: ObjectReader, keys: readonly SigningKey[]) =>
-  serviceAccountAuthenticator({ keys, issuers: [issuer], apiAudiences: ['api'], claims: boundClaims({ reader: world, clock }) })
+  serviceAccountAuthenticator({ keySet: staticKeys(keys), issuers: [issuer], apiAudiences: ['api'], claims: boundClaims({ reader: world, clock }) })
 
 for (const { name, token, reader: world = reader(livePod), audiences = ['api'], want } of cases) {
   test(`AUN-03 service account token: ${name}`, async () => {

@@ -6,7 +6,7 @@
 import { LruCache } from '#base/lruCache'
 import type { UserInfo } from '../request.ts'
 import { keyIdOf, peekClaims, verifySignature } from '../tokens/jwt.ts'
-import type { VerificationKey } from '../tokens/keys.ts'
+import { type KeySet, keysFor } from '../tokens/keySet.ts'
 import type { TokenAuthenticator, TokenRemarks, TokenResult } from './tokenAuthenticator.ts'
 
 /** What the world says of a token whose signature was good, at this moment. */
@@ -16,7 +16,7 @@ export type ClaimsCheck = () => ({ readonly user: UserInfo } & TokenRemarks) | (
 export type ClaimsReader = (claims: Readonly<Record<string, unknown>>, token: string) => ClaimsCheck | string
 
 export interface ServiceAccountOptions {
-  readonly keys: readonly VerificationKey[]
+  readonly keySet: KeySet
   readonly issuers: readonly string[]
   readonly apiAudiences: readonly string[]
   readonly claims: ClaimsReader
@@ -36,26 +36,35 @@ interface VerifiedToken {
 const cacheSize = 4096
 
 export function serviceAccountAuthenticator(options: ServiceAccountOptions): TokenAuthenticator {
-  const verified = new LruCache<string, VerifiedToken>(cacheSize)
+  const { keySet } = options
+  let keys = keySet.keys
+  let verified = new LruCache<string, VerifiedToken>(cacheSize)
+  const take = (fresh: VerifiedToken | string, token: string, audiences: readonly string[]): TokenResult => {
+    if (typeof fresh === 'string') return { decision: 'rejected', reason: fresh }
+    verified.set(token, fresh)
+    return decide(options, fresh, audiences)
+  }
   return {
     name: 'serviceaccount',
     authenticateToken(token, audiences) {
+      if (keys !== keySet.keys) {
+        keys = keySet.keys
+        verified = new LruCache(cacheSize)
+      }
       const known = verified.get(token)
       if (known) return decide(options, known, audiences)
       // A cheap look at the issuer leaves other people's tokens to other authenticators.
       const issuer = peekClaims(token)?.iss
       if (typeof issuer !== 'string' || !options.issuers.includes(issuer)) return undefined
-      const fresh = verify(options, token)
-      if (typeof fresh === 'string') return { decision: 'rejected', reason: fresh }
-      verified.set(token, fresh)
-      return decide(options, fresh, audiences)
+      const keyId = keyIdOf(token)
+      if (!keySet.refresh || keysFor(keySet, keyId).length > 0) return take(verify(options, keyId, token), token, audiences)
+      return keySet.refresh().then(() => take(verify(options, keyId, token), token, audiences))
     },
   }
 }
 
-function verify({ keys, claims: readClaims }: ServiceAccountOptions, token: string): VerifiedToken | string {
-  const keyId = keyIdOf(token)
-  const candidates = keyId ? keys.filter(({ id }) => id === keyId) : keys
+function verify({ keySet, claims: readClaims }: ServiceAccountOptions, keyId: string | undefined, token: string): VerifiedToken | string {
+  const candidates = keysFor(keySet, keyId)
   if (candidates.length === 0) return 'invalid signature, no keys found'
   const claims = verifySignature(token, candidates)
   if (!claims) return 'go-jose/go-jose: error in cryptographic primitive'

@@ -1,32 +1,37 @@
 /** What others need to verify our tokens (L3): the OpenID discovery document and the key set. Upstream: pkg/serviceaccount/openidmetadata.go, pkg/routes/openidmetadata.go. */
 import type { Answer } from '../answer.ts'
 import type { ServerRequest } from '../request.ts'
+import type { KeySet } from './keySet.ts'
 import type { VerificationKey } from './keys.ts'
 
 const discoveryPath = '/.well-known/openid-configuration'
 const keySetPath = '/openid/v1/jwks'
-const headers = { 'cache-control': 'public, max-age=3600' }
 
 /**
  * Serves both, for everybody who may get them.
  * @param keySetUrl where the key set is served, as clients reach it; absent: below the issuer
  */
-export function tokenDocuments(
-  issuer: string,
-  keySetUrl: string | undefined,
-  keys: readonly VerificationKey[],
-): (request: ServerRequest) => Answer | undefined {
+export function tokenDocuments(issuer: string, keySetUrl: string | undefined, keySet: KeySet): (request: ServerRequest) => Answer | undefined {
   if (!isIssuerUrl(issuer)) return () => undefined
-  const documents: Readonly<Record<string, Answer>> = {
-    [discoveryPath]: bytes('application/json', discoveryDocument(issuer, keySetUrl ?? `${issuer.replace(/\/$/, '')}${keySetPath}`, keys)),
-    [keySetPath]: bytes('application/jwk-set+json', keySet(keys)),
+  const jwksUri = keySetUrl ?? `${issuer.replace(/\/$/, '')}${keySetPath}`
+  let made: { readonly of: KeySet['keys']; readonly discovery: Buffer; readonly jwks: Buffer } | undefined
+  const documents = () => {
+    const { keys } = keySet
+    if (made?.of === keys) return made
+    const shown = keys.filter((key) => !key.isHidden)
+    made = { of: keys, discovery: bytes(discoveryDocument(issuer, jwksUri, shown)), jwks: bytes(jwks(shown)) }
+    return made
   }
-  return ({ path }) => (Object.hasOwn(documents, path) ? documents[path] : undefined)
+  const answer = (contentType: string, body: Buffer): Answer => {
+    return { type: 'bytes', status: 200, contentType, bytes: body, headers: { 'cache-control': `public, max-age=${keySet.maxAgeSeconds}` } }
+  }
+  return ({ path }) => {
+    if (path === discoveryPath) return answer('application/json', documents().discovery)
+    return path === keySetPath ? answer('application/jwk-set+json', documents().jwks) : undefined
+  }
 }
 
-function bytes(contentType: string, value: object): Answer {
-  return { type: 'bytes', status: 200, contentType, bytes: Buffer.from(JSON.stringify(value)), headers }
-}
+const bytes = (value: object) => Buffer.from(JSON.stringify(value))
 
 /** OpenID allows no other: an issuer that is just a name has no documents. */
 function isIssuerUrl(issuer: string): boolean {
@@ -43,6 +48,6 @@ function discoveryDocument(issuer: string, keySetUrl: string, keys: readonly Ver
   }
 }
 
-function keySet(keys: readonly VerificationKey[]): object {
+function jwks(keys: readonly VerificationKey[]): object {
   return { keys: keys.map(({ id, algorithm, publicKey }) => ({ use: 'sig', ...publicKey.export({ format: 'jwk' }), kid: id, alg: algorithm })) }
 }

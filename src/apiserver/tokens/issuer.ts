@@ -7,7 +7,7 @@ import type { TokenRequest } from '#api/gen/types/authentication.v1'
 import type { Node, Pod } from '#api/gen/types/core.v1'
 import { FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
-import { badRequest, conflict, notFound } from '#api/machinery/status'
+import { badRequest, conflict, notFound, StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import { formatTime } from '#base/time'
 import type { ObjectReader } from '../admission/admission.ts'
@@ -15,17 +15,28 @@ import type { TokenIssuer } from '../endpoints/virtualResource.ts'
 import { type BoundReference, signToken } from './jwt.ts'
 import type { SigningKey } from './keys.ts'
 
+/** Makes a token of claims. */
+export interface TokenSigner {
+  sign(claims: object): Promise<string> | string
+}
+
+export function keySigner(key: SigningKey): TokenSigner {
+  return { sign: (claims) => signToken(claims, key) }
+}
+
 export interface TokenIssuerOptions {
   readonly reader: ObjectReader
   readonly clock: Clock
-  readonly key: SigningKey
+  readonly signer: TokenSigner
   readonly issuer: string
   /** The API server's own audiences: the default, and what makes a token of the kubelet long-lived. */
   readonly audiences: readonly string[]
   /** Longer requests are shortened to this; absent: no bound. */
   readonly maxExpirationSeconds?: number | undefined
-  /** Whether the kubelet's tokens for injected volumes live a year. */
+  /** Whether the kubelet's tokens for injected volumes live a year, or as long as the signer lets them. */
   readonly extendExpiration: boolean
+  /** How long the signer lets a token live; absent: as long as it is wanted. */
+  readonly signerMaxExpirationSeconds?: number | undefined
 }
 
 const minExpirationSeconds = 600
@@ -38,21 +49,24 @@ const extendedExpirationSeconds = 365 * 24 * 3600
 type Request = Parameters<TokenIssuer['issue']>[0]
 
 export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
+  const { signerMaxExpirationSeconds: signerSeconds = Number.POSITIVE_INFINITY } = options
+  const longestSeconds = Math.min(options.maxExpirationSeconds ?? Number.POSITIVE_INFINITY, signerSeconds)
+  const extendedSeconds = Math.min(extendedExpirationSeconds, signerSeconds)
   return {
-    issue(request) {
+    async issue(request) {
       const { tokenRequest, namespace, name, serviceAccountUid } = request
       const { spec } = tokenRequest
       const wanted = validated(tokenRequest)
       const bound = boundTo(options.reader, request)
       const audiences = spec.audiences?.length ? spec.audiences : options.audiences
-      const asked = Math.min(wanted, options.maxExpirationSeconds ?? wanted)
+      const asked = Math.min(wanted, longestSeconds)
       if (asked < wanted) request.warn(`requested expiration of ${wanted} seconds shortened to ${asked} seconds`)
       const isOurs = audiences.every((one) => options.audiences.includes(one))
       const extended = options.extendExpiration && asked === warnOnlyExpirationSeconds && bound.pod !== undefined && isOurs
       const now = Math.floor(options.clock.now() / 1000)
       const claims = {
         aud: audiences,
-        exp: now + (extended ? extendedExpirationSeconds : asked),
+        exp: now + (extended ? extendedSeconds : asked),
         iat: now,
         iss: options.issuer,
         jti: randomUUID(),
@@ -61,11 +75,20 @@ export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
         sub: `system:serviceaccount:${namespace}:${name}`,
       }
       // Named as upstream: the kubelet refreshes by this time, whatever the token itself says.
-      const status = { token: signToken(claims, options.key), expirationTimestamp: formatTime((now + asked) * 1000) }
+      const status = { token: await signed(options.signer, claims), expirationTimestamp: formatTime((now + asked) * 1000) }
       request.annotate('authentication.kubernetes.io/issued-credential-id', `JTI=${claims.jti}`)
       const metadata = { ...tokenRequest.metadata, creationTimestamp: formatTime(now * 1000) }
       return { ...tokenRequest, metadata, spec: { ...spec, audiences: [...audiences], expirationSeconds: asked }, status }
     },
+  }
+}
+
+/** @throws Status 500 without a reason, as upstream's */
+async function signed(signer: TokenSigner, claims: object): Promise<string> {
+  try {
+    return await signer.sign(claims)
+  } catch (error) {
+    throw new StatusError('', `failed to generate token: ${(error as Error).message}`, { code: 500, cause: error })
   }
 }
 

@@ -10,6 +10,8 @@ export interface VerificationKey {
   readonly id: string
   readonly algorithm: TokenAlgorithm
   readonly publicKey: KeyObject
+  /** Verifies, but is not published: no new token may be signed with it. */
+  readonly isHidden?: boolean | undefined
 }
 
 export interface SigningKey extends VerificationKey {
@@ -21,12 +23,12 @@ const curves: Readonly<Record<string, TokenAlgorithm>> = { prime256v1: 'ES256', 
 /** @param pem a private key, RSA or elliptic. @throws Error for any other kind. */
 export function signingKey(pem: string): SigningKey {
   const privateKey = createPrivateKey(pem)
-  return { ...keyOf(createPublicKey(privateKey)), privateKey }
+  return { ...verificationKeyOf(createPublicKey(privateKey)), privateKey }
 }
 
 /** @param pem a public or private key, or a certificate. */
 export function verificationKey(pem: string): VerificationKey {
-  return keyOf(createPublicKey(pem))
+  return verificationKeyOf(createPublicKey(pem))
 }
 
 const pemBlock = /-----BEGIN ([A-Z0-9 ]+)-----[\s\S]*?-----END \1-----/g
@@ -38,7 +40,8 @@ export function verificationKeys(pem: string): VerificationKey[] {
   return blocks.map(verificationKey)
 }
 
-function keyOf(publicKey: KeyObject): VerificationKey {
+/** @throws Error for a key that is neither RSA nor of one of the known curves */
+export function verificationKeyOf(publicKey: KeyObject): VerificationKey {
   const id = createHash('sha256')
     .update(publicKey.export({ type: 'spki', format: 'der' }))
     .digest('base64url')

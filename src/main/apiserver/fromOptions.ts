@@ -3,12 +3,14 @@
  * alone, and tests.
  */
 
+import { formatDuration } from '#api/machinery/duration'
 import type { Trust } from '#apiserver/aggregation/trustConfigMap'
 import type { ApiServerConfig, ApiServerDeps } from '#apiserver/apiServer'
 import { standardRequestHeaders } from '#apiserver/authn/settings'
 import { createEncryption, type Encryption, type EncryptionDeps } from '#apiserver/encryption/encryption'
 import { createSecurity, type SecurityDeps } from '#apiserver/security'
 import type { ClientAuthorities } from '#apiserver/server/peerCertificate'
+import { createExternalSigner, type ExternalSigner, type ExternalSignerDeps } from '#apiserver/tokens/externalSigner'
 import { type Logger, noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
 import { auditFromOptions } from './auditFromOptions.ts'
@@ -34,6 +36,20 @@ export async function encryptionFromOptions({ encryption }: ServerOptions, deps:
   // A gRPC library takes its time to load: most servers encrypt nothing.
   const { connectKms } = await import('#grpc/kmsClient')
   return createEncryption({ ...deps, connectKms }, encryption)
+}
+
+/** Who signs service account tokens in place of a key; undefined: nobody. @throws Error when it does not answer, or cannot do what the flags want */
+export async function signerFromOptions({ authentication }: ServerOptions, deps: Omit<ExternalSignerDeps, 'service'>): Promise<ExternalSigner | undefined> {
+  const { signingEndpoint, settings } = authentication
+  if (signingEndpoint === undefined) return undefined
+  const { connectExternalJwt } = await import('#grpc/externalJwtClient')
+  const signer = await createExternalSigner({ ...deps, service: connectExternalJwt(signingEndpoint) })
+  const { maxExpirationSeconds = 0 } = settings.serviceAccounts
+  if (maxExpirationSeconds <= signer.maxExpirationSeconds) return signer
+  const [wanted, possible] = [maxExpirationSeconds, signer.maxExpirationSeconds].map((seconds) => formatDuration(seconds * 1000))
+  throw new Error(
+    `service-account-max-token-expiration cannot be set longer than the token expiration supported by service-account-signing-endpoint: ${wanted} > ${possible}`,
+  )
 }
 
 export function configFromOptions(options: ServerOptions): ApiServerConfig {

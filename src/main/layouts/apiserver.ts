@@ -9,6 +9,7 @@ import { createApiServer } from '#apiserver/apiServer'
 import type { Encryption } from '#apiserver/encryption/encryption'
 import { createRegistry } from '#apiserver/registry/registry'
 import { defaultServiceNetwork } from '#apiserver/registry/services/hooks'
+import type { ExternalSigner } from '#apiserver/tokens/externalSigner'
 import { exitCodes } from '#cli/exitCodes'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import { createConfigFile } from '../apiserver/configFile.ts'
@@ -18,6 +19,7 @@ import {
   depsFromOptions,
   encryptionFromOptions,
   followCertificates,
+  signerFromOptions,
   trustFromOptions,
 } from '../apiserver/fromOptions.ts'
 import { UsageError } from '../apiserver/options/flags.ts'
@@ -65,7 +67,8 @@ async function serve(options: Options, signal: AbortSignal): Promise<void> {
   const { pki } = certificates
   const store = await openLmdbStore({ path: path.join(serving.dataDir, 'data.mdb'), clock: tools.clock, log: tools.log.with('store') })
   const encryption = await encryptionOf(options, tools)
-  const server = assemble(options, { tools, pki, store, encryption })
+  const externalSigner = await signerFromOptions(options, tools).catch(usersFault)
+  const server = assemble(options, { tools, pki, store, encryption, externalSigner })
   const stopped = new AbortController()
   const running = Promise.all([server.run(stopped.signal), encryption?.run(stopped.signal)])
   const tls = () => ({
@@ -86,9 +89,11 @@ async function serve(options: Options, signal: AbortSignal): Promise<void> {
 
 /** What cannot be made of the flags is the user's to mend. */
 async function encryptionOf(options: Options, tools: Parts['tools']): Promise<Encryption | undefined> {
-  return encryptionFromOptions(options, { ...tools, log: tools.log.with('encryption') }).catch((error: Error) => {
-    throw new UsageError([error.message])
-  })
+  return encryptionFromOptions(options, { ...tools, log: tools.log.with('encryption') }).catch(usersFault)
+}
+
+function usersFault(error: Error): never {
+  throw new UsageError([error.message])
 }
 
 interface Parts {
@@ -96,14 +101,15 @@ interface Parts {
   readonly pki: Awaited<ReturnType<typeof ensurePki>>
   readonly store: Awaited<ReturnType<typeof openLmdbStore>>
   readonly encryption: Encryption | undefined
+  readonly externalSigner: ExternalSigner | undefined
 }
 
-function assemble(options: Options, { tools, pki, store, encryption }: Parts) {
+function assemble(options: Options, { tools, pki, store, encryption, externalSigner }: Parts) {
   const { clock, random, log, metrics } = tools
   const { serving } = options
   const serviceNetwork = { ...defaultServiceNetwork, cidr: serving.serviceCidr }
   const registry = createRegistry({ store, clock, log: log.with('registry'), random, strategyFor, serviceNetwork, transformers: encryption?.transformers })
-  const given = { reader: registry.reader, clock, random, log, metrics, serviceAccountKey: pki.serviceAccountKey, frontProxyNames }
+  const given = { reader: registry.reader, clock, random, log, metrics, serviceAccountKey: pki.serviceAccountKey, externalSigner, frontProxyNames }
   const { advertised } = serving
   return createApiServer(
     {

@@ -11,6 +11,7 @@ import type { Encryption } from '#apiserver/encryption/encryption'
 import { createRegistry } from '#apiserver/registry/registry'
 import type { UserInfo } from '#apiserver/request'
 import type { ServingTls } from '#apiserver/server/listener'
+import type { ExternalSigner } from '#apiserver/tokens/externalSigner'
 import { secretTokens } from '#apiserver/tokens/secretTokens'
 import type { Component } from '#base/component'
 import { refreshKubeconfig } from '#cli/kubeconfigFile'
@@ -31,6 +32,7 @@ import {
   depsFromOptions,
   encryptionFromOptions,
   followCertificates,
+  signerFromOptions,
   trustFromOptions,
 } from '../apiserver/fromOptions.ts'
 import { type ServerOptions, serverOptions } from '../apiserver/options/index.ts'
@@ -62,7 +64,8 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
   const store = await openLmdbStore({ path: path.join(paths.store, 'data.mdb'), clock: tools.clock, log: tools.log.with('store') })
   const options = await serverOptions([...ownArgs, ...(state.apiServerArgs ?? [])], { file: (name) => createConfigFile(name, tools.clock) })
   const encryption = await encryptionFromOptions(options, { ...tools, log: tools.log.with('encryption') })
-  const server = assemble(tools, { state, pki, store, options, encryption })
+  const externalSigner = await signerFromOptions(options, tools)
+  const server = assemble(tools, { state, pki, store, options, encryption, externalSigner })
   // The API outlives the components: what they have under way would wait in vain for a cache that no longer follows the store.
   const serving = new AbortController()
   const running = Promise.all([server.run(serving.signal), encryption?.run(serving.signal)])
@@ -116,12 +119,22 @@ interface Parts {
   readonly store: Awaited<ReturnType<typeof openLmdbStore>>
   readonly options: ServerOptions
   readonly encryption: Encryption | undefined
+  readonly externalSigner: ExternalSigner | undefined
 }
 
-function assemble(tools: ProcessTools, { state, pki, store, options, encryption }: Parts): ApiServer {
+function assemble(tools: ProcessTools, { state, pki, store, options, encryption, externalSigner }: Parts): ApiServer {
   const { clock, random, log, metrics } = tools
   const registry = createRegistry({ store, clock, log: log.with('registry'), random, strategyFor, transformers: encryption?.transformers })
-  const given = { reader: registry.reader, clock, random, log: log.with('apiserver'), metrics, serviceAccountKey: pki.serviceAccountKey, frontProxyNames }
+  const given = {
+    reader: registry.reader,
+    clock,
+    random,
+    log: log.with('apiserver'),
+    metrics,
+    serviceAccountKey: pki.serviceAccountKey,
+    externalSigner,
+    frontProxyNames,
+  }
   const deps = depsFromOptions(options, given)
   const address = state.network ? gatewayOf(state.network) : externalAddress()
   return createApiServer(

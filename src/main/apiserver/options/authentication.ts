@@ -35,6 +35,9 @@ const flags = {
   'service-account-key-file': texts('Keys that verify service account tokens, PEM, public or private; absent: the one that signs'),
   'service-account-lookup': flag('The secret that a service account token was made for must still be there', true),
   'service-account-max-token-expiration': duration('How long a service account token may be valid; requests for more get this', 0),
+  'service-account-signing-endpoint': text(
+    'The unix socket of a service that signs service account tokens and tells the keys that verify them; @name: an abstract one',
+  ),
   'service-account-signing-key-file': text('The private key that signs service account tokens, PEM'),
   'token-auth-file': text('Tokens and their users, a line of CSV each: token,name,uid,"group1,group2"'),
 } as const
@@ -44,6 +47,8 @@ type Values = FlagValues<typeof flags>
 /** What the server is told, and whom its port asks for certificates. */
 export interface AuthenticationOptions {
   readonly settings: AuthenticationSettings
+  /** The unix socket of the service that signs service account tokens. */
+  readonly signingEndpoint: string | undefined
   /** PEM; the value is undefined when no file was named. */
   readonly clientCa: Followed<string | undefined>
   readonly requestHeaderCa: Followed<string | undefined>
@@ -79,6 +84,7 @@ export const authentication = optionGroup({
         jwt,
         webhook: await webhookTokenSettings(values, context),
       },
+      signingEndpoint: values['service-account-signing-endpoint'] || undefined,
       clientCa,
       requestHeaderCa,
     }
@@ -146,6 +152,12 @@ const checks: readonly ((values: Values) => readonly string[])[] = [
   ({ 'service-account-max-token-expiration': maxMs }) =>
     maxMs !== 0 && (maxMs < 3_600_000 || maxMs > longestExpirationMs)
       ? ['the service-account-max-token-expiration must be between 1 hour and 2^32 seconds']
+      : [],
+  (values) =>
+    values['service-account-signing-endpoint'] !== '' && (values['service-account-signing-key-file'] !== '' || values['service-account-key-file'].length > 0)
+      ? [
+          "can't set `--service-account-signing-key-file` and/or `--service-account-key-file` with `--service-account-signing-endpoint` (They are mutually exclusive)",
+        ]
       : [],
   (values) =>
     values['service-account-signing-key-file'] !== '' && values['service-account-key-file'].length === 0

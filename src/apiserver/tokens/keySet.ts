@@ -1,0 +1,21 @@
+/** The keys that verify service account tokens, as those see them who verify and who publish (L3). Upstream: pkg/serviceaccount/jwt.go, PublicKeysGetter. */
+import type { VerificationKey } from './keys.ts'
+
+export interface KeySet {
+  /** Another list whenever one of them has changed. */
+  readonly keys: readonly VerificationKey[]
+  /** How long others may keep what is published. */
+  readonly maxAgeSeconds: number
+  /** Looks for newer ones, once for all who want that at the same time; absent: there never are. A failure leaves those that are there. */
+  refresh?(): Promise<void>
+}
+
+/** Keys that never change. */
+export function staticKeys(keys: readonly VerificationKey[]): KeySet {
+  return { keys, maxAgeSeconds: 3600 }
+}
+
+/** Those that a token of this key id may be signed with; without one, all. */
+export function keysFor({ keys }: KeySet, keyId: string | undefined): readonly VerificationKey[] {
+  return keyId === undefined ? keys : keys.filter(({ id }) => id === keyId)
+}
