@@ -47,7 +47,7 @@ test('RES-01 a resize in progress counts the larger of wanted and allocated', ()
   const subject = pod(
     { containers: [container('a', { cpu: '100m' })] },
     {
-      status: { containerStatuses: [{ name: 'a', allocatedResources: { cpu: '300m' }, image: '', imageID: '', ready: true, restartCount: 0 }] },
+      status: { containerStatuses: [{ name: 'a', allocatedResources: { cpu: '300m' }, resources: {}, image: '', imageID: '', ready: true, restartCount: 0 }] },
     },
   )
   assert.deepEqual([podRequests(subject), podRequests(subject, { useStatusResources: true })], [{ cpu: 100 }, { cpu: 300 }])

@@ -17,6 +17,8 @@ export interface PodResourcesOptions {
   readonly excludeOverhead?: boolean | undefined
   /** Ignore spec.resources: only what the containers say. */
   readonly skipPodLevelResources?: boolean | undefined
+  /** What a container counts as that does not ask for a resource at all. */
+  readonly missingRequests?: Readonly<ResourceAmounts> | undefined
 }
 
 /** One resource's amount in the unit of {@link ResourceAmounts}. */
@@ -42,17 +44,19 @@ export function amountsOf(list: ResourceList | undefined): ResourceAmounts {
 
 /** The effective requests of a pod, as the scheduler, quota and eviction count them. */
 export function podRequests(pod: Frozen<Pod>, options: PodResourcesOptions = {}): ResourceAmounts {
-  const requestsOf = (container: Frozen<Container>, statuses: readonly Frozen<ContainerStatus>[] | undefined): ResourceAmounts => {
-    const requests = amountsOf(container.resources?.requests)
-    if (!options.useStatusResources) return requests
-    const status = statuses?.find((candidate) => candidate.name === container.name)
-    if (!status) return requests
-    const allocated = raise(amountsOf(status.resources?.requests), amountsOf(status.allocatedResources))
-    const infeasible = findCondition(pod.status?.conditions, 'PodResizePending')?.reason === 'Infeasible'
-    return infeasible ? (Object.keys(allocated).length > 0 ? allocated : requests) : raise(requests, allocated)
+  const requestsOf = (container: Frozen<Container>, status: Frozen<ContainerStatus> | undefined): ResourceAmounts => {
+    let requests = amountsOf(container.resources?.requests)
+    if (options.useStatusResources && status?.resources) requests = effective(pod, requests, status.resources.requests, status.allocatedResources)
+    for (const name in options.missingRequests) requests[name] ??= options.missingRequests[name] as number
+    return requests
   }
   const requests = aggregate(pod, requestsOf)
-  if (!options.skipPodLevelResources) override(requests, pod.spec.resources?.requests)
+  if (!options.skipPodLevelResources && pod.spec.resources?.requests) {
+    const own = amountsOf(pod.spec.resources.requests)
+    const { resources, allocatedResources } = (options.useStatusResources && pod.status) || {}
+    const counted = resources ? effective(pod, own, resources.requests, allocatedResources) : own
+    for (const name in own) if (isPodLevelResource(name)) requests[name] = counted[name] ?? 0
+  }
   if (!options.excludeOverhead) add(requests, amountsOf(pod.spec.overhead))
   return requests
 }
@@ -89,17 +93,26 @@ function hasAmount(list: ResourceList | undefined): boolean {
   return ['cpu', 'memory'].some((name) => list?.[name] !== undefined && quantitySign(list[name]) > 0)
 }
 
+/** While a pod is resized the most counts of what is asked for, set aside and in force; of a resize that cannot be, what is asked for does not. */
+function effective(pod: Frozen<Pod>, asked: ResourceAmounts, actuated: ResourceList | undefined, allocated: ResourceList | undefined): ResourceAmounts {
+  const infeasible = findCondition(pod.status?.conditions, 'PodResizePending')?.reason === 'Infeasible'
+  return raise(raise(infeasible ? {} : { ...asked }, amountsOf(actuated)), amountsOf(allocated))
+}
+
 function aggregate(
   pod: Frozen<Pod>,
-  amountsOfContainer: (container: Frozen<Container>, statuses: readonly Frozen<ContainerStatus>[] | undefined) => ResourceAmounts,
+  amountsOfContainer: (container: Frozen<Container>, status: Frozen<ContainerStatus> | undefined) => ResourceAmounts,
 ): ResourceAmounts {
   const total: ResourceAmounts = {}
-  for (const container of pod.spec.containers ?? []) add(total, amountsOfContainer(container, pod.status?.containerStatuses))
+  const { containerStatuses, initContainerStatuses } = pod.status ?? {}
+  const statusOf = (statuses: typeof containerStatuses, { name }: Frozen<Container>) => statuses?.find((candidate) => candidate.name === name)
+  for (const container of pod.spec.containers ?? []) add(total, amountsOfContainer(container, statusOf(containerStatuses, container)))
   const sidecars: ResourceAmounts = {}
   const init: ResourceAmounts = {}
   for (const container of pod.spec.initContainers ?? []) {
-    const amounts = amountsOfContainer(container, pod.status?.initContainerStatuses)
-    if (container.restartPolicy === 'Always') {
+    const isSidecar = container.restartPolicy === 'Always'
+    const amounts = amountsOfContainer(container, isSidecar ? statusOf(initContainerStatuses, container) : undefined)
+    if (isSidecar) {
       add(total, amounts)
       add(sidecars, amounts)
       raise(init, sidecars)
@@ -121,6 +134,6 @@ function raise(target: ResourceAmounts, least: ResourceAmounts): ResourceAmounts
 /** Pod-level amounts replace the containers' sum, for the resources that a pod may state as a whole. */
 function override(target: ResourceAmounts, podLevel: ResourceList | undefined): void {
   for (const name in podLevel) {
-    if (name === 'cpu' || name === 'memory' || name.startsWith('hugepages-')) target[name] = resourceAmount(name, podLevel[name] as string)
+    if (isPodLevelResource(name)) target[name] = resourceAmount(name, podLevel[name] as string)
   }
 }

@@ -2,15 +2,15 @@
  * A pod with what scheduling asks of it again and again, computed once (L3).
  * Upstream: pkg/scheduler/framework/types.go PodInfo, AffinityTerm.
  */
-import type { Pod, PodAffinityTerm, WeightedPodAffinityTerm } from '#api/gen/types/core.v1'
-import { amountsOf, podRequests, type ResourceAmounts } from '#api/helpers/podResources'
+import type { Container, Pod, PodAffinityTerm, WeightedPodAffinityTerm } from '#api/gen/types/core.v1'
+import { podRequests, type ResourceAmounts } from '#api/helpers/podResources'
 import { podPriority } from '#api/helpers/pods'
+import { claimNameOf } from '#api/helpers/volumes'
 import { type LabelMap, nothing, type Selector, selectorOf } from '#api/machinery/labelSelector'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 
-/** What a pod without requests counts as when nodes are scored (upstream schedutil DefaultMilliCPURequest, DefaultMemoryRequest). */
-const defaultMilliCpu = 100
-const defaultMemoryBytes = 200 * 1024 * 1024
+/** What a container without requests counts as when nodes are scored (upstream schedutil DefaultMilliCPURequest, DefaultMemoryRequest). */
+const missingRequests: ResourceAmounts = { cpu: 100, memory: 200 * 1024 * 1024 }
 
 /** One compiled term of pod affinity or anti-affinity. */
 export interface AffinityTerm {
@@ -41,7 +41,7 @@ export interface PodInfo {
   readonly nonZeroMemory: number
   /** `TCP/0.0.0.0/8080`. */
   readonly hostPorts: readonly string[]
-  /** Keys `namespace/name` of the claims that its volumes name. */
+  /** Keys `namespace/name` of the claims that its volumes name, or that are made for them. */
   readonly pvcs: readonly string[]
   readonly requiredAffinity: readonly AffinityTerm[]
   readonly requiredAntiAffinity: readonly AffinityTerm[]
@@ -51,7 +51,7 @@ export interface PodInfo {
 
 export function podInfo(pod: Frozen<Pod>): PodInfo {
   const requests = podRequests(pod, { useStatusResources: true })
-  const { cpu, memory } = nonZeroRequests(pod)
+  const nonZero = asksForAll(pod) ? requests : podRequests(pod, { useStatusResources: true, missingRequests })
   const affinity = pod.spec.affinity
   return {
     key: keyOf(pod),
@@ -61,8 +61,8 @@ export function podInfo(pod: Frozen<Pod>): PodInfo {
     milliCpu: requests.cpu ?? 0,
     memory: requests.memory ?? 0,
     otherResources: othersOf(requests),
-    nonZeroMilliCpu: Math.max(cpu, requests.cpu ?? 0),
-    nonZeroMemory: Math.max(memory, requests.memory ?? 0),
+    nonZeroMilliCpu: nonZero.cpu ?? 0,
+    nonZeroMemory: nonZero.memory ?? 0,
     hostPorts: hostPortsOf(pod),
     pvcs: pvcsOf(pod),
     requiredAffinity: termsOf(pod, affinity?.podAffinity?.requiredDuringSchedulingIgnoredDuringExecution),
@@ -111,16 +111,10 @@ export function affinityTermMatches(term: AffinityTerm, pod: Frozen<Pod>, namesp
   return inNamespace && term.selector.matches(pod.metadata.labels ?? {})
 }
 
-function nonZeroRequests(pod: Frozen<Pod>): { cpu: number; memory: number } {
-  const overhead = pod.spec.overhead ? amountsOf(pod.spec.overhead) : {}
-  let cpu = overhead.cpu ?? 0
-  let memory = overhead.memory ?? 0
-  for (const container of pod.spec.containers) {
-    const own = amountsOf(container.resources?.requests)
-    cpu += own.cpu ?? defaultMilliCpu
-    memory += own.memory ?? defaultMemoryBytes
-  }
-  return { cpu, memory }
+/** Whether no container needs a default. */
+function asksForAll({ spec }: Frozen<Pod>): boolean {
+  const asks = ({ resources }: Frozen<Container>) => resources?.requests?.cpu !== undefined && resources.requests.memory !== undefined
+  return spec.containers.every(asks) && (spec.initContainers ?? none).every(asks)
 }
 
 const none: readonly never[] = []
@@ -151,10 +145,11 @@ function hostPortsOf(pod: Frozen<Pod>): readonly string[] {
 
 function pvcsOf(pod: Frozen<Pod>): readonly string[] {
   let found: string[] | undefined
-  for (const { persistentVolumeClaim } of pod.spec.volumes ?? none) {
-    if (!persistentVolumeClaim) continue
+  for (const volume of pod.spec.volumes ?? none) {
+    const name = claimNameOf(pod, volume)
+    if (name === undefined) continue
     found ??= []
-    found.push(`${pod.metadata.namespace}/${persistentVolumeClaim.claimName}`)
+    found.push(`${pod.metadata.namespace}/${name}`)
   }
   return found ?? none
 }

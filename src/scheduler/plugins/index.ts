@@ -8,15 +8,20 @@ import { defaultPreemption } from './defaultPreemption/defaultPreemption.ts'
 import { imageLocality } from './imageLocality.ts'
 import { interPodAffinity } from './interPodAffinity/interPodAffinity.ts'
 import { nodeAffinity } from './nodeAffinity.ts'
+import { nodeDeclaredFeatures } from './nodeDeclaredFeatures.ts'
 import { nodeName } from './nodeName.ts'
 import { nodePorts } from './nodePorts.ts'
 import { nodeResourcesBalancedAllocation } from './nodeResourcesBalancedAllocation.ts'
 import { nodeResourcesFit } from './nodeResourcesFit.ts'
 import { nodeUnschedulable } from './nodeUnschedulable.ts'
+import { nodeVolumeLimits } from './nodeVolumeLimits.ts'
 import { podTopologySpread } from './podTopologySpread/podTopologySpread.ts'
 import { prioritySort } from './prioritySort.ts'
 import { schedulingGates } from './schedulingGates.ts'
 import { taintToleration } from './taintToleration.ts'
+import { volumeBinding } from './volumeBinding/volumeBinding.ts'
+import { volumeRestrictions } from './volumeRestrictions.ts'
+import { volumeZone } from './volumeZone.ts'
 
 export interface DefaultPlugin {
   readonly definition: PluginDefinition
@@ -34,10 +39,15 @@ export const defaultPlugins: readonly DefaultPlugin[] = [
   { definition: nodeAffinity, weight: 2 },
   { definition: nodePorts, weight: 0 },
   { definition: nodeResourcesFit, weight: 1 },
+  { definition: volumeRestrictions, weight: 0 },
+  { definition: nodeVolumeLimits, weight: 0 },
+  { definition: volumeBinding, weight: 0 },
+  { definition: volumeZone, weight: 0 },
   { definition: podTopologySpread, weight: 2 },
   { definition: interPodAffinity, weight: 2 },
   { definition: defaultPreemption, weight: 0 },
   { definition: nodeResourcesBalancedAllocation, weight: 1 },
   { definition: imageLocality, weight: 1 },
   { definition: defaultBinder, weight: 0 },
+  { definition: nodeDeclaredFeatures, weight: 0 },
 ]

@@ -1,6 +1,6 @@
 /**
- * Refuses nodes without room for the pod's requests, and prefers the emptier ones: strategy LeastAllocated over cpu and memory (L3).
- * Upstream: plugins/noderesources/fit.go, least_allocated.go.
+ * Refuses nodes without room for the pod's requests, and scores the others by how full they would be (L3).
+ * Upstream: plugins/noderesources/fit.go (v1.36).
  */
 import type { Node, Pod } from '#api/gen/types/core.v1'
 import { amountsOf, podRequests } from '#api/helpers/podResources'
@@ -8,25 +8,47 @@ import type { Frozen } from '#api/machinery/meta'
 import { actions, on } from '../framework/clusterEvent.ts'
 import type { NodeInfo } from '../framework/nodeInfo.ts'
 import { definePlugin, maxNodeScore } from '../framework/plugin.ts'
-import type { PodInfo } from '../framework/podInfo.ts'
+import type { PluginArgs } from '../framework/pluginArgs.ts'
+import { type PodInfo, podInfo } from '../framework/podInfo.ts'
 import { type Refusal, reasons } from '../framework/status.ts'
+import { resourceUses } from './resourceScoring.ts'
+import { strategyOf } from './scoringStrategies.ts'
 
-export const nodeResourcesFit = definePlugin('NodeResourcesFit', () => ({
-  requeueOn: [
-    on('AssignedPod', actions.Delete | actions.UpdatePodScaleDown),
-    on('TargetPod', actions.UpdatePodScaleDown),
-    on('Node', actions.Add | actions.UpdateNodeAllocatable | actions.UpdateNodeTaint | actions.UpdateNodeLabel, (pod, { old, object }) =>
-      object ? nodeMayHelp(pod, old, object) : false,
-    ),
-  ],
-  filter: (_state, pod, node) => insufficient(pod, node),
-  score: (_state, pod, node) => {
-    const cpu = leastRequested(node.nonZeroMilliCpu + pod.nonZeroMilliCpu, node.allocatableMilliCpu)
-    const memory = leastRequested(node.nonZeroMemory + pod.nonZeroMemory, node.allocatableMemory)
-    if (cpu < 0) return Math.max(0, memory)
-    return memory < 0 ? cpu : Math.floor((cpu + memory) / 2)
-  },
-}))
+export const nodeResourcesFit = definePlugin('NodeResourcesFit', (args) => {
+  const { resources } = args.scoringStrategy
+  const score = strategyOf(args.scoringStrategy)
+  const ignores = ignoredBy(args)
+  const isDefault = args.scoringStrategy.type === 'LeastAllocated' && isCpuAndMemoryAlike(resources)
+  return {
+    requeueOn: [
+      on('AssignedPod', actions.Delete | actions.UpdatePodScaleDown, (pod, { old, object }) => !object || !old || frees(podRequests(pod), old, object)),
+      on('TargetPod', actions.UpdatePodScaleDown),
+      on('Node', actions.Add | actions.UpdateNodeAllocatable, (pod, { old, object }) => (object ? nodeMayHelp(podInfo(pod), old, object) : false)),
+    ],
+    filter: (_state, pod, node) => insufficient(pod, node, ignores),
+    score: (_state, pod, node) => (isDefault ? leastAllocated(pod, node) : score(resourceUses(resources, pod, node, true))),
+  }
+})
+
+/** Whether an extended resource is left to somebody else, an extender for instance. */
+function ignoredBy({ ignoredResources, ignoredResourceGroups }: PluginArgs['NodeResourcesFit']): ((name: string) => boolean) | undefined {
+  if (ignoredResources.length === 0 && ignoredResourceGroups.length === 0) return undefined
+  const names = new Set(ignoredResources)
+  const groups = new Set(ignoredResourceGroups)
+  return (name) => isExtendedResource(name) && (names.has(name) || groups.has(name.slice(0, name.indexOf('/'))))
+}
+
+function isCpuAndMemoryAlike([first, second, ...others]: PluginArgs['NodeResourcesFit']['scoringStrategy']['resources']): boolean {
+  return others.length === 0 && first?.name === 'cpu' && second?.name === 'memory' && first.weight === second.weight
+}
+
+/** What every cycle asks of every node, without detours. */
+function leastAllocated(pod: PodInfo, node: NodeInfo): number {
+  const cpu = leastRequested(node.nonZeroMilliCpu + pod.nonZeroMilliCpu, node.allocatableMilliCpu)
+  const memory = leastRequested(node.nonZeroMemory + pod.nonZeroMemory, node.allocatableMemory)
+  if (cpu < 0) return Math.max(0, memory)
+  return memory < 0 ? cpu : Math.floor((cpu + memory) / 2)
+}
 
 /** Whether nothing is short: the question asked of most nodes. */
 function fits(pod: PodInfo, node: NodeInfo): boolean {
@@ -38,7 +60,7 @@ function fits(pod: PodInfo, node: NodeInfo): boolean {
 }
 
 /** One reason per resource that is short. A request beyond the whole node is unresolvable: no preemption can help. */
-function insufficient(pod: PodInfo, node: NodeInfo): Refusal | undefined {
+function insufficient(pod: PodInfo, node: NodeInfo, ignores: ((name: string) => boolean) | undefined): Refusal | undefined {
   if (fits(pod, node)) return undefined
   const short: string[] = []
   let beyondNode = false
@@ -46,10 +68,11 @@ function insufficient(pod: PodInfo, node: NodeInfo): Refusal | undefined {
   if (node.podCount >= node.allocatablePods) short.push(reasons.tooManyPods)
   for (const name of resourceOrder(pod.requests)) {
     const wanted = pod.requests[name] ?? 0
-    if (wanted === 0 || wanted <= (allocatable[name] ?? 0) - (requested[name] ?? 0)) continue
+    if (wanted === 0 || wanted <= (allocatable[name] ?? 0) - (requested[name] ?? 0) || ignores?.(name)) continue
     short.push(reasons.insufficient(name))
     if (wanted > (allocatable[name] ?? 0)) beyondNode = true
   }
+  if (short.length === 0) return undefined
   return { code: beyondNode ? 'UnschedulableAndUnresolvable' : 'Unschedulable', reasons: short }
 }
 
@@ -65,14 +88,25 @@ function leastRequested(requested: number, capacity: number): number {
   return requested > capacity ? 0 : Math.floor(((capacity - requested) * maxNodeScore) / capacity)
 }
 
-/** The pod's requests fit the empty node; when the node is not new, that has to be news. */
-function nodeMayHelp(pod: Frozen<Pod>, old: Frozen<Node> | undefined, node: Frozen<Node>): boolean {
-  const wanted = podRequests(pod)
+/** Whether a placed pod now asks for less of something that the pod asks for. */
+function frees(wanted: Readonly<Record<string, number>>, old: Frozen<Pod>, now: Frozen<Pod>): boolean {
+  const before = podRequests(old, { useStatusResources: true })
+  const after = podRequests(now, { useStatusResources: true })
+  return Object.keys(wanted).some((name) => wanted[name] !== 0 && (after[name] ?? 0) < (before[name] ?? 0))
+}
+
+/** The pod fits the empty node; when the node is not new, more of something that the pod needs has to be there than before. */
+function nodeMayHelp(pod: PodInfo, old: Frozen<Node> | undefined, node: Frozen<Node>): boolean {
+  const wanted = { ...pod.requests, pods: 1 }
   const allocatable = amountsOf(node.status?.allocatable)
-  if (old && old.status?.allocatable !== node.status?.allocatable) {
-    const before = amountsOf(old.status?.allocatable)
-    const grew = Object.keys({ ...wanted, pods: 1 }).some((name) => (allocatable[name] ?? 0) > (before[name] ?? 0))
-    if (!grew) return false
-  }
-  return Object.keys(wanted).every((name) => (wanted[name] ?? 0) <= (allocatable[name] ?? 0))
+  const amount = (name: string) => allocatable[name] ?? 0
+  if (!Object.entries(wanted).every(([name, least]) => least <= amount(name))) return false
+  if (!old) return true
+  const before = amountsOf(old.status?.allocatable)
+  return Object.entries(wanted).some(([name, least]) => least > 0 && amount(name) > (before[name] ?? 0))
+}
+
+/** `vendor/name`, outside kubernetes.io. Upstream: pkg/apis/core/v1/helper IsExtendedResourceName. */
+function isExtendedResource(name: string): boolean {
+  return name.includes('/') && !name.includes('kubernetes.io/') && !name.startsWith('requests.')
 }

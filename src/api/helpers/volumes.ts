@@ -1,0 +1,99 @@
+/**
+ * Questions about volumes and claims that scheduler and controllers share (L1): which claims a pod has, and which volume would do for a claim.
+ * Upstream: component-helpers/storage/volume/pv_helpers.go, helpers.go, storage/ephemeral/ephemeral.go (v1.36).
+ */
+import type { Node, PersistentVolume, PersistentVolumeClaim, Pod, Volume } from '#api/gen/types/core.v1'
+import { selectorOf } from '#api/machinery/labelSelector'
+import type { Frozen } from '#api/machinery/meta'
+import { compareQuantities } from '#api/machinery/quantity'
+import { nodeSelectorMatches } from './nodes.ts'
+
+export const volumeAnnotations = {
+  /** The claim has been bound once; from then on its volume is looked at as its own. */
+  bindCompleted: 'pv.kubernetes.io/bind-completed',
+  /** The controller has chosen, not a person. */
+  boundByController: 'pv.kubernetes.io/bound-by-controller',
+  /** The node that the scheduler has chosen for the first consumer: provisioning may begin. */
+  selectedNode: 'volume.kubernetes.io/selected-node',
+} as const
+
+/** The provisioner of classes that only bind volumes that exist. */
+export const noProvisioner = 'kubernetes.io/no-provisioner'
+
+/** The storage class, by the annotation that preceded the field or by the field; '': none. */
+export function storageClassOf({ metadata, spec }: Frozen<PersistentVolume | PersistentVolumeClaim>): string {
+  return metadata.annotations?.['volume.beta.kubernetes.io/storage-class'] ?? spec?.storageClassName ?? ''
+}
+
+/** The name of the claim behind a volume of a pod; undefined for volumes without. */
+export function claimNameOf(pod: Frozen<Pod>, volume: Frozen<Volume>): string | undefined {
+  if (volume.persistentVolumeClaim) return volume.persistentVolumeClaim.claimName
+  return volume.ephemeral ? `${pod.metadata.name}-${volume.name}` : undefined
+}
+
+/** Bound for good: the claim names its volume, and the binding is complete. */
+export function isFullyBound({ metadata, spec }: Frozen<PersistentVolumeClaim>): boolean {
+  return Boolean(spec?.volumeName) && metadata.annotations?.[volumeAnnotations.bindCompleted] !== undefined
+}
+
+/** Whether the volume is meant for this claim: by name, and by uid where the volume says one. */
+export function isBoundToClaim({ spec }: Frozen<PersistentVolume>, { metadata }: Frozen<PersistentVolumeClaim>): boolean {
+  const ref = spec?.claimRef
+  return ref !== undefined && ref.name === metadata.name && ref.namespace === metadata.namespace && (!ref.uid || ref.uid === metadata.uid)
+}
+
+/** Whether the volume can be reached from the node. */
+export function volumeReaches({ spec }: Frozen<PersistentVolume>, node: Frozen<Node>): boolean {
+  const required = spec?.nodeAffinity?.required
+  return required === undefined || nodeSelectorMatches(required, node)
+}
+
+export interface VolumeSearch {
+  /** The volume must be reachable from there; absent: anywhere. */
+  readonly node?: Frozen<Node> | undefined
+  /** Names of volumes that are promised to somebody else already. */
+  readonly excluded?: ReadonlySet<string> | undefined
+  /** Only volumes that are meant for the claim: others wait until a node is known. */
+  readonly onlyPrebound?: boolean | undefined
+}
+
+/**
+ * The volume meant for the claim, or else the smallest of those that would do.
+ * @returns undefined when none does, or when the one that is meant cannot be reached
+ */
+export function findMatchingVolume(
+  claim: Frozen<PersistentVolumeClaim>,
+  volumes: Iterable<Frozen<PersistentVolume>>,
+  { node, excluded, onlyPrebound }: VolumeSearch = {},
+): Frozen<PersistentVolume> | undefined {
+  let smallest: Frozen<PersistentVolume> | undefined
+  for (const volume of volumes) {
+    if (excluded?.has(volume.metadata.name ?? '') || !couldServe(volume, claim)) continue
+    const reaches = !node || volumeReaches(volume, node)
+    if (isBoundToClaim(volume, claim)) return reaches ? volume : undefined
+    if (volume.spec?.claimRef || onlyPrebound || !reaches || !isFreeFor(volume, claim) || (node && !hasModes(volume, claim))) continue
+    if (!smallest || compareQuantities(capacity(volume), capacity(smallest)) < 0) smallest = volume
+  }
+  return smallest
+}
+
+/** Size, mode and attributes: what even a volume that is meant for the claim needs. */
+function couldServe(volume: Frozen<PersistentVolume>, claim: Frozen<PersistentVolumeClaim>): boolean {
+  if (compareQuantities(capacity(volume), claim.spec?.resources?.requests?.storage ?? '0') < 0) return false
+  if ((volume.spec?.volumeMode ?? 'Filesystem') !== (claim.spec?.volumeMode ?? 'Filesystem')) return false
+  if ((volume.spec?.volumeAttributesClassName ?? '') !== (claim.spec?.volumeAttributesClassName ?? '')) return false
+  return volume.metadata.deletionTimestamp === undefined
+}
+
+function isFreeFor(volume: Frozen<PersistentVolume>, claim: Frozen<PersistentVolumeClaim>): boolean {
+  if (volume.status?.phase !== 'Available' || storageClassOf(volume) !== storageClassOf(claim)) return false
+  return !claim.spec?.selector || selectorOf(claim.spec.selector).matches(volume.metadata.labels)
+}
+
+function hasModes(volume: Frozen<PersistentVolume>, claim: Frozen<PersistentVolumeClaim>): boolean {
+  return (claim.spec?.accessModes ?? []).every((mode) => volume.spec?.accessModes?.includes(mode))
+}
+
+function capacity({ spec }: Frozen<PersistentVolume>): string {
+  return spec?.capacity?.storage ?? '0'
+}
