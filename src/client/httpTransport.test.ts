@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { isStatus } from '#api/machinery/status'
+import { withoutNils } from '#api/schema/nils'
 import type { Clock } from '#base/clock'
 import { VirtualClock } from '#base/virtualClock'
 import { createHttpTransport } from './httpTransport.ts'
@@ -238,4 +239,26 @@ test('CGO-01 a peer that falls silent is noticed by pings within 25 s', async ()
   opened.at = clock.now()
   await clock.advance(25_000)
   assert.equal((await failed) - opened.at <= 25_000, true)
+})
+
+test('CGO-08 whoever wants no nulls gets objects as they are in process: answers, lists and what is watched', async () => {
+  const type = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole' }
+  const role = { ...type, metadata: { name: 'a' }, rules: null }
+  const answers: Record<string, unknown> = {
+    '/one': role,
+    '/all': { ...type, kind: 'ClusterRoleList', metadata: {}, items: [{ metadata: { name: 'a' }, rules: null }] },
+    '/watched?watch=1': { type: 'ADDED', object: role },
+  }
+  const plain = await serve('http', (request, answer) => {
+    answer.setHeader('content-type', 'application/json')
+    answer.end(`${JSON.stringify(answers[request.url ?? ''])}\n`)
+  })
+  const tidied = createHttpTransport({ server: `http://127.0.0.1:${plain.port}`, tidy: withoutNils, clock: new VirtualClock() })
+  closers.push(() => void tidied.close())
+  const one = await tidied.request({ method: 'GET', path: '/one' })
+  const all = await tidied.request({ method: 'GET', path: '/all' })
+  assert.deepEqual([one.body, (all.body as { items: unknown }).items], [{ ...type, metadata: { name: 'a' } }, [{ metadata: { name: 'a' } }]])
+  for await (const [event] of tidied.watch({ method: 'GET', path: '/watched' }, new AbortController().signal))
+    assert.deepEqual(event?.object, { ...type, metadata: { name: 'a' } })
+  assert.deepEqual((await plain.transport.request({ method: 'GET', path: '/one' })).body, role)
 })

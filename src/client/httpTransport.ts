@@ -29,6 +29,8 @@ export interface HttpTransportOptions {
   readonly compression?: boolean | undefined
   /** Hears the warnings that come with answers. */
   readonly onWarning?: ((text: string) => void) | undefined
+  /** Puts right each object that arrives, in place, before anybody sees it: components take out the nulls that Go's JSON is full of. */
+  readonly tidy?: ((object: object) => void) | undefined
   readonly clock: Clock
 }
 
@@ -75,7 +77,7 @@ interface Wire {
 
 async function roundTrip(wire: Wire, request: ApiRequest, signal: AbortSignal | undefined): Promise<ApiResponse> {
   const answer = await exchange(wire, request, signal)
-  const body = decode(answer, await readAll(answer, signal))
+  const body = decode(answer, await readAll(answer, signal), wire.options.tidy)
   return { status: answer.status, body, warnings: warned(wire.options, answer) }
 }
 
@@ -205,9 +207,11 @@ function isJson(answer: HttpAnswer): boolean {
   return String(answer.headers['content-type'] ?? '').includes('json')
 }
 
-function decode(answer: HttpAnswer, bytes: Buffer): unknown {
+function decode(answer: HttpAnswer, bytes: Buffer, tidy: HttpTransportOptions['tidy']): unknown {
   if (!isJson(answer)) return bytes.toString()
-  return deepFreeze(JSON.parse(bytes.toString()))
+  const value: unknown = JSON.parse(bytes.toString())
+  if (tidy && typeof value === 'object' && value !== null) tidy(value)
+  return deepFreeze(value)
 }
 
 const unzip = promisify(gunzip)
@@ -270,7 +274,7 @@ async function* watch(wire: Wire, request: ApiRequest, signal: AbortSignal): Asy
       }
       const whole = Buffer.concat([...rest, bytes.subarray(0, end)]).toString()
       rest = end + 1 < bytes.length ? [bytes.subarray(end + 1)] : []
-      yield* decodeEvents(whole)
+      yield* decodeEvents(whole, wire.options.tidy)
     }
   } catch (error) {
     if (signal.aborted) throw signal.reason
@@ -283,7 +287,7 @@ async function* watch(wire: Wire, request: ApiRequest, signal: AbortSignal): Asy
 }
 
 /** Lines to one batch; an ERROR event is thrown after the batch before it. */
-function* decodeEvents(lines: string): Generator<readonly WatchEvent[]> {
+function* decodeEvents(lines: string, tidy: HttpTransportOptions['tidy']): Generator<readonly WatchEvent[]> {
   const batch: WatchEvent[] = []
   for (const line of lines.split('\n')) {
     if (line === '') continue
@@ -293,6 +297,7 @@ function* decodeEvents(lines: string): Generator<readonly WatchEvent[]> {
       const status = event.object as unknown as Partial<Status>
       throw StatusError.fromStatus(status, status.code ?? 500)
     }
+    tidy?.(event.object)
     batch.push({ type: event.type, object: deepFreeze(event.object) as Frozen<KubeObject> })
   }
   if (batch.length > 0) yield batch

@@ -3,6 +3,7 @@
  * pod network, each with its own identity towards the API.
  */
 import fs from 'node:fs/promises'
+import { withoutNils } from '#api/schema/nils'
 import type { Component } from '#base/component'
 import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import { createClient } from '#client/clientOverTransport'
@@ -55,6 +56,7 @@ function access(config: AgentConfig, name: 'kubelet' | 'proxy' | 'dns', userAgen
     server: config.server,
     tls,
     userAgent,
+    tidy: withoutNils,
     clock: tools.clock,
   })
   renewals.push(() => void transport.close())
