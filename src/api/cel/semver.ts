@@ -100,7 +100,7 @@ function normalized(text: string): string {
   return trimmed.join('.')
 }
 
-const toSemver = (text: string, lenient = false): SemverValue => new SemverValue(parseVersion(lenient ? normalized(text) : text))
+export const toSemver = (text: string, lenient = false): SemverValue => new SemverValue(parseVersion(lenient ? normalized(text) : text))
 
 function isSemver(text: string, lenient = false): boolean {
   try {

@@ -5,7 +5,10 @@
 import type { Frozen, KubeObject, OwnerReference } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import type { Client, Resource } from '#client/client'
+import type { Result } from '../framework/reconciler.ts'
 import { foregroundFinalizer, type GraphNode } from './graph.ts'
+
+const conflictRetryMs = 10
 
 export type Kind = { readonly apiVersion: string; readonly kind: string }
 
@@ -77,16 +80,23 @@ export function createActions(client: Client, resourceOf: (of: Kind) => Resource
     return patch(node, { metadata: { uid, resourceVersion, finalizers: metadata.finalizers.filter((one) => one !== finalizer) } }, signal)
   }
 
-  async function remove(node: GraphNode, { metadata }: Frozen<KubeObject>, propagationPolicy: 'Orphan' | 'Foreground' | 'Background', signal: AbortSignal) {
+  /** An object that somebody has changed meanwhile is looked at again: its change need not concern owners, so nothing else would bring it back. */
+  async function remove(
+    node: GraphNode,
+    { metadata }: Frozen<KubeObject>,
+    propagationPolicy: 'Orphan' | 'Foreground' | 'Background',
+    signal: AbortSignal,
+  ): Promise<Result | undefined> {
     const resource = resourceOf(node)
-    if (!resource) return
+    if (!resource) return undefined
     const ref = { namespace: resource.namespaced ? node.namespace : undefined, name: node.name }
     try {
       const preconditions = { uid: metadata.uid, resourceVersion: metadata.resourceVersion }
       await client.of(resource).delete(ref, { propagationPolicy, preconditions, signal })
     } catch (error) {
-      // A changed object comes back with its change.
-      if (!isStatus(error, 'NotFound') && !isStatus(error, 'Conflict')) throw error
+      if (isStatus(error, 'Conflict')) return { requeueAfterMs: conflictRetryMs }
+      if (!isStatus(error, 'NotFound')) throw error
     }
+    return undefined
   }
 }

@@ -115,13 +115,11 @@ function createGarbageCollector(context: ControllerContext): Component {
       for (const dependent of node.dependents.values()) {
         if (dependent.deletingDependents) await unblock(node, object, signal)
       }
-      await remove(node, object, 'Foreground', signal)
-      return undefined
+      return remove(node, object, 'Foreground', signal)
     }
     const finalizers = object.metadata.finalizers ?? []
     const policy = finalizers.includes(orphanFinalizer) ? 'Orphan' : finalizers.includes(foregroundFinalizer) ? 'Foreground' : 'Background'
-    await remove(node, object, policy, signal)
-    return undefined
+    return remove(node, object, policy, signal)
   }
 
   async function finishForeground(node: GraphNode, object: Frozen<KubeObject>, signal: AbortSignal): Promise<undefined> {

@@ -28,6 +28,9 @@ export interface StatusManager {
 
 const listKeys: Readonly<Record<string, string>> = { conditions: 'type', podIPs: 'ip', hostIPs: 'ip' }
 
+/** Told by others, who made the claims; a node may not change them. */
+const membersOfOthers = new Set(['resourceClaimStatuses', 'extendedResourceClaimStatus'])
+
 /**
  * A strategic merge patch from one status to the other: changed members whole, removed ones null; conditions only those that changed;
  * lists of addresses whole, with the order directive that upstream's patches have.
@@ -37,7 +40,7 @@ export function statusPatch(before: Frozen<PodStatus>, after: Frozen<PodStatus>)
   const old = before as Readonly<Record<string, unknown>>
   const next = after as Readonly<Record<string, unknown>>
   for (const key of new Set([...Object.keys(old), ...Object.keys(next)])) {
-    if (equal(old[key], next[key])) continue
+    if (membersOfOthers.has(key) || equal(old[key], next[key])) continue
     const mergeKey = listKeys[key]
     if (next[key] === undefined) patch[key] = null
     else if (mergeKey) Object.assign(patch, listPatch(key, mergeKey, (old[key] ?? []) as Item[], next[key] as Item[]))

@@ -5,6 +5,7 @@
 import type { PluginDefinition } from '../framework/plugin.ts'
 import { defaultBinder } from './defaultBinder.ts'
 import { defaultPreemption } from './defaultPreemption/defaultPreemption.ts'
+import { dynamicResources } from './dynamicResources/dynamicResources.ts'
 import { imageLocality } from './imageLocality.ts'
 import { interPodAffinity } from './interPodAffinity/interPodAffinity.ts'
 import { nodeAffinity } from './nodeAffinity.ts'
@@ -45,6 +46,8 @@ export const defaultPlugins: readonly DefaultPlugin[] = [
   { definition: volumeZone, weight: 0 },
   { definition: podTopologySpread, weight: 2 },
   { definition: interPodAffinity, weight: 2 },
+  // An idle claim is rather freed than a pod taken away that does something.
+  { definition: dynamicResources, weight: 1 },
   { definition: defaultPreemption, weight: 0 },
   { definition: nodeResourcesBalancedAllocation, weight: 1 },
   { definition: imageLocality, weight: 1 },

@@ -89,7 +89,7 @@ test('SCH-16 whole nodes are sent to an extender without a cache, answers are re
   await startExtender({ filter }, { filterVerb: 'filter', nodeCacheCapable: false })
   await create(newPod('web'))
   const message = scheduled(await until('web', isUnschedulable))?.message ?? ''
-  assert.ok(message.startsWith('0/2 nodes are available: 2 no license. preemption: '), message)
+  assert.ok(message.startsWith('0/2 nodes are available: 2 no license. no new claims to deallocate, preemption: '), message)
 })
 
 test('SCH-16 only pods with a managed resource are sent; the extender binds them itself', async () => {

@@ -99,17 +99,19 @@ const futile: { name: string; pod: Pod; message: string }[] = [
   {
     name: 'nobody there matters less',
     pod: newPod('waits', '900m', { priority: 5 }),
-    message: '0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.',
+    message:
+      '0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.',
   },
   {
     name: 'no victim makes the node bigger',
     pod: newPod('waits', '5', { priority: 10 }),
-    message: '0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.',
+    message:
+      '0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.',
   },
   {
     name: 'its policy says never',
     pod: newPod('waits', '900m', { priority: 10, preemptionPolicy: 'Never' }),
-    message: '0/1 nodes are available: 1 Insufficient cpu. preemption: not eligible due to preemptionPolicy=Never.',
+    message: '0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never.',
   },
 ]
 for (const { name, pod, message } of futile) {

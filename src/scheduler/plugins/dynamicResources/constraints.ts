@@ -1,0 +1,47 @@
+/**
+ * What devices of a claim must have in common, or must not (L3). Monotonic: a device that is refused now is refused with more devices, too.
+ * Upstream: structured allocator matchAttributeConstraint, distinctAttributeConstraint (v1.36).
+ */
+import type { DeviceAttribute, DeviceConstraint } from '#api/gen/types/resource.v1'
+import type { Frozen } from '#api/machinery/meta'
+import type { PoolDevice } from './pools.ts'
+
+export interface Constraint {
+  /** Counts the device in if it may come, else changes nothing. `names`: of the request, and of the alternative taken (`request/alternative`). */
+  add(names: readonly string[], device: PoolDevice): boolean
+  /** Undoes an add of the same device; the last comes first. */
+  remove(names: readonly string[], device: PoolDevice): void
+}
+
+/** @throws Error for a constraint of a kind that is not known */
+export function createConstraint({ requests, matchAttribute, distinctAttribute }: Frozen<DeviceConstraint>, owner: string): Constraint {
+  const attribute = matchAttribute ?? distinctAttribute
+  if (attribute === undefined) throw new Error(`${owner}: empty constraint (unsupported constraint type?)`)
+  const named = new Set(requests)
+  const concerns = (names: readonly string[]) => named.size === 0 || names.some((name) => named.has(name))
+  /** Of the devices that are in, in their order. */
+  const values: string[] = []
+  return {
+    add: (names, device) => {
+      if (!concerns(names)) return true
+      const value = comparable(device, attribute)
+      if (value === undefined) return false
+      if (matchAttribute === undefined ? values.includes(value) : values.length > 0 && values[0] !== value) return false
+      values.push(value)
+      return true
+    },
+    remove: (names) => {
+      if (concerns(names)) values.pop()
+    },
+  }
+}
+
+/** Comparable across devices, the type included. An attribute without a domain is of the driver's. */
+function comparable({ device, pool }: PoolDevice, name: string): string | undefined {
+  const slash = name.indexOf('/')
+  const short = slash >= 0 && name.slice(0, slash) === pool.driver ? device.attributes?.[name.slice(slash + 1)] : undefined
+  const attribute: Frozen<DeviceAttribute> | undefined = device.attributes?.[name] ?? short
+  if (!attribute) return undefined
+  for (const type of ['string', 'int', 'bool', 'version'] as const) if (attribute[type] !== undefined) return `${type}:${attribute[type]}`
+  return undefined
+}

@@ -1,0 +1,52 @@
+/** Which devices match the selectors of a class or a request (L3): compiled once for each expression. Upstream: structured allocator selectorsMatch. */
+import { compileSelector } from '#api/cel/device'
+import { deviceValue, selectorMatches } from '#api/cel/deviceValue'
+import type { Device, DeviceSelector } from '#api/gen/types/resource.v1'
+import type { Frozen } from '#api/machinery/meta'
+import type { CompileResult } from '#cel/environment'
+import type { Value } from '#cel/values'
+
+const maxCompiled = 1000
+
+export class DeviceSelectors {
+  readonly #compiled = new Map<string, CompileResult>()
+  readonly #values = new WeakMap<Frozen<Device>, Value>()
+
+  /**
+   * @param owner whose selectors these are, as errors name it
+   * @throws Error when a selector does not compile, or fails on the device
+   */
+  match(selectors: readonly Frozen<DeviceSelector>[] | undefined, device: Frozen<Device>, driver: string, owner: string): boolean {
+    return (selectors ?? []).every(({ cel }, index) => {
+      if (!cel) throw new Error(`${owner}: selector #${index}: CEL expression empty (unsupported selector type?)`)
+      const compiled = this.#compile(cel.expression)
+      if (!compiled.ok) throw new Error(`${owner}: selector #${index}: CEL compile error: ${compiled.message}`)
+      try {
+        return selectorMatches(compiled, this.#valueOf(device, driver))
+      } catch (error) {
+        throw new Error(`${owner}: selector #${index}: CEL runtime error: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+      }
+    })
+  }
+
+  #compile(expression: string): CompileResult {
+    const known = this.#compiled.get(expression)
+    if (known) return known
+    const { compiled } = compileSelector(expression)
+    for (const oldest of this.#compiled.keys()) {
+      if (this.#compiled.size < maxCompiled) break
+      this.#compiled.delete(oldest)
+    }
+    this.#compiled.set(expression, compiled)
+    return compiled
+  }
+
+  #valueOf(device: Frozen<Device>, driver: string): Value {
+    let value = this.#values.get(device)
+    if (value === undefined) {
+      value = deviceValue(device, driver)
+      this.#values.set(device, value)
+    }
+    return value
+  }
+}

@@ -1,0 +1,234 @@
+/**
+ * Finds devices for a pod's resource claims together with the node (L3), promises them while the pod is on its way, and writes them into the claims
+ * before it is bound. Upstream: plugins/dynamicresources (v1.36).
+ */
+import type { Node } from '#api/gen/types/core.v1'
+import type { AllocationResult, ResourceClaim, ResourceSlice } from '#api/gen/types/resource.v1'
+import { nodeSelectorMatches } from '#api/helpers/nodes'
+import { type Frozen, keyOf } from '#api/machinery/meta'
+import { deviceClasses, resourceSlices } from '#client/builtIn'
+import { type CycleState, type StateData, stateKey } from '../../framework/cycleState.ts'
+import type { Handle } from '../../framework/handle.ts'
+import { definePlugin, normalizeByHighest } from '../../framework/plugin.ts'
+import type { PluginArgs } from '../../framework/pluginArgs.ts'
+import type { PodInfo } from '../../framework/podInfo.ts'
+import { type Refusal, unresolvable, unschedulable } from '../../framework/status.ts'
+import { allocationOf } from './allocationResult.ts'
+import { allocate, type ClaimSolution } from './allocator.ts'
+import { bindingReadiness, hasBindingConditions } from './bindingConditions.ts'
+import { ClaimTracker, canBeReserved, claimsOf, isReservedFor } from './claimTracker.ts'
+import { bindClaim, deallocateClaim, releaseClaim } from './claimWrites.ts'
+import { DeviceSelectors } from './deviceSelectors.ts'
+import { PoolIndex } from './pools.ts'
+import { requeueEvents } from './requeue.ts'
+
+const name = 'DynamicResources'
+const maxAlternatives = 8
+const bindingPollMs = 5000
+
+type Claim = Frozen<ResourceClaim>
+
+/** What a cycle knows of the pod's claims. */
+interface ClaimState extends StateData {
+  /** Replaced as they are written. */
+  readonly claims: Claim[]
+  readonly toAllocate: readonly Claim[]
+  /** Claims with devices that cannot be used any more. */
+  readonly failed: ReadonlySet<Claim>
+  /** Claims with devices that some node cannot reach. */
+  readonly unavailable: Set<Claim>
+  /** Answers by node: the same whatever pods are there. */
+  readonly byNode: Map<string, Refusal | readonly ClaimSolution[]>
+  /** When searching for devices has taken too long. */
+  deadlineMs: number | undefined
+  /** Set by reserve, by the claims' uids. */
+  readonly allocations: Map<string, AllocationResult>
+}
+
+const claimState = stateKey<ClaimState>(name)
+
+const notAvailable = unresolvable('resourceclaim not available on the node')
+const cannotAllocate = unresolvable('cannot allocate all claims')
+
+export const dynamicResources = definePlugin(name, (args, handle) => {
+  const tracker = new ClaimTracker(handle)
+  const classes = handle.lister(deviceClasses)
+  const finder = createFinder(args, handle, tracker, (className) => classes.get({ name: className }))
+  return {
+    requeueOn: requeueEvents(tracker),
+    preEnqueue: (pod) => {
+      const found = claimsOf(pod, tracker)
+      return 'reason' in found ? unresolvable(found.reason) : undefined
+    },
+    preFilter: (state, { pod }) => {
+      const found = claimsOf(pod, tracker)
+      if ('reason' in found) return unresolvable(found.reason)
+      if (found.claims.length === 0) return 'skip'
+      const inUse = found.claims.some((claim) => claim.status?.allocation && !canBeReserved(claim) && !isReservedFor(claim, pod))
+      if (inUse) return unresolvable('resourceclaim in use')
+      const toAllocate = found.claims.filter(({ status }) => !status?.allocation)
+      for (const claim of toAllocate) {
+        if (tracker.isPromised(claim)) return unresolvable(`resource claim ${keyOf(claim)} is in the process of being allocated`)
+        const missing = missingClass(claim, (className) => classes.get({ name: className }) !== undefined)
+        if (missing) return unresolvable(missing)
+      }
+      const isFailed = (claim: Claim) => hasBindingConditions(claim) && bindingReadiness(claim, handle.clock.now(), args.bindingTimeoutMs).state === 'failed'
+      state.write(claimState, {
+        claims: [...found.claims],
+        toAllocate,
+        failed: new Set(found.claims.filter(isFailed)),
+        unavailable: new Set<Claim>(),
+        byNode: new Map(),
+        deadlineMs: undefined,
+        allocations: new Map(),
+      })
+      return undefined
+    },
+    filter: (state, _pod, { node }) => {
+      const known = state.read(claimState)
+      const answer = known ? finder(known, node) : undefined
+      return answer && 'code' in answer ? answer : undefined
+    },
+    postFilter: async (state, pod) => ({ refusal: unschedulable(await freeSomeClaim(handle, state.read(claimState), pod)) }),
+    preScore: (state) => (state.read(claimState)?.toAllocate.some(isPrioritized) ? undefined : 'skip'),
+    score: (state, _pod, { name: node }) => rankOf(state.read(claimState)?.byNode.get(node)),
+    normalize: (scores) => normalizeByHighest(scores, false),
+    reserve: (state, _pod, nodeName) => {
+      const known = state.read(claimState)
+      if (!known || known.toAllocate.length === 0) return undefined
+      const solutions = known.byNode.get(nodeName)
+      if (!solutions || 'code' in solutions) throw new Error('claim allocation not found for node')
+      for (const solution of solutions) {
+        const allocation = allocationOf(solution, nodeName, handle.random)
+        known.allocations.set(solution.claim.metadata.uid ?? '', allocation)
+        tracker.promise(solution.claim, allocation)
+      }
+      return undefined
+    },
+    unreserve: (state, { pod }) => {
+      for (const claim of state.read(claimState)?.claims ?? []) {
+        tracker.takeBack(claim)
+        if (claim.status?.allocation && isReservedFor(claim, pod)) handle.background(releaseClaim(handle, claim, pod))
+      }
+    },
+    preBindPreFlight: (state) => (state.read(claimState) ? undefined : 'skip'),
+    preBind: async (state, pod, nodeName, signal) => {
+      await bindClaims({ handle, tracker, args }, state, pod, nodeName, signal)
+      return undefined
+    },
+  }
+})
+
+type Finder = (known: ClaimState, node: Frozen<Node>) => Refusal | readonly ClaimSolution[]
+
+/** Answers from what is known of slices; they are put in order only when one of them has changed. */
+function createFinder(args: PluginArgs['DynamicResources'], handle: Handle, tracker: ClaimTracker, classOf: Parameters<typeof allocate>[0]['classOf']): Finder {
+  const selectors = new DeviceSelectors()
+  let index: PoolIndex | undefined
+  const changed = () => {
+    index = undefined
+  }
+  const slices = handle.watch<ResourceSlice>(resourceSlices, { onAdd: changed, onUpdate: changed, onDelete: changed })
+  return (known, node) => {
+    const before = known.byNode.get(node.metadata.name ?? '')
+    if (before) return before
+    index ??= new PoolIndex(slices.values())
+    const answer = answerFor(known, node, index)
+    known.byNode.set(node.metadata.name ?? '', answer)
+    return answer
+  }
+
+  function answerFor(known: ClaimState, node: Frozen<Node>, pools: PoolIndex): Refusal | readonly ClaimSolution[] {
+    const unavailable = known.claims.filter((claim) => known.failed.has(claim) || !isAvailableOn(claim, node))
+    const found = known.toAllocate.length === 0 ? [] : search(known, node, pools)
+    if ('code' in found) return found
+    for (const claim of unavailable) known.unavailable.add(claim)
+    return unavailable.length > 0 ? notAvailable : found
+  }
+
+  function search(known: ClaimState, node: Frozen<Node>, pools: PoolIndex): Refusal | readonly ClaimSolution[] {
+    // One limit for all nodes of the cycle, which waits for no other thread to go on.
+    known.deadlineMs ??= handle.clock.monotonicMs() + args.filterTimeoutMs
+    const { deadlineMs } = known
+    const isOver = () => args.filterTimeoutMs > 0 && handle.clock.monotonicMs() >= deadlineMs
+    const outcome = allocate({ pools: pools.poolsOf(node), node, inUse: tracker.inUse, selectors, classOf, isOver }, known.toAllocate)
+    if ('solution' in outcome) return outcome.solution
+    if (outcome.failed === 'timeout') return unresolvable('timed out trying to allocate devices')
+    return outcome.failed === 'invalidPools' ? unresolvable('invalid resource pools were encountered') : cannotAllocate
+  }
+}
+
+function isAvailableOn({ status }: Claim, node: Frozen<Node>): boolean {
+  const selector = status?.allocation?.nodeSelector
+  return !selector || nodeSelectorMatches(selector, node)
+}
+
+function missingClass({ spec }: Claim, exists: (name: string) => boolean): string | undefined {
+  for (const { name: request, exactly, firstAvailable } of spec.devices?.requests ?? []) {
+    const variants = exactly ? [{ name: request, deviceClassName: exactly.deviceClassName }] : (firstAvailable ?? [])
+    if (variants.length === 0) return `request ${request}: unsupported request type`
+    const missing = variants.find(({ deviceClassName }) => !exists(deviceClassName))
+    if (missing) return `request ${missing.name}: device class ${missing.deviceClassName} does not exist`
+  }
+  return undefined
+}
+
+function isPrioritized({ spec }: Claim): boolean {
+  return spec.devices?.requests?.some(({ firstAvailable }) => firstAvailable && firstAvailable.length > 0) === true
+}
+
+/** The more preferred the alternatives that the node can give, the better. */
+function rankOf(solutions: Refusal | readonly ClaimSolution[] | undefined): number {
+  if (!solutions || 'code' in solutions) return 0
+  let rank = 0
+  for (const { claim, chosen } of solutions) {
+    const taken = new Set(chosen.map(({ fullName }) => fullName))
+    for (const { name: request, firstAvailable = [] } of claim.spec.devices?.requests ?? [])
+      firstAvailable.forEach((one, index) => {
+        if (taken.has(`${request}/${one.name}`)) rank += maxAlternatives - index
+      })
+  }
+  return rank
+}
+
+/** @returns what PostFilter says */
+async function freeSomeClaim(handle: Handle, known: ClaimState | undefined, { pod }: PodInfo): Promise<string> {
+  if (!known) return 'no new claims to deallocate'
+  const isIdle = ({ status }: Claim) => (status?.reservedFor ?? []).every(({ uid }) => uid === pod.metadata.uid)
+  const idle = [...known.unavailable].filter(isIdle)
+  const claim = idle[handle.random.int(Math.max(1, idle.length))]
+  if (!claim) return 'still not schedulable'
+  await deallocateClaim(handle, claim)
+  return 'deallocation of ResourceClaim completed'
+}
+
+interface BindDeps {
+  readonly handle: Handle
+  readonly tracker: ClaimTracker
+  readonly args: PluginArgs['DynamicResources']
+}
+
+async function bindClaims({ handle, tracker, args }: BindDeps, state: CycleState, { pod }: PodInfo, nodeName: string, signal: AbortSignal): Promise<void> {
+  const { claims = [], allocations } = state.read(claimState) ?? {}
+  for (const [index, claim] of claims.entries()) {
+    if (isReservedFor(claim, pod)) continue
+    const written = await bindClaim(handle, claim, allocations?.get(claim.metadata.uid ?? ''), pod, signal)
+    tracker.written(written)
+    claims[index] = written
+  }
+  if (!claims.some(hasBindingConditions)) return
+  handle.events.event(pod, 'Normal', 'BindingConditionsPending', `waiting for binding conditions for device on node ${nodeName}`)
+  const deadlineMs = handle.clock.monotonicMs() + args.bindingTimeoutMs
+  for (;;) {
+    const waiting = claims.filter((claim) => {
+      const now = tracker.get(claim.metadata.namespace, claim.metadata.name ?? '')
+      if (!now) throw new Error(`resourceclaim.resource.k8s.io "${claim.metadata.name}" not found`)
+      const readiness = bindingReadiness(now, handle.clock.now(), args.bindingTimeoutMs)
+      if (readiness.state === 'failed') throw new Error(readiness.reason)
+      return readiness.state === 'waiting'
+    })
+    if (waiting.length === 0) return
+    if (handle.clock.monotonicMs() >= deadlineMs) throw new Error('device binding timeout')
+    await handle.clock.sleep(bindingPollMs, signal)
+  }
+}

@@ -1,0 +1,133 @@
+/** Devices for pods in a whole cluster under virtual time: API server, controllers, scheduler, kubelets, and a simulated driver. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { PodSpec } from '#api/gen/types/core.v1'
+import type { Device, DeviceRequest } from '#api/gen/types/resource.v1'
+import { isStatus } from '#api/machinery/status'
+import { deviceClasses, events, pods, resourceClaims, resourceClaimTemplates } from '#client/builtIn'
+import { startCluster, type TestCluster } from '#testing/cluster'
+import { SimulatedDraDriver } from '#testing/draDriver'
+
+const namespace = 'default'
+const driverName = 'gpu.example.com'
+const finalizer = 'resource.kubernetes.io/delete-protection'
+const selectors = [{ cel: { expression: `device.driver == "${driverName}" && device.attributes["${driverName}"].model == "a100"` } }]
+const model = (name: string, value: string, more: Partial<Device> = {}): Device => ({ name, attributes: { model: { string: value } }, ...more })
+
+async function withDevices(use: (cluster: TestCluster, driver: SimulatedDraDriver) => Promise<void>): Promise<void> {
+  const cluster = await startCluster({ nodes: 2 })
+  try {
+    await cluster.client.of(deviceClasses).create({ metadata: { name: 'gpu' }, spec: { selectors } })
+    await use(cluster, new SimulatedDraDriver(cluster.client, driverName))
+  } finally {
+    await cluster.close()
+  }
+}
+
+const requests: DeviceRequest[] = [{ name: 'r', exactly: { deviceClassName: 'gpu' } }]
+
+async function addClaim(cluster: TestCluster, name: string): Promise<void> {
+  await cluster.client.of(resourceClaims).create({ metadata: { namespace, name }, spec: { devices: { requests } } })
+}
+
+async function addPod({ client }: TestCluster, name: string, claim: NonNullable<PodSpec['resourceClaims']>[number]): Promise<void> {
+  const containers = [{ name: 'c', image: 'a', resources: { claims: [{ name: claim.name }] } }]
+  await client.of(pods).create({ metadata: { namespace, name }, spec: { containers, resourceClaims: [claim], terminationGracePeriodSeconds: 0 } })
+}
+
+const running = ({ client, until }: TestCluster, name: string) =>
+  until(async () => {
+    const pod = await client.of(pods).get({ namespace, name })
+    return pod.status?.phase === 'Running' && pod
+  })
+
+const messageOf = ({ client, until }: TestCluster, name: string) =>
+  until(async () => (await client.of(pods).get({ namespace, name })).status?.conditions?.find(({ type }) => type === 'PodScheduled')?.message)
+
+const isGone = (error: unknown): boolean => isStatus(error, 'NotFound')
+
+test('DRA-02 a claim from a template gets the device that its class selects; the next pod waits until that one is given back', () =>
+  withDevices(async (cluster, driver) => {
+    const { client, until } = cluster
+    await client.of(resourceClaimTemplates).create({ metadata: { namespace, name: 't' }, spec: { spec: { devices: { requests } } } })
+    await addPod(cluster, 'first', { name: 'gpu', resourceClaimTemplateName: 't' })
+    assert.match(await messageOf(cluster, 'first'), /^0\/2 nodes are available: 2 cannot allocate all claims\. still not schedulable, preemption: /)
+    await driver.publish('n1', [model('g0', 'k80')])
+    await driver.publish('n2', [model('g0', 'k80'), model('g1', 'a100')])
+    const first = await running(cluster, 'first')
+    assert.equal(first.spec.nodeName, 'n2')
+    const name = first.status?.resourceClaimStatuses?.[0]?.resourceClaimName ?? ''
+    const claim = await client.of(resourceClaims).get({ namespace, name })
+    assert.deepEqual(claim.metadata.finalizers, [finalizer])
+    assert.deepEqual(claim.status?.allocation?.devices, { results: [{ request: 'r', driver: driverName, pool: 'n2', device: 'g1' }] })
+    assert.deepEqual(claim.status?.allocation?.nodeSelector?.nodeSelectorTerms, [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n2'] }] }])
+    assert.deepEqual(claim.status?.reservedFor, [{ resource: 'pods', name: 'first', uid: first.metadata.uid }])
+
+    await addPod(cluster, 'second', { name: 'gpu', resourceClaimTemplateName: 't' })
+    assert.match(await messageOf(cluster, 'second'), /2 cannot allocate all claims/)
+    await client.of(pods).delete({ namespace, name: 'first' })
+    assert.equal((await running(cluster, 'second')).spec.nodeName, 'n2')
+    await until(() =>
+      client
+        .of(resourceClaims)
+        .get({ namespace, name })
+        .then(() => false, isGone),
+    )
+    assert.deepEqual(cluster.complaints, [])
+  }))
+
+test('DRA-02 pods share a claim: the second goes where its devices are, and the devices are free when both are gone', () =>
+  withDevices(async (cluster, driver) => {
+    const { client, until } = cluster
+    await driver.publish('n1', [model('g0', 'a100')])
+    await addClaim(cluster, 'shared')
+    for (const name of ['first', 'second']) {
+      await addPod(cluster, name, { name: 'gpu', resourceClaimName: 'shared' })
+      assert.equal((await running(cluster, name)).spec.nodeName, 'n1')
+    }
+    const claim = () => client.of(resourceClaims).get({ namespace, name: 'shared' })
+    assert.deepEqual(
+      (await claim()).status?.reservedFor?.map(({ name }) => name),
+      ['first', 'second'],
+    )
+    for (const name of ['first', 'second']) await client.of(pods).delete({ namespace, name })
+    await until(async () => (await claim()).status?.allocation === undefined)
+    await until(async () => (await claim()).metadata.finalizers === undefined)
+  }))
+
+test('DRA-02 an idle claim that keeps a pod from the only node that would do is freed for it', () =>
+  withDevices(async (cluster, driver) => {
+    const { client } = cluster
+    await driver.publish('n1', [model('g0', 'a100')])
+    await driver.publish('n2', [model('g0', 'a100')])
+    await addClaim(cluster, 'c')
+    const claim = await client.of(resourceClaims).get({ namespace, name: 'c' })
+    const nodeSelector = { nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n1'] }] }] }
+    const allocation = { devices: { results: [{ request: 'r', driver: driverName, pool: 'n1', device: 'g0' }] }, nodeSelector }
+    // Nobody holds it, and its finalizer says that it is not to be released on its own.
+    await client.of(resourceClaims).updateStatus({ ...claim, status: { allocation } })
+    const containers = [{ name: 'c', image: 'a' }]
+    const spec = { containers, nodeSelector: { 'kubernetes.io/hostname': 'n2' }, resourceClaims: [{ name: 'gpu', resourceClaimName: 'c' }] }
+    await client.of(pods).create({ metadata: { namespace, name: 'p' }, spec })
+    assert.equal((await running(cluster, 'p')).spec.nodeName, 'n2')
+    assert.equal((await client.of(resourceClaims).get({ namespace, name: 'c' })).status?.allocation?.devices?.results?.[0]?.pool, 'n2')
+  }))
+
+test('DRA-04 a pod waits until its device is attached; one that cannot be is given up for another', () =>
+  withDevices(async (cluster, driver) => {
+    const { client, until } = cluster
+    const attachable = (name: string) => model(name, 'a100', { bindingConditions: ['Attached'], bindingFailureConditions: ['Failed'] })
+    await driver.publish('n1', [attachable('g0')])
+    await addClaim(cluster, 'c')
+    await addPod(cluster, 'p', { name: 'gpu', resourceClaimName: 'c' })
+    const allocated = (device: string) =>
+      until(async () => (await client.of(resourceClaims).get({ namespace, name: 'c' })).status?.allocation?.devices?.results?.[0]?.device === device)
+    await allocated('g0')
+    await until(async () => (await client.of(events).list({ namespace })).items.some(({ reason }) => reason === 'BindingConditionsPending'))
+    assert.equal((await client.of(pods).get({ namespace, name: 'p' })).spec.nodeName, undefined)
+    await driver.publish('n1', [attachable('g1')])
+    await driver.report(namespace, 'c', 'Failed', 'True', '2026-01-01T00:00:00Z')
+    await allocated('g1')
+    await driver.report(namespace, 'c', 'Attached', 'True', '2026-01-01T00:00:00Z')
+    assert.equal((await running(cluster, 'p')).spec.nodeName, 'n1')
+  }))
