@@ -10,9 +10,17 @@ const [role, ...rest] = process.argv.slice(2)
 // nft, ip and their like are in sbin, which is not on every root's PATH.
 process.env.PATH = [process.env.PATH, '/usr/local/sbin', '/usr/sbin', '/sbin'].filter(Boolean).join(':')
 
+/** Each resolves with the exit code. */
+const components = {
+  apiserver: async (args: string[], signal: AbortSignal) => (await import('./layouts/apiserver.ts')).runApiServer(args, signal),
+  'controller-manager': async (args: string[], signal: AbortSignal) =>
+    (await import('./layouts/controllerManager.ts')).runControllerManagerProcess(args, signal),
+  scheduler: async (args: string[], signal: AbortSignal) => (await import('./layouts/scheduler.ts')).runSchedulerProcess(args, signal),
+}
+
 try {
   if (role === 'server' || role === 'node-agent') await runRole(role, rest)
-  else if (role === 'apiserver') await runApiServerRole(rest)
+  else if (role !== undefined && Object.hasOwn(components, role)) await runComponent(role as keyof typeof components, rest)
   else await (await import('./commandLine.ts')).runCommandLine(process.argv)
 } catch (error) {
   console.error(`skiff: ${describeError(error)}`)
@@ -39,10 +47,9 @@ async function runRole(name: 'server' | 'node-agent', args: string[]): Promise<v
   process.exit(0)
 }
 
-/** The API server alone, with kube-apiserver's flags, in the foreground. Command lines that cannot be read end with 2. */
-async function runApiServerRole(args: string[]): Promise<void> {
-  const { runApiServer } = await import('./layouts/apiserver.ts')
-  process.exit(await runApiServer(args, stoppedBySignals().signal))
+/** One component alone, with upstream's flags, in the foreground. Command lines that cannot be read end with 2. */
+async function runComponent(name: keyof typeof components, args: string[]): Promise<void> {
+  process.exit(await components[name](args, stoppedBySignals().signal))
 }
 
 function stoppedBySignals(): AbortController {

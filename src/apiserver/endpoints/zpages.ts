@@ -10,6 +10,8 @@ import type { ServerRequest } from '../request.ts'
 import { clauses, notAcceptable } from './negotiate.ts'
 
 export interface ZpagesParts {
+  /** Whose pages they are; default: kube-apiserver. */
+  readonly component?: string | undefined
   readonly clock: Clock
   /** Milliseconds since the epoch. */
   readonly startedMs: number
@@ -22,21 +24,27 @@ export interface ZpagesParts {
   readonly flags: Readonly<Record<string, string>>
 }
 
-const component = 'kube-apiserver'
+const apiServer = 'kube-apiserver'
 const accepted = ['application/json', 'application/yaml', 'text/plain']
 /** The structured forms; the older one warns. */
 const versions: Readonly<Record<string, { readonly deprecated: boolean }>> = { v1alpha1: { deprecated: true }, v1beta1: { deprecated: false } }
 
 export function zpages(parts: ZpagesParts): (request: ServerRequest) => Answer | undefined {
   return (request) => {
-    if (request.path === '/statusz') return answer(request, 'Statusz', statusz(parts), () => statuszText(parts))
-    if (request.path === '/flagz') return answer(request, 'Flagz', { flags: parts.flags }, () => flagzText(parts.flags))
+    if (request.path === '/statusz') return answer(request, parts, { kind: 'Statusz', content: statusz(parts), text: () => statuszText(parts) })
+    if (request.path === '/flagz') return answer(request, parts, { kind: 'Flagz', content: { flags: parts.flags }, text: () => flagzText(parts) })
     return undefined
   }
 }
 
+interface Page {
+  readonly kind: string
+  readonly content: object
+  text(): string
+}
+
 /** @throws NotAcceptable for anything but text and the two structured forms */
-function answer(request: ServerRequest, kind: string, content: object, text: () => string): Answer {
+function answer(request: ServerRequest, { component = apiServer }: ZpagesParts, { kind, content, text }: Page): Answer {
   const { accept } = request.headers
   const wanted = typeof accept === 'string' && accept.trim() !== '' ? accept : 'text/plain'
   for (const { type, parameters } of clauses(wanted)) {
@@ -77,18 +85,19 @@ function statuszText(parts: ZpagesParts): string {
     `Emulation version: ${emulationVersion}`,
     `Paths: ${paths.join(' ')}`,
   ]
-  return `${header('statusz')}\n${lines.join('\n')}\n`
+  return `${header(parts, 'statusz')}\n${lines.join('\n')}\n`
 }
 
-function flagzText(flags: Readonly<Record<string, string>>): string {
+function flagzText(parts: ZpagesParts): string {
+  const { flags } = parts
   const lines = Object.keys(flags)
     .sort()
     .map((name) => `${name}=${flags[name]}\n`)
-  return `${header('flagz')}${lines.join('')}`
+  return `${header(parts, 'flagz')}${lines.join('')}`
 }
 
 /** Tools look for this warning. */
-function header(page: string): string {
+function header({ component = apiServer }: ZpagesParts, page: string): string {
   const warning = 'Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.'
   return `\n${component} ${page}\n${warning}\n`
 }

@@ -124,6 +124,11 @@ function find(descriptors: readonly ControllerDescriptor[], name: string): Contr
   return descriptors.find((descriptor) => descriptor.name === name || descriptor.aliases.includes(name))
 }
 
+/** By its name, or one that it had before. */
+export function isKnownController(descriptors: readonly ControllerDescriptor[], name: string): boolean {
+  return find(descriptors, name) !== undefined
+}
+
 /** The first mention of a controller by name decides; '*' means all that are on by default. */
 export function isEnabled(descriptor: ControllerDescriptor, controllers: readonly string[]): boolean {
   const names = [descriptor.name, ...descriptor.aliases]

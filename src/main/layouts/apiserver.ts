@@ -10,9 +10,7 @@ import type { Encryption } from '#apiserver/encryption/encryption'
 import { createRegistry } from '#apiserver/registry/registry'
 import { defaultServiceNetwork } from '#apiserver/registry/services/hooks'
 import type { ExternalSigner } from '#apiserver/tokens/externalSigner'
-import { exitCodes } from '#cli/exitCodes'
 import { openLmdbStore } from '#store/drivers/lmdb'
-import { createConfigFile } from '../apiserver/configFile.ts'
 import {
   authoritiesFromOptions,
   configFromOptions,
@@ -23,32 +21,20 @@ import {
   trustFromOptions,
 } from '../apiserver/fromOptions.ts'
 import { UsageError } from '../apiserver/options/flags.ts'
-import { aloneGroups, readOptions, usage } from '../apiserver/options/index.ts'
+import { aloneGroups, type OptionsOf } from '../apiserver/options/index.ts'
+import { runInForeground } from '../component/foreground.ts'
 import { createLivePki, live } from '../pki/livePki.ts'
 import { ensurePki } from '../pki/pki.ts'
-import { createRealClock } from '../realClock.ts'
 import { describeLazily } from './descriptions.ts'
 import { processTools, runTogether } from './processTools.ts'
 
 /** Resolves with the exit code when the signal has stopped it, or at once when the flags cannot be used. */
-export async function runApiServer(args: readonly string[], signal: AbortSignal): Promise<number> {
-  if (args.includes('--help') || args.includes('-h')) {
-    process.stdout.write(`The API server of Skiff, alone in the foreground.\n\nUsage:\n  skiff apiserver --data-dir DIR [flags]\n\n${usage(aloneGroups)}`)
-    return exitCodes.ok
-  }
-  try {
-    const clock = createRealClock()
-    await serve(await readOptions(aloneGroups, args, { file: (name) => createConfigFile(path.resolve(name), clock) }), signal)
-    return exitCodes.ok
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error
-    for (const fault of error.faults) process.stderr.write(`error: ${fault}\n`)
-    process.stderr.write('hint: skiff apiserver --help lists the flags\n')
-    return exitCodes.usage
-  }
+export function runApiServer(args: readonly string[], signal: AbortSignal): Promise<number> {
+  const about = 'The API server of Skiff, alone in the foreground.'
+  return runInForeground({ command: 'apiserver', about, needs: '--data-dir DIR', groups: aloneGroups, run: serve }, args, signal)
 }
 
-type Options = Awaited<ReturnType<typeof readOptions<typeof aloneGroups>>>
+type Options = OptionsOf<typeof aloneGroups>
 
 async function serve(options: Options, signal: AbortSignal): Promise<void> {
   const { serving } = options

@@ -23,7 +23,6 @@ import { tokenCleaner } from '#controllers/bootstrap/tokenCleaner'
 import { createControllerManager } from '#controllers/framework/manager'
 import { controllers } from '#controllers/index'
 import { createExec } from '#host/exec'
-import { createScheduler } from '#scheduler/scheduler'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import { createConfigFile } from '../apiserver/configFile.ts'
 import {
@@ -36,6 +35,7 @@ import {
   trustFromOptions,
 } from '../apiserver/fromOptions.ts'
 import { type ServerOptions, serverOptions } from '../apiserver/options/index.ts'
+import { schedulerComponent } from '../component/schedulerComponent.ts'
 import { type ClusterPaths, type ClusterState, clusterPaths, readState, servingHosts } from '../localCluster/clusterState.ts'
 import { kubeconfigEntry } from '../localCluster/kubeconfigEntry.ts'
 import { createLivePki, type LivePki, live } from '../pki/livePki.ts'
@@ -186,14 +186,13 @@ const authenticated = 'system:authenticated'
 const frontProxyNames = ['front-proxy-client']
 
 function controlPlane(server: ApiServer, tools: ProcessTools, pki: Pki): Component[] {
-  const scheduling = accessAs(server, { name: 'system:kube-scheduler', groups: [authenticated] }, tools)
+  const scheduling = createClient(server.transport({ name: 'system:kube-scheduler', groups: [authenticated] }, 'system:kube-scheduler'))
   const controlling = createClient(server.transport({ name: 'system:kube-controller-manager', groups: [authenticated] }, 'kube-controller-manager'))
   const clientFor = (serviceAccount: string) => {
     const name = `system:serviceaccount:kube-system:${serviceAccount}`
     const groups = ['system:serviceaccounts', 'system:serviceaccounts:kube-system', authenticated]
     return createClient(server.transport({ name, groups }, `kube-controller-manager/${serviceAccount}`))
   }
-  const events = createEventRecorder({ ...tools, client: scheduling.client }, { component: 'default-scheduler' })
   return [
     createControllerManager({ ...tools, client: controlling, clientFor, log: tools.log.with('controllers') }, controllers, {
       // As kubeadm does: machines join with tokens, which must sign the cluster's description and end in time.
@@ -204,8 +203,7 @@ function controlPlane(server: ApiServer, tools: ProcessTools, pki: Pki): Compone
       clusterSigning: { authorityOf: () => pki.ca },
       serviceAccountToken: secretTokens(pki.serviceAccountKey),
     }),
-    createScheduler({ ...tools, ...scheduling, log: tools.log.with('scheduler'), events }),
-    { name: 'scheduler informers', run: (signal) => scheduling.informers.run(signal) },
+    schedulerComponent(scheduling, { ...tools, log: tools.log.with('scheduler') }),
   ]
 }
 

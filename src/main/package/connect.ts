@@ -71,7 +71,8 @@ export async function connect(options: ConnectOptions = {}): Promise<Connection>
   return { client: createClient(transport), namespace, clock, random: seededRandom(randomInt(2 ** 32)), log, metrics, close, [Symbol.asyncDispose]: close }
 }
 
-const machine: KubeconfigPlace = {
+/** What the search for kubeconfigs may look at on this machine. */
+export const machine: KubeconfigPlace = {
   env: process.env,
   home: os.homedir(),
   readFile: (file) => fs.readFile(file),
@@ -80,7 +81,8 @@ const machine: KubeconfigPlace = {
   dirname: (file) => path.dirname(file),
 }
 
-const plugins: PluginRunner = {
+/** Runs programs that give credentials. */
+export const plugins: PluginRunner = {
   get interactive() {
     return process.stdin.isTTY === true
   },

@@ -17,7 +17,7 @@ export const optionGroups = { generic, features, encryption, audit, authenticati
 export const aloneGroups = { serving, ...optionGroups } as const
 
 type SettingsOf<G> = G extends OptionGroup<infer _F, infer S> ? S : never
-type OptionsOf<Groups> = { readonly [name in keyof Groups]: SettingsOf<Groups[name]> } & {
+export type OptionsOf<Groups> = { readonly [name in keyof Groups]: SettingsOf<Groups[name]> } & {
   /** Every flag's value, by name, as /flagz shows it. */
   readonly flags: Readonly<Record<string, string>>
 }

@@ -1,0 +1,30 @@
+/** The flags of kube-scheduler alone (L5). Upstream: cmd/kube-scheduler/app/options (v1.36). */
+import path from 'node:path'
+import { decodeSchedulerConfiguration, defaultSchedulerConfiguration, type KubeSchedulerConfiguration } from '#scheduler/config/configuration'
+import type { PluginDefinition } from '#scheduler/framework/plugin'
+import { loadPluginFiles } from '#scheduler/pluginFiles'
+import { text, UsageError } from '../../apiserver/options/flags.ts'
+import { readNamed, usable } from '../../apiserver/options/namedFiles.ts'
+import { optionGroup } from '../../apiserver/options/optionGroup.ts'
+
+export interface SchedulerSettings {
+  readonly configuration: KubeSchedulerConfiguration
+  /** Those of the configuration's plugin files. */
+  readonly plugins: readonly PluginDefinition[]
+  /** Flags that say the same as the file count for nothing then, but those of leader election. */
+  readonly isFromFile: boolean
+}
+
+export const schedulerOptions = optionGroup({
+  name: 'Misc',
+  flags: { config: text('A file of kind KubeSchedulerConfiguration; the flags for the connection and profiles then count for nothing') },
+  async settings({ config: file }, context): Promise<SchedulerSettings> {
+    const content = await readNamed(file, context)
+    if (content === undefined) return { configuration: defaultSchedulerConfiguration, plugins: [], isFromFile: false }
+    const configuration = usable(() => decodeSchedulerConfiguration(content))
+    const plugins = await loadPluginFiles(configuration.pluginFiles, path.dirname(path.resolve(file))).catch((error: Error) => {
+      throw new UsageError([error.message])
+    })
+    return { configuration, plugins, isFromFile: true }
+  },
+})

@@ -1,0 +1,30 @@
+/** The scheduler with the caches and the recorder of events that it needs (L5), the same alone and in a local cluster. */
+import { setMaxListeners } from 'node:events'
+import type { Component } from '#base/component'
+import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
+import type { Client } from '#client/client'
+import { createEventRecorder } from '#client/eventRecorder'
+import { createScheduler, defaultSchedulerConfig, type SchedulerConfig, type SchedulerDeps } from '#scheduler/scheduler'
+
+export type SchedulerTools = Pick<SchedulerDeps, 'clock' | 'random' | 'log' | 'metrics' | 'decisions'> & { readonly minWatchSeconds?: number | undefined }
+
+/** Each run begins with empty caches. */
+export function schedulerComponent(client: Client, tools: SchedulerTools, config: SchedulerConfig = defaultSchedulerConfig): Component {
+  return {
+    name: 'kube-scheduler',
+    async run(signal) {
+      const ended = new AbortController()
+      const either = AbortSignal.any([signal, ended.signal])
+      setMaxListeners(0, either)
+      const informers = createSharedInformerFactory(client, tools)
+      const events = createEventRecorder({ ...tools, client }, { component: config.profiles[0]?.schedulerName ?? 'default-scheduler' }, either)
+      const caching = informers.run(either)
+      try {
+        await createScheduler({ ...tools, client, informers, events }, config).run(either)
+      } finally {
+        ended.abort(new Error('the scheduler has ended'))
+        await caching
+      }
+    },
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * A component's own port (L5): health, metrics, configuration, profiles, behind authentication and authorization. The API server's listener and
+ * stages do the work. Upstream: buildHandlerChain and newEndpointsHandler of cmd/kube-scheduler/app/server.go, controller-manager/app/serve.go (v1.36).
+ */
+import { type Answer, textAnswer } from '#apiserver/answer'
+import type { Authenticator } from '#apiserver/authn/authenticator'
+import type { Authorizer } from '#apiserver/authz/authorizer'
+import { type HealthCheck, healthAnswer } from '#apiserver/endpoints/health'
+import { HealthSlis } from '#apiserver/endpoints/healthSlis'
+import { versionInfo } from '#apiserver/endpoints/nonResource'
+import { profiling } from '#apiserver/endpoints/profiling'
+import { upgradeHandler } from '#apiserver/endpoints/upgrade'
+import { zpages } from '#apiserver/endpoints/zpages'
+import { authenticationStage } from '#apiserver/pipeline/authentication'
+import { authorizationStage } from '#apiserver/pipeline/authorization'
+import { cacheControlStage } from '#apiserver/pipeline/cacheControl'
+import { panicRecoveryStage } from '#apiserver/pipeline/panicRecovery'
+import { requestInfoStage } from '#apiserver/pipeline/requestInfo'
+import { compose, type Handler } from '#apiserver/pipeline/stage'
+import { warningRecorderStage } from '#apiserver/pipeline/warningRecorder'
+import type { ServerRequest } from '#apiserver/request'
+import { type Listener, type ListenOptions, listen } from '#apiserver/server/listener'
+import type { ProcessTools } from '../layouts/processTools.ts'
+
+export interface SecurePortParts {
+  /** e.g. kube-scheduler. */
+  readonly component: string
+  readonly tools: ProcessTools
+  readonly authenticators: readonly Authenticator[]
+  readonly authorizers: readonly Authorizer[]
+  /** Of /healthz and /readyz; /livez only says that the process answers. */
+  readonly checks: readonly HealthCheck[]
+  /** Of /readyz alone. */
+  readonly readyChecks: readonly HealthCheck[]
+  /** What /configz shows, by its name. */
+  readonly configz: Readonly<Record<string, unknown>>
+  /** By name, as /flagz shows them. */
+  readonly flags: Readonly<Record<string, string>>
+  readonly profiling: boolean
+}
+
+export function openSecurePort(parts: SecurePortParts, options: ListenOptions): Promise<Listener> {
+  const handle = securePortHandler(parts)
+  const { clock, log } = parts.tools
+  return listen({ handle, upgrade: upgradeHandler(handle, () => {}), clock, log: log.with('securePort') }, options)
+}
+
+/** Everything but the socket. */
+export function securePortHandler(parts: SecurePortParts): Handler {
+  const { clock, metrics, log, random } = parts.tools
+  const deps = { ...parts, clock, metrics, log, random }
+  return compose(
+    [panicRecoveryStage(log), requestInfoStage, cacheControlStage, warningRecorderStage, authenticationStage(deps), authorizationStage(deps)],
+    endpoints(parts),
+  )
+}
+
+function endpoints(parts: SecurePortParts): Handler {
+  const { tools, configz, checks, readyChecks } = parts
+  const slis = new HealthSlis()
+  const profiles = parts.profiling ? profiling(tools.clock) : undefined
+  const pages = zpages({
+    component: parts.component,
+    clock: tools.clock,
+    startedMs: tools.clock.now(),
+    binaryVersion: versionInfo.gitVersion.replace(/^v/, ''),
+    emulationVersion: `${versionInfo.emulationMajor}.${versionInfo.emulationMinor}`,
+    runtimeVersion: `node ${process.version}`,
+    paths: () => [...paths, ...(profiles ? ['/debug/pprof'] : [])],
+    flags: parts.flags,
+  })
+  const ofRoot = { livez: [ping], healthz: [ping, ...checks], readyz: [ping, ...checks, ...readyChecks] } as const
+  const health = (request: ServerRequest) => {
+    const root = /^\/(livez|readyz|healthz)(\/|$)/.exec(request.path)?.[1] as keyof typeof ofRoot | undefined
+    return root && healthAnswer(root, ofRoot[root], slis, request)
+  }
+  const page = (request: ServerRequest): Answer | Promise<Answer | undefined> | undefined => {
+    if (request.path === '/metrics') return textAnswer(200, tools.metrics.render(), { 'content-type': tools.metrics.contentType })
+    if (request.path === '/metrics/slis') return slis.answer()
+    if (request.path === '/configz') return { type: 'value', status: 200, value: configz }
+    return health(request) ?? pages(request) ?? profiles?.(request)
+  }
+  return async (request) => {
+    if (request.method !== 'GET' && request.method !== 'HEAD') return textAnswer(405, 'Method Not Allowed\n', { allow: 'GET, HEAD' })
+    return (await page(request)) ?? textAnswer(404, '404 page not found\n')
+  }
+}
+
+const ping: HealthCheck = { name: 'ping', check: () => undefined }
+const paths = ['/configz', '/flagz', '/healthz', '/livez', '/metrics', '/metrics/slis', '/readyz', '/statusz']

@@ -1,0 +1,89 @@
+/** The controllers alone (L5), with kube-controller-manager's flags, in the foreground. Upstream: cmd/kube-controller-manager (v1.36). */
+import { secretTokens } from '#apiserver/tokens/secretTokens'
+import { createControllerManager } from '#controllers/framework/manager'
+import { controllers } from '#controllers/index'
+import { followCertificates } from '../apiserver/fromOptions.ts'
+import type { OptionsOf } from '../apiserver/options/index.ts'
+import { runComponentProcess } from '../component/componentProcess.ts'
+import { configzOf } from '../component/configz.ts'
+import { runInForeground } from '../component/foreground.ts'
+import { connection, debugging } from '../component/options/connection.ts'
+import { controllerOptions } from '../component/options/controllers.ts'
+import { delegatedAuthentication } from '../component/options/delegatedAuthentication.ts'
+import { delegatedAuthorization } from '../component/options/delegatedAuthorization.ts'
+import { defaultLease, leaderElection, leaseOf } from '../component/options/leaderElection.ts'
+import { secureServing } from '../component/options/secureServing.ts'
+import { signing } from '../component/options/signing.ts'
+import { serviceAccountToken } from '../component/serviceAccountClients.ts'
+
+const component = 'kube-controller-manager'
+const defaultPort = 10_257
+const defaultRate = { qps: 20, burst: 30 }
+
+export const controllerManagerGroups = {
+  controllers: controllerOptions,
+  signing,
+  connection: connection(defaultRate),
+  lease: leaderElection(component),
+  serving: secureServing(defaultPort),
+  authentication: delegatedAuthentication,
+  authorization: delegatedAuthorization,
+  debugging,
+} as const
+
+type Options = OptionsOf<typeof controllerManagerGroups>
+
+/** Resolves with the exit code. */
+export function runControllerManagerProcess(args: readonly string[], signal: AbortSignal): Promise<number> {
+  const about = 'The controllers of Skiff, alone in the foreground.'
+  return runInForeground({ command: 'controller-manager', about, needs: '--kubeconfig FILE', groups: controllerManagerGroups, run }, args, signal)
+}
+
+async function run(options: Options, signal: AbortSignal): Promise<void> {
+  const { qps = defaultRate.qps, burst = defaultRate.burst, kubeconfig, master } = options.connection
+  const lease = leaseOf(options.lease, defaultLease(component))
+  const rateLimit = { qps, burst }
+  await runComponentProcess(
+    {
+      component,
+      name: 'controllers',
+      options,
+      kubeconfig: { file: kubeconfig, master },
+      lease,
+      configz: { 'kubecontrollermanager.config.k8s.io': configuration(options, lease, rateLimit) },
+      async act({ access, tools, fence }, leading) {
+        const own = fence(access.client(component, { rateLimit }))
+        const clientFor = (account: string) => {
+          const token = options.controllers.useServiceAccountCredentials ? serviceAccountToken(own, tools.clock, account) : undefined
+          return fence(access.client(`${component}/${account}`, { rateLimit, token }))
+        }
+        followCertificates(options.signing.files, () => {}, tools.log, leading)
+        const { serviceAccountKey, options: given } = options.controllers
+        await createControllerManager({ ...tools, client: own, clientFor }, controllers, {
+          ...given,
+          controllers: options.controllers.controllers,
+          clusterSigning: options.signing.signing,
+          rootCa: given.rootCa ?? access.transport.tls?.ca?.toString(),
+          serviceAccountToken: serviceAccountKey === undefined ? undefined : secretTokens(serviceAccountKey),
+        }).run(leading)
+      },
+    },
+    signal,
+  )
+}
+
+function configuration(
+  { controllers: { controllers: names, useServiceAccountCredentials, options }, connection: given, debugging: debug }: Options,
+  lease: object,
+  rate: object,
+) {
+  return configzOf({
+    generic: {
+      clientConnection: { kubeconfig: given.kubeconfig, ...rate },
+      controllers: names,
+      debugging: { enableProfiling: debug.profiling },
+      leaderElection: lease,
+    },
+    kubeCloudShared: { clusterCIDR: options.clusterCidr, nodeMonitorPeriodMs: options.nodeMonitorPeriodMs, useServiceAccountCredentials },
+  })
+}

@@ -1,0 +1,69 @@
+/** The scheduler alone (L5), with kube-scheduler's flags, in the foreground. Upstream: cmd/kube-scheduler (v1.36). */
+import { type KubeSchedulerConfiguration, schedulerConfigOf } from '#scheduler/config/configuration'
+import type { OptionsOf } from '../apiserver/options/index.ts'
+import { runComponentProcess } from '../component/componentProcess.ts'
+import { configzOf } from '../component/configz.ts'
+import { runInForeground } from '../component/foreground.ts'
+import { connection, debugging } from '../component/options/connection.ts'
+import { delegatedAuthentication } from '../component/options/delegatedAuthentication.ts'
+import { delegatedAuthorization } from '../component/options/delegatedAuthorization.ts'
+import { leaderElection, leaseOf } from '../component/options/leaderElection.ts'
+import { schedulerOptions } from '../component/options/scheduler.ts'
+import { secureServing } from '../component/options/secureServing.ts'
+import { schedulerComponent } from '../component/schedulerComponent.ts'
+
+const component = 'kube-scheduler'
+const defaultPort = 10_259
+
+export const schedulerGroups = {
+  scheduler: schedulerOptions,
+  connection: connection({ qps: 50, burst: 100 }),
+  lease: leaderElection(component),
+  serving: secureServing(defaultPort),
+  authentication: delegatedAuthentication,
+  authorization: delegatedAuthorization,
+  debugging,
+} as const
+
+type Options = OptionsOf<typeof schedulerGroups>
+
+/** Resolves with the exit code. */
+export function runSchedulerProcess(args: readonly string[], signal: AbortSignal): Promise<number> {
+  const program = { command: 'scheduler', about: 'The scheduler of Skiff, alone in the foreground.', needs: '--kubeconfig FILE', groups: schedulerGroups, run }
+  return runInForeground(program, args, signal)
+}
+
+async function run(options: Options, signal: AbortSignal): Promise<void> {
+  const configuration = effectiveConfiguration(options)
+  const { clientConnection, enableProfiling, leaderElection: lease } = configuration
+  const { debugging: given } = options
+  await runComponentProcess(
+    {
+      component,
+      name: 'scheduler',
+      options: { ...options, debugging: { ...given, profiling: enableProfiling } },
+      kubeconfig: { file: clientConnection.kubeconfig, master: options.connection.master },
+      lease,
+      configz: { componentconfig: configzOf(configuration) },
+      async act({ access, tools, fence }, leading) {
+        const client = fence(access.client(`${component}/scheduler`, { rateLimit: clientConnection }))
+        await schedulerComponent(client, tools, schedulerConfigOf(configuration, options.scheduler.plugins)).run(leading)
+      },
+    },
+    signal,
+  )
+}
+
+/** As upstream: with a file, flags of leader election override it and other flags that say the same count for nothing. */
+function effectiveConfiguration({ scheduler, connection: flags, lease, debugging: { profiling } }: Options): KubeSchedulerConfiguration {
+  const { configuration, isFromFile } = scheduler
+  const { clientConnection } = configuration
+  const leaderElectionOf = leaseOf(lease, configuration.leaderElection)
+  if (isFromFile) return { ...configuration, leaderElection: leaderElectionOf }
+  return {
+    ...configuration,
+    leaderElection: leaderElectionOf,
+    enableProfiling: profiling,
+    clientConnection: { kubeconfig: flags.kubeconfig, qps: flags.qps ?? clientConnection.qps, burst: flags.burst ?? clientConnection.burst },
+  }
+}
