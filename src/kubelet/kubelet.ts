@@ -157,7 +157,7 @@ async function runKubelet(
   await Promise.all([
     node.run(signal),
     serviceMirror.done,
-    serviceMirror.synced.then(() => watchPods(context, workers, statics, () => removeOrphans(garbage), events, signal)),
+    serviceMirror.synced.then(() => (signal.aborted ? undefined : watchPods(context, workers, statics, () => removeOrphans(garbage), events, signal))),
     statics.run(workers, signal),
     collectGarbage(garbage, signal),
     eviction.run(workers, () => freeImages(garbage), signal),

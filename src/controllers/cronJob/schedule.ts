@@ -28,12 +28,35 @@ export function nextTime(schedule: CronSchedule, afterMs: number, timeZone?: str
 
 /** The last time in (afterMs, nowMs]; undefined when there is none. */
 export function mostRecentTime(schedule: CronSchedule, afterMs: number, nowMs: number, timeZone?: string): number | undefined {
+  if (schedule.everyMs) {
+    const firstMs = nextTime(schedule, afterMs) ?? nowMs
+    return firstMs > nowMs ? undefined : firstMs + Math.floor((nowMs - firstMs) / schedule.everyMs) * schedule.everyMs
+  }
   // From now back in growing steps: after a long pause nobody wants to count every minute since.
   for (let windowMs = 2 * minuteMs; ; windowMs *= 4) {
-    const fromMs = schedule.everyMs ? afterMs : Math.max(afterMs, nowMs - windowMs)
+    const fromMs = Math.max(afterMs, nowMs - windowMs)
     let found: number | undefined
     for (let next = nextTime(schedule, fromMs, timeZone); next !== undefined && next <= nowMs; next = nextTime(schedule, next, timeZone)) found = next
     if (found !== undefined || fromMs === afterMs) return found
+  }
+}
+
+const manyMissed = 100
+
+/** More than a hundred times have passed in (afterMs, nowMs], by an estimate from the first two, as upstream. */
+export function hasMissedMany(schedule: CronSchedule, afterMs: number, nowMs: number, timeZone?: string): boolean {
+  const firstMs = nextTime(schedule, afterMs, timeZone)
+  if (firstMs === undefined || firstMs > nowMs) return false
+  const secondMs = nextTime(schedule, firstMs, timeZone)
+  return secondMs !== undefined && secondMs <= nowMs && Math.floor((nowMs - firstMs) / (secondMs - firstMs)) + 1 > manyMissed
+}
+
+/** The platform knows the zone. */
+export function isTimeZone(name: string): boolean {
+  try {
+    return Boolean(new Intl.DateTimeFormat('en-US', { timeZone: name }))
+  } catch {
+    return false
   }
 }
 

@@ -38,3 +38,26 @@ test('KUB-26 the first list may be stale, one after Expired never is; what went 
   await clock.advance(1)
   await mirrored.done
 })
+
+test('KUB-26 a mirror that never had a list ends its wait with it', async () => {
+  const lost = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+  const nobody = createClient({
+    request: () => Promise.reject(lost),
+    watch: () => {
+      throw lost
+    },
+  })
+  const clock = new VirtualClock()
+  const stop = new AbortController()
+  const mirrored = mirror(nobody.of(configMaps), {}, { clock, log: noLog }, stop.signal)
+  const state = { synced: false }
+  const waiting = mirrored.synced.then(() => {
+    state.synced = true
+  })
+  await clock.advance(60_000)
+  assert.equal(state.synced, false)
+  stop.abort()
+  await clock.advance(1)
+  assert.equal(state.synced, true)
+  await waiting
+})

@@ -68,7 +68,7 @@ export async function listWatch<T extends KubeObject>(
 export interface Mirror<T extends KubeObject> {
   get(key: string): Frozen<T> | undefined
   list(): readonly Frozen<T>[]
-  /** Resolves after the first list. */
+  /** Resolves after the first list, or at the end when there never was one. */
   readonly synced: Promise<void>
 }
 
@@ -105,6 +105,7 @@ export function mirror<T extends KubeObject>(
       onChange(item)
     },
   }
-  const done = listWatch(client, selection, handler, deps, signal)
+  // Who waits for the first list must not wait for ever when it is never to come.
+  const done = listWatch(client, selection, handler, deps, signal).finally(markSynced)
   return { get: (key) => objects.get(key), list: () => [...objects.values()], synced, done }
 }

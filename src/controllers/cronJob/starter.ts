@@ -1,0 +1,146 @@
+/**
+ * Starts a CronJob's jobs when they are due, and removes them (L3). schedule.ts knows the times; the job's name follows from its time, so that
+ * none is started twice. Upstream: the second half of syncCronJob in pkg/controller/cronjob/cronjob_controllerv2.go (v1.36).
+ */
+import type { CronJob, CronJobStatus, Job } from '#api/gen/types/batch.v1'
+import { type CronSchedule, parseCronSchedule } from '#api/helpers/cronSchedule'
+import { controllerReference, isControlledBy } from '#api/helpers/owners'
+import type { Frozen } from '#api/machinery/meta'
+import { isStatus } from '#api/machinery/status'
+import type { Clock } from '#base/clock'
+import { deepCopy } from '#base/frozen'
+import { formatTime } from '#base/time'
+import { jobs } from '#client/builtIn'
+import type { Client, NewObject } from '#client/client'
+import { type EventRecorder, referenceOf } from '#client/eventRecorder'
+import type { Result } from '../framework/reconciler.ts'
+import { isNamespaceTerminating, messageOf } from '../shared/podControl.ts'
+import { hasMissedMany, isTimeZone, mostRecentTime, nextTime, timeOf } from './schedule.ts'
+
+/** A little late, so that a coarse clock does not wake us before the time. */
+const afterDueMs = 100
+
+export interface StarterDeps {
+  readonly client: Client
+  readonly clock: Clock
+  readonly events: EventRecorder
+}
+
+export interface Starter {
+  /** Starts the job that is due, if one is, and notes it in `status`. @returns when the next will be */
+  startWhenDue(cron: Frozen<CronJob>, status: CronJobStatus, signal: AbortSignal): Promise<Result | undefined>
+  /** Undefined when there is no next time. */
+  msUntilNext(cron: Frozen<CronJob>): number | undefined
+  remove(cron: Frozen<CronJob>, job: { readonly namespace?: string | undefined; readonly name?: string | undefined }, signal: AbortSignal): Promise<void>
+}
+
+export function createStarter({ client, clock, events }: StarterDeps): Starter {
+  return { startWhenDue, msUntilNext, remove }
+
+  async function remove(
+    cron: Frozen<CronJob>,
+    { namespace, name = '' }: { readonly namespace?: string | undefined; readonly name?: string | undefined },
+    signal: AbortSignal,
+  ) {
+    try {
+      await client.of(jobs).delete({ namespace, name }, { propagationPolicy: 'Background', signal })
+      events.event(cron, 'Normal', 'SuccessfulDelete', `Deleted job ${name}`)
+    } catch (error) {
+      if (!isStatus(error, 'NotFound')) throw error
+    }
+  }
+
+  /** Tells in an event what makes a schedule useless. */
+  function scheduleOf(cron: Frozen<CronJob>): CronSchedule | undefined {
+    const read = readSchedule(cron)
+    if ('reason' in read) events.event(cron, 'Warning', read.reason, read.message)
+    return 'reason' in read ? undefined : read
+  }
+
+  function msUntilNext(cron: Frozen<CronJob>): number | undefined {
+    const schedule = readSchedule(cron)
+    if ('reason' in schedule) return undefined
+    const nowMs = clock.now()
+    const sinceMs = startOf(cron) ?? nowMs
+    // From the last time that was, so that intervals keep their rhythm.
+    const lastMs = mostRecentTime(schedule, sinceMs, nowMs, cron.spec.timeZone) ?? sinceMs
+    const nextMs = nextTime(schedule, lastMs, cron.spec.timeZone)
+    return nextMs === undefined ? undefined : nextMs - nowMs + afterDueMs
+  }
+
+  async function startWhenDue(cron: Frozen<CronJob>, status: CronJobStatus, signal: AbortSignal): Promise<Result | undefined> {
+    const { timeZone, startingDeadlineSeconds, concurrencyPolicy } = cron.spec
+    const schedule = scheduleOf(cron)
+    if (!schedule) return undefined
+    const nowMs = clock.now()
+    const wait: Result = { requeueAfterMs: msUntilNext(cron) }
+    // What is older than the deadline is as if it had never been.
+    const deadlineMs = startingDeadlineSeconds === undefined ? Number.NEGATIVE_INFINITY : nowMs - startingDeadlineSeconds * 1000
+    const sinceMs = Math.max(startOf(cron) ?? nowMs, deadlineMs)
+    const dueMs = mostRecentTime(schedule, sinceMs, nowMs, timeZone)
+    if (dueMs === undefined) return wait
+    if (hasMissedMany(schedule, sinceMs, nowMs, timeZone)) {
+      const message = 'too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew'
+      events.event(cron, 'Warning', 'TooManyMissedTimes', message)
+    }
+    if (concurrencyPolicy === 'Forbid' && status.active?.length) {
+      events.event(cron, 'Normal', 'JobAlreadyActive', 'Not starting job because prior execution is running and concurrency policy is Forbid')
+      return wait
+    }
+    if (concurrencyPolicy === 'Replace') {
+      for (const reference of status.active ?? []) await remove(cron, reference, signal)
+      delete status.active
+    }
+    const job = await start(cron, dueMs, signal)
+    if (!job) return wait
+    if (!status.active?.some(({ uid }) => uid === job.metadata.uid)) status.active = [...(status.active ?? []), referenceOf(job)]
+    status.lastScheduleTime = formatTime(dueMs)
+    return wait
+  }
+
+  /** The job of this time; its name follows from the time, so that it cannot be started twice. */
+  async function start(cron: Frozen<CronJob>, dueMs: number, signal: AbortSignal): Promise<Frozen<Job> | undefined> {
+    const wanted = jobOf(cron, dueMs)
+    try {
+      const job = await client.of(jobs).create(wanted, { signal })
+      events.event(cron, 'Normal', 'SuccessfulCreate', `Created job ${job.metadata.name}`)
+      return job
+    } catch (error) {
+      if (isNamespaceTerminating(error)) return undefined
+      if (isStatus(error, 'AlreadyExists')) {
+        const there = await client.of(jobs).get({ namespace: cron.metadata.namespace, name: wanted.metadata.name ?? '' }, { signal })
+        if (isControlledBy(there, cron)) return there
+      }
+      events.event(cron, 'Warning', 'FailedCreate', `Error creating job: ${messageOf(error)}`)
+      throw error
+    }
+  }
+}
+
+/** Times up to this one are settled. */
+const startOf = (cron: Frozen<CronJob>) => timeOf(cron.status?.lastScheduleTime) ?? timeOf(cron.metadata.creationTimestamp)
+
+/** The schedule, or why it is none, as an event says it. */
+function readSchedule({ spec: { schedule, timeZone } }: Frozen<CronJob>): CronSchedule | { readonly reason: string; readonly message: string } {
+  if (timeZone !== undefined && !isTimeZone(timeZone)) {
+    return { reason: 'UnknownTimeZone', message: `invalid timeZone: ${JSON.stringify(timeZone)}: unknown time zone ${timeZone}` }
+  }
+  const parsed = parseCronSchedule(schedule)
+  return 'fault' in parsed ? { reason: 'UnparseableSchedule', message: `unparseable schedule: ${JSON.stringify(schedule)} : ${parsed.fault}` } : parsed
+}
+
+const jobName = (cron: Frozen<CronJob>, dueMs: number) => `${cron.metadata.name}-${Math.floor(dueMs / 60_000)}`
+
+function jobOf(cron: Frozen<CronJob>, dueMs: number): NewObject<Job> {
+  const { metadata, spec } = cron.spec.jobTemplate
+  return {
+    metadata: {
+      namespace: cron.metadata.namespace,
+      name: jobName(cron, dueMs),
+      ...(metadata?.labels ? { labels: { ...metadata.labels } } : {}),
+      annotations: { ...metadata?.annotations, 'batch.kubernetes.io/cronjob-scheduled-timestamp': formatTime(dueMs) },
+      ownerReferences: [controllerReference(cron)],
+    },
+    spec: deepCopy<Job['spec']>(spec as Frozen<Job['spec']>),
+  }
+}

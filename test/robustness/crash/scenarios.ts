@@ -1,0 +1,187 @@
+/**
+ * Four pieces of work that take the control plane many calls, and what must be true once each is done, however often somebody died on the way.
+ * Every run has a namespace of its own, so that one cluster serves many.
+ */
+import assert from 'node:assert/strict'
+import type { PodSpec } from '#api/gen/types/core.v1'
+import type { KubeObject } from '#api/machinery/meta'
+import {
+  configMaps,
+  controllerRevisions,
+  deployments,
+  endpointSlices,
+  jobs,
+  namespaces,
+  persistentVolumeClaims,
+  pods,
+  replicaSets,
+  secrets,
+  serviceAccounts,
+  services,
+  statefulSets,
+} from '#client/builtIn'
+import type { Client, Resource } from '#client/client'
+
+export interface Scenario {
+  readonly name: string
+  /** The row that it proves. */
+  readonly row: string
+  /** Makes what has to be there before. */
+  prepare(client: Client, namespace: string): Promise<void>
+  /** True when the preparations are done. */
+  isReady(client: Client, namespace: string): Promise<boolean>
+  /** What sets the control plane to work. */
+  act(client: Client, namespace: string): Promise<void>
+  /** Throws while something is not as it must be in the end. */
+  check(client: Client, namespace: string): Promise<void>
+}
+
+const labels = { app: 'web' }
+const podSpec = (image: string, fields: Partial<PodSpec> = {}): PodSpec => ({
+  terminationGracePeriodSeconds: 2,
+  containers: [{ name: 'main', image }],
+  ...fields,
+})
+const template = (image: string) => ({ metadata: { labels }, spec: podSpec(image) })
+const workload = (replicas: number) => ({ replicas, selector: { matchLabels: labels }, template: template('example.com/app:1') })
+const newImage = { spec: { template: template('example.com/app:2') } }
+const imagesOf = async (client: Client, namespace: string) => (await client.of(pods).list({ namespace })).items.map(({ spec }) => spec.containers[0]?.image)
+
+async function addNamespace(client: Client, name: string): Promise<void> {
+  await client.of(namespaces).create({ metadata: { name }, spec: {} })
+}
+
+const rollout: Scenario = {
+  name: 'rollout',
+  row: 'CTL-04',
+  async prepare(client, namespace) {
+    await addNamespace(client, namespace)
+    await client.of(deployments).create({ metadata: { namespace, name: 'web' }, spec: workload(4) })
+  },
+  isReady: async (client, namespace) => (await client.of(deployments).get({ namespace, name: 'web' })).status?.availableReplicas === 4,
+  async act(client, namespace) {
+    await client.of(deployments).patch({ namespace, name: 'web' }, 'strategic', { spec: { ...newImage.spec, replicas: 6 } })
+  },
+  async check(client, namespace) {
+    const { status, metadata } = await client.of(deployments).get({ namespace, name: 'web' })
+    const counts = [status?.replicas, status?.updatedReplicas, status?.availableReplicas, status?.unavailableReplicas, status?.observedGeneration]
+    assert.deepEqual(counts, [6, 6, 6, undefined, metadata.generation])
+    assert.deepEqual([...new Set(await imagesOf(client, namespace))], ['example.com/app:2'])
+    const sets = (await client.of(replicaSets).list({ namespace })).items
+    assert.deepEqual(sets.map(({ spec }) => spec.replicas).sort(), [0, 6])
+    assert.equal((await client.of(pods).list({ namespace })).items.length, 6)
+  },
+}
+
+const job: Scenario = {
+  name: 'job',
+  row: 'CTL-07',
+  prepare: addNamespace,
+  isReady: async () => true,
+  async act(client, namespace) {
+    const spec = podSpec('example.com/task:1', { restartPolicy: 'Never' })
+    await client.of(jobs).create({ metadata: { namespace, name: 'batch' }, spec: { completions: 8, parallelism: 3, template: { spec } } })
+    const completionMode = 'Indexed'
+    await client.of(jobs).create({ metadata: { namespace, name: 'indexed' }, spec: { completions: 4, parallelism: 2, completionMode, template: { spec } } })
+  },
+  async check(client, namespace) {
+    for (const [name, completions] of [
+      ['batch', 8],
+      ['indexed', 4],
+    ] as const) {
+      const { status } = await client.of(jobs).get({ namespace, name })
+      assert.equal(status.conditions?.find(({ type }) => type === 'Complete')?.status, 'True')
+      assert.deepEqual([status.succeeded, status.failed, status.active, status.terminating], [completions, undefined, undefined, 0])
+      assert.deepEqual(status.uncountedTerminatedPods, {})
+    }
+    const all = (await client.of(pods).list({ namespace })).items
+    assert.deepEqual(
+      all.flatMap(({ metadata }) => metadata.finalizers ?? []),
+      [],
+    )
+    assert.equal(all.length, 12)
+    assert.ok(all.every(({ status }) => status.phase === 'Succeeded'))
+  },
+}
+
+const statefulUpdate: Scenario = {
+  name: 'statefulset',
+  row: 'CTL-05',
+  async prepare(client, namespace) {
+    await addNamespace(client, namespace)
+    await client.of(statefulSets).create({ metadata: { namespace, name: 'db' }, spec: { serviceName: 'db', ...workload(3) } })
+  },
+  isReady: async (client, namespace) => (await client.of(statefulSets).get({ namespace, name: 'db' })).status?.availableReplicas === 3,
+  async act(client, namespace) {
+    await client.of(statefulSets).patch({ namespace, name: 'db' }, 'strategic', { spec: { ...newImage.spec, replicas: 4 } })
+  },
+  async check(client, namespace) {
+    const { status } = await client.of(statefulSets).get({ namespace, name: 'db' })
+    assert.deepEqual([status?.replicas, status?.updatedReplicas, status?.currentReplicas, status?.availableReplicas], [4, 4, 4, 4])
+    assert.equal(status?.currentRevision, status?.updateRevision)
+    assert.deepEqual([...new Set(await imagesOf(client, namespace))], ['example.com/app:2'])
+    const names = (await client.of(pods).list({ namespace })).items.map(({ metadata }) => metadata.name)
+    assert.deepEqual(names.sort(), ['db-0', 'db-1', 'db-2', 'db-3'])
+    const revisions = (await client.of(controllerRevisions).list({ namespace })).items.map(({ revision }) => revision)
+    assert.deepEqual(revisions.sort(), [1, 2])
+  },
+}
+
+const held = { finalizers: ['example.com/held'] }
+
+const namespaceDeletion: Scenario = {
+  name: 'namespace',
+  row: 'CTL-10',
+  async prepare(client, namespace) {
+    await addNamespace(client, namespace)
+    await client.of(deployments).create({ metadata: { namespace, name: 'web' }, spec: workload(2) })
+    await client.of(statefulSets).create({ metadata: { namespace, name: 'db' }, spec: { serviceName: 'db', ...workload(1) } })
+    const annotations = { 'skiff.dev/simulated-exit-after-seconds': '3600' }
+    const spec = podSpec('example.com/task:1', { restartPolicy: 'Never' })
+    await client
+      .of(jobs)
+      .create({ metadata: { namespace, name: 'batch' }, spec: { parallelism: 2, completions: 2, template: { metadata: { annotations }, spec } } })
+    await client.of(services).create({ metadata: { namespace, name: 'web' }, spec: { selector: labels, ports: [{ port: 80 }] } })
+    await client.of(configMaps).create({ metadata: { namespace, name: 'kept', ...held } })
+    const claim = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } }
+    await client.of(persistentVolumeClaims).create({ metadata: { namespace, name: 'data' }, spec: claim })
+  },
+  isReady: async (client, namespace) => {
+    const all = (await client.of(pods).list({ namespace })).items
+    return all.length === 5 && all.every(({ status }) => status.phase === 'Running')
+  },
+  async act(client, namespace) {
+    await client.of(deployments).patch({ namespace, name: 'web' }, 'merge', { spec: { replicas: 5 } })
+    // It goes while pods are being made and placed; those who should make them may have died, and then no more come while time stands still.
+    for (let looks = 0, there = 0; there < 7 && looks < 200; looks++) there = (await client.of(pods).list({ namespace })).items.length
+    await client.of(namespaces).delete({ name: namespace })
+    // Only after the namespace has begun to go: its end must wait for the one who holds something in it.
+    await client.of(configMaps).patch({ namespace, name: 'kept' }, 'merge', { metadata: { finalizers: null } })
+  },
+  async check(client, namespace) {
+    const there = (await client.of(namespaces).list()).items.map(({ metadata }) => metadata.name)
+    assert.ok(!there.includes(namespace), 'the namespace is gone')
+    const kinds: Resource<KubeObject>[] = [
+      pods,
+      replicaSets,
+      deployments,
+      statefulSets,
+      jobs,
+      services,
+      endpointSlices,
+      configMaps,
+      secrets,
+      serviceAccounts,
+      persistentVolumeClaims,
+    ]
+    for (const kind of kinds) {
+      const left = (await client.of(kind).list({ namespace })).items
+      assert.deepEqual(
+        left.map(({ metadata }) => metadata.name),
+        [],
+      )
+    }
+  },
+}
+
+export const scenarios: readonly Scenario[] = [rollout, job, statefulUpdate, namespaceDeletion]
