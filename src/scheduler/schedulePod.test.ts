@@ -125,7 +125,7 @@ const cases: { name: string; nodes: Shape[]; pod: Pod; placed?: Pod[]; on?: stri
     name: 'SCH-07 a taint that is not tolerated',
     nodes: [{ name: 'a', taints: [gpuTaint] }],
     pod: pod('p'),
-    message: '0/1 nodes are available: 1 node(s) had untolerated taint {gpu: yes}.',
+    message: '0/1 nodes are available: 1 node(s) had untolerated taint(s).',
   },
   {
     name: 'SCH-07 a tolerated taint',
@@ -151,7 +151,7 @@ const cases: { name: string; nodes: Shape[]; pod: Pod; placed?: Pod[]; on?: stri
       { name: 'c', cpu: '1' },
     ],
     pod: pod('p', {}, { cpu: '2' }),
-    message: '0/3 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint {gpu: yes}, 1 node(s) were unschedulable.',
+    message: '0/3 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable.',
   },
   {
     name: 'SCH-10 the emptier node wins',

@@ -47,7 +47,7 @@ export const reasons = {
   declaredFeatures: "node(s) didn't match Pod's required features",
   tooManyPods: 'Too many pods',
   insufficient: (resource: string) => `Insufficient ${resource}`,
-  untoleratedTaint: (key: string, value: string) => `node(s) had untolerated taint {${key}: ${value}}`,
+  untoleratedTaint: 'node(s) had untolerated taint(s)',
 } as const
 
 export function unschedulable(...texts: string[]): Refusal {

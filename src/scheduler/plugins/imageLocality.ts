@@ -1,4 +1,4 @@
-/** Prefers nodes that already have the pod's images, less so where few nodes have them (L3). Upstream: plugins/imagelocality. */
+/** Prefers nodes that already have the pod's images, those of volumes too, less so where few nodes have them (L3). Upstream: plugins/imagelocality. */
 import { type StateData, stateKey } from '../framework/cycleState.ts'
 import { definePlugin, maxNodeScore } from '../framework/plugin.ts'
 
@@ -16,9 +16,11 @@ const key = stateKey<Images>('ImageLocality')
 export const imageLocality = definePlugin('ImageLocality', () => ({
   requeueOn: [],
   preScore: (state, { pod }, _nodes, snapshot) => {
-    const images = [...(pod.spec.initContainers ?? []), ...pod.spec.containers].map((container) => withTag(container.image ?? ''))
+    const containers = [...(pod.spec.initContainers ?? []), ...pod.spec.containers]
+    const mounted = (pod.spec.volumes ?? []).flatMap(({ image }) => image?.reference ?? [])
+    const images = [...containers.map(({ image }) => image ?? ''), ...mounted].map(withTag)
     const spread = images.map((name) => ({ name, share: snapshot.imageNodes(name) / snapshot.nodes.length })).filter(({ share }) => share > 0)
-    state.write(key, { containers: images.length, spread })
+    state.write(key, { containers: containers.length, spread })
     // On no node: all would get 0.
     return spread.length === 0 ? 'skip' : undefined
   },

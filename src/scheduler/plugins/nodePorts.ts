@@ -13,7 +13,7 @@ export const nodePorts = definePlugin('NodePorts', () => ({
       const freed = old ? new Map(podInfo(old).hostPorts.map((port) => [port, 1])) : new Map()
       return podInfo(pod).hostPorts.some((port) => isTaken(port, freed))
     }),
-    on('Node', actions.Add | actions.UpdateNodeLabel),
+    on('Node', actions.Add),
   ],
   preFilter: (_state, pod) => (pod.hostPorts.length === 0 ? 'skip' : undefined),
   filter: (_state, pod, node) => (pod.hostPorts.some((port) => isTaken(port, node.usedPorts)) ? refused : undefined),

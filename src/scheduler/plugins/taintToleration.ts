@@ -7,6 +7,7 @@ import { type StateData, stateKey } from '../framework/cycleState.ts'
 import { definePlugin, normalizeByHighest } from '../framework/plugin.ts'
 import { reasons, unresolvable } from '../framework/status.ts'
 
+const refused = unresolvable(reasons.untoleratedTaint)
 const keepsOut = (taint: Frozen<Taint>) => taint.effect === 'NoSchedule' || taint.effect === 'NoExecute'
 
 /** The tolerations that count for soft taints. */
@@ -25,8 +26,7 @@ export const taintToleration = definePlugin('TaintToleration', () => ({
   ],
   filter: (_state, { pod }, { taints }) => {
     if (taints.length === 0) return undefined
-    const taint = findUntoleratedTaint(taints, pod.spec.tolerations, keepsOut)
-    return taint ? unresolvable(reasons.untoleratedTaint(taint.key, taint.value ?? '')) : undefined
+    return findUntoleratedTaint(taints, pod.spec.tolerations, keepsOut) ? refused : undefined
   },
   preScore: (state, { pod }) => {
     const tolerations = (pod.spec.tolerations ?? []).filter((toleration) => !toleration.effect || toleration.effect === 'PreferNoSchedule')

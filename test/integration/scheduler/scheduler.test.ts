@@ -59,7 +59,7 @@ test('SCH-07 a pod that fits nowhere gets condition and event, and a node when t
   scheduler = startScheduler(api.client)
   await create(newPod('web'))
   const waiting = await until('web', isUnschedulable)
-  const message = '0/1 nodes are available: 1 node(s) had untolerated taint {dedicated: db}.'
+  const message = '0/1 nodes are available: 1 node(s) had untolerated taint(s).'
   const { reason, message: text } = scheduled(waiting) ?? {}
   assert.deepEqual([reason, text?.startsWith(message.slice(0, -1))], ['Unschedulable', true])
   const [event] = await eventsOf('web', 1)
