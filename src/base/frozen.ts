@@ -5,7 +5,8 @@ export type DeepReadonly<T> = T extends (infer U)[] ? readonly DeepReadonly<U>[]
 export function deepFreeze<T>(value: T): DeepReadonly<T> {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value)
-    for (const part of Object.values(value)) deepFreeze(part)
+    if (Array.isArray(value)) for (const item of value) deepFreeze(item)
+    else for (const key in value) deepFreeze((value as Record<string, unknown>)[key])
   }
   return value as DeepReadonly<T>
 }

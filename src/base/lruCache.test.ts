@@ -31,3 +31,31 @@ test('a deleted key is gone, and may come back', () => {
   cache.set('a', { key: 'a' })
   assert.equal(cache.get('a')?.key, 'a')
 })
+
+test('the order of use decides, however often keys were used and dropped before', () => {
+  const cache = filled(3, 'a', 'b', 'c')
+  const order = ['a', 'b', 'c']
+  const use = (key: string) => {
+    const at = order.indexOf(key)
+    if (at >= 0) order.splice(at, 1)
+    order.push(key)
+    if (order.length > 3) order.shift()
+  }
+  for (let i = 0; i < 500; i++) {
+    const key = order[(i * 7) % 3] as string
+    if (i % 4 === 0) cache.set(`k${i}`, { key: `k${i}` })
+    else if (i % 11 === 0) cache.delete(key)
+    else cache.get(key)
+    if (i % 4 === 0) use(`k${i}`)
+    else if (i % 11 === 0) order.splice(order.indexOf(key), 1)
+    else use(key)
+    if (order.length < 3) {
+      cache.set(`again${i}`, { key: `again${i}` })
+      use(`again${i}`)
+    }
+    assert.deepEqual(
+      [...cache.values()].map((value) => value.key),
+      order,
+    )
+  }
+})

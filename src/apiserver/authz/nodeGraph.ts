@@ -86,9 +86,10 @@ class PodRelations {
 
   set(pod: Frozen<Pod>, isThere: boolean, old: Frozen<Pod> | undefined): void {
     const node = pod.spec?.nodeName ?? ''
-    if (isThere && old && isSame(pod, old)) return
     const key = keyOf(pod)
     const before = this.#known.get(key)
+    if (!before && node === '') return
+    if (isThere && old && isSame(pod, old)) return
     if (before) {
       for (const id of before.ids) this.#count(id, before.node, -1)
       this.#known.delete(key)

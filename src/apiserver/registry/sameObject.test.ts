@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { deepEqual, sameObject, sameSpec } from './sameObject.ts'
+import { deepEqual, mayBeEqual, mayBeSameContent, mayBeSameSpec, sameObject, sameSpec } from './sameObject.ts'
 
 const equal: readonly [unknown, unknown, boolean][] = [
   [{ a: 1, b: [1, { c: 2 }] }, { b: [1, { c: 2 }], a: 1 }, true],
@@ -23,3 +23,24 @@ test('objects are the same whatever their resourceVersion, specs whatever their 
   assert.equal(sameSpec(a, { ...a, spec: { r: 2 } }), false)
   assert.equal(sameSpec(a, { metadata: {}, spec: { r: 1 }, data: {} }), false)
 })
+
+const nearlyEqual: readonly [unknown, unknown, boolean][] = [
+  [{ a: null }, {}, true],
+  [{ a: [] }, { a: null }, true],
+  [{ a: { b: [] } }, { a: {} }, true],
+  [[{ a: [] }], [{}], true],
+  [{ a: [] }, { a: {} }, false],
+  [{ a: {} }, {}, false],
+  [{ a: [1] }, {}, false],
+  [{ a: 1 }, { a: '1' }, false],
+  [[1], [1, 2], false],
+  [{ a: 0 }, {}, false],
+]
+for (const [a, b, want] of nearlyEqual) {
+  test(`${JSON.stringify(a)} and ${JSON.stringify(b)} ${want ? 'may be' : 'are not'} the same to Go`, () => {
+    assert.deepEqual([mayBeEqual(a, b), mayBeEqual(b, a)], [want, want])
+    assert.equal(mayBeSameContent({ metadata: { x: 1 }, spec: a }, { metadata: { x: 2 }, spec: b }), want)
+    assert.equal(mayBeSameSpec({ status: { x: 1 }, spec: a }, { status: { x: 2 }, spec: b }), want)
+    assert.equal(mayBeSameSpec({ status: { x: 1 }, spec: a }, { status: { x: 2 }, spec: b }, true), false)
+  })
+}

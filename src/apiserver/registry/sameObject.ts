@@ -11,6 +11,8 @@ export function deepEqual(a: unknown, b: unknown): boolean {
   return sameFields(a as Record<string, unknown>, b as Record<string, unknown>, none)
 }
 
+type Fields = Record<string, unknown>
+
 const none: ReadonlySet<string> = new Set()
 const resourceVersion: ReadonlySet<string> = new Set(['resourceVersion'])
 const metadata: ReadonlySet<string> = new Set(['metadata'])
@@ -24,8 +26,6 @@ function sameFields(a: Record<string, unknown>, b: Record<string, unknown>, exce
   return true
 }
 
-type Fields = Record<string, unknown>
-
 /** Equal but for metadata.resourceVersion. */
 export function sameObject(a: object, b: object): boolean {
   const metaA = (a as { metadata: Fields }).metadata
@@ -36,4 +36,33 @@ export function sameObject(a: object, b: object): boolean {
 /** Equal in what metadata.generation counts: everything but metadata and, where it has an endpoint of its own, status. */
 export function sameSpec(a: object, b: object, withStatus = false): boolean {
   return sameFields(a as Fields, b as Fields, withStatus ? notSpecOrStatus : notSpec)
+}
+
+/** Absent, null and the empty list count as the same, as at most some of them are to Go: where this says no, no reading of nils makes the two equal. */
+export function mayBeEqual(a: unknown, b: unknown): boolean {
+  if (a === b) return true
+  if (isNil(a) || isNil(b)) return isNil(a) && isNil(b)
+  if (typeof a !== 'object' || typeof b !== 'object') return false
+  if (Array.isArray(a)) return Array.isArray(b) && a.length === b.length && a.every((item, i) => mayBeEqual(item, b[i]))
+  return !Array.isArray(b) && mayHaveSameFields(a as Fields, b as Fields, none)
+}
+
+/** As {@link mayBeEqual}, of everything but metadata. */
+export function mayBeSameContent(a: object, b: object): boolean {
+  return mayHaveSameFields(a as Fields, b as Fields, metadata)
+}
+
+/** As {@link mayBeEqual}, of what {@link sameSpec} looks at. */
+export function mayBeSameSpec(a: object, b: object, withStatus = false): boolean {
+  return mayHaveSameFields(a as Fields, b as Fields, withStatus ? notSpecOrStatus : notSpec)
+}
+
+function mayHaveSameFields(a: Fields, b: Fields, except: ReadonlySet<string>): boolean {
+  for (const key in a) if (!except.has(key) && !mayBeEqual(a[key], b[key])) return false
+  for (const key in b) if (!except.has(key) && a[key] === undefined && !isNil(b[key])) return false
+  return true
+}
+
+function isNil(value: unknown): boolean {
+  return value === undefined || value === null || (Array.isArray(value) && value.length === 0)
 }

@@ -14,7 +14,7 @@ import { CacheEntry, encodeStored, prepareViews } from './cacheEntry.ts'
 import { createObject, ensureNamespace } from './create.ts'
 import { readyToDelete } from './deletion.ts'
 import { trackManagers } from './managers.ts'
-import { deepEqual, sameObject, sameSpec } from './sameObject.ts'
+import { deepEqual, mayBeSameContent, mayBeSameSpec, sameObject, sameSpec } from './sameObject.ts'
 import { keyFor, type WriteContext } from './storedResource.ts'
 import { keptSystemMetadata } from './systemMetadata.ts'
 import { attributesOf, metadataPath, rootPath, strategyContext, throwIfInvalid, type WriterDeps } from './writer.ts'
@@ -143,7 +143,10 @@ function prepare(deps: WriterDeps, context: WriteContext, object: KubeObject, ol
 
 function changesGeneration({ generationCountsStatus, generationCountsLabels }: KindStrategy, object: KubeObject, old: Frozen<KubeObject>): boolean {
   return (
-    !(sameSpec(object, old, generationCountsStatus) || sameSpec(withNils(object), withNils(old), generationCountsStatus)) ||
+    !(
+      sameSpec(object, old, generationCountsStatus) ||
+      (mayBeSameSpec(object, old, generationCountsStatus) && sameSpec(withNils(object), withNils(old), generationCountsStatus))
+    ) ||
     (generationCountsLabels === true && !deepEqual(object.metadata.labels, old.metadata.labels))
   )
 }
@@ -164,7 +167,7 @@ function validate(deps: WriterDeps, context: WriteContext, name: string, object:
 
 /** A list that Go never omits is the same absent, empty and null. */
 function isUnchanged(object: KubeObject, old: Frozen<KubeObject>): boolean {
-  return sameObject(object, old) || sameObject(withNils(object), withNils(old))
+  return sameObject(object, old) || (mayBeSameContent(object, old) && sameObject(withNils(object), withNils(old)))
 }
 
 function viewStrategy(context: WriteContext) {

@@ -5,10 +5,9 @@
 
 import type { Binding, Pod } from '#api/gen/types/core.v1'
 import { FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'
-import type { KubeObject } from '#api/machinery/meta'
+import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { badRequest, conflict, notFound } from '#api/machinery/status'
 import { schemaFor } from '#api/schema/builtIn'
-import { deepCopy } from '#base/frozen'
 import { noAdmission } from '../../admission/chain.ts'
 import type { Answer } from '../../answer.ts'
 import type { Handler } from '../../pipeline/stage.ts'
@@ -62,7 +61,7 @@ async function bind(scope: Scope): Promise<Answer> {
       preconditions: { uid: binding.metadata.uid, resourceVersion: binding.metadata.resourceVersion },
       transform: (current) => {
         if (!current) throw notFound(pods, name)
-        return assign(deepCopy<KubeObject>(current) as unknown as Pod, binding, deps.clock.now()) as unknown as KubeObject
+        return assign(current as unknown as Frozen<Pod>, binding, deps.clock.now()) as unknown as KubeObject
       },
     },
   )
@@ -77,13 +76,19 @@ function checkTarget(binding: Binding, name: string): void {
   if (errors.length > 0) throw invalid({ group: '', kind: 'Binding' }, name, errors)
 }
 
-function assign(pod: Pod, binding: Binding, nowMs: number): Pod {
-  const name = pod.metadata.name ?? ''
+/** A bound pod shares all that a binding leaves alone with the pod it was: most of it need not be copied, compared or frozen again. */
+function assign(current: Frozen<Pod>, binding: Binding, nowMs: number): Pod {
+  const name = current.metadata.name ?? ''
   const refuse = (why: string) => conflict({ group: '', resource: 'pods/binding' }, name, why)
-  if (pod.metadata.deletionTimestamp) throw refuse(`pod ${name} is being deleted, cannot be assigned to a host`)
-  if (pod.spec?.nodeName) throw refuse(`pod ${name} is already assigned to node ${JSON.stringify(pod.spec.nodeName)}`)
-  if (pod.spec?.schedulingGates?.length) throw refuse(`pod ${name} has non-empty .spec.schedulingGates`)
-  pod.spec = { ...pod.spec, containers: pod.spec?.containers ?? [], nodeName: binding.target.name }
+  if (current.metadata.deletionTimestamp) throw refuse(`pod ${name} is being deleted, cannot be assigned to a host`)
+  if (current.spec?.nodeName) throw refuse(`pod ${name} is already assigned to node ${JSON.stringify(current.spec.nodeName)}`)
+  if (current.spec?.schedulingGates?.length) throw refuse(`pod ${name} has non-empty .spec.schedulingGates`)
+  const pod = {
+    ...current,
+    metadata: { ...current.metadata },
+    spec: { ...current.spec, containers: current.spec?.containers ?? [], nodeName: binding.target.name },
+    status: { ...current.status, conditions: [...(current.status?.conditions ?? [])] },
+  } as Pod
   const { annotations, labels } = binding.metadata
   if (annotations) pod.metadata.annotations = { ...pod.metadata.annotations, ...annotations }
   if (labels) pod.metadata.labels = { ...pod.metadata.labels, ...labels }
