@@ -2,11 +2,11 @@
  * A component that works only while it leads (L5): of several processes one acts, the others stand by. Whoever loses the lead ends at once, as
  * upstream's processes do; what it still tries to write meanwhile is refused. Upstream: cmd/kube-scheduler, cmd/kube-controller-manager (v1.36).
  */
+import { setMaxListeners } from 'node:events'
 import os from 'node:os'
 import { randomUid } from '#base/random'
 import type { Client } from '#client/client'
-import { runLeaderElected } from '#client/leaderElection'
-import type { ProcessTools } from '../layouts/processTools.ts'
+import { type LeaderElectionDeps, runLeaderElected } from '#client/leaderElection'
 
 export interface LeaseSettings {
   /** False: it works without asking. */
@@ -23,7 +23,7 @@ export interface LeadingParts {
   readonly component: string
   /** For the lease alone: its calls must not wait behind the component's own. */
   readonly client: Client
-  readonly tools: Omit<ProcessTools, 'metrics'> & Partial<Pick<ProcessTools, 'metrics'>>
+  readonly tools: Omit<LeaderElectionDeps, 'client'>
   readonly lease: LeaseSettings
   /** Who this process is among the others; absent: the host's name and something random. */
   readonly identity?: string | undefined
@@ -63,6 +63,8 @@ export async function runWhileLeading(
     options,
     async (leading, leadership) => {
       log.info('Successfully acquired lease', { lease: name })
+      // All that the component waits for, and every write, listens to them.
+      setMaxListeners(0, leading, leadership.lost)
       leadership.lost.addEventListener('abort', () => lose(new Error('leaderelection lost')), { once: true })
       await act(leading, (own) => leadership.fence(own))
     },
