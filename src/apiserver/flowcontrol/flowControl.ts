@@ -21,6 +21,7 @@ import { debugPage } from './debugPages.ts'
 import { flowControlMetrics } from './flowMetrics.ts'
 import type { FlowRequest } from './flowRequest.ts'
 import { FlowSchemas } from './flowSchemas.ts'
+import { createLingering } from './lingering.ts'
 import { isOwnComponent } from './ownComponent.ts'
 import { PriorityLevels } from './priorityLevels.ts'
 import { WatchTracker } from './watchTracker.ts'
@@ -42,6 +43,11 @@ export interface FlowControl {
   wait(entry: FlowRequest, mostMs: number | undefined): Promise<boolean>
   /** `answer`: absent when it failed. */
   finish(entry: FlowRequest, answer: Answer | undefined): void
+  /**
+   * Counts an executing request that was answered at once against its flow for some turns of the event loop more: what a client sends together,
+   * or right after, was asked at the same time. Otherwise a thousand reads under way would never be more than one, nor ever be refused.
+   */
+  linger(entry: FlowRequest): void
   /** Counts a request that was turned away; in how many seconds its client should come back. */
   refuse(entry: FlowRequest): number
   debugPage(request: ServerRequest): Answer | undefined
@@ -63,6 +69,7 @@ export function createFlowControl(deps: FlowControlDeps, serverLimit: number): F
   const levels = new PriorityLevels({ clock, metrics }, serverLimit)
   const watches = new WatchTracker()
   const estimator = createWorkEstimator({ objectStats: (info) => deps.objectStats(info), watchCount: (info) => watches.interested(info) })
+  const linger = createLingering()
   const changed = createWakeUp()
   const digest = (configurations: readonly Frozen<PriorityLevelConfiguration>[], objects: readonly Frozen<FlowSchema>[]) => {
     levels.digest(configurations)
@@ -101,6 +108,7 @@ export function createFlowControl(deps: FlowControlDeps, serverLimit: number): F
       } else series.executionSeconds.observe(seconds)
       if (levels.someQuiescing && entry.set.isIdle) changed.ring()
     },
+    linger,
     refuse({ flow: { dropped } }) {
       dropped.record(Math.floor(clock.now() / 1000))
       return dropped.retryAfter

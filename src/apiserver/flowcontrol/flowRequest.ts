@@ -14,6 +14,8 @@ export interface Flow {
   /** The queues it may use; empty where there are none. */
   readonly hand: readonly number[]
   readonly metrics: SchemaMetrics
+  /** Seats of what was answered at once and a moment ago: they count against this flow, and against no other. */
+  readonly lately: { seats: number }
   /** Of its level. */
   readonly dropped: DroppedRequests
   /** Answer headers that tell what a request was taken for. */
@@ -26,6 +28,9 @@ export interface Turnstile {
   readonly isIdle: boolean
   /** How long it was worked on, in milliseconds. */
   finish(entry: FlowRequest): number
+  /** Counts a request that was finished at once against its flow, until `forget`. */
+  remember(entry: FlowRequest): void
+  forget(entry: FlowRequest): void
   cancel(entry: FlowRequest): boolean
 }
 

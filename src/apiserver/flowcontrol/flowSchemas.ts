@@ -102,6 +102,7 @@ function flowOf({ flows, object, level, metrics }: Schema, distinguisher: string
       distinguisher,
       hand: queues > 0 ? dealHand(hash, queues, handSize) : [],
       metrics,
+      lately: { seats: 0 },
       dropped: level.dropped,
       flowSchemaUid: object.metadata.uid ?? '',
       priorityLevelUid: level.object.metadata.uid ?? '',

@@ -83,12 +83,13 @@ export class QueueSet {
     const entry = new FlowRequest(this, flow, request, work, queue, nowMs, this.#currentR)
     if (queue.isIdle) queue.nextDispatchR = this.#currentR
     // Nobody waits and there is room: what the detour through the queue would come to.
-    if (this.counts.waiting === 0 && this.#seatsInUse < this.#limit && this.#accommodates(entry.seats)) {
+    const hasSeats = this.#hasSeats(flow)
+    if (this.counts.waiting === 0 && hasSeats && this.#accommodates(entry.seats)) {
       flow.metrics.queueLength.observe(1)
       this.#execute(entry, queue, nowMs)
       return entry
     }
-    if (!isPatient && this.#seatsInUse >= this.#limit && queue.waiting.length >= this.#configuration.queueLengthLimit) return this.#reject(entry, 'queue-full')
+    if (!isPatient && !hasSeats && queue.waiting.length >= this.#configuration.queueLengthLimit) return this.#reject(entry, 'queue-full')
     this.#enqueue(entry, queue, nowMs)
     this.#bound(queue)
     this.#dispatchAll(nowMs)
@@ -120,6 +121,15 @@ export class QueueSet {
     return serviceMs
   }
 
+  remember({ flow, seats }: FlowRequest): void {
+    flow.lately.seats += seats
+  }
+
+  forget({ flow, seats }: FlowRequest): void {
+    flow.lately.seats -= seats
+    if (this.counts.waiting > 0) this.#dispatchAll(this.#sync())
+  }
+
   /** Takes a request out of its queue that cannot wait longer. False: it does not wait any more. */
   cancel(entry: FlowRequest): boolean {
     const { queue } = entry
@@ -136,7 +146,8 @@ export class QueueSet {
 
   #startWithoutQueue(flow: Flow, request: ServerRequest, work: WorkEstimate, nowMs: number): FlowRequest {
     const entry = new FlowRequest(this, flow, request, work, undefined, nowMs, this.#currentR)
-    if (!this.#accommodates(entry.seats)) return this.#reject(entry, 'concurrency-limit')
+    const isUnlimited = this.#configuration.queues < 0
+    if (!isUnlimited && !(this.#hasSeats(flow) && this.#accommodates(entry.seats))) return this.#reject(entry, 'concurrency-limit')
     this.#execute(entry, undefined, nowMs)
     return entry
   }
@@ -258,7 +269,7 @@ export class QueueSet {
     for (let i = 1; i <= count; i++) {
       const queue = this.#queues[(this.#robinIndex + i) % count] as Queue
       const oldest = queue.waiting.first
-      if (!oldest) continue
+      if (!oldest || !this.#hasSeats(oldest.flow)) continue
       const finish = queue.nextDispatchR + oldest.totalWork
       if (finish < bestFinish) {
         best = queue
@@ -269,8 +280,12 @@ export class QueueSet {
     return best
   }
 
+  /** Whether the flow finds any of the level's seats free; those it had a moment ago it finds taken. */
+  #hasSeats({ lately }: Flow): boolean {
+    return this.#seatsInUse + lately.seats < this.#limit
+  }
+
   #accommodates(seats: number): boolean {
-    if (this.#configuration.queues < 0) return true
     // Wider than the level: alone, or never.
     if (seats > this.#limit) return this.counts.executing === 0
     return this.#seatsInUse + seats <= this.#limit

@@ -16,7 +16,7 @@ export const oneSeat: WorkEstimate = { initialSeats: 1, finalSeats: 0, additiona
 export function flowNamed(distinguisher: string, { queues, handSize }: QueuingConfiguration): Flow {
   const hand = queues > 0 ? dealHand(hashFlow('schema', distinguisher), queues, handSize) : []
   return {
-    ...{ flowSchema: 'schema', distinguisher, hand, metrics: metrics.schema('schema', 'level'), dropped: new DroppedRequests() },
+    ...{ flowSchema: 'schema', distinguisher, hand, metrics: metrics.schema('schema', 'level'), lately: { seats: 0 }, dropped: new DroppedRequests() },
     ...{ flowSchemaUid: 'schema-uid', priorityLevelUid: 'level-uid' },
   }
 }

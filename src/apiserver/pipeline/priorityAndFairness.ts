@@ -16,11 +16,13 @@ const mostWaitMs = 60_000
 /** @param requestTimeoutMs of what has no deadline itself, a quarter is waited at most */
 export function priorityAndFairnessStage(flowControl: FlowControl, clock: Clock, requestTimeoutMs: number): Stage {
   const tooManyRequests = createTooManyRequests()
-  const { hold } = seatsOfTurn(flowControl)
   const execute = (entry: FlowRequest, request: ServerRequest, next: Handler) => {
     tell(entry, request)
     let isInTurn = !isOwnComponent(request)
-    const work = finished(next, request, (answer) => (isInTurn && answer?.type !== 'watch' ? hold(entry) : flowControl.finish(entry, answer)))
+    const work = finished(next, request, (answer) => {
+      flowControl.finish(entry, answer)
+      if (isInTurn && answer?.type !== 'watch') flowControl.linger(entry)
+    })
     isInTurn = false
     return work
   }
@@ -47,24 +49,6 @@ export function priorityAndFairnessStage(flowControl: FlowControl, clock: Clock,
       if (entry.state === 'waiting') return queued(entry, request, next)
       if (request.trace) decided(request, 'priorityAndFairness', `${entry.state}: ${entry.flow.flowSchema}`, 0)
       return entry.state === 'executing' ? execute(entry, request, next) : reject(entry, request)
-    },
-  }
-}
-
-/**
- * What is answered at once keeps its seats until the turn of the event loop is over: everything that came with it was asked at the same time. If
- * they were free again at once, a client with a thousand reads in one write would never use more than one of them, nor ever wait for others.
- */
-function seatsOfTurn(flowControl: FlowControl): { hold(entry: FlowRequest): void } {
-  let held: FlowRequest[] = []
-  const release = () => {
-    const over = held
-    held = []
-    for (const entry of over) flowControl.finish(entry, undefined)
-  }
-  return {
-    hold(entry) {
-      if (held.push(entry) === 1) setImmediate(release)
     },
   }
 }

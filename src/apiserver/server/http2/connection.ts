@@ -20,12 +20,14 @@ import { RecentResets } from './recentResets.ts'
 import { RequestHead, Trailers } from './requestHead.ts'
 import type { Slab } from './slab.ts'
 import { Http2Stream, type StreamOwner } from './stream.ts'
+import type { TurnBudget } from './turnBudget.ts'
 
 /** What the connections of a server share. */
 export interface Shared {
   readonly deps: ExchangeDeps
   readonly idleMs: number
   readonly slab: Slab
+  readonly turn: TurnBudget
   block(status: number, headers: HeaderMap): string
   /** Calls the connection's `flush` at the end of this turn of the event loop. */
   schedule(connection: Http2Connection): void
@@ -274,7 +276,7 @@ export class Http2Connection implements FrameSink, StreamOwner {
     else {
       const opened = this.#open(id, head, !ends)
       void serve(this.#shared.deps, opened, opened)
-      if (++this.#begun === mostPerTurn) this.#pause()
+      if (++this.#begun === mostPerTurn || !this.#shared.turn.take()) this.#pause()
     }
   }
 

@@ -8,6 +8,10 @@ import type { HeaderMap } from '../respond.ts'
 import { Http2Connection, type Shared } from './connection.ts'
 import { HpackEncoder } from './hpack/encoder.ts'
 import { Slab } from './slab.ts'
+import { TurnBudget } from './turnBudget.ts'
+
+/** About a millisecond of reads: many more than seats of one priority level, so that who asks for more is told to wait. */
+const mostPerTurn = 64
 
 export interface Http2Server {
   /** Takes a connection over on which HTTP/2 was agreed. */
@@ -21,7 +25,7 @@ export function http2Server(deps: ExchangeDeps, idleMs: number): Http2Server {
   const connections = new Set<Http2Connection>()
   const flush = turnEnd(() => deps.beforeAnswers?.())
   const headers = headerBlocks(() => deps.clock.now())
-  const shared: Shared = { deps, idleMs, slab: new Slab(), block: headers, schedule: flush }
+  const shared: Shared = { deps, idleMs, slab: new Slab(), turn: new TurnBudget(mostPerTurn), block: headers, schedule: flush }
   return {
     accept(socket) {
       const connection = new Http2Connection(socket, shared)

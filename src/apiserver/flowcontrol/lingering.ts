@@ -1,0 +1,25 @@
+/** Remembers for some turns of the event loop whose requests were answered at once (L3). */
+import type { FlowRequest } from './flowRequest.ts'
+
+const turnsRemembered = 4
+
+export function createLingering(): (entry: FlowRequest) => void {
+  /** By turn, the oldest first; the last one is this turn's. */
+  let turns: FlowRequest[][] = []
+  const turn = () => {
+    const over = turns.length < turnsRemembered ? [] : (turns.shift() ?? [])
+    if (turns.some((entries) => entries.length > 0)) {
+      turns.push([])
+      setImmediate(turn)
+    } else turns = []
+    for (const entry of over) entry.set.forget(entry)
+  }
+  return (entry) => {
+    if (turns.length === 0) {
+      turns.push([])
+      setImmediate(turn)
+    }
+    turns[turns.length - 1]?.push(entry)
+    entry.set.remember(entry)
+  }
+}
