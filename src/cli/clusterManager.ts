@@ -68,6 +68,8 @@ export interface ClusterManager {
   /** Removes every trace. Returns what was removed, one line each; with dryRun, what would be. */
   delete(name: string, progress: Progress, dryRun: boolean): Promise<readonly string[]>
   status(name: string): Promise<ClusterStatus>
+  /** Asks its API server as its administrator; undefined when nothing answers. */
+  ask(name: string, path: string): Promise<{ readonly status: number; readonly body: string } | undefined>
   /** Log files, by what writes them. */
   logFiles(name: string): Promise<readonly { source: string; file: string }[]>
   kubeconfig(name: string): Promise<KubeconfigEntry>

@@ -14,6 +14,7 @@ import type { EventRecorder } from '#client/eventRecorder'
 import { BindingCycle } from './bindingCycle.ts'
 import { watchCluster } from './clusterWatch.ts'
 import { createDecisionLog, type DecisionLog } from './decisions.ts'
+import type { Explainer } from './explain/explainer.ts'
 import type { Extender } from './extenders/extender.ts'
 import { Extenders } from './extenders/extenders.ts'
 import type { PluginDefinition } from './framework/plugin.ts'
@@ -38,6 +39,8 @@ export interface SchedulerDeps {
   readonly events: EventRecorder
   /** Where decisions are kept for those who ask why. Absent: nobody asks. */
   readonly decisions?: DecisionLog | undefined
+  /** Answers questions about pods for as long as the scheduler runs. Absent: nobody asks. */
+  readonly explainer?: Explainer | undefined
 }
 
 export interface SchedulerConfig {
@@ -110,6 +113,7 @@ async function runScheduler(
   const binding = new BindingCycle(shared)
   const cycle = new SchedulingCycle({ ...shared, binding, percentageOfNodesToScore: config.percentageOfNodesToScore })
   const cluster = watchCluster({ ...deps, cache, queue, nominator, waiting, profiles, onPodGone: (pod) => deps.decisions.forget(pod.metadata.uid ?? '') })
+  const detach = deps.explainer?.attach({ cache, queue, nominator, profiles, decisions: deps.decisions })
   try {
     await Promise.all([...watches.informers].map((informer) => informer.synced(signal)))
     await cluster.synced(signal)
@@ -126,6 +130,7 @@ async function runScheduler(
   } catch (error) {
     if (!signal.aborted) throw error
   } finally {
+    detach?.()
     cluster.remove()
     for (const registration of watches.registrations) registration.remove()
     queue.close()

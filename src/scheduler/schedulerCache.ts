@@ -101,6 +101,11 @@ export class SchedulerCache implements Snapshot {
     return this.#placed.get(key)?.info.pod.metadata.uid === uid
   }
 
+  /** Where a pod is counted, by its key. */
+  placementOf(key: string): { readonly info: PodInfo; readonly node: string; readonly assumed: boolean } | undefined {
+    return this.#placed.get(key)
+  }
+
   isAssumed(key: string, uid: string | undefined): boolean {
     const there = this.#placed.get(key)
     return there?.assumed === true && there.info.pod.metadata.uid === uid

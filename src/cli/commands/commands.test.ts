@@ -37,6 +37,7 @@ async function run(words: string[], overrides: Partial<ClusterManager> = {}, nam
       return ['bridge skiff-0000']
     },
     status: async (name) => ({ ...running, name }),
+    ask: async () => undefined,
     logFiles: async () => [],
     kubeconfig: async (name) => ({ name: `skiff-${name}`, server: running.server, ca: 'CA', clientCert: 'C', clientKey: 'K' }),
     rememberKubeconfig: async (name, file, previous) => void calls.push(`remember ${name} ${path.relative(home, file)} ${previous}`.trim()),

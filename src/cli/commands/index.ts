@@ -9,5 +9,6 @@ import { logs } from './logs.ts'
 import { ls, status } from './status.ts'
 import { stop } from './stop.ts'
 import { start, up } from './up.ts'
+import { why } from './why.ts'
 
-export const commands: readonly CliCommand[] = [up, stop, start, deleteCluster, ls, status, logs, doctor, kubeconfig, certs, image]
+export const commands: readonly CliCommand[] = [up, stop, start, deleteCluster, ls, status, why, logs, doctor, kubeconfig, certs, image]

@@ -13,7 +13,7 @@ import { type Fence, type LeaseSettings, runWhileLeading } from './leading.ts'
 import type { DelegatedAuthenticationSettings } from './options/delegatedAuthentication.ts'
 import type { DelegatedAuthorizationSettings } from './options/delegatedAuthorization.ts'
 import type { SecureServingSettings } from './options/secureServing.ts'
-import { openSecurePort } from './securePort.ts'
+import { openSecurePort, type SecurePortParts } from './securePort.ts'
 import { servingCertificate } from './servingCertificate.ts'
 
 export interface ComponentOptions {
@@ -33,6 +33,8 @@ export interface ComponentProcess {
   readonly kubeconfig: { readonly file: string; readonly master: string }
   readonly lease: LeaseSettings
   readonly configz: Readonly<Record<string, unknown>>
+  /** What else its port shows, by path. */
+  readonly documents?: SecurePortParts['documents']
   /** Works until the signal aborts. All that it writes goes through `fence`. */
   act(parts: { readonly access: ApiAccess; readonly tools: ProcessTools; readonly fence: Fence }, signal: AbortSignal): Promise<void>
 }
@@ -71,6 +73,7 @@ async function openPort(process: ComponentProcess, tools: ProcessTools, open: Ab
       checks: [],
       readyChecks: [shutdown],
       configz: process.configz,
+      documents: process.documents,
       flags: options.flags,
       profiling: options.debugging.profiling,
     },

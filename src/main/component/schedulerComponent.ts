@@ -6,7 +6,9 @@ import type { Client } from '#client/client'
 import { createEventRecorder } from '#client/eventRecorder'
 import { createScheduler, defaultSchedulerConfig, type SchedulerConfig, type SchedulerDeps } from '#scheduler/scheduler'
 
-export type SchedulerTools = Pick<SchedulerDeps, 'clock' | 'random' | 'log' | 'metrics' | 'decisions'> & { readonly minWatchSeconds?: number | undefined }
+export type SchedulerTools = Pick<SchedulerDeps, 'clock' | 'random' | 'log' | 'metrics' | 'decisions' | 'explainer'> & {
+  readonly minWatchSeconds?: number | undefined
+}
 
 /** Each run begins with empty caches. */
 export function schedulerComponent(client: Client, tools: SchedulerTools, config: SchedulerConfig = defaultSchedulerConfig): Component {

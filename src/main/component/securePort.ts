@@ -37,6 +37,8 @@ export interface SecurePortParts {
   /** By name, as /flagz shows them. */
   readonly flags: Readonly<Record<string, string>>
   readonly profiling: boolean
+  /** More documents by path, behind the same checks. */
+  readonly documents?: ((request: ServerRequest) => Answer | undefined) | undefined
 }
 
 export function openSecurePort(parts: SecurePortParts, options: ListenOptions): Promise<Listener> {
@@ -78,7 +80,7 @@ function endpoints(parts: SecurePortParts): Handler {
     if (request.path === '/metrics') return textAnswer(200, tools.metrics.render(), { 'content-type': tools.metrics.contentType })
     if (request.path === '/metrics/slis') return slis.answer()
     if (request.path === '/configz') return { type: 'value', status: 200, value: configz }
-    return health(request) ?? pages(request) ?? profiles?.(request)
+    return health(request) ?? pages(request) ?? profiles?.(request) ?? parts.documents?.(request)
   }
   return async (request) => {
     if (request.method !== 'GET' && request.method !== 'HEAD') return textAnswer(405, 'Method Not Allowed\n', { allow: 'GET, HEAD' })

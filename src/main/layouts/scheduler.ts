@@ -1,5 +1,7 @@
 /** The scheduler alone (L5), with kube-scheduler's flags, in the foreground. Upstream: cmd/kube-scheduler (v1.36). */
+
 import { type KubeSchedulerConfiguration, schedulerConfigOf } from '#scheduler/config/configuration'
+import { createExplainer } from '#scheduler/explain/explainer'
 import type { OptionsOf } from '../apiserver/options/index.ts'
 import { runComponentProcess } from '../component/componentProcess.ts'
 import { configzOf } from '../component/configz.ts'
@@ -11,6 +13,7 @@ import { leaderElection, leaseOf } from '../component/options/leaderElection.ts'
 import { schedulerOptions } from '../component/options/scheduler.ts'
 import { secureServing } from '../component/options/secureServing.ts'
 import { schedulerComponent } from '../component/schedulerComponent.ts'
+import { schedulingPage } from '../component/schedulingPage.ts'
 
 const component = 'kube-scheduler'
 const defaultPort = 10_259
@@ -37,9 +40,11 @@ async function run(options: Options, signal: AbortSignal): Promise<void> {
   const configuration = effectiveConfiguration(options)
   const { clientConnection, enableProfiling, leaderElection: lease } = configuration
   const { debugging: given } = options
+  const explainer = createExplainer()
   await runComponentProcess(
     {
       component,
+      documents: schedulingPage(explainer),
       name: 'scheduler',
       options: { ...options, debugging: { ...given, profiling: enableProfiling } },
       kubeconfig: { file: clientConnection.kubeconfig, master: options.connection.master },
@@ -47,7 +52,7 @@ async function run(options: Options, signal: AbortSignal): Promise<void> {
       configz: { componentconfig: configzOf(configuration) },
       async act({ access, tools, fence }, leading) {
         const client = fence(access.client(`${component}/scheduler`, { rateLimit: clientConnection }))
-        await schedulerComponent(client, tools, schedulerConfigOf(configuration, options.scheduler.plugins)).run(leading)
+        await schedulerComponent(client, { ...tools, explainer }, schedulerConfigOf(configuration, options.scheduler.plugins)).run(leading)
       },
     },
     signal,

@@ -23,6 +23,7 @@ import { tokenCleaner } from '#controllers/bootstrap/tokenCleaner'
 import { createControllerManager } from '#controllers/framework/manager'
 import { controllers } from '#controllers/index'
 import { createExec } from '#host/exec'
+import { createExplainer, type Explainer } from '#scheduler/explain/explainer'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import { createConfigFile } from '../apiserver/configFile.ts'
 import {
@@ -36,6 +37,7 @@ import {
 } from '../apiserver/fromOptions.ts'
 import { type ServerOptions, serverOptions } from '../apiserver/options/index.ts'
 import { schedulerComponent } from '../component/schedulerComponent.ts'
+import { schedulingPage } from '../component/schedulingPage.ts'
 import { type ClusterPaths, type ClusterState, clusterPaths, readState, servingHosts } from '../localCluster/clusterState.ts'
 import { kubeconfigEntry } from '../localCluster/kubeconfigEntry.ts'
 import { createLivePki, type LivePki, live } from '../pki/livePki.ts'
@@ -65,7 +67,8 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
   const options = await serverOptions([...ownArgs, ...(state.apiServerArgs ?? [])], { file: (name) => createConfigFile(name, tools.clock) })
   const encryption = await encryptionFromOptions(options, { ...tools, log: tools.log.with('encryption') })
   const externalSigner = await signerFromOptions(options, tools)
-  const server = assemble(tools, { state, pki, store, options, encryption, externalSigner })
+  const explainer = createExplainer()
+  const server = assemble(tools, { state, pki, store, options, encryption, externalSigner, explainer })
   // The API outlives the components: what they have under way would wait in vain for a cache that no longer follows the store.
   const serving = new AbortController()
   const running = Promise.all([server.run(serving.signal), encryption?.run(serving.signal)])
@@ -79,7 +82,11 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
   process.on('SIGHUP', certificates.look)
   followCertificates([options.authentication.clientCa, options.authentication.requestHeaderCa], certificates.look, tools.log, signal)
   await Promise.race([server.started, running, once(signal)])
-  const components = [...controlPlane(server, tools, pki), ...(await nodes(server, { tools, state, paths, certificates, verbosity })), certificates.component]
+  const components = [
+    ...controlPlane(server, tools, pki, explainer),
+    ...(await nodes(server, { tools, state, paths, certificates, verbosity })),
+    certificates.component,
+  ]
   await runTogether(components, tools, signal)
   serving.abort(signal.reason)
   await Promise.all(listeners.map((listener) => listener.close()))
@@ -120,9 +127,10 @@ interface Parts {
   readonly options: ServerOptions
   readonly encryption: Encryption | undefined
   readonly externalSigner: ExternalSigner | undefined
+  readonly explainer: Explainer
 }
 
-function assemble(tools: ProcessTools, { state, pki, store, options, encryption, externalSigner }: Parts): ApiServer {
+function assemble(tools: ProcessTools, { state, pki, store, options, encryption, externalSigner, explainer }: Parts): ApiServer {
   const { clock, random, log, metrics } = tools
   const registry = createRegistry({ store, clock, log: log.with('registry'), random, strategyFor, transformers: encryption?.transformers })
   const given = {
@@ -137,6 +145,7 @@ function assemble(tools: ProcessTools, { state, pki, store, options, encryption,
   }
   const deps = depsFromOptions(options, given)
   const address = state.network ? gatewayOf(state.network) : externalAddress()
+  const schedulingDocument = schedulingPage(explainer)
   return createApiServer(
     {
       store,
@@ -154,6 +163,7 @@ function assemble(tools: ProcessTools, { state, pki, store, options, encryption,
       ],
       describe: describeLazily(),
       metricsText: () => metrics.render(),
+      documents: (request) => deps.documents?.(request) ?? schedulingDocument(request),
     },
     {
       ...configFromOptions(options),
@@ -185,7 +195,7 @@ const authenticated = 'system:authenticated'
 /** Whom the PKI makes a front proxy's certificate for. */
 const frontProxyNames = ['front-proxy-client']
 
-function controlPlane(server: ApiServer, tools: ProcessTools, pki: Pki): Component[] {
+function controlPlane(server: ApiServer, tools: ProcessTools, pki: Pki, explainer: Explainer): Component[] {
   const scheduling = createClient(server.transport({ name: 'system:kube-scheduler', groups: [authenticated] }, 'system:kube-scheduler'))
   const controlling = createClient(server.transport({ name: 'system:kube-controller-manager', groups: [authenticated] }, 'kube-controller-manager'))
   const clientFor = (serviceAccount: string) => {
@@ -203,7 +213,7 @@ function controlPlane(server: ApiServer, tools: ProcessTools, pki: Pki): Compone
       clusterSigning: { authorityOf: () => pki.ca },
       serviceAccountToken: secretTokens(pki.serviceAccountKey),
     }),
-    schedulerComponent(scheduling, { ...tools, log: tools.log.with('scheduler') }),
+    schedulerComponent(scheduling, { ...tools, log: tools.log.with('scheduler'), explainer }),
   ]
 }
 

@@ -68,6 +68,7 @@ export function createLocalClusterManager(deps: LocalClusterDeps): ClusterManage
       }),
     delete: (name, progress, dryRun) => exclusively(deps, name, progress, async () => remove(deps, pathsOf(name), await stateOf(name), progress, dryRun)),
     status: async (name) => statusOf(deps, pathsOf(name), await stateOf(name)),
+    ask: async (name, path) => ask(deps, pathsOf(name), await stateOf(name), path),
     logFiles: async (name) => {
       const paths = pathsOf(name)
       const { nodes } = await stateOf(name)
@@ -272,6 +273,16 @@ async function remove(deps: LocalClusterDeps, paths: ClusterPaths, state: Cluste
   }
   await progress.step('Removing files', () => fs.rm(paths.dir, { recursive: true, force: true }))
   return traces
+}
+
+async function ask(deps: LocalClusterDeps, paths: ClusterPaths, state: ClusterState, path: string): ReturnType<ApiProbe['get']> {
+  const pki = await loadPki(paths, state, deps.clock)
+  const probe = createApiProbe(state.port, pki.ca.cert, pki.admin, deps.clock)
+  try {
+    return await probe.get(path)
+  } finally {
+    probe.close()
+  }
 }
 
 async function statusOf(deps: LocalClusterDeps, paths: ClusterPaths, state: ClusterState): Promise<ClusterStatus> {

@@ -19,17 +19,16 @@ export const nodePorts = definePlugin('NodePorts', () => ({
   filter: (_state, pod, node) => (pod.hostPorts.some((port) => isTaken(port, node.usedPorts)) ? refused : undefined),
 }))
 
-/** The wildcard address collides with every address on the same port and protocol. */
-function isTaken(wanted: string, usedPorts: ReadonlyMap<string, number>): boolean {
-  const [protocol, address, port] = parts(wanted)
-  if (address !== anyAddress) return usedPorts.has(wanted) || usedPorts.has(`${protocol}/${anyAddress}/${port}`)
-  for (const used of usedPorts.keys()) {
-    const [usedProtocol, , usedPort] = parts(used)
-    if (usedProtocol === protocol && usedPort === port) return true
-  }
-  return false
+/** Of ports as `TCP/0.0.0.0/8080`: the wildcard address collides with every address on the same port and protocol. */
+export function hostPortsOverlap(a: string, b: string): boolean {
+  const [protocol, address, port] = a.split('/')
+  const [otherProtocol, otherAddress, otherPort] = b.split('/')
+  if (protocol !== otherProtocol || port !== otherPort) return false
+  return address === otherAddress || address === anyAddress || otherAddress === anyAddress
 }
 
-function parts(port: string): string[] {
-  return port.split('/')
+function isTaken(wanted: string, usedPorts: ReadonlyMap<string, number>): boolean {
+  if (usedPorts.has(wanted)) return true
+  for (const used of usedPorts.keys()) if (hostPortsOverlap(wanted, used)) return true
+  return false
 }

@@ -1,0 +1,46 @@
+/** What /debug/scheduling tells of one pod (L1): written by the scheduler, read by `skiff why`. Skiff's own; upstream has nothing like it. */
+export interface PluginReasons {
+  readonly plugin: string
+  readonly reasons: readonly string[]
+}
+
+export interface NodeExplanation {
+  readonly node: string
+  readonly fits: boolean
+  /** Of every plugin that refuses the node now. */
+  readonly refusals: readonly PluginReasons[]
+  /** All together, tried on a copy, would make the pod fit here. Absent: no such changes are known, or they are not needed. */
+  readonly changes?: readonly { readonly plugin: string; readonly of: 'pod' | 'node'; readonly text: string }[] | undefined
+}
+
+export interface SchedulingExplanation {
+  readonly pod: { readonly namespace: string; readonly name: string; readonly uid: string }
+  readonly scheduler: string
+  /** Scheduled: the API says so. Binding: chosen, and being written. The others are places in the queue. */
+  readonly state: 'Scheduled' | 'Binding' | 'Active' | 'BackOff' | 'Unschedulable' | 'Gated' | 'InFlight'
+  readonly node?: string | undefined
+  readonly schedulingGates: readonly string[]
+  readonly gatedBy?: string | undefined
+  /** The plugins whose events bring the pod back to the queue. */
+  readonly waitsFor: readonly string[]
+  readonly attempts: number
+  readonly nominatedNode?: string | undefined
+  /** What the last refusal said, preemption included. */
+  readonly lastRefusal?: { readonly at: string; readonly message: string } | undefined
+  readonly placement?: PlacementExplanation | undefined
+  /** Refused without looking at nodes. */
+  readonly beforehand: readonly PluginReasons[]
+  /** The columns of the matrix. */
+  readonly filters: readonly string[]
+  readonly nodeCount: number
+  /** Those that fit first, then those that need the fewest changes; at most a hundred of them. */
+  readonly nodes: readonly NodeExplanation[]
+}
+
+export interface PlacementExplanation {
+  readonly at: string
+  readonly evaluatedNodes: number
+  readonly feasibleNodes: number
+  /** Of the winner; empty where only one node fitted. `score` has the weight in it. */
+  readonly scores: readonly { readonly plugin: string; readonly weight: number; readonly score: number }[]
+}

@@ -1,0 +1,92 @@
+/** /debug/scheduling and `skiff why` over a real scheduler and the real API server, with authorization. */
+import assert from 'node:assert/strict'
+import { generateKeyPairSync } from 'node:crypto'
+import { afterEach, beforeEach, test } from 'node:test'
+import type { SchedulingExplanation } from '#api/debug/scheduling'
+import { isStatus } from '#api/machinery/status'
+import { createSecurity } from '#apiserver/security'
+import { noLog } from '#base/log'
+import { noMetrics } from '#base/metrics'
+import { seededRandom } from '#base/random'
+import { describe } from '#cli/commands/why'
+import { pods } from '#client/builtIn'
+import type { Client } from '#client/client'
+import { schedulerComponent } from '#main/component/schedulerComponent'
+import { schedulingPage } from '#main/component/schedulingPage'
+import { createExplainer, type Explainer } from '#scheduler/explain/explainer'
+import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
+import { realClock } from '#testing/realClock'
+import { addNode, isBound, isUnschedulable, newNode, newPod, untilPods } from './cluster.ts'
+
+let api: TestApiServer
+let explainer: Explainer
+let stop: AbortController
+let running: Promise<void>
+
+beforeEach(async () => {
+  explainer = createExplainer()
+  const random = seededRandom(3)
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const serviceAccountKey = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+  api = await startTestApiServer({
+    deps: ({ reader }) => {
+      const { authorizers, postStartHooks, virtualResources } = createSecurity({ reader, clock: realClock, random, serviceAccountKey })
+      return { authorizers, postStartHooks, virtualResources, documents: schedulingPage(explainer) }
+    },
+  })
+  stop = new AbortController()
+  running = schedulerComponent(api.client, { clock: realClock, random, log: noLog, metrics: noMetrics, explainer }).run(stop.signal)
+})
+
+afterEach(async () => {
+  stop.abort(new Error('the test is over'))
+  await running
+  await api.close()
+})
+
+async function why(pod: string, client: Client = api.client): Promise<SchedulingExplanation> {
+  const answer = await client.transport.request({ method: 'GET', path: '/debug/scheduling', query: { pod } })
+  return answer.body as SchedulingExplanation
+}
+
+test('LRN-04 why a pod waits: each node with all who refuse it, and the smallest changes', async () => {
+  await addNode(api.client, newNode('small', { cpu: '1', memory: '8Gi', pods: '110' }))
+  await addNode(api.client, newNode('tainted', { cpu: '1', memory: '8Gi', pods: '110' }, { taints: [{ key: 'team', value: 'db', effect: 'NoSchedule' }] }))
+  await api.client.of(pods).create(newPod('big', '1500m'))
+  await untilPods(api.client, ['big'], isUnschedulable)
+  const found = await why('default/big')
+  assert.deepEqual([found.state, found.waitsFor.toSorted(), found.nodeCount], ['Unschedulable', ['NodeResourcesFit', 'TaintToleration'], 2])
+  assert.match(found.lastRefusal?.message ?? '', /^0\/2 nodes are available: 1 Insufficient cpu, 1 node\(s\) had untolerated taint/)
+  assert.deepEqual(
+    found.nodes.map(({ node, refusals, changes }) => [node, refusals.map(({ plugin }) => plugin), changes?.map(({ text }) => text)]),
+    [
+      ['small', ['NodeResourcesFit'], ['request 500m less of cpu: 1 instead of 1500m']],
+      ['tainted', ['TaintToleration', 'NodeResourcesFit'], ['tolerate the taint team=db:NoSchedule', 'request 500m less of cpu: 1 instead of 1500m']],
+    ],
+  )
+  const text = describe(found)
+  assert.match(text, /^state: +waits for a change of the cluster$/m)
+  assert.match(text, /^NODE +FITS +TaintToleration +NodeResourcesFit +REASONS NOW$/m)
+  assert.match(text, /^tainted +no +no +no +/m)
+  assert.match(text, /on small:\n {4}- request 500m less of cpu: 1 instead of 1500m\n/)
+})
+
+test('LRN-04 why a pod is where it is: the scores of its node with their weights', async () => {
+  await addNode(api.client, newNode('a'))
+  await addNode(api.client, newNode('b'))
+  await api.client.of(pods).create(newPod('web'))
+  const placed = (await untilPods(api.client, ['web'], isBound)).get('web')
+  const found = await why('default/web')
+  assert.deepEqual([found.state, found.node, found.placement?.feasibleNodes], ['Scheduled', placed?.spec.nodeName, 2])
+  const fit = found.placement?.scores.find(({ plugin }) => plugin === 'NodeResourcesFit')
+  assert.equal(fit?.weight, 1)
+  assert.ok(found.nodes.every(({ fits }) => fits))
+  assert.match(describe(found), /^SCORE OF THE NODE +POINTS +WEIGHT +TOGETHER$/m)
+})
+
+test('LRN-04 unknown pods, missing names, and people without the right get an answer that says so', async () => {
+  await assert.rejects(why('default/none'), (error) => isStatus(error, 'NotFound') && /pod "default\/none" is not known to the scheduler/.test(error.message))
+  await assert.rejects(why(''), (error) => isStatus(error, 'BadRequest') && /\?pod=namespace\/name/.test(error.message))
+  const nobody = api.clientAs({ name: 'jane', groups: ['system:authenticated'] })
+  await assert.rejects(why('default/none', nobody), (error) => isStatus(error, 'Forbidden'))
+})
