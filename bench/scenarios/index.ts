@@ -2,12 +2,15 @@
 import type { Scenario } from '../scenario.ts'
 import { api } from './api.ts'
 import { cycle } from './cycle.ts'
+import { deployment } from './deployment.ts'
 import { fairness } from './fairness.ts'
 import { idle } from './idle.ts'
 import { kbench } from './kbench.ts'
+import { nodes } from './nodes.ts'
 import { pod } from './pod.ts'
+import { scheduler } from './scheduler.ts'
 import { security } from './security.ts'
 import { simulated } from './simulated.ts'
 import { start } from './start.ts'
 
-export const scenarios: readonly Scenario[] = [start, idle, api, kbench, cycle, simulated, pod, security, fairness]
+export const scenarios: readonly Scenario[] = [start, idle, api, kbench, cycle, scheduler, deployment, nodes, simulated, pod, security, fairness]
