@@ -70,8 +70,8 @@ export interface ClusterManager {
   status(name: string): Promise<ClusterStatus>
   /** Asks its API server as its administrator; undefined when nothing answers. */
   ask(name: string, path: string): Promise<{ readonly status: number; readonly body: string } | undefined>
-  /** Log files, by what writes them. */
-  logFiles(name: string): Promise<readonly { source: string; file: string }[]>
+  /** Log files, by what writes them: the one that is written, then those moved aside, the newest first. */
+  logFiles(name: string): Promise<readonly { readonly source: string; readonly files: readonly string[] }[]>
   kubeconfig(name: string): Promise<KubeconfigEntry>
   /** Keeps where the cluster's entry stands and what context was current there before: the entry is renewed there, and taken out on delete. */
   rememberKubeconfig(name: string, file: string, previousContext: string): Promise<void>

@@ -20,15 +20,25 @@ export const logs: CliCommand = {
           throw new CommandError('notFound', `no log of ${flags.source ?? 'this cluster'}`, {
             hint: `there are: ${files.map((one) => one.source).join(', ') || 'none'}`,
           })
-        for (const { source, file } of chosen) {
-          for (const line of await lastLines(file, Number(flags.tail))) context.stdout.write(chosen.length > 1 ? `${source}: ${line}\n` : `${line}\n`)
+        for (const { source, files: parts } of chosen) {
+          for (const line of await lastLines(parts, Number(flags.tail))) context.stdout.write(chosen.length > 1 ? `${source}: ${line}\n` : `${line}\n`)
         }
       })
   },
 }
 
-/** The last lines of a file, read once from the front; no more than they are kept. */
-async function lastLines(file: string, count: number): Promise<string[]> {
+/** The last lines of a log, no more than are asked for; `files`: the newest first. Each is read once from the front. */
+export async function lastLines(files: readonly string[], count: number): Promise<string[]> {
+  let kept: string[] = []
+  for (const file of files) {
+    const room = count - kept.length
+    if (room <= 0) break
+    kept = [...(await tail(file, room)), ...kept]
+  }
+  return kept
+}
+
+async function tail(file: string, count: number): Promise<string[]> {
   const kept: string[] = []
   for await (const line of createInterface({ input: createReadStream(file) })) {
     kept.push(line)

@@ -22,7 +22,7 @@ export interface RotatingFileOptions {
   readonly blocking: boolean
 }
 
-interface Backup {
+export interface Backup {
   readonly file: string
   readonly atMs: number
   readonly compressed: boolean
@@ -97,13 +97,19 @@ function endOfLines(bytes: Buffer, from: number, room: number): number {
   return room <= 0 ? from : Math.max(from, bytes.lastIndexOf(newline, from + room - 1) + 1)
 }
 
-function backupName(file: string, nowMs: number): string {
+/** What a file is called that is moved aside. */
+export function backupName(file: string, nowMs: number): string {
   const { dir, name, ext } = path.parse(file)
   const time = new Date(nowMs).toISOString().slice(0, -1).replaceAll(':', '-')
   return path.join(dir, `${name}-${time}${ext}`)
 }
 
-async function cleanUp(file: string, { maxAgeDays, maxBackups, compress }: RotatingFileOptions, clock: Clock): Promise<void> {
+/** Removes the files moved aside that are too old or too many, and compresses the others. */
+export async function cleanUp(
+  file: string,
+  { maxAgeDays, maxBackups, compress }: Pick<RotatingFileOptions, 'maxAgeDays' | 'maxBackups' | 'compress'>,
+  clock: Clock,
+): Promise<void> {
   const backups = await backupsOf(file)
   const oldestMs = maxAgeDays > 0 ? clock.now() - maxAgeDays * dayMs : Number.NEGATIVE_INFINITY
   const kept = (maxBackups > 0 ? backups.slice(0, maxBackups) : backups).filter(({ atMs }) => atMs >= oldestMs)
@@ -116,8 +122,8 @@ async function cleanUp(file: string, { maxAgeDays, maxBackups, compress }: Rotat
   }
 }
 
-/** The newest first. */
-async function backupsOf(file: string): Promise<Backup[]> {
+/** The files moved aside, the newest first. */
+export async function backupsOf(file: string): Promise<Backup[]> {
   const { dir, name, ext } = path.parse(file)
   const found: Backup[] = []
   for (const one of await fs.promises.readdir(dir || '.')) {

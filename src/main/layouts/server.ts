@@ -38,7 +38,7 @@ import {
 import { type ServerOptions, serverOptions } from '../apiserver/options/index.ts'
 import { schedulerComponent } from '../component/schedulerComponent.ts'
 import { schedulingPage } from '../component/schedulingPage.ts'
-import { type ClusterPaths, type ClusterState, clusterPaths, readState, servingHosts } from '../localCluster/clusterState.ts'
+import { type ClusterPaths, type ClusterState, clusterPaths, logsOf, readState, servingHosts } from '../localCluster/clusterState.ts'
 import { kubeconfigEntry } from '../localCluster/kubeconfigEntry.ts'
 import { createLivePki, type LivePki, live } from '../pki/livePki.ts'
 import { ensurePki, type Pki } from '../pki/pki.ts'
@@ -50,6 +50,7 @@ import { ensureClusterInfo } from './clusterInfo.ts'
 import { describeLazily } from './descriptions.ts'
 import { createHostRoutes } from './hostRoutes.ts'
 import { createLocalPorts } from './localPorts.ts'
+import { logRotation } from './logRotation.ts'
 import { type ProcessTools, processTools, runTogether } from './processTools.ts'
 import { createSimulatedNodes } from './simulatedNodes.ts'
 
@@ -82,10 +83,15 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
   process.on('SIGHUP', certificates.look)
   followCertificates([options.authentication.clientCa, options.authentication.requestHeaderCa], certificates.look, tools.log, signal)
   await Promise.race([server.started, running, once(signal)])
+  const logs = logRotation(
+    logsOf(paths, state).map(({ file }) => file),
+    tools,
+  )
   const components = [
     ...controlPlane(server, tools, pki, explainer),
     ...(await nodes(server, { tools, state, paths, certificates, verbosity })),
     certificates.component,
+    logs,
   ]
   await runTogether(components, tools, signal)
   serving.abort(signal.reason)

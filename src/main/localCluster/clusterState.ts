@@ -71,6 +71,17 @@ export function clusterPaths(home: string, name: string): ClusterPaths {
   }
 }
 
+/** The logs of Skiff's own processes, by what writes them. */
+export function logsOf(paths: ClusterPaths, { nodes }: Pick<ClusterState, 'nodes'>): readonly { readonly source: string; readonly file: string }[] {
+  return [
+    { source: 'server', file: paths.serverLog },
+    ...nodes.flatMap((node) => [
+      { source: node.name, file: path.join(paths.node(node.name), 'agent.log') },
+      { source: `${node.name}/containerd`, file: path.join(paths.node(node.name), 'containerd.log') },
+    ]),
+  ]
+}
+
 /** SKIFF_HOME, else /var/lib/skiff for root, else the user's data folder. */
 export function skiffHome(env: Readonly<Record<string, string | undefined>>, isRoot: boolean, home: string): string {
   if (env.SKIFF_HOME) return path.resolve(env.SKIFF_HOME)

@@ -12,6 +12,7 @@ import type { Exec } from '#host/exec'
 import { readTextIfExists } from '#host/files'
 import { withLockFile } from '#host/lockFile'
 import { isRunning } from '#host/processes'
+import { backupsOf } from '../apiserver/rotatingFile.ts'
 import { ensurePki, forgetLeaves, type Pki } from '../pki/pki.ts'
 import { chooseNetwork, ensureBridge, ensureNodeNetwork, nodeNetwork, removeBridge } from '../vnode/clusterNetwork.ts'
 import { destroyVnode, ensureVnode, vnodeProcess } from '../vnode/vnode.ts'
@@ -19,7 +20,7 @@ import { type ApiProbe, createApiProbe, nodeReadiness } from './apiProbe.ts'
 import { checkApiServerArgs, withApiServerArgs } from './apiServerArgs.ts'
 import { certificateFolders, certificatesOf } from './certificateList.ts'
 import { chooseRuntime } from './chooseRuntime.ts'
-import { type ClusterPaths, type ClusterState, clusterId, clusterPaths, nodeCgroup, readState, servingHosts, writeState } from './clusterState.ts'
+import { type ClusterPaths, type ClusterState, clusterId, clusterPaths, logsOf, nodeCgroup, readState, servingHosts, writeState } from './clusterState.ts'
 import { freePort, isPortFree } from './freePort.ts'
 import { kubeconfigEntry } from './kubeconfigEntry.ts'
 import { listImages, loadImages } from './nodeImages.ts'
@@ -70,24 +71,11 @@ export function createLocalClusterManager(deps: LocalClusterDeps): ClusterManage
     status: async (name) => statusOf(deps, pathsOf(name), await stateOf(name)),
     ask: async (name, path) => ask(deps, pathsOf(name), await stateOf(name), path),
     logFiles: async (name) => {
-      const paths = pathsOf(name)
-      const { nodes } = await stateOf(name)
-      const files = [
-        { source: 'server', file: paths.serverLog },
-        ...nodes.flatMap((node) => [
-          { source: node.name, file: path.join(paths.node(node.name), 'agent.log') },
-          { source: `${node.name}/containerd`, file: path.join(paths.node(node.name), 'containerd.log') },
-        ]),
-      ]
+      const logs = logsOf(pathsOf(name), await stateOf(name))
       const there = await Promise.all(
-        files.map(({ file }) =>
-          fs.access(file).then(
-            () => true,
-            () => false,
-          ),
-        ),
+        logs.map(async ({ source, file }) => ({ source, files: (await isThere(file)) ? [file, ...(await movedAside(file))] : [] })),
       )
-      return files.filter((_, i) => there[i])
+      return there.filter(({ files }) => files.length > 0)
     },
     kubeconfig: async (name) => kubeconfigEntry(await stateOf(name), await loadPki(pathsOf(name), await stateOf(name), deps.clock)),
     rememberKubeconfig: (name, file, previousContext) =>
@@ -115,6 +103,17 @@ export function createLocalClusterManager(deps: LocalClusterDeps): ClusterManage
     loadImages: async (name, files, progress) => loadImages(deps.exec, pathsOf(name), await stateOf(name), files, progress),
     images: async (name) => listImages(deps.exec, pathsOf(name), await stateOf(name)),
   }
+}
+
+function isThere(file: string): Promise<boolean> {
+  return fs.access(file).then(
+    () => true,
+    () => false,
+  )
+}
+
+async function movedAside(file: string): Promise<string[]> {
+  return (await backupsOf(file)).map((backup) => backup.file)
 }
 
 /** Two commands that change one cluster go one after the other: two `up` at once would make its network and start its server twice. */
