@@ -254,6 +254,7 @@ hints('NodeVolumeLimits', [
   { name: 'a node’s limits', pod: user('data'), event: ['CSINode', 'Add'], object: limits(1), want: true },
   { name: 'a higher limit', pod: user('data'), event: ['CSINode', 'Update'], old: limits(1), object: limits(2), want: true },
   { name: 'a lower limit', pod: user('data'), event: ['CSINode', 'Update'], old: limits(2), object: limits(1), want: false },
+  { name: 'the same limit', pod: user('data'), event: ['CSINode', 'Update'], old: limits(2), object: limits(2), want: false },
   { name: 'a pod with claims ended', pod: user('data'), event: gone, old: pod({ on: 'a', spec: { volumes: using('x') } }), want: true },
   { name: 'a pod without claims ended', pod: user('data'), event: gone, old: pod({ on: 'a' }), want: false },
   { name: 'the claim exists now', pod: user('data'), event: ['PersistentVolumeClaim', 'Add'], object: claim('data'), want: true },
