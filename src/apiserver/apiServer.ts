@@ -95,6 +95,8 @@ export interface ApiServerConfig extends PipelineOptions {
   readonly flags?: Readonly<Record<string, string>> | undefined
   /** --enable-priority-and-fairness; default true. The limits in flight are then its seats together. */
   readonly priorityAndFairness?: boolean | undefined
+  /** --shutdown-delay-duration: how long everything is still served once the end is announced. */
+  readonly shutdownDelayMs?: number | undefined
   /** How long a shutdown waits at most for requests under way; default: as long as a request may take. */
   readonly shutdownTimeoutMs?: number | undefined
   readonly minWatchTimeoutMs?: number | undefined
@@ -123,6 +125,8 @@ export interface ApiServer {
   transport(user: UserInfo, userAgent: string): Transport
   /** Resolves when the first start is finished: caches filled, system objects there, post-start hooks done. */
   readonly started: Promise<void>
+  /** Is ready no longer; resolves when load balancers have had the time to notice. Then the signal of `run` may abort. */
+  announceShutdown(): Promise<void>
   /** Follows the store until the signal aborts. Nothing is answered before this runs. */
   run(signal: AbortSignal): Promise<void>
 }
@@ -136,6 +140,8 @@ const defaults = { requestTimeoutMs: 60_000, maxInFlight: { readOnly: 400, mutat
 export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {}): ApiServer {
   const { registry, clock, random, store } = deps
   const stopping = new AbortController()
+  const beginning = latch()
+  const notice = shutdownNotice(clock, stopping.signal, config.shutdownDelayMs)
   let address = ''
   const endpoints: EndpointDeps = {
     registry,
@@ -154,9 +160,9 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     subresources: subresourceHandlers({ endpoints, tokens: deps.tokens, kubelet: config.kubelet, authorizers: deps.authorizers }),
     nonResource: otherPaths(deps, config, {
       catalog,
-      isStarted: () => isStarted,
+      isStarted: beginning.isDone,
       address: () => address,
-      shutdown: stopping.signal,
+      shutdown: notice.signal,
       openApi,
       flowControl: () => flowControl,
     }),
@@ -184,11 +190,6 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     user: loopbackUser,
     transport: () => own,
   })
-  let isStarted = false
-  let setStarted = () => {}
-  const started = new Promise<void>((resolve) => {
-    setStarted = resolve
-  })
   const bootstrapDeps = { reader: registry.reader, transport: own, clock, log: deps.log }
   const bootstrapConfig = { serviceCidr: config.serviceCidr ?? defaultServiceNetwork.cidr, advertised: () => config.advertised?.() }
   /** What a cluster must have. */
@@ -197,8 +198,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     await flowControl?.sync(own, signal)
     await aggregation.start(signal)
     for (const hook of deps.postStartHooks ?? []) await hook(own, signal)
-    isStarted = true
-    setStarted()
+    beginning.done()
   }
   /** Lets what is under way finish, bounded. Watches are closed: they would keep their connections open for as long as they may. */
   let drained: Promise<void> | undefined
@@ -227,7 +227,8 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
       return { ...listener, close }
     },
     transport,
-    started,
+    started: beginning.started,
+    announceShutdown: notice.announce,
     async run(signal) {
       abortWith(signal, stopping)
       const following = registry.cacher.run(signal)
@@ -244,6 +245,35 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
         flowControl?.run(own, signal),
       ])
       await deps.audit?.close?.()
+    },
+  }
+}
+
+/** The end of the first start. */
+function latch(): { readonly started: Promise<void>; done(): void; isDone(): boolean } {
+  let isDone = false
+  let resolveStarted = () => {}
+  const started = new Promise<void>((resolve) => {
+    resolveStarted = resolve
+  })
+  return {
+    started,
+    isDone: () => isDone,
+    done() {
+      isDone = true
+      resolveStarted()
+    },
+  }
+}
+
+/** Who ends without a word has announced it thereby. */
+function shutdownNotice(clock: Clock, stopping: AbortSignal, delayMs = 0): { readonly signal: AbortSignal; announce(): Promise<void> } {
+  const ending = new AbortController()
+  return {
+    signal: AbortSignal.any([ending.signal, stopping]),
+    async announce() {
+      ending.abort()
+      if (delayMs > 0) await clock.sleep(delayMs)
     },
   }
 }

@@ -36,6 +36,8 @@ export interface SecurityDeps {
   readonly metrics?: Metrics | undefined
   /** PEM, private: signs service account tokens, unless the settings name a key. */
   readonly serviceAccountKey: string
+  /** Host and port at which clients outside find this server; absent: nobody knows. */
+  readonly externalAddress?: string | undefined
   /** Signs them, and says what verifies them, in place of any key. */
   readonly externalSigner?: ExternalSigner | undefined
   /** Who is believed to be whom; absent: as a server without flags does. */
@@ -62,8 +64,11 @@ export interface Security {
 
 /** Spread the result into createApiServer's deps. */
 export function createSecurity(deps: SecurityDeps): Security {
-  const { reader, clock, random, log = noLog, metrics = noMetrics, serviceAccountKey, externalSigner } = deps
-  const authentication = createAuthentication({ reader, clock, random, log, metrics, serviceAccountKey, externalSigner }, authenticationSettings(deps))
+  const { reader, clock, random, log = noLog, metrics = noMetrics, serviceAccountKey, externalSigner, externalAddress } = deps
+  const authentication = createAuthentication(
+    { reader, clock, random, log, metrics, serviceAccountKey, externalSigner, externalAddress },
+    authenticationSettings(deps),
+  )
   const authorization = createAuthorization({ reader, clock, random, log, metrics }, deps.authorization ?? defaultAuthorization)
   const { authorizers, rbac } = authorization
   const admissionMetrics = createAdmissionMetrics(metrics)

@@ -12,7 +12,7 @@ import type { ObjectReader } from '../admission/admission.ts'
 import type { Answer } from '../answer.ts'
 import type { TokenIssuer } from '../endpoints/virtualResource.ts'
 import type { ServerRequest } from '../request.ts'
-import { tokenDocuments } from '../tokens/discovery.ts'
+import { keySetPath, tokenDocuments } from '../tokens/discovery.ts'
 import type { ExternalSigner } from '../tokens/externalSigner.ts'
 import { createTokenIssuer, keySigner, type TokenSigner } from '../tokens/issuer.ts'
 import { type KeySet, staticKeys } from '../tokens/keySet.ts'
@@ -47,6 +47,8 @@ export interface AuthenticationDeps {
   readonly metrics: Metrics
   /** PEM, private: signs service account tokens unless the settings name another. */
   readonly serviceAccountKey: string
+  /** Host and port at which clients outside find this server; absent: nobody knows. */
+  readonly externalAddress?: string | undefined
   /** Signs in place of any key. */
   readonly externalSigner?: ExternalSigner | undefined
 }
@@ -101,7 +103,7 @@ export function createAuthentication(deps: AuthenticationDeps, settings: Authent
       audiences: apiAudiences,
       signerMaxExpirationSeconds: externalSigner?.maxExpirationSeconds,
     }),
-    documents: tokenDocuments(accounts.issuers[0] ?? '', accounts.jwksUri, keySet),
+    documents: tokenDocuments(accounts.issuers[0] ?? '', accounts.jwksUri ?? keySetUrlAt(deps.externalAddress), keySet),
     async start(transport, signal) {
       writer = transport
       if (!isStarted) {
@@ -113,6 +115,8 @@ export function createAuthentication(deps: AuthenticationDeps, settings: Authent
     },
   }
 }
+
+const keySetUrlAt = (address: string | undefined) => address && `https://${address}${keySetPath}`
 
 /** What signs and verifies when nobody else is named to do it. */
 function ownKeys({ serviceAccountKey }: AuthenticationDeps, accounts: ServiceAccountSettings): { readonly signer: TokenSigner; readonly keySet: KeySet } {

@@ -2,13 +2,13 @@
  * The one TLS port (L3): HTTP/2 and HTTP/1.1 by ALPN, client certificates, upgrades, graceful shutdown. Each protocol has its
  * own plain server behind the TLS one, so that neither's compatibility layer is in the way.
  */
-import { constants } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
-import { createServer, DEFAULT_CIPHERS, type SecureContextOptions, type TLSSocket, type TlsOptions } from 'node:tls'
+import { createServer, type TLSSocket, type TlsOptions } from 'node:tls'
 import type { ExchangeDeps } from './exchange.ts'
 import { http1Server } from './http1.ts'
 import { http2Server } from './http2/server.ts'
-import { type ClientAuthorities, peerReader } from './peerCertificate.ts'
+import { peerReader } from './peerCertificate.ts'
+import { contextOf, namedContexts, type ServingTls } from './servingTls.ts'
 
 export interface ListenOptions {
   readonly host: string
@@ -18,13 +18,13 @@ export interface ListenOptions {
   readonly idleTimeoutMs?: number | undefined
   /** For a handshake, and for the headers of an HTTP/1.1 request; default 32 s, as upstream's. */
   readonly headersTimeoutMs?: number | undefined
+  /** Of one HTTP/2 connection at once; default 100, as upstream's. */
+  readonly maxStreams?: number | undefined
+  /** Default true. */
+  readonly http2?: boolean | undefined
+  /** Others may bind the same address and port; Node.js 22.12 or later. */
+  readonly sharesPort?: boolean | undefined
   readonly tls: ServingTls
-}
-
-/** PEM. */
-export interface ServingTls extends ClientAuthorities {
-  readonly cert: string | Buffer
-  readonly key: string | Buffer
 }
 
 export interface Listener {
@@ -39,6 +39,7 @@ export interface Listener {
 const drainMs = 2_000
 const idleTimeoutMs = 90_000
 const defaultHeadersTimeoutMs = 32_000
+const defaultMaxStreams = 100
 
 /** Resolves when the port accepts connections; speaks HTTP/2 and HTTP/1.1 on it. */
 export async function listen(given: Omit<ExchangeDeps, 'peerOf'>, options: ListenOptions): Promise<Listener> {
@@ -46,13 +47,15 @@ export async function listen(given: Omit<ExchangeDeps, 'peerOf'>, options: Liste
   const deps: ExchangeDeps = { ...given, peerOf: peers.peerOf }
   const { headersTimeoutMs = defaultHeadersTimeoutMs } = options
   const http1 = http1Server(deps, headersTimeoutMs)
-  const http2 = http2Server(deps, options.idleTimeoutMs ?? idleTimeoutMs)
+  const http2 = http2Server(deps, { idleMs: options.idleTimeoutMs ?? idleTimeoutMs, maxStreams: options.maxStreams ?? defaultMaxStreams })
   const sockets = new Set<TLSSocket>()
+  let named = namedContexts(options.tls)
   const tlsOptions: TlsOptions = {
     ...contextOf(options.tls),
     requestCert: true,
     rejectUnauthorized: false,
-    ALPNProtocols: ['h2', 'http/1.1'],
+    ALPNProtocols: options.http2 === false ? ['http/1.1'] : ['h2', 'http/1.1'],
+    SNICallback: (name, done) => done(null, named(name)),
     handshakeTimeout: headersTimeoutMs,
   }
   const server = createServer(tlsOptions, (socket) => {
@@ -67,7 +70,8 @@ export async function listen(given: Omit<ExchangeDeps, 'peerOf'>, options: Liste
   server.on('tlsClientError', (_error, socket) => socket.destroy())
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(options.port, options.host, () => resolve())
+    const shared = options.sharesPort ? { reusePort: true } : {}
+    server.listen({ port: options.port, host: options.host, ...shared }, () => resolve())
   })
   server.removeAllListeners('error')
   server.on('error', (error) => deps.log.error(error, 'The listening socket failed'))
@@ -78,6 +82,7 @@ export async function listen(given: Omit<ExchangeDeps, 'peerOf'>, options: Liste
     setTls(tls) {
       peers.trust(tls)
       server.setSecureContext(contextOf(tls))
+      named = namedContexts(tls)
     },
     async close(drained) {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
@@ -90,19 +95,4 @@ export async function listen(given: Omit<ExchangeDeps, 'peerOf'>, options: Liste
       await closed
     },
   }
-}
-
-/**
- * As Go prefers them: of those that a client offers, AES with 128 bits first, which costs half of what OpenSSL's own first choice costs. The rest is
- * what Node offers.
- */
-const first = 'TLS_AES_128_GCM_SHA256'
-const ciphers = [first, ...DEFAULT_CIPHERS.split(':').filter((name) => name !== first)].join(':')
-
-/** The server chooses; ChaCha20 for a client that names it first, since that has no AES in hardware. */
-const secureOptions = constants.SSL_OP_CIPHER_SERVER_PREFERENCE | constants.SSL_OP_PRIORITIZE_CHACHA
-
-function contextOf({ cert, key, clientCa, requestHeaderCa }: ServingTls): SecureContextOptions {
-  const authorities = [clientCa, requestHeaderCa].filter((one) => one !== undefined)
-  return { cert, key, ...(authorities.length > 0 ? { ca: authorities } : {}), minVersion: 'TLSv1.2', ciphers, secureOptions }
 }

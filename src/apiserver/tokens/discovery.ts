@@ -5,7 +5,7 @@ import type { KeySet } from './keySet.ts'
 import type { VerificationKey } from './keys.ts'
 
 const discoveryPath = '/.well-known/openid-configuration'
-const keySetPath = '/openid/v1/jwks'
+export const keySetPath = '/openid/v1/jwks'
 
 /**
  * Serves both, for everybody who may get them.

@@ -10,12 +10,14 @@ import { standardRequestHeaders } from '#apiserver/authn/settings'
 import { createEncryption, type Encryption, type EncryptionDeps } from '#apiserver/encryption/encryption'
 import { createSecurity, type SecurityDeps } from '#apiserver/security'
 import type { ClientAuthorities } from '#apiserver/server/peerCertificate'
+import type { ServingTls } from '#apiserver/server/servingTls'
 import { createExternalSigner, type ExternalSigner, type ExternalSignerDeps } from '#apiserver/tokens/externalSigner'
 import { type Logger, noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
 import { auditFromOptions } from './auditFromOptions.ts'
 import type { ServerOptions } from './options/index.ts'
 import type { Followed } from './options/namedFiles.ts'
+import { namedCertificates } from './options/secureServing.ts'
 
 export type OptionDeps = Pick<
   ApiServerDeps,
@@ -27,7 +29,15 @@ export function depsFromOptions(options: ServerOptions, given: SecurityDeps): Op
   const { clock, random, log = noLog, metrics = noMetrics } = given
   const audit = auditFromOptions(options.audit, { clock, random, log: log.with('audit'), metrics })
   const { authentication, authorization, admission } = options
-  return { ...createSecurity({ ...given, authentication: authentication.settings, authorization, admission }), audit }
+  const externalAddress = externalAddressOf(options.generic.externalHost, given.externalAddress)
+  return { ...createSecurity({ ...given, externalAddress, authentication: authentication.settings, authorization, admission }), audit }
+}
+
+/** The flag may name a port; else it is the server's own. */
+function externalAddressOf(host: string | undefined, own: string | undefined): string | undefined {
+  if (host === undefined || /^([^:]+|\[.*\]):\d+$/.test(host)) return host ?? own
+  const port = own?.slice(own.lastIndexOf(':')) ?? ''
+  return `${host.includes(':') ? `[${host}]` : host}${port}`
 }
 
 /** What the registry encrypts with; undefined: nothing is encrypted. It must run before the registry does. @throws Error when the providers cannot be made */
@@ -60,6 +70,17 @@ export function configFromOptions(options: ServerOptions): ApiServerConfig {
 export function authoritiesFromOptions({ authentication }: ServerOptions, own: ClientAuthorities = {}): ClientAuthorities {
   const both = (one: ClientAuthorities['clientCa'], other: string | undefined) => (other === undefined ? one : [one ?? '', other].join('\n'))
   return { clientCa: both(own.clientCa, authentication.clientCa.value), requestHeaderCa: both(own.requestHeaderCa, authentication.requestHeaderCa.value) }
+}
+
+/** How the port speaks TLS, with the composition root's own certificate. */
+export function tlsFromOptions(options: ServerOptions, own: Pick<ServingTls, 'cert' | 'key'>, authorities: ClientAuthorities): ServingTls {
+  const { secureServing } = options
+  return { ...own, ...authoritiesFromOptions(options, authorities), ...secureServing.rules, named: namedCertificates(secureServing) }
+}
+
+/** Every certificate file that flags name, for clients and of them. */
+export function certificateFiles({ authentication, secureServing }: ServerOptions): readonly Followed<unknown>[] {
+  return [authentication.clientCa, authentication.requestHeaderCa, ...secureServing.named.map(({ pair }) => pair)]
 }
 
 /** Calls back when a file of certificates that a flag names has new ones; what cannot be taken is logged, and the ones of before stay. */

@@ -12,12 +12,13 @@ import { defaultServiceNetwork } from '#apiserver/registry/services/hooks'
 import type { ExternalSigner } from '#apiserver/tokens/externalSigner'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import {
-  authoritiesFromOptions,
+  certificateFiles,
   configFromOptions,
   depsFromOptions,
   encryptionFromOptions,
   followCertificates,
   signerFromOptions,
+  tlsFromOptions,
   trustFromOptions,
 } from '../apiserver/fromOptions.ts'
 import { UsageError } from '../apiserver/options/flags.ts'
@@ -57,16 +58,13 @@ async function serve(options: Options, signal: AbortSignal): Promise<void> {
   const server = assemble(options, { tools, pki, store, encryption, externalSigner })
   const stopped = new AbortController()
   const running = Promise.all([server.run(stopped.signal), encryption?.run(stopped.signal)])
-  const tls = () => ({
-    ...(serving.serving.value ?? pki.apiserver),
-    ...authoritiesFromOptions(options, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert }),
-  })
-  const listener = await server.listen({ host: serving.host, port: serving.port, tls: tls() })
+  const tls = () => tlsFromOptions(options, serving.serving.value ?? pki.apiserver, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert })
+  const listener = await server.listen({ ...options.secureServing.listen, host: serving.host, port: serving.port, tls: tls() })
   certificates.onLook(() => listener.setTls(tls()))
-  const { clientCa, requestHeaderCa } = options.authentication
-  followCertificates([serving.serving, clientCa, requestHeaderCa], certificates.look, tools.log, signal)
+  followCertificates([serving.serving, ...certificateFiles(options)], certificates.look, tools.log, signal)
   tools.log.info('Serving securely', { address: `${listener.host}:${listener.port}` })
   await runTogether([certificates.component], tools, signal)
+  await server.announceShutdown()
   stopped.abort(signal.reason)
   await listener.close()
   await running
@@ -95,8 +93,19 @@ function assemble(options: Options, { tools, pki, store, encryption, externalSig
   const { serving } = options
   const serviceNetwork = { ...defaultServiceNetwork, cidr: serving.serviceCidr }
   const registry = createRegistry({ store, clock, log: log.with('registry'), random, strategyFor, serviceNetwork, transformers: encryption?.transformers })
-  const given = { reader: registry.reader, clock, random, log, metrics, serviceAccountKey: pki.serviceAccountKey, externalSigner, frontProxyNames }
-  const { advertised } = serving
+  const { advertised, host, port } = serving
+  const externalAddress = port === 0 ? undefined : `${advertised ?? host}:${port}`
+  const given = {
+    reader: registry.reader,
+    clock,
+    random,
+    log,
+    metrics,
+    serviceAccountKey: pki.serviceAccountKey,
+    externalSigner,
+    externalAddress,
+    frontProxyNames,
+  }
   return createApiServer(
     {
       store,

@@ -10,7 +10,7 @@ import { type ApiServer, createApiServer } from '#apiserver/apiServer'
 import type { Encryption } from '#apiserver/encryption/encryption'
 import { createRegistry } from '#apiserver/registry/registry'
 import type { UserInfo } from '#apiserver/request'
-import type { ServingTls } from '#apiserver/server/listener'
+import type { ServingTls } from '#apiserver/server/servingTls'
 import type { ExternalSigner } from '#apiserver/tokens/externalSigner'
 import { secretTokens } from '#apiserver/tokens/secretTokens'
 import type { Component } from '#base/component'
@@ -27,12 +27,13 @@ import { createExplainer, type Explainer } from '#scheduler/explain/explainer'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import { createConfigFile } from '../apiserver/configFile.ts'
 import {
-  authoritiesFromOptions,
+  certificateFiles,
   configFromOptions,
   depsFromOptions,
   encryptionFromOptions,
   followCertificates,
   signerFromOptions,
+  tlsFromOptions,
   trustFromOptions,
 } from '../apiserver/fromOptions.ts'
 import { type ServerOptions, serverOptions } from '../apiserver/options/index.ts'
@@ -75,13 +76,13 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
   const running = Promise.all([server.run(serving.signal), encryption?.run(serving.signal)])
   const servingTls = () => servingTlsOf(pki, options)
   const addresses = ['127.0.0.1', ...(state.network ? [gatewayOf(state.network)] : [])]
-  const listeners = await Promise.all(addresses.map((host) => server.listen({ host, port: state.port, tls: servingTls() })))
+  const listeners = await Promise.all(addresses.map((host) => server.listen({ ...options.secureServing.listen, host, port: state.port, tls: servingTls() })))
   certificates.onLook(() => {
     for (const listener of listeners) listener.setTls(servingTls())
   })
   certificates.onLook(() => refreshKubeconfigs(paths, pki, tools))
   process.on('SIGHUP', certificates.look)
-  followCertificates([options.authentication.clientCa, options.authentication.requestHeaderCa], certificates.look, tools.log, signal)
+  followCertificates(certificateFiles(options), certificates.look, tools.log, signal)
   await Promise.race([server.started, running, once(signal)])
   const logs = logRotation(
     logsOf(paths, state).map(({ file }) => file),
@@ -94,6 +95,7 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
     logs,
   ]
   await runTogether(components, tools, signal)
+  await server.announceShutdown()
   serving.abort(signal.reason)
   await Promise.all(listeners.map((listener) => listener.close()))
   await running
@@ -106,7 +108,7 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
 const ownArgs = ['--enable-bootstrap-token-auth=true', '--enable-admission-plugins=NodeRestriction']
 
 function servingTlsOf(pki: Pki, options: ServerOptions): ServingTls {
-  return { ...pki.apiserver, ...authoritiesFromOptions(options, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert }) }
+  return tlsFromOptions(options, pki.apiserver, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert })
 }
 
 /** The state is read anew: `up` may have added a file since. */
@@ -139,6 +141,7 @@ interface Parts {
 function assemble(tools: ProcessTools, { state, pki, store, options, encryption, externalSigner, explainer }: Parts): ApiServer {
   const { clock, random, log, metrics } = tools
   const registry = createRegistry({ store, clock, log: log.with('registry'), random, strategyFor, transformers: encryption?.transformers })
+  const address = state.network ? gatewayOf(state.network) : externalAddress()
   const given = {
     reader: registry.reader,
     clock,
@@ -147,10 +150,10 @@ function assemble(tools: ProcessTools, { state, pki, store, options, encryption,
     metrics,
     serviceAccountKey: pki.serviceAccountKey,
     externalSigner,
+    externalAddress: address && `${address}:${state.port}`,
     frontProxyNames,
   }
   const deps = depsFromOptions(options, given)
-  const address = state.network ? gatewayOf(state.network) : externalAddress()
   const schedulingDocument = schedulingPage(explainer)
   return createApiServer(
     {

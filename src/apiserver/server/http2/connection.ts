@@ -26,6 +26,7 @@ import type { TurnBudget } from './turnBudget.ts'
 export interface Shared {
   readonly deps: ExchangeDeps
   readonly idleMs: number
+  readonly maxStreams: number
   readonly slab: Slab
   readonly turn: TurnBudget
   block(status: number, headers: HeaderMap): string
@@ -34,7 +35,6 @@ export interface Shared {
 }
 
 const nothing = Buffer.alloc(0)
-const mostStreams = 1000
 const mostHeaderBytes = 256 * 1024
 const connectionWindowBytes = 8 * 1024 * 1024
 /** What may wait in the socket: more is not written before some of that is gone. */
@@ -75,7 +75,7 @@ export class Http2Connection implements FrameSink, StreamOwner {
     this.#care = new ConnectionCare(this, shared.deps.clock, shared.idleMs)
     this.#outbox.addControl(
       settingsFrame([
-        [setting.maxConcurrentStreams, mostStreams],
+        [setting.maxConcurrentStreams, shared.maxStreams],
         [setting.initialWindowSize, Http2Stream.windowBytes],
         [setting.maxHeaderListSize, mostHeaderBytes],
       ]),
@@ -270,7 +270,7 @@ export class Http2Connection implements FrameSink, StreamOwner {
     const head = new RequestHead(mostHeaderBytes)
     this.#decoder.decode(bytes, start, end, head)
     this.#lastStream = id
-    if (this.#streams.size >= mostStreams) this.#refuse(id, errorCode.refusedStream)
+    if (this.#streams.size >= this.#shared.maxStreams) this.#refuse(id, errorCode.refusedStream)
     else if (head.isTooLarge) this.#open(id, head, !ends).refuseHeaders()
     else if (!head.isRequest(ends)) this.#refuse(id, errorCode.protocolError)
     else {

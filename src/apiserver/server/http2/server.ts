@@ -20,12 +20,18 @@ export interface Http2Server {
   endGracefully(): void
 }
 
-/** `idleMs`: a connection without requests is let go of after that time. */
-export function http2Server(deps: ExchangeDeps, idleMs: number): Http2Server {
+export interface Http2Options {
+  /** A connection without requests is let go of after that time. */
+  readonly idleMs: number
+  /** Of one connection at once. */
+  readonly maxStreams: number
+}
+
+export function http2Server(deps: ExchangeDeps, options: Http2Options): Http2Server {
   const connections = new Set<Http2Connection>()
   const flush = turnEnd(() => deps.beforeAnswers?.())
   const headers = headerBlocks(() => deps.clock.now())
-  const shared: Shared = { deps, idleMs, slab: new Slab(), turn: new TurnBudget(mostPerTurn), block: headers, schedule: flush }
+  const shared: Shared = { deps, ...options, slab: new Slab(), turn: new TurnBudget(mostPerTurn), block: headers, schedule: flush }
   return {
     accept(socket) {
       const connection = new Http2Connection(socket, shared)

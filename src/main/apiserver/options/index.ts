@@ -9,9 +9,10 @@ import type { Flags, FlagValues } from './flags.ts'
 import { parseFlags, UsageError } from './flags.ts'
 import { generic } from './generic.ts'
 import type { OptionContext, OptionGroup } from './optionGroup.ts'
+import { secureServing } from './secureServing.ts'
 import { serving } from './serving.ts'
 
-export const optionGroups = { generic, features, encryption, audit, authentication, authorization, admission } as const
+export const optionGroups = { generic, secureServing, features, encryption, audit, authentication, authorization, admission } as const
 
 /** Those of a server that runs alone, without a cluster around it. */
 export const aloneGroups = { serving, ...optionGroups } as const

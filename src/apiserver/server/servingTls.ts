@@ -1,0 +1,88 @@
+/**
+ * What the port shows and takes in TLS (L3): its certificates, by the name that a client asks for, versions, ciphers and curves.
+ * Upstream: apiserver/pkg/server/secure_serving.go, dynamiccertificates/named_certificates.go (v1.36).
+ */
+import { constants, X509Certificate } from 'node:crypto'
+import { isIP } from 'node:net'
+import { createSecureContext, DEFAULT_CIPHERS, type SecureContext, type SecureContextOptions } from 'node:tls'
+import type { ClientAuthorities } from './peerCertificate.ts'
+
+/** PEM. */
+export interface ServingTls extends ClientAuthorities, TlsRules {
+  readonly cert: string | Buffer
+  readonly key: string | Buffer
+  /** For clients that ask for other names. */
+  readonly named?: readonly NamedCertificate[] | undefined
+}
+
+/** PEM. */
+export interface NamedCertificate {
+  readonly cert: string
+  readonly key: string
+  /** Whom clients ask for, perhaps with `*.` before; none: those that the certificate itself has. */
+  readonly names: readonly string[]
+}
+
+/** What does not change while the server runs. */
+export interface TlsRules {
+  /** Default TLSv1.2. */
+  readonly minVersion?: 'TLSv1' | 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3' | undefined
+  /** Of versions before 1.3, as OpenSSL names them; absent: what Node offers. */
+  readonly ciphers?: readonly string[] | undefined
+  /** For the exchange of keys, as OpenSSL names them; absent: what Node offers. */
+  readonly curves?: readonly string[] | undefined
+}
+
+/**
+ * As Go prefers them: of those that a client offers, AES with 128 bits first, which costs half of what OpenSSL's own first choice costs. The rest is
+ * what Node offers.
+ */
+const first = 'TLS_AES_128_GCM_SHA256'
+const offered = [first, ...DEFAULT_CIPHERS.split(':').filter((name) => name !== first)]
+/** Those of version 1.3 are not anybody's to choose, in Go neither. */
+const ofVersion13 = offered.filter((name) => name.startsWith('TLS_'))
+
+/** The server chooses; ChaCha20 for a client that names it first, since that has no AES in hardware. */
+const secureOptions = constants.SSL_OP_CIPHER_SERVER_PREFERENCE | constants.SSL_OP_PRIORITIZE_CHACHA
+
+/** For clients that ask for no name, or for one that nobody has. */
+export function contextOf({ cert, key, clientCa, requestHeaderCa, minVersion = 'TLSv1.2', ciphers, curves }: Omit<ServingTls, 'named'>): SecureContextOptions {
+  const authorities = [clientCa, requestHeaderCa].filter((one) => one !== undefined)
+  return {
+    cert,
+    key,
+    ...(authorities.length > 0 ? { ca: authorities } : {}),
+    minVersion,
+    ciphers: (ciphers ? [...ofVersion13, ...ciphers] : offered).join(':'),
+    ...(curves ? { ecdhCurve: curves.join(':') } : {}),
+    secureOptions,
+  }
+}
+
+/** Which of the named certificates a client gets that asks for a name; undefined: none of them. */
+export function namedContexts(tls: ServingTls): (name: string) => SecureContext | undefined {
+  const byName = new Map<string, SecureContext>()
+  const contexts = (tls.named ?? []).map((named) => ({ ...named, context: createSecureContext(contextOf({ ...tls, cert: named.cert, key: named.key })) }))
+  // The first of two that have a name gets it, and who was given it before who just has it.
+  const given = contexts.flatMap(({ names, context }) => names.map((name) => [name, context] as const))
+  const own = contexts.flatMap(({ names, cert, context }) => (names.length > 0 ? [] : namesOf(cert).map((name) => [name, context] as const)))
+  for (const [name, context] of [...given, ...own]) {
+    const key = name.toLowerCase()
+    if (!byName.has(key)) byName.set(key, context)
+  }
+  return (asked) => {
+    const name = asked.toLowerCase().replace(/\.+$/, '')
+    return byName.get(name) ?? byName.get(name.replace(/^[^.]*/, '*'))
+  }
+}
+
+const domain = /^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
+
+/** Addresses are left out: clients may not ask for them by name. */
+function namesOf(pem: string): readonly string[] {
+  const certificate = new X509Certificate(pem)
+  const commonName = /^CN=(.*)$/m.exec(certificate.subject)?.[1] ?? ''
+  const alternatives = [...(certificate.subjectAltName ?? '').matchAll(/DNS:([^,\s]+)/g)].map(([, name]) => name as string)
+  const isName = isIP(commonName) === 0 && (commonName === '*' || domain.test(commonName))
+  return [...(isName ? [commonName] : []), ...alternatives]
+}
