@@ -1,5 +1,6 @@
 /** HTTP/1.1 (L3): what curl, browsers and upgrades to WebSocket and SPDY speak. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import { Cancellation } from '../cancellation.ts'
@@ -37,6 +38,7 @@ export function http1Server(deps: ExchangeDeps, headersTimeoutMs: number): Serve
       return
     }
     const withBody = hasBody(message)
+    if (withBody) hangUpOnceRead(message)
     const arrived = arrivedOf(message, response, deps.peerOf(message.socket as TLSSocket), withBody)
     const served = serve(deps, arrived, outgoingOf(deps, response, arrived.cancellation))
     if (withBody) void served.then(() => linger(deps, message))
@@ -57,6 +59,19 @@ const refusals: Readonly<Record<string, string>> = { HPE_HEADER_OVERFLOW: '431 R
 function refuse(socket: Duplex, status = '400 Bad Request'): void {
   if (socket.writable) socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
   else socket.destroy()
+}
+
+/**
+ * Node hangs up as soon as a last answer is written. What the client goes on to send would then be met by a reset, in which the answer can be lost:
+ * so the rest is read first, for as long as `linger` lets it come.
+ */
+function hangUpOnceRead(message: IncomingMessage): void {
+  const { socket } = message
+  const hangUp = () => Socket.prototype.destroySoon.call(socket)
+  socket.destroySoon = () => {
+    if (message.complete || message.destroyed) hangUp()
+    else message.once('end', hangUp)
+  }
 }
 
 /** A body that was answered before its end: for a while it is read, so that the client sees the answer; then its connection ends. */

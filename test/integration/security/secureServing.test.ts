@@ -54,6 +54,7 @@ async function listenWith(...flags: string[]): Promise<Listener> {
     noLog,
     stop.signal,
   )
+  open.push(() => listener.close())
   open.push(async () => stop.abort())
   return listener
 }
