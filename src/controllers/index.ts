@@ -9,6 +9,7 @@ import { clusterRoleAggregation } from './clusterRoleAggregation.ts'
 import { cronJob } from './cronJob/cronJob.ts'
 import { daemonSet } from './daemonSet/daemonSet.ts'
 import { deployment } from './deployment/deployment.ts'
+import { deviceTaintEviction } from './deviceTaintEviction/deviceTaintEviction.ts'
 import { disruption } from './disruption/disruption.ts'
 import { endpointSlice } from './endpointSlice/endpointSlice.ts'
 import { endpointSliceMirroring } from './endpointSlice/mirroring.ts'
@@ -62,6 +63,7 @@ export const controllers: readonly ControllerDescriptor[] = [
   serviceCidr,
   nodeLifecycle,
   taintEviction,
+  deviceTaintEviction,
   ttl,
   persistentVolumeClaimProtection,
   persistentVolumeProtection,

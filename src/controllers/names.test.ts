@@ -73,7 +73,6 @@ const later: Readonly<Record<string, string>> = {
   'persistentvolume-attach-detach-controller': 'storage',
   'persistentvolume-expander-controller': 'storage',
   'ephemeral-volume-controller': 'storage',
-  'device-taint-eviction-controller': 'devices',
   'service-lb-controller': 'a cloud provider: upstream has none in this binary either',
   'node-route-controller': 'a cloud provider: upstream has none in this binary either',
   'cloud-node-lifecycle-controller': 'a cloud provider: upstream has none in this binary either',

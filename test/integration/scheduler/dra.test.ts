@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PodSpec } from '#api/gen/types/core.v1'
-import type { Device, DeviceRequest } from '#api/gen/types/resource.v1'
+import type { Device, DeviceRequest, DeviceToleration } from '#api/gen/types/resource.v1'
+import { podCondition } from '#api/helpers/pods'
 import { isStatus } from '#api/machinery/status'
 import { deviceClasses, events, pods, resourceClaims, resourceClaimTemplates } from '#client/builtIn'
 import { startCluster, type TestCluster } from '#testing/cluster'
@@ -26,8 +27,9 @@ async function withDevices(use: (cluster: TestCluster, driver: SimulatedDraDrive
 
 const requests: DeviceRequest[] = [{ name: 'r', exactly: { deviceClassName: 'gpu' } }]
 
-async function addClaim(cluster: TestCluster, name: string): Promise<void> {
-  await cluster.client.of(resourceClaims).create({ metadata: { namespace, name }, spec: { devices: { requests } } })
+async function addClaim(cluster: TestCluster, name: string, tolerations: DeviceToleration[] = []): Promise<void> {
+  const tolerant = [{ name: 'r', exactly: { deviceClassName: 'gpu', tolerations } }]
+  await cluster.client.of(resourceClaims).create({ metadata: { namespace, name }, spec: { devices: { requests: tolerant } } })
 }
 
 async function addPod({ client }: TestCluster, name: string, claim: NonNullable<PodSpec['resourceClaims']>[number]): Promise<void> {
@@ -130,4 +132,47 @@ test('DRA-04 a pod waits until its device is attached; one that cannot be is giv
     await allocated('g1')
     await driver.report(namespace, 'c', 'Attached', 'True', '2026-01-01T00:00:00Z')
     assert.equal((await running(cluster, 'p')).spec.nodeName, 'n1')
+  }))
+
+test('DRA-04 pods on devices that are tainted are evicted: at once, when their toleration is over, or not at all when the taint goes', () =>
+  withDevices(async (cluster, driver) => {
+    const { client, until, clock } = cluster
+    const tolerations = (seconds: number) => [{ key: 'broken', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: seconds }]
+    const devices = (...taints: Device['taints'][]) => taints.map((one, index) => model(`g${index}`, 'a100', one ? { taints: one } : {}))
+    const broken = [{ key: 'broken', value: 'yes', effect: 'NoExecute' }]
+    await driver.publish('n1', devices(undefined, undefined, undefined))
+    await addClaim(cluster, 'none')
+    await addClaim(cluster, 'some', tolerations(60))
+    await addClaim(cluster, 'long', tolerations(300))
+    for (const name of ['none', 'some', 'long']) {
+      await addPod(cluster, name, { name: 'gpu', resourceClaimName: name })
+      await running(cluster, name)
+    }
+    const deletedSince = clock.monotonicMs()
+    await driver.publish('n1', devices(broken, broken, broken))
+    const gone = (name: string) =>
+      until(() =>
+        client
+          .of(pods)
+          .get({ namespace, name })
+          .then(() => false, isGone),
+      )
+    await gone('none')
+    assert.ok(clock.monotonicMs() - deletedSince < 10_000)
+    const some = await client.of(pods).get({ namespace, name: 'some' })
+    assert.equal(podCondition(some, 'DisruptionTarget'), undefined)
+    await gone('some')
+    const lastedMs = clock.monotonicMs() - deletedSince
+    assert.ok(lastedMs >= 59_000 && lastedMs < 90_000, `${lastedMs}`)
+    await driver.publish('n1', devices(undefined, undefined, undefined))
+    await clock.advance(600_000)
+    assert.equal((await client.of(pods).get({ namespace, name: 'long' })).status?.phase, 'Running')
+    const { items } = await client.of(events).list({ namespace })
+    const told = items.filter(({ reason }) => reason === 'DeviceTaintManagerEviction')
+    assert.deepEqual(told.map(({ involvedObject, message }) => `${involvedObject.name}: ${message}`).sort(), [
+      'long: Cancelling deletion',
+      'none: Marking for deletion',
+      'some: Marking for deletion',
+    ])
+    assert.deepEqual([...new Set(told.map(({ source }) => source?.component))], ['device-taint-eviction'])
   }))
