@@ -104,14 +104,19 @@ export function quotaNamesOf({ group, resource }: GroupResource, names: readonly
 }
 
 /** Whether the quota's scopes include the object: only pods and claims are told apart. */
-export function quotaCovers(quota: Frozen<ResourceQuota>, { group, resource }: GroupResource, object: Frozen<KubeObject>): boolean {
-  const scopes: Frozen<ScopedResourceSelectorRequirement>[] = [
-    ...(quota.spec.scopes ?? []).map((scopeName) => ({ scopeName, operator: 'Exists' })),
-    ...(quota.spec.scopeSelector?.matchExpressions ?? []),
-  ]
-  if (scopes.length === 0) return true
-  if (group === '' && resource === 'persistentvolumeclaims') return scopes.every((scope) => scopeIncludesClaim(scope, object as Frozen<PersistentVolumeClaim>))
-  return group === '' && resource === 'pods' && scopes.every((scope) => scopeIncludes(scope, object as Frozen<Pod>))
+export function quotaCovers(quota: Frozen<ResourceQuota>, resource: GroupResource, object: Frozen<KubeObject>): boolean {
+  return quotaScopesOf(quota).every((scope) => scopeCovers(scope, resource, object))
+}
+
+export function quotaScopesOf({ spec }: Frozen<ResourceQuota>): readonly Frozen<ScopedResourceSelectorRequirement>[] {
+  return [...(spec.scopes ?? []).map((scopeName) => ({ scopeName, operator: 'Exists' })), ...(spec.scopeSelector?.matchExpressions ?? [])]
+}
+
+/** Whether one scope includes the object. */
+export function scopeCovers(scope: Frozen<ScopedResourceSelectorRequirement>, { group, resource }: GroupResource, object: Frozen<KubeObject>): boolean {
+  if (group !== '') return false
+  if (resource === 'persistentvolumeclaims') return scopeIncludesClaim(scope, object as Frozen<PersistentVolumeClaim>)
+  return resource === 'pods' && scopeIncludes(scope, object as Frozen<Pod>)
 }
 
 /** Every attributes class that the claim names, has, or is on its way to. */

@@ -1,4 +1,5 @@
 /** Which admission plugins a server runs, and what their configurations say (L3). Upstream: pkg/kubeapiserver/options/{admission,plugins}.go (v1.36). */
+import type { LimitedResource } from './limitedResources.ts'
 import type { EventLimit } from './plugins/eventRateLimit.ts'
 import type { ImagePolicySettings } from './plugins/imagePolicyWebhook.ts'
 import type { NodeSelectors } from './plugins/podNodeSelector.ts'
@@ -14,6 +15,8 @@ export interface AdmissionSettings {
   readonly nodeSelectors: NodeSelectors
   readonly tolerations: TolerationSettings
   readonly eventLimits: readonly EventLimit[]
+  /** What nobody may use without a quota for it. */
+  readonly limitedResources: readonly LimitedResource[]
   /** Absent: ImagePolicyWebhook cannot be on. */
   readonly imagePolicy?: ImagePolicySettings | undefined
 }
@@ -26,6 +29,7 @@ export const noAdmissionFlags: AdmissionSettings = {
   nodeSelectors: {},
   tolerations: { default: [], whitelist: [] },
   eventLimits: [],
+  limitedResources: [],
 }
 
 /** A server that is not told by flags, as a local cluster has it: kubelets are held to their own node, and no finalizer waits for a controller that is not there. */

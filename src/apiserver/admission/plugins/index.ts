@@ -121,7 +121,7 @@ export const admissionPlugins: readonly Registration[] = [
   on('ValidatingAdmissionPolicy', ({ policies }) => policies && validatingAdmissionPolicy(policies)),
   on('ValidatingAdmissionWebhook', ({ webhooks }) => webhooks && validatingAdmissionWebhook(webhooks.deps, webhooks.resolve)),
   // Late: what it lets pass is counted.
-  on('ResourceQuota', ({ reader, clock }) => resourceQuota(reader, clock)),
+  on('ResourceQuota', ({ reader, clock }, { limitedResources }) => resourceQuota(reader, clock, limitedResources)),
   off('AlwaysDeny', () => alwaysDeny),
 ]
 

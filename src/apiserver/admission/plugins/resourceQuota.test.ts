@@ -4,25 +4,27 @@ import type { KubeObject } from '#api/machinery/meta'
 import { StatusError } from '#api/machinery/status'
 import { VirtualClock } from '#base/virtualClock'
 import type { AdmissionAttributes, ObjectReader } from '../admission.ts'
+import { type LimitedResource, limitedResourcesOf } from '../limitedResources.ts'
 import { resourceQuota } from './resourceQuota.ts'
 
 const pod = (name: string, resources: object = {}, spec: object = {}) =>
   ({ metadata: { name, namespace: 'n' }, spec: { containers: [{ name: 'c', image: 'i', resources }], ...spec } }) as unknown as KubeObject
 
 /** A namespace with one quota; what is admitted stays a reservation until `arrive` puts it into the cache. */
-function world(hard: Record<string, string>, spec: object = {}) {
+function world(hard: Record<string, string> | undefined, spec: object = {}, limited: readonly LimitedResource[] = []) {
   const clock = new VirtualClock()
   const cache: KubeObject[] = []
+  const quotas = hard ? [{ metadata: { name: 'q' }, spec: { hard, ...spec } }] : []
   let arrived: (change: { type: string; object: KubeObject }) => void = () => {}
   const reader = {
     get: () => undefined,
-    list: ({ resource }: { resource: string }) => (resource === 'resourcequotas' ? [{ metadata: { name: 'q' }, spec: { hard, ...spec } }] : cache),
+    list: ({ resource }: { resource: string }) => (resource === 'resourcequotas' ? quotas : cache),
     onChange: (_: unknown, fn: typeof arrived) => {
       arrived = fn
       return () => {}
     },
   } as unknown as ObjectReader
-  const plugin = resourceQuota(reader, clock)
+  const plugin = resourceQuota(reader, clock, limited)
   return {
     clock,
     admit(object: KubeObject, some: Partial<AdmissionAttributes> = {}, resource = 'pods'): string | undefined {
@@ -38,7 +40,7 @@ function world(hard: Record<string, string>, spec: object = {}) {
         void plugin.validate?.({ ...base, dryRun: false, ...some } as unknown as AdmissionAttributes)
         return undefined
       } catch (error) {
-        assert.ok(error instanceof StatusError && error.code === 403)
+        assert.ok(error instanceof StatusError && (error.code === 403 || (error.code === 500 && error.reason === '')))
         return error.message
       }
     },
@@ -128,4 +130,56 @@ test('devices of claims are counted by their class, of alternatives the dearest'
     ) ?? '',
     /requested: gpu.deviceclass.resource.k8s.io\/devices=41, used: .*devices=0, limited: .*devices=40$/,
   )
+})
+
+const configuration = (apiVersion: string, kind: string, rest: string) => `apiVersion: ${apiVersion}\nkind: ${kind}\nlimitedResources:\n${rest}`
+const important = limitedResourcesOf(
+  configuration(
+    'apiserver.config.k8s.io/v1',
+    'ResourceQuotaConfiguration',
+    '- resource: pods\n  matchScopes:\n  - {scopeName: PriorityClass, operator: In, values: [system-critical, other]}\n',
+  ),
+)
+const ofClass = (values: string[]) => ({ scopeSelector: { matchExpressions: [{ scopeName: 'PriorityClass', operator: 'In', values }] } })
+const needed = 'insufficient quota to match these scopes: [{PriorityClass In [system-critical other]}]'
+const critical = pod('p', {}, { priorityClassName: 'system-critical' })
+const gold = '.storageclass.storage.k8s.io/requests.storage'
+const storage = limitedResourcesOf(
+  configuration('resourcequota.admission.k8s.io/v1beta1', 'Configuration', `- resource: persistentvolumeclaims\n  matchContains: [${gold}]\n`),
+)
+const claim = (storageClassName: string | undefined) =>
+  ({ metadata: { name: 'c' }, spec: { storageClassName, accessModes: [], resources: { requests: { storage: '1Gi' } } } }) as unknown as KubeObject
+
+const needs: readonly (readonly [
+  name: string,
+  hard: Record<string, string> | undefined,
+  spec: object,
+  limited: readonly LimitedResource[],
+  object: KubeObject,
+  want: string | undefined,
+])[] = [
+  ['a class that is limited, without a quota', undefined, {}, important, critical, needed],
+  ['a quota for another class', { pods: '9' }, ofClass(['low']), important, critical, needed],
+  ['a quota without scopes', { pods: '9' }, {}, important, critical, needed],
+  ['a quota for the class', { pods: '9' }, ofClass(['system-critical']), important, critical, undefined],
+  ['a quota for the class, used up', { pods: '0' }, ofClass(['system-critical']), important, critical, 'exceeded'],
+  ['a class that is not limited', undefined, {}, important, pod('p'), undefined],
+  ['storage of a class, without a quota', undefined, {}, storage, claim('gold'), `insufficient quota to consume: gold${gold}`],
+  ['storage of a class, with a quota for all storage', { 'requests.storage': '9Gi' }, {}, storage, claim('gold'), `insufficient quota to consume: gold${gold}`],
+  ['storage of a class, with a quota for it', { [`gold${gold}`]: '9Gi' }, {}, storage, claim('gold'), undefined],
+  ['storage of no class', undefined, {}, storage, claim(undefined), undefined],
+]
+for (const [name, hard, spec, limited, object, want] of needs) {
+  test(`RES-03 what is limited needs a quota: ${name}`, () => {
+    const resource = object.metadata.name === 'c' ? 'persistentvolumeclaims' : 'pods'
+    const text = world(hard, spec, limited).admit(object, {}, resource)
+    if (want === undefined) assert.equal(text, undefined)
+    else assert.ok(text?.includes(want), text)
+  })
+}
+
+test('RES-03 a configuration of limited resources that names none is refused', () => {
+  const read = (rest: string) => () => limitedResourcesOf(configuration('apiserver.config.k8s.io/v1', 'ResourceQuotaConfiguration', rest))
+  assert.throws(read('- apiGroup: apps\n'), { message: 'limitedResources[0].resource: Required value' })
+  assert.throws(read('- resorce: pods\n'), /unknown field "limitedResources\[0\].resorce"/)
 })

@@ -6,9 +6,11 @@
 import type { Pod, ResourceQuota } from '#api/gen/types/core.v1'
 import { formatQuotaAmount, type QuotaAmounts, quotaAmount, quotaCovers, quotaUsage } from '#api/helpers/quotaUsage'
 import type { Frozen, GroupResource, KubeObject } from '#api/machinery/meta'
+import { StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { AdmissionAttributes, AdmissionPlugin, ObjectReader } from '../admission.ts'
 import { refuse } from '../attributes.ts'
+import { type LimitedResource, uncovered } from '../limitedResources.ts'
 
 /** Admitted and on its way into the store. A write that fails after admission leaves its reservation to expire. */
 interface Reservation {
@@ -19,7 +21,8 @@ interface Reservation {
 const reservationMs = 5_000
 const quotas = { group: '', resource: 'resourcequotas' }
 
-export function resourceQuota(reader: ObjectReader, clock: Clock): AdmissionPlugin {
+/** `limitedResources`: what nobody may use without a quota for it. */
+export function resourceQuota(reader: ObjectReader, clock: Clock, limitedResources: readonly LimitedResource[] = []): AdmissionPlugin {
   const reserved = createReservations(reader, clock)
   const usages = new WeakMap<object, QuotaAmounts>()
   const usageOf = (resource: GroupResource, object: Frozen<KubeObject>) => {
@@ -47,15 +50,18 @@ export function resourceQuota(reader: ObjectReader, clock: Clock): AdmissionPlug
       const { namespace, resource, object, dryRun, operation } = attributes
       if (namespace === '' || !object || !counts(attributes)) return
       const applying = reader.list<ResourceQuota>(quotas, namespace)
-      if (applying.length === 0) return
+      if (applying.length === 0 && limitedResources.length === 0) return
       const usage = quotaUsage(resource, object)
       const before = operation === 'UPDATE' && attributes.oldObject ? quotaUsage(resource, attributes.oldObject) : {}
+      const covering = applying.filter((quota) => quotaCovers(quota, resource, object))
+      for (const { metadata, spec } of covering) {
+        const missing = operation === 'CREATE' ? unspecified(resource, object, Object.entries(spec.hard ?? {})) : ''
+        if (missing) throw refuse(attributes, `failed quota: ${metadata.name}: must specify ${missing}`)
+      }
+      if (limitedResources.length > 0) requireQuotas(limitedResources, attributes, { usage: grown(usage, before), applying, covering })
       let limited = false
-      for (const quota of applying) {
-        if (!quotaCovers(quota, resource, object)) continue
+      for (const quota of covering) {
         const hard = Object.entries(quota.spec.hard ?? {})
-        const missing = operation === 'CREATE' ? unspecified(resource, object, hard) : ''
-        if (missing) throw refuse(attributes, `failed quota: ${quota.metadata.name}: must specify ${missing}`)
         limited ||= hard.some(([name]) => usage[name] !== undefined)
         const over = hard
           .filter(([name]) => (usage[name] ?? 0) > (before[name] ?? 0))
@@ -72,6 +78,27 @@ export function resourceQuota(reader: ObjectReader, clock: Clock): AdmissionPlug
       if (limited && !dryRun && operation === 'CREATE') reserved.add(resource, namespace, nameOf(attributes), object)
     },
   }
+}
+
+/** What is used more than before. */
+function grown(usage: QuotaAmounts, before: QuotaAmounts): QuotaAmounts {
+  const amounts = Object.entries(usage).map(([name, amount]): [string, number] => [name, amount - (before[name] ?? 0)])
+  return Object.fromEntries(amounts.filter(([, amount]) => amount > 0))
+}
+
+interface Quotas {
+  readonly usage: QuotaAmounts
+  readonly applying: readonly Frozen<ResourceQuota>[]
+  readonly covering: readonly Frozen<ResourceQuota>[]
+}
+
+/** @throws Status Forbidden; for scopes 500 without a reason, as upstream's */
+function requireQuotas(limited: readonly LimitedResource[], attributes: AdmissionAttributes, { usage, applying, covering }: Quotas): void {
+  if (Object.keys(usage).length === 0 || !attributes.object) return
+  const { names, scopes } = uncovered(limited, { resource: attributes.resource, object: attributes.object, usage }, applying, covering)
+  if (names.length > 0) throw refuse(attributes, `insufficient quota to consume: ${names.join(',')}`)
+  const shown = scopes.map(({ scopeName, operator, values = [] }) => `{${scopeName} ${operator} [${values.join(' ')}]}`)
+  if (shown.length > 0) throw new StatusError('', `insufficient quota to match these scopes: [${shown.join(' ')}]`, { code: 500 })
 }
 
 function nameOf({ name, object }: AdmissionAttributes): string {

@@ -74,3 +74,13 @@ for (const { flags, file, why } of refused) {
       return true
     }))
 }
+
+test('RES-03 what nobody may use without a quota is told in the configuration of ResourceQuota', async () => {
+  const limited = '    - {apiGroup: "", resource: pods, matchScopes: [{scopeName: PriorityClass, operator: In, values: [high]}]}\n'
+  const file = configuration(
+    `- name: ResourceQuota\n  configuration:\n    apiVersion: apiserver.config.k8s.io/v1\n    kind: ResourceQuotaConfiguration\n    limitedResources:\n${limited}`,
+  )
+  const { limitedResources } = await settings(withFile, { '/etc/admission.yaml': file })
+  const matchScopes = [{ scopeName: 'PriorityClass', operator: 'In', values: ['high'] }]
+  assert.deepEqual(limitedResources, [{ apiGroup: '', resource: 'pods', matchScopes }])
+})

@@ -5,6 +5,7 @@
 import path from 'node:path'
 import { decodeConfiguration } from '#api/configuration/decode'
 import { anything, kind, list as listOf, text as string, struct } from '#api/configuration/schemas'
+import { limitedResourcesOf } from '#apiserver/admission/limitedResources'
 import { eventLimits, imagePolicyFile, nodeSelectors, tolerationSettings } from '#apiserver/admission/pluginConfigurations'
 import type { ImagePolicySettings } from '#apiserver/admission/plugins/imagePolicyWebhook'
 import { admissionPlugins } from '#apiserver/admission/plugins/index'
@@ -102,6 +103,7 @@ async function pluginSettings(configurations: Configurations, runs: (name: strin
   const podSecurity = await read('PodSecurity', podSecurityConfiguration)
   const tolerations = await read('PodTolerationRestriction', tolerationSettings)
   const selectors = await read('PodNodeSelector', nodeSelectors)
+  const limitedResources = await read('ResourceQuota', limitedResourcesOf)
   const limits = runs('EventRateLimit') ? await made('EventRateLimit', async () => eventLimits(await configurations('EventRateLimit'))) : undefined
   const imagePolicy = await read('ImagePolicyWebhook', (content) => imagePolicySettings(content, context))
   if (runs('ImagePolicyWebhook') && !imagePolicy) throw initFault('ImagePolicyWebhook', 'no config specified')
@@ -110,6 +112,7 @@ async function pluginSettings(configurations: Configurations, runs: (name: strin
     ...(tolerations ? { tolerations } : {}),
     ...(selectors ? { nodeSelectors: selectors } : {}),
     ...(limits ? { eventLimits: limits } : {}),
+    ...(limitedResources ? { limitedResources } : {}),
     ...(imagePolicy ? { imagePolicy } : {}),
   }
 }
