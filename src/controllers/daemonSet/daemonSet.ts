@@ -5,6 +5,7 @@
 import type { DaemonSet } from '#api/gen/types/apps.v1'
 import type { Node, Pod } from '#api/gen/types/core.v1'
 import { isControlledBy } from '#api/helpers/owners'
+import { isPodTerminal } from '#api/helpers/pods'
 import { semanticEqual } from '#api/machinery/equality'
 import { selectorOf } from '#api/machinery/labelSelector'
 import { type Frozen, keyOf } from '#api/machinery/meta'
@@ -13,13 +14,14 @@ import { controllerRevisions, daemonSets, nodes, pods } from '#client/builtIn'
 import type { Client } from '#client/client'
 import { createExpectations } from '#client/expectations'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
-import { createReconciler, enqueueSelf } from '../framework/reconciler.ts'
+import { createReconciler, enqueueSelf, type Result } from '../framework/reconciler.ts'
 import { claim } from '../shared/claim.ts'
 import { currentRevision, revisionHash, revisionsToClean } from '../shared/history.ts'
 import { controllerUidIndex, podControllerIndexers } from '../shared/indexes.ts'
 import { ownedPodHandler } from '../shared/ownedPodHandler.ts'
 import { createPodControl, isNamespaceTerminating, slowStartBatch } from '../shared/podControl.ts'
-import { daemonPod, daemonSetStatus, nodeShouldRun, planPlacement, planUpdate, revisionHashLabel, targetNode } from './plan.ts'
+import { createEndedPods } from './endedPods.ts'
+import { daemonPod, daemonSetStatus, msUntilNextAvailable, nodeShouldRun, planPlacement, planUpdate, revisionHashLabel, targetNode } from './plan.ts'
 
 export const daemonSet: ControllerDescriptor = {
   name: 'daemonset-controller',
@@ -40,6 +42,7 @@ function createDaemonSetController(context: ControllerContext) {
   const events = context.events('daemonset-controller')
   const podControl = createPodControl(client, events)
   const expectations = createExpectations(clock)
+  const endedPods = createEndedPods(clock, events)
   const reconciler = createReconciler(context, { name: daemonSet.name, queueName: 'daemonset', workers: 2, reconcile })
   reconciler.watch(informer, enqueueSelf(reconciler.queue))
   reconciler.watch(podInformer, ownedPodHandler({ informer, queue: reconciler.queue, expectations }))
@@ -61,36 +64,38 @@ function createDaemonSetController(context: ControllerContext) {
   })
   return reconciler
 
-  async function reconcile(key: string, signal: AbortSignal): Promise<undefined> {
+  async function reconcile(key: string, signal: AbortSignal): Promise<Result | undefined> {
     const set = informer.store.get(key)
     if (!set) {
       expectations.forget(key)
-      return
+      return undefined
     }
     if (semanticEqual(set.spec.selector, {})) {
       events.event(set, 'Warning', 'SelectingAll', 'This daemon set is selecting all pods. A non-empty selector is required.')
-      return
+      return undefined
     }
-    if (set.metadata.deletionTimestamp) return
+    if (set.metadata.deletionTimestamp) return undefined
     const revisions = revisionInformer.lister.list({ namespace: set.metadata.namespace, matches: (revision) => isControlledBy(revision, set) })
     const history = await currentRevision(client, set, revisions, signal)
     const hash = revisionHash(history.current)
     const byNode = await podsByNode(set, signal)
+    let waitMs: number | undefined
     if (expectations.satisfied(key)) {
-      const placement = planPlacement(set, nodeInformer.store.list(), byNode, hash)
-      for (const { pod, node } of placement.failed) {
-        const { namespace, name } = pod.metadata
-        events.event(set, 'Warning', 'FailedDaemonPod', `Found failed daemon pod ${namespace}/${name} on node ${node}, will try to kill it`)
-      }
-      const remove = [...placement.remove, ...placement.failed.map(({ pod }) => pod)]
+      const nodes = nodeInformer.store.list()
+      const placement = planPlacement(set, nodes, byNode, hash, clock.now())
+      const ended = endedPods.replaceable(set, placement.ended)
+      waitMs = ended.waitMs
+      const remove = [...placement.remove, ...ended.pods]
       const settled = placement.createOn.length + remove.length === 0
       const rolling = (set.spec.updateStrategy?.type ?? 'RollingUpdate') === 'RollingUpdate'
-      const step = settled && rolling ? planUpdate(set, nodeInformer.store.list(), byNode, hash, clock.now()) : { createOn: placement.createOn, remove }
+      const step = settled && rolling ? planUpdate(set, nodes, byNode, hash, clock.now()) : { createOn: placement.createOn, remove }
       await act(key, set, step.createOn.slice(0, burst), step.remove.slice(0, burst), hash, signal)
       if (settled) await clean(client, set, history, byNode, signal)
     }
     const status = daemonSetStatus(set, nodeInformer.store.list(), byNode, hash, clock.now())
     if (!semanticEqual(status, set.status)) await client.of(daemonSets).updateStatus({ ...set, status } as Frozen<DaemonSet>, { signal })
+    const waits = [waitMs, msUntilNextAvailable(set, byNode, clock.now())].filter((ms) => ms !== undefined)
+    return waits.length > 0 ? { requeueAfterMs: Math.min(...waits) } : undefined
   }
 
   async function podsByNode(set: Frozen<DaemonSet>, signal: AbortSignal): Promise<Map<string, Frozen<Pod>[]>> {
@@ -99,6 +104,8 @@ function createDaemonSetController(context: ControllerContext) {
     const options = { context, owner: set, ownerResource: daemonSets, resource: pods, selector: selectorOf(set.spec.selector), signal }
     const byNode = new Map<string, Frozen<Pod>[]>()
     for (const pod of await claim([...owned, ...orphans], options)) {
+      // Over and on its way out: nobody need wait for it.
+      if (isPodTerminal(pod) && pod.metadata.deletionTimestamp) continue
       const node = targetNode(pod)
       byNode.set(node, [...(byNode.get(node) ?? []), pod])
     }

@@ -4,7 +4,7 @@
 import type { DaemonSet, DaemonSetStatus } from '#api/gen/types/apps.v1'
 import type { Node, Pod, Toleration } from '#api/gen/types/core.v1'
 import { podMatchesNodeSelectorAndAffinity } from '#api/helpers/nodes'
-import { isPodAvailable, isPodReady } from '#api/helpers/pods'
+import { isPodAvailable, isPodReady, isPodTerminal, msUntilAvailable } from '#api/helpers/pods'
 import { findUntoleratedTaint } from '#api/helpers/taints'
 import { scaledValue } from '#api/machinery/intOrString'
 import type { Frozen } from '#api/machinery/meta'
@@ -77,15 +77,15 @@ export function targetNode(pod: Frozen<Pod>): string {
 export interface DaemonPlan {
   readonly createOn: string[]
   readonly remove: Frozen<Pod>[]
-  /** Pods that ended badly and are to be replaced; an event says so. */
-  readonly failed: { readonly pod: Frozen<Pod>; readonly node: string }[]
+  /** Pods that ended, badly or well, and are to be replaced; an event says so. */
+  readonly ended: { readonly pod: Frozen<Pod>; readonly node: string }[]
 }
 
 export type PodsByNode = ReadonlyMap<string, readonly Frozen<Pod>[]>
 
 /** Brings each node to what it should run; says nothing about updates. */
-export function planPlacement(set: Frozen<DaemonSet>, nodes: readonly Frozen<Node>[], byNode: PodsByNode, hash: string): DaemonPlan {
-  const plan: DaemonPlan = { createOn: [], remove: [], failed: [] }
+export function planPlacement(set: Frozen<DaemonSet>, nodes: readonly Frozen<Node>[], byNode: PodsByNode, hash: string, nowMs: number): DaemonPlan {
+  const plan: DaemonPlan = { createOn: [], remove: [], ended: [] }
   const surge = rollingLimits(set, 1).maxSurge > 0
   for (const node of nodes) {
     const { name = '' } = node.metadata
@@ -93,17 +93,10 @@ export function planPlacement(set: Frozen<DaemonSet>, nodes: readonly Frozen<Nod
     const { run, keep } = nodeShouldRun(set, node)
     if (run && pods.length === 0) plan.createOn.push(name)
     else if (keep) {
-      const alive = pods.filter((pod) => {
-        if (pod.metadata.deletionTimestamp) return false
-        if (pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded') {
-          plan.failed.push({ pod, node: name })
-          return false
-        }
-        return true
-      })
-      // While surging an old and a new pod may share a node; beyond that the oldest of a kind stays.
-      const kinds = surge ? [alive.filter((pod) => isOfHash(pod, hash)), alive.filter((pod) => !isOfHash(pod, hash))] : [alive]
-      for (const kind of kinds) if (kind.length > 1) plan.remove.push(...[...kind].sort(scheduledOldestFirst).slice(1))
+      const present = pods.filter(({ metadata }) => !metadata.deletionTimestamp)
+      plan.ended.push(...present.filter(isPodTerminal).map((pod) => ({ pod, node: name })))
+      const running = present.filter((pod) => !isPodTerminal(pod)).sort(scheduledOldestFirst)
+      plan.remove.push(...(surge ? beyondSurge(set, running, hash, nowMs) : running.slice(1)))
     } else plan.remove.push(...pods.filter(({ metadata }) => !metadata.deletionTimestamp))
   }
   const known = new Set(nodes.map(({ metadata }) => metadata.name))
@@ -111,11 +104,20 @@ export function planPlacement(set: Frozen<DaemonSet>, nodes: readonly Frozen<Nod
   return plan
 }
 
+/** While surging the oldest of each template may share a node, but only for as long as the old one serves and the new one does not. */
+function beyondSurge(set: Frozen<DaemonSet>, running: readonly Frozen<Pod>[], hash: string, nowMs: number): Frozen<Pod>[] {
+  const fresh = running.find((pod) => isOfHash(pod, hash))
+  const old = running.find((pod) => !isOfHash(pod, hash))
+  const isOver = old && fresh && (!isPodReady(old) || isPodAvailable(fresh, set.spec.minReadySeconds ?? 0, nowMs))
+  return running.filter((pod) => (pod === old ? isOver : pod !== fresh))
+}
+
 const isOfHash = (pod: Frozen<Pod>, hash: string): boolean => pod.metadata.labels?.[revisionHashLabel] === hash
 
 function scheduledOldestFirst(a: Frozen<Pod>, b: Frozen<Pod>): number {
   const assigned = Number(Boolean(b.spec.nodeName)) - Number(Boolean(a.spec.nodeName))
-  return assigned || ((a.metadata.creationTimestamp ?? '') < (b.metadata.creationTimestamp ?? '') ? -1 : 1)
+  const [since, other] = [a, b].map(({ metadata: { creationTimestamp = '', name = '' } }) => `${creationTimestamp} ${name}`) as [string, string]
+  return assigned || (since < other ? -1 : 1)
 }
 
 function rollingLimits(set: Frozen<DaemonSet>, desired: number): { maxSurge: number; maxUnavailable: number } {
@@ -151,7 +153,8 @@ export function planUpdate(
     if (maxSurge > 0) {
       if (old && fresh && available(fresh)) remove.push(old)
       else if (old && fresh) surging++
-      else if (old && !fresh) available(old) ? surgeCandidates.push(name) : remove.push(old)
+      // Beside one that does not serve a new one costs nothing.
+      else if (old) (available(old) ? surgeCandidates : createOn).push(name)
       continue
     }
     if (!old) unavailable += fresh && available(fresh) ? 0 : 1
@@ -167,22 +170,21 @@ export function planUpdate(
   return { createOn, remove }
 }
 
-/** The counts of a DaemonSet's status, from the pods on the nodes that should run one. */
+/** The counts of a DaemonSet's status, from the oldest pod on each node that should run one. */
 export function daemonSetStatus(set: Frozen<DaemonSet>, nodes: readonly Frozen<Node>[], byNode: PodsByNode, hash: string, nowMs: number): DaemonSetStatus {
   const status = { desiredNumberScheduled: 0, currentNumberScheduled: 0, numberMisscheduled: 0, numberReady: 0, updatedNumberScheduled: 0, numberAvailable: 0 }
   for (const node of nodes) {
-    const pods = [...(byNode.get(node.metadata.name ?? '') ?? [])].filter(({ metadata }) => !metadata.deletionTimestamp).sort(scheduledOldestFirst)
+    const [pod] = [...(byNode.get(node.metadata.name ?? '') ?? [])].sort(scheduledOldestFirst)
     if (!nodeShouldRun(set, node).run) {
-      if (pods.length > 0) status.numberMisscheduled++
+      if (pod) status.numberMisscheduled++
       continue
     }
     status.desiredNumberScheduled++
-    const [pod] = pods
     if (!pod) continue
     status.currentNumberScheduled++
-    if (pods.some(isPodReady)) status.numberReady++
-    if (pods.some((one) => isPodAvailable(one, set.spec.minReadySeconds ?? 0, nowMs))) status.numberAvailable++
-    if (pods.some((one) => isOfHash(one, hash))) status.updatedNumberScheduled++
+    if (isPodReady(pod)) status.numberReady++
+    if (isPodAvailable(pod, set.spec.minReadySeconds ?? 0, nowMs)) status.numberAvailable++
+    if (isOfHash(pod, hash)) status.updatedNumberScheduled++
   }
   const { updatedNumberScheduled, numberAvailable, ...always } = status
   const numberUnavailable = status.desiredNumberScheduled - numberAvailable
@@ -195,4 +197,11 @@ export function daemonSetStatus(set: Frozen<DaemonSet>, nodes: readonly Frozen<N
     ...(numberUnavailable > 0 ? { numberUnavailable } : {}),
     ...(collisionCount === undefined ? {} : { collisionCount }),
   }
+}
+
+/** When the next pod that is ready now will count as available. */
+export function msUntilNextAvailable(set: Frozen<DaemonSet>, byNode: PodsByNode, nowMs: number): number | undefined {
+  const { minReadySeconds = 0 } = set.spec
+  const waits = minReadySeconds === 0 ? [] : [...byNode.values()].flat().flatMap((pod) => msUntilAvailable(pod, minReadySeconds, nowMs) || [])
+  return waits.length === 0 ? undefined : Math.min(...waits)
 }
