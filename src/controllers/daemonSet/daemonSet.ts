@@ -4,7 +4,6 @@
  */
 import type { DaemonSet } from '#api/gen/types/apps.v1'
 import type { Node, Pod } from '#api/gen/types/core.v1'
-import { isControlledBy } from '#api/helpers/owners'
 import { isPodTerminal } from '#api/helpers/pods'
 import { semanticEqual } from '#api/machinery/equality'
 import { selectorOf } from '#api/machinery/labelSelector'
@@ -16,7 +15,7 @@ import { createExpectations } from '#client/expectations'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
 import { createReconciler, enqueueSelf, type Result } from '../framework/reconciler.ts'
 import { claim } from '../shared/claim.ts'
-import { currentRevision, revisionHash, revisionsToClean } from '../shared/history.ts'
+import { currentRevision, ownRevisions, revisionHash, revisionsToClean } from '../shared/history.ts'
 import { controllerUidIndex, podControllerIndexers } from '../shared/indexes.ts'
 import { ownedPodHandler } from '../shared/ownedPodHandler.ts'
 import { createPodControl, isNamespaceTerminating, slowStartBatch } from '../shared/podControl.ts'
@@ -75,7 +74,7 @@ function createDaemonSetController(context: ControllerContext) {
       return undefined
     }
     if (set.metadata.deletionTimestamp) return undefined
-    const revisions = revisionInformer.lister.list({ namespace: set.metadata.namespace, matches: (revision) => isControlledBy(revision, set) })
+    const revisions = await ownRevisions(context, daemonSets, set, revisionInformer.lister.list({ namespace: set.metadata.namespace }), signal)
     const history = await currentRevision(client, set, revisions, signal)
     const hash = revisionHash(history.current)
     const byNode = await podsByNode(set, signal)
@@ -92,7 +91,8 @@ function createDaemonSetController(context: ControllerContext) {
       await act(key, set, step.createOn.slice(0, burst), step.remove.slice(0, burst), hash, signal)
       if (settled) await clean(client, set, history, byNode, signal)
     }
-    const status = daemonSetStatus(set, nodeInformer.store.list(), byNode, hash, clock.now())
+    const counts = daemonSetStatus(set, nodeInformer.store.list(), byNode, hash, clock.now())
+    const status = history.collisionCount === undefined ? counts : { ...counts, collisionCount: history.collisionCount }
     if (!semanticEqual(status, set.status)) await client.of(daemonSets).updateStatus({ ...set, status } as Frozen<DaemonSet>, { signal })
     const waits = [waitMs, msUntilNextAvailable(set, byNode, clock.now())].filter((ms) => ms !== undefined)
     return waits.length > 0 ? { requeueAfterMs: Math.min(...waits) } : undefined
@@ -122,10 +122,8 @@ function createDaemonSetController(context: ControllerContext) {
   ): Promise<void> {
     if (createOn.length + remove.length === 0) return
     expectations.expect(key, createOn.length, remove.map(keyOf))
-    let next = 0
-    const { successes, error } = await slowStartBatch(createOn.length, async () => {
-      const node = createOn[next++] ?? ''
-      await podControl.create(set, daemonPod(set, node, hash), signal).catch((error: unknown) => {
+    const { successes, error } = await slowStartBatch(createOn.length, async (i) => {
+      await podControl.create(set, daemonPod(set, createOn[i] ?? '', hash), signal).catch((error: unknown) => {
         if (!isNamespaceTerminating(error)) throw error
       })
     })

@@ -67,7 +67,7 @@ async function recreate(sync: DeploymentSync): Promise<Result | undefined> {
   const active = plan.activeSets(oldSets(sync, newSet))
   for (const set of active) await resize(sync, set, 0)
   // Terminating pods count too: old and new must never run together.
-  const stillThere = oldSets(sync, newSet).some((set) => sync.podsOf(set).some((pod) => !isPodTerminal(pod)))
+  const stillThere = oldSets(sync, newSet).some((set) => (set.status?.replicas ?? 0) > 0 || sync.podsOf(set).some((pod) => !isPodTerminal(pod)))
   if (active.length > 0 || stillThere) return finish(sync, rolloutStatus)
   newSet ??= await createNewSet(sync)
   if (plan.replicasOf(newSet) !== plan.replicasOf(sync.deployment)) await resize(sync, newSet, plan.replicasOf(sync.deployment))

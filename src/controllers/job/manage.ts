@@ -62,10 +62,9 @@ export function createJobPods({ client, clock, podControl, expectations }: JobPo
   }
 
   async function create(key: string, object: Frozen<Job>, count: number, podOf: (i: number) => NewObject<Pod>, signal: AbortSignal): Promise<void> {
-    let next = 0
     expectations.expectCreations(key, count)
-    const { successes, error } = await slowStartBatch(count, async () => {
-      await podControl.create(object, podOf(next++), signal).catch((error: unknown) => {
+    const { successes, error } = await slowStartBatch(count, async (i) => {
+      await podControl.create(object, podOf(i), signal).catch((error: unknown) => {
         if (!isNamespaceTerminating(error)) throw error
       })
     })

@@ -61,7 +61,9 @@ function readySince(pod: Frozen<Pod>): number | undefined {
 
 function deletionCost(pod: Frozen<Pod>): number {
   const text = pod.metadata.annotations?.[deletionCostAnnotation]
-  return text !== undefined && /^-?\d+$/.test(text) ? Number(text) : 0
+  // As validated: no plus, no leading zeros, 32 bits.
+  const cost = text !== undefined && /^(?:0|[1-9]\d*|-\d+)$/.test(text) ? Number(text) : 0
+  return Math.abs(cost) <= 0x7f_ff_ff_ff ? cost : 0
 }
 
 function byRestarts(a: Frozen<Pod>, b: Frozen<Pod>): number {

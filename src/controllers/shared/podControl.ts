@@ -60,15 +60,13 @@ export function podFromTemplate(template: Frozen<PodTemplateSpec>, owner: Frozen
 }
 
 /**
- * Calls `fn` `count` times, in batches of 1, 2, 4, …: when the first fails, thousands of others that would fail too are not tried.
+ * Calls `fn` `count` times, with 0, 1, 2 and so on, in batches of 1, 2, 4, …: when the first fails, thousands of others that would fail too are not tried.
  * @returns how many succeeded, and the first error
  */
-export async function slowStartBatch(count: number, fn: () => Promise<void>): Promise<{ successes: number; error: unknown }> {
+export async function slowStartBatch(count: number, fn: (i: number) => Promise<void>): Promise<{ successes: number; error: unknown }> {
   let successes = 0
-  let size = 1
-  for (let remaining = count; remaining > 0; remaining -= size, size = Math.min(2 * size, remaining)) {
-    size = Math.min(size, remaining)
-    const results = await Promise.allSettled(Array.from({ length: size }, fn))
+  for (let done = 0, size = 1; done < count; done += size, size *= 2) {
+    const results = await Promise.allSettled(Array.from({ length: Math.min(size, count - done) }, (_, i) => fn(done + i)))
     const failed = results.find((result) => result.status === 'rejected')
     successes += results.filter((result) => result.status === 'fulfilled').length
     if (failed) return { successes, error: failed.reason }

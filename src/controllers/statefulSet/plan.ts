@@ -7,7 +7,7 @@ import type { Pod } from '#api/gen/types/core.v1'
 import { isPodAvailable, isPodReady, isPodTerminal, msUntilAvailable } from '#api/helpers/pods'
 import { scaledValue } from '#api/machinery/intOrString'
 import type { Frozen } from '#api/machinery/meta'
-import { ordinalOf, podRevisionLabel } from './pods.ts'
+import { hasIdentity, ordinalOf, podRevisionLabel } from './pods.ts'
 
 export interface Revisions {
   /** Names of ControllerRevisions. */
@@ -18,9 +18,10 @@ export interface Revisions {
 export interface StatefulPlan {
   /** Ordinal, and whether the pod is made from the update revision. */
   readonly create: { readonly ordinal: number; readonly updated: boolean }[]
+  /** To be made anew: ended ones, and those of an old revision; or not at all any more. */
   readonly remove: Frozen<Pod>[]
-  /** Ended pods, to be made anew. */
-  readonly replace: Frozen<Pod>[]
+  /** Pods that lack the labels of their place. */
+  readonly mend: Frozen<Pod>[]
   readonly requeueAfterMs?: number | undefined
 }
 
@@ -58,14 +59,16 @@ export function planStatefulSet(set: Frozen<StatefulSet>, pods: readonly Frozen<
     ...plan,
     requeueAfterMs: minReadySeconds > 0 ? msUntilAvailable(pod, minReadySeconds, nowMs) || undefined : undefined,
   })
-  const plan: { create: StatefulPlan['create']; remove: Frozen<Pod>[]; replace: Frozen<Pod>[] } = { create: [], remove: [], replace: [] }
+  const plan: { create: StatefulPlan['create']; remove: Frozen<Pod>[]; mend: Frozen<Pod>[] } = { create: [], remove: [], mend: [] }
   const ordinals = Array.from({ length: replicasOf(set) }, (_, i) => firstOrdinal(set) + i)
   for (const ordinal of ordinals) {
     const pod = wanted.get(ordinal)
     if (!pod) plan.create.push({ ordinal, updated: isUpdated(set, ordinal) })
-    else if (isPodTerminal(pod) && !isTerminating(pod)) plan.replace.push(pod)
-    else if (!monotonic || isHealthy(pod)) continue
-    else return waits(pod)
+    else if (isPodTerminal(pod) && !isTerminating(pod)) plan.remove.push(pod)
+    else if (!monotonic || isHealthy(pod)) {
+      if (!hasIdentity(set, pod)) plan.mend.push(pod)
+      continue
+    } else return waits(pod)
     if (monotonic) return plan
   }
   const firstUnhealthy =
@@ -80,7 +83,7 @@ export function planStatefulSet(set: Frozen<StatefulSet>, pods: readonly Frozen<
     plan.remove.push(pod)
     if (monotonic) return plan
   }
-  if (plan.create.length + plan.remove.length + plan.replace.length > 0) return plan
+  if (plan.create.length + plan.remove.length > 0) return plan
   return planUpdate(set, wanted, revisions, isHealthy, waits, plan)
 }
 
@@ -133,7 +136,6 @@ export function statefulSetStatus(set: Frozen<StatefulSet>, pods: readonly Froze
     [updatedReplicas, readyReplicas, replicas].every((number) => number === replicasOf(set)) &&
     (set.spec.updateStrategy?.type ?? 'RollingUpdate') === 'RollingUpdate'
   const currentReplicas = done ? updatedReplicas : count((pod) => !isTerminating(pod) && revisionOf(pod) === revisions.current)
-  const { collisionCount } = set.status ?? {}
   return {
     observedGeneration: set.metadata.generation,
     replicas,
@@ -143,6 +145,5 @@ export function statefulSetStatus(set: Frozen<StatefulSet>, pods: readonly Froze
     availableReplicas: count((pod) => running(pod) && isPodAvailable(pod, set.spec.minReadySeconds ?? 0, nowMs)),
     currentRevision: done ? revisions.update : revisions.current,
     updateRevision: revisions.update,
-    ...(collisionCount === undefined ? {} : { collisionCount }),
   }
 }

@@ -13,7 +13,7 @@ import type { EventRecorder } from '#client/eventRecorder'
 import { isNamespaceTerminating, messageOf } from '../shared/podControl.ts'
 import { claimReferences, isClaimStale } from './claims.ts'
 import { isCondemned } from './plan.ts'
-import { ordinalOf, statefulClaims, statefulPod } from './pods.ts'
+import { identityLabels, ordinalOf, statefulClaims, statefulPod } from './pods.ts'
 
 export interface StatefulPodControlDeps {
   readonly client: Client
@@ -25,13 +25,15 @@ export interface StatefulPodControl {
   /** Makes the pod of an ordinal after its claims; does nothing while an old claim is on its way out. */
   create(set: Frozen<StatefulSet>, ordinal: number, revision: Frozen<ControllerRevision>, signal: AbortSignal): Promise<void>
   remove(set: Frozen<StatefulSet>, pod: Frozen<Pod>, signal: AbortSignal): Promise<void>
+  /** Gives a pod the labels of its place. */
+  mendIdentity(set: Frozen<StatefulSet>, pod: Frozen<Pod>, signal: AbortSignal): Promise<void>
   /** A pod that waits gets the claims it lacks; every claim gets the owners that the set's policy gives it. */
   settleClaims(set: Frozen<StatefulSet>, pod: Frozen<Pod>, signal: AbortSignal): Promise<void>
 }
 
 /** What it throws are Status errors of the API; an event has told of them. */
 export function createStatefulPodControl({ client, events, claims }: StatefulPodControlDeps): StatefulPodControl {
-  return { create, remove, settleClaims }
+  return { create, remove, mendIdentity, settleClaims }
 
   async function create(set: Frozen<StatefulSet>, ordinal: number, revision: Frozen<ControllerRevision>, signal: AbortSignal): Promise<void> {
     const pod = statefulPod(set, ordinal, revision)
@@ -85,6 +87,19 @@ export function createStatefulPodControl({ client, events, claims }: StatefulPod
     } catch (error) {
       if (isStatus(error, 'AlreadyExists') || isNamespaceTerminating(error)) return undefined
       events.event(set, 'Warning', 'FailedCreate', `${what} failed error: ${messageOf(error)}`)
+      throw error
+    }
+  }
+
+  async function mendIdentity(set: Frozen<StatefulSet>, pod: Frozen<Pod>, signal: AbortSignal): Promise<void> {
+    const { namespace, name = '', uid } = pod.metadata
+    const what = `update Pod ${name} in StatefulSet ${set.metadata.name}`
+    const patch = { metadata: { uid, labels: identityLabels(name, ordinalOf(set, pod) ?? -1) } }
+    try {
+      await client.of(pods).patch({ namespace, name }, 'merge', patch, { signal })
+      events.event(set, 'Normal', 'SuccessfulUpdate', `${what} successful`)
+    } catch (error) {
+      events.event(set, 'Warning', 'FailedUpdate', `${what} failed error: ${messageOf(error)}`)
       throw error
     }
   }

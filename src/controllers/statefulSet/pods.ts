@@ -21,6 +21,18 @@ export function ordinalOf(set: Frozen<StatefulSet>, pod: Frozen<Pod>): number | 
 
 export const claimName = (set: Frozen<StatefulSet>, template: string, ordinal: number): string => `${template}-${set.metadata.name}-${ordinal}`
 
+/** What tells a pod's place to Services and to the pod itself. */
+export const identityLabels = (name: string, ordinal: number): Record<string, string> => ({
+  'statefulset.kubernetes.io/pod-name': name,
+  'apps.kubernetes.io/pod-index': String(ordinal),
+})
+
+/** An adopted pod may lack the labels. */
+export function hasIdentity(set: Frozen<StatefulSet>, pod: Frozen<Pod>): boolean {
+  const { name = '', labels } = pod.metadata
+  return Object.entries(identityLabels(name, ordinalOf(set, pod) ?? -1)).every(([key, value]) => labels?.[key] === value)
+}
+
 /** The pod of an ordinal, from the template that the revision holds. */
 export function statefulPod(set: Frozen<StatefulSet>, ordinal: number, revision: Frozen<ControllerRevision>): NewObject<Pod> {
   const template = (revision.data as { spec?: { template?: PodTemplateSpec & { $patch?: string } } } | undefined)?.spec?.template ?? set.spec.template
@@ -32,8 +44,7 @@ export function statefulPod(set: Frozen<StatefulSet>, ordinal: number, revision:
     name,
     labels: {
       ...metadata.labels,
-      'statefulset.kubernetes.io/pod-name': name,
-      'apps.kubernetes.io/pod-index': String(ordinal),
+      ...identityLabels(name, ordinal),
       [podRevisionLabel]: revision.metadata.name ?? '',
     },
   }

@@ -4,7 +4,6 @@
  */
 import type { ControllerRevision, StatefulSet } from '#api/gen/types/apps.v1'
 import type { PersistentVolumeClaim, Pod } from '#api/gen/types/core.v1'
-import { isControlledBy } from '#api/helpers/owners'
 import { semanticEqual } from '#api/machinery/equality'
 import { selectorOf } from '#api/machinery/labelSelector'
 import { type Frozen, keyOf } from '#api/machinery/meta'
@@ -14,9 +13,10 @@ import { createExpectations } from '#client/expectations'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
 import { createReconciler, enqueueSelf, type Result } from '../framework/reconciler.ts'
 import { claim } from '../shared/claim.ts'
-import { currentRevision, type History, revisionsToClean } from '../shared/history.ts'
+import { currentRevision, type History, ownRevisions, revisionsToClean } from '../shared/history.ts'
 import { controllerUidIndex, podControllerIndexers } from '../shared/indexes.ts'
 import { ownedPodHandler } from '../shared/ownedPodHandler.ts'
+import { slowStartBatch } from '../shared/podControl.ts'
 import { planStatefulSet, type Revisions, statefulSetStatus } from './plan.ts'
 import { createStatefulPodControl } from './podControl.ts'
 import { ordinalOf, podRevisionLabel } from './pods.ts'
@@ -60,16 +60,20 @@ function createStatefulSetController(context: ControllerContext) {
     const orphans = podInformer.store.byIndex(controllerUidIndex, `orphan:${set.metadata.namespace}`).filter((pod) => ordinalOf(set, pod) !== undefined)
     const options = { context, owner: set, ownerResource: statefulSets, resource: pods, selector: selectorOf(set.spec.selector), signal }
     const mine = await claim([...owned, ...orphans], options)
-    const known = revisionInformer.lister.list({ namespace: set.metadata.namespace, matches: (revision) => isControlledBy(revision, set) })
+    const known = await ownRevisions(context, statefulSets, set, revisionInformer.lister.list({ namespace: set.metadata.namespace }), signal)
     const history = await currentRevision(client, set, known, signal)
     const update = history.current
     const current = known.find(({ metadata }) => metadata.name === set.status?.currentRevision) ?? update
     const revisions: Revisions = { current: current.metadata.name ?? '', update: update.metadata.name ?? '' }
-    const wait = set.metadata.deletionTimestamp ? undefined : await carryOut(set, mine, revisions, { current, update }, signal)
-    const status = statefulSetStatus(set, mine, revisions, clock.now())
-    if (!semanticEqual(status, set.status)) await client.of(statefulSets).updateStatus({ ...set, status } as Frozen<StatefulSet>, { signal })
-    await clean(set, history, mine, revisions, signal)
-    return wait
+    try {
+      return set.metadata.deletionTimestamp ? undefined : await carryOut(set, mine, revisions, { current, update }, signal)
+    } finally {
+      // Also when a pod could not be made: the status says how far it got.
+      const counts = statefulSetStatus(set, mine, revisions, clock.now())
+      const status = { ...counts, collisionCount: history.collisionCount ?? 0 }
+      if (!semanticEqual(status, set.status)) await client.of(statefulSets).updateStatus({ ...set, status } as Frozen<StatefulSet>, { signal })
+      await clean(set, history, mine, revisions, signal)
+    }
   }
 
   async function carryOut(
@@ -81,13 +85,13 @@ function createStatefulSetController(context: ControllerContext) {
   ): Promise<Result> {
     for (const pod of mine) await podControl.settleClaims(set, pod, signal)
     const plan = planStatefulSet(set, mine, names, clock.now())
-    for (const { ordinal, updated } of plan.create) await podControl.create(set, ordinal, updated ? update : current, signal)
-    for (const pod of plan.replace) {
-      const how = pod.status?.phase === 'Failed' ? ['RecreatingFailedPod', 'failed'] : ['RecreatingTerminatedPod', 'terminated']
-      const { namespace, name } = set.metadata
-      events.event(set, 'Warning', how[0] ?? '', `StatefulSet ${namespace}/${name} is recreating ${how[1]} Pod ${pod.metadata.name}`)
-    }
-    for (const pod of [...plan.replace, ...plan.remove]) await podControl.remove(set, pod, signal)
+    const { error } = await slowStartBatch(plan.create.length, async (i) => {
+      const { ordinal = 0, updated } = plan.create[i] ?? {}
+      await podControl.create(set, ordinal, updated ? update : current, signal)
+    })
+    if (error !== undefined) throw error
+    for (const pod of plan.mend) await podControl.mendIdentity(set, pod, signal)
+    for (const pod of plan.remove) await podControl.remove(set, pod, signal)
     return { requeueAfterMs: plan.requeueAfterMs }
   }
 
