@@ -16,6 +16,10 @@ export interface UpOptions {
   readonly verbosity: number | undefined
   /** kube-apiserver's flags, `--name=value` each. For a cluster that is there: from the next start of its server on. */
   readonly apiServerArgs: readonly string[] | undefined
+  /** kube-controller-manager's, likewise. */
+  readonly controllerManagerArgs: readonly string[] | undefined
+  /** kube-scheduler's, likewise. */
+  readonly schedulerArgs: readonly string[] | undefined
 }
 
 export interface ProcessStatus {

@@ -12,6 +12,8 @@ interface UpFlags {
   runtime?: string
   port?: string
   kubeApiserverArg?: string[]
+  kubeControllerManagerArg?: string[]
+  kubeSchedulerArg?: string[]
   v?: string
   kubeconfig?: string | boolean
   quiet?: boolean
@@ -45,6 +47,8 @@ function withUpFlags(command: Command): Command {
     .option('--runtime <name>', 'auto, containerd or simulated (default: auto)')
     .option('--port <port>', 'port of the API on 127.0.0.1; 0 picks one and keeps it (default: 0)')
     .option('--kube-apiserver-arg <flag=value>', 'a flag of kube-apiserver, such as audit-log-path=/var/log/audit.log; may be repeated', repeated)
+    .option('--kube-controller-manager-arg <flag=value>', 'a flag of kube-controller-manager, such as controllers=-ttl; may be repeated', repeated)
+    .option('--kube-scheduler-arg <flag=value>', 'a flag of kube-scheduler: config=/etc/scheduler.yaml; may be repeated', repeated)
     .option('--kubeconfig <file>', 'the kubeconfig to merge into')
     .option('--no-kubeconfig', 'leave every kubeconfig alone')
     .option('-v, --v <n>', 'verbosity of the logs (default: 2)')
@@ -90,8 +94,14 @@ function parseOptions(flags: UpFlags): UpOptions {
     simulatedNodes: wholeNumber('--simulated-nodes', flags.simulatedNodes, 0, 10_000),
     port: wholeNumber('--port', flags.port, 0, 65_535),
     verbosity: wholeNumber('-v', flags.v, 0, 10),
-    apiServerArgs: flags.kubeApiserverArg?.map((one) => `--${one.replace(/^--/, '')}`),
+    apiServerArgs: flags.kubeApiserverArg?.map(asFlag),
+    controllerManagerArgs: flags.kubeControllerManagerArg?.map(asFlag),
+    schedulerArgs: flags.kubeSchedulerArg?.map(asFlag),
   }
+}
+
+function asFlag(text: string): string {
+  return `--${text.replace(/^--/, '')}`
 }
 
 function wholeNumber(flag: string, text: string | undefined, min: number, max: number): number | undefined {

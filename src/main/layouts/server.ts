@@ -23,6 +23,7 @@ import { tokenCleaner } from '#controllers/bootstrap/tokenCleaner'
 import { createControllerManager } from '#controllers/framework/manager'
 import { controllers } from '#controllers/index'
 import { createExec } from '#host/exec'
+import { schedulerConfigOf } from '#scheduler/config/configuration'
 import { createExplainer, type Explainer } from '#scheduler/explain/explainer'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import { createConfigFile } from '../apiserver/configFile.ts'
@@ -36,7 +37,8 @@ import {
   tlsFromOptions,
   trustFromOptions,
 } from '../apiserver/fromOptions.ts'
-import { type ServerOptions, serverOptions } from '../apiserver/options/index.ts'
+import { readOptions, type ServerOptions, serverOptions } from '../apiserver/options/index.ts'
+import { localControllerGroups, localSchedulerGroups } from '../component/options/local.ts'
 import { schedulerComponent } from '../component/schedulerComponent.ts'
 import { schedulingPage } from '../component/schedulingPage.ts'
 import { type ClusterPaths, type ClusterState, clusterPaths, logsOf, readState, servingHosts } from '../localCluster/clusterState.ts'
@@ -89,7 +91,7 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
     tools,
   )
   const components = [
-    ...controlPlane(server, tools, pki, explainer),
+    ...(await controlPlane(server, tools, { pki, explainer, state })),
     ...(await nodes(server, { tools, state, paths, certificates, verbosity })),
     certificates.component,
     logs,
@@ -204,7 +206,24 @@ const authenticated = 'system:authenticated'
 /** Whom the PKI makes a front proxy's certificate for. */
 const frontProxyNames = ['front-proxy-client']
 
-function controlPlane(server: ApiServer, tools: ProcessTools, pki: Pki, explainer: Explainer): Component[] {
+/** What a local cluster tells its controllers before its user's own flags; as kubeadm does, bootstrap tokens sign the cluster's description and end. */
+const ownControllerArgs = [
+  `--controllers=*,${bootstrapSigner.name},${tokenCleaner.name}`,
+  '--allocate-node-cidrs=true',
+  `--cluster-cidr=${addressPlan.clusterCidr}`,
+  `--service-cluster-ip-range=${addressPlan.serviceCidr}`,
+]
+
+interface ControlPlaneParts {
+  readonly pki: Pki
+  readonly explainer: Explainer
+  readonly state: ClusterState
+}
+
+async function controlPlane(server: ApiServer, tools: ProcessTools, { pki, explainer, state }: ControlPlaneParts): Promise<Component[]> {
+  const context = { file: (name: string) => createConfigFile(name, tools.clock) }
+  const { controllers: told, signing } = await readOptions(localControllerGroups, [...ownControllerArgs, ...(state.controllerManagerArgs ?? [])], context)
+  const { scheduler } = await readOptions(localSchedulerGroups, state.schedulerArgs ?? [], context)
   const scheduling = createClient(server.transport({ name: 'system:kube-scheduler', groups: [authenticated] }, 'system:kube-scheduler'))
   const controlling = createClient(server.transport({ name: 'system:kube-controller-manager', groups: [authenticated] }, 'kube-controller-manager'))
   const clientFor = (serviceAccount: string) => {
@@ -214,15 +233,13 @@ function controlPlane(server: ApiServer, tools: ProcessTools, pki: Pki, explaine
   }
   return [
     createControllerManager({ ...tools, client: controlling, clientFor, log: tools.log.with('controllers') }, controllers, {
-      // As kubeadm does: machines join with tokens, which must sign the cluster's description and end in time.
-      controllers: ['*', bootstrapSigner.name, tokenCleaner.name],
-      rootCa: pki.ca.cert,
-      clusterCidr: addressPlan.clusterCidr,
-      serviceCidr: addressPlan.serviceCidr,
-      clusterSigning: { authorityOf: () => pki.ca },
-      serviceAccountToken: secretTokens(pki.serviceAccountKey),
+      ...told.options,
+      controllers: told.controllers,
+      rootCa: told.options.rootCa ?? pki.ca.cert,
+      clusterSigning: signing.signing ?? { durationMs: signing.durationMs, authorityOf: () => pki.ca },
+      serviceAccountToken: secretTokens(told.serviceAccountKey ?? pki.serviceAccountKey),
     }),
-    schedulerComponent(scheduling, { ...tools, log: tools.log.with('scheduler'), explainer }),
+    schedulerComponent(scheduling, { ...tools, log: tools.log.with('scheduler'), explainer }, schedulerConfigOf(scheduler.configuration, scheduler.plugins)),
   ]
 }
 

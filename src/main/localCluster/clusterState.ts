@@ -35,6 +35,10 @@ export interface ClusterState {
   readonly verbosity: number
   /** kube-apiserver's flags. */
   readonly apiServerArgs?: readonly string[] | undefined
+  /** kube-controller-manager's. */
+  readonly controllerManagerArgs?: readonly string[] | undefined
+  /** kube-scheduler's. */
+  readonly schedulerArgs?: readonly string[] | undefined
   /** What the cluster was made with; what it became may differ, as simulated nodes do from the real ones that the host could not run. */
   readonly asked?: AskedFor | undefined
   /** Where its entry stands, so that it can be renewed there and taken out again. */

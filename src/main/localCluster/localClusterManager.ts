@@ -17,10 +17,10 @@ import { ensurePki, forgetLeaves, type Pki } from '../pki/pki.ts'
 import { chooseNetwork, ensureBridge, ensureNodeNetwork, nodeNetwork, removeBridge } from '../vnode/clusterNetwork.ts'
 import { destroyVnode, ensureVnode, vnodeProcess } from '../vnode/vnode.ts'
 import { type ApiProbe, createApiProbe, nodeReadiness } from './apiProbe.ts'
-import { checkApiServerArgs, withApiServerArgs } from './apiServerArgs.ts'
 import { certificateFolders, certificatesOf } from './certificateList.ts'
 import { chooseRuntime } from './chooseRuntime.ts'
 import { type ClusterPaths, type ClusterState, clusterId, clusterPaths, logsOf, nodeCgroup, readState, servingHosts, writeState } from './clusterState.ts'
+import { checkComponentArgs, withComponentArgs } from './componentArgs.ts'
 import { freePort, isPortFree } from './freePort.ts'
 import { kubeconfigEntry } from './kubeconfigEntry.ts'
 import { listImages, loadImages } from './nodeImages.ts'
@@ -138,10 +138,10 @@ async function up(
   options: UpOptions,
   progress: Progress,
 ): Promise<{ created: boolean; status: ClusterStatus }> {
-  await checkApiServerArgs(options.apiServerArgs, deps.clock)
+  await checkComponentArgs(options, deps.clock)
   const kept = await readState(paths)
   if (kept) refuseChanges(kept, options)
-  const found = kept && (await withApiServerArgs(paths, kept, options.apiServerArgs))
+  const found = kept && (await withComponentArgs(paths, kept, options))
   const state = found ?? (await progress.step('Planning the cluster', () => plan(deps, paths, name, options, progress)))
   const pki = await progress.step('Certificates', () => loadPki(paths, state, deps.clock))
   const { network } = state
@@ -179,6 +179,8 @@ async function plan(deps: LocalClusterDeps, paths: ClusterPaths, name: string, o
     network: real > 0 ? await chooseNetwork(deps.exec, id) : undefined,
     verbosity,
     apiServerArgs: options.apiServerArgs,
+    controllerManagerArgs: options.controllerManagerArgs,
+    schedulerArgs: options.schedulerArgs,
     asked: { nodes, simulatedNodes, runtime },
   }
   await writeState(paths, state)

@@ -4,7 +4,16 @@ import type { UpOptions } from '#cli/clusterManager'
 import type { ClusterState } from './clusterState.ts'
 import { refuseChanges } from './refuseChanges.ts'
 
-const nothing: UpOptions = { nodes: undefined, simulatedNodes: undefined, runtime: undefined, port: undefined, verbosity: undefined, apiServerArgs: undefined }
+const nothing: UpOptions = {
+  nodes: undefined,
+  simulatedNodes: undefined,
+  runtime: undefined,
+  port: undefined,
+  verbosity: undefined,
+  apiServerArgs: undefined,
+  controllerManagerArgs: undefined,
+  schedulerArgs: undefined,
+}
 /** Made with `--nodes 2` where containerd could not run. */
 const state: ClusterState = {
   name: 'a',

@@ -36,6 +36,7 @@ const infixes = Object.keys(signers) as readonly Infix[]
 export interface SigningSettings {
   /** Absent: nothing is signed. */
   readonly signing: ClusterSigning | undefined
+  readonly durationMs: number
   /** They are read again when they change. */
   readonly files: readonly Followed<unknown>[]
 }
@@ -51,9 +52,9 @@ export const signing = optionGroup({
     const own = new Map<string, Awaited<ReturnType<typeof pair>>>()
     for (const infix of infixes) own.set(signers[infix], await pair(...filesOf(values, infix)))
     const files = [general, ...own.values()]
-    if (files.every(({ value }) => value === undefined)) return { signing: undefined, files: [] }
     const durationMs = values['cluster-signing-duration']
-    return { files, signing: { durationMs, authorityOf: (signer) => general.value ?? own.get(signer)?.value } }
+    if (files.every(({ value }) => value === undefined)) return { signing: undefined, durationMs, files: [] }
+    return { files, durationMs, signing: { durationMs, authorityOf: (signer) => general.value ?? own.get(signer)?.value } }
   },
 })
 

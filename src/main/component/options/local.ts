@@ -1,0 +1,7 @@
+/** Which flags of the controllers and the scheduler a local cluster takes (L5): it has no use for those of ports, leases and connections. */
+import { controllerOptions } from './controllers.ts'
+import { schedulerOptions } from './scheduler.ts'
+import { signing } from './signing.ts'
+
+export const localControllerGroups = { controllers: controllerOptions, signing } as const
+export const localSchedulerGroups = { scheduler: schedulerOptions } as const
