@@ -49,12 +49,33 @@ async function why(pod: string, client: Client = api.client): Promise<Scheduling
   return answer.body as SchedulingExplanation
 }
 
+/** Asks until the answer is as wanted: what the scheduler knows follows the API in its own time. */
+async function untilWhy(pod: string, right: (found: SchedulingExplanation) => boolean): Promise<SchedulingExplanation> {
+  const deadlineMs = realClock.monotonicMs() + 60_000
+  for (;;) {
+    const found = await why(pod).catch((error: unknown) => {
+      if (!isStatus(error, 'NotFound') && !isStatus(error, 'ServiceUnavailable')) throw error
+      return undefined
+    })
+    if (found && right(found)) return found
+    assert.ok(realClock.monotonicMs() < deadlineMs, `${pod} did not become as wanted: ${JSON.stringify(found)}`)
+    await realClock.sleep(10)
+  }
+}
+
+/** A pod that is seen before a node is decided about without it. */
+async function untilNodesSeen(count: number): Promise<void> {
+  await api.client.of(pods).create(newPod('gated', '1m', { schedulingGates: [{ name: 'example.com/wait' }] }))
+  await untilWhy('default/gated', ({ nodeCount }) => nodeCount === count)
+}
+
 test('LRN-04 why a pod waits: each node with all who refuse it, and the smallest changes', async () => {
   await addNode(api.client, newNode('small', { cpu: '1', memory: '8Gi', pods: '110' }))
   await addNode(api.client, newNode('tainted', { cpu: '1', memory: '8Gi', pods: '110' }, { taints: [{ key: 'team', value: 'db', effect: 'NoSchedule' }] }))
+  await untilNodesSeen(2)
   await api.client.of(pods).create(newPod('big', '1500m'))
   await untilPods(api.client, ['big'], isUnschedulable)
-  const found = await why('default/big')
+  const found = await untilWhy('default/big', ({ state }) => state === 'Unschedulable')
   assert.deepEqual([found.state, found.waitsFor.toSorted(), found.nodeCount], ['Unschedulable', ['NodeResourcesFit', 'TaintToleration'], 2])
   assert.match(found.lastRefusal?.message ?? '', /^0\/2 nodes are available: 1 Insufficient cpu, 1 node\(s\) had untolerated taint/)
   assert.deepEqual(
@@ -74,9 +95,10 @@ test('LRN-04 why a pod waits: each node with all who refuse it, and the smallest
 test('LRN-04 why a pod is where it is: the scores of its node with their weights', async () => {
   await addNode(api.client, newNode('a'))
   await addNode(api.client, newNode('b'))
+  await untilNodesSeen(2)
   await api.client.of(pods).create(newPod('web'))
   const placed = (await untilPods(api.client, ['web'], isBound)).get('web')
-  const found = await why('default/web')
+  const found = await untilWhy('default/web', ({ state }) => state === 'Scheduled')
   assert.deepEqual([found.state, found.node, found.placement?.feasibleNodes], ['Scheduled', placed?.spec.nodeName, 2])
   const fit = found.placement?.scores.find(({ plugin }) => plugin === 'NodeResourcesFit')
   assert.equal(fit?.weight, 1)
@@ -85,6 +107,7 @@ test('LRN-04 why a pod is where it is: the scores of its node with their weights
 })
 
 test('LRN-04 unknown pods, missing names, and people without the right get an answer that says so', async () => {
+  await untilNodesSeen(0)
   await assert.rejects(why('default/none'), (error) => isStatus(error, 'NotFound') && /pod "default\/none" is not known to the scheduler/.test(error.message))
   await assert.rejects(why(''), (error) => isStatus(error, 'BadRequest') && /\?pod=namespace\/name/.test(error.message))
   const nobody = api.clientAs({ name: 'jane', groups: ['system:authenticated'] })
