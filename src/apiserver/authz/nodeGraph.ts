@@ -41,6 +41,8 @@ export function createNodeGraph(reader: ObjectReader): NodeGraph {
   return {
     isRelated(node, kind, namespace, name) {
       switch (kind) {
+        case 'pod':
+          return pods.nodeOf(namespace, name) === node
         case 'volumeattachment':
           return attachments.get(name) === node
         case 'resourceslice':
@@ -75,10 +77,14 @@ function keepNode(nodes: Map<string, string>) {
   }
 }
 
-/** How many pods of each node need an object. */
+/** Where pods are, and how many pods of each node need an object. */
 class PodRelations {
   readonly #nodes = new Map<string, Map<string, number>>()
   readonly #known = new Map<string, { readonly node: string; readonly ids: readonly string[] }>()
+
+  nodeOf(namespace: string, name: string): string | undefined {
+    return this.#known.get(`${namespace}/${name}`)?.node
+  }
 
   areOn(node: string, id: string): boolean {
     return this.#nodes.get(id)?.has(node) ?? false
@@ -95,18 +101,21 @@ class PodRelations {
       this.#known.delete(key)
     }
     if (!isThere || node === '') return
-    const ids = [...new Set(relationsOf(pod))]
+    const ids = relationsOf(pod)
     for (const id of ids) this.#count(id, node, 1)
     this.#known.set(key, { node, ids })
   }
 
   #count(id: string, node: string, by: number): void {
-    const nodes = this.#nodes.get(id) ?? new Map<string, number>()
+    let nodes = this.#nodes.get(id)
+    if (!nodes) {
+      nodes = new Map()
+      this.#nodes.set(id, nodes)
+    }
     const count = (nodes.get(node) ?? 0) + by
     if (count > 0) nodes.set(node, count)
     else nodes.delete(node)
-    if (nodes.size > 0) this.#nodes.set(id, nodes)
-    else this.#nodes.delete(id)
+    if (nodes.size === 0) this.#nodes.delete(id)
   }
 }
 
@@ -120,20 +129,20 @@ function isSame(pod: Frozen<Pod>, old: Frozen<Pod>): boolean {
   )
 }
 
-/** A mirror pod, which nodes make themselves, gives no rights to anything but itself. */
-function relationsOf(pod: Frozen<Pod>): string[] {
-  const { namespace = '', name = '' } = pod.metadata
-  const own = idOf('pod', namespace, name)
-  if (isMirrorPod(pod)) return [own]
-  const all = (kind: RelatedKind, names: readonly string[]) => names.map((one) => idOf(kind, namespace, one))
-  return [
-    own,
-    ...all('serviceaccount', pod.spec?.serviceAccountName ? [pod.spec.serviceAccountName] : []),
-    ...all('secret', podSecretNames(pod)),
-    ...all('configmap', podConfigMapNames(pod)),
-    ...all('persistentvolumeclaim', podClaimNames(pod)),
-    ...all('resourceclaim', podResourceClaimNames(pod)),
-  ]
+/** What a pod names, each once. A mirror pod, which nodes make themselves, gives no rights to anything but itself. */
+function relationsOf(pod: Frozen<Pod>): readonly string[] {
+  if (isMirrorPod(pod)) return []
+  const { namespace = '' } = pod.metadata
+  const ids = new Set<string>()
+  const add = (kind: RelatedKind, names: readonly string[]) => {
+    for (const name of names) ids.add(idOf(kind, namespace, name))
+  }
+  if (pod.spec?.serviceAccountName) ids.add(idOf('serviceaccount', namespace, pod.spec.serviceAccountName))
+  add('secret', podSecretNames(pod))
+  add('configmap', podConfigMapNames(pod))
+  add('persistentvolumeclaim', podClaimNames(pod))
+  add('resourceclaim', podResourceClaimNames(pod))
+  return [...ids]
 }
 
 const noClaims: readonly string[] = []
