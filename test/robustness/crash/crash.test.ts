@@ -16,7 +16,8 @@ for (const scenario of scenarios) {
     test(`${scenario.row} X10 ${scenario.name}: ${victim} may die at any call`, { timeout: 60 * 60_000 }, async (t) => {
       const deaths = await sweep(scenario, victim, steps)
       t.diagnostic(`${deaths} deaths`)
-      if (wantsAll) assert.ok(deaths > 0, 'somebody died')
+      // A namespace may be gone before the scheduler has heard of its last pods.
+      if (wantsAll && scenario.name !== 'namespace') assert.ok(deaths > 0, 'somebody died')
     })
   }
 }
