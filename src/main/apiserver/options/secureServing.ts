@@ -9,7 +9,7 @@ import { type Flag, type FlagValues, flag, list, text, UsageError, whole } from 
 import { type Followed, pairOf, readFollowed } from './namedFiles.ts'
 import { optionGroup } from './optionGroup.ts'
 
-interface NamedFiles {
+export interface NamedFiles {
   readonly cert: string
   readonly key: string
   readonly names: readonly string[]
