@@ -18,7 +18,8 @@ export function priorityAndFairnessStage(flowControl: FlowControl, clock: Clock,
   const tooManyRequests = createTooManyRequests()
   const execute = (entry: FlowRequest, request: ServerRequest, next: Handler) => {
     tell(entry, request)
-    let isInTurn = !isOwnComponent(request)
+    // In process nobody sends many at once: each waits for the answer before.
+    let isInTurn = request.inProcessUser === undefined
     const work = finished(next, request, (answer) => {
       flowControl.finish(entry, answer)
       if (isInTurn && answer?.type !== 'watch') flowControl.linger(entry)
