@@ -1,5 +1,7 @@
 /** The real API server and the real scheduler, for scheduler tests; nodes are objects only, nothing runs on them. */
+import { afterEach, beforeEach } from 'node:test'
 import type { Node, Pod, PodSpec } from '#api/gen/types/core.v1'
+import { podCondition } from '#api/helpers/pods'
 import type { Frozen } from '#api/machinery/meta'
 import { noLog } from '#base/log'
 import { type Metrics, noMetrics } from '#base/metrics'
@@ -9,6 +11,7 @@ import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory
 import type { Client } from '#client/client'
 import { createEventRecorder } from '#client/eventRecorder'
 import { createScheduler, defaultSchedulerConfig, type SchedulerConfig } from '#scheduler/scheduler'
+import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
 import { realClock } from '#testing/realClock'
 
 const tools = { clock: realClock, random: seededRandom(5), log: noLog, metrics: noMetrics }
@@ -33,6 +36,30 @@ export function startScheduler(client: Client, changes: Partial<SchedulerConfig>
       await Promise.all(running)
     },
   }
+}
+
+/** For each test of a file an API server of its own, gone after it with the scheduler that the test started. */
+export function perTest() {
+  const own = {
+    api: undefined as unknown as TestApiServer,
+    scheduler: undefined as RunningScheduler | undefined,
+    create: (pod: Pod) => own.api.client.of(pods).create(pod),
+    until: (name: string, right: (pod: Frozen<Pod>) => boolean) => untilPods(own.api.client, [name], right).then((found) => found.get(name) as Frozen<Pod>),
+  }
+  beforeEach(async () => {
+    own.api = await startTestApiServer()
+  })
+  afterEach(async () => {
+    await own.scheduler?.stop()
+    own.scheduler = undefined
+    await own.api.close()
+  })
+  return own
+}
+
+/** The pod's condition about its placement. */
+export function scheduled(pod: Frozen<Pod>) {
+  return podCondition(pod, 'PodScheduled')
 }
 
 export function newNode(name: string, allocatable: Record<string, string> = { cpu: '4', memory: '8Gi', pods: '110' }, spec: Node['spec'] = {}): Node {

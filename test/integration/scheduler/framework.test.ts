@@ -1,45 +1,28 @@
 /** The scheduling framework through the real API server: every extension point in order, waiting, refusing and failing late, and several profiles. */
 import assert from 'node:assert/strict'
-import { afterEach, beforeEach, test } from 'node:test'
-import type { Pod } from '#api/gen/types/core.v1'
-import type { Frozen } from '#api/machinery/meta'
-import { nodes, pods } from '#client/builtIn'
+import { test } from 'node:test'
+import { nodes } from '#client/builtIn'
 import { actions, on } from '#scheduler/framework/clusterEvent'
 import type { Handle } from '#scheduler/framework/handle'
 import { definePlugin, type PluginDefinition, type SchedulerPlugin } from '#scheduler/framework/plugin'
 import type { ProfileConfig } from '#scheduler/framework/profile'
 import { pending, unschedulable } from '#scheduler/framework/status'
-import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
-import { addNode, isBound, isUnschedulable, newNode, newPod, type RunningScheduler, startScheduler, untilPods } from './cluster.ts'
+import { addNode, isBound, isUnschedulable, newNode, newPod, perTest, scheduled, startScheduler, untilPods } from './cluster.ts'
 
-let api: TestApiServer
-let scheduler: RunningScheduler | undefined
-
-beforeEach(async () => {
-  api = await startTestApiServer()
-})
-
-afterEach(async () => {
-  await scheduler?.stop()
-  scheduler = undefined
-  await api.close()
-})
-
-const create = (pod: Pod) => api.client.of(pods).create(pod)
-const until = (name: string, right: (pod: Frozen<Pod>) => boolean) => untilPods(api.client, [name], right).then((found) => found.get(name) as Frozen<Pod>)
-const scheduled = (pod: Frozen<Pod>) => pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
+const own = perTest()
+const { create, until } = own
 
 /** A profile with one plugin more, at every point that it implements. */
 function start(plugin: PluginDefinition, profile: Partial<ProfileConfig> = {}): void {
   const plugins = { multiPoint: { enabled: [{ name: plugin.name }], disabled: [] } }
-  scheduler = startScheduler(api.client, {
+  own.scheduler = startScheduler(own.api.client, {
     profiles: [{ schedulerName: 'default-scheduler', plugins, args: {}, ...profile }],
     otherPlugins: [plugin],
   })
 }
 
 test('SCH-02 every extension point is asked, in upstream order', async () => {
-  for (const name of ['a', 'b']) await addNode(api.client, newNode(name))
+  for (const name of ['a', 'b']) await addNode(own.api.client, newNode(name))
   const trace: string[] = []
   const say = (point: string) => void (trace.at(-1) !== point && trace.push(point))
   const tracer = definePlugin('Tracer', () => ({
@@ -70,13 +53,13 @@ test('SCH-02 every extension point is asked, in upstream order', async () => {
   })
   await create(newPod('web'))
   await until('web', isBound)
-  await scheduler?.stop()
+  await own.scheduler?.stop()
   const order = 'PreEnqueue PreFilter Filter PreScore Score NormalizeScore Reserve Permit PreBind Bind PostBind'
   assert.equal(trace.join(' '), order)
 })
 
 test('SCH-02 a pod that Permit holds back is bound when it is allowed, and its node is said before', async () => {
-  await addNode(api.client, newNode('a'))
+  await addNode(own.api.client, newNode('a'))
   let handle: Handle | undefined
   start(
     definePlugin('Gate', (_args, given) => {
@@ -111,7 +94,7 @@ const late: { point: 'reserve' | 'permit' | 'preBind'; refuse: (refusal: () => R
 ]
 for (const { point, refuse } of late) {
   test(`SCH-19 a refusal by ${point} gives the room back, takes the reservation back, and an event brings the pod back`, async () => {
-    await addNode(api.client, newNode('a', { cpu: '1', memory: '1Gi', pods: '10' }))
+    await addNode(own.api.client, newNode('a', { cpu: '1', memory: '1Gi', pods: '10' }))
     let refusing = true
     let unreserved = 0
     const plugin = definePlugin('Late', () => ({
@@ -130,14 +113,14 @@ for (const { point, refuse } of late) {
     // The room is free: another pod can have it.
     await create(newPod('second', '900m'))
     await until('second', isBound)
-    await addNode(api.client, newNode('b', { cpu: '1', memory: '1Gi', pods: '10' }))
-    await api.client.of(nodes).patch({ name: 'b' }, 'merge', { metadata: { labels: { x: 'y' } } })
+    await addNode(own.api.client, newNode('b', { cpu: '1', memory: '1Gi', pods: '10' }))
+    await own.api.client.of(nodes).patch({ name: 'b' }, 'merge', { metadata: { labels: { x: 'y' } } })
     assert.equal((await until('first', isBound)).spec.nodeName, 'b')
   })
 }
 
 test('SCH-19 a binding that fails is reported as an error, undone, and tried again', async () => {
-  await addNode(api.client, newNode('a', { cpu: '1', memory: '1Gi', pods: '10' }))
+  await addNode(own.api.client, newNode('a', { cpu: '1', memory: '1Gi', pods: '10' }))
   let down = true
   const flaky = definePlugin('FlakyBinder', () => ({
     bind: async () => {
@@ -155,7 +138,7 @@ test('SCH-19 a binding that fails is reported as an error, undone, and tried aga
 })
 
 test('SCH-17 a pod that waits for what a plugin has begun comes back with the event, without back-off', async () => {
-  await addNode(api.client, newNode('a'))
+  await addNode(own.api.client, newNode('a'))
   let ready = false
   const plugin = definePlugin('Preparer', () => ({
     requeueOn: [on('Node', actions.UpdateNodeLabel)],
@@ -165,22 +148,22 @@ test('SCH-17 a pod that waits for what a plugin has begun comes back with the ev
   await create(newPod('web'))
   await until('web', isUnschedulable)
   ready = true
-  await api.client.of(nodes).patch({ name: 'a' }, 'merge', { metadata: { labels: { prepared: 'yes' } } })
+  await own.api.client.of(nodes).patch({ name: 'a' }, 'merge', { metadata: { labels: { prepared: 'yes' } } })
   await until('web', isBound)
 })
 
 test('SCH-14 two profiles share one queue and place pods by their own plugins', async () => {
-  await addNode(api.client, newNode('a', { cpu: '4', memory: '8Gi', pods: '110' }))
-  await addNode(api.client, newNode('b', { cpu: '4', memory: '8Gi', pods: '110' }))
+  await addNode(own.api.client, newNode('a', { cpu: '4', memory: '8Gi', pods: '110' }))
+  await addNode(own.api.client, newNode('b', { cpu: '4', memory: '8Gi', pods: '110' }))
   const onlyB = definePlugin('OnlyB', () => ({ filter: (_state, _pod, node) => (node.name === 'b' ? undefined : unschedulable('is not b')) }))
   const second: ProfileConfig = { schedulerName: 'second', plugins: { multiPoint: { enabled: [{ name: 'OnlyB' }], disabled: [] } }, args: {} }
-  scheduler = startScheduler(api.client, { profiles: [{ schedulerName: 'default-scheduler', plugins: {}, args: {} }, second], otherPlugins: [onlyB] })
+  own.scheduler = startScheduler(own.api.client, { profiles: [{ schedulerName: 'default-scheduler', plugins: {}, args: {} }, second], otherPlugins: [onlyB] })
   for (let i = 0; i < 6; i++) {
     await create(newPod(`first-${i}`))
     await create(newPod(`second-${i}`, '100m', { schedulerName: 'second' }))
   }
   const names = Array.from({ length: 6 }, (_, i) => [`first-${i}`, `second-${i}`]).flat()
-  const placed = await untilPods(api.client, names, isBound)
+  const placed = await untilPods(own.api.client, names, isBound)
   const on = (prefix: string) => new Set([...placed].filter(([name]) => name.startsWith(prefix)).map(([, pod]) => pod.spec.nodeName))
   assert.deepEqual(on('second'), new Set(['b']))
   assert.ok(on('first').has('a'), 'the first profile uses both')

@@ -1,38 +1,23 @@
 /** Preemption through the real API server: who goes, what is said about it, and that the pod gets the place made for it. */
 import assert from 'node:assert/strict'
-import { afterEach, beforeEach, test } from 'node:test'
+import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
-import type { Frozen } from '#api/machinery/meta'
 import { events, podDisruptionBudgets, pods } from '#client/builtIn'
-import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
-import { addNode, isBound, isUnschedulable, newNode, newPod, type RunningScheduler, startScheduler, untilPods } from './cluster.ts'
+import { addNode, isBound, isUnschedulable, newNode, newPod, perTest, scheduled, startScheduler, untilPods } from './cluster.ts'
 
-let api: TestApiServer
-let scheduler: RunningScheduler | undefined
-
-beforeEach(async () => {
-  api = await startTestApiServer()
-})
-
-afterEach(async () => {
-  await scheduler?.stop()
-  scheduler = undefined
-  await api.close()
-})
+const own = perTest()
+const { create, until } = own
 
 const small = { cpu: '1', memory: '1Gi', pods: '10' }
-const create = (pod: Pod) => api.client.of(pods).create(pod)
-const until = (name: string, right: (pod: Frozen<Pod>) => boolean) => untilPods(api.client, [name], right).then((found) => found.get(name) as Frozen<Pod>)
-const scheduled = (pod: Frozen<Pod>) => pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
 /** Nobody runs the pods, so nobody else would end them. */
 const atOnce = { terminationGracePeriodSeconds: 0 }
 
 test('SCH-13 a more important pod takes the place of the least important one; the victim is told why', async () => {
-  await addNode(api.client, newNode('a', small))
-  scheduler = startScheduler(api.client)
+  await addNode(own.api.client, newNode('a', small))
+  own.scheduler = startScheduler(own.api.client)
   await create(newPod('low', '500m', { priority: 1 }))
   await create(newPod('middle', '500m', { priority: 5 }))
-  await untilPods(api.client, ['low', 'middle'], isBound)
+  await untilPods(own.api.client, ['low', 'middle'], isBound)
   await create(newPod('high', '500m', { priority: 10 }))
   // The victim ends gracefully, which nobody does here: it stays as it was told.
   const victim = await until('low', (pod) => pod.metadata.deletionTimestamp !== undefined)
@@ -40,21 +25,21 @@ test('SCH-13 a more important pod takes the place of the least important one; th
   assert.deepEqual([status, reason, message], ['True', 'PreemptionByScheduler', 'default-scheduler: preempting to accommodate a higher priority pod'])
   const waiting = await until('high', (pod) => pod.status?.nominatedNodeName === 'a')
   assert.equal(scheduled(waiting)?.message, '0/1 nodes are available: 1 Insufficient cpu.')
-  await api.client.of(pods).delete({ namespace: 'default', name: 'low' }, { gracePeriodSeconds: 0 })
+  await own.api.client.of(pods).delete({ namespace: 'default', name: 'low' }, { gracePeriodSeconds: 0 })
   const placed = await until('high', isBound)
   assert.equal(placed.spec.nodeName, 'a')
-  assert.equal((await api.client.of(pods).get({ namespace: 'default', name: 'middle' })).spec.nodeName, 'a')
+  assert.equal((await own.api.client.of(pods).get({ namespace: 'default', name: 'middle' })).spec.nodeName, 'a')
   const preempted = await eventOf('low', 'Preempted')
   assert.deepEqual([preempted.type, preempted.message], ['Normal', `Preempted by pod ${placed.metadata.uid} on node a`])
 })
 
 async function eventOf(name: string, reason: string) {
   const signal = AbortSignal.timeout(60_000)
-  const list = await api.client.of(events).list({ namespace: 'default' })
+  const list = await own.api.client.of(events).list({ namespace: 'default' })
   const right = (event: (typeof list.items)[number]) => event.involvedObject.name === name && event.reason === reason
   const there = list.items.find(right)
   if (there) return there
-  for await (const batch of api.client.of(events).watch({ namespace: 'default', resourceVersion: list.metadata.resourceVersion, signal })) {
+  for await (const batch of own.api.client.of(events).watch({ namespace: 'default', resourceVersion: list.metadata.resourceVersion, signal })) {
     const found = batch.map(({ object }) => object).find(right)
     if (found) return found
   }
@@ -62,19 +47,19 @@ async function eventOf(name: string, reason: string) {
 }
 
 test('SCH-13 several victims go, and the pod comes as soon as the last is gone', async () => {
-  await addNode(api.client, newNode('a', small))
-  scheduler = startScheduler(api.client)
+  await addNode(own.api.client, newNode('a', small))
+  own.scheduler = startScheduler(own.api.client)
   const low = Array.from({ length: 5 }, (_, i) => `low-${i}`)
   for (const name of low) await create(newPod(name, '200m', { priority: 1, ...atOnce }))
-  await untilPods(api.client, low, isBound)
+  await untilPods(own.api.client, low, isBound)
   await create(newPod('high', '800m', { priority: 10 }))
   assert.equal((await until('high', isBound)).spec.nodeName, 'a')
-  const left = (await api.client.of(pods).list({ namespace: 'default' })).items.filter(isBound).map(({ metadata }) => metadata.name)
+  const left = (await own.api.client.of(pods).list({ namespace: 'default' })).items.filter(isBound).map(({ metadata }) => metadata.name)
   assert.equal(left.length, 2, `${left}`)
 })
 
 test('SCH-13 a disruption budget is spared where another node can do without breaking one', async () => {
-  for (const name of ['a', 'b']) await addNode(api.client, newNode(name, small))
+  for (const name of ['a', 'b']) await addNode(own.api.client, newNode(name, small))
   const onNode = (name: string) => ({ nodeName: name })
   // But for the budget, the less important pod would go.
   for (const [name, priority] of [
@@ -85,14 +70,14 @@ test('SCH-13 a disruption budget is spared where another node can do without bre
     await create({ ...pod, metadata: { ...pod.metadata, labels: { app: name } } })
   }
   // Nobody computes the status of the budget here: it allows nothing.
-  await api.client.of(podDisruptionBudgets).create({
+  await own.api.client.of(podDisruptionBudgets).create({
     metadata: { name: 'guard', namespace: 'default' },
     spec: { minAvailable: 1, selector: { matchLabels: { app: 'a' } } },
   })
-  scheduler = startScheduler(api.client)
+  own.scheduler = startScheduler(own.api.client)
   await create(newPod('high', '900m', { priority: 10 }))
   assert.equal((await until('high', isBound)).spec.nodeName, 'b')
-  assert.equal((await api.client.of(pods).get({ namespace: 'default', name: 'low-a' })).spec.nodeName, 'a')
+  assert.equal((await own.api.client.of(pods).get({ namespace: 'default', name: 'low-a' })).spec.nodeName, 'a')
 })
 
 const futile: { name: string; pod: Pod; message: string }[] = [
@@ -116,26 +101,26 @@ const futile: { name: string; pod: Pod; message: string }[] = [
 ]
 for (const { name, pod, message } of futile) {
   test(`SCH-13 nobody is preempted: ${name}`, async () => {
-    await addNode(api.client, newNode('a', small))
-    scheduler = startScheduler(api.client)
+    await addNode(own.api.client, newNode('a', small))
+    own.scheduler = startScheduler(own.api.client)
     await create(newPod('there', '900m', { priority: 5, ...atOnce }))
     await until('there', isBound)
     await create(pod)
     assert.equal(scheduled(await until('waits', isUnschedulable))?.message, message)
-    assert.equal((await api.client.of(pods).get({ namespace: 'default', name: 'there' })).spec.nodeName, 'a')
+    assert.equal((await own.api.client.of(pods).get({ namespace: 'default', name: 'there' })).spec.nodeName, 'a')
   })
 }
 
 test('SCH-13 a place made for a pod is not taken by a less important one that comes meanwhile', async () => {
-  await addNode(api.client, newNode('a', small))
-  scheduler = startScheduler(api.client)
+  await addNode(own.api.client, newNode('a', small))
+  own.scheduler = startScheduler(own.api.client)
   await create(newPod('low', '900m', { priority: 1 }))
   await until('low', isBound)
   await create(newPod('high', '600m', { priority: 10 }))
   await until('high', (pod) => pod.status?.nominatedNodeName === 'a')
   await create(newPod('late', '600m', { priority: 5 }))
   await until('late', isUnschedulable)
-  await api.client.of(pods).delete({ namespace: 'default', name: 'low' }, { gracePeriodSeconds: 0 })
+  await own.api.client.of(pods).delete({ namespace: 'default', name: 'low' }, { gracePeriodSeconds: 0 })
   assert.equal((await until('high', isBound)).spec.nodeName, 'a')
-  assert.equal((await api.client.of(pods).get({ namespace: 'default', name: 'late' })).spec.nodeName ?? '', '')
+  assert.equal((await own.api.client.of(pods).get({ namespace: 'default', name: 'late' })).spec.nodeName ?? '', '')
 })

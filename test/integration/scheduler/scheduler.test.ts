@@ -1,37 +1,21 @@
 /** Scheduling through the real API server: conditions, events, what frees a pod, and restarts in the middle of the work. */
 import assert from 'node:assert/strict'
-import { afterEach, beforeEach, test } from 'node:test'
-import type { Pod } from '#api/gen/types/core.v1'
-import type { Frozen } from '#api/machinery/meta'
+import { test } from 'node:test'
 import { isStatus } from '#api/machinery/status'
 import { events, nodes, pods } from '#client/builtIn'
-import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
-import { addNode, isBound, isUnschedulable, newNode, newPod, type RunningScheduler, startScheduler, untilPods } from './cluster.ts'
+import type { TestApiServer } from '#testing/apiServer'
+import { addNode, isBound, isUnschedulable, newNode, newPod, perTest, scheduled, startScheduler, untilPods } from './cluster.ts'
 
-let api: TestApiServer
-let scheduler: RunningScheduler | undefined
-
-beforeEach(async () => {
-  api = await startTestApiServer()
-})
-
-afterEach(async () => {
-  await scheduler?.stop()
-  scheduler = undefined
-  await api.close()
-})
-
-const create = (pod: Pod) => api.client.of(pods).create(pod)
-const until = (name: string, right: (pod: Frozen<Pod>) => boolean) => untilPods(api.client, [name], right).then((found) => found.get(name) as Frozen<Pod>)
-const scheduled = (pod: Frozen<Pod>) => pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
+const own = perTest()
+const { create, until } = own
 
 /** Events of a pod, once there are as many: the recorder writes in the background. */
 async function eventsOf(name: string, count: number) {
   const signal = AbortSignal.timeout(60_000)
-  const list = await api.client.of(events).list({ namespace: 'default' })
+  const list = await own.api.client.of(events).list({ namespace: 'default' })
   const found = list.items.filter((event) => event.involvedObject.name === name)
   if (found.length >= count) return found
-  for await (const batch of api.client.of(events).watch({ namespace: 'default', resourceVersion: list.metadata.resourceVersion, signal })) {
+  for await (const batch of own.api.client.of(events).watch({ namespace: 'default', resourceVersion: list.metadata.resourceVersion, signal })) {
     for (const { type, object } of batch) if (type === 'ADDED' && object.involvedObject.name === name) found.push(object)
     if (found.length >= count) return found
   }
@@ -39,8 +23,8 @@ async function eventsOf(name: string, count: number) {
 }
 
 test('SCH-01 a pod is bound through the API, with its condition and its event', async () => {
-  await addNode(api.client, newNode('a'))
-  scheduler = startScheduler(api.client)
+  await addNode(own.api.client, newNode('a'))
+  own.scheduler = startScheduler(own.api.client)
   await create(newPod('web'))
   const pod = await until('web', isBound)
   assert.equal(pod.spec.nodeName, 'a')
@@ -55,8 +39,8 @@ test('SCH-01 a pod is bound through the API, with its condition and its event', 
 
 test('SCH-07 a pod that fits nowhere gets condition and event, and a node when the taint goes', async () => {
   const taint = { key: 'dedicated', value: 'db', effect: 'NoSchedule' }
-  await addNode(api.client, newNode('a', undefined, { taints: [taint] }))
-  scheduler = startScheduler(api.client)
+  await addNode(own.api.client, newNode('a', undefined, { taints: [taint] }))
+  own.scheduler = startScheduler(own.api.client)
   await create(newPod('web'))
   const waiting = await until('web', isUnschedulable)
   const message = '0/1 nodes are available: 1 node(s) had untolerated taint(s).'
@@ -64,14 +48,14 @@ test('SCH-07 a pod that fits nowhere gets condition and event, and a node when t
   assert.deepEqual([reason, text?.startsWith(message.slice(0, -1))], ['Unschedulable', true])
   const [event] = await eventsOf('web', 1)
   assert.deepEqual([event?.type, event?.reason, event?.message], ['Warning', 'FailedScheduling', text])
-  await api.client.of(nodes).patch({ name: 'a' }, 'merge', { spec: { taints: null } })
+  await own.api.client.of(nodes).patch({ name: 'a' }, 'merge', { spec: { taints: null } })
   const pod = await until('web', isBound)
   assert.equal(scheduled(pod)?.status, 'True')
 })
 
 test('SCH-03 the same refusal again writes no second condition', async () => {
-  await addNode(api.client, newNode('a', { cpu: '1', memory: '1Gi', pods: '10' }))
-  scheduler = startScheduler(api.client)
+  await addNode(own.api.client, newNode('a', { cpu: '1', memory: '1Gi', pods: '10' }))
+  own.scheduler = startScheduler(own.api.client)
   await create(newPod('holder', '800m'))
   await until('holder', isBound)
   await create(newPod('big', '900m'))
@@ -79,27 +63,27 @@ test('SCH-03 the same refusal again writes no second condition', async () => {
   // Room for something, but not enough: the pod is tried again and refused with the same words.
   await create(newPod('small', '100m'))
   await until('small', isBound)
-  await api.client.of(pods).delete({ namespace: 'default', name: 'small' }, { gracePeriodSeconds: 0 })
+  await own.api.client.of(pods).delete({ namespace: 'default', name: 'small' }, { gracePeriodSeconds: 0 })
   await create(newPod('probe', '150m'))
   await until('probe', isBound)
-  const again = await api.client.of(pods).get({ namespace: 'default', name: 'big' })
+  const again = await own.api.client.of(pods).get({ namespace: 'default', name: 'big' })
   assert.equal(again.metadata.resourceVersion, first.metadata.resourceVersion)
-  await api.client.of(pods).delete({ namespace: 'default', name: 'probe' }, { gracePeriodSeconds: 0 })
-  await api.client.of(pods).delete({ namespace: 'default', name: 'holder' }, { gracePeriodSeconds: 0 })
+  await own.api.client.of(pods).delete({ namespace: 'default', name: 'probe' }, { gracePeriodSeconds: 0 })
+  await own.api.client.of(pods).delete({ namespace: 'default', name: 'holder' }, { gracePeriodSeconds: 0 })
   assert.equal((await until('big', isBound)).spec.nodeName, 'a')
 })
 
 test('SCH-17 a new node takes waiting pods; a deleted one gets no more', async () => {
-  scheduler = startScheduler(api.client)
+  own.scheduler = startScheduler(own.api.client)
   await create(newPod('early'))
   await until('early', isUnschedulable)
-  await addNode(api.client, newNode('a'))
+  await addNode(own.api.client, newNode('a'))
   assert.equal((await until('early', isBound)).spec.nodeName, 'a')
-  await addNode(api.client, newNode('b'))
-  await api.client.of(nodes).delete({ name: 'a' })
+  await addNode(own.api.client, newNode('b'))
+  await own.api.client.of(nodes).delete({ name: 'a' })
   await create(newPod('late-1'))
   await create(newPod('late-2'))
-  const placed = await untilPods(api.client, ['late-1', 'late-2'], isBound)
+  const placed = await untilPods(own.api.client, ['late-1', 'late-2'], isBound)
   assert.deepEqual(
     [...placed.values()].map((pod) => pod.spec.nodeName),
     ['b', 'b'],
@@ -107,54 +91,54 @@ test('SCH-17 a new node takes waiting pods; a deleted one gets no more', async (
 })
 
 test('SCH-17 gates hold a pod back without a word of failure; removing them lets it go', async () => {
-  await addNode(api.client, newNode('a'))
-  scheduler = startScheduler(api.client)
+  await addNode(own.api.client, newNode('a'))
+  own.scheduler = startScheduler(own.api.client)
   await create(newPod('gated', '100m', { schedulingGates: [{ name: 'example.com/wait' }] }))
   await create(newPod('free'))
   await until('free', isBound)
-  const gated = await api.client.of(pods).get({ namespace: 'default', name: 'gated' })
+  const gated = await own.api.client.of(pods).get({ namespace: 'default', name: 'gated' })
   const { status, reason } = scheduled(gated) ?? {}
   assert.deepEqual([gated.spec.nodeName ?? '', status, reason], ['', 'False', 'SchedulingGated'])
-  await api.client.of(pods).patch({ namespace: 'default', name: 'gated' }, 'merge', { spec: { schedulingGates: null } })
+  await own.api.client.of(pods).patch({ namespace: 'default', name: 'gated' }, 'merge', { spec: { schedulingGates: null } })
   await until('gated', isBound)
 })
 
 test('SCH-17 of pods that wait together the one of higher priority gets the room', async () => {
   await create(newPod('low', '900m', { priority: 1 }))
   await create(newPod('high', '900m', { priority: 100 }))
-  await addNode(api.client, newNode('a', { cpu: '1', memory: '1Gi', pods: '10' }))
-  scheduler = startScheduler(api.client)
+  await addNode(own.api.client, newNode('a', { cpu: '1', memory: '1Gi', pods: '10' }))
+  own.scheduler = startScheduler(own.api.client)
   await until('high', isBound)
   assert.equal((await until('low', isUnschedulable)).spec.nodeName ?? '', '')
 })
 
 test('pods of another scheduler are left alone', async () => {
-  await addNode(api.client, newNode('a'))
-  scheduler = startScheduler(api.client)
+  await addNode(own.api.client, newNode('a'))
+  own.scheduler = startScheduler(own.api.client)
   await create(newPod('theirs', '100m', { schedulerName: 'other-scheduler' }))
   await create(newPod('ours'))
   await until('ours', isBound)
-  const theirs = await api.client.of(pods).get({ namespace: 'default', name: 'theirs' })
+  const theirs = await own.api.client.of(pods).get({ namespace: 'default', name: 'theirs' })
   assert.deepEqual([theirs.spec.nodeName ?? '', scheduled(theirs)], ['', undefined])
 })
 
 test('SCH-19 a pod that somebody else binds meanwhile keeps its node and counts there', async () => {
-  await addNode(api.client, newNode('a', { cpu: '1', memory: '1Gi', pods: '10' }))
-  await addNode(api.client, newNode('b', { cpu: '1', memory: '1Gi', pods: '10' }))
-  scheduler = startScheduler(api.client)
+  await addNode(own.api.client, newNode('a', { cpu: '1', memory: '1Gi', pods: '10' }))
+  await addNode(own.api.client, newNode('b', { cpu: '1', memory: '1Gi', pods: '10' }))
+  own.scheduler = startScheduler(own.api.client)
   const names = Array.from({ length: 10 }, (_, i) => `web-${i}`)
   // Both bind at once: whoever is late gets a conflict.
   await Promise.all(
     names.map(async (name) => {
       await create(newPod(name, '50m'))
       try {
-        await api.client.of(pods).createSubresource({ namespace: 'default', name }, 'binding', { metadata: { name }, target: { kind: 'Node', name: 'b' } })
+        await own.api.client.of(pods).createSubresource({ namespace: 'default', name }, 'binding', { metadata: { name }, target: { kind: 'Node', name: 'b' } })
       } catch (error) {
         assert.ok(isStatus(error, 'Conflict'), String(error))
       }
     }),
   )
-  const placed = await untilPods(api.client, names, isBound)
+  const placed = await untilPods(own.api.client, names, isBound)
   for (const pod of placed.values()) assert.equal(scheduled(pod)?.status, 'True')
   // What is left is known exactly: a full node's worth fits, and no more.
   const onB = [...placed.values()].filter((pod) => pod.spec.nodeName === 'b').length
@@ -170,17 +154,17 @@ function onlyOn(name: string) {
 }
 
 test('ARC-04 a scheduler that stops in the middle of 300 pods is followed by one that binds each exactly once, within the room there is', async () => {
-  for (const name of ['a', 'b', 'c']) await addNode(api.client, newNode(name, { cpu: '10', memory: '64Gi', pods: '110' }))
-  const bindings = countBindings(api)
+  for (const name of ['a', 'b', 'c']) await addNode(own.api.client, newNode(name, { cpu: '10', memory: '64Gi', pods: '110' }))
+  const bindings = countBindings(own.api)
   const names = Array.from({ length: 300 }, (_, i) => `web-${i}`)
   for (const name of names) await create(newPod(name, '100m'))
-  scheduler = startScheduler(api.client)
-  await untilPods(api.client, ['web-60'], isBound)
-  await scheduler.stop()
-  const before = (await api.client.of(pods).list({ namespace: 'default' })).items.filter(isBound)
+  own.scheduler = startScheduler(own.api.client)
+  await untilPods(own.api.client, ['web-60'], isBound)
+  await own.scheduler.stop()
+  const before = (await own.api.client.of(pods).list({ namespace: 'default' })).items.filter(isBound)
   assert.ok(before.length < 300, `all ${before.length} were bound before the stop`)
-  scheduler = startScheduler(api.client)
-  const placed = await untilPods(api.client, names, isBound)
+  own.scheduler = startScheduler(own.api.client)
+  const placed = await untilPods(own.api.client, names, isBound)
   const on = (node: string) => [...placed.values()].filter((pod) => pod.spec.nodeName === node).length
   assert.deepEqual(['a', 'b', 'c'].map(on), [100, 100, 100])
   for (const pod of before) assert.equal(placed.get(pod.metadata.name ?? '')?.spec.nodeName, pod.spec.nodeName)
