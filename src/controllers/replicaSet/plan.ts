@@ -17,10 +17,17 @@ export interface ReplicaPlan {
   readonly remove: readonly Frozen<Pod>[]
 }
 
-export function planReplicas(replicaSet: Frozen<ReplicaSet>, active: readonly Frozen<Pod>[], related: readonly Frozen<Pod>[], nowMs: number): ReplicaPlan {
+/** @param related asked only where some must go: the pods of all that share the set's controller */
+export function planReplicas(
+  replicaSet: Frozen<ReplicaSet>,
+  active: readonly Frozen<Pod>[],
+  related: () => readonly Frozen<Pod>[],
+  nowMs: number,
+): ReplicaPlan {
   const difference = active.length - (replicaSet.spec.replicas ?? 1)
   if (difference < 0) return { create: Math.min(-difference, burstReplicas), remove: [] }
-  return { create: 0, remove: podsToDelete(active, related, Math.min(difference, burstReplicas), nowMs) }
+  if (difference === 0) return { create: 0, remove: [] }
+  return { create: 0, remove: podsToDelete(active, related(), Math.min(difference, burstReplicas), nowMs) }
 }
 
 /** The counts and conditions of a ReplicaSet's status. */

@@ -95,7 +95,7 @@ export function createReplicaController<T extends Replicating>(context: Controll
       signal,
     })
     let failure: unknown
-    if (maySync && !set.metadata.deletionTimestamp) failure = await manageReplicas(key, set, { active, related: relatedPods(object) }, signal)
+    if (maySync && !set.metadata.deletionTimestamp) failure = await manageReplicas(key, set, { active, related: () => relatedPods(object) }, signal)
     const status = replicaSetStatus(set, active, owned.filter(isPodTerminating).length, failure === undefined ? undefined : messageOf(failure), clock.now())
     await updateStatus(object, kind.statusOf(status), signal)
     if (failure !== undefined) throw failure
@@ -147,5 +147,5 @@ export function createReplicaController<T extends Replicating>(context: Controll
 interface OwnPods {
   readonly active: readonly Frozen<Pod>[]
   /** With those of its siblings. */
-  readonly related: readonly Frozen<Pod>[]
+  readonly related: () => readonly Frozen<Pod>[]
 }

@@ -2,12 +2,12 @@
  * Whether a pod may go to a node as far as its company is concerned (L3): what it wants near, what it wants away, and who wants it away; with the
  * placements that preemption only tries counted on top. Upstream: plugins/interpodaffinity/filtering.go (v1.36).
  */
-import type { StateData } from '../../framework/cycleState.ts'
 import type { NodeInfo } from '../../framework/nodeInfo.ts'
 import { affinityTermMatches, type PodInfo } from '../../framework/podInfo.ts'
 import { type FilterResult, reasons, unresolvable, unschedulable } from '../../framework/status.ts'
 import type { DomainTable } from '../topology/domainTable.ts'
 import type { HeldTerm } from '../topology/heldTerms.ts'
+import type { TriesPods } from '../topology/tryPods.ts'
 
 /** What is the same for all nodes. */
 export interface AffinityQuestion {
@@ -32,7 +32,7 @@ interface Tried {
   readonly held: Map<string, Changes>
 }
 
-export class AffinityFilter implements StateData {
+export class AffinityFilter implements TriesPods {
   readonly #question: AffinityQuestion
   #tried: Tried | undefined
 
@@ -49,7 +49,6 @@ export class AffinityFilter implements StateData {
     return new AffinityFilter(this.#question, { near: tried.near.map(copy), away: tried.away.map(copy), held })
   }
 
-  /** Counts a pod on the node as if it ran there (1), or no longer (-1). */
   tryPod(tried: PodInfo, { node }: NodeInfo, by: 1 | -1): void {
     const { pod, namespaceLabels, near, away } = this.#question
     this.#tried ??= { near: near.map(() => new Map()), away: away.map(() => new Map()), held: new Map() }

@@ -11,6 +11,7 @@ import { definePlugin, maxNodeScore } from '../../framework/plugin.ts'
 import { type PodInfo, podInfo } from '../../framework/podInfo.ts'
 import { DomainTables } from '../topology/domainTables.ts'
 import { HeldTerms, type WeightedTerm } from '../topology/heldTerms.ts'
+import { tryPods } from '../topology/tryPods.ts'
 import { AffinityFilter } from './affinityFilter.ts'
 import { IncomingTerms, matchesAll } from './incomingTerms.ts'
 
@@ -55,14 +56,7 @@ export const interPodAffinity = definePlugin('InterPodAffinity', ({ hardPodAffin
       state.write(filterKey, new AffinityFilter({ pod, namespaceLabels, near, away, wantsItself, held }))
       return undefined
     },
-    addPod: (state, _pod, added, node) => {
-      state.read(filterKey)?.tryPod(added, node, 1)
-      return undefined
-    },
-    removePod: (state, _pod, removed, node) => {
-      state.read(filterKey)?.tryPod(removed, node, -1)
-      return undefined
-    },
+    ...tryPods(filterKey),
     filter: (state, _pod, node) => state.read(filterKey)?.filter(node),
     preScore: (state, pod, _nodes, snapshot) => {
       const own: Contribution[] = []

@@ -10,6 +10,7 @@ import { stateKey } from '../../framework/cycleState.ts'
 import { definePlugin } from '../../framework/plugin.ts'
 import type { Snapshot } from '../../framework/snapshot.ts'
 import { DomainTables } from '../topology/domainTables.ts'
+import { tryPods } from '../topology/tryPods.ts'
 import { ConstraintCompiler, hasAllKeys, type SpreadConstraints, type WhenUnsatisfiable } from './constraints.ts'
 import { defaultSelectors } from './defaultSelector.ts'
 import { SpreadFilter } from './spreadFilter.ts'
@@ -58,14 +59,7 @@ export const podTopologySpread = definePlugin('PodTopologySpread', ({ defaultCon
       state.write(filterKey, new SpreadFilter(constraints, countsItself))
       return undefined
     },
-    addPod: (state, _pod, added, node) => {
-      state.read(filterKey)?.tryPod(added, node, 1)
-      return undefined
-    },
-    removePod: (state, _pod, removed, node) => {
-      state.read(filterKey)?.tryPod(removed, node, -1)
-      return undefined
-    },
+    ...tryPods(filterKey),
     filter: (state, _pod, node) => state.read(filterKey)?.filter(node),
     preScore: (state, pod, nodes, snapshot) => {
       const constraints = constraintsOf(pod.pod, 'ScheduleAnyway', snapshot)

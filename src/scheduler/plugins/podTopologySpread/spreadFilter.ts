@@ -2,14 +2,14 @@
  * Whether a pod may go to a node without spreading its like too unevenly (L3), with the placements that preemption only tries counted on top.
  * Upstream: plugins/podtopologyspread/filtering.go (v1.36).
  */
-import type { StateData } from '../../framework/cycleState.ts'
 import type { NodeInfo } from '../../framework/nodeInfo.ts'
 import type { PodInfo } from '../../framework/podInfo.ts'
 import { type FilterResult, reasons, unresolvable, unschedulable } from '../../framework/status.ts'
+import type { TriesPods } from '../topology/tryPods.ts'
 import type { SpreadConstraints } from './constraints.ts'
 
 /** Of one cycle, or of one idea in it. */
-export class SpreadFilter implements StateData {
+export class SpreadFilter implements TriesPods {
   readonly #constraints: SpreadConstraints
   /** Whether the pod itself is one of those that each constraint counts. */
   readonly #countsItself: readonly boolean[]
@@ -29,7 +29,6 @@ export class SpreadFilter implements StateData {
     return new SpreadFilter(this.#constraints, this.#countsItself, changes)
   }
 
-  /** Counts a pod on the node as if it ran there (1), or no longer (-1). */
   tryPod(pod: PodInfo, node: NodeInfo, by: 1 | -1): void {
     this.#changes ??= this.#constraints.all.map(() => new Map())
     this.#fewest = undefined
