@@ -10,7 +10,7 @@ import { persistentVolumeClaims, pods } from '#client/builtIn'
 import type { Indexers } from '#client/cache/indexer'
 import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
 import { createReconciler, enqueueSelf } from './framework/reconciler.ts'
-import { isProtected, mayGo, withFinalizer, withoutFinalizer } from './shared/protection.ts'
+import { needsProtection, protect } from './shared/protection.ts'
 
 export const persistentVolumeClaimProtection: ControllerDescriptor = {
   name: 'persistentvolumeclaim-protection-controller',
@@ -32,21 +32,14 @@ function createProtection(context: ControllerContext) {
     name: persistentVolumeClaimProtection.name,
     queueName: 'pvcprotection',
     workers: 5,
-    async reconcile(key, signal) {
-      const claim = informer.store.get(key)
-      if (!claim) return undefined
-      if (mayGo(claim, finalizer)) {
-        if (!(await isUsed(claim, key, signal))) await client.update(withoutFinalizer(claim, finalizer), { signal })
-      } else if (!isProtected(claim, finalizer) && !claim.metadata.deletionTimestamp) await client.update(withFinalizer(claim, finalizer), { signal })
-      return undefined
-    },
+    reconcile: (key, signal) => protect(informer.store.get(key), finalizer, { client, isUsed: (claim) => isUsed(claim, key, signal), signal }),
   })
   const enqueueClaims = (pod: Frozen<Pod>) => {
     for (const name of podClaimNames(pod)) reconciler.queue.add(`${pod.metadata.namespace}/${name}`)
   }
   reconciler.watch(
     informer,
-    enqueueSelf<PersistentVolumeClaim>(reconciler.queue, (claim) => mayGo(claim, finalizer) || !isProtected(claim, finalizer)),
+    enqueueSelf<PersistentVolumeClaim>(reconciler.queue, (claim) => needsProtection(claim, finalizer)),
   )
   reconciler.watch(podInformer, { onAdd: enqueueReleased, onUpdate: (_, pod) => enqueueReleased(pod), onDelete: enqueueClaims })
   return reconciler

@@ -8,7 +8,7 @@ import { persistentVolumeClaims, persistentVolumes, volumeAttributesClasses } fr
 import type { Indexers } from '#client/cache/indexer'
 import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
 import { createReconciler, enqueueSelf } from './framework/reconciler.ts'
-import { isProtected, mayGo, withFinalizer, withoutFinalizer } from './shared/protection.ts'
+import { needsProtection, protect } from './shared/protection.ts'
 
 export const volumeAttributesClassProtection: ControllerDescriptor = {
   name: 'volumeattributesclass-protection-controller',
@@ -39,7 +39,7 @@ function createProtection(context: ControllerContext) {
   }
   reconciler.watch(
     informer,
-    enqueueSelf<VolumeAttributesClass>(reconciler.queue, (one) => mayGo(one, finalizer) || !isProtected(one, finalizer)),
+    enqueueSelf<VolumeAttributesClass>(reconciler.queue, (one) => needsProtection(one, finalizer)),
   )
   reconciler.watch(claims, {
     onUpdate: (old, claim) => enqueue(classesOfClaim(old).filter((name) => !classesOfClaim(claim).includes(name))),
@@ -51,12 +51,8 @@ function createProtection(context: ControllerContext) {
   })
   return reconciler
 
-  async function reconcile(name: string, signal: AbortSignal): Promise<undefined> {
-    const one = informer.store.get(name)
-    if (!one) return
-    if (mayGo(one, finalizer)) {
-      if (!(await isUsed(name, signal))) await client.update(withoutFinalizer(one, finalizer), { signal })
-    } else if (!isProtected(one, finalizer) && !one.metadata.deletionTimestamp) await client.update(withFinalizer(one, finalizer), { signal })
+  function reconcile(name: string, signal: AbortSignal): Promise<undefined> {
+    return protect(informer.store.get(name), finalizer, { client, isUsed: () => isUsed(name, signal), signal })
   }
 
   /** The caches may lag behind: where they say no, the server decides. */

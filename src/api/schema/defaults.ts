@@ -4,6 +4,7 @@
  */
 import { deepCopy } from '#base/frozen'
 import { StatusError } from '../machinery/status.ts'
+import { perSchema } from './perSchema.ts'
 import type { Schema } from './schema.ts'
 
 /** How much JSON defaults may still add to one object, and whether more is refused or left out. */
@@ -86,16 +87,7 @@ interface FieldPlan {
 }
 
 const nothing: Plan = {}
-const plans = new WeakMap<Schema, Plan>()
-
-function planOf(schema: Schema): Plan {
-  let plan = plans.get(schema)
-  if (!plan) {
-    plan = makePlan(schema)
-    plans.set(schema, plan)
-  }
-  return plan
-}
+const planOf = perSchema(makePlan)
 
 function makePlan(schema: Schema): Plan {
   if (schema.type === 'object' && schema.fields) {

@@ -6,6 +6,7 @@
  */
 import { parseGroupVersion } from '../machinery/meta.ts'
 import { schemaFor } from './builtIn.ts'
+import { perSchema } from './perSchema.ts'
 import type { Schema } from './schema.ts'
 import { hasZero } from './zeros.ts'
 
@@ -104,16 +105,7 @@ function strip(value: unknown, schema: Schema): void {
 }
 
 const nothing: Plan = { nils: [], below: [] }
-const plans = new WeakMap<Schema, Plan>()
-
-function planOf(schema: Schema): Plan {
-  let plan = plans.get(schema)
-  if (!plan) {
-    plan = makePlan(schema)
-    plans.set(schema, plan)
-  }
-  return plan
-}
+const planOf = perSchema(makePlan)
 
 function makePlan({ fields }: Schema): Plan {
   if (!fields) return nothing

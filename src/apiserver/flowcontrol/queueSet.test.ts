@@ -120,3 +120,30 @@ test('API-18 queues that are too many go when they are empty', async () => {
   assert.ok(queueSet.queues.every((queue, i) => queue.index === i && queue.isIdle))
   assert.ok(queueSet.queues.length < 64)
 })
+
+test('API-18 what a flow had answered a moment ago takes its seats from itself alone, until it is forgotten', () => {
+  const { queueSet, start } = queueSetOf({ queues: 64, handSize: 6, queueLengthLimit: 1 }, 2)
+  const answered = [start(elephant), start(elephant)]
+  for (const entry of answered) {
+    queueSet.finish(entry)
+    queueSet.remember(entry)
+  }
+  const waiting = Array.from({ length: 6 }, () => start(elephant))
+  assert.deepEqual(new Set(waiting.map(({ state }) => state)), new Set(['waiting']))
+  assert.equal(start(elephant).state, 'rejected')
+  assert.equal(start(mouse).state, 'executing')
+  for (const entry of answered) queueSet.forget(entry)
+  assert.deepEqual([queueSet.counts.executing, queueSet.counts.waiting], [2, 5])
+})
+
+test('API-18 without queues, too, what was answered a moment ago counts until it is forgotten', () => {
+  const none = { queues: 0, handSize: 1, queueLengthLimit: 1 }
+  const { queueSet, start } = queueSetOf(none, 1)
+  const flow = flowNamed('a', none)
+  const entry = start(flow)
+  queueSet.finish(entry)
+  queueSet.remember(entry)
+  assert.equal(start(flow).state, 'rejected')
+  queueSet.forget(entry)
+  assert.equal(start(flow).state, 'executing')
+})
