@@ -1,22 +1,17 @@
 /** The API server alone, from kube-apiserver's flags, with certificates that openssl made. */
 import assert from 'node:assert/strict'
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
+import { execFileSync, spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { connect } from 'node:tls'
-import { eventually, kubectlVersion, skiffBin } from './support/localCluster.ts'
+import { type ApiServerProcess, obstacleToApiServer, startApiServer } from './support/apiServerProcess.ts'
+import { eventually, skiffBin } from './support/localCluster.ts'
 
-const skip = !fs.existsSync(path.resolve(import.meta.dirname, '../../dist/skiff.mjs'))
-  ? 'needs a build: make build'
-  : kubectlVersion()
-    ? false
-    : 'needs kubectl'
+const skip = obstacleToApiServer
 let dir = ''
-let server: ChildProcess
-let port = 0
+let server: ApiServerProcess
 
 const at = (name: string) => path.join(dir, name)
 const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: dir, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -30,37 +25,24 @@ function certificate(name: string, subject: string, signer?: string): void {
 }
 
 function kubectl(user: string, ...args: string[]) {
-  const flags = [`--server=https://127.0.0.1:${port}`, `--certificate-authority=${at('serving-ca.crt')}`]
+  const flags = [`--server=https://127.0.0.1:${server.port}`, `--certificate-authority=${at('serving-ca.crt')}`]
   const identity = [`--client-certificate=${at(`${user}.crt`)}`, `--client-key=${at(`${user}.key`)}`]
   return spawnSync('kubectl', ['--kubeconfig=/dev/null', ...flags, ...identity, ...args], { encoding: 'utf8', env: { ...process.env, HOME: dir } })
 }
 
-function start(...more: string[]): ChildProcess {
+function start(...more: string[]): Promise<ApiServerProcess> {
   const tls = [`--client-ca-file=${at('users-ca.crt')}`, `--tls-cert-file=${at('serving.crt')}`, `--tls-private-key-file=${at('serving.key')}`]
-  return spawn(process.execPath, [skiffBin, 'apiserver', `--data-dir=${at('data')}`, '--secure-port=0', ...tls, ...more])
+  return startApiServer([`--data-dir=${at('data')}`, ...tls, ...more])
 }
 
 /** The common name of the certificate that the port shows. */
 function shownName(): Promise<string> {
   return new Promise((resolve, reject) => {
-    const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false }, () => {
+    const socket = connect({ host: '127.0.0.1', port: server.port, rejectUnauthorized: false }, () => {
       resolve(String(socket.getPeerCertificate().subject.CN))
       socket.destroy()
     })
     socket.on('error', reject)
-  })
-}
-
-/** Its port, once it serves. What it says later is read too, and dropped. */
-function started(child: ChildProcess): Promise<number> {
-  let text = ''
-  return new Promise((resolve, reject) => {
-    child.stderr?.on('data', (chunk) => {
-      text += chunk
-      const found = /Serving securely.*127\.0\.0\.1:(\d+)/.exec(text)
-      if (found) resolve(Number(found[1]))
-    })
-    child.once('exit', () => reject(new Error(`the server ended: ${text}`)))
   })
 }
 
@@ -72,15 +54,11 @@ before(async () => {
   certificate('users-ca', '/CN=users-ca')
   certificate('jane', '/O=system:masters/O=dev/CN=jane', 'users-ca')
   certificate('mallory', '/O=system:masters/CN=mallory', 'serving-ca')
-  server = start('--max-requests-inflight=123')
-  port = await started(server)
+  server = await start('--max-requests-inflight=123')
 })
 after(async () => {
   if (skip) return
-  if (server.exitCode === null) {
-    server.kill('SIGKILL')
-    await once(server, 'exit')
-  }
+  await server?.end('SIGKILL')
   fs.rmSync(dir, { recursive: true })
 })
 
@@ -138,10 +116,7 @@ test('what cannot be used is named, all of it, and ends with 2', { skip }, () =>
 })
 
 test('SIGTERM ends it in peace, and a second start serves what the first one stored', { skip }, async () => {
-  server.kill('SIGTERM')
-  const [code] = (await once(server, 'exit')) as [number]
-  assert.equal(code, 0)
-  server = start()
-  port = await started(server)
+  assert.equal(await server.end('SIGTERM'), 0)
+  server = await start()
   assert.equal(kubectl('jane', 'get', 'configmap', 'a', '-o', 'jsonpath={.data.b}').stdout, 'c')
 })
