@@ -12,9 +12,19 @@ export interface WebhookTarget {
   readonly address?: (() => { readonly host: string; readonly port: number }) | undefined
   /** PEM; absent: the system's. */
   readonly ca?: string | undefined
+  /** How the server says who it is; absent: nobody. */
+  readonly identity?: WebhookIdentity | undefined
   /** Connections that are kept for the next call; absent: each call has its own. */
   readonly pool?: Agent | undefined
 }
+
+/** What a call says of who makes it, asked for anew with each one. */
+export type WebhookIdentity = () => Promise<{
+  readonly headers: Readonly<Record<string, string | readonly string[]>>
+  /** PEM; both or none. */
+  readonly cert?: string | Buffer | undefined
+  readonly key?: string | Buffer | undefined
+}>
 
 export interface PostOptions {
   readonly timeoutMs: number
@@ -32,6 +42,8 @@ export interface WebhookAnswer {
 const defaultAnswerBytes = 64 * 1024 * 1024
 /** As Go's transport. */
 const idleConnectionMs = 90_000
+
+const ownHeaders = { 'content-type': 'application/json', accept: 'application/json, */*', 'user-agent': 'kube-apiserver-admission' }
 
 /** Connections to one target. They do not keep the process alive. */
 export function createWebhookPool(): Agent {
@@ -84,11 +96,12 @@ function postError(target: WebhookTarget, options: PostOptions, error: Error): E
   return new Error(`Post ${JSON.stringify(urlOf(target, options))}: ${error.message}`, { cause: error })
 }
 
-function post(target: WebhookTarget, body: string, options: PostOptions): Promise<WebhookAnswer> {
+async function post(target: WebhookTarget, body: string, options: PostOptions): Promise<WebhookAnswer> {
   const { timeoutMs, signal, maxAnswerBytes = defaultAnswerBytes } = options
   const url = new URL(urlOf(target, options))
   const name = url.hostname.replace(/^\[|\]$/g, '')
   const { host, port } = target.address?.() ?? { host: name, port: Number(url.port || 443) }
+  const { headers, cert, key } = (await target.identity?.()) ?? { headers: {} }
   return new Promise((resolve, reject) => {
     const outgoing = httpsRequest({
       method: 'POST',
@@ -96,8 +109,9 @@ function post(target: WebhookTarget, body: string, options: PostOptions): Promis
       port,
       path: `${url.pathname}${url.search}`,
       servername: /^[\d.]+$|:/.test(name) ? '' : name,
-      headers: { host: url.host, 'content-type': 'application/json', accept: 'application/json, */*', 'content-length': Buffer.byteLength(body) },
+      headers: { host: url.host, ...ownHeaders, ...(headers as Record<string, string>), 'content-length': Buffer.byteLength(body) },
       ca: target.ca ?? [...rootCertificates],
+      ...(cert ? { cert, key } : {}),
       agent: target.pool ?? false,
       signal: signal ? AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]) : AbortSignal.timeout(timeoutMs),
     })

@@ -10,6 +10,7 @@ import type { Clock } from '#base/clock'
 import { deepFreeze } from '#base/frozen'
 import type { CredentialSource, Credentials } from './credentials.ts'
 import { ConnectionError, createHttpConnection, type HttpAnswer, type HttpCall, type HttpConnection, type TlsOptions } from './httpConnection.ts'
+import { type Impersonate, identityHeaders } from './identityHeaders.ts'
 import type { ApiRequest, ApiResponse, Transport, WatchEvent, WatchEventType } from './transport.ts'
 
 export interface HttpTransportOptions {
@@ -32,14 +33,6 @@ export interface HttpTransportOptions {
   /** Puts right each object that arrives, in place, before anybody sees it: components take out the nulls that Go's JSON is full of. */
   readonly tidy?: ((object: object) => void) | undefined
   readonly clock: Clock
-}
-
-/** Whom to act as. Upstream: client-go/transport/round_trippers.go, ImpersonationConfig. */
-export interface Impersonate {
-  readonly user: string
-  readonly uid?: string | undefined
-  readonly groups?: readonly string[] | undefined
-  readonly extra?: Readonly<Record<string, readonly string[]>> | undefined
 }
 
 export interface HttpTransport extends Transport {
@@ -129,7 +122,6 @@ async function takeCredentials({ connection, current }: Wire, source: Credential
 
 async function callOf({ options, prefix, current }: Wire, request: ApiRequest): Promise<HttpCall> {
   const token = current.credentials.token ?? (typeof options.bearerToken === 'function' ? await options.bearerToken() : options.bearerToken)
-  const { impersonate, basicAuth } = options
   const body = request.body === undefined ? undefined : Buffer.from(typeof request.body === 'string' ? request.body : JSON.stringify(request.body))
   return {
     method: request.method,
@@ -139,22 +131,9 @@ async function callOf({ options, prefix, current }: Wire, request: ApiRequest): 
       'user-agent': options.userAgent ?? 'skiff',
       ...(options.compression && !request.query?.watch ? { 'accept-encoding': 'gzip' } : {}),
       ...(body ? { 'content-type': request.contentType ?? 'application/json' } : {}),
-      ...(token ? { authorization: `Bearer ${token}` } : {}),
-      ...(basicAuth ? { authorization: `Basic ${Buffer.from(`${basicAuth.username}:${basicAuth.password}`).toString('base64')}` } : {}),
-      ...(impersonate ? impersonationHeaders(impersonate) : {}),
+      ...identityHeaders({ ...options, token }),
     },
     body,
-  }
-}
-
-/** A header a value: servers take a comma for a part of a group's name. */
-function impersonationHeaders({ user, uid, groups, extra }: Impersonate): Record<string, string | readonly string[]> {
-  const extraHeaders = Object.entries(extra ?? {}).map(([key, values]) => [`impersonate-extra-${encodeURIComponent(key.toLowerCase())}`, values] as const)
-  return {
-    'impersonate-user': user,
-    ...(uid ? { 'impersonate-uid': uid } : {}),
-    ...(groups?.length ? { 'impersonate-group': groups } : {}),
-    ...Object.fromEntries(extraHeaders),
   }
 }
 

@@ -52,6 +52,12 @@ export interface ResolvedKubeconfig {
   readonly namespace: string
 }
 
+export interface KubeconfigDeps {
+  readonly clock: Clock
+  readonly readFile: (path: string) => Promise<Buffer>
+  readonly plugins?: PluginRunner | undefined
+}
+
 /** Tokens in files rotate: read again this often. Upstream: client-go/transport/token_source.go. */
 const tokenFileTtlMs = 60_000
 
@@ -61,7 +67,7 @@ const tokenFileTtlMs = 60_000
  */
 export async function resolveKubeconfig(
   config: Kubeconfig,
-  deps: { readonly clock: Clock; readonly readFile: (path: string) => Promise<Buffer>; readonly plugins?: PluginRunner | undefined },
+  deps: KubeconfigDeps,
   options: { readonly context?: string | undefined; readonly userAgent?: string | undefined } = {},
 ): Promise<ResolvedKubeconfig> {
   const contextName = options.context ?? config['current-context']
@@ -72,12 +78,8 @@ export async function resolveKubeconfig(
   if (!cluster) throw new Error(`cluster "${context.cluster}" of context "${contextName}" does not exist`)
   const user = config.users?.find(({ name }) => name === context.user)?.user ?? (context.user === '' ? {} : undefined)
   if (!user) throw new Error(`auth info "${context.user}" does not exist`)
-  if (user['auth-provider']) throw new Error(`user "${context.user}" names an auth provider: there are none any more`)
-  if (user.exec && !deps.plugins) throw new Error(`user "${context.user}" needs a credential plugin, which is not supported`)
-  // Whoever has given credentials of another sort means those.
-  const ownCredentials = user.token || user.tokenFile || user.username || user['client-certificate'] || user['client-certificate-data']
-  const material = async (data: string | undefined, file: string | undefined) =>
-    data ? Buffer.from(data, 'base64') : file ? await deps.readFile(file) : undefined
+  const ca = await material(cluster['certificate-authority-data'], cluster['certificate-authority'], deps)
+  const { cert, key, ...identity } = await resolveUser(user, context.user, deps, clusterInfo(cluster, ca))
   return {
     namespace: context.namespace || 'default',
     transport: {
@@ -85,24 +87,40 @@ export async function resolveKubeconfig(
       clock: deps.clock,
       userAgent: options.userAgent,
       tls: {
-        ca: await material(cluster['certificate-authority-data'], cluster['certificate-authority']),
-        cert: await material(user['client-certificate-data'], user['client-certificate']),
-        key: await material(user['client-key-data'], user['client-key']),
+        ca,
+        cert,
+        key,
         serverName: cluster['tls-server-name'],
         insecureSkipVerify: cluster['insecure-skip-tls-verify'],
         proxyUrl: cluster['proxy-url'],
       },
-      credentials:
-        user.exec && deps.plugins && !ownCredentials
-          ? execCredentials(user.exec, clusterInfo(cluster, await material(cluster['certificate-authority-data'], cluster['certificate-authority'])), {
-              clock: deps.clock,
-              plugins: deps.plugins,
-            })
-          : undefined,
-      bearerToken: user.tokenFile ? tokenFromFile(user.tokenFile, user.token, deps) : user.token,
-      basicAuth: user.username ? { username: user.username, password: user.password ?? '' } : undefined,
-      impersonate: user.as ? { user: user.as, uid: user['as-uid'], groups: user['as-groups'], extra: user['as-user-extra'] } : undefined,
+      ...identity,
     },
+  }
+}
+
+const material = async (data: string | undefined, file: string | undefined, { readFile }: KubeconfigDeps) =>
+  data ? Buffer.from(data, 'base64') : file ? await readFile(file) : undefined
+
+/** Who one is by a kubeconfig, in the parts of which a transport is told. */
+export interface ResolvedUser extends Pick<HttpTransportOptions, 'credentials' | 'bearerToken' | 'basicAuth' | 'impersonate'> {
+  readonly cert?: Buffer | undefined
+  readonly key?: Buffer | undefined
+}
+
+/** @param cluster what credential programs are told of the cluster, where one is known */
+export async function resolveUser(user: KubeconfigUser, name: string, deps: KubeconfigDeps, cluster: object = {}): Promise<ResolvedUser> {
+  if (user['auth-provider']) throw new Error(`user "${name}" names an auth provider: there are none any more`)
+  if (user.exec && !deps.plugins) throw new Error(`user "${name}" needs a credential plugin, which is not supported`)
+  // Whoever has given credentials of another sort means those.
+  const ownCredentials = user.token || user.tokenFile || user.username || user['client-certificate'] || user['client-certificate-data']
+  return {
+    cert: await material(user['client-certificate-data'], user['client-certificate'], deps),
+    key: await material(user['client-key-data'], user['client-key'], deps),
+    credentials: user.exec && deps.plugins && !ownCredentials ? execCredentials(user.exec, cluster, { clock: deps.clock, plugins: deps.plugins }) : undefined,
+    bearerToken: user.tokenFile ? tokenFromFile(user.tokenFile, user.token, deps) : user.token,
+    basicAuth: user.username ? { username: user.username, password: user.password ?? '' } : undefined,
+    impersonate: user.as ? { user: user.as, uid: user['as-uid'], groups: user['as-groups'], extra: user['as-user-extra'] } : undefined,
   }
 }
 
@@ -124,11 +142,7 @@ function clusterInfo(cluster: KubeconfigCluster, ca: Buffer | undefined): object
 }
 
 /** A bearer token that follows its file; while that cannot be read, the last one holds, at first the kubeconfig's own. */
-function tokenFromFile(
-  file: string,
-  ownToken: string | undefined,
-  deps: { readonly clock: Clock; readonly readFile: (path: string) => Promise<Buffer> },
-): () => Promise<string> {
+function tokenFromFile(file: string, ownToken: string | undefined, deps: KubeconfigDeps): () => Promise<string> {
   let token = ownToken
   let readMs = Number.NEGATIVE_INFINITY
   return async () => {

@@ -29,7 +29,7 @@ export interface TestKubectl {
   remove(): void
 }
 
-export function testKubectl({ url, ca, token }: TestListener): TestKubectl {
+export function testKubectl({ url, ca, token }: Pick<TestListener, 'url' | 'ca' | 'token'>): TestKubectl {
   const directory = mkdtempSync(join(tmpdir(), 'skiff-kubectl-'))
   const kubeconfig = join(directory, 'config')
   const content = {

@@ -1,8 +1,10 @@
 /**
  * A webhook server over TLS for tests: answers by path as it is told, and remembers what it was asked. It listens on loopback only.
  */
+import type { IncomingHttpHeaders } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import type { TLSSocket } from 'node:tls'
 import type { WebhookClientConfig } from '#api/gen/types/admissionregistration.v1'
 import { testCertificates } from '#testing/testCertificates'
 
@@ -14,6 +16,9 @@ export interface WebhookRequest {
   /** With its query. */
   readonly url: string
   readonly review: Json
+  readonly headers: IncomingHttpHeaders
+  /** The common name of the client's certificate, whoever signed it. */
+  readonly peer: string | undefined
 }
 
 /** The response of the review; or the whole answer, where a test wants another one; or 'hang'. */
@@ -52,14 +57,14 @@ export async function startWebhookServer(hosts: readonly string[] = []): Promise
   const responders = new Map<string, Respond>()
   const asked: WebhookRequest[] = []
   let connections = 0
-  const server: Server = createServer({ cert, key }, (request, response) => {
+  const server: Server = createServer({ cert, key, requestCert: true, rejectUnauthorized: false }, (request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {
       const text = Buffer.concat(chunks).toString()
       const review = text === '' ? undefined : JSON.parse(text)
       const url = request.url ?? ''
-      asked.push({ url, review })
+      asked.push({ url, review, headers: request.headers, peer: (request.socket as TLSSocket).getPeerCertificate().subject?.CN as string | undefined })
       const answer = responders.get(url.split('?')[0] ?? '')?.(review?.request, url)
       if (answer === 'hang') return
       if (answer instanceof RawAnswer) response.writeHead(answer.status, answer.headers).end(answer.body)

@@ -3,6 +3,7 @@
  * Upstream: plugin/pkg/admission/{eventratelimit,podtolerationrestriction}/apis, podnodeselector/admission.go, imagepolicy/config.go (v1.36).
  */
 
+import path from 'node:path'
 import { decodeConfiguration } from '#api/configuration/decode'
 import { anything, integer, kind, list, struct, text } from '#api/configuration/schemas'
 import type { Toleration } from '#api/gen/types/core.v1'
@@ -31,14 +32,14 @@ const tolerationKinds = [
 /** @throws Error with every fault */
 export function eventLimits(content: string | undefined): readonly EventLimit[] {
   const { limits = [] } = (content === undefined ? {} : decodeConfiguration(content, eventKinds).value) as { readonly limits?: readonly Partial<EventLimit>[] }
-  const path = FieldPath.of('limits')
-  const faults = limits.length === 0 ? [fieldError.invalid(path, limits, 'must not be empty')] : []
+  const at = FieldPath.of('limits')
+  const faults = limits.length === 0 ? [fieldError.invalid(at, limits, 'must not be empty')] : []
   for (const [index, { type, qps = 0, burst = 0, cacheSize = 0 }] of limits.entries()) {
-    const at = path.index(index)
-    if (!eventLimitTypes.some((one) => one === type)) faults.push(fieldError.notSupported(at.child('type'), type ?? '', eventLimitTypes))
-    if (burst <= 0) faults.push(fieldError.invalid(at.child('burst'), burst, 'must be positive'))
-    if (qps <= 0) faults.push(fieldError.invalid(at.child('qps'), qps, 'must be positive'))
-    if (type !== 'Server' && cacheSize < 0) faults.push(fieldError.invalid(at.child('cacheSize'), cacheSize, 'must not be negative'))
+    const one = at.index(index)
+    if (!eventLimitTypes.some((known) => known === type)) faults.push(fieldError.notSupported(one.child('type'), type ?? '', eventLimitTypes))
+    if (burst <= 0) faults.push(fieldError.invalid(one.child('burst'), burst, 'must be positive'))
+    if (qps <= 0) faults.push(fieldError.invalid(one.child('qps'), qps, 'must be positive'))
+    if (type !== 'Server' && cacheSize < 0) faults.push(fieldError.invalid(one.child('cacheSize'), cacheSize, 'must not be negative'))
   }
   throwAll(faults)
   return limits.map(({ type = 'Server', qps = 0, burst = 0, cacheSize = 0 }) => ({ type, qps, burst, cacheSize }))
@@ -57,6 +58,42 @@ export function tolerationSettings(content: string): TolerationSettings {
 export function nodeSelectors(content: string): NodeSelectors {
   const { podNodeSelectorPluginConfig: selectors = {} } = Object(parseYaml(content)) as { readonly podNodeSelectorPluginConfig?: NodeSelectors }
   return Object.fromEntries(Object.entries(Object(selectors)).map(([name, selector]) => [name, String(selector)]))
+}
+
+const configurationOf = (name: string) => ({ kind: name, apiVersions: ['apiserver.config.k8s.io/v1'] })
+const webhookAdmissionKinds = [
+  {
+    ...configurationOf('WebhookAdmissionConfiguration'),
+    schema: kind('WebhookAdmissionConfiguration', { kubeConfigFile: text, staticManifestsDir: text }),
+  },
+]
+
+/** The kubeconfig that says as whom webhooks are asked; empty: there is none. @throws Error */
+export function webhookAdmissionFile(content: string): string {
+  const { kubeConfigFile = '', staticManifestsDir } = decodeConfiguration(content, webhookAdmissionKinds).value as ManifestsDir & {
+    readonly kubeConfigFile?: string
+  }
+  const faults = kubeConfigFile === '' || path.isAbsolute(kubeConfigFile) ? [] : [notAbsolute(kubeConfigFile)]
+  throwAll([...faults, ...manifestsFaults(staticManifestsDir)].slice(0, 1))
+  return kubeConfigFile
+}
+
+/** The configuration of policies in CEL has only what an alpha feature reads. @throws Error */
+export function checkPolicyFile(content: string, name: string): void {
+  const kinds = [{ ...configurationOf(name), schema: kind(name, { staticManifestsDir: text }) }]
+  const { staticManifestsDir } = decodeConfiguration(content, kinds).value as ManifestsDir
+  throwAll(manifestsFaults(staticManifestsDir))
+}
+
+interface ManifestsDir {
+  readonly staticManifestsDir?: string
+}
+
+const notAbsolute = (file: string) => fieldError.invalid(FieldPath.of('kubeConfigFile'), file, 'must be an absolute file path')
+
+function manifestsFaults(folder = ''): FieldError[] {
+  const why = 'staticManifestsDir requires the ManifestBasedAdmissionControlConfig feature gate to be enabled'
+  return folder === '' ? [] : [fieldError.forbidden(FieldPath.of('staticManifestsDir'), why)]
 }
 
 export type ImagePolicyFile = Omit<ImagePolicySettings, 'transport'> & { readonly kubeConfigFile: string }

@@ -5,6 +5,7 @@ import type { ImagePolicySettings } from './plugins/imagePolicyWebhook.ts'
 import type { NodeSelectors } from './plugins/podNodeSelector.ts'
 import type { TolerationSettings } from './plugins/podTolerationRestriction.ts'
 import { defaultPodSecurity, type PodSecurityConfiguration } from './podSecurity/configuration.ts'
+import type { IdentityOf } from './webhook/identities.ts'
 
 export interface AdmissionSettings {
   /** Beside those that are on by default. */
@@ -17,6 +18,8 @@ export interface AdmissionSettings {
   readonly eventLimits: readonly EventLimit[]
   /** What nobody may use without a quota for it. */
   readonly limitedResources: readonly LimitedResource[]
+  /** As whom webhooks are asked; absent: as nobody. */
+  readonly webhookIdentities?: { readonly mutating?: IdentityOf | undefined; readonly validating?: IdentityOf | undefined } | undefined
   /** Absent: ImagePolicyWebhook cannot be on. */
   readonly imagePolicy?: ImagePolicySettings | undefined
 }

@@ -117,9 +117,15 @@ export const admissionPlugins: readonly Registration[] = [
   on('JobValidation', () => jobValidation),
   on('PodResizeValidator', ({ reader }) => podResizeValidator(reader)),
   on('MutatingAdmissionPolicy', ({ policies }) => policies && mutatingAdmissionPolicy(policies)),
-  on('MutatingAdmissionWebhook', ({ webhooks }) => webhooks && mutatingAdmissionWebhook(webhooks.deps, webhooks.resolve)),
+  on(
+    'MutatingAdmissionWebhook',
+    ({ webhooks }, { webhookIdentities }) => webhooks && mutatingAdmissionWebhook(webhooks.deps, { ...webhooks, identityOf: webhookIdentities?.mutating }),
+  ),
   on('ValidatingAdmissionPolicy', ({ policies }) => policies && validatingAdmissionPolicy(policies)),
-  on('ValidatingAdmissionWebhook', ({ webhooks }) => webhooks && validatingAdmissionWebhook(webhooks.deps, webhooks.resolve)),
+  on(
+    'ValidatingAdmissionWebhook',
+    ({ webhooks }, { webhookIdentities }) => webhooks && validatingAdmissionWebhook(webhooks.deps, { ...webhooks, identityOf: webhookIdentities?.validating }),
+  ),
   // Late: what it lets pass is counted.
   on('ResourceQuota', ({ reader, clock }, { limitedResources }) => resourceQuota(reader, clock, limitedResources)),
   off('AlwaysDeny', () => alwaysDeny),

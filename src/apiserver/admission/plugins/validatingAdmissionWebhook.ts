@@ -1,13 +1,12 @@
 /** Lets webhooks refuse what is written (L3). Upstream: apiserver/pkg/admission/plugin/webhook/validating (v1.36). */
-import type { ResolveService } from '../../webhookTarget.ts'
 import type { AdmissionPlugin } from '../admission.ts'
 import { configuresAdmission } from '../attributes.ts'
 import type { WebhookDeps } from '../webhook/consider.ts'
-import { HookIndex } from '../webhook/hookIndex.ts'
+import { HookIndex, type HookWays } from '../webhook/hookIndex.ts'
 import { validateByWebhooks } from '../webhook/validating.ts'
 
-export function validatingAdmissionWebhook(deps: WebhookDeps, resolve: ResolveService): AdmissionPlugin {
-  const index = new HookIndex(deps.reader, { group: 'admissionregistration.k8s.io', resource: 'validatingwebhookconfigurations' }, resolve)
+export function validatingAdmissionWebhook(deps: WebhookDeps, ways: HookWays): AdmissionPlugin {
+  const index = new HookIndex(deps.reader, { group: 'admissionregistration.k8s.io', resource: 'validatingwebhookconfigurations' }, ways)
   return {
     name: 'ValidatingAdmissionWebhook',
     handles: () => !index.isEmpty,

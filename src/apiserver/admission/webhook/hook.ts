@@ -10,6 +10,7 @@ import type { WebhookTarget } from '../../webhookClient.ts'
 import { type ResolveService, webhookTarget } from '../../webhookTarget.ts'
 import { compileMatchConditions, type MatchConditions } from '../cel/matchConditions.ts'
 import { type Selectors, selectorsOf } from '../matching/selectors.ts'
+import { hostPortOf, type IdentityOf } from './identities.ts'
 
 export type Webhook = Frozen<MutatingWebhook | ValidatingWebhook>
 export type WebhookConfiguration = Frozen<MutatingWebhookConfiguration | ValidatingWebhookConfiguration>
@@ -29,6 +30,8 @@ export interface Hook {
 
 export interface HookDeps {
   readonly resolve: ResolveService
+  /** Absent: the server is nobody to all webhooks. */
+  readonly identityOf?: IdentityOf | undefined
   pool(key: string): Agent
 }
 
@@ -46,8 +49,13 @@ export function hooksOf(configuration: WebhookConfiguration, deps: HookDeps): Ho
       selectors: selectorsOf(webhook),
       conditions: compileMatchConditions(new AdmissionCompiler({ hasParams: false }, false), webhook.matchConditions),
       failsOpen: webhook.failurePolicy === 'Ignore',
-      target: { ...webhookTarget(webhook.clientConfig, deps.resolve), pool: deps.pool(poolKey) },
+      target: targetOf(webhook, poolKey, deps),
       poolKey,
     }
   })
+}
+
+function targetOf({ clientConfig }: Webhook, poolKey: string, { resolve, identityOf, pool }: HookDeps): WebhookTarget {
+  const target = webhookTarget(clientConfig, resolve)
+  return { ...target, identity: identityOf?.(hostPortOf(target.url)), pool: pool(poolKey) }
 }

@@ -5,10 +5,9 @@
  */
 import type { KubeObject } from '#api/machinery/meta'
 import { createWebhookPool, retireWebhookPool } from '../../webhookClient.ts'
-import type { ResolveService } from '../../webhookTarget.ts'
 import type { AdmissionAttributes, AdmissionForms, ObjectReader } from '../admission.ts'
 import { type Invocation, matchRules, subjectOf } from '../matching/rules.ts'
-import { type Hook, hooksOf, type WebhookConfiguration } from './hook.ts'
+import { type Hook, type HookDeps, hooksOf, type WebhookConfiguration } from './hook.ts'
 
 export interface Candidate {
   readonly hook: Hook
@@ -26,12 +25,14 @@ interface Kept {
 const maxKept = 4096
 
 type Pools = Map<string, ReturnType<typeof createWebhookPool>>
+/** How webhooks are reached. */
+export type HookWays = Pick<HookDeps, 'resolve' | 'identityOf'>
 type Compiled = Map<WebhookConfiguration, readonly Hook[]>
 
 export class HookIndex {
   readonly #reader: ObjectReader
   readonly #resource: { readonly group: string; readonly resource: string }
-  readonly #resolve: ResolveService
+  readonly #ways: HookWays
   #pools: Pools = new Map()
   /** Configurations that have not changed need not be compiled again. */
   #compiled: Compiled = new Map()
@@ -40,10 +41,10 @@ export class HookIndex {
   #isOutdated = true
 
   /** `resource`: of which configurations. */
-  constructor(reader: ObjectReader, resource: { readonly group: string; readonly resource: string }, resolve: ResolveService) {
+  constructor(reader: ObjectReader, resource: { readonly group: string; readonly resource: string }, ways: HookWays) {
     this.#reader = reader
     this.#resource = resource
-    this.#resolve = resolve
+    this.#ways = ways
     reader.onChange<KubeObject>(resource, () => {
       this.#isOutdated = true
     })
@@ -90,7 +91,7 @@ export class HookIndex {
     for (const configuration of configurations) {
       const known = this.#compiled.get(configuration)
       for (const { poolKey } of known ?? []) pool(poolKey)
-      compiled.set(configuration, known ?? hooksOf(configuration, { resolve: this.#resolve, pool }))
+      compiled.set(configuration, known ?? hooksOf(configuration, { ...this.#ways, pool }))
     }
     for (const [key, old] of this.#pools) if (!pools.has(key)) retireWebhookPool(old)
     this.#pools = pools

@@ -44,6 +44,9 @@ test('ADM-08 configurations of plugins: inline, and in files beside the file', a
   assert.deepEqual(found.tolerations, { default: [{ key: 'a', operator: 'Exists' }], whitelist: [] })
 })
 
+const pluginFile = (name: string, content: string) =>
+  configuration(`- name: ${name}\n  configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: ${content}}\n`)
+
 const refused: readonly { readonly flags: readonly string[]; readonly file?: string; readonly why: string }[] = [
   { flags: ['--enable-admission-plugins=Nothing'], why: 'enable-admission-plugins plugin "Nothing" is unknown' },
   {
@@ -65,6 +68,21 @@ const refused: readonly { readonly flags: readonly string[]; readonly file?: str
     file: configuration('- name: ImagePolicyWebhook\n  configuration: {imagePolicy: {kubeConfigFile: k, allowTTL: 4000}}\n'),
     why: 'couldn\'t init admission plugin "ImagePolicyWebhook": valid value is between 1s and 30m0s, got 4000s',
   },
+  {
+    flags: withFile,
+    file: pluginFile('ValidatingAdmissionWebhook', 'WebhookAdmissionConfiguration, kubeConfigFile: relative'),
+    why: 'couldn\'t init admission plugin "ValidatingAdmissionWebhook": kubeConfigFile: Invalid value: "relative": must be an absolute file path',
+  },
+  {
+    flags: withFile,
+    file: pluginFile('MutatingAdmissionWebhook', 'WebhookAdmissionConfiguration, kubeConfigFile: /none'),
+    why: 'couldn\'t init admission plugin "MutatingAdmissionWebhook": open /none: no such file or directory',
+  },
+  ...['MutatingAdmissionWebhook', 'ValidatingAdmissionPolicy', 'MutatingAdmissionPolicy'].map((plugin) => ({
+    flags: withFile,
+    file: pluginFile(plugin, `${plugin.replace('MutatingAdmissionWebhook', 'WebhookAdmission')}Configuration, staticManifestsDir: /etc`),
+    why: `couldn't init admission plugin "${plugin}": staticManifestsDir: Forbidden: staticManifestsDir requires the ManifestBasedAdmissionControlConfig feature gate to be enabled`,
+  })),
 ]
 for (const { flags, file, why } of refused) {
   test(`refused: ${why}`, () =>

@@ -6,13 +6,22 @@ import path from 'node:path'
 import { decodeConfiguration } from '#api/configuration/decode'
 import { anything, kind, list as listOf, text as string, struct } from '#api/configuration/schemas'
 import { limitedResourcesOf } from '#apiserver/admission/limitedResources'
-import { eventLimits, imagePolicyFile, nodeSelectors, tolerationSettings } from '#apiserver/admission/pluginConfigurations'
+import {
+  checkPolicyFile,
+  eventLimits,
+  imagePolicyFile,
+  nodeSelectors,
+  tolerationSettings,
+  webhookAdmissionFile,
+} from '#apiserver/admission/pluginConfigurations'
 import type { ImagePolicySettings } from '#apiserver/admission/plugins/imagePolicyWebhook'
 import { admissionPlugins } from '#apiserver/admission/plugins/index'
 import { podSecurityConfiguration } from '#apiserver/admission/podSecurity/configuration'
 import { type AdmissionSettings, noAdmissionFlags } from '#apiserver/admission/settings'
+import { type IdentityOf, webhookIdentities } from '#apiserver/admission/webhook/identities'
+import { createRealClock } from '../../realClock.ts'
 import { type FlagValues, list, text, UsageError } from './flags.ts'
-import { kubeconfigTransport } from './kubeconfigFile.ts'
+import { kubeconfigTransport, readKubeconfig } from './kubeconfigFile.ts'
 import { readNamed } from './namedFiles.ts'
 import { type OptionContext, optionGroup } from './optionGroup.ts'
 
@@ -106,6 +115,14 @@ async function pluginSettings(configurations: Configurations, runs: (name: strin
   const limitedResources = await read('ResourceQuota', limitedResourcesOf)
   const limits = runs('EventRateLimit') ? await made('EventRateLimit', async () => eventLimits(await configurations('EventRateLimit'))) : undefined
   const imagePolicy = await read('ImagePolicyWebhook', (content) => imagePolicySettings(content, context))
+  const identities = (kind: 'Mutating' | 'Validating') =>
+    read(
+      `${kind}AdmissionWebhook`,
+      async (content): Promise<IdentityOf | undefined> => readKubeconfig(webhookAdmissionFile(content), context, createRealClock(), webhookIdentities),
+    )
+  const [mutating, validating] = [await identities('Mutating'), await identities('Validating')]
+  for (const kind of ['Mutating', 'Validating'])
+    await read(`${kind}AdmissionPolicy`, (content) => checkPolicyFile(content, `${kind}AdmissionPolicyConfiguration`))
   if (runs('ImagePolicyWebhook') && !imagePolicy) throw initFault('ImagePolicyWebhook', 'no config specified')
   return {
     ...(podSecurity ? { podSecurity } : {}),
@@ -114,6 +131,7 @@ async function pluginSettings(configurations: Configurations, runs: (name: strin
     ...(limits ? { eventLimits: limits } : {}),
     ...(limitedResources ? { limitedResources } : {}),
     ...(imagePolicy ? { imagePolicy } : {}),
+    ...(mutating || validating ? { webhookIdentities: { mutating, validating } } : {}),
   }
 }
 

@@ -1,12 +1,11 @@
 /** The flags of the audit log (L5). Upstream: apiserver/pkg/server/options/audit.go (v1.36). */
-import path from 'node:path'
-import { parseYaml } from '#api/machinery/yaml'
 import { logFormats } from '#apiserver/audit/logBackend'
 import { type AuditPolicy, parseAuditPolicy } from '#apiserver/audit/policy'
 import type { AuditWebhook } from '#apiserver/audit/webhookBackend'
-import { type Kubeconfig, resolveKubeconfig } from '#client/kubeconfig'
+import { type Kubeconfig, type KubeconfigDeps, resolveKubeconfig } from '#client/kubeconfig'
 import { createRealClock } from '../../realClock.ts'
 import { decimal, duration, type FlagValues, flag, text, UsageError, whole } from './flags.ts'
+import { readKubeconfig } from './kubeconfigFile.ts'
 import { readNamed } from './namedFiles.ts'
 import { type OptionContext, optionGroup } from './optionGroup.ts'
 
@@ -84,16 +83,9 @@ async function policyOf({ 'audit-policy-file': file }: AuditValues, context: Opt
   }
 }
 
-async function webhookOf({ 'audit-webhook-config-file': file }: AuditValues, context: OptionContext): Promise<AuditWebhook | undefined> {
-  const content = await readNamed(file, context)
-  if (content === undefined) return undefined
-  try {
-    const readFile = async (name: string) => Buffer.from((await readNamed(path.resolve(path.dirname(file), name), context)) ?? '')
-    const { transport } = await resolveKubeconfig(Object(parseYaml(content)) as Kubeconfig, { clock: createRealClock(), readFile })
-    return transport
-  } catch (error) {
-    throw new UsageError([`initializing audit webhook: ${(error as Error).message}`])
-  }
+function webhookOf({ 'audit-webhook-config-file': file }: AuditValues, context: OptionContext): Promise<AuditWebhook | undefined> {
+  const use = async (config: Kubeconfig, deps: KubeconfigDeps) => (await resolveKubeconfig(config, deps)).transport
+  return readKubeconfig(file, context, createRealClock(), use, 'initializing audit webhook')
 }
 
 type Backend = 'log' | 'webhook'

@@ -3,7 +3,8 @@ import path from 'node:path'
 import { parseYaml } from '#api/machinery/yaml'
 import type { Clock } from '#base/clock'
 import type { HttpTransportOptions } from '#client/httpTransport'
-import { type Kubeconfig, resolveKubeconfig } from '#client/kubeconfig'
+import { type Kubeconfig, type KubeconfigDeps, resolveKubeconfig } from '#client/kubeconfig'
+import { plugins } from '../../package/connect.ts'
 import { createRealClock } from '../../realClock.ts'
 import { UsageError } from './flags.ts'
 import { readNamed } from './namedFiles.ts'
@@ -15,12 +16,23 @@ export async function kubeconfigTransport(
   context: OptionContext,
   clock: Clock = createRealClock(),
 ): Promise<Omit<HttpTransportOptions, 'clock'> | undefined> {
+  return readKubeconfig(file, context, clock, async (config, deps) => (await resolveKubeconfig(config, deps)).transport)
+}
+
+/** What `use` makes of a kubeconfig; undefined: no file is named. @throws UsageError with what `use` threw, after `about` */
+export async function readKubeconfig<T>(
+  file: string,
+  context: OptionContext,
+  clock: Clock,
+  use: (config: Kubeconfig, deps: KubeconfigDeps) => Promise<T>,
+  about = file,
+): Promise<T | undefined> {
   const content = await readNamed(file, context)
   if (content === undefined) return undefined
   const readFile = async (name: string) => Buffer.from((await readNamed(path.resolve(path.dirname(file), name), context)) ?? '')
   try {
-    return (await resolveKubeconfig(Object(parseYaml(content)) as Kubeconfig, { clock, readFile })).transport
+    return await use(Object(parseYaml(content)) as Kubeconfig, { clock, readFile, plugins })
   } catch (error) {
-    throw new UsageError([`${file}: ${(error as Error).message}`])
+    throw new UsageError([`${about}: ${(error as Error).message}`])
   }
 }
