@@ -1,0 +1,21 @@
+/** That every behaviour of the inventory is a test, once each. */
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { allBehaviours } from './index.ts'
+import { inventory } from './inventory.ts'
+
+test('the inventory has the 249 behaviours of the feature map', () => {
+  assert.equal(
+    inventory.reduce((sum, { count }) => sum + count, 0),
+    249,
+  )
+})
+
+for (const group of allBehaviours) {
+  test(`${group.sig} ${group.title}: as many behaviours as upstream has, each with a name of its own`, () => {
+    const wanted = inventory.find(({ sig, title }) => sig === group.sig && title === group.title)
+    assert.equal(group.behaviours.length, wanted?.count)
+    assert.equal(new Set(group.behaviours.map(({ name }) => name)).size, group.behaviours.length)
+    assert.ok(group.rows.length > 0)
+  })
+}

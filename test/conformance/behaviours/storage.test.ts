@@ -1,0 +1,4 @@
+import { storageBehaviours } from './index.ts'
+import { runBehaviours } from './run.ts'
+
+runBehaviours('behave-storage', storageBehaviours)
