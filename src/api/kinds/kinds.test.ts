@@ -86,7 +86,6 @@ test('bindings: defaults, subjects, and a role reference that stays', () => {
     'roleRef.kind: Unsupported value: "Role": supported values: "ClusterRole"',
     'subjects[0].kind: Unsupported value: "Robot": supported values: "ServiceAccount", "User", "Group"',
     'subjects[1].name: Required value',
-    'subjects[1].name: Invalid value: "": group name cannot be empty',
   ])
 })
 

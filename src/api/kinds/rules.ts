@@ -48,11 +48,17 @@ export const resetMetadata = ['labels', 'annotations', 'finalizers', 'ownerRefer
  * @param keepMetadata fields of metadata that this kind protects too
  */
 export function statusStrategy<T extends KubeObject>(
-  rules: { readonly keepMetadata?: readonly (keyof ObjectMeta)[]; validateUpdate?(input: UpdateInput<T>): readonly FieldError[] } = {},
+  rules: {
+    readonly keepMetadata?: readonly (keyof ObjectMeta)[]
+    /** What the kind fills in, once all but the status is as it was. */
+    prepareForUpdate?(input: UpdateInput<T>): void
+    validateUpdate?(input: UpdateInput<T>): readonly FieldError[]
+  } = {},
 ): SubresourceStrategy<T> {
   return {
     resetFields: ['spec'],
-    prepareForUpdate({ obj, old }) {
+    prepareForUpdate(input) {
+      const { obj, old } = input
       const others = [...Object.keys(obj), ...Object.keys(old)].filter((key) => !['apiVersion', 'kind', 'metadata', 'status'].includes(key))
       keepFields(obj, old, others)
       for (const field of rules.keepMetadata ?? []) {
@@ -61,6 +67,7 @@ export function statusStrategy<T extends KubeObject>(
         if (value === undefined) delete metadata[field]
         else metadata[field] = value
       }
+      rules.prepareForUpdate?.(input)
     },
     ...(rules.validateUpdate ? { validateUpdate: rules.validateUpdate } : {}),
   }

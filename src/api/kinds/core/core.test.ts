@@ -31,6 +31,13 @@ test('a namespace is born Active, labelled, with its finalizer, and keeps all th
   assert.deepEqual([changed.spec, changed.status], [made.spec, made.status])
 })
 
+test('API-24 finalizers of a namespace that are gone do not come back through the main endpoint', () => {
+  const old: Namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'n' }, spec: {}, status: { phase: 'Terminating' } }
+  const obj: Namespace = { ...old, spec: { finalizers: ['kubernetes'] } }
+  namespace.prepareForUpdate?.({ obj, old, path, context })
+  assert.deepEqual(obj.spec, {})
+})
+
 test('a namespace’s finalizers are qualified', () => {
   const made = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'a' }, spec: { finalizers: ['kubernetes', 'mine'] }, status: {} }
   assert.deepEqual(texts(namespace.validate?.({ obj: made, path, context })), [

@@ -334,8 +334,6 @@ const claims: [name: string, spec: Partial<PersistentVolumeClaim['spec']>, want:
     [
       'spec.dataSource.name: Required value',
       'spec.dataSource: Invalid value: "Secret": must be \'PersistentVolumeClaim\' when referencing the default apiGroup',
-      'spec.dataSourceRef.name: Required value',
-      'spec.dataSourceRef: Invalid value: "Secret": must be \'PersistentVolumeClaim\' when referencing the default apiGroup',
     ],
   ],
   [
@@ -409,13 +407,6 @@ const changes: [name: string, kind: keyof Kinds, before: Rest, after: Rest, want
     ['spec.resources.requests.storage: Forbidden: field can not be less than status.capacity'],
   ],
   ['the binding of a claim', 'persistentVolumeClaim', { spec: ask }, { spec: { ...ask, volumeName: 'v' } }, []],
-  [
-    'an attributes class taken away',
-    'persistentVolumeClaim',
-    { spec: { ...ask, volumeAttributesClassName: 'a' }, status: bound },
-    { spec: ask, status: bound },
-    ['spec.volumeAttributesClassName: Forbidden: update from non-nil value to nil is forbidden'],
-  ],
 ]
 for (const [name, kind, before, after, want] of changes) test(`API-17 change: ${name}`, () => assert.deepEqual(changeFaultsOf(kind, before, after), want))
 

@@ -1,11 +1,14 @@
 /** Endpoints (L1), the older shape of what EndpointSlices say. Upstream: pkg/registry/core/endpoint, pkg/apis/core/validation (v1.36). */
 import type { Endpoints } from '#api/gen/types/core.v1'
+import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
+import { ipWarnings } from '#api/machinery/formats'
 import type { Frozen } from '#api/machinery/meta'
 import { isDns1123Label, isDns1123Subdomain, isPortNumber } from '#api/machinery/names'
 import { ageColumn, nameColumn, none, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { faults, oneOf } from '../rules.ts'
+import { repackSubsets } from './endpointSubsets.ts'
 import { specialAddressFaults } from './serviceRules.ts'
 
 const shown = 3
@@ -20,8 +23,23 @@ export const endpoints = defineKind<Endpoints>({
     for (const subset of obj.subsets ?? []) for (const port of subset.ports ?? []) port.protocol ||= 'TCP'
   },
   validate: ({ obj, path }) => subsetFaults(obj, path.child('subsets')),
-  validateUpdate: ({ obj, path }) => subsetFaults(obj, path.child('subsets')),
+  // Addresses that were let in by looser rules may stay.
+  validateUpdate: ({ obj, old, path }) => (semanticEqual(obj.subsets, old.subsets) ? [] : subsetFaults(obj, path.child('subsets'))),
+  warnings: ({ obj, path }) => addressWarnings(obj, path.child('subsets')),
+  canonicalize(obj) {
+    if (obj.subsets) obj.subsets = repackSubsets(obj.subsets)
+  },
 })
+
+function addressWarnings({ metadata, subsets = [] }: Endpoints, path: FieldPath): string[] {
+  // The controller spells addresses as they should be spelled.
+  if (metadata.labels?.['endpoints.kubernetes.io/managed-by'] === 'endpoint-controller') return []
+  return subsets.flatMap((subset, i) =>
+    (['addresses', 'notReadyAddresses'] as const).flatMap((list) =>
+      (subset[list] ?? []).flatMap(({ ip }, j) => ipWarnings(ip, path.index(i).child(list).index(j).child('ip'))),
+    ),
+  )
+}
 
 function endpointsText(obj: Frozen<Endpoints>): string {
   const all = (obj.subsets ?? []).flatMap((subset) => {
@@ -45,7 +63,7 @@ function subsetFaults(obj: Endpoints, path: FieldPath): FieldError[] {
         const one = at.child(list).index(j)
         errors.push(...specialAddressFaults(address.ip, one.child('ip')))
         if (address.hostname) errors.push(...faults(one.child('hostname'), address.hostname, isDns1123Label(address.hostname)))
-        if (address.nodeName) errors.push(...faults(one.child('nodeName'), address.nodeName, isDns1123Subdomain(address.nodeName)))
+        if (address.nodeName !== undefined) errors.push(...faults(one.child('nodeName'), address.nodeName, isDns1123Subdomain(address.nodeName)))
       }
     }
     for (const [j, port] of (subset.ports ?? []).entries()) {

@@ -1,3 +1,5 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
 import type { Event as CoreEvent } from '#api/gen/types/core.v1'
 import type { Event } from '#api/gen/types/events.v1'
 import { isQualifiedName } from '#api/machinery/names'
@@ -80,3 +82,8 @@ onCore.create([
     ['involvedObject.namespace: Invalid value: "": does not match event.namespace'],
   ],
 ])
+
+test('API-04 Event: the older group takes any name that a path can hold', () => {
+  assert.deepEqual(coreEvent.validateName?.('Foo_Bar.1', false), [])
+  assert.deepEqual(coreEvent.validateName?.('a/b', false), ["may not contain '/'"])
+})

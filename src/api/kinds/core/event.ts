@@ -7,12 +7,13 @@ import type { Event } from '#api/gen/types/events.v1'
 import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
-import { isQualifiedName } from '#api/machinery/names'
+import { isQualifiedName, nameIsPathSegment } from '#api/machinery/names'
 import { immutableMessage } from '#api/machinery/objectMeta'
 import { ageOf } from '#api/machinery/table'
 import { parseTime } from '#base/time'
 import { type Column, defineKind, type KindStrategy } from '../defineKind.ts'
 import { faults } from '../rules.ts'
+import { utf8Length } from './data.ts'
 
 const eventsGroup = 'events.k8s.io'
 
@@ -22,6 +23,8 @@ export const coreEvent = defineKind<CoreEvent>({
   kind: 'Event',
   generation: false,
   allowCreateOnUpdate: true,
+  // The older group asks no more of a name than that a path can hold it.
+  validateName: nameIsPathSegment,
   columns: eventColumns((obj: Frozen<CoreEvent>) => obj),
   selectableFields: eventFields((obj: Frozen<CoreEvent>) => obj),
   validate: ({ obj, path }) => legacyFaults(obj, 'reportingComponent', path),
@@ -162,9 +165,9 @@ function reportFaults(obj: CoreEvent, reporterField: string, path: FieldPath): F
   for (const field of ['reportingInstance', 'action', 'reason'] as const) {
     const value = obj[field] ?? ''
     if (!value) errors.push(fieldError.required(path.child(field)))
-    else if (value.length > 128) errors.push(fieldError.invalid(path.child(field), '', 'can have at most 128 characters'))
+    else if (utf8Length(value) > 128) errors.push(fieldError.invalid(path.child(field), '', 'can have at most 128 characters'))
   }
-  if ((obj.message ?? '').length > 1024) errors.push(fieldError.invalid(path.child('message'), '', 'can have at most 1024 characters'))
+  if (utf8Length(obj.message ?? '') > 1024) errors.push(fieldError.invalid(path.child('message'), '', 'can have at most 1024 characters'))
   return errors
 }
 

@@ -7,7 +7,7 @@ import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath
 import { nameIsDnsLabel } from '#api/machinery/names'
 import { validateFinalizerName } from '#api/machinery/objectMeta'
 import { ageColumn, nameColumn, text } from '../columns.ts'
-import { defineKind } from '../defineKind.ts'
+import { defineKind, type UpdateInput } from '../defineKind.ts'
 import { keepStatus, statusStrategy } from '../rules.ts'
 
 const nameLabel = 'kubernetes.io/metadata.name'
@@ -32,7 +32,7 @@ export const namespace = defineKind<Namespace>({
   },
   prepareForUpdate(input) {
     keepStatus(input)
-    if (input.old.spec?.finalizers) input.obj.spec = { ...input.obj.spec, finalizers: [...input.old.spec.finalizers] }
+    keepFinalizers(input)
   },
   canonicalize(obj) {
     if (obj.metadata.name) obj.metadata.labels = { ...obj.metadata.labels, [nameLabel]: obj.metadata.name }
@@ -57,6 +57,12 @@ export const namespace = defineKind<Namespace>({
     },
   },
 })
+
+/** They change at the finalize endpoint only: what is gone does not come back. */
+function keepFinalizers({ obj, old }: UpdateInput<Namespace>): void {
+  const { finalizers: _, ...spec } = obj.spec ?? {}
+  obj.spec = old.spec?.finalizers?.length ? { ...spec, finalizers: [...old.spec.finalizers] } : spec
+}
 
 const standardFinalizers = ['kubernetes', 'orphan', 'foregroundDeletion']
 

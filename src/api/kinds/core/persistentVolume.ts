@@ -5,12 +5,13 @@ import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath
 import type { Frozen } from '#api/machinery/meta'
 import { validateImmutable } from '#api/machinery/objectMeta'
 import { deepCopy } from '#base/frozen'
+import { formatTime } from '#base/time'
 import { ageColumn, nameColumn, text, unset } from '../columns.ts'
-import { defineKind } from '../defineKind.ts'
+import { defineKind, type UpdateInput } from '../defineKind.ts'
 import { nodeExpressionWarnings } from '../nodeLabelWarnings.ts'
 import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
 import { sourcesOf, validateVolumeSpec } from './validateVolumeSpec.ts'
-import { classOf, modesText } from './volumeModes.ts'
+import { classAnnotation, classAnnotationWarning, classOf, modesText } from './volumeModes.ts'
 
 export const persistentVolume = defineKind<PersistentVolume>({
   group: '',
@@ -37,7 +38,7 @@ export const persistentVolume = defineKind<PersistentVolume>({
     obj.spec.volumeMode ??= 'Filesystem'
     if (obj.spec.hostPath) obj.spec.hostPath.type ??= ''
   },
-  prepareForCreate: ({ obj }) => dropStatus(obj, { phase: 'Pending' }),
+  prepareForCreate: ({ obj, context }) => dropStatus(obj, { phase: 'Pending', lastPhaseTransitionTime: formatTime(context.nowMs) }),
   prepareForUpdate: keepStatus,
   warnings: ({ obj, path }) => volumeWarnings(obj, path),
   validate: ({ obj, path }) => validateVolumeSpec(obj.spec, obj.metadata.name ?? '', path.child('spec')),
@@ -45,12 +46,21 @@ export const persistentVolume = defineKind<PersistentVolume>({
     ...validateVolumeSpec(obj.spec, obj.metadata.name ?? '', path.child('spec')),
     ...sourceChange(obj, old, path.child('spec')),
   ],
-  status: statusStrategy<PersistentVolume>(),
+  status: statusStrategy<PersistentVolume>({ prepareForUpdate: stampPhase }),
 })
+
+/** The time of the last change of phase, unless whoever writes the status says one. */
+function stampPhase({ obj: { status }, old, context }: UpdateInput<PersistentVolume>): void {
+  if (!status) return
+  const before = old.status?.lastPhaseTransitionTime
+  if (status.phase !== old.status?.phase) {
+    if (!status.lastPhaseTransitionTime || status.lastPhaseTransitionTime === before) status.lastPhaseTransitionTime = formatTime(context.nowMs)
+  } else if (before) status.lastPhaseTransitionTime ??= before
+}
 
 /** Annotations that fields have replaced. */
 const deprecatedAnnotations = [
-  ['volume.beta.kubernetes.io/storage-class', 'deprecated since v1.8; use "storageClassName" attribute instead'],
+  [classAnnotation, classAnnotationWarning],
   ['volume.beta.kubernetes.io/mount-options', 'deprecated since v1.31; use "mountOptions" attribute instead'],
 ] as const
 

@@ -9,7 +9,7 @@ import { isQuantity } from '#api/machinery/quantity'
 import { faults } from '../rules.ts'
 import { fractionWarnings } from './fractions.ts'
 import { validateQuantity } from './pod/validateResources.ts'
-import { classFaults, modeFaults, positiveFaults } from './volumeModes.ts'
+import { classAnnotation, classAnnotationWarning, classFaults, modeFaults, positiveFaults } from './volumeModes.ts'
 
 type Spec = PersistentVolumeClaim['spec']
 
@@ -26,12 +26,17 @@ export function validateClaimTemplate({ metadata = {}, spec }: PersistentVolumeC
   ]
 }
 
+/** What a claim may hold that a new one may not. */
+export interface ClaimAllowances {
+  readonly anyApiGroup?: boolean
+}
+
 /** A claim's spec, in a claim and in a pod's template of one. */
-export function validateClaimSpec(spec: Spec, path: FieldPath): FieldError[] {
-  const errors = [
-    ...validateLabelSelector(spec.selector, path.child('selector')),
-    ...modeFaults(spec.accessModes, 'at least 1 access mode is required', path.child('accessModes')),
-  ]
+export function validateClaimSpec(spec: Spec, path: FieldPath, { anyApiGroup = false }: ClaimAllowances = {}): FieldError[] {
+  const modes = modeFaults(spec.accessModes, 'at least 1 access mode is required', path.child('accessModes'))
+  const selector = validateLabelSelector(spec.selector, path.child('selector'))
+  // That there are none comes before the selector, what is wrong with them after it.
+  const errors = spec.accessModes?.length ? [...selector, ...modes] : [...modes, ...selector]
   const size = spec.resources?.requests?.storage
   const at = path.child('resources').key('storage')
   if (size === undefined) errors.push(fieldError.required(at))
@@ -41,11 +46,11 @@ export function validateClaimSpec(spec: Spec, path: FieldPath): FieldError[] {
   errors.push(...classFaults({ storageClassName }, path))
   if (rest.volumeMode !== undefined && !['Block', 'Filesystem'].includes(rest.volumeMode))
     errors.push(fieldError.notSupported(path.child('volumeMode'), rest.volumeMode, ['Block', 'Filesystem']))
-  errors.push(...sourceFaults(spec, path))
+  errors.push(...sourceFaults(spec, anyApiGroup, path))
   return [...errors, ...classFaults({ volumeAttributesClassName }, path)]
 }
 
-function sourceFaults(spec: Spec, path: FieldPath): FieldError[] {
+function sourceFaults(spec: Spec, anyApiGroup: boolean, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
   for (const field of ['dataSource', 'dataSourceRef'] as const) {
     const source = spec[field]
@@ -56,13 +61,13 @@ function sourceFaults(spec: Spec, path: FieldPath): FieldError[] {
     if (!kind) errors.push(fieldError.required(at.child('kind')))
     if (!apiGroup && kind !== 'PersistentVolumeClaim')
       errors.push(fieldError.invalid(at, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup"))
-    if (apiGroup) errors.push(...faults(at.child('apiGroup'), apiGroup, isDns1123Subdomain(apiGroup)))
+    if (apiGroup && !anyApiGroup) errors.push(...faults(at.child('apiGroup'), apiGroup, isDns1123Subdomain(apiGroup)))
   }
   const namespace = spec.dataSourceRef?.namespace
   if (namespace) {
     errors.push(...faults(path.child('dataSourceRef', 'namespace'), namespace, isDns1123Label(namespace)))
     if (spec.dataSource) {
-      const must = 'must be nil when dataSourceRef.namespace is specified'
+      const must = 'may not be specified when dataSourceRef.namespace is specified'
       errors.push(fieldError.invalid(path, path.child('dataSource').toString(), must))
     }
     return errors
@@ -71,6 +76,13 @@ function sourceFaults(spec: Spec, path: FieldPath): FieldError[] {
   if (dataSource && dataSourceRef && !semanticEqual(dataSource, dataSourceRef))
     errors.push(fieldError.invalid(path, path.child('dataSource').toString(), 'must match dataSourceRef'))
   return errors
+}
+
+/** About what a claim uses that is old, and about sizes of parts of bytes. */
+export function volumeClaimWarnings({ metadata, spec }: PersistentVolumeClaim, path: FieldPath): string[] {
+  const old = metadata.annotations?.[classAnnotation] !== undefined
+  const at = path.child('metadata', 'annotations').key(classAnnotation)
+  return [...(old ? [`${at}: ${classAnnotationWarning}`] : []), ...claimWarnings(spec, path.child('spec'))]
 }
 
 /** About sizes of parts of bytes, in a claim and in a pod's template of one. */

@@ -7,15 +7,17 @@ import { canonicalQuantity, isQuantity, quantitySign } from '#api/machinery/quan
 import { faults } from '../rules.ts'
 
 const short: Readonly<Record<string, string>> = { ReadWriteOnce: 'RWO', ReadOnlyMany: 'ROX', ReadWriteMany: 'RWX', ReadWriteOncePod: 'RWOP' }
-const classAnnotation = 'volume.beta.kubernetes.io/storage-class'
+/** What named the class before the field did. */
+export const classAnnotation = 'volume.beta.kubernetes.io/storage-class'
+export const classAnnotationWarning = 'deprecated since v1.8; use "storageClassName" attribute instead'
 
 /** The class by field or by the annotation that preceded it. */
 export function classOf(obj: Frozen<PersistentVolume | PersistentVolumeClaim>): string | undefined {
   return obj.metadata.annotations?.[classAnnotation] ?? obj.spec?.storageClassName
 }
 
-export /** The Access Modes cell. */
-function modesText(list: readonly string[] | undefined): string {
+/** The Access Modes cell. */
+export function modesText(list: readonly string[] | undefined): string {
   // Upstream prints the modes in this order, each once.
   return Object.keys(short)
     .filter((mode) => list?.includes(mode))

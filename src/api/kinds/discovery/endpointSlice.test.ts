@@ -62,6 +62,39 @@ on.cells(
   },
 )
 
+on.create([
+  [
+    'faults in the order of type, endpoints and ports',
+    { addressType: 'IP', 'endpoints.0.addresses': [], 'ports.0.protocol': 'ICMP' },
+    [
+      'addressType: Unsupported value: "IP": supported values: "FQDN", "IPv4", "IPv6"',
+      `${at}.addresses: Required value: must contain at least 1 address`,
+      'ports[0].protocol: Unsupported value: "ICMP": supported values: "SCTP", "TCP", "UDP"',
+    ],
+  ],
+])
+on.warnings('names', { addressType: 'FQDN', 'endpoints.0.addresses.0': 'web.example.com' }, ['spec.addressType: FQDN endpoints are deprecated'])
+on.warnings(
+  'nothing of the controller',
+  {
+    'metadata.labels': { 'endpointslice.kubernetes.io/managed-by': 'endpointslice-controller.k8s.io' },
+    addressType: 'IPv6',
+    'endpoints.0.addresses.0': 'FD00::1',
+  },
+  [],
+)
+
+test('EXP-04 EndpointSlice: a node that only the topology of older versions names is kept', () => {
+  const old = changed(good, { 'endpoints.0.deprecatedTopology': { 'kubernetes.io/hostname': 'n1' } })
+  const write = (node: string) => {
+    const obj = changed(old, { 'endpoints.0.deprecatedTopology': { 'kubernetes.io/hostname': node }, 'endpoints.0.hostname': 'h' })
+    endpointSlice.prepareForUpdate?.({ obj, old, path: FieldPath.of(), context: { nowMs: 0, random: seededRandom(1) } })
+    return obj.endpoints?.[0]
+  }
+  assert.deepEqual(write('n1'), { addresses: ['10.0.0.1'], hostname: 'h', nodeName: 'n1' })
+  assert.deepEqual(write('n2'), { addresses: ['10.0.0.1'], hostname: 'h' }, 'another one is not taken from there')
+})
+
 test('EXP-04 EndpointSlice: topology of older versions is dropped from what is written', () => {
   const obj = changed(good, { 'endpoints.0.deprecatedTopology': { a: 'b' } })
   endpointSlice.prepareForCreate?.({ obj, path: FieldPath.of(), context: { nowMs: 0, random: seededRandom(1) } })

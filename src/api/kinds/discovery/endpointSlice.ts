@@ -39,27 +39,42 @@ export const endpointSlice = defineKind<EndpointSlice>({
   },
   prepareForCreate: ({ obj }) => dropTopology(obj),
   prepareForUpdate({ obj, old }) {
-    if (!semanticEqual(obj.endpoints, old.endpoints)) dropTopology(obj)
+    if (!semanticEqual(obj.endpoints, old.endpoints)) dropTopology(obj, old)
   },
-  validate: ({ obj, path }) => [...sliceFaults(obj, path), ...endpointsFaults(obj, path)],
+  validate: ({ obj, path }) => [...typeFaults(obj, path), ...endpointsFaults(obj, path), ...portFaults(obj, path)],
   // Addresses that were let in by looser rules may stay.
   validateUpdate: ({ obj, old, path }) => [
-    ...sliceFaults(obj, path),
+    ...typeFaults(obj, path),
     ...(semanticEqual(obj.endpoints, old.endpoints) ? [] : endpointsFaults(obj, path)),
+    ...portFaults(obj, path),
     ...validateImmutable(obj.addressType, old.addressType, path.child('addressType')),
   ],
-  warnings: ({ obj, path }) =>
-    obj.addressType === 'FQDN'
-      ? []
-      : (obj.endpoints ?? []).flatMap((endpoint, i) =>
-          (endpoint.addresses ?? []).flatMap((address, j) => ipWarnings(address, path.child('endpoints').index(i).child('addresses').index(j))),
-        ),
+  warnings({ obj, path }, old) {
+    // The path is upstream's, which looks for the field in a spec.
+    const byName = !old && obj.addressType === 'FQDN' ? [`${path.child('spec', 'addressType')}: FQDN endpoints are deprecated`] : []
+    return [...byName, ...addressWarnings(obj, path.child('endpoints'))]
+  },
 })
 
-/** A field of older versions: in v1 it is there to be read only. */
-function dropTopology(obj: EndpointSlice): void {
-  for (const endpoint of obj.endpoints ?? []) delete endpoint.deprecatedTopology
+/** What the controllers write needs no look: they spell addresses as they should be spelled. */
+const controllers = ['endpointslice-controller.k8s.io', 'endpointslicemirroring-controller.k8s.io']
+
+function addressWarnings({ metadata, addressType, endpoints = [] }: EndpointSlice, path: FieldPath): string[] {
+  if (addressType === 'FQDN' || controllers.includes(metadata.labels?.['endpointslice.kubernetes.io/managed-by'] ?? '')) return []
+  return endpoints.flatMap(({ addresses = [] }, i) => addresses.flatMap((address, j) => ipWarnings(address, path.index(i).child('addresses').index(j))))
 }
+
+/** A field of older versions: in v1 it is there to be read only. A node that was named in it is kept in the field that came after it. */
+function dropTopology(obj: EndpointSlice, old?: Frozen<EndpointSlice>): void {
+  const nodes = new Set((old?.endpoints ?? []).map(({ deprecatedTopology }) => deprecatedTopology?.[hostnameLabel]))
+  for (const endpoint of obj.endpoints ?? []) {
+    const node = endpoint.deprecatedTopology?.[hostnameLabel]
+    if (endpoint.nodeName === undefined && node && nodes.has(node) && isDns1123Subdomain(node).length === 0) endpoint.nodeName = node
+    delete endpoint.deprecatedTopology
+  }
+}
+
+const hostnameLabel = 'kubernetes.io/hostname'
 
 function portsText(obj: Frozen<EndpointSlice>): string {
   return listed((obj.ports ?? []).map(({ port, name }) => (port !== undefined ? String(port) : name || '*')))
@@ -71,10 +86,14 @@ function listed(items: readonly string[]): string {
   return items.length > shown ? `${head} + ${items.length - shown} more...` : head
 }
 
-function sliceFaults(obj: EndpointSlice, path: FieldPath): FieldError[] {
-  const errors = oneOf(obj.addressType, ['FQDN', 'IPv4', 'IPv6'], path.child('addressType'))
+function typeFaults(obj: EndpointSlice, path: FieldPath): FieldError[] {
+  return oneOf(obj.addressType, ['FQDN', 'IPv4', 'IPv6'], path.child('addressType'))
+}
+
+function portFaults(obj: EndpointSlice, path: FieldPath): FieldError[] {
+  const errors: FieldError[] = []
   const ports = obj.ports ?? []
-  if (ports.length > maxPorts) return [...errors, fieldError.tooMany(path.child('ports'), ports.length, maxPorts)]
+  if (ports.length > maxPorts) return [fieldError.tooMany(path.child('ports'), ports.length, maxPorts)]
   const names = new Set<string>()
   for (const [i, port] of ports.entries()) {
     const at = path.child('ports').index(i)

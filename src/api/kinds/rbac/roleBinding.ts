@@ -80,7 +80,6 @@ function subjectFaults(subject: Subject, namespaced: boolean, path: FieldPath): 
     if (subject.apiGroup) errors.push(fieldError.notSupported(path.child('apiGroup'), subject.apiGroup, ['']))
     if (!subject.namespace && !namespaced) errors.push(fieldError.required(path.child('namespace')))
   } else if (subject.kind === 'User' || subject.kind === 'Group') {
-    if (!subject.name) errors.push(fieldError.invalid(path.child('name'), '', `${subject.kind.toLowerCase()} name cannot be empty`))
     if (subject.apiGroup !== rbacGroup) errors.push(fieldError.notSupported(path.child('apiGroup'), subject.apiGroup, [rbacGroup]))
   } else errors.push(fieldError.notSupported(path.child('kind'), subject.kind, ['ServiceAccount', 'User', 'Group']))
   return errors

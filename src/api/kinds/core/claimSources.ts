@@ -1,0 +1,34 @@
+/**
+ * The two spellings of what a claim is filled from (L1): dataSource, which takes claims and snapshots only and forgets the rest, and
+ * dataSourceRef, which takes anything. Whoever sets one gets both. Whether a source may be named is validateClaim's question.
+ * Upstream: pkg/api/persistentvolumeclaim (v1.36).
+ */
+import type { PersistentVolumeClaim } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
+
+type Spec = PersistentVolumeClaim['spec']
+
+/** What a write makes of the sources it names. @param old the claim's spec before an update */
+export function settleDataSources(spec: Spec, old?: Frozen<Spec>): void {
+  // Sources in other namespaces need a feature gate that is off.
+  if (spec.dataSourceRef?.namespace && !old?.dataSourceRef) delete spec.dataSourceRef
+  // A claim that had a source keeps what it says: clients that know one spelling only send that one back.
+  const had = old?.dataSource || old?.dataSourceRef
+  if (!had && !spec.dataSourceRef && !isClaimOrSnapshot(spec.dataSource)) delete spec.dataSource
+  mirrorDataSources(spec)
+}
+
+/** Where one spelling is missing, it says what the other does; a source in another namespace has one spelling only. */
+export function mirrorDataSources(spec: Spec): void {
+  const { dataSource, dataSourceRef } = spec
+  if (dataSource && !dataSourceRef) spec.dataSourceRef = { ...dataSource }
+  else if (dataSourceRef && !dataSource && !dataSourceRef.namespace) {
+    const { namespace: _, ...local } = dataSourceRef
+    spec.dataSource = local
+  }
+}
+
+function isClaimOrSnapshot(source: Spec['dataSource']): boolean {
+  if (source?.kind === 'PersistentVolumeClaim') return !source.apiGroup
+  return source?.kind === 'VolumeSnapshot' && source.apiGroup === 'snapshot.storage.k8s.io'
+}
