@@ -3,11 +3,28 @@ import type { BehaviourGroup } from './behaviour.ts'
 import { downwardApiEnv } from './node/downwardApiEnv.ts'
 import { entrypoint } from './node/entrypoint.ts'
 import { initContainers } from './node/initContainers.ts'
+import { configMapVolume } from './storage/configMapVolume.ts'
+import { downwardApiVolume, projectedDownwardApi } from './storage/downwardApiVolume.ts'
 import { emptyDir } from './storage/emptyDir.ts'
+import { projectedCombined, projectedConfigMap, projectedSecret } from './storage/projected.ts'
+import { secretVolume } from './storage/secretVolume.ts'
+import { subPath } from './storage/subPath.ts'
+import { wrapperVolumes } from './storage/wrapperVolumes.ts'
 
 export const nodeBehaviours: readonly BehaviourGroup[] = [downwardApiEnv, entrypoint, initContainers]
 
-export const storageBehaviours: readonly BehaviourGroup[] = [emptyDir]
+export const storageBehaviours: readonly BehaviourGroup[] = [
+  configMapVolume,
+  downwardApiVolume,
+  emptyDir,
+  wrapperVolumes,
+  projectedCombined,
+  projectedConfigMap,
+  projectedDownwardApi,
+  projectedSecret,
+  secretVolume,
+  subPath,
+]
 
 export const appsBehaviours: readonly BehaviourGroup[] = []
 
