@@ -15,6 +15,20 @@ export type QuotaAmounts = Readonly<Record<string, number>>
 const countedByName = ['pods', 'services', 'replicationcontrollers', 'resourcequotas', 'secrets', 'configmaps', 'persistentvolumeclaims']
 const bareNames = ['cpu', 'memory', 'ephemeral-storage']
 
+/** What is not stored, and events. Upstream: pkg/quota/v1/install/registry.go. */
+const ignored: ReadonlySet<string> = new Set([
+  '/bindings',
+  '/componentstatuses',
+  '/events',
+  'events.k8s.io/events',
+  'authorization.k8s.io/localsubjectaccessreviews',
+])
+
+/** Quotas never count objects of this resource. */
+export function isIgnoredByQuota({ group, resource }: GroupResource): boolean {
+  return ignored.has(`${group}/${resource}`)
+}
+
 /**
  * The amounts by quota resource name: `requests.cpu`, `count/deployments.apps`, `services.nodeports`, …
  * @param nowMs with it, pods that should be gone by now are not charged any more

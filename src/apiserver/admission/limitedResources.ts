@@ -37,7 +37,6 @@ export function limitedResourcesOf(content: string): readonly LimitedResource[] 
 export interface Use {
   readonly resource: GroupResource
   readonly object: Frozen<KubeObject>
-  /** How much more than before. */
   readonly usage: QuotaAmounts
 }
 

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isStatus } from '#api/machinery/status'
-import { withCluster } from './cluster.ts'
+import { definition, establish, version } from '../crd/support.ts'
+import { type AdmissionCluster, withCluster } from './cluster.ts'
 
 const pods = '/api/v1/namespaces/default/pods'
 const pod = (name: string) => ({ apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec: { containers: [{ name: 'a', image: 'i' }] } })
@@ -49,4 +50,68 @@ test('RES-03 a quota for a VolumeAttributesClass counts the claims that name it,
       request('POST', claims, claim('second', 'gold', '4Gi')),
       /exceeded quota: gold, requested: requests.storage=4Gi, used: requests.storage=8Gi, limited: requests.storage=10Gi$/,
     )
+  }))
+
+const namespace = '/api/v1/namespaces/default'
+
+/** Asks for all at once: how many were let pass; the others were refused by the quota. */
+async function passed(requests: readonly Promise<unknown>[]): Promise<number> {
+  const results = await Promise.allSettled(requests)
+  for (const result of results) if (result.status === 'rejected') assert.match(String(result.reason.message), /exceeded quota: q,/)
+  return results.filter(({ status }) => status === 'fulfilled').length
+}
+
+const names = Array.from({ length: 10 }, (_, at) => `n${at}`)
+const withQuota = ({ request }: AdmissionCluster, hard: Record<string, string>) =>
+  request('POST', `${namespace}/resourcequotas`, { apiVersion: 'v1', kind: 'ResourceQuota', metadata: { name: 'q' }, spec: { hard } })
+
+test('RES-03 of ten claims that grow at once a quota lets grow as many as fit', () =>
+  withCluster(async (cluster) => {
+    const { request } = cluster
+    await request('POST', '/apis/storage.k8s.io/v1/storageclasses', { metadata: { name: 'fast' }, provisioner: 'p', allowVolumeExpansion: true })
+    for (const name of names) {
+      const spec = { accessModes: ['ReadWriteOnce'], storageClassName: 'fast', resources: { requests: { storage: '1Gi' } } }
+      const made = await request('POST', `${namespace}/persistentvolumeclaims`, { metadata: { name }, spec })
+      const bound = { ...made, status: { phase: 'Bound', capacity: { storage: '1Gi' } } }
+      await request('PUT', `${namespace}/persistentvolumeclaims/${name}/status`, bound)
+    }
+    await withQuota(cluster, { 'requests.storage': '14Gi' })
+    const grow = (name: string) =>
+      request('PATCH', `${namespace}/persistentvolumeclaims/${name}`, { spec: { resources: { requests: { storage: '2Gi' } } } }, { contentType })
+    assert.equal(await passed(names.map(grow)), 4)
+  }))
+
+const contentType = 'application/merge-patch+json'
+
+test('RES-03 of ten services that become node ports at once a quota lets as many as fit', () =>
+  withCluster(async (cluster) => {
+    const { request } = cluster
+    for (const name of names) await request('POST', `${namespace}/services`, { metadata: { name }, spec: { ports: [{ port: 80 }] } })
+    await withQuota(cluster, { 'services.nodeports': '3' })
+    const change = (name: string) => request('PATCH', `${namespace}/services/${name}`, { spec: { type: 'NodePort' } }, { contentType })
+    assert.equal(await passed(names.map(change)), 3)
+    const { items } = await request('GET', `${namespace}/services`)
+    assert.equal(items.filter(({ spec }: { spec: { type: string } }) => spec.type === 'NodePort').length, 3)
+  }))
+
+test('RES-03 of ten pods that are resized at once a quota lets grow as many as fit, and every container still says what it takes', () =>
+  withCluster(async (cluster) => {
+    const { request } = cluster
+    const containers = (cpu: string) => [{ name: 'a', image: 'i', resources: { requests: { cpu } } }]
+    for (const name of names) await request('POST', pods, { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec: { containers: containers('100m') } })
+    await withQuota(cluster, { 'requests.cpu': '1500m' })
+    const strategic = { contentType: 'application/strategic-merge-patch+json' }
+    const resize = (name: string) => request('PATCH', `${pods}/${name}/resize`, { spec: { containers: containers('200m') } }, strategic)
+    assert.equal(await passed(names.map(resize)), 5)
+  }))
+
+test('RES-03 of ten custom resources that are created at once a quota lets as many in as it counts', () =>
+  withCluster(async (cluster) => {
+    const { request, api } = cluster
+    await establish(api.client, definition('widgets', 'Widget', [version('v1', { type: 'object' })]))
+    await withQuota(cluster, { 'count/widgets.example.com': '6' })
+    const widgets = '/apis/example.com/v1/namespaces/default/widgets'
+    const create = (name: string) => request('POST', widgets, { apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name } })
+    assert.equal(await passed(names.map(create)), 6)
+    assert.equal((await request('GET', widgets)).items.length, 6)
   }))

@@ -48,6 +48,12 @@ function world(hard: Record<string, string> | undefined, spec: object = {}, limi
       cache.push(object)
       arrived({ type: 'ADDED', object })
     },
+    /** An event about an object that is in the cache. */
+    change(object: KubeObject) {
+      const at = cache.findIndex(({ metadata }) => metadata.name === object.metadata.name)
+      cache.splice(at, 1, object)
+      arrived({ type: 'MODIFIED', object })
+    },
     leave(object: KubeObject) {
       cache.splice(cache.indexOf(object), 1)
       arrived({ type: 'DELETED', object })
@@ -106,6 +112,62 @@ test('an update pays only for what it adds', () => {
   assert.equal(update('10Gi'), undefined)
   assert.match(update('11Gi') ?? '', /requested: requests.storage=5Gi, used: requests.storage=6Gi, limited: requests.storage=10Gi$/)
 })
+
+test('RES-03 an update that was let pass counts until it has arrived, whatever else happens to the object', async () => {
+  const { admit, arrive, change, leave, clock } = world({ 'requests.storage': '10Gi' })
+  const claim = (name: string, storage: string, resourceVersion: string) =>
+    ({ metadata: { name, namespace: 'n', resourceVersion }, spec: { resources: { requests: { storage } } } }) as unknown as KubeObject
+  const grow = (name: string, storage: string, since: string) =>
+    admit(claim(name, storage, since), { operation: 'UPDATE', oldObject: claim(name, '3Gi', since) as never }, 'persistentvolumeclaims')
+  arrive(claim('a', '3Gi', '5'))
+  arrive(claim('b', '3Gi', '6'))
+  assert.equal(grow('a', '6Gi', '5'), undefined)
+  const refused = /requested: requests.storage=2Gi, used: requests.storage=9Gi, limited: requests.storage=10Gi$/
+  assert.match(grow('b', '5Gi', '6') ?? '', refused)
+  change(claim('a', '3Gi', '5'))
+  assert.match(grow('b', '5Gi', '6') ?? '', refused, 'an event of before changes nothing')
+  change(claim('a', '6Gi', '7'))
+  assert.match(grow('b', '5Gi', '6') ?? '', refused, 'it has arrived, and counts once')
+  change(claim('a', '3Gi', '8'))
+  assert.equal(grow('b', '5Gi', '6'), undefined)
+  assert.equal(grow('a', '5Gi', '8'), undefined)
+  assert.match(grow('b', '6Gi', '6') ?? '', /used: requests.storage=8Gi/)
+  leave(claim('a', '5Gi', '8'))
+  assert.equal(grow('b', '6Gi', '6'), undefined, 'what is gone takes nothing with it')
+  await clock.advance(5_001)
+})
+
+test('RES-03 a scope that an object comes into has all of it to pay', () => {
+  const { admit, arrive } = world(
+    { 'requests.storage': '5Gi' },
+    { scopeSelector: { matchExpressions: [{ scopeName: 'VolumeAttributesClass', operator: 'Exists' }] } },
+  )
+  const claim = (more: object) => ({ metadata: { name: 'c' }, spec: { resources: { requests: { storage: '6Gi' } }, ...more } }) as unknown as KubeObject
+  arrive(claim({}))
+  const update = { operation: 'UPDATE', oldObject: claim({}) as never } as const
+  assert.match(
+    admit(claim({ volumeAttributesClassName: 'gold' }), update, 'persistentvolumeclaims') ?? '',
+    /requested: requests.storage=6Gi, used: requests.storage=0, limited: requests.storage=5Gi$/,
+  )
+  const inside = { operation: 'UPDATE', oldObject: claim({ volumeAttributesClassName: 'gold' }) as never } as const
+  assert.equal(admit(claim({ volumeAttributesClassName: 'silver' }), inside, 'persistentvolumeclaims'), undefined)
+})
+
+const operations: readonly { readonly name: string; readonly resource: string; readonly some: Partial<AdmissionAttributes>; readonly counts: boolean }[] = [
+  { name: 'a resize of a pod', resource: 'pods', some: { operation: 'UPDATE', subresource: 'resize' }, counts: true },
+  { name: 'another update of a pod', resource: 'pods', some: { operation: 'UPDATE' }, counts: false },
+  { name: 'a status', resource: 'pods', some: { operation: 'UPDATE', subresource: 'status' }, counts: false },
+  { name: 'an event', resource: 'events', some: {}, counts: false },
+]
+for (const { name, resource, some, counts } of operations) {
+  test(`RES-03 quotas look at ${name}: ${counts}`, () => {
+    const { admit } = world({ 'requests.cpu': '1', 'count/events': '0' })
+    const small = pod('p', { requests: { cpu: '500m' } })
+    const refused = admit(pod('p', { requests: { cpu: '2' } }), { oldObject: small as never, ...some }, resource)
+    assert.equal(refused !== undefined, counts, refused)
+    if (counts) assert.match(admit(pod('p'), { oldObject: small as never, ...some }) ?? '', /must specify requests.cpu for: c$/)
+  })
+}
 
 test('what takes the name of one that goes keeps its reservation', () => {
   const { admit, arrive, leave } = world({ pods: '2' })

@@ -4,21 +4,17 @@
  * Upstream: apiserver/pkg/admission/plugin/resourcequota (v1.36), which counts in the quota's status; here that is the controller's alone.
  */
 import type { Pod, ResourceQuota } from '#api/gen/types/core.v1'
-import { formatQuotaAmount, type QuotaAmounts, quotaAmount, quotaCovers, quotaUsage } from '#api/helpers/quotaUsage'
+import { formatQuotaAmount, isIgnoredByQuota, type QuotaAmounts, quotaAmount, quotaCovers, quotaUsage } from '#api/helpers/quotaUsage'
 import type { Frozen, GroupResource, KubeObject } from '#api/machinery/meta'
 import { StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { AdmissionAttributes, AdmissionPlugin, ObjectReader } from '../admission.ts'
 import { refuse } from '../attributes.ts'
 import { type LimitedResource, uncovered } from '../limitedResources.ts'
+import { createReservations, type QuotaReservations } from '../quotaReservations.ts'
 
-/** Admitted and on its way into the store. A write that fails after admission leaves its reservation to expire. */
-interface Reservation {
-  readonly object: Frozen<KubeObject>
-  readonly expiresMs: number
-}
+type Pending = ReturnType<QuotaReservations['of']>
 
-const reservationMs = 5_000
 const quotas = { group: '', resource: 'resourcequotas' }
 
 /** `limitedResources`: what nobody may use without a quota for it. */
@@ -26,6 +22,8 @@ export function resourceQuota(reader: ObjectReader, clock: Clock, limitedResourc
   const reserved = createReservations(reader, clock)
   const usages = new WeakMap<object, QuotaAmounts>()
   const usageOf = (resource: GroupResource, object: Frozen<KubeObject>) => {
+    // A pod that should be gone by now is not charged any more: that changes by itself.
+    if (object.metadata.deletionTimestamp !== undefined) return quotaUsage(resource, object, clock.now())
     let usage = usages.get(object)
     if (!usage) {
       usage = quotaUsage(resource, object)
@@ -34,56 +32,64 @@ export function resourceQuota(reader: ObjectReader, clock: Clock, limitedResourc
     }
     return usage
   }
-  const used = (quota: Frozen<ResourceQuota>, resource: GroupResource, namespace: string, except: string, name: string): number => {
+  const used = ({ namespace, resource, ...rest }: AdmissionAttributes, quota: Frozen<ResourceQuota>, name: string, pending: Pending): number => {
+    const except = nameOf(rest)
+    const amountOf = (object: Frozen<KubeObject>) => (quotaCovers(quota, resource, object) ? (usageOf(resource, object)[name] ?? 0) : 0)
+    const most = (pendingName: string, atLeast: number) => Math.max(atLeast, ...(pending.get(pendingName) ?? []).map(amountOf))
+    const unseen = new Set(pending.keys()).add(except)
     let total = 0
-    const add = (object: Frozen<KubeObject>) => {
-      if (object.metadata.name !== except && quotaCovers(quota, resource, object)) total += usageOf(resource, object)[name] ?? 0
+    for (const object of reader.list(resource, namespace)) {
+      const objectName = object.metadata.name ?? ''
+      if (objectName !== except) total += most(objectName, amountOf(object))
+      unseen.delete(objectName)
     }
-    for (const object of reader.list(resource, namespace)) add(object)
-    for (const object of reserved.of(resource, namespace)) add(object)
+    unseen.delete(except)
+    for (const pendingName of unseen) total += most(pendingName, 0)
     return total
   }
   return {
     name: 'ResourceQuota',
     handles: (operation) => operation === 'CREATE' || operation === 'UPDATE',
     validate(attributes) {
-      const { namespace, resource, object, dryRun, operation } = attributes
+      const { namespace, resource, object, dryRun, oldObject } = attributes
       if (namespace === '' || !object || !counts(attributes)) return
       const applying = reader.list<ResourceQuota>(quotas, namespace)
       if (applying.length === 0 && limitedResources.length === 0) return
       const usage = quotaUsage(resource, object)
-      const before = operation === 'UPDATE' && attributes.oldObject ? quotaUsage(resource, attributes.oldObject) : {}
+      const old = attributes.operation === 'UPDATE' ? oldObject : undefined
+      const before = old ? quotaUsage(resource, old) : {}
       const covering = applying.filter((quota) => quotaCovers(quota, resource, object))
       for (const { metadata, spec } of covering) {
-        const missing = operation === 'CREATE' ? unspecified(resource, object, Object.entries(spec.hard ?? {})) : ''
+        const missing = unspecified(resource, object, Object.entries(spec.hard ?? {}))
         if (missing) throw refuse(attributes, `failed quota: ${metadata.name}: must specify ${missing}`)
       }
-      if (limitedResources.length > 0) requireQuotas(limitedResources, attributes, { usage: grown(usage, before), applying, covering })
+      if (limitedResources.length > 0 && grows(usage, before)) requireQuotas(limitedResources, attributes, { usage, applying, covering })
+      const pending = reserved.of(resource, namespace)
       let limited = false
       for (const quota of covering) {
-        const hard = Object.entries(quota.spec.hard ?? {})
-        limited ||= hard.some(([name]) => usage[name] !== undefined)
-        const over = hard
-          .filter(([name]) => (usage[name] ?? 0) > (before[name] ?? 0))
+        const counted = Object.entries(quota.spec.hard ?? {}).filter(([name]) => usage[name] !== undefined)
+        // What the quota did not cover before is all new to it.
+        const paid = old && quotaCovers(quota, resource, old) ? before : {}
+        const growing = counted.filter(([name]) => (usage[name] ?? 0) > (paid[name] ?? 0))
+        limited ||= growing.length > 0
+        const over = growing
           .map(([name, limit]) => ({
             name,
             limit,
-            asked: (usage[name] ?? 0) - (before[name] ?? 0),
-            used: used(quota, resource, namespace, nameOf(attributes), name) + (before[name] ?? 0),
+            asked: (usage[name] ?? 0) - (paid[name] ?? 0),
+            used: used(attributes, quota, name, pending) + (paid[name] ?? 0),
           }))
           .filter(({ name, limit, asked, used: inUse }) => inUse + asked > quotaAmount(name, limit))
           .sort((a, b) => (a.name < b.name ? -1 : 1))
         if (over.length > 0) throw refuse(attributes, exceeded(quota.metadata.name ?? '', over))
       }
-      if (limited && !dryRun && operation === 'CREATE') reserved.add(resource, namespace, nameOf(attributes), object)
+      if (limited && !dryRun) reserved.add(resource, namespace, nameOf(attributes), object, old)
     },
   }
 }
 
-/** What is used more than before. */
-function grown(usage: QuotaAmounts, before: QuotaAmounts): QuotaAmounts {
-  const amounts = Object.entries(usage).map(([name, amount]): [string, number] => [name, amount - (before[name] ?? 0)])
-  return Object.fromEntries(amounts.filter(([, amount]) => amount > 0))
+function grows(usage: QuotaAmounts, before: QuotaAmounts): boolean {
+  return Object.entries(usage).some(([name, amount]) => amount > (before[name] ?? 0))
 }
 
 interface Quotas {
@@ -94,20 +100,22 @@ interface Quotas {
 
 /** @throws Status Forbidden; for scopes 500 without a reason, as upstream's */
 function requireQuotas(limited: readonly LimitedResource[], attributes: AdmissionAttributes, { usage, applying, covering }: Quotas): void {
-  if (Object.keys(usage).length === 0 || !attributes.object) return
+  if (!attributes.object) return
   const { names, scopes } = uncovered(limited, { resource: attributes.resource, object: attributes.object, usage }, applying, covering)
   if (names.length > 0) throw refuse(attributes, `insufficient quota to consume: ${names.join(',')}`)
   const shown = scopes.map(({ scopeName, operator, values = [] }) => `{${scopeName} ${operator} [${values.join(' ')}]}`)
   if (shown.length > 0) throw new StatusError('', `insufficient quota to match these scopes: [${shown.join(' ')}]`, { code: 500 })
 }
 
-function nameOf({ name, object }: AdmissionAttributes): string {
+function nameOf({ name, object }: Pick<AdmissionAttributes, 'name' | 'object'>): string {
   return name || object?.metadata.name || ''
 }
 
-/** Subresources use nothing, except a resize. */
-function counts({ resource, subresource }: AdmissionAttributes): boolean {
-  return subresource === '' || (subresource === 'resize' && resource.group === '' && resource.resource === 'pods')
+/** Pods are fixed but for a resize; subresources of other kinds use nothing. */
+function counts({ resource, subresource, operation }: AdmissionAttributes): boolean {
+  if (isIgnoredByQuota(resource)) return false
+  const isPod = resource.group === '' && resource.resource === 'pods'
+  return isPod && operation === 'UPDATE' ? subresource === 'resize' : subresource === ''
 }
 
 interface Over {
@@ -144,34 +152,4 @@ function unspecified({ group, resource }: GroupResource, object: Frozen<KubeObje
       )
   }
   return missing.join('; ')
-}
-
-function createReservations(reader: ObjectReader, clock: Clock) {
-  const all = new Map<string, Map<string, Reservation>>()
-  const followed = new Set<string>()
-  const keyOf = ({ group, resource }: GroupResource, namespace: string) => `${group}/${resource}/${namespace}`
-  const follow = (resource: GroupResource) => {
-    const key = `${resource.group}/${resource.resource}`
-    if (followed.has(key)) return
-    followed.add(key)
-    reader.onChange(resource, ({ type, object: { metadata } }) => {
-      // What goes is another one, whose name this one will have.
-      if (type !== 'DELETED') all.get(keyOf(resource, metadata.namespace ?? ''))?.delete(metadata.name ?? '')
-    })
-  }
-  return {
-    add(resource: GroupResource, namespace: string, name: string, object: Frozen<KubeObject>) {
-      follow(resource)
-      const key = keyOf(resource, namespace)
-      const here = all.get(key) ?? new Map<string, Reservation>()
-      all.set(key, here.set(name, { object, expiresMs: clock.monotonicMs() + reservationMs }))
-    },
-    *of(resource: GroupResource, namespace: string) {
-      const here = all.get(keyOf(resource, namespace))
-      for (const [name, { object, expiresMs }] of here ?? []) {
-        if (expiresMs < clock.monotonicMs()) here?.delete(name)
-        else yield object
-      }
-    },
-  }
 }
