@@ -36,6 +36,24 @@ export async function withWorkers<T>(items: readonly T[], workers: number, work:
   if (failures.length > 0) throw failures[0]
 }
 
+/** For work whose steps cost what they bring: others get a turn whenever `share` of it was done. */
+export class Turns {
+  #done = 0
+  readonly #share: number
+
+  constructor(share: number) {
+    this.#share = share
+  }
+
+  /** @returns what to wait for before going on, if anything */
+  after(amount: number): Promise<void> | undefined {
+    this.#done += amount
+    if (this.#done < this.#share) return undefined
+    this.#done = 0
+    return turn()
+  }
+}
+
 function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }

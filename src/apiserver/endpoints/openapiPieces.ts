@@ -1,61 +1,83 @@
 /**
- * /openapi/v2 put together from pieces (L3): what is compiled in, one piece per custom resource definition, one per foreign server. A piece is made
- * and encoded once per revision of its source, with a turn of the event loop for others after each, so that a new definition costs what it adds.
- * Upstream: apiextensions-apiserver/pkg/controller/openapi, which keeps one specification per definition and merges them.
+ * OpenAPI documents put together from encoded entries (L3). /openapi/v2 has a piece for what is compiled in, one per custom resource definition and
+ * one per foreign server, each made once per revision of its source, so that a new definition costs what it adds. Others have their turn
+ * while entries are made and encoded. Upstream: apiextensions-apiserver/pkg/controller/openapi, which keeps one specification per definition
+ * and merges them.
  */
-import { type OpenApiInput, openApiV2 } from '#api/machinery/openapi/document'
+import { type DocumentEntry, type EntryMember, entryMembers, type OpenApiInput, openApiV2Entries, openApiV2Head } from '#api/machinery/openapi/document'
 import type { JsonSchema } from '#api/machinery/openapi/schemas'
 import type { Catalog, CatalogSource } from '../catalog.ts'
+import { Turns } from '../fairLoop.ts'
+import type { DocumentForm } from './openapiForms.ts'
 
-const members = ['paths', 'definitions', 'parameters'] as const
-type Member = (typeof members)[number]
 /** By member of the document: each of its keys, encoded. */
-type Piece = Readonly<Record<Member, ReadonlyMap<string, string>>>
+type Piece = Readonly<Record<EntryMember, ReadonlyMap<string, Uint8Array>>>
 
+/** Bytes of entries between two turns of others: some milliseconds of work. */
+const bytesPerTurn = 16 * 1024
+
+/** A document of nothing but these entries. */
+export async function encodeDocument(form: DocumentForm, head: JsonSchema, entries: Iterable<DocumentEntry>): Promise<Uint8Array> {
+  return joined(form, head, [await encoded(form, entries)])
+}
+
+/** /openapi/v2 in one form. */
 export class OpenApiPieces {
-  #builtIn: { readonly head: string; readonly piece: Piece } | undefined
+  readonly #form: DocumentForm
+  /** Never changes, and is most of the document. */
+  #builtIn: Promise<Piece> | undefined
   /** By revision. */
   #pieces = new Map<string, Piece>()
 
-  /** The document as JSON. Of two pieces that say the same, the first counts. */
-  async document(builtIn: () => JsonSchema, input: OpenApiInput, catalog: Catalog): Promise<Uint8Array> {
-    this.#builtIn ??= encodedBuiltIn(builtIn())
-    const { head, piece: first } = this.#builtIn
-    const pieces = [first]
+  constructor(form: DocumentForm) {
+    this.#form = form
+  }
+
+  /** The document. Of two pieces that say the same, the first counts. */
+  async document(input: OpenApiInput, catalog: Catalog): Promise<Uint8Array> {
+    const sources = catalog.sources()
+    this.#builtIn ??= encoded(this.#form, openApiV2Entries({ ...input, resources: input.resources.filter((facts) => !facts.custom), extras: [] }))
+    const pieces = [await this.#builtIn]
     const kept = new Map<string, Piece>()
-    for (const source of catalog.sources()) {
+    for (const source of sources) {
       const { revision, definitions, foreign, openApi } = source
-      const document = openApi?.v2 ?? (definitions && !foreign ? () => ownDocument(source, input) : undefined)
-      if (!document) continue
-      let piece = this.#pieces.get(revision)
-      if (!piece) {
-        piece = encoded(typeof document === 'function' ? document() : document)
-        await new Promise((resolve) => setImmediate(resolve))
-      }
+      const entries = openApi?.v2 ? () => entriesOf(openApi.v2 as JsonSchema) : definitions && !foreign ? () => ownEntries(source, input) : undefined
+      if (!entries) continue
+      const piece = this.#pieces.get(revision) ?? (await encoded(this.#form, entries()))
       kept.set(revision, piece)
       pieces.push(piece)
     }
     this.#pieces = kept
-    return Buffer.from(`${head}${members.map((member) => `,${JSON.stringify(member)}:{${entries(pieces, member)}}`).join('')}}`)
+    return joined(this.#form, openApiV2Head(input), pieces)
   }
 }
 
-function ownDocument({ entries: own, definitions = [] }: CatalogSource, input: OpenApiInput): JsonSchema {
-  return openApiV2({ ...input, resources: own.map(({ discovered, facts }) => discovered ?? facts), extras: definitions })
+function ownEntries({ entries, definitions = [] }: CatalogSource, input: OpenApiInput): Iterable<DocumentEntry> {
+  return openApiV2Entries({ ...input, resources: entries.map(({ discovered, facts }) => discovered ?? facts), extras: definitions })
 }
 
-function encodedBuiltIn(document: JsonSchema): { readonly head: string; readonly piece: Piece } {
-  const rest = Object.fromEntries(Object.entries(document).filter(([name]) => !(members as readonly string[]).includes(name)))
-  return { head: JSON.stringify(rest).slice(0, -1), piece: encoded(document) }
+/** What a document from elsewhere says. */
+function* entriesOf(document: JsonSchema): Generator<DocumentEntry> {
+  for (const member of entryMembers)
+    for (const [name, value] of Object.entries((document[member] ?? {}) as Record<string, JsonSchema>)) yield { member, name, value }
 }
 
-function encoded(document: JsonSchema): Piece {
-  const texts = (member: Member) => new Map(Object.entries((document[member] ?? {}) as object).map(([key, value]) => [key, JSON.stringify(value)]))
-  return { paths: texts('paths'), definitions: texts('definitions'), parameters: texts('parameters') }
+async function encoded(form: DocumentForm, entries: Iterable<DocumentEntry>): Promise<Piece> {
+  const turns = new Turns(bytesPerTurn)
+  const piece = { paths: new Map<string, Uint8Array>(), definitions: new Map<string, Uint8Array>(), parameters: new Map<string, Uint8Array>() }
+  for (const entry of entries) {
+    const bytes = form.entry(entry)
+    piece[entry.member].set(entry.name, bytes)
+    await turns.after(bytes.length)
+  }
+  return piece
 }
 
-function entries(pieces: readonly Piece[], member: Member): string {
-  const all = new Map<string, string>()
-  for (const piece of pieces) for (const [key, text] of piece[member]) if (!all.has(key)) all.set(key, text)
-  return [...all].map(([key, text]) => `${JSON.stringify(key)}:${text}`).join(',')
+function joined(form: DocumentForm, head: JsonSchema, pieces: readonly Piece[]): Uint8Array {
+  const sorted = (member: EntryMember) => {
+    const all = new Map<string, Uint8Array>()
+    for (const piece of pieces) for (const [name, bytes] of piece[member]) if (!all.has(name)) all.set(name, bytes)
+    return [...all].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, bytes]) => bytes)
+  }
+  return Buffer.concat(form.whole(head, sorted))
 }

@@ -1,5 +1,6 @@
 /**
- * The OpenAPI documents (L1): /openapi/v2 for all groups at once, /openapi/v3 as an index and one document per group-version.
+ * The OpenAPI documents (L1): /openapi/v2 for all groups at once, /openapi/v3 as an index and one document per group-version. They are written
+ * entry by entry, so that a server can let others have their turn in between; putting them together as objects is for those who wait.
  * Upstream: kube-openapi/pkg/builder, pkg/builder3, apiserver/pkg/server/routes/openapi.go (v1.36).
  */
 import type { ResourceFacts } from '../../resources.ts'
@@ -18,23 +19,41 @@ export interface OpenApiInput {
 
 const security = { BearerToken: { type: 'apiKey', description: 'Bearer Token authentication', name: 'authorization', in: 'header' } }
 
+/** Members of a document that hold named entries; v3 has its definitions under components.schemas, and no parameters. */
+export const entryMembers = ['paths', 'definitions', 'parameters'] as const
+export type EntryMember = (typeof entryMembers)[number]
+
+export interface DocumentEntry {
+  readonly member: EntryMember
+  readonly name: string
+  readonly value: JsonSchema
+}
+
+/** What a document has beside its entries. */
+export function openApiV2Head({ serverVersion }: OpenApiInput): JsonSchema {
+  return { swagger: '2.0', info: { title: 'Kubernetes', version: serverVersion }, securityDefinitions: security, security: [{ BearerToken: [] }] }
+}
+
+/** The entries of the whole API as one Swagger 2.0 document, in no order. */
+export function* openApiV2Entries(input: OpenApiInput): Generator<DocumentEntry> {
+  const writer = new SchemaWriter('v2', input.describe, input.extras)
+  const shared = new Map<string, JsonSchema>()
+  for (const item of pathItemsV2(input)) yield { member: 'paths', name: item.path, value: pathV2(item, writer, shared) }
+  for (const [name, value] of writer.definitions()) yield { member: 'definitions', name, value }
+  for (const [name, value] of shared) yield { member: 'parameters', name, value }
+}
+
+function* pathItemsV2(input: OpenApiInput): Generator<PathItem> {
+  yield* generalPaths()
+  // Groups of custom resources have no discovery documents in OpenAPI, as upstream.
+  for (const group of new Set(input.resources.filter(({ custom }) => !custom).map((facts) => facts.group))) yield groupPath(group)
+  yield* pathsOf(input.resources, lookUp(input))
+}
+
 /** The whole API as one Swagger 2.0 document. Built once and kept: it is megabytes. */
 export function openApiV2(input: OpenApiInput): JsonSchema {
-  const writer = new SchemaWriter('v2', input.describe, input.extras)
-  // Groups of custom resources have no discovery documents in OpenAPI, as upstream.
-  const groups = [...new Set(input.resources.filter(({ custom }) => !custom).map(({ group }) => group))]
-  const items = [...generalPaths(), ...groups.map(groupPath), ...pathsOf(input.resources, lookUp(input))].sort(byPath)
-  const shared = new Map<string, JsonSchema>()
-  const paths = Object.fromEntries(items.map((item) => [item.path, pathV2(item, writer, shared)]))
-  return {
-    swagger: '2.0',
-    info: { title: 'Kubernetes', version: input.serverVersion },
-    paths,
-    definitions: writer.definitions(),
-    parameters: Object.fromEntries([...shared].sort(([a], [b]) => (a < b ? -1 : 1))),
-    securityDefinitions: security,
-    security: [{ BearerToken: [] }],
-  }
+  const { securityDefinitions, security: needed, ...head } = openApiV2Head(input)
+  return { ...head, ...membersOf(openApiV2Entries(input)), securityDefinitions, security: needed }
 }
 
 /** The documents of v3 by their key in the index: 'api/v1', 'apis/apps/v1', 'apis/apps', 'api', 'apis', 'version', … */
@@ -47,23 +66,39 @@ export function openApiV3Keys(resources: readonly ResourceFacts[]): string[] {
   return [...keys].sort()
 }
 
-/** One document of v3; undefined for an unknown key. `input.resources` may hold all resources: those of the key are taken. */
-export function openApiV3(key: string, input: OpenApiInput): JsonSchema | undefined {
-  const items = itemsOf(key, input)
-  if (items.length === 0) return undefined
+export function openApiV3Head({ serverVersion }: OpenApiInput): JsonSchema {
+  return { openapi: '3.0.0', info: { title: 'Kubernetes', version: serverVersion } }
+}
+
+/** What components of a v3 document have beside the schemas. */
+export const openApiV3Components: JsonSchema = { securitySchemes: security }
+
+/** The entries of one document of v3, in no order; none for an unknown key. `input.resources` may hold all resources: those of the key are taken. */
+export function* openApiV3Entries(key: string, input: OpenApiInput): Generator<DocumentEntry> {
   const writer = new SchemaWriter('v3', input.describe, input.extras)
-  const paths = Object.fromEntries(items.sort(byPath).map((item) => [item.path, pathV3(item, writer)]))
+  const definition = lookUp(input)
+  for (const item of itemsOf(key, input, definition)) yield { member: 'paths', name: item.path, value: pathV3(item, writer) }
   for (const { group, version, kind } of input.resources.filter((facts) => keyOf(facts) === key)) {
     // The options of every request are part of the document though no path refers to the version's own.
-    const name = lookUp(input)(group, version, kind)
+    const name = definition(group, version, kind)
     if (name) writer.reference(name)
   }
-  return {
-    openapi: '3.0.0',
-    info: { title: 'Kubernetes', version: input.serverVersion },
-    paths,
-    components: { schemas: writer.definitions(), securitySchemes: security },
-  }
+  for (const [name, value] of writer.definitions()) yield { member: 'definitions', name, value }
+}
+
+/** One document of v3; undefined for an unknown key. */
+export function openApiV3(key: string, input: OpenApiInput): JsonSchema | undefined {
+  const { paths, definitions: schemas } = membersOf(openApiV3Entries(key, input))
+  if (Object.keys(paths).length === 0) return undefined
+  return { ...openApiV3Head(input), paths, components: { schemas, ...openApiV3Components } }
+}
+
+/** The entries by name, sorted. */
+function membersOf(entries: Iterable<DocumentEntry>): Record<EntryMember, JsonSchema> {
+  const found: Record<EntryMember, [string, JsonSchema][]> = { paths: [], definitions: [], parameters: [] }
+  for (const { member, name, value } of entries) found[member].push([name, value])
+  const sorted = (member: EntryMember) => Object.fromEntries(found[member].sort(([a], [b]) => (a < b ? -1 : 1)))
+  return { paths: sorted('paths'), definitions: sorted('definitions'), parameters: sorted('parameters') }
 }
 
 /** GET /openapi/v3. `hashOf` gives a content hash that changes with the document. */
@@ -80,23 +115,19 @@ function keyOfPath({ path }: PathItem): string {
   return path.slice(1, -1)
 }
 
-function itemsOf(key: string, input: OpenApiInput): PathItem[] {
+function* itemsOf(key: string, input: OpenApiInput, definition: DefinitionOf): Generator<PathItem> {
   const general = generalPaths().filter((item) => keyOfPath(item) === key)
-  if (general.length > 0) return general
+  if (general.length > 0) return yield* general
   const resources = input.resources.filter((facts) => keyOf(facts) === key)
-  if (resources.length > 0) return pathsOf(resources, lookUp(input))
+  if (resources.length > 0) return yield* pathsOf(resources, definition)
   const group = key === 'api' ? '' : key.startsWith('apis/') ? key.slice('apis/'.length) : undefined
-  return group !== undefined && input.resources.some((facts) => facts.group === group) ? [groupPath(group)] : []
+  if (group !== undefined && input.resources.some((facts) => facts.group === group)) yield groupPath(group)
 }
 
 function lookUp({ extras = [] }: OpenApiInput): DefinitionOf {
   const known = new Map(extras.map(({ name, kind }) => [`${kind.group}/${kind.version}/${kind.kind}`, name]))
   return (group, version, kind) =>
     known.get(`${group}/${version}/${kind}`) ?? (schemaFor(group, version, kind) ? definitionOf(group, version, kind) : undefined)
-}
-
-function byPath(a: PathItem, b: PathItem): number {
-  return a.path < b.path ? -1 : 1
 }
 
 function kubernetesMarks({ action, kind }: Operation): JsonSchema {

@@ -3,6 +3,7 @@
  * One table of messages and one walk. Upstream: google/gnostic-models openapiv2 (OpenAPIv2.proto), as used by kube-openapi.
  */
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
+import type { DocumentEntry, EntryMember } from './document.ts'
 import type { JsonSchema } from './schemas.ts'
 
 /** The media type of the answer. */
@@ -129,6 +130,22 @@ export function encodeGnostic(document: JsonSchema): Uint8Array {
   const writer = new BinaryWriter()
   writeMembers(writer, document, 'Document')
   return writer.finish()
+}
+
+const entryFields = { paths: [8, 2, 'PathItem'], definitions: [9, 1, 'Schema'], parameters: [10, 1, 'Parameter'] } as const
+
+/** One entry of a document, for {@link gnosticMember}. */
+export function gnosticEntry({ member, name, value }: DocumentEntry): Uint8Array {
+  const [, number, kind] = entryFields[member]
+  const writer = new BinaryWriter()
+  writeNamed(writer, number, kind, { [name]: value })
+  return writer.finish()
+}
+
+/** A member of a document, of the bytes of its entries. */
+export function gnosticMember(member: EntryMember, entries: readonly Uint8Array[]): Uint8Array[] {
+  const size = entries.reduce((sum, { length }) => sum + length, 0)
+  return [new BinaryWriter().tag(entryFields[member][0], WireType.LengthDelimited).uint32(size).finish(), ...entries]
 }
 
 function writeMembers(writer: BinaryWriter, value: JsonSchema, name: string): void {

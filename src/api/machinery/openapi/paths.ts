@@ -105,22 +105,18 @@ interface Context {
   readonly scope: 'Namespaced' | ''
 }
 
-/** All paths of some resources, sorted, with the discovery paths of their group-versions. `groups` are named apart: /apis/<g>/. */
-export function pathsOf(resources: readonly ResourceFacts[], lookUp: DefinitionOf = definitionOf): PathItem[] {
-  const items: PathItem[] = []
+/** All paths of some resources, one resource after the other, with the discovery paths of their group-versions. `groups` are named apart: /apis/<g>/. */
+export function* pathsOf(resources: Iterable<ResourceFacts>, lookUp: DefinitionOf = definitionOf): Generator<PathItem> {
   const seen = new Set<string>()
   for (const facts of resources) {
     const context = contextOf(facts, lookUp)
     if (!seen.has(context.root) && !facts.custom) {
       seen.add(context.root)
-      items.push(
-        discoveryPath(`${context.root}/`, `get${context.id}APIResources`, context.tag, 'get available resources', `${metaV1}.APIResourceList`, objectTypes),
-      )
+      yield discoveryPath(`${context.root}/`, `get${context.id}APIResources`, context.tag, 'get available resources', `${metaV1}.APIResourceList`, objectTypes)
     }
     const paths = resourcePaths(context)
-    items.push(...(facts.custom ? paths.map(withCustomTypes) : paths))
+    yield* facts.custom ? paths.map(withCustomTypes) : paths
   }
-  return items.sort((a, b) => (a.path < b.path ? -1 : 1))
 }
 
 const customTypes = objectTypes.slice(0, 2)

@@ -41,18 +41,16 @@ export class SchemaWriter {
     this.#extras = new Map(extras.map((extra) => [extra.name, extra]))
   }
 
-  /** The reference to a definition, which will be part of {@link definitions}. */
+  /** The reference to a definition, which will be among {@link definitions}. */
   reference(name: string): JsonSchema {
     this.#pending.add(name)
     return { $ref: this.#version === 'v2' ? `#/definitions/${name}` : `#/components/schemas/${name}` }
   }
 
-  /** Every definition referred to so far, with all that those refer to, by name. */
-  definitions(): Record<string, JsonSchema> {
-    const done = new Map<string, JsonSchema>()
+  /** Every definition referred to so far, with all that those refer to, one at a time. */
+  *definitions(): Generator<readonly [name: string, definition: JsonSchema]> {
     // The set grows while definitions are written; iteration sees the new names.
-    for (const name of this.#pending) done.set(name, this.#definition(name))
-    return Object.fromEntries([...done].sort(([a], [b]) => (a < b ? -1 : 1)))
+    for (const name of this.#pending) yield [name, this.#definition(name)]
   }
 
   #definition(name: string): JsonSchema {
