@@ -15,6 +15,7 @@ import { createReconciler, enqueueSelf, type Result } from '../framework/reconci
 import { claim } from '../shared/claim.ts'
 import { controllerUidIndex, podControllerIndexers } from '../shared/indexes.ts'
 import { ownedPodHandler } from '../shared/ownedPodHandler.ts'
+import { changesCounts } from '../shared/podChange.ts'
 import { createPodControl } from '../shared/podControl.ts'
 import { createJobPods, releasePod } from './manage.ts'
 import * as plan from './plan.ts'
@@ -32,7 +33,12 @@ function createJobController(context: ControllerContext) {
   const jobPods = createJobPods({ client, clock, podControl: createPodControl(client, events), expectations })
   const reconciler = createReconciler(context, { name: job.name, queueName: 'job', workers: 5, reconcile })
   reconciler.watch(informer, enqueueSelf(reconciler.queue))
-  const handler = ownedPodHandler({ informer, queue: reconciler.queue, expectations })
+  const handler = ownedPodHandler({
+    informer,
+    queue: reconciler.queue,
+    expectations,
+    concerns: (old, pod, object) => changesCounts(old, pod, object.spec),
+  })
   reconciler.watch(podInformer, {
     ...handler,
     onAdd: (pod, initial) => {
@@ -49,7 +55,9 @@ function createJobController(context: ControllerContext) {
   /** A tracked pod whose job is gone must not be held by our finalizer. */
   function enqueueAbandoned(pod: Frozen<Pod>): void {
     const controller = controllerOf(pod)
-    if (plan.isTracked(pod) && controller?.kind === 'Job') reconciler.queue.add(`${pod.metadata.namespace}/${controller.name}`)
+    if (!plan.isTracked(pod) || controller?.kind !== 'Job') return
+    const key = `${pod.metadata.namespace}/${controller.name}`
+    if (informer.store.get(key)?.metadata.uid !== controller.uid) reconciler.queue.add(key)
   }
 
   async function reconcile(key: string, signal: AbortSignal): Promise<Result | undefined> {

@@ -18,6 +18,7 @@ import { createReconciler, enqueueSelf, type Result } from '../framework/reconci
 import { claim } from '../shared/claim.ts'
 import { controllerUidIndex, podControllerIndexers, replicaSetControllerIndexers } from '../shared/indexes.ts'
 import { ownedPodHandler } from '../shared/ownedPodHandler.ts'
+import { changesCounts } from '../shared/podChange.ts'
 import { createPodControl, isNamespaceTerminating, messageOf, podFromTemplate, slowStartBatch } from '../shared/podControl.ts'
 import { msUntilNextAvailable, planReplicas, replicaSetStatus } from './plan.ts'
 
@@ -70,7 +71,8 @@ export function createReplicaController<T extends Replicating>(context: Controll
   const reconciler = createReconciler(context, { name: kind.name, queueName: kind.queueName, workers: 5, reconcile })
   reconciler.watch(informer, enqueueSelf(reconciler.queue))
   const selectorFor = (object: Frozen<T>) => kind.asReplicaSet(object).spec.selector
-  reconciler.watch(podInformer, ownedPodHandler({ informer, queue: reconciler.queue, expectations, selectorFor }))
+  const concerns = (old: Frozen<Pod>, pod: Frozen<Pod>, object: Frozen<T>) => changesCounts(old, pod, kind.asReplicaSet(object).spec)
+  reconciler.watch(podInformer, ownedPodHandler({ informer, queue: reconciler.queue, expectations, selectorFor, concerns }))
   return reconciler
 
   async function reconcile(key: string, signal: AbortSignal): Promise<Result | undefined> {

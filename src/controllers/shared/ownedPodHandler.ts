@@ -21,6 +21,8 @@ export interface OwnedPodHandlerOptions<T extends KubeObject> {
   readonly expectations: Expectations
   /** Default: the object's spec.selector. */
   readonly selectorFor?: ((object: Frozen<T>) => Frozen<LabelSelector> | undefined) | undefined
+  /** Whether an update of a pod that stays the owner's concerns the owner. Default: each does. */
+  readonly concerns?: ((old: Frozen<Pod>, pod: Frozen<Pod>, owner: Frozen<T>) => boolean) | undefined
 }
 
 const ownSelector = (object: Frozen<KubeObject>) => (object as Frozen<Selecting>).spec?.selector
@@ -30,17 +32,20 @@ export function ownedPodHandler<T extends KubeObject>({
   queue,
   expectations,
   selectorFor = ownSelector as (object: Frozen<T>) => Frozen<LabelSelector> | undefined,
+  concerns = () => true,
 }: OwnedPodHandlerOptions<T>): EventHandler<Pod> {
   const { kind } = informer.resource
-  const ownerKey = (pod: Frozen<Pod>): string | undefined => {
+  const ownerOf = (pod: Frozen<Pod>): Frozen<T> | undefined => {
     const controller = controllerOf(pod)
     if (controller?.kind !== kind) return undefined
     const owner = informer.lister.get({ namespace: pod.metadata.namespace, name: controller.name })
-    return owner?.metadata.uid === controller.uid ? keyOf(owner as Frozen<KubeObject>) : undefined
+    return owner?.metadata.uid === controller.uid ? owner : undefined
   }
-  const enqueueOwner = (pod: Frozen<Pod>) => {
-    const key = ownerKey(pod)
-    if (key !== undefined) queue.add(key)
+  const enqueueOwner = (pod: Frozen<Pod>, matters: (owner: Frozen<T>) => boolean = () => true) => {
+    const owner = ownerOf(pod)
+    if (!owner || !matters(owner)) return undefined
+    const key = keyOf(owner as Frozen<KubeObject>)
+    queue.add(key)
     return key
   }
   const enqueueMatching = (pod: Frozen<Pod>) => {
@@ -73,7 +78,7 @@ export function ownedPodHandler<T extends KubeObject>({
       const [before, after] = [controllerOf(old), controllerOf(pod)]
       const moved = before?.uid !== after?.uid
       if (moved && before) enqueueOwner(old)
-      if (after) enqueueOwner(pod)
+      if (after) enqueueOwner(pod, (owner) => moved || concerns(old, pod, owner))
       else if (moved || !semanticEqual(old.metadata.labels, pod.metadata.labels)) enqueueMatching(pod)
     },
     onDelete: gone,
