@@ -14,8 +14,9 @@ import { defaultServiceCidrName, serviceRanges } from '../registry/services/ipAl
 import { ensureFlowControl, type FoundRight } from './flowControl.ts'
 import { type Advertised, kubernetesEndpointSlice, kubernetesEndpoints, kubernetesService, systemNamespaces, systemPriorityClasses } from './objects.ts'
 
-/** As often as upstream looks after the `kubernetes` service. */
+/** As often as upstream looks after the `kubernetes` service, and how many of these looks later after namespaces and flow control. */
 const keepIntervalMs = 10_000
+const looksPerRound = 6
 
 /** What is put right of them; the rest is anybody's. */
 const endpointsFields = ['subsets']
@@ -37,10 +38,11 @@ export interface BootstrapDeps {
 /** Restores what somebody deletes while the server runs, until the signal aborts. */
 export async function keepBootstrapped(deps: BootstrapDeps, config: BootstrapConfig, signal: AbortSignal): Promise<void> {
   const right: FoundRight = new WeakSet()
-  while (!signal.aborted) {
+  for (let look = 1; !signal.aborted; look++) {
     await deps.clock.sleep(keepIntervalMs, signal).catch(() => undefined)
     if (signal.aborted) return
-    await bootstrap(deps, config, signal, right).catch((error) => {
+    const looking = look % looksPerRound === 0 ? bootstrap(deps, config, signal, right) : keepService(deps, config, signal)
+    await looking.catch((error) => {
       if (!signal.aborted) deps.log.error(error, 'Restoring the objects of every cluster failed; trying again later')
     })
   }

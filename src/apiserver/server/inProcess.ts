@@ -18,7 +18,11 @@ interface Deps {
   readonly clock: Clock
 }
 
+/** What JSON documents say, by their bytes: of those that stay the same, such as discovery's, each reader gets the same value. */
+type Documents = WeakMap<Uint8Array, unknown>
+
 export function inProcessTransport(deps: Deps, user: UserInfo, userAgent: string): Transport {
+  const documents: Documents = new WeakMap()
   const send = async (request: ApiRequest, watch: boolean, cancellation: Cancellation) => {
     const made = toServerRequest(user, userAgent, request, watch, cancellation)
     const answer = await deps.handle(made)
@@ -30,7 +34,7 @@ export function inProcessTransport(deps: Deps, user: UserInfo, userAgent: string
       const cancellation = new Cancellation(signal)
       try {
         const { answer, warnings } = await send(request, false, cancellation)
-        return { status: statusOf(answer), body: await bodyOf(answer), warnings }
+        return { status: statusOf(answer), body: await bodyOf(answer, documents), warnings }
       } finally {
         cancellation.release()
       }
@@ -136,7 +140,7 @@ function failure(answer: Answer): StatusError {
 }
 
 /** The answer's value; a stream is read to its end. */
-async function bodyOf(answer: Answer): Promise<unknown> {
+async function bodyOf(answer: Answer, documents: Documents): Promise<unknown> {
   switch (answer.type) {
     case 'object':
       return answer.object.object
@@ -145,11 +149,13 @@ async function bodyOf(answer: Answer): Promise<unknown> {
     case 'value':
       return deepFreeze(answer.value)
     case 'bytes': {
-      const text = Buffer.from(answer.bytes).toString()
-      return answer.contentType.startsWith('application/json') ? deepFreeze(JSON.parse(text)) : text
+      if (!answer.contentType.startsWith('application/json')) return Buffer.from(answer.bytes).toString()
+      const known = documents.get(answer.bytes) ?? deepFreeze(JSON.parse(Buffer.from(answer.bytes).toString()))
+      documents.set(answer.bytes, known)
+      return known
     }
     case 'stream':
-      return bodyOf(await valueOfStream(answer))
+      return bodyOf(await valueOfStream(answer), documents)
     case 'watch':
     case 'tunnel':
       throw new Error('this answer is no value: watches have their own call, tunnels need a connection')

@@ -2,10 +2,10 @@
  * What the garbage collector can see (L3): every resource of discovery that can be listed, watched and deleted, custom ones as they come.
  * Upstream: pkg/controller/garbagecollector/garbagecollector.go, GetDeletableResources (v1.36).
  */
-import type { APIGroupList, APIResourceList } from '#api/gen/types/meta.v1'
-import type { KubeObject } from '#api/machinery/meta'
+import { groupVersion, type KubeObject } from '#api/machinery/meta'
 import { apiServices, clusterScoped, customResourceDefinitions, namespaced } from '#client/builtIn'
 import type { Client, Resource } from '#client/client'
+import { createDiscovery } from '#client/discovery/discovery'
 import type { ControllerContext } from '../framework/controller.ts'
 
 export interface Discovered {
@@ -16,24 +16,20 @@ export interface Discovered {
 
 const neverCollected = new Set(['/events', 'events.k8s.io/events'])
 
+/** @throws Error when there is no answer, or one without the core group: it says nothing about what is served. */
 export async function discoverResources(client: Client, signal: AbortSignal): Promise<Discovered> {
-  const get = async <T>(path: string) => (await client.transport.request({ method: 'GET', path }, signal)).body as T
-  const groups = (await get<APIGroupList>('/apis')).groups
-  const preferred = ['v1', ...groups.flatMap(({ preferredVersion }) => preferredVersion?.groupVersion ?? [])]
-  const others = groups.flatMap(({ versions }) => versions.map(({ groupVersion }) => groupVersion)).filter((version) => !preferred.includes(version))
+  const { resources } = await createDiscovery(client.transport).resources(signal)
+  if (!resources.some(({ group }) => group === '')) throw new Error('discovery names no resource of the core group')
   const watchable = new Map<string, Resource<KubeObject>>()
   const byKind = new Map<string, Resource<KubeObject>>()
-  for (const groupVersion of [...preferred, ...others]) {
-    // One group that does not answer must not stop collection in the others.
-    const list = await get<APIResourceList>(groupVersion === 'v1' ? '/api/v1' : `/apis/${groupVersion}`).catch(() => undefined)
-    const [group = '', version = ''] = groupVersion === 'v1' ? ['', 'v1'] : groupVersion.split('/')
-    for (const { name, kind, namespaced: isNamespaced, verbs } of list?.resources ?? []) {
-      if (name.includes('/')) continue
-      const resource = (isNamespaced ? namespaced : clusterScoped)<KubeObject>(group, version, name, kind)
-      if (!byKind.has(`${groupVersion} ${kind}`)) byKind.set(`${groupVersion} ${kind}`, resource)
-      const can = ['delete', 'list', 'watch'].every((verb) => verbs.includes(verb))
-      if (can && !neverCollected.has(`${group}/${name}`) && !watchable.has(`${group}/${name}`)) watchable.set(`${group}/${name}`, resource)
-    }
+  // The preferred version of each group comes first.
+  for (const { group, version, resource: name, kind, namespaced: isNamespaced, verbs } of resources) {
+    const resource = (isNamespaced ? namespaced : clusterScoped)<KubeObject>(group, version, name, kind)
+    const typeName = `${groupVersion({ group, version })} ${kind}`
+    if (!byKind.has(typeName)) byKind.set(typeName, resource)
+    const can = ['delete', 'list', 'watch'].every((verb) => verbs.includes(verb))
+    const key = `${group}/${name}`
+    if (can && !neverCollected.has(key) && !watchable.has(key)) watchable.set(key, resource)
   }
   return { watchable: [...watchable.values()], byKind }
 }
