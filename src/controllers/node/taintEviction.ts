@@ -26,7 +26,8 @@ function createTaintEvictionController(context: ControllerContext) {
   informer.addIndexers(podNodeIndexers)
   const events = context.events('taint-eviction-controller')
   const reconciler = createReconciler(context, { name: taintEviction.name, queueName: 'noexec_taint_pod', workers: 8, reconcile })
-  const scheduled = new Set<string>()
+  /** When the eviction of a pod was planned: its toleration runs from then where the taint does not say since when it is there. */
+  const planned = new Map<string, number>()
   reconciler.watch(nodeInformer, {
     onAdd: ({ metadata, spec }) => {
       if (noExecuteTaints(spec.taints).length > 0) enqueuePodsOf(metadata.name ?? '')
@@ -45,7 +46,7 @@ function createTaintEvictionController(context: ControllerContext) {
     onUpdate: (old, pod) => {
       if (old.spec.nodeName !== pod.spec.nodeName || old.spec.tolerations !== pod.spec.tolerations) enqueue(pod)
     },
-    onDelete: (pod) => void scheduled.delete(keyOf(pod)),
+    onDelete: (pod) => void planned.delete(keyOf(pod)),
   })
   return reconciler
 
@@ -57,12 +58,12 @@ function createTaintEvictionController(context: ControllerContext) {
     const pod = informer.store.get(key)
     const node = nodeInformer.store.get(pod?.spec.nodeName ?? '')
     if (!pod || pod.metadata.deletionTimestamp) return undefined
-    const dueMs = node ? evictionTime(pod, noExecuteTaints(node.spec.taints), clock.now()) : undefined
+    const dueMs = node ? evictionTime(pod, noExecuteTaints(node.spec.taints), planned.get(key) ?? clock.now()) : undefined
     if (dueMs === undefined) {
-      if (scheduled.delete(key)) events.event(pod, 'Normal', 'TaintManagerEviction', `Cancelling deletion of Pod ${key}`)
+      if (planned.delete(key)) events.event(pod, 'Normal', 'TaintManagerEviction', `Cancelling deletion of Pod ${key}`)
       return undefined
     }
-    scheduled.add(key)
+    if (!planned.has(key)) planned.set(key, clock.now())
     const waitMs = dueMs - clock.now()
     if (waitMs > 0) return { requeueAfterMs: waitMs }
     events.event(pod, 'Normal', 'TaintManagerEviction', `Marking for deletion Pod ${key}`)
@@ -76,15 +77,15 @@ function noExecuteTaints(taints: readonly Frozen<Taint>[] | undefined): readonly
   return taints?.filter(({ effect }) => effect === 'NoExecute') ?? []
 }
 
-/** When the pod must go; undefined when it may stay. The shortest toleration counts, from when its taint came. */
-export function evictionTime(pod: Frozen<Pod>, taints: readonly Frozen<Taint>[], nowMs: number): number | undefined {
+/** When the pod must go; undefined when it may stay. The shortest toleration counts, from when its taint came, or from `plannedMs`. */
+export function evictionTime(pod: Frozen<Pod>, taints: readonly Frozen<Taint>[], plannedMs: number): number | undefined {
   let dueMs: number | undefined
   for (const taint of taints) {
     const tolerations = pod.spec.tolerations?.filter((toleration) => tolerationToleratesTaint(toleration, taint)) ?? []
-    if (tolerations.length === 0) return nowMs
+    if (tolerations.length === 0) return plannedMs
     const seconds = tolerations.flatMap(({ tolerationSeconds }) => tolerationSeconds ?? [])
     if (seconds.length === 0) continue
-    const sinceMs = parseTime(taint.timeAdded ?? '') ?? nowMs
+    const sinceMs = parseTime(taint.timeAdded ?? '') ?? plannedMs
     dueMs = Math.min(dueMs ?? Number.POSITIVE_INFINITY, sinceMs + Math.max(0, Math.min(...seconds)) * 1000)
   }
   return dueMs

@@ -9,6 +9,8 @@ export interface Behaviour {
   readonly name: string
   /** Takes a whole node, taints one, or counts what runs on it: nothing else runs at the same time. */
   readonly alone?: boolean
+  /** How long it may take when back-offs and grace periods are part of it. Default: 90. */
+  readonly seconds?: number
   /** Why this machine cannot do it; undefined where it can. */
   readonly obstacle?: () => string | undefined
   run(context: BehaviourContext): Promise<void>

@@ -1,8 +1,21 @@
 /** Every group of behaviours that needs containers, by SIG. A group is one file and one line here. */
 import type { BehaviourGroup } from './behaviour.ts'
+import { configEnv } from './node/configEnv.ts'
 import { downwardApiEnv } from './node/downwardApiEnv.ts'
 import { entrypoint } from './node/entrypoint.ts'
+import { ephemeralContainers } from './node/ephemeralContainers.ts'
 import { initContainers } from './node/initContainers.ts'
+import { kubeletBasics } from './node/kubeletBasics.ts'
+import { noExecuteTaints } from './node/noExecuteTaints.ts'
+import { podGeneration } from './node/podGeneration.ts'
+import { podsGroup } from './node/pods.ts'
+import { probes } from './node/probes.ts'
+import { resize } from './node/resize.ts'
+import { runtimeClass } from './node/runtimeClass.ts'
+import { securityContext } from './node/securityContext.ts'
+import { sysctls } from './node/sysctls.ts'
+import { termination } from './node/termination.ts'
+import { variableExpansion } from './node/variableExpansion.ts'
 import { configMapVolume } from './storage/configMapVolume.ts'
 import { downwardApiVolume, projectedDownwardApi } from './storage/downwardApiVolume.ts'
 import { emptyDir } from './storage/emptyDir.ts'
@@ -11,7 +24,24 @@ import { secretVolume } from './storage/secretVolume.ts'
 import { subPath } from './storage/subPath.ts'
 import { wrapperVolumes } from './storage/wrapperVolumes.ts'
 
-export const nodeBehaviours: readonly BehaviourGroup[] = [downwardApiEnv, entrypoint, initContainers]
+export const nodeBehaviours: readonly BehaviourGroup[] = [
+  configEnv,
+  downwardApiEnv,
+  entrypoint,
+  ephemeralContainers,
+  initContainers,
+  kubeletBasics,
+  noExecuteTaints,
+  podGeneration,
+  podsGroup,
+  probes,
+  resize,
+  runtimeClass,
+  securityContext,
+  sysctls,
+  termination,
+  variableExpansion,
+]
 
 export const storageBehaviours: readonly BehaviourGroup[] = [
   configMapVolume,

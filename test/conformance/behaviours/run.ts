@@ -13,8 +13,10 @@ import { LocalCluster, obstacleToCluster } from '../../e2e/support/localCluster.
 import type { Behaviour, BehaviourGroup } from './behaviour.ts'
 import { busybox, createContext } from './context.ts'
 
-const behaviourMs = 90_000
+const defaultSeconds = 90
 const atOnce = 4
+
+const secondsOf = ({ seconds = defaultSeconds }: Behaviour) => seconds
 
 /** Registers the tests. `name` is the cluster's. */
 export function runBehaviours(name: string, groups: readonly BehaviourGroup[]): void {
@@ -36,11 +38,12 @@ export function runBehaviours(name: string, groups: readonly BehaviourGroup[]): 
 
   const register = (group: BehaviourGroup, behaviour: Behaviour) => {
     const title = `${group.rows.join(' ')} [K] ${group.sig} ${group.title}: ${behaviour.name}`
-    it(title, { skip: skip || behaviour.obstacle?.() || false, timeout: behaviourMs + 30_000 }, () => runOne(cluster, connection, behaviour))
+    it(title, { skip: skip || behaviour.obstacle?.() || false, timeout: (secondsOf(behaviour) + 30) * 1000 }, () => runOne(cluster, connection, behaviour))
   }
   const select = (alone: boolean) => groups.flatMap((group) => group.behaviours.filter((one) => (one.alone ?? false) === alone).map((one) => ({ group, one })))
   describe('behaviours beside each other', { concurrency: atOnce }, () => {
-    for (const { group, one } of select(false)) register(group, one)
+    // The long ones first: the others fill the time.
+    for (const { group, one } of select(false).sort((a, b) => secondsOf(b.one) - secondsOf(a.one))) register(group, one)
   })
   describe('behaviours alone', { concurrency: 1 }, () => {
     for (const { group, one } of select(true)) register(group, one)
@@ -60,7 +63,7 @@ async function runOne(cluster: LocalCluster, connection: Connection, behaviour: 
   const created = await client.of(namespaces).create({ metadata: { generateName: 'behaviour-' }, spec: {} })
   const namespace = created.metadata.name ?? ''
   const nodes = [1, 2].map((index) => `${cluster.name}-node-${index}`)
-  const context = createContext({ client, cluster, namespace, nodes, signal: AbortSignal.timeout(behaviourMs), cleanUps })
+  const context = createContext({ client, cluster, namespace, nodes, signal: AbortSignal.timeout(secondsOf(behaviour) * 1000), cleanUps })
   try {
     // No pod is admitted before its namespace has an account to run as.
     const accounts = () => client.of(serviceAccounts).list({ namespace })

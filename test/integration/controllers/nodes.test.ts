@@ -79,3 +79,20 @@ test('CTL-09 pods are evicted from a node that is not ready, unless no node is',
     await cluster.close()
   }
 })
+
+test('CTL-09 a taint that does not say since when it is there is tolerated from when it was seen', async () => {
+  const cluster = await startTestCluster(options)
+  const { say, taints } = tools(cluster)
+  try {
+    await cluster.client.of(nodes).create({ metadata: { name: 'a' }, spec: {} })
+    await say('a', 'True')
+    await eventually(async () => (await taints('a')).length === 0)
+    const tolerations = [{ key: 'example.com/evict', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 1 }]
+    const spec = { nodeName: 'a', containers: [{ name: 'c', image: 'a' }], tolerations }
+    await cluster.client.of(pods).create({ metadata: { namespace, name: 'brief', finalizers: ['example.com/look'] }, spec } as never)
+    await cluster.client.of(nodes).patch({ name: 'a' }, 'strategic', { spec: { taints: [{ key: 'example.com/evict', effect: 'NoExecute' }] } })
+    await eventually(async () => (await cluster.client.of(pods).get({ namespace, name: 'brief' })).metadata.deletionTimestamp !== undefined)
+  } finally {
+    await cluster.close()
+  }
+})
