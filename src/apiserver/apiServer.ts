@@ -217,7 +217,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     reader: registry.reader,
     async listen(options) {
       const beforeAnswers = () => deps.audit?.flush?.()
-      const listener = await listen({ handle, upgrade: upgradeHandler(handle, beforeAnswers), beforeAnswers, clock, log: deps.log }, options)
+      const listener = await listen({ handle, upgrade: upgradeHandler(handle, clock, beforeAnswers), beforeAnswers, clock, log: deps.log }, options)
       address = `${listener.host}:${listener.port}`
       const close = () => {
         stopping.abort()

@@ -3,11 +3,10 @@
  * A token that nobody knows is refused. Upstream: apiserver/pkg/authentication/request/{bearertoken,websocket}.
  */
 import type { ServerRequest } from '../request.ts'
+import { tokenOfProtocols } from '../webSocketProtocols.ts'
 import type { Authenticator } from './authenticator.ts'
 import type { TokenAuthenticator, TokenResult } from './tokenAuthenticator.ts'
 import { firstThatAuthenticates } from './union.ts'
-
-const protocolPrefix = 'base64url.bearer.authorization.k8s.io.'
 
 export function bearerTokenAuthenticator(authenticators: readonly TokenAuthenticator[], audiences: readonly string[]): Authenticator {
   return {
@@ -44,12 +43,8 @@ function bearerToken({ headers, warnings }: ServerRequest): string | undefined {
   const { authorization } = headers
   const token = typeof authorization === 'string' ? ofHeader(authorization, warnings) : undefined
   if (token !== undefined) return token
-  if (headers['sec-websocket-protocol'] === undefined) return undefined
-  for (const protocol of String(headers['sec-websocket-protocol'] ?? '').split(',')) {
-    const name = protocol.trim()
-    if (name.startsWith(protocolPrefix)) return Buffer.from(name.slice(protocolPrefix.length), 'base64url').toString()
-  }
-  return undefined
+  const protocols = headers['sec-websocket-protocol']
+  return protocols === undefined ? undefined : tokenOfProtocols(protocols)
 }
 
 /** Every request comes here: a regular expression would look at each character of a long token. */

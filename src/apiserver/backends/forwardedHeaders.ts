@@ -2,6 +2,7 @@
  * Which headers go on to a backend and which come back (L3): nothing of one hop, no credential of the client, no identity but ours.
  * Upstream: net/http/httputil.ReverseProxy, apimachinery/pkg/util/proxy/transport.go, apiserver/pkg/endpoints/filters/authentication.go.
  */
+import { offeredProtocols } from '../webSocketProtocols.ts'
 import { authority, type Backend, type ForwardedRequest } from './backend.ts'
 import { escapePath } from './backendPath.ts'
 
@@ -29,7 +30,6 @@ const crossOrigin: ReadonlySet<string> = new Set([
   'access-control-allow-methods',
   'access-control-allow-origin',
 ])
-const bearerProtocol = 'base64url.bearer.authorization.k8s.io.'
 
 /** The headers of a request that is not upgraded. */
 export function requestHeaders(request: ForwardedRequest, backend: Backend): HeaderMap {
@@ -45,7 +45,7 @@ export function upgradeHead(request: ForwardedRequest, backend: Backend): Buffer
     if (name === 'content-length') continue
     for (const one of typeof value === 'string' ? [value] : value) {
       // A token that browsers smuggle in as a subprotocol is for this server, not for the backend.
-      const kept = name === 'sec-websocket-protocol' ? withoutBearer(one) : one
+      const kept = name === 'sec-websocket-protocol' ? offeredProtocols(one).join(', ') : one
       if (kept !== '') lines.push(`${name}: ${kept}`)
     }
   }
@@ -85,12 +85,4 @@ function namedByConnection(connection: string | readonly string[] | undefined): 
 
 function first(value: string | readonly string[] | undefined): string | undefined {
   return typeof value === 'string' ? value : value?.[0]
-}
-
-function withoutBearer(protocols: string): string {
-  return protocols
-    .split(',')
-    .map((one) => one.trim())
-    .filter((one) => !one.startsWith(bearerProtocol))
-    .join(', ')
 }

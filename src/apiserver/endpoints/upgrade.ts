@@ -1,18 +1,25 @@
 /**
  * Requests that take their connection over (L3): the pipeline decides about them as about any other; then exec, attach, port-forward and
- * proxied WebSockets are tunnelled.
+ * proxied WebSockets are tunnelled, watches and logs written in messages.
  */
 import type { Duplex } from 'node:stream'
+import type { Clock } from '#base/clock'
 import type { Handler } from '../pipeline/stage.ts'
 import type { ServerRequest } from '../request.ts'
 import { writeRawAnswer } from '../server/exchange.ts'
+import { respondOverWebSocket, wantsWebSocket } from '../server/webSocket.ts'
 
 /** @param beforeAnswers called before the connection is taken over, or anything is written to it */
-export function upgradeHandler(handle: Handler, beforeAnswers: () => void): (request: ServerRequest, socket: Duplex, head: Buffer) => Promise<void> {
+export function upgradeHandler(
+  handle: Handler,
+  clock: Clock,
+  beforeAnswers: () => void,
+): (request: ServerRequest, socket: Duplex, head: Buffer) => Promise<void> {
   return async (request, socket, head) => {
     const answer = await handle(request)
     beforeAnswers()
     if (answer.type === 'tunnel') await answer.connect(socket, head)
+    else if ((answer.type === 'watch' || answer.type === 'stream') && wantsWebSocket(request)) await respondOverWebSocket(request, answer, socket, head, clock)
     else await writeRawAnswer(socket, answer)
   }
 }

@@ -44,7 +44,7 @@ export interface SecurePortParts {
 export function openSecurePort(parts: SecurePortParts, options: ListenOptions): Promise<Listener> {
   const handle = securePortHandler(parts)
   const { clock, log } = parts.tools
-  return listen({ handle, upgrade: upgradeHandler(handle, () => {}), clock, log: log.with('securePort') }, options)
+  return listen({ handle, upgrade: upgradeHandler(handle, clock, () => {}), clock, log: log.with('securePort') }, options)
 }
 
 /** Everything but the socket. */
