@@ -14,8 +14,9 @@ import { defaultServiceCidrName, serviceRanges } from '../registry/services/ipAl
 import { ensureFlowControl, type FoundRight } from './flowControl.ts'
 import { type Advertised, kubernetesEndpointSlice, kubernetesEndpoints, kubernetesService, systemNamespaces, systemPriorityClasses } from './objects.ts'
 
-/** As often as upstream looks after the `kubernetes` service, and how many of these looks later after namespaces and flow control. */
+/** As often as upstream looks after the `kubernetes` service and the default ServiceCIDR. */
 const keepIntervalMs = 10_000
+/** Namespaces and flow control have their turn once a minute. */
 const looksPerRound = 6
 
 /** What is put right of them; the rest is anybody's. */
@@ -41,7 +42,7 @@ export async function keepBootstrapped(deps: BootstrapDeps, config: BootstrapCon
   for (let look = 1; !signal.aborted; look++) {
     await deps.clock.sleep(keepIntervalMs, signal).catch(() => undefined)
     if (signal.aborted) return
-    const looking = look % looksPerRound === 0 ? bootstrap(deps, config, signal, right) : keepService(deps, config, signal)
+    const looking = look % looksPerRound === 0 ? bootstrap(deps, config, signal, right) : keepServices(deps, config, signal)
     await looking.catch((error) => {
       if (!signal.aborted) deps.log.error(error, 'Restoring the objects of every cluster failed; trying again later')
     })
@@ -50,25 +51,38 @@ export async function keepBootstrapped(deps: BootstrapDeps, config: BootstrapCon
 
 /** Creates what is missing from the cache; what the cache does not show yet is asked for first. Safe to run again at any time. */
 export async function bootstrap(deps: BootstrapDeps, config: BootstrapConfig, signal: AbortSignal, right: FoundRight = new WeakSet()): Promise<void> {
-  const { reader, transport } = deps
-  const ensure = async (group: string, path: string, body: Pick<KubeObject, 'metadata'> & Record<string, unknown>) => {
-    const resource = path.slice(path.lastIndexOf('/') + 1)
-    if (!reader.get({ group, resource }, '', body.metadata.name ?? '')) await createIfMissing(transport, { method: 'POST', path, body }, signal)
-  }
   // Together, so that they share flushes of the disk.
   await Promise.all([
-    ...systemNamespaces.map((name) => ensure('', '/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })),
-    ...systemPriorityClasses.map((one) =>
-      ensure('scheduling.k8s.io', '/apis/scheduling.k8s.io/v1/priorityclasses', { apiVersion: 'scheduling.k8s.io/v1', kind: 'PriorityClass', ...one }),
-    ),
-    ensure('networking.k8s.io', '/apis/networking.k8s.io/v1/servicecidrs', {
-      apiVersion: 'networking.k8s.io/v1',
-      kind: 'ServiceCIDR',
-      metadata: { name: defaultServiceCidrName },
-      spec: { cidrs: serviceRanges(config.serviceCidr).map(({ cidr }) => cidr) },
+    ...systemNamespaces.map((name) => ensure(deps, '', '/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } }, signal)),
+    ...systemPriorityClasses.map((one) => {
+      const body = { apiVersion: 'scheduling.k8s.io/v1', kind: 'PriorityClass', ...one }
+      return ensure(deps, 'scheduling.k8s.io', '/apis/scheduling.k8s.io/v1/priorityclasses', body, signal)
     }),
-    ensureFlowControl(reader, transport, right, signal),
+    ensureServiceCidr(deps, config, signal),
+    ensureFlowControl(deps.reader, deps.transport, right, signal),
   ])
+  await keepService(deps, config, signal)
+}
+
+type Wanted = Pick<KubeObject, 'metadata'> & Record<string, unknown>
+
+async function ensure({ reader, transport }: BootstrapDeps, group: string, path: string, body: Wanted, signal: AbortSignal): Promise<void> {
+  const resource = path.slice(path.lastIndexOf('/') + 1)
+  if (!reader.get({ group, resource }, '', body.metadata.name ?? '')) await createIfMissing(transport, { method: 'POST', path, body }, signal)
+}
+
+async function ensureServiceCidr(deps: BootstrapDeps, config: BootstrapConfig, signal: AbortSignal): Promise<void> {
+  const body = {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'ServiceCIDR',
+    metadata: { name: defaultServiceCidrName },
+    spec: { cidrs: serviceRanges(config.serviceCidr).map(({ cidr }) => cidr) },
+  }
+  await ensure(deps, 'networking.k8s.io', '/apis/networking.k8s.io/v1/servicecidrs', body, signal)
+}
+
+async function keepServices(deps: BootstrapDeps, config: BootstrapConfig, signal: AbortSignal): Promise<void> {
+  await ensureServiceCidr(deps, config, signal)
   await keepService(deps, config, signal)
 }
 
