@@ -85,6 +85,8 @@ export interface ServerRequest {
   user?: UserInfo
   /** The authenticated user before impersonation. */
   originalUser?: UserInfo
+  /** How long it took to find out. Absent: nobody writes it down. */
+  authenticationMs?: number
   /** The verb that allowed an impersonation, where it is one of the narrow ones. */
   impersonationConstraint?: string
   auditId?: string
@@ -106,7 +108,12 @@ export interface RequestAudit {
   requestPatch(body: RequestBody): void
   /** The first value of a key stays. */
   annotate(key: string, value: string): void
+  /** Some of the request's time went into this. */
+  spent(on: LatencyLayer, ms: number): void
 }
+
+/** Where the time of a request goes, as the audit log names it. */
+export type LatencyLayer = 'apf-queue-wait' | 'authentication' | 'authorization' | 'etcd' | 'impersonation' | 'mutating-webhook' | 'validating-webhook'
 
 export interface AuditAnnotation {
   readonly key: string

@@ -23,6 +23,8 @@ export interface AdmissionAttributes {
   warn(text: string): void
   /** Noted in the audit log; absent: nobody writes one. Level Request: only where the log has the request's body, too. */
   annotate?(key: string, value: string, level?: 'Metadata' | 'Request'): void
+  /** Some of the request's time went into this; absent: nobody wants to know. */
+  spent?(on: 'mutating-webhook' | 'validating-webhook', ms: number): void
   /** The resource's versions and the way between them; absent for what is not stored. */
   readonly forms?: AdmissionForms | undefined
   readonly cancellation?: Cancellation | undefined

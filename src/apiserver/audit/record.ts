@@ -5,7 +5,7 @@
 import { formatDuration } from '#api/machinery/duration'
 import type { KubeObject } from '#api/machinery/meta'
 import type { Answer } from '../answer.ts'
-import { type RequestAudit, type RequestBody, requestUri, type ServerRequest } from '../request.ts'
+import { type LatencyLayer, type RequestAudit, type RequestBody, requestUri, type ServerRequest } from '../request.ts'
 import { objectText, patchText, responseText } from './bodies.ts'
 import { AuditEvent, type AuditRule, type AuditStageName, ObjectReference, RequestFacts, type ResponseStatus } from './event.ts'
 import type { AuditTexts } from './texts.ts'
@@ -21,6 +21,7 @@ export class AuditRecord implements RequestAudit {
   #objectRef: ObjectReference | undefined
   #requestObject: string | undefined
   #annotations: Record<string, string> | undefined
+  #spentMs: Partial<Record<LatencyLayer, number>> | undefined
 
   constructor(request: ServerRequest, rule: AuditRule, texts: AuditTexts) {
     this.rule = rule
@@ -37,11 +38,19 @@ export class AuditRecord implements RequestAudit {
       receivedMs: request.receivedMs,
     })
     this.#objectRef = referenceOf(request)
+    if (request.authenticationMs !== undefined) this.spent('authentication', request.authenticationMs)
   }
 
   annotate(key: string, value: string): void {
     this.#annotations ??= {}
     this.#annotations[key] ??= value
+  }
+
+  spent(on: LatencyLayer, ms: number): void {
+    this.#spentMs ??= {}
+    const before = this.#spentMs[on] ?? 0
+    // These are asked side by side.
+    this.#spentMs[on] = on === 'validating-webhook' ? Math.max(before, ms) : before + ms
   }
 
   requestObject(object: object): void {
@@ -62,7 +71,10 @@ export class AuditRecord implements RequestAudit {
   /** Of what took long, how long: for operators who look for it. */
   noteLatency(nowMs: number): void {
     const tookMs = nowMs - this.#request.receivedMs
-    if (tookMs > slowMs && this.#request.info?.verb !== 'watch') this.annotate('apiserver.latency.k8s.io/total', formatDuration(tookMs))
+    if (tookMs <= slowMs || this.#request.info?.verb === 'watch') return
+    const note = (what: string, ms: number) => this.annotate(`apiserver.latency.k8s.io/${what}`, formatDuration(ms))
+    note('total', tookMs)
+    for (const [layer, ms] of Object.entries(this.#spentMs ?? {})) if (ms > 0) note(layer, ms)
   }
 
   /** Undefined: the policy leaves this stage out. */

@@ -79,7 +79,7 @@ export function createAuthentication(deps: AuthenticationDeps, settings: Authent
     ...serviceAccountAuthenticators(deps, { accounts, keySet, apiAudiences, recordUse }),
     ...(settings.bootstrapTokens ? [bootstrapTokenAuthenticator(reader, clock, apiAudiences)] : []),
     // After those of service accounts: an issuer may have to be asked about a token, they never are.
-    ...(jwt ? [cachedTokens(jwt, { clock, successTtlMs: tokenSuccessTtlMs, failureTtlMs: 0, cachesErrors: true })] : []),
+    ...(jwt ? [cachedTokens(jwt, { clock, metrics, successTtlMs: tokenSuccessTtlMs, failureTtlMs: 0, cachesErrors: true })] : []),
     ...(settings.webhook ? [webhookTokens(deps, settings.webhook, apiAudiences)] : []),
   ]
   const { requestHeader, anonymous } = settings
@@ -137,7 +137,7 @@ function jwtAuthenticators(
 /** Both its yes and its no hold as long as the settings say. */
 function webhookTokens(deps: AuthenticationDeps, webhook: WebhookTokenSettings, apiAudiences: readonly string[]): TokenAuthenticator {
   const ttl = { successTtlMs: webhook.cacheTtlMs, failureTtlMs: webhook.cacheTtlMs, cachesErrors: false }
-  return cachedTokens(webhookTokenAuthenticator(deps, webhook, apiAudiences), { clock: deps.clock, ...ttl })
+  return cachedTokens(webhookTokenAuthenticator(deps, webhook, apiAudiences), { clock: deps.clock, metrics: deps.metrics, ...ttl })
 }
 
 /** There is one API server. */

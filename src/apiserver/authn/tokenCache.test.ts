@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { noMetrics } from '#base/metrics'
 import { VirtualClock } from '#base/virtualClock'
 import type { TokenResult } from './tokenAuthenticator.ts'
 import { cachedTokens } from './tokenCache.ts'
@@ -17,7 +18,7 @@ function counted(cachesErrors: boolean, failureTtlMs: number) {
       return token === 'bad' ? { decision: 'rejected', reason: 'no' } : undefined
     },
   }
-  return { clock, asked, cache: cachedTokens(authenticator, { clock, successTtlMs: 10_000, failureTtlMs, cachesErrors }) }
+  return { clock, asked, cache: cachedTokens(authenticator, { clock, metrics: noMetrics, successTtlMs: 10_000, failureTtlMs, cachesErrors }) }
 }
 
 test('a good token is asked for once in its time, and once for requests that come together', async () => {

@@ -5,10 +5,13 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import type { Clock } from '#base/clock'
 import { LruCache } from '#base/lruCache'
+import type { Metrics } from '#base/metrics'
 import type { TokenAuthenticator, TokenResult } from './tokenAuthenticator.ts'
+import { tokenCacheMetrics } from './tokenCacheMetrics.ts'
 
 export interface TokenCacheOptions {
   readonly clock: Clock
+  readonly metrics: Metrics
   readonly successTtlMs: number
   /** Also of "not a token of this kind". */
   readonly failureTtlMs: number
@@ -22,8 +25,13 @@ interface Entry {
 }
 
 const cacheSize = 32_768
+const isAnswer = (result: TokenResult) => result?.decision !== 'rejected'
 
-export function cachedTokens(authenticator: TokenAuthenticator, { clock, successTtlMs, failureTtlMs, cachesErrors }: TokenCacheOptions): TokenAuthenticator {
+export function cachedTokens(
+  authenticator: TokenAuthenticator,
+  { clock, metrics, successTtlMs, failureTtlMs, cachesErrors }: TokenCacheOptions,
+): TokenAuthenticator {
+  const recorded = tokenCacheMetrics(metrics)
   const secret = randomBytes(32)
   const known = new LruCache<string, Entry>(cacheSize)
   const pending = new Map<string, Promise<TokenResult>>()
@@ -42,15 +50,27 @@ export function cachedTokens(authenticator: TokenAuthenticator, { clock, success
     name: authenticator.name,
     authenticateToken(token, audiences) {
       const key = keyOf(token, audiences)
+      const startedMs = clock.monotonicMs()
       const found = known.get(key)
-      if (found && clock.monotonicMs() < found.untilMs) return found.result
+      if (found && startedMs < found.untilMs) {
+        recorded.hit(clock.monotonicMs() - startedMs)
+        return found.result
+      }
+      const missed = () => recorded.missed(clock.monotonicMs() - startedMs)
       const underWay = pending.get(key)
-      if (underWay) return underWay
+      if (underWay) return recorded.blocked(underWay).finally(missed)
       const result = authenticator.authenticateToken(token, audiences)
-      if (!(result instanceof Promise)) return remember(key, result)
-      const late = result.then((value) => remember(key, value)).finally(() => pending.delete(key))
+      if (!(result instanceof Promise)) {
+        recorded.fetched(isAnswer(result))
+        missed()
+        return remember(key, result)
+      }
+      const late = recorded.fetching(
+        result.then((value) => remember(key, value)).finally(() => pending.delete(key)),
+        isAnswer,
+      )
       pending.set(key, late)
-      return late
+      return recorded.blocked(late).finally(missed)
     },
   }
 }

@@ -134,6 +134,29 @@ test('API-21 what took longer than half a second says how long, in its last even
   }
 })
 
+test('API-21 of a request that took long, its last event says where the time went', async () => {
+  const { request, events, clock } = setUp()
+  request.receivedMs = clock.now()
+  request.authenticationMs = 12
+  await auditStage(writingTo(events), clock).handle(request, async ({ audit }) => {
+    for (const ms of [100, 300]) {
+      audit?.spent('mutating-webhook', ms)
+      audit?.spent('validating-webhook', ms)
+    }
+    audit?.spent('etcd', 0)
+    const work = clock.sleep(2_000)
+    await clock.advance(2_000)
+    await work
+    return textAnswer(200, 'ok')
+  })
+  assert.deepEqual(JSON.parse(events[1] ?? '').annotations, {
+    'apiserver.latency.k8s.io/authentication': '12ms',
+    'apiserver.latency.k8s.io/mutating-webhook': '400ms',
+    'apiserver.latency.k8s.io/total': '2s',
+    'apiserver.latency.k8s.io/validating-webhook': '300ms',
+  })
+})
+
 test('API-21 a request waits for no promise where neither its work nor the sink makes one', () => {
   const { request, events, clock } = setUp()
   const answer = auditStage(writingTo(events), clock).handle(request, () => textAnswer(200, 'ok'))

@@ -32,6 +32,7 @@ export function authenticationStage({ authenticators, clock, metrics, audit }: A
         const user = result?.decision === 'authenticated' ? result.user : undefined
         if (request.trace) decided(request, 'authentication', user?.name ?? 'unauthorized', durationMs)
         recorded.record(user ? 'success' : result ? 'error' : 'failure', durationMs, user?.name)
+        if (audit) request.authenticationMs = durationMs
         if (user) return admitted(request, user, next)
         keepNoConnection(request)
         auditFailedAuthentication(audit, request, clock.now())

@@ -30,7 +30,7 @@ export function authorizationStage({ authorizers, clock, metrics }: Authorizatio
         const durationMs = clock.monotonicMs() - startedMs
         recorded.record(result, durationMs)
         if (request.trace) decided(request, 'authorization', result.reason || result.decision, durationMs)
-        if (request.audit) note(request.audit, result)
+        if (request.audit) note(request.audit, result, durationMs)
         if (result.decision === 'allow') return next(request)
         if (result.error !== undefined) return failure(request, result.error)
         throw forbiddenError(attributes, result.reason)
@@ -41,7 +41,8 @@ export function authorizationStage({ authorizers, clock, metrics }: Authorizatio
   }
 }
 
-function note(audit: RequestAudit, { decision, reason, error }: AuthorizationDecision): void {
+function note(audit: RequestAudit, { decision, reason, error }: AuthorizationDecision, durationMs: number): void {
+  audit.spent('authorization', durationMs)
   if (decision !== 'allow' && error !== undefined) {
     audit.annotate('authorization.k8s.io/reason', 'internal error')
     return

@@ -33,9 +33,11 @@ export function impersonationStage({ authorizers, clock, metrics }: Impersonatio
     const startedMs = clock.monotonicMs()
     const elapsedMs = () => clock.monotonicMs() - startedMs
     const found = await impersonate(wanted, attributesOf(request)).catch((error) => {
+      request.audit?.spent('impersonation', elapsedMs())
       recorded.attempt(undefined, 'denied', elapsedMs())
       throw error
     })
+    request.audit?.spent('impersonation', elapsedMs())
     recorded.attempt(found.constraint, 'allowed', elapsedMs())
     decided(request, 'impersonation', found.user.name, elapsedMs())
     request.user = found.user

@@ -39,7 +39,9 @@ export function priorityAndFairnessStage(flowControl: FlowControl, clock: Clock,
   const queued = async (entry: FlowRequest, request: ServerRequest, next: Handler): Promise<Answer> => {
     const startedMs = clock.monotonicMs()
     const go = await flowControl.wait(entry, waitMs(request))
-    if (request.trace) decided(request, 'priorityAndFairness', `${go ? 'waited' : 'waited in vain'}: ${entry.flow.flowSchema}`, clock.monotonicMs() - startedMs)
+    const waitedMs = clock.monotonicMs() - startedMs
+    request.audit?.spent('apf-queue-wait', waitedMs)
+    if (request.trace) decided(request, 'priorityAndFairness', `${go ? 'waited' : 'waited in vain'}: ${entry.flow.flowSchema}`, waitedMs)
     return go ? execute(entry, request, next) : reject(entry, request)
   }
   return {

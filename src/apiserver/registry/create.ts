@@ -14,6 +14,7 @@ import { admit } from './admit.ts'
 import { CacheEntry, encodeStored } from './cacheEntry.ts'
 import { trackManagers } from './managers.ts'
 import { keyFor, type WriteContext } from './storedResource.ts'
+import { notingStoreLatency } from './storeLatency.ts'
 import { newSystemMetadata } from './systemMetadata.ts'
 import { attributesOf, metadataPath, rootPath, strategyContext, throwIfInvalid, type WriterDeps } from './writer.ts'
 
@@ -95,7 +96,8 @@ async function store(deps: WriterDeps, context: WriteContext, object: KubeObject
     return CacheEntry.transient(key, encodeStored(await context.served.toStored(object)))
   }
   const converting = context.served.toStored(object)
-  const entry = await deps.storage.put(stored, key, converting instanceof Promise ? await converting : converting, undefined)
+  const converted = converting instanceof Promise ? await converting : converting
+  const entry = await notingStoreLatency(deps, context, () => deps.storage.put(stored, key, converted, undefined))
   if (entry) return entry
   // One that cannot be read is there all the same.
   throw existsError(context, await deps.storage.read(stored, key).catch(() => undefined), name)

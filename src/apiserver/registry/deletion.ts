@@ -9,6 +9,7 @@ import { formatTime, parseTime } from '#base/time'
 import { admitDeletion } from './admit.ts'
 import { CacheEntry, encodeStored, prepareViews } from './cacheEntry.ts'
 import { keyFor, type StoredResource, type WriteContext } from './storedResource.ts'
+import { notingStoreLatency } from './storeLatency.ts'
 import { attributesOf, type WriterDeps } from './writer.ts'
 
 const orphanFinalizer = 'orphan'
@@ -63,13 +64,13 @@ async function attemptDelete(deps: WriterDeps, context: WriteContext, request: D
   if (plan === 'pending') return { entry: current, deleted: false }
   if (plan === 'now') {
     if (context.dryRun) return { entry: current, deleted: true }
-    const revision = await deps.storage.delete(stored, current)
+    const revision = await notingStoreLatency(deps, context, () => deps.storage.delete(stored, current))
     if (revision === undefined) return undefined
     if (stored.hooks?.afterDelete) await stored.hooks.afterDelete(current.object)
     return { entry: current, deleted: true }
   }
   if (context.dryRun) return { entry: CacheEntry.transient(current.key, encodeStored(plan), current), deleted: false }
-  const entry = await deps.storage.put(stored, current.key, plan, current)
+  const entry = await notingStoreLatency(deps, context, () => deps.storage.put(stored, current.key, plan, current))
   return entry && { entry, deleted: false }
 }
 

@@ -16,6 +16,7 @@ import { readyToDelete } from './deletion.ts'
 import { trackManagers } from './managers.ts'
 import { deepEqual, mayBeSameContent, mayBeSameSpec, sameObject, sameSpec } from './sameObject.ts'
 import { keyFor, type WriteContext } from './storedResource.ts'
+import { notingStoreLatency } from './storeLatency.ts'
 import { keptSystemMetadata } from './systemMetadata.ts'
 import { attributesOf, metadataPath, rootPath, strategyContext, throwIfInvalid, type WriterDeps } from './writer.ts'
 
@@ -111,13 +112,14 @@ async function write(deps: WriterDeps, context: WriteContext, object: KubeObject
   const { stored } = context.served
   if (readyToDelete(stored, object)) {
     const last = encodeStored(await context.served.toStored(object))
-    const revision = await deps.storage.delete(stored, current)
+    const revision = await notingStoreLatency(deps, context, () => deps.storage.delete(stored, current))
     if (revision === undefined) return undefined
     if (stored.hooks?.afterDelete) await stored.hooks.afterDelete(object as Frozen<KubeObject>)
     return { entry: CacheEntry.stored(current.key, last, revision, current.createRevision), created: false, deleted: true }
   }
   const converting = context.served.toStored(object)
-  const entry = await deps.storage.put(stored, current.key, converting instanceof Promise ? await converting : converting, current)
+  const converted = converting instanceof Promise ? await converting : converting
+  const entry = await notingStoreLatency(deps, context, () => deps.storage.put(stored, current.key, converted, current))
   return entry && { entry, created: false, deleted: false }
 }
 

@@ -78,6 +78,10 @@ export class WriteAttributes implements AdmissionAttributes {
     this.#context.request?.admissionAnnotations?.push({ key, value, level })
   }
 
+  spent(on: 'mutating-webhook' | 'validating-webhook', ms: number): void {
+    this.#context.request?.audit?.spent(on, ms)
+  }
+
   #queryOptions(): Record<string, unknown> {
     const query = this.#context.request?.query
     const fieldManager = query?.get('fieldManager')

@@ -30,10 +30,10 @@ export function delegatedAuthenticators(
   client: Client | undefined,
   trust: ClusterTrust,
   tokenTtlMs: number,
-  { clock }: ProcessTools,
+  { clock, metrics }: ProcessTools,
 ): readonly Authenticator[] {
   const ttl = { successTtlMs: tokenTtlMs, failureTtlMs: tokenTtlMs, cachesErrors: false }
-  const tokens = client ? [cachedTokens(reviewedTokens(client), { clock, ...ttl })] : []
+  const tokens = client ? [cachedTokens(reviewedTokens(client), { clock, metrics, ...ttl })] : []
   // Made for each request: which headers count may change with the cluster.
   const frontProxy: Authenticator = {
     name: 'requestheader',

@@ -11,6 +11,9 @@ import { createPrometheusMetrics } from '#main/prometheus'
 import type { TestApiServerOptions } from '#testing/apiServer'
 import { testCertificates } from '#testing/testCertificates'
 import { startServerWithFlags } from '../../support/serverWithFlags.ts'
+import { startWebhookServer } from '../../support/webhookServer.ts'
+import { configurationPath, webhook } from '../admission/cluster.ts'
+import { plain } from '../crd/support.ts'
 import { type RawRequest, rawHttp } from './rawHttp.ts'
 
 const everything = `
@@ -155,6 +158,24 @@ test('API-21 a watch has an event when it starts and one when it ends', async (t
   const watched = await auditOf(server, 'watch', { path: `${configMaps}?watch=1&timeoutSeconds=1` })
   assert.deepEqual(watched.stages, ['RequestReceived', 'ResponseStarted', 'ResponseComplete'])
   assert.deepEqual([watched.last.verb, watched.last.responseStatus], ['watch', { metadata: {}, code: 200 }])
+})
+
+test('API-21 a write that a webhook held up says how long it took, and which part of it', async (t) => {
+  const hooks = await startWebhookServer()
+  t.after(() => hooks.close())
+  hooks.on('/slow', () => 'hang')
+  const server = await start(t)
+  const { request } = plain(server.api.clientAs({ name: 'root', groups: ['system:masters'] }))
+  const slow = webhook(hooks, '/slow', { timeoutSeconds: 1, failurePolicy: 'Ignore' })
+  await request('POST', configurationPath('mutating'), { metadata: { name: 'slow' }, webhooks: [slow] })
+  const { last } = await auditOf(server, 'held-up', { method: 'POST', path: configMaps, ...json({ metadata: { name: 'late' } }) })
+  const latencies = Object.entries(last.annotations ?? {}).filter(([key]) => key.startsWith('apiserver.latency.k8s.io/'))
+  const layers = ['authentication', 'authorization', 'etcd', 'mutating-webhook', 'total']
+  assert.deepEqual(
+    latencies.map(([key]) => key.split('/')[1]),
+    layers,
+  )
+  for (const [key, time] of latencies) assert.match(String(time), /webhook|total/.test(key) ? /^[1-9][\d.]*s$/ : /^[\d.]+(µs|ms|s)$/, `${key} ${time}`)
 })
 
 test('API-21 what breaks is a panic; what admission notes is annotated; the body is as it was sent', async (t) => {

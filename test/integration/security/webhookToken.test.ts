@@ -1,6 +1,7 @@
 /** A webhook that is asked about bearer tokens, over TLS (AUN-05): what it is sent, what its answers come to, how long they hold, and trouble. */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
+import { createPrometheusMetrics } from '#main/prometheus'
 import { type CannedServer, startCannedServer } from '../../support/cannedServer.ts'
 import { httpsCall } from '../../support/httpsCall.ts'
 import { openSsl } from '../../support/openssl.ts'
@@ -134,4 +135,33 @@ test('a webhook with a certificate of another authority is not believed', async 
 test('another version keeps the server from starting', async () => {
   const flags = [`--authentication-token-webhook-config-file=${kubeconfig(authority.cert)}`, '--authentication-token-webhook-version=v2']
   await assert.rejects(startServerWithFlags(flags), { message: 'unsupported authentication webhook version "v2", supported versions are "v1", "v1beta1"' })
+})
+
+test('AUN-05 how often tokens were known is counted, and how the others were looked up', async (t) => {
+  const status = { authenticated: true, user: { username: 'jane' } }
+  const review = (more: object) => ({ text: JSON.stringify({ apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', status: more }) })
+  await webhook.answer({ '/ask good': review(status), '/ask strange': { text: '{"kind":"Pod","apiVersion":"v1"}' } })
+  const metrics = createPrometheusMetrics()
+  const flags = [`--authentication-token-webhook-config-file=${kubeconfig(authority.cert)}`, '--authentication-token-webhook-version=v1']
+  const api = await startServerWithFlags(flags, { metrics })
+  t.after(() => api.close())
+  const server = await api.listen()
+  const ask = (token: string) => httpsCall(server, '/api', { headers: { authorization: `Bearer ${token}` } })
+  const before = metrics.render()
+  assert.doesNotMatch(before, /token_cache_request_total\{[^}]*\} [1-9]/)
+  assert.deepEqual(
+    (await Promise.all([ask('good'), ask('good')])).map((one) => one.status),
+    [200, 200],
+  )
+  assert.deepEqual([(await ask('good')).status, (await ask('strange')).status], [200, 401])
+  const counted = (name: string, status: string) =>
+    Number(new RegExp(`^authentication_token_cache_${name}\\{status="${status}"\\} (\\d+)$`, 'm').exec(metrics.render())?.[1])
+  // Of two that come together the second may come after the answer.
+  assert.equal(counted('request_total', 'hit') + counted('request_total', 'miss'), 4)
+  assert.ok(counted('request_total', 'miss') >= 2)
+  assert.deepEqual(
+    [counted('fetch_total', 'ok'), counted('fetch_total', 'error'), counted('active_fetch_count', 'in_flight'), counted('active_fetch_count', 'blocked')],
+    [1, 1, 0, 0],
+  )
+  assert.equal(counted('request_duration_seconds_count', 'hit'), counted('request_total', 'hit'))
 })

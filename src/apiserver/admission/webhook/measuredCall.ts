@@ -27,6 +27,7 @@ export async function measuredCall<T>(
   const measured = (rejected: boolean, code: number) => {
     const made = { name, step, operation: attributes.operation, seconds: (clock.monotonicMs() - startedMs) / 1000, rejected, code }
     metrics.called(made)
+    attributes.spent?.(step === 'admit' ? 'mutating-webhook' : 'validating-webhook', made.seconds * 1000)
     return made
   }
   try {
