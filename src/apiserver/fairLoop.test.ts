@@ -18,10 +18,11 @@ async function doneAtTurns(count: number, work: (done: (item: number) => void) =
 }
 
 const loops = [
-  { name: 'in slices', run: (items: readonly number[], done: (item: number) => void) => inSlices(items, done) },
+  { name: 'in slices', most: 220, run: (items: readonly number[], done: (item: number) => void) => inSlices(items, done) },
   // Each item takes some microtasks and nothing else, as a store in memory does.
   {
     name: 'with workers',
+    most: 45,
     run: (items: readonly number[], done: (item: number) => void) =>
       withWorkers(items, 8, async (item) => {
         for (let i = 0; i < 20; i++) await undefined
@@ -29,11 +30,11 @@ const loops = [
       }),
   },
 ]
-for (const { name, run } of loops) {
+for (const { name, most, run } of loops) {
   test(`API-02 a long loop ${name} does everything in order and lets others have their turn`, async () => {
     const { turns, all } = await doneAtTurns(5_000, (done) => run(numbers(5_000), done))
     assert.deepEqual(all, numbers(5_000))
-    for (const [index, at] of turns.entries()) assert.ok(at - (turns[index - 1] ?? 0) <= 220, `${at} after ${turns[index - 1]}`)
+    for (const [index, at] of turns.entries()) assert.ok(at - (turns[index - 1] ?? 0) <= most, `${at} after ${turns[index - 1]}`)
   })
 }
 

@@ -2,6 +2,8 @@
 
 /** Steps before the event loop gets its turn: some milliseconds of work. */
 const slice = 200
+/** The same where each step is a write. */
+const writes = 25
 
 /** Does `work` for each item in order. */
 export async function inSlices<T>(items: readonly T[], work: (item: T, index: number) => void): Promise<void> {
@@ -22,7 +24,7 @@ export async function withWorkers<T>(items: readonly T[], workers: number, work:
   const one = async () => {
     while (next < items.length && failures.length === 0) {
       const index = next++
-      if (next % slice === 0) pause = turn()
+      if (next % writes === 0) pause = turn()
       try {
         await work(items[index] as T, index)
       } catch (error) {
