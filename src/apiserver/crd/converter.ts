@@ -3,6 +3,7 @@
  * with a webhook asks it, many objects at once.
  * Upstream: apiextensions-apiserver/pkg/apiserver/conversion (converter.go, nop_converter.go).
  */
+import type { OtherVersions } from '#api/machinery/managedFields/versions'
 import { type Frozen, groupVersion, type KubeObject } from '#api/machinery/meta'
 import { internalError } from '#api/machinery/status'
 import type { Schema } from '#api/schema/schema'
@@ -42,7 +43,20 @@ export class Converter {
     return { apiVersion, convert, convertAll: (objects, cancellation) => this.#convertAll(objects, apiVersion, cancellation) }
   }
 
-  /** For field ownership; undefined where versions differ in their name alone. */
+  /**
+   * For field ownership, where versions differ in their name alone; undefined where a webhook converts. What another version does not know stays:
+   * objects come back from there. A version that the definition does not have any more owns nothing.
+   */
+  get renamed(): OtherVersions | undefined {
+    if (this.#webhook) return undefined
+    return (apiVersion) => {
+      const schema = this.#schemas.get(apiVersion)
+      const show = (object: DeepReadonly<KubeObject>) => ({ ...object, apiVersion }) as KubeObject
+      return schema && { schema, show, back: (object) => object as KubeObject }
+    }
+  }
+
+  /** The same through the webhook; undefined where there is none. */
   get foreign(): ForeignConversion | undefined {
     const webhook = this.#webhook
     if (!webhook) return undefined

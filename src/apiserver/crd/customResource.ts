@@ -135,6 +135,7 @@ function versionMaker({ definition, cache, schemas, kind, revision, converter, p
       toStrategy: (object: KubeObject) => object,
       toStored: (object: KubeObject) => converter.toStored(object, storageVersion),
       isOutdated,
+      otherVersion: converter.renamed,
       foreignConversion: converter.foreign,
       custom: { revision, listKind },
     }

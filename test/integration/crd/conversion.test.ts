@@ -307,3 +307,22 @@ test('API-11 CRD-04 who owns what is looked at in the version of each claim, thr
       ],
     )
   }))
+
+test('API-11 CRD-04 claims of a version that is gone are dropped; nobody asks the webhook for it', () =>
+  withWebhook(async (api, hook) => {
+    const client = plain(api.client)
+    await establish(api.client, hosts(hook.conversion))
+    const applying = (of: string, manager: string, spec: object) =>
+      client.request('PATCH', `${path(of, 'a')}?fieldManager=${manager}`, host('a', spec, of), { contentType: 'application/apply-patch+yaml' })
+    await applying('v2', 'new', { address: 'h:1' })
+    await client.request('PATCH', `${crdPath}/hosts.${group}`, { spec: { versions: [version('v1', v1)] } }, { contentType: 'application/merge-patch+json' })
+    await until('the end of v2', () => client.isGone(path('v2', 'a')))
+    hook.calls.length = 0
+    const applied = await applying('v1', 'old', { tier: 'high' })
+    assert.deepEqual(applied.spec, { host: 'h', port: '1', tier: 'high' })
+    assert.deepEqual(
+      applied.metadata.managedFields.map(({ manager, apiVersion }: Any) => [manager, apiVersion]),
+      [['old', 'example.com/v1']],
+    )
+    assert.deepEqual(hook.calls, [])
+  }))
