@@ -26,6 +26,7 @@ import { type NodeSpec, SimulatedNode } from './node.ts'
 import { type Life, Part, type PartDeps } from './part.ts'
 import { realClock } from './realClock.ts'
 import { Activity, settle } from './settle.ts'
+import { addStages, liveAsStagePlayer } from './stages/stagesOfCluster.ts'
 import { testCertificates } from './testCertificates.ts'
 
 export interface ClusterOptions {
@@ -46,6 +47,11 @@ export interface ClusterOptions {
   readonly apiServerArgs?: readonly string[] | undefined
   /** How simulated pods behave, where their annotations do not say. */
   readonly profile?: Partial<SimulatedProfile> | undefined
+  /**
+   * Nodes annotated kwok.x-k8s.io/node=fake, and the pods bound to them, change as Stages say: true for the built-in ones, or Stages of one's own as
+   * YAML. Default: none, and nobody cares for such nodes.
+   */
+  readonly stages?: true | string | undefined
   /** Whether every change is kept for history(). Default false. */
   readonly recordHistory?: boolean | undefined
   readonly store?: Store | undefined
@@ -57,7 +63,7 @@ export interface ClusterClock extends Clock {
   advance(ms: number): Promise<void>
 }
 
-export type ControlPlanePart = 'kube-apiserver' | 'kube-controller-manager' | 'kube-scheduler'
+export type ControlPlanePart = 'kube-apiserver' | 'kube-controller-manager' | 'kube-scheduler' | 'kwok-controller'
 
 export interface TestCluster {
   readonly clock: ClusterClock
@@ -147,13 +153,17 @@ class Cluster implements TestCluster {
   }
 
   async begin(): Promise<void> {
-    const { controllers = ['*'], controllerOptions = {}, scheduler = true, apiServerArgs = [] } = this.#options
+    const { controllers = ['*'], controllerOptions = {}, scheduler = true, apiServerArgs = [], stages } = this.#options
     const setup = await apiServerSetup(this.#store, apiServerArgs, this.clock)
     this.#addPart('kube-apiserver', (life) => this.#liveAsApiServer(makeApiServer(setup, this.#tools), life))
     await this.until(async () => this.#server !== undefined)
     if (controllers)
       this.#addPart('kube-controller-manager', (life) => liveAsControllers(this.#tools, controllers, { clusterCidr, ...controllerOptions }, life))
     if (scheduler) this.#addPart('kube-scheduler', (life) => liveAsScheduler(this.#tools, life))
+    if (stages) {
+      await addStages(this.client, stages, this.until)
+      this.#addPart('kwok-controller', (life) => liveAsStagePlayer(this.#tools, life))
+    }
     for (const spec of nodeSpecs(this.#options.nodes ?? 1)) this.addNode(spec)
     await this.until(() => this.#areNodesReady(), readyWithinMs)
   }
@@ -265,7 +275,7 @@ class Cluster implements TestCluster {
   async close(): Promise<void> {
     this.faults.clear()
     await this.#letGo(Promise.all(this.nodes.map((node) => node.gone())))
-    for (const name of ['kube-scheduler', 'kube-controller-manager', 'kube-apiserver']) {
+    for (const name of ['kwok-controller', 'kube-scheduler', 'kube-controller-manager', 'kube-apiserver']) {
       if (name === 'kube-apiserver') await (await this.#port)?.listener.close()
       const part = this.#parts.get(name)
       if (part) await this.#letGo(part.gone())

@@ -2,17 +2,9 @@ import assert from 'node:assert/strict'
 import https from 'node:https'
 import { test } from 'node:test'
 import { deployments, jobs, nodes, pods } from '#client/builtIn'
-import { type ClusterOptions, startCluster, type TestCluster } from '#testing/cluster'
+import { startCluster, type TestCluster } from '#testing/cluster'
+import { withCluster } from './withCluster.ts'
 import { addCronJob, addDeployment, addMixedWorkload, podSpec } from './workloads.ts'
-
-async function withCluster(options: ClusterOptions, use: (cluster: TestCluster) => Promise<void>): Promise<void> {
-  const cluster = await startCluster(options)
-  try {
-    await use(cluster)
-  } finally {
-    await cluster.close()
-  }
-}
 
 const hourMs = 3_600_000
 
