@@ -22,6 +22,7 @@ import { isStoreError } from '#store/storeError'
 import { adminToken, adminUser, apiServerSetup, type ClusterTools, liveAsControllers, liveAsScheduler, makeApiServer, partRandom } from './controlPlane.ts'
 import { Faults, Link } from './faults.ts'
 import { type Change, History } from './history.ts'
+import type { KubeletCredentials } from './kubeletPort.ts'
 import { type NodeSpec, SimulatedNode } from './node.ts'
 import { type Life, Part, type PartDeps } from './part.ts'
 import { realClock } from './realClock.ts'
@@ -45,6 +46,8 @@ export interface ClusterOptions {
   readonly scheduler?: boolean | undefined
   /** kube-apiserver's flags, such as --enable-admission-plugins=… */
   readonly apiServerArgs?: readonly string[] | undefined
+  /** Whether each node's kubelet answers on a port of 127.0.0.1: for kubectl logs, exec, attach and port-forward. Default false. */
+  readonly kubeletPorts?: boolean | undefined
   /** How simulated pods behave, where their annotations do not say. */
   readonly profile?: Partial<SimulatedProfile> | undefined
   /**
@@ -132,6 +135,7 @@ class Cluster implements TestCluster {
   /** Of the API server of this moment, one per user and agent. */
   readonly #transports = new Map<string, Transport>()
   #server: ApiServer | undefined
+  #kubeletCredentials: KubeletCredentials | undefined
   #port: Promise<{ readonly cert: string; readonly listener: Listener }> | undefined
 
   constructor(options: ClusterOptions) {
@@ -154,8 +158,9 @@ class Cluster implements TestCluster {
 
   async begin(): Promise<void> {
     const { controllers = ['*'], controllerOptions = {}, scheduler = true, apiServerArgs = [], stages } = this.#options
+    if (this.#options.kubeletPorts) this.#kubeletCredentials = await testCertificates('CN=kube-apiserver, O=system:masters')
     const setup = await apiServerSetup(this.#store, apiServerArgs, this.clock)
-    this.#addPart('kube-apiserver', (life) => this.#liveAsApiServer(makeApiServer(setup, this.#tools), life))
+    this.#addPart('kube-apiserver', (life) => this.#liveAsApiServer(makeApiServer(setup, this.#tools, this.#kubeletCredentials), life))
     await this.until(async () => this.#server !== undefined)
     if (controllers)
       this.#addPart('kube-controller-manager', (life) => liveAsControllers(this.#tools, controllers, { clusterCidr, ...controllerOptions }, life))
@@ -210,6 +215,7 @@ class Cluster implements TestCluster {
       tools: this.#tools,
       part: this.#partDeps(),
       profile: { ...defaultProfile, ...profile },
+      kubeletCredentials: this.#kubeletCredentials,
       podCidr: controllers === false ? '10.244.0.0/16' : undefined,
     }
     const node = new SimulatedNode(typeof spec === 'string' ? { name: spec } : spec, setup)

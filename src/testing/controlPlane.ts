@@ -19,6 +19,7 @@ import { configFromOptions, depsFromOptions } from '#main/apiserver/fromOptions'
 import { type ServerOptions, serverOptions } from '#main/apiserver/options/index'
 import { createScheduler } from '#scheduler/scheduler'
 import type { Store } from '#store/store'
+import type { KubeletCredentials } from './kubeletPort.ts'
 import type { Life } from './part.ts'
 
 export interface ClusterTools {
@@ -62,8 +63,12 @@ export async function apiServerSetup(store: Store, args: readonly string[], cloc
   return { store, options, serviceAccountKey: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString() }
 }
 
-/** A new API server over the cluster's store. */
-export function makeApiServer({ store, options, serviceAccountKey }: ApiServerSetup, tools: ClusterTools): ApiServer {
+/** A new API server over the cluster's store. `toKubelets`: what it shows to them. */
+export function makeApiServer(
+  { store, options, serviceAccountKey }: ApiServerSetup,
+  tools: ClusterTools,
+  toKubelets: KubeletCredentials | undefined,
+): ApiServer {
   const { clock, metrics } = tools
   const log = tools.log.with('apiserver')
   const random = tools.random('apiserver')
@@ -76,7 +81,7 @@ export function makeApiServer({ store, options, serviceAccountKey }: ApiServerSe
   }
   return createApiServer(
     { store, clock, random, log, metrics, registry, ...deps, authenticators: [testToken, ...deps.authenticators] },
-    { ...configFromOptions(options), advertised: () => ({ address: '192.0.2.1', port: 6443 }), kubelet: { allowLoopback: true } },
+    { ...configFromOptions(options), advertised: () => ({ address: '192.0.2.1', port: 6443 }), kubelet: { ...toKubelets, allowLoopback: true } },
   )
 }
 

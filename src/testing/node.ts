@@ -9,6 +9,7 @@ import { simulatedMachine } from '#kubelet/runtime/simulated/machine'
 import type { SimulatedProfile } from '#kubelet/runtime/simulated/profile'
 import { createSimulatedRuntime, type SimulatedEnding, type SimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
 import type { ClusterTools } from './controlPlane.ts'
+import { type KubeletCredentials, runWithPort } from './kubeletPort.ts'
 import { type Life, Part, type PartDeps } from './part.ts'
 
 export interface NodeSpec {
@@ -28,6 +29,8 @@ export interface NodeSetup {
   readonly profile: SimulatedProfile
   /** Where pods get addresses while no controller hands out ranges. */
   readonly podCidr: string | undefined
+  /** Absent: the kubelet has no port. */
+  readonly kubeletCredentials: KubeletCredentials | undefined
 }
 
 export class SimulatedNode {
@@ -91,6 +94,11 @@ export class SimulatedNode {
     return this.#runtime.exit(pod, ending)
   }
 
+  /** Lets running containers of a pod on this node print a text; says how many. `container` absent: all. */
+  print(pod: { readonly namespace: string; readonly name: string }, text: string, container?: string): number {
+    return this.#runtime.log(pod, text, container)
+  }
+
   /** For the cluster: resolves when nothing of it is left. */
   gone(): Promise<void> {
     return this.kubelet.gone()
@@ -103,31 +111,37 @@ export class SimulatedNode {
   }
 
   #live(life: Life): Promise<void> {
-    const { tools } = this.#setup
+    const { tools, kubeletCredentials } = this.#setup
     const { labels = {}, taints = [], cpus = 16, memoryBytes = 64 * 2 ** 30, maxPods = 110, leaseSeconds = 160 } = this.#spec
     const user = { name: `system:node:${this.name}`, groups: ['system:nodes', 'system:authenticated'] }
-    const kubelet = createKubelet(
-      {
-        client: createClient(life.link(user, 'kubelet')),
-        clock: tools.clock,
-        metrics: tools.metrics,
-        log: tools.log.with('kubelet', { node: this.name }),
-        random: tools.random(`kubelet/${this.name}`),
-        runtime: this.#runtime,
-        machine: simulatedMachine(this.name, { cpus, memoryBytes, bootID: `${this.name}-${this.#boots}` }),
-      },
-      {
-        nodeName: this.name,
-        nodeIPs: ['127.0.0.1'],
-        nodeLabels: { 'skiff.dev/runtime': 'simulated', ...labels },
-        registerWithTaints: taints,
-        maxPods,
-        nodeLeaseDurationSeconds: leaseSeconds,
-        // Nothing escapes a simulated runtime, so nobody has to look again.
-        relistPeriodMs: 0,
-        syncFrequencyMs: 0,
-      },
-    )
-    return kubelet.run(life.signal)
+    const client = createClient(life.link(user, 'kubelet'))
+    const log = tools.log.with('kubelet', { node: this.name })
+    const create = (port: number | undefined) =>
+      createKubelet(
+        {
+          client,
+          log,
+          clock: tools.clock,
+          metrics: tools.metrics,
+          random: tools.random(`kubelet/${this.name}`),
+          runtime: this.#runtime,
+          machine: simulatedMachine(this.name, { cpus, memoryBytes, bootID: `${this.name}-${this.#boots}` }),
+        },
+        {
+          nodeName: this.name,
+          nodeIPs: ['127.0.0.1'],
+          nodeLabels: { 'skiff.dev/runtime': 'simulated', ...labels },
+          registerWithTaints: taints,
+          maxPods,
+          nodeLeaseDurationSeconds: leaseSeconds,
+          // Nothing escapes a simulated runtime, so nobody has to look again.
+          relistPeriodMs: 0,
+          syncFrequencyMs: 0,
+          ...(port === undefined ? {} : { port }),
+        },
+      )
+    if (!kubeletCredentials) return create(undefined).run(life.signal)
+    const { activity } = this.#setup.part
+    return runWithPort({ client, log, activity, clock: tools.clock }, kubeletCredentials, this.name, create, life.signal)
   }
 }

@@ -7,7 +7,8 @@ import { seededRandom } from '#base/random'
 import { VirtualClock } from '#base/virtualClock'
 import { createClient } from '#client/clientOverTransport'
 import { createKubelet, type Kubelet } from '#kubelet/kubelet'
-import { defaultProfile, type SimulatedProfile, simulatedAnnotations } from '#kubelet/runtime/simulated/profile'
+import { simulatedAnnotations } from '#kubelet/runtime/simulated/annotations'
+import { defaultProfile, type SimulatedProfile } from '#kubelet/runtime/simulated/profile'
 import { createSimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
 import { simulatedMachine } from '../support/simulatedMachine.ts'
 import { KubeletApi } from './kubeletApi.ts'
@@ -236,7 +237,7 @@ test('KUB-10 an image that cannot be pulled shows ErrImagePull, then ImagePullBa
         ['Failed to pull image "example.com/app:1": no such image', 'Error: ErrImagePull', 'Error: ImagePullBackOff'],
       )
     },
-    { pullError: () => 'no such image' },
+    { pull: () => ({ error: 'no such image' }) },
   ))
 
 test('KUB-06 failing probes: readiness takes the pod out, liveness restarts it', () => {
@@ -259,7 +260,7 @@ test('KUB-06 failing probes: readiness takes the pod out, liveness restarts it',
       const killing = api.list<Event>('events').find((event) => event.reason === 'Killing')
       assert.equal(killing?.message, 'Container main failed liveness probe, will be restarted')
     },
-    { execExitCode: () => (healthy ? 0 : 1) },
+    { behave: () => ({ liveness: [{ passes: healthy }], readiness: [{ passes: healthy }] }) },
   )
 })
 

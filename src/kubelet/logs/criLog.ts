@@ -34,7 +34,7 @@ export function parseCriLine(line: Buffer): LogLine | undefined {
 }
 
 /** Turns log lines into what `kubectl logs` prints, applying since, stream, timestamps and the byte limit. */
-class LogWriter {
+export class LogWriter {
   readonly #options: LogOptions
   #left: number
   #midLine = false

@@ -59,7 +59,7 @@ export function createProbeManager(context: KubeletContext, onChange: (uid: stri
     for (;;) {
       // Liveness and readiness wait for the startup probe.
       if (worker.kind === 'startup' || started(containerId, container)) {
-        const { outcome, output } = await runProbe(context, probe, { container, containerId, podIP })
+        const { outcome, output } = await runProbe(context, probe, { kind: worker.kind, container, containerId, podIP })
         if (ended.aborted) return
         if (outcome === 'Failure') {
           context.recorder.event(podReference(pod, container.name), 'Warning', 'Unhealthy', `${label[worker.kind]} probe failed: ${output}`)

@@ -5,7 +5,7 @@ import type { KubeletContext } from '../context.ts'
 import type { FrozenContainer } from '../pods/containers.ts'
 import { containerPort } from '../pods/lifecycle.ts'
 import { httpRequest } from './http.ts'
-import type { ProbeOutcome } from './probeState.ts'
+import type { ProbeKind, ProbeOutcome } from './probeState.ts'
 
 export interface ProbeResult {
   readonly outcome: ProbeOutcome
@@ -13,6 +13,7 @@ export interface ProbeResult {
 }
 
 export interface ProbeTarget {
+  readonly kind: ProbeKind
   readonly container: FrozenContainer
   readonly containerId: string
   readonly podIP: string
@@ -25,7 +26,10 @@ const success = (output = ''): ProbeResult => ({ outcome: 'Success', output })
 export async function runProbe(context: KubeletContext, probe: Frozen<Probe>, target: ProbeTarget): Promise<ProbeResult> {
   const timeoutSeconds = probe.timeoutSeconds ?? 1
   try {
-    // A simulated container answers every kind of probe alike.
+    if (context.runtime.probe) {
+      const { passes, output } = await context.runtime.probe(target.containerId, target.kind)
+      return passes ? success(output) : failure(output)
+    }
     if (!context.host || probe.exec) return await execProbe(context, probe, target, timeoutSeconds)
     const signal = AbortSignal.timeout(timeoutSeconds * 1000)
     if (probe.httpGet) return await httpProbe(context.host, probe.httpGet, target, signal)

@@ -76,6 +76,8 @@ export interface PortForwardSession {
 }
 
 export interface Streams {
+  /** Answers a probe itself, because nothing listens that could be asked. Absent: probes go to the container. */
+  probe?(id: string, kind: 'startup' | 'liveness' | 'readiness'): Promise<{ readonly passes: boolean; readonly output: string }>
   execSync(id: string, command: readonly string[], timeoutSeconds: number, context?: CallContext): Promise<ExecSyncResult>
   exec(id: string, command: readonly string[], options: RemoteCommandOptions): Promise<StreamTarget<RemoteCommandSession>>
   attach(id: string, options: RemoteCommandOptions): Promise<StreamTarget<RemoteCommandSession>>

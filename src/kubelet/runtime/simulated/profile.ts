@@ -1,18 +1,12 @@
-/** How simulated pods behave (L3): a declared profile, so that tests and scale runs say what they simulate. */
+/**
+ * How simulated pods behave (L3): what is usual, what code says, and over both what a pod's annotations say. Declared, so that tests and scale runs
+ * say what they simulate.
+ */
+import type { Random } from '#base/random'
 import type { ContainerConfig, PodSandboxConfig } from '#grpc/criTypes'
 import { annotationKeys } from '../labels.ts'
-
-export interface SimulatedRun {
-  /** Absent: runs until stopped. */
-  readonly exitAfterMs?: number | undefined
-  readonly exitCode?: number | undefined
-  readonly reason?: string | undefined
-}
-
-export interface SimulatedUsage {
-  readonly cpuNanoCores: number
-  readonly memoryBytes: number
-}
+import { annotatedBehaviour, annotatedPull } from './annotations.ts'
+import type { SimulatedBehaviour, SimulatedContainer, SimulatedPull } from './behaviour.ts'
 
 export interface SimulatedProfile {
   readonly sandboxDelayMs: number
@@ -20,46 +14,44 @@ export interface SimulatedProfile {
   readonly stopDelayMs: number
   readonly pullDelayMs: number
   readonly imageSizeBytes: number
-  run(container: ContainerConfig, sandbox: PodSandboxConfig): SimulatedRun
-  usage(container: ContainerConfig, sandbox: PodSandboxConfig): SimulatedUsage
-  /** Why an image cannot be pulled; undefined: it can. */
-  pullError(image: string): string | undefined
-  /** The exit code of exec and of every probe. */
-  execExitCode(container: ContainerConfig, command: readonly string[]): number
+  /** Asked for anew whenever the container starts, is stopped, probed or looked into: it may change its mind. */
+  behave(container: SimulatedContainer): SimulatedBehaviour
+  /** How a pull for that pod goes. */
+  pull(image: string, pod: Pick<SimulatedContainer, 'namespace' | 'podName' | 'labels' | 'annotations'>): SimulatedPull
 }
 
-/** Pod annotations that change one pod's behaviour: how long its containers run, how they end, what they use. */
-export const simulatedAnnotations = {
-  exitAfterSeconds: 'skiff.dev/simulated-exit-after-seconds',
-  exitCode: 'skiff.dev/simulated-exit-code',
-  cpuMilli: 'skiff.dev/simulated-cpu-milli',
-  memoryBytes: 'skiff.dev/simulated-memory-bytes',
-} as const
-
-const jobLabel = 'batch.kubernetes.io/job-name'
-
-/**
- * Pods come up within a second and stay; init containers and the pods of Jobs succeed after a second; usage is a tenth of what limits allow.
- */
+/** Pods come up within a second and stay; init containers and the pods of Jobs succeed after a second; usage is a tenth of what limits allow. */
 export const defaultProfile: SimulatedProfile = {
   sandboxDelayMs: 100,
   startDelayMs: 100,
   stopDelayMs: 50,
   pullDelayMs: 500,
   imageSizeBytes: 50 * 2 ** 20,
-  run: (container, sandbox) => {
-    const seconds = sandbox.annotations[simulatedAnnotations.exitAfterSeconds]
-    const isInit = container.annotations[annotationKeys.kind] === 'init'
-    const exitCode = isInit ? 0 : Number(sandbox.annotations[simulatedAnnotations.exitCode] ?? 0)
-    if (seconds !== undefined && !isInit) return { exitAfterMs: Number(seconds) * 1000, exitCode }
-    return isInit || sandbox.labels[jobLabel] !== undefined ? { exitAfterMs: 1000, exitCode } : {}
-  },
-  usage: (container, sandbox) => {
-    const { cpuShares = 2, memoryLimitInBytes = 100 * 2 ** 20 } = container.linux.resources
-    const milli = Number(sandbox.annotations[simulatedAnnotations.cpuMilli] ?? (cpuShares * 1000) / 1024 / 10)
-    const memoryBytes = Number(sandbox.annotations[simulatedAnnotations.memoryBytes] ?? memoryLimitInBytes / 10)
-    return { cpuNanoCores: Math.round(milli * 1e6), memoryBytes: Math.round(memoryBytes) }
-  },
-  pullError: () => undefined,
-  execExitCode: () => 0,
+  behave: () => ({}),
+  pull: () => ({}),
+}
+
+const jobLabel = 'batch.kubernetes.io/job-name'
+
+function podOf({ metadata, labels, annotations }: PodSandboxConfig) {
+  return { namespace: metadata.namespace, podName: metadata.name, labels, annotations }
+}
+
+/** @throws CriError for an annotation that cannot be read */
+export function behaviourOf(profile: SimulatedProfile, config: ContainerConfig, sandbox: PodSandboxConfig, random: Random): SimulatedBehaviour {
+  const container: SimulatedContainer = {
+    ...podOf(sandbox),
+    name: config.metadata.name,
+    image: config.image.image,
+    isInit: config.annotations[annotationKeys.kind] === 'init',
+    restartCount: config.metadata.attempt,
+  }
+  const isMeantToEnd = container.isInit || container.labels[jobLabel] !== undefined
+  const usual: SimulatedBehaviour = isMeantToEnd ? { exitAfterMs: 1000 } : {}
+  return { ...usual, ...profile.behave(container), ...annotatedBehaviour(container, random) }
+}
+
+/** @throws CriError for an annotation that cannot be read */
+export function pullBehaviourOf(profile: SimulatedProfile, image: string, sandbox: PodSandboxConfig, random: Random): SimulatedPull {
+  return { ...profile.pull(image, podOf(sandbox)), ...annotatedPull(sandbox.annotations, random) }
 }

@@ -1,0 +1,123 @@
+/**
+ * The pod annotations by which a simulated pod says how it behaves (L3). `KEY.CONTAINER` is about one container, `KEY` about all but init
+ * containers (those of pulls: about all). What cannot be read makes the container fail with the annotation's name, rather than do something else.
+ */
+import { parseDuration } from '#api/machinery/duration'
+import type { Random } from '#base/random'
+import { CriError } from '#grpc/criError'
+import type { ProbeSchedule, SimulatedBehaviour, SimulatedContainer, SimulatedPull } from './behaviour.ts'
+
+const prefix = 'skiff.dev/simulated-'
+
+export const simulatedAnnotations = {
+  /** Seconds, or `1-5`: drawn from between. Fractions are allowed. */
+  pullSeconds: `${prefix}pull-seconds`,
+  pullError: `${prefix}pull-error`,
+  pullFailures: `${prefix}pull-failures`,
+  startSeconds: `${prefix}start-seconds`,
+  startError: `${prefix}start-error`,
+  exitAfterSeconds: `${prefix}exit-after-seconds`,
+  exitCode: `${prefix}exit-code`,
+  exitReason: `${prefix}exit-reason`,
+  exitTimes: `${prefix}exit-times`,
+  stopSeconds: `${prefix}stop-seconds`,
+  /** `fail 10s, pass 1m, fail`: one after the other from the container's start, the last one for ever. */
+  startup: `${prefix}startup`,
+  liveness: `${prefix}liveness`,
+  readiness: `${prefix}readiness`,
+  /** One line of the log per line. */
+  logs: `${prefix}logs`,
+  cpuMilli: `${prefix}cpu-milli`,
+  memoryBytes: `${prefix}memory-bytes`,
+} as const
+
+type Reader<T> = (text: string, random: Random) => T | undefined
+
+const number: Reader<number> = (text) => (/^\d+(\.\d+)?$/.test(text) ? Number(text) : undefined)
+const wholeNumber: Reader<number> = (text) => (/^\d+$/.test(text) ? Number(text) : undefined)
+const words: Reader<string> = (text) => text
+
+const milliseconds: Reader<number> = (text, random) => {
+  const [, least, most = least] = /^(\d+(?:\.\d+)?)(?:-(\d+(?:\.\d+)?))?$/.exec(text) ?? []
+  if (least === undefined || Number(most) < Number(least)) return undefined
+  const spread = Number(most) - Number(least)
+  return (Number(least) + (spread > 0 ? random.next() * spread : 0)) * 1000
+}
+
+const schedule: Reader<ProbeSchedule> = (text) => {
+  const parts = text.split(',').map((part) => {
+    const [, word, duration] = /^\s*(pass|fail)(?:\s+(\S+))?\s*$/.exec(part) ?? []
+    const forMs = duration === undefined ? undefined : parseDuration(duration)
+    return word === undefined || (duration !== undefined && forMs === undefined) ? undefined : { passes: word === 'pass', forMs }
+  })
+  return parts.every((part) => part !== undefined) ? parts : undefined
+}
+
+const forms: Readonly<Record<keyof typeof simulatedAnnotations, string>> = {
+  pullSeconds: 'seconds, such as 2.5 or 1-5',
+  pullError: 'a text',
+  pullFailures: 'a whole number',
+  startSeconds: 'seconds, such as 2.5 or 1-5',
+  startError: 'a text',
+  exitAfterSeconds: 'seconds, such as 2.5 or 1-5',
+  exitCode: 'a whole number',
+  exitReason: 'a text',
+  exitTimes: 'a whole number',
+  stopSeconds: 'seconds, such as 2.5 or 1-5',
+  startup: 'results and durations, such as "fail 10s, pass"',
+  liveness: 'results and durations, such as "pass 1m, fail"',
+  readiness: 'results and durations, such as "fail 10s, pass"',
+  logs: 'a text',
+  cpuMilli: 'a number',
+  memoryBytes: 'a number',
+}
+
+/** @throws CriError naming the annotation that cannot be read */
+function reader(annotations: Readonly<Record<string, string>>, random: Random, containerName: string | undefined, isOwnOnly: boolean) {
+  return <T>(name: keyof typeof simulatedAnnotations, read: Reader<T>): T | undefined => {
+    const general = simulatedAnnotations[name]
+    const own = `${general}.${containerName}`
+    const key = containerName !== undefined && annotations[own] !== undefined ? own : general
+    const text = isOwnOnly && key === general ? undefined : annotations[key]
+    if (text === undefined) return undefined
+    const value = read(text, random)
+    if (value === undefined) throw new CriError('INVALID_ARGUMENT', `annotation ${key}: ${JSON.stringify(text)} is not ${forms[name]}`)
+    return value
+  }
+}
+
+/** What the annotations say of a container. */
+export function annotatedBehaviour(container: SimulatedContainer, random: Random): SimulatedBehaviour {
+  const read = reader(container.annotations, random, container.name, container.isInit)
+  const behaviour: SimulatedBehaviour = {
+    startDelayMs: read('startSeconds', milliseconds),
+    startError: read('startError', words),
+    exitAfterMs: read('exitAfterSeconds', milliseconds),
+    exitCode: read('exitCode', wholeNumber),
+    exitReason: read('exitReason', words),
+    exitTimes: read('exitTimes', wholeNumber),
+    stopDelayMs: read('stopSeconds', milliseconds),
+    startup: read('startup', schedule),
+    liveness: read('liveness', schedule),
+    readiness: read('readiness', schedule),
+    logs: read('logs', words)?.split('\n'),
+    cpuMilli: read('cpuMilli', number),
+    memoryBytes: read('memoryBytes', number),
+  }
+  return withoutAbsent(behaviour)
+}
+
+/** What the annotations say of pulling a pod's images. */
+export function annotatedPull(annotations: Readonly<Record<string, string>>, random: Random): SimulatedPull {
+  const read = reader(annotations, random, undefined, false)
+  return withoutAbsent({
+    delayMs: read('pullSeconds', milliseconds),
+    error: read('pullError', words),
+    failures: read('pullFailures', wholeNumber),
+  })
+}
+
+/** So that what is not said does not hide what others say. */
+function withoutAbsent<T extends object>(fields: T): T {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T
+}

@@ -1,0 +1,112 @@
+/** The containers of a simulated runtime (L3): made, started, ended and measured, without a process. */
+import { CriError } from '#grpc/criError'
+import type { ContainerConfig } from '#grpc/criTypes'
+import type { CallContext, Containers } from '../runtimeService.ts'
+import { endingOf, usageOf } from './behaviour.ts'
+import { after, behaviour, type Container, finish, forget, forgetTimers, idsOf, log, nanoseconds, newId, publish, remember, type State } from './state.ts'
+
+export function removeContainer(state: State, id: string): void {
+  const container = state.containers.get(id)
+  if (!container) return
+  forgetTimers(container)
+  state.containers.delete(id)
+  forget(state, container.sandbox.config.metadata.uid, id)
+  publish(state, id)
+}
+
+function createContainer(state: State, podSandboxId: string, config: ContainerConfig): string {
+  const sandbox = state.sandboxes.get(podSandboxId)
+  if (!sandbox) throw new CriError('NOT_FOUND', `sandbox "${podSandboxId}" not found`)
+  const id = newId(state.random)
+  const createdAt = nanoseconds(state.clock.now())
+  const shared = { id, metadata: config.metadata, image: { image: config.image.image }, imageRef: config.image.image, createdAt }
+  const described = { labels: config.labels, annotations: config.annotations }
+  state.containers.set(id, {
+    config,
+    sandbox,
+    logs: [],
+    timers: new Set(),
+    record: { ...shared, ...described, podSandboxId, state: 'CONTAINER_CREATED' },
+    status: {
+      ...shared,
+      ...described,
+      state: 'CONTAINER_CREATED',
+      startedAt: 0,
+      finishedAt: 0,
+      exitCode: 0,
+      reason: '',
+      message: '',
+      mounts: [],
+      logPath: `${sandbox.config.logDirectory}/${config.logPath}`,
+      imageId: config.image.image,
+      resources: null,
+      user: null,
+    },
+  })
+  remember(state, sandbox.config.metadata.uid, id)
+  return id
+}
+
+async function startContainer(state: State, id: string, context: CallContext | undefined): Promise<void> {
+  const known = state.containers.get(id)
+  await state.clock.sleep((known && behaviour(state, known).startDelayMs) ?? state.profile.startDelayMs, context?.signal)
+  const container = state.containers.get(id)
+  if (!container) throw new CriError('NOT_FOUND', `container "${id}" not found`)
+  const does = behaviour(state, container)
+  if (does.startError !== undefined) throw new CriError('UNKNOWN', does.startError)
+  container.status = { ...container.status, state: 'CONTAINER_RUNNING', startedAt: nanoseconds(state.clock.now()) }
+  container.record = { ...container.record, state: 'CONTAINER_RUNNING' }
+  for (const line of does.logs ?? [`${container.config.metadata.name} started on a simulated node`]) {
+    if (typeof line === 'string') log(state, container, line)
+    else after(state, container, line.afterMs, () => log(state, container, line.text))
+  }
+  const ending = endingOf(does, container.config)
+  if (ending) after(state, container, ending.afterMs, () => finish(state, container, ending.exitCode, ending.reason))
+  publish(state, id)
+}
+
+export function containerCalls(state: State): Containers {
+  return {
+    createContainer: async (podSandboxId, config) => createContainer(state, podSandboxId, config),
+    startContainer: async (id, context) => startContainer(state, id, context),
+    stopContainer: async (id, timeoutSeconds) => {
+      const container = state.containers.get(id)
+      if (container?.status.state !== 'CONTAINER_RUNNING') return
+      const stopMs = behaviour(state, container).stopDelayMs ?? state.profile.stopDelayMs
+      const isKilled = stopMs > timeoutSeconds * 1000
+      await state.clock.sleep(isKilled ? timeoutSeconds * 1000 : stopMs)
+      if (isKilled) finish(state, container, 137, 'Error')
+      else finish(state, container, 0, 'Completed')
+    },
+    removeContainer: async (id) => removeContainer(state, id),
+    containerStatus: async (id) => state.containers.get(id)?.status,
+    listContainers: async (uid) => [...idsOf(state, uid, state.containers.keys())].flatMap((id) => state.containers.get(id)?.record ?? []),
+    updateContainerResources: async (id, resources) => {
+      const container = state.containers.get(id)
+      if (container) container.config.linux.resources = { ...container.config.linux.resources, ...resources }
+    },
+    reopenContainerLog: async () => {},
+    listContainerStats: async () =>
+      [...state.containers.values()].filter((container) => container.status.state === 'CONTAINER_RUNNING').map((container) => stats(state, container)),
+  }
+}
+
+function stats(state: State, container: Container) {
+  const { cpuNanoCores, memoryBytes } = usageOf(container.config, behaviour(state, container))
+  const timestamp = nanoseconds(state.clock.now())
+  const ranForSeconds = (timestamp - container.status.startedAt) / 1e9
+  const of = (value: number) => ({ value: Math.round(value) })
+  return {
+    attributes: { id: container.status.id, metadata: container.config.metadata, labels: container.config.labels, annotations: container.config.annotations },
+    cpu: { timestamp, usageCoreNanoSeconds: of(cpuNanoCores * ranForSeconds), usageNanoCores: of(cpuNanoCores) },
+    memory: {
+      timestamp,
+      workingSetBytes: of(memoryBytes),
+      usageBytes: of(memoryBytes),
+      rssBytes: of(memoryBytes),
+      pageFaults: of(0),
+      majorPageFaults: of(0),
+    },
+    writableLayer: { timestamp, fsId: { mountpoint: '/' }, usedBytes: of(0), inodesUsed: of(0) },
+  }
+}

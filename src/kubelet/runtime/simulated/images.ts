@@ -1,0 +1,29 @@
+/** The images of a simulated runtime (L3): each is there once it was pulled, and a pull takes time or fails as the pod says. */
+import { CriError } from '#grpc/criError'
+import type { CallContext, Images } from '../runtimeService.ts'
+import { pullBehaviourOf } from './profile.ts'
+import { newId, type State } from './state.ts'
+
+export function imageCalls(state: State): Images {
+  return {
+    listImages: async () => [...state.images.values()],
+    imageStatus: async (image) => state.images.get(image),
+    pullImage: async (image, _auth, sandbox, context?: CallContext) => {
+      const { delayMs = state.profile.pullDelayMs, error, failures } = pullBehaviourOf(state.profile, image, sandbox, state.random)
+      await state.clock.sleep(delayMs, context?.signal)
+      const key = `${sandbox.metadata.uid} ${image}`
+      const failed = state.failedPulls.get(key) ?? 0
+      if ((error !== undefined || failures !== undefined) && failed < (failures ?? Number.POSITIVE_INFINITY)) {
+        state.failedPulls.set(key, failed + 1)
+        throw new CriError('NOT_FOUND', error ?? `${image}: a failure on purpose`)
+      }
+      const id = `sha256:${newId(state.random)}`
+      state.images.set(image, { id, repoTags: [image], repoDigests: [], size: state.profile.imageSizeBytes, uid: null, username: '', pinned: false })
+      return image
+    },
+    removeImage: async (image) => {
+      for (const [name, entry] of state.images) if (name === image || entry.id === image) state.images.delete(name)
+    },
+    imageFilesystem: async () => undefined,
+  }
+}

@@ -1,0 +1,136 @@
+/** What a simulated runtime holds in memory, and how a container in it ends (L3). */
+import type { Clock, Timer } from '#base/clock'
+import type { Random } from '#base/random'
+import type { ContainerConfig, PodSandboxConfig, PodSandboxStatus, RuntimeContainer, RuntimeContainerStatus, RuntimeImage } from '#grpc/criTypes'
+import type { RuntimeEvent } from '../runtimeService.ts'
+import type { SimulatedBehaviour } from './behaviour.ts'
+import { behaviourOf, type SimulatedProfile } from './profile.ts'
+
+export interface Sandbox {
+  status: PodSandboxStatus
+  config: PodSandboxConfig
+}
+
+export interface LogLine {
+  readonly atMs: number
+  readonly text: string
+}
+
+export interface Container {
+  record: RuntimeContainer
+  status: RuntimeContainerStatus
+  config: ContainerConfig
+  sandbox: Sandbox
+  /** Its end, and lines of its log that are still to come. */
+  readonly timers: Set<Timer>
+  logs: LogLine[]
+}
+
+export interface State {
+  readonly clock: Clock
+  readonly random: Random
+  readonly profile: SimulatedProfile
+  readonly sandboxes: Map<string, Sandbox>
+  readonly containers: Map<string, Container>
+  readonly byPod: Map<string, Set<string>>
+  readonly images: Map<string, RuntimeImage>
+  readonly listeners: Set<(event: RuntimeEvent) => void>
+  readonly addresses: { cidr: string; next: number; assigned: boolean }
+  /** How often pulls of a pod's image have failed on purpose, by pod uid and image. */
+  readonly failedPulls: Map<string, number>
+}
+
+export const nanoseconds = (ms: number): number => ms * 1e6
+
+/** Older lines make room. */
+const maxLogLines = 10_000
+
+export function newId(random: Random): string {
+  return Array.from({ length: 8 }, () => random.int(0x1_0000_0000).toString(16).padStart(8, '0')).join('')
+}
+
+export function publish(state: State, containerId: string): void {
+  for (const listener of state.listeners) listener({ containerId })
+}
+
+export async function* events(state: State, signal: AbortSignal): AsyncGenerator<RuntimeEvent> {
+  const queue: RuntimeEvent[] = []
+  let wake = () => {}
+  const listener = (event: RuntimeEvent) => {
+    queue.push(event)
+    wake()
+  }
+  const onAbort = () => wake()
+  state.listeners.add(listener)
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    while (!signal.aborted) {
+      const event = queue.shift()
+      if (event) yield event
+      else
+        await new Promise<void>((resolve) => {
+          wake = resolve
+          if (queue.length > 0 || signal.aborted) resolve()
+        })
+    }
+  } finally {
+    state.listeners.delete(listener)
+    signal.removeEventListener('abort', onAbort)
+  }
+}
+
+export function idsOf(state: State, uid: string | undefined, all: Iterable<string>): Iterable<string> {
+  return uid === undefined ? all : (state.byPod.get(uid) ?? [])
+}
+
+export function remember(state: State, uid: string, id: string): void {
+  const ids = state.byPod.get(uid) ?? new Set()
+  state.byPod.set(uid, ids.add(id))
+}
+
+export function forget(state: State, uid: string, id: string): void {
+  const ids = state.byPod.get(uid)
+  ids?.delete(id)
+  if (ids?.size === 0) state.byPod.delete(uid)
+}
+
+/** What the container does, asked for anew each time: code may change its mind. */
+export function behaviour(state: State, { config, sandbox }: Pick<Container, 'config' | 'sandbox'>): SimulatedBehaviour {
+  return behaviourOf(state.profile, config, sandbox.config, state.random)
+}
+
+export function log(state: State, container: Container, text: string): void {
+  container.logs.push({ atMs: state.clock.now(), text })
+  if (container.logs.length > maxLogLines) container.logs.shift()
+  publish(state, container.status.id)
+}
+
+export function after(state: State, container: Container, ms: number, act: () => void): void {
+  const timer = state.clock.timer(ms, () => {
+    container.timers.delete(timer)
+    act()
+  })
+  container.timers.add(timer)
+}
+
+export function forgetTimers(container: Container): void {
+  for (const timer of container.timers) timer.cancel()
+  container.timers.clear()
+}
+
+export function finish(state: State, container: Container, exitCode: number, reason: string): void {
+  forgetTimers(container)
+  if (container.status.state !== 'CONTAINER_RUNNING' && container.status.state !== 'CONTAINER_CREATED') return
+  container.status = { ...container.status, state: 'CONTAINER_EXITED', exitCode, reason, finishedAt: nanoseconds(state.clock.now()) }
+  container.record = { ...container.record, state: 'CONTAINER_EXITED' }
+  publish(state, container.status.id)
+}
+
+/** Those of a pod that run; `container` absent: all. */
+export function runningContainers(state: State, pod: { readonly namespace: string; readonly name: string }, container: string | undefined): Container[] {
+  return [...state.containers.values()].filter(({ config, sandbox, status }) => {
+    const { namespace, name } = sandbox.config.metadata
+    const isMeant = container === undefined || config.metadata.name === container
+    return isMeant && namespace === pod.namespace && name === pod.name && status.state === 'CONTAINER_RUNNING'
+  })
+}

@@ -1,0 +1,93 @@
+/** What a simulated container says to those who look into it (L3): probes, exec, attach, port-forward, logs. */
+import { formatMicroTime } from '#base/time'
+import { CriError } from '#grpc/criError'
+import type { RuntimeContainerStatus } from '#grpc/criTypes'
+import { LogWriter } from '../../logs/criLog.ts'
+import type { LogOptions, Streams } from '../runtimeService.ts'
+import { passesAt, type SimulatedExec } from './behaviour.ts'
+import { behaviour, type Container, events, type State } from './state.ts'
+
+export function streamCalls(state: State): Streams {
+  const get = (id: string): Container => {
+    const container = state.containers.get(id)
+    if (container?.status.state !== 'CONTAINER_RUNNING') throw new CriError('NOT_FOUND', `container "${id}" is not running`)
+    return container
+  }
+  const run = (container: Container, command: readonly string[]) => {
+    const notRun = { stdout: `${command.join(' ')}: not run, container ${container.config.metadata.name} is simulated\n` }
+    const { stdout = '', stderr = '', exitCode = 0 }: SimulatedExec = behaviour(state, container).exec?.(command) ?? notRun
+    return { stdout, stderr, exitCode }
+  }
+  return {
+    probe: async (id, kind) => {
+      const container = get(id)
+      const passes = passesAt(behaviour(state, container)[kind], state.clock.now() - container.status.startedAt / 1e6)
+      return { passes, output: passes ? '' : 'a failure on purpose' }
+    },
+    execSync: async (id, command) => {
+      const { stdout, stderr, exitCode } = run(get(id), command)
+      return { stdout: Buffer.from(stdout), stderr: Buffer.from(stderr), exitCode }
+    },
+    exec: async (id, command) => {
+      const container = get(id)
+      return {
+        serve: async (session) => {
+          const { stdout, stderr, exitCode } = run(container, command)
+          if (stdout) session.stdout?.write(stdout)
+          if (stderr) (session.stderr ?? session.stdout)?.write(stderr)
+          await session.finish({ exitCode })
+        },
+      }
+    },
+    attach: async (id) => {
+      const container = get(id)
+      return {
+        serve: async (session) => {
+          for (const { text } of container.logs) session.stdout?.write(`${text}\n`)
+          await session.finish({ exitCode: 0 })
+        },
+      }
+    },
+    portForward: async (podSandboxId) => ({
+      connect: async (port) => {
+        const containers = [...state.containers.values()].filter(({ record }) => record.podSandboxId === podSandboxId)
+        for (const container of containers) {
+          const stream = behaviour(state, container).connect?.(port)
+          if (stream) return stream
+        }
+        throw new CriError('UNAVAILABLE', `port ${port}: nothing listens in a simulated pod`)
+      },
+    }),
+    logs: (status, options, signal) => simulatedLogs(state, status, options, signal),
+  }
+}
+
+async function* simulatedLogs(state: State, status: RuntimeContainerStatus, options: LogOptions, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  const writer = new LogWriter(options)
+  const lines = state.containers.get(status.id)?.logs ?? []
+  // Lines that made room for others leave the list at its beginning, so that the last one shown says where to go on.
+  let last = options.tailLines === undefined ? undefined : lines.at(-options.tailLines - 1)
+  if (options.tailLines === 0) last = lines.at(-1)
+  const unseen = (): Uint8Array[] => {
+    const from = last === undefined ? 0 : lines.indexOf(last) + 1
+    last = lines.at(-1) ?? last
+    return lines.slice(from).flatMap(({ atMs, text }) => {
+      const timestamp = formatMicroTime(atMs).replace(/Z$/, '000Z')
+      return writer.write({ timestamp, stream: 'stdout', partial: false, content: Buffer.from(text) }) ?? []
+    })
+  }
+  const stop = new AbortController()
+  // Subscribed before the first look, so that nothing falls between.
+  const changes = options.follow ? events(state, AbortSignal.any([signal, stop.signal])) : undefined
+  let next = changes?.next()
+  try {
+    for (;;) {
+      yield* unseen()
+      if (!changes || writer.full || state.containers.get(status.id)?.status.state !== 'CONTAINER_RUNNING') return
+      if ((await next)?.done) return
+      next = changes.next()
+    }
+  } finally {
+    stop.abort()
+  }
+}

@@ -1,0 +1,235 @@
+/** Simulated pods that behave as annotations and code say, under virtual time. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { createInterface } from 'node:readline'
+import { Duplex } from 'node:stream'
+import { test } from 'node:test'
+import type { Container, PodSpec } from '#api/gen/types/core.v1'
+import { events, jobs, pods } from '#client/builtIn'
+import { simulatedAnnotations } from '#kubelet/runtime/simulated/annotations'
+import type { TestCluster } from '#testing/cluster'
+import { testKubectl, withoutKubectl } from '../../support/kubectl.ts'
+import { withCluster } from './withCluster.ts'
+import { podSpec } from './workloads.ts'
+
+type Says = Partial<Record<keyof typeof simulatedAnnotations, string>>
+
+const annotationsOf = (says: Says) => Object.fromEntries(Object.entries(says).map(([key, value]) => [simulatedAnnotations[key as keyof Says], value]))
+
+const ref = { namespace: 'default', name: 'pod' }
+
+async function addPod({ client }: TestCluster, says: Says, spec: Partial<PodSpec> = {}, more: Record<string, string> = {}): Promise<void> {
+  await client.of(pods).create({ metadata: { ...ref, annotations: { ...annotationsOf(says), ...more } }, spec: podSpec(spec) })
+}
+
+const statusOf = async ({ client }: TestCluster) => (await client.of(pods).get(ref)).status
+const mainOf = async (cluster: TestCluster) => (await statusOf(cluster))?.containerStatuses?.[0]
+const isReady = async (cluster: TestCluster) => (await mainOf(cluster))?.ready === true
+
+/** When `check` came true, in seconds from now. */
+async function secondsUntil({ clock, until }: TestCluster, check: () => Promise<boolean>): Promise<number> {
+  const sinceMs = clock.now()
+  await until(async () => (await check()) || undefined)
+  return (clock.now() - sinceMs) / 1000
+}
+
+const near = (seconds: number, wanted: number) => assert.ok(seconds >= wanted && seconds < wanted + 2, `${seconds} s instead of ${wanted}`)
+
+test('X2 a simulated pod takes as long to pull and to start as it says', () =>
+  withCluster({}, async (cluster) => {
+    await addPod(cluster, { pullSeconds: '30', startSeconds: '12' })
+    near(await secondsUntil(cluster, () => isReady(cluster)), 42)
+  }))
+
+test('X2 a span of seconds is drawn from, by the seed', async () => {
+  const taken = async (seed: number) => {
+    let seconds = 0
+    await withCluster({ seed }, async (cluster) => {
+      await addPod(cluster, { startSeconds: '5-50' })
+      seconds = await secondsUntil(cluster, () => isReady(cluster))
+    })
+    return seconds
+  }
+  const first = await taken(1)
+  assert.ok(first >= 5 && first < 52)
+  assert.equal(await taken(1), first)
+  assert.notEqual(await taken(2), first)
+})
+
+test('KUB-10 X2 pulls that fail a few times are tried again until they succeed', () =>
+  withCluster({}, async (cluster) => {
+    await addPod(cluster, { pullError: 'registry is away', pullFailures: '2' })
+    await cluster.until(async () => ((await mainOf(cluster))?.state?.waiting?.reason === 'ImagePullBackOff' ? true : undefined))
+    assert.ok((await secondsUntil(cluster, () => isReady(cluster))) < 60)
+    const { items } = await cluster.client.of(events).list({ namespace: 'default' })
+    const failed = items.filter(({ message }) => message === 'Failed to pull image "example.com/app:1": registry is away')
+    assert.equal(
+      failed.reduce((sum, { count = 1 }) => sum + count, 0),
+      2,
+    )
+  }))
+
+test('X2 user need 10: a container crashes a few times with its exit code, then runs', () =>
+  withCluster({}, async (cluster) => {
+    await addPod(cluster, { exitAfterSeconds: '0.25', exitCode: '3', exitTimes: '2' })
+    await cluster.until(async () => ((await mainOf(cluster))?.restartCount === 2 && (await isReady(cluster)) ? true : undefined))
+    assert.equal((await mainOf(cluster))?.lastState?.terminated?.exitCode, 3)
+    await cluster.clock.advance(3_600_000)
+    assert.equal((await mainOf(cluster))?.restartCount, 2)
+  }))
+
+test('X2 user need 10: a container that uses more memory than it may is killed for it', () =>
+  withCluster({}, async (cluster) => {
+    const main: Container = { name: 'main', image: 'example.com/app:1', resources: { limits: { memory: '64Mi' } } }
+    await addPod(cluster, { memoryBytes: String(65 * 2 ** 20) }, { containers: [main] })
+    await cluster.until(async () => ((await mainOf(cluster))?.restartCount === 1 ? true : undefined))
+    const ended = (await mainOf(cluster))?.lastState?.terminated
+    assert.deepEqual([ended?.exitCode, ended?.reason], [137, 'OOMKilled'])
+  }))
+
+test('KUB-06 X2 user need 10: probes pass and fail over time, of whatever kind they are', () =>
+  withCluster({}, async (cluster) => {
+    const main: Container = {
+      name: 'main',
+      image: 'example.com/app:1',
+      startupProbe: { tcpSocket: { port: 80 }, periodSeconds: 1, failureThreshold: 60 },
+      readinessProbe: { httpGet: { port: 80 }, periodSeconds: 1, failureThreshold: 1 },
+      livenessProbe: { grpc: { port: 80 }, periodSeconds: 1, failureThreshold: 1 },
+    }
+    await addPod(cluster, { startup: 'fail 20s, pass', readiness: 'pass 40s, fail 10s, pass', liveness: 'pass 2m, fail' }, { containers: [main] })
+    near(await secondsUntil(cluster, () => isReady(cluster)), 20)
+    near(await secondsUntil(cluster, async () => !(await isReady(cluster))), 20)
+    near(await secondsUntil(cluster, () => isReady(cluster)), 10)
+    near(await secondsUntil(cluster, async () => (await mainOf(cluster))?.restartCount === 1), 70)
+  }))
+
+test('KUB-08 X2 a container that does not hear TERM in time is killed when its grace period ends', () =>
+  withCluster({}, async (cluster) => {
+    for (const [stopSeconds, grace, taken] of [
+      ['7', 30, 7],
+      ['100', 20, 20],
+    ] as const) {
+      await addPod(cluster, { stopSeconds }, { terminationGracePeriodSeconds: grace })
+      await secondsUntil(cluster, () => isReady(cluster))
+      await cluster.client.of(pods).delete(ref)
+      near(await secondsUntil(cluster, async () => (await cluster.client.of(pods).list({ namespace: 'default' })).items.length === 0), taken)
+    }
+  }))
+
+test('X2 the pods of a Job end with the exit code that they say', () =>
+  withCluster({}, async ({ client, until }) => {
+    const job = { namespace: 'default', name: 'job' }
+    const template = { metadata: { annotations: annotationsOf({ exitAfterSeconds: '60', exitCode: '4' }) }, spec: podSpec({ restartPolicy: 'Never' }) }
+    await client.of(jobs).create({ metadata: job, spec: { backoffLimit: 1, template } })
+    await until(async () => ((await client.of(jobs).get(job)).status?.conditions?.some(({ type }) => type === 'Failed') ? true : undefined))
+    assert.equal((await client.of(jobs).get(job)).status?.failed, 2)
+  }))
+
+test('X2 an annotation may be about one container, an init container too', () =>
+  withCluster({}, async (cluster) => {
+    const containers = ['main', 'side'].map((name) => ({ name, image: 'example.com/app:1' }))
+    const initContainers = [{ name: 'first', image: 'example.com/app:1' }]
+    const own = { [`${simulatedAnnotations.exitAfterSeconds}.first`]: '90', [`${simulatedAnnotations.exitAfterSeconds}.side`]: '5' }
+    await addPod(cluster, {}, { containers, initContainers }, own)
+    near(await secondsUntil(cluster, () => isReady(cluster)), 90)
+    await cluster.clock.advance(8_000)
+    const restarts = (await statusOf(cluster))?.containerStatuses?.map(({ name, restartCount }) => [name, restartCount])
+    assert.deepEqual(restarts, [
+      ['main', 0],
+      ['side', 1],
+    ])
+  }))
+
+test('X2 an annotation that cannot be read keeps the container from starting, and says which', () =>
+  withCluster({}, async (cluster) => {
+    await addPod(cluster, { exitAfterSeconds: 'soon' })
+    const waiting = await cluster.until(async () => {
+      const state = (await mainOf(cluster))?.state?.waiting
+      return state?.message ? state : undefined
+    })
+    assert.match(waiting.message ?? '', /annotation skiff\.dev\/simulated-exit-after-seconds: "soon" is not seconds/)
+  }))
+
+test('X2 user need 10: code says how pods behave, and may change its mind', async () => {
+  let isHealthy = true
+  const behave = ({ labels }: { readonly labels: Readonly<Record<string, string>> }) =>
+    labels.app === 'moody' ? { readiness: [{ passes: isHealthy }] } : { exitAfterMs: 500, exitCode: 1 }
+  await withCluster({ profile: { behave } }, async (cluster) => {
+    const readinessProbe = { exec: { command: ['check'] }, periodSeconds: 1, failureThreshold: 1 }
+    const spec = podSpec({ containers: [{ name: 'main', image: 'example.com/app:1', readinessProbe }] })
+    await cluster.client.of(pods).create({ metadata: { ...ref, labels: { app: 'moody' } }, spec })
+    await cluster.client.of(pods).create({ metadata: { namespace: 'default', name: 'other' }, spec: podSpec() })
+    await secondsUntil(cluster, () => isReady(cluster))
+    isHealthy = false
+    near(await secondsUntil(cluster, async () => !(await isReady(cluster))), 0)
+    const other = async () => (await cluster.client.of(pods).get({ namespace: 'default', name: 'other' })).status?.containerStatuses?.[0]
+    await cluster.until(async () => ((await other())?.lastState?.terminated?.exitCode === 1 ? true : undefined))
+  })
+})
+
+/** What comes back from the port when `text` is sent to it. */
+async function throughPortForward(env: NodeJS.ProcessEnv, pod: string, port: number, text: string): Promise<string> {
+  const forward = spawn('kubectl', ['port-forward', pod, `:${port}`], { env })
+  try {
+    const [line] = (await once(createInterface(forward.stdout), 'line')) as [string]
+    const socket = connect(Number(/127\.0\.0\.1:(\d+)/.exec(line)?.[1]), '127.0.0.1')
+    socket.write(text)
+    const [answer] = (await once(socket, 'data')) as [Buffer]
+    socket.destroy()
+    return answer.toString()
+  } finally {
+    forward.kill()
+    await once(forward, 'exit')
+  }
+}
+
+const greeting = () =>
+  new Duplex({
+    read() {},
+    write(chunk, _, done) {
+      this.push(`you said ${chunk}`)
+      done()
+    },
+  })
+
+test('KUB-25 X2 kubectl logs and exec work against simulated pods', { skip: withoutKubectl, timeout: 60_000 }, () =>
+  withCluster(
+    {
+      kubeletPorts: true,
+      profile: {
+        behave: ({ name }) => ({
+          logs: [`${name} begins`, { afterMs: 60_000, text: 'a minute later' }],
+          ...(name === 'main' ? { exec: (command) => ({ stdout: `ran ${command.join(' ')}\n`, exitCode: command[0] === 'false' ? 1 : 0 }) } : {}),
+          connect: (port) => (port === 80 ? greeting() : undefined),
+        }),
+      },
+    },
+    async (cluster) => {
+      const containers = ['main', 'side'].map((name) => ({ name, image: 'example.com/app:1' }))
+      await addPod(cluster, {}, { containers })
+      await secondsUntil(cluster, () => isReady(cluster))
+      const kubectl = testKubectl(await cluster.listen())
+      const run = (...args: readonly string[]) => kubectl.run(args)
+      try {
+        assert.equal((await run('logs', 'pod', '-c', 'main')).stdout, 'main begins\n')
+        await cluster.clock.advance(60_000)
+        cluster.node('n1').print(ref, 'said by the test', 'main')
+        assert.equal((await run('logs', 'pod', '-c', 'main', '--tail=2')).stdout, 'a minute later\nsaid by the test\n')
+        assert.match((await run('logs', 'pod', '-c', 'main', '--timestamps', '--tail=1')).stdout, /^2026-01-01T00:0\d:\d\d\.\d{9}Z said by the test\n$/)
+        assert.equal((await run('exec', 'pod', '-c', 'main', '--', 'ls', '/')).stdout, 'ran ls /\n')
+        assert.equal((await run('exec', 'pod', '-c', 'main', '--', 'false')).code, 1)
+        assert.match((await run('exec', 'pod', '-c', 'side', '--', 'ls')).stdout, /ls: not run, container side is simulated/)
+        assert.match((await run('attach', 'pod', '-c', 'main')).stdout, /main begins/)
+        assert.equal(await throughPortForward(kubectl.env, 'pod', 80, 'hello'), 'you said hello')
+        cluster.node('n1').exit(ref, { container: 'main', exitCode: 2 })
+        await cluster.until(async () => ((await mainOf(cluster))?.restartCount === 1 && (await isReady(cluster)) ? true : undefined))
+        assert.match((await run('logs', 'pod', '-c', 'main', '--previous')).stdout, /said by the test/)
+        assert.equal((await run('logs', 'pod', '-c', 'main')).stdout, 'main begins\n')
+      } finally {
+        kubectl.remove()
+      }
+    },
+  ),
+)
