@@ -5,6 +5,7 @@ import type { CallContext, Containers } from '../runtimeService.ts'
 import { endingOf, usageOf } from './behaviour.ts'
 import { after, behaviour, type Container, finish, forget, forgetTimers, idsOf, log, nanoseconds, newId, publish, remember, type State } from './state.ts'
 
+/** Takes it away with its timers, whether it runs or not. */
 export function removeContainer(state: State, id: string): void {
   const container = state.containers.get(id)
   if (!container) return
@@ -65,6 +66,7 @@ async function startContainer(state: State, id: string, context: CallContext | u
   publish(state, id)
 }
 
+/** The calls of CRI about containers. */
 export function containerCalls(state: State): Containers {
   return {
     createContainer: async (podSandboxId, config) => createContainer(state, podSandboxId, config),

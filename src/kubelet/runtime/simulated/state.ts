@@ -53,6 +53,7 @@ export function publish(state: State, containerId: string): void {
   for (const listener of state.listeners) listener({ containerId })
 }
 
+/** What happens to containers from now on, until aborted. */
 export async function* events(state: State, signal: AbortSignal): AsyncGenerator<RuntimeEvent> {
   const queue: RuntimeEvent[] = []
   let wake = () => {}
@@ -99,12 +100,14 @@ export function behaviour(state: State, { config, sandbox }: Pick<Container, 'co
   return behaviourOf(state.profile, config, sandbox.config, state.random)
 }
 
+/** A line of the container's log. */
 export function log(state: State, container: Container, text: string): void {
   container.logs.push({ atMs: state.clock.now(), text })
   if (container.logs.length > maxLogLines) container.logs.shift()
   publish(state, container.status.id)
 }
 
+/** Acts later, unless the container ends before. */
 export function after(state: State, container: Container, ms: number, act: () => void): void {
   const timer = state.clock.timer(ms, () => {
     container.timers.delete(timer)
@@ -118,6 +121,7 @@ export function forgetTimers(container: Container): void {
   container.timers.clear()
 }
 
+/** Ends it, unless it has ended. */
 export function finish(state: State, container: Container, exitCode: number, reason: string): void {
   forgetTimers(container)
   if (container.status.state !== 'CONTAINER_RUNNING' && container.status.state !== 'CONTAINER_CREATED') return
