@@ -14,6 +14,7 @@ import { disruption } from './disruption/disruption.ts'
 import { endpointSlice } from './endpointSlice/endpointSlice.ts'
 import { endpointSliceMirroring } from './endpointSlice/mirroring.ts'
 import { endpoints } from './endpoints.ts'
+import { ephemeralVolume } from './ephemeralVolume.ts'
 import type { ControllerDescriptor } from './framework/controller.ts'
 import { garbageCollector } from './garbageCollector/garbageCollector.ts'
 import { job } from './job/job.ts'
@@ -22,7 +23,9 @@ import { nodeIpam } from './node/ipam.ts'
 import { nodeLifecycle } from './node/lifecycle.ts'
 import { taintEviction } from './node/taintEviction.ts'
 import { ttl } from './node/ttl.ts'
+import { persistentVolumeBinder } from './persistentVolumeBinder/persistentVolumeBinder.ts'
 import { persistentVolumeClaimProtection } from './persistentVolumeClaimProtection.ts'
+import { persistentVolumeExpander } from './persistentVolumeExpander.ts'
 import { persistentVolumeProtection } from './persistentVolumeProtection.ts'
 import { podGc } from './podGc.ts'
 import { replicaSet } from './replicaSet/replicaSet.ts'
@@ -65,6 +68,9 @@ export const controllers: readonly ControllerDescriptor[] = [
   taintEviction,
   deviceTaintEviction,
   ttl,
+  persistentVolumeBinder,
+  persistentVolumeExpander,
+  ephemeralVolume,
   persistentVolumeClaimProtection,
   persistentVolumeProtection,
   volumeAttributesClassProtection,

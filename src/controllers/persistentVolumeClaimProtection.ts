@@ -7,9 +7,9 @@ import { podClaimNames } from '#api/helpers/objectReferences'
 import { isControlledBy } from '#api/helpers/owners'
 import type { Frozen } from '#api/machinery/meta'
 import { persistentVolumeClaims, pods } from '#client/builtIn'
-import type { Indexers } from '#client/cache/indexer'
 import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
 import { createReconciler, enqueueSelf } from './framework/reconciler.ts'
+import { podClaimIndex, podClaimIndexers } from './shared/indexes.ts'
 import { needsProtection, protect } from './shared/protection.ts'
 
 export const persistentVolumeClaimProtection: ControllerDescriptor = {
@@ -20,8 +20,6 @@ export const persistentVolumeClaimProtection: ControllerDescriptor = {
 }
 
 const finalizer = 'kubernetes.io/pvc-protection'
-const claimIndex = 'persistentVolumeClaim'
-const podClaimIndexers: Indexers<Pod> = { [claimIndex]: (pod) => podClaimNames(pod).map((name) => `${pod.metadata.namespace}/${name}`) }
 
 function createProtection(context: ControllerContext) {
   const informer = context.informers.of(persistentVolumeClaims)
@@ -51,7 +49,7 @@ function createProtection(context: ControllerContext) {
 
   /** The cache may lack the newest pod: where it says no, the server decides. */
   async function isUsed(claim: Frozen<PersistentVolumeClaim>, key: string, signal: AbortSignal): Promise<boolean> {
-    if (podInformer.store.byIndex(claimIndex, key).some((pod) => podUses(pod, claim))) return true
+    if (podInformer.store.byIndex(podClaimIndex, key).some((pod) => podUses(pod, claim))) return true
     const { items } = await context.client.of(pods).list({ namespace: claim.metadata.namespace, signal })
     return items.some((pod) => podUses(pod, claim))
   }

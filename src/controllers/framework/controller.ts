@@ -2,7 +2,7 @@
  * What a controller is (L3): a name, and a function that makes a Component out of the context. Published as skiff/controller.
  * Upstream: cmd/kube-controller-manager/app/controller_descriptor.go (v1.36).
  */
-import type { Secret, ServiceAccount } from '#api/gen/types/core.v1'
+import type { Pod, Secret, ServiceAccount } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import type { Component } from '#base/component'
@@ -37,8 +37,38 @@ export interface ControllerOptions {
   readonly clusterSigning?: ClusterSigning | undefined
   /** A token of a secret for a service account, which does not expire; absent: such secrets stay empty. */
   readonly serviceAccountToken?: ((account: Frozen<ServiceAccount>, secret: Frozen<Secret>) => string) | undefined
+  readonly volumeBinding?: VolumeBindingOptions | undefined
+  /** Directories of the controllers' own machine; absent: volumes of type hostPath are neither made nor deleted here. */
+  readonly hostPaths?: HostPaths | undefined
   /** For how long nobody may have used such a token before it is taken away. Default a year. */
   readonly legacyTokenCleanUpPeriodMs?: number | undefined
+}
+
+export interface VolumeBindingOptions {
+  /** How often volumes and claims are looked at without cause. Default 15 s. */
+  readonly syncPeriodMs?: number | undefined
+  /** Whether drivers are told to make volumes. Default true. */
+  readonly dynamicProvisioning?: boolean | undefined
+  /** Whether volumes of type hostPath are made, for development on one machine. Default false. */
+  readonly provisionHostPaths?: boolean | undefined
+  readonly recycleHostPath?: RecyclerOptions | undefined
+  readonly recycleNfs?: RecyclerOptions | undefined
+}
+
+/** The pod that empties a volume whose reclaim policy is Recycle. */
+export interface RecyclerOptions {
+  /** How long it may take at least. Default 60 for hostPath, 300 for NFS. */
+  readonly minimumSeconds?: number | undefined
+  /** How long it may take for each Gi of the volume. Default 30. */
+  readonly secondsPerGi?: number | undefined
+  /** Its first volume becomes the one to empty. */
+  readonly template?: Pod | undefined
+}
+
+export interface HostPaths {
+  make(path: string): Promise<void>
+  /** With all that is in it. */
+  remove(path: string): Promise<void>
 }
 
 export interface NodeEviction {

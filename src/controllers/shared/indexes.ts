@@ -2,6 +2,7 @@
 import type { ReplicaSet } from '#api/gen/types/apps.v1'
 import type { Job } from '#api/gen/types/batch.v1'
 import type { Pod } from '#api/gen/types/core.v1'
+import { podClaimNames } from '#api/helpers/objectReferences'
 import { controllerOf } from '#api/helpers/owners'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import type { Indexers } from '#client/cache/indexer'
@@ -19,3 +20,7 @@ export const jobControllerIndexers: Indexers<Job> = { [controllerUidIndex]: byCo
 /** Value: spec.nodeName, '' for unassigned pods. */
 export const nodeNameIndex = 'nodeName'
 export const podNodeIndexers: Indexers<Pod> = { [nodeNameIndex]: (pod) => [pod.spec.nodeName ?? ''] }
+
+/** Value: namespace/name of each claim that the pod uses, those included that are made for it. */
+export const podClaimIndex = 'persistentVolumeClaim'
+export const podClaimIndexers: Indexers<Pod> = { [podClaimIndex]: (pod) => podClaimNames(pod).map((name) => `${pod.metadata.namespace}/${name}`) }

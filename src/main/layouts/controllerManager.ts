@@ -7,6 +7,7 @@ import type { OptionsOf } from '../apiserver/options/index.ts'
 import { runComponentProcess } from '../component/componentProcess.ts'
 import { configzOf } from '../component/configz.ts'
 import { runInForeground } from '../component/foreground.ts'
+import { hostPaths } from '../component/hostPaths.ts'
 import { connection, debugging } from '../component/options/connection.ts'
 import { controllerOptions } from '../component/options/controllers.ts'
 import { delegatedAuthentication } from '../component/options/delegatedAuthentication.ts'
@@ -14,6 +15,7 @@ import { delegatedAuthorization } from '../component/options/delegatedAuthorizat
 import { defaultLease, leaderElection, leaseOf } from '../component/options/leaderElection.ts'
 import { secureServing } from '../component/options/secureServing.ts'
 import { signing } from '../component/options/signing.ts'
+import { volumeOptions } from '../component/options/volumes.ts'
 import { serviceAccountToken } from '../component/serviceAccountClients.ts'
 
 const component = 'kube-controller-manager'
@@ -22,6 +24,7 @@ const defaultRate = { qps: 20, burst: 30 }
 
 export const controllerManagerGroups = {
   controllers: controllerOptions,
+  volumes: volumeOptions,
   signing,
   connection: connection(defaultRate),
   lease: leaderElection(component),
@@ -61,6 +64,8 @@ async function run(options: Options, signal: AbortSignal): Promise<void> {
         const { serviceAccountKey, options: given } = options.controllers
         await createControllerManager({ ...tools, client: own, clientFor }, controllers, {
           ...given,
+          ...options.volumes,
+          hostPaths,
           controllers: options.controllers.controllers,
           clusterSigning: options.signing.signing,
           rootCa: given.rootCa ?? access.transport.tls?.ca?.toString(),

@@ -38,6 +38,7 @@ import {
   trustFromOptions,
 } from '../apiserver/fromOptions.ts'
 import { readOptions, type ServerOptions, serverOptions } from '../apiserver/options/index.ts'
+import { hostPaths } from '../component/hostPaths.ts'
 import { localControllerGroups, localSchedulerGroups } from '../component/options/local.ts'
 import { schedulerComponent } from '../component/schedulerComponent.ts'
 import { schedulingPage } from '../component/schedulingPage.ts'
@@ -222,7 +223,11 @@ interface ControlPlaneParts {
 
 async function controlPlane(server: ApiServer, tools: ProcessTools, { pki, explainer, state }: ControlPlaneParts): Promise<Component[]> {
   const context = { file: (name: string) => createConfigFile(name, tools.clock) }
-  const { controllers: told, signing } = await readOptions(localControllerGroups, [...ownControllerArgs, ...(state.controllerManagerArgs ?? [])], context)
+  const {
+    controllers: told,
+    volumes,
+    signing,
+  } = await readOptions(localControllerGroups, [...ownControllerArgs, ...(state.controllerManagerArgs ?? [])], context)
   const { scheduler } = await readOptions(localSchedulerGroups, state.schedulerArgs ?? [], context)
   const scheduling = createClient(server.transport({ name: 'system:kube-scheduler', groups: [authenticated] }, 'system:kube-scheduler'))
   const controlling = createClient(server.transport({ name: 'system:kube-controller-manager', groups: [authenticated] }, 'kube-controller-manager'))
@@ -234,6 +239,8 @@ async function controlPlane(server: ApiServer, tools: ProcessTools, { pki, expla
   return [
     createControllerManager({ ...tools, client: controlling, clientFor, log: tools.log.with('controllers') }, controllers, {
       ...told.options,
+      ...volumes,
+      hostPaths,
       controllers: told.controllers,
       rootCa: told.options.rootCa ?? pki.ca.cert,
       clusterSigning: signing.signing ?? { durationMs: signing.durationMs, authorityOf: () => pki.ca },

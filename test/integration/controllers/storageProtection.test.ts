@@ -7,7 +7,8 @@ import { eventually, startTestCluster, type TestCluster } from './cluster.ts'
 
 let cluster: TestCluster
 before(async () => {
-  cluster = await startTestCluster()
+  // It would have its own idea of the phases that are written here by hand.
+  cluster = await startTestCluster({ controllers: ['*', '-persistentvolume-binder-controller'] })
 })
 after(() => cluster.close())
 

@@ -1,6 +1,6 @@
 /**
- * Controllers and scheduler die at their calls to the API, one after the other, in the middle of a rollout, a job, a StatefulSet's update and a
- * namespace's end: whatever is made anew in their place must finish the work, with nothing twice, nothing orphaned and nothing held for ever.
+ * Controllers and scheduler die at their calls to the API, one after the other, in the middle of a rollout, a job, a StatefulSet's update, a
+ * namespace's end and the binding of volumes: whatever is made anew in their place must finish the work, with nothing twice, nothing orphaned and nothing held for ever.
  * Every ninth call; SKIFF_CRASH=all tries each of the first 300, SKIFF_CRASH=N or N-M only those.
  */
 import assert from 'node:assert/strict'

@@ -1,5 +1,5 @@
 /**
- * Four pieces of work that take the control plane many calls, and what must be true once each is done, however often somebody died on the way.
+ * Pieces of work that take the control plane many calls, and what must be true once each is done, however often somebody died on the way.
  * Every run has a namespace of its own, so that one cluster serves many.
  */
 import assert from 'node:assert/strict'
@@ -10,15 +10,18 @@ import {
   controllerRevisions,
   deployments,
   endpointSlices,
+  events,
   jobs,
   namespaces,
   persistentVolumeClaims,
+  persistentVolumes,
   pods,
   replicaSets,
   secrets,
   serviceAccounts,
   services,
   statefulSets,
+  storageClasses,
 } from '#client/builtIn'
 import type { Client, Resource } from '#client/client'
 
@@ -184,4 +187,53 @@ const namespaceDeletion: Scenario = {
   },
 }
 
-export const scenarios: readonly Scenario[] = [rollout, job, statefulUpdate, namespaceDeletion]
+const atOnce = 14
+const withPods = 6
+const volumeClaims = Array.from({ length: atOnce + withPods }, (_, index) => ({ name: `claim-${index}`, waits: index >= atOnce }))
+
+/** Some claims the controller binds by itself, some the scheduler first promises a volume to; there are as many volumes as claims. */
+const volumeBinding: Scenario = {
+  name: 'volumes',
+  row: 'STO-04',
+  async prepare(client, namespace) {
+    await addNamespace(client, namespace)
+    const provisioner = 'kubernetes.io/no-provisioner'
+    await client.of(storageClasses).create({ metadata: { name: `${namespace}-late` }, provisioner, volumeBindingMode: 'WaitForFirstConsumer' })
+    for (const { name, waits } of volumeClaims) {
+      const storageClassName = `${namespace}-${waits ? 'late' : 'now'}`
+      const spec = { accessModes: ['ReadWriteOnce'], capacity: { storage: '1Gi' }, storageClassName, hostPath: { path: '/data' } }
+      await client.of(persistentVolumes).create({ metadata: { name: `${namespace}-${name}`, labels: { run: namespace } }, spec })
+    }
+  },
+  isReady: async (client, namespace) => {
+    const { items } = await client.of(persistentVolumes).list({ labelSelector: `run=${namespace}` })
+    return items.every(({ status }) => status?.phase === 'Available')
+  },
+  async act(client, namespace) {
+    for (const { name, waits } of volumeClaims) {
+      const storageClassName = `${namespace}-${waits ? 'late' : 'now'}`
+      const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, storageClassName }
+      await client.of(persistentVolumeClaims).create({ metadata: { namespace, name }, spec })
+      const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: name } }]
+      if (waits) await client.of(pods).create({ metadata: { namespace, name }, spec: podSpec('example.com/app:1', { volumes }) })
+    }
+  },
+  async check(client, namespace) {
+    const claims = (await client.of(persistentVolumeClaims).list({ namespace })).items
+    const volumes = (await client.of(persistentVolumes).list({ labelSelector: `run=${namespace}` })).items
+    assert.deepEqual([...new Set([...claims, ...volumes].map(({ status }) => status?.phase))], ['Bound'])
+    const fromClaims = claims.map(({ metadata, spec }) => `${metadata.uid} ${spec.volumeName}`).sort()
+    const fromVolumes = volumes.map(({ metadata, spec }) => `${spec.claimRef?.uid} ${metadata.name}`).sort()
+    assert.equal(claims.length, volumeClaims.length)
+    assert.deepEqual(fromVolumes, fromClaims)
+    const told = (await client.of(events).list({ namespace })).items.map(({ reason }) => reason)
+    assert.deepEqual(
+      told.filter((reason) => reason === 'ClaimMisbound' || reason === 'ClaimLost'),
+      [],
+    )
+    const phases = (await client.of(pods).list({ namespace })).items.map(({ status }) => status.phase)
+    assert.deepEqual([...new Set(phases)], ['Running'])
+  },
+}
+
+export const scenarios: readonly Scenario[] = [rollout, job, statefulUpdate, namespaceDeletion, volumeBinding]

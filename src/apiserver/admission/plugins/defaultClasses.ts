@@ -4,7 +4,7 @@
  */
 import type { PersistentVolumeClaim } from '#api/gen/types/core.v1'
 import type { Ingress } from '#api/gen/types/networking.v1'
-import type { Frozen, KubeObject } from '#api/machinery/meta'
+import { defaultStorageClassOf, namesStorageClass, newestDefault } from '#api/helpers/volumes'
 import type { AdmissionPlugin, ObjectReader } from '../admission.ts'
 import { isResource } from '../attributes.ts'
 
@@ -16,10 +16,8 @@ export function defaultStorageClass(reader: ObjectReader): AdmissionPlugin {
     admit(attributes) {
       if (!isResource(attributes, '', 'persistentvolumeclaims')) return
       const claim = attributes.object as PersistentVolumeClaim
-      const named = claim.spec?.storageClassName !== undefined || claim.metadata.annotations?.['volume.beta.kubernetes.io/storage-class'] !== undefined
-      if (!claim.spec || named) return
-      const annotations = ['storageclass.kubernetes.io/is-default-class', 'storageclass.beta.kubernetes.io/is-default-class']
-      const found = newestDefault(reader.list({ group: 'storage.k8s.io', resource: 'storageclasses' }), annotations)
+      if (!claim.spec || namesStorageClass(claim)) return
+      const found = defaultStorageClassOf(reader.list({ group: 'storage.k8s.io', resource: 'storageclasses' }))?.metadata.name
       if (found) claim.spec.storageClassName = found
     },
   }
@@ -35,16 +33,9 @@ export function defaultIngressClass(reader: ObjectReader): AdmissionPlugin {
       const ingress = attributes.object as Ingress
       const named = ingress.spec?.ingressClassName !== undefined || ingress.metadata.annotations?.['kubernetes.io/ingress.class'] !== undefined
       if (!ingress.spec || named) return
-      const found = newestDefault(reader.list({ group: 'networking.k8s.io', resource: 'ingressclasses' }), ['ingressclass.kubernetes.io/is-default-class'])
+      const classes = reader.list({ group: 'networking.k8s.io', resource: 'ingressclasses' })
+      const found = newestDefault(classes, ['ingressclass.kubernetes.io/is-default-class'])?.metadata.name
       if (found) ingress.spec.ingressClassName = found
     },
   }
-}
-
-function newestDefault(classes: readonly Frozen<KubeObject>[], annotations: readonly string[]): string | undefined {
-  const defaults = classes.filter((one) => annotations.some((annotation) => one.metadata.annotations?.[annotation] === 'true'))
-  const created = (one: Frozen<KubeObject>) => one.metadata.creationTimestamp ?? ''
-  const order = (a: Frozen<KubeObject>, b: Frozen<KubeObject>) =>
-    created(a) === created(b) ? ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1) : created(a) > created(b) ? -1 : 1
-  return defaults.sort(order)[0]?.metadata.name
 }

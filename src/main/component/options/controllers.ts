@@ -15,6 +15,7 @@ const concurrency = [
   ['concurrent-daemonset-syncs', 'daemonset-controller', 2],
   ['concurrent-deployment-syncs', 'deployment-controller', 5],
   ['concurrent-endpoint-syncs', 'endpoints-controller', 5],
+  ['concurrent-ephemeralvolume-syncs', 'ephemeral-volume-controller', 5],
   ['concurrent-gc-syncs', 'garbage-collector-controller', 20],
   ['concurrent-job-syncs', 'job-controller', 5],
   ['concurrent-namespace-syncs', 'namespace-controller', 10],

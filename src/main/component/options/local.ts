@@ -2,6 +2,7 @@
 import { controllerOptions } from './controllers.ts'
 import { schedulerOptions } from './scheduler.ts'
 import { signing } from './signing.ts'
+import { volumeOptions } from './volumes.ts'
 
-export const localControllerGroups = { controllers: controllerOptions, signing } as const
+export const localControllerGroups = { controllers: controllerOptions, volumes: volumeOptions, signing } as const
 export const localSchedulerGroups = { scheduler: schedulerOptions } as const

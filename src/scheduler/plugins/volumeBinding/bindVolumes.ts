@@ -1,9 +1,9 @@
 /**
  * Writes which volumes a pod's claims get, and on which node the others shall be made, and waits until all are bound (L3).
- * Upstream: plugins/volumebinding/binder.go BindPodVolumes, checkBindings; component-helpers/storage/volume GetBindVolumeToClaim (v1.36).
+ * Upstream: plugins/volumebinding/binder.go BindPodVolumes, checkBindings (v1.36).
  */
 import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from '#api/gen/types/core.v1'
-import { isBoundToClaim, isFullyBound, volumeAnnotations, volumeReaches } from '#api/helpers/volumes'
+import { isFullyBound, volumeAnnotations, volumeReaches } from '#api/helpers/volumes'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import { persistentVolumeClaims, persistentVolumes } from '#client/builtIn'
@@ -11,16 +11,6 @@ import type { Client } from '#client/client'
 import { compareResourceVersion } from '#client/resourceVersion'
 import type { AssumedObjects } from './assumedObjects.ts'
 import type { NodeVolumes, VolumeChoice } from './nodeVolumes.ts'
-
-/** The volume as it will be when it is promised to the claim; the same object when it is already. */
-export function boundTo({ volume, claim }: VolumeChoice): Frozen<PersistentVolume> {
-  const { namespace, name, uid, resourceVersion } = claim.metadata
-  const isMeant = isBoundToClaim(volume, claim)
-  if (isMeant && volume.spec.claimRef?.uid === uid) return volume
-  const annotations = { ...volume.metadata.annotations, ...(isMeant ? {} : { [volumeAnnotations.boundByController]: 'yes' }) }
-  const claimRef = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace, name, uid, resourceVersion }
-  return { ...volume, metadata: { ...volume.metadata, annotations }, spec: { ...volume.spec, claimRef } }
-}
 
 /** The claim as it will be when its volume shall be made for the node. */
 export function provisionedOn(claim: Frozen<PersistentVolumeClaim>, nodeName: string): Frozen<PersistentVolumeClaim> {

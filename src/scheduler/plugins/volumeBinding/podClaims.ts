@@ -4,8 +4,7 @@
  */
 import type { PersistentVolume, PersistentVolumeClaim, Pod, Volume } from '#api/gen/types/core.v1'
 import type { StorageClass } from '#api/gen/types/storage.v1'
-import { isControlledBy } from '#api/helpers/owners'
-import { claimNameOf, isFullyBound, storageClassOf } from '#api/helpers/volumes'
+import { claimNameOf, isFullyBound, otherPodsClaim, storageClassOf } from '#api/helpers/volumes'
 import type { Frozen } from '#api/machinery/meta'
 import type { Lister } from '#client/cache/lister'
 import { type Refusal, reasons, unresolvable } from '../../framework/status.ts'
@@ -50,9 +49,7 @@ function problemOf(pod: Frozen<Pod>, volume: Frozen<Volume>, name: string, claim
   }
   if (claim.status.phase === 'Lost') return `persistentvolumeclaim "${name}" bound to non-existent persistentvolume "${claim.spec.volumeName ?? ''}"`
   if (claim.metadata.deletionTimestamp) return `persistentvolumeclaim "${name}" is being deleted`
-  if (!volume.ephemeral || isControlledBy(claim, pod)) return undefined
-  const { namespace } = pod.metadata
-  return `PVC ${namespace}/${name} was not created for pod ${namespace}/${pod.metadata.name} (pod is not owner)`
+  return volume.ephemeral ? otherPodsClaim(pod, claim) : undefined
 }
 
 function waitsForConsumer(claim: Frozen<PersistentVolumeClaim>, classes: Lister<StorageClass>): boolean {

@@ -4,7 +4,7 @@
  */
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '#api/gen/types/core.v1'
 import type { CSIStorageCapacity } from '#api/gen/types/storage.v1'
-import { claimNameOf, storageClassOf } from '#api/helpers/volumes'
+import { claimNameOf, promisedTo, storageClassOf } from '#api/helpers/volumes'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 import { compareQuantities } from '#api/machinery/quantity'
 import { csiDrivers, csiStorageCapacities, persistentVolumeClaims, persistentVolumes, pods, storageClasses } from '#client/builtIn'
@@ -13,7 +13,7 @@ import { type StateData, stateKey } from '../../framework/cycleState.ts'
 import { definePlugin } from '../../framework/plugin.ts'
 import { isRefusal, unresolvable } from '../../framework/status.ts'
 import { AssumedObjects } from './assumedObjects.ts'
-import { boundTo, isBound, provisionedOn, until, writeVolumes } from './bindVolumes.ts'
+import { isBound, provisionedOn, until, writeVolumes } from './bindVolumes.ts'
 import { capacityLimit, findNodeVolumes, type NodeVolumes } from './nodeVolumes.ts'
 import { type PodClaims, podClaims } from './podClaims.ts'
 
@@ -56,7 +56,7 @@ export const volumeBinding = definePlugin('VolumeBinding', ({ bindTimeoutSeconds
       const found = state.read(key)
       const here = found?.byNode.get(nodeName)
       if (!found || !here) return undefined
-      const choices = here.choices.map((choice) => ({ ...choice, volume: boundTo(choice) }))
+      const choices = here.choices.map((choice) => ({ ...choice, volume: promisedTo(choice.volume, choice.claim) }))
       const provisions = here.provisions.map((claim) => provisionedOn(claim, nodeName))
       for (const { volume } of choices) volumes.assume(volume)
       for (const claim of provisions) claims.assume(claim)
