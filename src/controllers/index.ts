@@ -1,5 +1,6 @@
 /** All controllers, in the order in which they start (L3). */
 
+import { attachDetach } from './attachDetach/attachDetach.ts'
 import { bootstrapSigner } from './bootstrap/signer.ts'
 import { tokenCleaner } from './bootstrap/tokenCleaner.ts'
 import { certificateApproving } from './certificates/approving.ts'
@@ -69,6 +70,7 @@ export const controllers: readonly ControllerDescriptor[] = [
   deviceTaintEviction,
   ttl,
   persistentVolumeBinder,
+  attachDetach,
   persistentVolumeExpander,
   ephemeralVolume,
   persistentVolumeClaimProtection,

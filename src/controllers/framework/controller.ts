@@ -38,6 +38,7 @@ export interface ControllerOptions {
   /** A token of a secret for a service account, which does not expire; absent: such secrets stay empty. */
   readonly serviceAccountToken?: ((account: Frozen<ServiceAccount>, secret: Frozen<Secret>) => string) | undefined
   readonly volumeBinding?: VolumeBindingOptions | undefined
+  readonly attaching?: AttachingOptions | undefined
   /** Directories of the controllers' own machine; absent: volumes of type hostPath are neither made nor deleted here. */
   readonly hostPaths?: HostPaths | undefined
   /** For how long nobody may have used such a token before it is taken away. Default a year. */
@@ -53,6 +54,13 @@ export interface VolumeBindingOptions {
   readonly provisionHostPaths?: boolean | undefined
   readonly recycleHostPath?: RecyclerOptions | undefined
   readonly recycleNfs?: RecyclerOptions | undefined
+}
+
+export interface AttachingOptions {
+  /** How often all nodes are looked at without cause; 0: never. Default 1 min. */
+  readonly syncPeriodMs?: number | undefined
+  /** Never detach what may still be mounted, however long the node is silent. Default false. */
+  readonly neverForce?: boolean | undefined
 }
 
 /** The pod that empties a volume whose reclaim policy is Recycle. */

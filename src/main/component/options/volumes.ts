@@ -1,5 +1,6 @@
 /**
- * The flags of the controllers for volumes (L5). Upstream: cmd/kube-controller-manager/app/options/persistentvolumebindercontroller.go (v1.36).
+ * The flags of the controllers for volumes (L5). Upstream: cmd/kube-controller-manager/app/options/persistentvolumebindercontroller.go,
+ * attachdetachcontroller.go (v1.36).
  */
 import type { Pod } from '#api/gen/types/core.v1'
 import { parseYaml } from '#api/machinery/yaml'
@@ -9,6 +10,9 @@ import { readNamed, usable } from '../../apiserver/options/namedFiles.ts'
 import { type OptionContext, optionGroup } from '../../apiserver/options/optionGroup.ts'
 
 const flags = {
+  'attach-detach-reconcile-sync-period': duration('How often what nodes have attached is looked at without cause', 60_000),
+  'disable-attach-detach-reconcile-sync': flag('Do not look at what nodes have attached without cause'),
+  'disable-force-detach-on-timeout': flag('Never detach what may still be mounted, however long its node is silent'),
   'enable-dynamic-provisioning': flag('Tell drivers to make the volumes that claims ask for', true),
   'enable-hostpath-provisioner': flag('Make directories of this machine for classes of kubernetes.io/host-path: for trying things out on one machine'),
   'pv-recycler-increment-timeout-nfs': whole('How many seconds more a pod may take for each Gi of an NFS volume that it empties', 30),
@@ -25,10 +29,14 @@ type Values = FlagValues<typeof flags>
 export const volumeOptions = optionGroup({
   name: 'Volumes',
   flags,
-  async settings(values: Values, context: OptionContext): Promise<Pick<ControllerOptions, 'volumeBinding'>> {
+  async settings(values: Values, context: OptionContext): Promise<Pick<ControllerOptions, 'volumeBinding' | 'attaching'>> {
     const period = values['pvclaimbinder-sync-period']
     if (period <= 0) throw new UsageError([`pvclaimbinder-sync-period must be greater than 0, but got ${period} ms`])
     return {
+      attaching: {
+        syncPeriodMs: values['disable-attach-detach-reconcile-sync'] ? 0 : values['attach-detach-reconcile-sync-period'],
+        neverForce: values['disable-force-detach-on-timeout'],
+      },
       volumeBinding: {
         syncPeriodMs: period,
         dynamicProvisioning: values['enable-dynamic-provisioning'],

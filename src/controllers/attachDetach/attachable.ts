@@ -1,0 +1,83 @@
+/**
+ * Which volumes pods want on their node, and what they are called there (L3, pure): volumes of CSI drivers that attach.
+ * Upstream: pkg/controller/volume/attachdetach/util, pkg/volume/csi/csi_attacher.go getAttachmentName, csi_plugin.go CanAttach (v1.36).
+ */
+import { createHash } from 'node:crypto'
+import type { PersistentVolume, PersistentVolumeClaim, Pod } from '#api/gen/types/core.v1'
+import { isPodTerminal } from '#api/helpers/pods'
+import { claimNameOf } from '#api/helpers/volumes'
+import type { Frozen } from '#api/machinery/meta'
+
+type Volume = Frozen<PersistentVolume>
+
+/** A volume that is wanted on a node. */
+export interface Wanted {
+  readonly volume: Volume
+  readonly pods: readonly Frozen<Pod>[]
+}
+
+/** What the caches know. */
+export interface VolumeView {
+  claim(namespace: string | undefined, name: string): Frozen<PersistentVolumeClaim> | undefined
+  volume(name: string): Volume | undefined
+  /** False only where the driver says so. */
+  attaches(driver: string): boolean
+}
+
+const prefix = 'kubernetes.io/csi/'
+
+/** The volume's name in a node's status. */
+export function uniqueName(driver: string, handle: string): string {
+  return `${prefix}${driver}^${handle}`
+}
+
+/** Driver and handle of a name in a node's status; undefined: not a CSI volume's. */
+export function partsOf(name: string): { readonly driver: string; readonly handle: string } | undefined {
+  const [driver, handle, ...more] = name.startsWith(prefix) ? name.slice(prefix.length).split('^') : []
+  return driver && handle && more.length === 0 ? { driver, handle } : undefined
+}
+
+/** The VolumeAttachment for a volume on a node: whoever asks gets the same name. */
+export function attachmentName(driver: string, handle: string, nodeName: string): string {
+  return `csi-${createHash('sha256').update(`${handle}${driver}${nodeName}`).digest('hex')}`
+}
+
+/** By unique name, what the pods of one node want attached to it. */
+export function wantedVolumes(pods: readonly Frozen<Pod>[], view: VolumeView): Map<string, Wanted> {
+  const wanted = new Map<string, { readonly volume: Volume; readonly pods: Frozen<Pod>[] }>()
+  for (const pod of pods) {
+    if (isOver(pod)) continue
+    for (const volume of volumesOf(pod, view)) {
+      const { driver, volumeHandle } = volume.spec.csi ?? { driver: '', volumeHandle: '' }
+      if (!driver || !view.attaches(driver)) continue
+      const name = uniqueName(driver, volumeHandle)
+      const there = wanted.get(name) ?? { volume, pods: [] }
+      there.pods.push(pod)
+      wanted.set(name, there)
+    }
+  }
+  return wanted
+}
+
+function volumesOf(pod: Frozen<Pod>, view: VolumeView): Volume[] {
+  return (pod.spec.volumes ?? []).flatMap((one) => {
+    const name = claimNameOf(pod, one)
+    const claim = name === undefined ? undefined : view.claim(pod.metadata.namespace, name)
+    if (!claim?.spec.volumeName || claim.status.phase !== 'Bound') return []
+    const volume = view.volume(claim.spec.volumeName)
+    // A volume that says nothing about the claim, or another, is not bound to it yet.
+    return volume && volume.spec.claimRef?.uid === claim.metadata.uid ? [volume] : []
+  })
+}
+
+/** It has ended, or is being deleted and nothing of it runs any more. */
+function isOver(pod: Frozen<Pod>): boolean {
+  if (isPodTerminal(pod)) return true
+  return pod.metadata.deletionTimestamp !== undefined && (pod.status?.containerStatuses ?? []).every(({ state }) => state?.terminated || state?.waiting)
+}
+
+/** Whether several nodes may have it at once. */
+export function mayBeShared({ spec }: Volume): boolean {
+  const modes = spec.accessModes ?? []
+  return modes.length === 0 || modes.includes('ReadWriteMany') || modes.includes('ReadOnlyMany')
+}

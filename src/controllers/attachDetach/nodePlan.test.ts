@@ -1,0 +1,111 @@
+/** What is attached to a node and what is detached, case by case. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from '#api/gen/types/core.v1'
+import type { VolumeAttachment } from '#api/gen/types/storage.v1'
+import { attachmentName, partsOf, uniqueName, wantedVolumes } from './attachable.ts'
+import { type NodeSituation, planNode } from './nodePlan.ts'
+
+const name = uniqueName('d.example.com', 'h')
+const minute = 60_000
+
+function node(fields: { ready?: boolean; inUse?: string[]; taint?: boolean } = {}): Node {
+  const conditions = [{ type: 'Ready', status: fields.ready === false ? 'Unknown' : 'True' }]
+  const taints = fields.taint ? [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }] : []
+  return { apiVersion: 'v1', kind: 'Node', metadata: { name: 'n' }, spec: { taints }, status: { conditions, volumesInUse: fields.inUse ?? [] } }
+}
+
+function volume(modes: string[] = ['ReadWriteOnce']): PersistentVolume {
+  const claimRef = { namespace: 'ns', name: 'c', uid: 'u' }
+  const spec = { accessModes: modes, csi: { driver: 'd.example.com', volumeHandle: 'h' }, claimRef }
+  return { apiVersion: 'v1', kind: 'PersistentVolume', metadata: { name: 'v' }, spec, status: {} }
+}
+
+function attachment(attached: boolean, going = false): VolumeAttachment {
+  const metadata = { name: 'a', ...(going ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}) }
+  const spec = { attacher: 'd.example.com', nodeName: 'n', source: { persistentVolumeName: 'v' } }
+  return { apiVersion: 'storage.k8s.io/v1', kind: 'VolumeAttachment', metadata, spec, status: { attached } }
+}
+
+const wanted = (modes?: string[]) => new Map([[name, { volume: volume(modes), pods: [] }]])
+const nobody = new Map()
+const has = (one: VolumeAttachment | undefined) => new Map([[name, one]])
+const idle: NodeSituation = { node: node(), wanted: nobody, attachments: new Map(), holders: () => [], unwantedForMs: () => 0, neverForce: false }
+const inUse = [name]
+
+const cases: readonly (readonly [string, Partial<NodeSituation>, string])[] = [
+  ['wanted: attached', { wanted: wanted() }, `attach ${name}`],
+  ['wanted and under way: nothing is said yet', { wanted: wanted(), attachments: has(attachment(false)) }, ''],
+  ['wanted and there: said', { wanted: wanted(), attachments: has(attachment(true)) }, `report ${name}`],
+  ['wanted while it goes: not said, and waited for', { wanted: wanted(), attachments: has(attachment(true, true)) }, ''],
+  ['wanted, another node has it', { wanted: wanted(), holders: () => ['m'] }, `taken ${name}`],
+  ['wanted, another node has it too', { wanted: wanted(['ReadWriteMany']), holders: () => ['m'] }, `attach ${name}`],
+  ['said, but gone: not said any more', { wanted: wanted(), attachments: has(undefined) }, `attach ${name}`],
+  ['unwanted: detached', { attachments: has(attachment(true)) }, `detach ${name}`],
+  ['unwanted and mounted: waited for', { node: node({ inUse }), attachments: has(attachment(true)) }, `report ${name} again 360001`],
+  [
+    'unwanted and mounted for long, node well',
+    { node: node({ inUse }), attachments: has(attachment(true)), unwantedForMs: () => 7 * minute },
+    `report ${name} again 1`,
+  ],
+  [
+    'unwanted and mounted for long, node silent',
+    { node: node({ inUse, ready: false }), attachments: has(attachment(true)), unwantedForMs: () => 7 * minute },
+    `detach ${name} timeout`,
+  ],
+  [
+    'the same where that is not allowed',
+    { node: node({ inUse, ready: false }), attachments: has(attachment(true)), unwantedForMs: () => 7 * minute, neverForce: true },
+    `report ${name} again 1`,
+  ],
+  [
+    'unwanted and mounted, node out of service',
+    { node: node({ inUse, ready: false, taint: true }), attachments: has(attachment(true)) },
+    `detach ${name} out-of-service`,
+  ],
+  ['node gone: waited for', { node: undefined, attachments: has(attachment(true)) }, `report ${name} again 360001`],
+  ['node gone for long', { node: undefined, attachments: has(attachment(true)), unwantedForMs: () => 7 * minute }, `detach ${name} timeout`],
+  ['unwanted and going already', { attachments: has(attachment(true, true)) }, ''],
+]
+
+for (const [what, fields, want] of cases) {
+  test(`STO-10 ${what}`, () => {
+    const plan = planNode({ ...idle, ...fields })
+    const words = [
+      ...plan.attach.map((one) => `attach ${one}`),
+      ...plan.detach.map((one) => `detach ${one.name}${one.forced ? ` ${one.forced}` : ''}`),
+      ...plan.taken.map((one) => `taken ${one}`),
+      ...plan.report.map((one) => `report ${one}`),
+      ...(plan.lookAgainMs === undefined ? [] : [`again ${plan.lookAgainMs}`]),
+    ]
+    assert.equal(words.join(' '), want)
+  })
+}
+
+test('STO-10 names that say what is attached where', () => {
+  assert.equal(name, 'kubernetes.io/csi/d.example.com^h')
+  assert.deepEqual(partsOf(name), { driver: 'd.example.com', handle: 'h' })
+  for (const other of ['kubernetes.io/iscsi/x', 'kubernetes.io/csi/d', 'kubernetes.io/csi/d^a^b']) assert.equal(partsOf(other), undefined)
+  assert.equal(attachmentName('d', 'h', 'n'), 'csi-9072ed11cc1acb5fa433a877ff339b6311d013f33bddd1d0092711a8ace5b16d')
+})
+
+test('STO-10 what pods want: bound claims of drivers that attach, of pods that have not ended', () => {
+  const claim = { metadata: { namespace: 'ns', name: 'c', uid: 'u' }, spec: { volumeName: 'v' }, status: { phase: 'Bound' } } as PersistentVolumeClaim
+  const pod = (phase: string, deleted = false, state = {}): Pod => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { namespace: 'ns', name: 'p', ...(deleted ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}) },
+    spec: { containers: [], volumes: [{ name: 'x', persistentVolumeClaim: { claimName: 'c' } }] },
+    status: { phase, containerStatuses: [{ name: 'c', ready: true, restartCount: 0, image: 'i', imageID: '', state }] },
+  })
+  const view = { claim: () => claim, volume: () => volume(), attaches: () => true }
+  const names = (one: Pod, changes: object = {}) => [...wantedVolumes([one], { ...view, ...changes }).keys()]
+  const running = { running: {} }
+  assert.deepEqual(names(pod('Pending')), [name])
+  assert.deepEqual(names(pod('Running', true, running)), [name])
+  assert.deepEqual(names(pod('Running', true, { terminated: { exitCode: 0 } })), [])
+  assert.deepEqual(names(pod('Succeeded')), [])
+  assert.deepEqual(names(pod('Running'), { attaches: () => false }), [])
+  assert.deepEqual(names(pod('Running'), { claim: () => ({ ...claim, status: { phase: 'Pending' } }) }), [])
+  assert.deepEqual(names(pod('Running'), { claim: () => ({ ...claim, metadata: { ...claim.metadata, uid: 'other' } }) }), [])
+})
