@@ -24,7 +24,7 @@ import { createPodWorkers, type PodWorkers } from './pods/podWorkers.ts'
 import { qosCgroupPath } from './pods/resources.ts'
 import { createStatusManager, type StatusManager } from './pods/statusManager.ts'
 import { podCounters } from './pods/syncPod.ts'
-import { createProbeManager } from './probes/probeManager.ts'
+import { createProbeManager, type ProbeManager } from './probes/probeManager.ts'
 import { instrumentRuntime } from './runtime/instrumentedRuntime.ts'
 import type { RuntimeService } from './runtime/runtimeService.ts'
 import { listWatch, mirror } from './sources/listWatch.ts'
@@ -41,6 +41,8 @@ export interface KubeletView {
   /** The status that this kubelet last reported. */
   podStatus(uid: string): Frozen<PodStatus> | undefined
   context(): KubeletContext | undefined
+  /** The text of /metrics/probes. */
+  probeMetrics(): string
 }
 
 export interface Kubelet extends Component {
@@ -53,6 +55,7 @@ interface Running {
   readonly context: KubeletContext
   readonly workers: PodWorkers
   readonly statuses: StatusManager
+  readonly probes: ProbeManager
 }
 
 /** A kubelet for one node. */
@@ -74,6 +77,7 @@ export function createKubelet(deps: KubeletDeps, settings: Partial<KubeletConfig
       pod: (namespace, name) => list().find((pod) => pod.metadata.namespace === namespace && pod.metadata.name === name),
       podStatus: (uid) => running?.statuses.get(uid),
       context: () => running?.context,
+      probeMetrics: () => running?.probes.metricsText() ?? '',
     },
     run: async (signal) => {
       // Stops everything together, also when one part fails.
@@ -150,7 +154,7 @@ async function runKubelet(
   const workers = createPodWorkers(machinery, signal)
   late.workers = workers
   late.statuses = machinery.statuses
-  onStarted({ context, workers, statuses: machinery.statuses })
+  onStarted({ context, workers, statuses: machinery.statuses, probes: machinery.probes })
   const node = createNodeManager(context, eviction.pressure)
   void node.registered.then(onRegistered)
   const garbage = { context, workers, images: machinery.images, volumes: machinery.volumes }

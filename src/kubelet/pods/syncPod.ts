@@ -10,7 +10,7 @@ import type { KubeletContext } from '../context.ts'
 import { formatElapsed, type ImageManager } from '../images/imageManager.ts'
 import type { ProbeManager } from '../probes/probeManager.ts'
 import { annotationKeys } from '../runtime/labels.ts'
-import { findContainer, type PodRuntimeStatus, readPodRuntimeStatus, sandboxIPs } from '../runtime/podRuntimeStatus.ts'
+import { type PodRuntimeStatus, readPodRuntimeStatus, sandboxIPs } from '../runtime/podRuntimeStatus.ts'
 import type { VolumeManager } from '../volumes/volumeManager.ts'
 import type { Refusal } from './admission.ts'
 import type { BackOff } from './backOff.ts'
@@ -257,9 +257,10 @@ async function carryOut(
 async function tryStart(machinery: PodMachinery, memory: PodMemory, request: Parameters<typeof startContainer>[2]): Promise<number | undefined> {
   const { context, crashLoop } = machinery
   const { pod, container, status } = request
-  const last = findContainer(status, container.name)
+  // Not the newest, which may just have been killed by us: the end before it is what the wait counts from.
+  const last = status.containers.find(({ name, state }) => name === container.name && state === 'exited')
   const key = `${pod.metadata.uid}/${container.name}`
-  if (last?.state === 'exited') {
+  if (last) {
     const waitMs = crashLoop.remainingMs(key, last.finishedAtMs)
     if (waitMs > 0) {
       const message = `back-off ${formatElapsed(crashLoop.get(key))} restarting failed container=${container.name} pod=${formatPod(pod)}`

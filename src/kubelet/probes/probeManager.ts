@@ -10,6 +10,7 @@ import { allContainers, type FrozenContainer, type FrozenPod, isRestartableInitC
 import type { ProbeView } from '../pods/podActions.ts'
 import { podReference } from '../pods/podReference.ts'
 import { type ContainerRecord, findContainer, type PodRuntimeStatus, sandboxIPs } from '../runtime/podRuntimeStatus.ts'
+import { createProbeMetrics, probeLabel } from './probeMetrics.ts'
 import { runProbe } from './prober.ts'
 import { initialProbeState, nextProbeState, type ProbeKind, type ProbeState, probeIsDone } from './probeState.ts'
 
@@ -19,6 +20,8 @@ export interface ProbeManager extends ProbeResults, ProbeView {
   /** Liveness and startup probes of a pod that terminates end; readiness goes on, so that endpoints learn of it. */
   stopLivenessAndStartup(uid: string): void
   remove(uid: string): void
+  /** What all probes said so far, in Prometheus' text format. */
+  metricsText(): string
 }
 
 interface Worker {
@@ -28,7 +31,6 @@ interface Worker {
 }
 
 const kinds = ['startup', 'liveness', 'readiness'] as const
-const label = { startup: 'Startup', liveness: 'Liveness', readiness: 'Readiness' } as const
 
 const probeOf = (container: FrozenContainer, kind: ProbeKind): Frozen<Probe> | undefined =>
   kind === 'startup' ? container.startupProbe : kind === 'liveness' ? container.livenessProbe : container.readinessProbe
@@ -37,6 +39,7 @@ const probeOf = (container: FrozenContainer, kind: ProbeKind): Frozen<Probe> | u
 export function createProbeManager(context: KubeletContext, onChange: (uid: string) => void, signal: AbortSignal): ProbeManager {
   /** Pod uid → container id → workers. */
   const pods = new Map<string, Map<string, Worker[]>>()
+  const metrics = createProbeMetrics()
   const workersOf = (containerId: string): Worker[] => {
     for (const containers of pods.values()) {
       const workers = containers.get(containerId)
@@ -59,10 +62,12 @@ export function createProbeManager(context: KubeletContext, onChange: (uid: stri
     for (;;) {
       // Liveness and readiness wait for the startup probe.
       if (worker.kind === 'startup' || started(containerId, container)) {
+        const askedMs = context.clock.monotonicMs()
         const { outcome, output } = await runProbe(context, probe, { kind: worker.kind, container, containerId, podIP })
         if (ended.aborted) return
+        metrics.observe(pod, container.name, worker.kind, outcome, (context.clock.monotonicMs() - askedMs) / 1000)
         if (outcome === 'Failure') {
-          context.recorder.event(podReference(pod, container.name), 'Warning', 'Unhealthy', `${label[worker.kind]} probe failed: ${output}`)
+          context.recorder.event(podReference(pod, container.name), 'Warning', 'Unhealthy', `${probeLabel[worker.kind]} probe failed: ${output}`)
         }
         const before = worker.state.result
         worker.state = nextProbeState(worker.state, outcome, probe)
@@ -119,6 +124,8 @@ export function createProbeManager(context: KubeletContext, onChange: (uid: stri
     remove: (uid) => {
       for (const worker of [...(pods.get(uid)?.values() ?? [])].flat()) worker.stop.abort()
       pods.delete(uid)
+      metrics.remove(uid)
     },
+    metricsText: metrics.text,
   }
 }

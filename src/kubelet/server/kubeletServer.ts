@@ -224,6 +224,7 @@ function plainRoutes(deps: KubeletServerDeps): ReadonlyMap<string, (route: Route
     ['configz', async () => json({ kubeletconfig: { apiVersion: 'kubelet.config.k8s.io/v1beta1', kind: 'KubeletConfiguration', ...view.config } })],
     ['stats/summary', async () => json(await stats.summary())],
     ['metrics', async () => metrics(deps.metricsText?.() ?? '')],
+    ['metrics/probes', async () => metrics(view.probeMetrics())],
     ['metrics/resource', async () => metrics(await stats.resourceMetrics())],
     ['containerLogs/*', async ({ path, query, signal }) => ({ type: 'stream', body: await containerLog(view, clock.now(), path, query, signal) })],
     ['exec/*', refusePlain],

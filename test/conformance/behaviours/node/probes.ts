@@ -104,6 +104,7 @@ export const probes: BehaviourGroup = {
           highest = restarts(pod)
           return highest >= 5
         })
+        await context.waitForEvent(created.metadata.name ?? '', 'BackOff')
       },
     },
     {

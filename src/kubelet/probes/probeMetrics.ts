@@ -1,0 +1,74 @@
+/**
+ * What probes of this node's containers said, as `/metrics/probes` shows it (L3): per probe of a pod, until the pod is gone.
+ * Upstream: kubelet/prober/prober_manager.go, ProberResults and ProberDuration (v1.36).
+ */
+import type { FrozenPod } from '../pods/containers.ts'
+import type { ProbeKind, ProbeOutcome } from './probeState.ts'
+
+export interface ProbeMetrics {
+  observe(pod: FrozenPod, container: string, kind: ProbeKind, outcome: ProbeOutcome, seconds: number): void
+  /** The pod is gone. */
+  remove(uid: string): void
+  /** In Prometheus' text format. */
+  text(): string
+}
+
+interface Tally {
+  readonly labels: string
+  readonly uid: string
+  readonly results: Record<ProbeOutcome, number>
+  readonly buckets: number[]
+  seconds: number
+}
+
+export const probeLabel: Readonly<Record<ProbeKind, string>> = { startup: 'Startup', liveness: 'Liveness', readiness: 'Readiness' }
+const resultLabel: Readonly<Record<ProbeOutcome, string>> = { Success: 'successful', Failure: 'failed' }
+/** Prometheus' default bounds, in seconds. */
+const bounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+
+export function createProbeMetrics(): ProbeMetrics {
+  /** By pod uid, then by container and kind. */
+  const pods = new Map<string, Map<string, Tally>>()
+  return {
+    observe: (pod, container, kind, outcome, seconds) => {
+      const { namespace, name, uid = '' } = pod.metadata
+      const tallies = pods.get(uid) ?? new Map<string, Tally>()
+      pods.set(uid, tallies)
+      const key = `${container}/${kind}`
+      const labels = `container="${container}",namespace="${namespace}",pod="${name}"`
+      const tally = tallies.get(key) ?? {
+        labels: `${labels},probe_type="${probeLabel[kind]}"`,
+        uid,
+        results: { Success: 0, Failure: 0 },
+        buckets: bounds.map(() => 0),
+        seconds: 0,
+      }
+      tallies.set(key, tally)
+      tally.results[outcome]++
+      tally.seconds += seconds
+      for (const [index, bound] of bounds.entries()) if (seconds <= bound) tally.buckets[index] = (tally.buckets[index] ?? 0) + 1
+    },
+    remove: (uid) => void pods.delete(uid),
+    text: () => render([...pods.values()].flatMap((tallies) => [...tallies.values()])),
+  }
+}
+
+function render(tallies: readonly Tally[]): string {
+  const lines = ['# HELP prober_probe_duration_seconds [ALPHA] Duration in seconds for a probe response.', '# TYPE prober_probe_duration_seconds histogram']
+  for (const { labels, results, buckets, seconds } of tallies) {
+    const count = results.Success + results.Failure
+    const bucket = (bound: number | string, value: number | undefined) => `prober_probe_duration_seconds_bucket{${labels},le="${bound}"} ${value}`
+    lines.push(...bounds.map((bound, index) => bucket(bound, buckets[index])), bucket('+Inf', count))
+    lines.push(`prober_probe_duration_seconds_sum{${labels}} ${seconds}`, `prober_probe_duration_seconds_count{${labels}} ${count}`)
+  }
+  lines.push(
+    '# HELP prober_probe_total [BETA] Cumulative number of a liveness, readiness or startup probe for a container by result.',
+    '# TYPE prober_probe_total counter',
+  )
+  for (const { labels, uid, results } of tallies) {
+    for (const outcome of ['Success', 'Failure'] as const) {
+      if (results[outcome] > 0) lines.push(`prober_probe_total{${labels},pod_uid="${uid}",result="${resultLabel[outcome]}"} ${results[outcome]}`)
+    }
+  }
+  return `${lines.join('\n')}\n`
+}
