@@ -48,6 +48,7 @@ export async function runWithPort(
     pod: (namespace, name) => view().pod(namespace, name),
     podStatus: (uid) => view().podStatus(uid),
     context: () => view().context(),
+    probeMetrics: () => view().probeMetrics(),
   }
   const auth = apiAuth(deps.client, deps.clock, nodeName)
   const { cert, key } = credentials
