@@ -2,6 +2,7 @@
  * Server-side apply (L3): the endpoint's part; merging and ownership are api/machinery/managedFields.
  * Upstream: handlers/patch.go applyPatcher.
  */
+import { serverMetadata } from '#api/machinery/managedFields/compare'
 import { apply } from '#api/machinery/managedFields/manager'
 import type { OtherVersions } from '#api/machinery/managedFields/versions'
 import type { KubeObject } from '#api/machinery/meta'
@@ -38,8 +39,8 @@ export function readConfiguration(scope: Scope, body: RequestBody, expected: Exp
   const applied = object as unknown as KubeObject
   applied.metadata ??= {}
   for (const [name, member] of Object.entries(applied.metadata)) {
-    // The server's own fields: nobody claims them by saying nothing.
-    if (member === null) delete (applied.metadata as Record<string, unknown>)[name]
+    // The server's own fields: nobody claims them by saying nothing, as nearly every client does of creationTimestamp.
+    if (member === null && serverMetadata.has(name)) delete (applied.metadata as Record<string, unknown>)[name]
   }
   if (served.namespaced) applied.metadata.namespace ||= info.namespace
   const validation = fieldValidationOf(request)

@@ -84,3 +84,38 @@ test('API-16 who sets a condition owns the times it left out', async () => {
     'f:conditions': { '.': {}, 'k:{"type":"example.com/Known"}': { '.': {}, 'f:lastProbeTime': {}, 'f:lastTransitionTime': {}, 'f:status': {}, 'f:type': {} } },
   })
 })
+
+test('API-11 API-16 nulls that are applied are owned, and lay nothing over what others have', async () => {
+  type Map = {
+    data?: Record<string, string>
+    metadata: { labels?: Record<string, string>; creationTimestamp: string; managedFields: { manager: string; fieldsV1: object }[] }
+  }
+  const path = '/api/v1/namespaces/default/configmaps/applied'
+  const applying = (manager: string, object: object) =>
+    send<Map>('PATCH', `${path}?fieldManager=${manager}&force=true`, { apiVersion: 'v1', kind: 'ConfigMap', ...object }, 'application/apply-patch+yaml')
+  await applying('a', { metadata: { name: 'applied', labels: { x: 'y' } }, data: { k: 'v' } })
+  const nulls = { metadata: { name: 'applied', labels: null, annotations: { n: null }, creationTimestamp: null, uid: null }, data: null }
+  const { data, metadata } = await applying('b', nulls)
+  // A map of which nothing is said keeps what it has; a null text is an empty one.
+  assert.deepEqual([data, metadata.labels, metadata], [{ k: 'v' }, { x: 'y' }, { ...metadata, annotations: { n: '' } }])
+  assert.ok(metadata.creationTimestamp)
+  assert.deepEqual(metadata.managedFields.find(({ manager }) => manager === 'b')?.fieldsV1, {
+    'f:data': {},
+    'f:metadata': { 'f:annotations': { 'f:n': {} }, 'f:labels': {} },
+  })
+})
+
+test('API-11 a null that is applied to a field with a default gets the default, owned by who applied it', async () => {
+  const path = '/apis/apps/v1/namespaces/default/deployments/applied?fieldManager=a'
+  const template = { metadata: { labels: { a: 'b' } }, spec: { containers: [{ name: 'c', image: 'i' }] } }
+  const object = {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'applied' },
+    spec: { replicas: null, selector: { matchLabels: { a: 'b' } }, strategy: null, template },
+  }
+  type Deployment = { spec: { replicas: number; strategy: { type: string } }; metadata: { managedFields: { fieldsV1: { 'f:spec': object } }[] } }
+  const { spec, metadata } = await send<Deployment>('PATCH', path, object, 'application/apply-patch+yaml')
+  assert.deepEqual([spec.replicas, spec.strategy.type], [1, 'RollingUpdate'])
+  assert.deepEqual(Object.keys(metadata.managedFields[0]?.fieldsV1['f:spec'] ?? {}).sort(), ['f:replicas', 'f:selector', 'f:strategy', 'f:template'])
+})

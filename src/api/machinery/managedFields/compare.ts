@@ -15,7 +15,7 @@ export interface Comparison {
 }
 
 /** Metadata that the server keeps: nobody owns it. */
-const serverMetadata: ReadonlySet<string> = new Set([
+export const serverMetadata: ReadonlySet<string> = new Set([
   'name',
   'namespace',
   'creationTimestamp',
