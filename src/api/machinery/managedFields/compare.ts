@@ -104,7 +104,11 @@ function compareNode(old: unknown, updated: unknown, element: string, schema: Sc
     return
   }
   const shape = shapeOf(updated, schema)
-  if (shape === 'leaf' || shape !== shapeOf(old, schema)) {
+  if (shape !== shapeOf(old, schema)) {
+    compareShapes(old, updated, element, schema, changed, removed)
+    return
+  }
+  if (shape === 'leaf') {
     if (!jsonEqual(old, updated)) changed[element] = member
     return
   }
@@ -114,6 +118,16 @@ function compareNode(old: unknown, updated: unknown, element: string, schema: Sc
   else compareItems(old as unknown[], updated as unknown[], schema, innerChanged, innerRemoved)
   if (!isEmpty(innerChanged)) changed[element] = innerChanged
   if (!isEmpty(innerRemoved)) removed[element] = innerRemoved
+}
+
+/** A value became another sort of value: what was in it went, what is in it came, and itself changed, unless it only filled or emptied a null. */
+function compareShapes(old: unknown, updated: unknown, element: string, schema: Schema | undefined, changed: MutableFieldSet, removed: MutableFieldSet): void {
+  const { '.': _before, ...gone } = everything(old, schema)
+  const { '.': _after, ...come } = everything(updated, schema)
+  const fillsNull = (old === null || updated === null) && !(isEmpty(gone) && isEmpty(come))
+  if (!fillsNull) changed[element] = isEmpty(come) ? member : { '.': member, ...come }
+  else if (!isEmpty(come)) changed[element] = come
+  if (!isEmpty(gone)) removed[element] = gone
 }
 
 function compareMembers(old: JsonObject, updated: JsonObject, schema: Schema | undefined, changed: MutableFieldSet, removed: MutableFieldSet): void {

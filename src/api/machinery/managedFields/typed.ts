@@ -86,8 +86,10 @@ export function fieldSetOf(value: unknown, schema: Schema | undefined): FieldSet
 function ownedBelow(value: unknown, schema: Schema | undefined): FieldSet {
   const set: MutableFieldSet = {}
   if (shapeOf(value, schema) === 'items') {
-    itemsByElement(value as unknown[], schema).forEach((item, element) => {
-      set[element] = withSelf(nodeOf(item, schema?.element))
+    const items = itemsByElement(value as unknown[], schema)
+    const several = duplicatesOf(value as unknown[], items, schema)
+    items.forEach((item, element) => {
+      set[element] = several?.has(element) ? member : withSelf(nodeOf(item, schema?.element))
     })
     return set
   }
