@@ -5,17 +5,23 @@ import { StatusError } from '#api/machinery/status'
 import type { AdmissionAttributes, ObjectReader } from '../admission.ts'
 import { limitRanger } from './limitRanger.ts'
 
-const reader = (...limits: object[]): ObjectReader => ({
+const reader = (...ranges: object[][]): ObjectReader => ({
   get: () => undefined,
-  list: (() => [{ metadata: { name: 'range' }, spec: { limits } }]) as unknown as ObjectReader['list'],
+  list: (() => ranges.map((limits) => ({ metadata: { name: 'range' }, spec: { limits } }))) as unknown as ObjectReader['list'],
   onChange: () => () => {},
 })
 const podWith = (...resources: object[]) =>
   ({ metadata: { name: 'p' }, spec: { containers: resources.map((one, i) => ({ name: `c${i}`, image: 'i', resources: one })) } }) as unknown as Pod
 
 /** What becomes of the object: undefined when admitted, else the refusal's text. */
-async function admit(limits: object[], object: object, resource = 'pods'): Promise<string | undefined> {
-  const plugin = limitRanger(reader(...limits))
+async function admit(
+  limits: object[],
+  object: object,
+  resource = 'pods',
+  more: Partial<AdmissionAttributes> = {},
+  ...others: object[][]
+): Promise<string | undefined> {
+  const plugin = limitRanger(reader(limits, ...others))
   const attributes = {
     operation: 'CREATE',
     resource: { group: '', version: 'v1', resource },
@@ -23,6 +29,7 @@ async function admit(limits: object[], object: object, resource = 'pods'): Promi
     namespace: 'n',
     name: 'p',
     object,
+    ...more,
   } as unknown as AdmissionAttributes
   try {
     await plugin.admit?.(attributes)
@@ -105,4 +112,33 @@ test('a claim keeps to the range', async () => {
   assert.equal(await admit([item], claim('2Gi'), 'persistentvolumeclaims'), undefined)
   const refused = 'persistentvolumeclaims "p" is forbidden: maximum storage usage per PersistentVolumeClaim is 5Gi, but request is 8Gi'
   assert.equal(await admit([item], claim('8Gi'), 'persistentvolumeclaims'), refused)
+})
+
+const resize = { operation: 'UPDATE', subresource: 'resize' } as const
+const going = { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } } as unknown as AdmissionAttributes['oldObject']
+const atMost = { type: 'Container', max: { cpu: '1' }, default: { cpu: '500m' } }
+
+test('RES-04 a resize is filled in and held to the range like a new pod; other updates, and those of a pod that goes, are not', async () => {
+  const pod = podWith({})
+  assert.equal(await admit([atMost], pod, 'pods', resize), undefined)
+  assert.deepEqual(pod.spec.containers[0]?.resources, { limits: { cpu: '500m' } })
+  const big = podWith({ limits: { cpu: '2' } })
+  assert.match((await admit([atMost], big, 'pods', resize)) ?? '', /maximum cpu usage per Container is 1, but limit is 2$/)
+  assert.equal(await admit([atMost], big, 'pods', { operation: 'UPDATE' }), undefined)
+  assert.equal(await admit([atMost], big, 'pods', { ...resize, oldObject: going }), undefined)
+})
+
+test('RES-04 of several ranges the first that is broken is told; the last that fills in is noted', async () => {
+  const pod = podWith({ limits: { cpu: '3' } })
+  const refused = await admit([atMost], pod, 'pods', {}, [{ type: 'Pod', max: { cpu: '2' } }])
+  assert.equal(refused, 'pods "p" is forbidden: maximum cpu usage per Container is 1, but limit is 3')
+  const quiet = podWith({})
+  assert.equal(await admit([atMost], quiet, 'pods', {}, [{ type: 'Container', defaultRequest: { memory: '1Mi' } }]), undefined)
+  assert.deepEqual(quiet.metadata.annotations, { 'kubernetes.io/limit-ranger': 'LimitRanger plugin set: memory request for container c0' })
+})
+
+test('RES-04 what a pod asks for as a whole takes the place of what its containers ask for', async () => {
+  const pod = podWith({ limits: { cpu: '1' } })
+  pod.spec.resources = { limits: { cpu: '3' } }
+  assert.match((await admit([{ type: 'Pod', max: { cpu: '2' } }], pod)) ?? '', /maximum cpu usage per Pod is 2, but limit is 3$/)
 })

@@ -12,42 +12,59 @@ type Amounts = Readonly<Record<string, string>>
 type Item = Frozen<LimitRange>['spec']['limits'][number]
 
 const annotation = 'kubernetes.io/limit-ranger'
+const podLevel: ReadonlySet<string> = new Set(['cpu', 'memory'])
 
 export function limitRanger(reader: ObjectReader): AdmissionPlugin {
-  const itemsFor = ({ namespace }: AdmissionAttributes, type: string) =>
-    reader
-      .list<LimitRange>({ group: '', resource: 'limitranges' }, namespace)
-      .flatMap((range) => (range.spec?.limits ?? []).filter((item) => item.type === type))
+  const rangesFor = ({ namespace }: AdmissionAttributes) => reader.list<LimitRange>({ group: '', resource: 'limitranges' }, namespace)
   return {
     name: 'LimitRanger',
     handles: (operation) => operation === 'CREATE' || operation === 'UPDATE',
     admit(attributes) {
-      // A pod's resources are settled at its creation; only a resize changes them.
-      if (attributes.operation === 'CREATE' && isResource(attributes, '', 'pods')) setDefaults(objectOf<Pod>(attributes), itemsFor(attributes, 'Container'))
+      if (!settlesResources(attributes)) return
+      for (const range of rangesFor(attributes)) setDefaults(objectOf<Pod>(attributes), itemsOf(range, 'Container'))
     },
     validate(attributes) {
-      const errors: string[] = []
-      const isPod = (attributes.operation === 'CREATE' && isResource(attributes, '', 'pods')) || isSubresource(attributes, '', 'pods', 'resize')
-      if (isPod) {
-        const pod = objectOf<Pod>(attributes)
-        const all = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])]
-        for (const item of itemsFor(attributes, 'Container')) {
-          for (const { resources } of all) errors.push(...violations(item, resources?.requests ?? {}, resources?.limits ?? {}))
-        }
-        for (const item of itemsFor(attributes, 'Pod')) errors.push(...violations(item, podTotal(pod, 'requests'), podTotal(pod, 'limits')))
-      } else if (isResource(attributes, '', 'persistentvolumeclaims')) {
-        const requests = objectOf<PersistentVolumeClaim>(attributes).spec?.resources?.requests ?? {}
-        for (const { type, min = {}, max = {} } of itemsFor(attributes, 'PersistentVolumeClaim')) {
-          for (const [name, least] of Object.entries(min)) errors.push(...belowMinimum(name, type, least, requests[name], undefined))
-          for (const [name, most] of Object.entries(max)) errors.push(...aboveMaximumRequest(name, type, most, requests[name]))
-        }
+      const isPod = settlesResources(attributes)
+      if (!isPod && (!isResource(attributes, '', 'persistentvolumeclaims') || isGoing(attributes))) return
+      for (const range of rangesFor(attributes)) {
+        const errors = isPod ? podViolations(objectOf<Pod>(attributes), range) : claimViolations(objectOf<PersistentVolumeClaim>(attributes), range)
+        if (errors.length > 0) throw refuse(attributes, errors.length === 1 ? String(errors[0]) : `[${[...new Set(errors)].join(', ')}]`)
       }
-      if (errors.length > 0) throw refuse(attributes, errors.length === 1 ? String(errors[0]) : `[${[...new Set(errors)].join(', ')}]`)
     },
   }
 }
 
-/** The first range that has a default for a resource wins; what was set is noted on the pod, in upstream's words. */
+/** A pod's resources are settled at its creation; only a resize changes them. */
+function settlesResources(attributes: AdmissionAttributes): boolean {
+  if (attributes.operation === 'CREATE') return isResource(attributes, '', 'pods')
+  return isSubresource(attributes, '', 'pods', 'resize') && !isGoing(attributes)
+}
+
+function isGoing({ oldObject }: AdmissionAttributes): boolean {
+  return oldObject?.metadata.deletionTimestamp !== undefined
+}
+
+function itemsOf({ spec }: Frozen<LimitRange>, type: string): readonly Item[] {
+  return (spec?.limits ?? []).filter((item) => item.type === type)
+}
+
+function podViolations(pod: Pod, { spec }: Frozen<LimitRange>): string[] {
+  const all = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])]
+  return (spec?.limits ?? []).flatMap((item) => {
+    if (item.type === 'Container') return all.flatMap(({ resources }) => violations(item, resources?.requests ?? {}, resources?.limits ?? {}))
+    return item.type === 'Pod' ? violations(item, podTotal(pod, 'requests'), podTotal(pod, 'limits')) : []
+  })
+}
+
+function claimViolations({ spec }: PersistentVolumeClaim, range: Frozen<LimitRange>): string[] {
+  const requests = spec?.resources?.requests ?? {}
+  return itemsOf(range, 'PersistentVolumeClaim').flatMap(({ type, min = {}, max = {} }) => [
+    ...Object.entries(min).flatMap(([name, least]) => belowMinimum(name, type, least, requests[name], undefined)),
+    ...Object.entries(max).flatMap(([name, most]) => aboveMaximumRequest(name, type, most, requests[name])),
+  ])
+}
+
+/** What a range sets is noted on the pod, in upstream's words; of several ranges, what the last of them set. */
 function setDefaults(pod: Pod, items: readonly Item[]): void {
   const notes: string[] = []
   const apply = (container: Container, what: string) => {
@@ -115,7 +132,10 @@ function aboveRatio(name: string, type: string, ratio: string, request: string |
   return actual > quantityAsNumber(ratio) ? [`${head}, but provided ratio is ${actual.toFixed(6)}`] : []
 }
 
-/** Containers and sidecars together, or the largest step of starting up (an init container beside the sidecars before it), whichever is more. */
+/**
+ * Containers and sidecars together, or the largest step of starting up (an init container beside the sidecars before it), whichever is more; what
+ * the pod says for itself takes their place.
+ */
 function podTotal(pod: Pod, kind: 'requests' | 'limits'): Record<string, string> {
   const sidecars: Record<string, string> = {}
   const steps: Record<string, string> = {}
@@ -131,5 +151,6 @@ function podTotal(pod: Pod, kind: 'requests' | 'limits'): Record<string, string>
     for (const [name, amount] of Object.entries(resources?.[kind] ?? {})) total[name] = formatQuantity(addQuantities(total[name] ?? '0', amount))
   }
   for (const [name, amount] of Object.entries(steps)) total[name] = formatQuantity(maxQuantity(total[name] ?? '0', amount))
+  for (const [name, amount] of Object.entries(pod.spec.resources?.[kind] ?? {})) if (podLevel.has(name)) total[name] = amount
   return total
 }

@@ -17,6 +17,12 @@ const stored: Record<string, Stored[]> = {
   ],
   serviceaccounts: [
     { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default', namespace: 'd' }, imagePullSecrets: [{ name: 'registry' }] },
+    {
+      apiVersion: 'v1',
+      kind: 'ServiceAccount',
+      metadata: { name: 'strict', namespace: 'd', annotations: { 'kubernetes.io/enforce-mountable-secrets': 'true' } },
+      secrets: [{ name: 'mine' }],
+    },
     { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'silent', namespace: 'd' }, automountServiceAccountToken: false },
   ],
   priorityclasses: [
@@ -182,3 +188,29 @@ for (const c of refusals) {
 
 test('AUZ-04 a node may change the status of its own pods', () =>
   admit({ user: nodeUser, operation: 'UPDATE', subresource: 'status', name: 'mine', object: pod(), oldObject: pod({ nodeName: 'n1' }) }))
+
+test('AUN-08 containers that join a running pod use no secret that its account does not name', async () => {
+  const debugging = (name: string, serviceAccountName: string, how: object) => {
+    const ephemeralContainers = [{ name: 'debug', ...how }] as PodSpec['ephemeralContainers']
+    return admit({ operation: 'UPDATE', subresource: 'ephemeralcontainers', name, oldObject: pod(), object: pod({ serviceAccountName, ephemeralContainers }) })
+  }
+  const variable = (name: string) => ({ env: [{ name: 'E', valueFrom: { secretKeyRef: { name, key: 'k' } } }] })
+  const because = 'is not allowed because service account strict does not reference that secret'
+  await assert.rejects(debugging('p', 'strict', variable('other')), {
+    message: `ephemeral container debug with envVar E referencing secret.secretName="other" ${because}`,
+  })
+  await assert.rejects(debugging('p', 'strict', { envFrom: [{ secretRef: { name: 'other' } }] }), { code: 500 })
+  await debugging('p', 'strict', variable('mine'))
+  await debugging('p', 'silent', variable('other'))
+})
+
+test('AUN-08 a mirror pod names no account and no secret, wherever it would', async () => {
+  const mirror = (spec: Partial<PodSpec>) => admit({ object: pod(spec, { 'kubernetes.io/config.mirror': 'x' }) })
+  await assert.rejects(mirror({ serviceAccountName: 'default' }), /a mirror pod may not reference service accounts$/)
+  await assert.rejects(mirror({ containers: [{ name: 'c', envFrom: [{ secretRef: { name: 's' } }] }] }), /a mirror pod may not reference secrets$/)
+  await assert.rejects(mirror({ imagePullSecrets: [{ name: 's' }] }), /a mirror pod may not reference secrets$/)
+  await mirror({})
+})
+
+test('ADM-01 nothing is changed in a namespace that is not there', () =>
+  assert.rejects(admit({ operation: 'UPDATE', namespace: 'gone', name: 'p', object: pod(), oldObject: pod() }), { message: 'namespaces "gone" not found' }))
