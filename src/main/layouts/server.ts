@@ -9,21 +9,10 @@ import { strategyFor } from '#api/kinds/index'
 import { type ApiServer, createApiServer } from '#apiserver/apiServer'
 import type { Encryption } from '#apiserver/encryption/encryption'
 import { createRegistry } from '#apiserver/registry/registry'
-import type { UserInfo } from '#apiserver/request'
 import type { ServingTls } from '#apiserver/server/servingTls'
 import type { ExternalSigner } from '#apiserver/tokens/externalSigner'
-import { secretTokens } from '#apiserver/tokens/secretTokens'
-import type { Component } from '#base/component'
 import { refreshKubeconfig } from '#cli/kubeconfigFile'
-import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import { createClient } from '#client/clientOverTransport'
-import { createEventRecorder } from '#client/eventRecorder'
-import { bootstrapSigner } from '#controllers/bootstrap/signer'
-import { tokenCleaner } from '#controllers/bootstrap/tokenCleaner'
-import { createControllerManager } from '#controllers/framework/manager'
-import { controllers } from '#controllers/index'
-import { createExec } from '#host/exec'
-import { schedulerConfigOf } from '#scheduler/config/configuration'
 import { createExplainer, type Explainer } from '#scheduler/explain/explainer'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import { createConfigFile } from '../apiserver/configFile.ts'
@@ -37,26 +26,19 @@ import {
   tlsFromOptions,
   trustFromOptions,
 } from '../apiserver/fromOptions.ts'
-import { readOptions, type ServerOptions, serverOptions } from '../apiserver/options/index.ts'
-import { hostPaths } from '../component/hostPaths.ts'
-import { localControllerGroups, localSchedulerGroups } from '../component/options/local.ts'
-import { schedulerComponent } from '../component/schedulerComponent.ts'
+import { type ServerOptions, serverOptions } from '../apiserver/options/index.ts'
 import { schedulingPage } from '../component/schedulingPage.ts'
 import { type ClusterPaths, type ClusterState, clusterPaths, logsOf, readState, servingHosts } from '../localCluster/clusterState.ts'
 import { kubeconfigEntry } from '../localCluster/kubeconfigEntry.ts'
-import { createLivePki, type LivePki, live } from '../pki/livePki.ts'
+import { createLivePki, live } from '../pki/livePki.ts'
 import { ensurePki, type Pki } from '../pki/pki.ts'
 import { gatewayOf } from '../vnode/clusterNetwork.ts'
 import { ensureAddonAccess } from './addonAccess.ts'
 import { addressPlan } from './agentConfig.ts'
-import { createAgents, renewAgentCertificates } from './agents.ts'
 import { ensureClusterInfo } from './clusterInfo.ts'
 import { describeLazily } from './descriptions.ts'
-import { createHostRoutes } from './hostRoutes.ts'
-import { createLocalPorts } from './localPorts.ts'
 import { logRotation } from './logRotation.ts'
 import { type ProcessTools, processTools, runTogether } from './processTools.ts'
-import { createSimulatedNodes } from './simulatedNodes.ts'
 
 export async function runServer(clusterDir: string, verbosity: number, signal: AbortSignal): Promise<void> {
   const tools = processTools('server', verbosity)
@@ -91,6 +73,8 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
     logsOf(paths, state).map(({ file }) => file),
     tools,
   )
+  // Their code is read once the API is served: nobody waits for it before.
+  const { controlPlane, nodes } = await import('./serverComponents.ts')
   const components = [
     ...(await controlPlane(server, tools, { pki, explainer, state })),
     ...(await nodes(server, { tools, state, paths, certificates, verbosity })),
@@ -197,99 +181,5 @@ function externalAddress(): string | undefined {
   return addresses.find((one) => one.family === 'IPv4' && !one.internal)?.address
 }
 
-/** A component's way into the API: in process, under its own name. */
-function accessAs(server: ApiServer, user: UserInfo, tools: ProcessTools) {
-  const client = createClient(server.transport(user, user.name))
-  return { client, informers: createSharedInformerFactory(client, tools) }
-}
-
-const authenticated = 'system:authenticated'
 /** Whom the PKI makes a front proxy's certificate for. */
 const frontProxyNames = ['front-proxy-client']
-
-/** What a local cluster tells its controllers before its user's own flags; as kubeadm does, bootstrap tokens sign the cluster's description and end. */
-const ownControllerArgs = [
-  `--controllers=*,${bootstrapSigner.name},${tokenCleaner.name}`,
-  '--allocate-node-cidrs=true',
-  `--cluster-cidr=${addressPlan.clusterCidr}`,
-  `--service-cluster-ip-range=${addressPlan.serviceCidr}`,
-]
-
-interface ControlPlaneParts {
-  readonly pki: Pki
-  readonly explainer: Explainer
-  readonly state: ClusterState
-}
-
-async function controlPlane(server: ApiServer, tools: ProcessTools, { pki, explainer, state }: ControlPlaneParts): Promise<Component[]> {
-  const context = { file: (name: string) => createConfigFile(name, tools.clock) }
-  const {
-    controllers: told,
-    volumes,
-    signing,
-  } = await readOptions(localControllerGroups, [...ownControllerArgs, ...(state.controllerManagerArgs ?? [])], context)
-  const { scheduler } = await readOptions(localSchedulerGroups, state.schedulerArgs ?? [], context)
-  const scheduling = createClient(server.transport({ name: 'system:kube-scheduler', groups: [authenticated] }, 'system:kube-scheduler'))
-  const controlling = createClient(server.transport({ name: 'system:kube-controller-manager', groups: [authenticated] }, 'kube-controller-manager'))
-  const clientFor = (serviceAccount: string) => {
-    const name = `system:serviceaccount:kube-system:${serviceAccount}`
-    const groups = ['system:serviceaccounts', 'system:serviceaccounts:kube-system', authenticated]
-    return createClient(server.transport({ name, groups }, `kube-controller-manager/${serviceAccount}`))
-  }
-  return [
-    createControllerManager({ ...tools, client: controlling, clientFor, log: tools.log.with('controllers') }, controllers, {
-      ...told.options,
-      ...volumes,
-      hostPaths,
-      controllers: told.controllers,
-      rootCa: told.options.rootCa ?? pki.ca.cert,
-      clusterSigning: signing.signing ?? { durationMs: signing.durationMs, authorityOf: () => pki.ca },
-      serviceAccountToken: secretTokens(told.serviceAccountKey ?? pki.serviceAccountKey),
-    }),
-    schedulerComponent(scheduling, { ...tools, log: tools.log.with('scheduler'), explainer }, schedulerConfigOf(scheduler.configuration, scheduler.plugins)),
-  ]
-}
-
-interface NodesOptions {
-  readonly tools: ProcessTools
-  readonly state: ClusterState
-  readonly paths: ClusterPaths
-  readonly certificates: LivePki
-  readonly verbosity: number
-}
-
-async function nodes(server: ApiServer, { tools, state, paths, certificates, verbosity }: NodesOptions): Promise<Component[]> {
-  const { pki, onLook } = certificates
-  const simulated = await createSimulatedNodes({
-    names: state.simulatedNodes,
-    tools,
-    transportOf: (name) => server.transport({ name: `system:node:${name}`, groups: ['system:nodes', authenticated] }, 'kubelet'),
-    clusterDns: addressPlan.clusterDns,
-    clusterDomain: addressPlan.clusterDomain,
-    tainted: state.nodes.length > 0,
-    serving: live(() => ({ cert: pki.apiserver.cert, key: pki.apiserver.key, clientCa: pki.ca.cert })),
-    onServingRenewed: onLook,
-  })
-  if (!state.network) return simulated
-  const routing = accessAs(server, { name: 'system:skiff:host-routes', groups: ['system:masters', authenticated] }, tools)
-  const forwarding = accessAs(server, { name: 'system:skiff:local-ports', groups: ['system:masters', authenticated] }, tools)
-  const { prefix } = state.network
-  const agents = { paths, state, ca: pki.ca, self: [process.execPath, process.argv[1] ?? ''], verbosity, tools }
-  onLook(() => renewAgentCertificates(agents))
-  return [
-    ...simulated,
-    ...createAgents(agents),
-    createHostRoutes(routing.informers, createExec(), state.network, tools.log.with('routes')),
-    { name: 'host route informers', run: (signal) => routing.informers.run(signal) },
-    createLocalPorts(
-      {
-        ...tools,
-        ...forwarding,
-        log: tools.log.with('localPorts'),
-        events: createEventRecorder({ ...tools, client: forwarding.client }, { component: 'local-ports' }),
-      },
-      { isReal: (address) => address.startsWith(`${prefix}.`) },
-    ),
-    { name: 'local port informers', run: (signal) => forwarding.informers.run(signal) },
-  ]
-}

@@ -1,0 +1,126 @@
+/**
+ * What runs beside the API server of a local cluster, in its process (L5): controllers, scheduler and simulated nodes, and who minds the agents,
+ * routes and ports of real nodes. A module of its own, so that the API can be served before this code is read. Upstream has processes for them.
+ */
+import type { ApiServer } from '#apiserver/apiServer'
+import type { UserInfo } from '#apiserver/request'
+import { secretTokens } from '#apiserver/tokens/secretTokens'
+import type { Component } from '#base/component'
+import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
+import { createClient } from '#client/clientOverTransport'
+import { createEventRecorder } from '#client/eventRecorder'
+import { bootstrapSigner } from '#controllers/bootstrap/signer'
+import { tokenCleaner } from '#controllers/bootstrap/tokenCleaner'
+import { createControllerManager } from '#controllers/framework/manager'
+import { controllers } from '#controllers/index'
+import { createExec } from '#host/exec'
+import { schedulerConfigOf } from '#scheduler/config/configuration'
+import type { Explainer } from '#scheduler/explain/explainer'
+import { createConfigFile } from '../apiserver/configFile.ts'
+import { readOptions } from '../apiserver/options/index.ts'
+import { hostPaths } from '../component/hostPaths.ts'
+import { localControllerGroups, localSchedulerGroups } from '../component/options/local.ts'
+import { schedulerComponent } from '../component/schedulerComponent.ts'
+import type { ClusterPaths, ClusterState } from '../localCluster/clusterState.ts'
+import { type LivePki, live } from '../pki/livePki.ts'
+import type { Pki } from '../pki/pki.ts'
+import { addressPlan } from './agentConfig.ts'
+import { createAgents, renewAgentCertificates } from './agents.ts'
+import { createHostRoutes } from './hostRoutes.ts'
+import { createLocalPorts } from './localPorts.ts'
+import type { ProcessTools } from './processTools.ts'
+import { createSimulatedNodes } from './simulatedNodes.ts'
+
+/** A component's way into the API: in process, under its own name. */
+function accessAs(server: ApiServer, user: UserInfo, tools: ProcessTools) {
+  const client = createClient(server.transport(user, user.name))
+  return { client, informers: createSharedInformerFactory(client, tools) }
+}
+
+const authenticated = 'system:authenticated'
+/** What a local cluster tells its controllers before its user's own flags; as kubeadm does, bootstrap tokens sign the cluster's description and end. */
+const ownControllerArgs = [
+  `--controllers=*,${bootstrapSigner.name},${tokenCleaner.name}`,
+  '--allocate-node-cidrs=true',
+  `--cluster-cidr=${addressPlan.clusterCidr}`,
+  `--service-cluster-ip-range=${addressPlan.serviceCidr}`,
+]
+
+interface ControlPlaneParts {
+  readonly pki: Pki
+  readonly explainer: Explainer
+  readonly state: ClusterState
+}
+
+export async function controlPlane(server: ApiServer, tools: ProcessTools, { pki, explainer, state }: ControlPlaneParts): Promise<Component[]> {
+  const context = { file: (name: string) => createConfigFile(name, tools.clock) }
+  const {
+    controllers: told,
+    volumes,
+    signing,
+  } = await readOptions(localControllerGroups, [...ownControllerArgs, ...(state.controllerManagerArgs ?? [])], context)
+  const { scheduler } = await readOptions(localSchedulerGroups, state.schedulerArgs ?? [], context)
+  const scheduling = createClient(server.transport({ name: 'system:kube-scheduler', groups: [authenticated] }, 'system:kube-scheduler'))
+  const controlling = createClient(server.transport({ name: 'system:kube-controller-manager', groups: [authenticated] }, 'kube-controller-manager'))
+  const clientFor = (serviceAccount: string) => {
+    const name = `system:serviceaccount:kube-system:${serviceAccount}`
+    const groups = ['system:serviceaccounts', 'system:serviceaccounts:kube-system', authenticated]
+    return createClient(server.transport({ name, groups }, `kube-controller-manager/${serviceAccount}`))
+  }
+  return [
+    createControllerManager({ ...tools, client: controlling, clientFor, log: tools.log.with('controllers') }, controllers, {
+      ...told.options,
+      ...volumes,
+      hostPaths,
+      controllers: told.controllers,
+      rootCa: told.options.rootCa ?? pki.ca.cert,
+      clusterSigning: signing.signing ?? { durationMs: signing.durationMs, authorityOf: () => pki.ca },
+      serviceAccountToken: secretTokens(told.serviceAccountKey ?? pki.serviceAccountKey),
+    }),
+    schedulerComponent(scheduling, { ...tools, log: tools.log.with('scheduler'), explainer }, schedulerConfigOf(scheduler.configuration, scheduler.plugins)),
+  ]
+}
+
+interface NodesOptions {
+  readonly tools: ProcessTools
+  readonly state: ClusterState
+  readonly paths: ClusterPaths
+  readonly certificates: LivePki
+  readonly verbosity: number
+}
+
+export async function nodes(server: ApiServer, { tools, state, paths, certificates, verbosity }: NodesOptions): Promise<Component[]> {
+  const { pki, onLook } = certificates
+  const simulated = await createSimulatedNodes({
+    names: state.simulatedNodes,
+    tools,
+    transportOf: (name) => server.transport({ name: `system:node:${name}`, groups: ['system:nodes', authenticated] }, 'kubelet'),
+    clusterDns: addressPlan.clusterDns,
+    clusterDomain: addressPlan.clusterDomain,
+    tainted: state.nodes.length > 0,
+    serving: live(() => ({ cert: pki.apiserver.cert, key: pki.apiserver.key, clientCa: pki.ca.cert })),
+    onServingRenewed: onLook,
+  })
+  if (!state.network) return simulated
+  const routing = accessAs(server, { name: 'system:skiff:host-routes', groups: ['system:masters', authenticated] }, tools)
+  const forwarding = accessAs(server, { name: 'system:skiff:local-ports', groups: ['system:masters', authenticated] }, tools)
+  const { prefix } = state.network
+  const agents = { paths, state, ca: pki.ca, self: [process.execPath, process.argv[1] ?? ''], verbosity, tools }
+  onLook(() => renewAgentCertificates(agents))
+  return [
+    ...simulated,
+    ...createAgents(agents),
+    createHostRoutes(routing.informers, createExec(), state.network, tools.log.with('routes')),
+    { name: 'host route informers', run: (signal) => routing.informers.run(signal) },
+    createLocalPorts(
+      {
+        ...tools,
+        ...forwarding,
+        log: tools.log.with('localPorts'),
+        events: createEventRecorder({ ...tools, client: forwarding.client }, { component: 'local-ports' }),
+      },
+      { isReal: (address) => address.startsWith(`${prefix}.`) },
+    ),
+    { name: 'local port informers', run: (signal) => forwarding.informers.run(signal) },
+  ]
+}
