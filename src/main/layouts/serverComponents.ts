@@ -52,6 +52,7 @@ interface ControlPlaneParts {
   readonly state: ClusterState
 }
 
+/** Controllers and scheduler, by the flags that the cluster was made with. @throws Error when one of them cannot be read. */
 export async function controlPlane(server: ApiServer, tools: ProcessTools, { pki, explainer, state }: ControlPlaneParts): Promise<Component[]> {
   const context = { file: (name: string) => createConfigFile(name, tools.clock) }
   const {
@@ -89,6 +90,7 @@ interface NodesOptions {
   readonly verbosity: number
 }
 
+/** Simulated nodes run here; real ones have an agent process each, and need routes and ports on the host. */
 export async function nodes(server: ApiServer, { tools, state, paths, certificates, verbosity }: NodesOptions): Promise<Component[]> {
   const { pki, onLook } = certificates
   const simulated = await createSimulatedNodes({
