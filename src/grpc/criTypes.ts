@@ -149,6 +149,8 @@ export interface ContainerConfig {
   stdin: boolean
   stdinOnce: boolean
   tty: boolean
+  /** For runtimes that know CDI: `vendor.example/class=name`. */
+  CDIDevices?: { name: string }[]
   linux: { resources: LinuxContainerResources; securityContext: LinuxContainerSecurityContext }
 }
 

@@ -3,8 +3,9 @@
  * plus where its node's directories and cgroups are. Upstream: kubelet/apis/config/v1beta1/defaults.go (v1.36).
  */
 import type { Taint } from '#api/gen/types/core.v1'
+import { type ResourcesConfig, resourcesDefaults } from './resources/config.ts'
 
-export interface KubeletConfig {
+export interface KubeletConfig extends ResourcesConfig {
   readonly nodeName: string
   /** The node's own addresses, first the one that others use. */
   readonly nodeIPs: readonly string[]
@@ -20,10 +21,7 @@ export interface KubeletConfig {
   /** The node's resolver configuration; empty text: none. */
   readonly resolvConf: string
   readonly maxPods: number
-  readonly podPidsLimit: number
   readonly cpuCFSQuota: boolean
-  readonly systemReserved: Readonly<Record<string, string>>
-  readonly kubeReserved: Readonly<Record<string, string>>
   readonly nodeStatusUpdateFrequencyMs: number
   readonly nodeStatusReportFrequencyMs: number
   readonly nodeLeaseDurationSeconds: number
@@ -55,6 +53,7 @@ export interface KubeletConfig {
 const minuteMs = 60_000
 
 const kubeletDefaults: KubeletConfig = {
+  ...resourcesDefaults,
   nodeName: '',
   nodeIPs: [],
   nodeLabels: {},
@@ -67,10 +66,7 @@ const kubeletDefaults: KubeletConfig = {
   clusterDomain: 'cluster.local',
   resolvConf: '',
   maxPods: 110,
-  podPidsLimit: -1,
   cpuCFSQuota: true,
-  systemReserved: {},
-  kubeReserved: {},
   nodeStatusUpdateFrequencyMs: 10_000,
   nodeStatusReportFrequencyMs: 5 * minuteMs,
   nodeLeaseDurationSeconds: 40,

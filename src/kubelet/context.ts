@@ -9,6 +9,7 @@ import type { Client } from '#client/client'
 import type { EventRecorder } from '#client/eventRecorder'
 import type { KubeletConfig } from './config.ts'
 import type { KubeletHost, MachineInfo } from './host.ts'
+import type { ResourceManager } from './resources/resourceService.ts'
 import type { RuntimeService } from './runtime/runtimeService.ts'
 import type { ObjectCache } from './sources/objectCache.ts'
 
@@ -30,7 +31,9 @@ export interface KubeletContext extends KubeletDeps {
   readonly recorder: EventRecorder
   readonly objects: ObjectCache
   readonly machineInfo: MachineInfo
-  /** The node's allocatable resources. */
+  /** The node's allocatable resources as they are now. */
   readonly allocatable: Readonly<Record<string, string>>
+  /** CPUs, memory and devices that are handed out. */
+  readonly resources: () => ResourceManager
   services(): readonly Frozen<Service>[]
 }

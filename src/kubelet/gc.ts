@@ -98,6 +98,7 @@ export async function collectGarbage(deps: GarbageDeps, signal: AbortSignal): Pr
 /** Sandboxes, directories and cgroups of pods that no worker knows. */
 export async function removeOrphans({ context, workers, volumes }: GarbageDeps): Promise<void> {
   const known = new Set(workers.list().map((pod) => pod.metadata.uid ?? ''))
+  await context.resources().releaseOthers(known)
   for (const container of await context.runtime.listContainers()) {
     if (known.has(container.labels[labelKeys.podUid] ?? '')) continue
     if (container.state === 'CONTAINER_RUNNING') await context.runtime.stopContainer(container.id, 30)

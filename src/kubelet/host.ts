@@ -11,6 +11,8 @@ import { createExec, type Exec } from '#host/exec'
 import { readTextIfExists } from '#host/files'
 import { createMounter, type Mounter } from '#host/mounts'
 import { inNode } from '#host/netns'
+import type { MachineTopology } from './resources/machineTopology.ts'
+import { readTopology } from './resources/readTopology.ts'
 
 /** What the Node object says about the machine. */
 export interface MachineInfo {
@@ -23,6 +25,8 @@ export interface MachineInfo {
   readonly machineID: string
   readonly systemUUID: string
   readonly bootID: string
+  /** Absent: one socket, one NUMA node. */
+  readonly topology?: MachineTopology | undefined
 }
 
 export interface FilesystemStats {
@@ -92,6 +96,7 @@ async function machineFacts(path: (nodePath: string) => string): Promise<Omit<Ma
     machineID,
     systemUUID: (await read('/sys/class/dmi/id/product_uuid').catch(() => '')) || machineID,
     bootID: await read('/proc/sys/kernel/random/boot_id'),
+    topology: await readTopology(Number(memory) * 1024),
   }
 }
 

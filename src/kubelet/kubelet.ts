@@ -25,6 +25,8 @@ import { qosCgroupPath } from './pods/resources.ts'
 import { createStatusManager, type StatusManager } from './pods/statusManager.ts'
 import { podCounters } from './pods/syncPod.ts'
 import { createProbeManager, type ProbeManager } from './probes/probeManager.ts'
+import { createResourceManager } from './resources/resourceManager.ts'
+import type { ResourceManager } from './resources/resourceService.ts'
 import { instrumentRuntime } from './runtime/instrumentedRuntime.ts'
 import type { RuntimeService } from './runtime/runtimeService.ts'
 import { listWatch, mirror } from './sources/listWatch.ts'
@@ -119,7 +121,7 @@ async function runKubelet(
   const machine = await machineInfo(deps)
   const instrumented = instrumentRuntime(deps.runtime, deps.metrics, deps.clock)
   const limited = deps.runtime.usesHost ? limitStarts(instrumented, config.maxConcurrentPodStarts) : instrumented
-  const late: { workers?: PodWorkers; statuses?: StatusManager } = {}
+  const late: { workers?: PodWorkers; statuses?: StatusManager; resources?: ResourceManager } = {}
   const wakeAll = (uids: readonly string[]) => {
     for (const uid of uids) late.workers?.wake(uid)
   }
@@ -129,11 +131,18 @@ async function runKubelet(
     runtime: limited,
     config,
     machineInfo: machine,
-    allocatable: nodeAllocatable(machine, config),
+    get allocatable() {
+      return nodeAllocatable(machine, config, late.resources?.allocatable())
+    },
+    resources: () => {
+      if (!late.resources) throw new Error('the resource manager is not there yet')
+      return late.resources
+    },
     recorder: createEventRecorder(deps, { component: 'kubelet', host: config.nodeName }, signal),
     objects: createObjectCache(deps, wakeAll, signal),
     services: () => serviceMirror.list(),
   }
+  late.resources = await createResourceManager({ context, wake: wakeAll, pods: () => late.workers?.list() ?? [] })
   await prepareHost(context)
   deps.metrics.gauge({ name: 'kubelet_node_name', help: "The node's name. The count is always 1.", labels: ['node'] }).set(1, { node: config.nodeName })
   const events = createPodEvents(context)
@@ -149,7 +158,8 @@ async function runKubelet(
     noteIds: events.noteIds,
     pods: () => late.workers?.list() ?? [],
     counters: podCounters(deps.metrics),
-    admit: (pod: FrozenPod) => admitPod(pod, late.workers?.list() ?? [], { allocatable: context.allocatable, pressure: eviction.pressure() }),
+    admit: async (pod: FrozenPod) =>
+      admitPod(pod, late.workers?.list() ?? [], { allocatable: context.allocatable, pressure: eviction.pressure() }) ?? (await context.resources().admit(pod)),
   }
   const workers = createPodWorkers(machinery, signal)
   late.workers = workers
@@ -160,6 +170,7 @@ async function runKubelet(
   const garbage = { context, workers, images: machinery.images, volumes: machinery.volumes }
   await Promise.all([
     node.run(signal),
+    context.resources().run(signal),
     serviceMirror.done,
     serviceMirror.synced.then(() => (signal.aborted ? undefined : watchPods(context, workers, statics, () => removeOrphans(garbage), events, signal))),
     statics.run(workers, signal),

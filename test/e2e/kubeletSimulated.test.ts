@@ -201,6 +201,7 @@ test('KUB-06 a kubelet that starts again does not wait once more before it probe
   const during = async (act: () => Promise<void>) => {
     const stop = new AbortController()
     const running = createKubelet(deps, { nodeName: 'sim-1', nodeIPs: ['192.0.2.1'] }).run(stop.signal)
+    await clock.advance(1_000)
     await act()
     stop.abort()
     await clock.advance(1_000)

@@ -34,7 +34,17 @@ export function createNodeManager(context: KubeletContext, pressure: () => NodeF
 
   const facts = async (): Promise<NodeFacts> => {
     const [version, runtimeConditions, images] = await Promise.all([runtime.version(), runtime.status().catch(() => []), runtime.listImages().catch(() => [])])
-    return { machine: context.machineInfo, runtime: version, runtimeConditions, images, pressure: pressure(), nowMs: clock.now() }
+    const resources = context.resources()
+    return {
+      machine: context.machineInfo,
+      runtime: version,
+      runtimeConditions,
+      images,
+      pressure: pressure(),
+      nowMs: clock.now(),
+      capacity: resources.capacity(),
+      allocatable: resources.allocatable(),
+    }
   }
 
   const event = (reason: string, message: string) => context.recorder.event({ kind: 'Node', name: config.nodeName, uid: nodeUid }, 'Normal', reason, message)
@@ -108,6 +118,7 @@ export function createNodeManager(context: KubeletContext, pressure: () => NodeF
       // A runtime that tells when something changes need not be asked all the time.
       const statusBell = createWakeUp()
       const stopListening = runtime.onStatusChange?.(statusBell.ring)
+      context.resources().onChange(statusBell.ring)
       const statusPeriodMs = runtime.onStatusChange ? config.nodeStatusReportFrequencyMs : config.nodeStatusUpdateFrequencyMs
       const leasePeriodMs = (config.nodeLeaseDurationSeconds * 1000) / 4
       // Until the node is ready its status is looked at more often: the network comes up meanwhile.

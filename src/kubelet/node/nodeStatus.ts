@@ -8,6 +8,9 @@ import { type KubeletConfig, kubeletVersion } from '../config.ts'
 import type { MachineInfo } from '../host.ts'
 import { milliUnits, quantity } from '../pods/quantities.ts'
 import { equal } from '../pods/statusManager.ts'
+import { declaredFeatures } from '../resources/config.ts'
+
+type Resources = Readonly<Record<string, string>>
 
 export interface NodeFacts {
   readonly machine: MachineInfo
@@ -16,34 +19,45 @@ export interface NodeFacts {
   readonly images: readonly RuntimeImage[]
   readonly pressure: { readonly memory: boolean; readonly disk: boolean; readonly pid: boolean }
   readonly nowMs: number
-  readonly declaredFeatures?: readonly string[] | undefined
+  /** Huge pages and extended resources. */
+  readonly capacity?: Resources | undefined
+  readonly allocatable?: Resources | undefined
 }
-
-type Resources = Record<string, string>
 
 const kibi = (bytes: number) => `${Math.floor(bytes / 1024)}Ki`
 /** nodefs.available's default hard eviction threshold is a tenth; memory.available's is 100Mi. */
 const evictionMemoryBytes = 100 * 2 ** 20
 
-function nodeCapacity(machine: MachineInfo, config: Pick<KubeletConfig, 'maxPods'>): Resources {
+/** What every kubelet on Linux says, pages or not. */
+const withoutHugepages: Resources = { 'hugepages-1Gi': '0', 'hugepages-2Mi': '0' }
+
+function nodeCapacity(machine: MachineInfo, config: Pick<KubeletConfig, 'maxPods'>, handedOut: Resources = {}): Resources {
   return {
     cpu: String(machine.cpus),
     'ephemeral-storage': kibi(machine.ephemeralStorageBytes),
-    'hugepages-1Gi': '0',
-    'hugepages-2Mi': '0',
+    ...withoutHugepages,
+    ...handedOut,
     memory: kibi(machine.memoryBytes),
     pods: String(config.maxPods),
   }
 }
 
-/** Capacity less what is reserved and what eviction keeps free. */
-export function nodeAllocatable(machine: MachineInfo, config: Pick<KubeletConfig, 'maxPods' | 'systemReserved' | 'kubeReserved'>): Resources {
+/**
+ * Capacity less what is reserved and what eviction keeps free; huge pages are no other memory.
+ * @param handedOut huge pages and extended resources of device plugins
+ */
+export function nodeAllocatable(
+  machine: MachineInfo,
+  config: Pick<KubeletConfig, 'maxPods' | 'systemReserved' | 'kubeReserved'>,
+  handedOut: Resources = {},
+): Resources {
   const reserved = (name: string) => quantity(config.systemReserved[name]) + quantity(config.kubeReserved[name])
   const milli = machine.cpus * 1000 - milliUnits(config.systemReserved.cpu) - milliUnits(config.kubeReserved.cpu)
-  const memory = machine.memoryBytes - reserved('memory') - evictionMemoryBytes
+  const pages = Object.entries(handedOut).reduce((sum, [name, bytes]) => (name.startsWith('hugepages-') ? sum + Number(bytes) : sum), 0)
+  const memory = machine.memoryBytes - reserved('memory') - evictionMemoryBytes - pages
   const storage = machine.ephemeralStorageBytes * 0.9 - reserved('ephemeral-storage')
   return {
-    ...nodeCapacity(machine, config),
+    ...nodeCapacity(machine, config, handedOut),
     cpu: milli % 1000 === 0 ? String(milli / 1000) : `${milli}m`,
     'ephemeral-storage': String(Math.floor(Math.max(0, storage))),
     memory: kibi(Math.max(0, memory)),
@@ -128,8 +142,8 @@ export function nodeStatus(previous: Frozen<NodeStatus> | undefined, facts: Node
     Object.fromEntries(Object.entries(resources ?? {}).filter(([name]) => name.includes('/')))
   return {
     addresses: addresses(config),
-    capacity: { ...extended(previous?.capacity), ...nodeCapacity(machine, config) },
-    allocatable: { ...extended(previous?.allocatable), ...nodeAllocatable(machine, config) },
+    capacity: { ...extended(previous?.capacity), ...nodeCapacity(machine, config, facts.capacity) },
+    allocatable: { ...extended(previous?.allocatable), ...nodeAllocatable(machine, config, facts.allocatable) },
     conditions: nodeConditions(previous?.conditions ?? [], facts),
     daemonEndpoints: { kubeletEndpoint: { Port: config.port } },
     nodeInfo: {
@@ -145,6 +159,7 @@ export function nodeStatus(previous: Frozen<NodeStatus> | undefined, facts: Node
       systemUUID: machine.systemUUID,
     },
     images: nodeImages(facts.images),
+    declaredFeatures: declaredFeatures(config),
   }
 }
 

@@ -31,6 +31,8 @@ export function admitPod(pod: FrozenPod, others: readonly FrozenPod[], room: Nod
   const allocatable = amountsOf(room.allocatable)
   const requests: Record<string, number> = { ...podRequests(pod), pods: 1 }
   for (const [name, requested] of Object.entries(requests)) {
+    // Extended resources that this node does not have are not the node's business: they may be the cluster's.
+    if (name.includes('/') && allocatable[name] === undefined) continue
     const capacity = allocatable[name] ?? 0
     const used = active.reduce((sum, other) => sum + (name === 'pods' ? 1 : (podRequests(other)[name] ?? 0)), 0)
     if (requested === 0 || requested + used <= capacity) continue

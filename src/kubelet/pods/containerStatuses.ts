@@ -39,6 +39,8 @@ export interface ContainerStatusInput {
   readonly probes: ProbeResults
   /** What a running container really has; undefined: what the spec says. */
   readonly appliedResources?: ((containerId: string) => Frozen<ResourceRequirements> | undefined) | undefined
+  /** The health of the devices that a container has. */
+  readonly resourceStatus?: ((container: FrozenContainer) => NonNullable<ContainerStatus['allocatedResourcesStatus']>) | undefined
   /** Nothing of the pod will be started again. */
   readonly podIsTerminal: boolean
 }
@@ -89,6 +91,7 @@ function fromRecords(
   const user = current.status.user?.linux
   const mounts = volumeMountStatuses(container)
   const resources = input.appliedResources?.(current.id) ?? container.resources
+  const devices = input.resourceStatus?.(container) ?? []
   return {
     name: container.name,
     containerID,
@@ -104,6 +107,7 @@ function fromRecords(
       : {}),
     ...(user && current.state === 'running' ? { user: { linux: { ...user } } } : {}),
     ...(mounts.length > 0 ? { volumeMounts: mounts } : {}),
+    ...(devices.length > 0 ? { allocatedResourcesStatus: devices } : {}),
   }
 }
 

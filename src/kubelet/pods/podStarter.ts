@@ -112,7 +112,8 @@ async function configure(
   const mounts = context.host ? await containerMounts(context, context.host, { pod, container, podIPs, environment, volumes: request.volumes }) : []
   const target = request.targetContainerName ? findContainer(request.status, request.targetContainerName) : undefined
   if (request.targetContainerName && target?.state !== 'running') throw new Error(`unable to find target container "${request.targetContainerName}"`)
-  const inputs = { restartCount, environment, mounts, devices: [], image, imageRef, memoryCapacityBytes: context.machineInfo.memoryBytes, targetId: target?.id }
+  const options = await context.resources().containerOptions(pod, container)
+  const inputs = { restartCount, environment, mounts, options, image, imageRef, memoryCapacityBytes: context.machineInfo.memoryBytes, targetId: target?.id }
   return containerConfig(pod, container, inputs, context.config)
 }
 

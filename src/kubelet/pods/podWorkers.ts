@@ -207,6 +207,7 @@ async function finish(machinery: PodMachinery, worker: Worker): Promise<void> {
   }
   probes.remove(uid)
   await machinery.volumes.tearDownPod(uid)
+  await context.resources().release(uid)
   await removeCgroup(machinery, worker.pod)
   context.objects.unregisterPod(uid)
   if (worker.removed || !worker.pod.metadata.deletionTimestamp) return

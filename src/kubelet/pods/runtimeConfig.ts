@@ -2,8 +2,9 @@
  * Sandbox and container configurations for the runtime (L3, pure): everything that was read or mounted before comes in as values.
  * Upstream: kuberuntime_sandbox.go generatePodSandboxConfig, kuberuntime_container.go generateContainerConfig (v1.36).
  */
-import type { ContainerConfig, Device, Mount, PodSandboxConfig, PortMapping, RuntimeImage } from '#grpc/criTypes'
+import type { ContainerConfig, Mount, PodSandboxConfig, PortMapping, RuntimeImage } from '#grpc/criTypes'
 import type { KubeletConfig } from '../config.ts'
+import type { ContainerOptions } from '../resources/containerOptions.ts'
 import { containerAnnotations, containerLabels, podLabels } from '../runtime/labels.ts'
 import { configMirrorAnnotation, type FrozenContainer, type FrozenPod } from './containers.ts'
 import { podDnsConfig, sandboxHostname } from './dns.ts'
@@ -54,7 +55,8 @@ export interface ContainerInputs {
   readonly restartCount: number
   readonly environment: ReadonlyMap<string, string>
   readonly mounts: readonly Mount[]
-  readonly devices: readonly Device[]
+  /** CPUs, devices and what comes with them. */
+  readonly options: ContainerOptions
   readonly image: RuntimeImage | undefined
   readonly imageRef: string
   readonly memoryCapacityBytes: number
@@ -64,24 +66,32 @@ export interface ContainerInputs {
 
 /** What the runtime is told about one container. */
 export function containerConfig(pod: FrozenPod, container: FrozenContainer, inputs: ContainerInputs, config: KubeletConfig): ContainerConfig {
+  const { options } = inputs
   const lookup = (name: string) => inputs.environment.get(name)
+  // What the spec says wins over what a plugin adds.
+  const added = options.envs.filter(({ key }) => !inputs.environment.has(key))
   return {
     metadata: { name: container.name, attempt: inputs.restartCount },
     image: { image: inputs.imageRef },
     command: (container.command ?? []).map((word) => expand(word, lookup)),
     args: (container.args ?? []).map((word) => expand(word, lookup)),
     workingDir: container.workingDir ?? '',
-    envs: [...inputs.environment].map(([key, value]) => ({ key, value })),
-    mounts: [...inputs.mounts],
-    devices: [...inputs.devices],
+    envs: [...[...inputs.environment].map(([key, value]) => ({ key, value })), ...added],
+    mounts: [...inputs.mounts, ...options.mounts],
+    devices: [...options.devices],
+    ...(options.cdiDevices.length > 0 ? { CDIDevices: options.cdiDevices.map((name) => ({ name })) } : {}),
     labels: containerLabels(pod, container),
-    annotations: containerAnnotations(pod, container, inputs.restartCount),
+    annotations: { ...options.annotations, ...containerAnnotations(pod, container, inputs.restartCount) },
     logPath: `${container.name}/${inputs.restartCount}.log`,
     stdin: container.stdin ?? false,
     stdinOnce: container.stdinOnce ?? false,
     tty: container.tty ?? false,
     linux: {
-      resources: containerResources(pod, container, { cpuCfsQuota: config.cpuCFSQuota, memoryCapacityBytes: inputs.memoryCapacityBytes }),
+      resources: {
+        ...containerResources(pod, container, { cpuCfsQuota: config.cpuCFSQuota, memoryCapacityBytes: inputs.memoryCapacityBytes }),
+        ...(options.cpusetCpus === undefined ? {} : { cpusetCpus: options.cpusetCpus }),
+        ...(options.cpusetMems === undefined ? {} : { cpusetMems: options.cpusetMems }),
+      },
       securityContext: containerSecurityContext(pod, container, { rootDirectory: config.rootDirectory, image: inputs.image, targetId: inputs.targetId }),
     },
   }

@@ -59,7 +59,7 @@ export interface PodMachinery {
   /** Every pod of the node. */
   pods(): readonly FrozenPod[]
   /** Why the node does not take the pod; undefined: it does. */
-  admit(pod: FrozenPod): Refusal | undefined
+  admit(pod: FrozenPod): Promise<Refusal | undefined>
   /** Tells the event source which pod an id belongs to. */
   noteIds(status: PodRuntimeStatus): void
 }
@@ -111,6 +111,7 @@ export function currentStatus(machinery: PodMachinery, pod: FrozenPod, runtimeSt
     ending: memory.ending,
     appliedResources: (id) => appliedResources(runtimeStatus, memory, id),
     resizePending: memory.resizePending,
+    resourceStatus: (container) => context.resources().status(pod, container),
   })
 }
 
@@ -135,7 +136,7 @@ function deadlineInMs(pod: FrozenPod, startTime: string | undefined, nowMs: numb
 export async function syncPod(machinery: PodMachinery, pod: FrozenPod, memory: PodMemory, signal: AbortSignal): Promise<SyncOutcome> {
   const { context, statuses, probes } = machinery
   const uid = pod.metadata.uid ?? ''
-  if (!isAdmitted(machinery, pod, memory)) return { terminal: true, againInMs: undefined }
+  if (!(await isAdmitted(machinery, pod, memory))) return { terminal: true, againInMs: undefined }
   const before = await readPod(machinery, uid, memory)
   probes.update(pod, before)
   const status = currentStatus(machinery, pod, before, memory, false)
@@ -149,6 +150,7 @@ export async function syncPod(machinery: PodMachinery, pod: FrozenPod, memory: P
   if (status.phase === 'Succeeded' || status.phase === 'Failed') return { terminal: true, againInMs: undefined }
   await prepareCgroup(context, pod)
   await resize(machinery, pod, before, memory)
+  await context.resources().reconcile(pod, before)
   const volumes = await machinery.volumes.setUpPod(pod)
   const retryInMs = await carryOut(machinery, pod, before, computePodActions(pod, before, probes), volumes, memory, signal)
   const after = await readPod(machinery, uid, memory)
@@ -186,9 +188,9 @@ async function resize(machinery: PodMachinery, pod: FrozenPod, status: PodRuntim
 }
 
 /** A pod that has started before, perhaps under an earlier kubelet, is not asked again. */
-function isAdmitted(machinery: PodMachinery, pod: FrozenPod, memory: PodMemory): boolean {
+async function isAdmitted(machinery: PodMachinery, pod: FrozenPod, memory: PodMemory): Promise<boolean> {
   if (memory.admitted || pod.status?.startTime || memory.ending) return true
-  const refusal = machinery.admit(pod)
+  const refusal = await machinery.admit(pod)
   memory.admitted = refusal === undefined
   if (!refusal) return true
   memory.ending = { phase: 'Failed', ...refusal }
@@ -207,6 +209,16 @@ async function prepareCgroup({ host, config }: KubeletContext, pod: FrozenPod): 
     podCgroupPath(config.cgroupRoot, pod),
     podCgroupLimits(pod, { cpuCfsQuota: config.cpuCFSQuota, podPidsLimit: config.podPidsLimit }),
   )
+}
+
+async function prepareDynamicResources(context: KubeletContext, pod: FrozenPod): Promise<void> {
+  try {
+    await context.resources().preparePod(pod)
+  } catch (error) {
+    const message = `Failed to prepare dynamic resources: ${error instanceof Error ? error.message : String(error)}`
+    context.recorder.event(podReference(pod), 'Warning', 'FailedPrepareDynamicResources', message)
+    throw error
+  }
 }
 
 /** Does what the plan says. Returns when to try again what could not be done. */
@@ -234,6 +246,7 @@ async function carryOut(
   let sandboxId = actions.sandboxId
   let podIPs: readonly string[] = sandboxIPs(status)
   if (actions.createSandbox) {
+    await prepareDynamicResources(context, pod)
     sandboxId = await startSandbox(context, pod, actions.attempt, signal)
     machinery.counters.startedPods.inc()
     const created = await context.runtime.podSandboxStatus(sandboxId)

@@ -1,0 +1,114 @@
+/**
+ * The part of KubeletConfiguration v1beta1 that is about the node's resources (L3), in upstream's words and with upstream's defaults.
+ * Upstream: kubelet/apis/config/v1beta1/defaults.go (v1.36).
+ */
+import type { MemoryReservation } from './memory/memoryManager.ts'
+
+export interface ResourcesConfig {
+  readonly featureGates: Readonly<Record<string, boolean>>
+  readonly systemReserved: Readonly<Record<string, string>>
+  readonly kubeReserved: Readonly<Record<string, string>>
+  /** CPUs that nobody gets for itself, as a list ('0-1'); wins over the amounts reserved. */
+  readonly reservedSystemCPUs: string
+  /** pods, system-reserved, kube-reserved, …-compressible; or none. */
+  readonly enforceNodeAllocatable: readonly string[]
+  readonly systemReservedCgroup: string
+  readonly kubeReservedCgroup: string
+  /** Only cgroupfs: the nodes of this project have no systemd that could own their cgroups. */
+  readonly cgroupDriver: string
+  /** Upstream's default is true; a node of this project runs on cgroup v1 as well and says so in an event. */
+  readonly failCgroupV1: boolean
+  readonly podPidsLimit: number
+  /** 'memory' → percentage of what higher classes ask for that lower ones cannot have. */
+  readonly qosReserved: Readonly<Record<string, string>>
+  /** Of cgroup v2, with feature gate MemoryQoS. */
+  readonly memoryThrottlingFactor: number
+  readonly memoryReservationPolicy: string
+  readonly cpuManagerPolicy: string
+  readonly cpuManagerPolicyOptions: Readonly<Record<string, string>>
+  readonly memoryManagerPolicy: string
+  readonly reservedMemory: readonly MemoryReservation[]
+  readonly topologyManagerPolicy: string
+  readonly topologyManagerScope: string
+  readonly topologyManagerPolicyOptions: Readonly<Record<string, string>>
+}
+
+export const resourcesDefaults: ResourcesConfig = {
+  featureGates: {},
+  systemReserved: {},
+  kubeReserved: {},
+  reservedSystemCPUs: '',
+  enforceNodeAllocatable: ['pods'],
+  systemReservedCgroup: '',
+  kubeReservedCgroup: '',
+  cgroupDriver: 'cgroupfs',
+  failCgroupV1: false,
+  podPidsLimit: -1,
+  qosReserved: {},
+  memoryThrottlingFactor: 0.9,
+  memoryReservationPolicy: 'None',
+  cpuManagerPolicy: 'none',
+  cpuManagerPolicyOptions: {},
+  memoryManagerPolicy: 'None',
+  reservedMemory: [],
+  topologyManagerPolicy: 'none',
+  topologyManagerScope: 'container',
+  topologyManagerPolicyOptions: {},
+}
+
+/** Gates whose default in v1.36 is on; all others that this kubelet asks about are off. */
+const onByDefault = new Set([
+  'CPUManagerPolicyBetaOptions',
+  'InPlacePodLevelResourcesVerticalScaling',
+  'InPlacePodVerticalScalingInitContainers',
+  'NodeDeclaredFeatures',
+  'ResourceHealthStatus',
+])
+
+export function gateEnabled({ featureGates }: Pick<ResourcesConfig, 'featureGates'>, gate: string): boolean {
+  return featureGates[gate] ?? onByDefault.has(gate)
+}
+
+/** What this node tells of itself so that the scheduler and admission can rely on it. Upstream: component-helpers/nodedeclaredfeatures (v1.36). */
+export function declaredFeatures(config: Pick<ResourcesConfig, 'featureGates'>): string[] {
+  if (!gateEnabled(config, 'NodeDeclaredFeatures')) return []
+  return ['InPlacePodLevelResourcesVerticalScaling', 'InPlacePodVerticalScalingInitContainers'].filter((gate) => gateEnabled(config, gate))
+}
+
+/** @throws Error that names the field, its value and what to do. */
+export function checkResourcesConfig(config: ResourcesConfig): void {
+  const enforced = new Set(config.enforceNodeAllocatable)
+  const known = ['pods', 'none', 'system-reserved', 'kube-reserved', 'system-reserved-compressible', 'kube-reserved-compressible', '']
+  for (const name of enforced) {
+    if (!known.includes(name))
+      throw new Error(
+        `invalid configuration: enforceNodeAllocatable (--enforce-node-allocatable) has "${name}": use one of ${known.filter(Boolean).join(', ')}`,
+      )
+  }
+  if (enforced.has('none') && enforced.size > 1) {
+    throw new Error(
+      'invalid configuration: enforceNodeAllocatable (--enforce-node-allocatable) may not contain additional enforcements when "none" is specified',
+    )
+  }
+  for (const [part, cgroup] of [
+    ['system-reserved', config.systemReservedCgroup],
+    ['kube-reserved', config.kubeReservedCgroup],
+  ] as const) {
+    const field = `${part.replace('-r', 'R')}Cgroup`
+    if ((enforced.has(part) || enforced.has(`${part}-compressible`)) && cgroup === '') {
+      throw new Error(
+        `invalid configuration: ${field} (--${part}-cgroup) must be specified when "${part}" or "${part}-compressible" included in enforceNodeAllocatable (--enforce-node-allocatable)`,
+      )
+    }
+    if (enforced.has(part) && enforced.has(`${part}-compressible`)) {
+      throw new Error(
+        `invalid configuration: both "${part}" and "${part}-compressible" cannot be specified together in enforceNodeAllocatable (--enforce-node-allocatable)`,
+      )
+    }
+  }
+  if (config.cgroupDriver !== 'cgroupfs') {
+    throw new Error(
+      `invalid configuration: cgroupDriver "${config.cgroupDriver}" is not supported: only "cgroupfs" is, because nothing on these nodes is a systemd that could own the pods' cgroups. Configure the container runtime with SystemdCgroup = false`,
+    )
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * Finds the plugins that put a socket into plugins_registry (L3, edge), asks what they are, and has the handler of their type register them; a socket
+ * that is gone or was made anew ends the registration. Upstream: kubelet/pluginmanager (v1.36).
+ */
+import { type FSWatcher, watch } from 'node:fs'
+import { lstat, mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock } from '#base/clock'
+import type { Logger } from '#base/log'
+import { createWakeUp } from '#base/wakeUp'
+import { pluginRegistrationProto } from '#grpc/proto/pluginRegistration'
+import { maxSocketPath } from '#grpc/unixServer'
+import { connectUnixService } from '#grpc/unixService'
+import { listIfExists } from '#host/files'
+
+export interface PluginInfo {
+  readonly type: string
+  readonly name: string
+  /** The socket of the plugin's service, as this process sees it. */
+  readonly endpoint: string
+  readonly supportedVersions: readonly string[]
+}
+
+/** Somebody who knows what to do with plugins of a type: 'DRAPlugin', 'CSIPlugin'. */
+export interface PluginHandler {
+  readonly type: string
+  /** @throws Error that the plugin is told when it cannot be used */
+  register(plugin: PluginInfo): void | Promise<void>
+  deregister(plugin: PluginInfo): void
+}
+
+export interface PluginWatcherDeps {
+  readonly clock: Clock
+  readonly log: Logger
+  /** plugins_registry as this process sees it. */
+  readonly directory: string
+  /** From a path of the node to a path of this process. */
+  path(nodePath: string): string
+  readonly handlers: readonly PluginHandler[]
+}
+
+const callTimeoutMs = 10_000
+const firstRetryMs = 500
+const maxRetryMs = 122_000
+/** What a change notification missed is seen at the latest then. */
+const rescanMs = 10_000
+const maxPlugins = 1_000
+
+interface Known {
+  /** Of the socket file: another file of the same name is another plugin. */
+  readonly identity: string
+  plugin: PluginInfo | undefined
+  retryAtMs: number
+  retryMs: number
+}
+
+/** Watches until aborted. */
+export async function watchPlugins(deps: PluginWatcherDeps, signal: AbortSignal): Promise<void> {
+  const { clock, directory } = deps
+  const known = new Map<string, Known>()
+  const bell = createWakeUp()
+  await mkdir(directory, { recursive: true, mode: 0o750 })
+  const watcher = watchDirectory(directory, bell.ring)
+  try {
+    while (!signal.aborted) {
+      await reconcile(deps, known, signal)
+      const dueMs = [...known.values()].flatMap(({ plugin, retryAtMs }) => (plugin ? [] : [retryAtMs - clock.now()]))
+      const timer = clock.timer(Math.max(1, Math.min(rescanMs, ...dueMs)), bell.ring)
+      await bell.wait(signal)
+      timer.cancel()
+    }
+  } finally {
+    watcher?.close()
+    for (const { plugin } of known.values()) if (plugin) forget(deps, plugin)
+  }
+}
+
+/** Undefined where the machine has no watches left: then only rescans find changes. */
+function watchDirectory(directory: string, changed: () => void): FSWatcher | undefined {
+  try {
+    const watcher = watch(directory, { persistent: false }, changed)
+    watcher.on('error', changed)
+    return watcher
+  } catch {
+    return undefined
+  }
+}
+
+function forget({ handlers }: PluginWatcherDeps, plugin: PluginInfo): void {
+  handlers.find(({ type }) => type === plugin.type)?.deregister(plugin)
+}
+
+async function socketsIn(directory: string): Promise<Map<string, string>> {
+  const found = new Map<string, string>()
+  for (const name of (await listIfExists(directory)).sort()) {
+    if (name.startsWith('.') || found.size >= maxPlugins) continue
+    const stats = await lstat(join(directory, name)).catch(() => undefined)
+    if (stats?.isSocket()) found.set(name, `${stats.ino}/${stats.ctimeMs}`)
+  }
+  return found
+}
+
+async function reconcile(deps: PluginWatcherDeps, known: Map<string, Known>, signal: AbortSignal): Promise<void> {
+  const { clock, log, directory } = deps
+  const sockets = await socketsIn(directory)
+  for (const [name, { identity, plugin }] of known) {
+    if (sockets.get(name) === identity) continue
+    known.delete(name)
+    if (plugin) forget(deps, plugin)
+  }
+  for (const [name, identity] of sockets) {
+    const entry = known.get(name) ?? { identity, plugin: undefined, retryAtMs: 0, retryMs: firstRetryMs }
+    known.set(name, entry)
+    if (entry.plugin || clock.now() < entry.retryAtMs || signal.aborted) continue
+    try {
+      entry.plugin = await introduce(deps, join(directory, name))
+      log.info('Registered a plugin', { type: entry.plugin.type, plugin: entry.plugin.name })
+    } catch (error) {
+      log.warn('Registering a plugin failed', { socket: name, error: error instanceof Error ? error.message : String(error) })
+      entry.retryAtMs = clock.now() + entry.retryMs
+      entry.retryMs = Math.min(maxRetryMs, entry.retryMs * 2)
+    }
+  }
+}
+
+/** Asks the plugin what it is, registers it, and tells it how that went. */
+async function introduce({ handlers, path }: PluginWatcherDeps, socket: string): Promise<PluginInfo> {
+  if (Buffer.byteLength(socket) > maxSocketPath) throw new Error(`the path of a socket has at most ${maxSocketPath} bytes: ${socket}`)
+  const service = connectUnixService(pluginRegistrationProto, 'pluginregistration.Registration', `unix:${socket}`)
+  try {
+    const info = await service.call<PluginInfo>('GetInfo', {}, callTimeoutMs)
+    const plugin = { ...info, endpoint: info.endpoint === '' ? socket : path(info.endpoint) }
+    let error = ''
+    try {
+      const handler = handlers.find(({ type }) => type === info.type)
+      if (!handler) throw new Error(`no handler registered for plugin type: ${info.type} at socket ${socket}`)
+      await handler.register(plugin)
+    } catch (reason) {
+      error = reason instanceof Error ? reason.message : String(reason)
+    }
+    await service.call('NotifyRegistrationStatus', { pluginRegistered: error === '', error }, callTimeoutMs)
+    if (error !== '') throw new Error(error)
+    return plugin
+  } finally {
+    service.close()
+  }
+}

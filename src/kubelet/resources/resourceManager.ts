@@ -1,0 +1,241 @@
+/**
+ * The node's resources as the sync loop sees them (L3): whether a pod can have what it asks for, what each container then gets, and what the node has.
+ * Behind it the CPU, memory and device managers, aligned by the topology manager, and the DRA drivers. Upstream: kubelet/cm/container_manager_linux.go (v1.36).
+ */
+
+import { mkdir } from 'node:fs/promises'
+import type { LinuxContainerResources } from '#grpc/criTypes'
+import type { KubeletContext } from '../context.ts'
+import type { Refusal } from '../pods/admission.ts'
+import type { FrozenContainer, FrozenPod } from '../pods/containers.ts'
+import { milliUnits, quantity } from '../pods/quantities.ts'
+import { findContainer } from '../runtime/podRuntimeStatus.ts'
+import { cdiEdits, runtimeKnowsCdi } from './cdi.ts'
+import { checkResourcesConfig, gateEnabled } from './config.ts'
+import { type ContainerOptions, mergeAllocations } from './containerOptions.ts'
+import { type CpuManager, createCpuManager } from './cpu/cpuManager.ts'
+import { formatCpuSet, parseCpuSet } from './cpuSet.ts'
+import { createDeviceManager, type DeviceManager } from './devices/deviceManager.ts'
+import { createPluginRegistry, devicesCheckpoint, type PluginRegistry } from './devices/pluginRegistry.ts'
+import { createDraDrivers, type DraDrivers } from './dra/draDrivers.ts'
+import { createDraManager, type DraManager } from './dra/draManager.ts'
+import { cpuLayout, hugepageBytes, hugepageResource, type MachineTopology, uniformTopology } from './machineTopology.ts'
+import { createMemoryManager, type MemoryManager } from './memory/memoryManager.ts'
+import { type PluginHandler, watchPlugins } from './plugins/pluginWatcher.ts'
+import { servePodResources } from './podResources.ts'
+import type { ResourceManager } from './resourceService.ts'
+import { type CheckpointFile, checkpointFile, noCheckpoint } from './state/checkpointFile.ts'
+import type { NumaInfo } from './topology/hints.ts'
+import { topologyOptions } from './topology/policies.ts'
+import { admissionRefusal, createTopologyManager } from './topology/topologyManager.ts'
+
+export interface ResourceManagerDeps {
+  readonly context: KubeletContext
+  /** Pods that want to be looked at again: their devices' health has changed. */
+  wake(podUids: readonly string[]): void
+  pods(): readonly FrozenPod[]
+  /** Other users of plugins_registry. */
+  readonly pluginHandlers?: readonly PluginHandler[] | undefined
+}
+
+interface Managers {
+  readonly cpus: CpuManager
+  readonly memory: MemoryManager
+  readonly devices: DeviceManager
+  readonly dra: DraManager
+}
+
+/** @throws Error for settings that cannot be, or remembered state that does not fit them: the kubelet then does not start, as upstream's. */
+export async function createResourceManager(deps: ResourceManagerDeps): Promise<ResourceManager> {
+  const { context } = deps
+  const { config, machineInfo, host } = context
+  checkResourcesConfig(config)
+  const topology = machineInfo.topology ?? uniformTopology(machineInfo.cpus, machineInfo.memoryBytes)
+  const listeners: (() => void)[] = []
+  const directory = `${config.rootDirectory}/device-plugins`
+  const file = (name: string): CheckpointFile => (host ? checkpointFile(name, host.path(name)) : noCheckpoint())
+  if (host) await mkdir(host.path(directory), { recursive: true, mode: 0o750 })
+  let managers: Managers | undefined
+  const registry = createPluginRegistry({
+    ...context,
+    directory: host?.path(directory) ?? '',
+    onChange: (resource) => {
+      for (const listener of listeners) listener()
+      void managers?.devices.save().catch((error: unknown) => context.log.warn('Writing the device checkpoint failed', { error: String(error) }))
+      deps.wake(deps.pods().flatMap((pod) => (usesResource(pod, resource) ? [pod.metadata.uid ?? ''] : [])))
+    },
+  })
+  const drivers = createDraDrivers(context, (driver) => deps.wake(managers?.dra.podsOf(driver) ?? []))
+  const own: Managers = {
+    ...(await createCpusAndMemory(context, topology, file)),
+    devices: await createDeviceManager(
+      registry,
+      topology.numaNodes.map(({ id }) => id),
+      file(`${directory}/${devicesCheckpoint}`),
+      (message) => context.log.warn('Device allocations of before are not known', { message }),
+    ),
+    dra: await createDraManager(context, drivers, file(`${config.rootDirectory}/dra_manager_state`)),
+  }
+  managers = own
+  const settings = { policy: config.topologyManagerPolicy, scope: config.topologyManagerScope, options: topologyOptions(config.topologyManagerPolicyOptions) }
+  const topologyManager = createTopologyManager(settings, numaInfo(topology), [own.devices, own.cpus, own.memory])
+  /** Others share what is left: they move at once. */
+  const poolChanged = () => (own.cpus.policy === 'none' ? undefined : deps.wake(deps.pods().map((pod) => pod.metadata.uid ?? '')))
+  const pages = [...hugepageBytes(topology)]
+  const extended = (member: 'capacity' | 'allocatable') => ({
+    ...Object.fromEntries(pages.map(([size, bytes]) => [hugepageResource(size), String(bytes)])),
+    ...Object.fromEntries(Object.entries(own.devices.capacity()).map(([name, counts]) => [name, String(counts[member])])),
+  })
+  return {
+    ...allocation(own, topologyManager.admit, poolChanged),
+    preparePod: own.dra.prepare,
+    containerOptions: (pod, container) => containerOptions(context, own, pod, container),
+    reconcile: reconciler(context, own.cpus),
+    status: (pod, container) =>
+      gateEnabled(config, 'ResourceHealthStatus') ? [...own.devices.status(pod.metadata.uid ?? '', container.name), ...own.dra.status(pod, container)] : [],
+    capacity: () => extended('capacity'),
+    allocatable: () => extended('allocatable'),
+    cpuPolicy: own.cpus.policy,
+    memoryPolicy: own.memory.policy,
+    onChange: (listener) => void listeners.push(listener),
+    run: (signal) => (host ? serve(deps, own, registry, drivers, signal) : Promise.resolve()),
+  }
+}
+
+function usesResource({ spec }: FrozenPod, resource: string): boolean {
+  return [...(spec.initContainers ?? []), ...spec.containers].some(({ resources }) => resources?.limits?.[resource] !== undefined)
+}
+
+async function createCpusAndMemory({ config }: KubeletContext, topology: MachineTopology, file: (name: string) => CheckpointFile) {
+  const sum = (name: string, read: (text: string | undefined) => number) => read(config.systemReserved[name]) + read(config.kubeReserved[name])
+  const cpus = await createCpuManager(
+    cpuLayout(topology),
+    {
+      policy: config.cpuManagerPolicy,
+      options: config.cpuManagerPolicyOptions,
+      featureGates: config.featureGates,
+      reservedMilliCpu: sum('cpu', milliUnits),
+      reservedCpus: parseCpuSet(config.reservedSystemCPUs),
+    },
+    file(`${config.rootDirectory}/cpu_manager_state`),
+  )
+  const evicted = config.evictionHard['memory.available'] ?? ''
+  const memory = await createMemoryManager(
+    topology,
+    {
+      policy: config.memoryManagerPolicy,
+      reservedMemory: config.reservedMemory,
+      nodeReserved: { memory: sum('memory', quantity) + (evicted.endsWith('%') ? 0 : quantity(evicted)) },
+    },
+    file(`${config.rootDirectory}/memory_manager_state`),
+  )
+  return { cpus, memory }
+}
+
+function numaInfo({ numaNodes }: MachineTopology): NumaInfo {
+  const ids = numaNodes.map(({ id }) => id)
+  return { nodes: ids, distance: (from, to) => numaNodes.find(({ id }) => id === from)?.distances[ids.indexOf(to)] ?? (from === to ? 10 : 20) }
+}
+
+/** Admission and release, one pod at a time: what one is given the next must see. */
+function allocation({ cpus, memory, devices, dra }: Managers, align: (pod: FrozenPod) => Promise<Refusal | undefined>, poolChanged: () => void) {
+  const givers = [cpus, memory, devices]
+  let turn: Promise<unknown> = Promise.resolve()
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const done = turn.then(work)
+    turn = done.catch(() => {})
+    return done
+  }
+  const save = () => Promise.all(givers.map((giver) => giver.save()))
+  const takeBack = async (podUid: string) => {
+    const held = givers.filter((giver) => giver.pods().has(podUid))
+    for (const giver of givers) giver.release(podUid)
+    if (held.includes(cpus)) poolChanged()
+    if (held.length > 0) await save()
+  }
+  const release = async (podUid: string) => {
+    await inTurn(() => takeBack(podUid))
+    await dra.unprepare(podUid)
+  }
+  return {
+    admit: (pod: FrozenPod) =>
+      inTurn(async (): Promise<Refusal | undefined> => {
+        const uid = pod.metadata.uid ?? ''
+        const refusal = await align(pod)
+        if (refusal) await takeBack(uid)
+        else if (givers.some((giver) => giver.pods().has(uid))) {
+          if (cpus.pods().has(uid)) poolChanged()
+          try {
+            await save()
+          } catch (error) {
+            await takeBack(uid).catch(() => {})
+            return admissionRefusal(error)
+          }
+        }
+        return refusal
+      }),
+    release,
+    releaseOthers: async (podUids: ReadonlySet<string>) => {
+      const holding = new Set([...givers.flatMap((giver) => [...giver.pods()]), ...dra.pods()])
+      for (const uid of holding) if (!podUids.has(uid)) await release(uid)
+    },
+  }
+}
+
+async function containerOptions(
+  context: KubeletContext,
+  { cpus, memory, devices, dra }: Managers,
+  pod: FrozenPod,
+  container: FrozenContainer,
+): Promise<ContainerOptions> {
+  const uid = pod.metadata.uid ?? ''
+  const options = mergeAllocations(await devices.optionsFor(pod, container), dra.cdiDevices(pod, container))
+  const allowed = cpus.cpusOf(uid, container.name)
+  const nodes = memory.nodesOf(uid, container.name)
+  const placed = { ...options, cpusetCpus: allowed ? formatCpuSet(allowed) : undefined, cpusetMems: nodes.length > 0 ? formatCpuSet(nodes) : undefined }
+  if (placed.cdiDevices.length === 0 || !context.host || runtimeKnowsCdi(await context.runtime.version())) return placed
+  const edits = await cdiEdits(placed.cdiDevices, context.host.path)
+  return {
+    ...placed,
+    cdiDevices: [],
+    envs: [...placed.envs, ...edits.envs],
+    devices: [...placed.devices, ...edits.devices],
+    mounts: [...placed.mounts, ...edits.mounts],
+  }
+}
+
+/** Remembers what it has told the runtime: most of the time there is nothing to tell. */
+function reconciler({ runtime }: KubeletContext, cpus: CpuManager): ResourceManager['reconcile'] {
+  const applied = new Map<string, string>()
+  return async (pod, status) => {
+    if (cpus.policy === 'none') return
+    for (const { name } of [...(pod.spec.initContainers ?? []), ...pod.spec.containers]) {
+      const record = findContainer(status, name)
+      if (record?.state !== 'running') {
+        if (record) applied.delete(record.id)
+        continue
+      }
+      const wanted = formatCpuSet(cpus.cpusOf(pod.metadata.uid ?? '', name) ?? [])
+      const before = applied.get(record.id) ?? record.status.resources?.linux?.cpusetCpus
+      if (wanted === '' || wanted === before) continue
+      const resources: LinuxContainerResources = { cpusetCpus: wanted }
+      await runtime.updateContainerResources(record.id, resources)
+      applied.set(record.id, wanted)
+    }
+  }
+}
+
+async function serve(deps: ResourceManagerDeps, managers: Managers, registry: PluginRegistry, drivers: DraDrivers, signal: AbortSignal): Promise<void> {
+  const { context } = deps
+  const { host, config } = context
+  if (!host) return
+  const handlers = [drivers.handler, ...(deps.pluginHandlers ?? [])]
+  const watcher = { ...context, directory: host.path(`${config.rootDirectory}/plugins_registry`), path: host.path, handlers }
+  const socket = host.path(`${config.rootDirectory}/pod-resources/kubelet.sock`)
+  await Promise.all([
+    registry.run(signal),
+    watchPlugins(watcher, signal),
+    drivers.run(signal),
+    servePodResources(socket, { ...managers, pods: deps.pods }, signal),
+  ])
+}

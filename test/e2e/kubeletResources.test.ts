@@ -1,0 +1,326 @@
+import assert from 'node:assert/strict'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { after, before, test } from 'node:test'
+import type { Event, Node, Pod } from '#api/gen/types/core.v1'
+import { noLog } from '#base/log'
+import { noMetrics } from '#base/metrics'
+import { seededRandom } from '#base/random'
+import { createClient } from '#client/clientOverTransport'
+import { connectCri } from '#grpc/criClient'
+import { podResourcesProto } from '#grpc/proto/podResources'
+import { connectUnixService } from '#grpc/unixService'
+import { createKubeletHost } from '#kubelet/host'
+import { createKubelet } from '#kubelet/kubelet'
+import { createContainerdRuntime } from '#kubelet/runtime/containerd/containerdRuntime'
+import { createRealClock } from '#main/realClock'
+import { type NodePlugin, startNodePlugin } from '../support/nodePlugin.ts'
+import { KubeletApi } from './kubeletApi.ts'
+import { busybox, missingPrerequisite, startContainerd, type TestContainerd } from './kubeletContainerd.ts'
+
+const missing = await missingPrerequisite()
+const options = { skip: missing ?? false, timeout: 120_000 }
+const clock = createRealClock()
+
+let containerd: TestContainerd
+let api: KubeletApi
+let stop: AbortController
+let running: Promise<void>
+const directory = () => `${containerd.directory}/kubelet`
+
+async function startKubelet(): Promise<void> {
+  const client = connectCri(containerd.socket)
+  const host = await createKubeletHost()
+  // The machine's own specifications are none of this node's business.
+  const path = (nodePath: string) => (/^\/(etc|var\/run)\/cdi/.test(nodePath) ? `${containerd.directory}${nodePath}` : nodePath)
+  const machine = await host.machine()
+  const deps = {
+    client: createClient(api),
+    clock,
+    random: seededRandom(1),
+    log: noLog,
+    metrics: noMetrics,
+    runtime: createContainerdRuntime({ client, clock }),
+    host: { ...host, path, machine: async () => machine },
+  }
+  const kubelet = createKubelet(deps, {
+    nodeName: 'node-1',
+    nodeIPs: ['10.123.45.1'],
+    rootDirectory: directory(),
+    podLogsDirectory: `${containerd.directory}/logs`,
+    cgroupRoot: containerd.cgroupRoot,
+    cpuManagerPolicy: 'static',
+    reservedSystemCPUs: '0',
+    topologyManagerPolicy: 'single-numa-node',
+  })
+  stop = new AbortController()
+  running = kubelet.run(stop.signal).finally(() => client.close())
+  await kubelet.registered
+}
+
+async function stopKubelet(): Promise<void> {
+  stop.abort()
+  await running
+}
+
+before(async () => {
+  if (missing) return
+  containerd = await startContainerd()
+  api = new KubeletApi(() => clock.now())
+  await startKubelet()
+})
+
+after(async () => {
+  if (missing) return
+  for (const { metadata } of api.list<Pod>('pods')) api.deletePod(metadata.namespace ?? '', metadata.name ?? '', 1)
+  await until('all pods are gone', () => api.list('pods').length === 0).catch(() => {})
+  await stopKubelet()
+  const host = await createKubeletHost()
+  await containerd.stop()
+  await host.cgroups.remove(containerd.cgroupRoot)
+})
+
+async function until<T>(what: string, condition: () => T | undefined | false | Promise<T | undefined | false>, timeoutMs = 30_000): Promise<T> {
+  const deadline = Date.now() + timeoutMs
+  for (;;) {
+    const value = await condition()
+    if (value) return value
+    const seen = () => JSON.stringify([api.list<Pod>('pods').map((pod) => pod.status), api.list<Event>('events').map((event) => event.message)])
+    if (Date.now() > deadline) throw new Error(`timed out waiting until ${what}: ${seen()}`)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+const status = (name: string) => api.get<Pod>('pods', 'default', name)?.status
+const runs = (name: string) => until(`${name} runs`, () => status(name)?.containerStatuses?.[0]?.state?.running)
+const node = () => api.get<Node>('nodes', '', 'node-1')?.status
+const containerId = (name: string) => status(name)?.containerStatuses?.[0]?.containerID?.replace('containerd://', '') ?? ''
+
+function pod(name: string, amounts: Record<string, string>, script = 'exec sleep 1000', spec: Partial<Pod['spec']> = {}): Pod {
+  const guaranteed = amounts.cpu !== undefined
+  const resources = guaranteed || Object.keys(amounts).length > 0 ? { requests: amounts, limits: amounts } : {}
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace: 'default', generation: 1, uid: `0000-${name}` },
+    spec: {
+      nodeName: 'node-1',
+      restartPolicy: 'Never',
+      terminationGracePeriodSeconds: 1,
+      containers: [{ name: 'main', image: busybox, imagePullPolicy: 'IfNotPresent', command: ['sh', '-c', script], resources }],
+      ...spec,
+    },
+    status: { phase: 'Pending', qosClass: guaranteed ? 'Guaranteed' : 'BestEffort' },
+  }
+}
+
+const cpusOf = async (name: string, group: string) =>
+  (await readFile(`/sys/fs/cgroup/cpuset${containerd.cgroupRoot}/kubepods/${group}pod0000-${name}/${containerId(name)}/cpuset.cpus`, 'utf8')).trim()
+const gone = (name: string) => until(`${name} is gone`, () => status(name) === undefined)
+
+test('KUB-15 the static policy gives a Guaranteed container CPUs that nobody else runs on, over a restart of the kubelet too', options, async () => {
+  api.put('pods', pod('sharing', {}))
+  await runs('sharing')
+  const shared = await cpusOf('sharing', 'besteffort/')
+  api.put('pods', pod('pinned', { cpu: '1', memory: '32Mi' }))
+  await runs('pinned')
+  assert.equal(await cpusOf('pinned', ''), '1')
+  await until('the other one has moved', async () => !(await cpusOf('sharing', 'besteffort/')).split(/[,-]/).includes('1'))
+  const remembered = JSON.parse(await readFile(`${directory()}/cpu_manager_state`, 'utf8'))
+  assert.equal(remembered.policyName, 'static')
+  assert.deepEqual(remembered.entries, { '0000-pinned': { main: '1' } })
+  await stopKubelet()
+  await startKubelet()
+  assert.deepEqual(JSON.parse(await readFile(`${directory()}/cpu_manager_state`, 'utf8')), remembered)
+  api.put('pods', pod('too-many', { cpu: '64', memory: '32Mi' }))
+  await until('it is refused', () => status('too-many')?.phase === 'Failed')
+  assert.equal(status('too-many')?.reason, 'OutOfcpu')
+  api.deletePod('default', 'pinned', 1)
+  await gone('pinned')
+  await until('its CPUs are back', async () => (await cpusOf('sharing', 'besteffort/')) === shared)
+})
+
+const widget = 'skiff.test/widget'
+let devices: NodePlugin
+const startDevicePlugin = () =>
+  startNodePlugin({
+    kind: 'device',
+    name: widget,
+    socket: `${directory()}/device-plugins/widget.sock`,
+    registry: `${directory()}/device-plugins/kubelet.sock`,
+    devices: [{ id: 'w0', node: 0 }, { id: 'w1', node: 0 }, { id: 'w2' }],
+  })
+
+test('KUB-15 a device plugin in its own process: the node has its devices, a container gets them', options, async () => {
+  devices = await startDevicePlugin()
+  await until('the node has them', () => node()?.allocatable?.[widget] === '3' && node()?.capacity?.[widget] === '3')
+  api.put('pods', pod('uses', { [widget]: '2' }, 'echo "$WIDGETS"; for w in /dev/w*; do test -c $w && echo $w; done; exec sleep 1000'))
+  await runs('uses')
+  assert.deepEqual(
+    devices.calls.map(({ method }) => method),
+    ['GetPreferredAllocation', 'Allocate', 'PreStartContainer'],
+  )
+  const read = async () => readFile(`${containerd.directory}/logs/default_uses_0000-uses/main/0.log`, 'utf8')
+  await until('it says what it sees', async () => (await read()).split('\n').length > 3)
+  assert.deepEqual(
+    (await read())
+      .trim()
+      .split('\n')
+      .map((line) => line.split(' ').at(-1)),
+    ['w1,w2', '/dev/w1', '/dev/w2'],
+  )
+  const { Data } = JSON.parse(await readFile(`${directory()}/device-plugins/kubelet_internal_checkpoint`, 'utf8'))
+  assert.deepEqual(Data.PodDeviceEntries[0].DeviceIDs, { 0: ['w1'], '-1': ['w2'] })
+  assert.deepEqual(Data.RegisteredDevices, { [widget]: ['w0', 'w1', 'w2'] })
+})
+
+test('KUB-15 a device that falls ill is told in the pod and the node; pods that want more than is left are refused', options, async () => {
+  devices.tell({ unhealthy: ['w1'] })
+  await until('the node has fewer', () => node()?.allocatable?.[widget] === '2')
+  assert.equal(node()?.capacity?.[widget], '3')
+  await until('the pod says so', () =>
+    status('uses')?.containerStatuses?.[0]?.allocatedResourcesStatus?.[0]?.resources?.some(({ health }) => health === 'Unhealthy'),
+  )
+  assert.deepEqual(status('uses')?.containerStatuses?.[0]?.allocatedResourcesStatus, [
+    {
+      name: widget,
+      resources: [
+        { resourceID: 'w1', health: 'Unhealthy' },
+        { resourceID: 'w2', health: 'Healthy' },
+      ],
+    },
+  ])
+  api.put('pods', pod('one-more', { [widget]: '1' }))
+  await until('it is refused', () => status('one-more')?.phase === 'Failed')
+  assert.deepEqual(
+    [status('one-more')?.reason, status('one-more')?.message],
+    [`OutOf${widget}`, `Pod was rejected: Node didn't have enough resource: ${widget}, requested: 1, used: 2, capacity: 2`],
+  )
+})
+
+test('KUB-15 what a plugin refuses is an UnexpectedAdmissionError', options, async () => {
+  devices.tell({ refuse: 'Allocate' })
+  await until('they are well again', () => node()?.allocatable?.[widget] === '3')
+  api.put('pods', pod('refused', { [widget]: '1' }))
+  await until('it is refused', () => status('refused')?.phase === 'Failed')
+  assert.deepEqual(
+    [status('refused')?.reason, status('refused')?.message],
+    ['UnexpectedAdmissionError', 'Pod was rejected: Allocate failed due to rpc error: code = Internal desc = not today, which is unexpected'],
+  )
+})
+
+test('KUB-17 the pod resources API says who has which CPUs and devices', options, async () => {
+  const service = connectUnixService(podResourcesProto, 'v1.PodResourcesLister', `unix:${directory()}/pod-resources/kubelet.sock`)
+  try {
+    const { podResources } = await service.call<{ podResources: { name: string; containers: object[] }[] }>('List', {}, 5_000)
+    assert.deepEqual(podResources.find(({ name }) => name === 'uses')?.containers, [
+      {
+        name: 'main',
+        devices: [
+          { resourceName: widget, deviceIds: ['w1'], topology: { nodes: [{ ID: 0 }] } },
+          { resourceName: widget, deviceIds: ['w2'], topology: null },
+        ],
+        cpuIds: [],
+        memory: [],
+        dynamicResources: [],
+      },
+    ])
+    const allocatable = await service.call<{ devices: object[]; cpuIds: number[] }>('GetAllocatableResources', {}, 5_000)
+    assert.equal(allocatable.devices.length, 3)
+    assert.ok(!allocatable.cpuIds.includes(0) && allocatable.cpuIds.includes(1))
+    await assert.rejects(service.call('Get', { podName: 'none', podNamespace: 'default' }, 5_000), /pod none in namespace default not found/)
+  } finally {
+    service.close()
+  }
+})
+
+test('KUB-15 devices of a plugin that is gone are not allocatable; after a restart of both everything is known again', options, async () => {
+  await devices.close()
+  await until('none is allocatable', () => node()?.allocatable?.[widget] === '0')
+  assert.equal(node()?.capacity?.[widget], '3')
+  await stopKubelet()
+  await startKubelet()
+  await until('the socket is back', () =>
+    startDevicePlugin().then(
+      (plugin) => (devices = plugin),
+      () => undefined,
+    ),
+  )
+  await until('the node has them again', () => node()?.allocatable?.[widget] === '3')
+  api.put('pods', pod('last', { [widget]: '1' }))
+  await runs('last')
+  assert.deepEqual(devices.calls.find(({ method }) => method === 'Allocate')?.request, { containerRequests: [{ devicesIds: ['w0'] }] })
+  await devices.close()
+})
+
+const driver = 'dra.skiff.test'
+
+function claim(name: string, podName: string) {
+  const results = [{ request: 'one', driver, pool: 'pool', device: 'd0' }]
+  const reservedFor = [{ resource: 'pods', name: podName, uid: `0000-${podName}` }]
+  return {
+    apiVersion: 'resource.k8s.io/v1',
+    kind: 'ResourceClaim',
+    metadata: { name, namespace: 'default', uid: `uid-${name}` },
+    spec: {},
+    status: { allocation: { devices: { results } }, reservedFor },
+  }
+}
+
+const cdiSpec = {
+  cdiVersion: '0.6.0',
+  kind: 'skiff.test/widget',
+  devices: [{ name: 'd0', containerEdits: { env: ['CDI_DEVICE=d0'], deviceNodes: [{ path: '/dev/d0', hostPath: '/dev/null' }] } }],
+  containerEdits: { env: ['CDI_VENDOR=skiff'] },
+}
+
+for (const version of ['v1', 'v1beta1'] as const) {
+  test(`DRA-03 a driver that speaks ${version} prepares a claim, its CDI device is in the container, and it unprepares in the end`, options, async () => {
+    await mkdir(`${containerd.directory}/etc/cdi`, { recursive: true })
+    await writeFile(`${containerd.directory}/etc/cdi/widget.json`, JSON.stringify(cdiSpec))
+    const name = `claims-${version}`
+    const plugin = await startNodePlugin({
+      kind: 'dra',
+      name: driver,
+      version,
+      socket: `${directory()}/${version}.sock`,
+      registry: `${directory()}/plugins_registry/${driver}-reg.sock`,
+      devices: [{ id: 'd0' }],
+    })
+    try {
+      await until('it is registered', () => plugin.calls.some(({ method }) => method === 'NotifyRegistrationStatus'))
+      assert.deepEqual(plugin.calls.at(-1)?.request, { pluginRegistered: true, error: '' })
+      api.put('resourceclaims', claim(`claim-${version}`, name))
+      const resources = { claims: [{ name: 'the-claim' }] }
+      const script = 'echo $CDI_VENDOR $CDI_DEVICE; test -c /dev/d0 && echo there; exec sleep 1000'
+      const wanting = pod(name, {}, script, { resourceClaims: [{ name: 'the-claim', resourceClaimName: `claim-${version}` }] })
+      wanting.spec.containers[0]!.resources = resources
+      api.put('pods', wanting)
+      await runs(name)
+      const read = () => readFile(`${containerd.directory}/logs/default_${name}_0000-${name}/main/0.log`, 'utf8')
+      await until('it says what it sees', async () => /F there\n/.test(await read()))
+      assert.match(await read(), /F skiff d0\n/)
+      const prepared = plugin.calls.find(({ method }) => method === 'NodePrepareResources')
+      assert.deepEqual(prepared?.request, { claims: [{ namespace: 'default', uid: `uid-claim-${version}`, name: `claim-${version}` }] })
+      const health = () => status(name)?.containerStatuses?.[0]?.allocatedResourcesStatus?.[0]
+      await until('its health is told', () => health()?.resources?.[0]?.health === 'Healthy')
+      plugin.tell({ unhealthy: ['d0'] })
+      await until('that it is ill is told', () => health()?.resources?.[0]?.health === 'Unhealthy')
+      assert.deepEqual(health(), { name: 'claim:the-claim', resources: [{ resourceID: 'skiff.test/widget=d0', health: 'Unhealthy' }] })
+      api.deletePod('default', name, 1)
+      await gone(name)
+      assert.equal(plugin.calls.at(-1)?.method, 'NodeUnprepareResources')
+      assert.match(await readFile(`${directory()}/dra_manager_state`, 'utf8'), /\\"Entries\\":\[\]/)
+    } finally {
+      await plugin.close()
+    }
+  })
+}
+
+test('DRA-03 a pod whose driver is not there waits and says why', options, async () => {
+  api.put('resourceclaims', { ...claim('lonely', 'waits') })
+  const wanting = pod('waits', {}, 'exit 0', { resourceClaims: [{ name: 'c', resourceClaimName: 'lonely' }] })
+  api.put('pods', wanting)
+  const message = `Failed to prepare dynamic resources: prepare dynamic resources: DRA driver ${driver} is not registered`
+  await until('it says why', () => api.list<Event>('events').some((event) => event.reason === 'FailedPrepareDynamicResources' && event.message === message))
+  assert.equal(status('waits')?.phase, 'Pending')
+})
