@@ -68,7 +68,7 @@ async function deleteContent(client: Client, name: string, signal: AbortSignal):
   const remaining: Remaining = { content: [], finalizers: new Map(), failures: [], discoveryFailures: [] }
   const found = await deletableResources(client, remaining.discoveryFailures, signal)
   // Nothing that pods may still need goes before them.
-  const first = found.filter(({ resource }) => resource.group === '' && resource.resource === pods.resource)
+  const first = found.filter(({ resource }) => isPods(resource))
   for (const one of first) await deleteAll(client, one, name, remaining, signal)
   if (remaining.content.length > 0 || remaining.failures.length > 0) return remaining
   await Promise.all(found.filter((one) => !first.includes(one)).map((one) => deleteAll(client, one, name, remaining, signal)))
@@ -126,12 +126,28 @@ async function deleteAll(client: Client, { resource, verbs }: Deletable, name: s
     list = await of.list({ namespace: name, signal })
     if (list.items.length === 0) return
     remaining.content.push(`${resource.resource}.${resource.group} has ${list.items.length} resource instances`)
-    for (const item of list.items as readonly Frozen<Pod>[]) {
-      for (const finalizer of item.metadata.finalizers ?? []) remaining.finalizers.set(finalizer, (remaining.finalizers.get(finalizer) ?? 0) + 1)
+    const finalizers = list.items.flatMap(({ metadata }) => metadata.finalizers ?? [])
+    for (const finalizer of finalizers) remaining.finalizers.set(finalizer, (remaining.finalizers.get(finalizer) ?? 0) + 1)
+    if (isUnexplained(resource, list.items)) {
+      const { group, version, resource: plural } = resource
+      remaining.failures.push(`unexpected items still remain in namespace: ${name} for gvr: ${group}/${version}, Resource=${plural}`)
     }
   } catch (error) {
     if (!isStatus(error, 'NotFound') && !isStatus(error, 'MethodNotAllowed')) remaining.failures.push(error instanceof Error ? error.message : String(error))
   }
+}
+
+const isPods = ({ group, resource }: Resource<KubeObject>) => group === '' && resource === pods.resource
+
+/** Neither a finalizer nor a pod's grace period explains why they are still there after their deletion. */
+export function isUnexplained(resource: Resource<KubeObject>, items: readonly Frozen<KubeObject>[]): boolean {
+  if (items.some(({ metadata }) => (metadata.finalizers ?? []).length > 0)) return false
+  return !(isPods(resource) && items.some(isEndingGracefully))
+}
+
+function isEndingGracefully(item: Frozen<KubeObject>): boolean {
+  const { spec, status } = item as Frozen<Pod>
+  return status?.phase !== 'Succeeded' && status?.phase !== 'Failed' && (spec.terminationGracePeriodSeconds ?? 0) > 0
 }
 
 function unlessNotFound(error: unknown): void {

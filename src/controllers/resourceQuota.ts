@@ -12,7 +12,7 @@ import { resourceQuotas } from '#client/builtIn'
 import type { HandlerRegistration, SharedInformer } from '#client/cache/sharedInformer'
 import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
 import { createReconciler, enqueueSelf, everyPeriod } from './framework/reconciler.ts'
-import { discoverResources, whenDiscoveryMayHaveChanged } from './garbageCollector/resources.ts'
+import { discoverResources, followDiscovery } from './garbageCollector/resources.ts'
 
 export const resourceQuota: ControllerDescriptor = {
   name: 'resourcequota-controller',
@@ -22,7 +22,6 @@ export const resourceQuota: ControllerDescriptor = {
 }
 
 const fullResyncMs = 5 * 60_000
-const discoveryPeriodMs = 30_000
 
 interface Monitor {
   readonly informer: SharedInformer<KubeObject>
@@ -41,14 +40,13 @@ function createResourceQuotaController(context: ControllerContext): Component {
     name: resourceQuota.name,
     async run(signal) {
       let working: Promise<void> | undefined
-      const due = whenDiscoveryMayHaveChanged(context)
       const follow = async () => {
-        await due.run(() => followDiscovery(signal))
+        await watchServed(signal)
         working ??= reconciler.run(signal)
       }
-      await everyPeriod(context, resourceQuota.name, discoveryPeriodMs, follow, signal)
+      await followDiscovery(context, resourceQuota.name, follow, signal)
       await working
-      for (const registration of [...due.registrations, ...[...monitors.values()].map((monitor) => monitor.registration)]) registration.remove()
+      for (const { registration } of monitors.values()) registration.remove()
     },
   }
 
@@ -56,7 +54,7 @@ function createResourceQuotaController(context: ControllerContext): Component {
     for (const quota of informer.store.list()) reconciler.queue.add(keyOf(quota))
   }
 
-  async function followDiscovery(signal: AbortSignal): Promise<void> {
+  async function watchServed(signal: AbortSignal): Promise<void> {
     const { watchable } = await discoverResources(context.client, signal)
     const served = new Set<string>()
     for (const resource of watchable) {

@@ -18,6 +18,8 @@ export interface ControllerOptions {
   readonly concurrentSyncs?: Readonly<Record<string, number>> | undefined
   /** PEM of the cluster's CA, for the kube-root-ca.crt ConfigMaps. */
   readonly rootCa?: string | undefined
+  /** What --feature-gates says; absent ones are as v1.36 has them by default. */
+  readonly featureGates?: Readonly<Record<string, boolean>> | undefined
   /** One range, or one of each family with a comma between. */
   readonly clusterCidr?: string | undefined
   /** Addresses that no node may have for its pods. */

@@ -1,18 +1,24 @@
 /**
  * What the garbage collector does to objects (L3): each write names the uid, so that a namesake that came later is never touched.
- * Upstream: pkg/controller/garbagecollector/operations.go, patch.go (v1.36).
+ * Upstream: pkg/controller/garbagecollector/operations.go, patch.go, uid_cache.go (v1.36).
  */
 import type { Frozen, KubeObject, OwnerReference } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { LruCache } from '#base/lruCache'
 import type { Client, Resource } from '#client/client'
 import type { Result } from '../framework/reconciler.ts'
 import { foregroundFinalizer, type GraphNode } from './graph.ts'
 
 const conflictRetryMs = 10
+const known = {}
 
 export type Kind = { readonly apiVersion: string; readonly kind: string }
 
+/** Owners that are known to be gone: a uid never comes back, so that many dependents of one owner ask for it once. Upstream's size. */
+const absentOwners = 500
+
 export function createActions(client: Client, resourceOf: (of: Kind) => Resource<KubeObject> | undefined) {
+  const absent = new LruCache<string, object>(absentOwners)
   return { live, classify, dropOwners, unblock, dropFinalizer, remove }
 
   /** A cluster-scoped object cannot have an owner that lives in a namespace. */
@@ -42,12 +48,22 @@ export function createActions(client: Client, resourceOf: (of: Kind) => Resource
         result.solid.push(owner)
         continue
       }
-      const object = await live(owner, node.namespace, signal)
+      const object = await liveOwner(owner, node, signal)
       if (!object) result.dangling.push(owner)
       else if (object.metadata.deletionTimestamp && object.metadata.finalizers?.includes(foregroundFinalizer)) result.waiting.push(owner)
       else result.solid.push(owner)
     }
     return result
+  }
+
+  /** What was gone once stays gone. In another namespace the same reference may mean another object. */
+  async function liveOwner(owner: Readonly<OwnerReference>, node: GraphNode, signal: AbortSignal): Promise<Frozen<KubeObject> | undefined> {
+    const where = resourceOf(owner)?.namespaced ? node.namespace : ''
+    const key = `${owner.uid} ${owner.apiVersion} ${owner.kind} ${where}/${owner.name}`
+    if (absent.get(key)) return undefined
+    const object = await live(owner, node.namespace, signal)
+    if (!object) absent.set(key, known)
+    return object
   }
 
   async function patch(node: GraphNode, body: unknown, signal: AbortSignal): Promise<void> {

@@ -8,10 +8,10 @@ import type { Component } from '#base/component'
 import type { HandlerRegistration } from '#client/cache/sharedInformer'
 import type { EventRecorder } from '#client/eventRecorder'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
-import { createReconciler, everyPeriod, type Result } from '../framework/reconciler.ts'
+import { createReconciler, type Result } from '../framework/reconciler.ts'
 import { createActions, type Kind } from './actions.ts'
 import { blockingDependents, foregroundFinalizer, type GraphChange, type GraphNode, OwnerGraph, orphanFinalizer } from './graph.ts'
-import { type Discovered, discoverResources, whenDiscoveryMayHaveChanged } from './resources.ts'
+import { type Discovered, discoverResources, followDiscovery } from './resources.ts'
 
 export const garbageCollector: ControllerDescriptor = {
   name: 'garbage-collector-controller',
@@ -20,15 +20,19 @@ export const garbageCollector: ControllerDescriptor = {
   create: createGarbageCollector,
 }
 
-const discoveryPeriodMs = 30_000
 const maxSyncWaitMs = 30_000
 
 function createGarbageCollector(context: ControllerContext): Component {
   const graph = new OwnerGraph()
   const events = context.events('garbage-collector-controller')
+  const syncErrors = context.metrics.counter({
+    name: 'garbagecollector_controller_resources_sync_error_total',
+    help: 'Number of garbage collector resources sync errors',
+  })
   let discovered: Discovered = { watchable: [], byKind: new Map() }
   const resourceOf = ({ apiVersion, kind }: Kind) => discovered.byKind.get(`${apiVersion} ${kind}`)
-  const { live, classify, dropOwners, dropFinalizer, unblock, remove } = createActions(context.client, resourceOf)
+  const actions = createActions(context.client, resourceOf)
+  const { live, classify, dropOwners, dropFinalizer, unblock, remove } = actions
   const watched = new Map<string, HandlerRegistration>()
   const deletions = createReconciler(context, {
     name: garbageCollector.name,
@@ -40,26 +44,28 @@ function createGarbageCollector(context: ControllerContext): Component {
     name: garbageCollector.name,
     queueName: 'garbage_collector_attempt_to_orphan',
     workers: 20,
-    reconcile: attemptToOrphan,
+    reconcile: orphaning(graph, actions),
   })
 
   return {
     name: garbageCollector.name,
     async run(signal) {
       let working: Promise<unknown> | undefined
-      const due = whenDiscoveryMayHaveChanged(context)
       const follow = async () => {
-        await due.run(() => followDiscovery(signal))
+        await watchServed(signal).catch((error: unknown) => {
+          if (!signal.aborted) syncErrors.inc()
+          throw error
+        })
         working ??= allSeen(context, discovered, signal).then(() => Promise.all([deletions.run(signal), orphanings.run(signal)]))
       }
-      await everyPeriod(context, garbageCollector.name, discoveryPeriodMs, follow, signal)
+      await followDiscovery(context, garbageCollector.name, follow, signal)
       await working
-      for (const registration of [...due.registrations, ...watched.values()]) registration.remove()
+      for (const registration of watched.values()) registration.remove()
     },
   }
 
-  /** Watches what is new in discovery; custom resources appear within the period, or at once when an owner reference names them. */
-  async function followDiscovery(signal: AbortSignal): Promise<void> {
+  /** Watches what is new in discovery, custom resources too. */
+  async function watchServed(signal: AbortSignal): Promise<void> {
     discovered = await discoverResources(context.client, signal)
     for (const resource of discovered.watchable) {
       const key = `${resource.group}/${resource.resource}`
@@ -128,10 +134,13 @@ function createGarbageCollector(context: ControllerContext): Component {
     for (const dependent of blocking) if (!dependent.deletingDependents) deletions.queue.add(dependent.uid)
     return undefined
   }
+}
 
-  async function attemptToOrphan(uid: string, signal: AbortSignal): Promise<Result | undefined> {
+/** Takes the references to an owner from its dependents, then lets it go. */
+function orphaning(graph: OwnerGraph, { live, dropOwners, dropFinalizer }: ReturnType<typeof createActions>) {
+  return async (uid: string, signal: AbortSignal): Promise<undefined> => {
     const node = graph.get(uid)
-    if (!node || node.virtual) return undefined
+    if (!node || node.virtual) return
     for (const dependent of [...node.dependents.values()]) {
       const object = await live(dependent, dependent.namespace, signal)
       const owned = object?.metadata.ownerReferences?.filter((owner) => owner.uid === uid) ?? []
@@ -139,7 +148,6 @@ function createGarbageCollector(context: ControllerContext): Component {
     }
     const object = await live(node, node.namespace, signal)
     if (object) await dropFinalizer(node, object, orphanFinalizer, signal)
-    return undefined
   }
 }
 

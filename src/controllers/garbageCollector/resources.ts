@@ -35,27 +35,38 @@ export async function discoverResources(client: Client, signal: AbortSignal): Pr
 }
 
 /** Discovery changes with the objects that extend the API; it is read now and then all the same. */
-const unchangedRounds = 10
+const unchangedMs = 5 * 60_000
+/** New kinds come with many at once, and the server needs a moment before it serves them. */
+const gatherMs = 1_000
+const retryMs = 30_000
 
-/** Runs its work where something that extends the API has changed since it last succeeded, and every few rounds all the same. */
-export function whenDiscoveryMayHaveChanged({ informers }: ControllerContext) {
-  let left = 0
-  const changed = () => {
-    left = 0
+/**
+ * Runs `work` at once, whenever something that extends the API has changed, and every few minutes all the same, until the signal aborts; what fails
+ * is logged and tried again.
+ */
+export async function followDiscovery(context: ControllerContext, name: string, work: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  const { informers, clock, log } = context
+  let wake = () => {}
+  const changed = () => wake()
+  // What was there before, discovery knows.
+  const onAdd = (_: unknown, isInInitialList: boolean) => {
+    if (!isInInitialList) changed()
   }
-  const handler = { onAdd: changed, onUpdate: changed, onDelete: changed }
-  return {
-    registrations: [informers.of(customResourceDefinitions).addHandler(handler), informers.of(apiServices).addHandler(handler)],
-    async run(work: () => Promise<void>): Promise<void> {
-      if (left > 0) {
-        left--
-        return
-      }
-      left = unchangedRounds
-      await work().catch((error: unknown) => {
-        left = 0
-        throw error
-      })
-    },
+  const handler = { onAdd, onUpdate: changed, onDelete: changed }
+  const registrations = [informers.of(customResourceDefinitions).addHandler(handler), informers.of(apiServices).addHandler(handler)]
+  while (!signal.aborted) {
+    const change = new AbortController()
+    wake = () => change.abort()
+    let pauseMs = unchangedMs
+    try {
+      await work()
+    } catch (error) {
+      if (signal.aborted) break
+      pauseMs = retryMs
+      log.warn('A periodic task failed', { task: name, error: error instanceof Error ? error.message : String(error) })
+    }
+    await clock.sleep(pauseMs, AbortSignal.any([signal, change.signal])).catch(() => {})
+    if (change.signal.aborted) await clock.sleep(gatherMs, signal).catch(() => {})
   }
+  for (const registration of registrations) registration.remove()
 }

@@ -50,7 +50,18 @@ function isUpdated(set: Frozen<StatefulSet>, ordinal: number): boolean {
   return type !== 'RollingUpdate' || ordinal >= firstOrdinal(set) + (rollingUpdate?.partition ?? 0)
 }
 
-export function planStatefulSet(set: Frozen<StatefulSet>, pods: readonly Frozen<Pod>[], revisions: Revisions, nowMs: number): StatefulPlan {
+export interface StatefulFeatures {
+  /** An update may have several pods down at once. Upstream's gate MaxUnavailableStatefulSet, which is off in v1.36. */
+  readonly maxUnavailable?: boolean | undefined
+}
+
+export function planStatefulSet(
+  set: Frozen<StatefulSet>,
+  pods: readonly Frozen<Pod>[],
+  revisions: Revisions,
+  nowMs: number,
+  features: StatefulFeatures = {},
+): StatefulPlan {
   const { wanted, condemned } = arrange(set, pods)
   const minReadySeconds = set.spec.minReadySeconds ?? 0
   const monotonic = (set.spec.podManagementPolicy ?? 'OrderedReady') === 'OrderedReady'
@@ -84,18 +95,35 @@ export function planStatefulSet(set: Frozen<StatefulSet>, pods: readonly Frozen<
     if (monotonic) return plan
   }
   if (plan.create.length + plan.remove.length > 0) return plan
-  return planUpdate(set, wanted, revisions, isHealthy, waits, plan)
+  const planNext = features.maxUnavailable ? planUpdate : planUpdateOneByOne
+  return planNext(set, wanted, revisions, isHealthy, waits, plan)
 }
 
-/** Highest ordinal first, the next only when the last is healthy again, none below the partition. */
-function planUpdate(
+type UpdatePlanner = (
   set: Frozen<StatefulSet>,
   wanted: ReadonlyMap<number, Frozen<Pod>>,
   revisions: Revisions,
   isHealthy: (pod: Frozen<Pod>) => boolean,
   waits: (pod: Frozen<Pod>) => StatefulPlan,
   plan: StatefulPlan,
-): StatefulPlan {
+) => StatefulPlan
+
+/** Highest ordinal first, whatever state it is in; the next only when all above are updated and healthy; none below the partition. */
+const planUpdateOneByOne: UpdatePlanner = (set, wanted, revisions, isHealthy, waits, plan) => {
+  if ((set.spec.updateStrategy?.type ?? 'RollingUpdate') !== 'RollingUpdate') return plan
+  const first = firstOrdinal(set)
+  const last = first + (set.spec.updateStrategy?.rollingUpdate?.partition ?? 0)
+  for (let ordinal = first + replicasOf(set) - 1; ordinal >= last; ordinal--) {
+    const pod = wanted.get(ordinal)
+    if (!pod) continue
+    if (revisionOf(pod) !== revisions.update && !isTerminating(pod)) return { ...plan, remove: [pod] }
+    if (!isHealthy(pod)) return waits(pod)
+  }
+  return plan
+}
+
+/** Highest ordinals first, as many as may be down at once, none below the partition. */
+const planUpdate: UpdatePlanner = (set, wanted, revisions, isHealthy, waits, plan) => {
   const { type = 'RollingUpdate', rollingUpdate } = set.spec.updateStrategy ?? {}
   if (type !== 'RollingUpdate') return plan
   const ordinals = Array.from({ length: replicasOf(set) }, (_, i) => firstOrdinal(set) + i)

@@ -42,8 +42,31 @@ const updates: { name: string; maxUnavailable?: number | string; partition?: num
 for (const { name, pods, policy, want, ...rollingUpdate } of updates) {
   test(`CTL-05 maxUnavailable: ${name}`, () => {
     const object = set({ replicas: 4, updateStrategy: { type: 'RollingUpdate', rollingUpdate }, ...(policy ? { podManagementPolicy: policy } : {}) })
-    const { create, remove } = planStatefulSet(object, pods, revisions, now)
+    const { create, remove } = planStatefulSet(object, pods, revisions, now, { maxUnavailable: true })
     assert.deepEqual([create, remove.map(({ metadata }) => metadata.name)], [[], want])
+  })
+}
+
+const oneByOne: readonly (readonly [name: string, fields: Partial<StatefulSetSpec>, pods: Pod[], want: string[]])[] = [
+  ['highest first, whatever maxUnavailable says', {}, [pod(0, 'a'), pod(1, 'a'), pod(2, 'a'), pod(3, 'a')], ['web-3']],
+  ['the next waits until the last is ready', {}, [pod(0, 'a'), pod(1, 'a'), pod(2, 'a'), pod(3, 'b', false)], []],
+  ['then the next goes', {}, [pod(0, 'a'), pod(1, 'a'), pod(2, 'a'), pod(3, 'b')], ['web-2']],
+  ['not below the partition', { updateStrategy: { rollingUpdate: { partition: 3 } } }, [pod(0, 'a'), pod(1, 'a'), pod(2, 'a'), pod(3, 'b')], []],
+  [
+    'in parallel, a broken one of before is replaced',
+    { podManagementPolicy: 'Parallel' },
+    [pod(0, 'a'), pod(1, 'a', false), pod(2, 'a'), pod(3, 'a', false)],
+    ['web-3'],
+  ],
+]
+for (const [name, fields, pods, want] of oneByOne) {
+  test(`CTL-05 rolling update as v1.36 has it by default: ${name}`, () => {
+    const object = set({ replicas: 4, updateStrategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 3 } }, ...fields })
+    const { remove } = planStatefulSet(object, pods, revisions, now)
+    assert.deepEqual(
+      remove.map(({ metadata }) => metadata.name),
+      want,
+    )
   })
 }
 

@@ -38,6 +38,7 @@ function createStatefulSetController(context: ControllerContext) {
   const events = context.events('statefulset-controller')
   const reconciler = createReconciler(context, { name: statefulSet.name, queueName: 'statefulset', workers: 5, reconcile })
   const podControl = createStatefulPodControl({ client, events, claims: claimInformer })
+  const features = { maxUnavailable: context.options.featureGates?.MaxUnavailableStatefulSet }
   reconciler.watch(informer, enqueueSelf(reconciler.queue))
   // Names are fixed, so nothing can be created twice and nothing need be expected.
   reconciler.watch(podInformer, ownedPodHandler({ informer, queue: reconciler.queue, expectations: createExpectations(clock) }))
@@ -84,7 +85,7 @@ function createStatefulSetController(context: ControllerContext) {
     signal: AbortSignal,
   ): Promise<Result> {
     for (const pod of mine) await podControl.settleClaims(set, pod, signal)
-    const plan = planStatefulSet(set, mine, names, clock.now())
+    const plan = planStatefulSet(set, mine, names, clock.now(), features)
     const { error } = await slowStartBatch(plan.create.length, async (i) => {
       const { ordinal = 0, updated } = plan.create[i] ?? {}
       await podControl.create(set, ordinal, updated ? update : current, signal)

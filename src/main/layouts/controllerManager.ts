@@ -65,6 +65,7 @@ async function run(options: Options, signal: AbortSignal): Promise<void> {
         await createControllerManager({ ...tools, client: own, clientFor }, controllers, {
           ...given,
           ...options.volumes,
+          featureGates: options.debugging.featureGates,
           hostPaths,
           controllers: options.controllers.controllers,
           clusterSigning: options.signing.signing,

@@ -113,3 +113,16 @@ test('CTL-10 ARC-15 deleting a namespace empties it, pods first, and waits for f
   )
   assert.deepEqual(cluster.complaints, [])
 })
+
+test('CTL-10 a pod that something holds is no failure of the namespace’s end', async () => {
+  const name = 'stuck'
+  await cluster.client.of(namespaces).create({ metadata: { name }, spec: {} })
+  const made = pod(name, 'p')
+  await cluster.client.of(pods).create({ ...made, metadata: { ...made.metadata, finalizers: ['example.com/hold'] } })
+  await cluster.client.of(namespaces).delete({ name })
+  const condition = async (type: string) => (await cluster.client.of(namespaces).get({ name })).status.conditions?.find((one) => one.type === type)
+  await eventually(async () => (await condition('NamespaceContentRemaining'))?.message === 'Some resources are remaining: pods. has 1 resource instances')
+  assert.equal((await condition('NamespaceDeletionContentFailure'))?.status, 'False')
+  await cluster.client.of(pods).patch({ namespace: name, name: 'p' }, 'merge', { metadata: { finalizers: null } })
+  await eventually(async () => (await cluster.client.of(namespaces).list()).items.every(({ metadata }) => metadata.name !== name))
+})

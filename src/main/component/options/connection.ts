@@ -46,6 +46,7 @@ export const debugging = optionGroup({
       /^(true|false)$/i.test(value) ? [] : [`invalid argument "${name}=${value}" for "--feature-gates" flag: invalid value of ${name}=${value}`],
     )
     if (faults.length > 0) throw new UsageError(faults)
-    return { profiling: values.profiling, verbosity: values.v }
+    const gates = Object.entries(values['feature-gates']).map(([name, value]) => [name, value.toLowerCase() === 'true'] as const)
+    return { profiling: values.profiling, verbosity: values.v, featureGates: Object.fromEntries(gates) as Readonly<Record<string, boolean>> }
   },
 })
