@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { type CliCommand, resolveCluster } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
+import { followLogs, type LogFiles } from '../logTail.ts'
 
 export const logs: CliCommand = {
   name: 'logs',
@@ -12,17 +13,24 @@ export const logs: CliCommand = {
       .description('print the logs of the server, the nodes and their containerd')
       .option('--source <name>', 'only this source')
       .option('--tail <lines>', 'only the last lines of each', '200')
-      .action(async (name: string | undefined, flags: { source?: string; tail: string }) => {
+      .option('-f, --follow', 'go on with what is added, until interrupted or the cluster is deleted')
+      .action(async (name: string | undefined, flags: { source?: string; tail: string; follow?: boolean }) => {
         if (!/^\d+$/.test(flags.tail)) throw new CommandError('usage', `--tail ${flags.tail}: expected a whole number`)
-        const files = await context.clusters.logFiles(await resolveCluster(context, name))
-        const chosen = files.filter((one) => flags.source === undefined || one.source === flags.source)
+        const cluster = await resolveCluster(context, name)
+        const files = await context.clusters.logFiles(cluster)
+        const choose = (all: readonly LogFiles[]) => all.filter((one) => flags.source === undefined || one.source === flags.source)
+        const chosen = choose(files)
         if (chosen.length === 0)
           throw new CommandError('notFound', `no log of ${flags.source ?? 'this cluster'}`, {
             hint: `there are: ${files.map((one) => one.source).join(', ') || 'none'}`,
           })
-        for (const { source, files: parts } of chosen) {
-          for (const line of await lastLines(parts, Number(flags.tail))) context.stdout.write(chosen.length > 1 ? `${source}: ${line}\n` : `${line}\n`)
+        const write = (source: string, line: string) => context.stdout.write(chosen.length > 1 ? `${source}: ${line}\n` : `${line}\n`)
+        if (flags.follow) {
+          const logs = async () => ((await context.clusters.exists(cluster)) ? choose(await context.clusters.logFiles(cluster)) : undefined)
+          await followLogs({ clock: context.clock, tail: Number(flags.tail), logs, write })
+          return
         }
+        for (const { source, files: parts } of chosen) for (const line of await lastLines(parts, Number(flags.tail))) write(source, line)
       })
   },
 }
