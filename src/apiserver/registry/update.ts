@@ -212,10 +212,13 @@ function preconditionFailed(context: WriteContext, name: string, what: 'UID' | '
   return conflict(context.served, name, `StorageError: invalid object, Code: 4, Key: ${key}, ResourceVersion: 0, AdditionalErrorMsg: ${detail}`)
 }
 
+/** Endpoints that keep the kind's rule on writes without a resourceVersion; the others change the object they have read. */
+const ownStrategy: ReadonlySet<string> = new Set(['', 'status'])
+
 function checkResourceVersion(context: WriteContext, name: string, asked: string | undefined, current: CacheEntry): void {
   const { served } = context
   if (!asked || asked === '0') {
-    if (served.stored.strategy.allowUnconditionalUpdate !== false || context.subresource !== '') return
+    if (served.stored.strategy.allowUnconditionalUpdate !== false || !ownStrategy.has(context.subresource)) return
     throwIfInvalid(context, name, [
       { type: 'FieldValueInvalid', field: 'metadata.resourceVersion', body: 'Invalid value: 0x0: must be specified for an update' },
     ])

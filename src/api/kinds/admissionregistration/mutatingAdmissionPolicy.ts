@@ -22,6 +22,7 @@ const results = { ApplyConfiguration: [applyConfigurationType], JSONPatch: [list
 export const mutatingAdmissionPolicy = defineKind<MutatingAdmissionPolicy>({
   group,
   kind: 'MutatingAdmissionPolicy',
+  allowUnconditionalUpdate: false,
   columns: [nameColumn, integer('Mutations', (obj) => obj.spec?.mutations?.length), text('ParamKind', (obj) => kindText(obj.spec?.paramKind)), ageColumn],
   defaults(obj) {
     obj.spec ??= {}
@@ -36,6 +37,7 @@ export const mutatingAdmissionPolicy = defineKind<MutatingAdmissionPolicy>({
 export const mutatingAdmissionPolicyBinding = defineKind<MutatingAdmissionPolicyBinding>({
   group,
   kind: 'MutatingAdmissionPolicyBinding',
+  allowUnconditionalUpdate: false,
   columns: [nameColumn, text('PolicyName', (obj) => obj.spec?.policyName ?? ''), text('ParamRef', (obj) => refText(obj.spec?.paramRef)), ageColumn],
   defaults: (obj) => setMatchDefaults(obj.spec?.matchResources),
   validate: ({ obj, path }) => bindingFaults(obj, path.child('spec')),

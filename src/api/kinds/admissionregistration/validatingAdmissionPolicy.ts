@@ -28,6 +28,7 @@ const actions = ['Audit', 'Deny', 'Warn']
 export const validatingAdmissionPolicy = defineKind<ValidatingAdmissionPolicy>({
   group,
   kind: 'ValidatingAdmissionPolicy',
+  allowUnconditionalUpdate: false,
   columns: [nameColumn, integer('Validations', (obj) => obj.spec?.validations?.length), text('ParamKind', (obj) => kindText(obj.spec?.paramKind)), ageColumn],
   defaults(obj) {
     obj.spec ??= {}
@@ -51,6 +52,7 @@ export const validatingAdmissionPolicy = defineKind<ValidatingAdmissionPolicy>({
 export const validatingAdmissionPolicyBinding = defineKind<ValidatingAdmissionPolicyBinding>({
   group,
   kind: 'ValidatingAdmissionPolicyBinding',
+  allowUnconditionalUpdate: false,
   columns: [nameColumn, text('PolicyName', (obj) => obj.spec?.policyName ?? ''), text('ParamRef', (obj) => refText(obj.spec?.paramRef)), ageColumn],
   defaults: (obj) => setMatchDefaults(obj.spec?.matchResources),
   validate: ({ obj, path }) => bindingFaults(obj, path.child('spec')),

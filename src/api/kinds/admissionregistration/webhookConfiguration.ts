@@ -33,6 +33,7 @@ type Webhook = MutatingWebhook | ValidatingWebhook
 export const mutatingWebhookConfiguration = defineKind<MutatingWebhookConfiguration>({
   group,
   kind: 'MutatingWebhookConfiguration',
+  allowUnconditionalUpdate: false,
   columns: [nameColumn, integer('Webhooks', (obj) => obj.webhooks?.length), ageColumn],
   defaults(obj) {
     for (const webhook of obj.webhooks ?? []) {
@@ -47,6 +48,7 @@ export const mutatingWebhookConfiguration = defineKind<MutatingWebhookConfigurat
 export const validatingWebhookConfiguration = defineKind<ValidatingWebhookConfiguration>({
   group,
   kind: 'ValidatingWebhookConfiguration',
+  allowUnconditionalUpdate: false,
   columns: [nameColumn, integer('Webhooks', (obj) => obj.webhooks?.length), ageColumn],
   defaults(obj) {
     for (const webhook of obj.webhooks ?? []) setWebhookDefaults(webhook)

@@ -7,7 +7,7 @@ import { isDns1035Label, isDns1123Subdomain, isPortNumber, nameIsPathSegment } f
 import { formatTime } from '#base/time'
 import { ageColumn, nameColumn, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
-import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
+import { dropStatus, keepStatus, resetMetadata, statusStrategy } from '../rules.ts'
 
 const conditionStatuses = ['True', 'False', 'Unknown']
 
@@ -15,6 +15,7 @@ export const apiService = defineKind<APIService>({
   group: 'apiregistration.k8s.io',
   kind: 'APIService',
   generation: false,
+  allowUnconditionalUpdate: false,
   // 'v1.' is the core group's.
   validateName: nameIsPathSegment,
   columns: [
@@ -39,7 +40,10 @@ export const apiService = defineKind<APIService>({
   prepareForUpdate: keepStatus,
   validate: ({ obj, path }) => specFaults(obj, path),
   validateUpdate: ({ obj, path }) => specFaults(obj, path),
-  status: statusStrategy<APIService>({ validateUpdate: ({ obj, path }) => conditionFaults(obj, path.child('status', 'conditions')) }),
+  status: statusStrategy<APIService>({
+    keepMetadata: resetMetadata,
+    validateUpdate: ({ obj, path }) => conditionFaults(obj, path.child('status', 'conditions')),
+  }),
 })
 
 function availableText(obj: Frozen<APIService>): string {

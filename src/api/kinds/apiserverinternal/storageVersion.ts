@@ -12,6 +12,7 @@ export const storageVersion = defineKind<StorageVersion>({
   group: 'internal.apiserver.k8s.io',
   kind: 'StorageVersion',
   generation: false,
+  allowUnconditionalUpdate: false,
   validateName: nameIsPathSegment,
   columns: [nameColumn, text('CommonEncodingVersion', (obj) => obj.status?.commonEncodingVersion ?? unset), text('StorageVersions', versionsText), ageColumn],
   prepareForCreate: ({ obj }) => dropStatus(obj),

@@ -10,6 +10,7 @@ export const clusterTrustBundle = defineKind<ClusterTrustBundle>({
   group: 'certificates.k8s.io',
   kind: 'ClusterTrustBundle',
   generation: false,
+  allowUnconditionalUpdate: false,
   // A bundle of a signer is named after it, `example.com:signer:name`; colons are no DNS name.
   validateName: (name) => (/^[a-z0-9]([-a-z0-9.:]*[a-z0-9])?$/.test(name) ? [] : ['must consist of a signer name with colons for slashes, and a DNS name']),
   columns: [nameColumn, text('SignerName', (obj) => obj.spec?.signerName || none)],

@@ -16,6 +16,7 @@ export const limitRange = defineKind<LimitRange>({
   group: '',
   kind: 'LimitRange',
   generation: false,
+  allowCreateOnUpdate: true,
   columns: [nameColumn, text('Created At', (obj) => obj.metadata.creationTimestamp ?? '')],
   defaults(obj) {
     for (const item of obj.spec?.limits ?? []) if (item.type === 'Container') fillItem(item)

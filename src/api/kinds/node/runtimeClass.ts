@@ -15,6 +15,8 @@ export const runtimeClass = defineKind<RuntimeClass>({
   group: 'node.k8s.io',
   kind: 'RuntimeClass',
   generation: false,
+  allowCreateOnUpdate: true,
+  allowUnconditionalUpdate: false,
   columns: [nameColumn, text('Handler', (obj) => obj.handler ?? ''), ageColumn],
   validate: ({ obj, path }) => classFaults(obj, path),
   warnings: ({ obj, path }) =>

@@ -13,6 +13,7 @@ const noStatus = { currentHealthy: 0, desiredHealthy: 0, disruptionsAllowed: 0, 
 export const podDisruptionBudget = defineKind<PodDisruptionBudget>({
   group: 'policy',
   kind: 'PodDisruptionBudget',
+  allowUnconditionalUpdate: false,
   columns: [
     nameColumn,
     text('Min Available', (obj) => String(obj.spec?.minAvailable ?? 'N/A')),

@@ -14,6 +14,7 @@ const minUpdatePeriodSeconds = 10
 export const csiDriver = defineKind<CSIDriver>({
   group: 'storage.k8s.io',
   kind: 'CSIDriver',
+  allowUnconditionalUpdate: false,
   columns: [
     nameColumn,
     boolean('AttachRequired', (obj) => obj.spec?.attachRequired ?? true),

@@ -14,6 +14,7 @@ export const csiNode = defineKind<CSINode>({
   group: 'storage.k8s.io',
   kind: 'CSINode',
   generation: false,
+  allowUnconditionalUpdate: false,
   columns: [nameColumn, integer('Drivers', (obj) => obj.spec?.drivers?.length), ageColumn],
   validate: ({ obj, path }) => driversFaults(obj, path.child('spec', 'drivers')),
   validateUpdate: ({ obj, old, path }) => [

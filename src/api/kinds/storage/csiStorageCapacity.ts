@@ -14,6 +14,7 @@ export const csiStorageCapacity = defineKind<CSIStorageCapacity>({
   group: 'storage.k8s.io',
   kind: 'CSIStorageCapacity',
   generation: false,
+  allowUnconditionalUpdate: false,
   columns: [nameColumn, text('StorageClassName', (obj) => obj.storageClassName ?? ''), text('Capacity', (obj) => obj.capacity ?? unset)],
   validate: ({ obj, path }) => capacityFaults(obj, path),
   warnings: ({ obj, path }) => topologyWarnings(obj, path.child('nodeTopology')),

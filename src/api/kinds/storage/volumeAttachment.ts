@@ -17,6 +17,7 @@ export const volumeAttachment = defineKind<VolumeAttachment>({
   group: 'storage.k8s.io',
   kind: 'VolumeAttachment',
   generation: false,
+  allowUnconditionalUpdate: false,
   columns: [
     nameColumn,
     { ...text<VolumeAttachment>('Attacher', (obj) => obj.spec?.attacher ?? ''), format: 'name' },
