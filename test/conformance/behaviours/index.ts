@@ -16,6 +16,13 @@ import { securityContext } from './node/securityContext.ts'
 import { sysctls } from './node/sysctls.ts'
 import { termination } from './node/termination.ts'
 import { variableExpansion } from './node/variableExpansion.ts'
+import { clusterShape, podAccounts } from './other/cluster.ts'
+import { dnsFiles } from './other/dnsFiles.ts'
+import { podEndpoints } from './other/endpoints.ts'
+import { garbageCollection } from './other/garbageCollection.ts'
+import { kubectlWithPods } from './other/kubectl.ts'
+import { namespaceEnds } from './other/namespaces.ts'
+import { predicates, preemption } from './other/scheduling.ts'
 import { configMapVolume } from './storage/configMapVolume.ts'
 import { downwardApiVolume, projectedDownwardApi } from './storage/downwardApiVolume.ts'
 import { emptyDir } from './storage/emptyDir.ts'
@@ -59,6 +66,16 @@ export const storageBehaviours: readonly BehaviourGroup[] = [
 export const appsBehaviours: readonly BehaviourGroup[] = []
 
 /** sig-api-machinery, sig-architecture, sig-auth, sig-cli, sig-network, sig-scheduling. */
-export const otherBehaviours: readonly BehaviourGroup[] = []
+export const otherBehaviours: readonly BehaviourGroup[] = [
+  garbageCollection,
+  namespaceEnds,
+  clusterShape,
+  podAccounts,
+  kubectlWithPods,
+  dnsFiles,
+  podEndpoints,
+  predicates,
+  preemption,
+]
 
 export const allBehaviours: readonly BehaviourGroup[] = [...nodeBehaviours, ...storageBehaviours, ...appsBehaviours, ...otherBehaviours]

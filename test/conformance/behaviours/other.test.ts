@@ -1,0 +1,4 @@
+import { otherBehaviours } from './index.ts'
+import { runBehaviours } from './run.ts'
+
+runBehaviours('behave-other', otherBehaviours)
