@@ -69,7 +69,7 @@ async function untilNodesSeen(count: number): Promise<void> {
   await untilWhy('default/gated', ({ nodeCount }) => nodeCount === count)
 }
 
-test('LRN-04 why a pod waits: each node with all who refuse it, and the smallest changes', async () => {
+test('LRN-04 X8 user need 29: why a pod waits: each node with all who refuse it, and the smallest changes', async () => {
   await addNode(api.client, newNode('small', { cpu: '1', memory: '8Gi', pods: '110' }))
   await addNode(api.client, newNode('tainted', { cpu: '1', memory: '8Gi', pods: '110' }, { taints: [{ key: 'team', value: 'db', effect: 'NoSchedule' }] }))
   await untilNodesSeen(2)
@@ -92,7 +92,7 @@ test('LRN-04 why a pod waits: each node with all who refuse it, and the smallest
   assert.match(text, /on small:\n {4}- request 500m less of cpu: 1 instead of 1500m\n/)
 })
 
-test('LRN-04 why a pod is where it is: the scores of its node with their weights', async () => {
+test('LRN-04 X8 user need 29: why a pod is where it is: the scores of its node with their weights', async () => {
   await addNode(api.client, newNode('a'))
   await addNode(api.client, newNode('b'))
   await untilNodesSeen(2)
