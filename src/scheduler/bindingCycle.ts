@@ -69,7 +69,9 @@ export class BindingCycle {
   }
 
   start(attempt: Attempt, waits: ReadonlyMap<string, number>): void {
-    this.#deps.track(this.#run(attempt, waits))
+    const { track, schedulerMetrics } = this.#deps
+    schedulerMetrics.binding(1)
+    track(this.#run(attempt, waits).finally(() => schedulerMetrics.binding(-1)))
   }
 
   async #run(attempt: Attempt, waits: ReadonlyMap<string, number>): Promise<void> {

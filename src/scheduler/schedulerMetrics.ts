@@ -16,6 +16,8 @@ export interface SchedulerMetrics {
   point(point: CyclePoint, profile: string, status: PointStatus, seconds: number): void
   permitWait(result: 'allowed' | 'rejected', seconds: number): void
   cacheSize(nodes: number, pods: number, assumedPods: number): void
+  /** Bindings that began (1) or ended (-1): upstream runs a goroutine for each. */
+  binding(by: 1 | -1): void
   /** Times the points of one decision. */
   timer(profile: string): CycleTimer
 }
@@ -26,7 +28,7 @@ const exponential = (start: number, factor: number, count: number) => Array.from
 export function createSchedulerMetrics(metrics: Metrics, nowMs: () => number): SchedulerMetrics {
   const counters = countersOf(metrics)
   const histograms = histogramsOf(metrics)
-  const { pending, unschedulable, cache } = gaugesOf(metrics)
+  const { pending, unschedulable, cache, binding } = gaugesOf(metrics)
   const series = new Map<string, HistogramSeries>()
   const point: SchedulerMetrics['point'] = (name, profile, status, seconds) => {
     const key = `${name}/${profile}/${status}`
@@ -59,6 +61,7 @@ export function createSchedulerMetrics(metrics: Metrics, nowMs: () => number): S
       cache.set(pods, { type: 'pods' })
       cache.set(assumed, { type: 'assumed_pods' })
     },
+    binding: (by) => binding.add(by),
     timer: (profile) => {
       let lastMs = nowMs()
       return {
@@ -87,7 +90,10 @@ function gaugesOf(metrics: Metrics) {
       help: 'Pods that wait, by each plugin that refused them.',
       labels: ['plugin', 'profile'],
     }),
-    cache: metrics.gauge({ name: 'scheduler_scheduler_cache_size', help: 'Nodes, pods and assumed pods in the cache.', labels: ['type'] }),
+    binding: metrics
+      .gauge({ name: 'scheduler_goroutines', help: 'Work under way beside the decisions, by operation.', labels: ['operation'] })
+      .series({ operation: 'binding' }),
+    cache: metrics.gauge({ name: 'scheduler_cache_size', help: 'Nodes, pods and assumed pods in the cache.', labels: ['type'] }),
   }
 }
 

@@ -33,7 +33,8 @@ test('OBS-08 attempts, queues, extension points and who refused are counted as u
       ['scheduler_preemption_attempts_total ', 1],
       ['scheduler_pod_scheduling_sli_duration_seconds_count{attempts="2"} ', 1],
       ['scheduler_pending_pods{queue="unschedulable"} ', 0],
-      ['scheduler_scheduler_cache_size{type="nodes"} ', 2],
+      ['scheduler_cache_size{type="nodes"} ', 2],
+      ['scheduler_goroutines{operation="binding"} ', 0],
       [waiting, 0],
     ]
     for (const [series, value] of expected) assert.equal(seriesValue(text, series), value, `${series}\n${text}`)
