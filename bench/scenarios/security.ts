@@ -1,8 +1,9 @@
 /**
  * What security costs: the same requests of the same plain user against a server with everything switched on, and against one without. On: RBAC,
  * priority and fairness, an audit log of metadata in a file, a validating policy in CEL that looks at every ConfigMap, beside the admission plugins
- * that are always there.
+ * that are always there. And what encryption at rest costs alone: Secrets under aesgcm, against Secrets as they are.
  */
+import { randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { prepareNamespace } from '../api/apiBench.ts'
@@ -10,7 +11,7 @@ import type { Measurement, Scenario, ScenarioContext } from '../scenario.ts'
 import type { LoadRequest, ServerAddress } from '../tools/http2Connection.ts'
 import { createLoadClient, type LoadClient } from '../tools/load.ts'
 import { withCluster } from '../tools/localCluster.ts'
-import { configMap } from '../tools/objects.ts'
+import { configMap, secret } from '../tools/objects.ts'
 import { median } from '../tools/statistics.ts'
 
 const namespace = 'bench'
@@ -23,6 +24,7 @@ const leastRatio = 0.75
 const rbac = '/apis/rbac.authorization.k8s.io/v1'
 const admissionRegistration = '/apis/admissionregistration.k8s.io/v1'
 const maps = `/api/v1/namespaces/${namespace}/configmaps`
+const secrets = `/api/v1/namespaces/${namespace}/secrets`
 
 interface Cost {
   readonly perSecond: number[]
@@ -33,7 +35,7 @@ type Costs = Readonly<Record<Verb, Cost>>
 
 export const security: Scenario = {
   name: 'security',
-  about: `create and get with RBAC, fairness, audit and a policy, against the same without; ${inFlight} in flight`,
+  about: `create and get with RBAC, fairness, audit and a policy, and of encrypted Secrets, against the same without; ${inFlight} in flight`,
   async run(context) {
     const tokens = path.join(context.dir, 'tokens.csv')
     writeFileSync(tokens, 'bench-token,bench-user,bench-uid\n', { mode: 0o600 })
@@ -42,24 +44,51 @@ export const security: Scenario = {
     const audit = [`audit-policy-file=${policy}`, `audit-log-path=${path.join(context.dir, 'audit.log')}`]
     const off = ['enable-priority-and-fairness=false', 'authorization-mode=AlwaysAllow']
     const token = `token-auth-file=${tokens}`
-    const [without, within] = await withServers(context, [token, ...off], [token, ...audit])
-    return verbs.flatMap((verb): Measurement[] => [
-      { what: `${verb}, without`, unit: '/s', values: without[verb].perSecond },
-      { what: `${verb}, everything on`, unit: '/s', values: within[verb].perSecond },
-      { what: `${verb}, ratio`, unit: '', values: [median(within[verb].perSecond) / median(without[verb].perSecond)], target: { atLeast: leastRatio } },
-      { what: `${verb}, processor, without`, unit: 'us', values: without[verb].cpu },
-      { what: `${verb}, processor, everything on`, unit: 'us', values: within[verb].cpu },
-      { what: `${verb}, processor, ratio`, unit: '', values: [median(without[verb].cpu) / median(within[verb].cpu)], target: { atLeast: leastRatio } },
-    ])
+    const all = await withServers(context, [token, ...off], [token, ...audit], { requests: ofMaps, isSecured: true })
+    const encryption = path.join(context.dir, 'encryption.json')
+    writeFileSync(encryption, JSON.stringify(aesgcmForSecrets()), { mode: 0o600 })
+    const encrypted = [token, ...off, `encryption-provider-config=${encryption}`]
+    const atRest = await withServers(context, [token, ...off], encrypted, { requests: ofSecrets, isSecured: false })
+    return [...measurements('', 'everything on', all), ...measurements('secret ', 'aesgcm', atRest)]
   },
 }
 
+function measurements(what: string, on: string, [without, within]: readonly [Costs, Costs]): Measurement[] {
+  return verbs.flatMap((verb): Measurement[] => [
+    { what: `${what}${verb}, without`, unit: '/s', values: without[verb].perSecond },
+    { what: `${what}${verb}, ${on}`, unit: '/s', values: within[verb].perSecond },
+    { what: `${what}${verb}, ratio`, unit: '', values: [median(within[verb].perSecond) / median(without[verb].perSecond)], target: { atLeast: leastRatio } },
+    { what: `${what}${verb}, processor, without`, unit: 'us', values: without[verb].cpu },
+    { what: `${what}${verb}, processor, ${on}`, unit: 'us', values: within[verb].cpu },
+    { what: `${what}${verb}, processor, ratio`, unit: '', values: [median(without[verb].cpu) / median(within[verb].cpu)], target: { atLeast: leastRatio } },
+  ])
+}
+
+function aesgcmForSecrets(): object {
+  const keys = [{ name: 'bench', secret: randomBytes(32).toString('base64') }]
+  const resources = [{ resources: ['secrets'], providers: [{ aesgcm: { keys } }] }]
+  return { apiVersion: 'apiserver.config.k8s.io/v1', kind: 'EncryptionConfiguration', resources }
+}
+
+type Requests = Readonly<Record<Verb, (index: number) => LoadRequest>>
+
+interface Comparison {
+  readonly requests: Requests
+  /** The second server gets a role and a policy. */
+  readonly isSecured: boolean
+}
+
 /** Both run all the time and take turns, so that whatever else the machine does slows them alike. */
-function withServers(context: ScenarioContext, off: readonly string[], on: readonly string[]): Promise<readonly [Costs, Costs]> {
+function withServers(
+  context: ScenarioContext,
+  off: readonly string[],
+  on: readonly string[],
+  { requests, isSecured }: Comparison,
+): Promise<readonly [Costs, Costs]> {
   const flags = (more: readonly string[]) => ['--runtime', 'simulated', '--nodes', '1', ...more.flatMap((flag) => ['--kube-apiserver-arg', flag])]
   return withCluster(context.dir, 'plain', flags(off), (plain) =>
     withCluster(context.dir, 'secured', flags(on), async (secured) => {
-      const users = [await prepared(plain.address, false), await prepared(secured.address, true)] as const
+      const users = [await prepared(plain.address, false), await prepared(secured.address, isSecured)] as const
       const costs: readonly [Costs, Costs] = [noCosts(), noCosts()]
       const pids = [plain.serverPid, secured.serverPid] as const
       for (const verb of verbs) {
@@ -104,10 +133,12 @@ async function prepared(address: ServerAddress, isSecured: boolean): Promise<Loa
 
 const headers = { authorization: 'Bearer bench-token' }
 const named = (index: number) => `cm-${index}`
-const requests: Readonly<Record<Verb, (index: number) => LoadRequest>> = {
-  create: (index) => ({ method: 'POST', path: maps, body: configMap(namespace, named(index)), contentType: 'application/json', headers }),
-  get: (index) => ({ method: 'GET', path: `${maps}/${named((index * 7919) % counts.create)}`, headers }),
-}
+const requestsOn = (collection: string, object: (name: string) => Buffer): Requests => ({
+  create: (index) => ({ method: 'POST', path: collection, body: object(named(index)), contentType: 'application/json', headers }),
+  get: (index) => ({ method: 'GET', path: `${collection}/${named((index * 7919) % counts.create)}`, headers }),
+})
+const ofMaps = requestsOn(maps, (name) => configMap(namespace, name))
+const ofSecrets = requestsOn(secrets, (name) => secret(namespace, name))
 
 /** A role for the user, and a policy that looks at what they write. */
 async function secure(administrator: LoadClient): Promise<void> {

@@ -9,6 +9,11 @@ export function configMap(namespace: string, name: string, options: { resourceVe
   return Buffer.from(JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { k: data } }))
 }
 
+/** A Secret with one KiB of data. */
+export function secret(namespace: string, name: string): Buffer {
+  return Buffer.from(JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace }, stringData: { k: kibibyte } }))
+}
+
 /** A pod as users write them. With `schedulerName: 'nobody'` it stays pending and costs nothing after its creation. */
 export function pod(namespace: string, name: string, spec: object = {}): object {
   return {

@@ -20,7 +20,8 @@ export interface GaugeSeries {
   add(by: number): void
 }
 export interface HistogramSeries {
-  observe(value: number): void
+  /** `weight`: as often as that, a whole number; once by default. */
+  observe(value: number, weight?: number): void
 }
 
 export interface Counter {

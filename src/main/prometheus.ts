@@ -162,11 +162,11 @@ interface HistogramCell {
 
 function histogramFamily(options: MetricOptions, bounds: readonly number[]) {
   const table = new SeriesTable<HistogramCell>(options.labels, () => ({ counts: new Array(bounds.length + 1).fill(0), sum: 0 }))
-  const observe = (cell: HistogramCell, value: number) => {
+  const observe = (cell: HistogramCell, value: number, weight = 1) => {
     let bucket = 0
     while (bucket < bounds.length && value > (bounds[bucket] as number)) bucket++
-    cell.counts[bucket] = (cell.counts[bucket] as number) + 1
-    cell.sum += value
+    cell.counts[bucket] = (cell.counts[bucket] as number) + weight
+    cell.sum += value * weight
   }
   return {
     options,
@@ -174,7 +174,7 @@ function histogramFamily(options: MetricOptions, bounds: readonly number[]) {
     observe: (value: number, labels: Labels = noLabels) => observe(table.cell(labels), value),
     series(labels: Labels) {
       const cell = table.cell(labels)
-      return { observe: (value: number) => observe(cell, value) }
+      return { observe: (value: number, weight?: number) => observe(cell, value, weight) }
     },
     *lines() {
       for (const { cell, labels } of table.entries()) {

@@ -24,6 +24,7 @@ import { FlowSchemas } from './flowSchemas.ts'
 import { createLingering } from './lingering.ts'
 import { isOwnComponent } from './ownComponent.ts'
 import { PriorityLevels } from './priorityLevels.ts'
+import { type ReadWriteRatios, readWriteRatios } from './readWriteRatios.ts'
 import { WatchTracker } from './watchTracker.ts'
 import { createWorkEstimator, type ObjectStats } from './workEstimate.ts'
 
@@ -66,6 +67,7 @@ const retryMs = 1_000
 export function createFlowControl(deps: FlowControlDeps, serverLimit: number): FlowControl {
   const { reader, clock, log } = deps
   const metrics = flowControlMetrics(deps.metrics)
+  const ratios = readWriteRatios(deps.metrics, clock, serverLimit)
   const levels = new PriorityLevels({ clock, metrics }, serverLimit)
   const watches = new WatchTracker()
   const estimator = createWorkEstimator({ objectStats: (info) => deps.objectStats(info), watchCount: (info) => watches.interested(info) })
@@ -89,18 +91,20 @@ export function createFlowControl(deps: FlowControlDeps, serverLimit: number): F
   return {
     start(request) {
       const { level, flow } = schemas.classify(request.user as UserInfo, request.info as RequestInfo)
-      const work = estimator.estimate(request, level.maxSeats)
+      const work = estimator.estimate(request, level.maxSeats, flow.metrics.watchCount)
       const entry = level.queueSet.start(flow, request, work, isOwnComponent(request))
       flow.metrics.estimatedSeats.observe(entry.seats)
       if (entry.state === 'executing') {
+        ratios.add('executing', verbOf(request), 1)
         flow.metrics.dispatched.inc()
         if (!level.isExempt) flow.metrics.waitedAndRan.observe(0)
       } else if (entry.state === 'rejected') flow.metrics.waitedInVain.observe(0)
       return entry
     },
-    wait: (entry, mostMs) => waitForTurn(entry, mostMs, clock),
+    wait: (entry, mostMs) => waitForTurn(entry, mostMs, clock, ratios),
     finish(entry, answer) {
       const { metrics: series } = entry.flow
+      ratios.add('executing', verbOf(entry.request), -1)
       const seconds = entry.set.finish(entry) / 1000
       if (answer?.type === 'watch') {
         series.watchExecutionSeconds.observe(seconds)
@@ -156,15 +160,23 @@ function isSame(before: unknown, after: unknown): boolean {
   return before !== undefined && semanticEqual(before, after)
 }
 
-function waitForTurn(entry: FlowRequest, mostMs: number | undefined, clock: Clock): Promise<boolean> {
+const verbOf = ({ info }: ServerRequest) => info?.verb ?? ''
+
+function waitForTurn(entry: FlowRequest, mostMs: number | undefined, clock: Clock, ratios: ReadWriteRatios): Promise<boolean> {
   const { metrics } = entry.flow
+  const verb = verbOf(entry.request)
+  ratios.add('waiting', verb, 1)
   return new Promise((resolve) => {
     const { signal } = entry.request.cancellation
     const settle = (execute: boolean) => {
       timer?.cancel()
       signal.removeEventListener('abort', leave)
       const seconds = (clock.monotonicMs() - entry.arrivalMs) / 1000
-      if (execute) metrics.dispatched.inc()
+      ratios.add('waiting', verb, -1)
+      if (execute) {
+        ratios.add('executing', verb, 1)
+        metrics.dispatched.inc()
+      }
       ;(execute ? metrics.waitedAndRan : metrics.waitedInVain).observe(seconds)
       resolve(execute)
     }

@@ -18,6 +18,8 @@ export interface SchemaMetrics {
   readonly executionSeconds: HistogramSeries
   readonly watchExecutionSeconds: HistogramSeries
   readonly noAccommodation: CounterSeries
+  /** Watches that hear of a write. */
+  readonly watchCount: HistogramSeries
   rejected(reason: RejectReason): void
 }
 
@@ -27,6 +29,14 @@ export interface LevelMetrics {
   readonly currentR: GaugeSeries
   readonly dispatchR: GaugeSeries
   readonly latestS: GaugeSeries
+  /** Over the queues with somebody waiting: where in virtual time they stand, as such and less what is worked on. */
+  bounds(least: number, most: number, leastDiscounted: number, mostDiscounted: number): void
+  /** As fractions of the level's limit. */
+  readonly demandRatio: HistogramSeries
+  readonly seatRatio: HistogramSeries
+  readonly executingRatio: HistogramSeries
+  /** As a fraction of what its queues hold. */
+  readonly waitingRatio: HistogramSeries
   limits(nominal: number, lower: number, upper: number): void
   demand(seen: { highWatermark: number; average: number; deviation: number; smoothed: number; target: number | undefined }, currentLimit: number): void
 }
@@ -40,6 +50,10 @@ export interface FlowControlMetrics {
 const durationBuckets = [0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30]
 const lengthBuckets = [0, 10, 25, 50, 100, 250, 500, 1000]
 const seatBuckets = [1, 2, 4, 8, 16, 32, 64, 100]
+const watchBuckets = [0, 1, 10, 100, 1000, 10_000]
+const demandBuckets = [0.2, 0.4, 0.6, 0.8, 1, 1.2, 1.4, 1.7, 2, 2.8, 4, 6]
+const utilizationBuckets = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1]
+const requestBuckets = [0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 1]
 
 export function flowControlMetrics(metrics: Metrics): FlowControlMetrics {
   const schema = schemaMetrics(metrics)
@@ -80,6 +94,7 @@ function schemaMetrics(metrics: Metrics) {
   const waited = metrics.histogram({ ...named('request_wait_duration_seconds', 'How long requests waited.', ['execute']), buckets: durationBuckets })
   const executed = metrics.histogram({ ...named('request_execution_seconds', 'How long requests were worked on.', ['type']), buckets: durationBuckets })
   const noAccommodation = metrics.counter(named('request_dispatch_no_accommodation_total', 'How often the next request needed more seats than were free.'))
+  const watchCount = metrics.histogram({ ...named('watch_count_samples', 'Watches that heard of writes.'), buckets: watchBuckets })
   return (labels: { readonly priority_level: string; readonly flow_schema: string }): SchemaMetrics => {
     const rejections = new Map<RejectReason, CounterSeries>()
     const rejectionsOf = (reason: RejectReason) => {
@@ -100,6 +115,7 @@ function schemaMetrics(metrics: Metrics) {
       executionSeconds: executed.series({ ...labels, type: 'regular' }),
       watchExecutionSeconds: executed.series({ ...labels, type: 'watch' }),
       noAccommodation: noAccommodation.series(labels),
+      watchCount: watchCount.series(labels),
       rejected: (reason) => rejectionsOf(reason).inc(),
     }
   }
@@ -119,9 +135,13 @@ function levelMetrics(metrics: Metrics) {
   const deviation = gauge('demand_seats_stdev', 'Standard deviation of the seats wanted in the last period.')
   const smoothed = gauge('demand_seats_smoothed', 'Seats wanted, smoothed over periods.')
   const target = gauge('target_seats', 'Seats aimed for.')
+  const ratios = ratioHistograms(metrics)
+  const bounds = boundGauges(metrics)
   return (priorityLevel: string): LevelMetrics => {
     const labels = { priority_level: priorityLevel }
     return {
+      ...ratios(labels),
+      bounds: bounds(labels),
       currentR: currentR.series(labels),
       dispatchR: dispatchR.series(labels),
       latestS: latestS.series(labels),
@@ -138,6 +158,39 @@ function levelMetrics(metrics: Metrics) {
         if (seen.target !== undefined) target.set(seen.target, labels)
         current.set(currentLimit, labels)
       },
+    }
+  }
+}
+
+type LevelLabels = { readonly priority_level: string }
+
+/** Each counts the nanoseconds that a ratio had a value. */
+function ratioHistograms(metrics: Metrics) {
+  const histogram = (name: string, help: string, labels: readonly string[], buckets: readonly number[]) =>
+    metrics.histogram({ name: `apiserver_flowcontrol_${name}`, help: `At the end of every nanosecond, ${help}.`, labels, buckets })
+  const demand = histogram('demand_seats', 'seats wanted, as a fraction of the limit', ['priority_level'], demandBuckets)
+  const seats = histogram('priority_level_seat_utilization', 'seats in use, as a fraction of the limit', ['priority_level', 'phase'], utilizationBuckets)
+  const requests = histogram('priority_level_request_utilization', 'requests, as a fraction of the limit', ['phase', 'priority_level'], requestBuckets)
+  return (labels: LevelLabels) => ({
+    demandRatio: demand.series(labels),
+    seatRatio: seats.series({ ...labels, phase: 'executing' }),
+    executingRatio: requests.series({ ...labels, phase: 'executing' }),
+    waitingRatio: requests.series({ ...labels, phase: 'waiting' }),
+  })
+}
+
+function boundGauges(metrics: Metrics) {
+  const gauge = (name: string, help: string) => metrics.gauge({ name: `apiserver_flowcontrol_${name}`, help, labels: ['priority_level', 'bound'] })
+  const plain = gauge('next_s_bounds', 'Of the queues with somebody waiting, the first and the last in virtual time.')
+  const discounted = gauge('next_discounted_s_bounds', 'The same, less what is worked on.')
+  return (labels: LevelLabels): LevelMetrics['bounds'] => {
+    const [min, max] = [plain.series({ ...labels, bound: 'min' }), plain.series({ ...labels, bound: 'max' })]
+    const [discountedMin, discountedMax] = [discounted.series({ ...labels, bound: 'min' }), discounted.series({ ...labels, bound: 'max' })]
+    return (least, most, leastDiscounted, mostDiscounted) => {
+      min.set(least)
+      max.set(most)
+      discountedMin.set(leastDiscounted)
+      discountedMax.set(mostDiscounted)
     }
   }
 }

@@ -78,6 +78,7 @@ export class PriorityLevel {
 
   /** Ends a period of observation. */
   observe(nowMs: number): void {
+    this.queueSet.note(nowMs)
     const seen: IntegratorResults = this.#integrator.reset(nowMs)
     this.demand.highWatermark = Math.round(seen.max)
     if (seen.seconds <= 0) return
@@ -88,11 +89,14 @@ export class PriorityLevel {
     this.demand.smoothed = Math.max(envelope, smoothing * this.demand.smoothed + (1 - smoothing) * envelope)
   }
 
-  /** @param target what was aimed for; undefined for the exempt level, which is not limited */
-  setCurrentLimit(seats: number, target: number | undefined): void {
+  /**
+   * @param target what was aimed for; undefined for the exempt level, which is not limited
+   * @param denominator what its use is shown as a fraction of
+   */
+  setCurrentLimit(seats: number, target: number | undefined, denominator: number): void {
     this.currentLimit = seats
     this.metrics.demand({ ...this.demand, target }, seats)
-    this.queueSet.configure(this.queuing, seats)
+    this.queueSet.configure(this.queuing, seats, denominator)
   }
 }
 

@@ -79,9 +79,11 @@ export class PriorityLevels {
     const limited = levels.filter((level) => !level.isExempt)
     const nominalSum = sum(levels.map(({ limits }) => limits.nominal))
     const remaining = nominalSum - sum(exempt.map(leastOfExempt))
-    for (const level of exempt) level.setCurrentLimit(leastOfExempt(level), undefined)
+    const limit = (level: PriorityLevel, granted: number, target: number | undefined) =>
+      level.setCurrentLimit(granted, target, granted > 0 ? granted : Math.max(1, Math.round(this.#serverLimit / 10)))
+    for (const level of exempt) limit(level, leastOfExempt(level), undefined)
     const seats = this.#allocate(limited, remaining, nominalSum)
-    for (const [i, level] of limited.entries()) level.setCurrentLimit(Math.round(seats[i] as number), targetOf(level))
+    for (const [i, level] of limited.entries()) limit(level, Math.round(seats[i] as number), targetOf(level))
   }
 
   #allocate(levels: readonly PriorityLevel[], remaining: number, nominalSum: number): readonly number[] {

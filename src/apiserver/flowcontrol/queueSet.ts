@@ -8,6 +8,7 @@ import type { ServerRequest } from '../request.ts'
 import type { LevelMetrics } from './flowMetrics.ts'
 import { estimatedServiceSeconds, type Flow, FlowRequest, Queue, RequestList } from './flowRequest.ts'
 import type { Integrator } from './integrator.ts'
+import { TimedRatio } from './timedRatio.ts'
 import type { WorkEstimate } from './workEstimate.ts'
 
 export interface QueuingConfiguration {
@@ -48,10 +49,14 @@ export class QueueSet {
   #seatsInUse = 0
   #seatsWaiting = 0
   #enqueues = 0
+  readonly #ratios: { readonly demand: TimedRatio; readonly seats: TimedRatio; readonly executing: TimedRatio; readonly waiting: TimedRatio }
 
   constructor(parts: QueueSetParts) {
     this.#parts = parts
     this.#lastMs = parts.clock.monotonicMs()
+    const { demandRatio, seatRatio, executingRatio, waitingRatio } = parts.metrics
+    const ratioIn = (series: typeof demandRatio) => new TimedRatio(series, this.#lastMs)
+    this.#ratios = { demand: ratioIn(demandRatio), seats: ratioIn(seatRatio), executing: ratioIn(executingRatio), waiting: ratioIn(waitingRatio) }
   }
 
   get queues(): readonly Queue[] {
@@ -62,14 +67,25 @@ export class QueueSet {
     return this.counts.waiting === 0 && this.counts.executing === 0
   }
 
-  /** Queues are added at once; those that are too many go when they are empty. */
-  configure(configuration: QueuingConfiguration, limit: number): void {
-    this.#sync()
+  /**
+   * Queues are added at once; those that are too many go when they are empty.
+   * @param denominator what its use is shown as a fraction of
+   */
+  configure(configuration: QueuingConfiguration, limit: number, denominator = Math.max(1, limit)): void {
+    const nowMs = this.#sync()
     for (let index = this.#queues.length; index < configuration.queues; index++) this.#queues.push(new Queue(index))
     const { queueLengthLimit, handSize } = this.#configuration
     this.#configuration = configuration.queues > 0 ? configuration : { ...configuration, queueLengthLimit, handSize }
     this.#limit = limit
+    const { demand, seats, executing, waiting } = this.#ratios
+    for (const ratio of [demand, seats, executing]) ratio.setDenominator(denominator, nowMs)
+    waiting.setDenominator(Math.max(1, this.#configuration.queueLengthLimit) * Math.max(1, configuration.queues), nowMs)
     this.#dispatchAll()
+  }
+
+  /** Writes down how much was in use until now. */
+  note(nowMs: number): void {
+    for (const ratio of Object.values(this.#ratios)) ratio.note(nowMs)
   }
 
   /**
@@ -86,6 +102,7 @@ export class QueueSet {
     const hasSeats = this.#hasSeats(flow)
     if (this.counts.waiting === 0 && hasSeats && this.#accommodates(entry.seats)) {
       flow.metrics.queueLength.observe(1)
+      this.#tellBounds([queue])
       this.#execute(entry, queue, nowMs)
       return entry
     }
@@ -111,12 +128,14 @@ export class QueueSet {
       this.#bound(queue)
     } else this.queueless.remove(entry)
     if (entry.additionalLatencyMs <= 0) this.#release(entry, nowMs)
-    else
+    else {
+      this.#noteDemand(nowMs)
       this.#parts.clock.timer(entry.additionalLatencyMs, () => {
         const laterMs = this.#sync()
         this.#release(entry, laterMs)
         this.#dispatchAll(laterMs)
       })
+    }
     this.#dispatchAll(nowMs)
     return serviceMs
   }
@@ -251,6 +270,7 @@ export class QueueSet {
       entry.flow.metrics.noAccommodation.inc()
       return false
     }
+    this.#tellBounds(this.#queues)
     this.#robinIndex = queue.index
     this.#dequeue(entry, queue)
     // Between the lists it is in neither: the queue stays as busy as it was.
@@ -298,7 +318,26 @@ export class QueueSet {
   }
 
   #noteDemand(nowMs: number): void {
-    this.#parts.demand.set(this.#seatsInUse + this.#seatsWaiting, nowMs)
+    const wanted = this.#seatsInUse + this.#seatsWaiting
+    this.#parts.demand.set(wanted, nowMs)
+    this.#ratios.demand.set(wanted, nowMs)
+    this.#ratios.seats.set(this.#seatsInUse, nowMs)
+    this.#ratios.executing.set(this.counts.executing, nowMs)
+    this.#ratios.waiting.set(this.counts.waiting, nowMs)
+  }
+
+  /** Of the queues with somebody waiting; of a single one in any case. */
+  #tellBounds(queues: readonly Queue[]): void {
+    let [least, most, leastDiscounted, mostDiscounted] = [Infinity, -Infinity, Infinity, -Infinity]
+    for (const { waiting, nextDispatchR, seatsInUse } of queues) {
+      if (waiting.length === 0 && queues.length > 1) continue
+      const discounted = nextDispatchR - seatsInUse * estimatedServiceSeconds
+      least = Math.min(least, nextDispatchR)
+      most = Math.max(most, nextDispatchR)
+      leastDiscounted = Math.min(leastDiscounted, discounted)
+      mostDiscounted = Math.max(mostDiscounted, discounted)
+    }
+    this.#parts.metrics.bounds(least, most, leastDiscounted, mostDiscounted)
   }
 
   /** Brings the virtual time up to now. Before anything changes. */

@@ -2,6 +2,7 @@
  * Guesses how many seats a request takes (L3): lists by what they load, writes by how many watches hear of them. Pure.
  * Upstream: apiserver/pkg/util/flowcontrol/request (with the gates SizeBasedListCostEstimate and WatchList on).
  */
+import type { HistogramSeries } from '#base/metrics'
 import { truthy } from '../pipeline/requestInfo.ts'
 import type { RequestInfo, ServerRequest } from '../request.ts'
 
@@ -19,8 +20,11 @@ export interface ObjectStats {
 }
 
 export interface WorkEstimator {
-  /** @param maxSeats what the priority level allows one request; 0: no limit of its own */
-  estimate(request: ServerRequest, maxSeats: number): WorkEstimate
+  /**
+   * @param maxSeats what the priority level allows one request; 0: no limit of its own
+   * @param watched is told how many watches hear of a write
+   */
+  estimate(request: ServerRequest, maxSeats: number, watched?: HistogramSeries): WorkEstimate
 }
 
 export interface WorkEstimatorDeps {
@@ -46,7 +50,7 @@ function seatsOnly(initialSeats: number): WorkEstimate {
 
 export function createWorkEstimator({ objectStats, watchCount }: WorkEstimatorDeps): WorkEstimator {
   return {
-    estimate(request, maxSeats) {
+    estimate(request, maxSeats, watched) {
       const { info } = request
       if (!info?.isResourceRequest) return oneSeat
       switch (info.verb) {
@@ -57,12 +61,18 @@ export function createWorkEstimator({ objectStats, watchCount }: WorkEstimatorDe
         case 'update':
         case 'patch':
         case 'delete':
-          return mutatingEstimate(info.resource === 'serviceaccounts' && info.subresource === 'token' ? 0 : watchCount(info), maxSeats)
+          if (info.resource === 'serviceaccounts' && info.subresource === 'token') return oneSeat
+          return mutatingEstimate(counted(watchCount(info), watched), maxSeats)
         default:
           return oneSeat
       }
     },
   }
+}
+
+function counted(watches: number, watched: HistogramSeries | undefined): number {
+  watched?.observe(watches)
+  return watches
 }
 
 /** Watches that go on from where somebody was. */

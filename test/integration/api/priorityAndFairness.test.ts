@@ -135,6 +135,37 @@ test('API-18 one tenant floods: it queues and is turned away, while another hard
   assert.match(text, /apiserver_flowcontrol_current_inqueue_requests\{priority_level="global-default",flow_schema="global-default"\} 0\n/)
 })
 
+/** Upstream's, but for two that it hides as deprecated, and for the jumps of a virtual time that does not jump. */
+const series = [
+  ...['rejected_requests_total', 'dispatched_requests_total', 'current_inqueue_requests', 'current_inqueue_seats', 'current_executing_requests'],
+  ...['current_executing_seats', 'request_queue_length_after_enqueue', 'request_wait_duration_seconds', 'request_execution_seconds'],
+  ...['work_estimated_seats', 'watch_count_samples', 'request_dispatch_no_accommodation_total', 'current_r', 'dispatch_r', 'latest_s'],
+  ...['next_s_bounds', 'next_discounted_s_bounds', 'nominal_limit_seats', 'lower_limit_seats', 'upper_limit_seats', 'current_limit_seats'],
+  ...['demand_seats', 'demand_seats_high_watermark', 'demand_seats_average', 'demand_seats_stdev', 'demand_seats_smoothed', 'target_seats'],
+  ...['seat_fair_frac', 'priority_level_seat_utilization', 'priority_level_request_utilization', 'read_vs_write_current_requests'],
+]
+
+test('API-18 who looks at flow control finds the series that upstream has', async (t) => {
+  const { plugin } = slowAdmission(5)
+  const metrics = createPrometheusMetrics()
+  const api = await start(t, { maxInFlight: { readOnly: 1, mutating: 1 }, deps: () => ({ admission: [plugin], metrics }) })
+  const create = (i: number) =>
+    api
+      .clientAs(user('elephant'))
+      .of(configMaps)
+      .create({ metadata: { namespace, name: `elephant-${i}` } })
+  await Promise.all(Array.from({ length: 500 }, (_, i) => create(i).catch((error: unknown) => error)))
+  const text = metrics.render()
+  const shown = new Set([...text.matchAll(/^# TYPE apiserver_flowcontrol_(\w+) /gm)].map(([, name]) => name))
+  assert.deepEqual([...shown].sort(), [...series].sort())
+  for (const [name, labels] of [
+    ['demand_seats', 'priority_level="global-default"'],
+    ['priority_level_request_utilization', 'phase="waiting",priority_level="global-default"'],
+    ['read_vs_write_current_requests', 'phase="executing",request_kind="mutating"'],
+  ])
+    assert.match(text, new RegExp(`^apiserver_flowcontrol_${name}_count\\{${labels}\\} [1-9]\\d{6,}$`, 'm'), 'a nanosecond counts once')
+})
+
 test('API-18 who waits in vain for a quarter of the time is told to come back; a client that leaves frees its place', async (t) => {
   let release = () => {}
   const held = new Promise<void>((resolve) => {
