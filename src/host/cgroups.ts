@@ -15,6 +15,12 @@ export interface CgroupLimits {
   readonly cpuPeriodUs?: number | undefined
   readonly memoryLimitBytes?: number | undefined
   readonly pidsLimit?: number | undefined
+  /** Page size as the kernel's files are named ('2MB') → bytes. */
+  readonly hugepageLimits?: Readonly<Record<string, number>> | undefined
+  /** Of v2: what is never reclaimed, what is reclaimed last, and where the group is slowed down. 0 protects nothing, -1 never slows down. */
+  readonly memoryMinBytes?: number | undefined
+  readonly memoryLowBytes?: number | undefined
+  readonly memoryHighBytes?: number | undefined
 }
 
 export interface CgroupStats {
@@ -93,6 +99,11 @@ async function removeTree(directory: string): Promise<void> {
   }
 }
 
+/** '2MB' of 2097152: how the kernel's files of huge pages are named. */
+export function hugepageFileSize(pageBytes: number): string {
+  return pageBytes % 2 ** 30 === 0 ? `${pageBytes / 2 ** 30}GB` : pageBytes % 2 ** 20 === 0 ? `${pageBytes / 2 ** 20}MB` : `${pageBytes / 1024}KB`
+}
+
 async function childDirectories(directory: string): Promise<string[]> {
   const entries = await readdir(directory, { withFileTypes: true }).catch(() => [])
   return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
@@ -139,6 +150,7 @@ export function createCgroupsV1(hierarchies: readonly Hierarchy[]): Cgroups {
       await write('memory', path, 'memory.limit_in_bytes', limits.memoryLimitBytes)
       const pids = file('pids', path, 'pids.max')
       if (pids !== undefined && limits.pidsLimit !== undefined) await writeFile(pids, limits.pidsLimit < 0 ? 'max' : String(limits.pidsLimit))
+      for (const [size, bytes] of Object.entries(limits.hugepageLimits ?? {})) await write('hugetlb', path, `hugetlb.${size}.limit_in_bytes`, bytes)
     },
     exists: async (path) => (await listIfExists(join(primary, path))).length > 0,
     children: (path) => childDirectories(join(primary, path)),
@@ -177,7 +189,7 @@ export function createCgroupsV2(root: string): Cgroups {
     for (let depth = 0; depth < parts.length; depth++) {
       const parent = parts.slice(0, depth).join('/')
       const available = ((await readTextIfExists(at(parent, 'cgroup.controllers'))) ?? '').trim().split(' ')
-      const wanted = ['cpu', 'cpuset', 'memory', 'pids', 'io'].filter((controller) => available.includes(controller))
+      const wanted = ['cpu', 'cpuset', 'memory', 'pids', 'io', 'hugetlb'].filter((controller) => available.includes(controller))
       await mkdir(join(root, parent, parts[depth] ?? ''), { recursive: true })
       if (wanted.length > 0) await writeFile(at(parent, 'cgroup.subtree_control'), wanted.map((controller) => `+${controller}`).join(' '))
     }
@@ -191,6 +203,13 @@ export function createCgroupsV2(root: string): Cgroups {
       await write(path, 'cpu.max', limits.cpuQuotaUs === undefined ? undefined : `${orMax(limits.cpuQuotaUs)} ${period}`)
       await write(path, 'memory.max', orMax(limits.memoryLimitBytes))
       await write(path, 'pids.max', orMax(limits.pidsLimit))
+      await write(path, 'memory.min', orMax(limits.memoryMinBytes))
+      await write(path, 'memory.low', orMax(limits.memoryLowBytes))
+      await write(path, 'memory.high', orMax(limits.memoryHighBytes))
+      for (const [size, bytes] of Object.entries(limits.hugepageLimits ?? {})) {
+        // A kernel may know a size without letting groups be limited in it.
+        if ((await readTextIfExists(at(path, `hugetlb.${size}.max`))) !== undefined) await write(path, `hugetlb.${size}.max`, String(bytes))
+      }
     },
     exists: async (path) => (await listIfExists(join(root, path))).length > 0,
     children: (path) => childDirectories(join(root, path)),

@@ -20,11 +20,14 @@ import { admitPod } from './pods/admission.ts'
 import { BackOff } from './pods/backOff.ts'
 import { type FrozenPod, isStaticPod } from './pods/containers.ts'
 import { createPodEvents, type PodEvents } from './pods/podEvents.ts'
+import { createPodResizer } from './pods/podResizer.ts'
 import { createPodWorkers, type PodWorkers } from './pods/podWorkers.ts'
-import { qosCgroupPath } from './pods/resources.ts'
 import { createStatusManager, type StatusManager } from './pods/statusManager.ts'
 import { podCounters } from './pods/syncPod.ts'
 import { createProbeManager, type ProbeManager } from './probes/probeManager.ts'
+import { createAllocations } from './resources/allocations.ts'
+import { createCgroupTree } from './resources/cgroupTree.ts'
+import { gateEnabled } from './resources/config.ts'
 import { createResourceManager } from './resources/resourceManager.ts'
 import type { ResourceManager } from './resources/resourceService.ts'
 import { instrumentRuntime } from './runtime/instrumentedRuntime.ts'
@@ -142,8 +145,11 @@ async function runKubelet(
     objects: createObjectCache(deps, wakeAll, signal),
     services: () => serviceMirror.list(),
   }
-  late.resources = await createResourceManager({ context, wake: wakeAll, pods: () => late.workers?.list() ?? [] })
-  await prepareHost(context)
+  const pods = () => late.workers?.list() ?? []
+  late.resources = await createResourceManager({ context, wake: wakeAll, pods })
+  const allocations = await createAllocations({ context, wake: wakeAll, pods, room: () => resizeRoom(context) })
+  const cgroups = createCgroupTree(context, allocations.allocatedPods)
+  await cgroups.setUp()
   deps.metrics.gauge({ name: 'kubelet_node_name', help: "The node's name. The count is always 1.", labels: ['node'] }).set(1, { node: config.nodeName })
   const events = createPodEvents(context)
   const eviction = createEvictionManager(context)
@@ -156,10 +162,18 @@ async function runKubelet(
     statuses: createStatusManager(context, statics.apiPod, signal),
     crashLoop: new BackOff(deps.clock, config.containerRestartInitialBackOffMs, config.containerRestartMaxBackOffMs),
     noteIds: events.noteIds,
-    pods: () => late.workers?.list() ?? [],
+    allocations,
+    cgroups,
+    resizer: createPodResizer(context, allocations, cgroups),
     counters: podCounters(deps.metrics),
-    admit: async (pod: FrozenPod) =>
-      admitPod(pod, late.workers?.list() ?? [], { allocatable: context.allocatable, pressure: eviction.pressure() }) ?? (await context.resources().admit(pod)),
+    admit: async (pod: FrozenPod) => {
+      const room = { allocatable: context.allocatable, pressure: eviction.pressure() }
+      // Set aside at once: the next pod must not count on it.
+      const fits = () => admitPod(pod, allocations.allocatedPods(), room) ?? allocations.setAside(pod)
+      const refusal = await context.resources().admit(pod, fits)
+      await (refusal ? allocations.forget(pod.metadata.uid ?? '') : allocations.admitted())
+      return refusal
+    },
   }
   const workers = createPodWorkers(machinery, signal)
   late.workers = workers
@@ -171,6 +185,8 @@ async function runKubelet(
   await Promise.all([
     node.run(signal),
     context.resources().run(signal),
+    cgroups.run(signal),
+    allocations.run(signal),
     serviceMirror.done,
     serviceMirror.synced.then(() => (signal.aborted ? undefined : watchPods(context, workers, statics, () => removeOrphans(garbage), events, signal))),
     statics.run(workers, signal),
@@ -210,13 +226,9 @@ async function watchPods(
   await Promise.all([listWatch(context.client.of(pods), selection, handler, context, signal), events.run(workers.wake, signal)])
 }
 
-/** The cgroups under which every pod's own is made. */
-async function prepareHost({ host, config }: KubeletContext): Promise<void> {
-  if (!host) return
-  await host.cgroups.ensure(qosCgroupPath(config.cgroupRoot, 'Guaranteed'))
-  await host.cgroups.ensure(qosCgroupPath(config.cgroupRoot, 'Burstable'))
-  // BestEffort pods share the least there is.
-  await host.cgroups.ensure(qosCgroupPath(config.cgroupRoot, 'BestEffort'), { cpuShares: 2 })
+function resizeRoom({ allocatable, config, resources }: KubeletContext) {
+  const { cpuPolicy, memoryPolicy } = resources()
+  return { allocatable, cpuPolicy, memoryPolicy, podLevel: gateEnabled(config, 'InPlacePodLevelResourcesVerticalScaling') }
 }
 
 /** At most so many sandboxes and containers are created and started at once: more only make each slower. */

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
 import type { Event, Node, Pod } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
+import { deepCopy } from '#base/frozen'
 import { noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
 import { seededRandom } from '#base/random'
@@ -323,4 +325,109 @@ test('DRA-03 a pod whose driver is not there waits and says why', options, async
   const message = `Failed to prepare dynamic resources: prepare dynamic resources: DRA driver ${driver} is not registered`
   await until('it says why', () => api.list<Event>('events').some((event) => event.reason === 'FailedPrepareDynamicResources' && event.message === message))
   assert.equal(status('waits')?.phase, 'Pending')
+})
+
+async function changeResources(name: string, change: (spec: Pod['spec']) => void): Promise<void> {
+  const changed = deepCopy<Pod>(api.get<Pod>('pods', 'default', name) as Frozen<Pod>)
+  change(changed.spec)
+  api.put('pods', { ...changed, metadata: { ...changed.metadata, generation: (changed.metadata.generation ?? 0) + 1 } })
+}
+
+const limitsOf = (cpu: string, memory: string) => ({ requests: { cpu: '10m', memory: '16Mi' }, limits: { cpu, memory } })
+const condition = (name: string, type: string) => status(name)?.conditions?.find((candidate) => candidate.type === type)
+const controller = (file: string, controllerName: string, name: string, id = '') =>
+  readFile(`/sys/fs/cgroup/${controllerName}${containerd.cgroupRoot}/kubepods/burstable/pod0000-${name}/${id}${file}`, 'utf8').then((text) => text.trim())
+const events = (name: string) => api.list<Event>('events').filter(({ involvedObject }) => involvedObject?.name === name)
+
+test('KUB-22 a resize that is too large waits or is infeasible; the pod runs on with what it has', options, async () => {
+  const grows = pod('grows', {})
+  grows.spec.containers[0]!.resources = limitsOf('100m', '32Mi')
+  api.put('pods', { ...grows, status: { phase: 'Pending', qosClass: 'Burstable' } })
+  await runs('grows')
+  await changeResources('grows', ({ containers }) => {
+    containers[0]!.resources = { requests: { cpu: '100', memory: '16Mi' }, limits: { cpu: '100', memory: '32Mi' } }
+  })
+  await until('it is infeasible', () => condition('grows', 'PodResizePending')?.reason === 'Infeasible')
+  assert.match(condition('grows', 'PodResizePending')?.message ?? '', /^Node didn't have enough capacity: cpu, requested: 100000, capacity: \d+$/)
+  assert.equal(await controller('cpu.cfs_quota_us', 'cpu', 'grows', `${containerId('grows')}/`), '10000')
+  assert.ok(events('grows').some(({ reason }) => reason === 'ResizeInfeasible'))
+  const before = containerId('grows')
+  await changeResources('grows', ({ containers }) => {
+    containers[0]!.resources = limitsOf('200m', '64Mi')
+  })
+  await until('it is given', () => status('grows')?.containerStatuses?.[0]?.resources?.limits?.memory === '64Mi')
+  assert.deepEqual([condition('grows', 'PodResizePending'), condition('grows', 'PodResizeInProgress')], [undefined, undefined])
+  assert.equal(containerId('grows'), before)
+  assert.equal(await controller('memory.limit_in_bytes', 'memory', 'grows'), String(64 * 2 ** 20))
+  assert.equal(await controller('memory.limit_in_bytes', 'memory', 'grows', `${before}/`), String(64 * 2 ** 20))
+  assert.equal(await controller('cpu.cfs_quota_us', 'cpu', 'grows'), '20000')
+  assert.deepEqual(
+    events('grows')
+      .map(({ reason }) => reason)
+      .filter((reason) => reason?.startsWith('Resize')),
+    ['ResizeInfeasible', 'ResizeStarted', 'ResizeCompleted'],
+  )
+  const { entries } = JSON.parse(JSON.parse(await readFile(`${directory()}/allocated_pods_state`, 'utf8')).data)
+  assert.deepEqual(entries['0000-grows'], { ContainerResources: { main: limitsOf('200m', '64Mi') }, PodLevelResources: null })
+})
+
+test('KUB-22 RES-06 memory that is in use is not taken away: the resize says so, and goes on once there is room', options, async () => {
+  const holds = pod(
+    'holds',
+    {},
+    'dd if=/dev/zero of=/dev/shm/x bs=1M count=40 2>/dev/null; while [ ! -e /dev/shm/go ]; do sleep 0.1; done; rm /dev/shm/x; exec sleep 1000',
+  )
+  holds.spec.containers[0]!.resources = limitsOf('500m', '96Mi')
+  api.put('pods', { ...holds, status: { phase: 'Pending', qosClass: 'Burstable' } })
+  await runs('holds')
+  const used = async () => Number(await controller('memory.usage_in_bytes', 'memory', 'holds'))
+  await until('it has the memory', async () => (await used()) > 40 * 2 ** 20)
+  await changeResources('holds', ({ containers }) => {
+    containers[0]!.resources = limitsOf('500m', '32Mi')
+  })
+  await until('it says why not', () => condition('holds', 'PodResizeInProgress')?.reason === 'Error')
+  assert.match(
+    condition('holds', 'PodResizeInProgress')?.message ?? '',
+    /^cannot decrease memory limits: \[attempting to set pod memory limit \(33554432\) below current usage \(\d+\), attempting to set container "main" memory limit/,
+  )
+  assert.equal(await controller('memory.limit_in_bytes', 'memory', 'holds'), String(96 * 2 ** 20))
+  const [pid] = (
+    await readFile(`/sys/fs/cgroup/memory${containerd.cgroupRoot}/kubepods/burstable/pod0000-holds/${containerId('holds')}/cgroup.procs`, 'utf8')
+  ).split('\n')
+  await writeFile(`/proc/${pid}/root/dev/shm/go`, '')
+  await until('it has given it back', async () => (await used()) < 32 * 2 ** 20)
+  await changeResources('holds', () => {})
+  await until(
+    'it is over',
+    async () =>
+      condition('holds', 'PodResizeInProgress') === undefined && (await controller('memory.limit_in_bytes', 'memory', 'holds')) === String(32 * 2 ** 20),
+  )
+})
+
+test('KUB-22 RES-02 a pod that asks as a whole is resized as a whole', options, async () => {
+  const whole = pod('whole', {}, 'exec sleep 1000', { resources: { requests: { cpu: '50m', memory: '32Mi' }, limits: { cpu: '100m', memory: '64Mi' } } })
+  api.put('pods', { ...whole, status: { phase: 'Pending', qosClass: 'Burstable' } })
+  await runs('whole')
+  assert.equal(await controller('memory.limit_in_bytes', 'memory', 'whole'), String(64 * 2 ** 20))
+  const id = containerId('whole')
+  await changeResources('whole', (spec) => {
+    spec.resources = { requests: { cpu: '100m', memory: '32Mi' }, limits: { cpu: '200m', memory: '96Mi' } }
+  })
+  await until('it has more', async () => (await controller('memory.limit_in_bytes', 'memory', 'whole')) === String(96 * 2 ** 20))
+  assert.equal(await controller('cpu.shares', 'cpu', 'whole'), '102')
+  await until('its status says so', () => status('whole')?.resources?.limits?.memory === '96Mi')
+  assert.deepEqual(status('whole')?.allocatedResources, { cpu: '100m', memory: '32Mi' })
+  assert.equal(containerId('whole'), id)
+})
+
+test('KUB-14 the node says what it enforces: kubepods has its limits, and the burstable class its shares', options, async () => {
+  const nodeEvents = api.list<Event>('events').filter(({ involvedObject }) => involvedObject?.kind === 'Node')
+  assert.ok(nodeEvents.some(({ reason, message }) => reason === 'NodeAllocatableEnforced' && message === 'Updated Node Allocatable limit across pods'))
+  assert.ok(nodeEvents.some(({ reason }) => reason === 'CgroupV1'))
+  const at = (file: string, controllerName: string) =>
+    readFile(`/sys/fs/cgroup/${controllerName}${containerd.cgroupRoot}/kubepods/${file}`, 'utf8').then(Number)
+  assert.ok((await at('memory.limit_in_bytes', 'memory')) <= Number(/MemTotal:\s+(\d+)/.exec(await readFile('/proc/meminfo', 'utf8'))?.[1]) * 1024)
+  assert.ok((await at('cpu.shares', 'cpu')) >= 1024)
+  assert.equal(await at('besteffort/cpu.shares', 'cpu'), 2)
+  assert.ok((await at('burstable/cpu.shares', 'cpu')) > 2)
 })

@@ -38,7 +38,7 @@ export interface ContainerStatusInput {
   readonly startFailure: (containerName: string) => StartFailure | undefined
   readonly probes: ProbeResults
   /** What a running container really has; undefined: what the spec says. */
-  readonly appliedResources?: ((containerId: string) => Frozen<ResourceRequirements> | undefined) | undefined
+  readonly appliedResources?: ((record: ContainerRecord) => Frozen<ResourceRequirements> | undefined) | undefined
   /** The health of the devices that a container has. */
   readonly resourceStatus?: ((container: FrozenContainer) => NonNullable<ContainerStatus['allocatedResourcesStatus']>) | undefined
   /** Nothing of the pod will be started again. */
@@ -90,7 +90,7 @@ function fromRecords(
     : (deepCopy<ContainerState | undefined>(previous?.containerID === containerID ? previous.lastState : previous?.state) ?? {})
   const user = current.status.user?.linux
   const mounts = volumeMountStatuses(container)
-  const resources = input.appliedResources?.(current.id) ?? container.resources
+  const resources = input.appliedResources?.(current) ?? container.resources
   const devices = input.resourceStatus?.(container) ?? []
   return {
     name: container.name,
@@ -103,7 +103,10 @@ function fromRecords(
     state: withKnownMessage(containerState(current, input.runtimeName), previous),
     lastState: lastState.terminated ? { terminated: lastState.terminated } : {},
     ...(current.state === 'running' && resources && Object.keys(resources).length > 0
-      ? { resources: deepCopy<ResourceRequirements>(resources), ...(resources.requests ? { allocatedResources: { ...resources.requests } } : {}) }
+      ? {
+          resources: deepCopy<ResourceRequirements>(resources),
+          ...(container.resources?.requests ? { allocatedResources: { ...container.resources.requests } } : {}),
+        }
       : {}),
     ...(user && current.state === 'running' ? { user: { linux: { ...user } } } : {}),
     ...(mounts.length > 0 ? { volumeMounts: mounts } : {}),

@@ -2,7 +2,7 @@
  * The whole PodStatus that the kubelet reports (L3, pure), and how it is merged with what others wrote into the status.
  * Upstream: kubelet_pods.go generateAPIPodStatus, convertStatusToAPIStatus; status_manager.go mergePodStatus, updateLastTransitionTime (v1.36).
  */
-import type { PodCondition, PodStatus } from '#api/gen/types/core.v1'
+import type { PodCondition, PodStatus, ResourceRequirements } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { deepCopy } from '#base/frozen'
 import { formatTime } from '#base/time'
@@ -18,7 +18,10 @@ export interface PodStatusInput extends Omit<ContainerStatusInput, 'previous'> {
   readonly previousStatus: Frozen<PodStatus>
   readonly nowMs: number
   readonly hostIPs: readonly string[]
-  readonly resizePending?: ConditionDraft | undefined
+  /** PodResizePending, PodResizeInProgress. */
+  readonly resizeConditions?: readonly ConditionDraft[] | undefined
+  /** What the pod has as a whole. */
+  readonly podResources?: Frozen<ResourceRequirements> | undefined
   /** Set when the kubelet itself ended the pod: DeadlineExceeded, Evicted, a refused admission. */
   readonly ending?:
     | {
@@ -31,7 +34,15 @@ export interface PodStatusInput extends Omit<ContainerStatusInput, 'previous'> {
     | undefined
 }
 
-const kubeletConditions = new Set(['PodResizePending', 'PodReadyToStartContainers', 'Initialized', 'Ready', 'ContainersReady', 'PodScheduled'])
+const kubeletConditions = new Set([
+  'PodResizePending',
+  'PodResizeInProgress',
+  'PodReadyToStartContainers',
+  'Initialized',
+  'Ready',
+  'ContainersReady',
+  'PodScheduled',
+])
 
 export function generatePodStatus(input: PodStatusInput): PodStatus {
   const { pod, previousStatus, runtimeStatus } = input
@@ -50,7 +61,7 @@ export function generatePodStatus(input: PodStatusInput): PodStatus {
     initializedCondition(pod, all, phase),
     readyCondition(pod, containersReady, previousStatus.conditions ?? []),
     containersReady,
-    ...(input.resizePending ? [input.resizePending] : []),
+    ...(input.resizeConditions ?? []),
     ...(input.ending?.disrupted ? [disruption(input.ending.message)] : []),
   ]
   const ips = pod.spec.hostNetwork ? input.hostIPs : sandboxIPs(runtimeStatus)
@@ -67,8 +78,16 @@ export function generatePodStatus(input: PodStatusInput): PodStatus {
     ...(init.length > 0 ? { initContainerStatuses: init } : {}),
     containerStatuses: regular,
     ...(ephemeral.length > 0 ? { ephemeralContainerStatuses: ephemeral } : {}),
+    ...podLevelResources(input),
     ...(previousStatus.qosClass ? { qosClass: previousStatus.qosClass } : {}),
   }
+}
+
+/** Only of pods that ask for something as a whole. */
+function podLevelResources({ pod, podResources }: PodStatusInput): Pick<PodStatus, 'resources' | 'allocatedResources'> {
+  const own = pod.spec.resources
+  if (!own) return {}
+  return { resources: deepCopy<ResourceRequirements>(podResources ?? own), ...(own.requests ? { allocatedResources: { ...own.requests } } : {}) }
 }
 
 function disruption(message: string): ConditionDraft {

@@ -9,7 +9,6 @@ import { pods } from '#client/builtIn'
 import { type FrozenPod, isTerminalPhase } from './containers.ts'
 import { killPod } from './killing.ts'
 import type { PodStatusInput } from './podStatus.ts'
-import { podCgroupPath } from './resources.ts'
 import { podLogDirectory } from './runtimeConfig.ts'
 import { equal } from './statusManager.ts'
 import { currentStatus, type PodMachinery, type PodMemory, readPod, syncPod } from './syncPod.ts'
@@ -124,7 +123,7 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
           dirty: false,
           running: undefined,
           timer: undefined,
-          memory: { startFailures: new Map(), terminationMessages: new Map(), resized: new Map(), backOffToldMs: new Map() },
+          memory: { startFailures: new Map(), terminationMessages: new Map(), backOffToldMs: new Map() },
           hurry: undefined,
         })
       }
@@ -208,7 +207,8 @@ async function finish(machinery: PodMachinery, worker: Worker): Promise<void> {
   probes.remove(uid)
   await machinery.volumes.tearDownPod(uid)
   await context.resources().release(uid)
-  await removeCgroup(machinery, worker.pod)
+  await machinery.cgroups.removePod(worker.pod)
+  await machinery.allocations.forget(uid)
   context.objects.unregisterPod(uid)
   if (worker.removed || !worker.pod.metadata.deletionTimestamp) return
   const { namespace, name = '' } = worker.pod.metadata
@@ -218,10 +218,6 @@ async function finish(machinery: PodMachinery, worker: Worker): Promise<void> {
     // Gone already, or another pod has its name.
     if (!isStatus(error, 'NotFound') && !isStatus(error, 'Conflict')) throw error
   }
-}
-
-async function removeCgroup({ context }: PodMachinery, pod: FrozenPod): Promise<void> {
-  await context.host?.cgroups.remove(podCgroupPath(context.config.cgroupRoot, pod))
 }
 
 /** What remains of a pod that is gone from the API: containers, sandboxes, logs. */

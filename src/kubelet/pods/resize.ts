@@ -1,80 +1,178 @@
 /**
- * In-place resize (L3, pure): which running containers get other limits, which must restart for it, and why a resize has to wait.
- * Upstream: kubelet/allocation, kuberuntime_manager.go computePodResizeAction (v1.36).
+ * In-place resize (L3, pure): whether a node can give a pod what it now asks for, in which order waiting pods are served, which running containers get
+ * other limits or must restart for them, and the texts that tell of it. Upstream: kubelet/allocation, kuberuntime_manager.go computePodResizeAction (v1.36).
  */
 import type { ResourceRequirements } from '#api/gen/types/core.v1'
 import { amountsOf, podRequests } from '#api/helpers/podResources'
 import type { Frozen } from '#api/machinery/meta'
 import type { ContainerRecord, PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
 import { findContainer } from '../runtime/podRuntimeStatus.ts'
-import { type FrozenContainer, type FrozenPod, isRestartableInitContainer, isTerminalPhase } from './containers.ts'
-import type { ConditionDraft } from './podConditions.ts'
-import { milliUnits, quantity } from './quantities.ts'
+import { admitPod } from './admission.ts'
+import { type FrozenContainer, type FrozenPod, isStaticPod } from './containers.ts'
+import { milliUnits, quantity, wholeUnits } from './quantities.ts'
+import { podQosClass } from './resources.ts'
 
 export type Resources = Frozen<ResourceRequirements>
 
 export interface ContainerResize {
   readonly container: FrozenContainer
   readonly record: ContainerRecord
+  readonly before: Resources
   readonly resources: Resources
 }
 
 export interface ResizePlan {
+  /** What shrinks comes first: it makes room for what grows. */
   readonly update: readonly ContainerResize[]
   readonly restart: readonly ContainerResize[]
-  /** Set when the resize cannot be done now. */
-  readonly pending?: ConditionDraft | undefined
 }
 
 const resized = ['cpu', 'memory'] as const
+type Resized = (typeof resized)[number]
 
-/** Which of cpu and memory differ between what a container has and what it should have. */
-function changedResources(before: Resources | undefined, after: Resources | undefined): (typeof resized)[number][] {
+const read = (name: Resized) => (name === 'cpu' ? milliUnits : quantity)
+
+/** Which of cpu and memory differ between what something has and what it should have. */
+export function changedResources(before: Resources | undefined, after: Resources | undefined): Resized[] {
   return resized.filter((name) => {
-    const read = name === 'cpu' ? milliUnits : quantity
-    return read(before?.requests?.[name]) !== read(after?.requests?.[name]) || read(before?.limits?.[name]) !== read(after?.limits?.[name])
+    const value = read(name)
+    return value(before?.requests?.[name]) !== value(after?.requests?.[name]) || value(before?.limits?.[name]) !== value(after?.limits?.[name])
   })
+}
+
+const resizable = ({ spec }: FrozenPod) => [...(spec.initContainers ?? []), ...spec.containers]
+
+/** Whether the pods' containers, or the pods as a whole, ask for different things. */
+export function isResized(before: FrozenPod, after: FrozenPod): boolean {
+  const own = new Map(resizable(before).map((container) => [container.name, container.resources]))
+  const differs = (container: FrozenContainer) => own.has(container.name) && changedResources(own.get(container.name), container.resources).length > 0
+  return changedResources(before.spec.resources, after.spec.resources).length > 0 || resizable(after).some(differs)
+}
+
+/** Whether the pod then asks for more than before. */
+export function isGrowing(before: FrozenPod, after: FrozenPod): boolean {
+  const [had, wants] = [podRequests(before), podRequests(after)]
+  return resized.some((name) => (wants[name] ?? 0) > (had[name] ?? 0))
+}
+
+/** @param applied what a running container has; undefined when that is unknown, which counts as what the spec says. */
+export function planResize(pod: FrozenPod, status: PodRuntimeStatus, applied: (record: ContainerRecord) => Resources | undefined): ResizePlan {
+  const candidates = resizable(pod).flatMap((container) => {
+    const record = findContainer(status, container.name)
+    const before = record?.state === 'running' ? applied(record) : undefined
+    if (!record || !before) return []
+    const resources = container.resources ?? {}
+    const changed = changedResources(before, resources)
+    return changed.length > 0 ? [{ container, record, before, resources, changed }] : []
+  })
+  const mustRestart = ({ container, changed }: (typeof candidates)[number]) =>
+    changed.some((name) => container.resizePolicy?.find((policy) => policy.resourceName === name)?.restartPolicy === 'RestartContainer')
+  const update = candidates.filter((candidate) => !mustRestart(candidate))
+  const shrinks = ({ before, resources, changed }: (typeof candidates)[number]) =>
+    changed.every((name) => limitOf(resources, name) < limitOf(before, name) || read(name)(resources.requests?.[name]) < read(name)(before.requests?.[name]))
+  return { update: [...update.filter(shrinks), ...update.filter((candidate) => !shrinks(candidate))], restart: candidates.filter(mustRestart) }
+}
+
+/** No limit is more than any. */
+export function limitOf(resources: Resources | undefined, name: Resized): number {
+  const text = resources?.limits?.[name]
+  return text === undefined ? Number.POSITIVE_INFINITY : read(name)(text)
+}
+
+export interface ResizeRoom {
+  readonly allocatable: Readonly<Record<string, string>>
+  readonly cpuPolicy: string
+  readonly memoryPolicy: string
+  /** Whether pods may be resized as a whole. */
+  readonly podLevel: boolean
+}
+
+export interface ResizeRefusal {
+  readonly reason: 'Infeasible' | 'Deferred'
+  readonly message: string
 }
 
 /**
- * @param applied what a running container has; undefined when that is unknown, which counts as what the spec says.
- * @param others the other pods of the node.
+ * Undefined: the node can give it now.
+ * @param allocated the pod with what it has been given
+ * @param others the other pods with what they have been given
  */
-export function planResize(
-  pod: FrozenPod,
-  status: PodRuntimeStatus,
-  applied: (containerId: string) => Resources | undefined,
-  others: readonly FrozenPod[],
-  allocatable: Readonly<Record<string, string>>,
-): ResizePlan {
-  const candidates = [...(pod.spec.initContainers ?? []).filter(isRestartableInitContainer), ...pod.spec.containers].flatMap((container) => {
-    const record = findContainer(status, container.name)
-    const before = record?.state === 'running' ? applied(record.id) : undefined
-    if (!record || !before) return []
-    const changed = changedResources(before, container.resources)
-    return changed.length > 0 ? [{ container, record, resources: container.resources ?? {}, changed }] : []
-  })
-  if (candidates.length === 0) return { update: [], restart: [] }
-  const pending = whyNot(pod, others, allocatable)
-  if (pending) return { update: [], restart: [], pending }
-  const mustRestart = ({ container, changed }: (typeof candidates)[number]) =>
-    changed.some((name) => container.resizePolicy?.find((policy) => policy.resourceName === name)?.restartPolicy === 'RestartContainer')
-  return { update: candidates.filter((candidate) => !mustRestart(candidate)), restart: candidates.filter(mustRestart) }
+export function refuseResize(pod: FrozenPod, allocated: FrozenPod, others: readonly FrozenPod[], room: ResizeRoom): ResizeRefusal | undefined {
+  const never = (message: string): ResizeRefusal => ({ reason: 'Infeasible', message })
+  if (isStaticPod(pod)) return never('In-place resize of static-pods is not supported')
+  const asWhole = changedResources(allocated.spec.resources, pod.spec.resources).length > 0
+  if (asWhole && !room.podLevel) return never('In-place pod-level resources vertical scaling is not enabled')
+  const [had, wants] = [containerRequests(allocated), containerRequests(pod)]
+  const changes = (name: Resized) => resizable(pod).some((container) => had(container.name, name) !== wants(container.name, name))
+  if (podQosClass(pod) === 'Guaranteed') {
+    if (room.cpuPolicy === 'static' && changes('cpu')) return never('Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "static"')
+    if (room.memoryPolicy === 'Static' && changes('memory')) return never('Resize is infeasible for Guaranteed Pods alongside Memory Manager policy "Static"')
+  }
+  const capacity = amountsOf(room.allocatable)
+  const wanted = podRequests(pod)
+  for (const name of ['memory', 'cpu'] as const) {
+    const [requested, has] = [wanted[name] ?? 0, capacity[name] ?? 0]
+    if (requested > has) return never(`Node didn't have enough capacity: ${name}, requested: ${requested}, capacity: ${has}`)
+  }
+  const refusal = admitPod(pod, others, { allocatable: room.allocatable, pressure: { memory: false, disk: false, pid: false } })
+  return refusal && { reason: 'Deferred', message: refusal.message.replace(/^Pod was rejected: /, '') }
 }
 
-function whyNot(pod: FrozenPod, others: readonly FrozenPod[], allocatable: Readonly<Record<string, string>>): ConditionDraft | undefined {
-  const capacity = amountsOf(allocatable)
-  const wanted = podRequests(pod)
-  const pending = (reason: 'Infeasible' | 'Deferred', message: string): ConditionDraft => ({ type: 'PodResizePending', status: 'True', reason, message })
-  for (const name of resized) {
-    const requested = wanted[name] ?? 0
-    const limit = capacity[name] ?? 0
-    if (requested > limit) return pending('Infeasible', `Node didn't have enough capacity: ${name}, requested: ${requested}, capacity: ${limit}`)
-    const used = others
-      .filter((other) => other.metadata.uid !== pod.metadata.uid && !isTerminalPhase(other.status?.phase))
-      .reduce((sum, other) => sum + (podRequests(other)[name] ?? 0), 0)
-    if (requested + used > limit)
-      return pending('Deferred', `Node didn't have enough resource: ${name}, requested: ${requested}, used: ${used}, capacity: ${limit}`)
+function containerRequests(pod: FrozenPod) {
+  const byName = new Map(resizable(pod).map((container) => [container.name, container.resources]))
+  return (container: string, name: Resized) => read(name)(byName.get(container)?.requests?.[name])
+}
+
+export interface PendingResize {
+  readonly pod: FrozenPod
+  readonly allocated: FrozenPod
+  readonly sinceMs: number
+}
+
+/** Who is served first: resizes that need nothing more, then by priority, then Guaranteed pods, then those that have waited longest. */
+export function resizeOrder(pending: readonly PendingResize[]): PendingResize[] {
+  const rank = ({ pod, allocated, sinceMs }: PendingResize) => [
+    isGrowing(allocated, pod) ? 1 : 0,
+    -(pod.spec.priority ?? 0),
+    podQosClass(pod) === 'Guaranteed' ? 0 : 1,
+    sinceMs,
+  ]
+  return pending
+    .map((entry) => ({ entry, ranks: rank(entry) }))
+    .sort((a, b) => a.ranks.map((value, index) => value - (b.ranks[index] ?? 0)).find((difference) => difference !== 0) ?? 0)
+    .map(({ entry }) => entry)
+}
+
+/** Memory below what is in use now would end processes: undefined when no limit is so low. */
+export function memoryDecreaseError(
+  limits: readonly { readonly what: string; readonly limitBytes: number; readonly usageBytes: number }[],
+): string | undefined {
+  const errors = limits
+    .filter(({ limitBytes, usageBytes }) => limitBytes < usageBytes)
+    .map(({ what, limitBytes, usageBytes }) => `attempting to set ${what} memory limit (${limitBytes}) below current usage (${usageBytes})`)
+  if (errors.length === 0) return undefined
+  return `cannot decrease memory limits: ${errors.length === 1 ? errors[0] : `[${errors.join(', ')}]`}`
+}
+
+/** A limit in bytes; 0 without one. */
+export const memoryLimitBytes = (resources: Resources | undefined): number => wholeUnits(resources?.limits?.memory)
+
+const inGoOrder = ({ limits, requests, claims }: Resources = {}) => ({
+  ...(limits ? { limits } : {}),
+  ...(requests ? { requests } : {}),
+  ...(claims ? { claims } : {}),
+})
+
+/** The message of a resize's event: what it is about as JSON. */
+export function resizeMessage(prefix: string, pod: FrozenPod, error = ''): string {
+  const parts = (containers: readonly FrozenContainer[] | undefined) =>
+    (containers ?? []).map(({ name, resources }) => ({ name, resources: inGoOrder(resources) }))
+  const { initContainers, containers } = pod.spec
+  const summary = {
+    ...(initContainers?.length ? { initContainers: parts(initContainers) } : {}),
+    containers: parts(containers),
+    generation: pod.metadata.generation ?? 0,
+    ...(error ? { error } : {}),
   }
-  return undefined
+  return `${prefix}: ${JSON.stringify(summary)}`
 }

@@ -9,7 +9,8 @@ import { parseTime } from '#base/time'
 import type { KubeletContext } from '../context.ts'
 import { formatElapsed, type ImageManager } from '../images/imageManager.ts'
 import type { ProbeManager } from '../probes/probeManager.ts'
-import { annotationKeys } from '../runtime/labels.ts'
+import type { Allocations } from '../resources/allocations.ts'
+import type { CgroupTree } from '../resources/cgroupTree.ts'
 import { type PodRuntimeStatus, readPodRuntimeStatus, sandboxIPs } from '../runtime/podRuntimeStatus.ts'
 import type { VolumeManager } from '../volumes/volumeManager.ts'
 import type { Refusal } from './admission.ts'
@@ -18,12 +19,10 @@ import type { StartFailure } from './containerStatuses.ts'
 import { type FrozenContainer, type FrozenPod, formatPod } from './containers.ts'
 import { killContainer, killPod } from './killing.ts'
 import { computePodActions, type PodActions } from './podActions.ts'
-import type { ConditionDraft } from './podConditions.ts'
 import { podReference } from './podReference.ts'
+import type { PodResizer } from './podResizer.ts'
 import { startContainer, startSandbox } from './podStarter.ts'
 import { generatePodStatus, type PodStatusInput } from './podStatus.ts'
-import { planResize, type Resources } from './resize.ts'
-import { containerResources, podCgroupLimits, podCgroupPath } from './resources.ts'
 import { podSandboxConfig } from './runtimeConfig.ts'
 import { StartError } from './startError.ts'
 import type { StatusManager } from './statusManager.ts'
@@ -56,8 +55,9 @@ export interface PodMachinery {
   readonly statuses: StatusManager
   readonly crashLoop: BackOff
   readonly counters: PodCounters
-  /** Every pod of the node. */
-  pods(): readonly FrozenPod[]
+  readonly allocations: Allocations
+  readonly cgroups: CgroupTree
+  readonly resizer: PodResizer
   /** Why the node does not take the pod; undefined: it does. */
   admit(pod: FrozenPod): Promise<Refusal | undefined>
   /** Tells the event source which pod an id belongs to. */
@@ -69,11 +69,8 @@ export interface PodMemory {
   readonly startFailures: Map<string, StartFailure>
   readonly terminationMessages: Map<string, string>
   ending?: NonNullable<PodStatusInput['ending']> | undefined
-  /** Container id → what it has been given since it was created. */
-  readonly resized: Map<string, Resources>
   /** Container → when its back-off was last told as an event. */
   readonly backOffToldMs: Map<string, number>
-  resizePending?: ConditionDraft | undefined
   /** Asked once, when the pod is new to the node. */
   admitted?: boolean
 }
@@ -109,8 +106,9 @@ export function currentStatus(machinery: PodMachinery, pod: FrozenPod, runtimeSt
     nowMs: context.clock.now(),
     hostIPs: context.config.nodeIPs,
     ending: memory.ending,
-    appliedResources: (id) => appliedResources(runtimeStatus, memory, id),
-    resizePending: memory.resizePending,
+    appliedResources: (record) => machinery.resizer.actuated(pod.metadata.uid ?? '', record),
+    podResources: machinery.allocations.actuated(pod.metadata.uid ?? ''),
+    resizeConditions: machinery.allocations.conditions(pod.metadata.uid ?? ''),
     resourceStatus: (container) => context.resources().status(pod, container),
   })
 }
@@ -132,11 +130,13 @@ function deadlineInMs(pod: FrozenPod, startTime: string | undefined, nowMs: numb
   return seconds === undefined || startMs === undefined ? undefined : startMs + seconds * 1000 - nowMs
 }
 
-/** One step towards what the pod's spec asks for. */
-export async function syncPod(machinery: PodMachinery, pod: FrozenPod, memory: PodMemory, signal: AbortSignal): Promise<SyncOutcome> {
+/** One step towards what the pod's spec asks for, as far as the node has given it. */
+export async function syncPod(machinery: PodMachinery, asked: FrozenPod, memory: PodMemory, signal: AbortSignal): Promise<SyncOutcome> {
   const { context, statuses, probes } = machinery
-  const uid = pod.metadata.uid ?? ''
-  if (!(await isAdmitted(machinery, pod, memory))) return { terminal: true, againInMs: undefined }
+  const uid = asked.metadata.uid ?? ''
+  if (!(await isAdmitted(machinery, asked, memory))) return { terminal: true, againInMs: undefined }
+  await machinery.allocations.resize(asked)
+  const pod = machinery.allocations.allocatedPod(asked)
   const before = await readPod(machinery, uid, memory)
   probes.update(pod, before)
   const status = currentStatus(machinery, pod, before, memory, false)
@@ -148,8 +148,7 @@ export async function syncPod(machinery: PodMachinery, pod: FrozenPod, memory: P
   }
   statuses.set(pod, status)
   if (status.phase === 'Succeeded' || status.phase === 'Failed') return { terminal: true, againInMs: undefined }
-  await prepareCgroup(context, pod)
-  await resize(machinery, pod, before, memory)
+  await machinery.resizer.carryOut(pod, before)
   await context.resources().reconcile(pod, before)
   const volumes = await machinery.volumes.setUpPod(pod)
   const retryInMs = await carryOut(machinery, pod, before, computePodActions(pod, before, probes), volumes, memory, signal)
@@ -160,31 +159,6 @@ export async function syncPod(machinery: PodMachinery, pod: FrozenPod, memory: P
   if (hasWork(computePodActions(pod, after, probes), memory)) return { terminal: false, againInMs: 0 }
   const waits = [retryInMs, deadlineMs, context.config.syncFrequencyMs > 0 ? context.config.syncFrequencyMs : undefined].filter((ms) => ms !== undefined)
   return { terminal: false, againInMs: waits.length > 0 ? Math.min(...waits) : undefined }
-}
-
-/** What a container has: what it was resized to, or what it was created with. */
-function appliedResources(status: PodRuntimeStatus, memory: PodMemory, id: string): Resources | undefined {
-  const known = memory.resized.get(id)
-  if (known) return known
-  const created = status.containers.find((record) => record.id === id)?.status.annotations?.[annotationKeys.resources]
-  return created === undefined ? undefined : (JSON.parse(created) as Resources)
-}
-
-/** Gives running containers what the spec says now, as far as the node has it. */
-async function resize(machinery: PodMachinery, pod: FrozenPod, status: PodRuntimeStatus, memory: PodMemory): Promise<void> {
-  const { context } = machinery
-  const plan = planResize(pod, status, (id) => appliedResources(status, memory, id), machinery.pods(), context.allocatable)
-  memory.resizePending = plan.pending
-  const options = { cpuCfsQuota: context.config.cpuCFSQuota, memoryCapacityBytes: context.machineInfo.memoryBytes }
-  for (const { container, record, resources } of plan.update) {
-    await context.runtime.updateContainerResources(record.id, containerResources(pod, container, options))
-    memory.resized.set(record.id, resources)
-    context.recorder.event(podReference(pod, container.name), 'Normal', 'ResizeCompleted', `Container ${container.name} was resized in place`)
-  }
-  const podIP = sandboxIPs(status)[0] ?? ''
-  for (const { container, record } of plan.restart) {
-    await killContainer(context, pod, record, podIP, { message: `Container ${container.name} resize requires restart, will be restarted` })
-  }
 }
 
 /** A pod that has started before, perhaps under an earlier kubelet, is not asked again. */
@@ -202,13 +176,6 @@ async function isAdmitted(machinery: PodMachinery, pod: FrozenPod, memory: PodMe
 function hasWork(actions: PodActions, memory: PodMemory): boolean {
   const fresh = [...actions.initContainersToStart, ...actions.containersToStart, ...actions.ephemeralContainersToStart]
   return actions.killPod || actions.containersToKill.length > 0 || fresh.some((container) => !memory.startFailures.has(container.name))
-}
-
-async function prepareCgroup({ host, config }: KubeletContext, pod: FrozenPod): Promise<void> {
-  await host?.cgroups.ensure(
-    podCgroupPath(config.cgroupRoot, pod),
-    podCgroupLimits(pod, { cpuCfsQuota: config.cpuCFSQuota, podPidsLimit: config.podPidsLimit }),
-  )
 }
 
 async function prepareDynamicResources(context: KubeletContext, pod: FrozenPod): Promise<void> {
@@ -291,6 +258,7 @@ async function tryStart(machinery: PodMachinery, memory: PodMemory, request: Par
   }
   try {
     await startContainer(context, machinery.images, request)
+    await machinery.allocations.setActuated(pod.metadata.uid ?? '', container.name, container.resources ?? {})
     memory.startFailures.delete(container.name)
     machinery.counters.startedContainers.inc()
     return undefined

@@ -158,10 +158,10 @@ function allocation({ cpus, memory, devices, dra }: Managers, align: (pod: Froze
     await dra.unprepare(podUid)
   }
   return {
-    admit: (pod: FrozenPod) =>
+    admit: (pod: FrozenPod, fits: () => Refusal | undefined) =>
       inTurn(async (): Promise<Refusal | undefined> => {
         const uid = pod.metadata.uid ?? ''
-        const refusal = await align(pod)
+        const refusal = fits() ?? (await align(pod))
         if (refusal) await takeBack(uid)
         else if (givers.some((giver) => giver.pods().has(uid))) {
           if (cpus.pods().has(uid)) poolChanged()

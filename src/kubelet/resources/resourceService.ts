@@ -9,8 +9,11 @@ import type { PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
 import type { ContainerOptions } from './containerOptions.ts'
 
 export interface ResourceManager {
-  /** Allocates for all containers of a pod that is new to the node; undefined: it has all it asks for. */
-  admit(pod: FrozenPod): Promise<Refusal | undefined>
+  /**
+   * Allocates for all containers of a pod that is new to the node; undefined: it has all it asks for.
+   * @param fits asked first, when no other pod is being admitted
+   */
+  admit(pod: FrozenPod, fits: () => Refusal | undefined): Promise<Refusal | undefined>
   /** Has DRA drivers make the pod's claims ready. @throws Error while that is not possible */
   preparePod(pod: FrozenPod): Promise<void>
   /** What the container gets besides what its spec says. @throws Error when a plugin refuses */

@@ -1,0 +1,191 @@
+/**
+ * What each pod of the node has been given, and the resizes that wait for room (L3). A pod runs with its allocation, whatever its spec says, until the node
+ * can give more; who waits is looked at again whenever something changes, and from time to time. Upstream: kubelet/allocation/allocation_manager.go (v1.36).
+ */
+import type { Pod } from '#api/gen/types/core.v1'
+import { deepCopy, deepFreeze } from '#base/frozen'
+import type { KubeletContext } from '../context.ts'
+import { type FrozenContainer, type FrozenPod, isTerminalPhase } from '../pods/containers.ts'
+import type { ConditionDraft } from '../pods/podConditions.ts'
+import { podReference } from '../pods/podReference.ts'
+import { isResized, type ResizeRoom, type Resources, refuseResize, resizeMessage, resizeOrder } from '../pods/resize.ts'
+import { type PodResourceInfo, type PodResourcesState, parsePodResources, renderPodResources } from './podResourcesState.ts'
+import { type CheckpointFile, checkpointFile, noCheckpoint } from './state/checkpointFile.ts'
+
+export interface Allocations {
+  /** The pod with what it has been given in place of what it asks for. */
+  allocatedPod(pod: FrozenPod): FrozenPod
+  /** The pods that count as taken: those that were admitted, with what they have been given. */
+  allocatedPods(): FrozenPod[]
+  /** A pod that is to run: what it asks for now is what it has. */
+  setAside(pod: FrozenPod): undefined
+  /** Remembers what has been set aside. */
+  admitted(): Promise<void>
+  /** The pod as the API has it now: gives it what it asks for if that is possible. */
+  resize(pod: FrozenPod): Promise<void>
+  /** PodResizePending and PodResizeInProgress, as far as they hold. */
+  conditions(podUid: string): ConditionDraft[]
+  /** What a container or, without a name, the pod runs with; undefined: not known. */
+  actuated(podUid: string, container?: string): Resources | undefined
+  setActuated(podUid: string, container: string | undefined, resources: Resources): Promise<void>
+  /** A resize is over, or cannot be carried out. */
+  finished(pod: FrozenPod): void
+  failed(pod: FrozenPod, message: string): void
+  forget(podUid: string): Promise<void>
+  /** Looks at waiting resizes from time to time, until aborted. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+const firstRetryMs = 30_000
+const retryMs = 180_000
+
+export interface AllocationsDeps {
+  readonly context: KubeletContext
+  pods(): readonly FrozenPod[]
+  wake(podUids: readonly string[]): void
+  room(): ResizeRoom
+}
+
+function infoOf({ spec }: FrozenPod): PodResourceInfo {
+  const containers = [...(spec.initContainers ?? []), ...spec.containers].map(({ name, resources }) => [name, resources ?? {}] as const)
+  return { containers: Object.fromEntries(containers), ...(spec.resources ? { pod: spec.resources } : {}) }
+}
+
+/** @throws Error when what was remembered is damaged: running pods could be given to others */
+export async function createAllocations({ context, pods, wake, room }: AllocationsDeps): Promise<Allocations> {
+  const file = (name: string) =>
+    context.host ? checkpointFile(`${context.config.rootDirectory}/${name}`, context.host.path(`${context.config.rootDirectory}/${name}`)) : noCheckpoint()
+  const files = { allocated: file('allocated_pods_state'), actuated: file('actuated_pods_state') }
+  const state = { allocated: await restore(files.allocated), actuated: await restore(files.actuated) }
+  const save = (which: 'allocated' | 'actuated') => files[which].write(() => renderPodResources(state[which]))
+  const pending = new Map<string, { readonly sinceMs: number; condition?: ConditionDraft }>()
+  const inProgress = new Map<string, ConditionDraft>()
+  const uidOf = (pod: FrozenPod) => pod.metadata.uid ?? ''
+
+  const allocatedPod = (pod: FrozenPod): FrozenPod => {
+    const info = state.allocated.get(uidOf(pod))
+    return info ? withResources(pod, info) : pod
+  }
+  // Pods that started before this kubelet did count as well, even if nobody has remembered what they were given.
+  const counts = (pod: FrozenPod) => state.allocated.has(uidOf(pod)) || pod.status?.startTime !== undefined
+  const allocatedPods = () =>
+    pods()
+      .filter((pod) => !isTerminalPhase(pod.status?.phase) && counts(pod))
+      .map(allocatedPod)
+
+  const event = (pod: FrozenPod, type: 'Normal' | 'Warning', reason: string, message: string) =>
+    context.recorder.event(podReference(pod), type, reason, message)
+
+  /** Gives one pod what it asks for, or says why not. Answers whether anything has changed. */
+  const tryOne = (pod: FrozenPod): boolean => {
+    const uid = uidOf(pod)
+    const entry = pending.get(uid)
+    const allocated = allocatedPod(pod)
+    if (!isResized(allocated, pod)) return pending.delete(uid) && entry?.condition !== undefined
+    const refusal = refuseResize(pod, allocated, allocatedPods(), room())
+    if (!refusal) {
+      state.allocated.set(uid, infoOf(pod))
+      pending.delete(uid)
+      inProgress.set(uid, { type: 'PodResizeInProgress', status: 'True' })
+      event(pod, 'Normal', 'ResizeStarted', resizeMessage('Pod resize started', pod))
+      return true
+    }
+    const condition: ConditionDraft = { type: 'PodResizePending', status: 'True', ...refusal }
+    const isNews = entry?.condition?.message !== refusal.message || entry.condition.reason !== refusal.reason
+    pending.set(uid, { sinceMs: entry?.sinceMs ?? context.clock.now(), condition })
+    if (isNews) event(pod, 'Warning', `Resize${refusal.reason}`, resizeMessage(`Pod resize ${refusal.reason}`, pod, refusal.message))
+    return isNews
+  }
+
+  const tryAll = async (): Promise<void> => {
+    const known = new Map(pods().map((pod) => [uidOf(pod), pod]))
+    const waiting = [...pending].flatMap(([uid, { sinceMs }]) => {
+      const pod = known.get(uid)
+      return pod ? [{ pod, allocated: allocatedPod(pod), sinceMs }] : []
+    })
+    const changed = resizeOrder(waiting).filter(({ pod }) => tryOne(pod))
+    if (changed.length === 0) return
+    await save('allocated')
+    wake(changed.map(({ pod }) => uidOf(pod)))
+  }
+
+  return {
+    allocatedPod,
+    allocatedPods,
+    setAside: (pod) => void state.allocated.set(uidOf(pod), infoOf(pod)),
+    admitted: () => save('allocated'),
+    resize: async (pod) => {
+      const uid = uidOf(pod)
+      if (!state.allocated.has(uid)) state.allocated.set(uid, state.actuated.get(uid) ?? infoOf(pod))
+      const waits = pending.get(uid)?.condition?.reason !== undefined
+      if (!isResized(allocatedPod(pod), pod) && !waits) return
+      if (!pending.has(uid)) pending.set(uid, { sinceMs: context.clock.now() })
+      await tryAll()
+    },
+    conditions: (podUid) => [pending.get(podUid)?.condition, inProgress.get(podUid)].filter((condition) => condition !== undefined),
+    actuated: (podUid, container) => {
+      const info = state.actuated.get(podUid)
+      return container === undefined ? info?.pod : info?.containers[container]
+    },
+    setActuated: async (podUid, container, resources) => {
+      const info = state.actuated.get(podUid) ?? { containers: {} }
+      state.actuated.set(
+        podUid,
+        container === undefined ? { ...info, pod: resources } : { ...info, containers: { ...info.containers, [container]: resources } },
+      )
+      await save('actuated')
+    },
+    finished: (pod) => {
+      if (!inProgress.delete(uidOf(pod))) return
+      event(pod, 'Normal', 'ResizeCompleted', resizeMessage('Pod resize completed', pod))
+    },
+    failed: (pod, message) => {
+      const before = inProgress.get(uidOf(pod))
+      inProgress.set(uidOf(pod), { type: 'PodResizeInProgress', status: 'True', reason: 'Error', message })
+      if (before?.message !== message) event(pod, 'Warning', 'ResizeError', resizeMessage('Pod resize error', pod, message))
+    },
+    forget: async (podUid) => {
+      pending.delete(podUid)
+      inProgress.delete(podUid)
+      const had = [state.allocated.delete(podUid), state.actuated.delete(podUid)]
+      if (!had.includes(true)) return
+      await Promise.all([save('allocated'), save('actuated')])
+      // What it had is free now.
+      if (pending.size > 0) await tryAll()
+    },
+    run: async (signal) => {
+      for (let waitMs = firstRetryMs; !signal.aborted; waitMs = retryMs) {
+        await context.clock.sleep(waitMs, signal).catch(() => {})
+        if (pending.size > 0 && !signal.aborted) await tryAll().catch((error: unknown) => context.log.warn('Retrying resizes failed', { error: String(error) }))
+      }
+    },
+  }
+}
+
+function withResources(pod: FrozenPod, { containers, pod: whole }: PodResourceInfo): FrozenPod {
+  const place = (list: readonly FrozenContainer[] | undefined) =>
+    list?.map((container) => ({ ...container, resources: containers[container.name] ?? container.resources }))
+  const initContainers = place(pod.spec.initContainers)
+  const spec = {
+    ...pod.spec,
+    containers: place(pod.spec.containers) ?? [],
+    ...(initContainers ? { initContainers } : {}),
+    ...(whole ? { resources: whole } : {}),
+  }
+  const result = { ...pod, spec } as FrozenPod
+  // The same object while nothing differs: most pods are never resized.
+  return isResized(result, pod) ? deepFreeze(deepCopy<Pod>(result)) : pod
+}
+
+async function restore(file: CheckpointFile): Promise<PodResourcesState> {
+  const text = await file.read()
+  if (text === undefined) return new Map()
+  try {
+    return parsePodResources(text)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new Error(
+      `could not restore state from checkpoint: ${reason}, please drain this node and delete pod allocation checkpoint file "${file.path}" before restarting Kubelet`,
+    )
+  }
+}

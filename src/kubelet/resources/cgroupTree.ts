@@ -1,0 +1,175 @@
+/**
+ * The cgroups above the pods' own (L3): kubepods with what the node gives to pods, a group per QoS class below it, and the limits of what is reserved for
+ * others. The numbers are pure; setting them is the edge. Upstream: kubelet/cm/node_container_manager_linux.go, qos_container_manager_linux.go (v1.36).
+ */
+import { amountsOf, podRequests } from '#api/helpers/podResources'
+import { type CgroupLimits, hugepageFileSize } from '#host/cgroups'
+import type { KubeletContext } from '../context.ts'
+import { type FrozenPod, isTerminalPhase } from '../pods/containers.ts'
+import { milliUnits, quantity, wholeUnits } from '../pods/quantities.ts'
+import { milliCpuToShares, podCgroupPath, podQosClass, qosCgroupPath } from '../pods/resources.ts'
+import { gateEnabled, type ResourcesConfig } from './config.ts'
+import { hugepageBytes, type MachineTopology } from './machineTopology.ts'
+
+export interface CgroupTree {
+  /** Makes the groups. @throws Error when this node may not run on such a host, or a group that is to be limited is not there */
+  setUp(): Promise<void>
+  /** Makes the pod's own group, or changes its limits; the class above it follows. */
+  limitPod(pod: FrozenPod, limits: CgroupLimits): Promise<void>
+  /** What the pod's group was last limited to by this kubelet. */
+  podLimits(podUid: string): CgroupLimits | undefined
+  /** Removes the pod's group with everything below it. */
+  removePod(pod: FrozenPod): Promise<void>
+  /** Keeps the limits of the classes right as pods come and go, until aborted. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+/** So large that it is none: what upstream writes for huge pages of groups that are not limited in them. */
+export const unlimitedHugepages = 2 ** 62
+const updatePeriodMs = 60_000
+
+/** What pods together may use: everything, or what is left of it by enforceNodeAllocatable. Eviction keeps its threshold free by itself. */
+export function kubepodsLimits(
+  machine: { readonly cpus: number; readonly memoryBytes: number; readonly topology?: MachineTopology | undefined },
+  config: ResourcesConfig,
+): CgroupLimits {
+  const enforced = config.enforceNodeAllocatable.includes('pods')
+  const reserved = (read: (text: string | undefined) => number, name: string) =>
+    enforced ? read(config.systemReserved[name]) + read(config.kubeReserved[name]) : 0
+  const pids = reserved(wholeUnits, 'pid')
+  return {
+    cpuShares: milliCpuToShares(machine.cpus * 1000 - reserved(milliUnits, 'cpu')),
+    memoryLimitBytes: machine.memoryBytes - reserved(quantity, 'memory'),
+    ...(pids > 0 ? { pidsLimit: maxPids - pids } : {}),
+    ...(machine.topology
+      ? { hugepageLimits: Object.fromEntries([...hugepageBytes(machine.topology)].map(([size, bytes]) => [hugepageFileSize(size), bytes])) }
+      : {}),
+  }
+}
+
+/** Linux's own limit on 64-bit machines. */
+const maxPids = 4_194_304
+
+/** The limits of what is reserved for the system or for Kubernetes; `compressible`: of CPUs alone. */
+export function reservedLimits(reserved: Readonly<Record<string, string>>, compressible: boolean): CgroupLimits {
+  return {
+    ...(reserved.cpu === undefined ? {} : { cpuShares: milliCpuToShares(milliUnits(reserved.cpu)) }),
+    ...(reserved.memory === undefined || compressible ? {} : { memoryLimitBytes: wholeUnits(reserved.memory) }),
+    ...(reserved.pid === undefined || compressible ? {} : { pidsLimit: wholeUnits(reserved.pid) }),
+  }
+}
+
+export interface QosLimits {
+  readonly burstable: CgroupLimits
+  readonly bestEffort: CgroupLimits
+}
+
+/** Burstable pods get CPU by what they ask for together, BestEffort ones the least there is; memory is kept back for higher classes if so configured. */
+export function qosLimits(
+  pods: readonly FrozenPod[],
+  allocatable: Readonly<Record<string, string>>,
+  config: Pick<ResourcesConfig, 'qosReserved' | 'featureGates'>,
+): QosLimits {
+  const active = pods.filter((pod) => !isTerminalPhase(pod.status?.phase))
+  const requested = (qos: string, name: string) => active.reduce((sum, pod) => (podQosClass(pod) === qos ? sum + (podRequests(pod)[name] ?? 0) : sum), 0)
+  const shares = { burstable: { cpuShares: milliCpuToShares(requested('Burstable', 'cpu')) }, bestEffort: { cpuShares: milliCpuToShares(0) } }
+  const percent = gateEnabled(config, 'QOSReserved') ? /^(\d+)%$/.exec(config.qosReserved.memory ?? '')?.[1] : undefined
+  if (percent === undefined) return shares
+  const total = amountsOf(allocatable).memory ?? 0
+  const kept = (qos: string) => (requested(qos, 'memory') * Number(percent)) / 100
+  const burstable = Math.floor(total - kept('Guaranteed'))
+  return {
+    burstable: { ...shares.burstable, memoryLimitBytes: burstable },
+    bestEffort: { ...shares.bestEffort, memoryLimitBytes: Math.floor(burstable - kept('Burstable')) },
+  }
+}
+
+/** @param pods every pod of the node */
+export function createCgroupTree(context: KubeletContext, pods: () => readonly FrozenPod[]): CgroupTree {
+  const { host, config, clock, log } = context
+  const event = (type: 'Normal' | 'Warning', reason: string, message: string) =>
+    context.recorder.event({ kind: 'Node', name: config.nodeName, uid: config.nodeName }, type, reason, message)
+  const path = (qos: 'Guaranteed' | 'Burstable' | 'BestEffort') => qosCgroupPath(config.cgroupRoot, qos)
+  const classes = () => qosLimits(pods(), context.allocatable, config)
+  let applied = ''
+
+  const update = async (): Promise<void> => {
+    const limits = classes()
+    const wanted = JSON.stringify(limits)
+    if (!host || wanted === applied) return
+    await host.cgroups.ensure(path('Burstable'), limits.burstable)
+    await host.cgroups.ensure(path('BestEffort'), limits.bestEffort)
+    applied = wanted
+  }
+
+  const limitReserved = async (part: 'system' | 'kube'): Promise<void> => {
+    const compressible = config.enforceNodeAllocatable.includes(`${part}-reserved-compressible`)
+    if (!host || !(compressible || config.enforceNodeAllocatable.includes(`${part}-reserved`))) return
+    const [cgroup, reserved] = part === 'system' ? [config.systemReservedCgroup, config.systemReserved] : [config.kubeReservedCgroup, config.kubeReserved]
+    const what = `${part === 'system' ? 'System' : 'Kube'} Reserved${compressible ? ' Compressible' : ''}`
+    try {
+      if (!(await host.cgroups.exists(cgroup))) throw new Error(`["${cgroup}"] does not exist`)
+      await host.cgroups.ensure(cgroup, reservedLimits(reserved, compressible))
+    } catch (error) {
+      const message = `Failed to enforce ${what} Cgroup Limits on "${cgroup}": ${error instanceof Error ? error.message : String(error)}`
+      event('Warning', 'FailedNodeAllocatableEnforcement', message)
+      throw new Error(message)
+    }
+    event('Normal', 'NodeAllocatableEnforced', `Updated limits on ${part} reserved cgroup ${cgroup}`)
+  }
+
+  const limitedTo = new Map<string, CgroupLimits>()
+  return {
+    podLimits: (podUid) => limitedTo.get(podUid),
+    limitPod: async (pod, limits) => {
+      if (!host) return
+      const uid = pod.metadata.uid ?? ''
+      const group = podCgroupPath(config.cgroupRoot, pod)
+      if (JSON.stringify(limitedTo.get(uid)) === JSON.stringify(limits) && (await host.cgroups.exists(group))) return
+      await update()
+      await host.cgroups.ensure(group, limits)
+      limitedTo.set(uid, limits)
+    },
+    removePod: async (pod) => {
+      limitedTo.delete(pod.metadata.uid ?? '')
+      await host?.cgroups.remove(podCgroupPath(config.cgroupRoot, pod))
+    },
+    setUp: async () => {
+      if (!host) return
+      checkCgroupVersion(host.cgroups.version, config, (message) => event('Warning', 'CgroupV1', message))
+      try {
+        await host.cgroups.ensure(path('Guaranteed'), kubepodsLimits(context.machineInfo, config))
+        event('Normal', 'NodeAllocatableEnforced', 'Updated Node Allocatable limit across pods')
+      } catch (error) {
+        // Pods of before may use more than they may now: eviction brings that down.
+        const message = `Failed to update Node Allocatable Limits ["kubepods"]: ${error instanceof Error ? error.message : String(error)}`
+        event('Warning', 'FailedNodeAllocatableEnforcement', message)
+        await host.cgroups.ensure(path('Guaranteed'))
+      }
+      const pages = Object.fromEntries(
+        [...hugepageBytes(context.machineInfo.topology ?? { cpus: [], numaNodes: [] }).keys()].map((size) => [hugepageFileSize(size), unlimitedHugepages]),
+      )
+      for (const qos of ['Burstable', 'BestEffort'] as const) await host.cgroups.ensure(path(qos), { hugepageLimits: pages })
+      await update()
+      await limitReserved('system')
+      await limitReserved('kube')
+    },
+    run: async (signal) => {
+      while (host && !signal.aborted) {
+        await update().catch((error: unknown) => log.warn('Failed to reserve QoS requests', { error: String(error) }))
+        await clock.sleep(updatePeriodMs, signal).catch(() => {})
+      }
+    },
+  }
+}
+
+/** @throws Error in upstream's words where failCgroupV1 forbids to run here */
+export function checkCgroupVersion(version: 1 | 2, config: Pick<ResourcesConfig, 'failCgroupV1'>, warn: (message: string) => void): void {
+  if (version === 2) return
+  if (config.failCgroupV1) {
+    throw new Error(
+      'kubelet is configured to not run on a host using cgroup v1. cgroup v1 support is unsupported and will be removed in a future release: set failCgroupV1 to false, or boot the host with cgroup v2',
+    )
+  }
+  warn('cgroup v1 support is in maintenance mode, please migrate to cgroup v2')
+}
