@@ -57,3 +57,8 @@ const noHistogram: Histogram = { observe: nothing, series: () => ({ observe: not
 
 /** Records nothing. */
 export const noMetrics: Metrics = { counter: () => noCounter, gauge: () => noGauge, histogram: () => noHistogram, summary: () => noHistogram }
+
+/** `count` upper bounds, the first `start`, each `factor` times the one before. */
+export function exponentialBuckets(start: number, factor: number, count: number): number[] {
+  return Array.from({ length: count }, (_, i) => start * factor ** i)
+}

@@ -2,8 +2,9 @@
  * Puts the cluster's CA into every active namespace, for pods to trust the API server (L3).
  * Upstream: pkg/controller/certificates/rootcacertpublisher (v1.36).
  */
-import { isStatus } from '#api/machinery/status'
+import { isStatus, StatusError } from '#api/machinery/status'
 import type { Component } from '#base/component'
+import { exponentialBuckets } from '#base/metrics'
 import { configMaps, namespaces } from '#client/builtIn'
 import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
 import { createReconciler, enqueueSelf } from './framework/reconciler.ts'
@@ -29,25 +30,15 @@ function createPublisher(context: ControllerContext): Component {
   const namespaceInformer = context.informers.of(namespaces)
   const informer = context.informers.of(configMaps)
   const data = { 'ca.crt': rootCa }
+  const help = 'Number of namespace syncs happened in root ca cert publisher.'
+  const syncs = context.metrics.counter({ name: 'root_ca_cert_publisher_sync_total', help, labels: ['code'] })
+  const buckets = exponentialBuckets(0.001, 2, 15)
+  const times = context.metrics.histogram({ name: 'root_ca_cert_publisher_sync_duration_seconds', help, labels: ['code'], buckets })
   const reconciler = createReconciler(context, {
     name: rootCaCertificatePublisher.name,
     queueName: 'root_ca_cert_publisher',
     workers: 1,
-    async reconcile(namespace, signal) {
-      if (namespaceInformer.store.get(namespace)?.status?.phase !== 'Active') return undefined
-      const client = context.client.of(configMaps)
-      const there = informer.lister.get({ namespace, name })
-      if (!there) {
-        try {
-          await client.create({ metadata: { namespace, name, annotations }, data }, { signal })
-        } catch (error) {
-          if (!isStatus(error, 'AlreadyExists') && !isNamespaceTerminating(error)) throw error
-        }
-      } else if (there.data?.['ca.crt'] !== rootCa || Object.keys(there.data).length !== 1 || !there.metadata.annotations?.['kubernetes.io/description']) {
-        await client.update({ ...there, metadata: { ...there.metadata, annotations: { ...there.metadata.annotations, ...annotations } }, data }, { signal })
-      }
-      return undefined
-    },
+    reconcile: measured,
   })
   reconciler.watch(namespaceInformer, enqueueSelf(reconciler.queue))
   const ours = (object: { readonly metadata: { readonly name?: string | undefined; readonly namespace?: string | undefined } }) => {
@@ -55,4 +46,38 @@ function createPublisher(context: ControllerContext): Component {
   }
   reconciler.watch(informer, { onUpdate: (_, object) => ours(object), onDelete: ours })
   return reconciler
+
+  async function measured(namespace: string, signal: AbortSignal): Promise<undefined> {
+    const startMs = context.clock.monotonicMs()
+    const record = (code: string) => {
+      syncs.inc({ code })
+      times.observe((context.clock.monotonicMs() - startMs) / 1000, { code })
+    }
+    try {
+      await publish(namespace, signal)
+      record('200')
+    } catch (error) {
+      record(error instanceof StatusError ? String(error.code) : '500')
+      throw error
+    }
+  }
+
+  async function publish(namespace: string, signal: AbortSignal): Promise<void> {
+    if (namespaceInformer.store.get(namespace)?.status?.phase !== 'Active') return
+    const client = context.client.of(configMaps)
+    const there = informer.lister.get({ namespace, name })
+    if (!there) {
+      try {
+        await client.create({ metadata: { namespace, name, annotations }, data }, { signal })
+      } catch (error) {
+        if (!isStatus(error, 'AlreadyExists') && !isNamespaceTerminating(error)) throw error
+      }
+    } else if (
+      there.data?.['ca.crt'] !== data['ca.crt'] ||
+      Object.keys(there.data).length !== 1 ||
+      !there.metadata.annotations?.['kubernetes.io/description']
+    ) {
+      await client.update({ ...there, metadata: { ...there.metadata, annotations: { ...there.metadata.annotations, ...annotations } }, data }, { signal })
+    }
+  }
 }

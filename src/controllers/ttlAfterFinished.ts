@@ -4,6 +4,7 @@
 import type { Job } from '#api/gen/types/batch.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { exponentialBuckets } from '#base/metrics'
 import { parseTime } from '#base/time'
 import { jobs } from '#client/builtIn'
 import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
@@ -19,6 +20,11 @@ export const ttlAfterFinished: ControllerDescriptor = {
 function createTtlController(context: ControllerContext) {
   const { client, clock } = context
   const informer = context.informers.of(jobs)
+  const deletions = context.metrics.histogram({
+    name: 'ttl_after_finished_controller_job_deletion_duration_seconds',
+    help: 'The time it took to delete the job since it became eligible for deletion',
+    buckets: exponentialBuckets(0.1, 2, 14),
+  })
   const reconciler = createReconciler(context, {
     name: ttlAfterFinished.name,
     queueName: 'ttl_jobs_to_delete',
@@ -32,6 +38,7 @@ function createTtlController(context: ControllerContext) {
       try {
         // Somebody may have lengthened the time meanwhile: the resourceVersion tells.
         await client.of(jobs).delete({ namespace, name }, { propagationPolicy: 'Foreground', preconditions: { uid, resourceVersion }, signal })
+        deletions.observe(Math.max(0, clock.now() - (expiryMs(job) ?? clock.now())) / 1000)
       } catch (error) {
         if (!isStatus(error, 'NotFound')) throw error
       }
@@ -46,10 +53,15 @@ function createTtlController(context: ControllerContext) {
 }
 
 /** Undefined: not finished, without a time to live, or on its way out. */
-function msUntilExpiry(job: Frozen<Job>, nowMs: number): number | undefined {
+function expiryMs(job: Frozen<Job>): number | undefined {
   const finished = job.status?.conditions?.find(({ type, status }) => (type === 'Complete' || type === 'Failed') && status === 'True')
   const finishedMs = parseTime(finished?.lastTransitionTime ?? '')
   const ttl = job.spec.ttlSecondsAfterFinished
   if (finishedMs === undefined || ttl === undefined || job.metadata.deletionTimestamp) return undefined
-  return Math.max(0, finishedMs + ttl * 1000 - nowMs)
+  return finishedMs + ttl * 1000
+}
+
+function msUntilExpiry(job: Frozen<Job>, nowMs: number): number | undefined {
+  const atMs = expiryMs(job)
+  return atMs === undefined ? undefined : Math.max(0, atMs - nowMs)
 }

@@ -1,5 +1,5 @@
 /** The scheduler's metrics under upstream's names (L3). Upstream: pkg/scheduler/metrics/metrics.go (v1.36). */
-import type { HistogramSeries, Metrics } from '#base/metrics'
+import { exponentialBuckets, type HistogramSeries, type Metrics } from '#base/metrics'
 import type { CyclePoint, CycleTimer } from './schedulePod.ts'
 
 export type PointStatus = 'Success' | 'Error' | 'Unschedulable' | 'UnschedulableAndUnresolvable' | 'Pending' | 'Skip'
@@ -21,8 +21,6 @@ export interface SchedulerMetrics {
   /** Times the points of one decision. */
   timer(profile: string): CycleTimer
 }
-
-const exponential = (start: number, factor: number, count: number) => Array.from({ length: count }, (_, i) => start * factor ** i)
 
 /** @param nowMs a time that never goes back */
 export function createSchedulerMetrics(metrics: Metrics, nowMs: () => number): SchedulerMetrics {
@@ -103,31 +101,31 @@ function histogramsOf(metrics: Metrics) {
       name: 'scheduler_scheduling_attempt_duration_seconds',
       help: 'Time of one attempt, algorithm and binding, by result.',
       labels: ['result', 'profile'],
-      buckets: exponential(0.001, 2, 15),
+      buckets: exponentialBuckets(0.001, 2, 15),
     }),
     algorithm: metrics.histogram({
       name: 'scheduler_scheduling_algorithm_duration_seconds',
       help: 'Time of one decision.',
-      buckets: exponential(0.001, 2, 15),
+      buckets: exponentialBuckets(0.001, 2, 15),
     }),
     sli: metrics.histogram({
       name: 'scheduler_pod_scheduling_sli_duration_seconds',
       help: 'Time from a pod entering the queue to its binding.',
       labels: ['attempts'],
-      buckets: exponential(0.01, 2, 20),
+      buckets: exponentialBuckets(0.01, 2, 20),
     }),
     tries: metrics.histogram({ name: 'scheduler_pod_scheduling_attempts', help: 'Attempts that a scheduled pod needed.', buckets: [1, 2, 4, 8, 16] }),
     point: metrics.histogram({
       name: 'scheduler_framework_extension_point_duration_seconds',
       help: 'Time of all plugins of an extension point.',
       labels: ['extension_point', 'status', 'profile'],
-      buckets: exponential(0.0001, 2, 12),
+      buckets: exponentialBuckets(0.0001, 2, 12),
     }),
     permitWait: metrics.histogram({
       name: 'scheduler_permit_wait_duration_seconds',
       help: 'Time that pods waited for permission.',
       labels: ['result'],
-      buckets: exponential(0.001, 2, 15),
+      buckets: exponentialBuckets(0.001, 2, 15),
     }),
   }
 }

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { Clock } from '#base/clock'
-import type { Counter, Gauge, Metrics } from '#base/metrics'
+import { type Counter, exponentialBuckets, type Gauge, type Metrics } from '#base/metrics'
 
 export type TransformationType = 'from_storage' | 'to_storage'
 
@@ -25,8 +25,6 @@ export interface EncryptionMetrics {
   configuration(hash: string): void
 }
 
-const exponential = (start: number, factor: number, count: number) => Array.from({ length: count }, (_, at) => start * factor ** at)
-
 /** `sha256:…`; empty for an empty text. */
 export function hashOf(text: string): string {
   return text === '' ? '' : `sha256:${createHash('sha256').update(text).digest('hex')}`
@@ -43,7 +41,7 @@ function transformations(metrics: Metrics, clock: Clock): Pick<EncryptionMetrics
     name: 'apiserver_storage_transformation_duration_seconds',
     help: 'How long values took to be encrypted and decrypted, in seconds.',
     labels: ['transformation_type', 'transformer_prefix'],
-    buckets: exponential(5e-6, 2, 25),
+    buckets: exponentialBuckets(5e-6, 2, 25),
   })
   const operations = metrics.counter({
     name: 'apiserver_storage_transformation_operations_total',
@@ -57,7 +55,7 @@ function transformations(metrics: Metrics, clock: Clock): Pick<EncryptionMetrics
   const generations = metrics.histogram({
     name: 'apiserver_storage_data_key_generation_duration_seconds',
     help: 'How long data encryption keys took to make, in seconds.',
-    buckets: exponential(5e-6, 2, 14),
+    buckets: exponentialBuckets(5e-6, 2, 14),
   })
   return {
     observe(resource, type, prefix) {
@@ -97,7 +95,7 @@ function envelopes(
     name: name('kms_operations_latency_seconds'),
     help: 'How long calls of key management services took, in seconds, by how they ended.',
     labels: ['provider_name', 'method_name', 'grpc_status_code'],
-    buckets: exponential(0.0001, 2, 20),
+    buckets: exponentialBuckets(0.0001, 2, 20),
   })
   const sources = metrics.gauge({ name: name('dek_source_cache_size'), help: 'How many decrypted data encryption keys are kept.', labels: ['provider_name'] })
   const hashes = new Map<string, string>()

@@ -7,7 +7,7 @@ import type { Pod } from '#api/gen/types/core.v1'
 import { controllerOf } from '#api/helpers/owners'
 import { semanticEqual } from '#api/machinery/equality'
 import { selectorOf } from '#api/machinery/labelSelector'
-import { type Frozen, refOfKey } from '#api/machinery/meta'
+import { type Frozen, keyOf, refOfKey } from '#api/machinery/meta'
 import { jobs, pods } from '#client/builtIn'
 import { createExpectations } from '#client/expectations'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
@@ -17,8 +17,10 @@ import { controllerUidIndex, podControllerIndexers } from '../shared/indexes.ts'
 import { ownedPodHandler } from '../shared/ownedPodHandler.ts'
 import { changesCounts } from '../shared/podChange.ts'
 import { createPodControl } from '../shared/podControl.ts'
+import { createJobMetrics, type SyncAction } from './jobMetrics.ts'
 import { createJobPods, releasePod } from './manage.ts'
 import * as plan from './plan.ts'
+import { reportJob } from './report.ts'
 import { jobStatus, trackPods } from './status.ts'
 
 export const job: ControllerDescriptor = { name: 'job-controller', aliases: ['job'], serviceAccount: 'job-controller', create: createJobController }
@@ -30,9 +32,16 @@ function createJobController(context: ControllerContext) {
   podInformer.addIndexers(podControllerIndexers)
   const events = context.events('job-controller')
   const expectations = createExpectations(clock)
-  const jobPods = createJobPods({ client, clock, podControl: createPodControl(client, events), expectations })
+  const metrics = createJobMetrics(context.metrics)
+  const jobPods = createJobPods({ client, clock, podControl: createPodControl(client, events), expectations, metrics })
   const reconciler = createReconciler(context, { name: job.name, queueName: 'job', workers: 5, reconcile })
-  reconciler.watch(informer, enqueueSelf(reconciler.queue))
+  reconciler.watch(informer, {
+    ...enqueueSelf<Job>(reconciler.queue),
+    onAdd: (object) => {
+      if (isForeign(object)) metrics.foreign(object.spec.managedBy ?? '')
+      reconciler.queue.add(keyOf(object))
+    },
+  })
   const handler = ownedPodHandler({
     informer,
     queue: reconciler.queue,
@@ -42,12 +51,18 @@ function createJobController(context: ControllerContext) {
   reconciler.watch(podInformer, {
     ...handler,
     onAdd: (pod, initial) => {
+      metrics.pod(undefined, pod)
       handler.onAdd?.(pod, initial)
       enqueueAbandoned(pod)
     },
     onUpdate: (old, pod) => {
+      metrics.pod(old, pod)
       handler.onUpdate?.(old, pod)
       enqueueAbandoned(pod)
+    },
+    onDelete: (pod, unknown) => {
+      metrics.pod(pod, undefined)
+      handler.onDelete?.(pod, unknown)
     },
   })
   return reconciler
@@ -67,12 +82,32 @@ function createJobController(context: ControllerContext) {
       await releaseAbandoned(key, signal)
       return undefined
     }
-    if (object.spec.managedBy && object.spec.managedBy !== 'kubernetes.io/job-controller') return undefined
+    if (isForeign(object)) return undefined
     const owned = podInformer.store.byIndex(controllerUidIndex, object.metadata.uid ?? '')
     if (plan.isJobFinished(object)) {
       for (const pod of owned.filter(plan.isTracked)) await releasePod(client, pod, signal)
       return undefined
     }
+    const startMs = clock.monotonicMs()
+    const seconds = () => (clock.monotonicMs() - startMs) / 1000
+    const outcome: { action: SyncAction } = { action: 'reconciling' }
+    try {
+      const result = await sync(key, object, owned, outcome, signal)
+      metrics.synced(object, outcome.action, true, seconds())
+      return result
+    } catch (error) {
+      metrics.synced(object, outcome.action, false, seconds())
+      throw error
+    }
+  }
+
+  async function sync(
+    key: string,
+    object: Frozen<Job>,
+    owned: readonly Frozen<Pod>[],
+    outcome: { action: SyncAction },
+    signal: AbortSignal,
+  ): Promise<Result | undefined> {
     const maySync = expectations.satisfied(key)
     const orphans = podInformer.store.byIndex(controllerUidIndex, `orphan:${object.metadata.namespace}`)
     const options = { context, owner: object, ownerResource: jobs, resource: pods, selector: selectorOf(object.spec.selector), signal }
@@ -83,32 +118,20 @@ function createJobController(context: ControllerContext) {
     // The uids are safe in the status before the pods may go.
     if (!semanticEqual(status, object.status)) {
       await client.of(jobs).updateStatus({ ...object, status } as Frozen<Job>, { signal })
-      report(object, { ...object, status } as Frozen<Job>)
+      metrics.written(object, { ...object, status } as Frozen<Job>)
+      reportJob(events, object, { ...object, status } as Frozen<Job>)
     }
     for (const pod of tracking.release) await releasePod(client, pod, signal)
     if (!maySync || object.metadata.deletionTimestamp) return undefined
     if (verdict) {
+      outcome.action = counts.active.length > 0 ? 'pods_deleted' : 'tracking'
       await jobPods.end(key, object, counts, signal)
       return undefined
     }
-    const waitMs = await jobPods.manage(key, object, counts, signal)
+    const { action, waitMs } = await jobPods.manage(key, object, counts, signal)
+    outcome.action = action
     const deadlineMs = plan.msUntilDeadline(object, clock.now())
     return { requeueAfterMs: waitMs !== undefined && deadlineMs !== undefined ? Math.min(waitMs, deadlineMs) : (waitMs ?? deadlineMs) }
-  }
-
-  function report(before: Frozen<Job>, after: Frozen<Job>): void {
-    const became = (type: string) => !plan.conditionIsTrue(before, type) && plan.conditionIsTrue(after, type)
-    if (became('Complete')) {
-      const { completions } = after.spec
-      if (completions !== undefined && (after.status?.succeeded ?? 0) > completions) {
-        events.event(after, 'Warning', 'TooManySucceededPods', 'Too many succeeded pods running after completion count reached')
-      }
-      events.event(after, 'Normal', 'Completed', 'Job completed')
-    }
-    if (became('Suspended')) events.event(after, 'Normal', 'Suspended', 'Job suspended')
-    if (plan.conditionIsTrue(before, 'Suspended') && !plan.conditionIsTrue(after, 'Suspended')) events.event(after, 'Normal', 'Resumed', 'Job resumed')
-    const failed = became('Failed') ? after.status?.conditions?.find(({ type }) => type === 'Failed') : undefined
-    if (failed) events.event(after, 'Warning', failed.reason ?? 'Failed', failed.message ?? '')
   }
 
   async function releaseAbandoned(key: string, signal: AbortSignal): Promise<void> {
@@ -116,4 +139,9 @@ function createJobController(context: ControllerContext) {
     const mine = (pod: Frozen<Pod>) => plan.isTracked(pod) && controllerOf(pod)?.kind === 'Job' && controllerOf(pod)?.name === name
     for (const pod of podInformer.lister.list({ namespace, matches: mine })) await releasePod(client, pod, signal)
   }
+}
+
+/** Somebody else runs it. */
+function isForeign({ spec }: Frozen<Job>): boolean {
+  return Boolean(spec.managedBy) && spec.managedBy !== 'kubernetes.io/job-controller'
 }

@@ -13,6 +13,7 @@ import type { Expectations } from '#client/expectations'
 import { isNamespaceTerminating, type PodControl, podFromTemplate, slowStartBatch } from '../shared/podControl.ts'
 import { dueIndexes, failureAnnotations, hasLimitPerIndex, msUntilRetry, onlyReplacesFailed } from './failures.ts'
 import { completionIndexAnnotation, isIndexed } from './indexes.ts'
+import type { JobMetrics, SyncAction } from './jobMetrics.ts'
 import * as plan from './plan.ts'
 
 const maxPodsPerSync = 500
@@ -24,20 +25,27 @@ export interface JobPodsDeps {
   readonly clock: Clock
   readonly podControl: PodControl
   readonly expectations: Expectations
+  readonly metrics: JobMetrics
+}
+
+export interface Managed {
+  readonly action: SyncAction
+  /** How long until the next attempt, if one is due. */
+  readonly waitMs?: number | undefined
 }
 
 export interface JobPods {
-  /** Brings the pods to the number wanted. @returns how long until the next attempt, if one is due */
-  manage(key: string, object: Frozen<Job>, counts: plan.Counts, signal: AbortSignal): Promise<number | undefined>
+  /** Brings the pods to the number wanted. */
+  manage(key: string, object: Frozen<Job>, counts: plan.Counts, signal: AbortSignal): Promise<Managed>
   /** Ends the active pods of a job that is over; they are counted as they end. */
   end(key: string, object: Frozen<Job>, counts: plan.Counts, signal: AbortSignal): Promise<void>
 }
 
 /** The hands of the job controller: `expectations` hear of every pod that is asked for. */
-export function createJobPods({ client, clock, podControl, expectations }: JobPodsDeps): JobPods {
+export function createJobPods({ client, clock, podControl, expectations, metrics }: JobPodsDeps): JobPods {
   return { manage, end: (key, object, { active }, signal) => remove(key, object, active, signal) }
 
-  async function manage(key: string, object: Frozen<Job>, counts: plan.Counts, signal: AbortSignal): Promise<number | undefined> {
+  async function manage(key: string, object: Frozen<Job>, counts: plan.Counts, signal: AbortSignal): Promise<Managed> {
     const active = counts.active.length
     const wanted = object.spec.suspend === true ? 0 : plan.wantedActive(object, counts)
     const surplus = plan.surplusPods(object, counts.active, Math.max(0, active - wanted), clock.now()).slice(0, maxPodsPerSync)
@@ -45,23 +53,25 @@ export function createJobPods({ client, clock, podControl, expectations }: JobPo
       // Nobody's failure: they go uncounted.
       await Promise.all(surplus.map((pod) => releasePod(client, pod, signal)))
       await remove(key, object, surplus, signal)
-      return undefined
+      return { action: 'pods_deleted' }
     }
     const missing = Math.min(wanted - active - (onlyReplacesFailed(object) ? counts.terminating : 0), maxPodsPerSync)
-    if (missing <= 0) return undefined
+    if (missing <= 0) return { action: 'tracking' }
     if (hasLimitPerIndex(object)) {
       const { due, nextMs } = dueIndexes(plan.nextIndexes(object, counts, missing), counts.held, clock.now())
       await create(key, object, due.length, (i) => jobPod(object, due[i], failureAnnotations(object, counts.held.get(due[i] ?? -1))), signal)
-      return nextMs
+      return { action: due.length > 0 ? 'pods_created' : 'tracking', waitMs: nextMs }
     }
     const waitMs = msUntilRetry(counts.pods, clock.now())
-    if (waitMs > 0) return waitMs
+    if (waitMs > 0) return { action: 'tracking', waitMs }
     const indexes = isIndexed(object) ? plan.nextIndexes(object, counts, missing) : undefined
     await create(key, object, indexes?.length ?? missing, (i) => jobPod(object, indexes?.[i]), signal)
-    return undefined
+    return { action: 'pods_created' }
   }
 
   async function create(key: string, object: Frozen<Job>, count: number, podOf: (i: number) => NewObject<Pod>, signal: AbortSignal): Promise<void> {
+    const replaces = (object.status?.failed ?? 0) > 0 || (object.status?.terminating ?? 0) > 0
+    const reason = !replaces ? 'new' : onlyReplacesFailed(object) ? 'recreate_failed' : 'recreate_terminating_or_failed'
     expectations.expectCreations(key, count)
     const { successes, error } = await slowStartBatch(count, async (i) => {
       await podControl.create(object, podOf(i), signal).catch((error: unknown) => {
@@ -69,6 +79,7 @@ export function createJobPods({ client, clock, podControl, expectations }: JobPo
       })
     })
     expectations.creationsFailed(key, count - successes)
+    metrics.created(reason, successes, count - successes)
     if (error !== undefined) throw error
   }
 

@@ -40,7 +40,7 @@ function createNodeLifecycleController(context: ControllerContext) {
   const markPods = createMarkPods(context, events)
   const healths = new Map<string, NodeHealth>()
   const evictor = createZoneEvictor(clock, { ...defaultZoneOptions, ...options.nodeEviction })
-  const zoneMetrics = createZoneMetrics(context.metrics)
+  const zoneMetrics = createZoneMetrics(context.metrics, clock)
   /** Nodes whose turn to be evicted from has come. */
   const granted = new Set<string>()
   let turns: Timer | undefined
@@ -59,7 +59,7 @@ function createNodeLifecycleController(context: ControllerContext) {
   reconciler.needs(leaseInformer)
   reconciler.needs(markPods.informer)
   reconciler.also(async (signal) => {
-    await everyPeriod(context, nodeLifecycle.name, periodMs, () => monitor(signal), signal)
+    await everyPeriod(context, nodeLifecycle.name, periodMs, () => zoneMetrics.timed('all', () => monitor(signal)), signal)
     turns?.cancel()
   })
   return reconciler
@@ -75,11 +75,8 @@ function createNodeLifecycleController(context: ControllerContext) {
     const node = informer.store.get(name)
     if (!node) return
     isOut(node)
-    const { resourceVersion } = node.metadata
-    const taints = taintsOf(node)
-    const labels = wantedLabels(node)
-    if (!taints && !labels) return
-    const body = { metadata: { resourceVersion, ...(labels ? { labels } : {}) }, ...(taints ? { spec: { taints } } : {}) }
+    const body = changeOf(node, taintsOf(node))
+    if (!body) return
     const evictedFrom = hasEvictingTaint(node)
     const after = await client.of(nodes).patch({ name }, 'merge', body, { signal })
     if (!evictedFrom && hasEvictingTaint(after)) zoneMetrics.evicted(zoneKey(node))
@@ -88,8 +85,7 @@ function createNodeLifecycleController(context: ControllerContext) {
   /** A node that is ready again does not wait any more. */
   function isOut(node: Frozen<Node>): boolean {
     const { name = '' } = node.metadata
-    const status = findCondition(node.status?.conditions, 'Ready')?.status
-    if (status === 'False' || status === 'Unknown') return true
+    if (['False', 'Unknown'].includes(readyStatus(node) ?? '')) return true
     granted.delete(name)
     evictor.remove(name)
     return false
@@ -109,23 +105,25 @@ function createNodeLifecycleController(context: ControllerContext) {
   async function monitor(signal: AbortSignal): Promise<void> {
     const nowMs = clock.now()
     const current: Frozen<Node>[] = []
-    for (const node of informer.store.list()) {
-      const { name = '' } = node.metadata
-      const before = healths.get(name)
-      if (!before) events.event(node, 'Normal', 'RegisteredNode', `Node ${name} event: Registered Node ${name} in Controller`)
-      const health = observeNode(before, node, leaseInformer.lister.get({ namespace: leaseNamespace, name }), nowMs)
-      healths.set(name, health)
-      const conditions = silentConditions(node, health, grace, nowMs)
-      const silent = { ...node, status: { ...node.status, conditions } } as Frozen<Node>
-      // As it is from now on: the cache will tell later, of one node sooner than of another.
-      current.push(conditions ? silent : node)
-      if (conditions) await client.of(nodes).updateStatus(silent, { signal }).catch(unlessGone)
-      if (conditions && isNodeReady(node)) events.event(node, 'Normal', 'NodeNotReady', `Node ${name} status is now: NodeNotReady`)
-      // A kubelet that says itself that its node is not ready still speaks for its pods.
-      if (conditions || findCondition(node.status?.conditions, 'Ready')?.status === 'Unknown') await markPods.notReady(name, signal)
-      else markPods.speaksAgain(name)
-    }
+    for (const node of informer.store.list()) current.push(await zoneMetrics.timed('node', () => lookAt(node, nowMs, signal)))
     judgeZones(current)
+  }
+
+  /** @returns the node as it is from now on: the cache will tell later, of one node sooner than of another */
+  async function lookAt(node: Frozen<Node>, nowMs: number, signal: AbortSignal): Promise<Frozen<Node>> {
+    const { name = '' } = node.metadata
+    const before = healths.get(name)
+    if (!before) events.event(node, 'Normal', 'RegisteredNode', `Node ${name} event: Registered Node ${name} in Controller`)
+    const health = observeNode(before, node, leaseInformer.lister.get({ namespace: leaseNamespace, name }), nowMs)
+    healths.set(name, health)
+    const conditions = silentConditions(node, health, grace, nowMs)
+    const silent = { ...node, status: { ...node.status, conditions } } as Frozen<Node>
+    if (conditions) await client.of(nodes).updateStatus(silent, { signal }).catch(unlessGone)
+    if (conditions && isNodeReady(node)) events.event(node, 'Normal', 'NodeNotReady', `Node ${name} status is now: NodeNotReady`)
+    // A kubelet that says itself that its node is not ready still speaks for its pods.
+    if (conditions || readyStatus(node) === 'Unknown') await markPods.notReady(name, signal)
+    else markPods.speaksAgain(name)
+    return conditions ? silent : node
   }
 
   /** Whether nodes are evicted from depends on the others, too. */
@@ -145,4 +143,16 @@ function createNodeLifecycleController(context: ControllerContext) {
     }
     takeTurns()
   }
+}
+
+function readyStatus({ status }: Frozen<Node>): string | undefined {
+  return findCondition(status?.conditions, 'Ready')?.status
+}
+
+/** Labels and taints that the node lacks; undefined: none. */
+function changeOf(node: Frozen<Node>, taints: Taint[] | undefined) {
+  const labels = wantedLabels(node)
+  if (!taints && !labels) return undefined
+  const { resourceVersion } = node.metadata
+  return { metadata: { resourceVersion, ...(labels ? { labels } : {}) }, ...(taints ? { spec: { taints } } : {}) }
 }

@@ -1,13 +1,16 @@
 /** What is told of the zones (L3). Upstream: pkg/controller/nodelifecycle/metrics.go (v1.36). */
-import type { Metrics } from '#base/metrics'
+import type { Clock } from '#base/clock'
+import { exponentialBuckets, type Metrics } from '#base/metrics'
 import type { ZoneCensus } from './zones.ts'
 
 export interface ZoneMetrics {
   observe(zones: ReadonlyMap<string, ZoneCensus>): void
   evicted(zone: string): void
+  /** Measures how long it takes to look at one node, or at all. */
+  timed<T>(what: 'node' | 'all', look: () => Promise<T>): Promise<T>
 }
 
-export function createZoneMetrics(metrics: Metrics): ZoneMetrics {
+export function createZoneMetrics(metrics: Metrics, clock: Clock): ZoneMetrics {
   const labels = ['zone']
   const gauge = (name: string, help: string) => metrics.gauge({ name: `node_collector_${name}`, help, labels })
   const size = gauge('zone_size', 'Gauge measuring number of registered Nodes per zones.')
@@ -18,6 +21,16 @@ export function createZoneMetrics(metrics: Metrics): ZoneMetrics {
     help: 'Number of Node evictions that happened since current instance of NodeController started.',
     labels,
   })
+  const nodeTime = metrics.histogram({
+    name: 'node_collector_update_node_health_duration_seconds',
+    help: 'Duration in seconds for NodeController to update the health of a single node.',
+    buckets: exponentialBuckets(0.001, 4, 8),
+  })
+  const allTime = metrics.histogram({
+    name: 'node_collector_update_all_nodes_health_duration_seconds',
+    help: 'Duration in seconds for NodeController to update the health of all nodes.',
+    buckets: exponentialBuckets(0.01, 4, 8),
+  })
   let known = new Set<string>()
   return {
     observe(zones) {
@@ -26,6 +39,13 @@ export function createZoneMetrics(metrics: Metrics): ZoneMetrics {
       known = new Set(zones.keys())
     },
     evicted: (zone) => evictions.inc({ zone }),
+    async timed(what, look) {
+      const startMs = clock.monotonicMs()
+      const result = await look()
+      const times = what === 'node' ? nodeTime : allTime
+      times.observe((clock.monotonicMs() - startMs) / 1000)
+      return result
+    },
   }
 
   function set(zone: string, census: ZoneCensus): void {

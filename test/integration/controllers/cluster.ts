@@ -9,7 +9,7 @@ import { isStatus } from '#api/machinery/status'
 import { createSecurity } from '#apiserver/security'
 import type { Logger } from '#base/log'
 import { noLog } from '#base/log'
-import { noMetrics } from '#base/metrics'
+import { type Metrics, noMetrics } from '#base/metrics'
 import { seededRandom } from '#base/random'
 import { formatTime } from '#base/time'
 import { pods } from '#client/builtIn'
@@ -33,6 +33,8 @@ export interface TestCluster {
 export interface TestClusterOptions extends ControllerManagerOptions {
   /** Pods become Running and Ready, and go when deleted. Default true. */
   readonly podsRun?: boolean | undefined
+  /** Default: none are kept. */
+  readonly metrics?: Metrics | undefined
   /** The admission plugins that are on by default take part. Default false. */
   readonly admission?: boolean | undefined
 }
@@ -55,7 +57,7 @@ export async function startTestCluster(options: TestClusterOptions = {}): Promis
       clock: realClock,
       random,
       log: listeningLog(complaints),
-      metrics: noMetrics,
+      metrics: options.metrics ?? noMetrics,
     },
     controllers,
     options,
