@@ -34,7 +34,7 @@ function createEndpointsController(context: ControllerContext) {
   const informer = context.informers.of(endpointsResource)
   const reconciler = createReconciler(context, { name: endpoints.name, queueName: 'endpoint', workers: 5, maxRetries: 15, reconcile })
   reconciler.watch(serviceInformer, enqueueSelf(reconciler.queue))
-  reconciler.watch(podInformer, podServiceHandler(serviceInformer, reconciler.queue))
+  reconciler.watch(podInformer, podServiceHandler(serviceInformer, reconciler.queue, context.options.endpoints?.batchMs))
   reconciler.watch(informer, { onDelete: ({ metadata }) => reconciler.queue.add(`${metadata.namespace}/${metadata.name}`) })
   return reconciler
 

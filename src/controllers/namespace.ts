@@ -12,7 +12,7 @@ import { formatTime } from '#base/time'
 import { namespaced, namespaces, pods } from '#client/builtIn'
 import type { Client, Resource } from '#client/client'
 import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
-import { createReconciler, enqueueSelf, type Result } from './framework/reconciler.ts'
+import { createReconciler, enqueueSelf, everyPeriod, type Result } from './framework/reconciler.ts'
 
 export const namespace: ControllerDescriptor = {
   name: 'namespace-controller',
@@ -24,6 +24,7 @@ export const namespace: ControllerDescriptor = {
 const kubernetesFinalizer = 'kubernetes'
 /** Content that is on its way out is looked at again this soon; upstream waits half its grace period. */
 const contentRemainingMs = 1_000
+const defaultSyncPeriodMs = 5 * 60_000
 
 interface Remaining {
   /** e.g. `pods. has 2 resource instances`. */
@@ -35,12 +36,17 @@ interface Remaining {
 
 function createNamespaceController(context: ControllerContext) {
   const { client, clock } = context
+  const syncPeriodMs = context.options.namespaceSyncPeriodMs ?? defaultSyncPeriodMs
   const informer = context.informers.of(namespaces)
   const reconciler = createReconciler(context, { name: namespace.name, queueName: 'namespace', workers: 10, reconcile })
   reconciler.watch(
     informer,
     enqueueSelf(reconciler.queue, ({ metadata }) => metadata.deletionTimestamp !== undefined),
   )
+  const lookAtAll = async () => {
+    for (const { metadata } of informer.store.values()) if (metadata.deletionTimestamp) reconciler.queue.add(metadata.name ?? '')
+  }
+  reconciler.also((signal) => everyPeriod(context, namespace.name, syncPeriodMs, lookAtAll, signal))
   return reconciler
 
   async function reconcile(name: string, signal: AbortSignal): Promise<Result | undefined> {

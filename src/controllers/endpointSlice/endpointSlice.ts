@@ -37,7 +37,7 @@ export const endpointSlice: ControllerDescriptor = {
   create: createEndpointSliceController,
 }
 
-const maxEndpointsPerSlice = 100
+const defaultMaxPerSlice = 100
 const triggerTimeAnnotation = 'endpoints.kubernetes.io/last-change-trigger-time'
 const serviceIndex = 'service'
 const byService = (slice: Frozen<EndpointSlice>): readonly string[] =>
@@ -45,6 +45,7 @@ const byService = (slice: Frozen<EndpointSlice>): readonly string[] =>
 
 function createEndpointSliceController(context: ControllerContext) {
   const { client } = context
+  const { maxPerSlice = defaultMaxPerSlice, sliceBatchMs } = context.options.endpoints ?? {}
   const serviceInformer = context.informers.of(services)
   const podInformer = context.informers.of(pods)
   const nodeInformer = context.informers.of(nodes)
@@ -76,7 +77,7 @@ function createEndpointSliceController(context: ControllerContext) {
     },
   })
   reconciler.watch(serviceInformer, enqueueSelf(reconciler.queue))
-  reconciler.watch(podInformer, podServiceHandler(serviceInformer, reconciler.queue))
+  reconciler.watch(podInformer, podServiceHandler(serviceInformer, reconciler.queue, sliceBatchMs))
   reconciler.needs(nodeInformer)
   reconciler.watch(informer, {
     // Somebody else's change or deletion of our slice is put right.
@@ -107,7 +108,7 @@ function createEndpointSliceController(context: ControllerContext) {
       endpoints: [],
       ports: [],
     })
-    const plan = planSlices(sliceLabels(service), wanted, informer.store.byIndex(serviceIndex, key), newSlice, maxEndpointsPerSlice)
+    const plan = planSlices(sliceLabels(service), wanted, informer.store.byIndex(serviceIndex, key), newSlice, maxPerSlice)
     const trigger = triggerTime(selected)
     for (const slice of plan.create) tracker.wrote(key, await client.of(endpointSlices).create(withTrigger(slice, trigger), { signal }))
     for (const slice of plan.update) tracker.wrote(key, await client.of(endpointSlices).update(withTrigger(slice, trigger), { signal }))

@@ -6,7 +6,7 @@ import type { EndpointAddress, Endpoints } from '#api/gen/types/core.v1'
 import type { Endpoint, EndpointSlice } from '#api/gen/types/discovery.v1'
 import { controllerReference } from '#api/helpers/owners'
 import { ipFamily } from '#api/machinery/ip'
-import type { Frozen } from '#api/machinery/meta'
+import { type Frozen, keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import { endpointSlices, endpoints, services } from '#client/builtIn'
 import type { NewObject } from '#client/client'
@@ -26,13 +26,14 @@ export const endpointSliceMirroring: ControllerDescriptor = {
 const managedBy = 'endpointslicemirroring-controller.k8s.io'
 const skipMirrorLabel = 'endpointslice.kubernetes.io/skip-mirror'
 const leaderAnnotation = 'control-plane.alpha.kubernetes.io/leader'
-const maxEndpointsPerSubset = 1000
+const defaultMaxPerSubset = 1000
 const mirrorIndex = 'mirror'
 const byMirrored = (slice: Frozen<EndpointSlice>): readonly string[] =>
   slice.metadata.labels?.[managedByLabel] === managedBy ? [`${slice.metadata.namespace}/${slice.metadata.labels[serviceNameLabel]}`] : []
 
 function createMirroringController(context: ControllerContext) {
   const client = context.client.of(endpointSlices)
+  const { maxPerSubset = defaultMaxPerSubset, mirrorBatchMs = 0 } = context.options.endpoints ?? {}
   const endpointsInformer = context.informers.of(endpoints)
   const serviceInformer = context.informers.of(services)
   const informer = context.informers.of(endpointSlices)
@@ -45,7 +46,8 @@ function createMirroringController(context: ControllerContext) {
     maxRetries: 15,
     reconcile,
   })
-  reconciler.watch(endpointsInformer, enqueueSelf(reconciler.queue))
+  const gather = (source: Frozen<Endpoints>) => reconciler.queue.addAfter(keyOf(source), mirrorBatchMs)
+  reconciler.watch(endpointsInformer, { onAdd: gather, onUpdate: (_, source) => gather(source), onDelete: gather })
   reconciler.watch(serviceInformer, enqueueSelf(reconciler.queue))
   reconciler.watch(informer, {
     onUpdate: (_, slice) => {
@@ -64,7 +66,7 @@ function createMirroringController(context: ControllerContext) {
     const service = serviceInformer.store.get(key)
     const mirrored = source && service && !service.spec.selector && shouldMirror(source)
     const there = informer.store.byIndex(mirrorIndex, key)
-    const wanted = mirrored ? mirroredEndpoints(source) : new Map<AddressType, WantedEndpoints[]>()
+    const wanted = mirrored ? mirroredEndpoints(source, maxPerSubset) : new Map<AddressType, WantedEndpoints[]>()
     if (there.length === 0 && wanted.size === 0) return
     const labels = { ...source?.metadata.labels, [serviceNameLabel]: source?.metadata.name ?? '', [managedByLabel]: managedBy }
     const newSlice = (addressType: AddressType): NewObject<EndpointSlice> => ({
@@ -78,7 +80,7 @@ function createMirroringController(context: ControllerContext) {
       endpoints: [],
       ports: [],
     })
-    const plan = planSlices(labels, wanted, there, newSlice, maxEndpointsPerSubset)
+    const plan = planSlices(labels, wanted, there, newSlice, maxPerSubset)
     try {
       for (const slice of plan.create) tracker.wrote(key, await client.create(slice, { signal }))
       for (const slice of plan.update) tracker.wrote(key, await client.update(slice, { signal }))
@@ -97,13 +99,13 @@ function shouldMirror({ metadata }: Frozen<Endpoints>): boolean {
 }
 
 /** The subsets by address family; ports stay with the subset they came from. */
-function mirroredEndpoints(source: Frozen<Endpoints>): Map<AddressType, WantedEndpoints[]> {
+function mirroredEndpoints(source: Frozen<Endpoints>, maxPerSubset: number): Map<AddressType, WantedEndpoints[]> {
   const wanted = new Map<AddressType, WantedEndpoints[]>()
   for (const { addresses = [], notReadyAddresses = [], ports = [] } of source.subsets ?? []) {
     const slicePorts = ports.map((port) => ({ ...port, name: port.name ?? '', protocol: port.protocol ?? 'TCP' }))
     const all = [...addresses.map((address) => endpointOf(address, true)), ...notReadyAddresses.map((address) => endpointOf(address, false))]
     for (const type of ['IPv4', 'IPv6'] as const) {
-      const ofFamily = all.filter(({ addresses: [ip = ''] }) => (ipFamily(ip) === 6) === (type === 'IPv6')).slice(0, maxEndpointsPerSubset)
+      const ofFamily = all.filter(({ addresses: [ip = ''] }) => (ipFamily(ip) === 6) === (type === 'IPv6')).slice(0, maxPerSubset)
       if (ofFamily.length > 0) wanted.set(type, [...(wanted.get(type) ?? []), { ports: slicePorts, endpoints: ofFamily }])
     }
   }

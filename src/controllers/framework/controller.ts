@@ -39,12 +39,28 @@ export interface ControllerOptions {
   readonly clusterSigning?: ClusterSigning | undefined
   /** A token of a secret for a service account, which does not expire; absent: such secrets stay empty. */
   readonly serviceAccountToken?: ((account: Frozen<ServiceAccount>, secret: Frozen<Secret>) => string) | undefined
+  readonly endpoints?: EndpointOptions | undefined
+  /** How often namespaces that are being deleted are looked at without cause. Default 5 min. */
+  readonly namespaceSyncPeriodMs?: number | undefined
   readonly volumeBinding?: VolumeBindingOptions | undefined
   readonly attaching?: AttachingOptions | undefined
   /** Directories of the controllers' own machine; absent: volumes of type hostPath are neither made nor deleted here. */
   readonly hostPaths?: HostPaths | undefined
   /** For how long nobody may have used such a token before it is taken away. Default a year. */
   readonly legacyTokenCleanUpPeriodMs?: number | undefined
+}
+
+export interface EndpointOptions {
+  /** Default 100. */
+  readonly maxPerSlice?: number | undefined
+  /** Of hand-written Endpoints that are mirrored. Default 1000. */
+  readonly maxPerSubset?: number | undefined
+  /** How long changes of pods are gathered before Endpoints are written. Default 0. */
+  readonly batchMs?: number | undefined
+  /** The same for EndpointSlices. Default 0. */
+  readonly sliceBatchMs?: number | undefined
+  /** How long changes of Endpoints are gathered before they are mirrored. Default 0. */
+  readonly mirrorBatchMs?: number | undefined
 }
 
 export interface VolumeBindingOptions {

@@ -6,10 +6,11 @@ import { type Frozen, keyOf } from '#api/machinery/meta'
 import type { EventHandler, SharedInformer } from '#client/cache/sharedInformer'
 import type { WorkQueue } from '#client/workqueue/workQueue'
 
-export function podServiceHandler(informer: SharedInformer<Service>, queue: WorkQueue<string>): EventHandler<Pod> {
+/** @param gatherMs how long a service waits for more changes of its pods */
+export function podServiceHandler(informer: SharedInformer<Service>, queue: WorkQueue<string>, gatherMs = 0): EventHandler<Pod> {
   const enqueue = (pod: Frozen<Pod>) => {
     for (const service of informer.lister.list({ namespace: pod.metadata.namespace })) {
-      if (service.spec.selector && selectorOfMap(service.spec.selector).matches(pod.metadata.labels ?? {})) queue.add(keyOf(service))
+      if (service.spec.selector && selectorOfMap(service.spec.selector).matches(pod.metadata.labels ?? {})) queue.addAfter(keyOf(service), gatherMs)
     }
   }
   return {

@@ -6,6 +6,7 @@ import { followCertificates } from '../apiserver/fromOptions.ts'
 import type { OptionsOf } from '../apiserver/options/index.ts'
 import { runComponentProcess } from '../component/componentProcess.ts'
 import { configzOf } from '../component/configz.ts'
+import { controllersConfigz } from '../component/controllersConfigz.ts'
 import { runInForeground } from '../component/foreground.ts'
 import { hostPaths } from '../component/hostPaths.ts'
 import { connection, debugging } from '../component/options/connection.ts'
@@ -79,7 +80,7 @@ async function run(options: Options, signal: AbortSignal): Promise<void> {
 }
 
 function configuration(
-  { controllers: { controllers: names, useServiceAccountCredentials, options }, connection: given, debugging: debug }: Options,
+  { controllers: { controllers: names, useServiceAccountCredentials, options }, volumes, connection: given, debugging: debug }: Options,
   lease: object,
   rate: object,
 ) {
@@ -90,6 +91,7 @@ function configuration(
       debugging: { enableProfiling: debug.profiling },
       leaderElection: lease,
     },
+    ...controllersConfigz({ ...options, ...volumes }),
     kubeCloudShared: { clusterCIDR: options.clusterCidr, nodeMonitorPeriodMs: options.nodeMonitorPeriodMs, useServiceAccountCredentials },
   })
 }

@@ -47,8 +47,14 @@ const flags = {
   'cluster-cidr': text('The range, or one of each family, that nodes get theirs from'),
   'cluster-name': text('Accepted, without effect: cloud providers go by it', 'kubernetes'),
   'enable-garbage-collector': flag('Delete what nobody owns any more; the API server must have it on too', true),
+  'endpoint-updates-batch-period': duration('How long changes of pods are gathered before Endpoints are written', 0),
+  'endpointslice-updates-batch-period': duration('How long changes of pods are gathered before EndpointSlices are written', 0),
   'large-cluster-size-threshold': whole('From how many nodes on a zone counts as big', 50),
   'legacy-service-account-token-clean-up-period': duration('How long nobody may have used a token of a secret before it is taken away', 8760 * 3_600_000),
+  'max-endpoints-per-slice': whole('How many endpoints an EndpointSlice has at most', 100),
+  'mirroring-endpointslice-updates-batch-period': duration('How long changes of Endpoints are gathered before they are mirrored', 0),
+  'mirroring-max-endpoints-per-subset': whole('How many endpoints of a subset of Endpoints are mirrored at most', 1000),
+  'namespace-sync-period': duration('How often namespaces that are being deleted are looked at without cause', 300_000),
   'node-cidr-mask-size': whole("Bits of a node's range; 0: 24 for IPv4, 64 for IPv6", 0),
   'node-cidr-mask-size-ipv4': whole("Bits of a node's range of IPv4 where there are both families; 0: 24", 0),
   'node-cidr-mask-size-ipv6': whole("Bits of a node's range of IPv6 where there are both families; 0: 64", 0),
@@ -126,11 +132,22 @@ function optionsOf(values: Values): ControllerOptions {
       largeClusterSizeThreshold: values['large-cluster-size-threshold'],
       unhealthyZoneThreshold: values['unhealthy-zone-threshold'],
     },
+    endpoints: {
+      maxPerSlice: values['max-endpoints-per-slice'],
+      maxPerSubset: values['mirroring-max-endpoints-per-subset'],
+      batchMs: values['endpoint-updates-batch-period'],
+      sliceBatchMs: values['endpointslice-updates-batch-period'],
+      mirrorBatchMs: values['mirroring-endpointslice-updates-batch-period'],
+    },
+    namespaceSyncPeriodMs: values['namespace-sync-period'],
     terminatedPodGcThreshold: values['terminated-pod-gc-threshold'],
     resourceQuotaSyncPeriodMs: values['resource-quota-sync-period'],
     legacyTokenCleanUpPeriodMs: values['legacy-service-account-token-clean-up-period'],
   }
 }
+
+/** As many as an EndpointSlice may have. */
+const maxEndpoints = 1000
 
 const checks: readonly ((values: Values) => readonly string[])[] = [
   (values) =>
@@ -139,6 +156,11 @@ const checks: readonly ((values: Values) => readonly string[])[] = [
       .filter((name) => name !== '*' && !isKnownController(controllers, name))
       .map((name) => `"${name}" is not in the list of known controllers`),
   (values) => concurrency.filter(([name]) => values[name] <= 0).map(([name]) => `${name} must be greater than 0, but got ${values[name]}`),
+  (values) =>
+    (['max-endpoints-per-slice', 'mirroring-max-endpoints-per-subset'] as const)
+      .filter((name) => values[name] < 1 || values[name] > maxEndpoints)
+      .map((name) => `${name} must be between 1 and ${maxEndpoints}, but got ${values[name]}`),
+  (values) => (values['namespace-sync-period'] > 0 ? [] : ['--namespace-sync-period must be greater than zero']),
   (values) => (values['allocate-node-cidrs'] && values['cluster-cidr'] === '' ? ['--cluster-cidr is required with --allocate-node-cidrs'] : []),
   (values) => {
     const { 'node-monitor-grace-period': graceMs, 'node-monitor-period': periodMs } = values
