@@ -43,5 +43,6 @@ function dataFaults(obj: ConfigMap, path: FieldPath): FieldError[] {
     errors.push(...faults(path.child('binaryData').key(key), key, isConfigMapKey(key)))
     size += base64Length(value)
   }
-  return size > maxDataBytes ? [...errors, fieldError.tooLong(path, maxDataBytes)] : errors
+  // The whole has no path: upstream's is one empty step.
+  return size > maxDataBytes ? [...errors, fieldError.tooLong(path.key(''), maxDataBytes)] : errors
 }

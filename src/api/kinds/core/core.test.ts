@@ -66,8 +66,22 @@ const secrets: [string, Partial<Secret>, string[]][] = [
   ['token', { type: 'kubernetes.io/service-account-token' }, ['metadata.annotations[kubernetes.io/service-account.name]: Required value']],
   ['large', { type: 'Opaque', data: { a: 'AAAA'.repeat(349_526) } }, ['data: Too long: may not be more than 1048576 bytes']],
 ]
+const docker = (text: string) => ({ type: 'kubernetes.io/dockerconfigjson', data: { '.dockerconfigjson': Buffer.from(text).toString('base64') } })
+const unreadable = 'data[.dockerconfigjson]: Invalid value: "<secret contents redacted>": '
+secrets.push(
+  ['docker configuration', docker('{"auths":{}}'), []],
+  ['docker configuration that is null', docker('null'), []],
+  ['no docker configuration', { type: 'kubernetes.io/dockerconfigjson' }, ['data[.dockerconfigjson]: Required value']],
+  ['docker configuration of another sort', docker('["hunter2"]'), [`${unreadable}json: cannot unmarshal array into Go value of type map[string]interface {}`]],
+  ['docker configuration that is no JSON', docker('hunter2'), [`${unreadable}invalid character 'h' looking for beginning of value`]],
+)
 for (const [name, rest, want] of secrets)
-  test(`secret validation: ${name}`, () => assert.deepEqual(texts(secret.validate?.({ obj: secretOf(rest), path, context })), want))
+  test(`API-04 secret validation: ${name}`, () => assert.deepEqual(texts(secret.validate?.({ obj: secretOf(rest), path, context })), want))
+
+test('API-04 a config map is too large as a whole', () => {
+  const obj: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'c' }, data: { a: 'x'.repeat(1024 * 1024), b: 'y' } }
+  assert.deepEqual(texts(configMap.validate?.({ obj, path, context })), ['[]: Too long: may not be more than 1048576 bytes'])
+})
 
 test('an immutable secret or config map stays as it is', () => {
   const old = secretOf({ type: 'Opaque', immutable: true, data: { a: 'eA==' } })

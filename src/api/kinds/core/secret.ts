@@ -4,6 +4,7 @@
  */
 import type { Secret } from '#api/gen/types/core.v1'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
+import { JsonSyntaxError, parseJson } from '#api/machinery/json'
 import { isConfigMapKey } from '#api/machinery/names'
 import { immutableMessage, validateImmutable } from '#api/machinery/objectMeta'
 import { ageColumn, integer, nameColumn, text } from '../columns.ts'
@@ -79,12 +80,20 @@ function secretFaults(obj: Secret, path: FieldPath): FieldError[] {
 
 function dockerFaults(value: string | undefined, path: FieldPath): FieldError[] {
   if (value === undefined) return [fieldError.required(path)]
+  const fault = mapFault(Buffer.from(value, 'base64'))
+  return fault === undefined ? [] : [fieldError.invalid(path, '<secret contents redacted>', fault)]
+}
+
+/** What Go says when it cannot read something as a map: of what is secret, it shows one character at most. */
+function mapFault(text: Uint8Array): string | undefined {
   try {
-    const parsed: unknown = JSON.parse(Buffer.from(value, 'base64').toString('utf8'))
-    if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) return []
-    return [fieldError.invalid(path, '<secret contents redacted>', 'must be a JSON object')]
+    const { value } = parseJson(text)
+    if (typeof value === 'object' && !Array.isArray(value)) return undefined
+    const what = Array.isArray(value) ? 'array' : typeof value === 'boolean' ? 'bool' : typeof value
+    return `json: cannot unmarshal ${what} into Go value of type map[string]interface {}`
   } catch (error) {
-    return [fieldError.invalid(path, '<secret contents redacted>', error instanceof Error ? error.message : String(error))]
+    if (error instanceof JsonSyntaxError) return error.message
+    throw error
   }
 }
 
