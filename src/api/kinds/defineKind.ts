@@ -66,6 +66,8 @@ export interface KindStrategy<T extends KubeObject = KubeObject> {
   readonly allowCreateOnUpdate?: boolean | undefined
   /** PUT without a resourceVersion is allowed (upstream AllowUnconditionalUpdate). Default true, as most of upstream's. */
   readonly allowUnconditionalUpdate?: boolean | undefined
+  /** Field paths (dotted) that nobody owns through the main endpoint. Default: the status, where that has an endpoint of its own. */
+  readonly resetFields?: readonly string[] | undefined
   /** The printer columns after upstream's printers/internalversion; absent: Name and Age. */
   readonly columns?: readonly Column<T>[] | undefined
   /** Computed defaults of one version; constants come from the schema. `version` is the one the client spoke. */

@@ -56,7 +56,8 @@ export function statusStrategy<T extends KubeObject>(
   } = {},
 ): SubresourceStrategy<T> {
   return {
-    resetFields: ['spec'],
+    // Where all of the metadata stays, nobody owns any of it.
+    resetFields: rules.keepMetadata === resetMetadata ? ['metadata', 'spec'] : ['spec'],
     prepareForUpdate(input) {
       const { obj, old } = input
       const others = [...Object.keys(obj), ...Object.keys(old)].filter((key) => !['apiVersion', 'kind', 'metadata', 'status'].includes(key))

@@ -22,7 +22,7 @@ export function trackManagers(context: WriteContext, updated: KubeObject, old: F
 /** What an endpoint throws away, nobody comes to own through it. */
 export function resetFields(context: WriteContext): readonly string[] {
   const { strategy, hasStatus } = context.served.stored
-  if (context.subresource === '') return hasStatus ? ['status'] : []
+  if (context.subresource === '') return strategy.resetFields ?? (hasStatus ? ['status'] : [])
   if (context.subresource === 'status') return strategy.status?.resetFields ?? ['spec']
   return strategy.subresources?.[context.subresource]?.resetFields ?? []
 }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import type { KubeObject, ManagedFieldsEntry } from '#api/machinery/meta'
 import { isStatus, type StatusError } from '#api/machinery/status'
 import { deployments } from '#client/builtIn'
+import { ecdsaRequest, selfSignedCertificate } from '#testing/testCertificateRequests'
 import { bothTransports, type Case } from './bothTransports.ts'
 
 async function refused(call: Promise<unknown>): Promise<StatusError> {
@@ -148,5 +149,41 @@ bothTransports({
     const moved = (await apply('v2', {}, 'one')) as KubeObject & { spec: { minReplicas?: number; metrics?: unknown[] } }
     assert.deepEqual([moved.spec.minReplicas, moved.spec.metrics?.length], [1, 1])
     assert.deepEqual(ownersOf(moved.metadata.managedFields as ManagedFieldsEntry[], 'spec', 'maxReplicas'), ['one Apply - autoscaling/v2'])
+  },
+
+  async 'API-11 nobody owns what an endpoint resets: of a certificate request what is asked, nor the metadata that a status leaves alone'(one: Case) {
+    const requests = '/apis/certificates.k8s.io/v1/certificatesigningrequests'
+    const body = {
+      metadata: { name: 'r', labels: { a: 'b' } },
+      spec: { request: ecdsaRequest, signerName: 'example.com/signer', usages: ['client auth'] },
+    }
+    const call = async (method: 'POST' | 'PUT', path: string, sent: object, fieldManager: string) =>
+      (await one.client.transport.request({ method, path, body: sent, query: { fieldManager } })).body as KubeObject
+    const fields = ({ metadata }: KubeObject, manager: string) => metadata.managedFields?.find((entry) => entry.manager === manager)?.fieldsV1
+    const made = await call('POST', requests, body, 'asker')
+    assert.deepEqual(fields(made, 'asker'), { 'f:metadata': { 'f:labels': { '.': {}, 'f:a': {} } } })
+    const condition = { type: 'Approved', status: 'True', reason: 'Fine' }
+    const approved = await call('PUT', `${requests}/r/approval`, { ...made, status: { conditions: [condition] } }, 'approver')
+    assert.deepEqual(Object.keys((fields(approved, 'approver') ?? {}) as object), ['f:status'])
+    const signed = await call(
+      'PUT',
+      `${requests}/r/status`,
+      { ...approved, status: { ...(approved as { status?: object }).status, certificate: selfSignedCertificate } },
+      'signer',
+    )
+    assert.deepEqual(fields(signed, 'signer'), { 'f:status': { 'f:certificate': {} } })
+
+    const attachments = '/apis/storage.k8s.io/v1/volumeattachments'
+    const spec = { attacher: 'csi.example.com', nodeName: 'n', source: { persistentVolumeName: 'v' } }
+    const attachment = await call('POST', attachments, { metadata: { name: 'a' }, spec }, 'maker')
+    const sent = { ...attachment, metadata: { ...attachment.metadata, labels: { x: 'y' } }, status: { attached: true } }
+    const written = await call('PUT', `${attachments}/a/status`, sent, 'watcher')
+    assert.equal(written.metadata.labels, undefined)
+    assert.deepEqual(fields(written, 'watcher'), { 'f:status': { 'f:attached': {} } })
+    const { resourceVersion: _, ...blind } = written.metadata
+    for (const path of [`${attachments}/a`, `${attachments}/a/status`]) {
+      const { message } = await refused(call('PUT', path, { ...written, metadata: blind }, 'watcher'))
+      assert.match(message, /metadata.resourceVersion: Invalid value: 0x0: must be specified for an update/)
+    }
   },
 })

@@ -19,6 +19,8 @@ export const certificateSigningRequest = defineKind<Request>({
   group: 'certificates.k8s.io',
   kind: 'CertificateSigningRequest',
   generation: false,
+  // What is asked never changes, so nobody owns it.
+  resetFields: ['spec', 'status'],
   // Nobody minds what a request is called.
   validateName: () => [],
   columns: [
@@ -50,7 +52,7 @@ export const certificateSigningRequest = defineKind<Request>({
   validate: ({ obj, path }) => validateRequest(obj, undefined, path),
   validateUpdate: (input) => validateRequestUpdate(input, {}),
   status: {
-    resetFields: ['spec'],
+    resetFields: ['spec', 'status.conditions'],
     prepareForUpdate(input) {
       keepFields(input.obj, input.old, ['spec'])
       for (const type of decisions) keepConditions(input, type)
@@ -60,7 +62,7 @@ export const certificateSigningRequest = defineKind<Request>({
   },
   subresources: {
     approval: {
-      resetFields: ['spec'],
+      resetFields: ['spec', 'status.certificate'],
       prepareForUpdate(input) {
         const { obj, old } = input
         keepFields(obj, old, ['spec'])
