@@ -52,6 +52,8 @@ export type CyclePoint = 'PreFilter' | 'Filter' | 'PostFilter' | 'PreScore' | 'S
 /** Hears when a point is done; its time is that since the one before. */
 export interface CycleTimer {
   done(point: CyclePoint, status: 'Success' | Refusal['code']): void
+  /** A plugin was asked so often and had a say: for Filter and Score once for each node. */
+  asked(point: 'PreFilter' | 'Filter' | 'PreScore' | 'Score', plugin: string, times: number): void
 }
 
 export interface ScheduleOptions {
@@ -75,7 +77,7 @@ const minPercentage = 5
 /** A promise only where extenders are asked: without them a decision is taken in one go. */
 export function schedulePod(profile: Profile, pod: PodInfo, snapshot: Snapshot, options: ScheduleOptions): ScheduleResult | Promise<ScheduleResult> {
   const state = new CycleState()
-  const prepared = runPreFilters(profile, state, pod, snapshot)
+  const prepared = runPreFilters(profile, state, pod, snapshot, options.timer)
   if ('refused' in prepared) {
     options.timer?.done('PreFilter', prepared.refused.refusals.absent.code)
     return prepared
@@ -140,13 +142,17 @@ interface Prepared {
   readonly narrowedBy: readonly string[]
 }
 
-function runPreFilters(profile: Profile, state: CycleState, pod: PodInfo, snapshot: Snapshot): Prepared | { refused: NoFit } {
+function runPreFilters(profile: Profile, state: CycleState, pod: PodInfo, snapshot: Snapshot, timer: CycleTimer | undefined): Prepared | { refused: NoFit } {
   let nodeNames: ReadonlySet<string> | undefined
   const narrowedBy: string[] = []
   for (const plugin of profile.points.preFilter) {
     const result = plugin.preFilter(state, pod, snapshot)
-    if (result === 'skip') state.skipFilter.add(plugin.name)
-    else if (isRefusal(result)) return { refused: refusedBeforehand(state, result, [plugin.name]) }
+    if (result === 'skip') {
+      state.skipFilter.add(plugin.name)
+      continue
+    }
+    timer?.asked('PreFilter', plugin.name, 1)
+    if (isRefusal(result)) return { refused: refusedBeforehand(state, result, [plugin.name]) }
     else if (result?.nodeNames) {
       narrowedBy.push(plugin.name)
       nodeNames = nodeNames ? intersection(nodeNames, result.nodeNames) : result.nodeNames
@@ -170,7 +176,10 @@ function refusedBeforehand(state: CycleState, refusal: Refusal, by: readonly str
 /** The node that was made free for the pod is taken when it fits now, without looking at others. */
 function tryNominated(profile: Profile, state: CycleState, pod: PodInfo, node: NodeInfo, options: ScheduleOptions): Found | undefined {
   const filters = activeFilters(profile, state)
-  if (filterNode(filters, profile, state, pod, node, options.nominatedTo)) return undefined
+  const tally = new FilterTally(filters)
+  const refused = filterNode(filters, profile, state, pod, node, options.nominatedTo, tally)
+  tally.tell(options.timer)
+  if (refused) return undefined
   return { feasible: [node], refusals: new NodeRefusals(), refusedBy: new Set(), evaluated: 0 }
 }
 
@@ -190,17 +199,43 @@ function findFeasible(profile: Profile, prepared: Prepared, state: CycleState, p
   const refusedBy = new Set<string>(prepared.nodeNames ? prepared.narrowedBy : [])
   let at = total === 0 ? 0 : options.startIndex % total
   let evaluated = 0
+  const tally = new FilterTally(filters)
   for (; evaluated < total && feasible.length < enough; evaluated++) {
     const node = nodes[at] as NodeInfo
     at = at + 1 === total ? 0 : at + 1
-    const refused = filterNode(filters, profile, state, pod, node, options.nominatedTo)
+    const refused = filterNode(filters, profile, state, pod, node, options.nominatedTo, tally)
     if (!refused) feasible.push(node)
     else {
       refusedBy.add(refused.plugin)
       refusals.add(node.name, refused)
     }
   }
+  tally.tell(options.timer)
   return { feasible, refusals, refusedBy, evaluated }
+}
+
+/** How often each filter was asked, counted once for each node: all are asked up to the one that refuses. */
+class FilterTally {
+  readonly #filters: readonly FilterPlugin[]
+  readonly #refusals: number[]
+  asked = 0
+
+  constructor(filters: readonly FilterPlugin[]) {
+    this.#filters = filters
+    this.#refusals = new Array<number>(filters.length).fill(0)
+  }
+
+  refusedAt(index: number): void {
+    this.#refusals[index] = (this.#refusals[index] as number) + 1
+  }
+
+  tell(timer: CycleTimer | undefined): void {
+    let asked = this.asked
+    for (let i = 0; i < this.#filters.length && asked > 0; i++) {
+      timer?.asked('Filter', (this.#filters[i] as FilterPlugin).name, asked)
+      asked -= this.#refusals[i] as number
+    }
+  }
 }
 
 function namedNodes(names: ReadonlySet<string>, snapshot: Snapshot): NodeInfo[] {
@@ -223,6 +258,7 @@ export function filterNode(
   pod: PodInfo,
   node: NodeInfo,
   nominatedTo: ScheduleOptions['nominatedTo'],
+  tally?: FilterTally,
 ): NodeRefusal | undefined {
   const nominated = nominatedTo ? rivals(pod, nominatedTo(node.name)) : nobody
   if (nominated.length > 0) {
@@ -232,10 +268,10 @@ export function filterNode(
       nodeWith.add(other)
       for (const plugin of profile.points.preFilter) if (!state.skipFilter.has(plugin.name)) plugin.addPod?.(stateWith, pod, other, nodeWith)
     }
-    const refused = askFilters(filters, stateWith, pod, nodeWith)
+    const refused = askFilters(filters, stateWith, pod, nodeWith, tally)
     if (refused) return refused
   }
-  return askFilters(filters, state, pod, node)
+  return askFilters(filters, state, pod, node, tally)
 }
 
 const nobody: readonly PodInfo[] = []
@@ -244,11 +280,21 @@ function rivals(pod: PodInfo, nominated: readonly PodInfo[]): readonly PodInfo[]
   return nominated.length === 0 ? nobody : nominated.filter((other) => other.priority >= pod.priority && other.pod.metadata.uid !== pod.pod.metadata.uid)
 }
 
-function askFilters(filters: readonly FilterPlugin[], state: CycleState, pod: PodInfo, node: NodeInfo): NodeRefusal | undefined {
+function askFilters(
+  filters: readonly FilterPlugin[],
+  state: CycleState,
+  pod: PodInfo,
+  node: NodeInfo,
+  tally: FilterTally | undefined,
+): NodeRefusal | undefined {
+  if (tally) tally.asked++
   for (let i = 0; i < filters.length; i++) {
     const plugin = filters[i] as FilterPlugin
     const refusal = plugin.filter(state, pod, node)
-    if (refusal) return { refusal, plugin: plugin.name }
+    if (refusal) {
+      tally?.refusedAt(i)
+      return { refusal, plugin: plugin.name }
+    }
   }
   return undefined
 }
@@ -279,7 +325,10 @@ function score(
   snapshot: Snapshot,
   timer: CycleTimer | undefined,
 ): { totals: number[]; parts: ScorePart[] } {
-  for (const plugin of profile.points.preScore) if (plugin.preScore(state, pod, nodes, snapshot) === 'skip') state.skipScore.add(plugin.name)
+  for (const plugin of profile.points.preScore) {
+    if (plugin.preScore(state, pod, nodes, snapshot) === 'skip') state.skipScore.add(plugin.name)
+    else timer?.asked('PreScore', plugin.name, 1)
+  }
   timer?.done('PreScore', 'Success')
   const totals = new Array<number>(nodes.length).fill(0)
   const parts: ScorePart[] = []
@@ -289,6 +338,7 @@ function score(
     const weight = profile.weights[i] as number
     const scores = new Array<number>(nodes.length)
     for (let n = 0; n < scores.length; n++) scores[n] = plugin.score(state, pod, nodes[n] as NodeInfo, snapshot)
+    timer?.asked('Score', plugin.name, scores.length)
     plugin.normalize?.(scores, state, pod, nodes)
     for (let n = 0; n < scores.length; n++) totals[n] = (totals[n] as number) + checked(scores[n] as number, plugin) * weight
     parts.push({ plugin: plugin.name, weight, scores })

@@ -1,5 +1,5 @@
 /** The scheduler's metrics under upstream's names (L3). Upstream: pkg/scheduler/metrics/metrics.go (v1.36). */
-import { exponentialBuckets, type HistogramSeries, type Metrics } from '#base/metrics'
+import { type CounterSeries, exponentialBuckets, type HistogramSeries, type Metrics } from '#base/metrics'
 import type { CyclePoint, CycleTimer } from './schedulePod.ts'
 
 export type PointStatus = 'Success' | 'Error' | 'Unschedulable' | 'UnschedulableAndUnresolvable' | 'Pending' | 'Skip'
@@ -37,6 +37,16 @@ export function createSchedulerMetrics(metrics: Metrics, nowMs: () => number): S
     }
     one.observe(seconds)
   }
+  const evaluations = new Map<string, CounterSeries>()
+  const asked = (profile: string, point: string, plugin: string, times: number) => {
+    const key = `${point}/${plugin}/${profile}`
+    let one = evaluations.get(key)
+    if (!one) {
+      one = counters.evaluations.series({ plugin, extension_point: point, profile })
+      evaluations.set(key, one)
+    }
+    one.inc(times)
+  }
   return {
     incoming: (queue, event) => counters.incoming.inc({ queue, event }),
     attempt: (result, profile, seconds) => {
@@ -63,6 +73,7 @@ export function createSchedulerMetrics(metrics: Metrics, nowMs: () => number): S
     timer: (profile) => {
       let lastMs = nowMs()
       return {
+        asked: (point, plugin, times) => asked(profile, point, plugin, times),
         done: (name, status) => {
           const now = nowMs()
           point(name, profile, status, (now - lastMs) / 1000)
@@ -76,6 +87,11 @@ export function createSchedulerMetrics(metrics: Metrics, nowMs: () => number): S
 function countersOf(metrics: Metrics) {
   return {
     attempts: metrics.counter({ name: 'scheduler_schedule_attempts_total', help: 'Attempts to schedule pods, by result.', labels: ['result', 'profile'] }),
+    evaluations: metrics.counter({
+      name: 'scheduler_plugin_evaluation_total',
+      help: 'How often plugins were asked and had a say, by extension point: for Filter and Score once for each node.',
+      labels: ['plugin', 'extension_point', 'profile'],
+    }),
     incoming: metrics.counter({ name: 'scheduler_queue_incoming_pods_total', help: 'Pods that entered a queue, by event.', labels: ['queue', 'event'] }),
   }
 }

@@ -35,6 +35,11 @@ test('OBS-08 attempts, queues, extension points and who refused are counted as u
       ['scheduler_pending_pods{queue="unschedulable"} ', 0],
       ['scheduler_cache_size{type="nodes"} ', 2],
       ['scheduler_goroutines{operation="binding"} ', 0],
+      // Twice two nodes, and both again for the pod that nothing was big enough for at first.
+      ['scheduler_plugin_evaluation_total{plugin="NodeResourcesFit",extension_point="Filter",profile="default-scheduler"} ', 6],
+      // Scores count only where two nodes were left.
+      ['scheduler_plugin_evaluation_total{plugin="TaintToleration",extension_point="PreScore",profile="default-scheduler"} ', 1],
+      ['scheduler_plugin_evaluation_total{plugin="TaintToleration",extension_point="Score",profile="default-scheduler"} ', 2],
       [waiting, 0],
     ]
     for (const [series, value] of expected) assert.equal(seriesValue(text, series), value, `${series}\n${text}`)
