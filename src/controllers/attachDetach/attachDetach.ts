@@ -66,7 +66,12 @@ function createAttachDetachController(context: ControllerContext) {
   const volumeOf = ({ spec }: Frozen<VolumeAttachment>) => view.volume(spec.source.persistentVolumeName ?? '')
   const attachmentChanged = (old: Frozen<VolumeAttachment>, now: Frozen<VolumeAttachment>) => reports.changed(old, now, volumeOf(now))
   watchForNodes(context, reconciler, { podsOfVolume, volumeOf, attachmentChanged, lookAtAll })
-  if (syncPeriodMs > 0) reconciler.also((signal) => everyPeriod(context, attachDetach.name, syncPeriodMs, async () => lookAtAll(), signal))
+  // What is wanted comes as an event; what is attached is looked at again.
+  const lookAtAttached = async () => {
+    for (const key of attachmentInformer.store.indexValues(nodeNameIndex)) reconciler.queue.add(key)
+    for (const { metadata, status } of nodeInformer.store.values()) if ((status?.volumesAttached ?? []).length > 0) reconciler.queue.add(metadata.name ?? '')
+  }
+  if (syncPeriodMs > 0) reconciler.also((signal) => everyPeriod(context, attachDetach.name, syncPeriodMs, lookAtAttached, signal))
   return reconciler
 
   async function reconcile(nodeName: string, signal: AbortSignal): Promise<Result | undefined> {

@@ -7,11 +7,12 @@ import type { PersistentVolume, PersistentVolumeClaim, Pod } from '#api/gen/type
 import { isPodTerminal } from '#api/helpers/pods'
 import { defaultStorageClassOf } from '#api/helpers/volumes'
 import { type Frozen, keyOf } from '#api/machinery/meta'
+import type { Timer } from '#base/clock'
 import type { Component } from '#base/component'
 import { persistentVolumeClaims, persistentVolumes, pods, storageClasses } from '#client/builtIn'
 import { readYourWrites } from '#client/cache/readYourWrites'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
-import { createReconciler, everyPeriod } from '../framework/reconciler.ts'
+import { createReconciler } from '../framework/reconciler.ts'
 import { podClaimIndex, podClaimIndexers } from '../shared/indexes.ts'
 import { createBinderMetrics } from './binderMetrics.ts'
 import type { Binding } from './binding.ts'
@@ -80,22 +81,33 @@ function createBinder(context: ControllerContext): Component {
   })
   for (const informer of [volumeInformer, podInformer, classes]) claimSync.needs(informer as typeof podInformer)
   for (const informer of [claimInformer, podInformer]) volumeSync.needs(informer as typeof podInformer)
-  const syncAll = async () => {
+  let timer: Timer | undefined
+  // Where there is nothing, nothing need be looked at.
+  const arm = () => {
+    if (claimInformer.store.size + volumeInformer.store.size > 0) timer ??= clock.timer(syncPeriodMs, syncAll)
+  }
+  const syncAll = () => {
+    timer = undefined
     for (const key of claimInformer.store.keys()) claimSync.queue.add(key)
     for (const key of volumeInformer.store.keys()) volumeSync.queue.add(key)
+    arm()
   }
-  claimSync.also((signal) => everyPeriod(context, name, syncPeriodMs, syncAll, signal))
 
   return {
     name,
     async run(signal) {
-      await Promise.all([claimSync.run(signal), volumeSync.run(signal)])
-      await ended()
+      try {
+        await Promise.all([claimSync.run(signal), volumeSync.run(signal)])
+        await ended()
+      } finally {
+        timer?.cancel()
+      }
     },
   }
 
   function observeClaim(old: Frozen<PersistentVolumeClaim> | undefined, claim: Frozen<PersistentVolumeClaim> | undefined): void {
     metrics.claim(old, claim)
+    arm()
     if (claim) claimSync.queue.add(keyOf(claim))
     else if (old) {
       metrics.forget(keyOf(old))
@@ -106,6 +118,7 @@ function createBinder(context: ControllerContext): Component {
 
   function observeVolume(old: Frozen<PersistentVolume> | undefined, volume: Frozen<PersistentVolume> | undefined): void {
     metrics.volume(old, volume)
+    arm()
     if (volume) volumeSync.queue.add(keyOf(volume))
     else if (old) {
       metrics.succeeded(keyOf(old))
