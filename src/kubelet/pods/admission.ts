@@ -30,11 +30,12 @@ export function admitPod(pod: FrozenPod, others: readonly FrozenPod[], room: Nod
   const active = others.filter((other) => other !== pod && other.metadata.uid !== pod.metadata.uid && !isTerminalPhase(other.status?.phase))
   const allocatable = amountsOf(room.allocatable)
   const requests: Record<string, number> = { ...podRequests(pod), pods: 1 }
+  const taken = active.map((other) => podRequests(other))
   for (const [name, requested] of Object.entries(requests)) {
     // Extended resources that this node does not have are not the node's business: they may be the cluster's.
     if (name.includes('/') && allocatable[name] === undefined) continue
     const capacity = allocatable[name] ?? 0
-    const used = active.reduce((sum, other) => sum + (name === 'pods' ? 1 : (podRequests(other)[name] ?? 0)), 0)
+    const used = name === 'pods' ? taken.length : taken.reduce((sum, one) => sum + (one[name] ?? 0), 0)
     if (requested === 0 || requested + used <= capacity) continue
     const message = `Node didn't have enough resource: ${name}, requested: ${requested}, used: ${used}, capacity: ${capacity}`
     return { reason: `OutOf${name}`, message: `Pod was rejected: ${message}` }
