@@ -65,6 +65,12 @@ const admissions = [
     others: [pod('b'), pod('c')],
     want: { reason: 'OutOfpods', message: "Pod was rejected: Node didn't have enough resource: pods, requested: 1, used: 2, capacity: 2" },
   },
+  {
+    name: 'its port taken on another address of the node',
+    pod: pod('a', {}, { containers: [{ name: 'c', image: 'i', ports: [{ containerPort: 80, hostPort: 80, hostIP: '10.0.0.1' }] }] }),
+    others: [pod('b', {}, { containers: [{ name: 'c', image: 'i', ports: [{ containerPort: 80, hostPort: 80 }] }] })],
+    want: { reason: 'NodePorts', message: "Pod was rejected: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports" },
+  },
   { name: 'itself does not count', pod: pod('a', { cpu: '1' }), others: [pod('a', { cpu: '1' })], want: undefined },
 ]
 for (const c of admissions) test(`a node with ${c.name}`, () => assert.deepEqual(admitPod(c.pod, c.others, room), c.want))

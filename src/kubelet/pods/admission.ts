@@ -2,6 +2,7 @@
  * Whether a node takes a pod that was given to it (L3, pure): schedulers race and pods can name their node themselves.
  * Upstream: kubelet/lifecycle/predicate.go, eviction_manager.go Admit (v1.36).
  */
+import { hostPortsOf, hostPortsOverlap } from '#api/helpers/hostPorts'
 import { amountsOf, podRequests } from '#api/helpers/podResources'
 import { type FrozenPod, isTerminalPhase } from './containers.ts'
 import { podQosClass } from './resources.ts'
@@ -40,7 +41,14 @@ export function admitPod(pod: FrozenPod, others: readonly FrozenPod[], room: Nod
     const message = `Node didn't have enough resource: ${name}, requested: ${requested}, used: ${used}, capacity: ${capacity}`
     return { reason: `OutOf${name}`, message: `Pod was rejected: ${message}` }
   }
-  return undefined
+  return portTaken(pod, active)
+}
+
+function portTaken(pod: FrozenPod, active: readonly FrozenPod[]): Refusal | undefined {
+  const wanted = hostPortsOf(pod)
+  const isFree = wanted.length === 0 || !active.some((other) => hostPortsOf(other).some((taken) => wanted.some((port) => hostPortsOverlap(port, taken))))
+  if (isFree) return undefined
+  return { reason: 'NodePorts', message: "Pod was rejected: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports" }
 }
 
 function underPressure(pod: FrozenPod, pressure: NodeRoom['pressure']): Refusal | undefined {

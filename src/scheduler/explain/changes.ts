@@ -3,12 +3,12 @@
  * trial. Pure. Plugins that refuse for more than one node's sake (topology, devices, volumes) have no such change.
  */
 import type { NodeSelectorRequirement, NodeSelectorTerm, Taint } from '#api/gen/types/core.v1'
+import { hostPortsOverlap } from '#api/helpers/hostPorts'
 import { amountText } from '#api/helpers/podResources'
 import { tolerationsTolerateTaint } from '#api/helpers/taints'
 import type { Frozen } from '#api/machinery/meta'
 import type { NodeInfo } from '../framework/nodeInfo.ts'
 import type { PodInfo } from '../framework/podInfo.ts'
-import { hostPortsOverlap } from '../plugins/nodePorts.ts'
 
 /** A pod and a node to try changes on. */
 export interface Draft {

@@ -3,6 +3,7 @@
  * Upstream: pkg/scheduler/framework/types.go PodInfo, AffinityTerm.
  */
 import type { Container, Pod, PodAffinityTerm, WeightedPodAffinityTerm } from '#api/gen/types/core.v1'
+import { hostPortsOf } from '#api/helpers/hostPorts'
 import { podRequests, type ResourceAmounts } from '#api/helpers/podResources'
 import { podPriority } from '#api/helpers/pods'
 import { claimNameOf } from '#api/helpers/volumes'
@@ -126,20 +127,6 @@ function othersOf(requests: ResourceAmounts): readonly string[] {
     found ??= []
     found.push(name)
   }
-  return found ?? none
-}
-
-function hostPortsOf(pod: Frozen<Pod>): readonly string[] {
-  let found: string[] | undefined
-  const look = (container: Frozen<Pod>['spec']['containers'][number]) => {
-    for (const { hostPort, hostIP, protocol } of container.ports ?? none) {
-      if (!hostPort) continue
-      found ??= []
-      found.push(`${protocol ?? 'TCP'}/${hostIP || '0.0.0.0'}/${hostPort}`)
-    }
-  }
-  for (const container of pod.spec.containers) look(container)
-  for (const container of pod.spec.initContainers ?? none) if (container.restartPolicy === 'Always') look(container)
   return found ?? none
 }
 

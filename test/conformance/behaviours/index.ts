@@ -1,4 +1,11 @@
 /** Every group of behaviours that needs containers, by SIG. A group is one file and one line here. */
+
+import { controllerRevision, daemonSet } from './apps/daemonSet.ts'
+import { deployment } from './apps/deployment.ts'
+import { disruption } from './apps/disruption.ts'
+import { cronJob, job } from './apps/job.ts'
+import { replicaSetGroup, replicationController } from './apps/replicaSet.ts'
+import { statefulSet } from './apps/statefulSet.ts'
 import type { BehaviourGroup } from './behaviour.ts'
 import { configEnv } from './node/configEnv.ts'
 import { downwardApiEnv } from './node/downwardApiEnv.ts'
@@ -63,7 +70,17 @@ export const storageBehaviours: readonly BehaviourGroup[] = [
   subPath,
 ]
 
-export const appsBehaviours: readonly BehaviourGroup[] = []
+export const appsBehaviours: readonly BehaviourGroup[] = [
+  controllerRevision,
+  cronJob,
+  daemonSet,
+  deployment,
+  disruption,
+  job,
+  replicaSetGroup,
+  replicationController,
+  statefulSet,
+]
 
 /** sig-api-machinery, sig-architecture, sig-auth, sig-cli, sig-network, sig-scheduling. */
 export const otherBehaviours: readonly BehaviourGroup[] = [
