@@ -279,7 +279,13 @@ test('CRI-08 agent and containerd killed at once come back; the pod serves meanw
     () => execWorks('web-2'),
     (code) => code === 0,
   )
-  assert.equal(await containerOf('web-2'), earlier)
+  // The kubelet that has just started probes once before it says that the pod is ready.
+  await eventually(
+    'the same container to be ready',
+    10_000,
+    () => containerOf('web-2'),
+    (now) => now === earlier,
+  )
 })
 
 test('a node that dies as a whole becomes Unknown and comes back with skiff start, and its pods run again', options, async () => {

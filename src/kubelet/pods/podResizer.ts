@@ -6,6 +6,7 @@ import type { CgroupLimits } from '#host/cgroups'
 import type { KubeletContext } from '../context.ts'
 import type { Allocations } from '../resources/allocations.ts'
 import type { CgroupTree } from '../resources/cgroupTree.ts'
+import { containerResourceOptions, hugepageSizes } from '../resources/resourceOptions.ts'
 import { annotationKeys } from '../runtime/labels.ts'
 import { type ContainerRecord, type PodRuntimeStatus, sandboxIPs } from '../runtime/podRuntimeStatus.ts'
 import type { FrozenPod } from './containers.ts'
@@ -30,9 +31,8 @@ function actuatedOf(allocations: Allocations, podUid: string, { name, status }: 
 
 /** @param cgroups sets the limits of pods' own cgroups */
 export function createPodResizer(context: KubeletContext, allocations: Allocations, cgroups: CgroupTree): PodResizer {
-  const { host, runtime, config, machineInfo } = context
-  const options = { cpuCfsQuota: config.cpuCFSQuota, memoryCapacityBytes: machineInfo.memoryBytes }
-  const podOptions = { cpuCfsQuota: config.cpuCFSQuota, podPidsLimit: config.podPidsLimit }
+  const { host, runtime, config } = context
+  const podOptions = { cpuCfsQuota: config.cpuCFSQuota, podPidsLimit: config.podPidsLimit, hugepageSizes: hugepageSizes(context) }
 
   /** Why memory cannot be taken away now. */
   const refuse = async (
@@ -58,7 +58,7 @@ export function createPodResizer(context: KubeletContext, allocations: Allocatio
 
   const update = async (pod: FrozenPod, updates: readonly ContainerResize[]): Promise<void> => {
     for (const { container, record, resources } of updates) {
-      await runtime.updateContainerResources(record.id, containerResources(pod, container, options))
+      await runtime.updateContainerResources(record.id, containerResources(pod, container, containerResourceOptions(context)))
       await allocations.setActuated(pod.metadata.uid ?? '', container.name, resources)
     }
   }

@@ -7,6 +7,7 @@ import { runtimeClasses } from '#client/builtIn'
 import type { PodSandboxConfig } from '#grpc/criTypes'
 import type { KubeletContext } from '../context.ts'
 import type { ImageManager } from '../images/imageManager.ts'
+import { containerResourceOptions } from '../resources/resourceOptions.ts'
 import { containerRecord, findContainer, type PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
 import type { FrozenContainer, FrozenPod } from './containers.ts'
 import { makeEnvironment } from './environment.ts'
@@ -113,7 +114,7 @@ async function configure(
   const target = request.targetContainerName ? findContainer(request.status, request.targetContainerName) : undefined
   if (request.targetContainerName && target?.state !== 'running') throw new Error(`unable to find target container "${request.targetContainerName}"`)
   const options = await context.resources().containerOptions(pod, container)
-  const inputs = { restartCount, environment, mounts, options, image, imageRef, memoryCapacityBytes: context.machineInfo.memoryBytes, targetId: target?.id }
+  const inputs = { restartCount, environment, mounts, options, image, imageRef, limits: containerResourceOptions(context), targetId: target?.id }
   return containerConfig(pod, container, inputs, context.config)
 }
 

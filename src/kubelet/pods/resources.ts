@@ -2,9 +2,11 @@
  * Requests and limits as the kernel wants them (L3, pure): shares, quota, OOM score, QoS class and the cgroup each pod lives in.
  * Upstream: kubelet/cm/helpers_linux.go, kubelet/qos/policy.go, component-helpers/resource (v1.36).
  */
-import { qosClass } from '#api/helpers/podResources'
+import { podLimits, podRequests, qosClass } from '#api/helpers/podResources'
 import type { LinuxContainerResources } from '#grpc/criTypes'
-import type { CgroupLimits } from '#host/cgroups'
+import { type CgroupLimits, hugepageFileSize } from '#host/cgroups'
+import { hugepageResource } from '../resources/machineTopology.ts'
+import { type MemoryQosOptions, memoryQos } from '../resources/memoryQos.ts'
 import { type FrozenContainer, type FrozenPod, isRestartableInitContainer } from './containers.ts'
 import { milliUnits, wholeUnits } from './quantities.ts'
 
@@ -49,7 +51,10 @@ function podTotal(pod: FrozenPod, value: (container: FrozenContainer) => number 
 }
 
 /** The pod's cgroup: an empty limit on any container leaves the pod unlimited, unless the pod sets its own. */
-export function podCgroupLimits(pod: FrozenPod, options: { readonly cpuCfsQuota: boolean; readonly podPidsLimit: number }): CgroupLimits {
+export function podCgroupLimits(
+  pod: FrozenPod,
+  options: { readonly cpuCfsQuota: boolean; readonly podPidsLimit: number; readonly hugepageSizes?: readonly number[] | undefined },
+): CgroupLimits {
   const overhead = pod.spec.overhead ?? {}
   const own = pod.spec.resources
   const requestMilli =
@@ -65,7 +70,17 @@ export function podCgroupLimits(pod: FrozenPod, options: { readonly cpuCfsQuota:
     ...(cpuLimit && options.cpuCfsQuota ? { cpuQuotaUs: milliCpuToQuota(cpuLimit + milliUnits(overhead.cpu)), cpuPeriodUs: quotaPeriodUs } : {}),
     ...(memoryLimit ? { memoryLimitBytes: memoryLimit + wholeUnits(overhead.memory) } : {}),
     ...(options.podPidsLimit > 0 ? { pidsLimit: options.podPidsLimit } : {}),
+    ...(options.hugepageSizes?.length ? { hugepageLimits: podHugepageLimits(pod, options.hugepageSizes) } : {}),
   }
+}
+
+/** Huge pages of a size that nobody asks for are forbidden. */
+function podHugepageLimits(pod: FrozenPod, sizes: readonly number[]): Record<string, number> {
+  const limitOf = (name: string) =>
+    pod.spec.resources?.limits?.[name] !== undefined
+      ? wholeUnits(pod.spec.resources.limits[name])
+      : (podTotal(pod, ({ resources }) => wholeUnits(resources?.limits?.[name])) ?? 0)
+  return Object.fromEntries(sizes.map((size) => [hugepageFileSize(size), limitOf(hugepageResource(size))]))
 }
 
 /** Guaranteed pods sit directly below kubepods; the other classes have a group of their own. */
@@ -91,11 +106,16 @@ export function oomScoreAdj(pod: FrozenPod, container: FrozenContainer, memoryCa
   return adjustment < 1000 - 997 ? 1000 - 997 : adjustment === 1000 ? 999 : adjustment
 }
 
-export function containerResources(
-  pod: FrozenPod,
-  container: FrozenContainer,
-  options: { readonly cpuCfsQuota: boolean; readonly memoryCapacityBytes: number },
-): LinuxContainerResources {
+export interface ContainerResourceOptions {
+  readonly cpuCfsQuota: boolean
+  readonly memoryCapacityBytes: number
+  readonly hugepageSizes?: readonly number[] | undefined
+  /** Set where memory is protected and throttled: cgroup v2 with feature gate MemoryQoS. */
+  readonly memoryQos?: MemoryQosOptions | undefined
+}
+
+/** What the runtime is told about a container's limits. */
+export function containerResources(pod: FrozenPod, container: FrozenContainer, options: ContainerResourceOptions): LinuxContainerResources {
   const { requests, limits } = container.resources ?? {}
   const cpuLimit = milliUnits(limits?.cpu)
   const memoryLimit = wholeUnits(limits?.memory)
@@ -105,6 +125,33 @@ export function containerResources(
     // Without a limit the quota is lifted, not left at whatever it was.
     cpuQuota: options.cpuCfsQuota && cpuLimit > 0 ? milliCpuToQuota(cpuLimit) : -1,
     ...(memoryLimit > 0 ? { memoryLimitInBytes: memoryLimit } : {}),
+    ...containerHugepages(container, options.hugepageSizes ?? []),
+    ...(options.memoryQos ? { unified: memoryQos(podQosClass(pod), wholeUnits(requests?.memory), memoryLimit, options.memoryQos) } : {}),
     oomScoreAdj: oomScoreAdj(pod, container, options.memoryCapacityBytes),
+  }
+}
+
+/** Only of containers that use huge pages: the pod's own group forbids them to all others. */
+function containerHugepages({ resources }: FrozenContainer, sizes: readonly number[]): Pick<LinuxContainerResources, 'hugepageLimits'> {
+  if (!Object.keys(resources?.limits ?? {}).some((name) => name.startsWith('hugepages-'))) return {}
+  return { hugepageLimits: sizes.map((size) => ({ pageSize: hugepageFileSize(size), limit: wholeUnits(resources?.limits?.[hugepageResource(size)]) })) }
+}
+
+/** What a sandbox is told of its pod's size, for runtimes that size a machine by it: the pod without its overhead, and the overhead. */
+export function sandboxResources(
+  pod: FrozenPod,
+  options: { readonly cpuCfsQuota: boolean },
+): { overhead?: LinuxContainerResources; resources?: LinuxContainerResources } {
+  const linux = (requestMilli: number, limitMilli: number, memoryBytes: number): LinuxContainerResources => ({
+    cpuShares: milliCpuToShares(requestMilli),
+    cpuPeriod: quotaPeriodUs,
+    ...(options.cpuCfsQuota && limitMilli > 0 ? { cpuQuota: milliCpuToQuota(limitMilli) } : {}),
+    ...(memoryBytes > 0 ? { memoryLimitInBytes: memoryBytes } : {}),
+  })
+  const { overhead } = pod.spec
+  const [requests, limits] = [podRequests(pod, { excludeOverhead: true }), podLimits(pod, { excludeOverhead: true })]
+  return {
+    resources: linux(requests.cpu ?? 0, limits.cpu ?? 0, limits.memory ?? 0),
+    ...(overhead ? { overhead: linux(milliUnits(overhead.cpu), milliUnits(overhead.cpu), wholeUnits(overhead.memory)) } : {}),
   }
 }

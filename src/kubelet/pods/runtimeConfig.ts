@@ -9,7 +9,7 @@ import { containerAnnotations, containerLabels, podLabels } from '../runtime/lab
 import { configMirrorAnnotation, type FrozenContainer, type FrozenPod } from './containers.ts'
 import { podDnsConfig, sandboxHostname } from './dns.ts'
 import { expand } from './expansion.ts'
-import { containerResources, podCgroupPath } from './resources.ts'
+import { type ContainerResourceOptions, containerResources, podCgroupPath, sandboxResources } from './resources.ts'
 import { containerSecurityContext, sandboxSecurityContext } from './securityContext.ts'
 
 export function podLogDirectory(config: Pick<KubeletConfig, 'podLogsDirectory'>, pod: FrozenPod): string {
@@ -45,6 +45,7 @@ export function podSandboxConfig(pod: FrozenPod, attempt: number, config: Kubele
     annotations,
     linux: {
       cgroupParent: podCgroupPath(config.cgroupRoot, pod),
+      ...sandboxResources(pod, { cpuCfsQuota: config.cpuCFSQuota }),
       securityContext: sandboxSecurityContext(pod, config.rootDirectory),
       sysctls: Object.fromEntries((pod.spec.securityContext?.sysctls ?? []).map(({ name, value }) => [name, value])),
     },
@@ -59,7 +60,8 @@ export interface ContainerInputs {
   readonly options: ContainerOptions
   readonly image: RuntimeImage | undefined
   readonly imageRef: string
-  readonly memoryCapacityBytes: number
+  /** What its limits depend on besides the pod. */
+  readonly limits: ContainerResourceOptions
   /** The container whose process namespace an ephemeral container joins. */
   readonly targetId?: string | undefined
 }
@@ -88,7 +90,7 @@ export function containerConfig(pod: FrozenPod, container: FrozenContainer, inpu
     tty: container.tty ?? false,
     linux: {
       resources: {
-        ...containerResources(pod, container, { cpuCfsQuota: config.cpuCFSQuota, memoryCapacityBytes: inputs.memoryCapacityBytes }),
+        ...containerResources(pod, container, inputs.limits),
         ...(options.cpusetCpus === undefined ? {} : { cpusetCpus: options.cpusetCpus }),
         ...(options.cpusetMems === undefined ? {} : { cpusetMems: options.cpusetMems }),
       },

@@ -1,0 +1,30 @@
+/** What limits depend on besides a pod (L3): the machine's page sizes, the kernel's cgroups, the node's gates. */
+import type { KubeletContext } from '../context.ts'
+import { wholeUnits } from '../pods/quantities.ts'
+import type { ContainerResourceOptions } from '../pods/resources.ts'
+import { gateEnabled } from './config.ts'
+import { hugepageBytes } from './machineTopology.ts'
+
+type Context = Pick<KubeletContext, 'config' | 'machineInfo' | 'host' | 'allocatable'>
+
+/** In bytes; none on machines that do not say. */
+export function hugepageSizes({ machineInfo }: Pick<Context, 'machineInfo'>): number[] {
+  return machineInfo.topology ? [...hugepageBytes(machineInfo.topology).keys()] : []
+}
+
+/** For containerResources. */
+export function containerResourceOptions(context: Context): ContainerResourceOptions {
+  const { config, machineInfo, host, allocatable } = context
+  const hasMemoryQos = host?.cgroups.version === 2 && gateEnabled(config, 'MemoryQoS')
+  const { memoryThrottlingFactor, memoryReservationPolicy } = config
+  return {
+    cpuCfsQuota: config.cpuCFSQuota,
+    memoryCapacityBytes: machineInfo.memoryBytes,
+    hugepageSizes: hugepageSizes(context),
+    ...(hasMemoryQos
+      ? {
+          memoryQos: { throttlingFactor: memoryThrottlingFactor, reservationPolicy: memoryReservationPolicy, allocatableBytes: wholeUnits(allocatable.memory) },
+        }
+      : {}),
+  }
+}
