@@ -211,3 +211,13 @@ test('ADM-06: validating policies', () =>
     }
     assert.deepEqual(wrong, [])
   }))
+
+test('ADM-06 API-16: a list that Go never omits is there to expressions, as null', () =>
+  withCluster(async (cluster) => {
+    const resourceRules = [{ operations: ['CREATE'], apiGroups: ['rbac.authorization.k8s.io'], apiVersions: ['v1'], resources: ['clusterroles'] }]
+    await makePolicy(cluster, 'Validating', 'p', { spec: { matchConstraints: { resourceRules }, ...validations('has(object.rules) && object.rules != null') } })
+    const path = '/apis/rbac.authorization.k8s.io/v1/clusterroles'
+    const status = await refused(cluster.request('POST', path, { metadata: { name: 'empty' } }))
+    assert.match(status.message, /failed expression: has\(object\.rules\) && object\.rules != null$/)
+    await cluster.request('POST', path, { metadata: { name: 'filled' }, rules: [{ verbs: ['get'], apiGroups: [''], resources: ['pods'] }] })
+  }))

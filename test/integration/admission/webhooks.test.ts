@@ -298,3 +298,21 @@ test('ADM-04: a sidecar is injected in namespaces that ask for it', () =>
     assert.deepEqual(await images('mesh'), ['a /dev/termination-log', 'side /dev/termination-log'])
     assert.deepEqual(await images('default'), ['a /dev/termination-log'])
   }))
+
+test('ADM-02 API-16: a list that Go never omits is null in a review, and a patch may replace it', () =>
+  withCluster(async (cluster) => {
+    const { hooks, request } = cluster
+    const rules = [{ apiGroups: ['rbac.authorization.k8s.io'], apiVersions: ['v1'], operations: ['CREATE'], resources: ['clusterroles'] }]
+    const made = { verbs: ['get'], apiGroups: [''], resources: ['pods'] }
+    hooks.on('/fill', () => jsonPatch([{ op: 'replace', path: '/rules', value: [made] }]))
+    hooks.on('/look', allow)
+    await configure(cluster, 'validating', 'look', [webhook(hooks, '/look', { rules })])
+    await request('POST', '/apis/rbac.authorization.k8s.io/v1/clusterroles', { metadata: { name: 'empty' } })
+    await configure(cluster, 'mutating', 'fill', [webhook(hooks, '/fill', { rules })])
+    await request('POST', '/apis/rbac.authorization.k8s.io/v1/clusterroles', { metadata: { name: 'filled' } })
+    assert.deepEqual(
+      hooks.askedAt('/look').map(({ object }) => (object as unknown as { rules: unknown }).rules),
+      [null, [made]],
+    )
+    assert.equal((hooks.askedAt('/fill')[0]?.object as unknown as { rules: unknown }).rules, null)
+  }))

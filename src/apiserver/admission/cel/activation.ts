@@ -7,6 +7,7 @@ import type { AdmissionExpression } from '#api/cel/admissionCompiler'
 import { perCallLimit } from '#api/cel/environment'
 import type { Namespace } from '#api/gen/types/core.v1'
 import type { Frozen, GroupVersionKind, GroupVersionResource, KubeObject } from '#api/machinery/meta'
+import { withNils } from '#api/schema/nils'
 import type { Activation } from '#cel/environment'
 import { dynamicValue } from '#cel/json'
 import { EvaluationError, ObjectValue, type Value } from '#cel/values'
@@ -76,11 +77,11 @@ export class AdmissionActivation implements Activation {
     const { object, oldObject, params, namespace, authorizer } = this.#input
     switch (name) {
       case 'object':
-        return dynamicValue(object)
+        return dynamicValue(object && withNils(object))
       case 'oldObject':
-        return dynamicValue(oldObject)
+        return dynamicValue(oldObject && withNils(oldObject))
       case 'params':
-        return dynamicValue(params)
+        return dynamicValue(params && withNils(params))
       case 'request':
         return dynamicValue(admissionRequest('', this.#input.attributes, this.#input, noObjects))
       case 'namespaceObject':

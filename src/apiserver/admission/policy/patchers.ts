@@ -12,6 +12,7 @@ import { applyJsonPatch } from '#api/machinery/patch/jsonPatch'
 import { isObject } from '#api/machinery/patch/objects'
 import { isStatus, StatusError } from '#api/machinery/status'
 import { schemaFor } from '#api/schema/builtIn'
+import { withNils } from '#api/schema/nils'
 import type { Schema } from '#api/schema/schema'
 import { EvaluationError, type Value } from '#cel/values'
 import type { AdmissionAttributes } from '../admission.ts'
@@ -29,7 +30,7 @@ function byJsonPatch(value: Value, object: Frozen<KubeObject>, attributes: Admis
   const operations = unwrapped(() => jsonPatchOf(value))
   let changed: unknown
   try {
-    changed = applyJsonPatch(object, operations)
+    changed = applyJsonPatch(withNils(object), operations)
   } catch (error) {
     const why = isStatus(error) && error.cause instanceof Error ? error.cause.message : (error as Error).message
     if (why.startsWith('testing value ')) return object

@@ -7,6 +7,7 @@ import { semanticEqual } from '#api/machinery/equality'
 import { type Frozen, groupVersion, type KubeObject } from '#api/machinery/meta'
 import { applyJsonPatch, type JsonPatchOperation, parseJsonPatch } from '#api/machinery/patch/jsonPatch'
 import { internalError, isStatus } from '#api/machinery/status'
+import { withNils } from '#api/schema/nils'
 import type { AdmissionAttributes } from '../admission.ts'
 import { requestNamespace } from '../attributes.ts'
 import { RequestAuthorizer } from '../cel/requestAuthorizer.ts'
@@ -109,7 +110,7 @@ function patched(
   const name = JSON.stringify(webhook.name)
   if (!object) throw internalError(new Error(`admission webhook ${name} attempted to modify the object, which is not supported for this operation`))
   try {
-    return decodeChanged(applyJsonPatch(object, patch), attributes, apiVersion)
+    return decodeChanged(applyJsonPatch(withNils(object), patch), attributes, apiVersion)
   } catch (error) {
     // The operation that did not apply says more than the general refusal.
     throw internalError(isStatus(error) && error.cause instanceof Error ? error.cause : error)

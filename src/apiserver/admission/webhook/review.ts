@@ -3,6 +3,7 @@
  * Upstream: apiserver/pkg/admission/plugin/webhook/request/admissionreview.go (v1.36).
  */
 import { parseGroupVersion } from '#api/machinery/meta'
+import { withNils } from '#api/schema/nils'
 import type { AdmissionAttributes } from '../admission.ts'
 import { admissionRequest } from '../cel/activation.ts'
 import type { Invocation } from '../matching/rules.ts'
@@ -16,8 +17,15 @@ export function reviewVersionOf(accepted: readonly string[]): string | undefined
   return accepted.find((version) => reviewVersions.has(version))
 }
 
-export function reviewOf(version: string, uid: string, attributes: AdmissionAttributes, invocation: Invocation, objects: VersionedObjects): object {
-  return { kind: 'AdmissionReview', apiVersion: `admission.k8s.io/${version}`, request: admissionRequest(uid, attributes, invocation, objects) }
+export function reviewOf(
+  version: string,
+  uid: string,
+  attributes: AdmissionAttributes,
+  invocation: Invocation,
+  { object, oldObject }: VersionedObjects,
+): object {
+  const shown = { object: object && withNils(object), oldObject: oldObject && withNils(oldObject) }
+  return { kind: 'AdmissionReview', apiVersion: `admission.k8s.io/${version}`, request: admissionRequest(uid, attributes, invocation, shown) }
 }
 
 export interface Verdict {
