@@ -25,8 +25,10 @@ export interface NodeFacts {
 }
 
 const kibi = (bytes: number) => `${Math.floor(bytes / 1024)}Ki`
-/** nodefs.available's default hard eviction threshold is a tenth; memory.available's is 100Mi. */
-const evictionMemoryBytes = 100 * 2 ** 20
+/** What hard eviction keeps free of so much: a quantity, or a percentage. */
+function keptFree(threshold: string | undefined, capacity: number): number {
+  return threshold?.endsWith('%') ? (capacity * Number(threshold.slice(0, -1))) / 100 : quantity(threshold)
+}
 
 /** What every kubelet on Linux says, pages or not. */
 const withoutHugepages: Resources = { 'hugepages-1Gi': '0', 'hugepages-2Mi': '0' }
@@ -48,14 +50,15 @@ function nodeCapacity(machine: MachineInfo, config: Pick<KubeletConfig, 'maxPods
  */
 export function nodeAllocatable(
   machine: MachineInfo,
-  config: Pick<KubeletConfig, 'maxPods' | 'systemReserved' | 'kubeReserved'>,
+  config: Pick<KubeletConfig, 'maxPods' | 'systemReserved' | 'kubeReserved' | 'evictionHard'>,
   handedOut: Resources = {},
 ): Resources {
   const reserved = (name: string) => quantity(config.systemReserved[name]) + quantity(config.kubeReserved[name])
   const milli = machine.cpus * 1000 - milliUnits(config.systemReserved.cpu) - milliUnits(config.kubeReserved.cpu)
   const pages = Object.entries(handedOut).reduce((sum, [name, bytes]) => (name.startsWith('hugepages-') ? sum + Number(bytes) : sum), 0)
-  const memory = machine.memoryBytes - reserved('memory') - evictionMemoryBytes - pages
-  const storage = machine.ephemeralStorageBytes * 0.9 - reserved('ephemeral-storage')
+  const memory = machine.memoryBytes - reserved('memory') - keptFree(config.evictionHard['memory.available'], machine.memoryBytes) - pages
+  const storage =
+    machine.ephemeralStorageBytes - keptFree(config.evictionHard['nodefs.available'], machine.ephemeralStorageBytes) - reserved('ephemeral-storage')
   return {
     ...nodeCapacity(machine, config, handedOut),
     cpu: milli % 1000 === 0 ? String(milli / 1000) : `${milli}m`,

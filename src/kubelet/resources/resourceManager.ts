@@ -4,7 +4,6 @@
  */
 
 import { mkdir } from 'node:fs/promises'
-import type { LinuxContainerResources } from '#grpc/criTypes'
 import type { KubeletContext } from '../context.ts'
 import type { Refusal } from '../pods/admission.ts'
 import type { FrozenContainer, FrozenPod } from '../pods/containers.ts'
@@ -81,16 +80,17 @@ export async function createResourceManager(deps: ResourceManagerDeps): Promise<
   const topologyManager = createTopologyManager(settings, numaInfo(topology), [own.devices, own.cpus, own.memory])
   /** Others share what is left: they move at once. */
   const poolChanged = () => (own.cpus.policy === 'none' ? undefined : deps.wake(deps.pods().map((pod) => pod.metadata.uid ?? '')))
+  const placement = reconciler(context, own.cpus)
   const pages = [...hugepageBytes(topology)]
   const extended = (member: 'capacity' | 'allocatable') => ({
     ...Object.fromEntries(pages.map(([size, bytes]) => [hugepageResource(size), String(bytes)])),
     ...Object.fromEntries(Object.entries(own.devices.capacity()).map(([name, counts]) => [name, String(counts[member])])),
   })
   return {
-    ...allocation(own, topologyManager.admit, poolChanged),
+    ...allocation(own, topologyManager.admit, poolChanged, placement.forget),
     preparePod: own.dra.prepare,
     containerOptions: (pod, container) => containerOptions(context, own, pod, container),
-    reconcile: reconciler(context, own.cpus),
+    reconcile: placement.reconcile,
     status: (pod, container) =>
       gateEnabled(config, 'ResourceHealthStatus') ? [...own.devices.status(pod.metadata.uid ?? '', container.name), ...own.dra.status(pod, container)] : [],
     capacity: () => extended('capacity'),
@@ -138,7 +138,12 @@ function numaInfo({ numaNodes }: MachineTopology): NumaInfo {
 }
 
 /** Admission and release, one pod at a time: what one is given the next must see. */
-function allocation({ cpus, memory, devices, dra }: Managers, align: (pod: FrozenPod) => Promise<Refusal | undefined>, poolChanged: () => void) {
+function allocation(
+  { cpus, memory, devices, dra }: Managers,
+  align: (pod: FrozenPod) => Promise<Refusal | undefined>,
+  poolChanged: () => void,
+  forget: (podUid: string) => void,
+) {
   const givers = [cpus, memory, devices]
   let turn: Promise<unknown> = Promise.resolve()
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
@@ -154,6 +159,7 @@ function allocation({ cpus, memory, devices, dra }: Managers, align: (pod: Froze
     if (held.length > 0) await save()
   }
   const release = async (podUid: string) => {
+    forget(podUid)
     await inTurn(() => takeBack(podUid))
     await dra.unprepare(podUid)
   }
@@ -205,23 +211,26 @@ async function containerOptions(
 }
 
 /** Remembers what it has told the runtime: most of the time there is nothing to tell. */
-function reconciler({ runtime }: KubeletContext, cpus: CpuManager): ResourceManager['reconcile'] {
-  const applied = new Map<string, string>()
-  return async (pod, status) => {
-    if (cpus.policy === 'none') return
-    for (const { name } of [...(pod.spec.initContainers ?? []), ...pod.spec.containers]) {
-      const record = findContainer(status, name)
-      if (record?.state !== 'running') {
-        if (record) applied.delete(record.id)
-        continue
+function reconciler({ runtime }: KubeletContext, cpus: CpuManager): { readonly reconcile: ResourceManager['reconcile']; forget(podUid: string): void } {
+  /** Pod → container id → its CPUs. */
+  const applied = new Map<string, Map<string, string>>()
+  return {
+    forget: (podUid) => void applied.delete(podUid),
+    reconcile: async (pod, status) => {
+      if (cpus.policy === 'none') return
+      const uid = pod.metadata.uid ?? ''
+      const told = applied.get(uid) ?? new Map<string, string>()
+      const now = new Map<string, string>()
+      applied.set(uid, now)
+      for (const { name } of [...(pod.spec.initContainers ?? []), ...pod.spec.containers]) {
+        const record = findContainer(status, name)
+        if (record?.state !== 'running') continue
+        const wanted = formatCpuSet(cpus.cpusOf(uid, name) ?? [])
+        const before = told.get(record.id) ?? record.status.resources?.linux?.cpusetCpus
+        if (wanted !== '' && wanted !== before) await runtime.updateContainerResources(record.id, { cpusetCpus: wanted })
+        now.set(record.id, wanted)
       }
-      const wanted = formatCpuSet(cpus.cpusOf(pod.metadata.uid ?? '', name) ?? [])
-      const before = applied.get(record.id) ?? record.status.resources?.linux?.cpusetCpus
-      if (wanted === '' || wanted === before) continue
-      const resources: LinuxContainerResources = { cpusetCpus: wanted }
-      await runtime.updateContainerResources(record.id, resources)
-      applied.set(record.id, wanted)
-    }
+    },
   }
 }
 

@@ -186,4 +186,8 @@ test('KUB-15 options: unknown, immature and contradictory ones are refused', () 
     () => staticOptions({ 'full-pcpus-only': 'true', 'distribute-cpus-across-cores': 'true' }, { CPUManagerPolicyAlphaOptions: true }),
     /can not be used at the same time/,
   )
+  assert.throws(
+    () => staticOptions({ 'prefer-align-cpus-by-uncorecache': 'true', 'distribute-cpus-across-numa': 'true' }, {}),
+    /PreferAlignCpusByUncoreCache and DistributeCPUsAcrossNUMA can not be used at the same time/,
+  )
 })

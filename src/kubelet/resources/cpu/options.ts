@@ -64,5 +64,13 @@ export function staticOptions(options: Readonly<Record<string, string>>, gates: 
   if (result.distributeAcrossNuma && result.distributeAcrossCores) {
     throw new Error('static policy options DistributeCPUsAcrossNUMA and DistributeCPUsAcrossCores can not be used at the same time')
   }
+  for (const [clashes, other] of [
+    [result.distributeAcrossCores, 'DistributeCPUsAcrossCores'],
+    [result.distributeAcrossNuma, 'DistributeCPUsAcrossNUMA'],
+  ] as const) {
+    if (result.alignByUncoreCache && clashes) {
+      throw new Error(`static policy options PreferAlignCpusByUncoreCache and ${other} can not be used at the same time`)
+    }
+  }
   return result
 }

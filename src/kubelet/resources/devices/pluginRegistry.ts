@@ -55,7 +55,8 @@ interface Endpoint {
 }
 
 const noOptions: PluginOptions = { preStartRequired: false, getPreferredAllocationAvailable: false }
-/** A plugin that says more has gone mad. */
+/** More kinds of devices, or more devices of a kind, are a plugin that has gone mad. */
+const maxResources = 1_000
 const maxDevices = 100_000
 
 const domain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
@@ -135,6 +136,8 @@ export function createPluginRegistry(deps: RegistryDeps): PluginRegistry {
   const register = async (request: RegisterRequest): Promise<object> => {
     log.info('Got registration request from device plugin with resource', { resource: request.resourceName, endpoint: request.endpoint })
     checkRequest(request)
+    if (!seen.has(request.resourceName) && seen.size >= maxResources)
+      throw new GrpcRefusal('RESOURCE_EXHAUSTED', `a node has at most ${maxResources} extended resources`)
     connect(request)
     return {}
   }

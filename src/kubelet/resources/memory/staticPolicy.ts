@@ -15,6 +15,11 @@ export type ReservedMemory = ReadonlyMap<number, Readonly<Record<string, number>
 
 type Requests = Readonly<Record<string, number>>
 
+/** A pod that asks as a whole has no containers to pin. */
+function isPinned(pod: FrozenPod): boolean {
+  return podQosClass(pod) === 'Guaranteed' && !pod.spec.resources?.requests && !pod.spec.resources?.limits
+}
+
 /** Memory and huge pages that a container asks for. */
 function requestsOf(container: FrozenContainer): Requests {
   const asked = amountsOf(container.resources?.requests ?? container.resources?.limits)
@@ -91,7 +96,7 @@ export function createStaticMemoryPolicy(topology: MachineTopology, reserved: Re
   const reusableOf = (pod: FrozenPod, mask: NumaMask, name: string) => reusable.get(uidOf(pod))?.get(mask)?.[name] ?? 0
 
   const allocate = (pod: FrozenPod, container: FrozenContainer, hint: TopologyHint): void => {
-    if (podQosClass(pod) !== 'Guaranteed') return
+    if (!isPinned(pod)) return
     const known = state.entries[uidOf(pod)]?.[container.name]
     if (known) {
       noteReuse(pod, container, known)
@@ -131,13 +136,13 @@ export function createStaticMemoryPolicy(topology: MachineTopology, reserved: Re
 
   return {
     hints: (pod, container) => {
-      if (podQosClass(pod) !== 'Guaranteed') return {}
+      if (!isPinned(pod)) return {}
       const known = state.entries[uidOf(pod)]?.[container.name]
       if (known) return remembered(known)
       return hintsFor(pod, requestsOf(container))
     },
     podHints: (pod) => {
-      if (podQosClass(pod) !== 'Guaranteed') return {}
+      if (!isPinned(pod)) return {}
       const known = pod.spec.containers.map(({ name }) => state.entries[uidOf(pod)]?.[name]).find((blocks) => blocks !== undefined)
       return known ? remembered(known) : hintsFor(pod, podRequestsOf(pod))
     },
