@@ -37,8 +37,11 @@ export interface KubeletConfig extends ResourcesConfig {
   readonly imageGCPeriodMs: number
   readonly containerGCPeriodMs: number
   readonly serializeImagePulls: boolean
+  /** Below 0: logs are never rotated. */
   readonly containerLogMaxSizeBytes: number
   readonly containerLogMaxFiles: number
+  readonly containerLogMaxWorkers: number
+  readonly containerLogMonitorIntervalMs: number
   readonly containerRestartInitialBackOffMs: number
   readonly containerRestartMaxBackOffMs: number
   readonly maxConcurrentPodStarts: number
@@ -81,6 +84,8 @@ const kubeletDefaults: KubeletConfig = {
   serializeImagePulls: true,
   containerLogMaxSizeBytes: 10 * 2 ** 20,
   containerLogMaxFiles: 5,
+  containerLogMaxWorkers: 1,
+  containerLogMonitorIntervalMs: 10_000,
   containerRestartInitialBackOffMs: 10_000,
   containerRestartMaxBackOffMs: 5 * minuteMs,
   maxConcurrentPodStarts: 4,

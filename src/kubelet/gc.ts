@@ -1,12 +1,13 @@
 /**
- * Gives back what nobody needs (L3): old containers of living pods, everything of pods that are gone, images above a disk threshold, grown logs.
- * Upstream: kuberuntime_gc.go, images/image_gc_manager.go, kubelet_pods.go HandlePodCleanups, logs/container_log_manager.go (v1.36).
+ * Gives back what nobody needs (L3): old containers of living pods, everything of pods that are gone, images above a disk threshold.
+ * Upstream: kuberuntime_gc.go, images/image_gc_manager.go, kubelet_pods.go HandlePodCleanups (v1.36).
  */
-import { rename, rm, stat } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import type { RuntimeContainer, RuntimeImage } from '#grpc/criTypes'
 import { listIfExists } from '#host/files'
 import type { KubeletContext } from './context.ts'
 import type { ImageManager } from './images/imageManager.ts'
+import { removeContainerLogs } from './logs/logRotation.ts'
 import type { PodWorkers } from './pods/podWorkers.ts'
 import { qosCgroupPath } from './pods/resources.ts'
 import { labelKeys } from './runtime/labels.ts'
@@ -87,9 +88,11 @@ export async function collectGarbage(deps: GarbageDeps, signal: AbortSignal): Pr
   }
   await Promise.all([
     repeat(config.containerGCPeriodMs, async () => {
-      for (const container of containersToRemove(await context.runtime.listContainers())) await context.runtime.removeContainer(container.id)
+      for (const { id } of containersToRemove(await context.runtime.listContainers())) {
+        await removeContainerLogs(context, id)
+        await context.runtime.removeContainer(id)
+      }
       await removeOrphans(deps)
-      await rotateLogs(context)
     }),
     repeat(config.imageGCPeriodMs, () => collectImages(deps, firstSeenMs)),
   ])
@@ -155,24 +158,4 @@ export async function freeImages({ context }: GarbageDeps): Promise<boolean> {
   const unused = (await runtime.listImages()).filter((image) => !isPinned(image) && !inUse.has(image.id))
   for (const image of unused) await runtime.removeImage(image.id)
   return unused.length > 0
-}
-
-/** Renames logs that have grown too large and lets the runtime open new ones; the oldest go. */
-async function rotateLogs({ runtime, host, config, clock }: KubeletContext): Promise<void> {
-  if (!host) return
-  for (const container of await runtime.listContainers()) {
-    if (container.state !== 'CONTAINER_RUNNING') continue
-    const status = await runtime.containerStatus(container.id)
-    if (!status?.logPath) continue
-    const path = host.path(status.logPath)
-    const { size } = await stat(path).catch(() => ({ size: 0 }))
-    if (size <= config.containerLogMaxSizeBytes) continue
-    const stamp = String(Math.floor(clock.now() / 1000))
-    await rename(path, `${path}.${stamp}`)
-    await runtime.reopenContainerLog(container.id)
-    const directory = path.slice(0, path.lastIndexOf('/'))
-    const base = path.slice(path.lastIndexOf('/') + 1)
-    const rotated = (await listIfExists(directory)).filter((name) => name.startsWith(`${base}.`)).sort()
-    for (const name of rotated.slice(0, Math.max(0, rotated.length - (config.containerLogMaxFiles - 1)))) await rm(`${directory}/${name}`, { force: true })
-  }
 }

@@ -14,6 +14,7 @@ import { createEvictionManager } from './eviction/evictionManager.ts'
 import { collectGarbage, freeImages, removeOrphans } from './gc.ts'
 import type { MachineInfo } from './host.ts'
 import { createImageManager } from './images/imageManager.ts'
+import { runLogRotation } from './logs/logRotation.ts'
 import { createNodeManager } from './node/nodeManager.ts'
 import { nodeAllocatable } from './node/nodeStatus.ts'
 import { admitPod } from './pods/admission.ts'
@@ -191,6 +192,7 @@ async function runKubelet(
     serviceMirror.synced.then(() => (signal.aborted ? undefined : watchPods(context, workers, statics, () => removeOrphans(garbage), events, signal))),
     statics.run(workers, signal),
     collectGarbage(garbage, signal),
+    runLogRotation(context, signal),
     eviction.run(workers, () => freeImages(garbage), signal),
   ])
 }

@@ -2,10 +2,11 @@
  * Reads container logs in CRI's format (L3): `<RFC 3339 with nanoseconds> stdout|stderr F|P[:…] <text>`; P lines go on in the next one.
  * Upstream: cri-client/pkg/logs (v1.36).
  */
-import { type FileHandle, open } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
 import type { Clock } from '#base/clock'
 import { parseTime } from '#base/time'
 import type { LogOptions } from '../runtime/runtimeService.ts'
+import { openFollowed } from './followedLog.ts'
 
 export interface LogLine {
   readonly timestamp: string
@@ -90,44 +91,57 @@ export interface FollowContext {
 
 const pollMs = 200
 
-/** The log as bytes to print. With follow it goes on until the container has stopped or the signal aborts; rotation is followed by inode. */
+/**
+ * The log as bytes to print. With follow it goes on until the container has stopped or the signal aborts, through every file that the log is
+ * renamed to meanwhile, however far behind the reader is.
+ */
 export async function* readLog(path: string, options: LogOptions, context: FollowContext, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const writer = new LogWriter(options)
-  let file = await open(path, 'r')
+  const log = await openFollowed(path)
   try {
-    let position = options.tailLines === undefined ? 0 : await tailOffset(file, options.tailLines)
+    let position = options.tailLines === undefined ? 0 : await tailOffset(log.file, options.tailLines)
     let rest: Buffer = Buffer.alloc(0)
     let stopped = false
     const buffer = Buffer.alloc(chunkBytes)
+    /** What the next bytes print as. */
+    const print = (bytes: Buffer): Buffer[] => {
+      const { lines, remainder } = splitLines(Buffer.concat([rest, bytes]))
+      rest = remainder
+      return lines.flatMap((line) => {
+        const parsed = parseCriLine(line)
+        const text = parsed && writer.write(parsed)
+        return text ? [text] : []
+      })
+    }
     for (;;) {
-      const { bytesRead } = await file.read(buffer, 0, buffer.length, position)
+      const { bytesRead } = await log.file.read(buffer, 0, buffer.length, position)
       position += bytesRead
       if (bytesRead > 0) {
-        const { lines, remainder } = splitLines(Buffer.concat([rest, buffer.subarray(0, bytesRead)]))
-        rest = remainder
-        const output = lines.flatMap((line) => {
-          const parsed = parseCriLine(line)
-          const text = parsed && writer.write(parsed)
-          return text ? [text] : []
-        })
+        const output = print(buffer.subarray(0, bytesRead))
         if (output.length > 0) yield Buffer.concat(output)
         if (writer.full) return
         continue
       }
       if (!options.follow || signal.aborted || stopped) return
-      const rotated = await reopenIfRotated(path, file)
-      if (rotated) {
-        await file.close()
-        file = rotated
+      const left = await log.next()
+      if (left === 'moved') {
         position = 0
         continue
       }
+      if (typeof left === 'object') {
+        for await (const bytes of left) {
+          const output = print(bytes)
+          if (output.length > 0) yield Buffer.concat(output)
+          if (writer.full) return
+        }
+        continue
+      }
       // Once more after the container has stopped: its last lines may have come meanwhile.
-      stopped = !(await context.isRunning())
+      stopped = left === 'same' && !(await context.isRunning())
       if (!stopped) await context.clock.sleep(pollMs, signal).catch(() => {})
     }
   } finally {
-    await file.close()
+    await log.file.close()
   }
 }
 
@@ -139,13 +153,4 @@ function splitLines(data: Buffer): { lines: Buffer[]; remainder: Buffer } {
     start = end + 1
   }
   return { lines, remainder: Buffer.from(data.subarray(start)) }
-}
-
-async function reopenIfRotated(path: string, file: FileHandle): Promise<FileHandle | undefined> {
-  const current = await file.stat()
-  const candidate = await open(path, 'r').catch(() => undefined)
-  if (!candidate) return undefined
-  if ((await candidate.stat()).ino !== current.ino) return candidate
-  await candidate.close()
-  return undefined
 }

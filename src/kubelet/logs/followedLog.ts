@@ -1,0 +1,86 @@
+/**
+ * A log file that is followed through its renamings (L3). A reader may be several rotations behind: the files in between are read too, also when
+ * they were compressed meanwhile. Upstream follows by name and misses what lies between (cri-client/pkg/logs, v1.36).
+ */
+import { type FileHandle, open } from 'node:fs/promises'
+import { createGunzip } from 'node:zlib'
+import { compressedSuffix, rotatedBeside, rotationOf, sortRotated } from './logFiles.ts'
+
+export interface FollowedLog {
+  /** What is read now. */
+  readonly file: FileHandle
+  /**
+   * Asked at the end of `file`. 'same': that is the log's end for now. 'again': it was renamed a moment ago, read on until nothing more comes.
+   * 'moved': `file` is another one, from its beginning. A stream: a compressed file that lies between; ask again after it.
+   */
+  next(): Promise<'same' | 'again' | 'moved' | AsyncIterable<Buffer>>
+}
+
+const stemsOf = async (path: string) => [...new Set(sortRotated(await rotatedBeside(path)).inUse.map(rotationOf))].sort()
+
+/** @throws Error when there is no such file */
+export async function openFollowed(path: string): Promise<FollowedLog> {
+  let { file, newest } = await openBetween(path)
+  /** Renamed away: a last look before it is left, because its writer closes it a moment later. */
+  let leaving = false
+  /** What `file` is called since. */
+  let own: string | undefined
+  const take = async (next: FileHandle, left: string) => {
+    await file.close()
+    file = next
+    newest = left
+    own = undefined
+    leaving = false
+    return 'moved' as const
+  }
+  return {
+    get file() {
+      return file
+    },
+    async next() {
+      const later = (await stemsOf(path)).filter((stem) => newest === undefined || stem > newest)
+      own ??= later[0]
+      if (own === undefined) return 'same'
+      if (!leaving) {
+        leaving = true
+        return 'again'
+      }
+      const following = later.find((stem) => stem > (own as string))
+      if (following === undefined) {
+        // Between renaming and opening anew there is no file.
+        const current = await open(path, 'r').catch(() => undefined)
+        if (!current) return 'again'
+        // Renamed meanwhile: then this is a later one than the next.
+        if ((await stemsOf(path)).at(-1) === later.at(-1)) return take(current, own)
+        await current.close()
+        return 'again'
+      }
+      const plain = await open(following, 'r').catch(() => undefined)
+      if (plain) return take(plain, own)
+      newest = own
+      own = following
+      const compressed = await open(`${following}${compressedSuffix}`, 'r').catch(() => undefined)
+      // Neither: it was the oldest of too many and is gone.
+      return compressed ? gunzipped(compressed) : 'again'
+    },
+  }
+}
+
+/** The file, and the newest of those that had been renamed away when it was opened. */
+async function openBetween(path: string): Promise<{ file: FileHandle; newest: string | undefined }> {
+  for (;;) {
+    const before = (await stemsOf(path)).at(-1)
+    const file = await open(path, 'r')
+    if ((await stemsOf(path)).at(-1) === before) return { file, newest: before }
+    await file.close()
+  }
+}
+
+function gunzipped(file: FileHandle): AsyncIterable<Buffer> {
+  const stream = createGunzip()
+  file
+    .createReadStream()
+    .on('error', (error) => stream.destroy(error))
+    .pipe(stream)
+  return stream
+}
