@@ -31,6 +31,19 @@ export interface KubeletConfig extends ResourcesConfig {
   readonly relistPeriodMs: number
   /** Signal → threshold, a quantity or a percentage: pods are evicted below it. Empty: never. */
   readonly evictionHard: Readonly<Record<string, string>>
+  /** The same, but only after the signal's grace period: Go durations by signal. */
+  readonly evictionSoft: Readonly<Record<string, string>>
+  readonly evictionSoftGracePeriod: Readonly<Record<string, string>>
+  /** Signal → how much more than the threshold must be free again. */
+  readonly evictionMinimumReclaim: Readonly<Record<string, string>>
+  /** A pressure condition holds this long after it was last seen, so that a node does not flap. */
+  readonly evictionPressureTransitionPeriodMs: number
+  /** Seconds that pods get when a soft threshold ends them. */
+  readonly evictionMaxPodGracePeriod: number
+  /** Signals that evictionHard leaves out keep their default. */
+  readonly mergeDefaultEvictionSettings: boolean
+  /** Whether limits on ephemeral storage are watched. */
+  readonly localStorageCapacityIsolation: boolean
   readonly imageMinimumGCAgeMs: number
   readonly imageGCHighThresholdPercent: number
   readonly imageGCLowThresholdPercent: number
@@ -75,7 +88,20 @@ const kubeletDefaults: KubeletConfig = {
   nodeLeaseDurationSeconds: 40,
   syncFrequencyMs: minuteMs,
   relistPeriodMs: 10_000,
-  evictionHard: { 'memory.available': '100Mi', 'nodefs.available': '10%', 'nodefs.inodesFree': '5%', 'imagefs.available': '15%' },
+  evictionHard: {
+    'memory.available': '100Mi',
+    'nodefs.available': '10%',
+    'nodefs.inodesFree': '5%',
+    'imagefs.available': '15%',
+    'imagefs.inodesFree': '5%',
+  },
+  evictionSoft: {},
+  evictionSoftGracePeriod: {},
+  evictionMinimumReclaim: {},
+  evictionPressureTransitionPeriodMs: 5 * minuteMs,
+  evictionMaxPodGracePeriod: 0,
+  mergeDefaultEvictionSettings: false,
+  localStorageCapacityIsolation: true,
   imageMinimumGCAgeMs: 2 * minuteMs,
   imageGCHighThresholdPercent: 85,
   imageGCLowThresholdPercent: 80,
@@ -100,5 +126,6 @@ export const kubeletVersion = 'v1.36.0'
 
 /** Fills in upstream's defaults. */
 export function kubeletConfig(config: Partial<KubeletConfig> & Pick<KubeletConfig, 'nodeName'>): KubeletConfig {
-  return { ...kubeletDefaults, ...config }
+  const merged = config.mergeDefaultEvictionSettings ? { evictionHard: { ...kubeletDefaults.evictionHard, ...config.evictionHard } } : {}
+  return { ...kubeletDefaults, ...config, ...merged }
 }

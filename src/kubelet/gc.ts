@@ -6,8 +6,10 @@ import { rm } from 'node:fs/promises'
 import type { RuntimeContainer, RuntimeImage } from '#grpc/criTypes'
 import { listIfExists } from '#host/files'
 import type { KubeletContext } from './context.ts'
+import type { Reclaim } from './eviction/evictionManager.ts'
 import type { ImageManager } from './images/imageManager.ts'
 import { removeContainerLogs } from './logs/logRotation.ts'
+import { isTerminalPhase } from './pods/containers.ts'
 import type { PodWorkers } from './pods/podWorkers.ts'
 import { qosCgroupPath } from './pods/resources.ts'
 import { labelKeys } from './runtime/labels.ts'
@@ -151,11 +153,24 @@ async function collectImages({ context, images }: GarbageDeps, firstSeenMs: Map<
   for (const image of plan.remove) await runtime.removeImage(image.id)
 }
 
-/** Removes every image that nothing uses, because the disk is short now. Says whether there were any. */
-export async function freeImages({ context }: GarbageDeps): Promise<boolean> {
+/** Removes every image that nothing uses, because the disk is short now. */
+async function deleteUnusedImages({ context }: GarbageDeps): Promise<void> {
   const { runtime } = context
   const inUse = new Set((await runtime.listContainers()).map((container) => container.imageRef))
   const unused = (await runtime.listImages()).filter((image) => !isPinned(image) && !inUse.has(image.id))
   for (const image of unused) await runtime.removeImage(image.id)
-  return unused.length > 0
+}
+
+/** Removes every container that has ended and will not be asked about, because the disk is short now. */
+async function deleteUnusedContainers({ context, workers }: GarbageDeps): Promise<void> {
+  for (const container of await context.runtime.listContainers()) {
+    const pod = workers.get(container.labels[labelKeys.podUid] ?? '')
+    const forgotten = !pod || isTerminalPhase(pod.status?.phase)
+    if (container.state === 'CONTAINER_EXITED' && forgotten) await context.runtime.removeContainer(container.id)
+  }
+}
+
+/** What eviction tries before pods must go. */
+export function reclaimOf(deps: GarbageDeps): Reclaim {
+  return { deleteUnusedContainers: () => deleteUnusedContainers(deps), deleteUnusedImages: () => deleteUnusedImages(deps) }
 }

@@ -11,7 +11,7 @@ import { createEventRecorder } from '#client/eventRecorder'
 import { type KubeletConfig, kubeletConfig } from './config.ts'
 import type { KubeletContext, KubeletDeps } from './context.ts'
 import { createEvictionManager } from './eviction/evictionManager.ts'
-import { collectGarbage, freeImages, removeOrphans } from './gc.ts'
+import { collectGarbage, reclaimOf, removeOrphans } from './gc.ts'
 import type { MachineInfo } from './host.ts'
 import { createImageManager } from './images/imageManager.ts'
 import { runLogRotation } from './logs/logRotation.ts'
@@ -193,7 +193,7 @@ async function runKubelet(
     statics.run(workers, signal),
     collectGarbage(garbage, signal),
     runLogRotation(context, signal),
-    eviction.run(workers, () => freeImages(garbage), signal),
+    eviction.run(workers, reclaimOf(garbage), signal),
   ])
 }
 

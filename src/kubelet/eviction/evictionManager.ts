@@ -1,87 +1,185 @@
 /**
- * Watches what the node has left and ends pods before the kernel does (L3): one pod a round, images first when the disk is short.
- * Upstream: kubelet/eviction/eviction_manager.go (v1.36).
+ * Watches what the node has left and ends pods before the kernel does (L3): pods beyond their storage limits, then, when something runs short, what nobody
+ * needs, then one pod a round. Decisions are thresholds.ts', ranking.ts' and localStorage.ts'. Upstream: kubelet/eviction/eviction_manager.go (v1.36).
  */
-import { readFile } from 'node:fs/promises'
 import type { KubeletContext } from '../context.ts'
-import { isTerminalPhase } from '../pods/containers.ts'
+import { isCriticalPod } from '../pods/admission.ts'
+import { type FrozenPod, isStaticPod, isTerminalPhase } from '../pods/containers.ts'
 import { podReference } from '../pods/podReference.ts'
 import type { PodWorkers } from '../pods/podWorkers.ts'
-import { labelKeys } from '../runtime/labels.ts'
-import { type ContainerConsumption, conditionOf, evictionMessage, type Observations, rankForEviction, thresholdsMet } from './evictionPlan.ts'
-
-export interface Pressure {
-  readonly memory: boolean
-  readonly disk: boolean
-  readonly pid: boolean
-}
+import { limitsStorage, storageExcess } from './localStorage.ts'
+import { hasDedicatedImageFs, observe, podUsages } from './observe.ts'
+import { evictionNotice, rankForEviction } from './ranking.ts'
+import {
+  type EvictionSignal,
+  nextState,
+  nothingMet,
+  type Observations,
+  type Pressure,
+  parseThresholds,
+  pressureOf,
+  resourceOf,
+  type Threshold,
+  thresholdsMet,
+  withContainerFilesystem,
+  worstOf,
+} from './thresholds.ts'
 
 export interface EvictionManager {
-  pressure(): Pressure
-  /** Until aborted. `freeImages` removes unused images and says whether it removed any. */
-  run(workers: PodWorkers, freeImages: () => Promise<boolean>, signal: AbortSignal): Promise<void>
+  pressure(): Readonly<Record<Pressure, boolean>>
+  /** Until aborted. */
+  run(workers: PodWorkers, reclaim: Reclaim, signal: AbortSignal): Promise<void>
+}
+
+/** What can be given back before pods must go. */
+export interface Reclaim {
+  deleteUnusedContainers(): Promise<void>
+  deleteUnusedImages(): Promise<void>
 }
 
 const periodMs = 10_000
-/** A condition holds this long after the last time it was seen, so that a node does not flap. */
-const transitionMs = 300_000
+/** A pod that was evicted gets this long to be gone before the node is looked at again. */
+const cleanUpMs = 30_000
+const cleanUpPollMs = 1_000
+const immediateGraceSeconds = 1
+
+interface Round {
+  readonly workers: PodWorkers
+  readonly reclaim: Reclaim
+  readonly dedicatedImageFs: boolean
+  readonly thresholds: readonly Threshold[]
+}
 
 export function createEvictionManager(context: KubeletContext): EvictionManager {
-  const { clock, config, host, log } = context
-  const seenAtMs = { memory: Number.NEGATIVE_INFINITY, disk: Number.NEGATIVE_INFINITY, pid: Number.NEGATIVE_INFINITY }
-  const holds = (which: keyof Pressure) => clock.monotonicMs() - seenAtMs[which] < transitionMs
+  const { clock, config, host, log, recorder } = context
+  const configured = parseThresholds(config)
+  const evictions = context.metrics.counter({
+    name: 'kubelet_evictions',
+    help: 'Cumulative number of pod evictions by eviction signal',
+    labels: ['eviction_signal'],
+  })
+  const statsAge = context.metrics.histogram({
+    name: 'kubelet_eviction_stats_age_seconds',
+    help: 'Time between when stats are collected, and when pod is evicted based on those stats by eviction signal',
+    labels: ['eviction_signal'],
+  })
+  let state = nothingMet
 
-  const round = async (workers: PodWorkers, freeImages: () => Promise<boolean>): Promise<void> => {
-    const met = thresholdsMet(await observe(context), config.evictionHard)
-    for (const { signal } of met) seenAtMs[conditionOf[signal]] = clock.monotonicMs()
-    const [worst] = met
-    if (!worst) return
-    if (conditionOf[worst.signal] === 'disk' && (await freeImages())) return
-    const usage = await consumption(context)
-    const running = workers.list().filter((pod) => !isTerminalPhase(pod.status?.phase) && !pod.metadata.deletionTimestamp)
-    const [victim] = rankForEviction(running, usage, worst.signal)
-    if (!victim) return
-    const message = evictionMessage(victim, worst, usage)
-    context.recorder.event(podReference(victim), 'Warning', 'Evicted', message)
-    workers.end(victim.metadata.uid ?? '', { phase: 'Failed', reason: 'Evicted', message, disrupted: true }, 1)
+  const evict = (workers: PodWorkers, pod: FrozenPod, eviction: Eviction): boolean => {
+    if (isCriticalPod(pod) || isStaticPod(pod)) {
+      log.v(1).info('Eviction manager: cannot evict a critical pod', { pod: pod.metadata.name, namespace: pod.metadata.namespace })
+      return false
+    }
+    const { message, annotations, disrupted, graceSeconds } = eviction
+    recorder.event(podReference(pod), 'Warning', 'Evicted', message, annotations)
+    workers.end(pod.metadata.uid ?? '', { phase: 'Failed', reason: 'Evicted', message, disrupted }, graceSeconds)
+    evictions.inc({ eviction_signal: eviction.signal })
+    return true
+  }
+
+  const evictForStorage = async ({ workers, dedicatedImageFs }: Round, pods: readonly FrozenPod[]): Promise<FrozenPod[]> => {
+    const limited = config.localStorageCapacityIsolation ? pods.filter(limitsStorage) : []
+    if (!host || limited.length === 0) return []
+    const usages = await podUsages(context, host, limited, { disk: true, processes: false })
+    return limited.filter((pod) => {
+      const usage = usages.get(pod.metadata.uid ?? '')
+      const excess = usage && storageExcess(pod, usage, dedicatedImageFs)
+      return excess !== undefined && evict(workers, pod, { ...excess, annotations: {}, disrupted: false, graceSeconds: immediateGraceSeconds })
+    })
+  }
+
+  /** Containers and images that nobody needs, where the disk is short. True when that was enough. */
+  const reclaimDisk = async ({ reclaim, dedicatedImageFs, thresholds }: Round, signal: EvictionSignal): Promise<boolean> => {
+    if (!host || pressureOf(signal) !== 'disk' || (dedicatedImageFs && signal.startsWith('nodefs.'))) return false
+    for (const work of [reclaim.deleteUnusedContainers, reclaim.deleteUnusedImages]) {
+      await work().catch((error: unknown) =>
+        log.warn('Eviction manager: unexpected error when attempting to reduce resource pressure', { error: String(error) }),
+      )
+    }
+    return thresholdsMet(thresholds, await observe(context, host), true).length === 0
+  }
+
+  const evictForThreshold = async (
+    round: Round,
+    worst: Threshold,
+    met: readonly Threshold[],
+    seen: Observations,
+    pods: readonly FrozenPod[],
+  ): Promise<FrozenPod[]> => {
+    if (!host) return []
+    const startedMs = clock.monotonicMs()
+    const resource = resourceOf(worst.signal)
+    const usages = await podUsages(context, host, pods, { disk: pressureOf(worst.signal) === 'disk', processes: resource === 'pids' })
+    const usageOf = (pod: FrozenPod) => usages.get(pod.metadata.uid ?? '')
+    const graceSeconds = worst.graceMs === 0 ? immediateGraceSeconds : config.evictionMaxPodGracePeriod
+    for (const pod of rankForEviction(pods, usageOf, worst.signal, round.dedicatedImageFs)) {
+      const notice = evictionNotice(pod, resource, usageOf(pod), met, seen)
+      if (!evict(round.workers, pod, { signal: worst.signal, ...notice, disrupted: true, graceSeconds })) continue
+      for (const { signal } of met) statsAge.observe((clock.monotonicMs() - startedMs) / 1000, { eviction_signal: signal })
+      return [pod]
+    }
+    return []
+  }
+
+  /** Returns the pods that have to go. */
+  const synchronize = async (round: Round): Promise<FrozenPod[]> => {
+    if (!host) return []
+    const pods = round.workers.list().filter((pod) => !isTerminalPhase(pod.status?.phase) && !round.workers.isTerminated(pod.metadata.uid ?? ''))
+    const seen = await observe(context, host)
+    state = nextState(state, round.thresholds, seen, clock.monotonicMs())
+    const beyondLimits = await evictForStorage(round, pods)
+    if (beyondLimits.length > 0) return beyondLimits
+    const worst = worstOf(state.met)
+    if (!worst) return []
+    const resource = resourceOf(worst.signal)
+    recorder.event({ kind: 'Node', name: config.nodeName, uid: config.nodeName }, 'Warning', 'EvictionThresholdMet', `Attempting to reclaim ${resource}`)
+    return (await reclaimDisk(round, worst.signal)) ? [] : evictForThreshold(round, worst, state.met, seen, pods)
+  }
+
+  const cleanedUp = async (workers: PodWorkers, pods: readonly FrozenPod[], signal: AbortSignal): Promise<void> => {
+    const deadlineMs = clock.monotonicMs() + cleanUpMs
+    while (!signal.aborted && clock.monotonicMs() < deadlineMs) {
+      await clock.sleep(cleanUpPollMs, signal).catch(() => {})
+      if (pods.every((pod) => workers.isTerminated(pod.metadata.uid ?? ''))) return
+    }
   }
 
   return {
-    pressure: () => ({ memory: holds('memory'), disk: holds('disk'), pid: holds('pid') }),
-    run: async (workers, freeImages, signal) => {
-      if (!host || Object.keys(config.evictionHard).length === 0) return
+    pressure: () => {
+      const holds = (which: Pressure) => {
+        const seenMs = state.pressureSeenMs.get(which)
+        return seenMs !== undefined && clock.monotonicMs() - seenMs < config.evictionPressureTransitionPeriodMs
+      }
+      return { memory: holds('memory'), disk: holds('disk'), pid: holds('pid') }
+    },
+    run: async (workers, reclaim, signal) => {
+      if (!host || (configured.length === 0 && !config.localStorageCapacityIsolation)) return
+      let round: Round | undefined
       while (!signal.aborted) {
-        await round(workers, freeImages).catch((error: unknown) => log.warn('Eviction round failed', { error: String(error) }))
+        try {
+          if (!round) {
+            const dedicatedImageFs = await hasDedicatedImageFs(context, host)
+            round = { workers, reclaim, dedicatedImageFs, thresholds: withContainerFilesystem(configured, dedicatedImageFs) }
+          }
+          const evicted = await synchronize(round)
+          if (evicted.length > 0) {
+            await cleanedUp(workers, evicted, signal)
+            continue
+          }
+        } catch (error) {
+          log.warn('Eviction manager: failed to synchronize', { error: error instanceof Error ? error.message : String(error) })
+        }
         await clock.sleep(periodMs, signal).catch(() => {})
       }
     },
   }
 }
 
-async function observe({ host, config, runtime }: KubeletContext): Promise<Observations> {
-  if (!host) return {}
-  const meminfo = await readFile('/proc/meminfo', 'utf8')
-  const kibibytes = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(meminfo)?.[1] ?? 0) * 1024
-  const nodefs = await host.filesystem(config.rootDirectory).catch(() => undefined)
-  const imagePath = (await runtime.imageFilesystem().catch(() => undefined))?.fsId?.mountpoint
-  const imagefs = imagePath ? await host.filesystem(imagePath).catch(() => undefined) : undefined
-  return {
-    'memory.available': { available: kibibytes('MemAvailable'), capacity: kibibytes('MemTotal') },
-    ...(nodefs
-      ? {
-          'nodefs.available': { available: nodefs.availableBytes, capacity: nodefs.capacityBytes },
-          'nodefs.inodesFree': { available: nodefs.inodesFree, capacity: nodefs.inodes },
-        }
-      : {}),
-    ...(imagefs ? { 'imagefs.available': { available: imagefs.availableBytes, capacity: imagefs.capacityBytes } } : {}),
-  }
-}
-
-async function consumption({ runtime }: KubeletContext): Promise<ContainerConsumption[]> {
-  return (await runtime.listContainerStats()).map(({ attributes, memory, writableLayer }) => ({
-    podUid: attributes.labels[labelKeys.podUid] ?? '',
-    container: attributes.metadata.name,
-    memoryBytes: memory?.workingSetBytes?.value ?? 0,
-    diskBytes: writableLayer?.usedBytes?.value ?? 0,
-  }))
+interface Eviction {
+  readonly signal: string
+  readonly message: string
+  readonly annotations: Readonly<Record<string, string>>
+  /** Tells controllers that the pod did nothing wrong. */
+  readonly disrupted: boolean
+  readonly graceSeconds: number
 }

@@ -5,6 +5,7 @@ import { canonicalQuantity } from '#api/machinery/quantity'
 import { formatTime } from '#base/time'
 import type { RuntimeCondition, RuntimeImage, RuntimeVersion } from '#grpc/criTypes'
 import { type KubeletConfig, kubeletVersion } from '../config.ts'
+import { thresholdAmount } from '../eviction/thresholds.ts'
 import type { MachineInfo } from '../host.ts'
 import { milliUnits, quantity } from '../pods/quantities.ts'
 import { equal } from '../pods/statusManager.ts'
@@ -25,11 +26,6 @@ export interface NodeFacts {
 }
 
 const kibi = (bytes: number) => `${Math.floor(bytes / 1024)}Ki`
-/** What hard eviction keeps free of so much: a quantity, or a percentage. */
-function keptFree(threshold: string | undefined, capacity: number): number {
-  return threshold?.endsWith('%') ? (capacity * Number(threshold.slice(0, -1))) / 100 : quantity(threshold)
-}
-
 /** What every kubelet on Linux says, pages or not. */
 const withoutHugepages: Resources = { 'hugepages-1Gi': '0', 'hugepages-2Mi': '0' }
 
@@ -56,9 +52,13 @@ export function nodeAllocatable(
   const reserved = (name: string) => quantity(config.systemReserved[name]) + quantity(config.kubeReserved[name])
   const milli = machine.cpus * 1000 - milliUnits(config.systemReserved.cpu) - milliUnits(config.kubeReserved.cpu)
   const pages = Object.entries(handedOut).reduce((sum, [name, bytes]) => (name.startsWith('hugepages-') ? sum + Number(bytes) : sum), 0)
-  const memory = machine.memoryBytes - reserved('memory') - keptFree(config.evictionHard['memory.available'], machine.memoryBytes) - pages
-  const storage =
-    machine.ephemeralStorageBytes - keptFree(config.evictionHard['nodefs.available'], machine.ephemeralStorageBytes) - reserved('ephemeral-storage')
+  // What eviction keeps free is no pod's.
+  const kept = (signal: string, capacity: number) => {
+    const threshold = config.evictionHard[signal]
+    return threshold === undefined || threshold === '100%' ? 0 : thresholdAmount(threshold, capacity)
+  }
+  const memory = machine.memoryBytes - reserved('memory') - kept('memory.available', machine.memoryBytes) - pages
+  const storage = machine.ephemeralStorageBytes - kept('nodefs.available', machine.ephemeralStorageBytes) - reserved('ephemeral-storage')
   return {
     ...nodeCapacity(machine, config, handedOut),
     cpu: milli % 1000 === 0 ? String(milli / 1000) : `${milli}m`,

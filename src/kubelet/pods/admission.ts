@@ -4,6 +4,7 @@
  */
 import { hostPortsOf, hostPortsOverlap } from '#api/helpers/hostPorts'
 import { amountsOf, podRequests } from '#api/helpers/podResources'
+import { tolerationsTolerateTaint } from '#api/helpers/taints'
 import { type FrozenPod, isTerminalPhase } from './containers.ts'
 import { podQosClass } from './resources.ts'
 
@@ -18,6 +19,7 @@ export interface NodeRoom {
   readonly pressure: { readonly memory: boolean; readonly disk: boolean; readonly pid: boolean }
 }
 
+const memoryPressure = { key: 'node.kubernetes.io/memory-pressure', effect: 'NoSchedule' }
 const criticalPriority = 2_000_000_000
 
 export function isCriticalPod(pod: FrozenPod): boolean {
@@ -56,6 +58,7 @@ function underPressure(pod: FrozenPod, pressure: NodeRoom['pressure']): Refusal 
   // Under memory pressure alone, pods that reserve something are still welcome.
   const named = [pressure.disk && 'DiskPressure', pressure.pid && 'PIDPressure', pressure.memory && 'MemoryPressure'].filter((name) => name !== false)
   const onlyMemory = named.length === 1 && pressure.memory
-  if (named.length === 0 || (onlyMemory && podQosClass(pod) !== 'BestEffort')) return undefined
+  if (named.length === 0 || (onlyMemory && (podQosClass(pod) !== 'BestEffort' || tolerationsTolerateTaint(pod.spec.tolerations, memoryPressure))))
+    return undefined
   return { reason: 'Evicted', message: `The node had condition: [${named.join(' ')}]. ` }
 }

@@ -22,6 +22,8 @@ export interface PodWorkers {
   wake(uid: string): void
   /** Ends a pod by the kubelet's own decision (eviction). */
   end(uid: string, ending: NonNullable<PodStatusInput['ending']>, graceSeconds: number): void
+  /** Whether nothing of the pod runs any more; true for one that is not known. */
+  isTerminated(uid: string): boolean
   list(): FrozenPod[]
   get(uid: string): FrozenPod | undefined
   /** Resolves when no step is running any more (after the signal). */
@@ -144,11 +146,12 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
     wake,
     end: (uid, ending, graceSeconds) => {
       const worker = workers.get(uid)
-      if (worker?.stage !== 'syncing') return
-      worker.memory.ending = ending
+      if (!worker || worker.stage === 'terminated') return
+      worker.memory.ending ??= ending
       startTerminating(worker, graceSeconds)
       wake(uid)
     },
+    isTerminated: (uid) => (workers.get(uid)?.stage ?? 'terminated') === 'terminated',
     list: () => [...workers.values()].map((worker) => worker.pod),
     get: (uid) => workers.get(uid)?.pod,
     settled: async () => {

@@ -1,0 +1,124 @@
+/**
+ * Looks at the node for the eviction manager (L3): a few small files and statfs every round; the disk usage of pods only when somebody asks.
+ * Upstream: kubelet/eviction/helpers.go makeSignalObservations, kubelet/server/stats (v1.36).
+ */
+import { readFile, stat } from 'node:fs/promises'
+import { directoryUsage } from '#host/directoryUsage'
+import type { KubeletContext } from '../context.ts'
+import type { KubeletHost } from '../host.ts'
+import type { FrozenPod } from '../pods/containers.ts'
+import { podCgroupPath, qosCgroupPath } from '../pods/resources.ts'
+import { podLogDirectory } from '../pods/runtimeConfig.ts'
+import { kubepodsLimits } from '../resources/cgroupTree.ts'
+import { labelKeys } from '../runtime/labels.ts'
+import { podDirectory } from '../volumes/volumeManager.ts'
+import type { ContainerUsage, DiskUsage, PodUsage } from './podUsage.ts'
+import type { Observation, Observations } from './thresholds.ts'
+
+const nothing: DiskUsage = { bytes: 0, inodes: 0 }
+
+/** Where images are kept, as a path of the node; undefined while the runtime does not say. */
+async function imagePath({ runtime }: KubeletContext): Promise<string | undefined> {
+  return (await runtime.imageFilesystem().catch(() => undefined))?.fsId?.mountpoint
+}
+
+/** Whether images and containers live on another file system than the kubelet's. @throws Error while the runtime does not say */
+export async function hasDedicatedImageFs(context: KubeletContext, host: KubeletHost): Promise<boolean> {
+  const path = await imagePath(context)
+  if (path === undefined) throw new Error('the runtime does not say where its images are')
+  const [images, node] = await Promise.all([stat(host.path(path)), stat(host.path(context.config.rootDirectory))])
+  return images.dev !== node.dev
+}
+
+export async function observe(context: KubeletContext, host: KubeletHost): Promise<Observations> {
+  const { config } = context
+  const images = await imagePath(context)
+  const [nodefs, imagefs, memory, pids, pods] = await Promise.all([
+    filesystem(host, config.rootDirectory),
+    images === undefined ? undefined : filesystem(host, images),
+    nodeMemory(),
+    processes(),
+    host.cgroups.stats(qosCgroupPath(config.cgroupRoot, 'Guaranteed')).catch(() => undefined),
+  ])
+  const podsLimit = kubepodsLimits(context.machineInfo, config).memoryLimitBytes
+  return {
+    'memory.available': memory,
+    ...(pods && podsLimit !== undefined
+      ? { 'allocatableMemory.available': { available: Math.max(0, podsLimit - pods.memoryWorkingSetBytes), capacity: podsLimit } }
+      : {}),
+    ...(nodefs ? { 'nodefs.available': nodefs.space, 'nodefs.inodesFree': nodefs.inodes } : {}),
+    ...(imagefs
+      ? {
+          'imagefs.available': imagefs.space,
+          'imagefs.inodesFree': imagefs.inodes,
+          'containerfs.available': imagefs.space,
+          'containerfs.inodesFree': imagefs.inodes,
+        }
+      : {}),
+    ...(pids ? { 'pid.available': pids } : {}),
+  }
+}
+
+async function filesystem(host: KubeletHost, path: string): Promise<{ space: Observation; inodes: Observation } | undefined> {
+  const stats = await host.filesystem(path).catch(() => undefined)
+  if (!stats) return undefined
+  return {
+    space: { available: stats.availableBytes, capacity: stats.capacityBytes },
+    inodes: { available: stats.inodesFree, capacity: stats.inodes },
+  }
+}
+
+async function nodeMemory(): Promise<Observation> {
+  const text = await readFile('/proc/meminfo', 'utf8')
+  const bytes = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0) * 1024
+  return { available: bytes('MemAvailable'), capacity: bytes('MemTotal') }
+}
+
+/** How many processes there may still be: the smaller of the kernel's two limits less those that run. */
+async function processes(): Promise<Observation | undefined> {
+  const [maxPid, maxThreads, load] = await Promise.all(
+    ['/proc/sys/kernel/pid_max', '/proc/sys/kernel/threads-max', '/proc/loadavg'].map((file) => readFile(file, 'utf8').catch(() => '')),
+  )
+  const running = Number(/\/(\d+) /.exec(load ?? '')?.[1])
+  const capacity = Math.min(...[maxPid, maxThreads].filter((text) => text !== '').map(Number))
+  return Number.isFinite(running) && Number.isFinite(capacity) ? { available: capacity - running, capacity } : undefined
+}
+
+/** What to look at besides memory. */
+export interface UsageNeeds {
+  readonly disk: boolean
+  readonly processes: boolean
+}
+
+/** What those pods use. Pods of which the runtime knows nothing are left out. */
+export async function podUsages(context: KubeletContext, host: KubeletHost, pods: readonly FrozenPod[], needs: UsageNeeds): Promise<Map<string, PodUsage>> {
+  const stats = await context.runtime.listContainerStats()
+  const usages = new Map<string, PodUsage>()
+  for (const pod of pods) {
+    const uid = pod.metadata.uid ?? ''
+    const own = stats.filter(({ attributes }) => attributes.labels[labelKeys.podUid] === uid)
+    if (own.length === 0) continue
+    const containers: ContainerUsage[] = []
+    for (const { attributes, memory, writableLayer } of own) {
+      const { name } = attributes.metadata
+      const rootfs = { bytes: writableLayer?.usedBytes?.value ?? 0, inodes: writableLayer?.inodesUsed?.value ?? 0 }
+      const logs = needs.disk ? await directoryUsage(host.path(`${podLogDirectory(context.config, pod)}/${name}`)) : nothing
+      containers.push({ name, memoryBytes: memory?.workingSetBytes?.value ?? 0, rootfs, logs })
+    }
+    const processCount = needs.processes ? ((await host.cgroups.stats(podCgroupPath(context.config.cgroupRoot, pod)))?.processes ?? 0) : 0
+    usages.set(uid, { containers, processes: processCount, volumes: needs.disk ? await volumeUsages(context, host, pod) : new Map() })
+  }
+  return usages
+}
+
+/** Of volumes that live on the node's own disk. */
+async function volumeUsages({ config }: KubeletContext, host: KubeletHost, pod: FrozenPod): Promise<Map<string, DiskUsage>> {
+  const usages = new Map<string, DiskUsage>()
+  for (const volume of pod.spec.volumes ?? []) {
+    const plugin = volume.emptyDir && !volume.emptyDir.medium ? 'empty-dir' : volume.configMap ? 'configmap' : undefined
+    if (!plugin) continue
+    const directory = `${podDirectory(config.rootDirectory, pod.metadata.uid ?? '')}/volumes/kubernetes.io~${plugin}/${volume.name}`
+    usages.set(volume.name, await directoryUsage(host.path(directory)))
+  }
+  return usages
+}
