@@ -59,6 +59,8 @@ export interface KubeletConfig extends ResourcesConfig {
   readonly containerRestartMaxBackOffMs: number
   readonly maxConcurrentPodStarts: number
   readonly enableControllerAttachDetach: boolean
+  /** Sysctls and patterns ('kernel.msg*') that pods may set besides the safe ones. */
+  readonly allowedUnsafeSysctls: readonly string[]
   /** The kubelet API's port, published in the Node's status. */
   readonly port: number
   /** A directory of static pod manifests; empty: none. */
@@ -116,6 +118,7 @@ const kubeletDefaults: KubeletConfig = {
   containerRestartMaxBackOffMs: 5 * minuteMs,
   maxConcurrentPodStarts: 4,
   enableControllerAttachDetach: true,
+  allowedUnsafeSysctls: [],
   port: 10_250,
   staticPodPath: '',
   fileCheckFrequencyMs: 20_000,

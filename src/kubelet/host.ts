@@ -27,6 +27,8 @@ export interface MachineInfo {
   readonly bootID: string
   /** Absent: one socket, one NUMA node. */
   readonly topology?: MachineTopology | undefined
+  /** Whether the kernel can confine containers by AppArmor profiles; undefined: nobody asked. */
+  readonly appArmor?: boolean | undefined
 }
 
 export interface FilesystemStats {
@@ -97,6 +99,7 @@ async function machineFacts(path: (nodePath: string) => string): Promise<Omit<Ma
     systemUUID: (await read('/sys/class/dmi/id/product_uuid').catch(() => '')) || machineID,
     bootID: await read('/proc/sys/kernel/random/boot_id'),
     topology: await readTopology(Number(memory) * 1024),
+    appArmor: (await read('/sys/module/apparmor/parameters/enabled').catch(() => '')).startsWith('Y'),
   }
 }
 

@@ -15,16 +15,17 @@ import { collectGarbage, reclaimOf, removeOrphans } from './gc.ts'
 import type { MachineInfo } from './host.ts'
 import { createImageManager } from './images/imageManager.ts'
 import { runLogRotation } from './logs/logRotation.ts'
-import { createNodeManager } from './node/nodeManager.ts'
+import { createNodeManager, type NodeManager } from './node/nodeManager.ts'
 import { nodeAllocatable } from './node/nodeStatus.ts'
-import { admitPod } from './pods/admission.ts'
 import { BackOff } from './pods/backOff.ts'
 import { type FrozenPod, isStaticPod } from './pods/containers.ts'
+import { createPodAdmission } from './pods/podAdmission.ts'
 import { createPodEvents, type PodEvents } from './pods/podEvents.ts'
 import { createPodResizer } from './pods/podResizer.ts'
 import { createPodWorkers, type PodWorkers } from './pods/podWorkers.ts'
 import { createStatusManager, type StatusManager } from './pods/statusManager.ts'
 import { podCounters } from './pods/syncPod.ts'
+import { checkAllowedSysctls } from './pods/sysctls.ts'
 import { createProbeManager, type ProbeManager } from './probes/probeManager.ts'
 import { createAllocations } from './resources/allocations.ts'
 import { createCgroupTree } from './resources/cgroupTree.ts'
@@ -122,10 +123,11 @@ async function runKubelet(
   onStarted: (running: Running) => void,
   onRegistered: () => void,
 ): Promise<void> {
+  checkAllowedSysctls(config.allowedUnsafeSysctls)
   const machine = await machineInfo(deps)
   const instrumented = instrumentRuntime(deps.runtime, deps.metrics, deps.clock)
   const limited = deps.runtime.usesHost ? limitStarts(instrumented, config.maxConcurrentPodStarts) : instrumented
-  const late: { workers?: PodWorkers; statuses?: StatusManager; resources?: ResourceManager } = {}
+  const late: { workers?: PodWorkers; statuses?: StatusManager; resources?: ResourceManager; node?: NodeManager } = {}
   const wakeAll = (uids: readonly string[]) => {
     for (const uid of uids) late.workers?.wake(uid)
   }
@@ -155,6 +157,7 @@ async function runKubelet(
   const events = createPodEvents(context)
   const eviction = createEvictionManager(context)
   const statics = createStaticPods(context, (uid) => late.statuses?.resend(uid))
+  const counters = podCounters(deps.metrics)
   const machinery = {
     context,
     images: createImageManager(context),
@@ -166,21 +169,25 @@ async function runKubelet(
     allocations,
     cgroups,
     resizer: createPodResizer(context, allocations, cgroups),
-    counters: podCounters(deps.metrics),
-    admit: async (pod: FrozenPod) => {
-      const room = { allocatable: context.allocatable, pressure: eviction.pressure() }
-      // Set aside at once: the next pod must not count on it.
-      const fits = () => admitPod(pod, allocations.allocatedPods(), room) ?? allocations.setAside(pod)
-      const refusal = await context.resources().admit(pod, fits)
-      await (refusal ? allocations.forget(pod.metadata.uid ?? '') : allocations.admitted())
-      return refusal
-    },
+    counters,
+    admit: createPodAdmission({
+      context,
+      allocations,
+      preemptions: counters.preemptions,
+      pressure: eviction.pressure,
+      node: () => late.node?.node(),
+      end: async (uid, ending) => {
+        late.workers?.end(uid, ending, undefined)
+        await late.workers?.ended(uid)
+      },
+    }),
   }
   const workers = createPodWorkers(machinery, signal)
   late.workers = workers
   late.statuses = machinery.statuses
   onStarted({ context, workers, statuses: machinery.statuses, probes: machinery.probes })
   const node = createNodeManager(context, eviction.pressure)
+  late.node = node
   void node.registered.then(onRegistered)
   const garbage = { context, workers, images: machinery.images, volumes: machinery.volumes }
   await Promise.all([

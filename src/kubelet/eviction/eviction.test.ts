@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
 import { kubeletConfig } from '../config.ts'
-import { admitPod } from '../pods/admission.ts'
 import { limitsStorage, storageExcess } from './localStorage.ts'
 import type { PodUsage } from './podUsage.ts'
 import { evictionNotice, rankForEviction } from './ranking.ts'
@@ -199,39 +198,3 @@ for (const c of storage) {
     assert.equal(limitsStorage(c.pod), c.name !== 'no limit')
   })
 }
-
-const calm = { memory: false, disk: false, pid: false }
-const room = { allocatable: { cpu: '1', memory: '1Gi', pods: '2' }, pressure: calm }
-const admissions = [
-  { name: 'room enough', pod: pod('a', { cpu: '500m' }), others: [pod('b', { cpu: '500m' })], want: undefined },
-  {
-    name: 'no cpu left',
-    pod: pod('a', { cpu: '600m' }),
-    others: [pod('b', { cpu: '500m' })],
-    want: { reason: 'OutOfcpu', message: "Pod was rejected: Node didn't have enough resource: cpu, requested: 600, used: 500, capacity: 1000" },
-  },
-  { name: 'finished pods hold nothing', pod: pod('a', { cpu: '600m' }), others: [pod('b', { cpu: '500m' }, {}, 'Succeeded')], want: undefined },
-  {
-    name: 'too many pods',
-    pod: pod('a'),
-    others: [pod('b'), pod('c')],
-    want: { reason: 'OutOfpods', message: "Pod was rejected: Node didn't have enough resource: pods, requested: 1, used: 2, capacity: 2" },
-  },
-  {
-    name: 'its port taken on another address of the node',
-    pod: pod('a', {}, { containers: [{ name: 'c', image: 'i', ports: [{ containerPort: 80, hostPort: 80, hostIP: '10.0.0.1' }] }] }),
-    others: [pod('b', {}, { containers: [{ name: 'c', image: 'i', ports: [{ containerPort: 80, hostPort: 80 }] }] })],
-    want: { reason: 'NodePorts', message: "Pod was rejected: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports" },
-  },
-  { name: 'itself does not count', pod: pod('a', { cpu: '1' }), others: [pod('a', { cpu: '1' })], want: undefined },
-]
-for (const c of admissions) test(`a node with ${c.name}`, () => assert.deepEqual(admitPod(c.pod, c.others, room), c.want))
-
-test('KUB-13 a node under pressure refuses: everyone for disk, the unreserved for memory, nobody critical', () => {
-  const under = (pressure: Partial<typeof calm>, candidate: Pod) => admitPod(candidate, [], { ...room, pressure: { ...calm, ...pressure } })?.message
-  assert.equal(under({ disk: true }, pod('a', { cpu: '1m' })), 'The node had condition: [DiskPressure]. ')
-  assert.equal(under({ memory: true }, pod('a')), 'The node had condition: [MemoryPressure]. ')
-  assert.equal(under({ memory: true }, pod('a', { cpu: '1m' })), undefined)
-  assert.equal(under({ memory: true }, pod('a', {}, { tolerations: [{ key: 'node.kubernetes.io/memory-pressure', operator: 'Exists' }] })), undefined)
-  assert.equal(under({ disk: true, memory: true }, pod('a', {}, { priority: 2_000_000_000 })), undefined)
-})

@@ -18,6 +18,8 @@ export interface NodeManager {
   run(signal: AbortSignal): Promise<void>
   /** Resolves once the node is registered. */
   readonly registered: Promise<void>
+  /** The node as the API last had it; undefined before it was seen. */
+  node(): Frozen<Node> | undefined
 }
 
 const leaseNamespace = 'kube-node-lease'
@@ -99,6 +101,7 @@ export function createNodeManager(context: KubeletContext, pressure: () => NodeF
 
   return {
     registered,
+    node: () => own?.get(config.nodeName),
     run: async (signal) => {
       let done = false
       while (!done && !signal.aborted) {

@@ -30,6 +30,8 @@ export interface PodStatusInput extends Omit<ContainerStatusInput, 'previous'> {
         readonly message: string
         /** The node ends it for its own sake: told as DisruptionTarget. */
         readonly disrupted?: boolean | undefined
+        /** The node never took it: there is nothing else to tell. */
+        readonly refused?: boolean | undefined
       }
     | undefined
 }
@@ -46,6 +48,7 @@ const kubeletConditions = new Set([
 
 export function generatePodStatus(input: PodStatusInput): PodStatus {
   const { pod, previousStatus, runtimeStatus } = input
+  if (input.ending?.refused) return refusedStatus(input, input.ending)
   const of = (previous: PodStatus['containerStatuses'] | Frozen<PodStatus>['containerStatuses']) => ({ ...input, previous })
   const init = containerStatuses(of(previousStatus.initContainerStatuses), pod.spec.initContainers ?? [], 'init')
   const regular = containerStatuses(of(previousStatus.containerStatuses), pod.spec.containers, 'regular')
@@ -79,6 +82,20 @@ export function generatePodStatus(input: PodStatusInput): PodStatus {
     containerStatuses: regular,
     ...(ephemeral.length > 0 ? { ephemeralContainerStatuses: ephemeral } : {}),
     ...podLevelResources(input),
+    ...(previousStatus.qosClass ? { qosClass: previousStatus.qosClass } : {}),
+  }
+}
+
+/** As upstream's kubelet reports what it rejects: no addresses, no containers, and only conditions of others. */
+function refusedStatus({ pod, previousStatus, nowMs }: PodStatusInput, ending: NonNullable<PodStatusInput['ending']>): PodStatus {
+  const conditions = (previousStatus.conditions ?? []).filter(({ type }) => !kubeletConditions.has(type)).map((condition) => deepCopy(condition))
+  return {
+    ...(pod.metadata.generation === undefined ? {} : { observedGeneration: pod.metadata.generation }),
+    phase: ending.phase,
+    ...(conditions.length > 0 ? { conditions } : {}),
+    reason: ending.reason,
+    message: ending.message,
+    startTime: previousStatus.startTime ?? formatTime(nowMs),
     ...(previousStatus.qosClass ? { qosClass: previousStatus.qosClass } : {}),
   }
 }

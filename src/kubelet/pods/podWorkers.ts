@@ -21,7 +21,9 @@ export interface PodWorkers {
   /** Something happened to the pod: look again. */
   wake(uid: string): void
   /** Ends a pod by the kubelet's own decision (eviction). */
-  end(uid: string, ending: NonNullable<PodStatusInput['ending']>, graceSeconds: number): void
+  end(uid: string, ending: NonNullable<PodStatusInput['ending']>, graceSeconds: number | undefined): void
+  /** Resolves when nothing of the pod runs any more and what it used is given back; at once for a pod that nobody knows. */
+  ended(uid: string): Promise<void>
   /** Whether nothing of the pod runs any more; true for one that is not known. */
   isTerminated(uid: string): boolean
   list(): FrozenPod[]
@@ -43,9 +45,29 @@ interface Worker {
   readonly memory: PodMemory
   /** A kill with less grace that joins one that is under way. */
   hurry: (() => void) | undefined
+  /** Who waits for the end. */
+  readonly onEnd: (() => void)[]
+  isFinished: boolean
 }
 
 const retryMs = 2_000
+
+function newWorker(pod: FrozenPod): Worker {
+  return {
+    pod,
+    stage: 'syncing',
+    removed: false,
+    graceSeconds: undefined,
+    abort: new AbortController(),
+    dirty: false,
+    running: undefined,
+    timer: undefined,
+    memory: { startFailures: new Map(), terminationMessages: new Map(), backOffToldMs: new Map() },
+    hurry: undefined,
+    onEnd: [],
+    isFinished: false,
+  }
+}
 
 export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): PodWorkers {
   const { context } = machinery
@@ -93,6 +115,8 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
       worker.stage = 'terminated'
     }
     await finish(machinery, worker)
+    worker.isFinished = true
+    for (const tell of worker.onEnd.splice(0)) tell()
     if (worker.removed) {
       await cleanUp(machinery, worker.pod)
       if (workers.get(worker.pod.metadata.uid ?? '') === worker) workers.delete(worker.pod.metadata.uid ?? '')
@@ -115,20 +139,7 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
       const known = workers.get(uid)
       const sync = !known || needsSync(known.pod, pod)
       if (known) known.pod = pod
-      else {
-        workers.set(uid, {
-          pod,
-          stage: 'syncing',
-          removed: false,
-          graceSeconds: undefined,
-          abort: new AbortController(),
-          dirty: false,
-          running: undefined,
-          timer: undefined,
-          memory: { startFailures: new Map(), terminationMessages: new Map(), backOffToldMs: new Map() },
-          hurry: undefined,
-        })
-      }
+      else workers.set(uid, newWorker(pod))
       if (known) machinery.statuses.noticed(pod)
       else context.objects.registerPod(pod)
       const worker = workers.get(uid)
@@ -152,6 +163,14 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
       wake(uid)
     },
     isTerminated: (uid) => (workers.get(uid)?.stage ?? 'terminated') === 'terminated',
+    ended: async (uid) => {
+      const worker = workers.get(uid)
+      if (!worker || worker.isFinished) return
+      await new Promise<void>((resolve) => {
+        worker.onEnd.push(resolve)
+        signal.addEventListener('abort', () => resolve(), { once: true })
+      })
+    },
     list: () => [...workers.values()].map((worker) => worker.pod),
     get: (uid) => workers.get(uid)?.pod,
     settled: async () => {

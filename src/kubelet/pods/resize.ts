@@ -115,7 +115,7 @@ export function refuseResize(pod: FrozenPod, allocated: FrozenPod, others: reado
     if (requested > has) return never(`Node didn't have enough capacity: ${name}, requested: ${requested}, capacity: ${has}`)
   }
   const refusal = admitPod(pod, others, { allocatable: room.allocatable, pressure: { memory: false, disk: false, pid: false } })
-  return refusal && { reason: 'Deferred', message: refusal.message.replace(/^Pod was rejected: /, '') }
+  return refusal && { reason: 'Deferred', message: refusal.message }
 }
 
 function containerRequests(pod: FrozenPod) {

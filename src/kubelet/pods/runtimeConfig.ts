@@ -11,6 +11,7 @@ import { podDnsConfig, sandboxHostname } from './dns.ts'
 import { expand } from './expansion.ts'
 import { type ContainerResourceOptions, containerResources, podCgroupPath, sandboxResources } from './resources.ts'
 import { containerSecurityContext, sandboxSecurityContext } from './securityContext.ts'
+import { dottedSysctl } from './sysctls.ts'
 
 export function podLogDirectory(config: Pick<KubeletConfig, 'podLogsDirectory'>, pod: FrozenPod): string {
   return `${config.podLogsDirectory}/${pod.metadata.namespace}_${pod.metadata.name}_${pod.metadata.uid}`
@@ -47,7 +48,7 @@ export function podSandboxConfig(pod: FrozenPod, attempt: number, config: Kubele
       cgroupParent: podCgroupPath(config.cgroupRoot, pod),
       ...sandboxResources(pod, { cpuCfsQuota: config.cpuCFSQuota }),
       securityContext: sandboxSecurityContext(pod, config.rootDirectory),
-      sysctls: Object.fromEntries((pod.spec.securityContext?.sysctls ?? []).map(({ name, value }) => [name, value])),
+      sysctls: Object.fromEntries((pod.spec.securityContext?.sysctls ?? []).map(({ name, value }) => [dottedSysctl(name), value])),
     },
   }
 }

@@ -32,6 +32,7 @@ export interface PodCounters {
   readonly startedPods: Counter
   readonly startedContainers: Counter
   readonly startedContainersErrors: Counter
+  readonly preemptions: Counter
 }
 
 /** Upstream's names; labels that only upstream's container kinds fill are left out. */
@@ -43,6 +44,11 @@ export function podCounters(metrics: Metrics): PodCounters {
       name: 'kubelet_started_containers_errors_total',
       help: 'Cumulative number of errors when starting containers',
       labels: ['code'],
+    }),
+    preemptions: metrics.counter({
+      name: 'kubelet_preemptions',
+      help: 'Cumulative number of pod preemptions by preemption resource',
+      labels: ['preemption_signal'],
     }),
   }
 }
@@ -167,7 +173,7 @@ async function isAdmitted(machinery: PodMachinery, pod: FrozenPod, memory: PodMe
   const refusal = await machinery.admit(pod)
   memory.admitted = refusal === undefined
   if (!refusal) return true
-  memory.ending = { phase: 'Failed', ...refusal }
+  memory.ending = { phase: 'Failed', reason: refusal.reason, message: `Pod was rejected: ${refusal.message}`, refused: true }
   machinery.context.recorder.event(podReference(pod), 'Warning', refusal.reason, refusal.message)
   return false
 }

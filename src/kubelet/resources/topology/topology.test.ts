@@ -56,7 +56,7 @@ test('KUB-15 a pod that cannot be aligned is refused as upstream words it', asyn
     const manager = createTopologyManager({ policy: 'restricted', scope, options }, info, [provider({ cpu: [hint([0, 1], false)] })])
     assert.deepEqual(await manager.admit(pod), {
       reason: 'TopologyAffinityError',
-      message: 'Pod was rejected: Resources cannot be allocated with Topology locality',
+      message: 'Resources cannot be allocated with Topology locality',
     })
   }
 })
@@ -72,11 +72,11 @@ test("KUB-15 every provider allocates for every container by the common hint; fa
   const failing = (error: Error) => provider({}, () => Promise.reject(error))
   assert.deepEqual(await run('none', failing(new Error('nothing left'))), {
     reason: 'UnexpectedAdmissionError',
-    message: 'Pod was rejected: Allocate failed due to nothing left, which is unexpected',
+    message: 'Allocate failed due to nothing left, which is unexpected',
   })
   assert.deepEqual(await run('none', failing(new AdmissionError('SMTAlignmentError', 'odd'))), {
     reason: 'SMTAlignmentError',
-    message: 'Pod was rejected: odd',
+    message: 'odd',
   })
 })
 

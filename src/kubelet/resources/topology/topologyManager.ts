@@ -48,7 +48,7 @@ export function createTopologyManager(settings: TopologySettings, info: NumaInfo
     throw new Error(`unsupported on machines with more than ${settings.options.maxNumaNodes} NUMA Nodes`)
   }
   const decide = (hints: readonly ProviderHints[], by: NonNullable<TopologyPolicy['decide']>) => by(info, hints, settings.options.preferClosest)
-  const refused: Refusal = { reason: 'TopologyAffinityError', message: 'Pod was rejected: Resources cannot be allocated with Topology locality' }
+  const refused: Refusal = { reason: 'TopologyAffinityError', message: 'Resources cannot be allocated with Topology locality' }
   return {
     admit: async (pod) => {
       const containers = [...(pod.spec.initContainers ?? []), ...pod.spec.containers]
@@ -85,6 +85,6 @@ export function createTopologyManager(settings: TopologySettings, info: NumaInfo
 /** A failed allocation in the words that a rejected pod's status has. */
 export function admissionRefusal(error: unknown): Refusal {
   const text = error instanceof Error ? error.message : String(error)
-  if (error instanceof AdmissionError) return { reason: error.reason, message: `Pod was rejected: ${text}` }
-  return { reason: 'UnexpectedAdmissionError', message: `Pod was rejected: Allocate failed due to ${text}, which is unexpected` }
+  if (error instanceof AdmissionError) return { reason: error.reason, message: text }
+  return { reason: 'UnexpectedAdmissionError', message: `Allocate failed due to ${text}, which is unexpected` }
 }
