@@ -18,6 +18,7 @@ import { createDeviceManager, type DeviceManager } from './devices/deviceManager
 import { createPluginRegistry, devicesCheckpoint, type PluginRegistry } from './devices/pluginRegistry.ts'
 import { createDraDrivers, type DraDrivers } from './dra/draDrivers.ts'
 import { createDraManager, type DraManager } from './dra/draManager.ts'
+import { simulatedDraDrivers } from './dra/simulatedDraDrivers.ts'
 import { cpuLayout, hugepageBytes, hugepageResource, type MachineTopology, uniformTopology } from './machineTopology.ts'
 import { createMemoryManager, type MemoryManager } from './memory/memoryManager.ts'
 import { type PluginHandler, watchPlugins } from './plugins/pluginWatcher.ts'
@@ -73,7 +74,7 @@ export async function createResourceManager(deps: ResourceManagerDeps): Promise<
       file(`${directory}/${devicesCheckpoint}`),
       (message) => context.log.warn('Device allocations of before are not known', { message }),
     ),
-    dra: await createDraManager(context, drivers, file(`${config.rootDirectory}/dra_manager_state`)),
+    dra: await createDraManager(context, host ? drivers : simulatedDraDrivers(), file(`${config.rootDirectory}/dra_manager_state`)),
   }
   managers = own
   const settings = { policy: config.topologyManagerPolicy, scope: config.topologyManagerScope, options: topologyOptions(config.topologyManagerPolicyOptions) }

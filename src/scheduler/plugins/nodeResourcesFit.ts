@@ -11,21 +11,24 @@ import { definePlugin, maxNodeScore } from '../framework/plugin.ts'
 import type { PluginArgs } from '../framework/pluginArgs.ts'
 import { type PodInfo, podInfo } from '../framework/podInfo.ts'
 import { type Refusal, reasons } from '../framework/status.ts'
+import { ExtendedResourceClasses, isExtendedResource } from './dynamicResources/extendedResources.ts'
 import { resourceUses } from './resourceScoring.ts'
 import { strategyOf } from './scoringStrategies.ts'
 
-export const nodeResourcesFit = definePlugin('NodeResourcesFit', (args) => {
+export const nodeResourcesFit = definePlugin('NodeResourcesFit', (args, handle) => {
   const { resources } = args.scoringStrategy
   const score = strategyOf(args.scoringStrategy)
   const ignores = ignoredBy(args)
+  const classes = new ExtendedResourceClasses(handle)
   const isDefault = args.scoringStrategy.type === 'LeastAllocated' && isCpuAndMemoryAlike(resources)
   return {
     requeueOn: [
       on('AssignedPod', actions.Delete | actions.UpdatePodScaleDown, (pod, { old, object }) => !object || !old || frees(podRequests(pod), old, object)),
       on('TargetPod', actions.UpdatePodScaleDown),
-      on('Node', actions.Add | actions.UpdateNodeAllocatable, (pod, { old, object }) => (object ? nodeMayHelp(podInfo(pod), old, object) : false)),
+      on('Node', actions.Add | actions.UpdateNodeAllocatable, (pod, { old, object }) => (object ? nodeMayHelp(podInfo(pod), old, object, classes) : false)),
+      on('DeviceClass', actions.Add | actions.Update, (pod) => classes.givenBy(podInfo(pod).otherResources).length > 0),
     ],
-    filter: (_state, pod, node) => insufficient(pod, node, ignores),
+    filter: (_state, pod, node) => insufficient(pod, node, ignores, classes),
     score: (_state, pod, node) => (isDefault ? leastAllocated(pod, node) : score(resourceUses(resources, pod, node, true))),
   }
 })
@@ -60,7 +63,7 @@ function fits(pod: PodInfo, node: NodeInfo): boolean {
 }
 
 /** One reason per resource that is short. A request beyond the whole node is unresolvable: no preemption can help. */
-function insufficient(pod: PodInfo, node: NodeInfo, ignores: ((name: string) => boolean) | undefined): Refusal | undefined {
+function insufficient(pod: PodInfo, node: NodeInfo, ignores: ((name: string) => boolean) | undefined, classes: ExtendedResourceClasses): Refusal | undefined {
   if (fits(pod, node)) return undefined
   const short: string[] = []
   let beyondNode = false
@@ -69,6 +72,8 @@ function insufficient(pod: PodInfo, node: NodeInfo, ignores: ((name: string) => 
   for (const name of resourceOrder(pod.requests)) {
     const wanted = pod.requests[name] ?? 0
     if (wanted === 0 || wanted <= (allocatable[name] ?? 0) - (requested[name] ?? 0) || ignores?.(name)) continue
+    // What the node has none of is asked of its drivers, by another plugin.
+    if (!allocatable[name] && classes.classOf(name) !== undefined) continue
     short.push(reasons.insufficient(name))
     if (wanted > (allocatable[name] ?? 0)) beyondNode = true
   }
@@ -96,17 +101,13 @@ function frees(wanted: Readonly<Record<string, number>>, old: Frozen<Pod>, now: 
 }
 
 /** The pod fits the empty node; when the node is not new, more of something that the pod needs has to be there than before. */
-function nodeMayHelp(pod: PodInfo, old: Frozen<Node> | undefined, node: Frozen<Node>): boolean {
-  const wanted = { ...pod.requests, pods: 1 }
+function nodeMayHelp(pod: PodInfo, old: Frozen<Node> | undefined, node: Frozen<Node>, classes: ExtendedResourceClasses): boolean {
   const allocatable = amountsOf(node.status?.allocatable)
+  const isAskedHere = ([name]: [string, number]) => Boolean(allocatable[name]) || classes.classOf(name) === undefined
+  const wanted = Object.fromEntries(Object.entries({ ...pod.requests, pods: 1 }).filter(isAskedHere))
   const amount = (name: string) => allocatable[name] ?? 0
   if (!Object.entries(wanted).every(([name, least]) => least <= amount(name))) return false
   if (!old) return true
   const before = amountsOf(old.status?.allocatable)
   return Object.entries(wanted).some(([name, least]) => least > 0 && amount(name) > (before[name] ?? 0))
-}
-
-/** `vendor/name`, outside kubernetes.io. Upstream: pkg/apis/core/v1/helper IsExtendedResourceName. */
-function isExtendedResource(name: string): boolean {
-  return name.includes('/') && !name.includes('kubernetes.io/') && !name.startsWith('requests.')
 }

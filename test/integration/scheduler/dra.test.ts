@@ -5,7 +5,7 @@ import type { PodSpec } from '#api/gen/types/core.v1'
 import type { Device, DeviceRequest, DeviceToleration } from '#api/gen/types/resource.v1'
 import { podCondition } from '#api/helpers/pods'
 import { isStatus } from '#api/machinery/status'
-import { deviceClasses, events, pods, resourceClaims, resourceClaimTemplates } from '#client/builtIn'
+import { deviceClasses, events, nodes, pods, resourceClaims, resourceClaimTemplates } from '#client/builtIn'
 import { startCluster, type TestCluster } from '#testing/cluster'
 import { SimulatedDraDriver } from '#testing/draDriver'
 
@@ -175,4 +175,90 @@ test('DRA-04 pods on devices that are tainted are evicted: at once, when their t
       'some: Marking for deletion',
     ])
     assert.deepEqual([...new Set(told.map(({ source }) => source?.component))], ['device-taint-eviction'])
+  }))
+
+const gpuResource = 'example.com/gpu'
+const specialAnnotation = 'resource.kubernetes.io/extended-resource-claim'
+
+async function addGpuPod({ client }: TestCluster, name: string, resource: string, count: number): Promise<void> {
+  const amounts = { [resource]: String(count) }
+  const containers = [{ name: 'c', image: 'a', resources: { requests: amounts, limits: amounts } }]
+  await client.of(pods).create({ metadata: { namespace, name }, spec: { containers, terminationGracePeriodSeconds: 0 } })
+}
+
+const specialClaims = async ({ client }: TestCluster) =>
+  (await client.of(resourceClaims).list({ namespace })).items.filter(({ metadata }) => metadata.annotations?.[specialAnnotation] === 'true')
+
+test('DRA-05 an extended resource that a device class gives is taken from a driver; the claim made for it goes with the pod', () =>
+  withDevices(async (cluster, driver) => {
+    const { client, until } = cluster
+    await addGpuPod(cluster, 'first', gpuResource, 2)
+    assert.match(await messageOf(cluster, 'first'), /Insufficient example\.com\/gpu/)
+    await driver.publish('n2', [model('g0', 'a100'), model('g1', 'a100'), model('g2', 'k80')])
+    const gpuClass = await client.of(deviceClasses).get({ name: 'gpu' })
+    await client.of(deviceClasses).update({ ...gpuClass, spec: { ...gpuClass.spec, extendedResourceName: gpuResource } })
+
+    const first = await running(cluster, 'first')
+    assert.equal(first.spec.nodeName, 'n2')
+    const [claim, ...others] = await specialClaims(cluster)
+    assert.deepEqual(others, [])
+    assert.match(claim?.metadata.name ?? '', /^first-extended-resources-/)
+    assert.deepEqual(
+      claim?.metadata.ownerReferences?.map(({ kind, name, uid, controller }) => ({ kind, name, uid, controller })),
+      [{ kind: 'Pod', name: 'first', uid: first.metadata.uid, controller: true }],
+    )
+    assert.deepEqual(first.status?.extendedResourceClaimStatus, {
+      requestMappings: [{ containerName: 'c', requestName: 'container-0-request-0', resourceName: gpuResource }],
+      resourceClaimName: claim?.metadata.name,
+    })
+    assert.deepEqual(claim?.status?.allocation?.devices?.results?.map(({ device }) => device).sort(), ['g0', 'g1'])
+    assert.deepEqual(claim?.status?.reservedFor, [{ resource: 'pods', name: 'first', uid: first.metadata.uid }])
+
+    // By the name that every class has, and no device is left.
+    await addGpuPod(cluster, 'second', 'deviceclass.resource.kubernetes.io/gpu', 1)
+    assert.match(await messageOf(cluster, 'second'), /2 cannot allocate all claims/)
+    await client.of(pods).delete({ namespace, name: 'first' })
+    assert.equal((await running(cluster, 'second')).spec.nodeName, 'n2')
+    await until(async () => (await specialClaims(cluster)).every(({ metadata }) => metadata.name?.startsWith('second-')))
+    assert.deepEqual(cluster.complaints, [])
+  }))
+
+test('DRA-05 a node that has the resource from a device plugin gives that, without a claim', () =>
+  withDevices(async (cluster, driver) => {
+    const { client } = cluster
+    const gpuClass = await client.of(deviceClasses).get({ name: 'gpu' })
+    await client.of(deviceClasses).update({ ...gpuClass, spec: { ...gpuClass.spec, extendedResourceName: gpuResource } })
+    const amounts = { capacity: { [gpuResource]: '1' }, allocatable: { [gpuResource]: '1' } }
+    await client.of(nodes).patch({ name: 'n1' }, 'strategic', { status: amounts }, { subresource: 'status' })
+    await addGpuPod(cluster, 'plugged', gpuResource, 1)
+    assert.equal((await placed(cluster, 'plugged')).spec.nodeName, 'n1')
+    assert.deepEqual(await specialClaims(cluster), [])
+    await driver.publish('n2', [model('g0', 'a100')])
+    await addGpuPod(cluster, 'driven', gpuResource, 1)
+    assert.equal((await placed(cluster, 'driven')).spec.nodeName, 'n2')
+    assert.equal((await specialClaims(cluster)).length, 1)
+  }))
+
+/** Placed, whether or not it runs. */
+const placed = ({ client, until }: TestCluster, name: string) =>
+  until(async () => {
+    const pod = await client.of(pods).get({ namespace, name })
+    return pod.spec.nodeName !== undefined && pod
+  })
+
+test('DRA-05 a claim that a broken try has left is deleted before the pod is tried again', () =>
+  withDevices(async (cluster, driver) => {
+    const { client } = cluster
+    await addGpuPod(cluster, 'p', 'deviceclass.resource.kubernetes.io/gpu', 1)
+    assert.match(await messageOf(cluster, 'p'), /cannot allocate all claims/)
+    const { uid = '' } = (await client.of(pods).get({ namespace, name: 'p' })).metadata
+    const ownerReferences = [{ apiVersion: 'v1', kind: 'Pod', name: 'p', uid, controller: true }]
+    const metadata = { namespace, name: 'left', annotations: { [specialAnnotation]: 'true' }, ownerReferences }
+    await client.of(resourceClaims).create({ metadata, spec: { devices: { requests } } })
+    await driver.publish('n1', [model('g0', 'a100')])
+    assert.equal((await running(cluster, 'p')).spec.nodeName, 'n1')
+    assert.deepEqual(
+      (await specialClaims(cluster)).map(({ metadata: { name } }) => name?.startsWith('p-extended-resources-')),
+      [true],
+    )
   }))

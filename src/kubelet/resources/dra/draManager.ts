@@ -69,7 +69,7 @@ function claimInfo(claim: Frozen<ResourceClaim>): ClaimInfo {
   return { uid, name, namespace, podUids: new Set(), drivers, prepared: false }
 }
 
-export async function createDraManager(context: Context, drivers: DraDrivers, file: CheckpointFile): Promise<DraManager> {
+export async function createDraManager(context: Context, drivers: Pick<DraDrivers, 'get' | 'health'>, file: CheckpointFile): Promise<DraManager> {
   const cache = await restore(file)
   const save = () => file.write(() => renderClaims(cache))
   /** Pods are prepared one at a time: two may share a claim. */

@@ -43,6 +43,17 @@ export class ClaimTracker {
     return known && mine && mine.metadata.uid === known.metadata.uid ? mine : known
   }
 
+  /** Whether the watch has shown it. */
+  isKnown({ metadata: { namespace, name = '', uid } }: Claim): boolean {
+    return this.#lister.get({ namespace, name })?.metadata.uid === uid
+  }
+
+  /** The claim that was made for the pod's extended resources. */
+  extendedClaimOf(pod: Frozen<Pod>): Claim | undefined {
+    const { namespace = '' } = pod.metadata
+    return this.#lister.list({ namespace, matches: (claim) => isExtendedClaimOf(claim, pod) })[0]
+  }
+
   isPromised({ metadata: { uid = '' } }: Claim): boolean {
     return this.#promised.has(uid)
   }
@@ -120,4 +131,17 @@ export function canBeReserved({ status }: Claim): boolean {
 
 export function isReservedFor({ status }: Claim, pod: Frozen<Pod>): boolean {
   return status?.reservedFor?.some(({ uid }) => uid === pod.metadata.uid) === true
+}
+
+export const extendedClaimAnnotation = 'resource.kubernetes.io/extended-resource-claim'
+
+export function isExtendedClaim({ metadata }: Claim): boolean {
+  return metadata.annotations?.[extendedClaimAnnotation] === 'true'
+}
+
+function isExtendedClaimOf(claim: Claim, pod: Frozen<Pod>): boolean {
+  const { name, uid } = pod.metadata
+  return (
+    isExtendedClaim(claim) && claim.metadata.ownerReferences?.some((owner) => owner.controller === true && owner.name === name && owner.uid === uid) === true
+  )
 }

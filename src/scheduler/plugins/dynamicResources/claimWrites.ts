@@ -12,7 +12,7 @@ import type { Handle } from '../../framework/handle.ts'
 
 type Claim = Frozen<ResourceClaim>
 
-const finalizer = 'resource.kubernetes.io/delete-protection'
+export const finalizer = 'resource.kubernetes.io/delete-protection'
 
 /** @throws Error when the claim is going away or somebody else was faster */
 export async function bindClaim(

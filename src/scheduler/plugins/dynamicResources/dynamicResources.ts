@@ -2,13 +2,14 @@
  * Finds devices for a pod's resource claims together with the node (L3), promises them while the pod is on its way, and writes them into the claims
  * before it is bound. Upstream: plugins/dynamicresources (v1.36).
  */
-import type { Node } from '#api/gen/types/core.v1'
+import type { Node, Pod } from '#api/gen/types/core.v1'
 import type { AllocationResult, ResourceClaim, ResourceSlice } from '#api/gen/types/resource.v1'
 import { nodeSelectorMatches } from '#api/helpers/nodes'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 import { deviceClasses, resourceSlices } from '#client/builtIn'
 import { type CycleState, type StateData, stateKey } from '../../framework/cycleState.ts'
 import type { Handle } from '../../framework/handle.ts'
+import type { NodeInfo } from '../../framework/nodeInfo.ts'
 import { definePlugin, normalizeByHighest } from '../../framework/plugin.ts'
 import type { PluginArgs } from '../../framework/pluginArgs.ts'
 import type { PodInfo } from '../../framework/podInfo.ts'
@@ -19,6 +20,8 @@ import { bindingReadiness, hasBindingConditions } from './bindingConditions.ts'
 import { ClaimTracker, canBeReserved, claimsOf, isReservedFor } from './claimTracker.ts'
 import { bindClaim, deallocateClaim, releaseClaim } from './claimWrites.ts'
 import { DeviceSelectors } from './deviceSelectors.ts'
+import { deleteClaim, type ExtendedClaim, type ExtendedVariant, extendedClaimOf, makeExtendedClaim, variantFor, type WriteDeps } from './extendedClaim.ts'
+import { ExtendedResourceClasses } from './extendedResources.ts'
 import { PoolIndex } from './pools.ts'
 import { requeueEvents } from './requeue.ts'
 
@@ -37,12 +40,20 @@ interface ClaimState extends StateData {
   readonly failed: ReadonlySet<Claim>
   /** Claims with devices that some node cannot reach. */
   readonly unavailable: Set<Claim>
+  /** Present when some class gives what the pod asks for as an extended resource. */
+  readonly extended: ExtendedClaim | undefined
   /** Answers by node: the same whatever pods are there. */
-  readonly byNode: Map<string, Refusal | readonly ClaimSolution[]>
+  readonly byNode: Map<string, Refusal | NodeAnswer>
   /** When searching for devices has taken too long. */
   deadlineMs: number | undefined
   /** Set by reserve, by the claims' uids. */
   readonly allocations: Map<string, AllocationResult>
+}
+
+/** Devices that a node has for the pod. */
+interface NodeAnswer {
+  readonly solutions: readonly ClaimSolution[]
+  readonly extended: ExtendedVariant | undefined
 }
 
 const claimState = stateKey<ClaimState>(name)
@@ -53,17 +64,26 @@ const cannotAllocate = unresolvable('cannot allocate all claims')
 export const dynamicResources = definePlugin(name, (args, handle) => {
   const tracker = new ClaimTracker(handle)
   const classes = handle.lister(deviceClasses)
-  const finder = createFinder(args, handle, tracker, (className) => classes.get({ name: className }))
+  const extendedClasses = new ExtendedResourceClasses(handle)
+  const finder = createFinder({ args, handle, tracker, extendedClasses, classOf: (className) => classes.get({ name: className }) })
+  const created = handle.metrics.counter({
+    name: 'scheduler_resourceclaim_creates_total',
+    help: 'Claims made by the scheduler, by status.',
+    labels: ['status'],
+  })
+  const bindDeps: BindDeps = { handle, tracker, args, creates: (status) => created.inc({ status }) }
   return {
-    requeueOn: requeueEvents(tracker),
+    requeueOn: requeueEvents(tracker, extendedClasses),
     preEnqueue: (pod) => {
       const found = claimsOf(pod, tracker)
       return 'reason' in found ? unresolvable(found.reason) : undefined
     },
-    preFilter: (state, { pod }) => {
+    preFilter: (state, info) => {
+      const { pod } = info
       const found = claimsOf(pod, tracker)
       if ('reason' in found) return unresolvable(found.reason)
-      if (found.claims.length === 0) return 'skip'
+      const extended = extendedClaimOf(info, extendedClasses, tracker, handle.random)
+      if (found.claims.length === 0 && !extended) return 'skip'
       const inUse = found.claims.some((claim) => claim.status?.allocation && !canBeReserved(claim) && !isReservedFor(claim, pod))
       if (inUse) return unresolvable('resourceclaim in use')
       const toAllocate = found.claims.filter(({ status }) => !status?.allocation)
@@ -78,13 +98,14 @@ export const dynamicResources = definePlugin(name, (args, handle) => {
         toAllocate,
         failed: new Set(found.claims.filter(isFailed)),
         unavailable: new Set<Claim>(),
+        extended,
         byNode: new Map(),
         deadlineMs: undefined,
         allocations: new Map(),
       })
       return undefined
     },
-    filter: (state, _pod, { node }) => {
+    filter: (state, _pod, node) => {
       const known = state.read(claimState)
       const answer = known ? finder(known, node) : undefined
       return answer && 'code' in answer ? answer : undefined
@@ -95,10 +116,11 @@ export const dynamicResources = definePlugin(name, (args, handle) => {
     normalize: (scores) => normalizeByHighest(scores, false),
     reserve: (state, _pod, nodeName) => {
       const known = state.read(claimState)
-      if (!known || known.toAllocate.length === 0) return undefined
-      const solutions = known.byNode.get(nodeName)
-      if (!solutions || 'code' in solutions) throw new Error('claim allocation not found for node')
-      for (const solution of solutions) {
+      if (!known || (known.toAllocate.length === 0 && !known.extended)) return undefined
+      const answer = known.byNode.get(nodeName)
+      if (!answer || 'code' in answer) throw new Error('claim allocation not found for node')
+      if (known.extended) known.extended.chosen = answer.extended
+      for (const solution of answer.solutions) {
         const allocation = allocationOf(solution, nodeName, handle.random)
         known.allocations.set(solution.claim.metadata.uid ?? '', allocation)
         tracker.promise(solution.claim, allocation)
@@ -106,23 +128,34 @@ export const dynamicResources = definePlugin(name, (args, handle) => {
       return undefined
     },
     unreserve: (state, { pod }) => {
-      for (const claim of state.read(claimState)?.claims ?? []) {
+      const { claims = [], extended } = state.read(claimState) ?? {}
+      for (const claim of claims) {
         tracker.takeBack(claim)
         if (claim.status?.allocation && isReservedFor(claim, pod)) handle.background(releaseClaim(handle, claim, pod))
       }
+      if (extended) tracker.takeBack(extended.temporary)
+      if (extended?.made) handle.background(deleteClaim(handle, extended.made))
     },
     preBindPreFlight: (state) => (state.read(claimState) ? undefined : 'skip'),
     preBind: async (state, pod, nodeName, signal) => {
-      await bindClaims({ handle, tracker, args }, state, pod, nodeName, signal)
+      await bindClaims(bindDeps, state, pod, nodeName, signal)
       return undefined
     },
   }
 })
 
-type Finder = (known: ClaimState, node: Frozen<Node>) => Refusal | readonly ClaimSolution[]
+type Finder = (known: ClaimState, node: NodeInfo) => Refusal | NodeAnswer
+
+interface FinderDeps {
+  readonly args: PluginArgs['DynamicResources']
+  readonly handle: Handle
+  readonly tracker: ClaimTracker
+  readonly extendedClasses: ExtendedResourceClasses
+  readonly classOf: Parameters<typeof allocate>[0]['classOf']
+}
 
 /** Answers from what is known of slices; they are put in order only when one of them has changed. */
-function createFinder(args: PluginArgs['DynamicResources'], handle: Handle, tracker: ClaimTracker, classOf: Parameters<typeof allocate>[0]['classOf']): Finder {
+function createFinder({ args, handle, tracker, extendedClasses, classOf }: FinderDeps): Finder {
   const selectors = new DeviceSelectors()
   let index: PoolIndex | undefined
   const changed = () => {
@@ -130,28 +163,31 @@ function createFinder(args: PluginArgs['DynamicResources'], handle: Handle, trac
   }
   const slices = handle.watch<ResourceSlice>(resourceSlices, { onAdd: changed, onUpdate: changed, onDelete: changed })
   return (known, node) => {
-    const before = known.byNode.get(node.metadata.name ?? '')
+    const before = known.byNode.get(node.name)
     if (before) return before
     index ??= new PoolIndex(slices.values())
     const answer = answerFor(known, node, index)
-    known.byNode.set(node.metadata.name ?? '', answer)
+    known.byNode.set(node.name, answer)
     return answer
   }
 
-  function answerFor(known: ClaimState, node: Frozen<Node>, pools: PoolIndex): Refusal | readonly ClaimSolution[] {
-    const unavailable = known.claims.filter((claim) => known.failed.has(claim) || !isAvailableOn(claim, node))
-    const found = known.toAllocate.length === 0 ? [] : search(known, node, pools)
+  function answerFor(known: ClaimState, node: NodeInfo, pools: PoolIndex): Refusal | NodeAnswer {
+    const variant = known.extended && variantFor(known.extended, node, extendedClasses)
+    if (variant && 'code' in variant) return variant
+    const unavailable = known.claims.filter((claim) => known.failed.has(claim) || !isAvailableOn(claim, node.node))
+    const wanted = variant ? [...known.toAllocate, variant.claim] : known.toAllocate
+    const found = wanted.length === 0 ? [] : search(known, wanted, node.node, pools)
     if ('code' in found) return found
     for (const claim of unavailable) known.unavailable.add(claim)
-    return unavailable.length > 0 ? notAvailable : found
+    return unavailable.length > 0 ? notAvailable : { solutions: found, extended: variant }
   }
 
-  function search(known: ClaimState, node: Frozen<Node>, pools: PoolIndex): Refusal | readonly ClaimSolution[] {
+  function search(known: ClaimState, wanted: readonly Claim[], node: Frozen<Node>, pools: PoolIndex): Refusal | readonly ClaimSolution[] {
     // One limit for all nodes of the cycle, which waits for no other thread to go on.
     known.deadlineMs ??= handle.clock.monotonicMs() + args.filterTimeoutMs
     const { deadlineMs } = known
     const isOver = () => args.filterTimeoutMs > 0 && handle.clock.monotonicMs() >= deadlineMs
-    const outcome = allocate({ pools: pools.poolsOf(node), node, inUse: tracker.inUse, selectors, classOf, isOver }, known.toAllocate)
+    const outcome = allocate({ pools: pools.poolsOf(node), node, inUse: tracker.inUse, selectors, classOf, isOver }, wanted)
     if ('solution' in outcome) return outcome.solution
     if (outcome.failed === 'timeout') return unresolvable('timed out trying to allocate devices')
     return outcome.failed === 'invalidPools' ? unresolvable('invalid resource pools were encountered') : cannotAllocate
@@ -178,10 +214,10 @@ function isPrioritized({ spec }: Claim): boolean {
 }
 
 /** The more preferred the alternatives that the node can give, the better. */
-function rankOf(solutions: Refusal | readonly ClaimSolution[] | undefined): number {
-  if (!solutions || 'code' in solutions) return 0
+function rankOf(answer: Refusal | NodeAnswer | undefined): number {
+  if (!answer || 'code' in answer) return 0
   let rank = 0
-  for (const { claim, chosen } of solutions) {
+  for (const { claim, chosen } of answer.solutions) {
     const taken = new Set(chosen.map(({ fullName }) => fullName))
     for (const { name: request, firstAvailable = [] } of claim.spec.devices?.requests ?? [])
       firstAvailable.forEach((one, index) => {
@@ -197,25 +233,44 @@ async function freeSomeClaim(handle: Handle, known: ClaimState | undefined, { po
   const isIdle = ({ status }: Claim) => (status?.reservedFor ?? []).every(({ uid }) => uid === pod.metadata.uid)
   const idle = [...known.unavailable].filter(isIdle)
   const claim = idle[handle.random.int(Math.max(1, idle.length))]
+  const stale = known.extended?.stale
+  if (!claim && stale) {
+    await deleteClaim(handle, stale)
+    return 'deletion of ResourceClaim completed'
+  }
   if (!claim) return 'still not schedulable'
   await deallocateClaim(handle, claim)
   return 'deallocation of ResourceClaim completed'
 }
 
-interface BindDeps {
-  readonly handle: Handle
-  readonly tracker: ClaimTracker
+interface BindDeps extends WriteDeps {
   readonly args: PluginArgs['DynamicResources']
 }
 
-async function bindClaims({ handle, tracker, args }: BindDeps, state: CycleState, { pod }: PodInfo, nodeName: string, signal: AbortSignal): Promise<void> {
-  const { claims = [], allocations } = state.read(claimState) ?? {}
+async function bindClaims(deps: BindDeps, state: CycleState, { pod }: PodInfo, nodeName: string, signal: AbortSignal): Promise<void> {
+  const { handle, tracker } = deps
+  const known = state.read(claimState)
+  if (!known) return
+  const { claims, allocations, extended } = known
   for (const [index, claim] of claims.entries()) {
     if (isReservedFor(claim, pod)) continue
-    const written = await bindClaim(handle, claim, allocations?.get(claim.metadata.uid ?? ''), pod, signal)
+    const written = await bindClaim(handle, claim, allocations.get(claim.metadata.uid ?? ''), pod, signal)
     tracker.written(written)
     claims[index] = written
   }
+  const allocation = extended?.chosen && allocations.get(extended.temporary.metadata.uid ?? '')
+  if (extended && allocation) await whenReady(deps, [...claims, await makeExtendedClaim(deps, extended, allocation, signal)], pod, nodeName, signal)
+  else await whenReady(deps, claims, pod, nodeName, signal)
+}
+
+/** Waits for devices that have to be attached first. */
+async function whenReady(
+  { handle, tracker, args }: BindDeps,
+  claims: readonly Claim[],
+  pod: Frozen<Pod>,
+  nodeName: string,
+  signal: AbortSignal,
+): Promise<void> {
   if (!claims.some(hasBindingConditions)) return
   handle.events.event(pod, 'Normal', 'BindingConditionsPending', `waiting for binding conditions for device on node ${nodeName}`)
   const deadlineMs = handle.clock.monotonicMs() + args.bindingTimeoutMs

@@ -1,12 +1,18 @@
 /** What may help a pod that has no devices (L3). Upstream: dynamicresources.go EventsToRegister, isSchedulableAfterClaimChange (v1.36). */
+import type { Pod } from '#api/gen/types/core.v1'
+import { podRequests } from '#api/helpers/podResources'
 import { semanticEqual } from '#api/machinery/equality'
+import type { Frozen } from '#api/machinery/meta'
 import { actions, on, type Requeue } from '../../framework/clusterEvent.ts'
-import { type ClaimTracker, claimsOf } from './claimTracker.ts'
+import { type ClaimTracker, claimsOf, isExtendedClaim } from './claimTracker.ts'
+import type { ExtendedResourceClasses } from './extendedResources.ts'
 
-export function requeueEvents(tracker: ClaimTracker): readonly Requeue[] {
+export function requeueEvents(tracker: ClaimTracker, classes: ExtendedResourceClasses): readonly Requeue[] {
   return [
     on('Node', actions.Add | actions.UpdateNodeLabel),
-    on('ResourceClaim', actions.Add | actions.Update, (pod, { old, object }) => {
+    on('ResourceClaim', actions.Add | actions.Update | actions.Delete, (pod, { old, object }) => {
+      // The leftover of an earlier try, or devices that an extended resource had.
+      if (!object) return old !== undefined && isExtendedClaim(old) && usesDevices(pod, classes)
       const found = claimsOf(pod, tracker)
       if ('reason' in found) return false
       // Whoever gives devices back may have given them to anybody.
@@ -15,9 +21,14 @@ export function requeueEvents(tracker: ClaimTracker): readonly Requeue[] {
       return !old || !semanticEqual(old.status, object?.status)
     }),
     // One that loses its node gives promised devices back, which no claim tells of.
-    on('AssignedPod', actions.Delete, (_pod, { old }) => (old?.spec.resourceClaims ?? []).length > 0),
+    on('AssignedPod', actions.Delete, (_pod, { old }) => old !== undefined && usesDevices(old, classes)),
     on('TargetPod', actions.UpdatePodGeneratedResourceClaim, (_pod, { object }) => object !== undefined && 'claims' in claimsOf(object, tracker)),
     on('DeviceClass', actions.Add | actions.Update),
     on('ResourceSlice', actions.Add | actions.Update),
   ]
+}
+
+/** By claims of its own, or as extended resources. */
+function usesDevices(pod: Frozen<Pod>, classes: ExtendedResourceClasses): boolean {
+  return (pod.spec.resourceClaims ?? []).length > 0 || classes.givenBy(Object.keys(podRequests(pod))).length > 0
 }

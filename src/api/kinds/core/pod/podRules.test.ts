@@ -323,6 +323,16 @@ const statuses: [name: string, spec: object, before: PodStatus, after: PodStatus
     { resourceClaimStatuses: [{ name: 'x' }] },
     ['status.resourceClaimStatuses[0].name: Invalid value: "x": must match the name of an entry in `spec.resourceClaims`'],
   ],
+  [
+    'DRA-05 the claim for extended resources',
+    {},
+    {},
+    { extendedResourceClaimStatus: { resourceClaimName: '', requestMappings: [{ containerName: 'x', resourceName: 'a/b', requestName: 'r' }] } },
+    [
+      'status.extendedResourceClaimStatus.requestMappings[0].containerName: Invalid value: "x": must match the name of an entry in spec.initContainers.name or spec.containers.name',
+      'status.extendedResourceClaimStatus.resourceClaimName: Required value',
+    ],
+  ],
   ['the quality of service', {}, { qosClass: 'Burstable' }, { qosClass: 'BestEffort' }, ['status.qosClass: Invalid value: "BestEffort": field is immutable']],
   [
     'conditions',

@@ -28,6 +28,7 @@ export function validatePodStatusUpdate(pod: Pod, old: Frozen<Pod>, root: FieldP
     errors.push(...restartFaults(status[field], old.status?.[field], policyOf(old.spec), path.child(field)))
   }
   errors.push(...claimFaults(pod, path.child('resourceClaimStatuses')))
+  errors.push(...extendedClaimFaults(pod, path.child('extendedResourceClaimStatus')))
   if (status.podIPs) errors.push(...addressFaults(status.podIPs, path.child('podIPs')))
   const [firstHost] = status.hostIPs ?? []
   if (firstHost && status.hostIP !== firstHost.ip)
@@ -87,6 +88,32 @@ function claimFaults(pod: Pod, path: FieldPath): FieldError[] {
     return errors
   })
 }
+
+/** Upstream: validatePodExtendedResourceClaimStatus. */
+function extendedClaimFaults({ spec, status }: Pod, path: FieldPath): FieldError[] {
+  if (!status.extendedResourceClaimStatus) return []
+  const { requestMappings = [], resourceClaimName } = status.extendedResourceClaimStatus
+  const errors = requestMappings.length > 0 ? [] : [fieldError.required(path.child('requestMappings'), 'at least one request mapping is required')]
+  const seen = new Set<string>()
+  for (const [i, { containerName, resourceName, requestName }] of requestMappings.entries()) {
+    const at = path.child('requestMappings').index(i)
+    const container = [...(spec.initContainers ?? []), ...spec.containers].find(({ name }) => name === containerName)
+    if (!container) errors.push(fieldError.invalid(at.child('containerName'), containerName, unknownContainer))
+    else if (container.resources?.requests?.[resourceName] === undefined)
+      errors.push(fieldError.invalid(at.child('resourceName'), resourceName, unknownResource))
+    errors.push(...faults(path.child('requestName'), requestName, isDns1123Label(requestName)))
+    const key = `${containerName}/${resourceName}/${requestName}`
+    if (seen.has(key))
+      for (const [field, value] of Object.entries({ containerName, resourceName, requestName })) errors.push(fieldError.duplicate(at.child(field), value))
+    seen.add(key)
+  }
+  const name = path.child('resourceClaimName')
+  if (!resourceClaimName) return [...errors, fieldError.required(name, '')]
+  return [...errors, ...faults(name, resourceClaimName, isDns1123Subdomain(resourceClaimName))]
+}
+
+const unknownContainer = 'must match the name of an entry in spec.initContainers.name or spec.containers.name'
+const unknownResource = 'must match the extended resource name of an entry in spec.initContainers.resources.requests or spec.containers.resources.requests'
 
 /** At most one of each family. */
 function addressFaults(addresses: readonly { ip: string }[], path: FieldPath): FieldError[] {
