@@ -19,45 +19,68 @@ export interface KillOptions {
   /** Overrides the pod's own grace period: a deletion's, or 0 for "now". */
   readonly graceSeconds?: number | undefined
   readonly signal?: AbortSignal | undefined
+  /** Settles when it is this container's turn to stop. */
+  readonly turn?: Promise<unknown> | undefined
 }
 
-/** How long a container may take: the override, the probe's own, the deletion's, the pod's. */
+/** How long a container may take: the override, the deletion's, the probe's own, the pod's. */
 function gracePeriod(pod: FrozenPod, container: FrozenContainer | undefined, record: ContainerRecord, options: KillOptions): number {
-  if (options.graceSeconds !== undefined) return options.graceSeconds
   const probe = options.reason === 'LivenessProbe' ? container?.livenessProbe : options.reason === 'StartupProbe' ? container?.startupProbe : undefined
   const recorded = record.status.annotations[annotationKeys.podTerminationGracePeriod]
   return (
-    probe?.terminationGracePeriodSeconds ??
+    options.graceSeconds ??
     pod.metadata.deletionGracePeriodSeconds ??
+    probe?.terminationGracePeriodSeconds ??
     pod.spec.terminationGracePeriodSeconds ??
-    (recorded === undefined ? 30 : Number(recorded))
+    (recorded === undefined ? minimumGraceSeconds : Number(recorded))
   )
 }
 
-/** Stops one container. The hook and the process share the grace period. */
+/** Stops one container. The hook, the wait for its turn and the process share the grace period. */
 export async function killContainer(context: KubeletContext, pod: FrozenPod, record: ContainerRecord, podIP: string, options: KillOptions = {}): Promise<void> {
   const container = findSpecContainer(pod, record.name)
   const grace = gracePeriod(pod, container, record, options)
-  const message = options.message ?? `Stopping container ${record.name}`
-  context.recorder.event(podReference(pod, record.name), 'Normal', 'Killing', message)
+  context.recorder.event(podReference(pod, record.name), 'Normal', 'Killing', options.message || `Stopping container ${record.name}`)
   const startedMs = context.clock.monotonicMs()
-  const hook = container?.lifecycle?.preStop
-  if (hook && container && grace > 0 && record.state === 'running') {
-    const deadline = new AbortController()
-    const timer = context.clock.timer(grace * 1000, () => deadline.abort(new Error('grace period ended before the preStop hook did')))
-    const signal = options.signal ? AbortSignal.any([deadline.signal, options.signal]) : deadline.signal
-    try {
-      await runLifecycleHandler(context, container, record.id, podIP, hook, signal)
-    } catch (error) {
-      context.recorder.event(podReference(pod, record.name), 'Warning', 'FailedPreStopHook', 'PreStopHook failed')
-      context.log.v(2).info('PreStop hook failed', { container: record.name, error: error instanceof Error ? error.message : String(error) })
-    } finally {
-      timer.cancel()
-    }
-  }
+  const leftMs = () => Math.max(0, grace * 1000 - (context.clock.monotonicMs() - startedMs))
+  if (container?.lifecycle?.preStop && grace > 0 && record.state === 'running') await preStop(context, { pod, container, record, podIP, grace, options })
+  if (options.turn && leftMs() > 0) await upTo(context, leftMs(), options.turn)
   const usedSeconds = Math.floor((context.clock.monotonicMs() - startedMs) / 1000)
-  const left = options.graceSeconds === 0 ? 0 : Math.max(minimumGraceSeconds, grace - usedSeconds)
-  await orAborted(context.runtime.stopContainer(record.id, grace === 0 ? 0 : left), options.signal)
+  await orAborted(context.runtime.stopContainer(record.id, Math.max(minimumGraceSeconds, grace - usedSeconds)), options.signal)
+}
+
+interface PreStopRequest {
+  readonly pod: FrozenPod
+  readonly container: FrozenContainer
+  readonly record: ContainerRecord
+  readonly podIP: string
+  readonly grace: number
+  readonly options: KillOptions
+}
+
+/** Runs the hook for as long as the grace period lasts. Its failure keeps nobody alive. */
+async function preStop(context: KubeletContext, { pod, container, record, podIP, grace, options }: PreStopRequest): Promise<void> {
+  const handler = container.lifecycle?.preStop
+  if (!handler) return
+  const deadline = new AbortController()
+  const timer = context.clock.timer(grace * 1000, () => deadline.abort(new Error('grace period ended before the preStop hook did')))
+  const signal = options.signal ? AbortSignal.any([deadline.signal, options.signal]) : deadline.signal
+  try {
+    await runLifecycleHandler(context, { pod, container, containerId: record.id, podIP, handler, signal })
+  } catch (error) {
+    // A hook that is cut off has not failed: its time was over.
+    if (!signal.aborted) context.recorder.event(podReference(pod, record.name), 'Warning', 'FailedPreStopHook', 'PreStopHook failed')
+    context.log.v(2).info('PreStop hook failed', { container: record.name, error: error instanceof Error ? error.message : String(error) })
+  } finally {
+    timer.cancel()
+  }
+}
+
+/** Waits for `turn`, but no longer than `ms`. */
+async function upTo(context: KubeletContext, ms: number, turn: Promise<unknown>): Promise<void> {
+  const over = new AbortController()
+  await Promise.race([turn, context.clock.sleep(ms, over.signal).catch(() => {})])
+  over.abort()
 }
 
 /** Stops waiting when aborted: whoever aborts stops the container again, with less patience. */
@@ -79,21 +102,35 @@ async function orAborted(stopping: Promise<void>, signal: AbortSignal | undefine
 }
 
 /**
- * Stops every container of the pod, then its sandboxes. Regular containers go together; sidecars follow one after another in reverse order
- * of their start, sharing what is left of the grace period.
+ * Stops every container of the pod, then its sandboxes. All are told at once and run their hooks; a sidecar is stopped when the regular containers
+ * and the sidecars after it have gone, or when its grace period is over.
  */
 export async function killPod(context: KubeletContext, pod: FrozenPod, status: PodRuntimeStatus, options: KillOptions = {}): Promise<void> {
-  const sidecars = (pod.spec.initContainers ?? []).filter(isRestartableInitContainer).map((container) => container.name)
   const podIP = sandboxIPs(status)[0] ?? context.config.nodeIPs[0] ?? ''
+  await killContainers(context, pod, status, podIP, options)
+  for (const sandbox of status.sandboxes) if (sandbox.state === 'SANDBOX_READY') await context.runtime.stopPodSandbox(sandbox.id)
+}
+
+/** The containers only: the sandbox stays. */
+export async function killContainers(context: KubeletContext, pod: FrozenPod, status: PodRuntimeStatus, podIP: string, options: KillOptions): Promise<void> {
+  const sidecars = (pod.spec.initContainers ?? []).filter(isRestartableInitContainer).map((container) => container.name)
   const alive = status.containers.filter((record) => record.state === 'running' || record.state === 'unknown')
-  const startedMs = context.clock.monotonicMs()
-  const total = options.graceSeconds ?? pod.metadata.deletionGracePeriodSeconds ?? pod.spec.terminationGracePeriodSeconds ?? 30
-  await Promise.all(alive.filter((record) => !sidecars.includes(record.name)).map((record) => killContainer(context, pod, record, podIP, options)))
+  const regular = new Set(pod.spec.containers.map(({ name }) => name))
+  const all: Promise<void>[] = []
+  const stopped: Promise<void>[] = []
+  for (const record of alive) {
+    if (sidecars.includes(record.name)) continue
+    const killed = killContainer(context, pod, record, podIP, options)
+    all.push(killed)
+    if (regular.has(record.name)) stopped.push(killed)
+  }
   for (const name of sidecars.toReversed()) {
     const record = alive.find((candidate) => candidate.name === name)
     if (!record) continue
-    const left = Math.max(0, total - Math.floor((context.clock.monotonicMs() - startedMs) / 1000))
-    await killContainer(context, pod, record, podIP, { ...options, graceSeconds: total === 0 ? 0 : Math.max(minimumGraceSeconds, left) })
+    const killed = killContainer(context, pod, record, podIP, { ...options, turn: Promise.allSettled([...stopped]) })
+    stopped.push(killed)
+    all.push(killed)
   }
-  for (const sandbox of status.sandboxes) if (sandbox.state === 'SANDBOX_READY') await context.runtime.stopPodSandbox(sandbox.id)
+  const outcomes = await Promise.allSettled(all)
+  for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
 }

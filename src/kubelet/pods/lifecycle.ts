@@ -1,43 +1,109 @@
-/** Lifecycle hooks (L3): exec, httpGet, tcpSocket and sleep. Upstream: kubelet/lifecycle/handlers.go (v1.36). */
-import type { LifecycleHandler } from '#api/gen/types/core.v1'
+/** Lifecycle hooks (L3): exec, httpGet and sleep. Upstream: kubelet/lifecycle/handlers.go (v1.36). */
+import type { HTTPGetAction, LifecycleHandler } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { KubeletContext } from '../context.ts'
-import { httpRequest } from '../probes/http.ts'
-import type { FrozenContainer } from './containers.ts'
+import { type HttpTarget, httpRequest } from '../probes/http.ts'
+import { type FrozenContainer, type FrozenPod, formatPod } from './containers.ts'
+import { podReference } from './podReference.ts'
 
 /** A port by number or by the name of one of the container's ports. */
 export function containerPort(port: number | string, container: FrozenContainer): number {
-  if (typeof port === 'number') return port
-  const named = container.ports?.find((candidate) => candidate.name === port)?.containerPort
+  const named = typeof port === 'string' ? container.ports?.find((candidate) => candidate.name === port)?.containerPort : undefined
   const number = named ?? Number(port)
-  if (!Number.isInteger(number) || number < 1 || number > 65_535) throw new Error(`couldn't find port ${port}`)
+  if (typeof port === 'string' && !Number.isInteger(number)) throw new Error(`couldn't find port: "${port}" in container ${container.name}`)
+  if (number < 1 || number > 65_535) throw new Error(`invalid port number: ${number}`)
   return number
 }
 
-/** Runs a hook to its end. @throws Error with what went wrong, for the FailedPostStartHook and FailedPreStopHook events. */
-export async function runLifecycleHandler(
-  context: KubeletContext,
-  container: FrozenContainer,
-  containerId: string,
-  podIP: string,
-  handler: Frozen<LifecycleHandler>,
-  signal?: AbortSignal,
-): Promise<void> {
-  if (handler.exec) {
-    const result = await context.runtime.execSync(containerId, handler.exec.command ?? [], 0, { signal })
-    if (result.exitCode !== 0) {
-      const output = Buffer.concat([result.stdout, result.stderr]).toString()
-      throw new Error(
-        `Exec lifecycle hook (${JSON.stringify(handler.exec.command)}) for Container "${container.name}" failed - error: command '${handler.exec.command?.join(' ')}' exited with ${result.exitCode}: , message: ${JSON.stringify(output)}`,
-      )
+export interface HookRequest {
+  readonly pod: FrozenPod
+  readonly container: FrozenContainer
+  readonly containerId: string
+  readonly podIP: string
+  readonly handler: Frozen<LifecycleHandler>
+  readonly signal?: AbortSignal | undefined
+}
+
+const words = (error: unknown) => (error instanceof Error ? error.message : String(error))
+
+/** Runs a hook to its end. @throws Error with what went wrong, in upstream's words */
+export async function runLifecycleHandler(context: KubeletContext, request: HookRequest): Promise<void> {
+  const { pod, container, handler } = request
+  const where = `for Container "${container.name}" in Pod "${formatPod(pod)}" failed - error:`
+  if (handler.exec) return execHook(context, request, `Exec lifecycle hook ([${(handler.exec.command ?? []).join(' ')}]) ${where}`)
+  if (handler.sleep) {
+    const { seconds } = handler.sleep
+    try {
+      await context.clock.sleep(seconds * 1000, request.signal)
+    } catch {
+      hookCounters(context).sleepTerminated.inc()
+      throw new Error(`Sleep lifecycle hook (${seconds}) ${where} container terminated before sleep hook finished`)
     }
-  } else if (handler.sleep) {
-    await context.clock.sleep(handler.sleep.seconds * 1000, signal)
-  } else if (handler.httpGet && context.host) {
-    const { host, port, path, scheme, httpHeaders } = handler.httpGet
-    const target = { host: host || podIP, port: containerPort(port, container), path: path ?? '/', https: scheme === 'HTTPS', headers: httpHeaders ?? [] }
-    const response = await httpRequest(context.host, target, signal ?? AbortSignal.timeout(30_000))
-    if (response.status >= 400)
-      throw new Error(`HTTP lifecycle hook (${target.path}) for Container "${container.name}" failed - error: unexpected status ${response.status}`)
+    return
+  }
+  if (!handler.httpGet) throw new Error(`Cannot run handler: invalid handler: ${JSON.stringify(handler)}`)
+  // Nothing listens in a simulated container.
+  if (!context.host) return
+  try {
+    await httpHook(context, request, handler.httpGet)
+  } catch (error) {
+    throw new Error(`HTTP lifecycle hook (${handler.httpGet.path ?? ''}) ${where} ${words(error)}`)
+  }
+}
+
+async function execHook(context: KubeletContext, { handler, containerId, signal }: HookRequest, intro: string): Promise<void> {
+  const command = handler.exec?.command ?? []
+  let answer: Awaited<ReturnType<typeof context.runtime.execSync>>
+  try {
+    answer = await context.runtime.execSync(containerId, command, 0, { signal })
+  } catch (error) {
+    throw new Error(`${intro} ${words(error)}, message: ""`)
+  }
+  if (answer.exitCode === 0) return
+  const output = Buffer.concat([answer.stdout, answer.stderr]).toString()
+  throw new Error(`${intro} command '${command.join(' ')}' exited with ${answer.exitCode}: ${answer.stderr.toString()}, message: ${JSON.stringify(output)}`)
+}
+
+/** Whatever the answer says, it is one: only a hook that cannot be asked has failed. */
+async function httpHook(context: KubeletContext, { pod, container, podIP, signal }: HookRequest, action: Frozen<HTTPGetAction>): Promise<void> {
+  const { host } = context
+  if (!host) return
+  const path = `/${(action.path ?? '').replace(/^\//, '')}`
+  const target: HttpTarget = {
+    host: action.host || podIP,
+    port: containerPort(action.port, container),
+    path,
+    https: action.scheme === 'HTTPS',
+    headers: action.httpHeaders ?? [],
+    userAgent: 'kube-lifecycle/1.36',
+  }
+  const ask = (to: HttpTarget) => httpRequest(host, to, signal ?? AbortSignal.timeout(30_000))
+  try {
+    await ask(target)
+  } catch (error) {
+    if (!target.https || !speaksPlainly(error)) throw error
+    // Hooks used to be asked in plain HTTP whatever they said: containers that rely on it still work, and are told of.
+    await ask({ ...target, https: false, headers: target.headers.filter(({ name }) => name.toLowerCase() !== 'authorization') })
+    hookCounters(context).httpFallbacks.inc()
+    const message = `request to HTTPS lifecycle hook ${target.host}:${target.port} got HTTP response, retry with HTTP succeeded`
+    context.recorder.event(podReference(pod), 'Warning', 'LifecycleHTTPFallback', message)
+  }
+}
+
+/** An answer in plain HTTP to a TLS greeting. */
+function speaksPlainly(error: unknown): boolean {
+  return ['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG', 'EPROTO'].includes((error as { code?: string } | undefined)?.code ?? '')
+}
+
+function hookCounters({ metrics }: KubeletContext) {
+  return {
+    sleepTerminated: metrics.counter({
+      name: 'kubelet_lifecycle_handler_sleep_terminated_total',
+      help: 'The number of times lifecycle sleep handler got terminated.',
+    }),
+    httpFallbacks: metrics.counter({
+      name: 'kubelet_lifecycle_handler_http_fallbacks_total',
+      help: 'The number of times lifecycle handlers successfully fell back to http from https.',
+    }),
   }
 }

@@ -125,7 +125,7 @@ async function postStart(context: KubeletContext, request: StartRequest, id: str
   if (!hook) return
   const podIP = request.podIPs[0] ?? context.config.nodeIPs[0] ?? ''
   try {
-    await runLifecycleHandler(context, container, id, podIP, hook, signal)
+    await runLifecycleHandler(context, { pod, container, containerId: id, podIP, handler: hook, signal })
   } catch (error) {
     if (signal.aborted) throw error
     context.recorder.event(podReference(pod, container.name), 'Warning', 'FailedPostStartHook', 'PostStartHook failed')

@@ -11,6 +11,8 @@ export interface HttpTarget {
   readonly path: string
   readonly https: boolean
   readonly headers: readonly { readonly name: string; readonly value: string }[]
+  /** Who asks: 'kube-probe/1.36'. */
+  readonly userAgent: string
 }
 
 export interface HttpResponse {
@@ -30,11 +32,12 @@ export async function httpRequest(host: Pick<KubeletHost, 'dial'>, target: HttpT
     const location = response.headers.location
     const status = response.statusCode ?? 0
     const body = await readBody(response)
-    if (status < 300 || status >= 400 || !location || redirects === 0) return { status, body }
+    if (status < 300 || status >= 400 || !location) return { status, body }
     const from = new URL(`${target.https ? 'https' : 'http'}://${target.host}:${target.port}${target.path}`)
     const to = new URL(location, from)
     // A redirect away from the container counts as an answer, so that nobody is probed by proxy.
     if (to.hostname !== from.hostname) return { status, body }
+    if (redirects === 0) throw new Error('stopped after 10 redirects')
     const https = to.protocol === 'https:'
     return await httpRequest(host, { ...target, port: Number(to.port || (https ? 443 : 80)), path: `${to.pathname}${to.search}`, https }, signal, redirects - 1)
   } finally {
@@ -42,13 +45,25 @@ export async function httpRequest(host: Pick<KubeletHost, 'dial'>, target: HttpT
   }
 }
 
+const canonical = (name: string) => name.toLowerCase().replace(/(^|-)[a-z]/g, (letter) => letter.toUpperCase())
+
+/** The probe's own headers, several of a name too; an empty value of a standard one takes it away. */
+export function requestHeaders({ headers, userAgent }: Pick<HttpTarget, 'headers' | 'userAgent'>): Record<string, string[]> {
+  const all: Record<string, string[]> = {}
+  for (const { name, value } of headers) all[canonical(name)] = [...(all[canonical(name)] ?? []), value]
+  for (const [name, value] of [
+    ['User-Agent', userAgent],
+    ['Accept', '*/*'],
+  ] as const) {
+    if (all[name]?.[0] === '') delete all[name]
+    else all[name] ??= [value]
+  }
+  return { ...all, Connection: ['close'] }
+}
+
 function send(socket: Duplex, target: HttpTarget, signal: AbortSignal): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const headers: Record<string, string | string[]> = { 'User-Agent': 'kube-probe/1.36', Accept: '*/*', Connection: 'close' }
-    for (const { name, value } of target.headers) {
-      if (value === '' && (name === 'Accept' || name === 'User-Agent')) delete headers[name]
-      else headers[name] = value
-    }
+    const headers = requestHeaders(target)
     // With an agent, even `false`, createConnection would be ignored.
     const options = { method: 'GET', host: target.host, port: target.port, path: target.path, headers, signal }
     const request = target.https

@@ -4,6 +4,7 @@
  */
 import type { Probe } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { createWakeUp, type WakeUp } from '#base/wakeUp'
 import type { KubeletContext } from '../context.ts'
 import type { ProbeResults } from '../pods/containerStatuses.ts'
 import { allContainers, type FrozenContainer, type FrozenPod, isRestartableInitContainer } from '../pods/containers.ts'
@@ -11,7 +12,7 @@ import type { ProbeView } from '../pods/podActions.ts'
 import { podReference } from '../pods/podReference.ts'
 import { type ContainerRecord, findContainer, type PodRuntimeStatus, sandboxIPs } from '../runtime/podRuntimeStatus.ts'
 import { createProbeMetrics, probeLabel } from './probeMetrics.ts'
-import { runProbe } from './prober.ts'
+import { type ProbeResult, runProbe } from './prober.ts'
 import { initialProbeState, nextProbeState, type ProbeKind, type ProbeState, probeIsDone } from './probeState.ts'
 
 export interface ProbeManager extends ProbeResults, ProbeView {
@@ -27,7 +28,15 @@ export interface ProbeManager extends ProbeResults, ProbeView {
 interface Worker {
   readonly kind: ProbeKind
   readonly stop: AbortController
+  /** Rung when it is to ask at once. */
+  readonly bell: WakeUp
   state: ProbeState
+}
+
+/** A container that was there before this kubelet, as its pod's status tells of it. */
+interface Adopted {
+  readonly ready: boolean
+  readonly started: boolean
 }
 
 const kinds = ['startup', 'liveness', 'readiness'] as const
@@ -35,19 +44,35 @@ const kinds = ['startup', 'liveness', 'readiness'] as const
 const probeOf = (container: FrozenContainer, kind: ProbeKind): Frozen<Probe> | undefined =>
   kind === 'startup' ? container.startupProbe : kind === 'liveness' ? container.livenessProbe : container.readinessProbe
 
+/** A restart of the kubelet changes nothing about what it says of a container, until its probes do. */
+function firstState(kind: ProbeKind, adopted: Adopted | undefined): ProbeState {
+  const initial = initialProbeState(kind)
+  const wasFine = kind === 'readiness' ? adopted?.ready : kind === 'startup' ? adopted?.started : false
+  return wasFine ? { ...initial, result: 'Success' } : initial
+}
+
+function tell(context: KubeletContext, pod: FrozenPod, container: FrozenContainer, kind: ProbeKind, { outcome, output }: ProbeResult): void {
+  const about = podReference(pod, container.name)
+  const label = `${probeLabel[kind]} probe`
+  if (outcome === 'Failure') context.recorder.event(about, 'Warning', 'Unhealthy', `${label} failed: ${output}`)
+  if (outcome === 'Warning') context.recorder.event(about, 'Warning', 'ProbeWarning', `${label} warning: ${output}`)
+  if (outcome === 'Unknown') context.recorder.event(about, 'Warning', 'Unhealthy', `${label} errored and resulted in unknown state: ${output}`)
+}
+
 /** @param onChange hears the uid of a pod whose probe results changed. */
 export function createProbeManager(context: KubeletContext, onChange: (uid: string) => void, signal: AbortSignal): ProbeManager {
   /** Pod uid → container id → workers. */
   const pods = new Map<string, Map<string, Worker[]>>()
+  const byContainer = new Map<string, Worker[]>()
   const metrics = createProbeMetrics()
-  const workersOf = (containerId: string): Worker[] => {
-    for (const containers of pods.values()) {
-      const workers = containers.get(containerId)
-      if (workers) return workers
+  const kubeletStartMs = context.clock.now()
+  const resultOf = (containerId: string, kind: ProbeKind) => byContainer.get(containerId)?.find((worker) => worker.kind === kind)?.state.result
+  const endAll = (workers: Map<string, Worker[]> | undefined) => {
+    for (const [containerId, own] of workers ?? []) {
+      for (const worker of own) worker.stop.abort()
+      byContainer.delete(containerId)
     }
-    return []
   }
-  const resultOf = (containerId: string, kind: ProbeKind) => workersOf(containerId).find((worker) => worker.kind === kind)?.state.result
   const started = (containerId: string, container: FrozenContainer) => !container.startupProbe || resultOf(containerId, 'startup') === 'Success'
 
   const work = async (pod: FrozenPod, container: FrozenContainer, record: ContainerRecord, podIP: string, worker: Worker) => {
@@ -58,31 +83,44 @@ export function createProbeManager(context: KubeletContext, onChange: (uid: stri
     const ended = AbortSignal.any([signal, worker.stop.signal])
     // Counted from the container's start, which may be long ago when the kubelet starts again.
     const dueMs = record.startedAtMs + (probe.initialDelaySeconds ?? 0) * 1000
-    await context.clock.sleep(Math.max(0, dueMs - context.clock.now()), ended)
-    for (;;) {
+    // A kubelet that starts again finds many containers: they are not all asked in the same moment.
+    const spreadMs = isAdopted(record) ? context.random.next() * periodMs : 0
+    await context.clock.sleep(Math.max(spreadMs, dueMs - context.clock.now()), ended)
+    while (!probeIsDone(worker.kind, worker.state)) {
       // Liveness and readiness wait for the startup probe.
       if (worker.kind === 'startup' || started(containerId, container)) {
         const askedMs = context.clock.monotonicMs()
-        const { outcome, output } = await runProbe(context, probe, { kind: worker.kind, container, containerId, podIP })
+        const result = await runProbe(context, probe, { kind: worker.kind, container, containerId, podIP })
         if (ended.aborted) return
-        metrics.observe(pod, container.name, worker.kind, outcome, (context.clock.monotonicMs() - askedMs) / 1000)
-        if (outcome === 'Failure') {
-          context.recorder.event(podReference(pod, container.name), 'Warning', 'Unhealthy', `${probeLabel[worker.kind]} probe failed: ${output}`)
-        }
+        metrics.observe(pod, container.name, worker.kind, result.outcome, (context.clock.monotonicMs() - askedMs) / 1000)
+        tell(context, pod, container, worker.kind, result)
         const before = worker.state.result
-        worker.state = nextProbeState(worker.state, outcome, probe)
-        if (worker.state.result !== before) onChange(pod.metadata.uid ?? '')
-        if (probeIsDone(worker.kind, worker.state)) return
+        if (result.outcome !== 'Unknown') worker.state = nextProbeState(worker.state, result.outcome === 'Failure' ? 'Failure' : 'Success', probe)
+        if (worker.state.result !== before) {
+          onChange(pod.metadata.uid ?? '')
+          if (worker.kind === 'startup') for (const other of byContainer.get(containerId) ?? []) other.bell.ring()
+        }
       }
-      await context.clock.sleep(periodMs, ended)
+      const timer = context.clock.timer(periodMs, worker.bell.ring)
+      await worker.bell.wait(ended)
+      timer.cancel()
+      if (ended.aborted) return
     }
+  }
+
+  const isAdopted = (record: ContainerRecord) => record.startedAtMs < kubeletStartMs
+  const adopted = (pod: FrozenPod, record: ContainerRecord): Adopted | undefined => {
+    if (!isAdopted(record)) return undefined
+    const told = [...(pod.status?.containerStatuses ?? []), ...(pod.status?.initContainerStatuses ?? [])]
+    const status = told.find(({ containerID }) => containerID?.endsWith(`//${record.id}`))
+    return { ready: status?.ready ?? false, started: status?.started ?? false }
   }
 
   const start = (pod: FrozenPod, container: FrozenContainer, record: ContainerRecord, podIP: string): Worker[] =>
     kinds
       .filter((kind) => probeOf(container, kind))
       .map((kind) => {
-        const worker: Worker = { kind, stop: new AbortController(), state: initialProbeState(kind) }
+        const worker: Worker = { kind, stop: new AbortController(), bell: createWakeUp(), state: firstState(kind, adopted(pod, record)) }
         work(pod, container, record, podIP, worker).catch((error: unknown) => {
           if (!worker.stop.signal.aborted && !signal.aborted) context.log.error(error, 'Probe worker failed', { container: container.name })
         })
@@ -105,14 +143,14 @@ export function createProbeManager(context: KubeletContext, onChange: (uid: stri
         if (record?.state !== 'running') continue
         running.add(record.id)
         if (!workers.has(record.id) && kinds.some((probeKind) => probeOf(container, probeKind))) {
-          // Known before it starts, so that readiness counts as failed from the first moment.
-          workers.set(record.id, [])
-          workers.set(record.id, start(pod, container, record, podIP))
+          const own = start(pod, container, record, podIP)
+          workers.set(record.id, own)
+          byContainer.set(record.id, own)
         }
       }
       for (const [containerId, own] of workers) {
         if (running.has(containerId)) continue
-        for (const worker of own) worker.stop.abort()
+        endAll(new Map([[containerId, own]]))
         workers.delete(containerId)
       }
       if (workers.size > 0) pods.set(uid, workers)
@@ -122,7 +160,7 @@ export function createProbeManager(context: KubeletContext, onChange: (uid: stri
       for (const worker of [...(pods.get(uid)?.values() ?? [])].flat()) if (worker.kind !== 'readiness') worker.stop.abort()
     },
     remove: (uid) => {
-      for (const worker of [...(pods.get(uid)?.values() ?? [])].flat()) worker.stop.abort()
+      endAll(pods.get(uid))
       pods.delete(uid)
       metrics.remove(uid)
     },

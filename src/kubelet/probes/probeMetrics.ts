@@ -3,10 +3,11 @@
  * Upstream: kubelet/prober/prober_manager.go, ProberResults and ProberDuration (v1.36).
  */
 import type { FrozenPod } from '../pods/containers.ts'
-import type { ProbeKind, ProbeOutcome } from './probeState.ts'
+import type { ProbeResult } from './prober.ts'
+import type { ProbeKind } from './probeState.ts'
 
 export interface ProbeMetrics {
-  observe(pod: FrozenPod, container: string, kind: ProbeKind, outcome: ProbeOutcome, seconds: number): void
+  observe(pod: FrozenPod, container: string, kind: ProbeKind, outcome: ProbeResult['outcome'], seconds: number): void
   /** The pod is gone. */
   remove(uid: string): void
   /** In Prometheus' text format. */
@@ -16,13 +17,14 @@ export interface ProbeMetrics {
 interface Tally {
   readonly labels: string
   readonly uid: string
-  readonly results: Record<ProbeOutcome, number>
+  readonly results: Record<Counted, number>
   readonly buckets: number[]
   seconds: number
 }
 
 export const probeLabel: Readonly<Record<ProbeKind, string>> = { startup: 'Startup', liveness: 'Liveness', readiness: 'Readiness' }
-const resultLabel: Readonly<Record<ProbeOutcome, string>> = { Success: 'successful', Failure: 'failed' }
+const resultLabel = { Success: 'successful', Failure: 'failed', Unknown: 'unknown' } as const
+type Counted = keyof typeof resultLabel
 /** Prometheus' default bounds, in seconds. */
 const bounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
@@ -39,12 +41,15 @@ export function createProbeMetrics(): ProbeMetrics {
       const tally = tallies.get(key) ?? {
         labels: `${labels},probe_type="${probeLabel[kind]}"`,
         uid,
-        results: { Success: 0, Failure: 0 },
+        results: { Success: 0, Failure: 0, Unknown: 0 },
         buckets: bounds.map(() => 0),
         seconds: 0,
       }
       tallies.set(key, tally)
-      tally.results[outcome]++
+      const counted = outcome === 'Warning' ? 'Success' : outcome
+      tally.results[counted]++
+      // Upstream times what passes and what says nothing, not failures.
+      if (counted === 'Failure') return
       tally.seconds += seconds
       for (const [index, bound] of bounds.entries()) if (seconds <= bound) tally.buckets[index] = (tally.buckets[index] ?? 0) + 1
     },
@@ -56,7 +61,7 @@ export function createProbeMetrics(): ProbeMetrics {
 function render(tallies: readonly Tally[]): string {
   const lines = ['# HELP prober_probe_duration_seconds [ALPHA] Duration in seconds for a probe response.', '# TYPE prober_probe_duration_seconds histogram']
   for (const { labels, results, buckets, seconds } of tallies) {
-    const count = results.Success + results.Failure
+    const count = results.Success + results.Unknown
     const bucket = (bound: number | string, value: number | undefined) => `prober_probe_duration_seconds_bucket{${labels},le="${bound}"} ${value}`
     lines.push(...bounds.map((bound, index) => bucket(bound, buckets[index])), bucket('+Inf', count))
     lines.push(`prober_probe_duration_seconds_sum{${labels}} ${seconds}`, `prober_probe_duration_seconds_count{${labels}} ${count}`)
@@ -66,7 +71,7 @@ function render(tallies: readonly Tally[]): string {
     '# TYPE prober_probe_total counter',
   )
   for (const { labels, uid, results } of tallies) {
-    for (const outcome of ['Success', 'Failure'] as const) {
+    for (const outcome of ['Success', 'Failure', 'Unknown'] as const) {
       if (results[outcome] > 0) lines.push(`prober_probe_total{${labels},pod_uid="${uid}",result="${resultLabel[outcome]}"} ${results[outcome]}`)
     }
   }

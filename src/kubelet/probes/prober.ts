@@ -1,14 +1,18 @@
-/** Carries out one probe (L3): exec, httpGet, tcpSocket or grpc. Upstream: kubelet/prober/prober.go, kubelet/probe (v1.36). */
+/** Carries out one probe (L3): exec, httpGet, tcpSocket or grpc. Upstream: kubelet/prober/prober.go, pkg/probe (v1.36). */
 import type { Probe } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { CriError } from '#grpc/criError'
 import type { KubeletContext } from '../context.ts'
 import type { FrozenContainer } from '../pods/containers.ts'
+import { expand } from '../pods/expansion.ts'
 import { containerPort } from '../pods/lifecycle.ts'
+import { probeGrpc } from './grpcProbe.ts'
 import { httpRequest } from './http.ts'
-import type { ProbeKind, ProbeOutcome } from './probeState.ts'
+import type { ProbeKind } from './probeState.ts'
 
 export interface ProbeResult {
-  readonly outcome: ProbeOutcome
+  /** Warning counts as success and is told as an event; Unknown says nothing about the container. */
+  readonly outcome: 'Success' | 'Warning' | 'Failure' | 'Unknown'
   readonly output: string
 }
 
@@ -19,103 +23,104 @@ export interface ProbeTarget {
   readonly podIP: string
 }
 
+/** What could not be carried out is tried so often before it is told. */
+const attempts = 3
+const maxOutputBytes = 10 * 1024
+
 const failure = (output: string): ProbeResult => ({ outcome: 'Failure', output })
 const success = (output = ''): ProbeResult => ({ outcome: 'Success', output })
+const words = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
-/** Runs the probe within its timeout. Never rejects: what goes wrong is a failure with upstream's words. */
+/** Runs the probe within its timeout. Never rejects: an answer that says "no" is a failure, no answer from the machinery itself is unknown. */
 export async function runProbe(context: KubeletContext, probe: Frozen<Probe>, target: ProbeTarget): Promise<ProbeResult> {
-  const timeoutSeconds = probe.timeoutSeconds ?? 1
-  try {
-    if (context.runtime.probe) {
-      const { passes, output } = await context.runtime.probe(target.containerId, target.kind)
-      return passes ? success(output) : failure(output)
+  let last = failure('')
+  for (let attempt = 0; attempt < attempts; attempt++) {
+    try {
+      return await probeOnce(context, probe, target)
+    } catch (error) {
+      last = { outcome: 'Unknown', output: words(error) }
     }
-    if (!context.host || probe.exec) return await execProbe(context, probe, target, timeoutSeconds)
-    const signal = AbortSignal.timeout(timeoutSeconds * 1000)
-    if (probe.httpGet) return await httpProbe(context.host, probe.httpGet, target, signal)
-    if (probe.tcpSocket) {
-      const socket = await context.host.dial(probe.tcpSocket.host || target.podIP, containerPort(probe.tcpSocket.port, target.container), signal)
-      socket.destroy()
-      return success()
-    }
-    if (probe.grpc) return await grpcProbe(target.podIP, probe.grpc.port, probe.grpc.service ?? '', timeoutSeconds)
-    return success()
-  } catch (error) {
-    return failure(describe(error, probe, target))
   }
+  return last
+}
+
+/** @throws Error when the probe could not be carried out at all */
+async function probeOnce(context: KubeletContext, probe: Frozen<Probe>, target: ProbeTarget): Promise<ProbeResult> {
+  const timeoutSeconds = probe.timeoutSeconds ?? 1
+  const { runtime, host, clock } = context
+  if (runtime.probe) {
+    const { passes, output } = await runtime.probe(target.containerId, target.kind)
+    return passes ? success(output) : failure(output)
+  }
+  if (!host || probe.exec) return execProbe(context, probe, target, timeoutSeconds)
+  if (probe.httpGet) return httpProbe(host, probe.httpGet, target, timeoutSeconds)
+  if (probe.tcpSocket) return tcpProbe(host, probe.tcpSocket, target, timeoutSeconds)
+  if (!probe.grpc) throw new Error(`missing probe handler for container ${target.container.name}`)
+  const timeoutMs = timeoutSeconds * 1000
+  const { serves, output } = await probeGrpc(target.podIP, probe.grpc.port, probe.grpc.service ?? '', timeoutMs, clock.now() + timeoutMs)
+  return serves ? success(output) : failure(output)
 }
 
 async function execProbe(context: KubeletContext, probe: Frozen<Probe>, target: ProbeTarget, timeoutSeconds: number): Promise<ProbeResult> {
-  const result = await context.runtime.execSync(target.containerId, probe.exec?.command ?? [], timeoutSeconds)
-  const output = Buffer.concat([result.stdout, result.stderr])
-    .subarray(0, 10 * 1024)
-    .toString()
-  return result.exitCode === 0 ? success(output) : failure(output)
-}
-
-async function httpProbe(
-  host: NonNullable<KubeletContext['host']>,
-  action: NonNullable<Frozen<Probe>['httpGet']>,
-  target: ProbeTarget,
-  signal: AbortSignal,
-): Promise<ProbeResult> {
-  const response = await httpRequest(
-    host,
-    {
-      host: action.host || target.podIP,
-      port: containerPort(action.port, target.container),
-      path: action.path || '/',
-      https: action.scheme === 'HTTPS',
-      headers: action.httpHeaders ?? [],
-    },
-    signal,
-  )
-  return response.status >= 200 && response.status < 400 ? success(response.body) : failure(`HTTP probe failed with statuscode: ${response.status}`)
-}
-
-function describe(error: unknown, probe: Frozen<Probe>, { podIP, container }: ProbeTarget): string {
-  const message = error instanceof Error ? error.message : String(error)
-  const refused = /ECONNREFUSED/.test(message)
-  const cause = refused ? 'connect: connection refused' : message
+  // Only what the spec itself says of the environment is known here.
+  const named = new Map((target.container.env ?? []).map(({ name, value }) => [name, value ?? '']))
+  const command = (probe.exec?.command ?? []).map((word) => expand(word, (name) => named.get(name)))
   try {
-    if (probe.tcpSocket) return `dial tcp ${probe.tcpSocket.host || podIP}:${containerPort(probe.tcpSocket.port, container)}: ${cause}`
-    if (!probe.httpGet) return message
-    const address = `${probe.httpGet.host || podIP}:${containerPort(probe.httpGet.port, container)}`
-    const url = `${(probe.httpGet.scheme ?? 'HTTP').toLowerCase()}://${address}${probe.httpGet.path || '/'}`
-    const timedOut = error instanceof Error && (error.name === 'TimeoutError' || error.name === 'AbortError')
-    return `Get "${url}": ${timedOut ? 'context deadline exceeded (Client.Timeout exceeded while awaiting headers)' : `dial tcp ${address}: ${cause}`}`
-  } catch {
-    // The port has no number: say that.
-    return message
+    const { stdout, stderr, exitCode } = await context.runtime.execSync(target.containerId, command, timeoutSeconds)
+    const output = Buffer.concat([stdout, stderr]).subarray(0, maxOutputBytes).toString()
+    return exitCode === 0 ? success(output) : failure(output)
+  } catch (error) {
+    if (error instanceof CriError && error.code === 'DEADLINE_EXCEEDED') return failure(`command ${JSON.stringify(command.join(' '))} timed out`)
+    throw error
   }
 }
 
-/**
- * grpc.health.v1.Health/Check by hand: a string in field 1 out, an enum in field 1 back, where 1 is SERVING. The library is loaded by the first
- * such probe: it would be a fifth of a server's start, and simulated nodes never probe.
- */
-async function grpcProbe(host: string, port: number, service: string, timeoutSeconds: number): Promise<ProbeResult> {
-  const { Client, credentials, Metadata } = await import('@grpc/grpc-js')
-  const client = new Client(`${host.includes(':') ? `[${host}]` : host}:${port}`, credentials.createInsecure())
-  const request = service === '' ? Buffer.alloc(0) : Buffer.concat([Buffer.from([0x0a, ...varint(Buffer.byteLength(service))]), Buffer.from(service)])
-  return new Promise((resolve) => {
-    client.makeUnaryRequest(
-      '/grpc.health.v1.Health/Check',
-      (value: Buffer) => value,
-      (value: Buffer) => value,
-      request,
-      new Metadata(),
-      { deadline: Date.now() + timeoutSeconds * 1000 },
-      (error, response) => {
-        client.close()
-        if (error) resolve(failure(`error: health rpc failed: ${error.details || error.message}`))
-        else resolve(response?.[0] === 0x08 && response[1] === 1 ? success('service healthy') : failure('service unhealthy (responded with "NOT_SERVING")'))
-      },
-    )
-  })
+type Host = NonNullable<KubeletContext['host']>
+
+async function httpProbe(host: Host, action: NonNullable<Frozen<Probe>['httpGet']>, target: ProbeTarget, timeoutSeconds: number): Promise<ProbeResult> {
+  const port = containerPort(action.port, target.container)
+  const { host: named, path: asked, scheme, httpHeaders } = action
+  const path = `/${(asked ?? '').replace(/^\//, '')}`
+  const request = { host: named || target.podIP, port, path, https: scheme === 'HTTPS', headers: httpHeaders ?? [], userAgent: 'kube-probe/1.36' }
+  try {
+    const { status, body } = await httpRequest(host, request, AbortSignal.timeout(timeoutSeconds * 1000))
+    if (status < 200 || status >= 400) return failure(`HTTP probe failed with statuscode: ${status}`)
+    return status < 300 ? success(body) : { outcome: 'Warning', output: `Probe terminated redirects, Response body: ${body}` }
+  } catch (error) {
+    const address = `${request.host.includes(':') ? `[${request.host}]` : request.host}:${port}`
+    const cause = isTimeout(error) ? 'context deadline exceeded (Client.Timeout exceeded while awaiting headers)' : causeOf(error, address)
+    return failure(`Get "${request.https ? 'https' : 'http'}://${address}${path}": ${cause}`)
+  }
 }
 
-/** A length as protobuf writes it: seven bits a byte, the lowest first. */
-function varint(value: number): number[] {
-  return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...varint(value >>> 7)]
+async function tcpProbe(host: Host, action: NonNullable<Frozen<Probe>['tcpSocket']>, target: ProbeTarget, timeoutSeconds: number): Promise<ProbeResult> {
+  const port = containerPort(action.port, target.container)
+  const name = action.host || target.podIP
+  try {
+    const socket = await host.dial(name, port, AbortSignal.timeout(timeoutSeconds * 1000))
+    socket.on('error', () => {})
+    socket.destroy()
+    return success()
+  } catch (error) {
+    const address = `${name.includes(':') ? `[${name}]` : name}:${port}`
+    return failure(isTimeout(error) ? `dial tcp ${address}: i/o timeout` : causeOf(error, address))
+  }
+}
+
+const isTimeout = (error: unknown) => error instanceof Error && (error.name === 'TimeoutError' || error.name === 'AbortError')
+
+const dialErrors: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connect: connection refused',
+  EHOSTUNREACH: 'connect: no route to host',
+  ENETUNREACH: 'connect: network is unreachable',
+  ETIMEDOUT: 'i/o timeout',
+}
+
+/** Go's words for what went wrong, which people and tools look for. */
+function causeOf(error: unknown, address: string): string {
+  const code = (error as { code?: string } | undefined)?.code ?? ''
+  const known = dialErrors[code]
+  if (known) return `dial tcp ${address}: ${known}`
+  if (code === 'ECONNRESET') return 'read: connection reset by peer'
+  return words(error)
 }
