@@ -13,6 +13,8 @@ export interface ExecOptions {
   readonly env?: Readonly<Record<string, string>> | undefined
   /** Kills the program when aborted. */
   readonly signal?: AbortSignal | undefined
+  /** Open files that the program gets as its descriptors 3, 4 and so on. */
+  readonly descriptors?: readonly number[] | undefined
 }
 
 export interface ExecResult {
@@ -57,12 +59,13 @@ const signalNumbers: Readonly<Record<string, number>> = { SIGHUP: 1, SIGINT: 2, 
 export function createExec(prefix: readonly string[] = []): Exec {
   const start = (command: string, args: readonly string[], options: ExecOptions) => {
     const [file = command, ...rest] = [...prefix, command, ...args]
+    // The first three are pipes, whatever comes after them.
     return spawnChild(file, rest, {
-      stdio: 'pipe',
+      stdio: ['pipe', 'pipe', 'pipe', ...(options.descriptors ?? [])],
       ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
       ...(options.env === undefined ? {} : { env: options.env }),
       ...(options.signal === undefined ? {} : { signal: options.signal }),
-    })
+    }) as ChildProcessWithoutNullStreams
   }
   return {
     spawn: (command, args, options = {}) => start(command, args, options),

@@ -25,6 +25,8 @@ export interface MountRequest {
 export interface Mounter {
   list(): Promise<MountPoint[]>
   mount(request: MountRequest): Promise<void>
+  /** Bind mounts what a descriptor is open on: nobody can exchange it for something else meanwhile. */
+  bindDescriptor(descriptor: number, target: string): Promise<void>
   /** Absent mounts are fine. `lazy` detaches now and cleans up when the last user leaves. */
   unmount(target: string, options?: { readonly lazy?: boolean }): Promise<void>
 }
@@ -65,6 +67,9 @@ export function createMounter(exec: Exec, pid: number | 'self' = 'self'): Mounte
       const type = filesystem ? ['-t', filesystem] : []
       const flags = options.length > 0 ? ['-o', options.join(',')] : []
       await check(exec, 'mount', [...type, ...flags, source, target])
+    },
+    bindDescriptor: async (descriptor, target) => {
+      await check(exec, 'mount', ['--no-canonicalize', '-o', 'bind', '/proc/self/fd/3', target], { descriptors: [descriptor] })
     },
     unmount: async (target, { lazy = false } = {}) => {
       const args = [...(lazy ? ['-l'] : []), target]

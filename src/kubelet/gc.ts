@@ -116,7 +116,7 @@ export async function removeOrphans({ context, workers, volumes }: GarbageDeps):
   }
   const { host, config } = context
   if (!host) return
-  for (const uid of await volumes.knownPods()) if (!known.has(uid)) await volumes.tearDownPod(uid)
+  await volumes.removeOrphans(known)
   for (const qos of ['Guaranteed', 'Burstable', 'BestEffort'] as const) {
     const parent = qosCgroupPath(config.cgroupRoot, qos)
     for (const name of await host.cgroups.children(parent)) {

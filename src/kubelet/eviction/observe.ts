@@ -11,7 +11,7 @@ import { podCgroupPath, qosCgroupPath } from '../pods/resources.ts'
 import { podLogDirectory } from '../pods/runtimeConfig.ts'
 import { kubepodsLimits } from '../resources/cgroupTree.ts'
 import { labelKeys } from '../runtime/labels.ts'
-import { podDirectory } from '../volumes/volumeManager.ts'
+import { podDirectory } from '../volumes/podDirectory.ts'
 import type { ContainerUsage, DiskUsage, PodUsage } from './podUsage.ts'
 import type { Observation, Observations } from './thresholds.ts'
 

@@ -1,17 +1,20 @@
 /**
- * A container's mounts (L3): its volume mounts with subpaths, the managed hosts file and the termination log.
- * Upstream: kubelet_pods.go makeMounts, kuberuntime_container.go makeMounts (v1.36).
+ * A container's mounts and block devices (L3): its volumes with subpaths, the managed hosts file and the termination log.
+ * Upstream: kubelet_pods.go makeMounts and makeBlockVolumes, kuberuntime_container.go makeMounts (v1.36).
  */
 import { randomBytes } from 'node:crypto'
-import { chmod, mkdir, realpath, stat, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { chmod, mkdir, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import type { VolumeMount } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
-import type { Mount } from '#grpc/criTypes'
+import type { Device, Mount } from '#grpc/criTypes'
 import { readTextIfExists } from '#host/files'
 import type { KubeletContext } from '../context.ts'
 import type { KubeletHost } from '../host.ts'
-import { podDirectory } from '../volumes/volumeManager.ts'
+import type { ImageVolumes } from '../volumes/imageVolumes.ts'
+import { podDirectory } from '../volumes/podDirectory.ts'
+import { bindSubPath, makeSubPath } from '../volumes/subPath.ts'
+import type { MountedVolume, MountedVolumes } from '../volumes/volumePlugin.ts'
 import type { FrozenContainer, FrozenPod } from './containers.ts'
 import { hostsFile } from './dns.ts'
 import { ConfigError } from './environment.ts'
@@ -22,38 +25,69 @@ export interface MountInputs {
   readonly container: FrozenContainer
   readonly podIPs: readonly string[]
   readonly environment: ReadonlyMap<string, string>
-  /** Volume name → path on the node. */
-  readonly volumes: ReadonlyMap<string, string>
+  readonly volumes: MountedVolumes
+  /** Volumes that are images: name → what to mount for the subpath. */
+  readonly imageVolumes?: ImageVolumes | undefined
 }
 
-const propagations = {
+type FrozenMount = Frozen<VolumeMount>
+
+const propagations: Readonly<Record<string, NonNullable<Mount['propagation']>>> = {
   None: 'PROPAGATION_PRIVATE',
   HostToContainer: 'PROPAGATION_HOST_TO_CONTAINER',
   Bidirectional: 'PROPAGATION_BIDIRECTIONAL',
-} as const
+}
 
 export async function containerMounts(context: KubeletContext, host: KubeletHost, inputs: MountInputs): Promise<Mount[]> {
-  const { container } = inputs
+  const { container, pod } = inputs
   const mounts: Mount[] = []
-  for (const mount of container.volumeMounts ?? []) mounts.push(await volumeMount(host, inputs, mount))
+  for (const [index, mount] of (container.volumeMounts ?? []).entries()) mounts.push(await volumeMount(context, host, inputs, mount, index))
   const has = (path: string) => mounts.some((mount) => mount.containerPath === path)
-  if (!has('/etc/hosts')) mounts.push({ containerPath: '/etc/hosts', hostPath: await writeHostsFile(context, host, inputs), readonly: false })
+  // Addresses are not known before there is a sandbox.
+  const knowsHosts = inputs.podIPs.length > 0 || pod.spec.hostNetwork
+  if (knowsHosts && !has('/etc/hosts')) mounts.push({ containerPath: '/etc/hosts', hostPath: await writeHostsFile(context, host, inputs), readonly: false })
   const messagePath = container.terminationMessagePath ?? '/dev/termination-log'
   if (messagePath) mounts.push({ containerPath: messagePath, hostPath: await terminationLog(context, host, inputs), readonly: false })
   return mounts
 }
 
-async function volumeMount(host: KubeletHost, inputs: MountInputs, mount: Frozen<VolumeMount>): Promise<Mount> {
+async function volumeMount(context: KubeletContext, host: KubeletHost, inputs: MountInputs, mount: FrozenMount, index: number): Promise<Mount> {
+  const { container } = inputs
+  const image = inputs.imageVolumes?.get(mount.name)
   const volume = inputs.volumes.get(mount.name)
-  if (volume === undefined) throw new ConfigError(`cannot find volume "${mount.name}" to mount into container "${inputs.container.name}"`)
+  if (!image && (volume === undefined || volume.block)) throw new ConfigError(`cannot find volume "${mount.name}" to mount into container "${container.name}"`)
   const subPath = mount.subPathExpr ? expandStrictly(mount.subPathExpr, inputs.environment) : (mount.subPath ?? '')
-  const propagation = propagations[(mount.mountPropagation ?? 'None') as keyof typeof propagations] ?? propagations.None
+  if (subPath.startsWith('/')) throw new ConfigError(`error SubPath \`${subPath}\` must not be an absolute path`)
+  if (subPath.split('/').includes('..')) throw new ConfigError(`unable to provision SubPath \`${subPath}\`: must not contain '..'`)
+  const propagation = propagations[mount.mountPropagation ?? 'None']
+  if (!propagation) throw new ConfigError(`invalid MountPropagation mode: "${mount.mountPropagation}"`)
+  const recursiveReadOnly = resolveRecursiveReadOnly(mount, false)
+  const source = image ? await image(subPath) : { hostPath: volume ? await pathOf(context, host, inputs, volume, subPath, { name: mount.name, index }) : '' }
   return {
     containerPath: mount.mountPath.startsWith('/') ? mount.mountPath : `/${mount.mountPath}`,
-    hostPath: subPath === '' ? volume : await subPathIn(host, volume, subPath),
-    readonly: mount.readOnly ?? false,
+    ...source,
+    readonly: image !== undefined || mount.readOnly === true || volume?.readOnly === true,
     propagation,
+    ...(recursiveReadOnly ? { recursiveReadOnly } : {}),
   }
+}
+
+/**
+ * Whether what is mounted below a read-only mount becomes read-only too, as far as the runtime can do it.
+ * @throws ConfigError with upstream's text when it is required and cannot be.
+ */
+export function resolveRecursiveReadOnly(mount: FrozenMount, supported: boolean): boolean {
+  const mode = mount.recursiveReadOnly ?? 'Disabled'
+  if (mode === 'Disabled') return false
+  const refuse = (why: string) => new ConfigError(`failed to resolve recursive read-only mode: ${why}`)
+  const asked = `volume "${mount.name}" requested recursive read-only mode, but it is`
+  if (!mount.readOnly) throw refuse(`${asked} not read-only`)
+  const propagation = mount.mountPropagation ?? 'None'
+  if (propagation !== 'None') throw refuse(`${asked} not compatible with propagation "${propagation}"`)
+  if (mode === 'IfPossible') return supported
+  if (mode !== 'Enabled') throw refuse(`unknown recursive read-only mode "${mode}"`)
+  if (!supported) throw refuse(`${asked} not supported by the runtime`)
+  return true
 }
 
 function expandStrictly(expression: string, environment: ReadonlyMap<string, string>): string {
@@ -67,15 +101,35 @@ function expandStrictly(expression: string, environment: ReadonlyMap<string, str
   return path
 }
 
-/** The subpath as a path of the node, created when missing. Symlinks may not lead out of the volume. */
-async function subPathIn(host: KubeletHost, volume: string, subPath: string): Promise<string> {
-  if (subPath.startsWith('/') || subPath.split('/').includes('..')) throw new ConfigError(`subPath "${subPath}" must be a path within the volume`)
-  const root = await realpath(host.path(volume))
-  const full = join(root, subPath)
-  if (!(await stat(full).catch(() => undefined))) await mkdir(full, { recursive: true, mode: 0o750 })
-  const real = await realpath(full)
-  if (real !== root && !real.startsWith(`${root}/`)) throw new ConfigError(`subPath "${subPath}" leads out of the volume`)
-  return join(volume, real.slice(root.length))
+async function pathOf(
+  context: KubeletContext,
+  host: KubeletHost,
+  { pod, container }: MountInputs,
+  volume: MountedVolume,
+  path: string,
+  mount: { readonly name: string; readonly index: number },
+): Promise<string> {
+  if (path === '') return volume.path
+  const directory = podDirectory(context.config.rootDirectory, pod.metadata.uid ?? '')
+  const subPath = { podDirectory: directory, volumeName: volume.name, volumePath: volume.path, containerName: container.name, index: mount.index, path }
+  // Details would tell the user what the node's filesystem looks like: they go to the log.
+  const fail = (what: string, error: unknown) => {
+    const details = { container: container.name, volumeMount: mount.name }
+    context.log.error(error, `Failed to ${what} for volumeMount of the container`, details)
+    return new ConfigError(`failed to ${what} for volumeMount "${mount.name}" of container "${container.name}"`, { cause: error })
+  }
+  await makeSubPath(host, subPath).catch((error: unknown) => Promise.reject(fail('create subPath directory', error)))
+  return bindSubPath(host, subPath).catch((error: unknown) => Promise.reject(fail('prepare subPath', error)))
+}
+
+/** Block volumes as devices. @throws ConfigError */
+export function containerDevices({ container, volumes }: Pick<MountInputs, 'container' | 'volumes'>): Device[] {
+  return (container.volumeDevices ?? []).map(({ name, devicePath }) => {
+    if (!devicePath.startsWith('/')) throw new ConfigError(`error DevicePath \`${devicePath}\` must be an absolute path`)
+    const volume = volumes.get(name)
+    if (!volume?.block) throw new ConfigError(`cannot find volume "${name}" to pass into container "${container.name}"`)
+    return { containerPath: devicePath, hostPath: volume.path, permissions: volume.readOnly ? 'r' : 'mrw' }
+  })
 }
 
 async function writeHostsFile(context: KubeletContext, host: KubeletHost, { pod, podIPs }: MountInputs): Promise<string> {

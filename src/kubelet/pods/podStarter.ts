@@ -6,14 +6,16 @@ import { mkdir } from 'node:fs/promises'
 import { runtimeClasses } from '#client/builtIn'
 import type { PodSandboxConfig } from '#grpc/criTypes'
 import type { KubeletContext } from '../context.ts'
-import type { ImageManager } from '../images/imageManager.ts'
+import type { ImageManager, PulledImage } from '../images/imageManager.ts'
 import { containerResourceOptions } from '../resources/resourceOptions.ts'
 import { containerRecord, findContainer, type PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
+import { type ImageVolumes, pullImageVolumes } from '../volumes/imageVolumes.ts'
+import type { MountedVolumes } from '../volumes/volumePlugin.ts'
 import type { FrozenContainer, FrozenPod } from './containers.ts'
 import { makeEnvironment } from './environment.ts'
 import { killContainer } from './killing.ts'
 import { runLifecycleHandler } from './lifecycle.ts'
-import { containerMounts } from './mounts.ts'
+import { containerDevices, containerMounts } from './mounts.ts'
 import { podReference } from './podReference.ts'
 import { containerConfig, podLogDirectory, podSandboxConfig } from './runtimeConfig.ts'
 import { verifyRunAsNonRoot } from './securityContext.ts'
@@ -26,7 +28,7 @@ export interface StartRequest {
   readonly sandbox: PodSandboxConfig
   readonly podIPs: readonly string[]
   readonly status: PodRuntimeStatus
-  readonly volumes: ReadonlyMap<string, string>
+  readonly volumes: MountedVolumes
   /** Set for ephemeral containers that look into another's processes. */
   readonly targetContainerName?: string | undefined
   readonly signal: AbortSignal
@@ -63,12 +65,17 @@ export async function startContainer(context: KubeletContext, images: ImageManag
     if (error instanceof StartError && !signal.aborted) context.recorder.event(reference, 'Warning', 'Failed', `Error: ${error.reason}`)
     throw error
   })
+  const imageVolumes = await pullImageVolumes(context, images, request).catch((error: unknown) => {
+    if (error instanceof StartError && !signal.aborted) context.recorder.event(reference, 'Warning', 'Failed', `Error: ${error.reason}`)
+    throw error
+  })
   const previous = findContainer(request.status, container.name)
   const restartCount = previous ? previous.restartCount + 1 : restartCountFromStatus(pod, container.name)
   let config: ReturnType<typeof containerConfig>
   try {
-    config = await configure(context, request, restartCount, imageRef, image)
+    config = await configure(context, request, { restartCount, imageRef, image, imageVolumes })
   } catch (error) {
+    if (error instanceof StartError) throw fail(error.reason, 'Failed', error)
     throw fail('CreateContainerConfigError', 'Failed', error)
   }
   let id: string
@@ -98,11 +105,10 @@ function restartCountFromStatus(pod: FrozenPod, name: string): number {
 async function configure(
   context: KubeletContext,
   request: StartRequest,
-  restartCount: number,
-  imageRef: string,
-  image: Parameters<typeof verifyRunAsNonRoot>[2],
+  parts: PulledImage & { readonly restartCount: number; readonly imageVolumes: ImageVolumes },
 ) {
-  const { pod, container, podIPs } = request
+  const { pod, container, podIPs, volumes } = request
+  const { restartCount, imageRef, image, imageVolumes } = parts
   verifyRunAsNonRoot(pod, container, image)
   const facts = { podIPs, hostIPs: context.config.nodeIPs, allocatable: context.allocatable }
   const environment = await makeEnvironment(pod, container, facts, {
@@ -110,11 +116,13 @@ async function configure(
     secret: context.objects.secret,
     services: context.services,
   })
-  const mounts = context.host ? await containerMounts(context, context.host, { pod, container, podIPs, environment, volumes: request.volumes }) : []
+  const mounts = context.host ? await containerMounts(context, context.host, { pod, container, podIPs, environment, volumes, imageVolumes }) : []
   const target = request.targetContainerName ? findContainer(request.status, request.targetContainerName) : undefined
   if (request.targetContainerName && target?.state !== 'running') throw new Error(`unable to find target container "${request.targetContainerName}"`)
-  const options = await context.resources().containerOptions(pod, container)
-  const inputs = { restartCount, environment, mounts, options, image, imageRef, limits: containerResourceOptions(context), targetId: target?.id }
+  const given = await context.resources().containerOptions(pod, container)
+  const options = { ...given, devices: [...given.devices, ...containerDevices({ container, volumes })] }
+  const extraGroups = [...volumes.values()].flatMap(({ group }) => (group === undefined ? [] : [group]))
+  const inputs = { restartCount, extraGroups, environment, mounts, options, image, imageRef, limits: containerResourceOptions(context), targetId: target?.id }
   return containerConfig(pod, container, inputs, context.config)
 }
 

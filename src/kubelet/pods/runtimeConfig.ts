@@ -63,6 +63,8 @@ export interface ContainerInputs {
   readonly imageRef: string
   /** What its limits depend on besides the pod. */
   readonly limits: ContainerResourceOptions
+  /** Groups that own volumes of the pod. */
+  readonly extraGroups?: readonly number[] | undefined
   /** The container whose process namespace an ephemeral container joins. */
   readonly targetId?: string | undefined
 }
@@ -95,7 +97,12 @@ export function containerConfig(pod: FrozenPod, container: FrozenContainer, inpu
         ...(options.cpusetCpus === undefined ? {} : { cpusetCpus: options.cpusetCpus }),
         ...(options.cpusetMems === undefined ? {} : { cpusetMems: options.cpusetMems }),
       },
-      securityContext: containerSecurityContext(pod, container, { rootDirectory: config.rootDirectory, image: inputs.image, targetId: inputs.targetId }),
+      securityContext: containerSecurityContext(pod, container, {
+        rootDirectory: config.rootDirectory,
+        image: inputs.image,
+        targetId: inputs.targetId,
+        extraGroups: inputs.extraGroups,
+      }),
     },
   }
 }

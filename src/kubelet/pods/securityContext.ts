@@ -66,15 +66,21 @@ export function verifyRunAsNonRoot(pod: FrozenPod, container: FrozenContainer, i
   if (uid === undefined || uid === 0) throw new ConfigError(`container has runAsNonRoot and image will run as root ${where}`)
 }
 
-function supplementalGroups(pod: FrozenPod): number[] {
+function supplementalGroups(pod: FrozenPod, extra: readonly number[] = []): number[] {
   const { fsGroup, supplementalGroups: groups } = pod.spec.securityContext ?? {}
-  return [...(groups ?? []), ...(fsGroup === undefined ? [] : [fsGroup])]
+  const own = [...(groups ?? []), ...(fsGroup === undefined ? [] : [fsGroup])]
+  return [...own, ...extra.filter((group) => !own.includes(group))]
 }
 
 export function containerSecurityContext(
   pod: FrozenPod,
   container: FrozenContainer,
-  options: { readonly rootDirectory: string; readonly image?: RuntimeImage | undefined; readonly targetId?: string | undefined },
+  options: {
+    readonly rootDirectory: string
+    readonly image?: RuntimeImage | undefined
+    readonly targetId?: string | undefined
+    readonly extraGroups?: readonly number[] | undefined
+  },
 ): LinuxContainerSecurityContext {
   const context = effectiveSecurityContext(pod, container)
   const privileged = context.privileged === true
@@ -86,7 +92,7 @@ export function containerSecurityContext(
     privileged,
     readonlyRootfs: context.readOnlyRootFilesystem === true,
     noNewPrivs: context.allowPrivilegeEscalation === false,
-    supplementalGroups: supplementalGroups(pod),
+    supplementalGroups: supplementalGroups(pod, options.extraGroups),
     seccomp: privileged ? { profileType: 'Unconfined' } : seccomp(context.seccompProfile, options.rootDirectory),
     maskedPaths: unmasked ? [] : defaultMaskedPaths,
     readonlyPaths: unmasked ? [] : defaultReadonlyPaths,

@@ -13,6 +13,8 @@ import type { Allocations } from '../resources/allocations.ts'
 import type { CgroupTree } from '../resources/cgroupTree.ts'
 import { type PodRuntimeStatus, readPodRuntimeStatus, sandboxIPs } from '../runtime/podRuntimeStatus.ts'
 import type { VolumeManager } from '../volumes/volumeManager.ts'
+import type { MountedVolumes } from '../volumes/volumePlugin.ts'
+import { VolumesNotReady } from '../volumes/waits.ts'
 import type { Refusal } from './admission.ts'
 import type { BackOff } from './backOff.ts'
 import type { StartFailure } from './containerStatuses.ts'
@@ -156,7 +158,8 @@ export async function syncPod(machinery: PodMachinery, asked: FrozenPod, memory:
   if (status.phase === 'Succeeded' || status.phase === 'Failed') return { terminal: true, againInMs: undefined }
   await machinery.resizer.carryOut(pod, before)
   await context.resources().reconcile(pod, before)
-  const volumes = await machinery.volumes.setUpPod(pod)
+  const volumes = await volumesOf(machinery, pod)
+  if (volumes instanceof VolumesNotReady) return { terminal: false, againInMs: Math.min(volumes.retryAfterMs, deadlineMs ?? Number.POSITIVE_INFINITY) }
   const retryInMs = await carryOut(machinery, pod, before, computePodActions(pod, before, probes), volumes, memory, signal)
   const after = await readPod(machinery, uid, memory)
   probes.update(pod, after)
@@ -165,6 +168,17 @@ export async function syncPod(machinery: PodMachinery, asked: FrozenPod, memory:
   if (hasWork(computePodActions(pod, after, probes), memory)) return { terminal: false, againInMs: 0 }
   const waits = [retryInMs, deadlineMs, context.config.syncFrequencyMs > 0 ? context.config.syncFrequencyMs : undefined].filter((ms) => ms !== undefined)
   return { terminal: false, againInMs: waits.length > 0 ? Math.min(...waits) : undefined }
+}
+
+/** Waiting for a volume is no failure of the step: it has been told, and is looked at again when the volume may be tried. */
+async function volumesOf({ context, volumes }: PodMachinery, pod: FrozenPod): Promise<MountedVolumes | VolumesNotReady> {
+  try {
+    return await volumes.setUpPod(pod)
+  } catch (error) {
+    if (!(error instanceof VolumesNotReady)) throw error
+    context.log.v(2).info('Unable to attach or mount volumes for pod; skipping pod', { pod: formatPod(pod), error: error.message })
+    return error
+  }
 }
 
 /** A pod that has started before, perhaps under an earlier kubelet, is not asked again. */
@@ -200,7 +214,7 @@ async function carryOut(
   pod: FrozenPod,
   status: PodRuntimeStatus,
   actions: PodActions,
-  volumes: ReadonlyMap<string, string>,
+  volumes: MountedVolumes,
   memory: PodMemory,
   signal: AbortSignal,
 ): Promise<number | undefined> {

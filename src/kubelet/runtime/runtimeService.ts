@@ -96,6 +96,14 @@ export interface Images {
   imageFilesystem(): Promise<FilesystemUsage | undefined>
 }
 
+/** Images mounted on the node, read-only. */
+export interface ImageMounts {
+  /** @param imageRef as pullImage answered it. @param target an empty directory of the node. */
+  mount(imageRef: string, target: string): Promise<void>
+  /** Gives up what was mounted at the target, which is unmounted by now. Nothing there is fine. */
+  release(target: string): Promise<void>
+}
+
 export interface RuntimeService extends PodSandboxes, Containers, Streams, Images {
   /** How container ids are prefixed in the API: 'containerd'. */
   readonly name: string
@@ -107,6 +115,8 @@ export interface RuntimeService extends PodSandboxes, Containers, Streams, Image
   /** True when events() never misses anything, so that no relist is needed. */
   readonly eventsAreComplete: boolean
   version(): Promise<RuntimeVersion>
+  /** For image volumes: how they get onto the node. Undefined: the runtime mounts them into containers itself, as CRI's Mount.image says. */
+  imageMounts?(): Promise<ImageMounts | undefined>
   /** Where this node's pods get their addresses, once the cluster has decided; only runtimes that hand out addresses themselves care. */
   updatePodCidr(podCidr: string): void
   status(): Promise<readonly RuntimeCondition[]>

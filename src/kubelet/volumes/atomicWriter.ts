@@ -3,10 +3,11 @@
  * The visible names are symlinks through ..data, which is itself a symlink to a timestamped directory that is swapped by rename.
  * Upstream: pkg/volume/util/atomic_writer.go (v1.36).
  */
-import { randomBytes } from 'node:crypto'
-import { chmod, chown, lstat, mkdir, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { chmod, chown, lstat, mkdir, mkdtemp, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { basename, dirname, join, normalize } from 'node:path'
+import { formatTime } from '#base/time'
 import { listIfExists } from '#host/files'
+import { setVolumeOwnership } from './ownership.ts'
 
 export interface FileProjection {
   readonly data: Uint8Array
@@ -19,44 +20,71 @@ export interface FileProjection {
 export type Payload = ReadonlyMap<string, FileProjection>
 
 const dataLink = '..data'
+const maxFileNameLength = 255
+const maxPathLength = 4096
 
-/** Refuses names that would leave the volume or hide its own machinery. @throws Error */
+/** Refuses names that would leave the volume or hide its own machinery. @throws Error with upstream's text. */
 export function validatePath(path: string): void {
   const parts = path.split('/')
-  if (path === '' || path.startsWith('/') || path.length > 4096 || parts.some((part) => part === '..' || part === '' || part === '.' || part.length > 255)) {
-    throw new Error(`invalid path: ${path}`)
-  }
-  if (path.startsWith('..')) throw new Error(`invalid path: must not begin with '..': ${path}`)
+  if (path === '') throw new Error('invalid path: must not be empty: ""')
+  if (path.startsWith('/')) throw new Error(`invalid path: must be relative path: ${path}`)
+  if (path.length > maxPathLength) throw new Error(`invalid path: must be less than or equal to ${maxPathLength} characters`)
+  if (parts.includes('..')) throw new Error(`invalid path: must not contain '..': ${path}`)
+  if (parts.some((part) => part.length > maxFileNameLength))
+    throw new Error(`invalid path: filenames must be less than or equal to ${maxFileNameLength} characters`)
+  if (path.startsWith('..')) throw new Error(`invalid path: must not start with '..': ${path}`)
+}
+
+/** The payload under paths as the filesystem will show them: 'a//b/./c' is 'a/b/c'. */
+function cleanPaths(payload: Payload): Map<string, FileProjection> {
+  for (const path of payload.keys()) validatePath(path)
+  return new Map([...payload].map(([path, file]) => [normalize(path), file]))
+}
+
+export interface WriteOptions {
+  readonly fsGroup?: number | undefined
+  /** Milliseconds since the epoch: the time is part of the hidden directory's name. */
+  readonly nowMs: number
 }
 
 /** Makes the directory hold exactly the payload. Returns whether anything changed. */
-export async function writeAtomically(target: string, payload: Payload, fsGroup?: number): Promise<boolean> {
-  for (const path of payload.keys()) validatePath(path)
-  await mkdir(target, { recursive: true })
+export async function writeAtomically(target: string, given: Payload, { fsGroup, nowMs }: WriteOptions): Promise<boolean> {
+  const payload = cleanPaths(given)
+  if ((await mkdir(target, { recursive: true })) !== undefined) await chmod(target, 0o777)
   const old = await readlink(join(target, dataLink)).catch(() => undefined)
   if (old !== undefined && (await isCurrent(join(target, old), payload))) return false
-  const name = `..${randomBytes(8).toString('hex')}`
-  const directory = join(target, name)
-  await mkdir(directory, { mode: 0o755 })
-  await chmod(directory, 0o755)
-  for (const [path, file] of payload) await writeProjected(directory, path, file, fsGroup)
-  const temporary = join(target, `${dataLink}_tmp`)
-  await rm(temporary, { force: true })
-  await symlink(name, temporary)
-  await rename(temporary, join(target, dataLink))
-  await linkVisibleNames(target, payload)
-  if (old !== undefined && old !== name) await rm(join(target, old), { recursive: true, force: true })
+  // Before there are files in it, which get less: the group may write to the directory, not to them.
+  if (old === undefined) await setVolumeOwnership(target, { fsGroup })
+  const directory = await mkdtemp(join(target, `..${timestamp(nowMs)}.`))
+  try {
+    await chmod(directory, 0o755)
+    for (const [path, file] of payload) await writeProjected(directory, path, file)
+    await setVolumeOwnership(directory, { fsGroup, readOnly: true })
+    await linkVisibleNames(target, payload)
+    const temporary = join(target, `${dataLink}_tmp`)
+    await rm(temporary, { force: true })
+    await symlink(basename(directory), temporary)
+    await rename(temporary, join(target, dataLink))
+  } catch (error) {
+    await rm(directory, { recursive: true, force: true })
+    throw error
+  }
+  await removeOldNames(target, payload)
+  if (old !== undefined) await rm(join(target, old), { recursive: true, force: true })
   return true
 }
 
-async function writeProjected(directory: string, path: string, file: FileProjection, fsGroup: number | undefined): Promise<void> {
+/** As Go formats a time by '2006_01_02_15_04_05'. */
+function timestamp(nowMs: number): string {
+  return formatTime(nowMs).slice(0, 19).replaceAll(/[-:T]/g, '_')
+}
+
+async function writeProjected(directory: string, path: string, { data, mode, uid }: FileProjection): Promise<void> {
   const full = join(directory, path)
   await mkdir(dirname(full), { recursive: true, mode: 0o755 })
-  // A group that owns the file may read it whatever the mode says.
-  const mode = fsGroup === undefined ? file.mode : file.mode | 0o440
-  await writeFile(full, file.data, { mode })
+  await writeFile(full, data, { mode })
   await chmod(full, mode)
-  if (fsGroup !== undefined || file.uid !== undefined) await chown(full, file.uid ?? 0, fsGroup ?? 0)
+  if (uid !== undefined) await chown(full, uid, 0)
 }
 
 async function isCurrent(directory: string, payload: Payload): Promise<boolean> {
@@ -80,14 +108,21 @@ async function filesBelow(directory: string, prefix: string): Promise<string[]> 
   return found.flat()
 }
 
-/** One symlink for each top-level name; those that are no longer in the payload go. */
+const visibleNames = (payload: Payload) => new Set([...payload.keys()].map((path) => path.split('/')[0] ?? path))
+
+/** One symlink for each top-level name. They come before the swap: a name may lead nowhere for a moment, never to something old. */
 async function linkVisibleNames(target: string, payload: Payload): Promise<void> {
-  const wanted = new Set([...payload.keys()].map((path) => path.split('/')[0] ?? path))
-  for (const name of wanted) {
+  for (const name of visibleNames(payload)) {
     const link = join(target, name)
     if ((await readlink(link).catch(() => undefined)) === undefined) await symlink(join(dataLink, name), link)
   }
+}
+
+/** Names that are no longer in the payload go, after the swap. Only links of ours: a mount point of another volume stays. */
+async function removeOldNames(target: string, payload: Payload): Promise<void> {
+  const wanted = visibleNames(payload)
   for (const name of await listIfExists(target)) {
-    if (!name.startsWith('..') && !wanted.has(name)) await rm(join(target, name), { force: true })
+    if (name.startsWith('..') || wanted.has(name)) continue
+    if ((await lstat(join(target, name))).isSymbolicLink()) await rm(join(target, name), { force: true })
   }
 }

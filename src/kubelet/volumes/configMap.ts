@@ -1,17 +1,19 @@
 /** ConfigMaps as files (L3). Upstream: pkg/volume/configmap (v1.36). */
-import { writeAtomically } from './atomicWriter.ts'
+import { writeConfiguration } from './configurationVolume.ts'
 import { configMapData, defaultFileMode, optionally, selectItems } from './payloads.ts'
-import { fsGroupOf, type VolumePlugin } from './volumePlugin.ts'
+import type { VolumePlugin } from './volumePlugin.ts'
 
 export const configMapVolume: VolumePlugin = {
   name: 'kubernetes.io/configmap',
   refreshes: true,
-  supports: (volume) => volume.configMap !== undefined,
-  setUp: async ({ context, host }, { pod, volume, directory }) => {
-    const source = volume.configMap
-    const configMap = await optionally(source?.optional, context.objects.configMap(pod.metadata.namespace ?? '', source?.name ?? ''))
-    const files = selectItems(configMapData(configMap), source?.items, source?.defaultMode ?? defaultFileMode, source?.optional ?? false)
-    await writeAtomically(host.path(directory), files, fsGroupOf(pod))
+  readOnly: true,
+  supports: ({ volume }) => volume?.configMap !== undefined,
+  setUp: async (volumes, request) => {
+    const { pod, spec, directory } = request
+    const source = spec.volume?.configMap
+    const configMap = await optionally(source?.optional, volumes.context.objects.configMap(pod.metadata.namespace ?? '', source?.name ?? ''))
+    const files = selectItems('configmap', configMapData(configMap), source?.items, source?.defaultMode ?? defaultFileMode, source?.optional ?? false)
+    await writeConfiguration(volumes, request, files)
     return directory
   },
 }

@@ -1,16 +1,18 @@
 /** Facts about the pod as files (L3). Upstream: pkg/volume/downwardapi (v1.36). */
-import { writeAtomically } from './atomicWriter.ts'
+import { writeConfiguration } from './configurationVolume.ts'
 import { defaultFileMode, downwardApiFiles } from './payloads.ts'
-import { fsGroupOf, type VolumePlugin } from './volumePlugin.ts'
+import type { VolumePlugin } from './volumePlugin.ts'
 
 export const downwardApiVolume: VolumePlugin = {
   name: 'kubernetes.io/downward-api',
   refreshes: true,
-  supports: (volume) => volume.downwardAPI !== undefined,
-  setUp: async ({ context, host }, { pod, volume, directory }) => {
-    const source = volume.downwardAPI
-    const files = downwardApiFiles(context, pod, source?.items ?? [], source?.defaultMode ?? defaultFileMode)
-    await writeAtomically(host.path(directory), files, fsGroupOf(pod))
+  readOnly: true,
+  supports: ({ volume }) => volume?.downwardAPI !== undefined,
+  setUp: async (volumes, request) => {
+    const { pod, spec, directory } = request
+    const source = spec.volume?.downwardAPI
+    const files = downwardApiFiles(volumes.context, pod, source?.items ?? [], source?.defaultMode ?? defaultFileMode)
+    await writeConfiguration(volumes, request, files)
     return directory
   },
 }

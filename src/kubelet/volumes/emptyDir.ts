@@ -1,24 +1,55 @@
-/** Scratch space that lives as long as the pod (L3): a directory, or memory. Upstream: pkg/volume/emptydir (v1.36). */
-import { chmod, chown, mkdir } from 'node:fs/promises'
+/** Scratch space that lives as long as the pod (L3): a directory, memory, or huge pages. Upstream: pkg/volume/emptydir (v1.36). */
+import { chmod, mkdir } from 'node:fs/promises'
+import { formatQuantity, quantityOf } from '#api/machinery/quantity'
+import type { FrozenPod } from '../pods/containers.ts'
 import { wholeUnits } from '../pods/quantities.ts'
-import { mountTmpfs, unmountIfMounted } from './tmpfs.ts'
+import { podCgroupLimits } from '../pods/resources.ts'
+import { setVolumeOwnership } from './ownership.ts'
+import { mountUnlessMounted, unmountIfMounted } from './podMounts.ts'
 import { fsGroupOf, type VolumePlugin } from './volumePlugin.ts'
+
+const hugePages = 'HugePages'
+const hugePagesResource = 'hugepages-'
+
+/** What a volume in memory may hold: the least of the node's allocatable memory, the pod's own limit and the volume's. */
+export function memoryVolumeBytes(allocatable: string | undefined, podLimitBytes: number, sizeLimit: string | undefined): number {
+  let bytes = wholeUnits(allocatable)
+  for (const limit of [podLimitBytes, wholeUnits(sizeLimit)]) if (limit > 0 && limit <= bytes) bytes = limit
+  return bytes
+}
+
+/** The mount option with the page size: the medium's own, or the only one that the pod asks for. @throws Error with upstream's text. */
+export function pageSizeOption(medium: string, pod: FrozenPod): string {
+  const mediumSize = medium === hugePages ? undefined : wholeUnits(medium.slice(hugePages.length + 1))
+  const containers = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])]
+  const requests = [pod.spec.resources?.requests, ...containers.map(({ resources }) => resources?.requests)]
+  const names = requests.flatMap((list) => Object.keys(list ?? {})).filter((name) => name.startsWith(hugePagesResource))
+  const sizes = new Set(names.map((name) => wholeUnits(name.slice(hugePagesResource.length))))
+  if (mediumSize === undefined && sizes.size > 1) throw new Error(`medium: ${medium} can't be used if container requests multiple huge page sizes`)
+  const size = mediumSize === undefined ? [...sizes][0] : sizes.has(mediumSize) ? mediumSize : undefined
+  if (size === undefined) throw new Error(`medium ${medium}: hugePages storage requested, but there is no resource request for huge pages`)
+  return `pagesize=${formatQuantity(quantityOf(size, 'BinarySI'))}`
+}
 
 export const emptyDirVolume: VolumePlugin = {
   name: 'kubernetes.io/empty-dir',
   refreshes: false,
-  supports: (volume) => volume.emptyDir !== undefined,
-  setUp: async ({ host }, { pod, volume, directory }) => {
-    const medium = volume.emptyDir?.medium ?? ''
+  supports: ({ volume }) => volume?.emptyDir !== undefined,
+  setUp: async ({ context, host }, { pod, spec, directory }) => {
+    const { medium = '', sizeLimit } = spec.volume?.emptyDir ?? {}
     const path = host.path(directory)
-    if (medium.startsWith('HugePages')) throw new Error(`emptyDir medium ${medium} is not supported`)
-    const size = wholeUnits(volume.emptyDir?.sizeLimit)
-    if (medium === 'Memory') await mountTmpfs(host, directory, size > 0 ? [`size=${size}`] : [])
-    else await mkdir(path, { recursive: true })
-    const group = fsGroupOf(pod)
-    if (group !== undefined) await chown(path, 0, group)
-    // Any user of the pod may write; with a group of its own the set-group-id bit hands it on.
-    await chmod(path, group === undefined ? 0o777 : 0o2777)
+    const fresh = (await mkdir(path, { recursive: true })) !== undefined
+    if (medium === '') {
+      // Once only: a pod may have changed its own directory's mode since.
+      if (fresh) await chmod(path, 0o777)
+    } else if (medium === 'Memory') {
+      const podLimit = podCgroupLimits(pod, { cpuCfsQuota: false, podPidsLimit: 0 }).memoryLimitBytes ?? 0
+      const bytes = memoryVolumeBytes(context.allocatable.memory, podLimit, sizeLimit)
+      await mountUnlessMounted(host, { source: 'tmpfs', target: directory, filesystem: 'tmpfs', options: bytes > 0 ? [`size=${bytes}`] : [] })
+    } else if (medium === hugePages || medium.startsWith(`${hugePages}-`)) {
+      await mountUnlessMounted(host, { source: 'nodev', target: directory, filesystem: 'hugetlbfs', options: [pageSizeOption(medium, pod)] })
+    } else throw new Error(`unknown storage medium "${medium}"`)
+    await setVolumeOwnership(path, { fsGroup: fsGroupOf(pod), policy: 'OnRootMismatch' })
     return directory
   },
   tearDown: ({ host }, directory) => unmountIfMounted(host, directory),

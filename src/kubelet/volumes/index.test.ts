@@ -12,14 +12,12 @@ test('every volume type of the folder is in the list, under a name of its own', 
 })
 
 test('each volume is somebody’s, and only one’s', () => {
+  const own = [{ emptyDir: {} }, { hostPath: { path: '/' } }, { configMap: {} }, { secret: {} }, { downwardAPI: {} }, { projected: {} }]
+  const persistent = [{ hostPath: { path: '/' } }, { local: { path: '/' } }]
   const volumes = [
-    { emptyDir: {} },
-    { hostPath: { path: '/' } },
-    { configMap: {} },
-    { secret: {} },
-    { downwardAPI: {} },
-    { projected: {} },
-    { persistentVolumeClaim: { claimName: 'c' } },
+    ...own.map((source) => ({ volume: { name: 'v', ...source } })),
+    ...persistent.map((source) => ({ persistentVolume: { apiVersion: 'v1', kind: 'PersistentVolume', metadata: {}, spec: source, status: {} } as const })),
   ]
-  for (const source of volumes) assert.equal(volumePlugins.filter((plugin) => plugin.supports({ name: 'v', ...source })).length, 1, JSON.stringify(source))
+  for (const source of volumes)
+    assert.equal(volumePlugins.filter((plugin) => plugin.supports({ name: 'v', readOnly: false, ...source })).length, 1, JSON.stringify(source))
 })

@@ -3,7 +3,7 @@ import { configMapVolume } from './configMap.ts'
 import { downwardApiVolume } from './downwardApi.ts'
 import { emptyDirVolume } from './emptyDir.ts'
 import { hostPathVolume } from './hostPath.ts'
-import { persistentVolume } from './persistentVolume.ts'
+import { localVolume } from './localVolume.ts'
 import { projectedVolume } from './projected.ts'
 import { secretVolume } from './secret.ts'
 import type { VolumePlugin } from './volumePlugin.ts'
@@ -15,5 +15,5 @@ export const volumePlugins = [
   secretVolume,
   downwardApiVolume,
   projectedVolume,
-  persistentVolume,
+  localVolume,
 ] as const satisfies readonly VolumePlugin[]

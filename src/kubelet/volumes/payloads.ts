@@ -12,13 +12,20 @@ export const defaultFileMode = 0o644
 type Items = readonly Frozen<KeyToPath>[] | undefined
 
 /** Picks keys and gives them paths; all keys under their own names without items. @throws Error for a key that is not there. */
-export function selectItems(data: ReadonlyMap<string, Uint8Array>, items: Items, defaultMode: number, optional: boolean): Map<string, FileProjection> {
+export function selectItems(
+  source: 'configmap' | 'secret',
+  data: ReadonlyMap<string, Uint8Array>,
+  items: Items,
+  defaultMode: number,
+  optional: boolean,
+): Map<string, FileProjection> {
   if (!items || items.length === 0) return new Map([...data].map(([key, bytes]) => [key, { data: bytes, mode: defaultMode }]))
   const files = new Map<string, FileProjection>()
   for (const { key, path, mode } of items) {
     const bytes = data.get(key)
     if (bytes) files.set(path, { data: bytes, mode: mode ?? defaultMode })
-    else if (!optional) throw new Error(`references non-existent config key: ${key}`)
+    else if (!optional)
+      throw new Error(source === 'secret' ? `references non-existent secret key: ${key}` : `configmap references non-existent config key: ${key}`)
   }
   return files
 }

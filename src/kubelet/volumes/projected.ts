@@ -2,9 +2,10 @@
 import type { VolumeProjection } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { FrozenPod } from '../pods/containers.ts'
-import { type FileProjection, writeAtomically } from './atomicWriter.ts'
+import type { FileProjection } from './atomicWriter.ts'
+import { writeConfiguration } from './configurationVolume.ts'
 import { configMapData, defaultFileMode, downwardApiFiles, optionally, secretData, selectItems } from './payloads.ts'
-import { mountTmpfs, unmountIfMounted } from './tmpfs.ts'
+import { mountTmpfs, unmountIfMounted } from './podMounts.ts'
 import { fsGroupOf, type VolumeContext, type VolumePlugin } from './volumePlugin.ts'
 
 const defaultTokenSeconds = 3600
@@ -18,11 +19,11 @@ async function projectedFiles(
   const namespace = pod.metadata.namespace ?? ''
   if (source.configMap) {
     const { name = '', items, optional } = source.configMap
-    return selectItems(configMapData(await optionally(optional, context.objects.configMap(namespace, name))), items, mode, optional ?? false)
+    return selectItems('configmap', configMapData(await optionally(optional, context.objects.configMap(namespace, name))), items, mode, optional ?? false)
   }
   if (source.secret) {
     const { name = '', items, optional } = source.secret
-    return selectItems(secretData(await optionally(optional, context.objects.secret(namespace, name))), items, mode, optional ?? false)
+    return selectItems('secret', secretData(await optionally(optional, context.objects.secret(namespace, name))), items, mode, optional ?? false)
   }
   if (source.downwardAPI) return downwardApiFiles(context, pod, source.downwardAPI.items ?? [], mode)
   if (source.serviceAccountToken) {
@@ -48,12 +49,15 @@ function tokenOwner(pod: FrozenPod, mode: number): { mode: number; uid?: number 
 export const projectedVolume: VolumePlugin = {
   name: 'kubernetes.io/projected',
   refreshes: true,
-  supports: (volume) => volume.projected !== undefined,
-  setUp: async (volumes, { pod, volume, directory }) => {
-    const mode = volume.projected?.defaultMode ?? defaultFileMode
-    const parts = await Promise.all((volume.projected?.sources ?? []).map((source) => projectedFiles(volumes, pod, source, mode)))
-    await mountTmpfs(volumes.host, directory, [])
-    await writeAtomically(volumes.host.path(directory), new Map(parts.flatMap((files) => [...files])), fsGroupOf(pod))
+  readOnly: true,
+  supports: ({ volume }) => volume?.projected !== undefined,
+  setUp: async (volumes, request) => {
+    const { pod, spec, directory, refresh } = request
+    const mode = spec.volume?.projected?.defaultMode ?? defaultFileMode
+    const parts = await Promise.all((spec.volume?.projected?.sources ?? []).map((source) => projectedFiles(volumes, pod, source, mode)))
+    if (!refresh) await mountTmpfs(volumes.host, directory)
+    const files = new Map(parts.flatMap((part) => [...part]))
+    await writeConfiguration(volumes, request, files)
     return directory
   },
   tearDown: ({ host }, directory) => unmountIfMounted(host, directory),

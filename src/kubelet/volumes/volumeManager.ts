@@ -1,75 +1,153 @@
 /**
- * Sets up and takes down the volumes of pods (L3), and finds after a restart what earlier pods left below the kubelet's directory.
- * Upstream: kubelet/volumemanager, kubelet_volumes.go (v1.36).
+ * Sets up and takes down the volumes of pods (L3): all volumes of a pod at once, each with a back-off of its own, upstream's events, and
+ * after a restart what earlier pods left below the kubelet's directory. It never waits: a pod that misses a volume is looked at again.
+ * Upstream: kubelet/volumemanager, volume/util/operationexecutor, kubelet_volumes.go (v1.36).
  */
 import { rm } from 'node:fs/promises'
 import { listIfExists } from '#host/files'
 import type { KubeletContext } from '../context.ts'
 import type { FrozenPod } from '../pods/containers.ts'
 import { podReference } from '../pods/podReference.ts'
+import { checkNodeAffinity, extraGroup, resolveVolume, type VolumeUse, volumeUse } from './claims.ts'
+import { createExclusive } from './exclusive.ts'
+import { releaseImageVolumes } from './imageVolumes.ts'
 import { volumePlugins } from './index.ts'
-import { unmountIfMounted } from './tmpfs.ts'
+import { podDirectory } from './podDirectory.ts'
+import { unmountIfMounted } from './podMounts.ts'
 import { createTokenManager } from './tokenManager.ts'
-import type { FrozenVolume, VolumeContext, VolumePlugin } from './volumePlugin.ts'
+import { createVolumeMetrics } from './volumeMetrics.ts'
+import type { FrozenVolume, MountedVolume, MountedVolumes, VolumeContext, VolumePlugin, VolumeSpec } from './volumePlugin.ts'
+import { createWaits } from './waits.ts'
 
 export interface VolumeManager {
-  /** Volume name → the node's path of it. Sets up what is missing and refreshes what may have changed. @throws Error naming the volume that failed. */
-  setUpPod(pod: FrozenPod): Promise<ReadonlyMap<string, string>>
+  /** Sets up what is missing and refreshes what may have changed. @throws VolumesNotReady when something is still missing. */
+  setUpPod(pod: FrozenPod): Promise<MountedVolumes>
   /** Takes everything of the pod down and removes its directory. */
   tearDownPod(uid: string): Promise<void>
-  /** Uids that have a directory. */
-  knownPods(): Promise<string[]>
+  /** Takes down what pods left that are not among these. */
+  removeOrphans(knownPods: ReadonlySet<string>): Promise<void>
 }
 
-export const podDirectory = (rootDirectory: string, uid: string) => `${rootDirectory}/pods/${uid}`
-const escaped = (plugin: string) => plugin.replaceAll('/', '~')
+const escaped = (plugin: string) => plugin.replace('/', '~')
+const words = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
 /** For runtimes that use no files. */
-const noVolumes: VolumeManager = { setUpPod: async () => new Map(), tearDownPod: async () => {}, knownPods: async () => [] }
+const noVolumes: VolumeManager = {
+  setUpPod: async () => new Map(),
+  tearDownPod: async () => {},
+  removeOrphans: async () => {},
+}
+
+const plugins: readonly VolumePlugin[] = volumePlugins
 
 export function createVolumeManager(context: KubeletContext): VolumeManager {
-  const { host, config } = context
+  const { host, config, log } = context
   if (!host) return noVolumes
-  const volumes: VolumeContext = { context, host, tokens: createTokenManager(context) }
-  const ready = new Map<string, Map<string, string>>()
-  const plugins: readonly VolumePlugin[] = volumePlugins
+  const volumes: VolumeContext = { context, host, tokens: createTokenManager(context), exclusive: createExclusive() }
+  const metrics = createVolumeMetrics(context)
+  const waits = createWaits(context)
+  const mounted = new Map<string, Map<string, MountedVolume>>()
 
-  const setUp = async (pod: FrozenPod, volume: FrozenVolume, known: Map<string, string>): Promise<void> => {
-    const plugin = plugins.find((candidate) => candidate.supports(volume))
-    if (!plugin) throw new Error(`no volume plugin matched`)
-    if (known.has(volume.name) && !plugin.refreshes) return
-    const directory = `${podDirectory(config.rootDirectory, pod.metadata.uid ?? '')}/volumes/${escaped(plugin.name)}/${volume.name}`
-    known.set(volume.name, await plugin.setUp(volumes, { pod, volume, directory }))
+  /** One attempt. @throws Error with the message of its event. */
+  const mount = async (pod: FrozenPod, spec: VolumeSpec, block: boolean, known: MountedVolume | undefined): Promise<MountedVolume> => {
+    const plugin = plugins.find((candidate) => candidate.supports(spec))
+    const failed = (what: string, error: unknown) => new Error(`${what} failed for volume "${spec.name}" : ${words(error)}`, { cause: error })
+    if (!plugin) throw failed('MountVolume.FindPluginBySpec', new Error('no volume plugin matched'))
+    if (known && !plugin.refreshes) return known
+    if (spec.persistentVolume) {
+      const check = checkNodeAffinity(context.client, config.nodeName, spec.persistentVolume)
+      await check.catch((error: unknown) => Promise.reject(failed('MountVolume.NodeAffinity check', error)))
+    }
+    const base = podDirectory(config.rootDirectory, pod.metadata.uid ?? '')
+    const directory = `${base}/${block ? 'volumeDevices' : 'volumes'}/${escaped(plugin.name)}/${spec.name}`
+    const request = { pod, spec, directory, refresh: known !== undefined }
+    const operation = block ? 'MapVolume.SetUpDevice' : 'MountVolume.SetUp'
+    if (block && !plugin.mapDevice) throw failed(operation, new Error(`volume plugin ${plugin.name} has no block volumes`))
+    const setUp = () => (block && plugin.mapDevice ? plugin.mapDevice(volumes, request) : plugin.setUp(volumes, request))
+    const path = await metrics
+      .timed(plugin.name, block ? 'map_volume' : 'volume_mount', setUp)
+      .catch((error: unknown) => Promise.reject(failed(operation, error)))
+    return { name: spec.name, plugin: plugin.name, path, block, readOnly: spec.readOnly || plugin.readOnly === true, group: extraGroup(spec.persistentVolume) }
+  }
+
+  /** Brings one volume up to date; false: it is not there yet, and why has been told. */
+  const bring = async (pod: FrozenPod, volume: FrozenVolume, use: VolumeUse, ready: Map<string, MountedVolume>): Promise<boolean> => {
+    const uid = pod.metadata.uid ?? ''
+    const block = use.devices.has(volume.name)
+    const known = ready.get(volume.name)
+    // What a claim leads to does not change while the pod uses it.
+    if (known && !volume.configMap && !volume.secret && !volume.downwardAPI && !volume.projected) return true
+    // Objects of the API wake the pod when they change, and cost little: no need to hold them back.
+    const held = volume.persistentVolumeClaim || volume.ephemeral || volume.hostPath || volume.emptyDir
+    if (held && waits.remainingMs(uid, volume.name) > 0) return false
+    let spec: VolumeSpec
+    try {
+      spec = await resolveVolume(context.client, pod, volume, use)
+    } catch (error) {
+      waits.unprocessed(pod, volume.name, words(error))
+      return known !== undefined
+    }
+    try {
+      ready.set(volume.name, await mount(pod, spec, block, known))
+      waits.succeeded(uid, volume.name)
+      return true
+    } catch (error) {
+      if (waits.failed(uid, volume.name)) {
+        context.recorder.event(podReference(pod), 'Warning', block ? 'FailedMapVolume' : 'FailedMount', words(error))
+      }
+      // A running pod keeps the content that it has.
+      return known !== undefined
+    }
+  }
+
+  const tearDownPod = async (uid: string): Promise<void> => {
+    const directory = podDirectory(config.rootDirectory, uid)
+    // What containers had of a volume goes before the volume.
+    await unmountIfMounted(host, `${directory}/volume-subpaths`)
+    await releaseImageVolumes(host, async () => context.runtime.imageMounts?.(), directory)
+    for (const plugin of plugins) {
+      for (const kind of ['volumes', 'volumeDevices']) {
+        const parent = `${directory}/${kind}/${escaped(plugin.name)}`
+        for (const name of await listIfExists(host.path(parent))) {
+          await metrics.timed(plugin.name, kind === 'volumes' ? 'volume_unmount' : 'unmap_volume', async () => plugin.tearDown?.(volumes, `${parent}/${name}`))
+        }
+      }
+    }
+    // Whatever is still mounted there must never be deleted through.
+    await unmountIfMounted(host, directory)
+    await rm(host.path(directory), { recursive: true, force: true })
+    volumes.tokens.forget(uid)
+    waits.forget(uid)
+    mounted.delete(uid)
+    metrics.mounted(mounted.values())
   }
 
   return {
     setUpPod: async (pod) => {
       const uid = pod.metadata.uid ?? ''
-      const known = ready.get(uid) ?? new Map<string, string>()
-      ready.set(uid, known)
-      for (const volume of pod.spec.volumes ?? []) {
-        try {
-          await setUp(pod, volume, known)
-        } catch (error) {
-          const message = `MountVolume.SetUp failed for volume "${volume.name}" : ${error instanceof Error ? error.message : String(error)}`
-          context.recorder.event(podReference(pod), 'Warning', 'FailedMount', message)
-          throw new Error(message, { cause: error })
-        }
-      }
-      return known
+      const use = volumeUse(pod)
+      const wanted = (pod.spec.volumes ?? []).filter(({ name, image }) => !image && (use.mounts.has(name) || use.devices.has(name)))
+      if (wanted.length === 0) return new Map()
+      const ready = mounted.get(uid) ?? new Map<string, MountedVolume>()
+      mounted.set(uid, ready)
+      const before = ready.size
+      const done = await Promise.all(wanted.map((volume) => bring(pod, volume, use, ready)))
+      if (ready.size !== before) metrics.mounted(mounted.values())
+      const missing = wanted.filter((_, index) => !done[index]).map(({ name }) => name)
+      if (missing.length > 0) throw waits.notReady(pod, missing)
+      return ready
     },
-    tearDownPod: async (uid) => {
-      const directory = podDirectory(config.rootDirectory, uid)
-      for (const plugin of plugins) {
-        const parent = `${directory}/volumes/${escaped(plugin.name)}`
-        for (const name of await listIfExists(host.path(parent))) await plugin.tearDown?.(volumes, `${parent}/${name}`)
+    tearDownPod,
+    removeOrphans: async (knownPods) => {
+      const orphans = (await listIfExists(host.path(`${config.rootDirectory}/pods`))).filter((uid) => !knownPods.has(uid))
+      let errors = 0
+      for (const uid of orphans) {
+        await tearDownPod(uid).catch((error: unknown) => {
+          errors++
+          log.warn('Failed to remove orphaned pod dir', { podUid: uid, error: words(error) })
+        })
       }
-      // Whatever is still mounted there must never be deleted through.
-      await unmountIfMounted(host, directory)
-      await rm(host.path(directory), { recursive: true, force: true })
-      volumes.tokens.forget(uid)
-      ready.delete(uid)
+      metrics.orphans(orphans.length - errors, errors)
     },
-    knownPods: () => listIfExists(host.path(`${config.rootDirectory}/pods`)),
   }
 }

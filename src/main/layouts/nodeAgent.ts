@@ -75,7 +75,11 @@ async function kubelet(config: AgentConfig, tools: ProcessTools, renewals: Renew
       client,
       ...tools,
       log,
-      runtime: createContainerdRuntime({ client: connectCri(nodePaths.containerdSocket), clock: tools.clock }),
+      runtime: createContainerdRuntime({
+        client: connectCri(nodePaths.containerdSocket),
+        clock: tools.clock,
+        tool: { exec, socket: nodePaths.containerdSocket },
+      }),
       host: await createKubeletHost(),
     },
     {

@@ -9,22 +9,28 @@ import type * as cri from '#grpc/criTypes'
 import { readLog } from '../../logs/criLog.ts'
 import { labelKeys } from '../labels.ts'
 import type { CallContext, Containers, Images, PodSandboxes, RuntimeService, Streams } from '../runtimeService.ts'
+import { type ContainerdTool, createImageMounts, mountsImagesItself } from './imageMounts.ts'
 
 export interface ContainerdRuntimeOptions {
   readonly client: CriClient
   readonly clock: Clock
   /** From a path of the node to a path of this process; the same unless the node lives in a mount namespace of its own. */
   readonly hostPath?: ((path: string) => string) | undefined
+  /** How to mount images where containerd's CRI cannot. */
+  readonly tool?: ContainerdTool | undefined
 }
 
 /** Runs containers through containerd. */
 export function createContainerdRuntime(options: ContainerdRuntimeOptions): RuntimeService {
-  const { client } = options
+  const { client, tool } = options
+  const imageMounts = tool && createImageMounts(tool)
+  const version = () => client.call<cri.RuntimeVersion>('RuntimeService', 'Version', { version: 'v1' })
   return {
     name: 'containerd',
     usesHost: true,
     eventsAreComplete: false,
-    version: () => client.call<cri.RuntimeVersion>('RuntimeService', 'Version', { version: 'v1' }),
+    version,
+    imageMounts: async () => (mountsImagesItself((await version()).runtimeVersion) ? undefined : imageMounts),
     status: async () => {
       const { status } = await client.call<{ status: { conditions: cri.RuntimeCondition[] } | null }>('RuntimeService', 'Status', {})
       return status?.conditions ?? []

@@ -1,0 +1,60 @@
+/**
+ * Hands a volume to the pod's fsGroup (L3): every file and directory below gets the group, group permissions, and directories the
+ * set-group-id bit, so that what is created later belongs to the group too. A tree may be large: the walk yields between directories
+ * and handles a bounded number of files at once. Upstream: pkg/volume/volume_linux.go (v1.36).
+ */
+import type { Stats } from 'node:fs'
+import { chmod, chown, lstat, opendir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+
+export interface Ownership {
+  readonly fsGroup: number | undefined
+  /** The group may only read. */
+  readonly readOnly?: boolean | undefined
+  /** 'OnRootMismatch' leaves a volume alone whose root is right already; everything else always walks. */
+  readonly policy?: string | undefined
+}
+
+const setGroupId = 0o2000
+const directoryMask = setGroupId | 0o110
+const filesAtOnce = 64
+
+const permissions = (readOnly: boolean | undefined) => (readOnly ? 0o440 : 0o660)
+
+/** Changes owner group and mode of everything at and below the path. Nothing happens without a group. */
+export async function setVolumeOwnership(path: string, { fsGroup, readOnly, policy }: Ownership): Promise<void> {
+  if (fsGroup === undefined) return
+  if (policy === 'OnRootMismatch' && rootIsRight(await stat(path), fsGroup, readOnly)) return
+  await changeTree(path, await lstat(path), fsGroup, permissions(readOnly))
+}
+
+/** Whether the root has the group, at least the permissions, and the set-group-id bit: then all below is taken to be right. */
+export function rootIsRight(root: Pick<Stats, 'gid' | 'mode' | 'isDirectory'>, fsGroup: number, readOnly: boolean | undefined): boolean {
+  const wanted = permissions(readOnly) | directoryMask
+  return root.isDirectory() && root.gid === fsGroup && (root.mode & wanted) === wanted
+}
+
+/** Children first: a root that is right then says that the walk was finished. */
+async function changeTree(path: string, stats: Stats, group: number, mask: number): Promise<void> {
+  if (stats.isDirectory()) {
+    let batch: Promise<void>[] = []
+    for await (const entry of await opendir(path)) {
+      const child = join(path, entry.name)
+      // One directory at a time: the depth of the tree bounds what is open.
+      if (entry.isDirectory()) await changeTree(child, await lstat(child), group, mask)
+      else batch.push(lstat(child).then((childStats) => changeOne(child, childStats, group, mask)))
+      if (batch.length < filesAtOnce) continue
+      await Promise.all(batch)
+      batch = []
+    }
+    await Promise.all(batch)
+  }
+  await changeOne(path, stats, group, mask)
+}
+
+async function changeOne(path: string, stats: Stats, group: number, mask: number): Promise<void> {
+  // What a link points to is changed where it is, if it is in the volume at all.
+  if (stats.isSymbolicLink()) return
+  await chown(path, stats.uid, group)
+  await chmod(path, (stats.mode & 0o7777) | mask | (stats.isDirectory() ? directoryMask : 0))
+}

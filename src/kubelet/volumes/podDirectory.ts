@@ -1,0 +1,2 @@
+/** Where the kubelet keeps what belongs to a pod (L3). Upstream: kubelet_getters.go (v1.36). */
+export const podDirectory = (rootDirectory: string, uid: string): string => `${rootDirectory}/pods/${uid}`

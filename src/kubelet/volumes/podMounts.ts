@@ -1,0 +1,27 @@
+/** Mounts below the pods' directories (L3): made unless they are there, and taken away with everything on top of them. */
+import { mkdir } from 'node:fs/promises'
+import type { MountRequest } from '#host/mounts'
+import type { KubeletHost } from '../host.ts'
+
+/** Mounts at the directory, which is made first, unless something is mounted there already. */
+export async function mountUnlessMounted(host: KubeletHost, request: MountRequest): Promise<void> {
+  await mkdir(host.path(request.target), { recursive: true })
+  if (await isMountPoint(host, request.target)) return
+  await host.mounter.mount(request)
+}
+
+/** A directory in memory. */
+export async function mountTmpfs(host: KubeletHost, directory: string): Promise<void> {
+  await mountUnlessMounted(host, { source: 'tmpfs', target: directory, filesystem: 'tmpfs', options: ['rw'] })
+}
+
+export async function isMountPoint(host: KubeletHost, path: string): Promise<boolean> {
+  return (await host.mounter.list()).some((mount) => mount.mountPoint === path)
+}
+
+/** Unmounts everything at and below the directory, innermost first. */
+export async function unmountIfMounted(host: KubeletHost, directory: string): Promise<void> {
+  const mounted = (await host.mounter.list()).map((mount) => mount.mountPoint).filter((point) => point === directory || point.startsWith(`${directory}/`))
+  // The newest first: a path may be mounted more than once.
+  for (const point of mounted.reverse()) await host.mounter.unmount(point)
+}

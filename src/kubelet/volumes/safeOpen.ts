@@ -1,0 +1,76 @@
+/**
+ * Opens and makes paths inside a directory that others may write to (L3): each component is opened from the one before it, and links are
+ * never followed, so that nobody can lead us out of the directory by exchanging a component meanwhile.
+ * Upstream: pkg/volume/util/subpath/subpath_linux.go (v1.36).
+ */
+import { constants } from 'node:fs'
+import { type FileHandle, mkdir, open, realpath, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isMissing } from '#host/files'
+
+/** Only a place in the tree, neither read nor written (open(2), O_PATH): Node has no name for it. */
+const pathOnly = 0o10000000
+const openFlags = pathOnly | constants.O_NOFOLLOW
+
+const through = (parent: FileHandle, name: string) => `/proc/self/fd/${parent.fd}/${name}`
+
+export class OutsideError extends Error {}
+
+function componentsWithin(root: string, path: string): string[] {
+  if (path !== root && !path.startsWith(`${root}/`)) throw new OutsideError(`${path} is outside of ${root}`)
+  return path.slice(root.length).split('/').filter(Boolean)
+}
+
+/** Opens `path`, which must be inside `root` and free of links; both are paths that realpath has answered. The caller closes. */
+export async function openWithin(root: string, path: string): Promise<FileHandle> {
+  let current = await open(root, openFlags)
+  for (const name of componentsWithin(root, path)) {
+    const parent = current
+    try {
+      current = await open(through(parent, name), openFlags)
+      if ((await current.stat()).isSymbolicLink()) {
+        await current.close()
+        throw new OutsideError(`unexpected symlink found ${path}`)
+      }
+    } finally {
+      await parent.close()
+    }
+  }
+  return current
+}
+
+/** Makes the directory `path` and those above it as far as they are missing, with the mode, all inside `root`. */
+export async function makeDirectoriesWithin(root: string, path: string, mode: number): Promise<void> {
+  const realRoot = await realpath(root)
+  let existing = join(realRoot, path)
+  const missing: string[] = []
+  for (;;) {
+    try {
+      existing = await realpath(existing)
+      break
+    } catch (error) {
+      if (!isMissing(error)) throw error
+      missing.unshift(existing.slice(existing.lastIndexOf('/') + 1))
+      existing = existing.slice(0, existing.lastIndexOf('/'))
+    }
+  }
+  let parent = await openWithin(realRoot, existing)
+  try {
+    for (const name of missing) {
+      await mkdir(through(parent, name), { mode: mode & 0o777 })
+      const made = await open(through(parent, name), constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
+      await parent.close()
+      parent = made
+      // The process's mask does not count, and a group is handed on.
+      await made.chmod(mode & 0o2777)
+    }
+  } finally {
+    await parent.close()
+  }
+}
+
+/** Whether two paths are the same file. */
+export async function isSameFile(a: FileHandle, path: string): Promise<boolean> {
+  const [left, right] = [await a.stat(), await stat(path).catch(() => undefined)]
+  return right !== undefined && left.dev === right.dev && left.ino === right.ino
+}

@@ -1,0 +1,57 @@
+/** What the volume manager counts (L3), under upstream's names. Upstream: volume/util/metrics.go, volumemanager/metrics, kubelet/metrics (v1.36). */
+import type { KubeletContext } from '../context.ts'
+import type { MountedVolume } from './volumePlugin.ts'
+
+export interface VolumeMetrics {
+  /** Runs the operation and records how long it took and how it ended. */
+  timed<T>(plugin: string, operation: string, work: () => Promise<T>): Promise<T>
+  /** What is mounted now, by pod. */
+  mounted(pods: Iterable<ReadonlyMap<string, MountedVolume>>): void
+  orphans(cleaned: number, errors: number): void
+}
+
+export function createVolumeMetrics({ metrics, clock }: Pick<KubeletContext, 'metrics' | 'clock'>): VolumeMetrics {
+  const duration = metrics.histogram({
+    name: 'storage_operation_duration_seconds',
+    help: 'Storage operation duration',
+    labels: ['volume_plugin', 'operation_name', 'status', 'migrated'],
+    buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600],
+  })
+  const total = metrics.gauge({ name: 'volume_manager_total_volumes', help: 'Number of volumes in Volume Manager', labels: ['plugin_name', 'state'] })
+  const cleaned = metrics.gauge({
+    name: 'kubelet_orphan_pod_cleaned_volumes',
+    help: 'The total number of orphaned Pods whose volumes were cleaned in the last periodic sweep.',
+  })
+  const failed = metrics.gauge({
+    name: 'kubelet_orphan_pod_cleaned_volumes_errors',
+    help: 'The number of orphaned Pods whose volumes failed to be cleaned in the last periodic sweep.',
+  })
+  let counted = new Set<string>()
+  return {
+    timed: async (plugin, operation, work) => {
+      const startedMs = clock.monotonicMs()
+      const observe = (status: string) =>
+        duration.observe((clock.monotonicMs() - startedMs) / 1000, { volume_plugin: plugin, operation_name: operation, status, migrated: 'false' })
+      try {
+        const result = await work()
+        observe('success')
+        return result
+      } catch (error) {
+        observe('fail-unknown')
+        throw error
+      }
+    },
+    mounted: (pods) => {
+      const counts = new Map<string, number>()
+      for (const volumes of pods) for (const { plugin } of volumes.values()) counts.set(plugin, (counts.get(plugin) ?? 0) + 1)
+      for (const plugin of new Set([...counted, ...counts.keys()])) {
+        total.set(counts.get(plugin) ?? 0, { plugin_name: plugin, state: 'actual_state_of_world' })
+      }
+      counted = new Set(counts.keys())
+    },
+    orphans: (count, errors) => {
+      cleaned.set(count)
+      failed.set(errors)
+    },
+  }
+}
