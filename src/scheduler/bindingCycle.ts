@@ -132,7 +132,7 @@ export class BindingCycle {
     const { queue, schedulerMetrics: metrics, clock, reports, log } = this.#deps
     queue.drop(queued)
     metrics.attempt('scheduled', profile.name, (clock.monotonicMs() - startedMs) / 1000)
-    metrics.scheduled((clock.now() - queued.firstSeenMs) / 1000, queued.attempts)
+    metrics.scheduled((clock.now() - queued.firstSeenMs) / 1000, queued.attempts, queued.wasFlushed)
     reports.scheduled(pod.pod, nodeName)
     for (const plugin of profile.points.postBind) {
       try {

@@ -5,6 +5,7 @@
 import type { Node, Pod } from '#api/gen/types/core.v1'
 import { isPodTerminal } from '#api/helpers/pods'
 import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
+import type { Clock } from '#base/clock'
 import {
   csiDrivers,
   csiNodes,
@@ -23,7 +24,7 @@ import type { HandlerRegistration, SharedInformer } from '#client/cache/sharedIn
 import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Resource } from '#client/client'
 import { nodeUpdateAction, podUpdateAction } from './clusterChanges.ts'
-import { actions, type ClusterEvent, type EventResource } from './framework/clusterEvent.ts'
+import { actions, type ClusterEvent, type EventResource, eventLabel } from './framework/clusterEvent.ts'
 import { podInfo } from './framework/podInfo.ts'
 import type { Profile } from './framework/profile.ts'
 import type { Nominator } from './nominator.ts'
@@ -54,6 +55,9 @@ export interface ClusterWatchDeps {
   readonly profiles: ReadonlyMap<string, Profile>
   /** The pod is gone: nothing about it has to be remembered. */
   readonly onPodGone: (pod: Frozen<Pod>) => void
+  readonly clock: Clock
+  /** Hears how long taking an event in has taken. */
+  readonly handled?: ((event: string, seconds: number) => void) | undefined
 }
 
 export interface ClusterWatch {
@@ -62,25 +66,29 @@ export interface ClusterWatch {
 }
 
 export function watchCluster(deps: ClusterWatchDeps): ClusterWatch {
-  const { informers, cache, queue } = deps
+  const { informers, cache } = deps
+  const intake = new Intake(deps)
   const podInformer = informers.of(pods)
   const nodeInformer = informers.of(nodes)
-  const podHandler = new PodHandler(deps)
+  const podHandler = new PodHandler(deps, intake)
   const registrations: HandlerRegistration[] = [
     nodeInformer.addHandler({
       onAdd: (node) => {
+        intake.begin()
         cache.setNode(node)
-        queue.onEvent(nodeEvent(actions.Add, undefined, node))
+        intake.tell(nodeEvent(actions.Add, undefined, node))
       },
       onUpdate: (old, node) => {
         if (old === node) return
+        intake.begin()
         cache.setNode(node)
         const changed = nodeUpdateAction(old, node)
-        if (changed !== 0) queue.onEvent(nodeEvent(changed, old, node))
+        if (changed !== 0) intake.tell(nodeEvent(changed, old, node))
       },
       onDelete: (node) => {
+        intake.begin()
         cache.removeNode(node.metadata.name ?? '')
-        queue.onEvent(nodeEvent(actions.Delete, node, undefined))
+        intake.tell(nodeEvent(actions.Delete, node, undefined))
       },
     }),
     podInformer.addHandler({
@@ -92,8 +100,10 @@ export function watchCluster(deps: ClusterWatchDeps): ClusterWatch {
   const waitFor: SharedInformer<never>[] = [podInformer, nodeInformer] as unknown as SharedInformer<never>[]
   for (const resource of wantedResources(deps.profiles)) {
     const informer = informers.of(otherResources[resource])
-    const tell = (action: number, old: Frozen<KubeObject> | undefined, object: Frozen<KubeObject> | undefined) =>
-      queue.onEvent({ resource, action, old, object } as unknown as ClusterEvent)
+    const tell = (action: number, old: Frozen<KubeObject> | undefined, object: Frozen<KubeObject> | undefined) => {
+      intake.begin()
+      intake.tell({ resource, action, old, object } as unknown as ClusterEvent)
+    }
     registrations.push(
       informer.addHandler({
         onAdd: (object) => tell(actions.Add, undefined, object),
@@ -125,20 +135,48 @@ function nodeEvent(action: number, old: Frozen<Node> | undefined, object: Frozen
   return { resource: 'Node', action, old, object }
 }
 
-class PodHandler {
+/** Hands events to the queue, and says how long each took, with what came before: the cache's part. */
+class Intake {
   readonly #deps: ClusterWatchDeps
+  #startedMs = 0
 
   constructor(deps: ClusterWatchDeps) {
     this.#deps = deps
   }
 
+  begin(): void {
+    if (this.#deps.handled) this.#startedMs = this.#deps.clock.monotonicMs()
+  }
+
+  tell(event: ClusterEvent): void {
+    this.#deps.queue.onEvent(event)
+    this.done(event)
+  }
+
+  done(event: ClusterEvent): void {
+    const { handled, clock } = this.#deps
+    if (handled) handled(eventLabel(event), (clock.monotonicMs() - this.#startedMs) / 1000)
+  }
+}
+
+class PodHandler {
+  readonly #deps: ClusterWatchDeps
+  readonly #intake: Intake
+
+  constructor(deps: ClusterWatchDeps, intake: Intake) {
+    this.#deps = deps
+    this.#intake = intake
+  }
+
   onPod(pod: Frozen<Pod>, old?: Frozen<Pod>): void {
     if (old === pod) return
+    this.#intake.begin()
     if (pod.spec.nodeName) this.#onAssigned(pod, old)
     else this.#onUnassigned(pod, old)
   }
 
   onDelete(pod: Frozen<Pod>): void {
+    this.#intake.begin()
     const { cache, queue, nominator, onPodGone } = this.#deps
     queue.delete(keyOf(pod))
     nominator.delete(pod.metadata.uid ?? '')
@@ -161,10 +199,10 @@ class PodHandler {
     }
     cache.setPod(pod)
     if (!old?.spec.nodeName) {
-      queue.onEvent({ resource: 'AssignedPod', action: actions.Add, old: undefined, object: pod })
+      this.#intake.tell({ resource: 'AssignedPod', action: actions.Add, old: undefined, object: pod })
       return
     }
-    queue.onEvent({ resource: 'AssignedPod', action: podUpdateAction(old, pod), old, object: pod })
+    this.#intake.tell({ resource: 'AssignedPod', action: podUpdateAction(old, pod), old, object: pod })
   }
 
   #onUnassigned(pod: Frozen<Pod>, old: Frozen<Pod> | undefined): void {
@@ -182,8 +220,13 @@ class PodHandler {
     const nominated = pod.status?.nominatedNodeName ?? ''
     if (nominated !== '' && (!old || old.status?.nominatedNodeName !== nominated)) nominator.set(podInfo(pod), nominated)
     if (old?.status?.nominatedNodeName && nominated === '') nominator.delete(pod.metadata.uid ?? '')
-    if (!old || !queue.get(key)) queue.add(pod)
-    else queue.update(pod, { resource: 'TargetPod', action: podUpdateAction(old, pod), old, object: pod })
+    const isNew = !old || !queue.get(key)
+    const event: ClusterEvent<'TargetPod'> = isNew
+      ? { resource: 'TargetPod', action: actions.Add, old: undefined, object: pod }
+      : { resource: 'TargetPod', action: podUpdateAction(old, pod), old, object: pod }
+    if (isNew) queue.add(pod)
+    else queue.update(pod, event)
+    this.#intake.done(event)
     if (old?.status?.nominatedNodeName && old.status.nominatedNodeName !== nominated) this.#freed(old)
   }
 
@@ -192,6 +235,6 @@ class PodHandler {
   }
 
   #freed(pod: Frozen<Pod>): void {
-    this.#deps.queue.onEvent({ resource: 'AssignedPod', action: actions.Delete, old: pod, object: undefined })
+    this.#intake.tell({ resource: 'AssignedPod', action: actions.Delete, old: pod, object: undefined })
   }
 }

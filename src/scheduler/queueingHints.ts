@@ -4,7 +4,7 @@
  */
 import type { Pod } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
-import type { ClusterEvent, Requeue } from './framework/clusterEvent.ts'
+import { type ClusterEvent, eventLabel, type Requeue } from './framework/clusterEvent.ts'
 import type { SchedulerPlugin } from './framework/plugin.ts'
 
 export interface RefusedPod {
@@ -24,12 +24,20 @@ export interface HintTables {
 export const extendersName = 'Extenders'
 
 /** The tables of one profile; which plugins an event concerns is worked out once for each kind of event. */
-export function hintTables(plugins: Iterable<SchedulerPlugin>): HintTables {
+export function hintTables(plugins: Iterable<SchedulerPlugin>, timer?: HintTimer): HintTables {
+  let asked = 0
   const all: SchedulerPlugin[] = [...plugins, { name: extendersName }]
   const byPlugin = new Map(all.map((plugin) => [plugin.name, plugin.requeueOn]))
   const registered = (plugin: SchedulerPlugin, { resource, action }: ClusterEvent) =>
     !plugin.requeueOn || plugin.requeueOn.some((one) => one.resource === resource && (one.actions & action) !== 0)
   const cached = new Map<string, readonly string[]>()
+  const ask = (plugin: string, one: Requeue, event: ClusterEvent, pod: Frozen<Pod>): boolean => {
+    if (!timer || !one.hint || asked++ % everyNthHint !== 0) return hintSays(one, event, pod) !== 'QueueSkip'
+    const startedMs = timer.nowMs()
+    const said = hintSays(one, event, pod)
+    timer.took(plugin, eventLabel(event), said, (timer.nowMs() - startedMs) / 1000)
+    return said !== 'QueueSkip'
+  }
   return {
     interestedIn: (event) => {
       const key = `${event.resource}/${event.action}`
@@ -44,20 +52,30 @@ export function hintTables(plugins: Iterable<SchedulerPlugin>): HintTables {
       const requeueOn = byPlugin.get(plugin)
       // A plugin that does not say: every event.
       if (!requeueOn) return true
-      return requeueOn.some((one) => one.resource === event.resource && (one.actions & event.action) !== 0 && hintSays(one, event, pod))
+      return requeueOn.some((one) => one.resource === event.resource && (one.actions & event.action) !== 0 && ask(plugin, one, event, pod))
     },
   }
 }
 
+type Said = 'Queue' | 'QueueSkip' | 'Error'
+
 /** A hint that fails must not strand the pod. */
-function hintSays({ hint }: Requeue, event: ClusterEvent, pod: Frozen<Pod>): boolean {
-  if (!hint) return true
+function hintSays({ hint }: Requeue, event: ClusterEvent, pod: Frozen<Pod>): Said {
+  if (!hint) return 'Queue'
   try {
-    return hint(pod, event)
+    return hint(pod, event) ? 'Queue' : 'QueueSkip'
   } catch {
-    return true
+    return 'Error'
   }
 }
+
+/** Hears how long hints take: of one in {@link everyNthHint}, as upstream samples them. */
+export interface HintTimer {
+  nowMs(): number
+  took(plugin: string, event: string, hint: Said, seconds: number): void
+}
+
+const everyNthHint = 10
 
 /** 'now' where the pod only waited for a plugin to finish something; 'backoff' where it was refused. */
 export function strategyFor(tables: HintTables, refused: RefusedPod, event: ClusterEvent): 'skip' | 'backoff' | 'now' {

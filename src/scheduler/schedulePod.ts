@@ -215,7 +215,7 @@ function findFeasible(profile: Profile, prepared: Prepared, state: CycleState, p
 }
 
 /** How often each filter was asked, counted once for each node: all are asked up to the one that refuses. */
-class FilterTally {
+export class FilterTally {
   readonly #filters: readonly FilterPlugin[]
   readonly #refusals: number[]
   asked = 0

@@ -96,7 +96,11 @@ async function runScheduler(
   const activate = (keys: Iterable<string>) => queue.activate(keys)
   const profiles = new Map<string, Profile>()
   for (const profile of config.profiles) {
-    const handle = new SchedulerHandle({ ...deps, extenders, cache, nominator, waiting, signal, activate, background: track }, profile.schedulerName, watches)
+    const handle = new SchedulerHandle(
+      { ...deps, extenders, cache, nominator, waiting, signal, activate, background: track, timer: metrics.timer },
+      profile.schedulerName,
+      watches,
+    )
     handle.profile = createProfile(profile, defaultPlugins, config.otherPlugins, handle)
     profiles.set(profile.schedulerName, handle.profile)
   }
@@ -107,12 +111,23 @@ async function runScheduler(
     maxBackoffMs: config.podMaxBackoffMs,
     onIncoming: metrics.incoming,
     onWaiting: metrics.unschedulable,
+    onKept: metrics.kept,
+    hintTimer: { nowMs: () => deps.clock.monotonicMs(), took: metrics.hint },
   })
   const reports = new PodReports(deps)
   const shared = { ...deps, extenders, cache, queue, nominator, waiting, reports, schedulerMetrics: metrics, profiles, signal, track }
   const binding = new BindingCycle(shared)
   const cycle = new SchedulingCycle({ ...shared, binding, percentageOfNodesToScore: config.percentageOfNodesToScore })
-  const cluster = watchCluster({ ...deps, cache, queue, nominator, waiting, profiles, onPodGone: (pod) => deps.decisions.forget(pod.metadata.uid ?? '') })
+  const cluster = watchCluster({
+    ...deps,
+    cache,
+    queue,
+    nominator,
+    waiting,
+    profiles,
+    handled: metrics.handled,
+    onPodGone: (pod) => deps.decisions.forget(pod.metadata.uid ?? ''),
+  })
   const detach = deps.explainer?.attach({ cache, queue, nominator, profiles, decisions: deps.decisions })
   try {
     await Promise.all([...watches.informers].map((informer) => informer.synced(signal)))

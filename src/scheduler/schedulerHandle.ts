@@ -20,7 +20,7 @@ import type { Profile } from './framework/profile.ts'
 import type { PlacementIndex } from './framework/snapshot.ts'
 import type { Answer, FilterResult } from './framework/status.ts'
 import type { Nominator } from './nominator.ts'
-import { filterNode, filtersOf } from './schedulePod.ts'
+import { type CycleTimer, FilterTally, filterNode, filtersOf } from './schedulePod.ts'
 import type { SchedulerCache } from './schedulerCache.ts'
 import type { WaitingPods } from './waitingPods.ts'
 
@@ -38,6 +38,8 @@ export interface HandleDeps {
   readonly waiting: WaitingPods
   readonly signal: AbortSignal
   readonly activate: (keys: Iterable<string>) => void
+  /** Hears which filters were asked beside the cycles: to make room. */
+  readonly timer?: ((profile: string) => CycleTimer) | undefined
   readonly background: (work: Promise<void>) => void
 }
 
@@ -50,6 +52,7 @@ export class PluginWatches {
 export class SchedulerHandle implements Handle {
   readonly #deps: HandleDeps
   readonly #watches: PluginWatches
+  readonly #timer: CycleTimer | undefined
   readonly profileName: string
   /** Known once every plugin of it is made. */
   profile: Profile | undefined
@@ -58,6 +61,7 @@ export class SchedulerHandle implements Handle {
     this.#deps = deps
     this.#watches = watches
     this.profileName = profileName
+    this.#timer = deps.timer?.(profileName)
   }
 
   get snapshot(): SchedulerCache {
@@ -110,7 +114,11 @@ export class SchedulerHandle implements Handle {
     const { nominator } = this.#deps
     const profile = this.#profile()
     const nominatedTo = nominator.isEmpty ? undefined : (name: string) => nominator.on(name)
-    return filterNode(filtersOf(profile, state), profile, state, pod, node, nominatedTo)?.refusal
+    const filters = filtersOf(profile, state)
+    const tally = this.#timer && new FilterTally(filters)
+    const refused = filterNode(filters, profile, state, pod, node, nominatedTo, tally)
+    tally?.tell(this.#timer)
+    return refused?.refusal
   }
 
   addPod(state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo): Answer {

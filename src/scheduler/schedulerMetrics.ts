@@ -1,6 +1,7 @@
 /** The scheduler's metrics under upstream's names (L3). Upstream: pkg/scheduler/metrics/metrics.go (v1.36). */
-import { type CounterSeries, exponentialBuckets, type HistogramSeries, type Metrics } from '#base/metrics'
+import { type CounterSeries, exponentialBuckets, type GaugeSeries, type HistogramSeries, type Metrics } from '#base/metrics'
 import type { CyclePoint, CycleTimer } from './schedulePod.ts'
+import type { PluginObserver } from './timedProfile.ts'
 
 export type PointStatus = 'Success' | 'Error' | 'Unschedulable' | 'UnschedulableAndUnresolvable' | 'Pending' | 'Skip'
 
@@ -8,7 +9,14 @@ export interface SchedulerMetrics {
   attempt(result: 'scheduled' | 'unschedulable' | 'error', profile: string, seconds: number): void
   /** A pod entered a queue, because of an event. */
   incoming(queue: 'active' | 'backoff' | 'unschedulable' | 'gated', event: string): void
-  scheduled(secondsSinceFirstSeen: number, attempts: number): void
+  /** `wasFlushed`: it had waited until the limit, and no event had brought it back. */
+  scheduled(secondsSinceFirstSeen: number, attempts: number, wasFlushed: boolean): void
+  /** An event was taken in: cache and queue know. */
+  handled(event: string, seconds: number): void
+  /** Events kept for pods in flight. */
+  kept(event: string, by: number): void
+  hint(plugin: string, event: string, hint: string, seconds: number): void
+  plugin: PluginObserver
   pending(counts: Readonly<Record<'active' | 'backoff' | 'unschedulable' | 'gated', number>>): void
   /** Plugins because of which pods wait, by how many: `by` 1 or -1. */
   unschedulable(plugin: string, profile: string, by: 1 | -1): void
@@ -26,7 +34,7 @@ export interface SchedulerMetrics {
 export function createSchedulerMetrics(metrics: Metrics, nowMs: () => number): SchedulerMetrics {
   const counters = countersOf(metrics)
   const histograms = histogramsOf(metrics)
-  const { pending, unschedulable, cache, binding } = gaugesOf(metrics)
+  const { pending, unschedulable, cache, binding, kept } = gaugesOf(metrics)
   const series = new Map<string, HistogramSeries>()
   const point: SchedulerMetrics['point'] = (name, profile, status, seconds) => {
     const key = `${name}/${profile}/${status}`
@@ -47,13 +55,23 @@ export function createSchedulerMetrics(metrics: Metrics, nowMs: () => number): S
     }
     one.inc(times)
   }
+  const keptByEvent = new Map<string, GaugeSeries>()
+  const keptSeries = (event: string): GaugeSeries => {
+    let one = keptByEvent.get(event)
+    if (!one) {
+      one = kept.series({ event })
+      keptByEvent.set(event, one)
+    }
+    return one
+  }
   return {
     incoming: (queue, event) => counters.incoming.inc({ queue, event }),
     attempt: (result, profile, seconds) => {
       counters.attempts.inc({ result, profile })
       histograms.attempt.observe(seconds, { result, profile })
     },
-    scheduled: (seconds, count) => {
+    scheduled: (seconds, count, wasFlushed) => {
+      if (wasFlushed) counters.afterFlush.inc()
       histograms.sli.observe(seconds, { attempts: count > 15 ? '16+' : String(count) })
       histograms.tries.observe(count)
     },
@@ -63,6 +81,10 @@ export function createSchedulerMetrics(metrics: Metrics, nowMs: () => number): S
     unschedulable: (plugin, profile, by) => unschedulable.inc({ plugin, profile }, by),
     algorithm: (seconds) => histograms.algorithm.observe(seconds),
     point,
+    handled: (event, seconds) => histograms.handling.observe(seconds, { event }),
+    kept: (event, by) => keptSeries(event).add(by),
+    hint: (plugin, event, hint, seconds) => histograms.hint.observe(seconds, { plugin, event, hint }),
+    plugin: (plugin, extension_point, status, seconds) => histograms.plugin.observe(seconds, { plugin, extension_point, status }),
     permitWait: (result, seconds) => histograms.permitWait.observe(seconds, { result }),
     cacheSize: (nodes, pods, assumed) => {
       cache.set(nodes, { type: 'nodes' })
@@ -92,12 +114,19 @@ function countersOf(metrics: Metrics) {
       help: 'How often plugins were asked and had a say, by extension point: for Filter and Score once for each node.',
       labels: ['plugin', 'extension_point', 'profile'],
     }),
+    afterFlush: metrics
+      .counter({
+        name: 'scheduler_pod_scheduled_after_flush_total',
+        help: 'Pods scheduled after the limit of waiting had brought them back: a sign of hints that are wrong.',
+      })
+      .series({}),
     incoming: metrics.counter({ name: 'scheduler_queue_incoming_pods_total', help: 'Pods that entered a queue, by event.', labels: ['queue', 'event'] }),
   }
 }
 
 function gaugesOf(metrics: Metrics) {
   return {
+    kept: metrics.gauge({ name: 'scheduler_inflight_events', help: 'Events kept for the pods that are being tried.', labels: ['event'] }),
     pending: metrics.gauge({ name: 'scheduler_pending_pods', help: 'Waiting pods, by queue.', labels: ['queue'] }),
     unschedulable: metrics.gauge({
       name: 'scheduler_unschedulable_pods',
@@ -136,6 +165,24 @@ function histogramsOf(metrics: Metrics) {
       help: 'Time of all plugins of an extension point.',
       labels: ['extension_point', 'status', 'profile'],
       buckets: exponentialBuckets(0.0001, 2, 12),
+    }),
+    handling: metrics.histogram({
+      name: 'scheduler_event_handling_duration_seconds',
+      help: 'Time to take an event in.',
+      labels: ['event'],
+      buckets: exponentialBuckets(0.0001, 2, 12),
+    }),
+    plugin: metrics.histogram({
+      name: 'scheduler_plugin_execution_duration_seconds',
+      help: 'Time of a plugin at an extension point, in some of the cycles and for some of the nodes.',
+      labels: ['plugin', 'extension_point', 'status'],
+      buckets: exponentialBuckets(0.00001, 1.5, 20),
+    }),
+    hint: metrics.histogram({
+      name: 'scheduler_queueing_hint_execution_duration_seconds',
+      help: 'Time of a queueing hint of a plugin, of some.',
+      labels: ['plugin', 'event', 'hint'],
+      buckets: exponentialBuckets(0.00001, 1.5, 20),
     }),
     permitWait: metrics.histogram({
       name: 'scheduler_permit_wait_duration_seconds',

@@ -12,6 +12,7 @@ import type { Profile } from './framework/profile.ts'
 import { fitMessage } from './framework/status.ts'
 import { type NoFit, type Placement, type ScheduleResult, schedulePod } from './schedulePod.ts'
 import type { QueuedPod } from './schedulingQueue.ts'
+import { timedPercent, timedProfile } from './timedProfile.ts'
 
 export interface SchedulingCycleDeps extends CycleParts {
   readonly clock: Clock
@@ -21,9 +22,13 @@ export interface SchedulingCycleDeps extends CycleParts {
   readonly percentageOfNodesToScore: number
 }
 
+const cyclesPerTimed = 100 / timedPercent
+
 export class SchedulingCycle {
   readonly #deps: SchedulingCycleDeps
   #startIndex = 0
+  #cycles = 0
+  readonly #timedProfiles = new Map<Profile, Profile>()
 
   constructor(deps: SchedulingCycleDeps) {
     this.#deps = deps
@@ -33,11 +38,12 @@ export class SchedulingCycle {
   run(queued: QueuedPod): Promise<void> | undefined {
     const { cache, queue, profiles, clock, binding } = this.#deps
     const { pod } = queued
-    const profile = profiles.get(pod.spec.schedulerName ?? 'default-scheduler')
-    if (!profile || pod.metadata.deletionTimestamp || cache.isPlaced(queued.key, pod.metadata.uid)) {
+    const known = profiles.get(pod.spec.schedulerName ?? 'default-scheduler')
+    if (!known || pod.metadata.deletionTimestamp || cache.isPlaced(queued.key, pod.metadata.uid)) {
       queue.drop(queued)
       return undefined
     }
+    const profile = this.#cycles++ % cyclesPerTimed === 0 ? this.#timed(known) : known
     const startedMs = clock.monotonicMs()
     const info = podInfo(pod)
     // One pod that a plugin stumbles over must not keep the others waiting.
@@ -50,6 +56,16 @@ export class SchedulingCycle {
       stumble(error)
       return undefined
     }
+  }
+
+  #timed(profile: Profile): Profile {
+    let timed = this.#timedProfiles.get(profile)
+    if (!timed) {
+      const { schedulerMetrics, clock } = this.#deps
+      timed = timedProfile(profile, schedulerMetrics.plugin, () => clock.monotonicMs())
+      this.#timedProfiles.set(profile, timed)
+    }
+    return timed
   }
 
   #decide(profile: Profile, pod: PodInfo): ScheduleResult | Promise<ScheduleResult> {

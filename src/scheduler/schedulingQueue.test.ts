@@ -23,11 +23,19 @@ function create() {
   const clock = new VirtualClock()
   const profiles = new Map([['default-scheduler', schedulerFixture().profile]])
   const incoming: string[] = []
+  const kept = new Map<string, number>()
   const onIncoming = (place: string, event: string) => incoming.push(`${place} ${event}`)
-  const queue = new SchedulingQueue({ clock, profiles, initialBackoffMs: 1000, maxBackoffMs: 10_000, onIncoming })
+  const queue = new SchedulingQueue({
+    clock,
+    profiles,
+    initialBackoffMs: 1000,
+    maxBackoffMs: 10_000,
+    onIncoming,
+    onKept: (event, by) => kept.set(event, (kept.get(event) ?? 0) + by),
+  })
   const nodeAdded = (cpu: string) => queue.onEvent({ resource: 'Node', action: actions.Add, old: undefined, object: node(cpu) })
   const update = (old: Pod, now: Pod) => queue.update(now, { resource: 'TargetPod', action: podUpdateAction(old, now), old, object: now })
-  return { clock, queue, incoming, nodeAdded, update }
+  return { clock, queue, incoming, kept, nodeAdded, update }
 }
 
 const by = (...plugins: string[]) => ({ refusedBy: new Set(plugins), pendingOn: new Set<string>() })
@@ -155,4 +163,26 @@ test('pop waits for a pod and gives up when told', async () => {
   const nothing = queue.pop(stop.signal)
   stop.abort()
   assert.equal(await nothing, undefined)
+})
+
+test('OBS-08 what is kept for pods in flight is counted, and whom only the limit of waiting brought back is known', async () => {
+  const { clock, queue, kept, nodeAdded } = create()
+  queue.add(pod('p'))
+  nodeAdded('2')
+  const tried = queue.tryPop()
+  assert.ok(tried)
+  nodeAdded('500m')
+  assert.deepEqual(
+    [...kept],
+    [
+      ['PodPop', 1],
+      ['NodeAdd', 1],
+    ],
+  )
+  queue.failed(tried, by('NodeResourcesFit'))
+  assert.deepEqual([kept.get('PodPop'), kept.get('NodeAdd')], [0, 0])
+  await clock.advance(300_000)
+  assert.equal(queue.tryPop()?.wasFlushed, true)
+  queue.failed(tried, by('NodeResourcesFit'))
+  assert.equal(tried.wasFlushed, false)
 })

@@ -13,7 +13,7 @@ import { Heap } from '#base/heap'
 import { type ClusterEvent, eventLabel } from './framework/clusterEvent.ts'
 import type { QueuedPodInfo, SchedulerPlugin } from './framework/plugin.ts'
 import { EventLog } from './queueEventLog.ts'
-import { type HintTables, hintTables, type RefusedPod, strategyFor } from './queueingHints.ts'
+import { type HintTables, type HintTimer, hintTables, type RefusedPod, strategyFor } from './queueingHints.ts'
 import { WakeTimer } from './wakeTimer.ts'
 
 export interface QueuedPod extends QueuedPodInfo, RefusedPod {
@@ -30,6 +30,8 @@ export interface QueuedPod extends QueuedPodInfo, RefusedPod {
   /** Back-off doubles with each refusal; errors count on their own. */
   refusals: number
   consecutiveErrors: number
+  /** No event brought it back the last time, but the limit of waiting. */
+  wasFlushed: boolean
 }
 
 export type Place = 'active' | 'backoff' | 'unschedulable' | 'gated' | 'inFlight'
@@ -52,6 +54,9 @@ export interface SchedulingQueueOptions {
   readonly onWaiting?: ((plugin: string, profile: string, by: 1 | -1) => void) | undefined
   /** Hears of each pod that enters a queue: scheduler_queue_incoming_pods_total. */
   readonly onIncoming?: ((place: 'active' | 'backoff' | 'unschedulable' | 'gated', event: string) => void) | undefined
+  /** Hears of each event that is kept for pods in flight (1), and forgotten (-1): scheduler_inflight_events. */
+  readonly onKept?: ((event: string, by: number) => void) | undefined
+  readonly hintTimer?: HintTimer | undefined
 }
 
 export interface Failure {
@@ -86,14 +91,15 @@ export class SchedulingQueue {
   readonly #unschedulable = new Map<string, Entry>()
   /** Waiting pods by the plugins that refused them, so that an event does not walk through all that wait. */
   readonly #waitingOn = new Map<string, Set<Entry>>()
-  readonly #log = new EventLog()
+  readonly #log: EventLog
   readonly #hints: ReadonlyMap<string, HintTables>
   readonly #timer: WakeTimer
   #waiter: (() => void) | undefined
 
   constructor(options: SchedulingQueueOptions) {
     this.#options = options
-    this.#hints = new Map([...options.profiles].map(([name, profile]) => [name, hintTables(profile.plugins.values())]))
+    this.#hints = new Map([...options.profiles].map(([name, profile]) => [name, hintTables(profile.plugins.values(), options.hintTimer)]))
+    this.#log = new EventLog(options.onKept)
     const [profile] = options.profiles.values()
     const order = profile?.points.queueSort[0]
     const less = (a: QueuedPod, b: QueuedPod) => (order ? order.less(a, b) : a.sinceMs - b.sinceMs)
@@ -131,6 +137,7 @@ export class SchedulingQueue {
       gatedBy: undefined,
       refusals: 0,
       consecutiveErrors: 0,
+      wasFlushed: false,
     }
     this.delete(key)
     const entry: Entry = { queued, place: 'inFlight', wakeAtMs: 0 }
@@ -208,6 +215,7 @@ export class SchedulingQueue {
     const entry = this.#pods.get(queued.key)
     if (entry?.queued !== queued || entry.place !== 'inFlight') return
     const events = this.#log.end(entry)
+    queued.wasFlushed = false
     queued.refusedBy = refusedBy
     queued.pendingOn = pendingOn
     queued.sinceMs = this.#options.clock.now()
@@ -367,6 +375,7 @@ export class SchedulingQueue {
         this.#timer.arm(entry.wakeAtMs)
         break
       }
+      entry.queued.wasFlushed = true
       this.#backOff(entry, 'UnschedulableTimeout')
     }
   }

@@ -74,10 +74,12 @@ export function on<R extends EventResource>(resource: R, mask: number, hint?: (p
   return { resource, actions: mask, hint: hint as Requeue['hint'] }
 }
 
+const actionNames = Object.entries(actions)
+
 /** `NodeUpdateNodeTaint`, `AssignedPodDelete`: the event label of scheduler_queue_incoming_pods_total. */
 export function eventLabel({ resource, action }: ClusterEvent): string {
   // Upstream calls the waiting pod so in its metrics.
   const what = resource === 'TargetPod' ? 'UnschedulablePod' : resource
-  for (const [name, bit] of Object.entries(actions)) if (bit === action && name !== 'UpdatePodOther') return what + name
+  for (const [name, bit] of actionNames) if (bit === action && name !== 'UpdatePodOther') return what + name
   return `${what}Update`
 }

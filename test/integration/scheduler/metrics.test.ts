@@ -40,6 +40,15 @@ test('OBS-08 attempts, queues, extension points and who refused are counted as u
       // Scores count only where two nodes were left.
       ['scheduler_plugin_evaluation_total{plugin="TaintToleration",extension_point="PreScore",profile="default-scheduler"} ', 1],
       ['scheduler_plugin_evaluation_total{plugin="TaintToleration",extension_point="Score",profile="default-scheduler"} ', 2],
+      // The first of ten cycles is timed plugin by plugin, and of its two nodes one; its binding belongs to it.
+      ['scheduler_plugin_execution_duration_seconds_count{plugin="NodeResourcesFit",extension_point="Filter",status="Success"} ', 1],
+      ['scheduler_plugin_execution_duration_seconds_count{plugin="DefaultBinder",extension_point="Bind",status="Success"} ', 1],
+      ['scheduler_event_handling_duration_seconds_count{event="UnschedulablePodAdd"} ', 2],
+      ['scheduler_event_handling_duration_seconds_count{event="NodeAdd"} ', 2],
+      ['scheduler_event_handling_duration_seconds_count{event="NodeUpdateNodeAllocatable"} ', 1],
+      ['scheduler_queueing_hint_execution_duration_seconds_count{plugin="NodeResourcesFit",event="NodeUpdateNodeAllocatable",hint="Queue"} ', 1],
+      ['scheduler_inflight_events{event="PodPop"} ', 0],
+      ['scheduler_pod_scheduled_after_flush_total ', 0],
       [waiting, 0],
     ]
     for (const [series, value] of expected) assert.equal(seriesValue(text, series), value, `${series}\n${text}`)

@@ -1,0 +1,54 @@
+/** Which calls of plugins are timed, and what becomes of their answers. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { SchedulerPlugin } from './framework/plugin.ts'
+import type { Profile } from './framework/profile.ts'
+import { unschedulable } from './framework/status.ts'
+import { timedProfile } from './timedProfile.ts'
+
+function timedOf(plugin: Partial<SchedulerPlugin>) {
+  const seen: string[] = []
+  let now = 0
+  const whole = { name: 'P', ...plugin } as SchedulerPlugin
+  const points = Object.fromEntries(['preFilter', 'filter', 'postFilter', 'permit', 'bind'].map((point) => [point, [whole]]))
+  const profile = { name: 'p', percentageOfNodesToScore: undefined, points, weights: [], plugins: new Map() } as unknown as Profile
+  const timed = timedProfile(
+    profile,
+    (name, point, status, seconds) => seen.push(`${name} ${point} ${status} ${seconds}`),
+    () => {
+      now += 1000
+      return now
+    },
+  )
+  return { seen, plugin: timed.points.filter[0] as SchedulerPlugin, of: (point: 'preFilter' | 'postFilter' | 'permit' | 'bind') => timed.points[point][0] }
+}
+
+const nothing = undefined as never
+
+test('OBS-08 a timed plugin answers as before; status and time are told', async () => {
+  const refusal = unschedulable('no')
+  const { seen, of } = timedOf({
+    preFilter: () => 'skip',
+    postFilter: async () => ({ refusal }),
+    permit: () => ({ waitMs: 5 }),
+    bind: () => Promise.reject(new Error('broken')),
+  })
+  assert.equal(of('preFilter')?.preFilter?.(nothing, nothing, nothing), 'skip')
+  assert.deepEqual(await of('postFilter')?.postFilter?.(nothing, nothing, nothing), { refusal })
+  assert.deepEqual(of('permit')?.permit?.(nothing, nothing, nothing), { waitMs: 5 })
+  await assert.rejects(of('bind')?.bind?.(nothing, nothing, nothing, nothing) as Promise<unknown>, /broken/)
+  assert.deepEqual(seen, ['P PreFilter Skip 1', 'P PostFilter Unschedulable 1', 'P Permit Wait 1', 'P Bind Error 1'])
+})
+
+test('OBS-08 of the calls for each node one in sixteen is timed', () => {
+  let asked = 0
+  const { seen, plugin } = timedOf({
+    filter: () => {
+      asked++
+      return undefined
+    },
+  })
+  for (let i = 0; i < 33; i++) plugin.filter?.(nothing, nothing, nothing)
+  assert.equal(asked, 33)
+  assert.deepEqual(seen, ['P Filter Success 1', 'P Filter Success 1', 'P Filter Success 1'])
+})
