@@ -5,6 +5,9 @@
 import type { Taint } from '#api/gen/types/core.v1'
 import { type ResourcesConfig, resourcesDefaults } from './resources/config.ts'
 
+/** For which images on the node pods must show that they may have them. */
+export type VerificationPolicy = 'NeverVerify' | 'NeverVerifyPreloadedImages' | 'NeverVerifyAllowlistedImages' | 'AlwaysVerify'
+
 export interface KubeletConfig extends ResourcesConfig {
   readonly nodeName: string
   /** The node's own addresses, first the one that others use. */
@@ -45,11 +48,24 @@ export interface KubeletConfig extends ResourcesConfig {
   /** Whether limits on ephemeral storage are watched. */
   readonly localStorageCapacityIsolation: boolean
   readonly imageMinimumGCAgeMs: number
+  /** Images unused for longer go however much room there is; 0: they stay. */
+  readonly imageMaximumGCAgeMs: number
   readonly imageGCHighThresholdPercent: number
   readonly imageGCLowThresholdPercent: number
   readonly imageGCPeriodMs: number
   readonly containerGCPeriodMs: number
   readonly serializeImagePulls: boolean
+  /** Pulls at once where they are not serialized; absent: as many as come. */
+  readonly maxParallelImagePulls?: number | undefined
+  /** Pulls a second, with bursts; 0: no limit. */
+  readonly registryPullQPS: number
+  readonly registryBurst: number
+  /** Whether pods must show credentials for images that are on the node already. */
+  readonly imagePullCredentialsVerificationPolicy: VerificationPolicy
+  readonly preloadedImagesVerificationAllowlist: readonly string[]
+  /** A CredentialProviderConfig, and where its programs are; empty: none. */
+  readonly imageCredentialProviderConfigPath: string
+  readonly imageCredentialProviderBinDir: string
   /** Below 0: logs are never rotated. */
   readonly containerLogMaxSizeBytes: number
   readonly containerLogMaxFiles: number
@@ -105,11 +121,18 @@ const kubeletDefaults: KubeletConfig = {
   mergeDefaultEvictionSettings: false,
   localStorageCapacityIsolation: true,
   imageMinimumGCAgeMs: 2 * minuteMs,
+  imageMaximumGCAgeMs: 0,
   imageGCHighThresholdPercent: 85,
   imageGCLowThresholdPercent: 80,
   imageGCPeriodMs: 5 * minuteMs,
   containerGCPeriodMs: minuteMs,
   serializeImagePulls: true,
+  registryPullQPS: 5,
+  registryBurst: 10,
+  imagePullCredentialsVerificationPolicy: 'NeverVerifyPreloadedImages',
+  preloadedImagesVerificationAllowlist: [],
+  imageCredentialProviderConfigPath: '',
+  imageCredentialProviderBinDir: '',
   containerLogMaxSizeBytes: 10 * 2 ** 20,
   containerLogMaxFiles: 5,
   containerLogMaxWorkers: 1,

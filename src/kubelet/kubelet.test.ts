@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Node, PodStatus } from '#api/gen/types/core.v1'
-import type { RuntimeContainer, RuntimeImage } from '#grpc/criTypes'
+import type { PodSandbox, RuntimeContainer } from '#grpc/criTypes'
 import { kubeletConfig } from './config.ts'
-import { containersToRemove, planImageGC } from './gc.ts'
+import { containersToRemove, sandboxesToRemove } from './gc.ts'
 import { initialNode, type NodeFacts, nodeAllocatable, nodeStatus, statusChanged } from './node/nodeStatus.ts'
 import { initialProbeState, nextProbeState, type ProbeKind, type ProbeOutcome, type ProbeState, probeIsDone } from './probes/probeState.ts'
 import { attributesOf } from './server/auth.ts'
@@ -104,7 +104,7 @@ const container = (id: string, name: string, createdAt: number, state: RuntimeCo
   annotations: {},
 })
 
-test('of each container the newest two stay', () => {
+test('of each container the newest one that has ended stays', () => {
   const all = [container('a1', 'a', 1), container('a2', 'a', 2), container('a3', 'a', 3), container('a4', 'a', 4, 'CONTAINER_RUNNING'), container('b1', 'b', 1)]
   assert.deepEqual(
     containersToRemove(all).map(({ id }) => id),
@@ -112,35 +112,22 @@ test('of each container the newest two stay', () => {
   )
 })
 
-const image = (id: string, size: number, pinned = false): RuntimeImage => ({ id, repoTags: [], repoDigests: [], size, uid: null, username: '', pinned })
-test('KUB-10 image garbage goes by last use, spares what is used, pinned or young, and stops at the low threshold', () => {
-  const plan = (availableBytes: number) =>
-    planImageGC({
-      images: [image('used', 50), image('old', 50), image('older', 30), image('young', 50), image('pause', 1, true), image('recent', 50)],
-      inUse: new Set(['used']),
-      lastUsedMs: new Map([
-        ['old', 2],
-        ['older', 1],
-        ['recent', 9],
-      ]),
-      firstSeenMs: new Map([
-        ['young', 999_999],
-        ['old', 0],
-        ['older', 0],
-        ['recent', 0],
-        ['pause', 0],
-        ['used', 0],
-      ]),
-      nowMs: 1_000_000,
-      minimumAgeMs: 120_000,
-      capacityBytes: 1000,
-      availableBytes,
-      highPercent: 85,
-      lowPercent: 80,
-    }).remove.map(({ id }) => id)
-  assert.deepEqual(plan(160), [])
-  assert.deepEqual(plan(150), ['older', 'old'])
-  assert.deepEqual(plan(0), ['older', 'old', 'recent'])
+test('of stopped sandboxes without containers the newest of each pod stays', () => {
+  const sandbox = (id: string, createdAt: number, state: PodSandbox['state'] = 'SANDBOX_NOTREADY'): PodSandbox => ({
+    id,
+    metadata: { name: 'p', uid: 'u', namespace: 'n', attempt: createdAt },
+    state,
+    createdAt,
+    labels: {},
+    annotations: {},
+    runtimeHandler: '',
+  })
+  const held = { ...container('c', 'c', 1), podSandboxId: 'held' }
+  assert.deepEqual(
+    sandboxesToRemove([sandbox('old', 1), sandbox('held', 2), sandbox('newest', 3)], [held]).map(({ id }) => id),
+    ['old'],
+  )
+  assert.deepEqual(sandboxesToRemove([sandbox('ready', 1, 'SANDBOX_READY')], []), [])
 })
 
 const attributeCases = [

@@ -13,6 +13,7 @@ import type { KubeletContext, KubeletDeps } from './context.ts'
 import { createEvictionManager } from './eviction/evictionManager.ts'
 import { collectGarbage, reclaimOf, removeOrphans } from './gc.ts'
 import type { MachineInfo } from './host.ts'
+import { createImageGC } from './images/imageGc.ts'
 import { createImageManager } from './images/imageManager.ts'
 import { runLogRotation } from './logs/logRotation.ts'
 import { createNodeManager, type NodeManager } from './node/nodeManager.ts'
@@ -160,7 +161,7 @@ async function runKubelet(
   const counters = podCounters(deps.metrics)
   const machinery = {
     context,
-    images: createImageManager(context),
+    images: await createImageManager(context),
     volumes: createVolumeManager(context),
     probes: createProbeManager(context, (uid) => wakeAll([uid]), signal),
     statuses: createStatusManager(context, statics.apiPod, signal),
@@ -189,7 +190,7 @@ async function runKubelet(
   const node = createNodeManager(context, eviction.pressure)
   late.node = node
   void node.registered.then(onRegistered)
-  const garbage = { context, workers, images: machinery.images, volumes: machinery.volumes }
+  const garbage = { context, workers, images: createImageGC(context, machinery.images), volumes: machinery.volumes }
   await Promise.all([
     node.run(signal),
     context.resources().run(signal),

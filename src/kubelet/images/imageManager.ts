@@ -1,5 +1,5 @@
 /**
- * Gets images onto the node (L3): pull policy, back-off, pull secrets, one pull at a time if so configured, upstream's events.
+ * Gets images onto the node (L3): pull policy, back-off, credentials and who may use what they have brought, upstream's events and metrics.
  * Upstream: kubelet/images/image_manager.go (v1.36).
  */
 import type { PodSandboxConfig, RuntimeImage } from '#grpc/criTypes'
@@ -8,13 +8,19 @@ import { BackOff } from '../pods/backOff.ts'
 import type { FrozenContainer, FrozenPod } from '../pods/containers.ts'
 import { podReference } from '../pods/podReference.ts'
 import { StartError } from '../pods/startError.ts'
-import { credentialsFor, withDefaultTag } from './imageReference.ts'
+import { createCredentialProviders } from './credentialProviders.ts'
+import { createImagePuller, type PullResult } from './imagePuller.ts'
+import { withDefaultTag } from './imageReference.ts'
+import { type Credentials, configsOfSecrets, lookUpCredentials, type PullSecret } from './keyring.ts'
+import { openPullRecords, type PullRecords } from './pullRecords.ts'
 
 export interface ImageManager {
   /** The image, present on the node. @throws StartError with the waiting reason and message. */
   ensureImage(pod: FrozenPod, container: FrozenContainer, sandbox: PodSandboxConfig, signal?: AbortSignal): Promise<PulledImage>
   /** When an image was last asked for, in milliseconds: what image garbage collection goes by. */
   readonly lastUsedMs: ReadonlyMap<string, number>
+  /** Forgets images that are gone. */
+  prune(images: readonly RuntimeImage[], beforeMs: number): Promise<void>
 }
 
 export interface PulledImage {
@@ -35,19 +41,107 @@ export function formatElapsed(ms: number): string {
   return `${hours > 0 ? `${hours}h` : ''}${hours > 0 || minutes > 0 ? `${minutes}m` : ''}${seconds}s`
 }
 
-export function createImageManager(context: KubeletContext): ImageManager {
-  const { clock, runtime, recorder } = context
-  const backOff = new BackOff(clock, initialBackOffMs, maxBackOffMs)
-  const failedAtMs = new Map<string, { ms: number; message: string }>()
-  const lastUsedMs = new Map<string, number>()
-  let serial: Promise<unknown> = Promise.resolve()
+/** What the runtime's error means to users: the waiting reason and message. */
+export function pullFailure(image: string, message: string): { readonly reason: string; readonly message: string } {
+  const known = [
+    ['RegistryUnavailable', 'the registry is unavailable'],
+    ['SignatureValidationFailed', 'the signature validation failed'],
+  ] as const
+  for (const [reason, why] of known) {
+    if (message.startsWith(reason)) return { reason, message: `image pull failed for ${image} because ${why}${message.slice(reason.length)}` }
+  }
+  return { reason: 'ErrImagePull', message }
+}
 
-  const pull = (pod: FrozenPod, image: string, sandbox: PodSandboxConfig, signal: AbortSignal | undefined): Promise<string> => {
-    const start = async () => runtime.pullImage(image, credentialsFor(image, await pullSecrets(context, pod)), sandbox, { signal })
-    if (!context.config.serializeImagePulls) return start()
-    const turn = serial.then(start, start)
-    serial = turn.catch(() => {})
-    return turn
+const mebi = 2 ** 20
+const sizeBuckets: readonly (readonly [aboveBytes: number, label: string])[] = [
+  [100 * 1024 * mebi, 'GT100GB'],
+  [60 * 1024 * mebi, '60GB-100GB'],
+  [40 * 1024 * mebi, '40GB-60GB'],
+  [30 * 1024 * mebi, '30GB-40GB'],
+  [20 * 1024 * mebi, '20GB-30GB'],
+  [10 * 1024 * mebi, '10GB-20GB'],
+  [5 * 1024 * mebi, '5GB-10GB'],
+  [1024 * mebi, '1GB-5GB'],
+  [500 * mebi, '500MB-1GB'],
+  [100 * mebi, '100MB-500MB'],
+  [10 * mebi, '10MB-100MB'],
+  [0, '0-10MB'],
+]
+
+/** How kubelet_image_pull_duration_seconds names an image's size. */
+export function sizeBucket(bytes: number): string {
+  return sizeBuckets.find(([above]) => bytes > above)?.[1] ?? 'N/A'
+}
+
+function imageMetrics({ metrics }: KubeletContext) {
+  return {
+    pullSeconds: metrics.histogram({
+      name: 'kubelet_image_pull_duration_seconds',
+      help: 'Duration in seconds to pull an image.',
+      labels: ['image_size_in_bytes'],
+      buckets: [1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600],
+    }),
+    requests: metrics.counter({
+      name: 'kubelet_image_manager_ensure_image_requests_total',
+      help: 'Number of ensure-image requests processed by the kubelet.',
+      labels: ['pull_policy', 'present_locally', 'pull_required'],
+    }),
+  }
+}
+
+interface Request {
+  readonly pod: FrozenPod
+  readonly container: FrozenContainer
+  readonly name: string
+  readonly image: string
+  readonly sandbox: PodSandboxConfig
+  readonly signal: AbortSignal | undefined
+}
+
+/** @throws Error when the credential providers are configured wrongly */
+export async function createImageManager(context: KubeletContext): Promise<ImageManager> {
+  const { clock, runtime, recorder } = context
+  const counters = imageMetrics(context)
+  const providers = await createCredentialProviders(context)
+  const records = await openPullRecords(context)
+  const pull = createImagePuller(context)
+  const failures = createFailures(context)
+  const lastUsedMs = new Map<string, number>()
+
+  const credentialsOf = async ({ pod, image }: Request): Promise<Credentials[]> =>
+    lookUpCredentials(image, [...configsOfSecrets(await pullSecrets(context, pod)), ...(await providers.configsFor(image, pod))])
+
+  const pullNow = async (request: Request): Promise<PulledImage> => {
+    const { pod, container, name, image } = request
+    const reference = podReference(pod, container.name)
+    const key = `${pod.metadata.uid}_${name}`
+    const waiting = failures.waiting(key)
+    if (waiting) {
+      const message = `Back-off pulling image "${name}"`
+      recorder.event(reference, 'Normal', 'BackOff', message)
+      throw new StartError('ImagePullBackOff', `${message}: ${waiting.message}`, waiting.ms)
+    }
+    recorder.event(reference, 'Normal', 'Pulling', `Pulling image "${name}"`)
+    const startedMs = clock.monotonicMs()
+    try {
+      const { imageRef, tookMs } = await recorded(records, name, async () => pull(image, await credentialsOf(request), request.sandbox, request.signal))
+      const pulled = await runtime.imageStatus(imageRef)
+      const elapsedMs = clock.monotonicMs() - startedMs
+      const times = `${formatElapsed(tookMs)} (${formatElapsed(elapsedMs)} including waiting)`
+      recorder.event(reference, 'Normal', 'Pulled', `Successfully pulled image "${name}" in ${times}. Image size: ${pulled?.size ?? 0} bytes.`)
+      counters.pullSeconds.observe(elapsedMs / 1000, { image_size_in_bytes: sizeBucket(pulled?.size ?? 0) })
+      failures.forget(key)
+      lastUsedMs.set(pulled?.id ?? imageRef, clock.now())
+      return { imageRef, image: pulled }
+    } catch (error) {
+      if (request.signal?.aborted) throw error
+      const text = error instanceof Error ? error.message : String(error)
+      recorder.event(reference, 'Warning', 'Failed', `Failed to pull image "${name}": ${text}`)
+      const { reason, message } = pullFailure(name, text)
+      // Looked at again before the wait is over, so that the status says that there is one.
+      throw new StartError(reason, message, failures.note(key, `${reason}: ${message}`) / 2)
+    }
   }
 
   const ensureImage = async (pod: FrozenPod, container: FrozenContainer, sandbox: PodSandboxConfig, signal?: AbortSignal): Promise<PulledImage> => {
@@ -59,75 +153,101 @@ export function createImageManager(context: KubeletContext): ImageManager {
       recorder.event(reference, 'Warning', 'InspectFailed', message)
       throw new StartError('InvalidImageName', message)
     }
-    const present = await runtime.imageStatus(image)
     const policy = container.imagePullPolicy ?? 'IfNotPresent'
-    if (present && policy !== 'Always') {
+    const count = (present: boolean | 'unknown', required: boolean) =>
+      counters.requests.inc({ pull_policy: policy.toLowerCase(), present_locally: String(present), pull_required: String(required) })
+    const request: Request = { pod, container, name, image, sandbox, signal }
+    if (policy === 'Always') {
+      count('unknown', true)
+      return pullNow(request)
+    }
+    const present = await runtime.imageStatus(image).catch((error: unknown) => {
+      if (signal?.aborted) throw error
+      const message = `Failed to inspect image "": ${error instanceof Error ? error.message : String(error)}`
+      recorder.event(reference, 'Warning', 'InspectFailed', message)
+      throw new StartError('ImageInspectError', message)
+    })
+    if (present && !(await records.mustPull(name, present.id, () => credentialsOf(request)))) {
+      count(true, false)
       recorder.event(reference, 'Normal', 'Pulled', `Container image "${name}" already present on machine and can be accessed by the pod`)
       lastUsedMs.set(present.id, clock.now())
       return { imageRef: present.id, image: present }
     }
+    count(present !== undefined, policy !== 'Never')
     if (policy === 'Never') {
+      // Also said of an image that this pod may not use: it is not to learn that it is there.
       const message = `Container image "${name}" is not present with pull policy of Never`
       recorder.event(reference, 'Warning', 'ErrImageNeverPull', message)
       throw new StartError('ErrImageNeverPull', message)
     }
-    const key = `${pod.metadata.uid}_${name}`
-    const failure = failedAtMs.get(key)
-    const waitMs = failure ? backOff.remainingMs(key, failure.ms) : 0
-    if (waitMs > 0) {
-      const message = `Back-off pulling image "${name}"`
-      recorder.event(reference, 'Normal', 'BackOff', message)
-      throw new StartError('ImagePullBackOff', `${message}: ErrImagePull: ${failure?.message}`, waitMs)
-    }
-    return pullNow({ pod, container, image, key, sandbox, signal })
+    return pullNow(request)
   }
 
-  const pullNow = async (request: {
-    pod: FrozenPod
-    container: FrozenContainer
-    image: string
-    key: string
-    sandbox: PodSandboxConfig
-    signal: AbortSignal | undefined
-  }): Promise<PulledImage> => {
-    const { pod, container, image, key } = request
-    const reference = podReference(pod, container.name)
-    recorder.event(reference, 'Normal', 'Pulling', `Pulling image "${container.image}"`)
-    const startedMs = clock.monotonicMs()
-    try {
-      const imageRef = await pull(pod, image, request.sandbox, request.signal)
-      const pulled = await runtime.imageStatus(imageRef)
-      const elapsed = formatElapsed(clock.monotonicMs() - startedMs)
-      const size = pulled ? ` Image size: ${pulled.size} bytes.` : ''
-      recorder.event(reference, 'Normal', 'Pulled', `Successfully pulled image "${container.image}" in ${elapsed} (${elapsed} including waiting).${size}`)
-      failedAtMs.delete(key)
-      backOff.reset(key)
-      lastUsedMs.set(pulled?.id ?? imageRef, clock.now())
-      return { imageRef, image: pulled }
-    } catch (error) {
-      if (request.signal?.aborted) throw error
-      const message = error instanceof Error ? error.message : String(error)
-      recorder.event(reference, 'Warning', 'Failed', `Failed to pull image "${container.image}": ${message}`)
-      const nowMs = clock.now()
-      backOff.next(key, nowMs)
-      failedAtMs.set(key, { ms: nowMs, message })
-      // Looked at again before the wait is over, so that the status says that there is one.
-      throw new StartError('ErrImagePull', message, backOff.remainingMs(key, nowMs) / 2)
-    }
+  return {
+    ensureImage,
+    lastUsedMs,
+    prune: async (images, beforeMs) => {
+      const present = new Set(images.map(({ id }) => id))
+      for (const id of lastUsedMs.keys()) if (!present.has(id)) lastUsedMs.delete(id)
+      await records.prune(images, beforeMs)
+    },
   }
-
-  return { ensureImage, lastUsedMs }
 }
 
-/** The pod's pull secrets; those that do not exist are skipped, as upstream skips them. */
-async function pullSecrets(context: KubeletContext, pod: FrozenPod): Promise<Readonly<Record<string, string>>[]> {
+async function recorded(records: PullRecords, image: string, work: () => Promise<PullResult>): Promise<PullResult> {
+  await records.intend(image)
+  let result: PullResult | undefined
+  try {
+    result = await work()
+    return result
+  } finally {
+    await (result ? records.pulled(image, result.imageRef, result.used) : records.failed(image))
+  }
+}
+
+/** What went wrong with a pod's image last, and for how long it is not tried again. */
+function createFailures({ clock }: KubeletContext) {
+  const backOff = new BackOff(clock, initialBackOffMs, maxBackOffMs)
+  const last = new Map<string, { readonly ms: number; readonly message: string }>()
+  const forget = (key: string) => {
+    last.delete(key)
+    backOff.reset(key)
+  }
+  return {
+    forget,
+    waiting: (key: string): { readonly ms: number; readonly message: string } | undefined => {
+      const failure = last.get(key)
+      const ms = failure ? backOff.remainingMs(key, failure.ms) : 0
+      return failure && ms > 0 ? { ms, message: failure.message } : undefined
+    },
+    /** Returns how long to wait now. */
+    note: (key: string, message: string): number => {
+      const nowMs = clock.now()
+      // Those of pods that are long gone.
+      for (const [old, { ms }] of last) if (nowMs - ms > 2 * maxBackOffMs && old !== key) forget(old)
+      backOff.next(key, nowMs)
+      last.set(key, { ms: nowMs, message })
+      return backOff.remainingMs(key, nowMs)
+    },
+  }
+}
+
+/** The pod's pull secrets; those that do not exist are told of and skipped. */
+async function pullSecrets(context: KubeletContext, pod: FrozenPod): Promise<PullSecret[]> {
+  const missing: string[] = []
   const found = await Promise.all(
-    (pod.spec.imagePullSecrets ?? []).map(({ name }) =>
-      context.objects.secret(pod.metadata.namespace ?? '', name ?? '').then(
-        (secret) => secret.data ?? {},
-        () => undefined,
+    (pod.spec.imagePullSecrets ?? [])
+      .filter(({ name }) => name)
+      .map(({ name = '' }) =>
+        context.objects.secret(pod.metadata.namespace ?? '', name).catch(() => {
+          missing.push(name)
+          return undefined
+        }),
       ),
-    ),
   )
-  return found.filter((data) => data !== undefined)
+  if (missing.length > 0) {
+    const message = `Unable to retrieve some image pull secrets (${missing.join(', ')}); attempting to pull the image may not succeed.`
+    context.recorder.event(podReference(pod), 'Warning', 'FailedToRetrieveImagePullSecret', message)
+  }
+  return found.filter((secret) => secret !== undefined)
 }

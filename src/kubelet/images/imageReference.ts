@@ -1,5 +1,4 @@
-/** Image names (L3, pure): the default tag, and the registry a pull secret is looked up by. Upstream: parsers.ParseImageName, credentialprovider keyring (v1.36). */
-import type { AuthConfig } from '#grpc/criTypes'
+/** Image names (L3, pure): the default tag, and the full repository that credentials are looked up by. Upstream: pkg/util/parsers ParseImageName (v1.36). */
 
 const reference =
   /^(?:[a-zA-Z0-9][a-zA-Z0-9.-]*(?::\d+)?\/)?[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:\/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*(?::[\w][\w.-]{0,127})?(?:@[a-z0-9]+:[0-9a-fA-F]{32,})?$/
@@ -11,53 +10,20 @@ export function withDefaultTag(image: string): string | undefined {
   return image.includes('@') || last.includes(':') ? image : `${image}:latest`
 }
 
-/** 'docker.io' for short names, as Docker has it. */
-function registryOf(image: string): string {
-  const slash = image.indexOf('/')
-  const first = slash < 0 ? '' : image.slice(0, slash)
-  return first.includes('.') || first.includes(':') || first === 'localhost' ? first : 'docker.io'
+/** Without tag and digest, as it is written. */
+export function withoutTag(image: string): string {
+  const [name = ''] = image.split('@')
+  const colon = name.indexOf(':', name.lastIndexOf('/') + 1)
+  return colon < 0 ? name : name.slice(0, colon)
 }
 
-interface DockerConfig {
-  readonly auths?: Readonly<Record<string, { readonly username?: string; readonly password?: string; readonly auth?: string; readonly identitytoken?: string }>>
-}
-
-/** The credentials for an image out of the secrets' data; the longest matching registry path wins. */
-export function credentialsFor(image: string, secrets: readonly Readonly<Record<string, string>>[]): AuthConfig | undefined {
-  const registry = registryOf(image)
-  const path = registry === 'docker.io' && !image.startsWith('docker.io/') ? `docker.io/${image}` : image
-  let best: { length: number; auth: AuthConfig } | undefined
-  for (const data of secrets) {
-    for (const [server, entry] of Object.entries(authsOf(data))) {
-      const key = server
-        .replace(/^https?:\/\//, '')
-        .replace(/\/(v[12]\/?)?$/, '')
-        .replace(/^(index|registry-1)\.docker\.io/, 'docker.io')
-      if (key !== registry && !path.startsWith(`${key}/`)) continue
-      if (best && best.length >= key.length) continue
-      const [username = '', ...password] = entry.auth ? Buffer.from(entry.auth, 'base64').toString().split(':') : []
-      const auth = {
-        username: entry.username ?? username,
-        password: entry.password ?? password.join(':'),
-        ...(entry.identitytoken ? { identityToken: entry.identitytoken } : {}),
-      }
-      best = { length: key.length, auth }
-    }
-  }
-  return best?.auth
-}
-
-function authsOf(data: Readonly<Record<string, string>>): NonNullable<DockerConfig['auths']> {
-  const decode = (text: string): unknown => {
-    try {
-      return JSON.parse(Buffer.from(text, 'base64').toString())
-    } catch {
-      // A secret that is no Docker configuration holds no credentials; the pull says so better than we could.
-      return {}
-    }
-  }
-  const modern = data['.dockerconfigjson']
-  if (modern !== undefined) return (decode(modern) as DockerConfig).auths ?? {}
-  const legacy = data['.dockercfg']
-  return legacy === undefined ? {} : (decode(legacy) as NonNullable<DockerConfig['auths']>)
+/** The repository with its registry, as Docker completes short names: 'nginx:1' is 'docker.io/library/nginx'. */
+export function repositoryOf(image: string): string {
+  const name = withoutTag(image)
+  const slash = name.indexOf('/')
+  const first = slash < 0 ? '' : name.slice(0, slash)
+  const hasRegistry = /[.:]/.test(first) || first === 'localhost' || first !== first.toLowerCase()
+  const registry = !hasRegistry || first === 'index.docker.io' ? 'docker.io' : first
+  const path = hasRegistry ? name.slice(slash + 1) : name
+  return registry === 'docker.io' && !path.includes('/') ? `docker.io/library/${path}` : `${registry}/${path}`
 }

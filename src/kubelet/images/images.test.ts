@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'
-import { formatElapsed } from './imageManager.ts'
-import { credentialsFor, withDefaultTag } from './imageReference.ts'
+import { formatElapsed, pullFailure, sizeBucket } from './imageManager.ts'
+import { repositoryOf, withDefaultTag, withoutTag } from './imageReference.ts'
 import { ociTar, tar } from './ociTar.ts'
 
 const tags = [
@@ -19,21 +19,27 @@ const tags = [
 ] as const
 for (const [image, want] of tags) test(`the image name ${JSON.stringify(image)}`, () => assert.equal(withDefaultTag(image), want))
 
-const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64')
-const auth = Buffer.from('me:secret:with:colons').toString('base64')
+const repositories = [
+  ['nginx', 'docker.io/library/nginx'],
+  ['team/app:1', 'docker.io/team/app'],
+  ['index.docker.io/nginx', 'docker.io/library/nginx'],
+  ['localhost/app:1@sha256:0123', 'localhost/app'],
+  ['registry.example:5000/team/app:2', 'registry.example:5000/team/app'],
+] as const
+for (const [image, want] of repositories) test(`the repository of ${image}`, () => assert.equal(repositoryOf(image), want))
 
-test('KUB-10 pull secrets are matched by registry, the longest path first', () => {
-  const secrets = [
-    { '.dockerconfigjson': encode({ auths: { 'registry.example': { username: 'all', password: 'x' }, 'https://registry.example/team': { auth } } }) },
-  ]
-  assert.deepEqual(credentialsFor('registry.example/team/app:1', secrets), { username: 'me', password: 'secret:with:colons' })
-  assert.deepEqual(credentialsFor('registry.example/other:1', secrets), { username: 'all', password: 'x' })
-  assert.equal(credentialsFor('nginx', secrets), undefined)
-  assert.deepEqual(credentialsFor('nginx', [{ '.dockercfg': encode({ 'https://index.docker.io/v1/': { auth } }) }]), {
-    username: 'me',
-    password: 'secret:with:colons',
+test('KUB-10 what a failed pull means, and how large an image is', () => {
+  assert.equal(withoutTag('registry.example:5000/team/app'), 'registry.example:5000/team/app')
+  assert.deepEqual(pullFailure('i', 'RegistryUnavailable: 503'), {
+    reason: 'RegistryUnavailable',
+    message: 'image pull failed for i because the registry is unavailable: 503',
   })
-  assert.equal(credentialsFor('nginx', [{ '.dockerconfigjson': 'not base64 of JSON' }]), undefined)
+  assert.deepEqual(pullFailure('i', 'SignatureValidationFailed'), {
+    reason: 'SignatureValidationFailed',
+    message: 'image pull failed for i because the signature validation failed',
+  })
+  assert.deepEqual(pullFailure('i', 'not found'), { reason: 'ErrImagePull', message: 'not found' })
+  assert.deepEqual([0, 1, 10 * 2 ** 20 + 1, 2 ** 40].map(sizeBucket), ['N/A', '0-10MB', '10MB-100MB', 'GT100GB'])
 })
 
 const durations = [

@@ -1,0 +1,182 @@
+/**
+ * Programs that hand out registry credentials (L3): configured by file, asked with JSON over their standard input, their answers kept as long as they say.
+ * Upstream: pkg/credentialprovider/plugin (v1.36), API credentialprovider.kubelet.k8s.io/v1.
+ */
+import { readFile } from 'node:fs/promises'
+import type { TokenRequest } from '#api/gen/types/authentication.v1'
+import { parseDuration } from '#api/machinery/duration'
+import { parseYaml } from '#api/machinery/yaml'
+import { serviceAccounts } from '#client/builtIn'
+import type { KubeletContext } from '../context.ts'
+import type { KubeletHost } from '../host.ts'
+import type { FrozenPod } from '../pods/containers.ts'
+import { repositoryOf } from './imageReference.ts'
+import { type DockerConfigEntry, type KeyringConfig, matchesImage } from './keyring.ts'
+
+/** One entry of CredentialProviderConfig. */
+interface Provider {
+  readonly name: string
+  readonly matchImages: readonly string[]
+  readonly defaultCacheDuration: string
+  readonly apiVersion: string
+  readonly args?: readonly string[]
+  readonly env?: readonly { readonly name: string; readonly value: string }[]
+  readonly tokenAttributes?: TokenAttributes
+}
+
+interface TokenAttributes {
+  readonly serviceAccountTokenAudience: string
+  readonly cacheType: 'Token' | 'ServiceAccount'
+  readonly requireServiceAccount: boolean
+  readonly requiredServiceAccountAnnotationKeys?: readonly string[]
+  readonly optionalServiceAccountAnnotationKeys?: readonly string[]
+}
+
+export interface CredentialProviders {
+  /** What the plugins answer for an image. Never throws: a plugin that fails has no credentials. */
+  configsFor(image: string, pod: FrozenPod): Promise<KeyringConfig[]>
+}
+
+const configApis = ['kubelet.config.k8s.io/v1', 'kubelet.config.k8s.io/v1beta1', 'kubelet.config.k8s.io/v1alpha1']
+const pluginApis = ['credentialprovider.kubelet.k8s.io/v1', 'credentialprovider.kubelet.k8s.io/v1beta1', 'credentialprovider.kubelet.k8s.io/v1alpha1']
+const timeoutMs = 60_000
+/** Answers that are kept at most; the oldest go. */
+const maxCached = 1000
+
+/** @throws Error that names the field and what to write there */
+export function parseProviders(text: string, file: string): Provider[] {
+  const config = parseYaml(text) as { kind?: string; apiVersion?: string; providers?: Provider[] } | null
+  const fail = (what: string) => new Error(`credential provider configuration ${file}: ${what}`)
+  if (config?.kind !== 'CredentialProviderConfig' || !configApis.includes(config.apiVersion ?? '')) {
+    throw fail(`expected kind CredentialProviderConfig of ${configApis[0]}, got ${config?.kind ?? 'no kind'} of ${config?.apiVersion ?? 'no apiVersion'}`)
+  }
+  const providers = config.providers ?? []
+  if (providers.length === 0) throw fail('at least 1 item in plugins is required')
+  const names = new Set<string>()
+  for (const [index, provider] of providers.entries()) {
+    const at = `providers[${index}]`
+    if (!provider.name) throw fail(`${at}.name: a name is required`)
+    if (/[/ ]/.test(provider.name) || provider.name === '.' || provider.name === '..') throw fail(`${at}.name: "${provider.name}" must be a file name`)
+    if (names.has(provider.name)) throw fail(`${at}.name: provider name ${provider.name} is not unique`)
+    names.add(provider.name)
+    if (!pluginApis.includes(provider.apiVersion)) throw fail(`${at}.apiVersion: "${provider.apiVersion}" is not supported, use ${pluginApis[0]}`)
+    if ((provider.matchImages ?? []).length === 0) throw fail(`${at}.matchImages: at least one image is required`)
+    const cacheMs = parseDuration(provider.defaultCacheDuration ?? '')
+    if (cacheMs === undefined || cacheMs < 0) throw fail(`${at}.defaultCacheDuration: a duration such as 12h is required`)
+    if (provider.tokenAttributes && !provider.tokenAttributes.serviceAccountTokenAudience) {
+      throw fail(`${at}.tokenAttributes.serviceAccountTokenAudience: an audience is required`)
+    }
+  }
+  return providers
+}
+
+/** Without a configuration nobody is asked. @throws Error for a configuration that is none */
+export async function createCredentialProviders(context: KubeletContext): Promise<CredentialProviders> {
+  const { config, host } = context
+  const file = config.imageCredentialProviderConfigPath
+  if (!file || !host) return { configsFor: async () => [] }
+  const sources = parseProviders(await readFile(host.path(file), 'utf8'), file).map((provider) => createProvider(context, host, provider))
+  return { configsFor: async (image, pod) => (await Promise.all(sources.map((source) => source(image, pod)))).filter((found) => found !== undefined) }
+}
+
+interface Answer {
+  readonly auth?: Readonly<Record<string, DockerConfigEntry>>
+  readonly cacheKeyType?: string
+  readonly cacheDuration?: string
+}
+
+interface Account {
+  readonly token: string
+  readonly annotations: Readonly<Record<string, string>>
+  readonly identity: { readonly uid: string; readonly namespace: string; readonly name: string }
+}
+
+function createProvider(context: KubeletContext, host: KubeletHost, provider: Provider) {
+  const { clock, log } = context
+  const cache = new Map<string, { readonly config: Readonly<Record<string, DockerConfigEntry>>; readonly expiresAtMs: number }>()
+  const underWay = new Map<string, Promise<Answer>>()
+
+  const ask = async (image: string, account: Account | undefined): Promise<Answer> => {
+    const request = {
+      kind: 'CredentialProviderRequest',
+      apiVersion: provider.apiVersion,
+      image,
+      ...(account ? { serviceAccountToken: account.token, serviceAccountAnnotations: account.annotations } : {}),
+    }
+    const environment = (provider.env ?? []).map(({ name, value }) => `${name}=${value}`)
+    const program = `${context.config.imageCredentialProviderBinDir}/${provider.name}`
+    const result = await host.exec.run('env', [...environment, program, ...(provider.args ?? [])], { input: JSON.stringify(request), timeoutMs })
+    if (result.code !== 0) throw new Error(`error execing credential provider plugin ${provider.name} for image ${image}: exit status ${result.code}`)
+    const answer = JSON.parse(result.stdout) as Answer & { kind?: string; apiVersion?: string }
+    if (answer.kind !== 'CredentialProviderResponse') throw new Error(`failed to decode CredentialProviderResponse, unexpected kind: "${answer.kind}"`)
+    if (answer.apiVersion !== provider.apiVersion) {
+      throw new Error(
+        `apiVersion from credential plugin response did not match expected apiVersion:${provider.apiVersion}, actual apiVersion:${answer.apiVersion}`,
+      )
+    }
+    return answer
+  }
+
+  const askOnce = (key: string, image: string, account: Account | undefined): Promise<Answer> => {
+    const known = underWay.get(key)
+    if (known) return known
+    const asked = ask(image, account).finally(() => underWay.delete(key))
+    underWay.set(key, asked)
+    return asked
+  }
+
+  const remember = (key: string, answer: Answer, config: Readonly<Record<string, DockerConfigEntry>>) => {
+    const ms = parseDuration(answer.cacheDuration ?? provider.defaultCacheDuration) ?? 0
+    if (ms <= 0) return
+    for (const [name, entry] of cache) if (entry.expiresAtMs <= clock.now() || cache.size >= maxCached) cache.delete(name)
+    cache.set(key, { config, expiresAtMs: clock.now() + ms })
+  }
+
+  return async (image: string, pod: FrozenPod): Promise<KeyringConfig | undefined> => {
+    const repository = repositoryOf(image)
+    if (!provider.matchImages.some((pattern) => matchesImage(pattern, repository))) return undefined
+    try {
+      const account = provider.tokenAttributes ? await accountOf(context, provider.tokenAttributes, pod) : undefined
+      if (account === 'unfit') return undefined
+      const source = account ? { serviceAccount: account.identity } : undefined
+      const whose = !account ? '' : provider.tokenAttributes?.cacheType === 'Token' ? account.token : JSON.stringify([account.identity, account.annotations])
+      const keyFor = (type: string | undefined) =>
+        JSON.stringify([type === 'Image' ? repository : type === 'Registry' ? repository.split('/')[0] : 'global', whose])
+      const cached = ['Image', 'Registry', 'Global'].map((type) => cache.get(keyFor(type))).find((entry) => entry && entry.expiresAtMs > clock.now())
+      if (cached) return { config: cached.config, source }
+      const answer = await askOnce(JSON.stringify([repository, account?.token]), repository, account)
+      if (!['Image', 'Registry', 'Global'].includes(answer.cacheKeyType ?? '')) {
+        throw new Error(`credential provider plugin did not return a valid cacheKeyType: "${answer.cacheKeyType}"`)
+      }
+      const config = answer.auth ?? {}
+      remember(keyFor(answer.cacheKeyType), answer, config)
+      return { config, source }
+    } catch (error) {
+      log.warn('Failed getting credential from external registry credential provider', {
+        provider: provider.name,
+        error: error instanceof Error ? error.message : String(error),
+      })
+      return undefined
+    }
+  }
+}
+
+/** Who the pod is to a plugin; 'unfit': the plugin is not to be asked for it. */
+async function accountOf({ client }: KubeletContext, wanted: TokenAttributes, pod: FrozenPod): Promise<Account | 'unfit' | undefined> {
+  const { namespace = '', name: podName, uid: podUid } = pod.metadata
+  const name = pod.spec.serviceAccountName ?? ''
+  if (!name) return wanted.requireServiceAccount ? 'unfit' : undefined
+  const account = await client.of(serviceAccounts).get({ namespace, name }, { resourceVersion: '0' })
+  const given = account.metadata.annotations ?? {}
+  if ((wanted.requiredServiceAccountAnnotationKeys ?? []).some((key) => given[key] === undefined)) return 'unfit'
+  const keys = [...(wanted.requiredServiceAccountAnnotationKeys ?? []), ...(wanted.optionalServiceAccountAnnotationKeys ?? [])]
+  const annotations = Object.fromEntries(keys.flatMap((key) => (given[key] === undefined ? [] : [[key, given[key]]])))
+  const request = {
+    apiVersion: 'authentication.k8s.io/v1',
+    kind: 'TokenRequest',
+    metadata: { name, namespace },
+    spec: { audiences: [wanted.serviceAccountTokenAudience], boundObjectRef: { apiVersion: 'v1', kind: 'Pod', name: podName, uid: podUid } },
+  }
+  const answer = await client.of(serviceAccounts).createSubresource<TokenRequest>({ namespace, name }, 'token', request)
+  return { token: answer.status?.token ?? '', annotations, identity: { uid: account.metadata.uid ?? '', namespace, name } }
+}

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { RuntimeImage } from '#grpc/criTypes'
+import { planImageGC, planOldImages } from './imageGc.ts'
+
+const image = (id: string, size: number, pinned = false): RuntimeImage => ({ id, repoTags: [], repoDigests: [], size, uid: null, username: '', pinned })
+const images = [image('used', 50), image('old', 50), image('older', 30), image('young', 50), image('pause', 1, true), image('recent', 50)]
+const use = (firstSeenMs: number, lastUsedMs = 0) => ({ firstSeenMs, lastUsedMs })
+const input = {
+  images,
+  inUse: new Set(['used']),
+  uses: new Map([
+    ['young', use(999_999)],
+    ['old', use(0, 2)],
+    ['older', use(0, 1)],
+    ['recent', use(0, 900_000)],
+    ['pause', use(0)],
+    ['used', use(0)],
+  ]),
+  nowMs: 1_000_000,
+  minimumAgeMs: 120_000,
+}
+
+const fills = [
+  { availableBytes: 160, remove: '', bytesToFree: 0 },
+  { availableBytes: 150, remove: 'older old', bytesToFree: 50 },
+  { availableBytes: 0, remove: 'older old recent', bytesToFree: 200 },
+]
+for (const { availableBytes, remove, bytesToFree } of fills) {
+  test(`KUB-10 with ${availableBytes} of 1000 bytes left, image garbage goes by last use; what is used, pinned or young stays`, () => {
+    const plan = planImageGC({ ...input, capacityBytes: 1000, availableBytes, highPercent: 85, lowPercent: 80 })
+    assert.deepEqual([plan.remove.map(({ id }) => id).join(' '), plan.bytesToFree], [remove, bytesToFree])
+  })
+}
+
+const ages = [
+  { maximumAgeMs: 0, startedMs: 0, want: '' },
+  { maximumAgeMs: 500_000, startedMs: 0, want: 'older old' },
+  { maximumAgeMs: 500_000, startedMs: 600_000, want: '' },
+]
+for (const { maximumAgeMs, startedMs, want } of ages) {
+  test(`KUB-10 images unused for more than ${maximumAgeMs} ms go when the kubelet runs since ${startedMs}`, () => {
+    assert.equal(
+      planOldImages({ ...input, maximumAgeMs, startedMs })
+        .map(({ id }) => id)
+        .join(' '),
+      want,
+    )
+  })
+}

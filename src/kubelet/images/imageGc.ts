@@ -1,0 +1,135 @@
+/**
+ * Removes images that nobody has used for too long, or while the disk is too full, least recently used first (L3). The plan is pure.
+ * Upstream: kubelet/images/image_gc_manager.go, kubelet.go StartGarbageCollection (v1.36).
+ */
+import type { RuntimeImage } from '#grpc/criTypes'
+import type { KubeletContext } from '../context.ts'
+import type { ImageManager } from './imageManager.ts'
+
+/** Sandboxes hold their image without a container that says so; runtimes before CRI v1.30 do not pin it themselves. */
+function isPinned(image: RuntimeImage): boolean {
+  return image.pinned || image.repoTags.some((tag) => /\/pause[:@]/.test(tag))
+}
+
+export interface ImageUse {
+  readonly firstSeenMs: number
+  /** 0: never, since the kubelet has started. */
+  readonly lastUsedMs: number
+}
+
+export interface ImageGCInput {
+  readonly images: readonly RuntimeImage[]
+  readonly inUse: ReadonlySet<string>
+  readonly uses: ReadonlyMap<string, ImageUse>
+  readonly nowMs: number
+  readonly minimumAgeMs: number
+}
+
+/** Images that may go, those first that were not used for longest. Used, pinned and young images stay. */
+function removable({ images, inUse, uses, nowMs, minimumAgeMs }: ImageGCInput): RuntimeImage[] {
+  const use = (image: RuntimeImage) => uses.get(image.id) ?? { firstSeenMs: nowMs, lastUsedMs: 0 }
+  return images
+    .filter((image) => !isPinned(image) && !inUse.has(image.id) && nowMs - use(image).firstSeenMs >= minimumAgeMs)
+    .sort((a, b) => use(a).lastUsedMs - use(b).lastUsedMs || use(a).firstSeenMs - use(b).firstSeenMs)
+}
+
+export interface ImageGCPlan {
+  readonly bytesToFree: number
+  readonly bytesFound: number
+  readonly remove: readonly RuntimeImage[]
+}
+
+/** What to remove until the disk is below the low threshold; nothing while it is below the high one. */
+export function planImageGC(
+  input: ImageGCInput & { readonly capacityBytes: number; readonly availableBytes: number; readonly highPercent: number; readonly lowPercent: number },
+): ImageGCPlan {
+  const usedPercent = 100 - Math.floor((input.availableBytes * 100) / Math.max(1, input.capacityBytes))
+  if (usedPercent < input.highPercent) return { bytesToFree: 0, bytesFound: 0, remove: [] }
+  const bytesToFree = Math.floor((input.capacityBytes * (100 - input.lowPercent)) / 100) - input.availableBytes
+  const remove: RuntimeImage[] = []
+  let bytesFound = 0
+  for (const image of removable(input)) {
+    if (bytesFound >= bytesToFree) break
+    remove.push(image)
+    bytesFound += image.size
+  }
+  return { bytesToFree, bytesFound, remove }
+}
+
+/** Images that were unused for too long. A kubelet that runs for a shorter time cannot know. */
+export function planOldImages(input: ImageGCInput & { readonly maximumAgeMs: number; readonly startedMs: number }): RuntimeImage[] {
+  const { maximumAgeMs, nowMs, startedMs, uses } = input
+  if (maximumAgeMs === 0 || nowMs - startedMs <= maximumAgeMs) return []
+  return removable(input).filter((image) => nowMs - (uses.get(image.id)?.lastUsedMs ?? 0) > maximumAgeMs)
+}
+
+export interface ImageGC {
+  /** One round. @throws Error when it could not free what it had to */
+  collect(): Promise<void>
+  /** All that nobody uses, because the disk is short now. */
+  deleteUnusedImages(): Promise<void>
+}
+
+export function createImageGC(context: KubeletContext, images: Pick<ImageManager, 'lastUsedMs' | 'prune'>): ImageGC {
+  const { runtime, host, config, clock, recorder } = context
+  const startedMs = clock.now()
+  const uses = new Map<string, ImageUse>()
+  const collected = context.metrics.counter({
+    name: 'kubelet_image_garbage_collected_total',
+    help: 'Total number of images garbage collected by the kubelet, whether through disk usage or image age.',
+    labels: ['reason'],
+  })
+  const warn = (reason: string, message: string) => {
+    recorder.event({ kind: 'Node', name: config.nodeName, uid: config.nodeName }, 'Warning', reason, message)
+    return new Error(message)
+  }
+
+  const look = async (minimumAgeMs: number): Promise<ImageGCInput> => {
+    const present = await runtime.listImages()
+    const inUse = new Set((await runtime.listContainers()).map((container) => container.imageRef))
+    const nowMs = clock.now()
+    const ids = new Set(present.map(({ id }) => id))
+    for (const id of uses.keys()) if (!ids.has(id)) uses.delete(id)
+    for (const { id } of present) {
+      const lastUsedMs = inUse.has(id) ? nowMs : Math.max(images.lastUsedMs.get(id) ?? 0, uses.get(id)?.lastUsedMs ?? 0)
+      uses.set(id, { firstSeenMs: uses.get(id)?.firstSeenMs ?? nowMs, lastUsedMs })
+    }
+    return { images: present, inUse, uses, nowMs, minimumAgeMs }
+  }
+
+  const remove = async (going: readonly RuntimeImage[], reason: 'age' | 'space'): Promise<void> => {
+    const failures: string[] = []
+    for (const image of going) {
+      try {
+        await runtime.removeImage(image.id)
+        uses.delete(image.id)
+        collected.inc({ reason })
+      } catch (error) {
+        failures.push(error instanceof Error ? error.message : String(error))
+      }
+    }
+    if (failures.length > 0) throw new Error(`errors in image deletion: ${failures.join('; ')}`)
+  }
+
+  return {
+    collect: async () => {
+      const beganMs = clock.now()
+      const input = await look(config.imageMinimumGCAgeMs)
+      await images.prune(input.images, beganMs)
+      const old = planOldImages({ ...input, maximumAgeMs: config.imageMaximumGCAgeMs, startedMs })
+      await remove(old, 'age')
+      const path = (await runtime.imageFilesystem())?.fsId?.mountpoint
+      if (!host || path === undefined) return
+      const { capacityBytes, availableBytes } = await host.filesystem(path)
+      if (capacityBytes === 0) throw warn('InvalidDiskCapacity', 'invalid capacity 0 on image filesystem')
+      const left = { ...input, images: input.images.filter((image) => !old.includes(image)) }
+      const limits = { capacityBytes, availableBytes, highPercent: config.imageGCHighThresholdPercent, lowPercent: config.imageGCLowThresholdPercent }
+      const plan = planImageGC({ ...left, ...limits })
+      await remove(plan.remove, 'space')
+      if (plan.bytesFound >= plan.bytesToFree) return
+      const words = `Attempted to free ${plan.bytesToFree} bytes, but only found ${plan.bytesFound} bytes eligible to free.`
+      throw warn('FreeDiskSpaceFailed', `Failed to garbage collect required amount of images. ${words}`)
+    },
+    deleteUnusedImages: async () => remove(removable(await look(0)), 'space'),
+  }
+}

@@ -1,0 +1,199 @@
+/**
+ * Whose credentials brought each image onto the node (L3), so that a pod without them cannot use what another pod's secret has pulled. Kept on disk: they
+ * must outlive the kubelet. Upstream: kubelet/images/pullmanager (v1.36), kinds ImagePullIntent and ImagePulledRecord.
+ */
+import { createHash } from 'node:crypto'
+import { mkdir, readFile, rm } from 'node:fs/promises'
+import { formatTime, parseTime } from '#base/time'
+import type { RuntimeImage } from '#grpc/criTypes'
+import { listIfExists, writeFileAtomic } from '#host/files'
+import type { VerificationPolicy } from '../config.ts'
+import type { KubeletContext } from '../context.ts'
+import { withoutTag } from './imageReference.ts'
+import { type Credentials, hashOf } from './keyring.ts'
+
+interface SecretRecord {
+  readonly uid: string
+  readonly namespace: string
+  readonly name: string
+  readonly credentialHash: string
+}
+
+type AccountRecord = Omit<SecretRecord, 'credentialHash'>
+
+/** Who may use an image that is on the node. */
+export interface PullCredentials {
+  readonly kubernetesSecrets?: readonly SecretRecord[]
+  readonly kubernetesServiceAccounts?: readonly AccountRecord[]
+  readonly nodePodsAccessible?: boolean
+}
+
+interface PulledRecord {
+  readonly kind: 'ImagePulledRecord'
+  readonly apiVersion: string
+  readonly lastUpdatedTime: string
+  readonly imageRef: string
+  readonly credentialMapping?: Readonly<Record<string, PullCredentials>>
+}
+
+export interface PullRecords {
+  /** Before a pull: should the kubelet die now, it knows afterwards that the image was not there before it. */
+  intend(image: string): Promise<void>
+  pulled(image: string, imageRef: string, used: Credentials | undefined): Promise<void>
+  failed(image: string): Promise<void>
+  /** Whether the pod must show that it may have an image that is there already. */
+  mustPull(image: string, imageRef: string, credentials: () => Promise<readonly Credentials[]>): Promise<boolean>
+  /** Forgets images that are gone. */
+  prune(images: readonly RuntimeImage[], beforeMs: number): Promise<void>
+}
+
+const apiVersion = 'kubelet.config.k8s.io/v1beta1'
+/** From here on a record no longer grows by other secrets with the same content. */
+const maxSecrets = 100
+
+/** For runtimes that keep nothing on disk: whatever is there is everybody's. */
+const noRecords: PullRecords = {
+  intend: async () => {},
+  pulled: async () => {},
+  failed: async () => {},
+  mustPull: async () => false,
+  prune: async () => {},
+}
+
+/** Whether an image's users are looked at, by the configured policy. */
+export function requiresVerification(image: string, byKubelet: boolean, policy: VerificationPolicy, allowlist: readonly string[]): boolean {
+  if (policy === 'NeverVerify') return false
+  if (policy === 'AlwaysVerify' || byKubelet) return true
+  if (policy === 'NeverVerifyPreloadedImages') return false
+  const name = withoutTag(image)
+  return !allowlist.some((pattern) => (pattern.endsWith('/*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern))
+}
+
+function credentialsOf(used: Credentials | undefined): PullCredentials {
+  const { secret, serviceAccount } = used?.source ?? {}
+  if (used && secret) return { kubernetesSecrets: [{ ...secret, credentialHash: hashOf(used.auth) }] }
+  return serviceAccount ? { kubernetesServiceAccounts: [serviceAccount] } : { nodePodsAccessible: true }
+}
+
+/** Both; access for everybody makes names superfluous. */
+export function mergeCredentials(before: PullCredentials | undefined, added: PullCredentials): PullCredentials {
+  if (!before || added.nodePodsAccessible) return added
+  if (before.nodePodsAccessible) return before
+  const same = (a: AccountRecord, b: AccountRecord) => a.uid === b.uid && a.namespace === b.namespace && a.name === b.name
+  const secrets = [
+    ...(before.kubernetesSecrets ?? []).filter((old) => !(added.kubernetesSecrets ?? []).some((one) => same(old, one))),
+    ...(added.kubernetesSecrets ?? []),
+  ]
+  const accounts = [
+    ...(before.kubernetesServiceAccounts ?? []),
+    ...(added.kubernetesServiceAccounts ?? []).filter((one) => !(before.kubernetesServiceAccounts ?? []).some((old) => same(old, one))),
+  ]
+  return { ...(secrets.length > 0 ? { kubernetesSecrets: secrets } : {}), ...(accounts.length > 0 ? { kubernetesServiceAccounts: accounts } : {}) }
+}
+
+/** The recorded credentials that fit the pod's; 'new': they do, but under a name or with a content that is not recorded yet. */
+export function grants(recorded: PullCredentials | undefined, presented: readonly Credentials[]): 'yes' | 'no' | { readonly new: Credentials } {
+  if (!recorded) return 'no'
+  if (recorded.nodePodsAccessible) return 'yes'
+  for (const credentials of presented) {
+    const { secret, serviceAccount } = credentials.source ?? {}
+    for (const known of secret ? (recorded.kubernetesSecrets ?? []) : []) {
+      const sameContent = known.credentialHash !== '' && known.credentialHash === hashOf(credentials.auth)
+      const sameName = known.uid === secret?.uid && known.namespace === secret.namespace && known.name === secret.name
+      if (sameContent && sameName) return 'yes'
+      if (sameContent || sameName) return { new: credentials }
+    }
+    const accounts = serviceAccount ? (recorded.kubernetesServiceAccounts ?? []) : []
+    if (
+      accounts.some(
+        (known) =>
+          JSON.stringify([known.uid, known.namespace, known.name]) === JSON.stringify([serviceAccount?.uid, serviceAccount?.namespace, serviceAccount?.name]),
+      )
+    )
+      return 'yes'
+  }
+  return 'no'
+}
+
+/** Reads what an earlier kubelet has left: pulls that it did not live to see the end of count as pulled, with nobody's credentials. */
+export async function openPullRecords(context: KubeletContext): Promise<PullRecords> {
+  const { host, config, clock, log } = context
+  if (!host) return noRecords
+  const directory = host.path(`${config.rootDirectory}/image_manager`)
+  const path = (kind: 'pulling' | 'pulled', key: string) => `${directory}/${kind}/sha256-${createHash('sha256').update(key).digest('hex')}`
+  for (const kind of ['pulling', 'pulled']) await mkdir(`${directory}/${kind}`, { recursive: true, mode: 0o700 })
+  const intents = new Map<string, number>()
+
+  const read = async <T>(file: string): Promise<T | undefined> => {
+    try {
+      return JSON.parse(await readFile(file, 'utf8')) as T
+    } catch (error) {
+      if ((error as { code?: string }).code !== 'ENOENT') log.warn('A record of an image pull cannot be read, it is left out', { file, error: String(error) })
+      return undefined
+    }
+  }
+  const record = async (image: string, imageRef: string, added: PullCredentials | undefined): Promise<void> => {
+    const before = await read<PulledRecord>(path('pulled', imageRef))
+    const name = withoutTag(image)
+    const credentialMapping = { ...before?.credentialMapping }
+    if (added) credentialMapping[name] = mergeCredentials(credentialMapping[name], added)
+    if (before && JSON.stringify(before.credentialMapping ?? {}) === JSON.stringify(credentialMapping)) return
+    const next: PulledRecord = { kind: 'ImagePulledRecord', apiVersion, lastUpdatedTime: formatTime(clock.now()), imageRef, credentialMapping }
+    await writeFileAtomic(path('pulled', imageRef), JSON.stringify(next), 0o600)
+  }
+  const forgetIntent = async (image: string): Promise<void> => {
+    const left = (intents.get(image) ?? 1) - 1
+    if (left > 0) return void intents.set(image, left)
+    intents.delete(image)
+    await rm(path('pulling', image), { force: true })
+  }
+  const records: PullRecords = {
+    intend: async (image) => {
+      intents.set(image, (intents.get(image) ?? 0) + 1)
+      await writeFileAtomic(path('pulling', image), JSON.stringify({ kind: 'ImagePullIntent', apiVersion, image }), 0o600)
+    },
+    pulled: async (image, imageRef, used) => {
+      await record(image, imageRef, credentialsOf(used))
+      await forgetIntent(image)
+    },
+    failed: forgetIntent,
+    mustPull: async (image, imageRef, credentials) => {
+      const known = await read<PulledRecord>(path('pulled', imageRef))
+      const byKubelet = known !== undefined || intents.has(image) || (await read(path('pulling', image))) !== undefined
+      if (!requiresVerification(image, byKubelet, config.imagePullCredentialsVerificationPolicy, config.preloadedImagesVerificationAllowlist)) return false
+      const recorded = known?.credentialMapping?.[withoutTag(image)]
+      if (recorded?.nodePodsAccessible) return false
+      const granted = grants(recorded, await credentials())
+      if (typeof granted === 'object' && (recorded?.kubernetesSecrets?.length ?? 0) < maxSecrets) await record(image, imageRef, credentialsOf(granted.new))
+      return granted === 'no'
+    },
+    prune: async (images, beforeMs) => {
+      const present = new Set(images.map(({ id }) => id))
+      for (const name of await listIfExists(`${directory}/pulled`)) {
+        const known = await read<PulledRecord>(`${directory}/pulled/${name}`)
+        if (known && !present.has(known.imageRef) && (parseTime(known.lastUpdatedTime) ?? 0) < beforeMs)
+          await rm(`${directory}/pulled/${name}`, { force: true })
+      }
+    },
+  }
+  await adoptIntents(context, `${directory}/pulling`, read, record)
+  return records
+}
+
+async function adoptIntents(
+  { runtime }: KubeletContext,
+  directory: string,
+  read: <T>(file: string) => Promise<T | undefined>,
+  record: (image: string, imageRef: string, added: undefined) => Promise<void>,
+): Promise<void> {
+  const names = await listIfExists(directory)
+  if (names.length === 0) return
+  const images = await runtime.listImages().catch(() => [])
+  for (const name of names) {
+    const intent = await read<{ image?: string }>(`${directory}/${name}`)
+    const image = images.find(({ repoTags, repoDigests }) => [...repoTags, ...repoDigests].includes(intent?.image ?? ''))
+    if (!image || !intent?.image) continue
+    await record(intent.image, image.id, undefined)
+    await rm(`${directory}/${name}`, { force: true })
+  }
+}
