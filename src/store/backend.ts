@@ -20,6 +20,8 @@ export interface BackendState {
 }
 
 export interface Backend {
+  /** Resolves when whoever writes at the same time has come along, for a backend to which each group is one write. Absent: now. */
+  gather?(): Promise<void>
   /** Resolves when the changes are durable, in order; after a crash a prefix of everything appended is there. Rejects having written nothing. */
   append(changes: readonly BackendChange[]): Promise<void>
   /** Removes compacted versions; in the given order, so that a crash never leaves a value whose tombstone is gone. */

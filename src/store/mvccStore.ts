@@ -169,6 +169,7 @@ export class MvccStore implements Store {
     // Starting in the next microtask lets everything of this one join the first group, and keeps announcements out of callers' stacks.
     await Promise.resolve()
     while (this.#queue.length > 0) {
+      await this.#backend.gather?.()
       const group = this.#queue
       this.#queue = []
       const changes = group.flatMap(({ change }) => (change ? [change] : []))

@@ -1,20 +1,25 @@
 /**
- * The embedded store (L2): one LMDB file. Every group of writes is one flush, and nothing is acknowledged before it; the index is rebuilt at open.
+ * The embedded store (L2): one LMDB file and the journal in front of it. Every group of writes is one entry of the journal on the disk, and nothing is
+ * acknowledged before it; entries move into LMDB many at a time. At open what is only in the journal moves first, then the index is rebuilt.
  * Only copy-on-write LMDB with synced commits is crash-safe: never noSync, mapAsync or useWritemap.
  */
-import { statSync } from 'node:fs'
+import { randomInt } from 'node:crypto'
+import { existsSync, statfsSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { type Database, open, type RootDatabase } from 'lmdb'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
-import type { Backend, BackendChange, BackendState } from '../backend.ts'
+import type { BackendState } from '../backend.ts'
 import type { Version } from '../mvcc/keyHistory.ts'
 import { createMvccStore } from '../mvccStore.ts'
 import type { Store } from '../store.ts'
 import { storeError } from '../storeError.ts'
+import { Journal } from './journal.ts'
+import { type CheckpointedBackend, decodeChanges, journaledBackend, type RecordedChange, recorded } from './journaledBackend.ts'
 import { changesIn, decodeRecord, encodeRecord } from './record.ts'
 
 export interface LmdbStoreOptions {
-  /** The file; a lock file appears beside it. Its folder exists. */
+  /** The file; a lock file and the journal (`-journal`) appear beside it. Its folder exists. */
   readonly path: string
   readonly clock: Clock
   readonly log: Logger
@@ -35,7 +40,53 @@ interface Files {
 /** Opens or creates the store in one file. @throws StoreError 'unavailable' when it cannot be opened. */
 export async function openLmdbStore({ path, clock, log, maxLogBytes = 32 << 20, quotaBytes }: LmdbStoreOptions): Promise<Store> {
   const files = openFiles(path)
-  return createMvccStore(lmdbBackend(files), readState(files), { clock, log, maxLogBytes, quotaBytes })
+  const lmdb = lmdbBackend(files)
+  const journal = await openJournal(files, clock)
+  const number = await moveJournal(files, lmdb, journal)
+  const isShortOfSpace = () => freeBytes(path) < leastFreeBytes
+  const backend = journal ? journaledBackend(lmdb, journal, { number, isShortOfSpace, log }) : lmdb
+  return createMvccStore(backend, readState(files), { clock, log, maxLogBytes, quotaBytes })
+}
+
+const segmentBytes = 2 << 20
+/** LMDB takes what both segments hold with this much, even if it must copy as much again. */
+const leastFreeBytes = 8 * segmentBytes
+
+/** Undefined: there is none, and no space for one. */
+async function openJournal({ path, facts }: Files, clock: Clock): Promise<Journal | undefined> {
+  const file = `${path}-journal`
+  if (!existsSync(file) && freeBytes(path) < leastFreeBytes) return undefined
+  try {
+    let identity = facts.get('journalIdentity')
+    if (identity === undefined) {
+      identity = randomInt(1, 2 ** 32)
+      await facts.put('journalIdentity', identity)
+      await facts.flushed
+    }
+    return new Journal({ path: file, identity, segmentBytes, clock })
+  } catch (cause) {
+    throw storeError('unavailable', { cause })
+  }
+}
+
+/** What a crash left in the journal alone. Returns the number of the last entry that LMDB has now. */
+async function moveJournal({ facts }: Files, lmdb: CheckpointedBackend, journal: Journal | undefined): Promise<number> {
+  const known = facts.get('journalNumber') ?? 0
+  const entries = journal?.after(known) ?? []
+  const last = entries.at(-1)?.number ?? known
+  if (entries.length > 0) {
+    await lmdb.checkpoint(
+      entries.flatMap(({ payload }) => decodeChanges(payload)),
+      last,
+    )
+  }
+  journal?.startAfter(last)
+  return last
+}
+
+function freeBytes(path: string): number {
+  const { bavail, bsize } = statfsSync(dirname(path))
+  return bavail * bsize
 }
 
 function openFiles(path: string): Files {
@@ -64,18 +115,34 @@ function readState({ records, leases, facts }: Files): BackendState {
   }
 }
 
-function lmdbBackend(files: Files): Backend {
+/** Of a checkpoint, how many changes are handed to LMDB before others get a turn. */
+const slice = 128
+
+function lmdbBackend(files: Files): CheckpointedBackend {
   const { path, root, records } = files
   /** Asked for only where there is a quota, and then once per flush. */
   let totalBytes: number | undefined
   let failed = false
+  const durable = async (writes: readonly Promise<boolean>[]) => {
+    failed = true
+    await flushed(root, writes)
+    failed = false
+    totalBytes = undefined
+  }
   return {
-    async append(changes) {
-      const writes = changes.map((change) => write(files, change))
-      failed = true
-      await flushed(root, writes)
-      failed = false
-      totalBytes = undefined
+    append: (changes) => durable(changes.map((change) => write(files, recorded(change)))),
+    async checkpoint(changes, number) {
+      const writes: Promise<boolean>[] = []
+      for (const [index, change] of changes.entries()) {
+        const written = write(files, change)
+        // One that fails while the others are still being handed over is heard of at the end.
+        written.catch(() => {})
+        writes.push(written)
+        if (index % slice === slice - 1) await new Promise((resolve) => setImmediate(resolve))
+      }
+      // After all of them: LMDB keeps the order.
+      writes.push(files.facts.put('journalNumber', number))
+      await durable(writes)
     },
     forget: (versions) => forget(files, versions),
     load({ modRevision, sub }) {
@@ -126,8 +193,8 @@ function isNoSpace(error: unknown): boolean {
   return code === 'ENOSPC' || code === 28 || code === 5 || /no space|MDB_MAP_FULL/i.test(message)
 }
 
-function write({ records, leases, facts }: Files, change: BackendChange): Promise<boolean> {
-  if (change.type === 'revision') return records.put(change.revision, encodeRecord(change.versions))
+function write({ records, leases, facts }: Files, { change, record }: RecordedChange): Promise<boolean> {
+  if (change.type === 'revision') return records.put(change.revision, record ?? encodeRecord(change.versions))
   if (change.type === 'grantLease') return leases.put(change.id, change.ttlSeconds)
   if (change.type === 'revokeLease') return leases.remove(change.id)
   return facts.put('compactRevision', change.revision)

@@ -314,5 +314,6 @@ test('ADM-02 API-16: a list that Go never omits is null in a review, and a patch
       hooks.askedAt('/look').map(({ object }) => (object as unknown as { rules: unknown }).rules),
       [null, [made]],
     )
-    assert.equal((hooks.askedAt('/fill')[0]?.object as unknown as { rules: unknown }).rules, null)
+    const [asked] = hooks.askedAt('/fill')
+    assert.equal((asked.object as unknown as { rules: unknown }).rules, null)
   }))

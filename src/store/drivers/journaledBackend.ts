@@ -1,0 +1,186 @@
+/**
+ * A backend behind a journal (L2): changes are durable when they are in the journal, which is one short write, and go on to the backend many at a
+ * time. Without enough space for both, on a journal that cannot be written, and for what is longer than a segment, the backend takes them directly.
+ */
+import type { Logger } from '#base/log'
+import type { Backend, BackendChange } from '../backend.ts'
+import type { Version } from '../mvcc/keyHistory.ts'
+import type { Revision } from '../store.ts'
+import type { Journal } from './journal.ts'
+import { decodeRecord, encodeRecord } from './record.ts'
+
+/** A change with the record of its versions, which is written as it is. */
+export interface RecordedChange {
+  readonly change: BackendChange
+  readonly record: Buffer | undefined
+}
+
+export interface CheckpointedBackend extends Backend {
+  /** Resolves when the changes, and that everything up to this journal entry is there, are durable. */
+  checkpoint(changes: readonly RecordedChange[], number: number): Promise<void>
+}
+
+export interface JournaledOptions {
+  /** The number of the last entry that the backend has. */
+  readonly number: number
+  /** Whether the disk may be too full for the backend to take what the journal holds. */
+  isShortOfSpace(): boolean
+  readonly log: Logger
+}
+
+export function recorded(change: BackendChange): RecordedChange {
+  return { change, record: change.type === 'revision' ? encodeRecord(change.versions) : undefined }
+}
+
+export function journaledBackend(inner: CheckpointedBackend, journal: Journal, { number, isShortOfSpace, log }: JournaledOptions): Backend {
+  /** In the journal, and not yet handed on. */
+  let pending: RecordedChange[] = []
+  /** The records of those and of what is being handed on. */
+  const records = new Map<Revision, Buffer>()
+  let recordBytes = 0
+  let last = number
+  /** Up to here the backend has it. */
+  let moved = number
+  /** The last entry of the segment that is not written now. */
+  let boundary = number
+  let moving: Promise<void> | undefined
+  let isDirect = false
+  let isBroken = false
+
+  const move = (): Promise<void> => {
+    moving ??= moveAll().finally(() => {
+      moving = undefined
+    })
+    return moving
+  }
+
+  const moveAll = async () => {
+    const taken = pending
+    const upTo = last
+    pending = []
+    try {
+      await inner.checkpoint(taken, upTo)
+    } catch (error) {
+      pending = [...taken, ...pending]
+      throw error
+    }
+    moved = upTo
+    for (const { change, record } of taken) {
+      if (change.type !== 'revision' || !record) continue
+      records.delete(change.revision)
+      recordBytes -= record.length
+    }
+  }
+
+  const moveEverything = async () => {
+    // One that is under way has not taken what came since.
+    if (moving) await moving.catch(() => {})
+    if (moved < last || pending.length > 0) await move()
+  }
+
+  /** The journal starts anew behind what the backend has now. */
+  const appendDirectly = async (changes: readonly BackendChange[]) => {
+    await moveEverything()
+    await inner.append(changes)
+    journal.startAfter(last)
+    boundary = last
+  }
+
+  /** False: the backend must take it. */
+  const makeRoom = async (payload: Buffer): Promise<boolean> => {
+    if (isDirect) isDirect = isShortOfSpace()
+    if (isBroken || isDirect || payload.length > journal.longest) return false
+    if (journal.fits(payload)) return true
+    isDirect = isShortOfSpace()
+    if (isDirect) return false
+    if (moved < boundary) await move()
+    journal.turn()
+    boundary = last
+    move().catch((error: unknown) => log.warn('Moving the journal into the store failed; it is tried again', { error: String(error) }))
+    return true
+  }
+
+  const keep = (changes: readonly RecordedChange[]) => {
+    for (const { change, record } of changes) {
+      if (change.type !== 'revision' || !record) continue
+      records.set(change.revision, record)
+      recordBytes += record.length
+    }
+    pending.push(...changes)
+  }
+
+  return {
+    gather: () => new Promise((resolve) => setImmediate(resolve)),
+    async append(changes) {
+      const entries = changes.map(recorded)
+      const payload = encodeChanges(entries)
+      if (!(await makeRoom(payload))) return appendDirectly(changes)
+      try {
+        last = await journal.append(payload)
+      } catch (error) {
+        log.error(error, 'Writing to the journal failed; the store goes on without it')
+        // Whether the entry is on the disk or not, the backend is told that it has it.
+        last++
+        isBroken = true
+        return appendDirectly(changes)
+      }
+      keep(entries)
+    },
+    async forget(versions) {
+      await moveEverything()
+      await inner.forget(versions)
+    },
+    load(version) {
+      const record = records.get(version.modRevision)
+      return record ? valueIn(record, version) : inner.load?.(version)
+    },
+    totalBytes: () => (inner.totalBytes?.() ?? 0) + recordBytes,
+    async close() {
+      await moveEverything().catch((error: unknown) =>
+        log.warn('The journal holds what the store could not take; it is moved at the next start', { error: String(error) }),
+      )
+      journal.close()
+      await inner.close()
+    },
+  }
+}
+
+function valueIn(record: Buffer, { modRevision, sub }: Version): Uint8Array | undefined {
+  return decodeRecord(record, modRevision, (one) => one === sub).find((version) => version.sub === sub)?.value
+}
+
+const kinds = ['revision', 'grantLease', 'revokeLease', 'compact'] as const
+const changeHead = 21
+
+/** Per change, little endian: u8 kind, f64 revision or lease, f64 seconds of a lease, u32 length of the record, record. */
+function encodeChanges(changes: readonly RecordedChange[]): Buffer {
+  const out = Buffer.allocUnsafe(changes.reduce((sum, { record }) => sum + changeHead + (record?.length ?? 0), 0))
+  let at = 0
+  for (const { change, record } of changes) {
+    at = out.writeUInt8(kinds.indexOf(change.type), at)
+    at = out.writeDoubleLE('revision' in change ? change.revision : change.id, at)
+    at = out.writeDoubleLE(change.type === 'grantLease' ? change.ttlSeconds : 0, at)
+    at = out.writeUInt32LE(record?.length ?? 0, at)
+    if (record) at += record.copy(out, at)
+  }
+  return out
+}
+
+/** The changes of a journal entry. */
+export function decodeChanges(payload: Buffer): RecordedChange[] {
+  const changes: RecordedChange[] = []
+  for (let at = 0; at < payload.length; ) {
+    const type = kinds[payload.readUInt8(at)]
+    const subject = payload.readDoubleLE(at + 1)
+    const ttlSeconds = payload.readDoubleLE(at + 9)
+    const end = at + changeHead + payload.readUInt32LE(at + 17)
+    if (type === 'revision') {
+      const record = payload.subarray(at + changeHead, end)
+      changes.push({ change: { type, revision: subject, versions: decodeRecord(record, subject, () => true) }, record })
+    } else if (type === 'grantLease') changes.push({ change: { type, id: subject, ttlSeconds }, record: undefined })
+    else if (type === 'revokeLease') changes.push({ change: { type, id: subject }, record: undefined })
+    else changes.push({ change: { type: 'compact', revision: subject }, record: undefined })
+    at = end
+  }
+  return changes
+}
