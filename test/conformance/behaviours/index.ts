@@ -7,10 +7,12 @@ import { cronJob, job } from './apps/job.ts'
 import { replicaSetGroup, replicationController } from './apps/replicaSet.ts'
 import { statefulSet } from './apps/statefulSet.ts'
 import type { BehaviourGroup } from './behaviour.ts'
+import { imageVolumes } from './more/imageVolumes.ts'
 import { configEnv } from './node/configEnv.ts'
 import { downwardApiEnv } from './node/downwardApiEnv.ts'
 import { entrypoint } from './node/entrypoint.ts'
 import { ephemeralContainers } from './node/ephemeralContainers.ts'
+import { imageVolume } from './node/imageVolume.ts'
 import { initContainers } from './node/initContainers.ts'
 import { kubeletBasics } from './node/kubeletBasics.ts'
 import { noExecuteTaints } from './node/noExecuteTaints.ts'
@@ -43,6 +45,7 @@ export const nodeBehaviours: readonly BehaviourGroup[] = [
   downwardApiEnv,
   entrypoint,
   ephemeralContainers,
+  imageVolume,
   initContainers,
   kubeletBasics,
   noExecuteTaints,
@@ -96,3 +99,6 @@ export const otherBehaviours: readonly BehaviourGroup[] = [
 ]
 
 export const allBehaviours: readonly BehaviourGroup[] = [...nodeBehaviours, ...storageBehaviours, ...appsBehaviours, ...otherBehaviours]
+
+/** What users rely on and upstream's conformance suite does not ask. */
+export const moreBehaviours: readonly BehaviourGroup[] = [imageVolumes]

@@ -1,0 +1,4 @@
+import { moreBehaviours } from './index.ts'
+import { runBehaviours } from './run.ts'
+
+runBehaviours('behave-more', moreBehaviours)
