@@ -86,7 +86,7 @@ export interface KubeletConfig extends ResourcesConfig {
 
 const minuteMs = 60_000
 
-const kubeletDefaults: KubeletConfig = {
+export const kubeletDefaults: KubeletConfig = {
   ...resourcesDefaults,
   nodeName: '',
   nodeIPs: [],

@@ -1,0 +1,120 @@
+/**
+ * From a KubeletConfiguration document to what the kubelet works with, and back for /configz (L3, pure). A field that the kubelet works with has the
+ * same name there, durations with Ms behind it; whatever is not there is not supported, and said so when somebody sets it.
+ */
+import { formatDuration, parseDuration } from '#api/machinery/duration'
+import { parseQuantity, quantityAsNumber } from '#api/machinery/quantity'
+import { type KubeletConfig, kubeletDefaults } from '../config.ts'
+import { type ConfigurationDocument, defaultDocument } from './document.ts'
+import { configurationFields } from './fields.ts'
+
+/** Fields that have another name or form inside. */
+interface Translation {
+  inward(value: unknown): Partial<KubeletConfig>
+  outward(config: KubeletConfig): unknown
+}
+
+interface CrashLoopBackOff {
+  readonly maxContainerRestartPeriod?: string
+}
+
+const translations: Readonly<Record<string, Translation>> = {
+  containerLogMaxSize: {
+    inward: (value) => ({ containerLogMaxSizeBytes: quantityAsNumber(parseQuantity(value as string)) }),
+    outward: ({ containerLogMaxSizeBytes: bytes }) => (bytes % 2 ** 20 === 0 ? `${bytes / 2 ** 20}Mi` : String(bytes)),
+  },
+  podLogsDir: { inward: (value) => ({ podLogsDirectory: value as string }), outward: (config) => config.podLogsDirectory },
+  cgroupRoot: { inward: (value) => (value === '' ? {} : { cgroupRoot: value as string }), outward: (config) => config.cgroupRoot },
+  crashLoopBackOff: {
+    inward: (value) => {
+      const { maxContainerRestartPeriod: period } = value as CrashLoopBackOff
+      return period === undefined ? {} : { containerRestartMaxBackOffMs: parseDuration(period) ?? 0 }
+    },
+    outward: (config) => ({ maxContainerRestartPeriod: formatDuration(config.containerRestartMaxBackOffMs) }),
+  },
+  // A file's name there, its content inside.
+  resolvConf: { inward: () => ({}), outward: () => '/etc/resolv.conf' },
+}
+
+/** What the process around the kubelet takes from the document. */
+const usedAround = new Set(['kubeAPIQPS', 'kubeAPIBurst', 'containerRuntimeEndpoint', 'imageServiceEndpoint', 'address', 'oomScoreAdj'])
+const usedByServer = new Set([
+  'authentication',
+  'authorization',
+  'tlsCertFile',
+  'tlsPrivateKeyFile',
+  'tlsMinVersion',
+  'rotateCertificates',
+  'serverTLSBootstrap',
+])
+const usedByHealth = new Set(['healthzPort', 'healthzBindAddress', 'enableServer', 'mergeDefaultEvictionSettings'])
+/** Nothing here depends on them: upstream's own words for the first two are that they have no effect. */
+const withoutEffect = new Set([
+  'iptablesMasqueradeBit',
+  'iptablesDropBit',
+  'makeIPTablesUtilChains',
+  'hairpinMode',
+  'contentType',
+  'maxOpenFiles',
+  'volumePluginDir',
+  'cgroupsPerQOS',
+  'logging',
+  'podCIDR',
+  'configMapAndSecretChangeDetectionStrategy',
+  'cpuManagerReconcilePeriod',
+  'streamingConnectionIdleTimeout',
+  'volumeStatsAggPeriod',
+  'failSwapOn',
+  'enableContentionProfiling',
+  'showHiddenMetricsForVersion',
+])
+
+function innerName(name: string): keyof KubeletConfig | undefined {
+  const inner = configurationFields[name]?.type === 'duration' ? `${name}Ms` : name
+  return Object.hasOwn(kubeletDefaults, inner) ? (inner as keyof KubeletConfig) : undefined
+}
+
+/** @param document complete, see defaultDocument */
+export function settingsOf(document: ConfigurationDocument): Partial<KubeletConfig> {
+  const settings: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(document)) {
+    const translation = translations[name]
+    const inner = innerName(name)
+    if (translation) Object.assign(settings, translation.inward(value))
+    else if (inner) settings[inner] = inner.endsWith('Ms') ? parseDuration(value as string) : value
+  }
+  return { ...settings, ...evictionOf(document) }
+}
+
+/** With a file that says anything, what it leaves out is off, unless it asks for upstream's defaults beside its own. */
+function evictionOf({ evictionHard, mergeDefaultEvictionSettings }: ConfigurationDocument): Partial<KubeletConfig> {
+  if (evictionHard === undefined) return {}
+  const own = evictionHard as KubeletConfig['evictionHard']
+  return { evictionHard: mergeDefaultEvictionSettings === true ? { ...kubeletDefaults.evictionHard, ...own } : own }
+}
+
+/** The document as /configz shows it. `around`: what only the process around the kubelet knows. */
+export function documentOf(config: KubeletConfig, around: ConfigurationDocument = {}): ConfigurationDocument {
+  const document: Record<string, unknown> = { ...defaultDocument(around) }
+  for (const name of Object.keys(configurationFields)) {
+    const translation = translations[name]
+    const inner = innerName(name)
+    if (translation && !(name in around)) document[name] = translation.outward(config)
+    else if (inner && !isEmpty(config[inner])) document[name] = inner.endsWith('Ms') ? formatDuration(config[inner] as number) : config[inner]
+  }
+  return document
+}
+
+/** Upstream leaves empty lists, objects and texts out. */
+function isEmpty(value: unknown): boolean {
+  return value === undefined || value === '' || (typeof value === 'object' && value !== null && Object.keys(value).length === 0)
+}
+
+/** One sentence for each field that somebody set and nobody heeds. @param given before defaults */
+export function unsupported(given: ConfigurationDocument): string[] {
+  return Object.entries(given).flatMap(([name, value]) => {
+    const isKnown = innerName(name) ?? (name in translations || [usedAround, usedByServer, usedByHealth, withoutEffect].some((names) => names.has(name)))
+    if (isKnown || JSON.stringify(value) === JSON.stringify(configurationFields[name]?.default)) return []
+    return [`${name} is set, but this kubelet does not support it: it has no effect`]
+  })
+}
