@@ -79,6 +79,12 @@ export interface KubeletConfig extends ResourcesConfig {
   readonly allowedUnsafeSysctls: readonly string[]
   /** The kubelet API's port, published in the Node's status. */
   readonly port: number
+  /** False: no exec, attach, port-forward, logs, profiles. */
+  readonly enableDebuggingHandlers: boolean
+  readonly enableSystemLogHandler: boolean
+  readonly enableSystemLogQuery: boolean
+  readonly enableProfilingHandler: boolean
+  readonly enableDebugFlagsHandler: boolean
   /** A directory of static pod manifests; empty: none. */
   readonly staticPodPath: string
   readonly fileCheckFrequencyMs: number
@@ -143,6 +149,11 @@ export const kubeletDefaults: KubeletConfig = {
   enableControllerAttachDetach: true,
   allowedUnsafeSysctls: [],
   port: 10_250,
+  enableDebuggingHandlers: true,
+  enableSystemLogHandler: true,
+  enableSystemLogQuery: false,
+  enableProfilingHandler: true,
+  enableDebugFlagsHandler: true,
   staticPodPath: '',
   fileCheckFrequencyMs: 20_000,
 }

@@ -44,8 +44,11 @@ export interface GarbageDeps {
   readonly volumes: VolumeManager
 }
 
-/** Repeats all of it until aborted. A runtime that uses no host needs none of the disk parts. */
-export async function collectGarbage(deps: GarbageDeps, signal: AbortSignal): Promise<void> {
+/**
+ * Repeats all of it until aborted. A runtime that uses no host needs none of the disk parts.
+ * @param onPass called when the pods were gone through
+ */
+export async function collectGarbage(deps: GarbageDeps, onPass: () => void, signal: AbortSignal): Promise<void> {
   const { context } = deps
   const { clock, config, log, recorder } = context
   const repeat = async (periodMs: number, failedReason: string, work: () => Promise<void>) => {
@@ -78,6 +81,7 @@ export async function collectGarbage(deps: GarbageDeps, signal: AbortSignal): Pr
       const left = containers.filter((container) => !gone.includes(container))
       for (const { id } of sandboxesToRemove(await context.runtime.listPodSandbox(), left)) await context.runtime.removePodSandbox(id)
       await removeOrphans(deps)
+      onPass()
     }),
     ...(collectsImages && context.runtime.usesHost ? [repeat(config.imageGCPeriodMs, 'ImageGCFailed', deps.images.collect)] : []),
   ])

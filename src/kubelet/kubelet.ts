@@ -51,6 +51,8 @@ export interface KubeletView {
   context(): KubeletContext | undefined
   /** The text of /metrics/probes. */
   probeMetrics(): string
+  /** When the loop that looks after this node's pods last went round. */
+  latestLoopEntryMs(): number | undefined
 }
 
 export interface Kubelet extends Component {
@@ -64,6 +66,7 @@ interface Running {
   readonly workers: PodWorkers
   readonly statuses: StatusManager
   readonly probes: ProbeManager
+  latestLoopEntryMs(): number
 }
 
 /** A kubelet for one node. */
@@ -86,6 +89,7 @@ export function createKubelet(deps: KubeletDeps, settings: Partial<KubeletConfig
       podStatus: (uid) => running?.statuses.get(uid),
       context: () => running?.context,
       probeMetrics: () => running?.probes.metricsText() ?? '',
+      latestLoopEntryMs: () => running?.latestLoopEntryMs(),
     },
     run: async (signal) => {
       // Stops everything together, also when one part fails.
@@ -186,7 +190,8 @@ async function runKubelet(
   const workers = createPodWorkers(machinery, signal)
   late.workers = workers
   late.statuses = machinery.statuses
-  onStarted({ context, workers, statuses: machinery.statuses, probes: machinery.probes })
+  let loopEntryMs = context.clock.now()
+  onStarted({ context, workers, statuses: machinery.statuses, probes: machinery.probes, latestLoopEntryMs: () => loopEntryMs })
   const node = createNodeManager(context, eviction.pressure)
   late.node = node
   void node.registered.then(onRegistered)
@@ -199,7 +204,13 @@ async function runKubelet(
     serviceMirror.done,
     serviceMirror.synced.then(() => (signal.aborted ? undefined : watchPods(context, workers, statics, () => removeOrphans(garbage), events, signal))),
     statics.run(workers, signal),
-    collectGarbage(garbage, signal),
+    collectGarbage(
+      garbage,
+      () => {
+        loopEntryMs = context.clock.now()
+      },
+      signal,
+    ),
     runLogRotation(context, signal),
     eviction.run(workers, reclaimOf(garbage), signal),
   ])

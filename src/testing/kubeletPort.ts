@@ -49,6 +49,7 @@ export async function runWithPort(
     podStatus: (uid) => view().podStatus(uid),
     context: () => view().context(),
     probeMetrics: () => view().probeMetrics(),
+    latestLoopEntryMs: () => view().latestLoopEntryMs(),
   }
   const auth = apiAuth(deps.client, deps.clock, nodeName)
   const { cert, key } = credentials

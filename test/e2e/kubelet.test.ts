@@ -231,6 +231,7 @@ async function withServer(run: (port: number, tls: { ca: string; cert: string; k
   const serving = await issueCertificate(ca, { commonName: 'node-1', usage: 'server', hosts: ['127.0.0.1'], validDays: 1 }, clock.now())
   const client = await issueCertificate(ca, { commonName: 'tester', organizations: ['system:masters'], usage: 'client', validDays: 1 }, clock.now())
   const auth = {
+    anonymous: false,
     authenticateToken: async () => undefined,
     authorize: async ({ groups }: { readonly groups: readonly string[] }) => groups.includes('system:masters'),
   }
@@ -250,10 +251,11 @@ async function withServer(run: (port: number, tls: { ca: string; cert: string; k
 
 function getText(url: string, tls: object): Promise<{ status: number | undefined; body: string }> {
   return new Promise((resolve, reject) => {
-    const request = https.get(url, { ...tls, agent: false }, (response) => {
+    const request = https.request(url, { ...tls, agent: false }, (response) => {
       text(response).then((body) => resolve({ status: response.statusCode, body }), reject)
     })
     request.on('error', reject)
+    request.end()
   })
 }
 
@@ -264,14 +266,14 @@ test('KUB-17 KUB-25 the kubelet API: exec with input and exit codes, logs, port-
   await withServer(async (port, tls) => {
     const base = `https://127.0.0.1:${port}`
     const refused = await getText(`${base}/pods`, { ca: tls.ca })
-    assert.deepEqual(refused, { status: 401, body: 'Unauthorized\n' })
+    assert.deepEqual(refused, { status: 401, body: 'Unauthorized' })
     const tail = await until('three lines are logged', async () => {
       const answer = await getText(`${base}/containerLogs/default/served/main?tailLines=2`, tls)
       return answer.body.includes('three') && answer
     })
     assert.deepEqual(tail, { status: 200, body: 'two\nthree\n' })
     const missing = await getText(`${base}/containerLogs/default/served/main?previous=true`, tls)
-    assert.deepEqual(missing, { status: 400, body: 'previous terminated container "main" in pod "served" not found\n' })
+    assert.deepEqual(missing, { status: 400, body: 'previous terminated container "main" in pod "served" not found' })
 
     const query = new URLSearchParams([
       ['command', 'sh'],
@@ -295,12 +297,72 @@ test('KUB-17 KUB-25 the kubelet API: exec with input and exit codes, logs, port-
 
     const list = JSON.parse((await getText(`${base}/pods`, tls)).body) as { items: Pod[] }
     assert.ok(list.items.some((item) => item.metadata.name === 'served' && item.status.phase === 'Running'))
-    const summary = JSON.parse((await getText(`${base}/stats/summary`, tls)).body) as {
-      pods: { podRef: { name: string }; memory: { workingSetBytes: number } }[]
+    const ran = JSON.parse((await getText(`${base}/runningpods`, tls)).body) as { items: Pod[] }
+    assert.ok(ran.items.some(({ metadata, spec }) => metadata.name === 'served' && spec.containers[0]?.name === 'main'))
+    const output = await getText(`${base}/run/default/served/main?cmd=${encodeURIComponent('cat /www/x')}`, { ...tls, method: 'POST' })
+    assert.deepEqual(output, { status: 200, body: 'forwarded\n' })
+    const checkpoint = await getText(`${base}/checkpoint/default/served/main`, { ...tls, method: 'POST' })
+    assert.equal(checkpoint.status, 500)
+    assert.match(checkpoint.body, /^checkpointing of default\/served\/main failed \(.*CheckpointContainer/)
+  })
+})
+
+test('KUB-17 OBS-10 stats/summary, metrics/resource and metrics/cadvisor tell what pods use, of their cgroups', options, async () => {
+  const script = 'dd if=/dev/zero of=/data/f bs=1M count=3; echo logged; while :; do :; done'
+  const volume = { volumes: [{ name: 'data', emptyDir: {} }] }
+  const limits = { resources: { limits: { cpu: '100m', memory: '64Mi' } }, volumeMounts: [{ name: 'data', mountPath: '/data' }] }
+  api.put('pods', pod('measured', script, { restartPolicy: 'Always', ...volume }, limits))
+  await phase('measured', 'Running')
+  await withServer(async (port, tls) => {
+    const base = `https://127.0.0.1:${port}`
+    interface Summary {
+      node: { cpu: { usageCoreNanoSeconds: number }; fs: { capacityBytes: number } }
+      pods: {
+        podRef: { name: string }
+        cpu: { usageCoreNanoSeconds: number }
+        memory: { workingSetBytes: number }
+        network: { name: string; rxBytes: number }
+        volume: { name: string; usedBytes: number }[]
+        process_stats: { process_count: number }
+        containers: { name: string; memory: { availableBytes: number }; logs: { usedBytes: number } }[]
+      }[]
     }
-    assert.ok((summary.pods.find((entry) => entry.podRef.name === 'served')?.memory.workingSetBytes ?? 0) > 0)
-    const metrics = (await getText(`${base}/metrics/resource`, tls)).body
-    assert.match(metrics, /container_memory_working_set_bytes\{container="main",namespace="default",pod="served"\} [1-9]/)
+    const measured = await until('the pod has used CPU time', async () => {
+      const summary = JSON.parse((await getText(`${base}/stats/summary`, tls)).body) as Summary
+      const found = summary.pods.find((entry) => entry.podRef.name === 'measured')
+      return found && found.cpu.usageCoreNanoSeconds > 0 && found.containers.length > 0 ? { ...found, node: summary.node } : undefined
+    })
+    assert.ok(measured.memory.workingSetBytes > 0)
+    assert.equal(measured.network.name, 'eth0')
+    assert.ok(measured.process_stats.process_count >= 2)
+    assert.ok(measured.node.fs.capacityBytes > 0 && measured.node.cpu.usageCoreNanoSeconds > 0)
+    const available = measured.containers[0]?.memory.availableBytes ?? 0
+    assert.ok(available > 0 && available < 64 * 2 ** 20)
+    assert.deepEqual(
+      measured.volume.map(({ name }) => name),
+      ['data'],
+    )
+    const resource = (await getText(`${base}/metrics/resource`, tls)).body
+    assert.match(resource, /container_memory_working_set_bytes\{container="main",namespace="default",pod="measured"\} [1-9]/)
+    assert.match(resource, /pod_cpu_usage_seconds_total\{namespace="default",pod="measured"\} 0?\.?[0-9]/)
+    const cadvisor = (await getText(`${base}/metrics/cadvisor`, tls)).body
+    const id = `${containerd.cgroupRoot}/kubepods/pod0000-measured/`
+    for (const wanted of [
+      new RegExp(
+        `^container_cpu_usage_seconds_total\\{container="main",cpu="total",id="${id}\\w+",image="[^"]+busybox[^"]*",name="\\w+",namespace="default",pod="measured"\\} `,
+        'm',
+      ),
+      new RegExp(`^container_memory_working_set_bytes\\{container="main",id="${id}\\w+",.*pod="measured"\\} [1-9]`, 'm'),
+      new RegExp(
+        `^container_network_receive_bytes_total\\{container="",id="${id}\\w+",image="[^"]+",interface="eth0",name="\\w+",namespace="default",pod="measured"\\} \\d`,
+        'm',
+      ),
+      new RegExp(`^container_spec_memory_limit_bytes\\{container="main",.*pod="measured"\\} ${64 * 2 ** 20} `, 'm'),
+      /^container_cpu_cfs_periods_total\{container="main".*pod="measured"\} [1-9]/m,
+      /^machine_cpu_cores\{boot_id="[^"]+"/m,
+    ]) {
+      assert.match(cadvisor, wanted)
+    }
   })
 })
 

@@ -27,6 +27,7 @@ service RuntimeService {
   rpc Attach(AttachRequest) returns (AttachResponse);
   rpc PortForward(PortForwardRequest) returns (PortForwardResponse);
   rpc ListContainerStats(ListContainerStatsRequest) returns (ListContainerStatsResponse);
+  rpc CheckpointContainer(CheckpointContainerRequest) returns (CheckpointContainerResponse);
 }
 service ImageService {
   rpc ListImages(ListImagesRequest) returns (ListImagesResponse);
@@ -76,6 +77,8 @@ message PodSandboxFilter { string id = 1; PodSandboxStateValue state = 2; map<st
 message PodSandboxStateValue { PodSandboxState state = 1; }
 message ListPodSandboxResponse { repeated PodSandbox items = 1; }
 message PodSandbox { string id = 1; PodSandboxMetadata metadata = 2; PodSandboxState state = 3; int64 created_at = 4; map<string, string> labels = 5; map<string, string> annotations = 6; string runtime_handler = 7; }
+message CheckpointContainerRequest { string container_id = 1; string location = 2; int64 timeout = 3; }
+message CheckpointContainerResponse {}
 message CreateContainerRequest { string pod_sandbox_id = 1; ContainerConfig config = 2; PodSandboxConfig sandbox_config = 3; }
 message ContainerConfig { ContainerMetadata metadata = 1; ImageSpec image = 2; repeated string command = 3; repeated string args = 4; string working_dir = 5; repeated KeyValue envs = 6; repeated Mount mounts = 7; repeated Device devices = 8; map<string, string> labels = 9; map<string, string> annotations = 10; string log_path = 11; bool stdin = 12; bool stdin_once = 13; bool tty = 14; LinuxContainerConfig linux = 15; repeated CDIDevice CDI_devices = 17; }
 message CDIDevice { string name = 1; }

@@ -170,6 +170,9 @@ function logs(document: ConfigurationDocument): string[] {
     ...((document.containerLogMaxFiles as number) > 1 ? [] : ['containerLogMaxFiles must be greater than 1']),
     ...(directory.startsWith('/') ? [] : [`pod logs path "${directory}" must be absolute path`]),
     ...(/\/$|\/\/|\/\.\.?(\/|$)/.test(directory) ? [`pod logs path "${directory}" must be normalized`] : []),
+    ...(document.enableSystemLogQuery === true && (document.featureGates as Record<string, boolean> | undefined)?.NodeLogQuery !== true
+      ? ['NodeLogQuery feature gate is required for enableSystemLogQuery']
+      : []),
     ...(document.enableSystemLogQuery === true && document.enableSystemLogHandler !== true
       ? ['enableSystemLogHandler is required for enableSystemLogQuery']
       : []),

@@ -55,6 +55,8 @@ export interface Containers {
   /** Called after the log file was renamed. */
   reopenContainerLog(id: string): Promise<void>
   listContainerStats(): Promise<readonly RuntimeContainerStats[]>
+  /** Writes the container's state to a file of the node. Absent: the runtime cannot. 0 seconds: the runtime decides how long it may take. */
+  checkpointContainer?(id: string, location: string, timeoutSeconds: number): Promise<void>
 }
 
 export interface LogOptions {

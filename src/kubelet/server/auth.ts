@@ -1,7 +1,9 @@
 /**
  * Who may call the kubelet (L3): client certificates of the cluster's authority, bearer tokens through TokenReview, then SubjectAccessReview
- * on the node's subresources. Answers are remembered for a while. Upstream: kubelet/server/auth.go, apiserver/plugin/pkg/authorizer/webhook (v1.36).
+ * on the node's subresources. Answers are remembered for a while. Upstream: kubelet/server/auth.go, cmd/kubelet/app/auth.go,
+ * apiserver/plugin/pkg/authorizer/webhook (v1.36).
  */
+import { createHash } from 'node:crypto'
 import type { TokenReview } from '#api/gen/types/authentication.v1'
 import type { SubjectAccessReview } from '#api/gen/types/authorization.v1'
 import type { Clock } from '#base/clock'
@@ -10,79 +12,137 @@ import type { Client } from '#client/client'
 
 export interface KubeletUser {
   readonly name: string
+  readonly uid?: string | undefined
   readonly groups: readonly string[]
+  readonly extra?: Readonly<Record<string, readonly string[]>> | undefined
 }
 
 export interface KubeletRequestAttributes {
   readonly verb: string
-  /** Of resource nodes: proxy, stats, metrics, log, healthz, pods, configz. */
+  /** Of resource nodes: proxy, stats, metrics, log, healthz, pods, configz, statusz, checkpoint. */
   readonly subresource: string
   readonly path: string
 }
 
 export interface KubeletAuth {
+  /** Whoever shows nothing is system:anonymous; otherwise refused. */
+  readonly anonymous: boolean
   /** The user of a bearer token; undefined when it is nobody's. */
   authenticateToken(token: string): Promise<KubeletUser | undefined>
   authorize(user: KubeletUser, attributes: KubeletRequestAttributes): Promise<boolean>
 }
 
-const verbs: Readonly<Record<string, string>> = { POST: 'create', GET: 'get', HEAD: 'get', PUT: 'update', PATCH: 'patch', DELETE: 'delete' }
-const prefixes = [
+export interface KubeletAuthSettings {
+  readonly anonymous: boolean
+  /** False: bearer tokens are nobody's. */
+  readonly tokens: boolean
+  readonly tokenTtlMs: number
+  readonly mode: 'Webhook' | 'AlwaysAllow'
+  readonly authorizedTtlMs: number
+  readonly unauthorizedTtlMs: number
+}
+
+/** Upstream's for a kubelet with a configuration file. */
+export const authDefaults: KubeletAuthSettings = {
+  anonymous: false,
+  tokens: true,
+  tokenTtlMs: 120_000,
+  mode: 'Webhook',
+  authorizedTtlMs: 300_000,
+  unauthorizedTtlMs: 30_000,
+}
+
+export const anonymousUser: KubeletUser = { name: 'system:anonymous', groups: ['system:unauthenticated'] }
+
+const verbs: Readonly<Record<string, string>> = { POST: 'create', GET: 'get', PUT: 'update', PATCH: 'patch', DELETE: 'delete' }
+/** Subresources of their own beside proxy, which is enough for them too. */
+const fine = [
+  ['/pods', 'pods'],
+  ['/healthz', 'healthz'],
+  ['/configz', 'configz'],
+  ['/statusz', 'statusz'],
+  ['/flagz', 'flagz'],
+  ['/runningpods', 'pods'],
+] as const
+/** For these, proxy is not enough. */
+const coarse = [
   ['/stats', 'stats'],
   ['/metrics', 'metrics'],
   ['/logs', 'log'],
   ['/checkpoint', 'checkpoint'],
 ] as const
-const exact: Readonly<Record<string, string>> = { '/healthz': 'healthz', '/pods': 'pods', '/runningpods': 'pods', '/configz': 'configz' }
 
 /** What must be allowed, most particular first: any of them is enough. */
 export function attributesOf(method: string, path: string): KubeletRequestAttributes[] {
-  const verb = verbs[method] ?? method.toLowerCase()
-  const of = (subresource: string) => ({ verb, subresource, path })
-  const prefix = prefixes.find(([start]) => path === start || path.startsWith(`${start}/`))
-  if (prefix) return [of(prefix[1])]
-  const fine = exact[path.replace(/\/$/, '')]
-  return fine ? [of(fine), of('proxy')] : [of('proxy')]
+  const find = (paths: readonly (readonly [string, string])[]) => paths.find(([start]) => path === start || path.startsWith(`${start}/`))?.[1]
+  const own = find(fine)
+  const subresources = [...(own ? [own] : []), find(coarse) ?? 'proxy']
+  return subresources.map((subresource) => ({ verb: verbs[method] ?? '', subresource, path }))
 }
 
-const allowedForMs = 300_000
-const deniedForMs = 30_000
 const maxRemembered = 1024
 
 /** Asks the API server. */
-export function apiAuth(client: Client, clock: Clock, nodeName: string): KubeletAuth {
-  const remembered = new Map<string, { untilMs: number; value: unknown }>()
-  const remember = async <T>(key: string, good: (value: T) => boolean, ask: () => Promise<T>): Promise<T> => {
+export function apiAuth(client: Client, clock: Clock, nodeName: string, settings: KubeletAuthSettings = authDefaults): KubeletAuth {
+  const remembered = new Map<string, { untilMs: number; value: Promise<unknown> }>()
+  /** One question at a time for each key; what failed is asked again. */
+  const remember = <T>(key: string, ttlMs: (value: T) => number, ask: () => Promise<T>): Promise<T> => {
     const known = remembered.get(key)
-    if (known && known.untilMs > clock.now()) return known.value as T
-    const value = await ask()
+    if (known && known.untilMs > clock.now()) return known.value as Promise<T>
+    const value = ask()
+    const entry = { value, untilMs: Number.POSITIVE_INFINITY }
     remembered.delete(key)
-    remembered.set(key, { value, untilMs: clock.now() + (good(value) ? allowedForMs : deniedForMs) })
+    remembered.set(key, entry)
     const [oldest] = remembered.keys()
     if (remembered.size > maxRemembered && oldest !== undefined) remembered.delete(oldest)
+    value.then(
+      (answer) => {
+        entry.untilMs = clock.now() + ttlMs(answer)
+      },
+      () => {
+        if (remembered.get(key) === entry) remembered.delete(key)
+      },
+    )
     return value
   }
   return {
-    authenticateToken: (token) =>
-      remember(
-        `token ${token}`,
-        (user: KubeletUser | undefined) => user !== undefined,
-        async () => {
-          const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', metadata: {}, spec: { token } }
-          const { status } = await client.of<TokenReview>(tokenReviews).create(review)
-          return status?.authenticated && status.user ? { name: status.user.username ?? '', groups: [...(status.user.groups ?? [])] } : undefined
-        },
-      ),
-    authorize: (user, { verb, subresource }) =>
-      remember(
-        `access ${JSON.stringify([user.name, user.groups, verb, subresource])}`,
-        (allowed: boolean) => allowed,
-        async () => {
-          const resourceAttributes = { verb, version: 'v1', resource: 'nodes', subresource, name: nodeName }
-          const spec = { user: user.name, groups: [...user.groups], resourceAttributes }
-          const review = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', metadata: {}, spec }
-          return (await client.of<SubjectAccessReview>(subjectAccessReviews).create(review)).status?.allowed ?? false
-        },
-      ),
+    anonymous: settings.anonymous,
+    authenticateToken: async (token) => {
+      if (!settings.tokens) return undefined
+      return remember(
+        `token ${createHash('sha256').update(token).digest('base64')}`,
+        () => settings.tokenTtlMs,
+        () => reviewToken(client, token),
+      )
+    },
+    authorize: async (user, { verb, subresource }) => {
+      if (settings.mode === 'AlwaysAllow') return true
+      return remember(
+        `access ${JSON.stringify([user, verb, subresource])}`,
+        (allowed: boolean) => (allowed ? settings.authorizedTtlMs : settings.unauthorizedTtlMs),
+        () => reviewAccess(client, user, { verb, version: 'v1', resource: 'nodes', subresource, name: nodeName }),
+      )
+    },
   }
+}
+
+const authenticated = 'system:authenticated'
+
+/** With a certificate that the authority signed, or a token that the API server knows. */
+export function withAuthenticated(groups: readonly string[]): string[] {
+  return groups.includes(authenticated) ? [...groups] : [...groups, authenticated]
+}
+
+async function reviewToken(client: Client, token: string): Promise<KubeletUser | undefined> {
+  const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', metadata: {}, spec: { token } }
+  const { status } = await client.of<TokenReview>(tokenReviews).create(review)
+  if (!status?.authenticated || !status.user) return undefined
+  const { username = '', uid, groups = [], extra } = status.user
+  return { name: username, ...(uid ? { uid } : {}), groups: withAuthenticated(groups), ...(extra ? { extra } : {}) }
+}
+
+async function reviewAccess(client: Client, { name, groups, uid, extra }: KubeletUser, resourceAttributes: object): Promise<boolean> {
+  const spec = { user: name, groups: [...groups], ...(uid ? { uid } : {}), ...(extra ? { extra } : {}), resourceAttributes }
+  const review = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', metadata: {}, spec } as SubjectAccessReview
+  return (await client.of<SubjectAccessReview>(subjectAccessReviews).create(review)).status?.allowed ?? false
 }

@@ -3,7 +3,7 @@
  * and authorized. Upstream: kubelet/server/server.go (v1.36).
  */
 import { setMaxListeners } from 'node:events'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -11,12 +11,14 @@ import type { SecureContextOptions, TLSSocket } from 'node:tls'
 import type { Clock } from '#base/clock'
 import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
+import { type Metrics, noMetrics } from '#base/metrics'
 import { refuse } from '#streaming/upgrade'
+import type { ConfigurationDocument } from '../configuration/document.ts'
 import type { KubeletView } from '../kubelet.ts'
-import { attributesOf, type KubeletAuth, type KubeletUser } from './auth.ts'
+import { anonymousUser, attributesOf, type KubeletAuth, type KubeletUser, withAuthenticated } from './auth.ts'
 import { HttpError } from './httpError.ts'
-import { containerLog } from './logs.ts'
-import { createStatsProvider } from './stats.ts'
+import { createRequestMetrics } from './requestMetrics.ts'
+import { contentTypes, createRoutes, debuggingDisabled, type Page, type Routes } from './routes.ts'
 import { portForward, remoteCommand } from './streams.ts'
 
 export interface KubeletServerDeps {
@@ -24,8 +26,13 @@ export interface KubeletServerDeps {
   readonly auth: KubeletAuth
   readonly clock: Clock
   readonly log: Logger
+  readonly metrics?: Metrics | undefined
   /** The text of /metrics. */
   readonly metricsText?: (() => string) | undefined
+  /** What /configz shows; absent: what the kubelet works with, and defaults. */
+  readonly configuration?: ConfigurationDocument | undefined
+  /** More pages by path: /statusz, /flagz, /debug/pprof. Undefined: there is no such page. */
+  readonly pages?: ((request: IncomingMessage) => Promise<Page | undefined>) | undefined
 }
 
 export interface KubeletServerConfig extends KubeletServerTls {
@@ -52,21 +59,6 @@ export interface KubeletServer extends Component {
 function contextOf({ cert, key, clientCa }: KubeletServerTls): SecureContextOptions {
   return { cert, key, ...(clientCa ? { ca: clientCa } : {}) }
 }
-
-interface Route {
-  readonly path: readonly string[]
-  readonly query: URLSearchParams
-  readonly signal: AbortSignal
-}
-
-type Answer = { readonly type: 'text' | 'json' | 'metrics'; readonly body: string } | { readonly type: 'stream'; readonly body: AsyncIterable<Uint8Array> }
-
-const contentTypes = {
-  text: 'text/plain; charset=utf-8',
-  json: 'application/json',
-  metrics: 'text/plain; version=0.0.4; charset=utf-8',
-  stream: 'text/plain',
-} as const
 
 export function createKubeletServer(deps: KubeletServerDeps, config: KubeletServerConfig): KubeletServer {
   let markListening = (_port: number) => {}
@@ -114,18 +106,24 @@ export function createKubeletServer(deps: KubeletServerDeps, config: KubeletServ
 }
 
 function serve(server: Server, deps: KubeletServerDeps, signal: AbortSignal): void {
-  const routes = plainRoutes(deps)
+  const routes = createRoutes(deps)
+  const measure = createRequestMetrics(deps.metrics ?? noMetrics, deps.clock)
   server.on('request', (request, response) => {
-    answerPlain(deps, routes, request, response, signal).catch((error: unknown) =>
-      deps.log.v(2).info('Request failed', { path: request.url, error: String(error) }),
-    )
+    const ended = measure(request.method ?? '', request.url?.split('?')[0] ?? '')
+    answerPlain(deps, routes, request, response, signal)
+      .catch((error: unknown) => deps.log.v(2).info('Request failed', { path: request.url, error: String(error) }))
+      .finally(ended)
   })
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => {})
     // An upgraded connection is no longer the server's to close.
     const onAbort = () => socket.destroy()
     signal.addEventListener('abort', onAbort, { once: true })
-    socket.once('close', () => signal.removeEventListener('abort', onAbort))
+    const ended = measure(request.method ?? '', request.url?.split('?')[0] ?? '')
+    socket.once('close', () => {
+      signal.removeEventListener('abort', onAbort)
+      ended()
+    })
     answerUpgrade(deps, request, socket, head).catch((error: unknown) => {
       if (!socket.destroyed && !(error instanceof HttpError)) socket.destroy()
       deps.log.v(2).info('Stream failed', { path: request.url, error: String(error) })
@@ -133,17 +131,27 @@ function serve(server: Server, deps: KubeletServerDeps, signal: AbortSignal): vo
   })
 }
 
-/** @throws HttpError 401 or 403 */
+/** @throws HttpError 401, 403, or 500 when nobody could be asked */
 async function admit(deps: KubeletServerDeps, request: IncomingMessage, pathname: string): Promise<void> {
   const user = await identify(deps, request)
   if (!user) throw new HttpError(401, 'Unauthorized')
   const wanted = attributesOf(request.method ?? 'GET', pathname)
-  for (const attributes of wanted) if (await deps.auth.authorize(user, attributes)) return
   const [last] = wanted.slice(-1)
-  throw new HttpError(
-    403,
-    `Forbidden (user=${user.name}, verb=${last?.verb}, resource=nodes, subresource(s)=[${wanted.map(({ subresource }) => subresource).join(' ')}])`,
-  )
+  const described = `(user=${user.name}, verb=${last?.verb}, resource=nodes, subresource(s)=[${wanted.map(({ subresource }) => subresource).join(' ')}])`
+  let failure: unknown
+  for (const attributes of wanted) {
+    try {
+      if (await deps.auth.authorize(user, attributes)) return
+    } catch (error) {
+      failure = error
+    }
+  }
+  if (failure !== undefined) {
+    deps.log.error(failure, 'Authorization error', { user: user.name, path: pathname })
+    throw new HttpError(500, `Authorization error ${described}`)
+  }
+  deps.log.v(2).info('Forbidden', { user: user.name, path: pathname })
+  throw new HttpError(403, `Forbidden ${described}`)
 }
 
 async function identify(deps: KubeletServerDeps, request: IncomingMessage): Promise<KubeletUser | undefined> {
@@ -152,45 +160,37 @@ async function identify(deps: KubeletServerDeps, request: IncomingMessage): Prom
     const { subject } = socket.getPeerCertificate()
     const organizations = subject?.O as string | string[] | undefined
     const [name] = [subject?.CN].flat()
-    if (name) return { name, groups: [...(organizations === undefined ? [] : [organizations].flat()), 'system:authenticated'] }
+    if (name) return { name, groups: withAuthenticated(organizations === undefined ? [] : [organizations].flat()) }
   }
   const token = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? '')?.[1]
-  return token === undefined ? undefined : deps.auth.authenticateToken(token)
+  if (token === undefined) return deps.auth.anonymous ? anonymousUser : undefined
+  try {
+    return await deps.auth.authenticateToken(token)
+  } catch (error) {
+    deps.log.error(error, 'Unable to authenticate the request due to an error')
+    return undefined
+  }
 }
 
+/** @throws HttpError 400 for a path that cannot be decoded */
 function locate(request: IncomingMessage) {
-  const url = new URL(request.url ?? '/', 'https://kubelet')
-  const segments = url.pathname.split('/').filter(Boolean).map(decodeURIComponent)
-  return { pathname: url.pathname, segments, query: url.searchParams }
+  try {
+    const url = new URL(request.url ?? '/', 'https://kubelet')
+    const segments = url.pathname.split('/').filter(Boolean).map(decodeURIComponent)
+    return { pathname: url.pathname, segments, query: url.searchParams }
+  } catch {
+    throw new HttpError(400, 'the path of the request cannot be decoded')
+  }
 }
 
-async function answerPlain(
-  deps: KubeletServerDeps,
-  routes: ReadonlyMap<string, (route: Route) => Promise<Answer>>,
-  request: IncomingMessage,
-  response: ServerResponse,
-  stop: AbortSignal,
-): Promise<void> {
+async function answerPlain(deps: KubeletServerDeps, routes: Routes, request: IncomingMessage, response: ServerResponse, stop: AbortSignal): Promise<void> {
   const gone = new AbortController()
   response.on('close', () => gone.abort())
   try {
     const { pathname, segments, query } = locate(request)
     await admit(deps, request, pathname)
-    const [exact, first] = [segments.join('/'), segments[0] ?? '']
-    const route = routes.get(exact) ?? routes.get(`${first}/*`)
-    if (!route) throw new HttpError(404, '404 page not found')
-    const answer = await route({ path: segments.slice(1), query, signal: AbortSignal.any([gone.signal, stop]) })
-    response.setHeader('Content-Type', contentTypes[answer.type])
-    if (answer.type !== 'stream') {
-      response.end(answer.body)
-      return
-    }
-    response.flushHeaders()
-    for await (const chunk of answer.body) {
-      if (!response.write(chunk)) await new Promise((resolve) => response.once('drain', resolve).once('close', resolve))
-      if (gone.signal.aborted) break
-    }
-    response.end()
+    const answer = await routes({ request, method: request.method ?? 'GET', segments, query, signal: AbortSignal.any([gone.signal, stop]) })
+    await send(response, answer, gone.signal)
   } catch (error) {
     if (response.headersSent) {
       response.destroy()
@@ -198,43 +198,23 @@ async function answerPlain(
     }
     response.statusCode = error instanceof HttpError ? error.code : 500
     response.setHeader('Content-Type', contentTypes.text)
-    response.end(`${error instanceof Error ? error.message : String(error)}\n`)
+    response.end(error instanceof Error ? error.message : String(error))
   }
 }
 
-function plainRoutes(deps: KubeletServerDeps): ReadonlyMap<string, (route: Route) => Promise<Answer>> {
-  const { view, clock } = deps
-  const stats = createStatsProvider(view, () => clock.now())
-  const text = (body: string): Answer => ({ type: 'text', body })
-  const json = (value: unknown): Answer => ({ type: 'json', body: JSON.stringify(value) })
-  const podList = (running: boolean) => {
-    const items = view
-      .pods()
-      .map((pod) => ({ ...pod, status: view.podStatus(pod.metadata.uid ?? '') ?? pod.status }))
-      .filter((pod) => !running || pod.status.phase === 'Running')
-    return json({ kind: 'PodList', apiVersion: 'v1', metadata: {}, items })
+async function send(response: ServerResponse, { type, body, code = 200 }: Page, gone: AbortSignal): Promise<void> {
+  response.statusCode = code
+  response.setHeader('Content-Type', Object.hasOwn(contentTypes, type) ? contentTypes[type as keyof typeof contentTypes] : type)
+  if (typeof body === 'string' || body instanceof Uint8Array) {
+    response.end(body)
+    return
   }
-  const metrics = (body: string): Answer => ({ type: 'metrics', body })
-  return new Map<string, (route: Route) => Promise<Answer>>([
-    ['healthz', async () => text('ok')],
-    ['healthz/ping', async () => text('ok')],
-    ['healthz/syncloop', async () => text('ok')],
-    ['pods', async () => podList(false)],
-    ['runningpods', async () => podList(true)],
-    ['configz', async () => json({ kubeletconfig: { apiVersion: 'kubelet.config.k8s.io/v1beta1', kind: 'KubeletConfiguration', ...view.config } })],
-    ['stats/summary', async () => json(await stats.summary())],
-    ['metrics', async () => metrics(deps.metricsText?.() ?? '')],
-    ['metrics/probes', async () => metrics(view.probeMetrics())],
-    ['metrics/resource', async () => metrics(await stats.resourceMetrics())],
-    ['containerLogs/*', async ({ path, query, signal }) => ({ type: 'stream', body: await containerLog(view, clock.now(), path, query, signal) })],
-    ['exec/*', refusePlain],
-    ['attach/*', refusePlain],
-    ['portForward/*', refusePlain],
-  ])
-}
-
-async function refusePlain(): Promise<Answer> {
-  throw new HttpError(400, 'unable to upgrade: missing upgrade headers in request')
+  response.flushHeaders()
+  for await (const chunk of body) {
+    if (!response.write(chunk)) await new Promise((resolve) => response.once('drain', resolve).once('close', resolve))
+    if (gone.aborted) break
+  }
+  response.end()
 }
 
 async function answerUpgrade(deps: KubeletServerDeps, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
@@ -243,9 +223,10 @@ async function answerUpgrade(deps: KubeletServerDeps, request: IncomingMessage, 
     const { pathname, segments, query } = locate(request)
     await admit(deps, request, pathname)
     const [what = '', ...path] = segments
-    if (what === 'exec' || what === 'attach') await remoteCommand(deps.view, what, path, query, upgrade)
-    else if (what === 'portForward') await portForward(deps.view, path, query, upgrade)
-    else throw new HttpError(404, '404 page not found')
+    if (!['exec', 'attach', 'portForward'].includes(what)) throw new HttpError(404, '404 page not found')
+    if (!deps.view.config.enableDebuggingHandlers) throw debuggingDisabled()
+    if (what === 'portForward') await portForward(deps.view, path, query, upgrade)
+    else await remoteCommand(deps.view, what as 'exec' | 'attach', path, query, upgrade)
   } catch (error) {
     if (!(error instanceof HttpError)) throw error
     answerError(upgrade, error)
@@ -257,9 +238,8 @@ function answerError(upgrade: Parameters<typeof refuse>[0], error: HttpError): v
     refuse(upgrade, error.code, error.message)
     return
   }
-  const reason = error.code === 401 ? 'Unauthorized' : error.code === 404 ? 'Not Found' : 'Internal Server Error'
-  const body = `${error.message}\n`
+  const body = error.message
   upgrade.socket.end(
-    `HTTP/1.1 ${error.code} ${reason}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+    `HTTP/1.1 ${error.code} ${STATUS_CODES[error.code] ?? ''}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
   )
 }

@@ -31,24 +31,44 @@ export function logContainerId(podName: string, status: Frozen<PodStatus>, conta
 
 const bare = (id: string) => id.slice(id.indexOf('://') + 3)
 
-/** PodLogOptions out of the query. */
+const undecodable = () => new HttpError(400, '{"message": "Unable to decode query."}')
+const impossible = () => new HttpError(422, '{"message": "Invalid request."}')
+
+/** PodLogOptions out of the query. @throws HttpError 400 for what is no such option, 422 for values that cannot be */
 export function logOptions(query: URLSearchParams, nowMs: number): LogOptions {
   const number = (name: string) => {
     const text = query.get(name)
     if (text === null || text === '') return undefined
-    if (!/^\d+$/.test(text)) throw new HttpError(400, `unable to decode the request: ${name} must be a number`)
+    if (!/^-?\d+$/.test(text)) throw undecodable()
     return Number(text)
   }
-  const seconds = number('sinceSeconds')
+  const flag = (name: string) => {
+    const text = query.get(name)
+    return text !== null && !['', '0', 'false'].includes(text.toLowerCase())
+  }
+  const [seconds, limitBytes] = [number('sinceSeconds'), number('limitBytes')]
+  // As clients said it long ago; all is the same as nothing.
+  const tail = query.get('tail')
+  const tailLines = tail ? (tail === 'all' ? undefined : Number(tail)) : number('tailLines')
   const time = query.get('sinceTime')
-  const sinceMs = seconds !== undefined ? nowMs - seconds * 1000 : time ? parseTime(time) : undefined
-  const stream = query.get('stream')
+  const sinceTimeMs = time ? parseTime(time) : undefined
+  if (time && sinceTimeMs === undefined) throw undecodable()
+  const stream = query.get('stream') || 'All'
+  const isImpossible =
+    Number.isNaN(tailLines ?? 0) ||
+    (tailLines ?? 0) < 0 ||
+    (limitBytes ?? 1) < 1 ||
+    (seconds ?? 1) < 1 ||
+    (seconds !== undefined && sinceTimeMs !== undefined) ||
+    !['All', 'Stdout', 'Stderr'].includes(stream) ||
+    (stream !== 'All' && tailLines !== undefined)
+  if (isImpossible) throw impossible()
   return {
-    follow: query.get('follow') === 'true',
-    timestamps: query.get('timestamps') === 'true',
-    tailLines: number('tailLines'),
-    limitBytes: number('limitBytes'),
-    sinceMs,
+    follow: flag('follow'),
+    timestamps: flag('timestamps'),
+    tailLines,
+    limitBytes,
+    sinceMs: seconds === undefined ? sinceTimeMs : nowMs - seconds * 1000,
     ...(stream === 'Stdout' || stream === 'Stderr' ? { stream } : {}),
   }
 }
@@ -61,11 +81,12 @@ export async function containerLog(
   query: URLSearchParams,
   signal: AbortSignal,
 ): Promise<AsyncIterable<Uint8Array>> {
+  const options = logOptions(query, nowMs)
   const pod = view.pod(namespace, name)
-  if (!pod) throw new HttpError(404, `pod does not exist`)
+  if (!pod) throw new HttpError(404, `pod "${name}" does not exist`)
   if (!findSpecContainer(pod, container)) throw new HttpError(404, `container "${container}" not found in pod "${name}"`)
   const id = logContainerId(name, view.podStatus(pod.metadata.uid ?? '') ?? pod.status, container, query.get('previous') === 'true')
   const status = await view.runtime.containerStatus(id)
   if (!status) throw new HttpError(400, `unable to retrieve container logs for ${view.runtime.name}://${id}`)
-  return view.runtime.logs(status, logOptions(query, nowMs), signal)
+  return view.runtime.logs(status, options, signal)
 }

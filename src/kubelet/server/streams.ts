@@ -33,9 +33,11 @@ async function through(view: KubeletView, url: string): Promise<{ readonly tls?:
   return { tls: { createConnection: () => socket } }
 }
 
-async function runningContainer(view: KubeletView, [namespace = '', name = '', container = '']: readonly string[]): Promise<string> {
+/** {namespace}/{pod}/{container}, or with the pod's uid before the container. */
+async function runningContainer(view: KubeletView, [namespace = '', name = '', ...rest]: readonly string[]): Promise<string> {
   const pod = view.pod(namespace, name)
-  if (!pod) throw new HttpError(404, 'pod does not exist')
+  const [container = '', uid] = [...rest].reverse()
+  if (!pod || (uid !== undefined && uid !== pod.metadata.uid)) throw new HttpError(404, 'pod does not exist')
   const record = findContainer(await readPodRuntimeStatus(view.runtime, pod.metadata.uid ?? ''), container)
   if (!record) throw new HttpError(404, `container not found ("${container}")`)
   if (record.state !== 'running') throw new HttpError(400, `container not running (${record.id})`)
@@ -53,6 +55,16 @@ export async function remoteCommand(view: KubeletView, what: 'exec' | 'attach', 
   } catch (error) {
     await session.finish({ error: error instanceof Error ? error.message : String(error) })
   }
+}
+
+const runTimeoutSeconds = 600
+
+/** POST /run/{namespace}/{pod}/{container}?cmd=…: the command's output, both streams together. */
+export async function runCommand(view: KubeletView, path: readonly string[], command: readonly string[]): Promise<Uint8Array> {
+  const result = await view.runtime.execSync(await runningContainer(view, path), command, runTimeoutSeconds)
+  const output = Buffer.concat([Buffer.from(result.stdout), Buffer.from(result.stderr)])
+  if (result.exitCode !== 0) throw new HttpError(500, `command '${command.join(' ')}' exited with ${result.exitCode}: ${output.toString()}`)
+  return output
 }
 
 async function serve(
@@ -84,9 +96,15 @@ async function forwardResizes(resizes: NonNullable<RemoteCommandSession['resizes
 }
 
 /** GET or POST /portForward/{namespace}/{pod}. */
-export async function portForward(view: KubeletView, [namespace = '', name = '']: readonly string[], query: URLSearchParams, upgrade: Upgrade): Promise<void> {
+export async function portForward(
+  view: KubeletView,
+  [namespace = '', name = '', uid]: readonly string[],
+  query: URLSearchParams,
+  upgrade: Upgrade,
+): Promise<void> {
   const pod = view.pod(namespace, name)
   if (!pod) throw new HttpError(404, 'pod does not exist')
+  if (uid !== undefined && uid !== pod.metadata.uid) throw new HttpError(404, 'pod not found')
   const status = await readPodRuntimeStatus(view.runtime, pod.metadata.uid ?? '')
   const sandbox = status.sandboxes.find((candidate) => candidate.state === 'SANDBOX_READY')
   if (!sandbox) throw new HttpError(400, `no running sandbox for pod ${name}`)

@@ -101,6 +101,9 @@ function containers(client: CriClient): Containers {
     reopenContainerLog: async (containerId) => {
       await runtime('ReopenContainerLog', { containerId })
     },
+    checkpointContainer: async (containerId, location, timeout) => {
+      await runtime('CheckpointContainer', { containerId, location, timeout }, timeout > 0 ? { timeoutMs: timeout * 1000 } : {})
+    },
     listContainerStats: async () => (await runtime<{ stats: cri.RuntimeContainerStats[] }>('ListContainerStats', {})).stats,
   }
 }

@@ -1,0 +1,209 @@
+/**
+ * What the kubelet's API answers to plain requests (L3), by path. Whoever asks was admitted before. Upstream: InstallDefaultHandlers and
+ * InstallDebuggingHandlers of kubelet/server/server.go (v1.36).
+ */
+import type { IncomingMessage } from 'node:http'
+import type { Clock } from '#base/clock'
+import type { ConfigurationDocument } from '../configuration/document.ts'
+import { configurationApiVersion, configurationKind } from '../configuration/fields.ts'
+import { documentOf } from '../configuration/settings.ts'
+import type { KubeletView } from '../kubelet.ts'
+import { findSpecContainer } from '../pods/containers.ts'
+import { gateEnabled } from '../resources/config.ts'
+import { labelKeys } from '../runtime/labels.ts'
+import { HttpError } from './httpError.ts'
+import { containerLog } from './logs.ts'
+import { createStatsProvider } from './stats/statsProvider.ts'
+import { runCommand } from './streams.ts'
+import { queryLogs, systemLog } from './systemLogs.ts'
+
+export const contentTypes = {
+  text: 'text/plain; charset=utf-8',
+  json: 'application/json',
+  html: 'text/html; charset=utf-8',
+  metrics: 'text/plain; version=0.0.4; charset=utf-8',
+  stream: 'text/plain',
+} as const
+
+export interface Page {
+  /** One of the above, or a content type. */
+  readonly type: keyof typeof contentTypes | (string & {})
+  readonly body: string | Uint8Array | AsyncIterable<Uint8Array>
+  readonly code?: number | undefined
+}
+
+export interface RoutesDeps {
+  readonly view: KubeletView
+  readonly clock: Clock
+  readonly metricsText?: (() => string) | undefined
+  readonly configuration?: ConfigurationDocument | undefined
+  readonly pages?: ((request: IncomingMessage) => Promise<Page | undefined>) | undefined
+}
+
+export interface RouteRequest {
+  readonly request: IncomingMessage
+  readonly method: string
+  readonly segments: readonly string[]
+  readonly query: URLSearchParams
+  readonly signal: AbortSignal
+}
+
+/** @throws HttpError */
+export type Routes = (request: RouteRequest) => Promise<Page>
+type Route = (request: RouteRequest & { readonly path: readonly string[] }) => Promise<Page> | Page
+
+const text = (body: string): Page => ({ type: 'text', body })
+const json = (value: unknown): Page => ({ type: 'json', body: JSON.stringify(value) })
+const metrics = (body: string): Page => ({ type: 'metrics', body })
+
+export function debuggingDisabled(): HttpError {
+  return new HttpError(405, 'Debug endpoints are disabled.\n')
+}
+
+/** Answered by a page that is not there unless debugging handlers are. */
+const debugging = new Set(['run', 'exec', 'attach', 'portForward', 'containerLogs', 'runningpods', 'debug', 'logs', 'configz'])
+
+export function createRoutes(deps: RoutesDeps): Routes {
+  const routes = plainRoutes(deps)
+  return async (request) => {
+    const { segments } = request
+    const [first = ''] = segments
+    if (debugging.has(first) && !deps.view.config.enableDebuggingHandlers) throw debuggingDisabled()
+    const route = routes.get(segments.join('/')) ?? routes.get(`${first}/*`)
+    const page = route ? await route({ ...request, path: segments.slice(1) }) : await deps.pages?.(request.request)
+    if (!page) throw new HttpError(404, '404: Page Not Found')
+    return page
+  }
+}
+
+function plainRoutes(deps: RoutesDeps): ReadonlyMap<string, Route> {
+  const { view, clock } = deps
+  const stats = createStatsProvider(view, clock)
+  return new Map<string, Route>([
+    ['healthz', ({ query }) => healthz(deps, query)],
+    ['healthz/ping', () => text('ok')],
+    ['healthz/log', () => text('ok')],
+    ['healthz/syncloop', () => oneCheck(syncLoopFault(deps))],
+    ['pods', () => json(podList(view))],
+    ['runningpods', async () => json(await runningPods(view))],
+    [
+      'configz',
+      () => json({ kubeletconfig: { ...documentOf(view.config, deps.configuration), apiVersion: configurationApiVersion, kind: configurationKind } }),
+    ],
+    ['stats/summary', async ({ query }) => json(await stats.summary(query.get('only_cpu_and_memory') === 'true'))],
+    ['metrics', () => metrics(deps.metricsText?.() ?? '')],
+    ['metrics/probes', () => metrics(view.probeMetrics())],
+    ['metrics/resource', async () => metrics(await stats.resourceMetrics())],
+    ['metrics/cadvisor', async () => metrics(await stats.cadvisorMetrics())],
+    ['containerLogs/*', async ({ path, query, signal }) => ({ type: 'stream', body: await containerLog(view, clock.now(), path, query, signal) })],
+    ['checkpoint/*', checkpoint(deps)],
+    ['run/*', async ({ path, query, method }) => runPage(view, method, path, query)],
+    ['exec/*', refusePlain],
+    ['attach/*', refusePlain],
+    ['portForward/*', refusePlain],
+    ['logs', ({ query }) => logPage(view, [], query)],
+    ['logs/*', ({ path, query }) => logPage(view, path, query)],
+    ['debug/*', ({ request }) => debugPage(deps, request)],
+  ])
+}
+
+function refusePlain(): never {
+  throw new HttpError(400, 'unable to upgrade: missing upgrade headers in request')
+}
+
+function podList(view: KubeletView) {
+  const items = view.pods().map((pod) => ({ ...pod, status: view.podStatus(pod.metadata.uid ?? '') ?? pod.status }))
+  return { kind: 'PodList', apiVersion: 'v1', metadata: {}, items }
+}
+
+/** As the runtime tells it: pods with a running container, by name. */
+async function runningPods(view: KubeletView) {
+  const items = new Map<string, { metadata: object; spec: { containers: object[] }; status: object }>()
+  for (const { labels, image, metadata, state } of await view.runtime.listContainers()) {
+    if (state !== 'CONTAINER_RUNNING') continue
+    const [name, namespace, uid = ''] = [labels[labelKeys.podName], labels[labelKeys.podNamespace], labels[labelKeys.podUid]]
+    const pod = items.get(uid) ?? { metadata: { name, namespace, uid }, spec: { containers: [] }, status: {} }
+    pod.spec.containers.push({ name: metadata.name, image: image.image, resources: {} })
+    items.set(uid, pod)
+  }
+  return { kind: 'PodList', apiVersion: 'v1', metadata: {}, items: [...items.values()] }
+}
+
+const minLoopMs = 300_000
+
+/** Undefined: the loop that looks after this node's pods went round lately. */
+function syncLoopFault({ view, clock }: RoutesDeps): string | undefined {
+  const entered = view.latestLoopEntryMs()
+  const allowed = Math.max(minLoopMs, 2 * view.config.syncFrequencyMs)
+  return entered !== undefined && clock.now() > entered + allowed ? 'sync Loop took longer than expected' : undefined
+}
+
+function oneCheck(fault: string | undefined): Page {
+  return fault === undefined ? text('ok') : { ...text(`internal server error: ${fault}\n`), code: 500 }
+}
+
+/** The checks by name, as apiserver's healthz writes them. */
+function healthz(deps: RoutesDeps, query: URLSearchParams): Page {
+  const excluded = new Set(query.getAll('exclude'))
+  const checks = [
+    ['ping', undefined],
+    ['log', undefined],
+    ['syncloop', syncLoopFault(deps)],
+  ] as const
+  const counted = checks.map(([name, fault]) => ({ name, isExcluded: excluded.has(name), fault: excluded.has(name) ? undefined : fault }))
+  const isHealthy = counted.every(({ fault }) => fault === undefined)
+  if (isHealthy && !query.has('verbose')) return text('ok')
+  const lines = counted.map(({ name, isExcluded, fault }) =>
+    fault === undefined ? `[+]${name} ${isExcluded ? 'excluded: ok' : 'ok'}` : `[-]${name} failed: reason withheld`,
+  )
+  return { ...text(`${lines.join('\n')}\nhealthz check ${isHealthy ? 'passed' : 'failed'}\n`), code: isHealthy ? 200 : 500 }
+}
+
+async function runPage(view: KubeletView, method: string, path: readonly string[], query: URLSearchParams): Promise<Page> {
+  if (method !== 'POST') throw new HttpError(405, '405: Method Not Allowed')
+  return { type: 'json', body: await runCommand(view, path, (query.get('cmd') ?? '').split(' ')) }
+}
+
+/** POST /checkpoint/{namespace}/{pod}/{container}: only runtimes that can do it do. */
+function checkpoint({ view, clock }: RoutesDeps): Route {
+  return async ({ method, path: [namespace = '', name = '', container = ''], query }) => {
+    if (method !== 'POST') throw new HttpError(405, '405: Method Not Allowed')
+    const pod = view.pod(namespace, name)
+    if (!pod) throw new HttpError(404, 'pod does not exist')
+    if (!findSpecContainer(pod, container)) throw new HttpError(404, `container ${container} does not exist`)
+    const timeout = query.getAll('timeout').at(-1) ?? '0'
+    if (!/^\d+$/.test(timeout)) throw new HttpError(404, 'cannot parse value of timeout parameter')
+    const failed = (why: string) => new HttpError(500, `checkpointing of ${namespace}/${name}/${container} failed (${why})`)
+    const statuses = view.podStatus(pod.metadata.uid ?? '')?.containerStatuses ?? []
+    const id = statuses.find((status) => status.name === container && status.state?.running)?.containerID?.replace(/^.*:\/\//, '')
+    if (id === undefined) throw failed(`container ${container} not found`)
+    if (!view.runtime.checkpointContainer) throw failed(`runtime ${view.runtime.name} cannot checkpoint containers`)
+    const stamp = new Date(clock.now()).toISOString().replace(/\.\d+Z$/, 'Z')
+    const location = `${view.config.rootDirectory}/checkpoints/checkpoint-${name}_${namespace}-${container}-${stamp}.tar`
+    try {
+      await view.runtime.checkpointContainer(id, location, Number(timeout))
+    } catch (error) {
+      throw failed((error as Error).message)
+    }
+    return json({ items: [location] })
+  }
+}
+
+async function logPage(view: KubeletView, path: readonly string[], query: URLSearchParams): Promise<Page> {
+  const { enableSystemLogHandler, enableSystemLogQuery } = view.config
+  if (!enableSystemLogHandler) throw new HttpError(405, 'logs endpoint is disabled.\n')
+  const host = view.context()?.host
+  if (!host) throw new HttpError(404, 'a simulated node has no log files')
+  if (query.has('query') && enableSystemLogQuery && gateEnabled(view.config, 'NodeLogQuery')) return text(await queryLogs(host, query))
+  const answer = await systemLog(host, path)
+  return 'listing' in answer ? { type: 'html', body: answer.listing } : { type: 'stream', body: answer.content }
+}
+
+async function debugPage({ view, pages }: RoutesDeps, request: IncomingMessage): Promise<Page> {
+  const path = request.url?.split('?')[0] ?? ''
+  if (path.startsWith('/debug/pprof') && !view.config.enableProfilingHandler) throw new HttpError(405, 'profiling endpoint is disabled.\n')
+  if (path === '/debug/flags/v' && !view.config.enableDebugFlagsHandler) throw new HttpError(405, 'flags endpoint is disabled.\n')
+  const page = await pages?.(request)
+  if (!page) throw new HttpError(404, '404: Page Not Found')
+  return page
+}

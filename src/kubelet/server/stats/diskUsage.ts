@@ -1,0 +1,75 @@
+/**
+ * What files and filesystems take (L3): a volume's own filesystem is asked, a directory of the node's is added up. Adding up is dear, so its results are
+ * kept for a minute. Upstream: kubelet/server/stats/volume_stat_calculator.go, volume/util/fs (v1.36).
+ */
+import { type Dirent, lstatSync, readdirSync } from 'node:fs'
+import type { Clock } from '#base/clock'
+import type { KubeletHost } from '../../host.ts'
+
+export interface DirectoryUsage {
+  readonly bytes: number
+  readonly inodes: number
+}
+
+/** Entries looked at before others get a turn. */
+const batch = 500
+
+/** Of everything below, on the directory's own filesystem; a file with several names counts once. What goes away meanwhile counts nothing. */
+export async function directoryUsage(directory: string): Promise<DirectoryUsage> {
+  const seen = new Set<string>()
+  const waiting = [directory]
+  const device = statOf(directory)?.dev
+  let [bytes, inodes, looked] = [0, 0, 0]
+  for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
+    const stat = statOf(path)
+    if (++looked % batch === 0) await new Promise((resolve) => setImmediate(resolve))
+    if (!stat || stat.dev !== device || (stat.nlink > 1 && !stat.isDirectory() && seen.has(String(stat.ino)))) continue
+    seen.add(String(stat.ino))
+    bytes += stat.blocks * 512
+    inodes++
+    if (stat.isDirectory()) waiting.push(...entriesOf(path).map(({ name }) => `${path}/${name}`))
+  }
+  return { bytes, inodes }
+}
+
+function statOf(path: string) {
+  return lstatSync(path, { throwIfNoEntry: false })
+}
+
+function entriesOf(path: string): Dirent[] {
+  try {
+    return readdirSync(path, { withFileTypes: true })
+  } catch {
+    return []
+  }
+}
+
+const keptMs = 60_000
+const maxKept = 4096
+
+export interface DiskUsage {
+  /** Of a directory of the node. */
+  directory(nodePath: string): Promise<DirectoryUsage>
+  /** True when it is a filesystem of its own below `parent`. */
+  isMounted(nodePath: string, parent: string): boolean
+}
+
+export function createDiskUsage(host: KubeletHost, clock: Clock): DiskUsage {
+  const kept = new Map<string, { readonly untilMs: number; readonly usage: Promise<DirectoryUsage> }>()
+  return {
+    directory(nodePath) {
+      const known = kept.get(nodePath)
+      if (known && known.untilMs > clock.now()) return known.usage
+      kept.delete(nodePath)
+      const usage = directoryUsage(host.path(nodePath))
+      kept.set(nodePath, { untilMs: clock.now() + keptMs, usage })
+      const [oldest] = kept.keys()
+      if (kept.size > maxKept && oldest !== undefined) kept.delete(oldest)
+      return usage
+    },
+    isMounted: (nodePath, parent) => {
+      const [own, above] = [statOf(host.path(nodePath)), statOf(host.path(parent))]
+      return own !== undefined && own.dev !== above?.dev
+    },
+  }
+}

@@ -1,0 +1,82 @@
+/** /metrics/resource (L3, pure): what metrics.k8s.io is made of. Upstream: kubelet/metrics/collectors/resource_metrics.go (v1.36). */
+import { exposition, type Labels, type MetricFamily } from './exposition.ts'
+import type { GroupUsage, NodeUsage } from './usage.ts'
+
+interface Measured {
+  readonly labels: Labels
+  readonly usage: GroupUsage
+  readonly startedAtMs?: number | undefined
+}
+
+interface Level {
+  readonly of: 'container' | 'pod' | 'node'
+  readonly measured: readonly Measured[]
+}
+
+const seconds = (ns: number) => ns / 1e9
+
+function cpu({ of, measured }: Level): MetricFamily {
+  return {
+    name: `${of}_cpu_usage_seconds_total`,
+    type: 'counter',
+    help: `[STABLE] Cumulative cpu time consumed by the ${of} in core-seconds`,
+    samples: measured.map(({ labels, usage }) => ({ labels, value: seconds(usage.cpuNs), atMs: usage.atMs })),
+  }
+}
+
+function memory({ of, measured }: Level): MetricFamily {
+  return {
+    name: `${of}_memory_working_set_bytes`,
+    type: 'gauge',
+    help: `[STABLE] Current working set of the ${of} in bytes`,
+    samples: measured.map(({ labels, usage }) => ({ labels, value: usage.memory.workingSetBytes, atMs: usage.atMs })),
+  }
+}
+
+function swap({ of, measured }: Level): MetricFamily {
+  return {
+    name: `${of}_swap_usage_bytes`,
+    type: 'gauge',
+    help: `[ALPHA] Current amount of the ${of} swap usage in bytes. Reported only on non-windows systems`,
+    samples: measured.map(({ labels, usage }) => ({ labels, value: usage.memory.swapBytes, atMs: usage.atMs })),
+  }
+}
+
+function started({ measured }: Level): MetricFamily {
+  return {
+    name: 'container_start_time_seconds',
+    type: 'gauge',
+    help: '[STABLE] Start time of the container since unix epoch in seconds',
+    samples: measured.flatMap(({ labels, startedAtMs }) => (startedAtMs === undefined ? [] : [{ labels, value: startedAtMs / 1000 }])),
+  }
+}
+
+export function resourceMetricsText({ node, pods }: NodeUsage): string {
+  const labelled = pods.map((usage) => ({ usage, labels: { namespace: usage.pod.metadata.namespace ?? '', pod: usage.pod.metadata.name ?? '' } }))
+  const containers: Level = {
+    of: 'container',
+    measured: labelled.flatMap(({ usage, labels }) =>
+      usage.containers.map((container) => ({ labels: { container: container.container, ...labels }, usage: container, startedAtMs: container.startedAtMs })),
+    ),
+  }
+  const ofPods: Level = { of: 'pod', measured: labelled.map(({ usage, labels }) => ({ labels, usage: usage.group })) }
+  const ofNode: Level = { of: 'node', measured: [{ labels: {}, usage: node }] }
+  return exposition([
+    cpu(containers),
+    memory(containers),
+    started(containers),
+    swap(containers),
+    cpu(ofNode),
+    memory(ofNode),
+    swap(ofNode),
+    cpu(ofPods),
+    memory(ofPods),
+    swap(ofPods),
+    {
+      name: 'resource_scrape_error',
+      type: 'gauge',
+      help: '[STABLE] 1 if there was an error while getting container metrics, 0 otherwise',
+      samples: [{ value: 0 }],
+    },
+  ])
+}

@@ -1,0 +1,46 @@
+/** Everything that metrics pipelines read from one kubelet (L3), made of one look at what is used. Upstream: kubelet/server/stats (v1.36). */
+import type { Clock } from '#base/clock'
+import type { KubeletView } from '../../kubelet.ts'
+import { cadvisorMetricsText } from './cadvisorMetrics.ts'
+import { createDiskUsage, type DirectoryUsage, type DiskUsage } from './diskUsage.ts'
+import { resourceMetricsText } from './resourceMetrics.ts'
+import { summaryOf } from './summary.ts'
+import { createUsageSource } from './usage.ts'
+
+export interface StatsProvider {
+  /** The Summary of the v1alpha1 stats API. */
+  summary(onlyCpuAndMemory: boolean): Promise<object>
+  /** The text of /metrics/resource. */
+  resourceMetrics(): Promise<string>
+  /** The text of /metrics/cadvisor. */
+  cadvisorMetrics(): Promise<string>
+}
+
+/** That sandboxes are made of. */
+const pauseImage = 'skiff.internal/pause:1'
+
+export function createStatsProvider(view: KubeletView, clock: Clock): StatsProvider {
+  const source = createUsageSource(view, clock)
+  let disk: DiskUsage | undefined
+  return {
+    async summary(onlyCpuAndMemory) {
+      const host = view.context()?.host
+      if (host) disk ??= createDiskUsage(host, clock)
+      const writableLayers = onlyCpuAndMemory ? new Map<string, DirectoryUsage>() : await writableLayersOf(view)
+      return summaryOf({ view, usage: await source.now(), disk, onlyCpuAndMemory, writableLayers })
+    },
+    resourceMetrics: async () => resourceMetricsText(await source.now()),
+    cadvisorMetrics: async () => cadvisorMetricsText(await source.now(), { machine: view.context()?.machineInfo, pauseImage }),
+  }
+}
+
+/** Only the runtime knows what its snapshots hold. */
+async function writableLayersOf(view: KubeletView): Promise<Map<string, DirectoryUsage>> {
+  const stats = await view.runtime.listContainerStats()
+  return new Map(
+    stats.map(({ attributes, writableLayer }) => [
+      attributes.id,
+      { bytes: writableLayer?.usedBytes?.value ?? 0, inodes: writableLayer?.inodesUsed?.value ?? 0 },
+    ]),
+  )
+}

@@ -1,0 +1,184 @@
+/**
+ * /stats/summary (L3): the Summary of the stats API v1alpha1, of node, pods and containers: CPU, memory, swap, processes, network, volumes and
+ * ephemeral storage. Upstream: kubelet/apis/stats/v1alpha1/types.go, kubelet/server/stats/summary.go, stats/cri_stats_provider.go (v1.36).
+ */
+
+import { uptime } from 'node:os'
+import { formatTime } from '#base/time'
+import type { InterfaceUsage } from '#host/cgroupUsage'
+import { listIfExists } from '#host/files'
+import type { FilesystemStats, KubeletHost } from '../../host.ts'
+import type { KubeletView } from '../../kubelet.ts'
+import { podDirectory } from '../../volumes/podDirectory.ts'
+import type { DirectoryUsage, DiskUsage } from './diskUsage.ts'
+import type { ContainerUsage, GroupUsage, NodeUsage, PodUsage } from './usage.ts'
+
+export interface SummaryDeps {
+  readonly view: KubeletView
+  readonly usage: NodeUsage
+  /** Absent on simulated nodes. */
+  readonly disk?: DiskUsage | undefined
+  readonly onlyCpuAndMemory: boolean
+  /** What containers wrote into their images' filesystems, by the runtime's id. */
+  readonly writableLayers: ReadonlyMap<string, DirectoryUsage>
+}
+
+export async function summaryOf(deps: SummaryDeps): Promise<object> {
+  const { view, usage, onlyCpuAndMemory } = deps
+  const context = view.context()
+  const { node } = usage
+  const nodeFs = onlyCpuAndMemory ? undefined : await context?.host?.filesystem(view.config.rootDirectory).catch(() => undefined)
+  const time = formatTime(node.atMs)
+  const bootedMs = context?.host ? node.atMs - Math.floor(uptime() * 1000) : undefined
+  return {
+    node: {
+      nodeName: view.config.nodeName,
+      ...(bootedMs === undefined ? {} : { startTime: formatTime(bootedMs) }),
+      cpu: cpuOf(node),
+      memory: { ...memoryOf(node), availableBytes: Math.max(0, (context?.machineInfo.memoryBytes ?? 0) - node.memory.workingSetBytes) },
+      ...(onlyCpuAndMemory ? {} : { network: networkOf(time, usage.network), swap: swapOf(node), rlimit: rlimitOf(time, node) }),
+      ...(nodeFs ? { fs: filesystemOf(time, nodeFs), runtime: { imageFs: filesystemOf(time, nodeFs), containerFs: filesystemOf(time, nodeFs) } } : {}),
+    },
+    pods: await Promise.all(usage.pods.map((pod) => podOf(deps, pod, nodeFs))),
+  }
+}
+
+function cpuOf(group: GroupUsage) {
+  return { time: formatTime(group.atMs), usageNanoCores: group.nanoCores ?? 0, usageCoreNanoSeconds: group.cpuNs, ...pressureOf(group, 'cpu') }
+}
+
+function memoryOf(group: GroupUsage) {
+  const { usageBytes, workingSetBytes, rssBytes, pageFaults, majorPageFaults, limitBytes } = group.memory
+  return {
+    time: formatTime(group.atMs),
+    ...(limitBytes > 0 ? { availableBytes: Math.max(0, limitBytes - workingSetBytes) } : {}),
+    usageBytes,
+    workingSetBytes,
+    rssBytes,
+    pageFaults,
+    majorPageFaults,
+    ...pressureOf(group, 'memory'),
+  }
+}
+
+/** Only the kernel's totals: it keeps no averages per group that are worth asking for each time. */
+function pressureOf({ pressure }: GroupUsage, resource: 'cpu' | 'memory' | 'io') {
+  if (!pressure) return {}
+  const { someUs, fullUs } = pressure[resource]
+  const data = (us: number) => ({ total: us * 1000, avg10: 0, avg60: 0, avg300: 0 })
+  return { psi: { full: data(fullUs), some: data(someUs) } }
+}
+
+function swapOf(group: GroupUsage) {
+  return { time: formatTime(group.atMs), swapUsageBytes: group.memory.swapBytes, swapAvailableBytes: 0 }
+}
+
+function rlimitOf(time: string, group: GroupUsage) {
+  return { time, maxpid: group.maxProcesses, curproc: group.processes }
+}
+
+function networkOf(time: string, interfaces: readonly InterfaceUsage[]) {
+  const all = interfaces.map((one) => ({
+    name: one.name,
+    rxBytes: one.receivedBytes,
+    rxErrors: one.receiveErrors,
+    txBytes: one.sentBytes,
+    txErrors: one.sendErrors,
+  }))
+  const first = all.find(({ name }) => name === 'eth0') ?? all[0]
+  return { time, ...(first ?? { name: '' }), interfaces: all }
+}
+
+function filesystemOf(time: string, { availableBytes, capacityBytes, inodes, inodesFree }: FilesystemStats) {
+  return { time, availableBytes, capacityBytes, usedBytes: capacityBytes - availableBytes, inodesFree, inodes, inodesUsed: inodes - inodesFree }
+}
+
+/** Of what shares the node's filesystem. */
+function sharedOf(time: string, used: DirectoryUsage, nodeFs: FilesystemStats | undefined) {
+  const room = nodeFs
+    ? { availableBytes: nodeFs.availableBytes, capacityBytes: nodeFs.capacityBytes, inodesFree: nodeFs.inodesFree, inodes: nodeFs.inodes }
+    : {}
+  return { time, ...room, usedBytes: used.bytes, inodesUsed: used.inodes }
+}
+
+async function podOf(deps: SummaryDeps, pod: PodUsage, nodeFs: FilesystemStats | undefined): Promise<object> {
+  const { view, onlyCpuAndMemory } = deps
+  const { metadata } = pod.pod
+  const time = formatTime(pod.group.atMs)
+  const status = view.podStatus(pod.uid)
+  const basis = {
+    podRef: { name: metadata.name, namespace: metadata.namespace, uid: pod.uid },
+    startTime: status?.startTime ?? metadata.creationTimestamp,
+    cpu: cpuOf(pod.group),
+    memory: memoryOf(pod.group),
+  }
+  if (onlyCpuAndMemory) return { ...basis, containers: pod.containers.map(containerOf) }
+  const logs = await Promise.all(pod.containers.map((container) => logUsage(deps, pod, container)))
+  const layers = pod.containers.map(({ name }) => deps.writableLayers.get(name) ?? { bytes: 0, inodes: 0 })
+  const volumes = await volumesOf(deps, pod, nodeFs)
+  const local = [...logs, ...layers, ...volumes.filter(({ isEphemeral }) => isEphemeral).map(({ used }) => used)]
+  const ephemeral = local.reduce((total, { bytes, inodes }) => ({ bytes: total.bytes + bytes, inodes: total.inodes + inodes }), { bytes: 0, inodes: 0 })
+  return {
+    ...basis,
+    containers: pod.containers.map((container, index) => ({
+      ...containerOf(container),
+      rootfs: sharedOf(time, layers[index] ?? ephemeral, nodeFs),
+      logs: sharedOf(time, logs[index] ?? ephemeral, nodeFs),
+      swap: swapOf(container),
+    })),
+    ...(pod.network ? { network: networkOf(time, pod.network) } : {}),
+    ...(volumes.length > 0 ? { volume: volumes.map(({ stats }) => stats) } : {}),
+    'ephemeral-storage': sharedOf(time, ephemeral, nodeFs),
+    process_stats: { process_count: pod.group.processes },
+    swap: swapOf(pod.group),
+  }
+}
+
+function containerOf(container: ContainerUsage) {
+  return {
+    name: container.container,
+    startTime: formatTime(container.startedAtMs ?? container.atMs),
+    cpu: cpuOf(container),
+    memory: memoryOf(container),
+  }
+}
+
+async function logUsage({ view, disk }: SummaryDeps, { pod: { metadata }, uid }: PodUsage, { container }: ContainerUsage): Promise<DirectoryUsage> {
+  const directory = `${view.config.podLogsDirectory}/${metadata.namespace}_${metadata.name}_${uid}/${container}`
+  return (await disk?.directory(directory)) ?? { bytes: 0, inodes: 0 }
+}
+
+interface VolumeStats {
+  readonly stats: object
+  readonly used: DirectoryUsage
+  /** Counts as the pod's ephemeral storage: on the node's disk, and not a claim's. */
+  readonly isEphemeral: boolean
+}
+
+async function volumesOf({ view, disk }: SummaryDeps, { pod, uid, group }: PodUsage, nodeFs: FilesystemStats | undefined): Promise<VolumeStats[]> {
+  const host = view.context()?.host
+  if (!host || !disk) return []
+  const time = formatTime(group.atMs)
+  const root = `${podDirectory(view.config.rootDirectory, uid)}/volumes`
+  const directories = new Map<string, string>()
+  for (const plugin of await listIfExists(host.path(root))) {
+    for (const name of await listIfExists(host.path(`${root}/${plugin}`))) directories.set(name, `${root}/${plugin}/${name}`)
+  }
+  const volumes = (pod.spec.volumes ?? []).flatMap(({ name, persistentVolumeClaim, hostPath }) => {
+    const directory = directories.get(name)
+    return directory === undefined || hostPath ? [] : [{ name, directory, claim: persistentVolumeClaim?.claimName }]
+  })
+  return Promise.all(
+    volumes.map(async ({ name, directory, claim }): Promise<VolumeStats> => {
+      const reference = claim === undefined ? {} : { pvcRef: { name: claim, namespace: pod.metadata.namespace } }
+      if (disk.isMounted(directory, root))
+        return { stats: { ...(await mountedOf(host, directory, time)), name, ...reference }, used: { bytes: 0, inodes: 0 }, isEphemeral: false }
+      const used = await disk.directory(directory)
+      return { stats: { ...sharedOf(time, used, nodeFs), name, ...reference }, used, isEphemeral: claim === undefined }
+    }),
+  )
+}
+
+async function mountedOf(host: KubeletHost, directory: string, time: string) {
+  return filesystemOf(time, await host.filesystem(directory))
+}

@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict'
+import https from 'node:https'
+import { text } from 'node:stream/consumers'
+import { before, test } from 'node:test'
+import type { SubjectAccessReview } from '#api/gen/types/authorization.v1'
+import { noLog } from '#base/log'
+import { VirtualClock } from '#base/virtualClock'
+import type { Client } from '#client/client'
+import { type KubeletConfig, kubeletConfig } from '#kubelet/config'
+import type { KubeletView } from '#kubelet/kubelet'
+import { apiAuth, attributesOf, authDefaults, type KubeletAuthSettings } from '#kubelet/server/auth'
+import { createKubeletServer } from '#kubelet/server/kubeletServer'
+import { createAuthority, issueCertificate, type KeyPair } from '#main/pki/certificates'
+import { createPrometheusMetrics } from '#main/prometheus'
+
+let ca: KeyPair
+let serving: KeyPair
+let person: KeyPair
+
+before(async () => {
+  const now = Date.now()
+  ca = await createAuthority('test', now, 1)
+  serving = await issueCertificate(ca, { commonName: 'node', usage: 'server', hosts: ['127.0.0.1'], validDays: 1 }, now)
+  person = await issueCertificate(ca, { commonName: 'ann', organizations: ['dev'], usage: 'client', validDays: 1 }, now)
+})
+
+interface Asked {
+  readonly tokens: string[]
+  readonly access: string[]
+}
+
+/** An API server that knows one token and allows these subresources. */
+function reviewer(allowed: readonly string[], asked: Asked): Client {
+  const create = async (review: { kind: string; spec: Record<string, unknown> }) => {
+    if (review.kind === 'TokenReview') {
+      asked.tokens.push(String(review.spec.token))
+      return {
+        status: review.spec.token === 'good' ? { authenticated: true, user: { username: 'bot', uid: '7', groups: ['bots'] } } : { authenticated: false },
+      }
+    }
+    const { user, groups, resourceAttributes } = review.spec as unknown as SubjectAccessReview['spec']
+    const { verb, subresource = '', resource, name } = resourceAttributes ?? {}
+    asked.access.push(`${user} [${groups?.join()}] ${verb} ${resource}/${name}/${subresource}`)
+    if (subresource === 'broken') throw new Error('no API server')
+    return { status: { allowed: allowed.includes(subresource) } }
+  }
+  return { of: () => ({ create }) } as unknown as Client
+}
+
+interface Served {
+  readonly asked: Asked
+  readonly clock: VirtualClock
+  readonly view: { config: KubeletConfig; loopMs: number | undefined }
+  readonly metrics: () => string
+  get(path: string, options?: { cert?: KeyPair; token?: string; method?: string }): Promise<{ code: number | undefined; body: string }>
+}
+
+async function withServer(
+  { allowed = [], auth = {}, config = {} }: { allowed?: readonly string[]; auth?: Partial<KubeletAuthSettings>; config?: Partial<KubeletConfig> },
+  run: (served: Served) => Promise<void>,
+): Promise<void> {
+  const asked: Asked = { tokens: [], access: [] }
+  const clock = new VirtualClock(0)
+  const state = { config: kubeletConfig({ nodeName: 'n1', ...config }), loopMs: undefined as number | undefined }
+  const view = {
+    get config() {
+      return state.config
+    },
+    runtime: { listContainers: async () => [] },
+    pods: () => [],
+    pod: () => undefined,
+    podStatus: () => undefined,
+    context: () => undefined,
+    probeMetrics: () => '',
+    latestLoopEntryMs: () => state.loopMs,
+  } as unknown as KubeletView
+  const metrics = createPrometheusMetrics()
+  const server = createKubeletServer(
+    {
+      view,
+      auth: apiAuth(reviewer(allowed, asked), clock, 'n1', { ...authDefaults, ...auth }),
+      clock,
+      log: noLog,
+      metrics,
+      metricsText: () => metrics.render(),
+    },
+    { address: '127.0.0.1', port: 0, cert: serving.cert, key: serving.key, clientCa: ca.cert },
+  )
+  const stop = new AbortController()
+  const running = server.run(stop.signal)
+  const port = await server.listening
+  const get: Served['get'] = (path, { cert, token, method = 'GET' } = {}) =>
+    new Promise((resolve, reject) => {
+      const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
+      const options = { ca: ca.cert, cert: cert?.cert, key: cert?.key, headers, method, agent: false }
+      const request = https.request(`https://127.0.0.1:${port}${path}`, options, (response) => {
+        text(response).then((body) => resolve({ code: response.statusCode, body }), reject)
+      })
+      request.on('error', reject).end()
+    })
+  try {
+    await run({ asked, clock, view: state, metrics: () => metrics.render(), get })
+  } finally {
+    stop.abort()
+    await running
+  }
+}
+
+const paths: readonly (readonly [path: string, subresources: string])[] = [
+  ['/pods', 'pods,proxy'],
+  ['/pods/', 'pods,proxy'],
+  ['/runningpods/', 'pods,proxy'],
+  ['/healthz', 'healthz,proxy'],
+  ['/healthz/syncloop', 'healthz,proxy'],
+  ['/configz', 'configz,proxy'],
+  ['/statusz', 'statusz,proxy'],
+  ['/stats/summary', 'stats'],
+  ['/metrics', 'metrics'],
+  ['/metrics/cadvisor', 'metrics'],
+  ['/metricsx', 'proxy'],
+  ['/logs/syslog', 'log'],
+  ['/checkpoint/a/b/c', 'checkpoint'],
+  ['/exec/a/b/c', 'proxy'],
+  ['/containerLogs/a/b/c', 'proxy'],
+]
+for (const [path, subresources] of paths) {
+  test(`AUZ-09 ${path} needs nodes/${subresources}`, () => {
+    assert.deepEqual(
+      attributesOf('GET', path).map(({ subresource, verb }) => `${verb} ${subresource}`),
+      subresources.split(',').map((one) => `get ${one}`),
+    )
+  })
+}
+
+test('AUZ-09 the fine subresource is asked for first, then proxy; stats and metrics are never allowed by proxy', async () => {
+  await withServer({ allowed: ['proxy'] }, async ({ get, asked }) => {
+    assert.equal((await get('/pods', { cert: person })).code, 200)
+    assert.deepEqual(asked.access, ['ann [dev,system:authenticated] get nodes/n1/pods', 'ann [dev,system:authenticated] get nodes/n1/proxy'])
+    assert.deepEqual(await get('/stats/summary', { cert: person }), {
+      code: 403,
+      body: 'Forbidden (user=ann, verb=get, resource=nodes, subresource(s)=[stats])',
+    })
+  })
+  await withServer({ allowed: ['pods'] }, async ({ get, asked }) => {
+    assert.equal((await get('/pods', { cert: person })).code, 200)
+    assert.equal(asked.access.length, 1)
+    assert.equal((await get('/configz', { cert: person })).body, 'Forbidden (user=ann, verb=get, resource=nodes, subresource(s)=[configz proxy])')
+  })
+})
+
+test('AUZ-09 answers are remembered: yes for five minutes, no for thirty seconds, tokens for two minutes', async () => {
+  await withServer({ allowed: ['metrics'] }, async ({ get, asked, clock }) => {
+    const both = async () => [(await get('/metrics', { token: 'good' })).code, (await get('/pods', { token: 'good' })).code]
+    assert.deepEqual(await both(), [200, 403])
+    assert.deepEqual(await both(), [200, 403])
+    assert.deepEqual([asked.tokens.length, asked.access.length], [1, 3])
+    assert.equal(asked.access[0], 'bot [bots,system:authenticated] get nodes/n1/metrics')
+    await clock.advance(31_000)
+    await both()
+    assert.deepEqual([asked.tokens.length, asked.access.length], [1, 5])
+    await clock.advance(300_000)
+    await both()
+    assert.deepEqual([asked.tokens.length, asked.access.length], [2, 8])
+  })
+})
+
+test('KUB-17 nobody is anonymous unless it is allowed; a bad token never is', async () => {
+  await withServer({ allowed: ['healthz'] }, async ({ get }) => {
+    assert.deepEqual(await get('/healthz'), { code: 401, body: 'Unauthorized' })
+    assert.equal((await get('/healthz', { token: 'bad' })).code, 401)
+  })
+  await withServer({ allowed: ['healthz'], auth: { anonymous: true } }, async ({ get, asked }) => {
+    assert.deepEqual(await get('/healthz'), { code: 200, body: 'ok' })
+    assert.equal(asked.access[0], 'system:anonymous [system:unauthenticated] get nodes/n1/healthz')
+    assert.equal((await get('/healthz', { token: 'bad' })).code, 401)
+  })
+  await withServer({ auth: { mode: 'AlwaysAllow', tokens: false } }, async ({ get, asked }) => {
+    assert.equal((await get('/pods', { cert: person })).code, 200)
+    assert.equal((await get('/pods', { token: 'good' })).code, 401)
+    assert.deepEqual(asked, { tokens: [], access: [] })
+  })
+})
+
+test('KUB-17 without debugging handlers exec, logs and profiles say that they are disabled', async () => {
+  const off = { auth: { mode: 'AlwaysAllow' }, config: { enableDebuggingHandlers: false } } as const
+  await withServer(off, async ({ get }) => {
+    for (const path of ['/exec/a/b/c', '/run/a/b/c', '/containerLogs/a/b/c', '/runningpods/', '/logs/', '/debug/pprof/', '/portForward/a/b']) {
+      assert.deepEqual(await get(path, { cert: person }), { code: 405, body: 'Debug endpoints are disabled.\n' }, path)
+    }
+    assert.equal((await get('/pods', { cert: person })).code, 200)
+  })
+  await withServer({ auth: { mode: 'AlwaysAllow' }, config: { enableSystemLogHandler: false, enableProfilingHandler: false } }, async ({ get }) => {
+    assert.deepEqual(await get('/logs/', { cert: person }), { code: 405, body: 'logs endpoint is disabled.\n' })
+    assert.deepEqual(await get('/debug/pprof/', { cert: person }), { code: 405, body: 'profiling endpoint is disabled.\n' })
+    assert.equal((await get('/nothing', { cert: person })).code, 404)
+    assert.equal((await get('/%ff', { cert: person })).code, 400)
+  })
+})
+
+test('KUB-17 healthz tells of a loop that no longer goes round', async () => {
+  await withServer({ auth: { mode: 'AlwaysAllow' } }, async ({ get, view, clock }) => {
+    view.loopMs = 0
+    assert.deepEqual(await get('/healthz?verbose', { cert: person }), { code: 200, body: '[+]ping ok\n[+]log ok\n[+]syncloop ok\nhealthz check passed\n' })
+    await clock.advance(300_001)
+    assert.equal((await get('/healthz', { cert: person })).code, 500)
+    assert.deepEqual(await get('/healthz/syncloop', { cert: person }), { code: 500, body: 'internal server error: sync Loop took longer than expected\n' })
+    assert.equal((await get('/healthz/ping', { cert: person })).code, 200)
+    assert.equal((await get('/healthz?exclude=syncloop', { cert: person })).code, 200)
+  })
+})
+
+test('KUB-24 configz is a KubeletConfiguration v1beta1 with upstream’s names and durations', async () => {
+  await withServer({ auth: { mode: 'AlwaysAllow' }, config: { maxPods: 30, syncFrequencyMs: 90_000 } }, async ({ get, metrics }) => {
+    const { kubeletconfig } = JSON.parse((await get('/configz', { cert: person })).body) as { kubeletconfig: Record<string, unknown> }
+    assert.equal(kubeletconfig.apiVersion, 'kubelet.config.k8s.io/v1beta1')
+    assert.deepEqual([kubeletconfig.maxPods, kubeletconfig.syncFrequency, kubeletconfig.containerLogMaxSize], [30, '1m30s', '10Mi'])
+    assert.match(metrics(), /kubelet_http_requests_total\{method="GET",path="configz",server_type="readwrite",long_running="false"\} 1/)
+  })
+})
