@@ -22,10 +22,10 @@ import { BackOff } from './pods/backOff.ts'
 import { type FrozenPod, isStaticPod } from './pods/containers.ts'
 import { createPodAdmission } from './pods/podAdmission.ts'
 import { createPodEvents, type PodEvents } from './pods/podEvents.ts'
+import { createPodMetrics } from './pods/podMetrics.ts'
 import { createPodResizer } from './pods/podResizer.ts'
 import { createPodWorkers, type PodWorkers } from './pods/podWorkers.ts'
 import { createStatusManager, type StatusManager } from './pods/statusManager.ts'
-import { podCounters } from './pods/syncPod.ts'
 import { checkAllowedSysctls } from './pods/sysctls.ts'
 import { createProbeManager, type ProbeManager } from './probes/probeManager.ts'
 import { createAllocations } from './resources/allocations.ts'
@@ -162,23 +162,23 @@ async function runKubelet(
   const events = createPodEvents(context)
   const eviction = createEvictionManager(context)
   const statics = createStaticPods(context, (uid) => late.statuses?.resend(uid))
-  const counters = podCounters(deps.metrics)
+  const metrics = createPodMetrics(deps.metrics, deps.clock)
   const machinery = {
     context,
     images: await createImageManager(context),
     volumes: createVolumeManager(context),
     probes: createProbeManager(context, (uid) => wakeAll([uid]), signal),
-    statuses: createStatusManager(context, statics.apiPod, signal),
+    statuses: createStatusManager(context, statics.apiPod, metrics.starts.reported, signal),
     crashLoop: new BackOff(deps.clock, config.containerRestartInitialBackOffMs, config.containerRestartMaxBackOffMs),
     noteIds: events.noteIds,
     allocations,
     cgroups,
     resizer: createPodResizer(context, allocations, cgroups),
-    counters,
+    metrics,
     admit: createPodAdmission({
       context,
       allocations,
-      preemptions: counters.preemptions,
+      preemptions: metrics.preemptions,
       pressure: eviction.pressure,
       node: () => late.node?.node(),
       end: async (uid, ending) => {
@@ -244,7 +244,7 @@ async function watchPods(
     },
   }
   const selection = { fieldSelector: `spec.nodeName=${context.config.nodeName}` }
-  await Promise.all([listWatch(context.client.of(pods), selection, handler, context, signal), events.run(workers.wake, signal)])
+  await Promise.all([listWatch(context.client.of(pods), selection, handler, context, signal), events.run(workers, signal)])
 }
 
 function resizeRoom({ allocatable, config, resources }: KubeletContext) {

@@ -208,6 +208,12 @@ test('KUB-16 a static pod runs from a file, its mirror tells of it, comes back w
           const found = await mirror()
           return found?.status.phase === 'Running' && found.metadata.uid !== running.metadata.uid
         })
+        const edited = await mirror()
+        await writeFile(file, manifest.replace('app:1', 'app:2'))
+        await until('the new one runs after the old one', async () => {
+          const found = await mirror()
+          return found?.status.phase === 'Running' && found.spec.containers[0]?.image === 'example.com/app:2' && found.metadata.uid !== edited?.metadata.uid
+        })
         await rm(file)
         await until('the mirror is gone', async () => !(await mirror()))
       },

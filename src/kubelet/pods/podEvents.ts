@@ -5,11 +5,13 @@
 import type { KubeletContext } from '../context.ts'
 import { labelKeys } from '../runtime/labels.ts'
 import type { PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
+import { createPodGauges } from './podGauges.ts'
+import type { PodWorkers } from './podWorkers.ts'
 
 export interface PodEvents {
   noteIds(status: PodRuntimeStatus): void
-  /** Until aborted; calls `wake` with the uid of each pod in which something happened. */
-  run(wake: (uid: string) => void, signal: AbortSignal): Promise<void>
+  /** Until aborted; wakes each pod in which something happened. */
+  run(workers: Pick<PodWorkers, 'wake' | 'census'>, signal: AbortSignal): Promise<void>
   /** How long the last relist took, in milliseconds, and when it ended: for health and metrics. */
   lastRelist(): { readonly tookMs: number; readonly atMs: number }
 }
@@ -24,10 +26,15 @@ export function createPodEvents(context: KubeletContext): PodEvents {
   /** id → state, as of the last relist. */
   let known = new Map<string, string>()
   let last = { tookMs: 0, atMs: clock.monotonicMs() }
+  const gauges = createPodGauges(context.metrics)
+  const measures = relistMetrics(context)
 
-  const relist = async (wake: (uid: string) => void): Promise<void> => {
+  const relist = async ({ wake, census }: Pick<PodWorkers, 'wake' | 'census'>): Promise<void> => {
     const startedMs = clock.monotonicMs()
+    measures.started(startedMs)
     const [sandboxes, containers] = await Promise.all([runtime.listPodSandbox(), runtime.listContainers()])
+    gauges.runtime(sandboxes, containers)
+    gauges.workers(census())
     const now = new Map<string, string>()
     for (const item of [...sandboxes, ...containers]) {
       now.set(item.id, item.state)
@@ -40,17 +47,19 @@ export function createPodEvents(context: KubeletContext): PodEvents {
     known = now
     for (const uid of changed) wake(uid)
     last = { tookMs: clock.monotonicMs() - startedMs, atMs: clock.monotonicMs() }
+    measures.duration.observe(last.tookMs / 1000)
   }
 
-  const relistForever = async (wake: (uid: string) => void, signal: AbortSignal): Promise<void> => {
+  const relistForever = async (workers: Pick<PodWorkers, 'wake' | 'census'>, signal: AbortSignal): Promise<void> => {
     if (runtime.eventsAreComplete || config.relistPeriodMs <= 0) return
     while (!signal.aborted) {
-      await relist(wake).catch((error: unknown) => log.v(1).info('Relist failed', { error: error instanceof Error ? error.message : String(error) }))
+      await relist(workers).catch((error: unknown) => log.v(1).info('Relist failed', { error: error instanceof Error ? error.message : String(error) }))
       await clock.sleep(config.relistPeriodMs, signal).catch(() => {})
     }
   }
 
-  const follow = async (wake: (uid: string) => void, signal: AbortSignal): Promise<void> => {
+  const follow = async (workers: Pick<PodWorkers, 'wake' | 'census'>, signal: AbortSignal): Promise<void> => {
+    const { wake } = workers
     while (!signal.aborted) {
       try {
         for await (const { containerId } of runtime.events(signal)) {
@@ -66,7 +75,7 @@ export function createPodEvents(context: KubeletContext): PodEvents {
       if (signal.aborted) return
       await clock.sleep(resubscribeMs, signal).catch(() => {})
       // What happened while nobody listened.
-      await relist(wake).catch(() => {})
+      await relist(workers).catch(() => {})
     }
   }
 
@@ -74,9 +83,26 @@ export function createPodEvents(context: KubeletContext): PodEvents {
     noteIds: (status) => {
       for (const { id } of [...status.sandboxes, ...status.containers]) podOf.set(id, status.uid)
     },
-    run: async (wake, signal) => {
-      await Promise.all([follow(wake, signal), relistForever(wake, signal)])
+    run: async (workers, signal) => {
+      await Promise.all([follow(workers, signal), relistForever(workers, signal)])
     },
     lastRelist: () => last,
+  }
+}
+
+/** How often the runtime is asked for everything, and how long it takes to answer. */
+function relistMetrics({ metrics, clock }: KubeletContext) {
+  const duration = metrics.histogram({ name: 'kubelet_pleg_relist_duration_seconds', help: 'Duration in seconds for relisting pods in PLEG.' })
+  const interval = metrics.histogram({ name: 'kubelet_pleg_relist_interval_seconds', help: 'Interval in seconds between relisting in PLEG.' })
+  const lastSeen = metrics.gauge({ name: 'kubelet_pleg_last_seen_seconds', help: 'Timestamp in seconds when PLEG was last seen active.' })
+  metrics.counter({ name: 'kubelet_pleg_discard_events', help: 'The number of discard events in PLEG.' })
+  let beforeMs: number | undefined
+  return {
+    duration,
+    started: (nowMs: number) => {
+      if (beforeMs !== undefined) interval.observe((nowMs - beforeMs) / 1000)
+      beforeMs = nowMs
+      lastSeen.set(clock.now() / 1000)
+    },
   }
 }

@@ -3,11 +3,13 @@
  * A pod never has two steps at a time; a deletion interrupts a step that starts things. Upstream: kubelet/pod_workers.go (v1.36).
  */
 import { rm } from 'node:fs/promises'
+import { keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import type { Timer } from '#base/clock'
 import { pods } from '#client/builtIn'
-import { type FrozenPod, isTerminalPhase } from './containers.ts'
+import { type FrozenPod, isStaticPod, isTerminalPhase } from './containers.ts'
 import { killPod } from './killing.ts'
+import type { CountedPod } from './podGauges.ts'
 import type { PodStatusInput } from './podStatus.ts'
 import { podLogDirectory } from './runtimeConfig.ts'
 import { equal } from './statusManager.ts'
@@ -26,6 +28,8 @@ export interface PodWorkers {
   ended(uid: string): Promise<void>
   /** Whether nothing of the pod runs any more; true for one that is not known. */
   isTerminated(uid: string): boolean
+  /** Every pod, and how far it is. */
+  census(): CountedPod[]
   list(): FrozenPod[]
   get(uid: string): FrozenPod | undefined
   /** Resolves when no step is running any more (after the signal). */
@@ -48,11 +52,15 @@ interface Worker {
   /** Who waits for the end. */
   readonly onEnd: (() => void)[]
   isFinished: boolean
+  /** The same pod has come back while it was on its way out: it starts anew afterwards. */
+  again: FrozenPod | undefined
+  /** Why the next step is made, as metrics tell it. */
+  cause: 'create' | 'update' | 'sync'
 }
 
 const retryMs = 2_000
 
-function newWorker(pod: FrozenPod): Worker {
+function newWorker(pod: FrozenPod, nowMs: number): Worker {
   return {
     pod,
     stage: 'syncing',
@@ -62,11 +70,22 @@ function newWorker(pod: FrozenPod): Worker {
     dirty: false,
     running: undefined,
     timer: undefined,
-    memory: { startFailures: new Map(), terminationMessages: new Map(), backOffToldMs: new Map() },
+    memory: { startFailures: new Map(), terminationMessages: new Map(), backOffToldMs: new Map(), firstSeenMs: pod.status?.startTime ? undefined : nowMs },
     hurry: undefined,
     onEnd: [],
     isFinished: false,
+    again: undefined,
+    cause: 'create',
   }
+}
+
+/** The workers of a kubelet, for those who make their steps. */
+interface Pool {
+  readonly machinery: PodMachinery
+  readonly workers: Map<string, Worker>
+  readonly signal: AbortSignal
+  wake(uid: string): void
+  update(pod: FrozenPod): void
 }
 
 export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): PodWorkers {
@@ -88,7 +107,7 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
       worker.timer?.cancel()
       const { stage } = worker
       try {
-        const againInMs = await step(worker)
+        const againInMs = await timedStep(pool, worker)
         if (againInMs !== undefined && !signal.aborted) worker.timer = context.clock.timer(againInMs, () => wake(uid))
       } catch (error) {
         if (signal.aborted) break
@@ -103,27 +122,6 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
     worker.running = undefined
   }
 
-  const step = async (worker: Worker): Promise<number | undefined> => {
-    if (worker.stage === 'syncing') {
-      worker.abort = new AbortController()
-      const { terminal, againInMs } = await syncPod(machinery, worker.pod, worker.memory, AbortSignal.any([signal, worker.abort.signal]))
-      if (!terminal) return againInMs
-      worker.stage = 'terminating'
-    }
-    if (worker.stage === 'terminating') {
-      await terminate(machinery, worker)
-      worker.stage = 'terminated'
-    }
-    await finish(machinery, worker)
-    worker.isFinished = true
-    for (const tell of worker.onEnd.splice(0)) tell()
-    if (worker.removed) {
-      await cleanUp(machinery, worker.pod)
-      if (workers.get(worker.pod.metadata.uid ?? '') === worker) workers.delete(worker.pod.metadata.uid ?? '')
-    }
-    return undefined
-  }
-
   const startTerminating = (worker: Worker, graceSeconds: number | undefined) => {
     const shorter = graceSeconds !== undefined && (worker.graceSeconds === undefined || graceSeconds < worker.graceSeconds)
     if (shorter) worker.graceSeconds = graceSeconds
@@ -133,23 +131,37 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
     } else if (shorter) worker.hurry?.()
   }
 
+  const update = (pod: FrozenPod): void => {
+    const uid = pod.metadata.uid ?? ''
+    const known = workers.get(uid)
+    if (known?.removed) {
+      known.again = pod
+      return
+    }
+    const sync = !known || needsSync(known.pod, pod)
+    const worker = known ?? newWorker(pod, context.clock.monotonicMs())
+    worker.pod = pod
+    if (known) {
+      machinery.statuses.noticed(pod)
+      if (worker.cause === 'sync' && sync) worker.cause = 'update'
+    } else {
+      workers.set(uid, worker)
+      context.objects.registerPod(pod)
+      machinery.metrics.starts.seen(pod)
+      machinery.metrics.containersPerPod.observe(pod.spec.containers.length)
+    }
+    if (pod.metadata.deletionTimestamp) startTerminating(worker, pod.metadata.deletionGracePeriodSeconds)
+    if (sync) wake(uid)
+  }
+
+  const pool: Pool = { machinery, workers, signal, wake, update }
   return {
-    update: (pod) => {
-      const uid = pod.metadata.uid ?? ''
-      const known = workers.get(uid)
-      const sync = !known || needsSync(known.pod, pod)
-      if (known) known.pod = pod
-      else workers.set(uid, newWorker(pod))
-      if (known) machinery.statuses.noticed(pod)
-      else context.objects.registerPod(pod)
-      const worker = workers.get(uid)
-      if (worker && pod.metadata.deletionTimestamp) startTerminating(worker, pod.metadata.deletionGracePeriodSeconds)
-      if (sync) wake(uid)
-    },
+    update,
     deleted: (pod) => {
       const worker = workers.get(pod.metadata.uid ?? '')
       if (!worker) return
       worker.removed = true
+      worker.again = undefined
       // A forced deletion leaves the processes nothing but the least grace.
       startTerminating(worker, pod.metadata.deletionGracePeriodSeconds ?? 1)
       wake(pod.metadata.uid ?? '')
@@ -171,6 +183,8 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
         signal.addEventListener('abort', () => resolve(), { once: true })
       })
     },
+    census: () =>
+      [...workers.values()].map(({ pod, stage, removed }) => ({ pod, lifecycle: stage === 'syncing' ? ('sync' as const) : stage, orphan: removed })),
     list: () => [...workers.values()].map((worker) => worker.pod),
     get: (uid) => workers.get(uid)?.pod,
     settled: async () => {
@@ -178,6 +192,61 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
       for (const worker of workers.values()) worker.timer?.cancel()
     },
   }
+}
+
+async function timedStep(pool: Pool, worker: Worker): Promise<number | undefined> {
+  const { machinery } = pool
+  const { context } = machinery
+  const startedMs = context.clock.monotonicMs()
+  const operation_type = worker.stage === 'syncing' ? worker.cause : 'kill'
+  if (worker.cause === 'create') machinery.metrics.podWorkerStartDuration.observe((startedMs - (worker.memory.firstSeenMs ?? startedMs)) / 1000)
+  worker.cause = 'sync'
+  try {
+    return await step(pool, worker)
+  } finally {
+    machinery.metrics.podWorkerDuration.observe((context.clock.monotonicMs() - startedMs) / 1000, { operation_type })
+  }
+}
+
+/** A static pod of the same name that is still there: two must never run. */
+function predecessor({ workers }: Pool, worker: Worker): Worker | undefined {
+  if (!isStaticPod(worker.pod)) return undefined
+  for (const other of workers.values()) {
+    if (other === worker) return undefined
+    if (!other.isFinished && isStaticPod(other.pod) && keyOf(other.pod) === keyOf(worker.pod)) return other
+  }
+  return undefined
+}
+
+async function step(pool: Pool, worker: Worker): Promise<number | undefined> {
+  const { machinery, workers, signal } = pool
+  if (worker.stage === 'syncing') {
+    const before = predecessor(pool, worker)
+    if (before) {
+      before.onEnd.push(() => pool.wake(worker.pod.metadata.uid ?? ''))
+      return undefined
+    }
+    worker.abort = new AbortController()
+    const { terminal, againInMs } = await syncPod(machinery, worker.pod, worker.memory, AbortSignal.any([signal, worker.abort.signal]))
+    if (!terminal) return againInMs
+    worker.stage = 'terminating'
+  }
+  if (worker.stage === 'terminating') {
+    await terminate(machinery, worker)
+    worker.stage = 'terminated'
+  }
+  await finish(machinery, worker)
+  worker.isFinished = true
+  for (const tell of worker.onEnd.splice(0)) tell()
+  if (worker.removed) {
+    await cleanUp(machinery, worker.pod)
+    if (workers.get(worker.pod.metadata.uid ?? '') === worker) workers.delete(worker.pod.metadata.uid ?? '')
+    if (worker.again) {
+      machinery.metrics.restartedPods.inc({ static: isStaticPod(worker.again) ? 'true' : '' })
+      pool.update(worker.again)
+    }
+  }
+  return undefined
 }
 
 /** Our own status writes come back as updates: only what asks for something is worth a step. */
@@ -254,5 +323,6 @@ export async function cleanUp(machinery: PodMachinery, pod: FrozenPod): Promise<
   }
   if (context.host) await rm(context.host.path(podLogDirectory(context.config, pod)), { recursive: true, force: true })
   statuses.remove(uid)
+  machinery.metrics.starts.forget(uid)
   crashLoop.reset(`${uid}/`)
 }

@@ -83,6 +83,8 @@ interface Entry {
   dirty: boolean
   /** The object's version that has `sent`. Versions are numbers that only grow. */
   sentVersion: number
+  /** Since when the server does not know the status, in monotonic time. */
+  changedMs: number
 }
 
 function versionOf({ metadata }: FrozenPod): number {
@@ -98,8 +100,22 @@ function isOverruled({ dirty, sentVersion, status }: Entry, pod: FrozenPod): boo
 
 const retryMs = 2_000
 
-/** @param apiPod what stands for a pod in the API: itself, or the mirror of a static pod, which may not be there yet. */
-export function createStatusManager(context: KubeletContext, apiPod: (pod: FrozenPod) => FrozenPod | undefined, signal: AbortSignal): StatusManager {
+/**
+ * @param apiPod what stands for a pod in the API: itself, or the mirror of a static pod, which may not be there yet.
+ * @param onReported hears what the server has been told.
+ */
+export function createStatusManager(
+  context: KubeletContext,
+  apiPod: (pod: FrozenPod) => FrozenPod | undefined,
+  onReported: (pod: FrozenPod, status: Frozen<PodStatus>) => void,
+  signal: AbortSignal,
+): StatusManager {
+  const syncDuration = context.metrics.histogram({
+    name: 'kubelet_pod_status_sync_duration_seconds',
+    help: 'Duration in seconds to sync a pod status update. Measures time from detection of a change to pod status until the API is successfully updated for that pod, even if multiple intevening changes to pod status occur.',
+    buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 20, 30, 45, 60],
+  })
+  const syncSeconds = syncDuration.series({})
   const entries = new Map<string, Entry>()
   const client = context.client.of(pods)
 
@@ -126,6 +142,9 @@ export function createStatusManager(context: KubeletContext, apiPod: (pod: Froze
         // Others write into the status as well: the next patch starts from what the server has now.
         entry.sent = answer.status
         entry.sentVersion = versionOf(answer)
+        syncSeconds.observe((context.clock.monotonicMs() - entry.changedMs) / 1000)
+        entry.changedMs = context.clock.monotonicMs()
+        onReported(entry.pod, status)
       } catch (error) {
         if (signal.aborted || isStatus(error, 'NotFound')) return
         // The uid in the patch conflicts when another pod of that name has taken its place.
@@ -155,6 +174,7 @@ export function createStatusManager(context: KubeletContext, apiPod: (pod: Froze
           sending: Promise.resolve(),
           dirty: true,
           sentVersion: versionOf(pod),
+          changedMs: context.clock.monotonicMs(),
         }
         entries.set(uid, entry)
         entry.sending = send(entry)
@@ -165,6 +185,7 @@ export function createStatusManager(context: KubeletContext, apiPod: (pod: Froze
       // A terminal phase never goes back.
       if (isTerminalPhase(known.status.phase) && known.status.phase !== status.phase) return
       known.status = deepCopy<PodStatus>(status)
+      if (!known.dirty) known.changedMs = context.clock.monotonicMs()
       known.dirty = true
       known.sending = known.sending.then(() => send(known))
     },

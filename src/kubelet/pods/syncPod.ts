@@ -4,7 +4,6 @@
  */
 import type { PodStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
-import type { Counter, Metrics } from '#base/metrics'
 import { parseTime } from '#base/time'
 import type { KubeletContext } from '../context.ts'
 import { formatElapsed, type ImageManager } from '../images/imageManager.ts'
@@ -18,42 +17,18 @@ import { VolumesNotReady } from '../volumes/waits.ts'
 import type { Refusal } from './admission.ts'
 import type { BackOff } from './backOff.ts'
 import type { StartFailure } from './containerStatuses.ts'
-import { type FrozenContainer, type FrozenPod, formatPod } from './containers.ts'
+import { type ContainerKind, type FrozenContainer, type FrozenPod, formatPod } from './containers.ts'
 import { killContainer, killPod } from './killing.ts'
 import { computePodActions, type PodActions } from './podActions.ts'
+import { containerTypes, type PodMetrics } from './podMetrics.ts'
 import { podReference } from './podReference.ts'
 import type { PodResizer } from './podResizer.ts'
-import { startContainer, startSandbox } from './podStarter.ts'
+import { type StartRequest, startContainer, startSandbox } from './podStarter.ts'
 import { generatePodStatus, type PodStatusInput } from './podStatus.ts'
 import { podSandboxConfig } from './runtimeConfig.ts'
 import { StartError } from './startError.ts'
 import type { StatusManager } from './statusManager.ts'
 import { withTerminationMessages } from './terminationMessage.ts'
-
-export interface PodCounters {
-  readonly startedPods: Counter
-  readonly startedContainers: Counter
-  readonly startedContainersErrors: Counter
-  readonly preemptions: Counter
-}
-
-/** Upstream's names; labels that only upstream's container kinds fill are left out. */
-export function podCounters(metrics: Metrics): PodCounters {
-  return {
-    startedPods: metrics.counter({ name: 'kubelet_started_pods_total', help: 'Cumulative number of pods started' }),
-    startedContainers: metrics.counter({ name: 'kubelet_started_containers_total', help: 'Cumulative number of containers started' }),
-    startedContainersErrors: metrics.counter({
-      name: 'kubelet_started_containers_errors_total',
-      help: 'Cumulative number of errors when starting containers',
-      labels: ['code'],
-    }),
-    preemptions: metrics.counter({
-      name: 'kubelet_preemptions',
-      help: 'Cumulative number of pod preemptions by preemption resource',
-      labels: ['preemption_signal'],
-    }),
-  }
-}
 
 export interface PodMachinery {
   readonly context: KubeletContext
@@ -62,7 +37,7 @@ export interface PodMachinery {
   readonly probes: ProbeManager
   readonly statuses: StatusManager
   readonly crashLoop: BackOff
-  readonly counters: PodCounters
+  readonly metrics: PodMetrics
   readonly allocations: Allocations
   readonly cgroups: CgroupTree
   readonly resizer: PodResizer
@@ -79,6 +54,8 @@ export interface PodMemory {
   ending?: NonNullable<PodStatusInput['ending']> | undefined
   /** Container → when its back-off was last told as an event. */
   readonly backOffToldMs: Map<string, number>
+  /** When this kubelet first saw the pod, in monotonic time; undefined once it has run, or had before. */
+  firstSeenMs?: number | undefined
   /** Asked once, when the pod is new to the node. */
   admitted?: boolean
 }
@@ -163,7 +140,12 @@ export async function syncPod(machinery: PodMachinery, asked: FrozenPod, memory:
   const retryInMs = await carryOut(machinery, pod, before, computePodActions(pod, before, probes), volumes, memory, signal)
   const after = await readPod(machinery, uid, memory)
   probes.update(pod, after)
-  statuses.set(pod, currentStatus(machinery, pod, after, memory, false))
+  const reached = currentStatus(machinery, pod, after, memory, false)
+  statuses.set(pod, reached)
+  if (memory.firstSeenMs !== undefined && reached.phase === 'Running') {
+    machinery.metrics.podStartDuration.observe((context.clock.monotonicMs() - memory.firstSeenMs) / 1000)
+    memory.firstSeenMs = undefined
+  }
   // What happened during the step is in `after`: a sidecar that runs lets the next container start at once.
   if (hasWork(computePodActions(pod, after, probes), memory)) return { terminal: false, againInMs: 0 }
   const waits = [retryInMs, deadlineMs, context.config.syncFrequencyMs > 0 ? context.config.syncFrequencyMs : undefined].filter((ms) => ms !== undefined)
@@ -234,27 +216,45 @@ async function carryOut(
   let podIPs: readonly string[] = sandboxIPs(status)
   if (actions.createSandbox) {
     await prepareDynamicResources(context, pod)
-    sandboxId = await startSandbox(context, pod, actions.attempt, signal)
-    machinery.counters.startedPods.inc()
+    machinery.metrics.startedPods.inc()
+    try {
+      sandboxId = await startSandbox(context, pod, actions.attempt, signal)
+    } catch (error) {
+      machinery.metrics.startedPodsErrors.inc()
+      throw error
+    }
     const created = await context.runtime.podSandboxStatus(sandboxId)
     podIPs = created ? sandboxIPs({ uid: status.uid, sandboxes: [created], containers: [] }) : []
   }
   if (pod.spec.hostNetwork) podIPs = context.config.nodeIPs
-  const start = (container: FrozenContainer, targetContainerName?: string) =>
-    tryStart(machinery, memory, { pod, container, sandboxId, sandbox, podIPs, status, volumes, targetContainerName, signal })
+  const start = (kind: ContainerKind, container: FrozenContainer, targetContainerName?: string) =>
+    tryStart(machinery, memory, kind, { pod, container, sandboxId, sandbox, podIPs, status, volumes, targetContainerName, signal })
   const retries: (number | undefined)[] = []
   for (const container of actions.ephemeralContainersToStart) {
     const target = pod.spec.ephemeralContainers?.find((candidate) => candidate.name === container.name)?.targetContainerName
-    retries.push(await start(container, target))
+    retries.push(await start('ephemeral', container, target))
   }
-  for (const container of actions.initContainersToStart) retries.push(await start(container))
-  for (const container of actions.containersToStart) retries.push(await start(container))
+  for (const container of actions.initContainersToStart) retries.push(await start('init', container))
+  for (const container of actions.containersToStart) retries.push(await start('regular', container))
   const wanted = retries.filter((ms) => ms !== undefined)
   return wanted.length > 0 ? Math.min(...wanted) : undefined
 }
 
+/** How long images take does not count as the start of a pod. */
+function timedPulls({ context, images, metrics }: PodMachinery): ImageManager {
+  return {
+    ...images,
+    ensureImage: async (pod, ...rest) => {
+      const fromMs = context.clock.monotonicMs()
+      const image = await images.ensureImage(pod, ...rest)
+      metrics.starts.pulled(pod.metadata.uid ?? '', fromMs, context.clock.monotonicMs())
+      return image
+    },
+  }
+}
+
 /** Starts the container unless it must back off; a failure is remembered for the status. Returns when to try again. */
-async function tryStart(machinery: PodMachinery, memory: PodMemory, request: Parameters<typeof startContainer>[2]): Promise<number | undefined> {
+async function tryStart(machinery: PodMachinery, memory: PodMemory, kind: ContainerKind, request: StartRequest): Promise<number | undefined> {
   const { context, crashLoop } = machinery
   const { pod, container, status } = request
   // Not the newest, which may just have been killed by us: the end before it is what the wait counts from.
@@ -276,15 +276,16 @@ async function tryStart(machinery: PodMachinery, memory: PodMemory, request: Par
     }
     crashLoop.next(key, last.finishedAtMs)
   }
+  const container_type = containerTypes[kind]
+  machinery.metrics.startedContainers.inc({ container_type })
   try {
-    await startContainer(context, machinery.images, request)
+    await startContainer(context, timedPulls(machinery), request)
     await machinery.allocations.setActuated(pod.metadata.uid ?? '', container.name, container.resources ?? {})
     memory.startFailures.delete(container.name)
-    machinery.counters.startedContainers.inc()
     return undefined
   } catch (error) {
     if (request.signal.aborted || !(error instanceof StartError)) throw error
-    machinery.counters.startedContainersErrors.inc({ code: error.reason })
+    machinery.metrics.startedContainersErrors.inc({ container_type, code: error.reason })
     memory.startFailures.set(container.name, { reason: error.reason, message: error.message })
     return error.retryAfterMs ?? retryMs
   }

@@ -1,7 +1,8 @@
 /** Counts and times what the kubelet asks of its runtime (L3). Upstream: kuberuntime/instrumented_services.go, kubelet/metrics/metrics.go (v1.36). */
 import type { Clock } from '#base/clock'
 import type { Metrics } from '#base/metrics'
-import type { RuntimeService } from './runtimeService.ts'
+import type { PodSandboxConfig } from '#grpc/criTypes'
+import type { CallContext, RuntimeService } from './runtimeService.ts'
 
 /** Upstream's operation names. */
 const operations = {
@@ -18,13 +19,21 @@ const operations = {
   listContainers: 'list_containers',
   updateContainerResources: 'update_container',
   execSync: 'exec_sync',
+  exec: 'exec',
+  attach: 'attach',
+  portForward: 'port_forward',
+  reopenContainerLog: 'reopen_container_log',
+  listContainerStats: 'list_container_stats',
+  version: 'version',
+  status: 'status',
   listImages: 'list_images',
   imageStatus: 'image_status',
   pullImage: 'pull_image',
   removeImage: 'remove_image',
+  imageFilesystem: 'image_fs_info',
 } as const satisfies Partial<Record<keyof RuntimeService, string>>
 
-const buckets = [0.005, 0.0125, 0.03125, 0.078125, 0.1953125, 0.48828125, 1.220703125, 3.0517578125, 7.62939453125, 19.073486328125, 47.6837158203125]
+const buckets = Array.from({ length: 14 }, (_, index) => 0.005 * 2.5 ** index)
 
 export function instrumentRuntime(runtime: RuntimeService, metrics: Metrics, clock: Clock): RuntimeService {
   const total = metrics.counter({
@@ -43,6 +52,16 @@ export function instrumentRuntime(runtime: RuntimeService, metrics: Metrics, clo
     labels: ['operation_type'],
     buckets,
   })
+  const sandboxDuration = metrics.histogram({
+    name: 'kubelet_run_podsandbox_duration_seconds',
+    help: 'Duration in seconds of the run_podsandbox operations. Broken down by RuntimeClass.Handler.',
+    labels: ['runtime_handler'],
+  })
+  const sandboxErrors = metrics.counter({
+    name: 'kubelet_run_podsandbox_errors_total',
+    help: 'Cumulative number of the run_podsandbox operation errors by RuntimeClass.Handler.',
+    labels: ['runtime_handler'],
+  })
   const instrumented: Record<string, unknown> = { ...runtime }
   for (const [method, operation_type] of Object.entries(operations)) {
     const call = runtime[method as keyof typeof operations] as (...args: unknown[]) => Promise<unknown>
@@ -57,6 +76,18 @@ export function instrumentRuntime(runtime: RuntimeService, metrics: Metrics, clo
       } finally {
         duration.observe((clock.monotonicMs() - startedMs) / 1000, { operation_type })
       }
+    }
+  }
+  const runPodSandbox = instrumented.runPodSandbox as RuntimeService['runPodSandbox']
+  instrumented.runPodSandbox = async (config: PodSandboxConfig, runtime_handler: string, context?: CallContext) => {
+    const startedMs = clock.monotonicMs()
+    try {
+      return await runPodSandbox(config, runtime_handler, context)
+    } catch (error) {
+      sandboxErrors.inc({ runtime_handler })
+      throw error
+    } finally {
+      sandboxDuration.observe((clock.monotonicMs() - startedMs) / 1000, { runtime_handler })
     }
   }
   return instrumented as unknown as RuntimeService

@@ -1,0 +1,140 @@
+/**
+ * What the kubelet counts and times about pods (L3), under upstream's names and with its buckets. How long a start took is measured here too:
+ * from creation until the API has heard that everything runs, once with and once without pulling images and running init containers.
+ * Upstream: kubelet/metrics/metrics.go, kubelet/util/pod_startup_latency_tracker.go (v1.36).
+ */
+import type { ContainerStatus, PodStatus } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
+import type { Clock } from '#base/clock'
+import type { Counter, Gauge, Histogram, Metrics } from '#base/metrics'
+import { parseTime } from '#base/time'
+import { type ContainerKind, type FrozenPod, isTerminalPhase } from './containers.ts'
+
+export interface PodMetrics {
+  readonly startedPods: Counter
+  readonly startedPodsErrors: Counter
+  readonly startedContainers: Counter
+  readonly startedContainersErrors: Counter
+  readonly preemptions: Counter
+  readonly restartedPods: Counter
+  readonly podStartDuration: Histogram
+  readonly podWorkerStartDuration: Histogram
+  readonly podWorkerDuration: Histogram
+  readonly containersPerPod: Histogram
+  readonly starts: StartTracker
+}
+
+/** How upstream calls the kinds of containers in labels. */
+export const containerTypes: Readonly<Record<ContainerKind, string>> = { init: 'init_container', regular: 'container', ephemeral: 'ephemeral_container' }
+
+const startBuckets = [0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600]
+const untilReported = 'measured from pod creation timestamp to when all its containers are reported as started and observed via watch'
+
+export function createPodMetrics(metrics: Metrics, clock: Clock): PodMetrics {
+  const counter = (name: string, help: string, labels?: readonly string[]) => metrics.counter({ name: `kubelet_${name}`, help, ...(labels ? { labels } : {}) })
+  const histogram = (name: string, help: string, more: { labels?: readonly string[]; buckets?: readonly number[] } = {}) =>
+    metrics.histogram({ name: `kubelet_${name}`, help, ...more })
+  return {
+    startedPods: counter('started_pods_total', 'Cumulative number of pods started'),
+    startedPodsErrors: counter('started_pods_errors_total', 'Cumulative number of errors when starting pods'),
+    startedContainers: counter('started_containers_total', 'Cumulative number of containers started', ['container_type']),
+    startedContainersErrors: counter('started_containers_errors_total', 'Cumulative number of errors when starting containers', ['container_type', 'code']),
+    preemptions: counter('preemptions', 'Cumulative number of pod preemptions by preemption resource', ['preemption_signal']),
+    restartedPods: counter(
+      'restarted_pods_total',
+      'Number of pods that have been restarted because they were deleted and recreated with the same UID while the kubelet was watching them (common for static pods, extremely uncommon for API pods)',
+      ['static'],
+    ),
+    podStartDuration: histogram('pod_start_duration_seconds', 'Duration in seconds from kubelet seeing a pod for the first time to the pod starting to run', {
+      buckets: startBuckets,
+    }),
+    podWorkerStartDuration: histogram('pod_worker_start_duration_seconds', 'Duration in seconds from kubelet seeing a pod to starting a worker.'),
+    podWorkerDuration: histogram(
+      'pod_worker_duration_seconds',
+      'Duration in seconds to sync a single pod. Broken down by operation type: create, update, or sync',
+      { labels: ['operation_type'] },
+    ),
+    containersPerPod: histogram('containers_per_pod_count', 'The number of containers per pod.', { buckets: [1, 2, 4, 8, 16] }),
+    starts: createStartTracker(clock, {
+      sli: histogram(
+        'pod_start_sli_duration_seconds',
+        `Duration in seconds to start a pod, excluding time to pull images and run init containers, ${untilReported}`,
+        {
+          buckets: startBuckets,
+        },
+      ),
+      total: histogram(
+        'pod_start_total_duration_seconds',
+        `Duration in seconds to start a pod since creation, including time to pull images and run init containers, ${untilReported}`,
+        { buckets: startBuckets },
+      ),
+      first: metrics.gauge({
+        name: 'kubelet_first_network_pod_start_sli_duration_seconds',
+        help: `Duration in seconds to start the first network pod, excluding time to pull images and run init containers, ${untilReported}`,
+      }),
+    }),
+  }
+}
+
+export interface StartTracker {
+  /** The pod is new to this kubelet and has not started yet. */
+  seen(pod: FrozenPod): void
+  /** An image of the pod was being fetched from then until then, in the clock's monotonic time. */
+  pulled(podUid: string, fromMs: number, untilMs: number): void
+  /** The API has heard this status. */
+  reported(pod: FrozenPod, status: Frozen<PodStatus>): void
+  forget(podUid: string): void
+}
+
+interface StartMetrics {
+  readonly sli: Histogram
+  readonly total: Histogram
+  readonly first: Gauge
+}
+
+function createStartTracker(clock: Clock, { sli, total, first }: StartMetrics): StartTracker {
+  const waiting = new Map<string, { pullFromMs?: number; pullUntilMs?: number }>()
+  let isFirst = true
+  return {
+    seen: (pod) => {
+      if (pod.metadata.creationTimestamp && !pod.status?.startTime && !pod.metadata.deletionTimestamp) waiting.set(pod.metadata.uid ?? '', {})
+    },
+    pulled: (podUid, fromMs, untilMs) => {
+      const pull = waiting.get(podUid)
+      if (!pull) return
+      pull.pullFromMs ??= fromMs
+      pull.pullUntilMs = untilMs
+    },
+    reported: (pod, status) => {
+      const uid = pod.metadata.uid ?? ''
+      const pull = waiting.get(uid)
+      if (!pull || !hasStarted(status)) return
+      waiting.delete(uid)
+      if (isTerminalPhase(status.phase)) return
+      const totalMs = clock.now() - (parseTime(pod.metadata.creationTimestamp ?? '') ?? clock.now())
+      const pullMs = (pull.pullUntilMs ?? 0) - (pull.pullFromMs ?? 0)
+      const sliSeconds = Math.max(0, totalMs - pullMs - initMs(status.initContainerStatuses ?? [])) / 1000
+      total.observe(totalMs / 1000)
+      sli.observe(sliSeconds)
+      if (isFirst && !pod.spec.hostNetwork) {
+        isFirst = false
+        first.set(sliSeconds)
+      }
+    },
+    forget: (podUid) => void waiting.delete(podUid),
+  }
+}
+
+/** Every regular container runs, or has run. */
+function hasStarted({ phase, containerStatuses }: Frozen<PodStatus>): boolean {
+  if (isTerminalPhase(phase)) return true
+  return phase === 'Running' && (containerStatuses ?? []).every(({ state }) => state?.running || state?.terminated)
+}
+
+/** From the start of the first init container that has ended to the end of the last. */
+function initMs(statuses: readonly Frozen<ContainerStatus>[]): number {
+  const ended = statuses.flatMap(({ state }) => state?.terminated ?? [])
+  const times = (of: (one: (typeof ended)[number]) => string | undefined) => ended.flatMap((one) => parseTime(of(one) ?? '') ?? [])
+  const [starts, ends] = [times(({ startedAt }) => startedAt), times(({ finishedAt }) => finishedAt)]
+  return starts.length === 0 || ends.length === 0 ? 0 : Math.max(0, Math.max(...ends) - Math.min(...starts))
+}
