@@ -8,6 +8,8 @@ import { replicaSetGroup, replicationController } from './apps/replicaSet.ts'
 import { statefulSet } from './apps/statefulSet.ts'
 import type { BehaviourGroup } from './behaviour.ts'
 import { imageVolumes } from './more/imageVolumes.ts'
+import { persistentVolumesGroup } from './more/persistentVolumes.ts'
+import { volumesGroup } from './more/volumes.ts'
 import { configEnv } from './node/configEnv.ts'
 import { downwardApiEnv } from './node/downwardApiEnv.ts'
 import { entrypoint } from './node/entrypoint.ts'
@@ -101,4 +103,4 @@ export const otherBehaviours: readonly BehaviourGroup[] = [
 export const allBehaviours: readonly BehaviourGroup[] = [...nodeBehaviours, ...storageBehaviours, ...appsBehaviours, ...otherBehaviours]
 
 /** What users rely on and upstream's conformance suite does not ask. */
-export const moreBehaviours: readonly BehaviourGroup[] = [imageVolumes]
+export const moreBehaviours: readonly BehaviourGroup[] = [imageVolumes, persistentVolumesGroup, volumesGroup]
