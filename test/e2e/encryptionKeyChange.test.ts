@@ -89,11 +89,13 @@ async function serve(...keys: object[]): Promise<Server> {
   }
 }
 
-/** Which key each secret lies under, as the store's file has it; fails when a word of one can be read in the file. */
+/** Which key each secret lies under, as the store's files have it; fails when a word of one can be read in a file. */
 async function keysAtRest(): Promise<Map<string, string>> {
-  const content = await fs.readFile(at('data/data.mdb'))
-  for (const word of [plaintext, Buffer.from(plaintext).toString('base64')]) assert.ok(!content.includes(word), 'a secret lies open')
-  await fs.copyFile(at('data/data.mdb'), at('copy.mdb'))
+  for (const file of ['', '-journal']) {
+    const content = await fs.readFile(at(`data/data.mdb${file}`))
+    for (const word of [plaintext, Buffer.from(plaintext).toString('base64')]) assert.ok(!content.includes(word), 'a secret lies open')
+    await fs.copyFile(at(`data/data.mdb${file}`), at(`copy.mdb${file}`))
+  }
   const store = await openLmdbStore({ path: at('copy.mdb'), clock: realClock, log: noLog })
   const { kvs } = await store.range('/registry/secrets/default/', '/registry/secrets/default0')
   await store.close()

@@ -110,7 +110,7 @@ describe('what the store keeps', () => {
     })
   }
 
-  test('the file of an embedded store holds no word of a Secret, and a crash loses none', async () => {
+  test('the files of an embedded store hold no word of a Secret, and a crash loses none', async () => {
     const file = path.join(folder, 'data.mdb')
     const open = () => openLmdbStore({ path: file, clock: realClock, log: noLog })
     const flag = `--encryption-provider-config=${await configFile(rule(['secrets'], providers.secretbox))}`
@@ -118,12 +118,13 @@ describe('what the store keeps', () => {
     await Promise.all(Array.from({ length: 20 }, (_, at) => api.client.of(secrets).create(secretOf(`s${at}`))))
     await api.client.of(configMaps).create({ metadata: { name: 'plain', namespace: 'default' }, data: { word: 'to-be-found' } })
     // As a crash leaves it: what was acknowledged is there.
-    await fs.copyFile(file, path.join(folder, 'crashed.mdb'))
+    const crashed = path.join(folder, 'crashed.mdb')
+    for (const part of ['', '-journal']) await fs.copyFile(`${file}${part}`, `${crashed}${part}`)
     await api.close()
-    const content = await fs.readFile(path.join(folder, 'crashed.mdb'))
+    const content = Buffer.concat([await fs.readFile(crashed), await fs.readFile(`${crashed}-journal`)])
     assert.ok(content.includes('to-be-found'))
     for (const word of [plaintext, Buffer.from(plaintext).toString('base64')]) assert.ok(!content.includes(word))
-    const after = await startServerWithFlags([flag], { store: await openLmdbStore({ path: path.join(folder, 'crashed.mdb'), clock: realClock, log: noLog }) })
+    const after = await startServerWithFlags([flag], { store: await openLmdbStore({ path: crashed, clock: realClock, log: noLog }) })
     assert.equal((await after.client.of(secrets).list({ namespace: 'default' })).items.length, 20)
     await after.close()
   })
