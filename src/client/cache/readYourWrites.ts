@@ -34,6 +34,14 @@ export function readYourWrites<T extends KubeObject>(
     timer.cancel()
     return written
   }
+  return afterWrites(client, seen)
+}
+
+/** The client with something done after each successful create, update and patch that is no dry run, before it returns. */
+export function afterWrites<T extends KubeObject>(
+  client: ResourceClient<T>,
+  seen: <W extends Frozen<KubeObject>>(written: W, signal: AbortSignal | undefined) => Promise<W>,
+): ResourceClient<T> {
   return {
     ...client,
     create: async (object, options) => (options?.dryRun ? client.create(object, options) : seen(await client.create(object, options), options?.signal)),

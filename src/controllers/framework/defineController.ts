@@ -9,11 +9,13 @@ import { isStatus } from '#api/machinery/status'
 import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
 import type { Lister } from '#client/cache/lister'
-import type { EventHandler } from '#client/cache/sharedInformer'
+import type { EventHandler, SharedInformer } from '#client/cache/sharedInformer'
 import type { Client, Resource } from '#client/client'
 import type { EventRecorder } from '#client/eventRecorder'
 import type { ControllerContext } from './controller.ts'
+import { type HotLoop, HotLoops } from './hotLoop.ts'
 import { createReconciler, type Result } from './reconciler.ts'
+import { WriteGuard } from './writeGuard.ts'
 
 /** Which changes matter. Absent: all of that sort. */
 export interface Predicate<T extends KubeObject> {
@@ -40,7 +42,7 @@ export interface ReconcileRequest<T extends KubeObject> {
   readonly ref: ObjectRef
   /** From the cache: read-only, and perhaps a moment old. */
   readonly object: Frozen<T>
-  /** Writes are refused once another leads. */
+  /** Writes are refused once another leads. What it writes is the object's own: the next reconcile waits until the caches have it. */
   readonly client: Client
   readonly log: Logger
   /** Aborts when the work must end now, not when it merely should: a stop gives it time. */
@@ -62,6 +64,13 @@ export interface ControllerDefinition<T extends KubeObject> {
   readonly watches?: readonly Watch[] | undefined
   /** Objects reconciled side by side; one is never reconciled twice at once. Default 1. */
   readonly concurrency?: number | undefined
+  /**
+   * Whether an object's next reconcile waits (10 s at most) until the caches hold what its last one wrote through `client`, so that it never works on a
+   * view from before its own writes. Deletions are not waited for. Default true.
+   */
+  readonly readYourWrites?: boolean | undefined
+  /** Whether a status that the controller itself has written asks for another reconcile. Others' status writes always do. Default false. */
+  readonly reconcileOwnStatus?: boolean | undefined
   /** Makes the world as the object wishes. Throwing means: again, after a wait that grows. Must do nothing when there is nothing to do. */
   reconcile(request: ReconcileRequest<T>): Promise<Result | undefined>
   /** Cleans up what the object leaves outside of the cluster, before it goes: kept from going by a finalizer of this name until it succeeds. */
@@ -90,18 +99,46 @@ function create<T extends KubeObject>(definition: ControllerDefinition<T>, conte
     name,
     workers: concurrency,
     async reconcile(key) {
+      if (definition.readYourWrites ?? true) await guard.caughtUp(key, hardStop)
       const object = informer.store.get(key)
-      if (!object) return undefined
+      if (!object) {
+        guard.forget(key)
+        loops.forget(key)
+        return undefined
+      }
+      const loop = loops.began(key, object, guard.takeWrote(key), context.clock.now())
+      if (loop) warnOf(loop, key, object)
       return step(definition, makeRequest(object))
     },
   })
+  const guard: WriteGuard = new WriteGuard({
+    client: context.client,
+    clock: context.clock,
+    primary: resource as unknown as Resource<KubeObject>,
+    informerOf: (one) => known.get(nameOf(one)) as unknown as SharedInformer<KubeObject> | undefined,
+    requeue: (key) => reconciler.queue.add(key),
+  })
+  const loops = new HotLoops()
+  const hotLoops = context.metrics.counter({
+    name: 'controller_hot_loops_total',
+    help: 'Objects that were reconciled again and again because reconciling them writes.',
+    labels: ['controller'],
+  })
+
+  function warnOf({ times, seconds, fields }: HotLoop, key: string, object: Frozen<T>): void {
+    const what = fields.length > 0 ? `changing ${fields.join(', ')}` : 'by changes of what it owns or watches'
+    hotLoops.inc({ controller: name })
+    log.warn('Reconciled again and again because of its own writes', { key, times, seconds, fields })
+    recorder.event(object, 'Warning', 'HotLoop', `Reconciled ${times} times in ${seconds} s, ${what}: write only what differs`)
+  }
 
   function makeRequest(object: Frozen<T>): ReconcileRequest<T> {
     const ref = refOfKey(keyOf(object))
+    const client = guard.clientFor(keyOf(object))
     return {
       ref,
       object,
-      client: context.client,
+      client,
       log,
       signal: hardStop,
       cache: <C extends KubeObject>(one: Resource<C>) => {
@@ -113,13 +150,14 @@ function create<T extends KubeObject>(definition: ControllerDefinition<T>, conte
       async patchStatus(status) {
         const before = (object as { status?: Record<string, unknown> }).status ?? {}
         if (Object.entries(status).every(([field, value]) => semanticEqual(before[field], value))) return
-        await context.client.of(resource).patch(ref, 'merge', { status }, { subresource: 'status', signal: hardStop })
+        await client.of(resource).patch(ref, 'merge', { status }, { subresource: 'status', signal: hardStop })
       },
     }
   }
 
   const add = (ref: ObjectRef) => reconciler.queue.add(keyOf({ metadata: ref }))
-  reconciler.watch(informer, filtered(predicates, add))
+  const isOwn = (old: Frozen<KubeObject>, object: Frozen<KubeObject>) => !definition.reconcileOwnStatus && guard.isOwnStatus(old, object)
+  reconciler.watch(informer, filtered(predicates, isOwn, add))
   for (const owned of owns)
     reconciler.watch(
       context.informers.of(owned),
@@ -181,7 +219,11 @@ function each(act: (object: Frozen<KubeObject>) => void): EventHandler<KubeObjec
   }
 }
 
-function filtered<T extends KubeObject>(predicates: readonly Predicate<T>[], add: (ref: ObjectRef) => void): EventHandler<T> {
+function filtered<T extends KubeObject>(
+  predicates: readonly Predicate<T>[],
+  isOwn: (old: Frozen<T>, object: Frozen<T>) => boolean,
+  add: (ref: ObjectRef) => void,
+): EventHandler<T> {
   const take = ({ metadata }: Frozen<KubeObject>) => add({ namespace: metadata.namespace, name: metadata.name ?? '' })
   return {
     onAdd: (object) => {
@@ -189,7 +231,8 @@ function filtered<T extends KubeObject>(predicates: readonly Predicate<T>[], add
     },
     onUpdate: (old, object) => {
       // A resync asks for everything to be looked at again.
-      if (old === object || predicates.every((predicate) => predicate.update?.(old, object) ?? true)) take(object)
+      if (old === object) take(object)
+      else if (predicates.every((predicate) => predicate.update?.(old, object) ?? true) && !isOwn(old, object)) take(object)
     },
     onDelete: (object) => {
       if (predicates.every((predicate) => predicate.delete?.(object) ?? true)) take(object)

@@ -5,8 +5,7 @@ import type { ConfigMap } from '#api/gen/types/core.v1'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 import { noLog } from '#base/log'
 import { seededRandom } from '#base/random'
-import { configMaps, deployments, leases, secrets } from '#client/builtIn'
-import { readYourWrites } from '#client/cache/readYourWrites'
+import { configMaps, deployments, events, leases, secrets } from '#client/builtIn'
 import { createSharedInformer } from '#client/cache/sharedInformer'
 import { createClient } from '#client/clientOverTransport'
 import { LeadershipLostError } from '#client/fencedClient'
@@ -84,47 +83,96 @@ test(
     }),
 )
 
-test('user need 43: who reads its own writes makes each child once, without conflicts, although the cache comes late', { timeout: 120_000 }, () =>
-  withCluster(bare, async (cluster) => {
-    const { client, clock, faults } = cluster
-    const outcomes = { made: 0, refused: 0 }
-    const children = createSharedInformer(client.of(secrets), { ...depsOf(cluster), minWatchSeconds: 300 }, { namespace })
-    const ownSecrets = readYourWrites(client.of(secrets), children, clock)
-    const parents = defineController({
-      name: 'parents',
-      for: configMaps,
-      predicates: [{ create: isParent, update: (_, object) => isParent(object) }],
-      concurrency: 8,
-      async reconcile({ object, ref }) {
-        if (children.lister.list({ matches: ({ metadata }) => metadata.labels?.parent === ref.name }).length > 0) return undefined
-        const metadata = { namespace, generateName: 'child-', labels: { parent: ref.name }, ownerReferences: [controllerReference(object)] }
-        await ownSecrets.create({ metadata }).then(
+const parentsTouchedEarly = async (cluster: TestCluster, count: number, readYourWrites?: boolean) => {
+  const { client, clock, faults } = cluster
+  const outcomes = { made: 0, refused: 0 }
+  const parents = defineController({
+    name: 'parents',
+    for: configMaps,
+    owns: [secrets],
+    readYourWrites,
+    predicates: [{ create: isParent, update: (_, object) => isParent(object) }],
+    concurrency: 8,
+    async reconcile({ object, ref, client: mine, cache }) {
+      if (cache(secrets).list({ matches: ({ metadata }) => metadata.labels?.parent === ref.name }).length > 0) return undefined
+      const metadata = { namespace, generateName: 'child-', labels: { parent: ref.name }, ownerReferences: [controllerReference(object)] }
+      await mine
+        .of(secrets)
+        .create({ metadata })
+        .then(
           () => outcomes.made++,
           () => outcomes.refused++,
         )
+      return undefined
+    },
+  })
+  faults.delay({ component: 'test', verb: 'watch', resource: 'secrets' }, 2_000)
+  await withController(cluster, parents, async () => {
+    await clock.advance(5_000)
+    for (let number = 0; number < count; number++) {
+      const ref = { namespace, name: `parent-${number}` }
+      await client.of(configMaps).create({ metadata: ref })
+      await clock.advance(100)
+      // Touched again while the child's event is still on its way.
+      await client.of(configMaps).patch(ref, 'merge', { data: { touched: 'yes' } })
+    }
+    await clock.advance(60_000)
+  })
+  const made = (await client.of(secrets).list({ namespace })).items.map(({ metadata }) => metadata.labels?.parent)
+  return [made.length, new Set(made).size, outcomes.refused]
+}
+
+test(
+  'user need 43: a controller reads its own writes by default: each child is made once, without conflicts, although the cache comes late',
+  {
+    timeout: 120_000,
+  },
+  () => withCluster(bare, async (cluster) => assert.deepEqual(await parentsTouchedEarly(cluster, 100), [100, 100, 0])),
+)
+
+test('user need 43: without its guard the same controller makes children twice', { timeout: 120_000 }, () =>
+  withCluster(bare, async (cluster) => assert.deepEqual(await parentsTouchedEarly(cluster, 10, false), [20, 10, 0])),
+)
+
+test('user need 51: a controller’s own status does not wake it, another’s does; one that wakes itself is named', () =>
+  withCluster(bare, async (cluster) => {
+    const { client, clock } = cluster
+    const template = { metadata: { labels: { a: 'b' } }, spec: { containers: [{ name: 'main', image: 'example.com/app:1' }] } }
+    const ref = { namespace, name: 'web' }
+    await client.of(deployments).create({ metadata: ref, spec: { selector: { matchLabels: { a: 'b' } }, template } })
+    let times = 0
+    const quiet = defineController({
+      name: 'quiet',
+      for: deployments,
+      async reconcile({ patchStatus }) {
+        await patchStatus({ observedGeneration: ++times })
         return undefined
       },
     })
-    faults.delay({ component: 'test', verb: 'watch', resource: 'secrets' }, 2_000)
-    const stop = new AbortController()
-    const following = children.run(stop.signal)
-    await withController(cluster, parents, async () => {
+    await withController(cluster, quiet, async () => {
       await clock.advance(5_000)
-      for (let number = 0; number < 100; number++) {
-        const ref = { namespace, name: `parent-${number}` }
-        await client.of(configMaps).create({ metadata: ref })
-        await clock.advance(100)
-        // Touched again while the child's event is still on its way.
-        await client.of(configMaps).patch(ref, 'merge', { data: { touched: 'yes' } })
-      }
-      await clock.advance(60_000)
+      assert.equal(times, 1)
+      await client.of(deployments).patch(ref, 'merge', { status: { replicas: 1, updatedReplicas: 1 } }, { subresource: 'status' })
+      await clock.advance(5_000)
+      assert.equal(times, 2)
     })
-    stop.abort(new Error('the test is over'))
-    await following
-    const made = (await client.of(secrets).list({ namespace })).items.map(({ metadata }) => metadata.labels?.parent)
-    assert.deepEqual([made.length, new Set(made).size, outcomes], [100, 100, { made: 100, refused: 0 }])
-  }),
-)
+    const hot = defineController({
+      name: 'hot',
+      for: deployments,
+      reconcileOwnStatus: true,
+      async reconcile({ patchStatus }) {
+        await clock.sleep(100)
+        if (++times < 60) await patchStatus({ observedGeneration: times })
+        return undefined
+      },
+    })
+    await withController(cluster, hot, async () => void (await clock.advance(20_000)))
+    const named = (await client.of(events).list({ namespace })).items.filter(({ reason }) => reason === 'HotLoop')
+    assert.deepEqual(
+      named.map(({ message, count }) => [message, count]),
+      [['Reconciled 11 times in 1 s, changing status.observedGeneration: write only what differs', 1]],
+    )
+  }))
 
 /** A connection that can be cut without the other side noticing. */
 function cuttable(transport: Transport): Transport & { cut: boolean } {
