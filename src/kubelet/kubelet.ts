@@ -169,7 +169,11 @@ async function runKubelet(
     volumes: createVolumeManager(context),
     probes: createProbeManager(context, (uid) => wakeAll([uid]), signal),
     statuses: createStatusManager(context, statics.apiPod, metrics.starts.reported, signal),
-    crashLoop: new BackOff(deps.clock, config.containerRestartInitialBackOffMs, config.containerRestartMaxBackOffMs),
+    crashLoop: new BackOff(
+      deps.clock,
+      Math.min(config.containerRestartInitialBackOffMs, config.containerRestartMaxBackOffMs),
+      config.containerRestartMaxBackOffMs,
+    ),
     noteIds: events.noteIds,
     allocations,
     cgroups,

@@ -9,7 +9,7 @@ import { createClient } from '#client/clientOverTransport'
 import { createKubelet, type Kubelet } from '#kubelet/kubelet'
 import { simulatedAnnotations } from '#kubelet/runtime/simulated/annotations'
 import { defaultProfile, type SimulatedProfile } from '#kubelet/runtime/simulated/profile'
-import { createSimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
+import { createSimulatedRuntime, type SimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
 import { simulatedMachine } from '../support/simulatedMachine.ts'
 import { KubeletApi } from './kubeletApi.ts'
 
@@ -17,6 +17,7 @@ interface World {
   readonly api: KubeletApi
   readonly clock: VirtualClock
   readonly kubelet: Kubelet
+  readonly runtime: SimulatedRuntime
 }
 
 async function withKubelet(run: (world: World) => Promise<void>, profile: Partial<SimulatedProfile> = {}): Promise<void> {
@@ -30,7 +31,7 @@ async function withKubelet(run: (world: World) => Promise<void>, profile: Partia
   const running = kubelet.run(stop.signal)
   try {
     await clock.advance(1000)
-    await run({ api, clock, kubelet })
+    await run({ api, clock, kubelet, runtime })
   } finally {
     stop.abort()
     await clock.advance(1000)
@@ -273,4 +274,44 @@ test('a pod past its activeDeadlineSeconds fails', () =>
     await clock.advance(15_000)
     const { phase, reason } = getPod(api, 'slow')?.status ?? {}
     assert.deepEqual([phase, reason], ['Failed', 'DeadlineExceeded'])
+  }))
+
+test('KUB-05 an exit that a rule says so of restarts all containers in their place: counts grow, the sandbox and its address stay', () =>
+  withKubelet(async ({ api, clock, runtime }) => {
+    const restartPolicyRules = [{ action: 'RestartAllContainers', exitCodes: { operator: 'In', values: [42] } }]
+    const containers = [
+      { name: 'main', image: 'a:1', restartPolicy: 'Never', restartPolicyRules },
+      { name: 'other', image: 'a:1' },
+    ]
+    api.put('pods', pod('whole', { restartPolicy: 'Never', initContainers: [{ name: 'prepare', image: 'a:1' }], containers }))
+    await clock.advance(20_000)
+    const before = getPod(api, 'whole')
+    assert.equal(before?.status.phase, 'Running')
+    const seen: string[] = []
+    const counts = () => {
+      const { containerStatuses = [], initContainerStatuses = [] } = getPod(api, 'whole')?.status ?? {}
+      return [...initContainerStatuses, ...containerStatuses].map(({ restartCount }) => restartCount)
+    }
+    const reference = { namespace: 'default', name: 'whole' }
+    assert.equal(runtime.exit(reference, { container: 'main', exitCode: 42 }), 1)
+    for (let step = 0; step < 2000; step++) {
+      await clock.advance(step < 1000 ? 1 : 20)
+      const status = getPod(api, 'whole')?.status
+      const restarting = status?.conditions?.find(({ type }) => type === 'AllContainersRestarting')
+      const line = `${restarting?.status} ${restarting?.reason ?? ''} ${status?.phase}`
+      if (seen.at(-1) !== line) seen.push(line)
+    }
+    assert.ok(seen.includes('True RestartAllContainersStarted Running'), seen.join(', '))
+    assert.equal(seen.at(-1), 'False  Running')
+    const after = getPod(api, 'whole')
+    assert.deepEqual(counts(), [1, 1, 1])
+    assert.deepEqual([after?.status.podIP, after?.metadata.uid], [before?.status.podIP, before?.metadata.uid])
+    assert.equal(after?.status.containerStatuses?.[0]?.lastState?.terminated?.exitCode, 42)
+    assert.equal(after?.status.conditions?.find(({ type }) => type === 'Initialized')?.status, 'True')
+    // The next time it backs off like any other container that keeps failing.
+    runtime.exit(reference, { container: 'main', exitCode: 42 })
+    await clock.advance(5_000)
+    assert.equal(getPod(api, 'whole')?.status.containerStatuses?.[0]?.state?.waiting?.reason, 'CrashLoopBackOff')
+    await clock.advance(30_000)
+    assert.deepEqual(counts(), [2, 2, 2])
   }))

@@ -41,6 +41,8 @@ export interface ContainerStatusInput {
   readonly appliedResources?: ((record: ContainerRecord) => Frozen<ResourceRequirements> | undefined) | undefined
   /** The health of the devices that a container has. */
   readonly resourceStatus?: ((container: FrozenContainer) => NonNullable<ContainerStatus['allocatedResourcesStatus']>) | undefined
+  /** How often a container will have been restarted that was taken out of the runtime to start anew; undefined for others. */
+  readonly resetCount?: ((containerName: string) => number | undefined) | undefined
   /** Nothing of the pod will be started again. */
   readonly podIsTerminal: boolean
 }
@@ -87,7 +89,7 @@ function fromRecords(
   const containerID = `${input.runtimeName}://${current.id}`
   const lastState = last
     ? containerState(last, input.runtimeName)
-    : (deepCopy<ContainerState | undefined>(previous?.containerID === containerID ? previous.lastState : previous?.state) ?? {})
+    : (deepCopy<ContainerState | undefined>(previous?.containerID === containerID || !previous?.state?.terminated ? previous?.lastState : previous.state) ?? {})
   const user = current.status.user?.linux
   const mounts = volumeMountStatuses(container)
   const resources = input.appliedResources?.(current) ?? container.resources
@@ -137,10 +139,12 @@ function withoutRecord(
 ): ContainerStatus {
   const waiting = kind !== 'ephemeral' && (input.pod.spec.initContainers ?? []).length > 0 ? 'PodInitializing' : 'ContainerCreating'
   const fresh = { name: container.name, image: container.image ?? '', imageID: '', restartCount: 0, ready: false, started: false, lastState: {} }
-  if (!previous || (previous.state?.waiting && !input.podIsTerminal)) {
+  if (!previous || (previous.state?.waiting && !input.podIsTerminal && input.resetCount?.(container.name) === undefined)) {
     const kept = previous ? { ...deepCopy<ContainerStatus>(previous), ready: false, started: false } : fresh
     return { ...kept, image: container.image ?? '', state: { waiting: { reason: waiting } } }
   }
+  const restartCount = input.resetCount?.(container.name)
+  if (restartCount !== undefined && !input.podIsTerminal) return resetStatus(previous, restartCount)
   if (previous.state?.terminated) return deepCopy<ContainerStatus>(previous)
   const lost = {
     exitCode: 137,
@@ -161,6 +165,13 @@ function withoutRecord(
     state: { waiting: { reason: waiting } },
     lastState: { terminated: lost },
   }
+}
+
+/** All containers of the pod start anew: this one has gone from the runtime, and is still to come back. */
+function resetStatus(previous: Frozen<ContainerStatus>, restartCount: number): ContainerStatus {
+  const { state, lastState, ...rest } = deepCopy<ContainerStatus>(previous)
+  const last = state?.terminated ? { terminated: state.terminated } : (lastState ?? {})
+  return { ...rest, ready: false, started: false, restartCount, state: { waiting: { reason: 'RestartingAllContainers' } }, lastState: last }
 }
 
 /** A container that is to be started again but cannot yet is waiting, with the reason; its last run becomes the last state. */

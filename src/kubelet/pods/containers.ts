@@ -1,5 +1,5 @@
 /** Pure questions about the containers of a pod spec (L3). Upstream: api/v1/pod/util.go, kubelet/container/helpers.go (v1.36). */
-import type { Container, ContainerStatus, Pod } from '#api/gen/types/core.v1'
+import type { Container, ContainerRestartRule, ContainerStatus, Pod } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 
 export type FrozenPod = Frozen<Pod>
@@ -31,13 +31,17 @@ export function findSpecContainer(pod: FrozenPod, name: string): FrozenContainer
   return allContainers(pod).find(({ container }) => container.name === name)?.container
 }
 
+/** The first rule that says something of this exit code. */
+export function matchingRestartRule(container: FrozenContainer, exitCode: number): Frozen<ContainerRestartRule> | undefined {
+  return container.restartPolicyRules?.find(({ exitCodes }) => {
+    const isListed = exitCodes?.values?.includes(exitCode) ?? false
+    return exitCodes?.operator === 'In' ? isListed : exitCodes?.operator === 'NotIn' && !isListed
+  })
+}
+
 /** Whether a container that exited with `exitCode` runs again: its rules, then its own policy, then the pod's. */
 export function shouldRestart(pod: FrozenPod, container: FrozenContainer, exitCode: number): boolean {
-  for (const rule of container.restartPolicyRules ?? []) {
-    const values = rule.exitCodes?.values ?? []
-    const matches = rule.exitCodes?.operator === 'In' ? values.includes(exitCode) : rule.exitCodes?.operator === 'NotIn' ? !values.includes(exitCode) : false
-    if (matches) return rule.action === 'Restart'
-  }
+  if (matchingRestartRule(container, exitCode)) return true
   const policy = container.restartPolicy ?? pod.spec.restartPolicy ?? 'Always'
   return policy === 'Always' || (policy === 'OnFailure' && exitCode !== 0)
 }

@@ -51,7 +51,7 @@ export function readyCondition(pod: FrozenPod, containersReady: ConditionDraft, 
 }
 
 /** Initialized, with the names of the init containers that are still to end. */
-export function initializedCondition(pod: FrozenPod, statuses: Statuses, phase: string): ConditionDraft {
+export function initializedCondition(pod: FrozenPod, statuses: Statuses, phase: string, before: readonly Frozen<PodCondition>[] = []): ConditionDraft {
   const type = 'Initialized'
   const containers = pod.spec.initContainers ?? []
   const unknown = containers.filter((container) => !statusOf(statuses, container.name)).map((container) => container.name)
@@ -67,7 +67,8 @@ export function initializedCondition(pod: FrozenPod, statuses: Statuses, phase: 
     const status = statusOf(statuses, container.name)
     return status?.started || status?.lastState?.terminated || status?.state?.running || status?.state?.terminated
   })
-  if (started) return { type, status: 'True' }
+  // Once initialized a pod stays so, also while all its containers start anew.
+  if (started || before.some((condition) => condition.type === type && condition.status === 'True')) return { type, status: 'True' }
   return (
     notAll(type, 'ContainersNotInitialized', [
       ['unknown', unknown],

@@ -32,6 +32,8 @@ export interface StartRequest {
   /** Set for ephemeral containers that look into another's processes. */
   readonly targetContainerName?: string | undefined
   readonly signal: AbortSignal
+  /** The restart count of a container that the runtime has forgotten on purpose. */
+  readonly resetCount?: number | undefined
 }
 
 const words = (error: unknown) => (error instanceof Error ? error.message : String(error))
@@ -70,7 +72,7 @@ export async function startContainer(context: KubeletContext, images: ImageManag
     throw error
   })
   const previous = findContainer(request.status, container.name)
-  const restartCount = previous ? previous.restartCount + 1 : restartCountFromStatus(pod, container.name)
+  const restartCount = request.resetCount ?? (previous ? previous.restartCount + 1 : restartCountFromStatus(pod, container.name))
   let config: ReturnType<typeof containerConfig>
   try {
     config = await configure(context, request, { restartCount, imageRef, image, imageVolumes })

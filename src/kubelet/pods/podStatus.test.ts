@@ -224,3 +224,25 @@ const patches: { name: string; before: PodStatus; after: PodStatus; want: unknow
   },
 ]
 for (const c of patches) test(`KUB-12 ${c.name}`, () => assert.deepEqual(statusPatch(c.before, c.after), c.want))
+
+test('KUB-09 the last words of all containers together have 12 KiB', () => {
+  const message = 'x'.repeat(4096)
+  const terminated = { exitCode: 1, message, containerID: 'containerd://gone' }
+  const containers = ['a', 'b', 'c', 'd'].map((name) => ({ name }))
+  const containerStatuses = containers.map(({ name }) => ({ name, image: '', imageID: '', ready: false, restartCount: 0, state: { terminated } }))
+  const status = generatePodStatus({
+    pod: { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p', uid: 'u' }, spec: { containers, restartPolicy: 'Never' }, status: {} },
+    runtimeStatus: { uid: 'u', sandboxes: [], containers: [] },
+    runtimeName: 'containerd',
+    previousStatus: { phase: 'Failed', containerStatuses },
+    startFailure: () => undefined,
+    probes: { ready: () => true, started: () => true },
+    podIsTerminal: true,
+    nowMs: 0,
+    hostIPs: [],
+  })
+  assert.deepEqual(
+    status.containerStatuses?.map(({ state }) => state?.terminated?.message?.length),
+    [3072, 3072, 3072, 3072],
+  )
+})

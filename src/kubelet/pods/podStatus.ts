@@ -2,7 +2,7 @@
  * The whole PodStatus that the kubelet reports (L3, pure), and how it is merged with what others wrote into the status.
  * Upstream: kubelet_pods.go generateAPIPodStatus, convertStatusToAPIStatus; status_manager.go mergePodStatus, updateLastTransitionTime (v1.36).
  */
-import type { PodCondition, PodStatus, ResourceRequirements } from '#api/gen/types/core.v1'
+import type { ContainerStatus, PodCondition, PodStatus, ResourceRequirements } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { deepCopy } from '#base/frozen'
 import { formatTime } from '#base/time'
@@ -12,6 +12,7 @@ import { isTerminalPhase } from './containers.ts'
 import { podSandboxChanged } from './podActions.ts'
 import { type ConditionDraft, containersReadyCondition, initializedCondition, readyCondition, readyToStartContainersCondition } from './podConditions.ts'
 import { podPhase } from './podPhase.ts'
+import { allContainersRestartingCondition, containersToReset, mayRestartAll } from './restartAll.ts'
 
 export interface PodStatusInput extends Omit<ContainerStatusInput, 'previous'> {
   /** The last status that was sent, or the API's. */
@@ -44,15 +45,18 @@ const kubeletConditions = new Set([
   'Ready',
   'ContainersReady',
   'PodScheduled',
+  'AllContainersRestarting',
 ])
 
 export function generatePodStatus(input: PodStatusInput): PodStatus {
   const { pod, previousStatus, runtimeStatus } = input
   if (input.ending?.refused) return refusedStatus(input, input.ending)
   const of = (previous: PodStatus['containerStatuses'] | Frozen<PodStatus>['containerStatuses']) => ({ ...input, previous })
-  const init = containerStatuses(of(previousStatus.initContainerStatuses), pod.spec.initContainers ?? [], 'init')
-  const regular = containerStatuses(of(previousStatus.containerStatuses), pod.spec.containers, 'regular')
-  const ephemeral = containerStatuses(of(previousStatus.ephemeralContainerStatuses), pod.spec.ephemeralContainers ?? [], 'ephemeral')
+  const room = messageRoom(pod)
+  const statuses: typeof containerStatuses = (...of) => containerStatuses(...of).map((status) => withShortMessages(status, room))
+  const init = statuses(of(previousStatus.initContainerStatuses), pod.spec.initContainers ?? [], 'init')
+  const regular = statuses(of(previousStatus.containerStatuses), pod.spec.containers, 'regular')
+  const ephemeral = statuses(of(previousStatus.ephemeralContainerStatuses), pod.spec.ephemeralContainers ?? [], 'ephemeral')
   const sandboxId = runtimeStatus.sandboxes[0]?.id
   const regularNames = new Set(pod.spec.containers.map((container) => container.name))
   const initialized = runtimeStatus.containers.some((record) => record.sandboxId === sandboxId && regularNames.has(record.name))
@@ -61,9 +65,10 @@ export function generatePodStatus(input: PodStatusInput): PodStatus {
   const containersReady = containersReadyCondition(pod, all, phase)
   const drafts = [
     readyToStartContainersCondition(!podSandboxChanged(pod, runtimeStatus).changed),
-    initializedCondition(pod, all, phase),
+    initializedCondition(pod, all, phase, previousStatus.conditions ?? []),
     readyCondition(pod, containersReady, previousStatus.conditions ?? []),
     containersReady,
+    ...(mayRestartAll(pod) ? [allContainersRestartingCondition(phase, containersToReset(pod, runtimeStatus, previousStatus).length > 0)] : []),
     ...(input.resizeConditions ?? []),
     ...(input.ending?.disrupted ? [disruption(input.ending.message)] : []),
   ]
@@ -84,6 +89,23 @@ export function generatePodStatus(input: PodStatusInput): PodStatus {
     ...podLevelResources(input),
     ...(previousStatus.qosClass ? { qosClass: previousStatus.qosClass } : {}),
   }
+}
+
+const maxMessageBytesOfPod = 12 * 1024
+
+/** The last words of all containers together have so much room; each has its share. */
+function messageRoom({ spec }: PodStatusInput['pod']): number {
+  const count = spec.containers.length + (spec.initContainers?.length ?? 0) + (spec.ephemeralContainers?.length ?? 0)
+  return Math.floor(maxMessageBytesOfPod / Math.max(1, count))
+}
+
+function withShortMessages(status: ContainerStatus, maxBytes: number): ContainerStatus {
+  const short = <State extends ContainerStatus['state']>(state: State): State => {
+    const message = state?.terminated?.message
+    if (!state?.terminated || !message || Buffer.byteLength(message) <= maxBytes) return state
+    return { ...state, terminated: { ...state.terminated, message: Buffer.from(message).subarray(0, maxBytes).toString() } }
+  }
+  return { ...status, state: short(status.state), lastState: short(status.lastState) }
 }
 
 /** As upstream's kubelet reports what it rejects: no addresses, no containers, and only conditions of others. */

@@ -10,7 +10,7 @@ import { formatElapsed, type ImageManager } from '../images/imageManager.ts'
 import type { ProbeManager } from '../probes/probeManager.ts'
 import type { Allocations } from '../resources/allocations.ts'
 import type { CgroupTree } from '../resources/cgroupTree.ts'
-import { type PodRuntimeStatus, readPodRuntimeStatus, sandboxIPs } from '../runtime/podRuntimeStatus.ts'
+import { type ContainerRecord, type PodRuntimeStatus, readPodRuntimeStatus, sandboxIPs } from '../runtime/podRuntimeStatus.ts'
 import type { VolumeManager } from '../volumes/volumeManager.ts'
 import type { MountedVolumes } from '../volumes/volumePlugin.ts'
 import { VolumesNotReady } from '../volumes/waits.ts'
@@ -25,6 +25,7 @@ import { podReference } from './podReference.ts'
 import type { PodResizer } from './podResizer.ts'
 import { type StartRequest, startContainer, startSandbox } from './podStarter.ts'
 import { generatePodStatus, type PodStatusInput } from './podStatus.ts'
+import { containersToReset, restartAllSource, stopForReset } from './restartAll.ts'
 import { podSandboxConfig } from './runtimeConfig.ts'
 import { StartError } from './startError.ts'
 import type { StatusManager } from './statusManager.ts'
@@ -52,6 +53,8 @@ export interface PodMemory {
   readonly startFailures: Map<string, StartFailure>
   readonly terminationMessages: Map<string, string>
   ending?: NonNullable<PodStatusInput['ending']> | undefined
+  /** Container → its restart count, for those that were taken out of the runtime so that all start anew. */
+  readonly resetCounts: Map<string, number>
   /** Container → when its back-off was last told as an event. */
   readonly backOffToldMs: Map<string, number>
   /** When this kubelet first saw the pod, in monotonic time; undefined once it has run, or had before. */
@@ -86,6 +89,7 @@ export function currentStatus(machinery: PodMachinery, pod: FrozenPod, runtimeSt
     runtimeName: context.runtime.name,
     previousStatus: previousStatus(pod, statuses.get(pod.metadata.uid ?? '')),
     startFailure: (name) => memory.startFailures.get(name),
+    resetCount: (name) => memory.resetCounts.get(name),
     probes,
     podIsTerminal,
     nowMs: context.clock.now(),
@@ -106,7 +110,8 @@ function previousStatus(pod: FrozenPod, reported: Frozen<PodStatus> | undefined)
   return { ...reported, conditions: [...own, ...others] }
 }
 
-const isOurs = (type: string) => ['PodReadyToStartContainers', 'Initialized', 'Ready', 'ContainersReady', 'PodScheduled'].includes(type)
+const isOurs = (type: string) =>
+  ['AllContainersRestarting', 'PodReadyToStartContainers', 'Initialized', 'Ready', 'ContainersReady', 'PodScheduled'].includes(type)
 
 /** Milliseconds until activeDeadlineSeconds is over; undefined without one. */
 function deadlineInMs(pod: FrozenPod, startTime: string | undefined, nowMs: number): number | undefined {
@@ -133,6 +138,8 @@ export async function syncPod(machinery: PodMachinery, asked: FrozenPod, memory:
   }
   statuses.set(pod, status)
   if (status.phase === 'Succeeded' || status.phase === 'Failed') return { terminal: true, againInMs: undefined }
+  const reset = await resetContainers(machinery, pod, before, status, memory, signal)
+  if (reset) return reset
   await machinery.resizer.carryOut(pod, before)
   await context.resources().reconcile(pod, before)
   const volumes = await volumesOf(machinery, pod)
@@ -161,6 +168,39 @@ async function volumesOf({ context, volumes }: PodMachinery, pod: FrozenPod): Pr
     context.log.v(2).info('Unable to attach or mount volumes for pod; skipping pod', { pod: formatPod(pod), error: error.message })
     return error
   }
+}
+
+/** When a container's exit asks for it, takes all containers out of the runtime: the next step starts them anew. */
+async function resetContainers(
+  machinery: PodMachinery,
+  pod: FrozenPod,
+  before: PodRuntimeStatus,
+  status: Frozen<PodStatus>,
+  memory: PodMemory,
+  signal: AbortSignal,
+): Promise<SyncOutcome | undefined> {
+  const { context, crashLoop, statuses } = machinery
+  if (containersToReset(pod, before, status).length === 0) return undefined
+  const source = restartAllSource(pod, before)
+  if (source) {
+    const waitMs = backOffMs(machinery, memory, pod, source)
+    if (waitMs > 0) {
+      statuses.set(pod, currentStatus(machinery, pod, before, memory, false))
+      return { terminal: false, againInMs: waitMs }
+    }
+    crashLoop.next(`${pod.metadata.uid}/${source.name}`, source.finishedAtMs)
+  }
+  await stopForReset(context, pod, before, signal)
+  const stopped = await readPod(machinery, pod.metadata.uid ?? '', memory)
+  const reported = currentStatus(machinery, pod, stopped, memory, false)
+  statuses.set(pod, reported)
+  for (const record of containersToReset(pod, stopped, reported)) {
+    memory.resetCounts.set(record.name, Math.max(record.restartCount + 1, memory.resetCounts.get(record.name) ?? 0))
+    memory.startFailures.delete(record.name)
+    await context.runtime.removeContainer(record.id)
+  }
+  statuses.set(pod, currentStatus(machinery, pod, await readPod(machinery, pod.metadata.uid ?? '', memory), memory, false))
+  return { terminal: false, againInMs: 0 }
 }
 
 /** A pod that has started before, perhaps under an earlier kubelet, is not asked again. */
@@ -240,6 +280,22 @@ async function carryOut(
   return wanted.length > 0 ? Math.min(...wanted) : undefined
 }
 
+/** How long the container must still wait since its last end, which is then told; 0 when it may start. */
+function backOffMs({ context, crashLoop }: PodMachinery, memory: PodMemory, pod: FrozenPod, { name, finishedAtMs }: ContainerRecord): number {
+  const key = `${pod.metadata.uid}/${name}`
+  const waitMs = crashLoop.remainingMs(key, finishedAtMs)
+  if (waitMs <= 0) return 0
+  const message = `back-off ${formatElapsed(crashLoop.get(key))} restarting failed container=${name} pod=${formatPod(pod)}`
+  memory.startFailures.set(name, { reason: 'CrashLoopBackOff', message })
+  // A step for every sign of life would tell it over and over.
+  const toldMs = memory.backOffToldMs.get(name) ?? Number.NEGATIVE_INFINITY
+  if (context.clock.now() - toldMs >= backOffEventPeriodMs) {
+    memory.backOffToldMs.set(name, context.clock.now())
+    context.recorder.event(podReference(pod, name), 'Warning', 'BackOff', `Back-off restarting failed container ${name} in pod ${formatPod(pod)}`)
+  }
+  return waitMs
+}
+
 /** How long images take does not count as the start of a pod. */
 function timedPulls({ context, images, metrics }: PodMachinery): ImageManager {
   return {
@@ -259,27 +315,16 @@ async function tryStart(machinery: PodMachinery, memory: PodMemory, kind: Contai
   const { pod, container, status } = request
   // Not the newest, which may just have been killed by us: the end before it is what the wait counts from.
   const last = status.containers.find(({ name, state }) => name === container.name && state === 'exited')
-  const key = `${pod.metadata.uid}/${container.name}`
   if (last) {
-    const waitMs = crashLoop.remainingMs(key, last.finishedAtMs)
-    if (waitMs > 0) {
-      const message = `back-off ${formatElapsed(crashLoop.get(key))} restarting failed container=${container.name} pod=${formatPod(pod)}`
-      memory.startFailures.set(container.name, { reason: 'CrashLoopBackOff', message })
-      const eventMessage = `Back-off restarting failed container ${container.name} in pod ${formatPod(pod)}`
-      // A step for every sign of life would tell it over and over.
-      const toldMs = memory.backOffToldMs.get(container.name) ?? Number.NEGATIVE_INFINITY
-      if (context.clock.now() - toldMs >= backOffEventPeriodMs) {
-        memory.backOffToldMs.set(container.name, context.clock.now())
-        context.recorder.event(podReference(pod, container.name), 'Warning', 'BackOff', eventMessage)
-      }
-      return waitMs
-    }
-    crashLoop.next(key, last.finishedAtMs)
+    const waitMs = backOffMs(machinery, memory, pod, last)
+    if (waitMs > 0) return waitMs
+    crashLoop.next(`${pod.metadata.uid}/${container.name}`, last.finishedAtMs)
   }
   const container_type = containerTypes[kind]
   machinery.metrics.startedContainers.inc({ container_type })
   try {
-    await startContainer(context, timedPulls(machinery), request)
+    await startContainer(context, timedPulls(machinery), { ...request, resetCount: memory.resetCounts.get(container.name) })
+    memory.resetCounts.delete(container.name)
     await machinery.allocations.setActuated(pod.metadata.uid ?? '', container.name, container.resources ?? {})
     memory.startFailures.delete(container.name)
     return undefined
