@@ -8,6 +8,12 @@ import { type ResourcesConfig, resourcesDefaults } from './resources/config.ts'
 /** For which images on the node pods must show that they may have them. */
 export type VerificationPolicy = 'NeverVerify' | 'NeverVerifyPreloadedImages' | 'NeverVerifyAllowlistedImages' | 'AlwaysVerify'
 
+/** Pods of at least this priority, up to the next one's, get so many seconds. */
+export interface ShutdownGracePeriod {
+  readonly priority: number
+  readonly shutdownGracePeriodSeconds: number
+}
+
 export interface KubeletConfig extends ResourcesConfig {
   readonly nodeName: string
   /** The node's own addresses, first the one that others use. */
@@ -28,6 +34,13 @@ export interface KubeletConfig extends ResourcesConfig {
   readonly nodeStatusUpdateFrequencyMs: number
   readonly nodeStatusReportFrequencyMs: number
   readonly nodeLeaseDurationSeconds: number
+  /** Images that the node's status lists at most; -1: all. */
+  readonly nodeStatusMaxImages: number
+  /** How long a node that shuts down waits for its pods, and how much of that for critical ones; 0: none. */
+  readonly shutdownGracePeriodMs: number
+  readonly shutdownGracePeriodCriticalPodsMs: number
+  /** The same by priority, instead. */
+  readonly shutdownGracePeriodByPodPriority: readonly ShutdownGracePeriod[]
   /** How often every pod is looked at even when nothing happened; 0: never. */
   readonly syncFrequencyMs: number
   /** The slow relist that catches what runtime events missed; 0: never. */
@@ -110,6 +123,10 @@ export const kubeletDefaults: KubeletConfig = {
   nodeStatusUpdateFrequencyMs: 10_000,
   nodeStatusReportFrequencyMs: 5 * minuteMs,
   nodeLeaseDurationSeconds: 40,
+  nodeStatusMaxImages: 50,
+  shutdownGracePeriodMs: 0,
+  shutdownGracePeriodCriticalPodsMs: 0,
+  shutdownGracePeriodByPodPriority: [],
   syncFrequencyMs: minuteMs,
   relistPeriodMs: 10_000,
   evictionHard: {

@@ -18,6 +18,8 @@ import { readTopology } from './resources/readTopology.ts'
 export interface MachineInfo {
   readonly cpus: number
   readonly memoryBytes: number
+  /** Absent: no swap. */
+  readonly swapBytes?: number | undefined
   readonly ephemeralStorageBytes: number
   readonly architecture: string
   readonly kernelVersion: string
@@ -87,11 +89,14 @@ export async function createKubeletHost(options: KubeletHostOptions = {}): Promi
 
 async function machineFacts(path: (nodePath: string) => string): Promise<Omit<MachineInfo, 'ephemeralStorageBytes'>> {
   const read = async (file: string) => ((await readTextIfExists(file)) ?? '').trim()
-  const memory = /^MemTotal:\s+(\d+) kB/m.exec(await readFile('/proc/meminfo', 'utf8'))?.[1] ?? '0'
+  const meminfo = await readFile('/proc/meminfo', 'utf8')
+  const memory = /^MemTotal:\s+(\d+) kB/m.exec(meminfo)?.[1] ?? '0'
+  const swapBytes = Number(/^SwapTotal:\s+(\d+) kB/m.exec(meminfo)?.[1] ?? '0') * 1024
   const machineID = await read(path('/etc/machine-id'))
   return {
     cpus: cpus().length,
     memoryBytes: Number(memory) * 1024,
+    ...(swapBytes > 0 ? { swapBytes } : {}),
     architecture: goArchitecture(),
     kernelVersion: release(),
     osImage: /^PRETTY_NAME="?([^"\n]*)"?/m.exec(await read(path('/etc/os-release')))?.[1] ?? 'Linux',

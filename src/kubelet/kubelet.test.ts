@@ -51,7 +51,7 @@ const config = kubeletConfig({ nodeName: 'n1', nodeIPs: ['192.0.2.1'], registerW
 const facts: NodeFacts = {
   machine,
   runtime: { runtimeName: 'containerd', runtimeVersion: '1.6.20~ds1 1.6.20', runtimeApiVersion: 'v1' },
-  runtimeConditions: [{ type: 'NetworkReady', status: false, reason: 'NetworkPluginNotReady', message: 'cni plugin not initialized' }],
+  problems: ['container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:cni plugin not initialized'],
   images: [{ id: 'x', repoTags: ['a:1'], repoDigests: ['a@sha256:1'], size: 10, uid: null, username: '', pinned: false }],
   pressure: { memory: false, disk: true, pid: false },
   nowMs: 0,

@@ -17,7 +17,11 @@ import { createImageGC } from './images/imageGc.ts'
 import { createImageManager } from './images/imageManager.ts'
 import { runLogRotation } from './logs/logRotation.ts'
 import { createNodeManager, type NodeManager } from './node/nodeManager.ts'
+import { createNodeShutdown, shutdownPeriods } from './node/nodeShutdown.ts'
 import { nodeAllocatable } from './node/nodeStatus.ts'
+import { watchOom } from './node/oomWatcher.ts'
+import { createRuntimeHealth } from './node/runtimeHealth.ts'
+import { watchForShutdown } from './node/shutdownSignal.ts'
 import { BackOff } from './pods/backOff.ts'
 import { type FrozenPod, isStaticPod } from './pods/containers.ts'
 import { createPodAdmission } from './pods/podAdmission.ts'
@@ -161,6 +165,7 @@ async function runKubelet(
   deps.metrics.gauge({ name: 'kubelet_node_name', help: "The node's name. The count is always 1.", labels: ['node'] }).set(1, { node: config.nodeName })
   const events = createPodEvents(context)
   const eviction = createEvictionManager(context)
+  const shutdown = createNodeShutdown(context, () => late.node?.refresh())
   const statics = createStaticPods(context, (uid) => late.statuses?.resend(uid))
   const metrics = createPodMetrics(deps.metrics, deps.clock)
   const machinery = {
@@ -180,6 +185,7 @@ async function runKubelet(
     resizer: createPodResizer(context, allocations, cgroups),
     metrics,
     admit: createPodAdmission({
+      shutdownRefusal: shutdown.refusal,
       context,
       allocations,
       preemptions: metrics.preemptions,
@@ -196,7 +202,9 @@ async function runKubelet(
   late.statuses = machinery.statuses
   let loopEntryMs = context.clock.now()
   onStarted({ context, workers, statuses: machinery.statuses, probes: machinery.probes, latestLoopEntryMs: () => loopEntryMs })
-  const node = createNodeManager(context, eviction.pressure)
+  const relists = !deps.runtime.eventsAreComplete && config.relistPeriodMs > 0
+  const health = createRuntimeHealth(context, () => (relists ? events.lastRelist().atMs : undefined))
+  const node = createNodeManager(context, { pressure: eviction.pressure, health, shutdownProblem: shutdown.problem })
   late.node = node
   void node.registered.then(onRegistered)
   const garbage = { context, workers, images: createImageGC(context, machinery.images), volumes: machinery.volumes }
@@ -217,6 +225,10 @@ async function runKubelet(
     ),
     runLogRotation(context, signal),
     eviction.run(workers, reclaimOf(garbage), signal),
+    ...(deps.host ? [watchOom(context, signal)] : []),
+    ...(shutdownPeriods(config).length > 0
+      ? [watchForShutdown(context, { shutDown: () => shutdown.shutDown(workers, signal), cancel: shutdown.cancel }, signal)]
+      : []),
   ])
 }
 

@@ -11,7 +11,8 @@ import { leases, nodes } from '#client/builtIn'
 import type { KubeletContext } from '../context.ts'
 import { equal } from '../pods/statusManager.ts'
 import { type Mirror, mirror } from '../sources/listWatch.ts'
-import { defaultNodeLabels, initialNode, type NodeFacts, nodeStatus, statusChanged } from './nodeStatus.ts'
+import { defaultNodeLabels, initialNode, type NodeFacts, nodeStatus, statusChanged, transitions } from './nodeStatus.ts'
+import type { RuntimeHealth } from './runtimeHealth.ts'
 
 export interface NodeManager {
   /** Registers, then renews and reports until aborted. */
@@ -20,12 +21,21 @@ export interface NodeManager {
   readonly registered: Promise<void>
   /** The node as the API last had it; undefined before it was seen. */
   node(): Frozen<Node> | undefined
+  /** Something that the status tells of has changed. */
+  refresh(): void
 }
 
 const leaseNamespace = 'kube-node-lease'
 const retryMs = 1_000
 
-export function createNodeManager(context: KubeletContext, pressure: () => NodeFacts['pressure']): NodeManager {
+export interface NodeManagerDeps {
+  pressure(): NodeFacts['pressure']
+  /** Of the runtime, and of a node that is shutting down. */
+  readonly health: RuntimeHealth
+  shutdownProblem(): string | undefined
+}
+
+export function createNodeManager(context: KubeletContext, { pressure, health, shutdownProblem }: NodeManagerDeps): NodeManager {
   const { client, clock, config, log, runtime } = context
   let markRegistered = () => {}
   const registered = new Promise<void>((resolve) => {
@@ -35,12 +45,13 @@ export function createNodeManager(context: KubeletContext, pressure: () => NodeF
   let nodeUid = config.nodeName
 
   const facts = async (): Promise<NodeFacts> => {
-    const [version, runtimeConditions, images] = await Promise.all([runtime.version(), runtime.status().catch(() => []), runtime.listImages().catch(() => [])])
+    const [problems, images] = await Promise.all([health.problems(), runtime.listImages().catch(() => [])])
+    const shutdown = shutdownProblem()
     const resources = context.resources()
     return {
       machine: context.machineInfo,
-      runtime: version,
-      runtimeConditions,
+      runtime: health.version(),
+      problems: shutdown === undefined ? problems : [...problems, shutdown],
       images,
       pressure: pressure(),
       nowMs: clock.now(),
@@ -49,7 +60,8 @@ export function createNodeManager(context: KubeletContext, pressure: () => NodeF
     }
   }
 
-  const event = (reason: string, message: string) => context.recorder.event({ kind: 'Node', name: config.nodeName, uid: nodeUid }, 'Normal', reason, message)
+  const event = (reason: string, message: string, type: 'Normal' | 'Warning' = 'Normal') =>
+    context.recorder.event({ kind: 'Node', name: config.nodeName, uid: nodeUid }, type, reason, message)
 
   const register = async (signal: AbortSignal): Promise<void> => {
     const now = await facts()
@@ -67,18 +79,15 @@ export function createNodeManager(context: KubeletContext, pressure: () => NodeF
     markRegistered()
   }
 
-  /** What changed of the status, conditions by their type: others may own some of them. */
-  const patchStatus = async (before: Frozen<NodeStatus>, after: NodeStatus, signal: AbortSignal): Promise<void> => {
-    const changed = Object.entries(after).filter(([key, value]) => key !== 'addresses' && !equal((before as Record<string, unknown>)[key], value))
-    const addresses = equal(before.addresses, after.addresses) ? {} : { addresses: [{ $patch: 'replace' }, ...(after.addresses ?? [])] }
-    const status = { ...Object.fromEntries(changed), ...addresses }
-    await client.of(nodes).patch({ name: config.nodeName }, 'strategic', { status }, { subresource: 'status', signal })
-  }
-
   let own: Mirror<Node> | undefined
   /** The cluster writes into the Node too: its pod range is there soon after it has registered. */
+  let wasUnschedulable: boolean | undefined
   const noticed = (node: Frozen<Node>) => {
     nodeUid = node.metadata.uid ?? nodeUid
+    const unschedulable = node.spec.unschedulable ?? false
+    const reason = unschedulable ? 'NodeNotSchedulable' : 'NodeSchedulable'
+    if (wasUnschedulable === !unschedulable) event(reason, `Node ${config.nodeName} status is now: ${reason}`)
+    wasUnschedulable = unschedulable
     if (node.spec.podCIDR) runtime.updatePodCidr(node.spec.podCIDR)
   }
 
@@ -87,21 +96,19 @@ export function createNodeManager(context: KubeletContext, pressure: () => NodeF
     const after = nodeStatus(node.status, await facts(), config)
     const due = clock.now() - reportedAtMs >= config.nodeStatusReportFrequencyMs
     if (!due && !statusChanged(node.status, after)) return
-    await patchStatus(node.status, after, signal)
+    await patchStatus(context, node.status, after, signal)
     reportedAtMs = clock.now()
-    const ready = (status: Frozen<NodeStatus> | NodeStatus) => status.conditions?.find((condition) => condition.type === 'Ready')?.status
-    if (ready(node.status) !== ready(after)) {
-      const reason = ready(after) === 'True' ? 'NodeReady' : 'NodeNotReady'
-      event(reason, `Node ${config.nodeName} status is now: ${reason}`)
-    }
+    for (const [reason, message, type] of nodeEvents(config.nodeName, node.status, after)) event(reason, message, type)
   }
 
   const renew = leaseRenewer(context)
   const repeat = repeater(context, register)
+  const statusBell = createWakeUp()
 
   return {
     registered,
     node: () => own?.get(config.nodeName),
+    refresh: statusBell.ring,
     run: async (signal) => {
       let done = false
       while (!done && !signal.aborted) {
@@ -119,7 +126,6 @@ export function createNodeManager(context: KubeletContext, pressure: () => NodeF
       await Promise.race([followed.synced, followed.done])
       event('Starting', 'Starting kubelet.')
       // A runtime that tells when something changes need not be asked all the time.
-      const statusBell = createWakeUp()
       const stopListening = runtime.onStatusChange?.(statusBell.ring)
       context.resources().onChange(statusBell.ring)
       const statusPeriodMs = runtime.onStatusChange ? config.nodeStatusReportFrequencyMs : config.nodeStatusUpdateFrequencyMs
@@ -141,6 +147,24 @@ export function createNodeManager(context: KubeletContext, pressure: () => NodeF
       stopListening?.()
     },
   }
+}
+
+/** Sends what changed of the status, conditions by their type: others may own some of them. */
+async function patchStatus({ client, config }: KubeletContext, before: Frozen<NodeStatus>, after: NodeStatus, signal: AbortSignal): Promise<void> {
+  const changed = Object.entries(after).filter(([key, value]) => key !== 'addresses' && !equal((before as Record<string, unknown>)[key], value))
+  const addresses = equal(before.addresses, after.addresses) ? {} : { addresses: [{ $patch: 'replace' }, ...(after.addresses ?? [])] }
+  const status = { ...Object.fromEntries(changed), ...addresses }
+  await client.of(nodes).patch({ name: config.nodeName }, 'strategic', { status }, { subresource: 'status', signal })
+}
+
+type NodeEvent = readonly [reason: string, message: string, type: 'Normal' | 'Warning']
+
+/** What a new status is told as. */
+function nodeEvents(nodeName: string, before: Frozen<NodeStatus>, after: NodeStatus): NodeEvent[] {
+  const told = transitions(before.conditions, after.conditions).map((reason): NodeEvent => [reason, `Node ${nodeName} status is now: ${reason}`, 'Normal'])
+  const bootID = after.nodeInfo?.bootID
+  const rebooted = before.nodeInfo?.bootID && before.nodeInfo.bootID !== bootID
+  return rebooted ? [['Rebooted', `Node ${nodeName} has been rebooted, boot id: ${bootID}`, 'Warning'], ...told] : told
 }
 
 interface Chore {

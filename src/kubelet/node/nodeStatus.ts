@@ -3,7 +3,7 @@ import type { ContainerImage, Node, NodeAddress, NodeCondition, NodeStatus } fro
 import type { Frozen } from '#api/machinery/meta'
 import { canonicalQuantity } from '#api/machinery/quantity'
 import { formatTime } from '#base/time'
-import type { RuntimeCondition, RuntimeImage, RuntimeVersion } from '#grpc/criTypes'
+import type { RuntimeImage, RuntimeVersion } from '#grpc/criTypes'
 import { type KubeletConfig, kubeletVersion } from '../config.ts'
 import { thresholdAmount } from '../eviction/thresholds.ts'
 import type { MachineInfo } from '../host.ts'
@@ -15,8 +15,10 @@ type Resources = Readonly<Record<string, string>>
 
 export interface NodeFacts {
   readonly machine: MachineInfo
-  readonly runtime: RuntimeVersion
-  readonly runtimeConditions: readonly RuntimeCondition[]
+  /** Undefined while it is not known. */
+  readonly runtime: RuntimeVersion | undefined
+  /** Why the node is not ready; none: it is. */
+  readonly problems: readonly string[]
   readonly images: readonly RuntimeImage[]
   readonly pressure: { readonly memory: boolean; readonly disk: boolean; readonly pid: boolean }
   readonly nowMs: number
@@ -71,11 +73,11 @@ function addresses(config: KubeletConfig): NodeAddress[] {
   return [...config.nodeIPs.map((address) => ({ type: 'InternalIP', address })), { type: 'Hostname', address: config.nodeName }]
 }
 
-/** Largest first, fifty at most, each with five names at most, as upstream limits the Node's size. */
-export function nodeImages(images: readonly RuntimeImage[]): ContainerImage[] {
+/** Largest first, `most` at most (negative: all), each with five names at most, as upstream limits the Node's size. */
+export function nodeImages(images: readonly RuntimeImage[], most = 50): ContainerImage[] {
   return [...images]
     .sort((a, b) => b.size - a.size)
-    .slice(0, 50)
+    .slice(0, most < 0 ? undefined : most)
     .map((image) => ({ names: [...image.repoDigests, ...image.repoTags].slice(0, 5), sizeBytes: image.size }))
     .filter((image) => image.names.length > 0)
 }
@@ -87,18 +89,10 @@ interface ConditionDraft {
   readonly message: string
 }
 
-function readyDraft(conditions: readonly RuntimeCondition[]): ConditionDraft {
-  const failed = conditions.filter((condition) => (condition.type === 'RuntimeReady' || condition.type === 'NetworkReady') && !condition.status)
-  if (conditions.length === 0)
-    return { type: 'Ready', status: 'False', reason: 'KubeletNotReady', message: 'container runtime status check may not have completed yet' }
-  const texts = failed.map((condition) =>
-    condition.type === 'NetworkReady'
-      ? `container runtime network not ready: NetworkReady=false reason:${condition.reason} message:${condition.message}`
-      : `container runtime not ready: RuntimeReady=false reason:${condition.reason} message:${condition.message}`,
-  )
-  return texts.length > 0
-    ? { type: 'Ready', status: 'False', reason: 'KubeletNotReady', message: texts.join(', ') }
-    : { type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'kubelet is posting ready status' }
+function readyDraft(problems: readonly string[]): ConditionDraft {
+  if (problems.length === 0) return { type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'kubelet is posting ready status' }
+  // As Go prints several errors together.
+  return { type: 'Ready', status: 'False', reason: 'KubeletNotReady', message: problems.length === 1 ? (problems[0] ?? '') : `[${problems.join(', ')}]` }
 }
 
 /** The node's conditions; a transition time changes only with the status. */
@@ -128,7 +122,7 @@ function nodeConditions(previous: readonly Frozen<NodeCondition>[], facts: NodeF
       ['KubeletHasInsufficientPID', 'kubelet has insufficient PID available'],
       ['KubeletHasSufficientPID', 'kubelet has sufficient PID available'],
     ),
-    readyDraft(facts.runtimeConditions),
+    readyDraft(facts.problems),
   ]
   const now = formatTime(facts.nowMs)
   const own = drafts.map((draft) => {
@@ -152,7 +146,9 @@ export function nodeStatus(previous: Frozen<NodeStatus> | undefined, facts: Node
     nodeInfo: {
       architecture: machine.architecture,
       bootID: machine.bootID,
-      containerRuntimeVersion: `${runtime.runtimeName}://${runtime.runtimeVersion.split(' ')[0]}`,
+      containerRuntimeVersion: runtime
+        ? `${runtime.runtimeName}://${runtime.runtimeVersion.split(' ')[0]}`
+        : (previous?.nodeInfo?.containerRuntimeVersion ?? 'containerd://Unknown'),
       kernelVersion: machine.kernelVersion,
       kubeProxyVersion: '',
       kubeletVersion,
@@ -160,8 +156,9 @@ export function nodeStatus(previous: Frozen<NodeStatus> | undefined, facts: Node
       operatingSystem: 'linux',
       osImage: machine.osImage,
       systemUUID: machine.systemUUID,
+      ...(machine.swapBytes ? { swap: { capacity: machine.swapBytes } } : {}),
     },
-    images: nodeImages(facts.images),
+    images: nodeImages(facts.images, config.nodeStatusMaxImages),
     declaredFeatures: declaredFeatures(config),
   }
 }
@@ -195,6 +192,22 @@ export function initialNode(status: NodeStatus, machine: MachineInfo, config: Ku
     },
     status,
   }
+}
+
+const transitionReasons: Readonly<Record<string, readonly [yes: string, no: string]>> = {
+  MemoryPressure: ['NodeHasInsufficientMemory', 'NodeHasSufficientMemory'],
+  DiskPressure: ['NodeHasDiskPressure', 'NodeHasNoDiskPressure'],
+  PIDPressure: ['NodeHasInsufficientPID', 'NodeHasSufficientPID'],
+  Ready: ['NodeReady', 'NodeNotReady'],
+}
+
+/** What the events about conditions that changed are called. */
+export function transitions(before: readonly Frozen<NodeCondition>[] | undefined, after: readonly NodeCondition[] | undefined): string[] {
+  return (after ?? []).flatMap(({ type, status }) => {
+    const reasons = transitionReasons[type]
+    if (!reasons || before?.find((condition) => condition.type === type)?.status === status) return []
+    return [status === 'True' ? reasons[0] : reasons[1]]
+  })
 }
 
 /** Whether a status is worth a request before the report is due: anything but heartbeats and the list of images changed. */

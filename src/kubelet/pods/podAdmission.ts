@@ -19,6 +19,8 @@ export interface PodAdmissionDeps {
   readonly allocations: Allocations
   readonly preemptions: Counter
   pressure(): NodeRoom['pressure']
+  /** Of a node that is about to go. */
+  shutdownRefusal(): Refusal | undefined
   /** The node as this kubelet last saw it in the API. */
   node(): Frozen<Node> | undefined
   /** Ends a pod; resolves when it has gone. */
@@ -37,6 +39,8 @@ export function createPodAdmission(deps: PodAdmissionDeps): (pod: FrozenPod) => 
     return context.resources().admit(pod, () => admitPod(pod, allocations.allocatedPods(), room) ?? allocations.setAside(pod))
   }
   return async (pod) => {
+    const leaving = deps.shutdownRefusal()
+    if (leaving) return leaving
     let node = deps.node()
     let refusal = await ask(pod, node)
     if (refusal && node && ofNode.has(refusal.reason)) {

@@ -1,0 +1,76 @@
+/**
+ * Tells of processes that the kernel has killed because the whole node was out of memory (L3). Upstream: kubelet/oom, cadvisor's oomparser (v1.36).
+ * Limits of containers are not its business: the runtime reports those.
+ */
+import { constants } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import type { KubeletContext } from '../context.ts'
+
+export interface OomVictim {
+  readonly pid: number
+  readonly name: string
+}
+
+const constraint = /oom-kill:constraint=(\w+),.*?,task=([^,]*),pid=(\d+)/
+const killed = /Out of memory: (?:Killed|Kill) process (\d+) \((.*?)\)/
+
+/**
+ * The victims in kernel messages, oldest first. Kernels since 5.0 say in a line of its own why they killed, older ones only in that of the kill:
+ * "Memory cgroup out of memory" is a container's limit.
+ */
+export function oomVictims(messages: string): OomVictim[] {
+  const lines = messages.split('\n')
+  const told = lines.some((line) => constraint.test(line))
+  return lines.flatMap((line): OomVictim[] => {
+    if (told) {
+      const [, why, name, pid] = constraint.exec(line) ?? []
+      return why === 'CONSTRAINT_NONE' && name !== undefined ? [{ pid: Number(pid), name }] : []
+    }
+    const [, pid, name] = killed.exec(line) ?? []
+    return pid !== undefined && name !== undefined ? [{ pid: Number(pid), name }] : []
+  })
+}
+
+const periodMs = 10_000
+const chunkBytes = 8192
+/** What one round reads at most: the kernel's buffer is not larger by default. */
+const maxMessages = 10_000
+
+/** Looks now and then, without a thread that waits. Until aborted; a node that may not read the kernel's messages says so once. */
+export async function watchOom(context: KubeletContext, signal: AbortSignal, file = '/dev/kmsg'): Promise<void> {
+  const { clock, config, log, recorder } = context
+  const source = await open(file, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: unknown) => {
+    log.warn('Cannot tell of processes that the kernel kills when memory is short', { error: error instanceof Error ? error.message : String(error) })
+  })
+  if (!source) return
+  try {
+    // What happened before the kubelet was there is old news.
+    await readAll(source)
+    while (!signal.aborted) {
+      await clock.sleep(periodMs, signal).catch(() => {})
+      if (signal.aborted) return
+      for (const { name, pid } of oomVictims(await readAll(source))) {
+        const message = `System OOM encountered, victim process: ${name}, pid: ${pid}`
+        recorder.event({ kind: 'Node', name: config.nodeName, uid: config.nodeName }, 'Warning', 'SystemOOM', message)
+      }
+    }
+  } finally {
+    await source.close()
+  }
+}
+
+/** Every read is one message; EAGAIN: there are no more. EPIPE: some were overwritten before they were read. */
+async function readAll(source: FileHandle): Promise<string> {
+  const buffer = Buffer.alloc(chunkBytes)
+  const messages: string[] = []
+  for (let count = 0; count < maxMessages; count++) {
+    try {
+      const { bytesRead } = await source.read(buffer, 0, chunkBytes, null)
+      if (bytesRead === 0) break
+      messages.push(buffer.toString('utf8', 0, bytesRead))
+    } catch (error) {
+      if ((error as { code?: string }).code !== 'EPIPE') break
+    }
+  }
+  return messages.join('')
+}

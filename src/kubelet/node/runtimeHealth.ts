@@ -1,0 +1,66 @@
+/**
+ * What the container runtime says of itself, and what to make of it when it says nothing (L3): a runtime that is silent for half a minute is down.
+ * Upstream: kubelet/runtime.go, kubelet.go updateRuntimeUp, kubelet/pleg/generic.go Healthy (v1.36).
+ */
+import type { RuntimeCondition, RuntimeVersion } from '#grpc/criTypes'
+import type { KubeletContext } from '../context.ts'
+import { formatElapsed } from '../images/imageManager.ts'
+
+export interface RuntimeHealth {
+  /** Undefined until the runtime has answered once. */
+  version(): RuntimeVersion | undefined
+  /** Asks the runtime. Returns why the node is not ready, in upstream's words; none: it is. */
+  problems(): Promise<string[]>
+}
+
+/** So long a silent runtime counts as it was. */
+const patienceMs = 30_000
+/** So long the kubelet may have no full view of what runs. */
+const relistThresholdMs = 180_000
+
+/** @param relistedAtMs when all pods were last looked at, in monotonic milliseconds; undefined: they need not be */
+export function createRuntimeHealth(context: Pick<KubeletContext, 'runtime' | 'clock'>, relistedAtMs: () => number | undefined): RuntimeHealth {
+  const { runtime, clock } = context
+  let version: RuntimeVersion | undefined
+  let conditions: readonly RuntimeCondition[] | undefined
+  let answeredAtMs = 0
+
+  /** Why the runtime itself keeps the node from being ready. */
+  const ask = async (): Promise<string[]> => {
+    try {
+      version ??= await runtime.version()
+      conditions = await runtime.status()
+      answeredAtMs = clock.monotonicMs()
+    } catch {
+      if (!conditions) return ['container runtime status check may not have completed yet']
+      if (clock.monotonicMs() - answeredAtMs > patienceMs) {
+        // It may come back as another one.
+        version = undefined
+        return ['container runtime is down']
+      }
+    }
+    return []
+  }
+
+  return {
+    version: () => version,
+    problems: async () => [...(await ask()), ...plegProblems(relistedAtMs(), clock.monotonicMs()), ...conditionProblems(conditions ?? [])],
+  }
+}
+
+/** Of a runtime that answers. */
+export function conditionProblems(conditions: readonly RuntimeCondition[]): string[] {
+  return (['RuntimeReady', 'NetworkReady'] as const).flatMap((type) => {
+    const condition = conditions.find((candidate) => candidate.type === type)
+    if (!condition || condition.status) return []
+    const what = type === 'NetworkReady' ? 'container runtime network not ready' : 'container runtime not ready'
+    return [`${what}: ${type}=false reason:${condition.reason} message:${condition.message}`]
+  })
+}
+
+export function plegProblems(relistedAtMs: number | undefined, nowMs: number): string[] {
+  if (relistedAtMs === undefined) return []
+  const silentMs = nowMs - relistedAtMs
+  if (silentMs <= relistThresholdMs) return []
+  return [`PLEG is not healthy: pleg was last seen active ${formatElapsed(silentMs)} ago; threshold is ${formatElapsed(relistThresholdMs)}`]
+}
