@@ -6,6 +6,7 @@ import type { FileProjection } from './atomicWriter.ts'
 import { writeConfiguration } from './configurationVolume.ts'
 import { configMapData, defaultFileMode, downwardApiFiles, optionally, secretData, selectItems } from './payloads.ts'
 import { mountTmpfs, unmountIfMounted } from './podMounts.ts'
+import { projectedTrustAnchors } from './trustBundles.ts'
 import { fsGroupOf, type VolumeContext, type VolumePlugin } from './volumePlugin.ts'
 
 const defaultTokenSeconds = 3600
@@ -31,10 +32,14 @@ async function projectedFiles(
     const token = await tokens.token(pod, audience, expirationSeconds)
     return new Map([[path, { data: Buffer.from(token), ...tokenOwner(pod, mode) }]])
   }
+  if (source.clusterTrustBundle) {
+    const anchors = await projectedTrustAnchors(context, source.clusterTrustBundle)
+    return new Map([[source.clusterTrustBundle.path, { data: Buffer.from(anchors), ...tokenOwner(pod, mode) }]])
+  }
   throw new Error(`projected volume source ${Object.keys(source).join(', ')} is not supported`)
 }
 
-/** Only the pod may read its token: its group if it has one, else its user if all containers share one, else whoever the mode lets. */
+/** Only the pod may read it: its group if it has one, else its user if all containers share one, else whoever the mode lets. */
 function tokenOwner(pod: FrozenPod, mode: number): { mode: number; uid?: number } {
   if (fsGroupOf(pod) !== undefined) return { mode: 0o600 }
   const users = new Set(

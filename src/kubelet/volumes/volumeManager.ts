@@ -40,6 +40,13 @@ const noVolumes: VolumeManager = {
 
 const plugins: readonly VolumePlugin[] = volumePlugins
 
+/** @throws Error with upstream's text when this node knows no such type. */
+function pluginFor(spec: VolumeSpec): VolumePlugin {
+  const found = plugins.find((candidate) => candidate.supports(spec))
+  if (!found) throw new Error(`failed to get Plugin from volumeSpec for volume "${spec.name}" err=no volume plugin matched`)
+  return found
+}
+
 export function createVolumeManager(context: KubeletContext): VolumeManager {
   const { host, config, log } = context
   if (!host) return noVolumes
@@ -49,10 +56,8 @@ export function createVolumeManager(context: KubeletContext): VolumeManager {
   const mounted = new Map<string, Map<string, MountedVolume>>()
 
   /** One attempt. @throws Error with the message of its event. */
-  const mount = async (pod: FrozenPod, spec: VolumeSpec, block: boolean, known: MountedVolume | undefined): Promise<MountedVolume> => {
-    const plugin = plugins.find((candidate) => candidate.supports(spec))
+  const mount = async (pod: FrozenPod, spec: VolumeSpec, plugin: VolumePlugin, block: boolean, known: MountedVolume | undefined): Promise<MountedVolume> => {
     const failed = (what: string, error: unknown) => new Error(`${what} failed for volume "${spec.name}" : ${words(error)}`, { cause: error })
-    if (!plugin) throw failed('MountVolume.FindPluginBySpec', new Error('no volume plugin matched'))
     if (known && !plugin.refreshes) return known
     if (spec.persistentVolume) {
       const check = checkNodeAffinity(context.client, config.nodeName, spec.persistentVolume)
@@ -81,14 +86,16 @@ export function createVolumeManager(context: KubeletContext): VolumeManager {
     const held = volume.persistentVolumeClaim || volume.ephemeral || volume.hostPath || volume.emptyDir
     if (held && waits.remainingMs(uid, volume.name) > 0) return false
     let spec: VolumeSpec
+    let plugin: VolumePlugin
     try {
       spec = await resolveVolume(context.client, pod, volume, use)
+      plugin = pluginFor(spec)
     } catch (error) {
       waits.unprocessed(pod, volume.name, words(error))
       return known !== undefined
     }
     try {
-      ready.set(volume.name, await mount(pod, spec, block, known))
+      ready.set(volume.name, await mount(pod, spec, plugin, block, known))
       waits.succeeded(uid, volume.name)
       return true
     } catch (error) {
