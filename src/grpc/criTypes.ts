@@ -132,6 +132,17 @@ export interface LinuxContainerSecurityContext {
   maskedPaths?: string[]
   readonlyPaths?: string[]
   seccomp?: SecurityProfile
+  apparmor?: SecurityProfile
+  selinuxOptions?: SELinuxOption
+  /** 0: Merge, 1: Strict. */
+  supplementalGroupsPolicy?: number
+}
+
+export interface SELinuxOption {
+  user: string
+  role: string
+  type: string
+  level: string
 }
 
 export interface ContainerConfig {

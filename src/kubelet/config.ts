@@ -90,6 +90,8 @@ export interface KubeletConfig extends ResourcesConfig {
   readonly enableControllerAttachDetach: boolean
   /** Sysctls and patterns ('kernel.msg*') that pods may set besides the safe ones. */
   readonly allowedUnsafeSysctls: readonly string[]
+  /** Containers that name no seccomp profile get the runtime's. */
+  readonly seccompDefault: boolean
   /** The kubelet API's port, published in the Node's status. */
   readonly port: number
   /** False: no exec, attach, port-forward, logs, profiles. */
@@ -165,6 +167,7 @@ export const kubeletDefaults: KubeletConfig = {
   maxConcurrentPodStarts: 4,
   enableControllerAttachDetach: true,
   allowedUnsafeSysctls: [],
+  seccompDefault: false,
   port: 10_250,
   enableDebuggingHandlers: true,
   enableSystemLogHandler: true,

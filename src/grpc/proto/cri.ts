@@ -88,7 +88,8 @@ message KeyValue { string key = 1; bytes value = 2; }
 message Mount { string container_path = 1; string host_path = 2; bool readonly = 3; bool selinux_relabel = 4; MountPropagation propagation = 5; bool recursive_read_only = 8; ImageSpec image = 9; string image_sub_path = 10; }
 message Device { string container_path = 1; string host_path = 2; string permissions = 3; }
 message LinuxContainerConfig { LinuxContainerResources resources = 1; LinuxContainerSecurityContext security_context = 2; }
-message LinuxContainerSecurityContext { Capability capabilities = 1; bool privileged = 2; NamespaceOption namespace_options = 3; Int64Value run_as_user = 5; Int64Value run_as_group = 12; string run_as_username = 6; bool readonly_rootfs = 7; repeated int64 supplemental_groups = 8; bool no_new_privs = 11; repeated string masked_paths = 13; repeated string readonly_paths = 14; SecurityProfile seccomp = 15; SecurityProfile apparmor = 16; }
+message LinuxContainerSecurityContext { Capability capabilities = 1; bool privileged = 2; NamespaceOption namespace_options = 3; Int64Value run_as_user = 5; Int64Value run_as_group = 12; string run_as_username = 6; bool readonly_rootfs = 7; repeated int64 supplemental_groups = 8; bool no_new_privs = 11; repeated string masked_paths = 13; repeated string readonly_paths = 14; SecurityProfile seccomp = 15; SecurityProfile apparmor = 16; SELinuxOption selinux_options = 4; int32 supplemental_groups_policy = 17; }
+message SELinuxOption { string user = 1; string role = 2; string type = 3; string level = 4; }
 message Capability { repeated string add_capabilities = 1; repeated string drop_capabilities = 2; repeated string add_ambient_capabilities = 3; }
 message CreateContainerResponse { string container_id = 1; }
 message StartContainerRequest { string container_id = 1; }

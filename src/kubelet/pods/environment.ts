@@ -2,11 +2,12 @@
  * A container's environment (L3): service variables, envFrom, env with references, in the order in which upstream lets one override another.
  * Upstream: kubelet_pods.go makeEnvironmentVariables, kubelet/envvars (v1.36).
  */
-import type { ConfigMap, EnvVar, Secret, Service } from '#api/gen/types/core.v1'
+import type { ConfigMap, EnvVar, FileKeySelector, Secret, Service } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import type { FrozenContainer, FrozenPod } from './containers.ts'
 import { type PodRuntimeFacts, podField, resourceField } from './downwardApi.ts'
+import { environmentFileValue } from './environmentFile.ts'
 import { expand } from './expansion.ts'
 
 export interface EnvironmentSources {
@@ -14,6 +15,8 @@ export interface EnvironmentSources {
   secret(namespace: string, name: string): Promise<Frozen<Secret>>
   /** Services of the pod's namespace and the master service. */
   services(): readonly Frozen<Service>[]
+  /** The text of a file in one of the pod's volumes. @throws Error when there is no such volume or file */
+  file(volumeName: string, path: string): Promise<string>
 }
 
 /** The container's configuration cannot be made: shown as CreateContainerConfigError. */
@@ -99,6 +102,7 @@ async function valueFrom(
   const namespace = pod.metadata.namespace ?? ''
   if (from?.fieldRef) return podField(pod, from.fieldRef.fieldPath, facts)
   if (from?.resourceFieldRef) return resourceField(pod, container, from.resourceFieldRef, facts.allocatable)
+  if (from?.fileKeyRef) return fromFile(from.fileKeyRef, sources)
   const reference = from?.configMapKeyRef ?? from?.secretKeyRef
   if (!reference) throw new ConfigError(`environment variable ${variable.name}: this source is not supported`)
   const kind = from?.configMapKeyRef ? 'ConfigMap' : 'Secret'
@@ -109,6 +113,18 @@ async function valueFrom(
   const value = data?.[reference.key]
   if (value === undefined && !reference.optional) throw new ConfigError(`couldn't find key ${reference.key} in ${kind} ${namespace}/${name}`)
   return value
+}
+
+async function fromFile({ volumeName, path, key, optional }: Frozen<FileKeySelector>, sources: EnvironmentSources): Promise<string | undefined> {
+  let value: string
+  try {
+    value = environmentFileValue(await sources.file(volumeName, path), key)
+  } catch (error) {
+    throw error instanceof ConfigError ? error : new ConfigError("couldn't parse env file", { cause: error })
+  }
+  if (value !== '') return value
+  if (optional) return undefined
+  throw new ConfigError(`environment variable key "${key}" not found in file "${path}"`)
 }
 
 /**

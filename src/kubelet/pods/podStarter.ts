@@ -2,7 +2,8 @@
  * Starts sandboxes and containers (L3): everything between the decision to start one and its process.
  * Upstream: kuberuntime_sandbox.go createPodSandbox, kuberuntime_container.go startContainer (v1.36).
  */
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readFile, realpath, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { runtimeClasses } from '#client/builtIn'
 import type { PodSandboxConfig } from '#grpc/criTypes'
 import type { KubeletContext } from '../context.ts'
@@ -12,7 +13,7 @@ import { containerRecord, findContainer, type PodRuntimeStatus } from '../runtim
 import { type ImageVolumes, pullImageVolumes } from '../volumes/imageVolumes.ts'
 import type { MountedVolumes } from '../volumes/volumePlugin.ts'
 import type { FrozenContainer, FrozenPod } from './containers.ts'
-import { makeEnvironment } from './environment.ts'
+import { ConfigError, makeEnvironment } from './environment.ts'
 import { killContainer } from './killing.ts'
 import { runLifecycleHandler } from './lifecycle.ts'
 import { containerDevices, containerMounts } from './mounts.ts'
@@ -43,6 +44,10 @@ export async function startSandbox(context: KubeletContext, pod: FrozenPod, atte
   const config = podSandboxConfig(pod, attempt, context.config)
   try {
     if (context.host) await mkdir(context.host.path(podLogDirectory(context.config, pod)), { recursive: true, mode: 0o755 })
+    // A runtime that cannot would run the pod as the node's own users, without a word.
+    if (pod.spec.hostUsers === false && context.runtime.usesHost) {
+      throw new Error(`RuntimeClass handler "${pod.spec.runtimeClassName ?? ''}" does not support user namespaces`)
+    }
     return await context.runtime.runPodSandbox(config, await runtimeHandler(context, pod), { signal })
   } catch (error) {
     if (!signal.aborted) context.recorder.event(podReference(pod), 'Warning', 'FailedCreatePodSandBox', `Failed to create pod sandbox: ${words(error)}`)
@@ -117,6 +122,7 @@ async function configure(
     configMap: context.objects.configMap,
     secret: context.objects.secret,
     services: context.services,
+    file: (volumeName, path) => volumeFile(context, volumes, volumeName, path),
   })
   const mounts = context.host ? await containerMounts(context, context.host, { pod, container, podIPs, environment, volumes, imageVolumes }) : []
   const target = request.targetContainerName ? findContainer(request.status, request.targetContainerName) : undefined
@@ -126,6 +132,21 @@ async function configure(
   const extraGroups = [...volumes.values()].flatMap(({ group }) => (group === undefined ? [] : [group]))
   const inputs = { restartCount, extraGroups, environment, mounts, options, image, imageRef, limits: containerResourceOptions(context), targetId: target?.id }
   return containerConfig(pod, container, inputs, context.config)
+}
+
+const maxEnvironmentFileBytes = 64 * 1024
+
+/** A file of a volume, and of nothing else: links may not lead out of it. */
+async function volumeFile({ host }: KubeletContext, volumes: StartRequest['volumes'], name: string, path: string): Promise<string> {
+  const volume = volumes.get(name)
+  if (!host || !volume) throw new ConfigError(`cannot find the volume "${name}" referenced by FileKeyRef`)
+  const root = await realpath(host.path(volume.path))
+  const file = await realpath(join(root, path))
+  if (!file.startsWith(`${root}/`)) throw new ConfigError(`the file "${path}" referenced by FileKeyRef is not in the volume "${name}"`)
+  const { size } = await stat(file)
+  if (size > maxEnvironmentFileBytes)
+    throw new ConfigError(`the file "${path}" referenced by FileKeyRef has ${size} bytes: at most ${maxEnvironmentFileBytes} are read`)
+  return readFile(file, 'utf8')
 }
 
 /** A container whose postStart hook fails is killed again. */

@@ -8,7 +8,8 @@ import { kubeletConfig } from '../config.ts'
 import { BackOff } from './backOff.ts'
 import { hostsFile, podDnsConfig, sandboxHostname } from './dns.ts'
 import { podField, resourceField } from './downwardApi.ts'
-import { type EnvironmentSources, makeEnvironment, relevantServices, serviceVariables } from './environment.ts'
+import { ConfigError, type EnvironmentSources, makeEnvironment, relevantServices, serviceVariables } from './environment.ts'
+import { environmentFileValue } from './environmentFile.ts'
 import { expand } from './expansion.ts'
 import { containerResources, milliCpuToQuota, milliCpuToShares, oomScoreAdj, podCgroupLimits, podCgroupPath, podQosClass } from './resources.ts'
 import { podSandboxConfig } from './runtimeConfig.ts'
@@ -93,6 +94,10 @@ const sources: EnvironmentSources = {
   },
   secret: async (_namespace, name) => ({ apiVersion: 'v1', kind: 'Secret', metadata: { name }, data: { key: Buffer.from('s3cret').toString('base64') } }),
   services: () => [service('kubernetes', 'default', [{ port: 443 }])],
+  file: async (volumeName) => {
+    if (volumeName === 'absent') throw new ConfigError('cannot find the volume "absent" referenced by FileKeyRef')
+    return volumeName === 'broken' ? 'A = x' : "A='one'\n"
+  },
 }
 const facts = { podIPs: ['10.1.0.2'], hostIPs: ['192.0.2.1'], allocatable: { cpu: '4', memory: '8Gi' } }
 
@@ -313,4 +318,49 @@ test('KUB-05 back-off doubles to its maximum and forgets after a quiet time', as
   assert.deepEqual([fail(), fail(), fail(), fail()], [10_000, 20_000, 40_000, 40_000])
   await clock.advance(80_001)
   assert.equal(fail(), 10_000)
+})
+
+const fileVariable = (volumeName: string, key: string, optional = false) => ({
+  env: [{ name: 'V', valueFrom: { fileKeyRef: { volumeName, path: 'f', key, optional } } }],
+})
+test('KUB-18 a variable comes from a file of a volume, or says why not', async () => {
+  assert.equal((await environmentOf(fileVariable('v', 'A'))).V, 'one')
+  assert.equal('V' in (await environmentOf(fileVariable('v', 'B', true))), false)
+  await assert.rejects(environmentOf(fileVariable('v', 'B')), { message: 'environment variable key "B" not found in file "f"' })
+  await assert.rejects(environmentOf(fileVariable('broken', 'A')), { message: "couldn't parse env file" })
+  await assert.rejects(environmentOf(fileVariable('absent', 'A')), { message: 'cannot find the volume "absent" referenced by FileKeyRef' })
+})
+
+const environmentFiles: [text: string, want: string | RegExp][] = [
+  ["A='one'", 'one'],
+  ["# note\n\n  A='one' # more\nA='two'", 'one'],
+  ["B='x'\nA='two\nlines # of'\n", 'two\nlines # of'],
+  ["A= 'blank'", ''],
+  ["B='x'", ''],
+  ['A', /line 1: missing '='/],
+  ["='x'", /line 1: empty variable name/],
+  ["B='x'\nA ='x'", /line 2: whitespace before '=' is not allowed/],
+  ['A=plain', /line 1: value must be enclosed in single quotes/],
+  ["A='x'y", /line 1: unexpected content after closing quote/],
+  ["B='x'\nA='open\nend", /starting at line 2: unclosed single quote/],
+]
+for (const [text, want] of environmentFiles) {
+  test(`KUB-18 the environment file ${JSON.stringify(text)}`, () => {
+    if (typeof want === 'string') assert.equal(environmentFileValue(text, 'A'), want)
+    else assert.throws(() => environmentFileValue(text, 'A'), want)
+  })
+}
+
+test('KUB-19 profiles, labels and policies reach the runtime as they are asked for', () => {
+  const of = (spec: Partial<PodSpec>, own: NonNullable<Container['securityContext']> = {}, seccompDefault = false) =>
+    containerSecurityContext(pod(spec), { name: 'c', securityContext: own }, { rootDirectory: '/k', seccompDefault })
+  assert.equal(of({}).seccomp?.profileType, 'Unconfined')
+  assert.equal(of({}, {}, true).seccomp?.profileType, 'RuntimeDefault')
+  assert.equal(of({}, { seccompProfile: { type: 'Unconfined' } }, true).seccomp?.profileType, 'Unconfined')
+  const confined = of({
+    securityContext: { appArmorProfile: { type: 'Localhost', localhostProfile: 'web' }, seLinuxOptions: { level: 's0' }, supplementalGroupsPolicy: 'Strict' },
+  })
+  assert.deepEqual(confined.apparmor, { profileType: 'Localhost', localhostRef: 'web' })
+  assert.deepEqual([confined.selinuxOptions, confined.supplementalGroupsPolicy], [{ user: '', role: '', type: '', level: 's0' }, 1])
+  assert.equal(of({}, { appArmorProfile: { type: 'Unconfined' } }).apparmor, undefined)
 })

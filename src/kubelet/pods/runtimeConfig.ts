@@ -99,6 +99,7 @@ export function containerConfig(pod: FrozenPod, container: FrozenContainer, inpu
       },
       securityContext: containerSecurityContext(pod, container, {
         rootDirectory: config.rootDirectory,
+        seccompDefault: config.seccompDefault,
         image: inputs.image,
         targetId: inputs.targetId,
         extraGroups: inputs.extraGroups,

@@ -1,5 +1,5 @@
 /** Security contexts in the runtime's terms (L3, pure). Upstream: kuberuntime/security_context.go, pkg/securitycontext (v1.36). */
-import type { SeccompProfile, SecurityContext } from '#api/gen/types/core.v1'
+import type { AppArmorProfile, SeccompProfile, SecurityContext } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { LinuxContainerSecurityContext, LinuxSandboxSecurityContext, NamespaceOption, RuntimeImage, SecurityProfile } from '#grpc/criTypes'
 import { type FrozenContainer, type FrozenPod, formatPod } from './containers.ts'
@@ -31,6 +31,8 @@ function effectiveSecurityContext(pod: FrozenPod, container: FrozenContainer): F
     runAsGroup: own.runAsGroup ?? shared.runAsGroup,
     runAsNonRoot: own.runAsNonRoot ?? shared.runAsNonRoot,
     seccompProfile: own.seccompProfile ?? shared.seccompProfile,
+    appArmorProfile: own.appArmorProfile ?? shared.appArmorProfile,
+    seLinuxOptions: own.seLinuxOptions ?? shared.seLinuxOptions,
   }
 }
 
@@ -48,6 +50,10 @@ export function seccomp(profile: Frozen<SeccompProfile> | undefined, rootDirecto
   if (profile?.type === 'RuntimeDefault') return { profileType: 'RuntimeDefault' }
   if (profile?.type === 'Localhost') return { profileType: 'Localhost', localhostRef: `${rootDirectory}/seccomp/${profile.localhostProfile ?? ''}` }
   return { profileType: 'Unconfined' }
+}
+
+function appArmor({ type, localhostProfile }: Frozen<AppArmorProfile>): SecurityProfile {
+  return type === 'Localhost' ? { profileType: 'Localhost', localhostRef: localhostProfile ?? '' } : { profileType: 'RuntimeDefault' }
 }
 
 /** Refuses a container that must not run as root and would. @throws ConfigError with upstream's text. */
@@ -80,6 +86,8 @@ export function containerSecurityContext(
     readonly image?: RuntimeImage | undefined
     readonly targetId?: string | undefined
     readonly extraGroups?: readonly number[] | undefined
+    /** The profile of containers that name none is the runtime's. */
+    readonly seccompDefault?: boolean | undefined
   },
 ): LinuxContainerSecurityContext {
   const context = effectiveSecurityContext(pod, container)
@@ -87,13 +95,28 @@ export function containerSecurityContext(
   const unmasked = privileged || context.procMount === 'Unmasked'
   const { image } = options
   const user = context.runAsUser ?? image?.uid?.value
+  const { appArmorProfile, seLinuxOptions } = context
   return {
+    ...(appArmorProfile && appArmorProfile.type !== 'Unconfined' && !privileged ? { apparmor: appArmor(appArmorProfile) } : {}),
+    ...(seLinuxOptions
+      ? {
+          selinuxOptions: {
+            user: seLinuxOptions.user ?? '',
+            role: seLinuxOptions.role ?? '',
+            type: seLinuxOptions.type ?? '',
+            level: seLinuxOptions.level ?? '',
+          },
+        }
+      : {}),
+    ...(pod.spec.securityContext?.supplementalGroupsPolicy === 'Strict' ? { supplementalGroupsPolicy: 1 } : {}),
     namespaceOptions: namespaceOptions(pod, options.targetId),
     privileged,
     readonlyRootfs: context.readOnlyRootFilesystem === true,
     noNewPrivs: context.allowPrivilegeEscalation === false,
     supplementalGroups: supplementalGroups(pod, options.extraGroups),
-    seccomp: privileged ? { profileType: 'Unconfined' } : seccomp(context.seccompProfile, options.rootDirectory),
+    seccomp: privileged
+      ? { profileType: 'Unconfined' }
+      : seccomp(context.seccompProfile ?? (options.seccompDefault ? { type: 'RuntimeDefault' } : undefined), options.rootDirectory),
     maskedPaths: unmasked ? [] : defaultMaskedPaths,
     readonlyPaths: unmasked ? [] : defaultReadonlyPaths,
     ...(user === undefined ? (image?.username ? { runAsUsername: image.username } : {}) : { runAsUser: { value: user } }),
