@@ -30,17 +30,18 @@ export const localVolume: VolumePlugin = {
     const path = localPath(request)
     const stats = await stat(host.path(path))
     if (!stats.isBlockDevice() && !stats.isDirectory()) throw new Error('only directory and block device are supported')
-    await volumes.exclusive(spec.name, async () => {
-      if (await isMountPoint(host, directory)) return
+    const mounted = await volumes.exclusive(spec.name, async () => {
+      if (await isMountPoint(host, directory)) return false
       const filesystem = spec.persistentVolume?.spec.local?.fsType ?? 'ext4'
       const source = stats.isBlockDevice() ? await mountDevice(host, path, sharedMount(volumes, spec.name), filesystem) : path
       await mountUnlessMounted(host, { source, target: directory, options: ['bind'] })
       // A bind mount becomes read-only in a second step.
       if (spec.readOnly) await host.mounter.mount({ source, target: directory, options: ['remount', 'bind', 'ro'] })
+      return true
     })
-    if (!spec.readOnly) {
-      await setVolumeOwnership(host.path(directory), { fsGroup: fsGroupOf(pod), policy: pod.spec.securityContext?.fsGroupChangePolicy })
-    }
+    // A kubelet that has started again need not walk a volume whose walk was finished: the root comes last.
+    const policy = mounted ? pod.spec.securityContext?.fsGroupChangePolicy : 'OnRootMismatch'
+    if (!spec.readOnly) await setVolumeOwnership(host.path(directory), { fsGroup: fsGroupOf(pod), policy })
     return directory
   },
   mapDevice: async ({ host }, request) => {

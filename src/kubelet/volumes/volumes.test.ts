@@ -166,12 +166,22 @@ test('KUB-11 a claim that cannot be used yet is told at once, volumes that are m
   waits.notReady(pod, ['data', 'config'])
   const text = 'unmounted volumes=[config data], unattached volumes=[], failed to process volumes=[data]: error processing PVC n/c: PVC is not bound'
   assert.deepEqual(events, [`Warning FailedMount Unable to attach or mount volumes: ${text}`])
-  waits.notReady(pod, ['config'])
+  waits.notReady(pod, ['config', 'data'])
   assert.equal(events.length, 1)
+  const seen: number[] = []
+  for (let i = 0; i < 6; i++) {
+    await clock.advance(waits.remainingMs('u', 'data'))
+    waits.unprocessed(pod, 'data', 'error processing PVC n/c: PVC is not bound')
+    seen.push(waits.remainingMs('u', 'data'))
+  }
+  assert.deepEqual(seen, [1000, 2000, 4000, 8000, 10_000, 10_000])
+  waits.succeeded('u', 'data')
+  waits.notReady(pod, ['config'])
   await clock.advance(123_000)
+  const told = events.length
   const error = waits.notReady(pod, ['config'])
   assert.equal(error.message, 'unmounted volumes=[config], unattached volumes=[], failed to process volumes=[]: timed out waiting for the condition')
-  assert.equal(events[1], `Warning FailedMount Unable to attach or mount volumes: ${error.message}`)
+  assert.equal(events[told], `Warning FailedMount Unable to attach or mount volumes: ${error.message}`)
 })
 
 test('work under one key waits for its turn, also after a failure', async () => {

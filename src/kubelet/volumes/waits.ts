@@ -10,6 +10,8 @@ import { podReference } from '../pods/podReference.ts'
 
 const initialMs = 500
 const maxMs = 122_000
+/** Nobody tells us when a claim is bound: it is looked at as often as upstream syncs a pod that fails. */
+const claimMaxMs = 10_000
 /** How long upstream's sync waits for the volumes of one pod before it says so. */
 const podTimeoutMs = 123_000
 
@@ -40,60 +42,70 @@ export interface Waits {
 
 interface PodWait {
   toldMs: number
+  /** Volume → why its claim cannot be used. */
   readonly unprocessed: Map<string, string>
+  /** Some of those are to be told. */
+  fresh: boolean
 }
 
 export function createWaits({ clock, recorder }: Pick<KubeletContext, 'clock' | 'recorder'>): Waits {
-  const backOff = new BackOff(clock, initialMs, maxMs)
-  const failedAtMs = new Map<string, number>()
+  const mounts = new BackOff(clock, initialMs, maxMs)
+  const claims = new BackOff(clock, initialMs, claimMaxMs)
+  const failures = new Map<string, { readonly atMs: number; readonly backOff: BackOff }>()
   const pods = new Map<string, PodWait>()
-  const keyOf = (uid: string, volume: string) => `${uid}/${volume}`
+  // Ends with a slash: forgetting one volume must not forget another whose name goes on.
+  const keyOf = (uid: string, volume: string) => `${uid}/${volume}/`
   const waitOf = (uid: string): PodWait => {
-    const known = pods.get(uid) ?? { toldMs: clock.monotonicMs(), unprocessed: new Map() }
+    const known = pods.get(uid) ?? { toldMs: clock.monotonicMs(), unprocessed: new Map(), fresh: false }
     pods.set(uid, known)
     return known
   }
-  const remainingMs = (uid: string, volume: string) => {
-    const sinceMs = failedAtMs.get(keyOf(uid, volume))
-    return sinceMs === undefined ? 0 : backOff.remainingMs(keyOf(uid, volume), sinceMs)
+  const remaining = (key: string): number => {
+    const failure = failures.get(key)
+    return failure ? failure.backOff.remainingMs(key, failure.atMs) : 0
   }
-  const failed = (uid: string, volume: string): boolean => {
-    if (remainingMs(uid, volume) > 0) return false
-    const nowMs = clock.now()
-    failedAtMs.set(keyOf(uid, volume), nowMs)
-    backOff.next(keyOf(uid, volume), nowMs)
+  const fail = (key: string, backOff: BackOff): boolean => {
+    if (remaining(key) > 0) return false
+    failures.set(key, { atMs: clock.now(), backOff })
+    backOff.next(key, clock.now())
     return true
   }
   return {
-    remainingMs,
-    failed,
+    remainingMs: (uid, volume) => remaining(keyOf(uid, volume)),
+    failed: (uid, volume) => {
+      waitOf(uid).unprocessed.delete(volume)
+      return fail(keyOf(uid, volume), mounts)
+    },
     unprocessed: (pod, volume, reason) => {
       const uid = pod.metadata.uid ?? ''
+      const wait = waitOf(uid)
+      wait.unprocessed.set(volume, reason)
       // Told at once, as upstream does, but not with every look.
-      if (failed(uid, volume)) waitOf(uid).unprocessed.set(volume, reason)
+      if (fail(keyOf(uid, volume), claims)) wait.fresh = true
     },
     succeeded: (uid, volume) => {
-      backOff.reset(keyOf(uid, volume))
-      failedAtMs.delete(keyOf(uid, volume))
+      const key = keyOf(uid, volume)
+      for (const backOff of [mounts, claims]) backOff.reset(key)
+      failures.delete(key)
+      pods.get(uid)?.unprocessed.delete(volume)
     },
     notReady: (pod, missing) => {
       const uid = pod.metadata.uid ?? ''
       const wait = waitOf(uid)
-      const unprocessed = new Map(wait.unprocessed)
-      const overdue = clock.monotonicMs() - wait.toldMs >= podTimeoutMs
-      const reason = unprocessed.size > 0 ? [...unprocessed.values()].join('; ') : 'timed out waiting for the condition'
+      const unprocessed = [...wait.unprocessed.keys()]
+      const reason = unprocessed.length > 0 ? [...wait.unprocessed.values()].join('; ') : 'timed out waiting for the condition'
       const names = (list: readonly string[]) => `[${[...list].sort().join(' ')}]`
-      const message = `unmounted volumes=${names(missing)}, unattached volumes=[], failed to process volumes=${names([...unprocessed.keys()])}: ${reason}`
-      if (unprocessed.size > 0 || overdue) {
+      const message = `unmounted volumes=${names(missing)}, unattached volumes=[], failed to process volumes=${names(unprocessed)}: ${reason}`
+      if (wait.fresh || clock.monotonicMs() - wait.toldMs >= podTimeoutMs) {
         recorder.event(podReference(pod), 'Warning', 'FailedMount', `Unable to attach or mount volumes: ${message}`)
         wait.toldMs = clock.monotonicMs()
-        wait.unprocessed.clear()
+        wait.fresh = false
       }
-      return new VolumesNotReady(message, Math.max(initialMs, Math.min(...missing.map((volume) => remainingMs(uid, volume)))))
+      return new VolumesNotReady(message, Math.max(initialMs, Math.min(...missing.map((volume) => remaining(keyOf(uid, volume))))))
     },
     forget: (uid) => {
-      backOff.reset(`${uid}/`)
-      for (const key of failedAtMs.keys()) if (key.startsWith(`${uid}/`)) failedAtMs.delete(key)
+      for (const backOff of [mounts, claims]) backOff.reset(`${uid}/`)
+      for (const key of failures.keys()) if (key.startsWith(`${uid}/`)) failures.delete(key)
       pods.delete(uid)
     },
   }
