@@ -16,6 +16,7 @@ const components = {
   'controller-manager': async (args: string[], signal: AbortSignal) =>
     (await import('./layouts/controllerManager.ts')).runControllerManagerProcess(args, signal),
   scheduler: async (args: string[], signal: AbortSignal) => (await import('./layouts/scheduler.ts')).runSchedulerProcess(args, signal),
+  kubelet: async (args: string[], signal: AbortSignal) => (await import('./layouts/kubelet.ts')).runKubeletProcess(args, signal),
 }
 
 try {

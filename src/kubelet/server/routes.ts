@@ -15,6 +15,7 @@ import { HttpError } from './httpError.ts'
 import { containerLog } from './logs.ts'
 import { createStatsProvider } from './stats/statsProvider.ts'
 import { runCommand } from './streams.ts'
+import { syncLoopFault } from './syncLoop.ts'
 import { queryLogs, systemLog } from './systemLogs.ts'
 
 export const contentTypes = {
@@ -83,7 +84,7 @@ function plainRoutes(deps: RoutesDeps): ReadonlyMap<string, Route> {
     ['healthz', ({ query }) => healthz(deps, query)],
     ['healthz/ping', () => text('ok')],
     ['healthz/log', () => text('ok')],
-    ['healthz/syncloop', () => oneCheck(syncLoopFault(deps))],
+    ['healthz/syncloop', () => oneCheck(syncLoopFault(deps.view, deps.clock))],
     ['pods', () => json(podList(view))],
     ['runningpods', async () => json(await runningPods(view))],
     [
@@ -129,15 +130,6 @@ async function runningPods(view: KubeletView) {
   return { kind: 'PodList', apiVersion: 'v1', metadata: {}, items: [...items.values()] }
 }
 
-const minLoopMs = 300_000
-
-/** Undefined: the loop that looks after this node's pods went round lately. */
-function syncLoopFault({ view, clock }: RoutesDeps): string | undefined {
-  const entered = view.latestLoopEntryMs()
-  const allowed = Math.max(minLoopMs, 2 * view.config.syncFrequencyMs)
-  return entered !== undefined && clock.now() > entered + allowed ? 'sync Loop took longer than expected' : undefined
-}
-
 function oneCheck(fault: string | undefined): Page {
   return fault === undefined ? text('ok') : { ...text(`internal server error: ${fault}\n`), code: 500 }
 }
@@ -148,7 +140,7 @@ function healthz(deps: RoutesDeps, query: URLSearchParams): Page {
   const checks = [
     ['ping', undefined],
     ['log', undefined],
-    ['syncloop', syncLoopFault(deps)],
+    ['syncloop', syncLoopFault(deps.view, deps.clock)],
   ] as const
   const counted = checks.map(([name, fault]) => ({ name, isExcluded: excluded.has(name), fault: excluded.has(name) ? undefined : fault }))
   const isHealthy = counted.every(({ fault }) => fault === undefined)

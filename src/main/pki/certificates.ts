@@ -26,7 +26,8 @@ const msPerDay = 86_400_000
 /** Clocks of the machines of a cluster differ a little; upstream dates certificates back too. */
 const backdateMs = 300_000
 
-async function library() {
+/** Loaded once somebody makes something. */
+export async function x509Library() {
   await import('reflect-metadata')
   const x509 = await import('@peculiar/x509')
   x509.cryptoProvider.set(globalThis.crypto)
@@ -43,7 +44,7 @@ export async function createAuthority(commonName: string, nowMs: number, validDa
  * signs from now on, as long as that one lasts.
  */
 export async function renewAuthority(authority: KeyPair, nowMs: number, validDays: number): Promise<KeyPair> {
-  const x509 = await library()
+  const x509 = await x509Library()
   const old = new x509.X509Certificate(authority.cert)
   const privateKey = await crypto.subtle.importKey('pkcs8', pemBytes(authority.key), algorithm, true, ['sign'])
   const keys = { privateKey, publicKey: await old.publicKey.export(algorithm, ['verify']) }
@@ -51,7 +52,7 @@ export async function renewAuthority(authority: KeyPair, nowMs: number, validDay
 }
 
 async function signItself(commonName: string, keys: webcrypto.CryptoKeyPair, nowMs: number, validDays: number): Promise<KeyPair> {
-  const x509 = await library()
+  const x509 = await x509Library()
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
     serialNumber: serialNumber(),
     name: `CN=${commonName}`,
@@ -70,7 +71,7 @@ async function signItself(commonName: string, keys: webcrypto.CryptoKeyPair, now
 
 /** A certificate and key signed by the authority. Each organization is an attribute of its own, as Kubernetes reads groups. */
 export async function issueCertificate(authority: KeyPair, request: CertificateRequest, nowMs: number): Promise<KeyPair> {
-  const x509 = await library()
+  const x509 = await x509Library()
   const issuer = new x509.X509Certificate(authority.cert)
   const signingKey = await crypto.subtle.importKey('pkcs8', pemBytes(authority.key), algorithm, false, ['sign'])
   const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
@@ -99,10 +100,15 @@ export async function issueCertificate(authority: KeyPair, request: CertificateR
   return { cert: certificate.toString('pem'), key: await exportKey(keys.privateKey) }
 }
 
+/** A key for whoever signs for it elsewhere. */
+export async function newKey() {
+  const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+  return { keys, algorithm, pem: await exportKey(keys.privateKey) }
+}
+
 /** A key for signing ServiceAccount tokens: PEM, PKCS #8. */
 export async function createSigningKey(): Promise<string> {
-  const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
-  return exportKey(keys.privateKey)
+  return (await newKey()).pem
 }
 
 function serialNumber(): string {

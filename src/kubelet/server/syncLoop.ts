@@ -1,0 +1,12 @@
+/** Whether the loop that looks after this node's pods still goes round (L3, pure). Upstream: syncLoopHealthCheck of kubelet/server/server.go (v1.36). */
+import type { Clock } from '#base/clock'
+import type { KubeletView } from '../kubelet.ts'
+
+const minLoopMs = 300_000
+
+/** Undefined: it went round lately, or has not begun. */
+export function syncLoopFault(view: KubeletView, clock: Clock): string | undefined {
+  const entered = view.latestLoopEntryMs()
+  const allowed = Math.max(minLoopMs, 2 * view.config.syncFrequencyMs)
+  return entered !== undefined && clock.now() > entered + allowed ? 'sync Loop took longer than expected' : undefined
+}

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict'
+import { lstat, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { test } from 'node:test'
+import type { ConfigFile } from '#apiserver/configFile'
+import { noLog } from '#base/log'
+import { noMetrics } from '#base/metrics'
+import { seededRandom } from '#base/random'
+import { VirtualClock } from '#base/virtualClock'
+import type { Client } from '#client/client'
+import { signRequest } from '#controllers/certificates/x509'
+import { UsageError } from '../../apiserver/options/flags.ts'
+import { readOptions } from '../../apiserver/options/index.ts'
+import { kubeletGroups } from '../../layouts/kubelet.ts'
+import type { ProcessTools } from '../../layouts/processTools.ts'
+import { createAuthority, issueCertificate } from '../../pki/certificates.ts'
+import { wantedClientCertificate } from './apiAccess.ts'
+import { createCertificateManager } from './certificateManager.ts'
+import { createCertificateStore, rotationDueMs, validityOf } from './certificateStore.ts'
+import { effectiveConfiguration } from './kubeletFlags.ts'
+
+const filesOf = (files: Readonly<Record<string, string>>) => ({
+  file: (name: string) => ({ path: name, read: async () => files[name] ?? '', follow: () => {} }) as ConfigFile,
+})
+const head = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n'
+
+test('KUB-24 flags win over the file, and the deprecated ones are named', async () => {
+  const args = [
+    '--config=f',
+    '--max-pods=9',
+    '--eviction-hard=memory.available<1Gi',
+    '--kube-reserved=cpu=100m',
+    '--feature-gates=A=true',
+    '--serialize-image-pulls=false',
+  ]
+  const nested = ['--anonymous-auth', '--authorization-mode=AlwaysAllow', '--register-with-taints=a=b:NoSchedule,c:NoExecute', '--kube-api-qps=7', '--v=4']
+  const { kubelet, configuration } = await readOptions(kubeletGroups, [...args, ...nested], filesOf({ f: `${head}maxPods: 5\nkubeAPIBurst: 3\n` }))
+  const { document } = effectiveConfiguration(kubelet.file, configuration.document)
+  assert.deepEqual(
+    [
+      document.maxPods,
+      document.kubeAPIBurst,
+      document.kubeAPIQPS,
+      document.evictionHard,
+      document.kubeReserved,
+      document.serializeImagePulls,
+      document.featureGates,
+    ],
+    [9, 3, 7, { 'memory.available': '1Gi' }, { cpu: '100m' }, false, { A: true }],
+  )
+  assert.deepEqual(document.registerWithTaints, [
+    { key: 'a', value: 'b', effect: 'NoSchedule' },
+    { key: 'c', effect: 'NoExecute' },
+  ])
+  assert.deepEqual(document.authentication, { x509: {}, webhook: { enabled: true, cacheTTL: '2m0s' }, anonymous: { enabled: true } })
+  assert.equal((document.authorization as { mode: string }).mode, 'AlwaysAllow')
+  assert.equal(configuration.deprecations.length, 9)
+})
+
+const refused: readonly (readonly [args: readonly string[], fault: RegExp])[] = [
+  [['--max-pods=many'], /invalid argument "many" for "--max-pods" flag/],
+  [['--cloud-provider=gce'], /unknown cloud provider "gce"/],
+  [['--node-labels=kubernetes.io/role=x'], /unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels: \[kubernetes.io\/role\]/],
+  [['--register-with-taints=a'], /"a" is no taint/],
+  [['--sync-frequency=soon'], /expected a duration/],
+  [['--config-dir=/nonexistent'], /cannot be read/],
+  [['--config=f'], /unknown field "nonsense"/],
+]
+for (const [args, fault] of refused) {
+  test(`KUB-24 refused: ${args.join(' ')}`, async () => {
+    const read = readOptions(kubeletGroups, args, filesOf({ f: `${head}nonsense: 1\n` }))
+    await assert.rejects(read, (error: unknown) => error instanceof UsageError && error.faults.some((one) => fault.test(one)))
+  })
+}
+
+test('KUB-24 what is wrong with all of it together is told at once', () => {
+  assert.throws(
+    () => effectiveConfiguration({ maxPods: -1 }, { kubeAPIQPS: -1 }),
+    (error: unknown) => error instanceof UsageError && error.faults.length === 2,
+  )
+})
+
+test('KUB-24 drop-ins are read in the order of their names, and only *.conf', async () => {
+  const directory = await mkdtemp(path.join(tmpdir(), 'skiff-dropins-'))
+  try {
+    await mkdir(path.join(directory, 'd'))
+    for (const name of ['20.conf', '10.conf', 'x.yaml']) await writeFile(path.join(directory, 'd', name), '')
+    const at = (name: string) => path.join(directory, 'd', name)
+    const files = filesOf({ [at('10.conf')]: `${head}maxPods: 1\nport: 1\n`, [at('20.conf')]: `${head}maxPods: 2\n` })
+    const { kubelet } = await readOptions(kubeletGroups, [`--config-dir=${path.join(directory, 'd')}`], files)
+    assert.deepEqual(kubelet.file, { maxPods: 2, port: 1 })
+  } finally {
+    await rm(directory, { recursive: true })
+  }
+})
+
+test('KUB-23 certificates are renewed after 70 to 90 % of their time', () => {
+  const validity = { fromMs: 1000, untilMs: 2000 }
+  assert.deepEqual([rotationDueMs(validity, 0), rotationDueMs(validity, 1)], [1700, 1900])
+})
+
+test('KUB-23 a client certificate is rotated in time: a new file, the link moved, the connection told', async () => {
+  const directory = await mkdtemp(path.join(tmpdir(), 'skiff-certificates-'))
+  const clock = new VirtualClock('2026-01-01T00:00:00Z')
+  const stop = new AbortController()
+  try {
+    const ca = await createAuthority('ca', clock.now(), 100)
+    const store = createCertificateStore(directory, 'kubelet-client')
+    assert.equal(await store.current(), undefined)
+    const first = await issueCertificate(ca, { commonName: 'system:node:n', organizations: ['system:nodes'], usage: 'client', validDays: 10 }, clock.now())
+    await store.update(first, clock.now())
+    assert.deepEqual((await lstat(store.currentPath)).isSymbolicLink(), true)
+    const asked: unknown[] = []
+    const client = {
+      of: () => ({
+        create: async (request: { spec: { request: string; usages: string[]; signerName: string } }) => {
+          asked.push(request.spec)
+          return { metadata: { name: 'csr-1' } }
+        },
+        get: async () => {
+          const { request } = asked.at(-1) as { request: string }
+          const certificate = await signRequest(request, ca, { usages: ['digital signature', 'client auth'], durationMs: 10 * 86_400_000, nowMs: clock.now() })
+          return { status: { certificate } }
+        },
+      }),
+    } as unknown as Client
+    const tools = { clock, random: seededRandom(1), log: noLog, metrics: noMetrics } as unknown as ProcessTools
+    let renewed = () => {}
+    const done = new Promise<void>((resolve) => {
+      renewed = resolve
+    })
+    const manager = createCertificateManager({
+      name: 'client',
+      store,
+      client: () => client,
+      wanted: () => wantedClientCertificate('n'),
+      tools,
+      onRenewed: renewed,
+    })
+    const running = manager.run(stop.signal)
+    await clock.advance(6 * 86_400_000)
+    assert.equal(asked.length, 0)
+    await clock.advance(4 * 86_400_000)
+    await done
+    const next = await store.current()
+    assert.ok(next && next.cert !== first.cert && validityOf(next.cert).untilMs > validityOf(first.cert).untilMs)
+    assert.equal((await readdir(directory)).length, 3)
+    assert.equal((asked[0] as { signerName: string }).signerName, 'kubernetes.io/kube-apiserver-client-kubelet')
+    stop.abort()
+    await running
+  } finally {
+    stop.abort()
+    await rm(directory, { recursive: true, force: true })
+  }
+})

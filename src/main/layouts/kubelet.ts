@@ -1,0 +1,196 @@
+/** The kubelet alone (L5), with kubelet's flags and configuration file, in the foreground. Upstream: cmd/kubelet (v1.36). */
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { parseDuration } from '#api/machinery/duration'
+import { versionInfo } from '#apiserver/endpoints/nonResource'
+import type { Component } from '#base/component'
+import { connectCri } from '#grpc/criClient'
+import type { AuthenticationSettings, AuthorizationSettings, ConfigurationDocument } from '#kubelet/configuration/document'
+import { settingsOf } from '#kubelet/configuration/settings'
+import { createKubeletHost } from '#kubelet/host'
+import { createKubelet } from '#kubelet/kubelet'
+import { createContainerdRuntime } from '#kubelet/runtime/containerd/containerdRuntime'
+import { apiAuth, type KubeletAuthSettings } from '#kubelet/server/auth'
+import { createKubeletServer, type KubeletServerTls } from '#kubelet/server/kubeletServer'
+import { syncLoopFault } from '#kubelet/server/syncLoop'
+import { createConfigFile } from '../apiserver/configFile.ts'
+import { UsageError } from '../apiserver/options/flags.ts'
+import type { OptionsOf } from '../apiserver/options/index.ts'
+import { authoritiesOf, pairOf, readFollowed } from '../apiserver/options/namedFiles.ts'
+import { runInForeground } from '../component/foreground.ts'
+import { bootstrap, type KubeletAccess, openKubeletAccess, wantedClientCertificate } from '../component/kubelet/apiAccess.ts'
+import { createCertificateManager } from '../component/kubelet/certificateManager.ts'
+import { createCertificateStore } from '../component/kubelet/certificateStore.ts'
+import { configurationFlags } from '../component/kubelet/configurationFlags.ts'
+import { createHealthPort } from '../component/kubelet/healthPort.ts'
+import { effectiveConfiguration, type KubeletFlags, kubeletFlags } from '../component/kubelet/kubeletFlags.ts'
+import { kubeletPages } from '../component/kubelet/pages.ts'
+import { servingCertificate } from '../component/servingCertificate.ts'
+import { type ProcessTools, processTools, runTogether } from './processTools.ts'
+
+export const kubeletGroups = { kubelet: kubeletFlags, configuration: configurationFlags } as const
+
+type Options = OptionsOf<typeof kubeletGroups>
+
+/** Resolves with the exit code. */
+export function runKubeletProcess(args: readonly string[], signal: AbortSignal): Promise<number> {
+  const program = { command: 'kubelet', about: 'The kubelet of Skiff, alone in the foreground.', needs: '--kubeconfig FILE', groups: kubeletGroups, run }
+  return runInForeground(program, args, signal)
+}
+
+async function run({ kubelet: flags, configuration, flags: shown }: Options, signal: AbortSignal): Promise<void> {
+  const tools = processTools('kubelet', flags.verbosity)
+  const { given, document, warnings } = effectiveConfiguration(flags.file, configuration.document)
+  for (const text of [...flags.warnings, ...configuration.deprecations, ...warnings]) tools.log.warn(text)
+  const nodeName = (flags.hostnameOverride || os.hostname()).trim().toLowerCase()
+  const store = createCertificateStore(flags.certDir, 'kubelet-client')
+  await bootstrap({ nodeName, kubeconfig: flags.kubeconfig, bootstrapKubeconfig: flags.bootstrapKubeconfig, store }, tools, signal)
+  const rateLimit = { qps: document.kubeAPIQPS as number, burst: document.kubeAPIBurst as number }
+  const access = await openKubeletAccess(flags.kubeconfig, rateLimit, tools)
+  const clientCertificate = createCertificateManager({
+    name: 'client',
+    store,
+    client: () => access.unlimited,
+    wanted: () => wantedClientCertificate(nodeName),
+    tools,
+    onRenewed: access.use,
+  })
+  const rotates = document.rotateCertificates === true && (await store.current()) !== undefined
+  const parts = { flags, given, document, nodeName, access, tools, shown }
+  try {
+    await runTogether([...(await nodeComponents(parts, signal)), ...(rotates ? [clientCertificate] : [])], tools, signal)
+  } finally {
+    await access.close()
+  }
+}
+
+interface Parts {
+  readonly flags: KubeletFlags
+  readonly given: ConfigurationDocument
+  readonly document: ConfigurationDocument
+  readonly nodeName: string
+  readonly access: KubeletAccess
+  readonly tools: ProcessTools
+  readonly shown: Readonly<Record<string, string>>
+}
+
+async function nodeComponents(parts: Parts, signal: AbortSignal): Promise<Component[]> {
+  const { flags, given, document, nodeName, access, tools } = parts
+  const log = tools.log
+  const socket = socketOf(document)
+  const nodeIPs = flags.nodeIPs.length > 0 ? flags.nodeIPs : [await defaultAddress()]
+  const resolvConf = document.resolvConf as string
+  const kubelet = createKubelet(
+    {
+      client: access.client,
+      ...tools,
+      log,
+      runtime: createContainerdRuntime({ client: connectCri(socket), clock: tools.clock }),
+      host: await createKubeletHost(),
+    },
+    {
+      ...settingsOf(document),
+      nodeName,
+      nodeIPs,
+      nodeLabels: flags.nodeLabels,
+      rootDirectory: flags.rootDir,
+      resolvConf: resolvConf === '' ? '' : await fs.readFile(resolvConf, 'utf8').catch(() => ''),
+    },
+  )
+  const health = createHealthPort(document.healthzBindAddress as string, document.healthzPort as number, () => syncLoopFault(kubelet.view, tools.clock))
+  const components: Component[] = [kubelet, ...(document.healthzPort === 0 ? [] : [health])]
+  if (document.enableServer !== true) return components
+  const serving = await servingFor(parts, nodeIPs, (tls) => server.setTls(tls), signal)
+  const server = createKubeletServer(
+    {
+      view: kubelet.view,
+      auth: apiAuth(access.unlimited, tools.clock, nodeName, authSettings(document)),
+      clock: tools.clock,
+      log,
+      metrics: tools.metrics,
+      metricsText: () => tools.metrics.render(),
+      configuration: given,
+      pages: kubeletPages({ clock: tools.clock, flags: parts.shown, version: versionInfo }),
+    },
+    { address: document.address as string, port: document.port as number, ...serving.tls },
+  )
+  return [...components, server, ...serving.components]
+}
+
+function socketOf({ containerRuntimeEndpoint, imageServiceEndpoint }: ConfigurationDocument): string {
+  const endpoint = containerRuntimeEndpoint as string
+  if (imageServiceEndpoint !== undefined && imageServiceEndpoint !== '' && imageServiceEndpoint !== endpoint) {
+    throw new UsageError([`imageServiceEndpoint ${imageServiceEndpoint} is not supported beside containerRuntimeEndpoint ${endpoint}: leave it out`])
+  }
+  const socket = endpoint.replace(/^unix:\/\//, '')
+  if (!path.isAbsolute(socket)) throw new UsageError([`containerRuntimeEndpoint "${endpoint}" is not supported: use unix:///path/of/the.sock`])
+  return socket
+}
+
+/** Of the interface with the default route. */
+async function defaultAddress(): Promise<string> {
+  const routes = await fs.readFile('/proc/net/route', 'utf8').catch(() => '')
+  const name = routes
+    .split('\n')
+    .map((line) => line.split('\t'))
+    .find(([, destination]) => destination === '00000000')?.[0]
+  const all = Object.entries(os.networkInterfaces()).flatMap(([device, addresses]) => (addresses ?? []).map((one) => ({ ...one, device })))
+  const outside = all.filter(({ internal, family }) => !internal && family === 'IPv4')
+  const found = outside.find(({ device }) => device === name) ?? outside[0]
+  if (!found) throw new UsageError(['this machine has no address that others could reach: name one with --node-ip'])
+  return found.address
+}
+
+function authSettings(document: ConfigurationDocument): KubeletAuthSettings {
+  const { webhook, anonymous } = document.authentication as AuthenticationSettings
+  const { mode, webhook: answers } = document.authorization as AuthorizationSettings
+  const ms = (text: string) => parseDuration(text) ?? 0
+  return {
+    anonymous: anonymous.enabled,
+    tokens: webhook.enabled,
+    tokenTtlMs: ms(webhook.cacheTTL),
+    mode: mode as KubeletAuthSettings['mode'],
+    authorizedTtlMs: ms(answers.cacheAuthorizedTTL),
+    unauthorizedTtlMs: ms(answers.cacheUnauthorizedTTL),
+  }
+}
+
+interface Serving {
+  readonly tls: KubeletServerTls
+  readonly components: readonly Component[]
+}
+
+/** Named files, a certificate that the cluster signs, or one signed by nobody, in this order. Files are followed. */
+async function servingFor(parts: Parts, nodeIPs: readonly string[], apply: (tls: KubeletServerTls) => void, signal: AbortSignal): Promise<Serving> {
+  const { flags, document, nodeName, access, tools } = parts
+  const context = { file: (name: string) => createConfigFile(path.resolve(name), tools.clock) }
+  const { x509 } = document.authentication as AuthenticationSettings
+  const clientCa = await readFollowed([x509.clientCAFile ?? ''], context, authoritiesOf)
+  const named = await readFollowed([(document.tlsCertFile as string) ?? '', (document.tlsPrivateKeyFile as string) ?? ''], context, pairOf)
+  const store = createCertificateStore(flags.certDir, 'kubelet-server')
+  let made = named.value ?? (await store.current()) ?? (await servingCertificate('kubelet', nodeIPs[0] ?? nodeName, flags.certDir, tools.clock.now()))
+  const tls = (): KubeletServerTls => ({ ...(named.value ?? made), clientCa: clientCa.value })
+  const changed = () => apply(tls())
+  const refused = (error: Error) => tools.log.warn('A certificate file is not taken', { error: error.message })
+  for (const followed of [clientCa, named]) followed.follow(changed, refused, signal)
+  if (named.value || document.serverTLSBootstrap !== true) return { tls: tls(), components: [] }
+  const manager = createCertificateManager({
+    name: 'server',
+    store,
+    client: () => access.unlimited,
+    wanted: () => ({
+      commonName: `system:node:${nodeName}`,
+      organizations: ['system:nodes'],
+      signerName: 'kubernetes.io/kubelet-serving',
+      usage: 'server auth',
+      hosts: [nodeName, ...nodeIPs],
+    }),
+    tools,
+    onRenewed: (pair) => {
+      made = pair
+      changed()
+    },
+  })
+  return { tls: tls(), components: [manager] }
+}
