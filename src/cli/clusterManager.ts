@@ -73,7 +73,7 @@ export interface ClusterManager {
   delete(name: string, progress: Progress, dryRun: boolean): Promise<readonly string[]>
   status(name: string): Promise<ClusterStatus>
   /** Asks its API server as its administrator; undefined when nothing answers. */
-  ask(name: string, path: string): Promise<{ readonly status: number; readonly body: string } | undefined>
+  ask(name: string, path: string, body?: unknown): Promise<{ readonly status: number; readonly body: string } | undefined>
   /** Log files, by what writes them: the one that is written, then those moved aside, the newest first. */
   logFiles(name: string): Promise<readonly { readonly source: string; readonly files: readonly string[] }[]>
   kubeconfig(name: string): Promise<KubeconfigEntry>

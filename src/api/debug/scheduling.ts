@@ -16,8 +16,8 @@ export interface NodeExplanation {
 export interface SchedulingExplanation {
   readonly pod: { readonly namespace: string; readonly name: string; readonly uid: string }
   readonly scheduler: string
-  /** Scheduled: the API says so. Binding: chosen, and being written. The others are places in the queue. */
-  readonly state: 'Scheduled' | 'Binding' | 'Active' | 'BackOff' | 'Unschedulable' | 'Gated' | 'InFlight'
+  /** Scheduled: the API says so. Binding: chosen, and being written. Absent: asked about, and not there. The others are places in the queue. */
+  readonly state: 'Scheduled' | 'Binding' | 'Active' | 'BackOff' | 'Unschedulable' | 'Gated' | 'InFlight' | 'Absent'
   readonly node?: string | undefined
   readonly schedulingGates: readonly string[]
   readonly gatedBy?: string | undefined

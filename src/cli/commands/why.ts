@@ -1,12 +1,21 @@
-/** `skiff why pod/NAME`: why a pod is where it is, or nowhere, and what would have to change (L4). */
+/**
+ * `skiff why`: why a pod is where it is, or nowhere, and what would have to change; where one would run that is not there; why a namespace does not end;
+ * why somebody may do something, or not (L4). What is asked about namespaces and rights is in cli/why.
+ */
+import { readFile } from 'node:fs/promises'
 import type { NodeExplanation, SchedulingExplanation } from '#api/debug/scheduling'
-import type { Status } from '#api/gen/types/meta.v1'
 import { type CliCommand, resolveCluster } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
+import { describeAccess, explainAccess } from '../why/access.ts'
+import { explainManifest } from '../why/manifest.ts'
+import { describeNamespace, explainNamespace } from '../why/namespace.ts'
+import { type Ask, askFor } from '../why/questions.ts'
 import { table } from './status.ts'
 
 interface Flags {
-  readonly namespace: string
+  readonly namespace?: string
+  readonly filename?: string
+  readonly asGroup?: readonly string[]
   readonly cluster?: string
   readonly output?: string
 }
@@ -15,21 +24,68 @@ export const why: CliCommand = {
   name: 'why',
   register: (program, context) => {
     program
-      .command('why <pod>')
-      .description('explain why a pod runs where it runs, or why it does not: pod/NAME or NAMESPACE/NAME')
-      .option('-n, --namespace <namespace>', 'of the pod', 'default')
+      .command('why [what...]')
+      .description(
+        'explain why a pod runs where it runs, or why it does not (pod/NAME or NAMESPACE/NAME), where it would (-f FILE), why a namespace does not end (ns/NAME), or why somebody may do something (can USER VERB RESOURCE [NAME])',
+      )
+      .option('-f, --filename <file>', 'a manifest of a pod, or of what makes pods; - is standard input: nothing is created')
+      .option('-n, --namespace <namespace>', 'of the pod or resource (default: default)')
+      .option('--as-group <group...>', 'for can: groups of the user')
       .option('--cluster <name>', 'the cluster, where there are several')
       .option('-o, --output <format>', 'json')
-      .action(async (text: string, { namespace, cluster, output }: Flags) => {
-        if (output !== undefined && output !== 'json') throw new CommandError('usage', `-o ${output}: expected json`)
-        const pod = podOf(text, namespace)
-        const answer = await context.clusters.ask(await resolveCluster(context, cluster), `/debug/scheduling?pod=${encodeURIComponent(pod)}`)
-        if (!answer) throw new CommandError('unmetPrerequisite', 'the cluster does not answer', { hint: 'start it with: skiff start' })
-        if (answer.status !== 200) throw refused(answer.status, answer.body, pod)
-        const found = JSON.parse(answer.body) as SchedulingExplanation
-        context.stdout.write(output === 'json' ? `${JSON.stringify(found, null, 2)}\n` : describe(found))
+      .action(async (what: string[], flags: Flags) => {
+        if (flags.output !== undefined && flags.output !== 'json') throw new CommandError('usage', `-o ${flags.output}: expected json`)
+        const question = questionOf(what, flags)
+        const cluster = await resolveCluster(context, flags.cluster)
+        const { found, text } = await question((path, body) => context.clusters.ask(cluster, path, body))
+        context.stdout.write(flags.output === 'json' ? `${JSON.stringify(found, null, 2)}\n` : text)
       })
   },
+}
+
+type Question = (ask: Ask) => Promise<{ readonly found: unknown; readonly text: string }>
+
+function questionOf(what: readonly string[], { namespace, filename, asGroup = [] }: Flags): Question {
+  const [first, ...rest] = what
+  if (filename !== undefined) {
+    if (first !== undefined) throw new CommandError('usage', `why -f ${filename} ${first}: expected a file or a name, not both`)
+    return async (ask) => {
+      const found = await explainManifest(ask, await textOf(filename), filename, namespace)
+      return { found, text: describe(found) }
+    }
+  }
+  if (first === undefined) throw new CommandError('usage', 'why: expected pod/NAME, ns/NAME, can USER VERB RESOURCE, or -f FILE')
+  if (first === 'can') return accessQuestion(rest, namespace ?? 'default', asGroup)
+  if (rest.length > 0) throw new CommandError('usage', `why ${what.join(' ')}: expected one name`)
+  const ended = /^(?:ns|namespaces?)\/([^/]+)$/.exec(first)?.[1]
+  if (ended !== undefined)
+    return async (ask) => {
+      const found = await explainNamespace(ask, ended)
+      return { found, text: describeNamespace(found) }
+    }
+  const pod = podOf(first, namespace ?? 'default')
+  return async (ask) => {
+    const found = await askFor<SchedulingExplanation>(ask, `/debug/scheduling?pod=${encodeURIComponent(pod)}`).catch((error: unknown) => {
+      throw withHint(error, pod)
+    })
+    return { found, text: describe(found) }
+  }
+}
+
+function accessQuestion([user, verb, resource, name, ...more]: readonly string[], namespace: string, groups: readonly string[]): Question {
+  if (!user || !verb || !resource || more.length > 0)
+    throw new CommandError('usage', 'why can: expected USER VERB RESOURCE [NAME], for instance: why can jane get pods')
+  const asked = { user, verb, resource, name, namespace, groups }
+  return async (ask) => {
+    const found = await explainAccess(ask, asked)
+    return { found, text: describeAccess(asked, found) }
+  }
+}
+
+async function textOf(file: string): Promise<string> {
+  return readFile(file === '-' ? '/dev/stdin' : file, 'utf8').catch((error: unknown) => {
+    throw new CommandError('usage', `cannot read ${file}: ${error instanceof Error ? error.message : String(error)}`)
+  })
 }
 
 function podOf(text: string, namespace: string): string {
@@ -39,19 +95,9 @@ function podOf(text: string, namespace: string): string {
   throw new CommandError('usage', `"${text}" is no pod: expected pod/NAME or NAMESPACE/NAME`)
 }
 
-function refused(status: number, body: string, pod: string): CommandError {
-  const message = messageIn(body) ?? `the cluster answered ${status}`
-  if (status === 404)
-    return new CommandError('notFound', message, { hint: `look with: kubectl get pod -A --field-selector metadata.name=${pod.split('/')[1]}` })
-  return new CommandError(status === 503 ? 'unmetPrerequisite' : 'internal', message)
-}
-
-function messageIn(body: string): string | undefined {
-  try {
-    return (JSON.parse(body) as Status).message
-  } catch {
-    return undefined
-  }
+function withHint(error: unknown, pod: string): unknown {
+  if (!(error instanceof CommandError) || error.exit !== 'notFound') return error
+  return new CommandError('notFound', error.message, { hint: `look with: kubectl get pod -A --field-selector metadata.name=${pod.split('/')[1]}` })
 }
 
 const states: Readonly<Record<SchedulingExplanation['state'], string>> = {
@@ -62,6 +108,7 @@ const states: Readonly<Record<SchedulingExplanation['state'], string>> = {
   Unschedulable: 'waits for a change of the cluster',
   Gated: 'kept out of the queue',
   InFlight: 'being tried at this moment',
+  Absent: 'asked about, and not created',
 }
 
 /** How many nodes the sections on nodes show. */
@@ -74,7 +121,7 @@ export function describe(found: SchedulingExplanation): string {
     ['state:', node === undefined ? states[found.state] : `${states[found.state]} on ${node}`],
     ['gates:', found.schedulingGates.join(', ') || undefined],
     ['gated by:', found.gatedBy],
-    ['attempts:', String(found.attempts)],
+    ['attempts:', found.state === 'Absent' ? undefined : String(found.attempts)],
     ['nominated:', found.nominatedNode],
     ['waits for:', found.waitsFor.join(', ') || undefined],
     [placement ? 'before that:' : 'last answer:', lastRefusal && `${lastRefusal.message} (${lastRefusal.at})`],

@@ -1,11 +1,13 @@
 /**
- * `/debug/scheduling?pod=namespace/name` (L5): why a pod is where it is, as JSON. Whoever may read that path may ask; it tells of all nodes and of other
+ * `/debug/scheduling?pod=namespace/name` (L5): why a pod is where it is, as JSON; `?spec=POD`: where a pod would fit that is not there. Whoever may read that path may ask; it tells of all nodes and of other
  * pods' names. Served by a local cluster's API server, and by the scheduler's own port.
  */
 
+import type { Pod } from '#api/gen/types/core.v1'
 import { StatusError } from '#api/machinery/status'
 import type { Answer } from '#apiserver/answer'
 import type { ServerRequest } from '#apiserver/request'
+import { deepFreeze } from '#base/frozen'
 import { type Explainer, parsePodName } from '#scheduler/explain/explainer'
 
 export const schedulingPath = '/debug/scheduling'
@@ -14,11 +16,13 @@ export const schedulingPath = '/debug/scheduling'
 export function schedulingPage(explainer: Explainer): (request: Pick<ServerRequest, 'path' | 'query'>) => Answer | undefined {
   return ({ path, query }) => {
     if (path !== schedulingPath) return undefined
+    const spec = query.get('spec')
+    if (spec) return considered(explainer, spec)
     const asked = query.get('pod')
     if (!asked) return failure(new StatusError('BadRequest', 'name a pod: ?pod=namespace/name', { code: 400 }))
     const { namespace, name } = parsePodName(asked)
     const found = explainer.explain(namespace, name)
-    if (found === undefined) return failure(new StatusError('ServiceUnavailable', 'the scheduler is not running here at the moment', { code: 503 }))
+    if (found === undefined) return notRunning()
     if (found === 'unknown')
       return failure(
         new StatusError(
@@ -28,6 +32,21 @@ export function schedulingPage(explainer: Explainer): (request: Pick<ServerReque
         ),
       )
     return { type: 'value', status: 200, value: found, encoding: 'pretty' }
+  }
+}
+
+function notRunning(): Answer {
+  return failure(new StatusError('ServiceUnavailable', 'the scheduler is not running here at the moment', { code: 503 }))
+}
+
+function considered(explainer: Explainer, text: string): Answer {
+  try {
+    const pod = JSON.parse(text) as Pod
+    if (!Array.isArray(pod.spec?.containers) || typeof pod.metadata !== 'object') throw new Error('expected metadata and spec.containers')
+    const found = explainer.consider(deepFreeze(pod))
+    return found ? { type: 'value', status: 200, value: found, encoding: 'pretty' } : notRunning()
+  } catch (error) {
+    return failure(new StatusError('BadRequest', `spec is no pod: ${error instanceof Error ? error.message : String(error)}`, { code: 400 }))
   }
 }
 

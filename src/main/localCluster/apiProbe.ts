@@ -5,9 +5,16 @@ import type { Clock } from '#base/clock'
 import { CommandError } from '#cli/exitCodes'
 import type { KeyPair } from '../pki/certificates.ts'
 
+export interface ProbeAnswer {
+  readonly status: number
+  readonly body: string
+}
+
 export interface ApiProbe {
   /** Status and body; undefined when nothing answers. */
-  get(path: string): Promise<{ status: number; body: string } | undefined>
+  get(path: string): Promise<ProbeAnswer | undefined>
+  /** The same for a POST of JSON. */
+  post(path: string, body: unknown): Promise<ProbeAnswer | undefined>
   /** Repeats until `done` says so; CommandError 'timeout' naming what was awaited. */
   until<T>(what: string, deadlineMs: number, done: () => Promise<T | undefined>): Promise<T>
   close(): void
@@ -17,18 +24,22 @@ const pollMs = 20
 
 export function createApiProbe(port: number, ca: string, admin: KeyPair, clock: Clock): ApiProbe {
   const agent = new https.Agent({ keepAlive: true, ca, cert: admin.cert, key: admin.key })
+  const send = (method: 'GET' | 'POST', path: string, body?: string): Promise<ProbeAnswer | undefined> =>
+    new Promise((resolve) => {
+      const headers = body === undefined ? {} : { 'content-type': 'application/json' }
+      const request = https.request({ host: '127.0.0.1', port, method, path, agent, headers, timeout: 5000 }, (response) => {
+        text(response).then(
+          (answer) => resolve({ status: response.statusCode ?? 0, body: answer }),
+          () => resolve(undefined),
+        )
+      })
+      request.once('timeout', () => request.destroy())
+      request.once('error', () => resolve(undefined))
+      request.end(body)
+    })
   return {
-    get: (path) =>
-      new Promise((resolve) => {
-        const request = https.get({ host: '127.0.0.1', port, path, agent, timeout: 5000 }, (response) => {
-          text(response).then(
-            (body) => resolve({ status: response.statusCode ?? 0, body }),
-            () => resolve(undefined),
-          )
-        })
-        request.once('timeout', () => request.destroy())
-        request.once('error', () => resolve(undefined))
-      }),
+    get: (path) => send('GET', path),
+    post: (path, body) => send('POST', path, JSON.stringify(body)),
     until: async (what, deadlineMs, done) => {
       const deadline = clock.monotonicMs() + deadlineMs
       for (;;) {

@@ -69,7 +69,7 @@ export function createLocalClusterManager(deps: LocalClusterDeps): ClusterManage
       }),
     delete: (name, progress, dryRun) => exclusively(deps, name, progress, async () => remove(deps, pathsOf(name), await stateOf(name), progress, dryRun)),
     status: async (name) => statusOf(deps, pathsOf(name), await stateOf(name)),
-    ask: async (name, path) => ask(deps, pathsOf(name), await stateOf(name), path),
+    ask: async (name, path, body) => ask(deps, pathsOf(name), await stateOf(name), path, body),
     logFiles: async (name) => {
       const logs = logsOf(pathsOf(name), await stateOf(name))
       const there = await Promise.all(
@@ -276,11 +276,11 @@ async function remove(deps: LocalClusterDeps, paths: ClusterPaths, state: Cluste
   return traces
 }
 
-async function ask(deps: LocalClusterDeps, paths: ClusterPaths, state: ClusterState, path: string): ReturnType<ApiProbe['get']> {
+async function ask(deps: LocalClusterDeps, paths: ClusterPaths, state: ClusterState, path: string, body: unknown): ReturnType<ApiProbe['get']> {
   const pki = await loadPki(paths, state, deps.clock)
   const probe = createApiProbe(state.port, pki.ca.cert, pki.admin, deps.clock)
   try {
-    return await probe.get(path)
+    return await (body === undefined ? probe.get(path) : probe.post(path, body))
   } finally {
     probe.close()
   }

@@ -3,6 +3,8 @@
  * Asked for by hand, so it may cost a while; nothing of it is done before somebody asks.
  */
 import type { NodeExplanation, PlacementExplanation, PluginReasons, SchedulingExplanation } from '#api/debug/scheduling'
+import type { Pod } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
 import { formatTime } from '#base/time'
 import type { DecisionLog, PlacedDecision } from '../decisions.ts'
 import type { NodeInfo } from '../framework/nodeInfo.ts'
@@ -28,6 +30,8 @@ export interface Explainer {
   attach(parts: ExplainerParts): () => void
   /** 'unknown': the scheduler does not know the pod. Undefined: no scheduler runs. */
   explain(namespace: string, name: string): SchedulingExplanation | 'unknown' | undefined
+  /** Of a pod that is not there: where it would fit now. Undefined: no scheduler runs. */
+  consider(pod: Frozen<Pod>): SchedulingExplanation | undefined
 }
 
 const nodeLimit = 100
@@ -50,6 +54,29 @@ export function createExplainer(): Explainer {
       }
     },
     explain: (namespace, name) => parts && (explainPod(parts, namespace, name) ?? 'unknown'),
+    consider: (pod) => parts && considerPod(parts, pod),
+  }
+}
+
+/** The pod is tried on what there is, and nothing is kept of it. */
+export function considerPod({ cache, profiles }: ExplainerParts, pod: Frozen<Pod>): SchedulingExplanation {
+  const scheduler = pod.spec.schedulerName ?? 'default-scheduler'
+  const profile = profiles.get(scheduler)
+  const gates = (pod.spec.schedulingGates ?? []).map((gate) => gate.name)
+  const gatedBy = profile?.points.preEnqueue.find((plugin) => plugin.preEnqueue(pod))?.name
+  const matrix = profile
+    ? matrixOf(profile, { info: podInfo(pod), place: undefined, placedOn: undefined }, cache)
+    : { beforehand: [{ plugin: scheduler, reasons: ['no scheduler of this name runs here'] }], filters: [], nodes: [] }
+  return {
+    pod: { namespace: pod.metadata.namespace ?? '', name: pod.metadata.name ?? '', uid: '' },
+    scheduler,
+    state: 'Absent',
+    schedulingGates: gates,
+    ...(gatedBy === undefined ? {} : { gatedBy }),
+    waitsFor: [],
+    attempts: 0,
+    ...matrix,
+    nodeCount: cache.nodes.length,
   }
 }
 
