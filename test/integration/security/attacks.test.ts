@@ -245,7 +245,7 @@ const asNode: readonly (readonly [name: string, method: Method, path: string, bo
     'POST',
     `${inDefault}/pods`,
     () => mirror({ volumes: [{ name: 'v', projected: { sources: [{ serviceAccountToken: { path: 't' } }] } }] }),
-    '403 node "one" can not create pods that reference serviceaccounts (via projected volumes)',
+    '403 a mirror pod may not use ServiceAccountToken volume projections',
   ],
   ['a mirror pod', 'POST', `${inDefault}/pods`, () => mirror(), 'allowed'],
   ['deleting a pod elsewhere', 'DELETE', `${inDefault}/pods/theirs`, () => undefined, '403 node "one" can only delete pods with spec.nodeName set to itself'],
