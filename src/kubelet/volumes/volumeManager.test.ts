@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import type { Pod } from '#api/gen/types/core.v1'
+import { noLog } from '#base/log'
+import { type Gauge, noMetrics } from '#base/metrics'
+import { VirtualClock } from '#base/virtualClock'
+import { kubeletConfig } from '../config.ts'
+import type { KubeletContext } from '../context.ts'
+import { createKubeletHost, type KubeletHost } from '../host.ts'
+import { containerMounts } from '../pods/mounts.ts'
+import { createVolumeManager, type VolumeManager } from './volumeManager.ts'
+
+const skip = process.getuid?.() === 0 ? false : 'needs root'
+
+interface Machine {
+  readonly root: string
+  readonly context: KubeletContext
+  readonly host: KubeletHost
+  readonly events: string[]
+  /** Name → what was set last. */
+  readonly gauges: Map<string, number>
+  mountsBelow(): Promise<string[]>
+}
+
+/** A kubelet's directory on this machine; whatever a failed test leaves is unmounted. */
+async function onMachine(run: (machine: Machine) => Promise<void>): Promise<void> {
+  const root = await realpath(await mkdtemp(join(tmpdir(), 'volume-manager-')))
+  const host = await createKubeletHost()
+  const events: string[] = []
+  const gauges = new Map<string, number>()
+  const gauge = ({ name }: { name: string }): Gauge => ({ ...noMetrics.gauge({ name, help: '' }), set: (value) => void gauges.set(name, value) })
+  const context = {
+    host,
+    log: noLog,
+    metrics: { ...noMetrics, gauge },
+    clock: new VirtualClock('2026-01-01T00:00:00Z'),
+    config: kubeletConfig({ nodeName: 'node-1', rootDirectory: root }),
+    recorder: { event: (_: unknown, type: string, reason: string, message: string) => void events.push(`${type} ${reason} ${message}`) },
+    runtime: {},
+    allocatable: { memory: '1Gi' },
+  } as unknown as KubeletContext
+  const mountsBelow = async () => (await host.mounter.list()).map(({ mountPoint }) => mountPoint).filter((point) => point.startsWith(`${root}/`))
+  try {
+    await run({ root, context, host, events, gauges, mountsBelow })
+  } finally {
+    for (const point of (await mountsBelow()).reverse()) await host.mounter.unmount(point, { lazy: true })
+    await rm(root, { recursive: true, force: true })
+  }
+}
+
+const volumeMounts = [
+  { name: 'memory', mountPath: '/memory' },
+  { name: 'disk', mountPath: '/part', subPath: 'a/b' },
+]
+
+const pod: Pod = {
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'p', namespace: 'n', uid: 'u-1' },
+  spec: {
+    containers: [{ name: 'main', terminationMessagePath: '', volumeMounts }],
+    volumes: [
+      { name: 'memory', emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } },
+      { name: 'disk', emptyDir: {} },
+      { name: 'unused', hostPath: { path: '/none', type: 'Directory' } },
+    ],
+  },
+  status: {},
+}
+
+async function mountAll({ context, host }: Machine, manager: VolumeManager) {
+  const volumes = await manager.setUpPod(pod)
+  return containerMounts(context, host, { pod, container: pod.spec.containers[0] ?? { name: '' }, podIPs: [], environment: new Map(), volumes })
+}
+
+test('KUB-11 a kubelet that starts again goes on with what is mounted, and takes down what nobody owns', { skip }, () =>
+  onMachine(async (machine) => {
+    const { root, context, gauges, mountsBelow } = machine
+    const base = `${root}/pods/u-1`
+    const first = await mountAll(machine, createVolumeManager(context))
+    assert.deepEqual(
+      first.map(({ hostPath }) => hostPath),
+      [`${base}/volumes/kubernetes.io~empty-dir/memory`, `${base}/volume-subpaths/disk/main/1`],
+    )
+    await writeFile(`${first[0]?.hostPath}/file`, 'kept')
+    const mounted = await mountsBelow()
+    assert.deepEqual([...mounted].sort(), first.map(({ hostPath }) => hostPath).sort())
+
+    const again = createVolumeManager(context)
+    assert.deepEqual(await mountAll(machine, again), first)
+    assert.deepEqual(await mountsBelow(), mounted)
+    assert.equal(await readFile(`${first[0]?.hostPath}/file`, 'utf8'), 'kept')
+    assert.ok((await stat(`${base}/volumes/kubernetes.io~empty-dir/disk/a/b`)).isDirectory())
+
+    await again.removeOrphans(new Set(['u-1']))
+    assert.deepEqual(await mountsBelow(), mounted)
+    assert.equal(gauges.get('kubelet_orphan_pod_cleaned_volumes'), 0)
+    await createVolumeManager(context).removeOrphans(new Set())
+    assert.deepEqual(await mountsBelow(), [])
+    assert.deepEqual(await readdir(`${root}/pods`), [])
+    assert.equal(gauges.get('kubelet_orphan_pod_cleaned_volumes'), 1)
+    assert.equal(gauges.get('kubelet_orphan_pod_cleaned_volumes_errors'), 0)
+  }),
+)
+
+test('KUB-11 a volume that cannot be set up keeps the others, and is tried again after its own wait', { skip }, () =>
+  onMachine(async ({ root, context, events, mountsBelow }) => {
+    const manager = createVolumeManager(context)
+    const broken: Pod = {
+      ...pod,
+      spec: { ...pod.spec, containers: [{ name: 'main', volumeMounts: [...volumeMounts, { name: 'unused', mountPath: '/host' }] }] },
+    }
+    const message = /^unmounted volumes=\[unused\], /
+    await assert.rejects(manager.setUpPod(broken), { name: 'VolumesNotReady', message, retryAfterMs: 500 })
+    await assert.rejects(manager.setUpPod(broken), { name: 'VolumesNotReady' })
+    assert.deepEqual(events, ['Warning FailedMount MountVolume.SetUp failed for volume "unused" : hostPath /none doesn\'t exist'])
+    assert.equal((await mountsBelow()).length, 1)
+    await manager.tearDownPod('u-1')
+    assert.deepEqual(await mountsBelow(), [])
+    assert.deepEqual(await readdir(`${root}/pods`), [])
+  }),
+)
