@@ -102,6 +102,11 @@ export interface KubeletConfig extends ResourcesConfig {
   readonly enableDebugFlagsHandler: boolean
   /** A directory of static pod manifests; empty: none. */
   readonly staticPodPath: string
+  /** A Pod or PodList of static pods behind a URL; empty: none. */
+  readonly staticPodURL: string
+  /** Header → values for requests to that URL. */
+  readonly staticPodURLHeader: Readonly<Record<string, readonly string[]>>
+  readonly httpCheckFrequencyMs: number
   readonly fileCheckFrequencyMs: number
 }
 
@@ -175,6 +180,9 @@ export const kubeletDefaults: KubeletConfig = {
   enableProfilingHandler: true,
   enableDebugFlagsHandler: true,
   staticPodPath: '',
+  staticPodURL: '',
+  staticPodURLHeader: {},
+  httpCheckFrequencyMs: 20_000,
   fileCheckFrequencyMs: 20_000,
 }
 

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -25,7 +27,7 @@ const quick = { ...defaultProfile, sandboxDelayMs: 1, startDelayMs: 1, stopDelay
 async function withNodes(
   count: number,
   run: (api: TestApiServer) => Promise<void>,
-  options: TestApiServerOptions & { readonly staticPodPath?: string } = {},
+  options: TestApiServerOptions & { readonly staticPodPath?: string; readonly staticPodURL?: string } = {},
 ): Promise<void> {
   const api = await startTestApiServer(options)
   const stop = new AbortController()
@@ -40,7 +42,11 @@ async function withNodes(
       nodeIPs: [`192.0.2.${index}`],
       syncFrequencyMs: 0,
       relistPeriodMs: 0,
-      fileCheckFrequencyMs: 50,
+      // Files are told by the kernel: nobody waits for this.
+      fileCheckFrequencyMs: 60_000,
+      httpCheckFrequencyMs: 50,
+      staticPodURL: options.staticPodURL ?? '',
+      staticPodURLHeader: { 'X-Who': ['node'] },
       staticPodPath: options.staticPodPath ?? '',
     })
   })
@@ -221,5 +227,46 @@ test('KUB-16 a static pod runs from a file, its mirror tells of it, comes back w
     )
   } finally {
     await rm(staticPodPath, { recursive: true })
+  }
+})
+
+test('KUB-16 static pods come from a URL as well; one that does not answer changes nothing', async () => {
+  const asked: (string | undefined)[] = []
+  let answer: { status: number; body: string } = {
+    status: 200,
+    body: JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'remote' }, spec: { containers: [{ name: 'main', image: 'example.com/app:1' }] } }),
+  }
+  const server = createServer((request, response) => {
+    asked.push(request.headers['x-who'] as string | undefined)
+    response.writeHead(answer.status).end(answer.body)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  try {
+    const staticPodURL = `http://127.0.0.1:${(server.address() as AddressInfo).port}/pods`
+    await withNodes(
+      1,
+      async ({ client }) => {
+        const mirror = () =>
+          client
+            .of(pods)
+            .get(ref('remote-sim-0'))
+            .catch(() => undefined)
+        const running = await until('the mirror runs', async () => {
+          const found = await mirror()
+          return found?.status.phase === 'Running' && found
+        })
+        assert.equal(running.metadata.annotations?.['kubernetes.io/config.source'], 'http')
+        answer = { status: 503, body: '' }
+        const before = asked.length
+        await until('it was asked again', async () => asked.length > before + 3)
+        assert.equal((await mirror())?.metadata.uid, running.metadata.uid)
+        answer = { status: 200, body: JSON.stringify({ apiVersion: 'v1', kind: 'PodList', items: [] }) }
+        await until('the mirror is gone', async () => !(await mirror()))
+        assert.deepEqual([...new Set(asked)], ['node'])
+      },
+      { staticPodURL },
+    )
+  } finally {
+    server.close()
   }
 })

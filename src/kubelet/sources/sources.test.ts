@@ -1,8 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
+import { podsOfManifest, withoutDuplicates } from './manifests.ts'
 import { referencedObjects } from './objectCache.ts'
-import { isMirrorOf, mirrorPod, staticPod } from './staticPods.ts'
+import { isMirrorOf, mirrorPod } from './staticPods.ts'
+
+function staticPod(text: string, nodeName: string, nowMs: number, source: 'file' | 'http' = 'file'): Pod {
+  const [pod] = podsOfManifest(text, { source, nodeName, nowMs })
+  assert.ok(pod)
+  return pod
+}
 
 const manifest = 'apiVersion: v1\nkind: Pod\nmetadata:\n  name: Web\n  labels: {a: b}\nspec:\n  containers: [{name: c, image: "i:1"}]\n'
 
@@ -57,3 +64,24 @@ test('every config map and secret that a pod names is found once', () => {
     ['secrets/pull', 'configmaps/cm', 'secrets/s1', 'secrets/s2', 'secrets/s3', 'configmaps/root-ca'],
   )
 })
+
+test('KUB-16 a list behind a URL becomes pods with the API’s defaults, without the tolerations of files', () => {
+  const item = (name: string) => ({ metadata: { name }, spec: { containers: [{ name: 'c', image: 'i' }] } })
+  const text = JSON.stringify({ apiVersion: 'v1', kind: 'PodList', items: [item('a'), item('b'), item('a')] })
+  const pods = podsOfManifest(text, { source: 'http', nodeName: 'n', nowMs: 0 })
+  assert.deepEqual([pods.length, pods[0]?.spec.tolerations, pods[0]?.spec.restartPolicy, pods[0]?.status.qosClass], [3, undefined, 'Always', 'BestEffort'])
+  assert.equal(pods[0]?.metadata.annotations?.['kubernetes.io/config.source'], 'http')
+  const ignored: string[] = []
+  const distinct = withoutDuplicates(pods, (pod) => void ignored.push(pod.metadata.name ?? ''))
+  assert.deepEqual([distinct.map(({ metadata }) => metadata.name), ignored], [['a-n', 'b-n'], ['a-n']])
+})
+
+const unusable: [text: string, want: RegExp][] = [
+  ['containers: [{name: C, image: i}]', /invalid pod: \[spec\.containers\[0\]\.name: Invalid value/],
+  ['containers: [{name: c, image: i, envFrom: [{secretRef: {name: s}}]}]', /static pods may not reference secrets: "s"/],
+  ['{serviceAccountName: who, containers: [{name: c, image: i}]}', /static pods may not reference serviceaccounts: "who"/],
+]
+for (const [spec, want] of unusable) {
+  const text = `apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: ${spec.startsWith('{') ? spec : `{${spec}}`}`
+  test(`KUB-16 refused as a static pod: ${spec}`, () => assert.throws(() => staticPod(text, 'n', 0), want))
+}

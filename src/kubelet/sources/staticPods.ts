@@ -1,51 +1,21 @@
 /**
- * Pods from files (L3): manifests in a directory run without the API server; each is shown there by a mirror pod, which is only an image of it.
- * Upstream: kubelet/config/file.go, common.go, kubelet/pod/mirror_client.go (v1.36).
+ * Pods that run without the API server (L3): those of files and of a URL; each is shown in the API by a mirror pod, which is only an image of it.
+ * Upstream: kubelet/config/config.go, kubelet/pod/mirror_client.go (v1.36).
  */
-import { createHash } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import type { Pod } from '#api/gen/types/core.v1'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
-import { parseYaml } from '#api/machinery/yaml'
 import { deepCopy } from '#base/frozen'
-import { formatTime } from '#base/time'
 import { nodes, pods } from '#client/builtIn'
-import { listIfExists } from '#host/files'
 import type { KubeletContext } from '../context.ts'
-import { configMirrorAnnotation, configSourceAnnotation, type FrozenPod, isStaticPod } from '../pods/containers.ts'
+import { configMirrorAnnotation, configSourceAnnotation, type FrozenPod, formatPod, isStaticPod } from '../pods/containers.ts'
+import { podReference } from '../pods/podReference.ts'
 import type { PodWorkers } from '../pods/podWorkers.ts'
+import { configHashAnnotation, withoutDuplicates } from './manifests.ts'
+import { fileSource, type PodSource, urlSource } from './podSources.ts'
 
-const configHashAnnotation = 'kubernetes.io/config.hash'
-const configSeenAnnotation = 'kubernetes.io/config.seen'
 const retryMs = 2_000
-
-/** The pod of a manifest, as the node runs it. @throws Error for text that is no Pod. */
-export function staticPod(text: string, nodeName: string, nowMs: number): Pod {
-  const manifest = parseYaml(text) as Partial<Pod> | null
-  if (manifest?.kind !== 'Pod' || manifest.apiVersion !== 'v1' || !manifest.metadata?.name || !manifest.spec?.containers) throw new Error('not a v1 Pod')
-  const uid = createHash('md5').update(text).update(nodeName).digest('hex')
-  const { metadata, spec } = manifest
-  return {
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: {
-      ...metadata,
-      name: `${metadata.name}-${nodeName}`.toLowerCase(),
-      namespace: metadata.namespace ?? 'default',
-      uid,
-      annotations: {
-        ...metadata.annotations,
-        [configSourceAnnotation]: 'file',
-        [configHashAnnotation]: uid,
-        [configSeenAnnotation]: formatTime(nowMs),
-      },
-    },
-    // A static pod stays whatever the node is tainted with.
-    spec: { ...spec, nodeName, tolerations: [...(spec.tolerations ?? []), { operator: 'Exists', effect: 'NoExecute' }] },
-    status: { phase: 'Pending' },
-  }
-}
+const never = Number.NEGATIVE_INFINITY
 
 export function isMirrorOf(mirror: FrozenPod, pod: FrozenPod): boolean {
   return mirror.metadata.annotations?.[configMirrorAnnotation] === pod.metadata.annotations?.[configHashAnnotation] && !mirror.metadata.deletionTimestamp
@@ -84,7 +54,7 @@ export interface StaticPods {
 
 /** @param onNewMirror hears the uid of a static pod that has got a new mirror, which knows nothing of its status yet. */
 export function createStaticPods(context: KubeletContext, onNewMirror: (uid: string) => void): StaticPods {
-  const { config, clock, log, host } = context
+  const { config, clock, log } = context
   const mirrors = new Map<string, Frozen<Pod>>()
   let current = new Map<string, Pod>()
   let wakeMirrors = () => {}
@@ -92,20 +62,25 @@ export function createStaticPods(context: KubeletContext, onNewMirror: (uid: str
   const read = new Promise<void>((resolve) => {
     markRead = resolve
   })
-  if (config.staticPodPath === '') markRead()
+  const sources: { readonly source: PodSource; readonly periodMs: number; readAtMs: number; pods: readonly Pod[] }[] = []
+  if (config.staticPodPath !== '') sources.push({ source: fileSource(context), periodMs: config.fileCheckFrequencyMs, readAtMs: never, pods: [] })
+  if (config.staticPodURL !== '') sources.push({ source: urlSource(context), periodMs: config.httpCheckFrequencyMs, readAtMs: never, pods: [] })
+  if (sources.length === 0) markRead()
 
   const readAll = async (): Promise<Map<string, Pod>> => {
-    const found = new Map<string, Pod>()
-    const directory = host?.path(config.staticPodPath) ?? config.staticPodPath
-    for (const name of (await listIfExists(directory)).filter((entry) => !entry.startsWith('.')).sort()) {
-      try {
-        const pod = staticPod(await readFile(`${directory}/${name}`, 'utf8'), config.nodeName, clock.now())
-        found.set(pod.metadata.uid ?? '', pod)
-      } catch (error) {
-        log.warn('Could not process manifest file', { file: name, error: error instanceof Error ? error.message : String(error) })
-      }
+    for (const entry of sources) {
+      const nowMs = clock.monotonicMs()
+      // Files are looked at whenever there is a reason; others are asked only as often as they are to be.
+      if (!entry.source.isCheap && nowMs - entry.readAtMs < entry.periodMs) continue
+      entry.readAtMs = nowMs
+      entry.pods = (await entry.source.read()) ?? entry.pods
     }
-    return found
+    const all = sources.flatMap(({ pods: read }) => read)
+    const distinct = withoutDuplicates(all, (pod) => {
+      const message = `Error validating pod ${formatPod(pod)} from ${pod.metadata.annotations?.[configSourceAnnotation]} due to duplicate pod name "${pod.metadata.name}", ignoring`
+      context.recorder.event(podReference(pod), 'Warning', 'FailedValidation', message)
+    })
+    return new Map(distinct.map((pod) => [pod.metadata.uid ?? '', pod]))
   }
 
   const syncMirrors = async (): Promise<void> => {
@@ -143,15 +118,18 @@ export function createStaticPods(context: KubeletContext, onNewMirror: (uid: str
     },
     apiPod: (pod) => (isStaticPod(pod) ? mirrors.get(keyOf(pod)) : pod),
     run: async (workers, signal) => {
-      if (config.staticPodPath === '') return
+      if (sources.length === 0) return
+      const periodMs = Math.min(...sources.map((entry) => entry.periodMs))
+      for (const { source } of sources) source.watch(() => wakeMirrors(), signal)
       while (!signal.aborted) {
+        // What changes while everything is read counts as well.
+        const woken = new AbortController()
+        wakeMirrors = () => woken.abort()
         const wanted = await readAll()
         for (const [uid, pod] of current) if (!wanted.has(uid)) workers.deleted(pod)
         for (const [uid, pod] of wanted) if (!current.has(uid)) workers.update(pod)
         current = new Map([...wanted].map(([uid, pod]) => [uid, current.get(uid) ?? pod]))
         markRead()
-        const woken = new AbortController()
-        wakeMirrors = () => woken.abort()
         const synced = await syncMirrors().then(
           () => true,
           (error: unknown) => {
@@ -159,7 +137,7 @@ export function createStaticPods(context: KubeletContext, onNewMirror: (uid: str
             return false
           },
         )
-        await clock.sleep(synced ? config.fileCheckFrequencyMs : retryMs, AbortSignal.any([signal, woken.signal])).catch(() => {})
+        await clock.sleep(synced ? periodMs : retryMs, AbortSignal.any([signal, woken.signal])).catch(() => {})
       }
     },
   }

@@ -1,0 +1,83 @@
+/**
+ * Pods from manifests (L3, pure): one Pod or a PodList as YAML or JSON becomes pods of this node, with the API's defaults, checked as the API checks them.
+ * Where the text comes from is podSources.ts's. Upstream: kubelet/config/common.go (v1.36).
+ */
+import { createHash } from 'node:crypto'
+import type { Pod } from '#api/gen/types/core.v1'
+import { qosClass } from '#api/helpers/podResources'
+import { setPodDefaults } from '#api/kinds/core/pod/defaults'
+import { validatePodSpec } from '#api/kinds/core/pod/validatePodSpec'
+import { FieldPath } from '#api/machinery/fieldPath'
+import { keyOf } from '#api/machinery/meta'
+import { parseYaml } from '#api/machinery/yaml'
+import { formatTime } from '#base/time'
+import { configSourceAnnotation } from '../pods/containers.ts'
+import { referencedObjects } from './objectCache.ts'
+
+export const configHashAnnotation = 'kubernetes.io/config.hash'
+const configSeenAnnotation = 'kubernetes.io/config.seen'
+
+export interface ManifestOrigin {
+  readonly source: 'file' | 'http'
+  readonly nodeName: string
+  readonly nowMs: number
+}
+
+/** The pods of a manifest, as the node runs them. @throws Error for text that is none, naming what is wrong */
+export function podsOfManifest(text: string, origin: ManifestOrigin): Pod[] {
+  const parsed = parseYaml(text) as { kind?: string; apiVersion?: string; items?: Partial<Pod>[] } | null
+  if (parsed?.kind === 'PodList' && parsed.apiVersion === 'v1') {
+    return (parsed.items ?? []).map((item) => manifestPod({ apiVersion: 'v1', kind: 'Pod', ...item }, JSON.stringify(item), origin))
+  }
+  return [manifestPod(parsed as Partial<Pod> | null, text, origin)]
+}
+
+function manifestPod(manifest: Partial<Pod> | null, text: string, { source, nodeName, nowMs }: ManifestOrigin): Pod {
+  if (manifest?.kind !== 'Pod' || manifest.apiVersion !== 'v1' || !manifest.metadata?.name || !manifest.spec?.containers) throw new Error('not a v1 Pod')
+  const { metadata, spec } = manifest
+  const uid = metadata.uid || createHash('md5').update(text).update(nodeName).digest('hex')
+  // A pod from a file stays whatever the node is tainted with.
+  const tolerations = source === 'file' ? [...(spec.tolerations ?? []), { operator: 'Exists', effect: 'NoExecute' }] : spec.tolerations
+  const pod: Pod = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      ...metadata,
+      name: `${metadata.name}-${nodeName}`.toLowerCase(),
+      namespace: metadata.namespace || 'default',
+      uid,
+      annotations: {
+        ...metadata.annotations,
+        [configSourceAnnotation]: source,
+        [configHashAnnotation]: uid,
+        [configSeenAnnotation]: formatTime(nowMs),
+      },
+    },
+    spec: { ...spec, nodeName, ...(tolerations ? { tolerations } : {}) },
+    status: { phase: 'Pending' },
+  }
+  setPodDefaults(pod)
+  pod.status.qosClass = qosClass(pod)
+  check(pod)
+  return pod
+}
+
+/** Nobody admits a static pod: what the API would refuse, and what only the API could answer, is refused here. */
+function check(pod: Pod): void {
+  const faults = validatePodSpec(pod.spec, FieldPath.of('spec')).map(({ field, body }) => `${field}: ${body}`)
+  if (faults.length > 0) throw new Error(`invalid pod: [${faults.join(', ')}]`)
+  const [named] = referencedObjects(pod)
+  if (named) throw new Error(`static pods may not reference ${named[0]}: "${named[1]}"`)
+  if (pod.spec.serviceAccountName) throw new Error(`static pods may not reference serviceaccounts: "${pod.spec.serviceAccountName}"`)
+}
+
+/** Only the first pod of a name runs. */
+export function withoutDuplicates(pods: readonly Pod[], onDuplicate: (pod: Pod) => void): Pod[] {
+  const names = new Set<string>()
+  return pods.filter((pod) => {
+    const isNew = !names.has(keyOf(pod))
+    names.add(keyOf(pod))
+    if (!isNew) onDuplicate(pod)
+    return isNew
+  })
+}
