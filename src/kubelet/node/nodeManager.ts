@@ -63,11 +63,15 @@ export function createNodeManager(context: KubeletContext, { pressure, health, s
   const event = (reason: string, message: string, type: 'Normal' | 'Warning' = 'Normal') =>
     context.recorder.event({ kind: 'Node', name: config.nodeName, uid: nodeUid }, type, reason, message)
 
+  const statusIsNow = (reason: string) => `Node ${config.nodeName} status is now: ${reason}`
+
   const register = async (signal: AbortSignal): Promise<void> => {
     const now = await facts()
     const node = initialNode(nodeStatus(undefined, now, config), now.machine, config)
     try {
       await client.of(nodes).create(node, { signal })
+      const pressures = node.status.conditions?.filter(({ type }) => type !== 'Ready')
+      for (const reason of transitions(undefined, pressures)) event(reason, statusIsNow(reason))
     } catch (error) {
       if (!isStatus(error, 'AlreadyExists')) throw error
       const existing = await client.of(nodes).get({ name: config.nodeName }, { signal })
@@ -80,13 +84,13 @@ export function createNodeManager(context: KubeletContext, { pressure, health, s
   }
 
   let own: Mirror<Node> | undefined
-  /** The cluster writes into the Node too: its pod range is there soon after it has registered. */
   let wasUnschedulable: boolean | undefined
+  /** The cluster writes into the Node too: its pod range is there soon after it has registered. */
   const noticed = (node: Frozen<Node>) => {
     nodeUid = node.metadata.uid ?? nodeUid
     const unschedulable = node.spec.unschedulable ?? false
     const reason = unschedulable ? 'NodeNotSchedulable' : 'NodeSchedulable'
-    if (wasUnschedulable === !unschedulable) event(reason, `Node ${config.nodeName} status is now: ${reason}`)
+    if (wasUnschedulable === !unschedulable) event(reason, statusIsNow(reason))
     wasUnschedulable = unschedulable
     if (node.spec.podCIDR) runtime.updatePodCidr(node.spec.podCIDR)
   }
