@@ -174,7 +174,7 @@ function histogramsOf(metrics: Metrics) {
     }),
     plugin: metrics.histogram({
       name: 'scheduler_plugin_execution_duration_seconds',
-      help: 'Time of a plugin at an extension point, in some of the cycles and for some of the nodes.',
+      help: 'Time of a plugin at an extension point, in some of the cycles; not of Filter and Score.',
       labels: ['plugin', 'extension_point', 'status'],
       buckets: exponentialBuckets(0.00001, 1.5, 20),
     }),

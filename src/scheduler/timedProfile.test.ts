@@ -40,15 +40,7 @@ test('OBS-08 a timed plugin answers as before; status and time are told', async 
   assert.deepEqual(seen, ['P PreFilter Skip 1', 'P PostFilter Unschedulable 1', 'P Permit Wait 1', 'P Bind Error 1'])
 })
 
-test('OBS-08 of the calls for each node one in sixteen is timed', () => {
-  let asked = 0
-  const { seen, plugin } = timedOf({
-    filter: () => {
-      asked++
-      return undefined
-    },
-  })
-  for (let i = 0; i < 33; i++) plugin.filter?.(nothing, nothing, nothing)
-  assert.equal(asked, 33)
-  assert.deepEqual(seen, ['P Filter Success 1', 'P Filter Success 1', 'P Filter Success 1'])
+test('OBS-08 what is asked for each node stays as it is', () => {
+  const filter = () => undefined
+  assert.equal(timedOf({ filter }).plugin.filter, filter)
 })
