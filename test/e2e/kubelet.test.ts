@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFile, stat } from 'node:fs/promises'
+import { readdir, readFile, stat } from 'node:fs/promises'
 import https from 'node:https'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
@@ -47,6 +47,8 @@ async function startKubelet(): Promise<void> {
     podLogsDirectory: `${containerd.directory}/logs`,
     cgroupRoot: containerd.cgroupRoot,
     clusterDNS: ['10.96.0.10'],
+    containerLogMaxSizeBytes: 20_000,
+    containerLogMonitorIntervalMs: 500,
   })
   stop = new AbortController()
   running = kubelet.run(stop.signal).finally(() => client.close())
@@ -363,6 +365,41 @@ test('KUB-17 OBS-10 stats/summary, metrics/resource and metrics/cadvisor tell wh
     ]) {
       assert.match(cadvisor, wanted)
     }
+  })
+})
+
+test('KUB-25 logs -f of a fast writer loses no line while its log is rotated and compressed', options, async () => {
+  const script = 'i=0; while [ $i -lt 6000 ]; do echo line-$i; i=$((i+1)); [ $((i % 200)) -eq 0 ] && sleep 0.2; done; exec sleep 1000'
+  api.put('pods', pod('rotated', script, { restartPolicy: 'Always' }))
+  await phase('rotated', 'Running')
+  const directory = `${containerd.directory}/logs/default_rotated_0000-rotated/main`
+  await withServer(async (port, tls) => {
+    const response = await new Promise<import('node:http').IncomingMessage>((resolve, reject) => {
+      https.get(`https://127.0.0.1:${port}/containerLogs/default/rotated/main?follow=true`, { ...tls, agent: false }, resolve).on('error', reject)
+    })
+    let output = ''
+    for await (const chunk of response) {
+      output += String(chunk)
+      if (output.endsWith('line-5999\n')) break
+    }
+    const numbers = output
+      .trimEnd()
+      .split('\n')
+      .map((line) => Number(line.slice('line-'.length)))
+    // Whoever comes after a rotation begins with the newest file, as upstream; from there on nothing may be missing.
+    const [first = 0] = numbers
+    assert.ok(first < 3000, String(first))
+    assert.deepEqual(
+      numbers,
+      Array.from({ length: 6000 - first }, (_, index) => first + index),
+    )
+    const files = await until('rotated files are compressed', async () => {
+      const names = await readdir(directory)
+      return names.some((name) => name.endsWith('.gz')) && names
+    })
+    // While one is compressed it is there twice, and a part of it.
+    const rotations = new Set(files.map((name) => name.replace(/(\.gz|\.tmp)+$/, '')))
+    assert.ok(rotations.size <= 5, files.join())
   })
 })
 

@@ -4,6 +4,7 @@
  */
 import fs from 'node:fs/promises'
 import { withoutNils } from '#api/schema/nils'
+import { versionInfo } from '#apiserver/endpoints/nonResource'
 import type { Component } from '#base/component'
 import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import { createClient } from '#client/clientOverTransport'
@@ -23,6 +24,7 @@ import { createKubeletServer, type KubeletServerTls } from '#kubelet/server/kube
 import { createNetworkAgent } from '#network/networkAgent'
 import { createProxy } from '#proxy/proxy'
 import { createConfigFile } from '../apiserver/configFile.ts'
+import { kubeletPages } from '../component/kubelet/pages.ts'
 import { live } from '../pki/livePki.ts'
 import { createRealClock } from '../realClock.ts'
 import { nodePaths, pauseImage } from '../vnode/files.ts'
@@ -97,7 +99,15 @@ async function kubelet(config: AgentConfig, tools: ProcessTools, renewals: Renew
     },
   )
   const server = createKubeletServer(
-    { view: kubelet.view, auth: apiAuth(client, tools.clock, config.nodeName), clock: tools.clock, log, metricsText: () => tools.metrics.render() },
+    {
+      view: kubelet.view,
+      auth: apiAuth(client, tools.clock, config.nodeName),
+      clock: tools.clock,
+      log,
+      metrics: tools.metrics,
+      metricsText: () => tools.metrics.render(),
+      pages: kubeletPages({ clock: tools.clock, flags: {}, version: versionInfo }),
+    },
     { port: kubelet.view.config.port, ...servingTls(config) },
   )
   renewals.push(() => server.setTls(servingTls(config)))
