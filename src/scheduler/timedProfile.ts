@@ -1,6 +1,7 @@
 /**
  * A profile whose plugins are timed one by one (L3), for some of the cycles: timing each call of each would cost more than many of the calls.
- * What is asked for every node (Filter, Score) is not timed: handing these calls on made every decision a third slower. Upstream: framework/runtime framework.go, pluginMetricsSamplePercent, metric_recorder.go (v1.36).
+ * What is asked for every node (Filter, Score) is not timed: thousands of calls a decision. Upstream: framework/runtime framework.go,
+ * pluginMetricsSamplePercent, metric_recorder.go (v1.36).
  */
 import type { SchedulerPlugin } from './framework/plugin.ts'
 import type { ExtensionPoint, Profile } from './framework/profile.ts'

@@ -104,7 +104,7 @@ test('KUB-26 a pod runs, is ready and says so, with events in order', () =>
     assert.equal(status?.hostIP, '192.0.2.1')
     assert.equal(status?.observedGeneration, 1)
     assert.deepEqual(
-      reasons(api).filter((reason) => reason !== 'Starting' && !reason.startsWith('Node')),
+      reasons(api).filter((reason) => reason !== 'Starting' && !reason?.startsWith('Node')),
       ['Pulling', 'Pulled', 'Created', 'Started'],
     )
   }))
