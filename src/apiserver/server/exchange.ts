@@ -70,6 +70,7 @@ export async function serveUpgrade(deps: ExchangeDeps, arrived: Arrived, socket:
 /** The answer to an upgrade request that does not switch protocols. */
 export async function writeRawAnswer(socket: Duplex, answer: Answer): Promise<void> {
   if (socket.destroyed || (answer.type !== 'value' && answer.type !== 'bytes' && answer.type !== 'object' && answer.type !== 'list')) {
+    discard(answer)
     socket.destroy()
     return
   }
@@ -78,6 +79,12 @@ export async function writeRawAnswer(socket: Duplex, answer: Answer): Promise<vo
   const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Error'}`, `content-type: ${contentType}`, `content-length: ${bytes.length}`, 'connection: close']
   socket.write(`${head.join('\r\n')}\r\n\r\n`)
   socket.end(bytes)
+}
+
+/** Ends what an answer would have been read from, when nobody will. */
+export function discard(answer: Answer): void {
+  if (answer.type === 'watch') answer.session.close()
+  if (answer.type === 'stream') answer.body.destroy()
 }
 
 function wholeList({ contentType, pieces }: EncodedList): Encoded {

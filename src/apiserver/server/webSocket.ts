@@ -10,6 +10,7 @@ import type { Clock } from '#base/clock'
 import type { StreamAnswer, WatchAnswer } from '../answer.ts'
 import type { ServerRequest } from '../request.ts'
 import { offeredProtocols } from '../webSocketProtocols.ts'
+import { discard } from './exchange.ts'
 import { type Outgoing, respond } from './respond.ts'
 
 /** The forms of a log: bytes as they are, or as base64 text. No protocol means bytes. */
@@ -33,13 +34,16 @@ export async function respondOverWebSocket(
   const offered = offeredProtocols(request.headers['sec-websocket-protocol'])
   const protocol = answer.type === 'watch' ? offered[0] : logProtocols.find((known) => offered.includes(known))
   if (answer.type === 'stream' && offered.length > 0 && !protocol) {
-    answer.body.destroy()
+    discard(answer)
     throw badRequest(`none of the WebSocket protocols ${offered.join(', ')} is known: logs speak ${logProtocols.join(' and ')}`)
   }
   const server = new WebSocketServer({ noServer: true, perMessageDeflate: false, maxPayload: maxIncomingBytes, handleProtocols: () => protocol ?? false })
   const handshake = { method: request.method, headers: request.headers } as unknown as IncomingMessage
   const connection = await new Promise<WebSocket>((resolve, reject) => {
-    server.once('wsClientError', reject)
+    server.once('wsClientError', (error) => {
+      discard(answer)
+      reject(badRequest(error.message))
+    })
     server.handleUpgrade(handshake, socket, head, resolve)
   })
   connection.on('error', () => connection.terminate())

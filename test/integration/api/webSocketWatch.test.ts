@@ -78,3 +78,12 @@ test('API-08 a WebSocket without a watch gets the plain answer, and without a ri
     response.destroy()
   }
 })
+
+test('API-08 a handshake that is none is refused in words', async () => {
+  const headers = { authorization: `Bearer ${listener.token}` }
+  const socket = open('watch=true', [], { ...headers, 'sec-websocket-version': '1' })
+  socket.on('error', () => {})
+  const [, response] = (await once(socket, 'unexpected-response')) as [unknown, { statusCode: number; destroy(): void }]
+  assert.equal(response.statusCode, 400)
+  response.destroy()
+})
