@@ -90,9 +90,11 @@ export async function listen(given: Omit<ExchangeDeps, 'peerOf'>, options: Liste
       // Closes what is idle.
       http1.close()
       await Promise.race([closed, drained])
-      await Promise.race([closed, deps.clock.sleep(drainMs)])
-      for (const socket of sockets) socket.destroy()
+      const cut = deps.clock.timer(drainMs, () => {
+        for (const socket of sockets) socket.destroy()
+      })
       await closed
+      cut.cancel()
     },
   }
 }
