@@ -16,9 +16,9 @@ import { podDirectory } from '../volumes/podDirectory.ts'
 import { bindSubPath, makeSubPath } from '../volumes/subPath.ts'
 import type { MountedVolume, MountedVolumes } from '../volumes/volumePlugin.ts'
 import type { FrozenContainer, FrozenPod } from './containers.ts'
-import { hostsFile } from './dns.ts'
 import { ConfigError } from './environment.ts'
 import { expand } from './expansion.ts'
+import { hostsFile } from './hostnames.ts'
 
 export interface MountInputs {
   readonly pod: FrozenPod

@@ -18,6 +18,7 @@ import { killContainer } from './killing.ts'
 import { runLifecycleHandler } from './lifecycle.ts'
 import { containerDevices, containerMounts } from './mounts.ts'
 import { podReference } from './podReference.ts'
+import { podResolver } from './resolver.ts'
 import { containerConfig, podLogDirectory, podSandboxConfig } from './runtimeConfig.ts'
 import { verifyRunAsNonRoot } from './securityContext.ts'
 import { StartError } from './startError.ts'
@@ -41,8 +42,9 @@ const words = (error: unknown) => (error instanceof Error ? error.message : Stri
 
 /** Creates the sandbox and returns its id. @throws StartError */
 export async function startSandbox(context: KubeletContext, pod: FrozenPod, attempt: number, signal: AbortSignal): Promise<string> {
-  const config = podSandboxConfig(pod, attempt, context.config)
   try {
+    const config = podSandboxConfig(pod, attempt, context.config)
+    for (const { reason, message } of podResolver(pod, context.config).warnings) context.recorder.event(podReference(pod), 'Warning', reason, message)
     if (context.host) await mkdir(context.host.path(podLogDirectory(context.config, pod)), { recursive: true, mode: 0o755 })
     // A runtime that cannot would run the pod as the node's own users, without a word.
     if (pod.spec.hostUsers === false && context.runtime.usesHost) {

@@ -6,11 +6,11 @@ import { VirtualClock } from '#base/virtualClock'
 import type { RuntimeImage } from '#grpc/criTypes'
 import { kubeletConfig } from '../config.ts'
 import { BackOff } from './backOff.ts'
-import { hostsFile, podDnsConfig, sandboxHostname } from './dns.ts'
 import { podField, resourceField } from './downwardApi.ts'
 import { ConfigError, type EnvironmentSources, makeEnvironment, relevantServices, serviceVariables } from './environment.ts'
 import { environmentFileValue } from './environmentFile.ts'
 import { expand } from './expansion.ts'
+import { hostsFile, sandboxHostname } from './hostnames.ts'
 import { containerResources, milliCpuToQuota, milliCpuToShares, oomScoreAdj, podCgroupLimits, podCgroupPath, podQosClass } from './resources.ts'
 import { podSandboxConfig } from './runtimeConfig.ts'
 import { containerSecurityContext, verifyRunAsNonRoot } from './securityContext.ts'
@@ -156,40 +156,16 @@ test('downward API fields and resources', () => {
   assert.equal(resourceField(labelled, main, { resource: 'requests.cpu' }, facts.allocatable), '0')
 })
 
-const resolver = {
-  clusterDNS: ['10.96.0.10'],
-  clusterDomain: 'cluster.local',
-  resolvConf: 'nameserver 192.0.2.53\nsearch example.com corp\noptions ndots:2 # comment\n',
-}
-const clusterSearches = ['shop.svc.cluster.local', 'svc.cluster.local', 'cluster.local', 'example.com', 'corp']
-const hostDns = { servers: ['192.0.2.53'], searches: ['example.com', 'corp'], options: ['ndots:2'] }
-const dnsCases = [
-  { name: 'ClusterFirst', spec: {}, want: { servers: ['10.96.0.10'], searches: clusterSearches, options: ['ndots:5'] } },
-  { name: 'Default', spec: { dnsPolicy: 'Default' }, want: hostDns },
-  { name: 'ClusterFirst on the host network', spec: { hostNetwork: true }, want: hostDns },
-  {
-    name: 'ClusterFirstWithHostNet',
-    spec: { hostNetwork: true, dnsPolicy: 'ClusterFirstWithHostNet' },
-    want: { servers: ['10.96.0.10'], searches: clusterSearches, options: ['ndots:5'] },
-  },
-  {
-    name: 'None with a configuration',
-    spec: { dnsPolicy: 'None', dnsConfig: { nameservers: ['1.1.1.1'], searches: ['x'], options: [{ name: 'ndots', value: '1' }, { name: 'edns0' }] } },
-    want: { servers: ['1.1.1.1'], searches: ['x'], options: ['ndots:1', 'edns0'] },
-  },
-  {
-    name: 'a configuration on top',
-    spec: { dnsConfig: { nameservers: ['1.1.1.1'], options: [{ name: 'ndots', value: '1' }] } },
-    want: { servers: ['10.96.0.10', '1.1.1.1'], searches: clusterSearches, options: ['ndots:1'] },
-  },
-]
-for (const c of dnsCases) test(`KUB-20 resolver: ${c.name}`, () => assert.deepEqual(podDnsConfig(pod(c.spec), resolver), c.want))
-
 test('KUB-20 host names: cut to 63, with a domain, overridden, none on the host network', () => {
   const long = 'a'.repeat(70)
   assert.equal(sandboxHostname(pod({}, { name: long }), 'cluster.local'), 'a'.repeat(63))
   assert.equal(sandboxHostname(pod({ hostname: 'h', subdomain: 'sub' }), 'cluster.local'), 'h')
   assert.equal(sandboxHostname(pod({ hostname: 'h', subdomain: 'sub', setHostnameAsFQDN: true }), 'cluster.local'), 'h.sub.shop.svc.cluster.local')
+  const endless = pod({ hostname: 'h'.repeat(40), subdomain: 'sub', setHostnameAsFQDN: true })
+  assert.throws(
+    () => sandboxHostname(endless, 'cluster.local'),
+    /FQDN h+\.sub\.shop\.svc\.cluster\.local is too long \(64 characters is the max, 67 characters requested\)/,
+  )
   assert.equal(sandboxHostname(pod({ hostnameOverride: 'other' }), 'cluster.local'), 'other')
   assert.equal(sandboxHostname(pod({ hostNetwork: true }), 'cluster.local'), '')
 })

@@ -7,8 +7,9 @@ import type { KubeletConfig } from '../config.ts'
 import type { ContainerOptions } from '../resources/containerOptions.ts'
 import { containerAnnotations, containerLabels, podLabels } from '../runtime/labels.ts'
 import { configMirrorAnnotation, type FrozenContainer, type FrozenPod } from './containers.ts'
-import { podDnsConfig, sandboxHostname } from './dns.ts'
 import { expand } from './expansion.ts'
+import { sandboxHostname } from './hostnames.ts'
+import { podResolver } from './resolver.ts'
 import { type ContainerResourceOptions, containerResources, podCgroupPath, sandboxResources } from './resources.ts'
 import { containerSecurityContext, sandboxSecurityContext } from './securityContext.ts'
 import { dottedSysctl } from './sysctls.ts'
@@ -32,7 +33,7 @@ function portMappings(pod: FrozenPod): PortMapping[] {
   )
 }
 
-/** What the runtime is told about a pod's sandbox. */
+/** What the runtime is told about a pod's sandbox. @throws when its hostname is none. */
 export function podSandboxConfig(pod: FrozenPod, attempt: number, config: KubeletConfig): PodSandboxConfig {
   const annotations = { ...pod.metadata.annotations }
   delete annotations[configMirrorAnnotation]
@@ -40,7 +41,7 @@ export function podSandboxConfig(pod: FrozenPod, attempt: number, config: Kubele
     metadata: { name: pod.metadata.name ?? '', namespace: pod.metadata.namespace ?? '', uid: pod.metadata.uid ?? '', attempt },
     hostname: sandboxHostname(pod, config.clusterDomain),
     logDirectory: podLogDirectory(config, pod),
-    dnsConfig: podDnsConfig(pod, config),
+    dnsConfig: podResolver(pod, config).config,
     portMappings: portMappings(pod),
     labels: podLabels(pod),
     annotations,
