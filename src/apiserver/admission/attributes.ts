@@ -1,6 +1,6 @@
 /** Questions that several plugins ask of what they admit (L3). */
 import type { KubeObject } from '#api/machinery/meta'
-import { forbidden, type StatusError } from '#api/machinery/status'
+import { forbidden, StatusError } from '#api/machinery/status'
 import type { AdmissionAttributes } from './admission.ts'
 
 /** True for the resource itself, not for a subresource of it. */
@@ -28,6 +28,11 @@ export function objectOf<T extends KubeObject>(attributes: AdmissionAttributes):
 export function refuse(attributes: AdmissionAttributes, why: string): StatusError {
   const name = attributes.name || attributes.object?.metadata.name || attributes.object?.metadata.generateName || ''
   return forbidden(attributes.resource, name || 'Unknown', why)
+}
+
+/** What upstream's plugins return without making a refusal of it: the code is that of any other error. */
+export function plainError(why: string): StatusError {
+  return new StatusError('', why, { code: 500 })
 }
 
 const configuringKinds: ReadonlySet<string> = new Set([

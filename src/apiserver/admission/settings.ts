@@ -1,5 +1,6 @@
 /** Which admission plugins a server runs, and what their configurations say (L3). Upstream: pkg/kubeapiserver/options/{admission,plugins}.go (v1.36). */
 import type { LimitedResource } from './limitedResources.ts'
+import { type TolerationSeconds, usualTolerationSeconds } from './plugins/defaultTolerationSeconds.ts'
 import type { EventLimit } from './plugins/eventRateLimit.ts'
 import type { ImagePolicySettings } from './plugins/imagePolicyWebhook.ts'
 import type { NodeSelectors } from './plugins/podNodeSelector.ts'
@@ -15,6 +16,8 @@ export interface AdmissionSettings {
   readonly podSecurity: PodSecurityConfiguration
   readonly nodeSelectors: NodeSelectors
   readonly tolerations: TolerationSettings
+  /** How long pods stay on nodes that are not ready or unreachable. */
+  readonly tolerationSeconds: TolerationSeconds
   readonly eventLimits: readonly EventLimit[]
   /** What nobody may use without a quota for it. */
   readonly limitedResources: readonly LimitedResource[]
@@ -31,6 +34,7 @@ export const noAdmissionFlags: AdmissionSettings = {
   podSecurity: defaultPodSecurity,
   nodeSelectors: {},
   tolerations: { default: [], whitelist: [] },
+  tolerationSeconds: usualTolerationSeconds,
   eventLimits: [],
   limitedResources: [],
 }

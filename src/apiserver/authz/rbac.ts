@@ -5,6 +5,7 @@
 import type { ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject } from '#api/gen/types/rbac.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { ObjectReader } from '../admission/admission.ts'
+import { aggregateReasons } from '../authn/reasons.ts'
 import type { UserInfo } from '../request.ts'
 import type { AuthorizationAttributes, Authorizer } from './authorizer.ts'
 import { type Decided, DecisionMemo } from './decisionMemo.ts'
@@ -85,7 +86,7 @@ export function rbacAuthorizer(reader: ObjectReader): RbacAuthorizer {
       (error) => errors.push(error),
     )
     if (allowedBy !== undefined) return { decision: { decision: 'allow', reason: allowedBy }, isOfName }
-    const reason = errors.length > 0 ? `RBAC: ${errors.length === 1 ? errors[0] : `[${[...new Set(errors)].join(', ')}]`}` : ''
+    const reason = errors.length > 0 ? `RBAC: ${aggregateReasons(errors)}` : ''
     return { decision: { decision: 'noOpinion', reason }, isOfName }
   }
   return {

@@ -7,6 +7,7 @@ import type { AdmissionCompiler, AdmissionExpression } from '#api/cel/admissionC
 import type { MatchCondition } from '#api/gen/types/admissionregistration.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { boolType } from '#cel/types'
+import { aggregateReasons } from '../../authn/reasons.ts'
 import { AdmissionActivation, type AdmissionInput, BudgetExceeded, type Evaluated } from './activation.ts'
 
 export interface MatchConditions {
@@ -36,7 +37,7 @@ export async function evaluateMatchConditions({ conditions, variables }: MatchCo
   if (outcome.isFalse) return { matches: false, failures: outcome.errors.length }
   if (outcome.errors.length === 0) return { matches: true, failures: 0 }
   const failures = outcome.errors.length
-  return failurePolicy === 'Ignore' ? { matches: false, failures } : { matches: false, error: aggregate(outcome.errors), failures }
+  return failurePolicy === 'Ignore' ? { matches: false, failures } : { matches: false, error: aggregateReasons(outcome.errors), failures }
 }
 
 /** Runs again until no authorization check waits for its answer. */
@@ -63,10 +64,4 @@ function evaluateOnce(conditions: readonly AdmissionExpression[], activation: Ad
     throw error
   }
   return { isFalse: results.some(({ value }) => value === false), errors: results.flatMap(({ error }) => (error === undefined ? [] : [error])) }
-}
-
-/** Several faults as Go prints them: without repetitions, in brackets. */
-export function aggregate(errors: readonly string[]): string {
-  const distinct = [...new Set(errors)]
-  return distinct.length === 1 ? (distinct[0] ?? '') : `[${distinct.join(', ')}]`
 }

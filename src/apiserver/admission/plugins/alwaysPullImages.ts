@@ -5,8 +5,9 @@
 import type { Container, EphemeralContainer, Pod, PodSpec } from '#api/gen/types/core.v1'
 import { FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
+import { aggregateReasons } from '../../authn/reasons.ts'
 import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
-import { isResource, isSubresource, objectOf, refuse } from '../attributes.ts'
+import { isResource, isSubresource, objectOf, plainError, refuse } from '../attributes.ts'
 
 const always = 'Always'
 
@@ -22,12 +23,17 @@ export const alwaysPullImages: AdmissionPlugin = {
   validate(attributes) {
     if (!concerns(attributes)) return
     const { spec } = objectOf<Pod>(attributes)
-    const faults = containersOf(spec)
-      .filter(({ container }) => container.imagePullPolicy !== always)
-      .map(({ container, path }) => fieldError.notSupported(path.child('imagePullPolicy'), container.imagePullPolicy ?? '', [always]))
-    if (faults.length === 0) return
-    const texts = faults.map(({ field, body }) => `${field}: ${body}`)
-    throw refuse(attributes, texts.length === 1 ? String(texts[0]) : `[${texts.join(', ')}]`)
+    const policies = [
+      ...containersOf(spec).map(({ container, path }) => ({ path: path.child('imagePullPolicy'), policy: container.imagePullPolicy })),
+      ...(spec.volumes ?? []).flatMap(({ image }, index) =>
+        image ? [{ path: FieldPath.of('spec', 'volumes').index(index).child('image', 'pullPolicy'), policy: image.pullPolicy }] : [],
+      ),
+    ]
+    const texts = policies
+      .filter(({ policy }) => policy !== always)
+      .map(({ path, policy }) => fieldError.notSupported(path, policy ?? '', [always]))
+      .map(({ field, body }) => refuse(attributes, `${field}: ${body}`).message)
+    if (texts.length > 0) throw plainError(aggregateReasons(texts))
   },
 }
 

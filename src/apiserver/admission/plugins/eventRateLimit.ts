@@ -7,6 +7,7 @@ import { StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import { LruCache } from '#base/lruCache'
 import { createTokenBucket, type TokenBucket } from '#client/workqueue/rateLimiter'
+import { aggregateReasons } from '../../authn/reasons.ts'
 import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
 
 export const eventLimitTypes = ['Namespace', 'Server', 'SourceAndObject', 'User'] as const
@@ -39,10 +40,11 @@ export function eventRateLimit(clock: Clock, limits: readonly EventLimit[]): Adm
     handles: (operation) => operation === 'CREATE' || operation === 'UPDATE',
     validate(attributes) {
       const { kind, dryRun } = attributes
-      if (dryRun || kind.kind !== 'Event' || (kind.group !== '' && kind.group !== 'events.k8s.io')) return
+      // Events of the group events.k8s.io are of another kind to upstream, too.
+      if (dryRun || kind.kind !== 'Event' || kind.group !== '') return
       // Every limit counts the event, also when another has refused it.
-      const refusal = enforcers.map((accept) => accept(attributes)).findLast((why) => why !== undefined)
-      if (refusal !== undefined) throw new StatusError('TooManyRequests', `Too many requests: ${refusal}`)
+      const refusals = enforcers.flatMap((accept) => accept(attributes) ?? [])
+      if (refusals.length > 0) throw new StatusError('TooManyRequests', `Too many requests: ${aggregateReasons(refusals)}`)
     },
   }
 }

@@ -10,6 +10,7 @@ import type { Authorizer } from '../../authz/authorizer.ts'
 import type { RbacAuthorizer } from '../../authz/rbac.ts'
 import type { ResolveService } from '../../webhookTarget.ts'
 import type { AdmissionPlugin, ObjectReader } from '../admission.ts'
+import { createLookup } from '../lookup.ts'
 import { createPodSecurityMetrics } from '../podSecurity/podSecurityMetrics.ts'
 import type { PolicyDeps } from '../policy/invocations.ts'
 import { type AdmissionSettings, usualAdmission } from '../settings.ts'
@@ -24,7 +25,7 @@ import { denyServiceExternalIps } from './denyServiceExternalIps.ts'
 import { escalation } from './escalation.ts'
 import { eventRateLimit } from './eventRateLimit.ts'
 import { extendedResourceToleration } from './extendedResourceToleration.ts'
-import { jobValidation, nodeDeclaredFeatureValidator, podGroupProtection, podGroupWorkloadExists } from './gatedOff.ts'
+import { jobValidation, podGroupProtection, podGroupWorkloadExists } from './gatedOff.ts'
 import { imagePolicyWebhook } from './imagePolicyWebhook.ts'
 import { limitPodHardAntiAffinityTopology } from './limitPodHardAntiAffinityTopology.ts'
 import { limitRanger } from './limitRanger.ts'
@@ -33,6 +34,7 @@ import { mutatingAdmissionWebhook } from './mutatingAdmissionWebhook.ts'
 import { namespaceAutoProvision } from './namespaceAutoProvision.ts'
 import { namespaceExists } from './namespaceExists.ts'
 import { namespaceLifecycle } from './namespaceLifecycle.ts'
+import { nodeDeclaredFeatureValidator } from './nodeDeclaredFeatureValidator.ts'
 import { nodeRestriction } from './nodeRestriction.ts'
 import { ownerReferencesPermissionEnforcement } from './ownerReferencesPermissionEnforcement.ts'
 import { persistentVolumeClaimResize } from './persistentVolumeClaimResize.ts'
@@ -76,16 +78,17 @@ interface Registration {
 
 const on = (name: string, create: Registration['create']): Registration => ({ name, default: 'on', create })
 const off = (name: string, create: Registration['create']): Registration => ({ name, default: 'off', create })
+const lookupOf = ({ reader, transport = () => undefined }: AdmissionPluginDeps) => createLookup(reader, transport)
 const authorizersOf = ({ authorizers = [] }: AdmissionPluginDeps) => authorizers
 
 export const admissionPlugins: readonly Registration[] = [
   off('AlwaysAdmit', () => alwaysAdmit),
   off('NamespaceAutoProvision', ({ reader, transport = () => undefined }) => namespaceAutoProvision(reader, transport)),
-  on('NamespaceLifecycle', ({ reader }) => namespaceLifecycle(reader)),
-  off('NamespaceExists', ({ reader }) => namespaceExists(reader)),
+  on('NamespaceLifecycle', (deps) => namespaceLifecycle(lookupOf(deps), deps.clock)),
+  off('NamespaceExists', (deps) => namespaceExists(lookupOf(deps))),
   off('LimitPodHardAntiAffinityTopology', () => limitPodHardAntiAffinityTopology),
   on('LimitRanger', ({ reader }) => limitRanger(reader)),
-  on('ServiceAccount', ({ reader, random }) => serviceAccount(reader, random)),
+  on('ServiceAccount', (deps) => serviceAccount({ ...deps, lookup: lookupOf(deps) })),
   off('NodeRestriction', (deps) => nodeRestriction(deps.reader, authorizersOf(deps))),
   on('TaintNodesByCondition', () => taintNodesByCondition),
   off('AlwaysPullImages', () => alwaysPullImages),
@@ -93,10 +96,10 @@ export const admissionPlugins: readonly Registration[] = [
   on('PodSecurity', ({ reader, clock, metrics = noMetrics }, settings) =>
     podSecurity({ reader, clock, metrics: createPodSecurityMetrics(metrics) }, settings.podSecurity),
   ),
-  off('PodNodeSelector', ({ reader }, { nodeSelectors }) => podNodeSelector(reader, nodeSelectors)),
+  off('PodNodeSelector', (deps, { nodeSelectors }) => podNodeSelector(lookupOf(deps), nodeSelectors)),
   on('Priority', ({ reader }) => priority(reader)),
-  on('DefaultTolerationSeconds', () => defaultTolerationSeconds),
-  off('PodTolerationRestriction', ({ reader }, { tolerations }) => podTolerationRestriction(reader, tolerations)),
+  on('DefaultTolerationSeconds', (_deps, { tolerationSeconds }) => defaultTolerationSeconds(tolerationSeconds)),
+  off('PodTolerationRestriction', (deps, { tolerations }) => podTolerationRestriction(lookupOf(deps), tolerations)),
   off('EventRateLimit', ({ clock }, { eventLimits }) => eventRateLimit(clock, eventLimits)),
   off('ExtendedResourceToleration', () => extendedResourceToleration),
   on('DefaultStorageClass', ({ reader }) => defaultStorageClass(reader)),
@@ -104,7 +107,7 @@ export const admissionPlugins: readonly Registration[] = [
   on('PodGroupProtection', () => podGroupProtection),
   off('OwnerReferencesPermissionEnforcement', (deps) => ownerReferencesPermissionEnforcement(deps.reader, authorizersOf(deps))),
   on('PersistentVolumeClaimResize', ({ reader }) => persistentVolumeClaimResize(reader)),
-  on('RuntimeClass', ({ reader }) => runtimeClass(reader)),
+  on('RuntimeClass', (deps) => runtimeClass(lookupOf(deps))),
   on('CertificateApproval', (deps) => certificateApproval(authorizersOf(deps))),
   on('CertificateSigning', (deps) => certificateSigning(authorizersOf(deps))),
   on('ClusterTrustBundleAttest', (deps) => clusterTrustBundleAttest(authorizersOf(deps))),
@@ -113,7 +116,7 @@ export const admissionPlugins: readonly Registration[] = [
   off('DenyServiceExternalIPs', () => denyServiceExternalIps),
   on('PodTopologyLabels', ({ reader }) => podTopologyLabels(reader)),
   on('PodGroupWorkloadExists', () => podGroupWorkloadExists),
-  on('NodeDeclaredFeatureValidator', () => nodeDeclaredFeatureValidator),
+  on('NodeDeclaredFeatureValidator', ({ reader }) => nodeDeclaredFeatureValidator(reader)),
   on('JobValidation', () => jobValidation),
   on('PodResizeValidator', ({ reader }) => podResizeValidator(reader)),
   on('MutatingAdmissionPolicy', ({ policies }) => policies && mutatingAdmissionPolicy(policies)),

@@ -5,6 +5,7 @@
 import type { Container, LimitRange, PersistentVolumeClaim, Pod } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { addQuantities, canonicalQuantity, compareQuantities, formatQuantity, maxQuantity, quantityAsNumber } from '#api/machinery/quantity'
+import { aggregateReasons } from '../../authn/reasons.ts'
 import type { AdmissionAttributes, AdmissionPlugin, ObjectReader } from '../admission.ts'
 import { isResource, isSubresource, objectOf, refuse } from '../attributes.ts'
 
@@ -28,7 +29,7 @@ export function limitRanger(reader: ObjectReader): AdmissionPlugin {
       if (!isPod && (!isResource(attributes, '', 'persistentvolumeclaims') || isGoing(attributes))) return
       for (const range of rangesFor(attributes)) {
         const errors = isPod ? podViolations(objectOf<Pod>(attributes), range) : claimViolations(objectOf<PersistentVolumeClaim>(attributes), range)
-        if (errors.length > 0) throw refuse(attributes, errors.length === 1 ? String(errors[0]) : `[${[...new Set(errors)].join(', ')}]`)
+        if (errors.length > 0) throw refuse(attributes, aggregateReasons(errors))
       }
     },
   }

@@ -3,25 +3,33 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
 import type { KubeObject } from '#api/machinery/meta'
-import { StatusError } from '#api/machinery/status'
+import { notFound, StatusError } from '#api/machinery/status'
+import { seededRandom } from '#base/random'
 import { VirtualClock } from '#base/virtualClock'
+import type { ApiRequest, ApiResponse } from '#client/transport'
 import type { Authorizer } from '../../authz/authorizer.ts'
 import type { AdmissionAttributes, AdmissionPlugin, ObjectReader } from '../admission.ts'
+import { createLookup } from '../lookup.ts'
 import { alwaysDeny } from './alwaysDeny.ts'
 import { alwaysPullImages } from './alwaysPullImages.ts'
 import { certificateApproval, certificateSigning, clusterTrustBundleAttest } from './certificates.ts'
+import { defaultTolerationSeconds } from './defaultTolerationSeconds.ts'
 import { denyServiceExternalIps } from './denyServiceExternalIps.ts'
 import { eventRateLimit } from './eventRateLimit.ts'
 import { extendedResourceToleration } from './extendedResourceToleration.ts'
 import { limitPodHardAntiAffinityTopology } from './limitPodHardAntiAffinityTopology.ts'
 import { namespaceExists } from './namespaceExists.ts'
+import { namespaceLifecycle } from './namespaceLifecycle.ts'
+import { nodeDeclaredFeatureValidator } from './nodeDeclaredFeatureValidator.ts'
 import { ownerReferencesPermissionEnforcement } from './ownerReferencesPermissionEnforcement.ts'
 import { persistentVolumeClaimResize } from './persistentVolumeClaimResize.ts'
 import { podNodeSelector } from './podNodeSelector.ts'
 import { podResizeValidator } from './podResizeValidator.ts'
 import { podTolerationRestriction } from './podTolerationRestriction.ts'
 import { podTopologyLabels } from './podTopologyLabels.ts'
+import { priority } from './priority.ts'
 import { runtimeClass } from './runtimeClass.ts'
+import { serviceAccount } from './serviceAccount.ts'
 import { storageObjectInUseProtection } from './storageObjectInUseProtection.ts'
 
 const readerOf = (stored: Record<string, object[]>): ObjectReader =>
@@ -32,6 +40,9 @@ const readerOf = (stored: Record<string, object[]>): ObjectReader =>
     onChange: () => () => {},
   }) as unknown as ObjectReader
 
+const lookupOf = (stored: Record<string, object[]>) => createLookup(readerOf(stored), () => undefined)
+
+const bad = { 'scheduler.alpha.kubernetes.io/defaultTolerations': '{' }
 const namedObject = (name: string, more: object = {}) => ({ metadata: { name, ...more } })
 const pod = (spec: object = {}, metadata: object = {}) =>
   ({ kind: 'Pod', metadata: { name: 'p', namespace: 'n', ...metadata }, spec: { containers: [{ name: 'c', image: 'i' }], ...spec } }) as unknown as Pod
@@ -71,7 +82,7 @@ const update = (oldObject: object, more: Partial<AdmissionAttributes> = {}): Par
 
 test('AlwaysDeny and NamespaceExists', async () => {
   assert.equal(await run(alwaysDeny, pod()), '403 pods "p" is forbidden: admission control is denying all modifications')
-  const plugin = namespaceExists(readerOf({ namespaces: [namedObject('n')] }))
+  const plugin = namespaceExists(lookupOf({ namespaces: [namedObject('n')] }))
   assert.equal(await run(plugin, pod()), undefined)
   assert.equal(await run(plugin, undefined, { operation: 'DELETE', namespace: 'x' }), '404 namespaces "x" not found')
 })
@@ -98,7 +109,12 @@ test('ADM-11 AlwaysPullImages, not for updates without new images', async () => 
   const { admit: _, ...checking } = alwaysPullImages
   assert.equal(
     await run(checking, pod({ containers: [{ name: 'c', imagePullPolicy: 'Never' }] })),
-    '403 pods "p" is forbidden: spec.containers[0].imagePullPolicy: Unsupported value: "Never": supported values: "Always"',
+    '500 pods "p" is forbidden: spec.containers[0].imagePullPolicy: Unsupported value: "Never": supported values: "Always"',
+  )
+  const withVolume = pod({ containers: [{ name: 'c', imagePullPolicy: 'Never' }], volumes: [{ name: 'v', image: { pullPolicy: 'IfNotPresent' } }] })
+  assert.match(
+    (await run(checking, withVolume)) ?? '',
+    /^500 \[.*, pods "p" is forbidden: spec\.volumes\[0\]\.image\.pullPolicy: Unsupported value: "IfNotPresent".*\]$/,
   )
 })
 
@@ -149,7 +165,7 @@ test('PersistentVolumeClaimResize', async () => {
 
 test('RuntimeClass: overhead, node selector and tolerations', async () => {
   const scheduling = { nodeSelector: { runs: 'kata' }, tolerations: [{ key: 'kata', operator: 'Exists' }] }
-  const plugin = runtimeClass(readerOf({ runtimeclasses: [{ ...namedObject('kata'), overhead: { podFixed: { cpu: '100m' } }, scheduling }] }))
+  const plugin = runtimeClass(lookupOf({ runtimeclasses: [{ ...namedObject('kata'), overhead: { podFixed: { cpu: '100m' } }, scheduling }] }))
   const object = pod({ runtimeClassName: 'kata', nodeSelector: { a: 'b' } })
   assert.equal(await run(plugin, object), undefined)
   const { overhead, nodeSelector, tolerations } = object.spec
@@ -200,6 +216,108 @@ test('PodResizeValidator: no further than the node, and on Linux', async () => {
   assert.equal(await resize('gone', '1'), `${no}node "gone" not found`)
 })
 
+test('KUB-22 NodeDeclaredFeatureValidator: a pod is changed only in ways that its node declares to know', async () => {
+  const node = (name: string, declaredFeatures: string[]) => ({ ...namedObject(name), status: { declaredFeatures } })
+  const whole = 'InPlacePodLevelResourcesVerticalScaling'
+  const starting = 'InPlacePodVerticalScalingInitContainers'
+  const plugin = nodeDeclaredFeatureValidator(readerOf({ nodes: [node('old', []), node('half', [whole]), node('new', [whole, starting])] }))
+  const more = { requests: { cpu: '2' } }
+  const init = (fields: object) => ({ initContainers: [{ name: 'i', image: 'i', ...fields }] })
+  const change = (nodeName: string, now: object, before: object = {}, subresource = 'resize') =>
+    run(plugin, pod({ nodeName, ...now }, { generation: 2 }), { ...update(pod({ nodeName, ...before }, { generation: 1 })), subresource })
+  const no = '403 pods "p" is forbidden: '
+  const lacking = (names: string, on: string) => `${no}pod update requires features ${names} which are not available on node "${on}"`
+  assert.equal(await change('old', { resources: more }), lacking(whole, 'old'))
+  assert.equal(await change('old', { resources: more }, {}, ''), lacking(whole, 'old'))
+  assert.equal(await change('old', { resources: more }, {}, 'status'), undefined)
+  assert.equal(await change('old', { resources: more }, { resources: more }), undefined)
+  assert.equal(await change('half', { resources: more, ...init({ resources: more }) }, init({})), lacking(starting, 'half'))
+  assert.equal(await change('old', { resources: more, ...init({ resources: more }) }, init({})), lacking(`${whole}, ${starting}`, 'old'))
+  assert.equal(await change('old', init({ restartPolicy: 'Always', resources: more }), init({ restartPolicy: 'Always' })), undefined, 'sidecars')
+  assert.equal(await change('new', { resources: more, ...init({ resources: more }) }, init({})), undefined)
+  assert.equal(await change('gone', { resources: more }), `${no}node "gone" not found`)
+  assert.equal(await change('', { resources: more }), undefined)
+})
+
+/** A store that is ahead of the cache, asked as the server asks itself. */
+const ahead = (objects: Record<string, object>, asked: string[] = []) =>
+  createLookup(readerOf({ namespaces: [{ ...namedObject('n'), status: { phase: 'Active' } }] }), () => ({
+    watch: () => assert.fail('nobody watches'),
+    async request({ path }: ApiRequest) {
+      asked.push(path)
+      const body = objects[path]
+      if (!body) throw notFound({ group: '', resource: 'x' }, path)
+      return { status: 200, body, warnings: [] } as unknown as ApiResponse
+    },
+  }))
+
+test('ADM-01 what the cache does not have yet is looked for in the store', async () => {
+  const clock = new VirtualClock()
+  const going = { ...namedObject('n'), status: { phase: 'Terminating' } }
+  const asked: string[] = []
+  const lookup = ahead(
+    { '/api/v1/namespaces/m': namedObject('m'), '/api/v1/namespaces/n': going, '/apis/node.k8s.io/v1/runtimeclasses/kata': namedObject('kata') },
+    asked,
+  )
+  const lifecycle = namespaceLifecycle(lookup, clock)
+  assert.equal(await run(lifecycle, pod(), { namespace: 'm' }), undefined)
+  assert.equal(await run(lifecycle, pod(), { namespace: 'o' }), '404 namespaces "o" not found')
+  assert.equal(await run(runtimeClass(lookup), pod({ runtimeClassName: 'kata' })), undefined)
+  assert.equal(await run(runtimeClass(lookup), pod({ runtimeClassName: 'gone' })), '403 pods "p" is forbidden: pod rejected: RuntimeClass "gone" not found')
+  asked.length = 0
+  assert.equal(await run(lifecycle, pod()), undefined)
+  assert.deepEqual(asked, [], 'what the cache has is believed')
+  const kind = { group: '', version: 'v1', kind: 'Namespace' }
+  await run(lifecycle, undefined, { ...resource('namespaces'), kind, operation: 'DELETE', namespace: 'n', name: 'n' })
+  assert.match((await run(lifecycle, pod())) ?? '', /^403 .* because it is being terminated$/)
+  await clock.advance(30_001)
+  assert.equal(await run(lifecycle, pod()), undefined, 'half a minute later the cache is believed again')
+})
+
+test('AUN-08 a pod waits a little for the default account of its namespace, and for no other', async () => {
+  const clock = new VirtualClock()
+  const accounts: object[] = []
+  const plugin = serviceAccount({ lookup: lookupOf({ serviceaccounts: accounts }), random: seededRandom(1), clock })
+  const early = run(plugin, pod())
+  await clock.advance(300)
+  accounts.push(namedObject('default'))
+  await clock.advance(200)
+  assert.equal(await early, undefined)
+  accounts.length = 0
+  const never = run(plugin, pod())
+  await clock.advance(2_000)
+  assert.equal(await never, '403 pods "p" is forbidden: error looking up service account n/default: serviceaccount "default" not found')
+  assert.match((await run(plugin, pod({ serviceAccountName: 'other' }))) ?? '', /^403 .*serviceaccount "other" not found$/)
+})
+
+test('AUN-08 an account that is strict refuses before later plugins are asked', async () => {
+  const strict = namedObject('default', { annotations: { 'kubernetes.io/enforce-mountable-secrets': 'true' } })
+  const { validate: _, ...admitting } = serviceAccount({ lookup: lookupOf({ serviceaccounts: [strict] }), random: seededRandom(1), clock: new VirtualClock() })
+  const refused = await run(admitting, pod({ volumes: [{ name: 'v', secret: { secretName: 's' } }] }))
+  assert.match(refused ?? '', /^403 .*volume with secret.secretName="s" is not allowed/)
+})
+
+test('RES-07 a second default priority class is refused, also under the name of the first', async () => {
+  const first = { ...namedObject('usual'), globalDefault: true }
+  const classes = { ...resource('priorityclasses', 'scheduling.k8s.io'), name: 'usual' }
+  const plugin = priority(readerOf({ priorityclasses: [first] }))
+  const refusal = '403 priorityclasses.scheduling.k8s.io "usual" is forbidden: PriorityClass usual is already marked as default. Only one default can exist'
+  assert.equal(await run(plugin, first, classes), refusal)
+  assert.equal(await run(plugin, first, { ...classes, ...update(first) }), undefined)
+})
+
+test('ADM-10 how long pods stay on a node that is not well is for the flags to say', async () => {
+  const object = pod()
+  await run(defaultTolerationSeconds({ notReady: 10, unreachable: 20 }), object)
+  assert.deepEqual(
+    object.spec.tolerations?.map(({ key, tolerationSeconds }) => [key, tolerationSeconds]),
+    [
+      ['node.kubernetes.io/not-ready', 10],
+      ['node.kubernetes.io/unreachable', 20],
+    ],
+  )
+})
+
 /** Allows what it is told, as `verb resource[/subresource] name`. */
 const allowing = (...allowed: string[]): Authorizer => ({
   name: 'test',
@@ -248,7 +366,7 @@ test('ADM-11 OwnerReferencesPermissionEnforcement', async () => {
 
 test('ADM-11 PodNodeSelector: the namespace’s selector, or the cluster’s, and what it allows', async () => {
   const annotated = namedObject('n', { annotations: { 'scheduler.alpha.kubernetes.io/node-selector': 'team=a' } })
-  const plugin = podNodeSelector(readerOf({ namespaces: [annotated, namedObject('m')] }), { clusterDefaultNodeSelector: 'pool=shared', n: 'team=a,disk=ssd' })
+  const plugin = podNodeSelector(lookupOf({ namespaces: [annotated, namedObject('m')] }), { clusterDefaultNodeSelector: 'pool=shared', n: 'team=a,disk=ssd' })
   const object = pod({ nodeSelector: { disk: 'ssd' } })
   assert.equal(await run(plugin, object), undefined)
   assert.deepEqual(object.spec.nodeSelector, { team: 'a', disk: 'ssd' })
@@ -260,15 +378,19 @@ test('ADM-11 PodNodeSelector: the namespace’s selector, or the cluster’s, an
   assert.equal(await run(plugin, pod({ nodeSelector: { disk: 'hdd' } })), `${no} labels conflict with its namespace whitelist`)
 })
 
-test('ADM-11 PodTolerationRestriction: defaults merged, and only what is allowed', async () => {
+test('ADM-11 PodTolerationRestriction: the pod’s own first, then those of its namespace, and only what is allowed', async () => {
   const annotations = {
     'scheduler.alpha.kubernetes.io/defaultTolerations': '[{"key":"a","operator":"Exists"}]',
     'scheduler.alpha.kubernetes.io/tolerationsWhitelist': '[{"key":"a","operator":"Exists"},{"key":"b","operator":"Exists"}]',
   }
-  const plugin = podTolerationRestriction(readerOf({ namespaces: [namedObject('n', { annotations }), namedObject('m')] }), {
-    default: [{ key: 'c', operator: 'Exists' }],
-    whitelist: [],
-  })
+  const silent = { 'scheduler.alpha.kubernetes.io/defaultTolerations': '' }
+  const namespaces = [
+    namedObject('n', { annotations }),
+    namedObject('m'),
+    namedObject('silent', { annotations: silent }),
+    namedObject('bad', { annotations: bad }),
+  ]
+  const plugin = podTolerationRestriction(lookupOf({ namespaces }), { default: [{ key: 'c', operator: 'Exists' }], whitelist: [] })
   const object = pod({
     tolerations: [
       { key: 'a', value: 'x', effect: 'NoSchedule' },
@@ -277,16 +399,20 @@ test('ADM-11 PodTolerationRestriction: defaults merged, and only what is allowed
   })
   assert.equal(await run(plugin, object), undefined)
   assert.deepEqual(object.spec.tolerations, [
-    { key: 'a', operator: 'Exists' },
     { key: 'b', value: 'y' },
+    { key: 'a', operator: 'Exists' },
   ])
   assert.match((await run(plugin, pod({ tolerations: [{ key: 'z' }] }))) ?? '', /^500 pod tolerations .* conflict with its namespace whitelist$/)
-  const burstable = pod({ containers: [{ name: 'c', resources: { requests: { cpu: '1' } } }] })
-  await run(plugin, burstable, { namespace: 'm' })
-  assert.deepEqual(
-    burstable.spec.tolerations?.map(({ key }) => key),
-    ['c', 'node.kubernetes.io/memory-pressure'],
-  )
+  assert.match((await run(plugin, pod(), { namespace: 'bad' })) ?? '', /^500 .*JSON/)
+  const keys = async (namespace: string, some: Partial<AdmissionAttributes> = {}) => {
+    const burstable = pod({ containers: [{ name: 'c', resources: { requests: { cpu: '1' } } }] })
+    await run(plugin, burstable, { namespace, ...some })
+    return burstable.spec.tolerations?.map(({ key }) => key)
+  }
+  const memory = 'node.kubernetes.io/memory-pressure'
+  assert.deepEqual(await keys('m'), ['c', memory])
+  assert.deepEqual(await keys('silent'), [memory], 'an empty annotation says none')
+  assert.deepEqual(await keys('m', update(pod())), [memory], 'an update gets no defaults')
 })
 
 test('ADM-11 EventRateLimit: a bucket for each key, which fills up again', async () => {
@@ -301,7 +427,10 @@ test('ADM-11 EventRateLimit: a bucket for each key, which fills up again', async
   assert.equal(await send('a'), undefined)
   assert.equal(await send('a'), '429 Too many requests: limit reached on type SourceAndObject for key aPodp')
   assert.equal(await send('b'), '429 Too many requests: limit reached on type Namespace for key n')
+  assert.equal(await send('a'), '429 Too many requests: [limit reached on type Namespace for key n, limit reached on type SourceAndObject for key aPodp]')
   assert.equal(await send('b', { namespace: 'm', dryRun: true }), undefined)
+  const newer = { namespace: 'n', kind: { group: 'events.k8s.io', version: 'v1', kind: 'Event' } }
+  assert.equal(await send('b', newer), undefined, 'events of the newer group are not limited')
   await clock.advance(1_000)
   assert.equal(await send('b'), undefined)
 })

@@ -20,7 +20,7 @@ export function namespaceAutoProvision(reader: ObjectReader, transport: () => Tr
       try {
         await own.request({ method: 'POST', path: '/api/v1/namespaces', body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } } })
       } catch (error) {
-        if (!isStatus(error, 'AlreadyExists')) throw error
+        if (!isStatus(error, 'AlreadyExists')) throw refuse(attributes, (error as Error).message)
       }
     },
   }

@@ -1,15 +1,15 @@
 /** Nothing happens in a namespace that is not there (L3). Off by default: NamespaceLifecycle says so, too. Upstream: plugin/pkg/admission/namespace/exists. */
 import { notFound } from '#api/machinery/status'
-import type { AdmissionAttributes, AdmissionPlugin, ObjectReader } from '../admission.ts'
+import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
+import { find, type Lookup, namespaceResource } from '../lookup.ts'
 
-const namespaces = { group: '', resource: 'namespaces' }
-
-export function namespaceExists(reader: ObjectReader): AdmissionPlugin {
+export function namespaceExists(lookup: Lookup): AdmissionPlugin {
   return {
     name: 'NamespaceExists',
     handles: (operation) => operation === 'CREATE' || operation === 'UPDATE' || operation === 'DELETE',
-    validate(attributes) {
-      if (needsNamespace(attributes) && !reader.get(namespaces, '', attributes.namespace)) throw notFound(namespaces, attributes.namespace)
+    async validate(attributes) {
+      if (!needsNamespace(attributes)) return
+      if (!(await find(lookup, namespaceResource, '', attributes.namespace))) throw notFound(namespaceResource, attributes.namespace)
     },
   }
 }

@@ -129,7 +129,13 @@ const refusals: { name: string; attributes: Partial<AdmissionAttributes>; reason
   },
   {
     name: 'deleting kube-system',
-    attributes: { operation: 'DELETE', resource: { group: '', version: 'v1', resource: 'namespaces' }, namespace: '', name: 'kube-system' },
+    attributes: {
+      operation: 'DELETE',
+      resource: { group: '', version: 'v1', resource: 'namespaces' },
+      kind: { group: '', version: 'v1', kind: 'Namespace' },
+      namespace: '',
+      name: 'kube-system',
+    },
     reason: 'Forbidden',
     text: /this namespace may not be deleted/,
   },

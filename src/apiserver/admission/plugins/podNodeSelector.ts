@@ -4,51 +4,56 @@
  */
 import type { Namespace, Pod } from '#api/gen/types/core.v1'
 import { parseLabelSelector } from '#api/machinery/labelSelector'
-import { notFound, StatusError } from '#api/machinery/status'
-import type { AdmissionAttributes, AdmissionPlugin, ObjectReader } from '../admission.ts'
-import { isResource, objectOf, refuse } from '../attributes.ts'
+import { forbidden, internalError, type StatusError } from '#api/machinery/status'
+import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
+import { isResource, objectOf, plainError } from '../attributes.ts'
+import { find, type Lookup, namespaceResource } from '../lookup.ts'
 
 /** Node selectors (`a=b,c=d`) by namespace; those of `clusterDefaultNodeSelector` are for namespaces without an annotation. */
 export type NodeSelectors = Readonly<Record<string, string>>
 type Labels = Readonly<Record<string, string>>
 
 const annotation = 'scheduler.alpha.kubernetes.io/node-selector'
-const namespaces = { group: '', resource: 'namespaces' }
 
-export function podNodeSelector(reader: ObjectReader, selectors: NodeSelectors): AdmissionPlugin {
-  const ofNamespace = (name: string): Labels => {
-    const namespace = reader.get<Namespace>(namespaces, '', name)
-    if (!namespace) throw notFound(namespaces, name)
+export function podNodeSelector(lookup: Lookup, selectors: NodeSelectors): AdmissionPlugin {
+  const ofNamespace = async (name: string): Promise<Labels> => {
+    const namespace = await find<Namespace>(lookup, namespaceResource, '', name)
+    if (!namespace) throw internalError(new Error(`namespace ${name} does not exist`))
     return labelsOf(namespace.metadata.annotations?.[annotation] ?? selectors.clusterDefaultNodeSelector)
   }
   const check = (attributes: AdmissionAttributes, wanted: Labels) => {
     const own = objectOf<Pod>(attributes).spec.nodeSelector ?? {}
     if (Object.entries(wanted).some(([key, value]) => own[key] !== undefined && own[key] !== value))
-      throw refuse(attributes, 'pod node label selector conflicts with its namespace node label selector')
+      throw refusal(attributes, 'pod node label selector conflicts with its namespace node label selector')
   }
   const checkAllowed = (attributes: AdmissionAttributes) => {
     const allowed = labelsOf(selectors[attributes.namespace])
     const own = Object.entries(objectOf<Pod>(attributes).spec.nodeSelector ?? {})
     if (Object.keys(allowed).length > 0 && own.some(([key, value]) => allowed[key] !== value))
-      throw refuse(attributes, 'pod node label selector labels conflict with its namespace whitelist')
+      throw refusal(attributes, 'pod node label selector labels conflict with its namespace whitelist')
   }
   return {
     name: 'PodNodeSelector',
     handles: (operation) => operation === 'CREATE',
-    admit(attributes) {
+    async admit(attributes) {
       if (!isResource(attributes, '', 'pods')) return
-      const wanted = ofNamespace(attributes.namespace)
+      const wanted = await ofNamespace(attributes.namespace)
       check(attributes, wanted)
       const { spec } = objectOf<Pod>(attributes)
       if (spec.nodeSelector || Object.keys(wanted).length > 0) spec.nodeSelector = { ...wanted, ...spec.nodeSelector }
       checkAllowed(attributes)
     },
-    validate(attributes) {
+    async validate(attributes) {
       if (!isResource(attributes, '', 'pods')) return
-      check(attributes, ofNamespace(attributes.namespace))
+      check(attributes, await ofNamespace(attributes.namespace))
       checkAllowed(attributes)
     },
   }
+}
+
+/** Upstream names the pod as it is, also where it has no name yet. */
+function refusal(attributes: AdmissionAttributes, why: string): StatusError {
+  return forbidden(attributes.resource, objectOf<Pod>(attributes).metadata.name ?? '', why)
 }
 
 /** Upstream: labels.ConvertSelectorToLabelsMap. */
@@ -57,7 +62,7 @@ function labelsOf(selector = ''): Labels {
   return Object.fromEntries(
     pairs.map((pair): [string, string] => {
       const [key = '', value, ...more] = pair.split('=').map((part) => part.trim())
-      if (value === undefined || more.length > 0) throw new StatusError('InternalError', `invalid selector: [${selector}]`)
+      if (value === undefined || more.length > 0) throw plainError(`invalid selector: [${selector}]`)
       parseLabelSelector(`${key}=${value}`)
       return [key, value]
     }),

@@ -24,6 +24,7 @@ import {
   sameLevelVersion,
 } from '#api/podSecurity/policy'
 import type { Clock } from '#base/clock'
+import { aggregateReasons } from '../../authn/reasons.ts'
 import type { AdmissionAttributes, AdmissionPlugin, ObjectReader } from '../admission.ts'
 import { objectOf, refuse, requestNamespace } from '../attributes.ts'
 import type { PodSecurityConfiguration } from '../podSecurity/configuration.ts'
@@ -72,7 +73,7 @@ export function podSecurity(deps: PodSecurityDeps, configuration: PodSecurityCon
     }
     if (faults.length > 0) {
       const texts = faults.map(({ field, body }) => `${field}: ${body}`)
-      note(attributes, 'error', `Failed to parse policy: ${texts.length === 1 ? texts[0] : `[${texts.join(', ')}]`}`)
+      note(attributes, 'error', `Failed to parse policy: ${aggregateReasons(texts)}`)
       metrics.failed(false, attributes)
     }
     const { metadata = {}, spec } = pod

@@ -59,7 +59,7 @@ function checkOnlyDefault(attributes: AdmissionAttributes, reader: ObjectReader)
   const wanted = objectOf<PriorityClass>(attributes)
   if (!wanted.globalDefault) return
   const other = defaultClass(reader)
-  if (other && other.metadata.name !== wanted.metadata.name) {
+  if (other && (attributes.operation === 'CREATE' || other.metadata.name !== wanted.metadata.name)) {
     throw refuse(attributes, `PriorityClass ${other.metadata.name} is already marked as default. Only one default can exist`)
   }
 }

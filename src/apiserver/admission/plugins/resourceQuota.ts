@@ -6,10 +6,9 @@
 import type { Pod, ResourceQuota } from '#api/gen/types/core.v1'
 import { formatQuotaAmount, isIgnoredByQuota, type QuotaAmounts, quotaAmount, quotaCovers, quotaUsage } from '#api/helpers/quotaUsage'
 import type { Frozen, GroupResource, KubeObject } from '#api/machinery/meta'
-import { StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { AdmissionAttributes, AdmissionPlugin, ObjectReader } from '../admission.ts'
-import { refuse } from '../attributes.ts'
+import { plainError, refuse } from '../attributes.ts'
 import { type LimitedResource, uncovered } from '../limitedResources.ts'
 import { createReservations, type QuotaReservations } from '../quotaReservations.ts'
 
@@ -104,7 +103,7 @@ function requireQuotas(limited: readonly LimitedResource[], attributes: Admissio
   const { names, scopes } = uncovered(limited, { resource: attributes.resource, object: attributes.object, usage }, applying, covering)
   if (names.length > 0) throw refuse(attributes, `insufficient quota to consume: ${names.join(',')}`)
   const shown = scopes.map(({ scopeName, operator, values = [] }) => `{${scopeName} ${operator} [${values.join(' ')}]}`)
-  if (shown.length > 0) throw new StatusError('', `insufficient quota to match these scopes: [${shown.join(' ')}]`, { code: 500 })
+  if (shown.length > 0) throw plainError(`insufficient quota to match these scopes: [${shown.join(' ')}]`)
 }
 
 function nameOf({ name, object }: Pick<AdmissionAttributes, 'name' | 'object'>): string {

@@ -5,39 +5,41 @@ import { mergeTolerations } from '#api/helpers/tolerations'
 import type { Frozen } from '#api/machinery/meta'
 import { compareQuantities } from '#api/machinery/quantity'
 import { deepCopy } from '#base/frozen'
-import type { AdmissionAttributes, AdmissionPlugin, ObjectReader } from '../admission.ts'
+import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
 import { isResource, objectOf, refuse } from '../attributes.ts'
+import type { Lookup } from '../lookup.ts'
 
+const classes = { group: 'node.k8s.io', version: 'v1', resource: 'runtimeclasses', namespaced: false }
 const mismatch = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
 
-export function runtimeClass(reader: ObjectReader): AdmissionPlugin {
+export function runtimeClass(lookup: Lookup): AdmissionPlugin {
+  const withClass = (attributes: AdmissionAttributes, go: (found: Frozen<RuntimeClass> | undefined) => void): Promise<void> | void => {
+    if (!isResource(attributes, '', 'pods')) return
+    const { runtimeClassName: name } = objectOf<Pod>(attributes).spec
+    const cached = name === undefined ? undefined : lookup.cached<RuntimeClass>(classes, '', name)
+    if (name === undefined || cached) return go(cached)
+    return lookup.live<RuntimeClass>(classes, '', name).then((stored) => {
+      if (!stored) throw refuse(attributes, `pod rejected: RuntimeClass "${name}" not found`)
+      go(stored)
+    })
+  }
   return {
     name: 'RuntimeClass',
     handles: (operation) => operation === 'CREATE',
-    admit(attributes) {
-      if (!isResource(attributes, '', 'pods')) return
-      const found = classOf(attributes, reader)
-      if (!found) return
-      setOverhead(attributes, found)
-      setScheduling(attributes, found)
-    },
-    validate(attributes) {
-      if (!isResource(attributes, '', 'pods')) return
-      const found = classOf(attributes, reader)
-      const { overhead } = objectOf<Pod>(attributes).spec
-      if (found?.overhead) {
-        if (!sameAmounts(found.overhead.podFixed, overhead)) throw refuse(attributes, mismatch)
-      } else if (overhead) throw refuse(attributes, 'pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead')
-    },
+    admit: (attributes) =>
+      withClass(attributes, (found) => {
+        if (!found) return
+        setOverhead(attributes, found)
+        setScheduling(attributes, found)
+      }),
+    validate: (attributes) =>
+      withClass(attributes, (found) => {
+        const { overhead } = objectOf<Pod>(attributes).spec
+        if (found?.overhead) {
+          if (!sameAmounts(found.overhead.podFixed, overhead)) throw refuse(attributes, mismatch)
+        } else if (overhead) throw refuse(attributes, 'pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead')
+      }),
   }
-}
-
-function classOf(attributes: AdmissionAttributes, reader: ObjectReader): Frozen<RuntimeClass> | undefined {
-  const { runtimeClassName } = objectOf<Pod>(attributes).spec
-  if (runtimeClassName === undefined) return undefined
-  const found = reader.get<RuntimeClass>({ group: 'node.k8s.io', resource: 'runtimeclasses' }, '', runtimeClassName)
-  if (!found) throw refuse(attributes, `pod rejected: RuntimeClass "${runtimeClassName}" not found`)
-  return found
 }
 
 function setOverhead(attributes: AdmissionAttributes, { overhead }: Frozen<RuntimeClass>): void {

@@ -6,50 +6,71 @@ import type { Container, Pod, ServiceAccount, Volume } from '#api/gen/types/core
 import { podSecretNames } from '#api/helpers/objectReferences'
 import { isMirrorPod } from '#api/helpers/pods'
 import type { Frozen } from '#api/machinery/meta'
-import { StatusError } from '#api/machinery/status'
+import type { Clock } from '#base/clock'
 import { type Random, randomName } from '#base/random'
-import type { AdmissionAttributes, AdmissionPlugin, ObjectReader } from '../admission.ts'
-import { isResource, isSubresource, objectOf, refuse } from '../attributes.ts'
+import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
+import { isResource, isSubresource, objectOf, plainError, refuse } from '../attributes.ts'
+import { find, type Lookup } from '../lookup.ts'
 import { ephemeralSecretFault, secretFault } from '../mountableSecrets.ts'
 
+const accounts = { group: '', version: 'v1', resource: 'serviceaccounts', namespaced: true }
 const tokenMountPath = '/var/run/secrets/kubernetes.io/serviceaccount'
 /** An hour and the seven seconds by which upstream recognises these tokens. */
 const tokenSeconds = 3607
 
-export function serviceAccount(reader: ObjectReader, random: Random): AdmissionPlugin {
+/** The controller makes it with the namespace: whoever comes before it waits a little. */
+const defaultName = 'default'
+const attemptsForDefault = 10
+
+export interface ServiceAccountDeps {
+  readonly lookup: Lookup
+  readonly random: Random
+  readonly clock: Clock
+}
+
+export function serviceAccount(deps: ServiceAccountDeps): AdmissionPlugin {
+  const withAccount = (attributes: AdmissionAttributes, go: (account: Frozen<ServiceAccount>) => void): Promise<void> | void => {
+    const name = objectOf<Pod>(attributes).spec.serviceAccountName ?? ''
+    const known = deps.lookup.cached<ServiceAccount>(accounts, attributes.namespace, name)
+    return known ? go(known) : awaitAccount(deps, attributes, name).then(go)
+  }
   return {
     name: 'ServiceAccount',
     handles: (operation) => operation === 'CREATE' || operation === 'UPDATE',
     admit: (attributes) => {
-      if (!isNewPod(attributes)) return
+      if (!isNewPod(attributes)) return undefined
       const pod = objectOf<Pod>(attributes)
       // A mirror pod shows what the kubelet already runs: nothing can be added to it.
       if (isMirrorPod(pod)) return checkMirrorPod(attributes, pod)
-      pod.spec.serviceAccountName ||= 'default'
+      pod.spec.serviceAccountName ||= defaultName
       // The deprecated twin was defaulted before; left out, every later update would seem to add it.
       pod.spec.serviceAccount = pod.spec.serviceAccountName
-      const account = accountOf(attributes, reader, pod)
-      if (shouldMount(pod, account)) mountToken(pod, random)
-      const secrets = account.imagePullSecrets ?? []
-      if ((pod.spec.imagePullSecrets ?? []).length === 0 && secrets.length > 0) pod.spec.imagePullSecrets = secrets.map(({ name }) => ({ name }))
+      return withAccount(attributes, (account) => {
+        if (shouldMount(pod, account)) mountToken(pod, deps.random)
+        const secrets = account.imagePullSecrets ?? []
+        if ((pod.spec.imagePullSecrets ?? []).length === 0 && secrets.length > 0) pod.spec.imagePullSecrets = secrets.map(({ name }) => ({ name }))
+        checkSecrets(attributes, account)
+      })
     },
     validate: (attributes) => {
       const isDebugging = attributes.operation === 'UPDATE' && isSubresource(attributes, '', 'pods', 'ephemeralcontainers')
-      if (!isDebugging && !isNewPod(attributes)) return
+      if (!isDebugging && !isNewPod(attributes)) return undefined
       const pod = objectOf<Pod>(attributes)
       if (!isDebugging && isMirrorPod(pod)) return checkMirrorPod(attributes, pod)
       if (!pod.spec.serviceAccountName) throw refuse(attributes, `no service account specified for pod ${attributes.namespace}/${pod.metadata.name ?? ''}`)
-      const account = accountOf(attributes, reader, pod)
-      if (isDebugging) {
-        const fault = ephemeralSecretFault(pod, account)
-        // Upstream's plugin makes no refusal of it: the code is that of any other error.
-        if (fault !== undefined) throw new StatusError('', fault, { code: 500 })
-        return
-      }
-      const why = secretFault(pod, account)
-      if (why !== undefined) throw refuse(attributes, why)
+      return withAccount(attributes, (account) => (isDebugging ? checkEphemeralSecrets(pod, account) : checkSecrets(attributes, account)))
     },
   }
+}
+
+function checkSecrets(attributes: AdmissionAttributes, account: Frozen<ServiceAccount>): void {
+  const fault = secretFault(objectOf<Pod>(attributes), account)
+  if (fault !== undefined) throw refuse(attributes, fault)
+}
+
+function checkEphemeralSecrets(pod: Pod, account: Frozen<ServiceAccount>): void {
+  const fault = ephemeralSecretFault(pod, account)
+  if (fault !== undefined) throw plainError(fault)
 }
 
 /** Later nothing of this can be changed. */
@@ -57,11 +78,16 @@ function isNewPod(attributes: AdmissionAttributes): boolean {
   return attributes.operation === 'CREATE' && isResource(attributes, '', 'pods')
 }
 
-function accountOf(attributes: AdmissionAttributes, reader: ObjectReader, pod: Pod): Frozen<ServiceAccount> {
-  const name = pod.spec.serviceAccountName || 'default'
-  const found = reader.get<ServiceAccount>({ group: '', resource: 'serviceaccounts' }, attributes.namespace, name)
-  if (!found) throw refuse(attributes, `error looking up service account ${attributes.namespace}/${name}: serviceaccount "${name}" not found`)
-  return found
+async function awaitAccount({ lookup, random, clock }: ServiceAccountDeps, attributes: AdmissionAttributes, name: string): Promise<Frozen<ServiceAccount>> {
+  const { namespace } = attributes
+  const attempts = name === defaultName ? attemptsForDefault : 1
+  const pauseMs = 100 + random.int(100)
+  for (let attempt = 0; attempt < attempts; attempt++) {
+    if (attempt > 0) await clock.sleep(pauseMs)
+    const found = await find<ServiceAccount>(lookup, accounts, namespace, name)
+    if (found) return found
+  }
+  throw refuse(attributes, `error looking up service account ${namespace}/${name}: serviceaccount "${name}" not found`)
 }
 
 function checkMirrorPod(attributes: AdmissionAttributes, pod: Pod): void {

@@ -14,13 +14,14 @@ import {
   tolerationSettings,
   webhookAdmissionFile,
 } from '#apiserver/admission/pluginConfigurations'
+import { usualTolerationSeconds } from '#apiserver/admission/plugins/defaultTolerationSeconds'
 import type { ImagePolicySettings } from '#apiserver/admission/plugins/imagePolicyWebhook'
 import { admissionPlugins } from '#apiserver/admission/plugins/index'
 import { podSecurityConfiguration } from '#apiserver/admission/podSecurity/configuration'
 import { type AdmissionSettings, noAdmissionFlags } from '#apiserver/admission/settings'
 import { type IdentityOf, webhookIdentities } from '#apiserver/admission/webhook/identities'
 import { createRealClock } from '../../realClock.ts'
-import { type FlagValues, list, text, UsageError } from './flags.ts'
+import { type FlagValues, list, text, UsageError, whole } from './flags.ts'
 import { kubeconfigTransport, readKubeconfig } from './kubeconfigFile.ts'
 import { readNamed } from './namedFiles.ts'
 import { type OptionContext, optionGroup } from './optionGroup.ts'
@@ -32,6 +33,11 @@ const choice = `(${byDefault.join(', ')}). Of ${all.join(', ')}; their order her
 const flags = {
   'admission-control': list('Deprecated: the plugins that run, and no others'),
   'admission-control-config-file': text('A file of kind AdmissionConfiguration with the configurations of plugins'),
+  'default-not-ready-toleration-seconds': whole('Seconds that pods which say nothing of it stay on a node that is not ready', usualTolerationSeconds.notReady),
+  'default-unreachable-toleration-seconds': whole(
+    'Seconds that pods which say nothing of it stay on a node that is unreachable',
+    usualTolerationSeconds.unreachable,
+  ),
   'disable-admission-plugins': list(`Plugins that do not run although they do by default ${choice}`),
   'enable-admission-plugins': list(`Plugins that run beside those that do by default ${choice}`),
 } as const
@@ -49,7 +55,11 @@ export const admission = optionGroup({
     const disabled = new Set(only.length > 0 ? all.filter((name) => !enabled.has(name)) : values['disable-admission-plugins'])
     const runs = (name: string) => enabled.has(name) || (byDefault.includes(name) && !disabled.has(name))
     const configurations = await configurationsOf(values['admission-control-config-file'], context)
-    return { ...noAdmissionFlags, enabled, disabled, ...(await pluginSettings(configurations, runs, context)) }
+    const tolerationSeconds = {
+      notReady: values['default-not-ready-toleration-seconds'],
+      unreachable: values['default-unreachable-toleration-seconds'],
+    }
+    return { ...noAdmissionFlags, enabled, disabled, tolerationSeconds, ...(await pluginSettings(configurations, runs, context)) }
   },
 })
 
