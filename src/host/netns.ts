@@ -34,8 +34,3 @@ export function createNetworkNamespaces(exec: Exec): NetworkNamespaces {
 export function inNetworkNamespace(name: string): string[] {
   return ['nsenter', `--net=/run/netns/${name}`, '--']
 }
-
-/** The prefix that acts inside the namespaces (mount, uts, ipc, network, pid) of a node whose init is `pid`. */
-export function inNode(pid: number): string[] {
-  return ['nsenter', '-t', String(pid), '-m', '-u', '-i', '-n', '-p', '--']
-}

@@ -1,16 +1,14 @@
 /**
- * The node's machine as the kubelet needs it (L3): programs, mounts, cgroups, paths and facts, for a node that is this machine
- * or one that lives in namespaces of its own on it.
+ * The node's machine as the kubelet needs it (L3): programs, mounts, cgroups, paths and facts.
  */
 import { readFile, statfs } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { arch, cpus, release } from 'node:os'
-import { Duplex } from 'node:stream'
+import type { Duplex } from 'node:stream'
 import { type Cgroups, detectCgroups } from '#host/cgroups'
 import { createExec, type Exec } from '#host/exec'
 import { readTextIfExists } from '#host/files'
 import { createMounter, type Mounter } from '#host/mounts'
-import { inNode } from '#host/netns'
 import type { MachineTopology } from './resources/machineTopology.ts'
 import { readTopology } from './resources/readTopology.ts'
 
@@ -52,11 +50,6 @@ export interface KubeletHost {
   filesystem(nodePath: string): Promise<FilesystemStats>
 }
 
-export interface KubeletHostOptions {
-  /** The init of a node with namespaces of its own; absent: this machine is the node. */
-  readonly nodePid?: number | undefined
-}
-
 const goArchitectures: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64', arm: 'arm', ia32: '386' }
 
 /** What GOARCH would be. */
@@ -64,18 +57,17 @@ export function goArchitecture(nodeArchitecture: string = arch()): string {
   return goArchitectures[nodeArchitecture] ?? nodeArchitecture
 }
 
-/** This machine, or the node whose init is `nodePid`. */
-export async function createKubeletHost(options: KubeletHostOptions = {}): Promise<KubeletHost> {
-  const { nodePid } = options
-  const exec = createExec(nodePid === undefined ? [] : inNode(nodePid))
-  const path = nodePid === undefined ? (nodePath: string) => nodePath : (nodePath: string) => `/proc/${nodePid}/root${nodePath}`
+/** This machine, as this process sees it: a node with namespaces of its own runs its kubelet in them. */
+export async function createKubeletHost(): Promise<KubeletHost> {
+  const exec = createExec()
+  const path = (nodePath: string) => nodePath
   const filesystem = async (nodePath: string) => {
     const stats = await statfs(path(nodePath))
     return { capacityBytes: stats.blocks * stats.bsize, availableBytes: stats.bavail * stats.bsize, inodes: stats.files, inodesFree: stats.ffree }
   }
   return {
     exec,
-    mounter: createMounter(exec, nodePid ?? 'self'),
+    mounter: createMounter(exec),
     cgroups: await detectCgroups(),
     path,
     filesystem,
@@ -83,7 +75,7 @@ export async function createKubeletHost(options: KubeletHostOptions = {}): Promi
       const storage = await filesystem('/')
       return { ...(await machineFacts(path)), ephemeralStorageBytes: storage.capacityBytes }
     },
-    dial: (host, port, signal) => (nodePid === undefined ? dialDirectly(host, port, signal) : dialThrough(exec, host, port, signal)),
+    dial,
   }
 }
 
@@ -108,7 +100,7 @@ async function machineFacts(path: (nodePath: string) => string): Promise<Omit<Ma
   }
 }
 
-function dialDirectly(host: string, port: number, signal?: AbortSignal): Promise<Duplex> {
+function dial(host: string, port: number, signal?: AbortSignal): Promise<Duplex> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port, ...(signal ? { signal } : {}) })
     socket.once('error', reject)
@@ -117,13 +109,4 @@ function dialDirectly(host: string, port: number, signal?: AbortSignal): Promise
       resolve(socket)
     })
   })
-}
-
-/** Node cannot change its network namespace, so a small program carries the bytes. */
-async function dialThrough(exec: Exec, host: string, port: number, signal?: AbortSignal): Promise<Duplex> {
-  const child = exec.spawn('busybox', ['nc', host, String(port)], signal ? { signal } : {})
-  child.on('error', () => {})
-  const stream = Duplex.from({ readable: child.stdout, writable: child.stdin })
-  stream.once('close', () => child.kill())
-  return stream
 }

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import http from 'node:http'
+import type net from 'node:net'
 import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import WebSocket from 'ws'
 import { acceptPortForward, acceptRemoteCommand } from './remoteCommand.ts'
-import { dialPortForward, dialRemoteCommand } from './spdyClient.ts'
+import { dialPortForward, dialRemoteCommand, type RemoteCommand } from './spdyClient.ts'
 import type { RemoteCommandOptions, RemoteCommandSession } from './streams.ts'
 
 /** A server that runs `handle` for each exec and echoes each forwarded port with the port's number before it. */
@@ -215,19 +216,57 @@ for (const c of refused) {
   })
 }
 
-test('ARC-05 a connection that is cut before the status of the command came is no success', async () => {
+/** A runtime that speaks no more than needed: once the client has opened its streams, `then` may do with the connection as it likes. */
+async function scriptedRuntime(then: (socket: net.Socket) => void) {
   const server = http.createServer()
-  server.on('upgrade', (_request, socket) => {
+  server.on('upgrade', (_request, socket: net.Socket) => {
+    socket.on('error', () => {})
     socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n')
     // The first half-close of a stream says that all streams are open: an empty data frame with the flag FIN.
-    socket.on('data', (chunk: Buffer) => chunk.subarray(-4).equals(Buffer.from([1, 0, 0, 0])) && socket.end())
+    socket.on('data', (chunk: Buffer) => chunk.subarray(-4).equals(Buffer.from([1, 0, 0, 0])) && then(socket))
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const command = await dialRemoteCommand(`http://127.0.0.1:${(server.address() as AddressInfo).port}/exec`, { ...all, stdin: false })
+  const close = async () => {
+    server.close()
+    await once(server, 'close')
+  }
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/exec`, close }
+}
+
+test('ARC-05 a connection that is cut before the status of the command came is no success', async () => {
+  const runtime = await scriptedRuntime((socket) => socket.end())
+  const command = await dialRemoteCommand(runtime.url, { ...all, stdin: false })
   const [out, result] = await Promise.all([text(command.stdout!), command.result])
   assert.deepEqual({ out, result }, { out: '', result: { error: 'the connection to the container runtime ended before the status of the command came' } })
   command.close()
-  server.close()
-  await once(server, 'close')
+  await runtime.close()
 })
+
+const dataFrame = (id: number, body: string) => Buffer.concat([Buffer.from([0, 0, 0, id, 0, 0, 0, body.length]), Buffer.from(body)])
+
+for (const [how, leave] of [
+  ['closes', (socket: net.Socket) => socket.destroy()],
+  ['resets the connection', (socket: net.Socket) => socket.resetAndDestroy()],
+] as const) {
+  test(`ARC-05 the last words of a runtime that ${how} while standard input is being written are heard`, async () => {
+    let allWritten = () => {}
+    const written = new Promise<void>((resolve) => {
+      allWritten = resolve
+    })
+    let command: RemoteCommand | undefined
+    const runtime = await scriptedRuntime((socket) => {
+      // Streams in the order in which they are opened: error 1, stdin 3, stdout 5.
+      socket.write(Buffer.concat([dataFrame(5, 'last output'), dataFrame(1, '{"status":"Success"}')]))
+      leave(socket)
+      // Before the client's end gets to read, some writes of its own meet a closed connection.
+      const write = (left: number) => void command?.stdin?.write('late', () => (left > 0 ? write(left - 1) : allWritten()))
+      write(3)
+    })
+    command = await dialRemoteCommand(runtime.url, { ...all, stderr: false })
+    const [out, result] = await Promise.all([text(command.stdout!), command.result, written])
+    assert.deepEqual({ out, result }, { out: 'last output', result: { exitCode: 0 } })
+    command.close()
+    await runtime.close()
+  })
+}

@@ -5,7 +5,7 @@ import { Duplex, PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { deflateSync } from 'node:zlib'
+import { constants, deflateSync } from 'node:zlib'
 import { SpdyConnection, type SpdyStream } from './spdy.ts'
 import { spdyDictionary } from './spdyDictionary.ts'
 
@@ -115,6 +115,22 @@ test('a control frame longer than any header block closes the connection before 
   const closed = new Promise<void>((resolve) => connection.onClose(resolve))
   socket.write(Buffer.from('8003000800ffffff', 'hex'))
   await closed
+})
+
+test('what was received before a failed read is handled, also what waited for zlib', async () => {
+  const socket = new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() }).on('error', () => {})
+  const connection = new SpdyConnection(socket, { client: true })
+  const stream = await connection.open({ streamtype: 'error' })
+  const dictionary = spdyDictionary()
+  const noHeaders = deflateSync(Buffer.alloc(4), { dictionary, finishFlush: constants.Z_SYNC_FLUSH })
+  const reply = Buffer.concat([Buffer.from([0x80, 3, 0, 2, 0, 0, 0, 4 + noHeaders.length, 0, 0, 0, 1]), noHeaders])
+  socket.push(reply)
+  await nextTurn()
+  // The reply is being inflated: what comes now waits in the paused socket.
+  socket.push(Buffer.concat([dataFrame(1, 0, 6), Buffer.from('status')]))
+  socket.destroy(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }))
+  assert.equal(await text(stream), 'status')
+  assert.ok(connection.closed)
 })
 
 test('garbage closes the connection and nothing else', async () => {

@@ -6,6 +6,7 @@
  */
 import { Duplex } from 'node:stream'
 import { constants, createDeflate, createInflate, type Deflate, type Inflate } from 'node:zlib'
+import { readOnAfterFailedWrites, takeUnread } from './lastWords.ts'
 import { spdyDictionary } from './spdyDictionary.ts'
 
 const frameType = { synStream: 1, synReply: 2, rstStream: 3, settings: 4, ping: 6, goAway: 7, headers: 8, windowUpdate: 9 } as const
@@ -109,11 +110,14 @@ export class SpdyConnection {
     const dictionary = spdyDictionary()
     this.#inflate = new HeaderCodec(createInflate({ dictionary, finishFlush: constants.Z_SYNC_FLUSH }), maxHeaderBytes)
     this.#deflate = new HeaderCodec(createDeflate({ dictionary, level: 6 }), maxHeaderBytes * 2)
-    socket.on('data', (chunk: Buffer) => this.#receive(chunk))
+    readOnAfterFailedWrites(socket)
+    const onData = (chunk: Buffer) => this.#receive(chunk)
+    socket.on('data', onData)
     // Frames that arrived before the end are still handled.
     const onEnd = () => {
+      socket.off('data', onData)
       this.#ended = true
-      this.#parse()
+      this.#receive(takeUnread(socket))
     }
     socket.on('end', onEnd)
     socket.on('close', onEnd)

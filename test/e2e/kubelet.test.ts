@@ -12,8 +12,6 @@ import { noMetrics } from '#base/metrics'
 import { seededRandom } from '#base/random'
 import { createClient } from '#client/clientOverTransport'
 import { connectCri } from '#grpc/criClient'
-import { createExec } from '#host/exec'
-import { inNetworkNamespace } from '#host/netns'
 import { createKubeletHost } from '#kubelet/host'
 import { createKubelet, type Kubelet } from '#kubelet/kubelet'
 import { createContainerdRuntime } from '#kubelet/runtime/containerd/containerdRuntime'
@@ -23,11 +21,13 @@ import { createRealClock } from '#main/realClock'
 import { dialPortForward, dialRemoteCommand } from '#streaming/spdyClient'
 import { KubeletApi } from './kubeletApi.ts'
 import { busybox, missingPrerequisite, startContainerd, type TestContainerd } from './kubeletContainerd.ts'
+import { createNamespaceDialer, type NamespaceDialer } from './support/namespaceDialer.ts'
 
 const missing = await missingPrerequisite()
 const options = { skip: missing ?? false, timeout: 120_000 }
 
 let containerd: TestContainerd
+let dialer: NamespaceDialer
 let api: KubeletApi
 let kubelet: Kubelet
 let stop: AbortController
@@ -37,9 +37,8 @@ const clock = createRealClock()
 async function startKubelet(): Promise<void> {
   const client = connectCri(containerd.socket)
   const host = await createKubeletHost()
-  const exec = createExec(inNetworkNamespace(containerd.namespace))
   const runtime = createContainerdRuntime({ client, clock })
-  const deps = { client: createClient(api), clock, random: seededRandom(1), log: noLog, metrics: noMetrics, runtime, host: { ...host, dial: dialIn(exec) } }
+  const deps = { client: createClient(api), clock, random: seededRandom(1), log: noLog, metrics: noMetrics, runtime, host: { ...host, dial: dialer.dial } }
   kubelet = createKubelet(deps, {
     nodeName: 'node-1',
     nodeIPs: ['10.123.45.1'],
@@ -54,17 +53,10 @@ async function startKubelet(): Promise<void> {
   running = kubelet.run(stop.signal).finally(() => client.close())
 }
 
-function dialIn(exec: ReturnType<typeof createExec>) {
-  return async (host: string, port: number) => {
-    const { Duplex } = await import('node:stream')
-    const child = exec.spawn('busybox', ['nc', host, String(port)])
-    return Duplex.from({ readable: child.stdout, writable: child.stdin })
-  }
-}
-
 before(async () => {
   if (missing) return
   containerd = await startContainerd()
+  dialer = createNamespaceDialer(containerd.namespace)
   api = new KubeletApi(() => clock.now())
   await startKubelet()
 })
@@ -75,6 +67,7 @@ after(async () => {
   await until('all pods are gone', () => api.list('pods').length === 0).catch(() => {})
   stop.abort()
   await running
+  await dialer.close()
   const host = await createKubeletHost()
   await containerd.stop()
   await host.cgroups.remove(containerd.cgroupRoot)
