@@ -10,6 +10,21 @@ export interface NamespaceOption {
   pid: NamespaceMode
   ipc: NamespaceMode
   targetId?: string
+  usernsOptions?: UserNamespace
+}
+
+/** Ids as processes of a pod see them, and as the node does. */
+export interface IdMapping {
+  hostId: number
+  containerId: number
+  length: number
+}
+
+export interface UserNamespace {
+  /** NODE: no mapping. */
+  mode: NamespaceMode
+  uids: IdMapping[]
+  gids: IdMapping[]
 }
 
 export interface SecurityProfile {
@@ -212,6 +227,20 @@ export interface RuntimeCondition {
   status: boolean
   reason: string
   message: string
+}
+
+/** A way to run containers, as a RuntimeClass names it; the empty name: the usual one. */
+export interface RuntimeHandler {
+  name: string
+  features: { recursiveReadOnlyMounts: boolean; userNamespaces: boolean } | null
+}
+
+export interface RuntimeStatus {
+  conditions: readonly RuntimeCondition[]
+  /** None: a runtime that does not tell. */
+  handlers: readonly RuntimeHandler[]
+  /** Absent: a runtime that does not tell. */
+  features?: { supplementalGroupsPolicy: boolean } | undefined
 }
 
 export interface RuntimeVersion {

@@ -30,6 +30,8 @@ export interface KubeletConfig extends ResourcesConfig {
   /** The node's resolver configuration; empty text: none. */
   readonly resolvConf: string
   readonly maxPods: number
+  /** How many ids a pod of its own users has. */
+  readonly userNamespaces: { readonly idsPerPod?: number | undefined }
   readonly cpuCFSQuota: boolean
   readonly nodeStatusUpdateFrequencyMs: number
   readonly nodeStatusReportFrequencyMs: number
@@ -125,6 +127,7 @@ export const kubeletDefaults: KubeletConfig = {
   clusterDNS: [],
   clusterDomain: 'cluster.local',
   resolvConf: '',
+  userNamespaces: {},
   maxPods: 110,
   cpuCFSQuota: true,
   nodeStatusUpdateFrequencyMs: 10_000,

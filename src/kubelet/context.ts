@@ -9,6 +9,7 @@ import type { Client } from '#client/client'
 import type { EventRecorder } from '#client/eventRecorder'
 import type { KubeletConfig } from './config.ts'
 import type { KubeletHost, MachineInfo } from './host.ts'
+import type { UserNamespaces } from './pods/idRanges.ts'
 import type { ResourceManager } from './resources/resourceService.ts'
 import type { RuntimeService } from './runtime/runtimeService.ts'
 import type { ObjectCache } from './sources/objectCache.ts'
@@ -35,5 +36,6 @@ export interface KubeletContext extends KubeletDeps {
   readonly allocatable: Readonly<Record<string, string>>
   /** CPUs, memory and devices that are handed out. */
   readonly resources: () => ResourceManager
+  readonly userNamespaces: UserNamespaces
   services(): readonly Frozen<Service>[]
 }

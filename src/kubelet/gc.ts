@@ -104,6 +104,7 @@ export async function removeOrphans({ context, workers, volumes }: GarbageDeps):
   const { host, config } = context
   if (!host) return
   await volumes.removeOrphans(known)
+  await context.userNamespaces.releaseOthers(known)
   for (const qos of ['Guaranteed', 'Burstable', 'BestEffort'] as const) {
     const parent = qosCgroupPath(config.cgroupRoot, qos)
     for (const name of await host.cgroups.children(parent)) {

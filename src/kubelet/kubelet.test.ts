@@ -84,6 +84,31 @@ test('KUB-01 a node whose network is not ready says so and is tainted', () => {
   assert.deepEqual(status.images, [{ names: ['a@sha256:1', 'a:1'], sizeBytes: 10 }])
 })
 
+test('KUB-01 a node tells what its runtime can do, and nothing of one that does not say', () => {
+  const { runtimeHandlers, features } = nodeStatus(
+    undefined,
+    {
+      ...facts,
+      runtimeStatus: {
+        conditions: [],
+        handlers: [
+          { name: '', features: { recursiveReadOnlyMounts: true, userNamespaces: false } },
+          { name: 'old', features: null },
+        ],
+        features: { supplementalGroupsPolicy: true },
+      },
+    },
+    config,
+  )
+  assert.deepEqual(runtimeHandlers, [
+    { name: '', features: { recursiveReadOnlyMounts: true, userNamespaces: false } },
+    { name: 'old', features: { recursiveReadOnlyMounts: false, userNamespaces: false } },
+  ])
+  assert.deepEqual(features, { supplementalGroupsPolicy: true })
+  const silent = nodeStatus(undefined, { ...facts, runtimeStatus: { conditions: [], handlers: [] } }, config)
+  assert.ok(!('runtimeHandlers' in silent) && !('features' in silent))
+})
+
 test('KUB-01 heartbeats alone are not worth a request; extended resources stay', () => {
   const before: Node['status'] = { ...nodeStatus(undefined, facts, config), capacity: { 'example.com/gpu': '2' } }
   const after = nodeStatus(before, { ...facts, nowMs: 60_000 }, config)

@@ -31,6 +31,7 @@ import { createPodResizer } from './pods/podResizer.ts'
 import { createPodWorkers, type PodWorkers } from './pods/podWorkers.ts'
 import { createStatusManager, type StatusManager } from './pods/statusManager.ts'
 import { checkAllowedSysctls } from './pods/sysctls.ts'
+import { createUserNamespaces } from './pods/userNamespaces.ts'
 import { createProbeManager, type ProbeManager } from './probes/probeManager.ts'
 import { createAllocations } from './resources/allocations.ts'
 import { createCgroupTree } from './resources/cgroupTree.ts'
@@ -155,6 +156,7 @@ async function runKubelet(
     },
     recorder: createEventRecorder(deps, { component: 'kubelet', host: config.nodeName }, signal),
     objects: createObjectCache(deps, wakeAll, signal),
+    userNamespaces: await createUserNamespaces({ ...deps, config, runtime: limited }),
     services: () => serviceMirror.list(),
   }
   const pods = () => late.workers?.list() ?? []

@@ -44,7 +44,10 @@ enum ContainerState { CONTAINER_CREATED = 0; CONTAINER_RUNNING = 1; CONTAINER_EX
 message VersionRequest { string version = 1; }
 message VersionResponse { string version = 1; string runtime_name = 2; string runtime_version = 3; string runtime_api_version = 4; }
 message StatusRequest { bool verbose = 1; }
-message StatusResponse { RuntimeStatus status = 1; map<string, string> info = 2; }
+message StatusResponse { RuntimeStatus status = 1; map<string, string> info = 2; repeated RuntimeHandler runtime_handlers = 3; RuntimeFeatures features = 4; }
+message RuntimeHandler { string name = 1; RuntimeHandlerFeatures features = 2; }
+message RuntimeHandlerFeatures { bool recursive_read_only_mounts = 1; bool user_namespaces = 2; }
+message RuntimeFeatures { bool supplemental_groups_policy = 1; }
 message RuntimeStatus { repeated RuntimeCondition conditions = 1; }
 message RuntimeCondition { string type = 1; bool status = 2; string reason = 3; string message = 4; }
 message RunPodSandboxRequest { PodSandboxConfig config = 1; string runtime_handler = 2; }
@@ -54,7 +57,9 @@ message DNSConfig { repeated string servers = 1; repeated string searches = 2; r
 message PortMapping { Protocol protocol = 1; int32 container_port = 2; int32 host_port = 3; string host_ip = 4; }
 message LinuxPodSandboxConfig { string cgroup_parent = 1; LinuxSandboxSecurityContext security_context = 2; map<string, string> sysctls = 3; LinuxContainerResources overhead = 4; LinuxContainerResources resources = 5; }
 message LinuxSandboxSecurityContext { NamespaceOption namespace_options = 1; Int64Value run_as_user = 3; Int64Value run_as_group = 8; bool readonly_rootfs = 4; repeated int64 supplemental_groups = 5; bool privileged = 6; SecurityProfile seccomp = 9; SecurityProfile apparmor = 10; }
-message NamespaceOption { NamespaceMode network = 1; NamespaceMode pid = 2; NamespaceMode ipc = 3; string target_id = 4; }
+message NamespaceOption { NamespaceMode network = 1; NamespaceMode pid = 2; NamespaceMode ipc = 3; string target_id = 4; UserNamespace userns_options = 5; }
+message UserNamespace { NamespaceMode mode = 1; repeated IDMapping uids = 2; repeated IDMapping gids = 3; }
+message IDMapping { uint32 host_id = 1; uint32 container_id = 2; uint32 length = 3; }
 message Int64Value { int64 value = 1; }
 enum ProfileType { RuntimeDefault = 0; Unconfined = 1; Localhost = 2; }
 message SecurityProfile { ProfileType profile_type = 1; string localhost_ref = 2; }

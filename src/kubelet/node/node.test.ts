@@ -24,7 +24,10 @@ test('KUB-01 a runtime that does not answer is down after half a minute, and bac
   const clock = new VirtualClock()
   let answer: (typeof ready)[] | undefined
   const ask = async <T>(value: T): Promise<T> => (answer ? value : Promise.reject(new Error('connection refused')))
-  const runtime = { version: () => ask({ runtimeName: 'containerd', runtimeVersion: '1' }), status: () => ask(answer) } as unknown as KubeletContext['runtime']
+  const runtime = {
+    version: () => ask({ runtimeName: 'containerd', runtimeVersion: '1' }),
+    status: () => ask({ conditions: answer, handlers: [] }),
+  } as unknown as KubeletContext['runtime']
   const health = createRuntimeHealth({ runtime, clock }, () => undefined)
   assert.deepEqual(await health.problems(), ['container runtime status check may not have completed yet'])
   answer = [ready, noNetwork]

@@ -46,12 +46,12 @@ export function createNodeManager(context: KubeletContext, { pressure, health, s
 
   const facts = async (): Promise<NodeFacts> => {
     const [problems, images] = await Promise.all([health.problems(), runtime.listImages().catch(() => [])])
-    const shutdown = shutdownProblem()
     const resources = context.resources()
     return {
       machine: context.machineInfo,
       runtime: health.version(),
-      problems: shutdown === undefined ? problems : [...problems, shutdown],
+      runtimeStatus: health.status(),
+      problems: [...problems, shutdownProblem()].filter((problem) => problem !== undefined),
       images,
       pressure: pressure(),
       nowMs: clock.now(),
@@ -137,7 +137,7 @@ export function createNodeManager(context: KubeletContext, { pressure, health, s
       // Until the node is ready its status is looked at more often: the network comes up meanwhile.
       const becomeReady = async () => {
         while (!signal.aborted && !runtime.onStatusChange) {
-          const ready = (await runtime.status().catch(() => [])).every((condition) => condition.status)
+          const ready = (await runtime.status().catch(() => undefined))?.conditions.every((condition) => condition.status) ?? true
           if (ready) return report(signal).catch(() => {})
           await clock.sleep(200, signal).catch(() => {})
         }

@@ -3,7 +3,7 @@ import type { ContainerImage, Node, NodeAddress, NodeCondition, NodeStatus } fro
 import type { Frozen } from '#api/machinery/meta'
 import { canonicalQuantity } from '#api/machinery/quantity'
 import { formatTime } from '#base/time'
-import type { RuntimeImage, RuntimeVersion } from '#grpc/criTypes'
+import type { RuntimeImage, RuntimeStatus, RuntimeVersion } from '#grpc/criTypes'
 import { type KubeletConfig, kubeletVersion } from '../config.ts'
 import { thresholdAmount } from '../eviction/thresholds.ts'
 import type { MachineInfo } from '../host.ts'
@@ -17,6 +17,8 @@ export interface NodeFacts {
   readonly machine: MachineInfo
   /** Undefined while it is not known. */
   readonly runtime: RuntimeVersion | undefined
+  /** What it can do; undefined while that is not known. */
+  readonly runtimeStatus?: RuntimeStatus | undefined
   /** Why the node is not ready; none: it is. */
   readonly problems: readonly string[]
   readonly images: readonly RuntimeImage[]
@@ -160,6 +162,19 @@ export function nodeStatus(previous: Frozen<NodeStatus> | undefined, facts: Node
     },
     images: nodeImages(facts.images, config.nodeStatusMaxImages),
     declaredFeatures: declaredFeatures(config),
+    ...runtimeAbilities(facts.runtimeStatus),
+  }
+}
+
+/** What a runtime does not tell is left out. */
+function runtimeAbilities({ handlers, features }: RuntimeStatus = { conditions: [], handlers: [] }): Pick<NodeStatus, 'runtimeHandlers' | 'features'> {
+  const known = handlers.map(({ name, features: able }) => ({
+    name,
+    features: { recursiveReadOnlyMounts: able?.recursiveReadOnlyMounts ?? false, userNamespaces: able?.userNamespaces ?? false },
+  }))
+  return {
+    ...(known.length > 0 ? { runtimeHandlers: known } : {}),
+    ...(features ? { features: { supplementalGroupsPolicy: features.supplementalGroupsPolicy } } : {}),
   }
 }
 

@@ -2,13 +2,15 @@
  * What the container runtime says of itself, and what to make of it when it says nothing (L3): a runtime that is silent for half a minute is down.
  * Upstream: kubelet/runtime.go, kubelet.go updateRuntimeUp, kubelet/pleg/generic.go Healthy (v1.36).
  */
-import type { RuntimeCondition, RuntimeVersion } from '#grpc/criTypes'
+import type { RuntimeCondition, RuntimeStatus, RuntimeVersion } from '#grpc/criTypes'
 import type { KubeletContext } from '../context.ts'
 import { formatElapsed } from '../images/imageManager.ts'
 
 export interface RuntimeHealth {
   /** Undefined until the runtime has answered once. */
   version(): RuntimeVersion | undefined
+  /** What it can do, as last heard. */
+  status(): RuntimeStatus | undefined
   /** Asks the runtime. Returns why the node is not ready, in upstream's words; none: it is. */
   problems(): Promise<string[]>
 }
@@ -22,17 +24,17 @@ const relistThresholdMs = 180_000
 export function createRuntimeHealth(context: Pick<KubeletContext, 'runtime' | 'clock'>, relistedAtMs: () => number | undefined): RuntimeHealth {
   const { runtime, clock } = context
   let version: RuntimeVersion | undefined
-  let conditions: readonly RuntimeCondition[] | undefined
+  let status: RuntimeStatus | undefined
   let answeredAtMs = 0
 
   /** Why the runtime itself keeps the node from being ready. */
   const ask = async (): Promise<string[]> => {
     try {
       version ??= await runtime.version()
-      conditions = await runtime.status()
+      status = await runtime.status()
       answeredAtMs = clock.monotonicMs()
     } catch {
-      if (!conditions) return ['container runtime status check may not have completed yet']
+      if (!status) return ['container runtime status check may not have completed yet']
       if (clock.monotonicMs() - answeredAtMs > patienceMs) {
         // It may come back as another one.
         version = undefined
@@ -44,7 +46,8 @@ export function createRuntimeHealth(context: Pick<KubeletContext, 'runtime' | 'c
 
   return {
     version: () => version,
-    problems: async () => [...(await ask()), ...plegProblems(relistedAtMs(), clock.monotonicMs()), ...conditionProblems(conditions ?? [])],
+    status: () => status,
+    problems: async () => [...(await ask()), ...plegProblems(relistedAtMs(), clock.monotonicMs()), ...conditionProblems(status?.conditions ?? [])],
   }
 }
 

@@ -91,7 +91,7 @@ function fromRecords(
     ? containerState(last, input.runtimeName)
     : (deepCopy<ContainerState | undefined>(previous?.containerID === containerID || !previous?.state?.terminated ? previous?.lastState : previous.state) ?? {})
   const user = current.status.user?.linux
-  const mounts = volumeMountStatuses(container)
+  const mounts = volumeMountStatuses(container, current)
   const resources = input.appliedResources?.(current) ?? container.resources
   const devices = input.resourceStatus?.(container) ?? []
   return {
@@ -123,11 +123,12 @@ function withKnownMessage(state: ContainerState, previous: Frozen<ContainerStatu
   return { terminated: { ...state.terminated, message: before.message } }
 }
 
-function volumeMountStatuses(container: FrozenContainer): VolumeMountStatus[] {
+function volumeMountStatuses(container: FrozenContainer, { status: { mounts } }: ContainerRecord): VolumeMountStatus[] {
+  const recursive = (path: string) => mounts.some(({ containerPath, recursiveReadOnly }) => containerPath === path && recursiveReadOnly === true)
   return (container.volumeMounts ?? []).map((mount) => ({
     name: mount.name,
     mountPath: mount.mountPath,
-    ...(mount.readOnly ? { readOnly: true, recursiveReadOnly: 'Disabled' } : {}),
+    ...(mount.readOnly ? { readOnly: true, recursiveReadOnly: recursive(mount.mountPath) ? 'Enabled' : 'Disabled' } : {}),
   }))
 }
 

@@ -11,6 +11,7 @@ import type { Device, Mount } from '#grpc/criTypes'
 import { readTextIfExists } from '#host/files'
 import type { KubeletContext } from '../context.ts'
 import type { KubeletHost } from '../host.ts'
+import { findHandler, handlerName } from '../runtime/handlers.ts'
 import type { ImageVolumes } from '../volumes/imageVolumes.ts'
 import { podDirectory } from '../volumes/podDirectory.ts'
 import { bindSubPath, makeSubPath } from '../volumes/subPath.ts'
@@ -61,7 +62,8 @@ async function volumeMount(context: KubeletContext, host: KubeletHost, inputs: M
   if (subPath.split('/').includes('..')) throw new ConfigError(`unable to provision SubPath \`${subPath}\`: must not contain '..'`)
   const propagation = propagations[mount.mountPropagation ?? 'None']
   if (!propagation) throw new ConfigError(`invalid MountPropagation mode: "${mount.mountPropagation}"`)
-  const recursiveReadOnly = resolveRecursiveReadOnly(mount, false)
+  const mayRecurse = (mount.recursiveReadOnly ?? 'Disabled') !== 'Disabled' && (await findHandler(context, await handlerName(context, inputs.pod)))
+  const recursiveReadOnly = resolveRecursiveReadOnly(mount, mayRecurse ? mayRecurse.features?.recursiveReadOnlyMounts === true : false)
   const source = image ? await image(subPath) : { hostPath: volume ? await pathOf(context, host, inputs, volume, subPath, { name: mount.name, index }) : '' }
   return {
     containerPath: mount.mountPath.startsWith('/') ? mount.mountPath : `/${mount.mountPath}`,

@@ -4,11 +4,11 @@
  */
 import { mkdir, readFile, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { runtimeClasses } from '#client/builtIn'
 import type { PodSandboxConfig } from '#grpc/criTypes'
 import type { KubeletContext } from '../context.ts'
 import type { ImageManager, PulledImage } from '../images/imageManager.ts'
 import { containerResourceOptions } from '../resources/resourceOptions.ts'
+import { handlerName } from '../runtime/handlers.ts'
 import { containerRecord, findContainer, type PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
 import { type ImageVolumes, pullImageVolumes } from '../volumes/imageVolumes.ts'
 import type { MountedVolumes } from '../volumes/volumePlugin.ts'
@@ -40,26 +40,24 @@ export interface StartRequest {
 
 const words = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
-/** Creates the sandbox and returns its id. @throws StartError */
-export async function startSandbox(context: KubeletContext, pod: FrozenPod, attempt: number, signal: AbortSignal): Promise<string> {
+export interface StartedSandbox {
+  readonly id: string
+  readonly config: PodSandboxConfig
+}
+
+/** Creates the sandbox. @throws StartError */
+export async function startSandbox(context: KubeletContext, pod: FrozenPod, attempt: number, signal: AbortSignal): Promise<StartedSandbox> {
   try {
-    const config = podSandboxConfig(pod, attempt, context.config)
+    const handler = await handlerName(context, pod)
+    await context.userNamespaces.prepare(pod, handler)
+    const config = podSandboxConfig(pod, attempt, context.userNamespaces.of(pod), context.config)
     for (const { reason, message } of podResolver(pod, context.config).warnings) context.recorder.event(podReference(pod), 'Warning', reason, message)
     if (context.host) await mkdir(context.host.path(podLogDirectory(context.config, pod)), { recursive: true, mode: 0o755 })
-    // A runtime that cannot would run the pod as the node's own users, without a word.
-    if (pod.spec.hostUsers === false && context.runtime.usesHost) {
-      throw new Error(`RuntimeClass handler "${pod.spec.runtimeClassName ?? ''}" does not support user namespaces`)
-    }
-    return await context.runtime.runPodSandbox(config, await runtimeHandler(context, pod), { signal })
+    return { id: await context.runtime.runPodSandbox(config, handler, { signal }), config }
   } catch (error) {
     if (!signal.aborted) context.recorder.event(podReference(pod), 'Warning', 'FailedCreatePodSandBox', `Failed to create pod sandbox: ${words(error)}`)
     throw new StartError('CreatePodSandboxError', `Failed to create sandbox for pod "${pod.metadata.name}": ${words(error)}`)
   }
-}
-
-async function runtimeHandler(context: KubeletContext, pod: FrozenPod): Promise<string> {
-  const name = pod.spec.runtimeClassName
-  return name ? (await context.client.of(runtimeClasses).get({ name })).handler : ''
 }
 
 /** Pulls, configures, creates and starts one container and runs its postStart hook. @throws StartError */
@@ -132,7 +130,19 @@ async function configure(
   const given = await context.resources().containerOptions(pod, container)
   const options = { ...given, devices: [...given.devices, ...containerDevices({ container, volumes })] }
   const extraGroups = [...volumes.values()].flatMap(({ group }) => (group === undefined ? [] : [group]))
-  const inputs = { restartCount, extraGroups, environment, mounts, options, image, imageRef, limits: containerResourceOptions(context), targetId: target?.id }
+  const users = context.userNamespaces.of(pod)
+  const inputs = {
+    restartCount,
+    users,
+    extraGroups,
+    environment,
+    mounts,
+    options,
+    image,
+    imageRef,
+    limits: containerResourceOptions(context),
+    targetId: target?.id,
+  }
   return containerConfig(pod, container, inputs, context.config)
 }
 

@@ -11,6 +11,7 @@ import { ConfigError, type EnvironmentSources, makeEnvironment, relevantServices
 import { environmentFileValue } from './environmentFile.ts'
 import { expand } from './expansion.ts'
 import { hostsFile, sandboxHostname } from './hostnames.ts'
+import { nodeUsers } from './idRanges.ts'
 import { containerResources, milliCpuToQuota, milliCpuToShares, oomScoreAdj, podCgroupLimits, podCgroupPath, podQosClass } from './resources.ts'
 import { podSandboxConfig } from './runtimeConfig.ts'
 import { containerSecurityContext, verifyRunAsNonRoot } from './securityContext.ts'
@@ -228,9 +229,9 @@ test('KUB-19 container settings win over the pod’s; privileged lifts the masks
     name: 'c',
     securityContext: { runAsUser: 2000, allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'], add: ['NET_ADMIN'] } },
   }
-  const { maskedPaths, readonlyPaths, ...context } = containerSecurityContext(owner, container, { rootDirectory: '/k' })
+  const { maskedPaths, readonlyPaths, ...context } = containerSecurityContext(owner, container, { rootDirectory: '/k', users: nodeUsers })
   assert.deepEqual(context, {
-    namespaceOptions: { network: 'POD', ipc: 'POD', pid: 'CONTAINER' },
+    namespaceOptions: { network: 'POD', ipc: 'POD', usernsOptions: nodeUsers, pid: 'CONTAINER' },
     privileged: false,
     readonlyRootfs: true,
     noNewPrivs: true,
@@ -240,7 +241,10 @@ test('KUB-19 container settings win over the pod’s; privileged lifts the masks
     capabilities: { addCapabilities: ['NET_ADMIN'], dropCapabilities: ['ALL'] },
   })
   assert.ok(maskedPaths?.includes('/proc/keys') && readonlyPaths?.includes('/proc/sys'))
-  assert.deepEqual(containerSecurityContext(owner, { name: 'c', securityContext: { privileged: true } }, { rootDirectory: '/k' }).maskedPaths, [])
+  assert.deepEqual(
+    containerSecurityContext(owner, { name: 'c', securityContext: { privileged: true } }, { rootDirectory: '/k', users: nodeUsers }).maskedPaths,
+    [],
+  )
 })
 
 const image = (uid: number | undefined, username = ''): RuntimeImage => ({
@@ -275,12 +279,12 @@ for (const c of nonRoot) {
 test('a sandbox carries ports, labels, cgroup and log directory', () => {
   const config = kubeletConfig({ nodeName: 'n', cgroupRoot: '/r', clusterDNS: ['10.96.0.10'] })
   const owner = pod({ containers: [{ name: 'c', ports: [{ containerPort: 80, hostPort: 8080 }, { containerPort: 81 }] }] }, { labels: { app: 'web' } })
-  const sandbox = podSandboxConfig(owner, 2, config)
+  const sandbox = podSandboxConfig(owner, 2, nodeUsers, config)
   assert.deepEqual(sandbox.portMappings, [{ protocol: 'TCP', containerPort: 80, hostPort: 8080, hostIp: '' }])
   assert.equal(sandbox.logDirectory, '/var/log/pods/shop_web-0_u1')
   assert.equal(sandbox.linux.cgroupParent, '/r/kubepods/besteffort/podu1')
   assert.deepEqual(sandbox.labels, { app: 'web', 'io.kubernetes.pod.name': 'web-0', 'io.kubernetes.pod.namespace': 'shop', 'io.kubernetes.pod.uid': 'u1' })
-  assert.deepEqual(podSandboxConfig(pod({ hostNetwork: true }), 0, config).linux.securityContext.namespaceOptions.network, 'NODE')
+  assert.deepEqual(podSandboxConfig(pod({ hostNetwork: true }), 0, nodeUsers, config).linux.securityContext.namespaceOptions.network, 'NODE')
 })
 
 test('KUB-05 back-off doubles to its maximum and forgets after a quiet time', async () => {
@@ -329,7 +333,7 @@ for (const [text, want] of environmentFiles) {
 
 test('KUB-19 profiles, labels and policies reach the runtime as they are asked for', () => {
   const of = (spec: Partial<PodSpec>, own: NonNullable<Container['securityContext']> = {}, seccompDefault = false) =>
-    containerSecurityContext(pod(spec), { name: 'c', securityContext: own }, { rootDirectory: '/k', seccompDefault })
+    containerSecurityContext(pod(spec), { name: 'c', securityContext: own }, { rootDirectory: '/k', users: nodeUsers, seccompDefault })
   assert.equal(of({}).seccomp?.profileType, 'Unconfined')
   assert.equal(of({}, {}, true).seccomp?.profileType, 'RuntimeDefault')
   assert.equal(of({}, { seccompProfile: { type: 'Unconfined' } }, true).seccomp?.profileType, 'Unconfined')

@@ -2,7 +2,7 @@
  * Sandbox and container configurations for the runtime (L3, pure): everything that was read or mounted before comes in as values.
  * Upstream: kuberuntime_sandbox.go generatePodSandboxConfig, kuberuntime_container.go generateContainerConfig (v1.36).
  */
-import type { ContainerConfig, Mount, PodSandboxConfig, PortMapping, RuntimeImage } from '#grpc/criTypes'
+import type { ContainerConfig, Mount, PodSandboxConfig, PortMapping, RuntimeImage, UserNamespace } from '#grpc/criTypes'
 import type { KubeletConfig } from '../config.ts'
 import type { ContainerOptions } from '../resources/containerOptions.ts'
 import { containerAnnotations, containerLabels, podLabels } from '../runtime/labels.ts'
@@ -34,7 +34,7 @@ function portMappings(pod: FrozenPod): PortMapping[] {
 }
 
 /** What the runtime is told about a pod's sandbox. @throws when its hostname is none. */
-export function podSandboxConfig(pod: FrozenPod, attempt: number, config: KubeletConfig): PodSandboxConfig {
+export function podSandboxConfig(pod: FrozenPod, attempt: number, users: UserNamespace, config: KubeletConfig): PodSandboxConfig {
   const annotations = { ...pod.metadata.annotations }
   delete annotations[configMirrorAnnotation]
   return {
@@ -48,7 +48,7 @@ export function podSandboxConfig(pod: FrozenPod, attempt: number, config: Kubele
     linux: {
       cgroupParent: podCgroupPath(config.cgroupRoot, pod),
       ...sandboxResources(pod, { cpuCfsQuota: config.cpuCFSQuota }),
-      securityContext: sandboxSecurityContext(pod, config.rootDirectory),
+      securityContext: sandboxSecurityContext(pod, users, config.rootDirectory),
       sysctls: Object.fromEntries((pod.spec.securityContext?.sysctls ?? []).map(({ name, value }) => [dottedSysctl(name), value])),
     },
   }
@@ -56,6 +56,7 @@ export function podSandboxConfig(pod: FrozenPod, attempt: number, config: Kubele
 
 export interface ContainerInputs {
   readonly restartCount: number
+  readonly users: UserNamespace
   readonly environment: ReadonlyMap<string, string>
   readonly mounts: readonly Mount[]
   /** CPUs, devices and what comes with them. */
@@ -100,6 +101,7 @@ export function containerConfig(pod: FrozenPod, container: FrozenContainer, inpu
       },
       securityContext: containerSecurityContext(pod, container, {
         rootDirectory: config.rootDirectory,
+        users: inputs.users,
         seccompDefault: config.seccompDefault,
         image: inputs.image,
         targetId: inputs.targetId,

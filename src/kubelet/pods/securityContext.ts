@@ -1,7 +1,7 @@
 /** Security contexts in the runtime's terms (L3, pure). Upstream: kuberuntime/security_context.go, pkg/securitycontext (v1.36). */
 import type { AppArmorProfile, SeccompProfile, SecurityContext } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
-import type { LinuxContainerSecurityContext, LinuxSandboxSecurityContext, NamespaceOption, RuntimeImage, SecurityProfile } from '#grpc/criTypes'
+import type { LinuxContainerSecurityContext, LinuxSandboxSecurityContext, NamespaceOption, RuntimeImage, SecurityProfile, UserNamespace } from '#grpc/criTypes'
 import { type FrozenContainer, type FrozenPod, formatPod } from './containers.ts'
 import { ConfigError } from './environment.ts'
 
@@ -36,11 +36,12 @@ function effectiveSecurityContext(pod: FrozenPod, container: FrozenContainer): F
   }
 }
 
-export function namespaceOptions(pod: FrozenPod, targetId?: string): NamespaceOption {
+function namespaceOptions(pod: FrozenPod, users: UserNamespace, targetId?: string): NamespaceOption {
   const pid = pod.spec.hostPID ? 'NODE' : pod.spec.shareProcessNamespace ? 'POD' : 'CONTAINER'
   return {
     network: pod.spec.hostNetwork ? 'NODE' : 'POD',
     ipc: pod.spec.hostIPC ? 'NODE' : 'POD',
+    usernsOptions: users,
     ...(targetId === undefined ? { pid } : { pid: 'TARGET', targetId }),
   }
 }
@@ -83,6 +84,7 @@ export function containerSecurityContext(
   container: FrozenContainer,
   options: {
     readonly rootDirectory: string
+    readonly users: UserNamespace
     readonly image?: RuntimeImage | undefined
     readonly targetId?: string | undefined
     readonly extraGroups?: readonly number[] | undefined
@@ -109,7 +111,7 @@ export function containerSecurityContext(
         }
       : {}),
     ...(pod.spec.securityContext?.supplementalGroupsPolicy === 'Strict' ? { supplementalGroupsPolicy: 1 } : {}),
-    namespaceOptions: namespaceOptions(pod, options.targetId),
+    namespaceOptions: namespaceOptions(pod, options.users, options.targetId),
     privileged,
     readonlyRootfs: context.readOnlyRootFilesystem === true,
     noNewPrivs: context.allowPrivilegeEscalation === false,
@@ -127,14 +129,14 @@ export function containerSecurityContext(
   }
 }
 
-export function sandboxSecurityContext(pod: FrozenPod, rootDirectory: string): LinuxSandboxSecurityContext {
+export function sandboxSecurityContext(pod: FrozenPod, users: UserNamespace, rootDirectory: string): LinuxSandboxSecurityContext {
   const context = pod.spec.securityContext ?? {}
   // The runtime refuses privileged containers in a sandbox that is not.
   const privileged = [...(pod.spec.initContainers ?? []), ...pod.spec.containers, ...(pod.spec.ephemeralContainers ?? [])].some(
     (container) => container.securityContext?.privileged,
   )
   return {
-    namespaceOptions: namespaceOptions(pod),
+    namespaceOptions: namespaceOptions(pod, users),
     privileged,
     supplementalGroups: supplementalGroups(pod),
     // The pause process always gets the runtime's profile, unless the pod names another.

@@ -5,6 +5,7 @@
 import type { PodStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { parseTime } from '#base/time'
+import type { PodSandboxConfig } from '#grpc/criTypes'
 import type { KubeletContext } from '../context.ts'
 import { formatElapsed, type ImageManager } from '../images/imageManager.ts'
 import type { ProbeManager } from '../probes/probeManager.ts'
@@ -251,20 +252,22 @@ async function carryOut(
     const podIP = sandboxIPs(status)[0] ?? ''
     await Promise.all(actions.containersToKill.map(({ record, message, reason }) => killContainer(context, pod, record, podIP, { message, reason, signal })))
   }
-  const sandbox = podSandboxConfig(pod, actions.attempt, context.config)
   let sandboxId = actions.sandboxId
+  let sandbox: PodSandboxConfig
   let podIPs: readonly string[] = sandboxIPs(status)
   if (actions.createSandbox) {
     await prepareDynamicResources(context, pod)
     machinery.metrics.startedPods.inc()
     try {
-      sandboxId = await startSandbox(context, pod, actions.attempt, signal)
+      ;({ id: sandboxId, config: sandbox } = await startSandbox(context, pod, actions.attempt, signal))
     } catch (error) {
       machinery.metrics.startedPodsErrors.inc()
       throw error
     }
     const created = await context.runtime.podSandboxStatus(sandboxId)
     podIPs = created ? sandboxIPs({ uid: status.uid, sandboxes: [created], containers: [] }) : []
+  } else {
+    sandbox = podSandboxConfig(pod, actions.attempt, context.userNamespaces.of(pod), context.config)
   }
   if (pod.spec.hostNetwork) podIPs = context.config.nodeIPs
   const start = (kind: ContainerKind, container: FrozenContainer, targetContainerName?: string) =>

@@ -13,11 +13,11 @@ import type {
   PodSandbox,
   PodSandboxConfig,
   PodSandboxStatus,
-  RuntimeCondition,
   RuntimeContainer,
   RuntimeContainerStats,
   RuntimeContainerStatus,
   RuntimeImage,
+  RuntimeStatus,
   RuntimeVersion,
 } from '#grpc/criTypes'
 import type { RemoteCommandOptions, RemoteCommandSession } from '#streaming/streams'
@@ -121,7 +121,7 @@ export interface RuntimeService extends PodSandboxes, Containers, Streams, Image
   imageMounts?(): Promise<ImageMounts | undefined>
   /** Where this node's pods get their addresses, once the cluster has decided; only runtimes that hand out addresses themselves care. */
   updatePodCidr(podCidr: string): void
-  status(): Promise<readonly RuntimeCondition[]>
+  status(): Promise<RuntimeStatus>
   /** Calls back whenever status() may answer something else; returns the way to stop. Absent: the runtime does not tell, so it is asked. */
   onStatusChange?(listener: () => void): () => void
   /** Until aborted. Throws when the stream breaks: the caller relists and subscribes again. */

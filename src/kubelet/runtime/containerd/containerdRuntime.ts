@@ -20,6 +20,12 @@ export interface ContainerdRuntimeOptions {
   readonly tool?: ContainerdTool | undefined
 }
 
+interface StatusResponse {
+  readonly status: { readonly conditions: cri.RuntimeCondition[] } | null
+  readonly runtimeHandlers: cri.RuntimeHandler[]
+  readonly features: NonNullable<cri.RuntimeStatus['features']> | null
+}
+
 /** Runs containers through containerd. */
 export function createContainerdRuntime(options: ContainerdRuntimeOptions): RuntimeService {
   const { client, tool } = options
@@ -32,8 +38,8 @@ export function createContainerdRuntime(options: ContainerdRuntimeOptions): Runt
     version,
     imageMounts: async () => (mountsImagesItself((await version()).runtimeVersion) ? undefined : imageMounts),
     status: async () => {
-      const { status } = await client.call<{ status: { conditions: cri.RuntimeCondition[] } | null }>('RuntimeService', 'Status', {})
-      return status?.conditions ?? []
+      const { status, runtimeHandlers, features } = await client.call<StatusResponse>('RuntimeService', 'Status', {})
+      return { conditions: status?.conditions ?? [], handlers: runtimeHandlers, features: features ?? undefined }
     },
     events: (signal) => client.events(signal),
     updatePodCidr: () => {},

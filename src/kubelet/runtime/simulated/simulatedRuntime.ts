@@ -66,14 +66,17 @@ export function createSimulatedRuntime(options: SimulatedRuntimeOptions): Simula
     usesHost: false,
     eventsAreComplete: true,
     version: async () => ({ runtimeName: 'simulated', runtimeVersion: '1.0.0', runtimeApiVersion: 'v1' }),
-    status: async () => [
-      unwell === undefined
-        ? { type: 'RuntimeReady', status: true, reason: '', message: '' }
-        : { type: 'RuntimeReady', status: false, reason: 'RuntimeUnwell', message: unwell },
-      networkReady()
-        ? { type: 'NetworkReady', status: true, reason: '', message: '' }
-        : { type: 'NetworkReady', status: false, reason: 'NetworkPluginNotReady', message: 'no pod CIDR yet' },
-    ],
+    status: async () => ({
+      conditions: [
+        unwell === undefined
+          ? { type: 'RuntimeReady', status: true, reason: '', message: '' }
+          : { type: 'RuntimeReady', status: false, reason: 'RuntimeUnwell', message: unwell },
+        networkReady()
+          ? { type: 'NetworkReady', status: true, reason: '', message: '' }
+          : { type: 'NetworkReady', status: false, reason: 'NetworkPluginNotReady', message: 'no pod CIDR yet' },
+      ],
+      handlers: [],
+    }),
     setUnwell: (message) => {
       unwell = message
       statusChanged()
