@@ -9,6 +9,7 @@ import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
 import {
   alwaysRestartFaults,
   collisionFaults,
+  dropDisabledTemplate,
   internalStrategy,
   isZero,
   templatedWarnings,
@@ -60,8 +61,14 @@ export const daemonSet = defineKind<DaemonSet>({
     spec.revisionHistoryLimit ??= 10
     setPodTemplateDefaults(spec.template)
   },
-  prepareForCreate: ({ obj }) => dropStatus(obj, { ...noStatus }),
-  prepareForUpdate: keepStatus,
+  prepareForCreate(input) {
+    dropStatus(input.obj, { ...noStatus })
+    dropDisabledTemplate(input)
+  },
+  prepareForUpdate(input) {
+    keepStatus(input)
+    dropDisabledTemplate(input)
+  },
   validate: ({ obj, path }) => specFaults(obj, path.child('spec')),
   validateUpdate: ({ obj, old, path }) => [
     ...specFaults(obj, path.child('spec')),

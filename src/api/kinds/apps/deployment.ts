@@ -10,6 +10,7 @@ import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
 import {
   alwaysRestartFaults,
   collisionFaults,
+  dropDisabledTemplate,
   internalStrategy,
   isZero,
   templatedWarnings,
@@ -47,8 +48,14 @@ export const deployment = defineKind<Deployment>({
     spec.progressDeadlineSeconds ??= 600
     setPodTemplateDefaults(spec.template)
   },
-  prepareForCreate: ({ obj }) => dropStatus(obj),
-  prepareForUpdate: keepStatus,
+  prepareForCreate(input) {
+    dropStatus(input.obj)
+    dropDisabledTemplate(input)
+  },
+  prepareForUpdate(input) {
+    keepStatus(input)
+    dropDisabledTemplate(input)
+  },
   validate: ({ obj, path }) => specFaults(obj, path.child('spec')),
   validateUpdate: ({ obj, old, path }) => [
     ...specFaults(obj, path.child('spec')),

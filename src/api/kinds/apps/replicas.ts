@@ -10,6 +10,7 @@ import { validateNonNegative } from '#api/machinery/objectMeta'
 import { ageColumn, integer, nameColumn, workloadColumns } from '../columns.ts'
 import type { Column, KindStrategy } from '../defineKind.ts'
 import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
+import { dropDisabledTemplate } from './templates.ts'
 
 type Replicated = KubeObject & {
   readonly spec?: { readonly replicas?: number | undefined; readonly template?: PodTemplateSpec | undefined }
@@ -30,8 +31,14 @@ export function replicaStrategy<T extends Replicated>(selectorText: (obj: Frozen
       ...workloadColumns<T>((obj) => specOf(obj)?.template?.spec?.containers, selectorText),
     ],
     selectableFields: { 'status.replicas': (obj) => String(statusOf(obj)?.replicas ?? 0) },
-    prepareForCreate: ({ obj }) => dropStatus(obj, { replicas: 0 }),
-    prepareForUpdate: keepStatus,
+    prepareForCreate(input) {
+      dropStatus(input.obj, { replicas: 0 })
+      dropDisabledTemplate(input)
+    },
+    prepareForUpdate(input) {
+      keepStatus(input)
+      dropDisabledTemplate(input)
+    },
     status: statusStrategy<T>({ validateUpdate: ({ obj, path }) => replicaStatusFaults(obj.status ?? { replicas: 0 }, path.child('status')) }),
   } satisfies Partial<KindStrategy<T>>
 }

@@ -11,7 +11,16 @@ import { ageColumn, nameColumn, text, workloadColumns } from '../columns.ts'
 import { setPodTemplateDefaults } from '../core/pod/defaults.ts'
 import { defineKind } from '../defineKind.ts'
 import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
-import { alwaysRestartFaults, collisionFaults, internalStrategy, isZero, templatedWarnings, validateIntOrPercent, validateSelector } from './templates.ts'
+import {
+  alwaysRestartFaults,
+  collisionFaults,
+  dropDisabledTemplate,
+  internalStrategy,
+  isZero,
+  templatedWarnings,
+  validateIntOrPercent,
+  validateSelector,
+} from './templates.ts'
 
 /** Spec fields that an update may change. */
 const mutable = [
@@ -45,7 +54,6 @@ export const statefulSet = defineKind<StatefulSet>({
     if (spec.updateStrategy.type === 'RollingUpdate') {
       spec.updateStrategy.rollingUpdate ??= {}
       spec.updateStrategy.rollingUpdate.partition ??= 0
-      spec.updateStrategy.rollingUpdate.maxUnavailable ??= 1
     }
     spec.persistentVolumeClaimRetentionPolicy ??= {}
     spec.persistentVolumeClaimRetentionPolicy.whenDeleted ||= 'Retain'
@@ -62,8 +70,18 @@ export const statefulSet = defineKind<StatefulSet>({
       claim.status.phase ??= 'Pending'
     }
   },
-  prepareForCreate: ({ obj }) => dropStatus(obj, { replicas: 0 }),
-  prepareForUpdate: keepStatus,
+  prepareForCreate(input) {
+    dropStatus(input.obj, { replicas: 0 })
+    dropDisabledTemplate(input)
+    delete input.obj.spec.updateStrategy?.rollingUpdate?.maxUnavailable
+  },
+  prepareForUpdate(input) {
+    const { obj, old } = input
+    keepStatus(input)
+    dropDisabledTemplate(input)
+    // The gate MaxUnavailableStatefulSet is off.
+    if (old.spec.updateStrategy?.rollingUpdate?.maxUnavailable === undefined) delete obj.spec.updateStrategy?.rollingUpdate?.maxUnavailable
+  },
   validate: ({ obj, path }) => specFaults(obj, path.child('spec')),
   validateUpdate: ({ obj, old, path }) => [...specFaults(obj, path.child('spec')), ...changeFaults(obj, old, path.child('spec'))],
   warnings: templatedWarnings<StatefulSet>,

@@ -8,6 +8,7 @@ import { selectorOf, validateLabelSelector } from '#api/machinery/labelSelector'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { isPercent } from '#api/machinery/names'
 import { validateNonNegative } from '#api/machinery/objectMeta'
+import { dropDisabledTemplateFields } from '../core/pod/disabledFields.ts'
 import { validatePodTemplateSpec } from '../core/pod/validatePodSpec.ts'
 import { podTemplateWarnings, workloadNameWarnings } from '../core/pod/warnings.ts'
 import type { CreateInput } from '../defineKind.ts'
@@ -46,6 +47,12 @@ export function alwaysRestartFaults(template: PodTemplateSpec | undefined, kind:
   if (template?.spec?.activeDeadlineSeconds !== undefined)
     errors.push(fieldError.forbidden(path.child('spec', 'activeDeadlineSeconds'), `activeDeadlineSeconds in ${kind} is not Supported`))
   return errors
+}
+
+/** Forgets what the template has of features that are off, unless the old one had it. */
+export function dropDisabledTemplate({ obj, old }: { readonly obj: KubeObject; readonly old?: Frozen<KubeObject> }): void {
+  const templateOf = (one: unknown) => (one as { readonly spec?: Templated } | undefined)?.spec?.template
+  dropDisabledTemplateFields(templateOf(obj), templateOf(old) as Frozen<PodTemplateSpec> | undefined)
 }
 
 /** At creation about the name and the template, later about a template that changed. */

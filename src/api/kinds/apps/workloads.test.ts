@@ -38,7 +38,7 @@ test('API-17 a stateful set’s defaults', () => {
   const { template: _, selector: __, ...spec } = make<StatefulSet>(statefulSet, {}).spec
   assert.deepEqual(spec, {
     podManagementPolicy: 'OrderedReady',
-    updateStrategy: { type: 'RollingUpdate', rollingUpdate: { partition: 0, maxUnavailable: 1 } },
+    updateStrategy: { type: 'RollingUpdate', rollingUpdate: { partition: 0 } },
     persistentVolumeClaimRetentionPolicy: { whenDeleted: 'Retain', whenScaled: 'Retain' },
     replicas: 1,
     revisionHistoryLimit: 10,

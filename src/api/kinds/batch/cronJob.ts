@@ -7,6 +7,7 @@ import type { Frozen } from '#api/machinery/meta'
 import { validateNonNegative } from '#api/machinery/objectMeta'
 import { ageOf } from '#api/machinery/table'
 import { ageColumn, integer, nameColumn, none, selectorText, text, unset, workloadColumns } from '../columns.ts'
+import { dropDisabledTemplateFields } from '../core/pod/disabledFields.ts'
 import { workloadNameWarnings } from '../core/pod/warnings.ts'
 import { defineKind } from '../defineKind.ts'
 import { dropStatus, keepStatus, oneOf, statusStrategy } from '../rules.ts'
@@ -41,8 +42,14 @@ export const cronJob = defineKind<CronJob>({
     spec.jobTemplate.spec ??= {} as JobSpec
     setTemplateDefaults(spec.jobTemplate.spec)
   },
-  prepareForCreate: ({ obj }) => dropStatus(obj),
-  prepareForUpdate: keepStatus,
+  prepareForCreate({ obj }) {
+    dropStatus(obj)
+    dropDisabledTemplateFields(obj.spec.jobTemplate?.spec?.template)
+  },
+  prepareForUpdate(input) {
+    keepStatus(input)
+    dropDisabledTemplateFields(input.obj.spec.jobTemplate?.spec?.template, input.old.spec.jobTemplate?.spec?.template)
+  },
   validate: ({ obj, path }) => [...specFaults(obj, undefined, path.child('spec')), ...nameFaults(obj, path.child('metadata', 'name'))],
   validateUpdate: ({ obj, old, path }) => specFaults(obj, old, path.child('spec')),
   warnings({ obj, path }, old) {

@@ -10,6 +10,7 @@ import { isDns1123Label } from '#api/machinery/names'
 import { validateImmutable } from '#api/machinery/objectMeta'
 import { deepCopy } from '#base/frozen'
 import { parseTime } from '#base/time'
+import { dropDisabledTemplate } from '../apps/templates.ts'
 import { ageColumn, nameColumn, selectorText, text, workloadColumns } from '../columns.ts'
 import { setPodTemplateDefaults } from '../core/pod/defaults.ts'
 import { podTemplateWarnings, workloadNameWarnings } from '../core/pod/warnings.ts'
@@ -46,9 +47,13 @@ export const job = defineKind<Job>({
   },
   prepareForCreate({ obj }) {
     dropStatus(obj)
+    dropDisabledTemplate({ obj })
     generateSelector(obj)
   },
-  prepareForUpdate: keepStatus,
+  prepareForUpdate(input) {
+    keepStatus(input)
+    dropDisabledTemplate(input)
+  },
   validate: ({ obj, path }) => jobFaults(obj, path),
   validateUpdate: ({ obj, old, path }) => [...jobFaults(obj, path), ...changeFaults(obj, old, path.child('spec'))],
   warnings({ obj, path }, old) {

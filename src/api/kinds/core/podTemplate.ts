@@ -3,6 +3,7 @@ import type { PodTemplate } from '#api/gen/types/core.v1'
 import { labelsText, nameColumn, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { setPodTemplateDefaults } from './pod/defaults.ts'
+import { dropDisabledTemplateFields } from './pod/disabledFields.ts'
 import { validatePodTemplateSpec } from './pod/validatePodSpec.ts'
 import { podTemplateWarnings } from './pod/warnings.ts'
 
@@ -16,6 +17,8 @@ export const podTemplate = defineKind<PodTemplate>({
     text('Pod Labels', (obj) => labelsText(obj.template?.metadata?.labels)),
   ],
   defaults: (obj) => setPodTemplateDefaults(obj.template),
+  prepareForCreate: ({ obj }) => dropDisabledTemplateFields(obj.template),
+  prepareForUpdate: ({ obj, old }) => dropDisabledTemplateFields(obj.template, old.template),
   validate: ({ obj, path }) => validatePodTemplateSpec(obj.template, path.child('template')),
   validateUpdate: ({ obj, path }) => validatePodTemplateSpec(obj.template, path.child('template')),
   warnings: ({ obj, path }) => podTemplateWarnings(obj.template, path.child('template')),

@@ -12,6 +12,7 @@ import { defineKind, type UpdateInput } from '../../defineKind.ts'
 import { keepFields, keepStatus, statusStrategy } from '../../rules.ts'
 import { podColumns } from './columns.ts'
 import { setPodDefaults } from './defaults.ts'
+import { dropDisabledFields, dropDisabledStatusFields } from './disabledFields.ts'
 import { profileMismatches, takeOverAppArmor } from './profileAnnotations.ts'
 import { annotationFaults } from './validateAnnotations.ts'
 import { validateImages } from './validateContainers.ts'
@@ -40,6 +41,7 @@ export const pod = defineKind<Pod>({
   },
   defaults: setPodDefaults,
   prepareForCreate({ obj, context }) {
+    dropDisabledFields(obj.spec)
     obj.status = { phase: 'Pending', qosClass: qosClass(obj) }
     if (obj.spec.schedulingGates?.length) {
       obj.status.conditions = [
@@ -49,7 +51,10 @@ export const pod = defineKind<Pod>({
     mergeMatchLabelKeys(obj)
     takeOverAppArmor(obj, context.warn)
   },
-  prepareForUpdate: keepStatus,
+  prepareForUpdate(input) {
+    keepStatus(input)
+    dropDisabledFields(input.obj.spec, input.old.spec)
+  },
   validate: ({ obj, path }) => [...podFaults(obj, undefined, path), ...createFaults(obj, path)],
   validateUpdate: ({ obj, old, path }) => [...podFaults(obj, old, path), ...validatePodUpdate(obj, old, path)],
   warnings: ({ obj }, old) => podWarnings(obj, old),
@@ -59,6 +64,7 @@ export const pod = defineKind<Pod>({
       status.prepareForUpdate?.(input)
       const { obj, old } = input
       obj.status ??= {}
+      dropDisabledStatusFields(obj, old)
       obj.status.qosClass ||= old.status?.qosClass
       const observed = old.status?.observedGeneration
       if (observed && !obj.status.observedGeneration) obj.status.observedGeneration = observed
