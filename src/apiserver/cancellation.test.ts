@@ -39,3 +39,62 @@ test('nothing stays on the outer signal of a request that is over', () => {
   outer.abort()
   assert.deepEqual([getEventListeners(outer.signal, 'abort').length, signal.aborted], [0, false])
 })
+
+const listened: readonly { name: string; run: (told: () => void) => void; want: number }[] = [
+  {
+    name: 'is told once',
+    run: (told) => {
+      const cancellation = new Cancellation()
+      cancellation.onAbort(told)
+      cancellation.abort('gone')
+      cancellation.abort('again')
+    },
+    want: 1,
+  },
+  {
+    name: 'is told at once of what happened before',
+    run: (told) => {
+      const cancellation = new Cancellation()
+      cancellation.abort('gone')
+      cancellation.onAbort(told)
+    },
+    want: 1,
+  },
+  {
+    name: 'hears nothing after it left',
+    run: (told) => {
+      const cancellation = new Cancellation()
+      cancellation.onAbort(told)
+      cancellation.onAbort(undefined)
+      cancellation.abort('gone')
+    },
+    want: 0,
+  },
+  {
+    name: 'hears of the outer signal',
+    run: (told) => {
+      const outer = new AbortController()
+      new Cancellation(outer.signal).onAbort(told)
+      outer.abort()
+    },
+    want: 1,
+  },
+  {
+    name: 'hears nothing of the outer signal when the request is over',
+    run: (told) => {
+      const outer = new AbortController()
+      const cancellation = new Cancellation(outer.signal)
+      cancellation.onAbort(told)
+      cancellation.release()
+      outer.abort()
+    },
+    want: 0,
+  },
+]
+for (const { name, run, want } of listened) {
+  test(`who listens without a signal ${name}`, () => {
+    let times = 0
+    run(() => times++)
+    assert.equal(times, want)
+  })
+}

@@ -7,6 +7,7 @@ import { setMaxListeners } from 'node:events'
 export class Cancellation {
   readonly #outer: AbortSignal | undefined
   #controller: AbortController | undefined
+  #listener: (() => void) | undefined
   #follow: (() => void) | undefined
   #reason: unknown
   #aborted = false
@@ -24,14 +25,20 @@ export class Cancellation {
     if (!this.#controller) {
       this.#controller = new AbortController()
       if (this.aborted) this.#controller.abort(this.#aborted ? this.#reason : this.#outer?.reason)
-      else if (this.#outer) {
-        this.#follow = () => this.abort(this.#outer?.reason)
-        // Components share one signal among all their requests.
-        setMaxListeners(0, this.#outer)
-        this.#outer.addEventListener('abort', this.#follow, { once: true })
-      }
+      else this.#followOuter()
     }
     return this.#controller.signal
+  }
+
+  /**
+   * Who listens instead of a signal, which costs more than a request's short wait is worth. There is one: the next takes its place, undefined
+   * leaves nobody. Told once; at once, when that is how it is already.
+   */
+  onAbort(listener: (() => void) | undefined): void {
+    this.#listener = listener
+    if (!listener) return
+    if (this.aborted) this.#tell()
+    else this.#followOuter()
   }
 
   /** The first reason stays. */
@@ -40,11 +47,25 @@ export class Cancellation {
     this.#aborted = true
     this.#reason = reason
     this.#controller?.abort(reason)
+    this.#tell()
   }
 
   /** The request is over: the outer signal, which may live long, is let go. */
   release(): void {
     if (this.#follow) this.#outer?.removeEventListener('abort', this.#follow)
     this.#follow = undefined
+  }
+  #tell(): void {
+    const listener = this.#listener
+    this.#listener = undefined
+    listener?.()
+  }
+
+  #followOuter(): void {
+    if (!this.#outer || this.#follow) return
+    this.#follow = () => this.abort(this.#outer?.reason)
+    // Components share one signal among all their requests.
+    setMaxListeners(0, this.#outer)
+    this.#outer.addEventListener('abort', this.#follow, { once: true })
   }
 }

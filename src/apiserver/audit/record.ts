@@ -21,6 +21,8 @@ export class AuditRecord implements RequestAudit {
   #objectRef: ObjectReference | undefined
   #requestObject: string | undefined
   #annotations: Record<string, string> | undefined
+  /** An event says them: the next one goes into a copy. */
+  #areShared = false
   #spentMs: Partial<Record<LatencyLayer, number>> | undefined
 
   constructor(request: ServerRequest, rule: AuditRule, texts: AuditTexts) {
@@ -42,8 +44,11 @@ export class AuditRecord implements RequestAudit {
   }
 
   annotate(key: string, value: string): void {
+    if (this.#annotations?.[key] !== undefined) return
+    if (this.#areShared) this.#annotations = { ...this.#annotations }
+    this.#areShared = false
     this.#annotations ??= {}
-    this.#annotations[key] ??= value
+    this.#annotations[key] = value
   }
 
   spent(on: LatencyLayer, ms: number): void {
@@ -98,18 +103,25 @@ export class AuditRecord implements RequestAudit {
   }
 
   #allAnnotations(): Readonly<Record<string, string>> | undefined {
-    const { auditAnnotations, admissionAnnotations = [] } = this.#request
-    if (!auditAnnotations && !this.#annotations && admissionAnnotations.length === 0) return undefined
+    const { auditAnnotations, admissionAnnotations } = this.#request
+    if (!auditAnnotations && !admissionAnnotations?.length) {
+      if (!this.#annotations) return undefined
+      this.#areShared = true
+      return sorted(this.#annotations)
+    }
     const all: Record<string, string> = { ...this.#annotations, ...auditAnnotations }
-    for (const { key, value, level } of admissionAnnotations) if (level === 'Metadata' || this.rule.level !== 'Metadata') all[key] ??= value
-    return sorted(all)
+    for (const { key, value, level } of admissionAnnotations ?? []) if (level === 'Metadata' || this.rule.level !== 'Metadata') all[key] ??= value
+    return Object.keys(all).length > 0 ? sorted(all) : undefined
   }
 }
 
 function sorted(annotations: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
-  const keys = Object.keys(annotations)
-  if (keys.every((key, i) => i === 0 || (keys[i - 1] as string) < key)) return annotations
-  return Object.fromEntries(keys.sort().map((key) => [key, annotations[key] as string]))
+  let before = ''
+  for (const key in annotations) {
+    if (key < before) return Object.fromEntries(Object.entries(annotations).sort(([a], [b]) => (a < b ? -1 : 1)))
+    before = key
+  }
+  return annotations
 }
 
 function referenceOf({ info }: ServerRequest): ObjectReference | undefined {

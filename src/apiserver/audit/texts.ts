@@ -18,12 +18,28 @@ const mostKept = 2048
 /** Up to this length, looking at each character is cheaper than calling the JSON writer. */
 const longestLookedAt = 256
 
+/** How somebody asks: from where, with what, and for what. */
+interface Caller {
+  readonly verb: string
+  readonly origin: Origin
+  readonly userAgent: string | undefined
+  readonly json: string
+}
+
+/** Of each user; more than these are made again. */
+const mostCallers = 4
+
 export class AuditTexts {
   readonly #users = new WeakMap<UserInfo, string>()
+  readonly #callers = new WeakMap<UserInfo, Caller[]>()
+  readonly #members = new Map<string, Map<string, string>>()
+  #memberCount = 0
   readonly #origins = new Map<string, Origin>()
   readonly #quoted = new Map<string, string>()
   #second = Number.NaN
   #upToSecond = ''
+  #timeMs = Number.NaN
+  #time = ''
 
   /** As `{"username":…}`. */
   user(user: UserInfo): string {
@@ -33,6 +49,42 @@ export class AuditTexts {
       json = JSON.stringify({ username: name, uid: uid || undefined, groups: groups.length > 0 ? groups : undefined, extra })
       this.#users.set(user, json)
     }
+    return json
+  }
+
+  /** As `,"verb":…,"user":…,"sourceIPs":…,"userAgent":…`, of somebody who asks in their own name. */
+  caller(verb: string, user: UserInfo | undefined, origin: Origin, userAgent: string | undefined): string {
+    if (!user || (userAgent && userAgent.length > longestKept)) return this.#callerOf(verb, user ? this.user(user) : '{}', origin, userAgent)
+    let callers = this.#callers.get(user)
+    if (!callers) {
+      callers = []
+      this.#callers.set(user, callers)
+    }
+    for (const known of callers) if (known.verb === verb && known.userAgent === userAgent && known.origin === origin) return known.json
+    const json = inOnePiece(this.#callerOf(verb, this.user(user), origin, userAgent))
+    if (callers.length >= mostCallers) callers.shift()
+    callers.push({ verb, origin, userAgent, json })
+    return json
+  }
+
+  #callerOf(verb: string, user: string, origin: Origin, userAgent: string | undefined): string {
+    return `,"verb":${quote(verb)},"user":${user}${origin.json}${userAgent ? `,"userAgent":${this.quoted(userAgent)}` : ''}`
+  }
+
+  /** As `"key":"value"`. */
+  member(key: string, value: string): string {
+    if (key.length > longestKept || value.length > longestKept) return `${JSON.stringify(key)}:${JSON.stringify(value)}`
+    return this.#members.get(key)?.get(value) ?? this.#keepMember(key, value)
+  }
+
+  #keepMember(key: string, value: string): string {
+    if (this.#memberCount++ >= mostKept) {
+      this.#members.clear()
+      this.#memberCount = 0
+    }
+    const json = inOnePiece(`${JSON.stringify(key)}:${JSON.stringify(value)}`)
+    const ofKey = this.#members.get(key) ?? new Map<string, string>()
+    this.#members.set(key, ofKey.set(value, json))
     return json
   }
 
@@ -60,14 +112,22 @@ export class AuditTexts {
 
   /** As metav1.MicroTime, without quotes. */
   time(epochMs: number): string {
+    if (epochMs === this.#timeMs) return this.#time
     const second = Math.floor(epochMs / 1000)
     if (second !== this.#second) {
       this.#second = second
       this.#upToSecond = `${formatTime(second * 1000).slice(0, -1)}.`
     }
     const micros = Math.min(999_999, Math.round((epochMs - second * 1000) * 1000))
-    return `${this.#upToSecond + String(1_000_000 + micros).slice(1)}Z`
+    this.#timeMs = epochMs
+    this.#time = `${this.#upToSecond + String(1_000_000 + micros).slice(1)}Z`
+    return this.#time
   }
+}
+
+/** What was put together is many strings to V8, which it would put together again in each text that says it. */
+function inOnePiece(text: string): string {
+  return Buffer.from(text).toString()
 }
 
 function originOf(ips: readonly string[]): Origin {

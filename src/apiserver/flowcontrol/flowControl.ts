@@ -71,7 +71,7 @@ export function createFlowControl(deps: FlowControlDeps, serverLimit: number): F
   const levels = new PriorityLevels({ clock, metrics }, serverLimit)
   const watches = new WatchTracker()
   const estimator = createWorkEstimator({ objectStats: (info) => deps.objectStats(info), watchCount: (info) => watches.interested(info) })
-  const linger = createLingering()
+  const linger = createLingering(clock)
   const changed = createWakeUp()
   const digest = (configurations: readonly Frozen<PriorityLevelConfiguration>[], objects: readonly Frozen<FlowSchema>[]) => {
     levels.digest(configurations)
@@ -167,10 +167,10 @@ function waitForTurn(entry: FlowRequest, mostMs: number | undefined, clock: Cloc
   const verb = verbOf(entry.request)
   ratios.add('waiting', verb, 1)
   return new Promise((resolve) => {
-    const { signal } = entry.request.cancellation
+    const { cancellation } = entry.request
     const settle = (execute: boolean) => {
       timer?.cancel()
-      signal.removeEventListener('abort', leave)
+      cancellation.onAbort(undefined)
       const seconds = (clock.monotonicMs() - entry.arrivalMs) / 1000
       ratios.add('waiting', verb, -1)
       if (execute) {
@@ -184,9 +184,8 @@ function waitForTurn(entry: FlowRequest, mostMs: number | undefined, clock: Cloc
       if (entry.set.cancel(entry)) settle(false)
     }
     const timer = mostMs === undefined ? undefined : clock.timer(mostMs, leave)
-    signal.addEventListener('abort', leave, { once: true })
     entry.dispatched = () => settle(true)
-    if (signal.aborted) leave()
+    cancellation.onAbort(leave)
   })
 }
 

@@ -30,7 +30,7 @@ export interface Turnstile {
   finish(entry: FlowRequest): number
   /** Counts a request that was finished at once against its flow, until `forget`. */
   remember(entry: FlowRequest): void
-  forget(entry: FlowRequest): void
+  forget(entry: FlowRequest, nowMs: number): void
   cancel(entry: FlowRequest): boolean
 }
 

@@ -1,9 +1,10 @@
 /** Remembers for some turns of the event loop whose requests were answered at once (L3). */
+import type { Clock } from '#base/clock'
 import type { FlowRequest } from './flowRequest.ts'
 
 const turnsRemembered = 4
 
-export function createLingering(): (entry: FlowRequest) => void {
+export function createLingering(clock: Clock): (entry: FlowRequest) => void {
   /** By turn, the oldest first; the last one is this turn's. */
   let turns: FlowRequest[][] = []
   const turn = () => {
@@ -12,7 +13,9 @@ export function createLingering(): (entry: FlowRequest) => void {
       turns.push([])
       setImmediate(turn)
     } else turns = []
-    for (const entry of over) entry.set.forget(entry)
+    if (over.length === 0) return
+    const nowMs = clock.monotonicMs()
+    for (const entry of over) entry.set.forget(entry, nowMs)
   }
   return (entry) => {
     if (turns.length === 0) {

@@ -132,7 +132,7 @@ test('API-18 what a flow had answered a moment ago takes its seats from itself a
   assert.deepEqual(new Set(waiting.map(({ state }) => state)), new Set(['waiting']))
   assert.equal(start(elephant).state, 'rejected')
   assert.equal(start(mouse).state, 'executing')
-  for (const entry of answered) queueSet.forget(entry)
+  for (const entry of answered) queueSet.forget(entry, 0)
   assert.deepEqual([queueSet.counts.executing, queueSet.counts.waiting], [2, 5])
 })
 
@@ -144,6 +144,38 @@ test('API-18 without queues, too, what was answered a moment ago counts until it
   queueSet.finish(entry)
   queueSet.remember(entry)
   assert.equal(start(flow).state, 'rejected')
-  queueSet.forget(entry)
+  queueSet.forget(entry, 0)
   assert.equal(start(flow).state, 'executing')
+})
+
+test('API-18 what was answered a moment ago wanted its seats, so that its level can borrow some, until it is forgotten', async () => {
+  const { clock, queueSet, demand, start } = queueSetOf(configuration, 2)
+  const answered = [start(elephant), start(elephant)]
+  for (const entry of answered) {
+    queueSet.finish(entry)
+    queueSet.remember(entry)
+  }
+  start(elephant)
+  await clock.advance(1000)
+  assert.deepEqual(demand.reset(clock.monotonicMs()).average, 3, 'two that are remembered, one that waits')
+  for (const entry of answered) queueSet.forget(entry, clock.monotonicMs())
+  await clock.advance(1000)
+  assert.deepEqual(demand.reset(clock.monotonicMs()).average, 1, 'the one that waited is executing')
+})
+
+test('API-18 of several flows that wait, each dispatch takes the one that would be finished first, in turns among equals', () => {
+  const one = { queues: 3, handSize: 1, queueLengthLimit: 10 }
+  const { queueSet, start } = queueSetOf(one, 1)
+  const flows = ['a', 'b', 'c'].map((name, i) => ({ ...flowNamed(name, one), hand: [i] }))
+  const running = start({ ...flowNamed('first', one), hand: [2] })
+  const waiting = [0, 0, 1, 2, 1, 2].map((i) => start(flows[i] as (typeof flows)[number]))
+  const order: string[] = []
+  for (let entry = running; ; ) {
+    queueSet.finish(entry)
+    const next = waiting.find(({ state }) => state === 'executing')
+    if (!next) break
+    order.push(next.flow.distinguisher)
+    entry = next
+  }
+  assert.deepEqual(order, ['a', 'b', 'c', 'a', 'b', 'c'])
 })

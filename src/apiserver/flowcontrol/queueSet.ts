@@ -42,12 +42,16 @@ export class QueueSet {
   #configuration: QueuingConfiguration = { queues: 0, handSize: 1, queueLengthLimit: 1 }
   #limit = 0
   #queues: Queue[] = []
+  /** Those with somebody waiting, in no order: most have nobody, and each dispatch looks for the best. */
+  readonly #waitingQueues: Queue[] = []
   #currentR = 0
   #lastMs: number
   #robinIndex = -1
   #busyQueues = 0
   #seatsInUse = 0
   #seatsWaiting = 0
+  /** Of what was answered at once and a moment ago. */
+  #seatsLately = 0
   #enqueues = 0
   readonly #ratios: { readonly demand: TimedRatio; readonly seats: TimedRatio; readonly executing: TimedRatio; readonly waiting: TimedRatio }
 
@@ -142,11 +146,15 @@ export class QueueSet {
 
   remember({ flow, seats }: FlowRequest): void {
     flow.lately.seats += seats
+    this.#seatsLately += seats
+    this.#parts.demand.set(this.#wanted, this.#lastMs)
   }
 
-  forget({ flow, seats }: FlowRequest): void {
+  forget({ flow, seats }: FlowRequest, nowMs: number): void {
     flow.lately.seats -= seats
-    if (this.counts.waiting > 0) this.#dispatchAll(this.#sync())
+    this.#seatsLately -= seats
+    this.#parts.demand.set(this.#wanted, nowMs)
+    if (this.counts.waiting > 0) this.#dispatchAll(this.#sync(nowMs))
   }
 
   /** Takes a request out of its queue that cannot wait longer. False: it does not wait any more. */
@@ -193,6 +201,7 @@ export class QueueSet {
 
   #enqueue(entry: FlowRequest, queue: Queue, nowMs: number): void {
     if (queue.isIdle) this.#busyQueues++
+    if (queue.waiting.length === 0) this.#waitingQueues.push(queue)
     queue.waiting.push(entry)
     queue.workWaiting += entry.totalWork
     queue.seatsWaiting += entry.seats
@@ -207,6 +216,10 @@ export class QueueSet {
 
   #dequeue(entry: FlowRequest, queue: Queue): void {
     queue.waiting.remove(entry)
+    if (queue.waiting.length === 0) {
+      const last = this.#waitingQueues.pop() as Queue
+      if (last !== queue) this.#waitingQueues[this.#waitingQueues.indexOf(queue)] = last
+    }
     queue.seatsWaiting -= entry.seats
     // Sums of fractions drift: an empty queue has nothing to do.
     queue.workWaiting = queue.waiting.length === 0 ? 0 : queue.workWaiting - entry.totalWork
@@ -270,7 +283,7 @@ export class QueueSet {
       entry.flow.metrics.noAccommodation.inc()
       return false
     }
-    this.#tellBounds(this.#queues)
+    this.#tellBounds(this.#waitingQueues)
     this.#robinIndex = queue.index
     this.#dequeue(entry, queue)
     // Between the lists it is in neither: the queue stays as busy as it was.
@@ -286,15 +299,16 @@ export class QueueSet {
     const count = this.#queues.length
     let best: Queue | undefined
     let bestFinish = Number.POSITIVE_INFINITY
-    for (let i = 1; i <= count; i++) {
-      const queue = this.#queues[(this.#robinIndex + i) % count] as Queue
+    let bestTurn = count
+    for (const queue of this.#waitingQueues) {
       const oldest = queue.waiting.first
       if (!oldest || !this.#hasSeats(oldest.flow)) continue
       const finish = queue.nextDispatchR + oldest.totalWork
-      if (finish < bestFinish) {
-        best = queue
-        bestFinish = finish
-      }
+      const turn = (queue.index - this.#robinIndex - 1 + count) % count
+      if (finish > bestFinish || (finish === bestFinish && turn > bestTurn)) continue
+      best = queue
+      bestFinish = finish
+      bestTurn = turn
     }
     // What finds no room leaves the turn where it is.
     return best
@@ -317,8 +331,13 @@ export class QueueSet {
     if (oldest && queue.nextDispatchR < oldest.arrivalR) queue.nextDispatchR = oldest.arrivalR
   }
 
+  /** What was answered at once wanted its seats, too: else a level that answers quickly could borrow none, however many ask. */
+  get #wanted(): number {
+    return this.#seatsInUse + this.#seatsWaiting + this.#seatsLately
+  }
+
   #noteDemand(nowMs: number): void {
-    const wanted = this.#seatsInUse + this.#seatsWaiting
+    const wanted = this.#wanted
     this.#parts.demand.set(wanted, nowMs)
     this.#ratios.demand.set(wanted, nowMs)
     this.#ratios.seats.set(this.#seatsInUse, nowMs)
@@ -326,11 +345,13 @@ export class QueueSet {
     this.#ratios.waiting.set(this.counts.waiting, nowMs)
   }
 
-  /** Of the queues with somebody waiting; of a single one in any case. */
+  /** Of the queues with somebody waiting, or of the one that need not wait. */
   #tellBounds(queues: readonly Queue[]): void {
-    let [least, most, leastDiscounted, mostDiscounted] = [Infinity, -Infinity, Infinity, -Infinity]
-    for (const { waiting, nextDispatchR, seatsInUse } of queues) {
-      if (waiting.length === 0 && queues.length > 1) continue
+    let least = Number.POSITIVE_INFINITY
+    let most = Number.NEGATIVE_INFINITY
+    let leastDiscounted = Number.POSITIVE_INFINITY
+    let mostDiscounted = Number.NEGATIVE_INFINITY
+    for (const { nextDispatchR, seatsInUse } of queues) {
       const discounted = nextDispatchR - seatsInUse * estimatedServiceSeconds
       least = Math.min(least, nextDispatchR)
       most = Math.max(most, nextDispatchR)
@@ -341,8 +362,7 @@ export class QueueSet {
   }
 
   /** Brings the virtual time up to now. Before anything changes. */
-  #sync(): number {
-    const nowMs = this.#parts.clock.monotonicMs()
+  #sync(nowMs = this.#parts.clock.monotonicMs()): number {
     if (this.#busyQueues > 0) {
       const rate = Math.min(this.#seatsInUse + this.#seatsWaiting, this.#limit) / this.#busyQueues
       this.#currentR += (rate * (nowMs - this.#lastMs)) / 1000

@@ -23,10 +23,11 @@ export function flowNamed(distinguisher: string, { queues, handSize }: QueuingCo
 
 export function queueSetOf(configuration: QueuingConfiguration, limit: number) {
   const clock = new VirtualClock()
-  const queueSet = new QueueSet({ clock, metrics: metrics.level('level'), demand: new Integrator(0) })
+  const demand = new Integrator(0)
+  const queueSet = new QueueSet({ clock, metrics: metrics.level('level'), demand })
   queueSet.configure(configuration, limit)
   const start = (flow: Flow, work: WorkEstimate = oneSeat, isPatient = false): FlowRequest => queueSet.start(flow, requestOf(), work, isPatient)
-  return { clock, queueSet, start }
+  return { clock, queueSet, demand, start }
 }
 
 /** What clients do: each keeps so many requests of so many milliseconds under way. */
