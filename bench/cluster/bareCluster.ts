@@ -25,12 +25,18 @@ export async function startBareCluster(nodeCount: number, controllers: readonly 
   return cluster
 }
 
-export async function inParallel(count: number, task: (index: number) => Promise<unknown>): Promise<void> {
+/** Does `task(0)` … `task(count - 1)`, at most so many at a time. Returns what each made. */
+export async function inParallel<T>(count: number, task: (index: number) => Promise<T>, atOnce = inFlight): Promise<T[]> {
+  const made = new Array<T>(count)
   let next = 0
   const work = async () => {
-    while (next < count) await task(next++)
+    while (next < count) {
+      const index = next++
+      made[index] = await task(index)
+    }
   }
-  await Promise.all(Array.from({ length: inFlight }, work))
+  await Promise.all(Array.from({ length: Math.min(atOnce, count) }, work))
+  return made
 }
 
 /** Follows a resource from now on. Returns what ends the watch. */

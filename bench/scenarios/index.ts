@@ -6,11 +6,13 @@ import { deployment } from './deployment.ts'
 import { fairness } from './fairness.ts'
 import { idle } from './idle.ts'
 import { kbench } from './kbench.ts'
+import { kubelet } from './kubelet.ts'
 import { nodes } from './nodes.ts'
 import { pod } from './pod.ts'
+import { pods } from './pods.ts'
 import { scheduler } from './scheduler.ts'
 import { security } from './security.ts'
 import { simulated } from './simulated.ts'
 import { start } from './start.ts'
 
-export const scenarios: readonly Scenario[] = [start, idle, api, kbench, cycle, scheduler, deployment, nodes, simulated, pod, security, fairness]
+export const scenarios: readonly Scenario[] = [start, idle, api, kbench, cycle, scheduler, deployment, nodes, simulated, pod, pods, kubelet, security, fairness]

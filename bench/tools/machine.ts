@@ -48,3 +48,9 @@ export function usageOf(pid: number): ProcessUsage {
   const rssKiB = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? 0)
   return { cpuSeconds: (Number(fields[11]) + Number(fields[12])) / 100, rssMB: (rssKiB * 1024) / 1e6 }
 }
+
+/** Its proportional set size, in megabytes: a page that so many processes share, such as the program text of Node, counts as so small a part. */
+export function shareOfMemoryMB(pid: number): number {
+  const kib = Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'latin1'))?.[1] ?? 0)
+  return (kib * 1024) / 1e6
+}

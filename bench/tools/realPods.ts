@@ -1,0 +1,186 @@
+/**
+ * Real pods to measure: the same small pod asked of the API, and of containerd itself by the three calls that no kubelet gets around. The
+ * difference between the two is what the cluster adds.
+ */
+import { execFileSync } from 'node:child_process'
+import { accessSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { type CriClient, connectCri } from '#grpc/criClient'
+import type { ContainerConfig, PodSandboxConfig } from '#grpc/criTypes'
+import { createExec } from '#host/exec'
+import { busyboxImage } from '#kubelet/images/busyboxImage'
+import { createLoadClient, type LoadClient } from './load.ts'
+import { type LocalCluster, runSkiff } from './localCluster.ts'
+import { watchLines } from './watchLines.ts'
+
+const deadlineMs = 120_000
+const image = 'skiff.internal/busybox:bench'
+const command = ['sleep', '3600']
+export const podsPath = '/api/v1/namespaces/default/pods'
+
+/** Why real pods cannot be measured here; undefined when they can. */
+export function obstacleToPods(): string | undefined {
+  if (process.getuid?.() !== 0) return 'needs root'
+  for (const [program, ...args] of [
+    ['containerd', '--version'],
+    ['runc', '--version'],
+    ['kubectl', 'version', '--client'],
+  ] as const) {
+    if (!succeeds(() => execFileSync(program, args, { stdio: 'ignore' }))) return `needs ${program}`
+  }
+  return succeeds(() => accessSync('/bin/busybox')) ? undefined : 'needs /bin/busybox (Debian: busybox-static)'
+}
+
+function succeeds(work: () => unknown): boolean {
+  try {
+    work()
+    return true
+  } catch {
+    return false
+  }
+}
+
+export interface WaysToPods {
+  readonly client: LoadClient
+  readonly cri: CriClient
+  /** Does something while the node's agent stands still: it would look at pods that it does not know, and take them down in the end. */
+  alone<T>(work: () => Promise<T>): Promise<T>
+}
+
+/** The two ways to the first node's pods of a local cluster: over the API, and by its containerd. The image is on the node. */
+export async function withPods<T>(cluster: LocalCluster, dir: string, measure: (ways: WaysToPods) => Promise<T>): Promise<T> {
+  const file = path.join(dir, 'busybox.tar')
+  writeFileSync(file, await busyboxImage(createExec(), [image]))
+  await runSkiff(cluster.home, 'image', 'load', file, '--name', cluster.name, '--quiet')
+  const client = await createLoadClient(cluster.address)
+  const { pid } = JSON.parse(readFileSync(path.join(cluster.dir, 'nodes', `${cluster.name}-node-1`, 'init.pid'), 'utf8')) as { pid: number }
+  // The node has a /run of its own.
+  const cri = connectCri(`/proc/${pid}/root/run/containerd/containerd.sock`)
+  const agent = await agentPid(cluster)
+  const alone = async <Result>(work: () => Promise<Result>): Promise<Result> => {
+    process.kill(agent, 'SIGSTOP')
+    try {
+      return await work()
+    } finally {
+      process.kill(agent, 'SIGCONT')
+    }
+  }
+  try {
+    return await measure({ client, cri, alone })
+  } finally {
+    cri.close()
+    client.close()
+  }
+}
+
+async function agentPid({ home, name }: LocalCluster): Promise<number> {
+  const { pids } = JSON.parse(await runSkiff(home, 'status', name, '-o', 'json')) as { pids: { role: string; pid: number }[] }
+  const pid = pids.find(({ role }) => role === 'node')?.pid
+  if (!pid) throw new Error('the status names no agent of a node')
+  return pid
+}
+
+export interface PodWatch {
+  /** When the pod was seen to run. */
+  running(name: string): Promise<number>
+  gone(name: string): Promise<void>
+}
+
+/** Follows the pods of the default namespace. */
+export async function watchPods(client: LoadClient): Promise<PodWatch> {
+  const runningAt = new Map<string, number>()
+  const deleted = new Set<string>()
+  await watchLines(await client.connect(), `${podsPath}?watch=true`, (line) => {
+    const name = /"name":"([a-z0-9-]+)","namespace":"default"/.exec(line)?.[1]
+    if (!name) return
+    if (line.startsWith('{"type":"DELETED"')) deleted.add(name)
+    else if (line.includes('"phase":"Running"') && !runningAt.has(name)) runningAt.set(name, performance.now())
+  })
+  return {
+    running: (name) => until(`pod ${name} to run`, () => runningAt.get(name)),
+    gone: async (name) => void (await until(`pod ${name} to be gone`, () => deleted.has(name) || undefined)),
+  }
+}
+
+async function until<T>(what: string, done: () => T | undefined): Promise<T> {
+  for (const deadline = performance.now() + deadlineMs; performance.now() < deadline; ) {
+    const result = done()
+    if (result !== undefined) return result
+    await new Promise((resolve) => setTimeout(resolve, 2))
+  }
+  throw new Error(`waited in vain for ${what}`)
+}
+
+/** @param spec what else the pod's spec says */
+export const podManifest = (name: string, container: object = { image, command }, spec: object = {}) => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name, namespace: 'default' },
+  spec: { terminationGracePeriodSeconds: 0, containers: [{ name: 'c', imagePullPolicy: 'IfNotPresent', ...container }], ...spec },
+})
+
+/** Milliseconds from the request to create the pod until it was seen to run. */
+export async function podByApi(client: LoadClient, watch: PodWatch, name: string): Promise<number> {
+  const started = performance.now()
+  await client.ask('POST', podsPath, podManifest(name))
+  return (await watch.running(name)) - started
+}
+
+export async function removeByApi(client: LoadClient, watch: PodWatch, name: string): Promise<void> {
+  await client.ask('DELETE', `${podsPath}/${name}?gracePeriodSeconds=0`)
+  await watch.gone(name)
+}
+
+export interface BarePod {
+  readonly podSandboxId: string
+  /** How long the calls took. */
+  readonly tookMs: number
+}
+
+/** The three calls that no kubelet gets around. */
+export async function podByHand(cri: CriClient, name: string): Promise<BarePod> {
+  const { sandbox, container } = configs(name)
+  const started = performance.now()
+  const { podSandboxId } = await cri.call<{ podSandboxId: string }>('RuntimeService', 'RunPodSandbox', { config: sandbox })
+  const request = { podSandboxId, config: container, sandboxConfig: sandbox }
+  const { containerId } = await cri.call<{ containerId: string }>('RuntimeService', 'CreateContainer', request)
+  await cri.call('RuntimeService', 'StartContainer', { containerId })
+  return { podSandboxId, tookMs: performance.now() - started }
+}
+
+export async function removeByHand(cri: CriClient, { podSandboxId }: BarePod): Promise<void> {
+  await cri.call('RuntimeService', 'StopPodSandbox', { podSandboxId })
+  await cri.call('RuntimeService', 'RemovePodSandbox', { podSandboxId })
+}
+
+function configs(name: string): { sandbox: PodSandboxConfig; container: ContainerConfig } {
+  const namespaceOptions = { network: 'POD', pid: 'CONTAINER', ipc: 'POD' } as const
+  return {
+    sandbox: {
+      metadata: { name, uid: name, namespace: 'bench', attempt: 0 },
+      hostname: name,
+      logDirectory: `/var/log/pods/bench_${name}`,
+      portMappings: [],
+      labels: {},
+      annotations: {},
+      linux: { cgroupParent: '', securityContext: { namespaceOptions }, sysctls: {} },
+    },
+    container: {
+      metadata: { name: 'c', attempt: 0 },
+      image: { image },
+      command,
+      args: [],
+      workingDir: '',
+      envs: [],
+      mounts: [],
+      devices: [],
+      labels: {},
+      annotations: {},
+      logPath: 'c/0.log',
+      stdin: false,
+      stdinOnce: false,
+      tty: false,
+      linux: { resources: {}, securityContext: { namespaceOptions } },
+    },
+  }
+}
