@@ -66,6 +66,7 @@ export function formatPod(pod: FrozenPod): string {
 
 /** Upstream's annotation for pods that came from a file or URL rather than from the API server. */
 export const configSourceAnnotation = 'kubernetes.io/config.source'
+export const configHashAnnotation = 'kubernetes.io/config.hash'
 export const configMirrorAnnotation = 'kubernetes.io/config.mirror'
 
 export function isStaticPod(pod: FrozenPod): boolean {

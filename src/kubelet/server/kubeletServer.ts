@@ -19,7 +19,6 @@ import { anonymousUser, attributesOf, type KubeletAuth, type KubeletUser, withAu
 import { HttpError } from './httpError.ts'
 import { createRequestMetrics } from './requestMetrics.ts'
 import { contentTypes, createRoutes, debuggingDisabled, type Page, type Routes } from './routes.ts'
-import { portForward, remoteCommand } from './streams.ts'
 
 export interface KubeletServerDeps {
   readonly view: KubeletView
@@ -225,6 +224,8 @@ async function answerUpgrade(deps: KubeletServerDeps, request: IncomingMessage, 
     const [what = '', ...path] = segments
     if (!['exec', 'attach', 'portForward'].includes(what)) throw new HttpError(404, '404 page not found')
     if (!deps.view.config.enableDebuggingHandlers) throw debuggingDisabled()
+    // Loaded by the first who streams: most nodes never see one.
+    const { portForward, remoteCommand } = await import('./streams.ts')
     if (what === 'portForward') await portForward(deps.view, path, query, upgrade)
     else await remoteCommand(deps.view, what as 'exec' | 'attach', path, query, upgrade)
   } catch (error) {

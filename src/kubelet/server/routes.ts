@@ -14,7 +14,6 @@ import { labelKeys } from '../runtime/labels.ts'
 import { HttpError } from './httpError.ts'
 import { containerLog } from './logs.ts'
 import { createStatsProvider } from './stats/statsProvider.ts'
-import { runCommand } from './streams.ts'
 import { syncLoopFault } from './syncLoop.ts'
 import { queryLogs, systemLog } from './systemLogs.ts'
 
@@ -153,6 +152,7 @@ function healthz(deps: RoutesDeps, query: URLSearchParams): Page {
 
 async function runPage(view: KubeletView, method: string, path: readonly string[], query: URLSearchParams): Promise<Page> {
   if (method !== 'POST') throw new HttpError(405, '405: Method Not Allowed')
+  const { runCommand } = await import('./streams.ts')
   return { type: 'json', body: await runCommand(view, path, (query.get('cmd') ?? '').split(' ')) }
 }
 

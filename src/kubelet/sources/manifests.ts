@@ -8,13 +8,11 @@ import { qosClass } from '#api/helpers/podResources'
 import { setPodDefaults } from '#api/kinds/core/pod/defaults'
 import { validatePodSpec } from '#api/kinds/core/pod/validatePodSpec'
 import { FieldPath } from '#api/machinery/fieldPath'
-import { keyOf } from '#api/machinery/meta'
 import { parseYaml } from '#api/machinery/yaml'
 import { formatTime } from '#base/time'
-import { configSourceAnnotation } from '../pods/containers.ts'
+import { configHashAnnotation, configSourceAnnotation } from '../pods/containers.ts'
 import { referencedObjects } from './objectCache.ts'
 
-export const configHashAnnotation = 'kubernetes.io/config.hash'
 const configSeenAnnotation = 'kubernetes.io/config.seen'
 
 export interface ManifestOrigin {
@@ -69,15 +67,4 @@ function check(pod: Pod): void {
   const [named] = referencedObjects(pod)
   if (named) throw new Error(`static pods may not reference ${named[0]}: "${named[1]}"`)
   if (pod.spec.serviceAccountName) throw new Error(`static pods may not reference serviceaccounts: "${pod.spec.serviceAccountName}"`)
-}
-
-/** Only the first pod of a name runs. */
-export function withoutDuplicates(pods: readonly Pod[], onDuplicate: (pod: Pod) => void): Pod[] {
-  const names = new Set<string>()
-  return pods.filter((pod) => {
-    const isNew = !names.has(keyOf(pod))
-    names.add(keyOf(pod))
-    if (!isNew) onDuplicate(pod)
-    return isNew
-  })
 }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
-import { podsOfManifest, withoutDuplicates } from './manifests.ts'
+import { podsOfManifest } from './manifests.ts'
 import { referencedObjects } from './objectCache.ts'
-import { isMirrorOf, mirrorPod } from './staticPods.ts'
+import { isMirrorOf, mirrorPod, withoutDuplicates } from './staticPods.ts'
 
 function staticPod(text: string, nodeName: string, nowMs: number, source: 'file' | 'http' = 'file'): Pod {
   const [pod] = podsOfManifest(text, { source, nodeName, nowMs })

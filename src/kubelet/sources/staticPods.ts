@@ -8,11 +8,10 @@ import { isStatus } from '#api/machinery/status'
 import { deepCopy } from '#base/frozen'
 import { nodes, pods } from '#client/builtIn'
 import type { KubeletContext } from '../context.ts'
-import { configMirrorAnnotation, configSourceAnnotation, type FrozenPod, formatPod, isStaticPod } from '../pods/containers.ts'
+import { configHashAnnotation, configMirrorAnnotation, configSourceAnnotation, type FrozenPod, formatPod, isStaticPod } from '../pods/containers.ts'
 import { podReference } from '../pods/podReference.ts'
 import type { PodWorkers } from '../pods/podWorkers.ts'
-import { configHashAnnotation, withoutDuplicates } from './manifests.ts'
-import { fileSource, type PodSource, urlSource } from './podSources.ts'
+import type { PodSource } from './podSources.ts'
 
 const retryMs = 2_000
 const never = Number.NEGATIVE_INFINITY
@@ -52,6 +51,34 @@ export interface StaticPods {
   run(workers: PodWorkers, signal: AbortSignal): Promise<void>
 }
 
+/** Only the first pod of a name runs. */
+export function withoutDuplicates(pods: readonly Pod[], onDuplicate: (pod: Pod) => void): Pod[] {
+  const names = new Set<string>()
+  return pods.filter((pod) => {
+    const isNew = !names.has(keyOf(pod))
+    names.add(keyOf(pod))
+    if (!isNew) onDuplicate(pod)
+    return isNew
+  })
+}
+
+interface Source {
+  readonly source: PodSource
+  readonly periodMs: number
+  readAtMs: number
+  pods: readonly Pod[]
+}
+
+/** Whoever has none does without what reads and checks manifests. */
+async function sourcesOf(context: KubeletContext): Promise<Source[]> {
+  const { config } = context
+  const { fileSource, urlSource } = await import('./podSources.ts')
+  const sources: Source[] = []
+  if (config.staticPodPath !== '') sources.push({ source: fileSource(context), periodMs: config.fileCheckFrequencyMs, readAtMs: never, pods: [] })
+  if (config.staticPodURL !== '') sources.push({ source: urlSource(context), periodMs: config.httpCheckFrequencyMs, readAtMs: never, pods: [] })
+  return sources
+}
+
 /** @param onNewMirror hears the uid of a static pod that has got a new mirror, which knows nothing of its status yet. */
 export function createStaticPods(context: KubeletContext, onNewMirror: (uid: string) => void): StaticPods {
   const { config, clock, log } = context
@@ -62,12 +89,10 @@ export function createStaticPods(context: KubeletContext, onNewMirror: (uid: str
   const read = new Promise<void>((resolve) => {
     markRead = resolve
   })
-  const sources: { readonly source: PodSource; readonly periodMs: number; readAtMs: number; pods: readonly Pod[] }[] = []
-  if (config.staticPodPath !== '') sources.push({ source: fileSource(context), periodMs: config.fileCheckFrequencyMs, readAtMs: never, pods: [] })
-  if (config.staticPodURL !== '') sources.push({ source: urlSource(context), periodMs: config.httpCheckFrequencyMs, readAtMs: never, pods: [] })
-  if (sources.length === 0) markRead()
+  const isUsed = config.staticPodPath !== '' || config.staticPodURL !== ''
+  if (!isUsed) markRead()
 
-  const readAll = async (): Promise<Map<string, Pod>> => {
+  const readAll = async (sources: readonly Source[]): Promise<Map<string, Pod>> => {
     for (const entry of sources) {
       const nowMs = clock.monotonicMs()
       // Files are looked at whenever there is a reason; others are asked only as often as they are to be.
@@ -118,14 +143,15 @@ export function createStaticPods(context: KubeletContext, onNewMirror: (uid: str
     },
     apiPod: (pod) => (isStaticPod(pod) ? mirrors.get(keyOf(pod)) : pod),
     run: async (workers, signal) => {
-      if (sources.length === 0) return
+      if (!isUsed) return
+      const sources = await sourcesOf(context)
       const periodMs = Math.min(...sources.map((entry) => entry.periodMs))
       for (const { source } of sources) source.watch(() => wakeMirrors(), signal)
       while (!signal.aborted) {
         // What changes while everything is read counts as well.
         const woken = new AbortController()
         wakeMirrors = () => woken.abort()
-        const wanted = await readAll()
+        const wanted = await readAll(sources)
         for (const [uid, pod] of current) if (!wanted.has(uid)) workers.deleted(pod)
         for (const [uid, pod] of wanted) if (!current.has(uid)) workers.update(pod)
         current = new Map([...wanted].map(([uid, pod]) => [uid, current.get(uid) ?? pod]))

@@ -1,7 +1,7 @@
 /** What /configz says of the controllers: what the flags said, under upstream's names. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readOptions } from '../apiserver/options/index.ts'
+import { readOptions } from '../apiserver/options/readOptions.ts'
 import { controllerManagerGroups } from '../layouts/controllerManager.ts'
 import { configzOf } from './configz.ts'
 import { controllersConfigz } from './controllersConfigz.ts'

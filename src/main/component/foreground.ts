@@ -6,8 +6,8 @@ import path from 'node:path'
 import { exitCodes } from '#cli/exitCodes'
 import { createConfigFile } from '../apiserver/configFile.ts'
 import { type Flags, UsageError } from '../apiserver/options/flags.ts'
-import { type OptionsOf, readOptions, usage } from '../apiserver/options/index.ts'
 import type { OptionGroup } from '../apiserver/options/optionGroup.ts'
+import { type OptionsOf, readOptions, usage } from '../apiserver/options/readOptions.ts'
 import { createRealClock } from '../realClock.ts'
 
 export interface ForegroundProgram<Groups> {

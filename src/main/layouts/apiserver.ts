@@ -22,7 +22,8 @@ import {
   trustFromOptions,
 } from '../apiserver/fromOptions.ts'
 import { UsageError } from '../apiserver/options/flags.ts'
-import { aloneGroups, type OptionsOf } from '../apiserver/options/index.ts'
+import { aloneGroups } from '../apiserver/options/index.ts'
+import type { OptionsOf } from '../apiserver/options/readOptions.ts'
 import { runInForeground } from '../component/foreground.ts'
 import { createLivePki, live } from '../pki/livePki.ts'
 import { ensurePki } from '../pki/pki.ts'

@@ -3,7 +3,6 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { parseDuration } from '#api/machinery/duration'
-import { versionInfo } from '#apiserver/endpoints/nonResource'
 import type { Component } from '#base/component'
 import { connectCri } from '#grpc/criClient'
 import type { AuthenticationSettings, AuthorizationSettings, ConfigurationDocument } from '#kubelet/configuration/document'
@@ -16,8 +15,8 @@ import { createKubeletServer, type KubeletServerTls } from '#kubelet/server/kube
 import { syncLoopFault } from '#kubelet/server/syncLoop'
 import { createConfigFile } from '../apiserver/configFile.ts'
 import { UsageError } from '../apiserver/options/flags.ts'
-import type { OptionsOf } from '../apiserver/options/index.ts'
 import { authoritiesOf, pairOf, readFollowed } from '../apiserver/options/namedFiles.ts'
+import type { OptionsOf } from '../apiserver/options/readOptions.ts'
 import { runInForeground } from '../component/foreground.ts'
 import { bootstrap, type KubeletAccess, openKubeletAccess, wantedClientCertificate } from '../component/kubelet/apiAccess.ts'
 import { createCertificateManager } from '../component/kubelet/certificateManager.ts'
@@ -111,7 +110,7 @@ async function nodeComponents(parts: Parts, signal: AbortSignal): Promise<Compon
       metrics: tools.metrics,
       metricsText: () => tools.metrics.render(),
       configuration: given,
-      pages: kubeletPages({ clock: tools.clock, flags: parts.shown, version: versionInfo }),
+      pages: kubeletPages({ clock: tools.clock, flags: parts.shown }),
     },
     { address: document.address as string, port: document.port as number, ...serving.tls },
   )

@@ -4,7 +4,6 @@
  */
 import fs from 'node:fs/promises'
 import { withoutNils } from '#api/schema/nils'
-import { versionInfo } from '#apiserver/endpoints/nonResource'
 import type { Component } from '#base/component'
 import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import { createClient } from '#client/clientOverTransport'
@@ -106,7 +105,7 @@ async function kubelet(config: AgentConfig, tools: ProcessTools, renewals: Renew
       log,
       metrics: tools.metrics,
       metricsText: () => tools.metrics.render(),
-      pages: kubeletPages({ clock: tools.clock, flags: {}, version: versionInfo }),
+      pages: kubeletPages({ clock: tools.clock, flags: {} }),
     },
     { port: kubelet.view.config.port, ...servingTls(config) },
   )

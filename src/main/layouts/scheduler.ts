@@ -2,7 +2,7 @@
 
 import { type KubeSchedulerConfiguration, schedulerConfigOf } from '#scheduler/config/configuration'
 import { createExplainer } from '#scheduler/explain/explainer'
-import type { OptionsOf } from '../apiserver/options/index.ts'
+import type { OptionsOf } from '../apiserver/options/readOptions.ts'
 import { runComponentProcess } from '../component/componentProcess.ts'
 import { configzOf } from '../component/configz.ts'
 import { runInForeground } from '../component/foreground.ts'

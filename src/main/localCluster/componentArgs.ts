@@ -20,8 +20,9 @@ const keys = Object.keys(components) as readonly Key[]
 export async function checkComponentArgs(given: ComponentArgs, clock: Clock): Promise<void> {
   const set = keys.filter((key) => given[key]?.length)
   if (set.length === 0) return
-  const [{ readOptions, optionGroups }, { localControllerGroups, localSchedulerGroups }, { UsageError }, { createConfigFile }] = await Promise.all([
+  const [{ optionGroups }, { readOptions }, { localControllerGroups, localSchedulerGroups }, { UsageError }, { createConfigFile }] = await Promise.all([
     import('../apiserver/options/index.ts'),
+    import('../apiserver/options/readOptions.ts'),
     import('../component/options/local.ts'),
     import('../apiserver/options/flags.ts'),
     import('../apiserver/configFile.ts'),

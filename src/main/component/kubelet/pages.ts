@@ -5,8 +5,6 @@
 import type { IncomingMessage } from 'node:http'
 import { toYaml } from '#api/machinery/yaml'
 import type { Answer } from '#apiserver/answer'
-import { profiling } from '#apiserver/endpoints/profiling'
-import { zpages } from '#apiserver/endpoints/zpages'
 import type { ServerRequest } from '#apiserver/request'
 import type { Clock } from '#base/clock'
 import type { Page } from '#kubelet/server/routes'
@@ -15,27 +13,39 @@ export interface KubeletPagesParts {
   readonly clock: Clock
   /** By name, as /flagz shows them. */
   readonly flags: Readonly<Record<string, string>>
-  readonly version: { readonly gitVersion: string; readonly emulationMajor?: string | undefined; readonly emulationMinor?: string | undefined }
 }
 
-export function kubeletPages({ clock, flags, version }: KubeletPagesParts): (request: IncomingMessage) => Promise<Page | undefined> {
+export function kubeletPages(parts: KubeletPagesParts): (request: IncomingMessage) => Promise<Page | undefined> {
+  const startedMs = parts.clock.now()
+  let pages: ReturnType<typeof loadPages> | undefined
+  return async (incoming) => {
+    // Loaded for the first who asks: few nodes are ever asked.
+    pages ??= loadPages(parts, startedMs)
+    const url = new URL(incoming.url ?? '/', 'https://kubelet')
+    const request = { path: url.pathname, query: url.searchParams, headers: incoming.headers, warnings: [] } as unknown as ServerRequest
+    const answer = await (await pages)(request)
+    return answer && pageOf(answer)
+  }
+}
+
+async function loadPages({ clock, flags }: KubeletPagesParts, startedMs: number) {
+  const [{ profiling }, { zpages }, { versionInfo: version }] = await Promise.all([
+    import('#apiserver/endpoints/profiling'),
+    import('#apiserver/endpoints/zpages'),
+    import('#apiserver/endpoints/nonResource'),
+  ])
   const profiles = profiling(clock)
   const pages = zpages({
     component: 'kubelet',
     clock,
-    startedMs: clock.now(),
+    startedMs,
     binaryVersion: version.gitVersion.replace(/^v/, ''),
     emulationVersion: `${version.emulationMajor}.${version.emulationMinor}`,
     runtimeVersion: `node ${process.version}`,
     paths: () => ['/configz', '/debug/pprof', '/flagz', '/healthz', '/metrics', '/pods', '/stats/summary', '/statusz'],
     flags,
   })
-  return async (incoming) => {
-    const url = new URL(incoming.url ?? '/', 'https://kubelet')
-    const request = { path: url.pathname, query: url.searchParams, headers: incoming.headers, warnings: [] } as unknown as ServerRequest
-    const answer = pages(request) ?? (await profiles(request))
-    return answer && pageOf(answer)
-  }
+  return async (request: ServerRequest) => pages(request) ?? (await profiles(request))
 }
 
 function pageOf(answer: Answer): Page | undefined {
