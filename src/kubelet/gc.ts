@@ -12,6 +12,7 @@ import { removeContainerLogs } from './logs/logRotation.ts'
 import { isTerminalPhase } from './pods/containers.ts'
 import type { PodWorkers } from './pods/podWorkers.ts'
 import { qosCgroupPath } from './pods/resources.ts'
+import type { Allocations } from './resources/allocations.ts'
 import { labelKeys } from './runtime/labels.ts'
 import type { VolumeManager } from './volumes/volumeManager.ts'
 
@@ -42,6 +43,7 @@ export interface GarbageDeps {
   readonly workers: PodWorkers
   readonly images: ImageGC
   readonly volumes: VolumeManager
+  readonly allocations: Pick<Allocations, 'forgetOthers'>
 }
 
 /**
@@ -87,33 +89,37 @@ export async function collectGarbage(deps: GarbageDeps, onPass: () => void, sign
   ])
 }
 
-/** Sandboxes, directories and cgroups of pods that no worker knows. */
-export async function removeOrphans({ context, workers, volumes }: GarbageDeps): Promise<void> {
-  const known = new Set(workers.list().map((pod) => pod.metadata.uid ?? ''))
-  await context.resources().releaseOthers(known)
+/**
+ * Sandboxes, directories and cgroups of pods that no worker knows. Always a look first and the question after it, as upstream asks its pod workers: what was
+ * there belongs to a pod that was known then, so that a pod which comes meanwhile loses nothing.
+ */
+export async function removeOrphans({ context, workers, volumes, allocations }: GarbageDeps): Promise<void> {
+  const isKnown = (uid: string) => workers.get(uid) !== undefined
+  allocations.forgetOthers(isKnown)
+  await context.resources().releaseOthers(new Set(workers.list().map((pod) => pod.metadata.uid ?? '')))
   for (const container of await context.runtime.listContainers()) {
-    if (known.has(container.labels[labelKeys.podUid] ?? '')) continue
+    if (isKnown(container.labels[labelKeys.podUid] ?? '')) continue
     if (container.state === 'CONTAINER_RUNNING') await context.runtime.stopContainer(container.id, 30)
     await context.runtime.removeContainer(container.id)
   }
   for (const sandbox of await context.runtime.listPodSandbox()) {
-    if (known.has(sandbox.metadata.uid)) continue
+    if (isKnown(sandbox.metadata.uid)) continue
     await context.runtime.stopPodSandbox(sandbox.id)
     await context.runtime.removePodSandbox(sandbox.id)
   }
   const { host, config } = context
   if (!host) return
-  await volumes.removeOrphans(known)
-  await context.userNamespaces.releaseOthers(known)
+  await volumes.removeOrphans(isKnown)
+  await context.userNamespaces.releaseOthers(isKnown)
   for (const qos of ['Guaranteed', 'Burstable', 'BestEffort'] as const) {
     const parent = qosCgroupPath(config.cgroupRoot, qos)
     for (const name of await host.cgroups.children(parent)) {
-      if (name.startsWith('pod') && !known.has(name.slice(3))) await host.cgroups.remove(`${parent}/${name}`).catch(() => {})
+      if (name.startsWith('pod') && !isKnown(name.slice(3))) await host.cgroups.remove(`${parent}/${name}`).catch(() => {})
     }
   }
   for (const name of await listIfExists(host.path(config.podLogsDirectory))) {
     const uid = name.slice(name.lastIndexOf('_') + 1)
-    if (!known.has(uid)) await rm(host.path(`${config.podLogsDirectory}/${name}`), { recursive: true, force: true })
+    if (!isKnown(uid)) await rm(host.path(`${config.podLogsDirectory}/${name}`), { recursive: true, force: true })
   }
 }
 

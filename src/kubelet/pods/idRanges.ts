@@ -11,7 +11,7 @@ export interface UserNamespaces {
   /** What the runtime is told: the node's users, or those that the pod was given. */
   of(pod: FrozenPod): UserNamespace
   /** Of pods that are gone. */
-  releaseOthers(known: ReadonlySet<string>): Promise<void>
+  releaseOthers(isKnown: (podUid: string) => boolean): Promise<void>
 }
 
 export interface IdRange {

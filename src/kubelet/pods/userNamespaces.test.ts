@@ -54,7 +54,7 @@ test('KUB-19 each pod of its own users gets its own ids, and keeps them over a r
     const written = JSON.parse(await readFile(join(directory, 'kubelet/pods/a/userns'), 'utf8')) as unknown
     assert.deepEqual(written, { uidMappings: mapping(unit), gidMappings: mapping(unit) })
 
-    await users.releaseOthers(new Set(['b']))
+    await users.releaseOthers((uid) => uid === 'b')
     const again = await start()
     assert.deepEqual(again.of(podOf('b', false)).uids, mapping(2 * unit))
     await again.prepare(podOf('d', false), '')

@@ -44,9 +44,9 @@ export async function createUserNamespaces({ config, host, runtime }: Pick<Kubel
       const mappings = [...mappingsOf(range).uidMappings]
       return { mode: 'POD', uids: mappings, gids: mappings }
     },
-    async releaseOthers(known) {
+    async releaseOthers(isKnown) {
       for (const uid of ranges.owners()) {
-        if (known.has(uid)) continue
+        if (isKnown(uid)) continue
         await rm(file(uid), { force: true })
         ranges.release(uid)
       }

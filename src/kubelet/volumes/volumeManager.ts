@@ -24,8 +24,8 @@ export interface VolumeManager {
   setUpPod(pod: FrozenPod): Promise<MountedVolumes>
   /** Takes everything of the pod down and removes its directory. */
   tearDownPod(uid: string): Promise<void>
-  /** Takes down what pods left that are not among these. */
-  removeOrphans(knownPods: ReadonlySet<string>): Promise<void>
+  /** Takes down what pods left that nobody knows. Asked after the look at the disk: a pod that comes meanwhile is no orphan. */
+  removeOrphans(isKnown: (podUid: string) => boolean): Promise<void>
 }
 
 const escaped = (plugin: string) => plugin.replace('/', '~')
@@ -145,8 +145,8 @@ export function createVolumeManager(context: KubeletContext): VolumeManager {
       return ready
     },
     tearDownPod,
-    removeOrphans: async (knownPods) => {
-      const orphans = (await listIfExists(host.path(`${config.rootDirectory}/pods`))).filter((uid) => !knownPods.has(uid))
+    removeOrphans: async (isKnown) => {
+      const orphans = (await listIfExists(host.path(`${config.rootDirectory}/pods`))).filter((uid) => !isKnown(uid))
       let errors = 0
       for (const uid of orphans) {
         await tearDownPod(uid).catch((error: unknown) => {

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { PodSandbox, RuntimeContainer } from '#grpc/criTypes'
+import { type GarbageDeps, removeOrphans } from './gc.ts'
+
+/** A node on which a pod arrives and gets its sandbox and container while orphans are looked for. */
+function nodeWhileAPodArrives() {
+  const known = new Set<string>(['known'])
+  const removed: string[] = []
+  const note = (what: string) => async (id: string) => void removed.push(`${what} ${id}`)
+  const sandbox = (uid: string): PodSandbox => ({
+    id: `s-${uid}`,
+    metadata: { name: 'p', uid, namespace: 'n', attempt: 0 },
+    state: 'SANDBOX_READY',
+    createdAt: 1,
+    labels: {},
+    annotations: {},
+    runtimeHandler: '',
+  })
+  const container = (uid: string): RuntimeContainer => ({
+    id: `c-${uid}`,
+    podSandboxId: `s-${uid}`,
+    metadata: { name: 'c', attempt: 0 },
+    image: { image: '' },
+    imageRef: '',
+    state: 'CONTAINER_RUNNING',
+    createdAt: 1,
+    labels: { 'io.kubernetes.pod.uid': uid },
+    annotations: {},
+  })
+  const arrive = () => known.add('arriving')
+  const deps = {
+    context: {
+      resources: () => ({ releaseOthers: async () => {} }),
+      runtime: {
+        listContainers: async () => {
+          arrive()
+          return ['known', 'arriving', 'gone'].map(container)
+        },
+        listPodSandbox: async () => ['known', 'arriving', 'gone'].map(sandbox),
+        stopContainer: note('stop'),
+        removeContainer: note('remove'),
+        stopPodSandbox: note('stop'),
+        removePodSandbox: note('remove'),
+      },
+    },
+    allocations: { forgetOthers: () => {} },
+    workers: { get: (uid: string) => (known.has(uid) ? { metadata: { uid } } : undefined), list: () => [...known].map((uid) => ({ metadata: { uid } })) },
+  }
+  return { deps: deps as unknown as GarbageDeps, removed }
+}
+
+test('KUB-02 orphans are what was there without a pod, never what a pod has made that came during the look', async () => {
+  const { deps, removed } = nodeWhileAPodArrives()
+  await removeOrphans(deps)
+  assert.deepEqual(removed, ['stop c-gone', 'remove c-gone', 'stop s-gone', 'remove s-gone'])
+})
