@@ -31,21 +31,38 @@ export async function listIfExists(path: string): Promise<string[]> {
   }
 }
 
+/**
+ * Makes the directory and those above it. Answers with the first that was made; undefined: all were there. Its error names what is in the way, such as a full
+ * disk, where node's own says of every one that could not be made that it does not exist.
+ */
+export async function makeDirectory(path: string, mode?: number): Promise<string | undefined> {
+  try {
+    return await mkdir(path, { recursive: true, mode })
+  } catch (error) {
+    const failed = (error as NodeJS.ErrnoException).path
+    if (!isMissing(error) || failed === undefined) throw error
+    await mkdir(failed, { mode }).catch((reason: NodeJS.ErrnoException) => (reason.code === 'EEXIST' ? undefined : Promise.reject(reason)))
+    await mkdir(path, { recursive: true, mode })
+    return failed
+  }
+}
+
 /** Replaces a file so that a reader sees the old content or the new, never a part; fsynced before the rename. */
 export async function writeFileAtomic(path: string, content: string | Uint8Array, mode = 0o644): Promise<void> {
-  await mkdir(dirname(path), { recursive: true })
+  await makeDirectory(dirname(path))
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`
   const file = await open(temporary, 'wx', mode)
   try {
-    await file.writeFile(content)
-    await file.chmod(mode)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-  try {
+    try {
+      await file.writeFile(content)
+      await file.chmod(mode)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
     await rename(temporary, path)
   } catch (error) {
+    // On a full disk too: half a file that nobody knows would only take more of it.
     await rm(temporary, { force: true })
     throw error
   }

@@ -209,7 +209,7 @@ async function runKubelet(
   const node = createNodeManager(context, { pressure: eviction.pressure, health, shutdownProblem: shutdown.problem })
   late.node = node
   void node.registered.then(onRegistered)
-  const garbage = { context, workers, images: createImageGC(context, machinery.images), volumes: machinery.volumes }
+  const garbage = { context, workers, images: createImageGC(context, machinery.images), volumes: machinery.volumes, allocations }
   await Promise.all([
     node.run(signal),
     context.resources().run(signal),

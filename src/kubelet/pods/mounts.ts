@@ -3,12 +3,12 @@
  * Upstream: kubelet_pods.go makeMounts and makeBlockVolumes, kuberuntime_container.go makeMounts (v1.36).
  */
 import { randomBytes } from 'node:crypto'
-import { chmod, mkdir, writeFile } from 'node:fs/promises'
+import { chmod, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { VolumeMount } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Device, Mount } from '#grpc/criTypes'
-import { readTextIfExists } from '#host/files'
+import { makeDirectory, readTextIfExists } from '#host/files'
 import type { KubeletContext } from '../context.ts'
 import type { KubeletHost } from '../host.ts'
 import { findHandler, handlerName } from '../runtime/handlers.ts'
@@ -137,7 +137,7 @@ export function containerDevices({ container, volumes }: Pick<MountInputs, 'cont
 async function writeHostsFile(context: KubeletContext, host: KubeletHost, { pod, podIPs }: MountInputs): Promise<string> {
   const path = `${podDirectory(context.config.rootDirectory, pod.metadata.uid ?? '')}/etc-hosts`
   const nodeHosts = pod.spec.hostNetwork ? ((await readTextIfExists(host.path('/etc/hosts'))) ?? '') : ''
-  await mkdir(dirname(host.path(path)), { recursive: true })
+  await makeDirectory(dirname(host.path(path)))
   await writeFile(host.path(path), hostsFile(pod, podIPs, context.config.clusterDomain, nodeHosts), { mode: 0o644 })
   return path
 }
@@ -145,7 +145,7 @@ async function writeHostsFile(context: KubeletContext, host: KubeletHost, { pod,
 async function terminationLog(context: KubeletContext, host: KubeletHost, { pod, container }: MountInputs): Promise<string> {
   const directory = `${podDirectory(context.config.rootDirectory, pod.metadata.uid ?? '')}/containers/${container.name}`
   const path = `${directory}/${randomBytes(4).toString('hex')}`
-  await mkdir(host.path(directory), { recursive: true, mode: 0o750 })
+  await makeDirectory(host.path(directory), 0o750)
   // Whoever the container runs as must be able to write its message.
   await writeFile(host.path(path), '', { mode: 0o666 })
   await chmod(host.path(path), 0o666)

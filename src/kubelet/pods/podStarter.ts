@@ -2,9 +2,10 @@
  * Starts sandboxes and containers (L3): everything between the decision to start one and its process.
  * Upstream: kuberuntime_sandbox.go createPodSandbox, kuberuntime_container.go startContainer (v1.36).
  */
-import { mkdir, readFile, realpath, stat } from 'node:fs/promises'
+import { readFile, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { PodSandboxConfig } from '#grpc/criTypes'
+import { makeDirectory } from '#host/files'
 import type { KubeletContext } from '../context.ts'
 import type { ImageManager, PulledImage } from '../images/imageManager.ts'
 import { containerResourceOptions } from '../resources/resourceOptions.ts'
@@ -36,6 +37,8 @@ export interface StartRequest {
   readonly signal: AbortSignal
   /** The restart count of a container that the runtime has forgotten on purpose. */
   readonly resetCount?: number | undefined
+  /** Remembers what the container is about to run with. */
+  readonly actuate: () => Promise<void>
 }
 
 const words = (error: unknown) => (error instanceof Error ? error.message : String(error))
@@ -52,7 +55,7 @@ export async function startSandbox(context: KubeletContext, pod: FrozenPod, atte
     await context.userNamespaces.prepare(pod, handler)
     const config = podSandboxConfig(pod, attempt, context.userNamespaces.of(pod), context.config)
     for (const { reason, message } of podResolver(pod, context.config).warnings) context.recorder.event(podReference(pod), 'Warning', reason, message)
-    if (context.host) await mkdir(context.host.path(podLogDirectory(context.config, pod)), { recursive: true, mode: 0o755 })
+    if (context.host) await makeDirectory(context.host.path(podLogDirectory(context.config, pod)), 0o755)
     return { id: await context.runtime.runPodSandbox(config, handler, { signal }), config }
   } catch (error) {
     if (!signal.aborted) context.recorder.event(podReference(pod), 'Warning', 'FailedCreatePodSandBox', `Failed to create pod sandbox: ${words(error)}`)
@@ -81,13 +84,14 @@ export async function startContainer(context: KubeletContext, images: ImageManag
   let config: ReturnType<typeof containerConfig>
   try {
     config = await configure(context, request, { restartCount, imageRef, image, imageVolumes })
+    await request.actuate()
   } catch (error) {
     if (error instanceof StartError) throw fail(error.reason, 'Failed', error)
     throw fail('CreateContainerConfigError', 'Failed', error)
   }
   let id: string
   try {
-    if (context.host) await mkdir(context.host.path(`${request.sandbox.logDirectory}/${container.name}`), { recursive: true, mode: 0o755 })
+    if (context.host) await makeDirectory(context.host.path(`${request.sandbox.logDirectory}/${container.name}`), 0o755)
     id = await context.runtime.createContainer(request.sandboxId, config, request.sandbox, { signal })
   } catch (error) {
     throw fail('CreateContainerError', 'Failed', error)

@@ -313,7 +313,7 @@ function timedPulls({ context, images, metrics }: PodMachinery): ImageManager {
 }
 
 /** Starts the container unless it must back off; a failure is remembered for the status. Returns when to try again. */
-async function tryStart(machinery: PodMachinery, memory: PodMemory, kind: ContainerKind, request: StartRequest): Promise<number | undefined> {
+async function tryStart(machinery: PodMachinery, memory: PodMemory, kind: ContainerKind, request: Omit<StartRequest, 'actuate'>): Promise<number | undefined> {
   const { context, crashLoop } = machinery
   const { pod, container, status } = request
   // Not the newest, which may just have been killed by us: the end before it is what the wait counts from.
@@ -326,9 +326,9 @@ async function tryStart(machinery: PodMachinery, memory: PodMemory, kind: Contai
   const container_type = containerTypes[kind]
   machinery.metrics.startedContainers.inc({ container_type })
   try {
-    await startContainer(context, timedPulls(machinery), { ...request, resetCount: memory.resetCounts.get(container.name) })
+    const actuate = () => machinery.allocations.setActuated(pod.metadata.uid ?? '', container.name, container.resources ?? {})
+    await startContainer(context, timedPulls(machinery), { ...request, resetCount: memory.resetCounts.get(container.name), actuate })
     memory.resetCounts.delete(container.name)
-    await machinery.allocations.setActuated(pod.metadata.uid ?? '', container.name, container.resources ?? {})
     memory.startFailures.delete(container.name)
     return undefined
   } catch (error) {

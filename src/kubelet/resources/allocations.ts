@@ -19,7 +19,7 @@ export interface Allocations {
   allocatedPods(): FrozenPod[]
   /** A pod that is to run: what it asks for now is what it has. */
   setAside(pod: FrozenPod): undefined
-  /** Remembers what has been set aside. */
+  /** Remembers what has been set aside. Where that cannot be written the pod runs all the same. */
   admitted(): Promise<void>
   /** The pod as the API has it now: gives it what it asks for if that is possible. */
   resize(pod: FrozenPod): Promise<void>
@@ -31,7 +31,10 @@ export interface Allocations {
   /** A resize is over, or cannot be carried out. */
   finished(pod: FrozenPod): void
   failed(pod: FrozenPod, message: string): void
+  /** Only in memory, so that a pod can go while the disk is full: the next allocation is written without it. */
   forget(podUid: string): Promise<void>
+  /** The same for all that nobody knows, such as pods that went while no kubelet ran. */
+  forgetOthers(isKnown: (podUid: string) => boolean): void
   /** Looks at waiting resizes from time to time, until aborted. */
   run(signal: AbortSignal): Promise<void>
 }
@@ -109,11 +112,13 @@ export async function createAllocations({ context, pods, wake, room }: Allocatio
     wake(changed.map(({ pod }) => uidOf(pod)))
   }
 
+  const retryAll = () => tryAll().catch((error: unknown) => context.log.warn('Retrying resizes failed', { error: String(error) }))
+
   return {
     allocatedPod,
     allocatedPods,
     setAside: (pod) => void state.allocated.set(uidOf(pod), infoOf(pod)),
-    admitted: () => save('allocated'),
+    admitted: () => save('allocated').catch((error: unknown) => context.log.warn('Writing the allocations of pods failed', { error: String(error) })),
     resize: async (pod) => {
       const uid = uidOf(pod)
       if (!state.allocated.has(uid)) state.allocated.set(uid, state.actuated.get(uid) ?? infoOf(pod))
@@ -148,15 +153,16 @@ export async function createAllocations({ context, pods, wake, room }: Allocatio
       pending.delete(podUid)
       inProgress.delete(podUid)
       const had = [state.allocated.delete(podUid), state.actuated.delete(podUid)]
-      if (!had.includes(true)) return
-      await Promise.all([save('allocated'), save('actuated')])
       // What it had is free now.
-      if (pending.size > 0) await tryAll()
+      if (had.includes(true) && pending.size > 0) await retryAll()
+    },
+    forgetOthers: (isKnown) => {
+      for (const entries of [state.allocated, state.actuated]) for (const uid of entries.keys()) if (!isKnown(uid)) entries.delete(uid)
     },
     run: async (signal) => {
       for (let waitMs = firstRetryMs; !signal.aborted; waitMs = retryMs) {
         await context.clock.sleep(waitMs, signal).catch(() => {})
-        if (pending.size > 0 && !signal.aborted) await tryAll().catch((error: unknown) => context.log.warn('Retrying resizes failed', { error: String(error) }))
+        if (pending.size > 0 && !signal.aborted) await retryAll()
       }
     },
   }

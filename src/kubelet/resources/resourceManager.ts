@@ -88,7 +88,7 @@ export async function createResourceManager(deps: ResourceManagerDeps): Promise<
     ...Object.fromEntries(Object.entries(own.devices.capacity()).map(([name, counts]) => [name, String(counts[member])])),
   })
   return {
-    ...allocation(own, topologyManager.admit, poolChanged, placement.forget),
+    ...allocation(context, own, topologyManager.admit, poolChanged, placement.forget),
     preparePod: own.dra.prepare,
     containerOptions: (pod, container) => containerOptions(context, own, pod, container),
     reconcile: placement.reconcile,
@@ -140,6 +140,7 @@ function numaInfo({ numaNodes }: MachineTopology): NumaInfo {
 
 /** Admission and release, one pod at a time: what one is given the next must see. */
 function allocation(
+  { log }: KubeletContext,
   { cpus, memory, devices, dra }: Managers,
   align: (pod: FrozenPod) => Promise<Refusal | undefined>,
   poolChanged: () => void,
@@ -157,7 +158,8 @@ function allocation(
     const held = givers.filter((giver) => giver.pods().has(podUid))
     for (const giver of givers) giver.release(podUid)
     if (held.includes(cpus)) poolChanged()
-    if (held.length > 0) await save()
+    // What is free in memory is free: a disk that is full must not keep a pod from going.
+    if (held.length > 0) await save().catch((error: unknown) => log.warn('Writing the checkpoints of resources failed', { error: String(error) }))
   }
   const release = async (podUid: string) => {
     forget(podUid)
@@ -175,7 +177,7 @@ function allocation(
           try {
             await save()
           } catch (error) {
-            await takeBack(uid).catch(() => {})
+            await takeBack(uid)
             return admissionRefusal(error)
           }
         }

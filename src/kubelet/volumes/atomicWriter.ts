@@ -3,10 +3,10 @@
  * The visible names are symlinks through ..data, which is itself a symlink to a timestamped directory that is swapped by rename.
  * Upstream: pkg/volume/util/atomic_writer.go (v1.36).
  */
-import { chmod, chown, lstat, mkdir, mkdtemp, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, chown, lstat, mkdtemp, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, normalize } from 'node:path'
 import { formatTime } from '#base/time'
-import { listIfExists } from '#host/files'
+import { listIfExists, makeDirectory } from '#host/files'
 import { setVolumeOwnership } from './ownership.ts'
 
 export interface FileProjection {
@@ -50,7 +50,7 @@ export interface WriteOptions {
 /** Makes the directory hold exactly the payload. Returns whether anything changed. */
 export async function writeAtomically(target: string, given: Payload, { fsGroup, nowMs }: WriteOptions): Promise<boolean> {
   const payload = cleanPaths(given)
-  if ((await mkdir(target, { recursive: true })) !== undefined) await chmod(target, 0o777)
+  if ((await makeDirectory(target)) !== undefined) await chmod(target, 0o777)
   const old = await readlink(join(target, dataLink)).catch(() => undefined)
   if (old !== undefined && (await isCurrent(join(target, old), payload))) return false
   // Before there are files in it, which get less: the group may write to the directory, not to them.
@@ -81,7 +81,7 @@ function timestamp(nowMs: number): string {
 
 async function writeProjected(directory: string, path: string, { data, mode, uid }: FileProjection): Promise<void> {
   const full = join(directory, path)
-  await mkdir(dirname(full), { recursive: true, mode: 0o755 })
+  await makeDirectory(dirname(full), 0o755)
   await writeFile(full, data, { mode })
   await chmod(full, mode)
   if (uid !== undefined) await chown(full, uid, 0)

@@ -2,8 +2,8 @@
  * What the volumes made of API objects have in common (L3): their files are replaced at once, and the places at which other volumes are
  * mounted inside are made, because the volume is read-only for the container. Upstream: pkg/volume/util/nested_volumes.go (v1.36).
  */
-import { mkdir } from 'node:fs/promises'
 import { join, posix } from 'node:path'
+import { makeDirectory } from '#host/files'
 import type { FrozenPod } from '../pods/containers.ts'
 import { type Payload, writeAtomically } from './atomicWriter.ts'
 import { fsGroupOf, type VolumeContext, type VolumeRequest } from './volumePlugin.ts'
@@ -26,5 +26,5 @@ export function nestedMountPoints(pod: FrozenPod, volumeName: string): string[] 
 export async function writeConfiguration({ context, host }: VolumeContext, { pod, spec, directory }: VolumeRequest, files: Payload): Promise<void> {
   const path = host.path(directory)
   await writeAtomically(path, files, { fsGroup: fsGroupOf(pod), nowMs: context.clock.now() })
-  for (const point of nestedMountPoints(pod, spec.name)) await mkdir(join(path, point), { recursive: true, mode: 0o755 })
+  for (const point of nestedMountPoints(pod, spec.name)) await makeDirectory(join(path, point), 0o755)
 }

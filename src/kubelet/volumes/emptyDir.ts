@@ -1,6 +1,7 @@
 /** Scratch space that lives as long as the pod (L3): a directory, memory, or huge pages. Upstream: pkg/volume/emptydir (v1.36). */
-import { chmod, mkdir } from 'node:fs/promises'
+import { chmod } from 'node:fs/promises'
 import { formatQuantity, quantityOf } from '#api/machinery/quantity'
+import { makeDirectory } from '#host/files'
 import type { FrozenPod } from '../pods/containers.ts'
 import { wholeUnits } from '../pods/quantities.ts'
 import { podCgroupLimits } from '../pods/resources.ts'
@@ -38,7 +39,7 @@ export const emptyDirVolume: VolumePlugin = {
   setUp: async ({ context, host }, { pod, spec, directory }) => {
     const { medium = '', sizeLimit } = spec.volume?.emptyDir ?? {}
     const path = host.path(directory)
-    const fresh = (await mkdir(path, { recursive: true })) !== undefined
+    const fresh = (await makeDirectory(path)) !== undefined
     if (medium === '') {
       // Once only: a pod may have changed its own directory's mode since.
       if (fresh) await chmod(path, 0o777)

@@ -3,12 +3,12 @@
  * directory for a runtime that cannot. A container that starts again may get a newer image: each is mounted at a place of its own.
  * Upstream: kuberuntime_manager.go getImageVolumes, containerd's container_image_mount.go (v1.36).
  */
-import { mkdir, realpath, stat } from 'node:fs/promises'
+import { realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Volume } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Mount, PodSandboxConfig } from '#grpc/criTypes'
-import { listIfExists } from '#host/files'
+import { listIfExists, makeDirectory } from '#host/files'
 import type { KubeletContext } from '../context.ts'
 import type { KubeletHost } from '../host.ts'
 import type { ImageManager } from '../images/imageManager.ts'
@@ -67,7 +67,7 @@ async function mountImage(context: KubeletContext, pod: FrozenPod, volumeName: s
   if (!host || !mounts) return { hostPath: '', image: { image: imageRef }, imageSubPath: subPath }
   const target = `${podDirectory(config.rootDirectory, pod.metadata.uid ?? '')}/volumes/${directoryName}/${volumeName}/${placeOf(imageRef)}`
   try {
-    await mkdir(host.path(target), { recursive: true, mode: 0o755 })
+    await makeDirectory(host.path(target), 0o755)
     if (!(await isMountPoint(host, target))) await mounts.mount(imageRef, target)
     const hostPath = await directoryInImage(host, target, subPath)
     counters(context).mounted.inc()

@@ -2,8 +2,9 @@
  * PersistentVolumes on the node itself (L3): a directory that is bind mounted below the pod's, a block device that is formatted and
  * mounted first, or a block device that containers get as it is. Upstream: pkg/volume/local (v1.36).
  */
-import { lstat, mkdir, rm, stat, symlink } from 'node:fs/promises'
+import { lstat, rm, stat, symlink } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
+import { makeDirectory } from '#host/files'
 import type { KubeletHost } from '../host.ts'
 import { refuseBacksteps } from './hostPath.ts'
 import { setVolumeOwnership } from './ownership.ts'
@@ -49,7 +50,7 @@ export const localVolume: VolumePlugin = {
     if (!(await stat(host.path(path))).isBlockDevice()) throw new Error(`local block volume path ${path} is not a block device`)
     // The link is what tells after a restart which device the pod had.
     const link = host.path(request.directory)
-    await mkdir(dirname(link), { recursive: true, mode: 0o750 })
+    await makeDirectory(dirname(link), 0o750)
     if (!(await lstat(link).catch(() => undefined))) await symlink(path, link)
     return path
   },

@@ -1,11 +1,11 @@
 /** Mounts below the pods' directories (L3): made unless they are there, and taken away with everything on top of them. */
-import { mkdir } from 'node:fs/promises'
+import { makeDirectory } from '#host/files'
 import type { MountRequest } from '#host/mounts'
 import type { KubeletHost } from '../host.ts'
 
 /** Mounts at the directory, which is made first, unless something is mounted there already. */
 export async function mountUnlessMounted(host: KubeletHost, request: MountRequest): Promise<void> {
-  await mkdir(host.path(request.target), { recursive: true })
+  await makeDirectory(host.path(request.target))
   if (await isMountPoint(host, request.target)) return
   await host.mounter.mount(request)
 }

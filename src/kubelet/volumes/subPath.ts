@@ -2,9 +2,9 @@
  * Parts of volumes that containers mount (L3): each is bind mounted below the pod's directory, so that what the container gets is what was
  * checked, whatever happens in the volume later. Upstream: pkg/volume/util/subpath (v1.36).
  */
-import { mkdir, realpath, rm, stat, writeFile } from 'node:fs/promises'
+import { realpath, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { isMissing } from '#host/files'
+import { isMissing, makeDirectory } from '#host/files'
 import type { KubeletHost } from '../host.ts'
 import { isMountPoint } from './podMounts.ts'
 import { isSameFile, makeDirectoriesWithin, openWithin } from './safeOpen.ts'
@@ -45,7 +45,7 @@ export async function bindSubPath(host: KubeletHost, subPath: SubPath): Promise<
     const isDirectory = (await opened.stat()).isDirectory()
     const present = await stat(localTarget).catch(() => undefined)
     if (present && present.isDirectory() !== isDirectory) await rm(localTarget, { recursive: true })
-    await mkdir(isDirectory ? localTarget : dirname(localTarget), { recursive: true, mode: 0o750 })
+    await makeDirectory(isDirectory ? localTarget : dirname(localTarget), 0o750)
     if (!isDirectory) await writeFile(localTarget, '', { mode: 0o640 })
     await host.mounter.bindDescriptor(opened.fd, target)
     return target

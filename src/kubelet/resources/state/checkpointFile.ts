@@ -9,7 +9,7 @@ export interface CheckpointFile {
   readonly path: string
   /** Undefined when there is none. */
   read(): Promise<string | undefined>
-  /** Resolves once a text as new as this call is on the disk. */
+  /** Resolves once a text as new as this call is on the disk; one that is there already is not written again, which a full disk would refuse. */
   write(text: () => string): Promise<void>
 }
 
@@ -17,16 +17,27 @@ export interface CheckpointFile {
 export function checkpointFile(path: string, file: string): CheckpointFile {
   let last: Promise<void> = Promise.resolve()
   let waiting: Promise<void> | undefined
+  let onDisk: string | undefined
+  const replace = async (text: string): Promise<void> => {
+    if (text === onDisk) return
+    // Until the new one is there, nobody knows.
+    onDisk = undefined
+    await writeFileAtomic(file, text, 0o600)
+    onDisk = text
+  }
   return {
     path,
-    read: () => readTextIfExists(file),
+    read: async () => {
+      onDisk = await readTextIfExists(file)
+      return onDisk
+    },
     write: (text) => {
       // Whoever comes while a write waits for its turn is told by that write as well.
       waiting ??= last
         .catch(() => {})
         .then(() => {
           waiting = undefined
-          last = writeFileAtomic(file, text(), 0o600)
+          last = replace(text())
           return last
         })
       return waiting

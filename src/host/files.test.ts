@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, readdir, rm, stat, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { makeDirectory, readTextIfExists, writeFileAtomic } from './files.ts'
+
+test('a file that is replaced is whole, and nothing lies beside it, also when writing failed', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'skiff-files-'))
+  t.after(() => rm(directory, { recursive: true, force: true }))
+  const file = join(directory, 'state')
+  await writeFileAtomic(file, 'first')
+  // As a full disk does it: opening works, writing does not.
+  const unwritable = new Proxy(Buffer.from('second'), {})
+  await assert.rejects(writeFileAtomic(file, unwritable))
+  assert.deepEqual([await readTextIfExists(file), await readdir(directory)], ['first', ['state']])
+  await symlink(file, join(directory, 'folder'))
+  await assert.rejects(writeFileAtomic(join(directory, 'folder', 'below'), 'x'))
+  assert.deepEqual((await readdir(directory)).sort(), ['folder', 'state'])
+})
+
+test('a directory is made with those above it, by two at once as well, and what is in the way is named', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'skiff-files-'))
+  t.after(() => rm(directory, { recursive: true, force: true }))
+  assert.equal(await makeDirectory(join(directory, 'a/b'), 0o750), join(directory, 'a'))
+  assert.equal(await makeDirectory(join(directory, 'a/b'), 0o750), undefined)
+  assert.equal((await stat(join(directory, 'a/b'))).mode & 0o777, 0o750)
+  await Promise.all([1, 2, 3].map(() => makeDirectory(join(directory, 'c/d/e'))))
+  await writeFileAtomic(join(directory, 'file'), '')
+  await assert.rejects(makeDirectory(join(directory, 'file/below')), { code: 'ENOTDIR' })
+})
