@@ -52,6 +52,7 @@ state = "${directory}/state"
   netns_mounts_under_state_dir = true
   enable_unprivileged_ports = true
   enable_unprivileged_icmp = true
+  stats_collect_period = 1
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/usr/lib/cni"
     conf_dir = "${directory}/cni"
@@ -72,10 +73,14 @@ const cni = (directory: string) =>
     ],
   })
 
-/** Starts it and loads the pause and busybox images. */
-export async function startContainerd(): Promise<TestContainerd> {
+/**
+ * Starts it and loads the pause and busybox images.
+ * @param prepare makes its directory ready, for example mounts a file system at root, where images and containers go
+ */
+export async function startContainerd(prepare: (directory: string) => Promise<void> = async () => {}): Promise<TestContainerd> {
   const exec = createExec()
   const directory = await mkdtemp('/tmp/skiff-kubelet-')
+  await prepare(directory)
   const namespace = `skiff-${directory.slice(-6)}`
   await mkdir(join(directory, 'cni'), { recursive: true })
   await writeFile(join(directory, 'config.toml'), config(directory))
