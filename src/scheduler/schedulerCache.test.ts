@@ -47,6 +47,21 @@ test('SCH-19 pods of a node that is gone, or not known yet, count when it comes'
   assert.deepEqual([cache.get('n')?.requestedMilliCpu, cache.get('n')?.allocatableMilliCpu], [2000, 4000])
 })
 
+test('SCH-19 nodes have slots of their own, used again when they are gone with their pods; clones have none', () => {
+  const cache = new SchedulerCache()
+  const slots = () => cache.nodes.map(({ name, slot }) => `${name}@${slot}`).sort()
+  for (const name of ['a', 'b']) cache.setNode(nodeOf({ name }))
+  const pod = podOf('p', { nodeName: 'a' }, cpu)
+  cache.setPod(pod)
+  cache.removeNode('a')
+  cache.setNode(nodeOf({ name: 'c' }))
+  assert.deepEqual([slots(), cache.get('b')?.clone().slot], [['b@1', 'c@2'], -1])
+  cache.removePod(pod)
+  cache.removeNode('b')
+  for (const name of ['d', 'e', 'f']) cache.setNode(nodeOf({ name }))
+  assert.deepEqual(slots(), ['c@2', 'd@1', 'e@0', 'f@3'])
+})
+
 test('SCH-19 an index hears of what is there, and then of each change once', () => {
   const cache = new SchedulerCache()
   cache.setNode(nodeOf({ name: 'n' }))

@@ -27,6 +27,9 @@ export class SchedulerCache implements Snapshot {
   readonly #indexes: PlacementIndex[] = []
   readonly nodesWithAffinityPods = new Set<NodeInfo>()
   readonly nodesWithRequiredAntiAffinityPods = new Set<NodeInfo>()
+  /** Slots of nodes that are gone; they are used again, so that arrays by slot stay as long as there were nodes at once. */
+  readonly #freeSlots: number[] = []
+  #usedSlots = 0
   #listed: readonly NodeInfo[] | undefined
   #generation = 0
   #assumed = 0
@@ -60,7 +63,7 @@ export class SchedulerCache implements Snapshot {
     const { name = '' } = node.metadata
     let info = this.#nodes.get(name)
     if (!info) {
-      info = this.#unknown.get(name) ?? new NodeInfo(name)
+      info = this.#unknown.get(name) ?? this.#newNodeInfo(name)
       this.#unknown.delete(name)
       this.#nodes.set(name, info)
       this.#listed = undefined
@@ -79,7 +82,10 @@ export class SchedulerCache implements Snapshot {
     this.#nodes.delete(name)
     this.#listed = undefined
     for (const index of this.#indexes) index.nodeRemoved?.(info)
-    if (info.pods.size === 0) return
+    if (info.pods.size === 0) {
+      this.#freeSlots.push(info.slot)
+      return
+    }
     info.setNode({ apiVersion: 'v1', kind: 'Node', metadata: { name }, spec: {}, status: {} } as Node)
     this.#unknown.set(name, info)
   }
@@ -157,7 +163,7 @@ export class SchedulerCache implements Snapshot {
     node.remove(key)
     this.#changed(node)
     for (const index of this.#indexes) index.podRemoved(there.info, node)
-    if (node.pods.size === 0) this.#unknown.delete(there.node)
+    if (node.pods.size === 0 && this.#unknown.delete(there.node)) this.#freeSlots.push(node.slot)
   }
 
   #changed(node: NodeInfo): void {
@@ -172,10 +178,14 @@ export class SchedulerCache implements Snapshot {
   #nodeInfo(name: string): NodeInfo {
     let info = this.#nodes.get(name) ?? this.#unknown.get(name)
     if (!info) {
-      info = new NodeInfo(name)
+      info = this.#newNodeInfo(name)
       this.#unknown.set(name, info)
     }
     return info
+  }
+
+  #newNodeInfo(name: string): NodeInfo {
+    return new NodeInfo(name, this.#freeSlots.pop() ?? this.#usedSlots++)
   }
 
   #countImages(info: NodeInfo, sign: 1 | -1): void {

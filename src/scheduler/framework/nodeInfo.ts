@@ -8,9 +8,12 @@ import type { Frozen } from '#api/machinery/meta'
 import type { PodInfo } from './podInfo.ts'
 
 const noTaints: readonly Frozen<Taint>[] = []
+const noSlot = -1
 
 export class NodeInfo {
   readonly name: string
+  /** A small number that no other node of the cache has: what is kept for every node may be an array. Clones, which may differ from what is kept, have none: -1. */
+  readonly slot: number
   /** An empty node of that name as long as only its pods are known. */
   node: Frozen<Node>
   readonly pods = new Map<string, PodInfo>()
@@ -38,8 +41,9 @@ export class NodeInfo {
   readonly pvcRefCounts = new Map<string, number>()
   generation = 0
 
-  constructor(name: string) {
+  constructor(name: string, slot: number = noSlot) {
     this.name = name
+    this.slot = slot
     this.node = { apiVersion: 'v1', kind: 'Node', metadata: { name }, spec: {}, status: {} }
   }
 

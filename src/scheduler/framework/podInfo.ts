@@ -20,6 +20,8 @@ export interface AffinityTerm {
   readonly namespaces: ReadonlySet<string>
   /** Matches nothing when the term has none. */
   readonly namespaceSelector: Selector
+  /** The same for terms that mean the same. */
+  readonly text: string
 }
 
 export interface WeightedAffinityTerm extends AffinityTerm {
@@ -152,10 +154,19 @@ function weightedTermsOf(pod: Frozen<Pod>, terms: readonly Frozen<WeightedPodAff
 function compile(pod: Frozen<Pod>, term: Frozen<PodAffinityTerm>): AffinityTerm {
   const named = term.namespaces ?? none
   const own = named.length === 0 && !term.namespaceSelector
-  return {
+  return affinityTerm({
     topologyKey: term.topologyKey,
     selector: selectorOf(term.labelSelector),
     namespaces: new Set(own ? [pod.metadata.namespace ?? ''] : named),
     namespaceSelector: term.namespaceSelector ? selectorOf(term.namespaceSelector) : nothing,
-  }
+  })
+}
+
+export function affinityTerm({ topologyKey, selector, namespaces, namespaceSelector }: Omit<AffinityTerm, 'text'>): AffinityTerm {
+  const text = JSON.stringify([topologyKey, selectorText(selector), [...namespaces].sort(), selectorText(namespaceSelector)])
+  return { topologyKey, selector, namespaces, namespaceSelector, text }
+}
+
+function selectorText(selector: Selector): string | null {
+  return selector === nothing ? null : selector.toString()
 }

@@ -22,6 +22,11 @@ export interface AffinityQuestion {
   readonly held: readonly HeldTerm[]
 }
 
+/** The held terms that still have a say where there is nobody whom the pod wants away: `away` has counted the pods of those that it holds itself. */
+function heldByOthers({ pod, held }: AffinityQuestion): readonly HeldTerm[] {
+  return held.filter(({ term, isMutual }) => !isMutual || !pod.requiredAntiAffinity.some(({ text }) => text === term.text))
+}
+
 type Changes = Map<string, number>
 
 /** Deviations from the tables, domain by domain. */
@@ -34,10 +39,12 @@ interface Tried {
 
 export class AffinityFilter implements TriesPods {
   readonly #question: AffinityQuestion
+  readonly #heldByOthers: readonly HeldTerm[]
   #tried: Tried | undefined
 
   constructor(question: AffinityQuestion, tried?: Tried) {
     this.#question = question
+    this.#heldByOthers = heldByOthers(question)
     this.#tried = tried
   }
 
@@ -68,47 +75,46 @@ export class AffinityFilter implements TriesPods {
     }
   }
 
-  filter({ node }: NodeInfo): FilterResult {
-    const labels = node.metadata.labels ?? {}
-    if (!this.#isNear(labels)) return notNear
-    if (!this.#isAway(labels)) return notAway
-    return this.#isUnwanted(labels) ? unwanted : undefined
+  filter(node: NodeInfo): FilterResult {
+    if (!this.#isNear(node)) return notNear
+    if (!this.#isAway(node)) return notAway
+    return this.#isUnwanted(node) ? unwanted : undefined
   }
 
-  #isNear(labels: Readonly<Record<string, string>>): boolean {
+  #isNear(node: NodeInfo): boolean {
     const { near, wantsItself } = this.#question
     let all = true
     for (let i = 0; i < near.length; i++) {
       const table = near[i] as DomainTable
-      const value = labels[table.shape.topologyKey]
-      if (value === undefined) return false
-      if (table.inDomain(value) + (this.#tried?.near[i]?.get(value) ?? 0) <= 0) all = false
+      const around = table.around(node)
+      if (around === undefined) return false
+      if (around + triedAround(this.#tried?.near[i], table, node) <= 0) all = false
     }
     return all || (wantsItself && near.every((table, i) => table.total + sum(this.#tried?.near[i]) === 0))
   }
 
-  #isAway(labels: Readonly<Record<string, string>>): boolean {
+  #isAway(node: NodeInfo): boolean {
     const { away } = this.#question
     for (let i = 0; i < away.length; i++) {
       const table = away[i] as DomainTable
-      const value = labels[table.shape.topologyKey]
-      if (value !== undefined && table.inDomain(value) + (this.#tried?.away[i]?.get(value) ?? 0) > 0) return false
+      const around = table.around(node)
+      if (around !== undefined && around + triedAround(this.#tried?.away[i], table, node) > 0) return false
     }
     return true
   }
 
-  #isUnwanted(labels: Readonly<Record<string, string>>): boolean {
+  #isUnwanted({ node }: NodeInfo): boolean {
     const { held } = this.#question
     if (!this.#tried) {
-      for (const { term, domains } of held) {
-        const value = labels[term.topologyKey]
+      for (const { term, domains } of this.#heldByOthers) {
+        const value = node.metadata.labels?.[term.topologyKey]
         if (value !== undefined && domains.has(value)) return true
       }
       return false
     }
     const keys = new Set([...held.map(({ term }) => term.topologyKey), ...this.#tried.held.keys()])
     for (const key of keys) {
-      const value = labels[key]
+      const value = node.metadata.labels?.[key]
       if (value === undefined) continue
       let pods = this.#tried.held.get(key)?.get(value) ?? 0
       for (const { term, domains } of held) if (term.topologyKey === key) pods += domains.get(value) ?? 0
@@ -116,6 +122,10 @@ export class AffinityFilter implements TriesPods {
     }
     return false
   }
+}
+
+function triedAround(changes: Changes | undefined, { shape }: DomainTable, { node }: NodeInfo): number {
+  return changes?.get(node.metadata.labels?.[shape.topologyKey] ?? '') ?? 0
 }
 
 function sum(changes: Changes | undefined): number {

@@ -6,11 +6,10 @@ import type { Namespace, Pod } from '#api/gen/types/core.v1'
 import { nothing } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
 import type { Lister } from '#client/cache/lister'
-import { type AffinityTerm, affinityTermMatches, type PodInfo } from '../../framework/podInfo.ts'
+import { type AffinityTerm, affinityTerm, affinityTermMatches, type PodInfo } from '../../framework/podInfo.ts'
 import type { Snapshot } from '../../framework/snapshot.ts'
 import type { DomainTable } from '../topology/domainTable.ts'
 import type { DomainTables } from '../topology/domainTables.ts'
-import { termText } from '../topology/heldTerms.ts'
 
 export class IncomingTerms {
   readonly #tables: DomainTables
@@ -40,11 +39,11 @@ export class IncomingTerms {
     if (term.namespaceSelector === nothing) return term
     const selected = this.#namespaces.list({ matches: ({ metadata }) => term.namespaceSelector.matches(metadata.labels) })
     const namespaces = new Set([...term.namespaces, ...selected.map(({ metadata }) => metadata.name ?? '')])
-    return { ...term, namespaces, namespaceSelector: nothing }
+    return affinityTerm({ ...term, namespaces, namespaceSelector: nothing })
   }
 
   #table(topologyKey: string, terms: readonly AffinityTerm[], snapshot: Snapshot): DomainTable {
-    const key = `${topologyKey} ${terms.map(termText).join()}`
+    const key = `${topologyKey} ${terms.map(({ text }) => text).join()}`
     return this.#tables.get(key, snapshot, () => ({ topologyKey, counts: (info: PodInfo) => matchesAll(terms, info.pod, undefined) }))
   }
 }

@@ -40,14 +40,14 @@ export class SpreadFilter implements TriesPods {
     }
   }
 
-  filter({ node }: NodeInfo): FilterResult {
+  filter(node: NodeInfo): FilterResult {
     const { all } = this.#constraints
     this.#fewest ??= all.map(({ table, minDomains }, i) => (table.size < minDomains ? 0 : (table.fewest(this.#changes?.[i]) ?? 0)))
     for (let i = 0; i < all.length; i++) {
       const { table, topologyKey, maxSkew } = all[i] as SpreadConstraints['all'][number]
-      const value = node.metadata.labels?.[topologyKey]
-      if (value === undefined) return missingLabel
-      const there = table.inDomain(value) + (this.#changes?.[i]?.get(value) ?? 0)
+      const around = table.around(node)
+      if (around === undefined) return missingLabel
+      const there = around + (this.#changes?.[i]?.get(node.node.metadata.labels?.[topologyKey] ?? '') ?? 0)
       if (there + (this.#countsItself[i] ? 1 : 0) - (this.#fewest[i] as number) > maxSkew) return uneven
     }
     return undefined

@@ -39,9 +39,9 @@ export class SpreadScore implements StateData {
     let score = 0
     for (let i = 0; i < this.#constraints.length; i++) {
       const { table, topologyKey, maxSkew } = this.#constraints[i] as SpreadConstraint
-      const value = node.node.metadata.labels?.[topologyKey]
-      if (value === undefined) continue
-      const pods = topologyKey === hostnameLabel ? table.onNode(node.name) : table.inDomain(value)
+      const around = table.around(node)
+      if (around === undefined) continue
+      const pods = topologyKey === hostnameLabel ? table.onNode(node) : around
       score += pods * (this.#weights[i] as number) + (maxSkew - 1)
     }
     return Math.round(score)

@@ -3,7 +3,7 @@
  * A cycle asks each distinct term whether it is about the incoming pod, not each pod.
  */
 import type { Node, Pod } from '#api/gen/types/core.v1'
-import { type LabelMap, nothing, type Selector } from '#api/machinery/labelSelector'
+import { type LabelMap, nothing } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
 import { countIn, type NodeInfo } from '../../framework/nodeInfo.ts'
 import { type AffinityTerm, affinityTermMatches, type PodInfo } from '../../framework/podInfo.ts'
@@ -14,14 +14,34 @@ export interface HeldTerm {
   readonly weight: number
   /** Domain → how many pods with this term run there. */
   readonly domains: ReadonlyMap<string, number>
+  /** Each of those pods is one that the term is about: they keep away from each other. */
+  readonly isMutual: boolean
 }
 
 export type WeightedTerm = readonly [AffinityTerm, number]
 
-interface Entry extends HeldTerm {
-  readonly domains: Map<string, number>
+class Entry implements HeldTerm {
+  readonly term: AffinityTerm
+  readonly weight: number
+  readonly domains = new Map<string, number>()
   /** Node → its pods with this term, and the domain in which they are counted. */
-  readonly nodes: Map<string, { pods: number; domain: string | undefined }>
+  readonly nodes = new Map<string, { pods: number; domain: string | undefined }>()
+  /** Pods with this term that it is not about. */
+  others = 0
+
+  constructor(term: AffinityTerm, weight: number) {
+    this.term = term
+    this.weight = weight
+  }
+
+  get isMutual(): boolean {
+    return this.others === 0
+  }
+
+  isOther({ pod }: PodInfo): boolean {
+    // Labels of namespaces change while the pod stays counted as what it was.
+    return this.term.namespaceSelector !== nothing || !affinityTermMatches(this.term, pod, undefined)
+  }
 }
 
 export class HeldTerms implements PlacementIndex {
@@ -43,10 +63,10 @@ export class HeldTerms implements PlacementIndex {
 
   podAdded(pod: PodInfo, node: NodeInfo): void {
     for (const [term, weight] of this.#termsOf(pod)) {
-      const key = `${weight} ${termText(term)}`
+      const key = `${weight} ${term.text}`
       let entry = this.#entries.get(key)
       if (!entry) {
-        entry = { term, weight, domains: new Map(), nodes: new Map() }
+        entry = new Entry(term, weight)
         this.#entries.set(key, entry)
       }
       let there = entry.nodes.get(node.name)
@@ -55,16 +75,18 @@ export class HeldTerms implements PlacementIndex {
         entry.nodes.set(node.name, there)
       }
       there.pods++
+      if (entry.isOther(pod)) entry.others++
       if (there.domain !== undefined) countIn(entry.domains, there.domain, 1)
     }
   }
 
   podRemoved(pod: PodInfo, node: NodeInfo): void {
     for (const [term, weight] of this.#termsOf(pod)) {
-      const key = `${weight} ${termText(term)}`
+      const key = `${weight} ${term.text}`
       const entry = this.#entries.get(key)
       const there = entry?.nodes.get(node.name)
       if (!entry || !there) continue
+      if (entry.isOther(pod)) entry.others--
       if (there.domain !== undefined) countIn(entry.domains, there.domain, -1)
       if (--there.pods > 0) continue
       entry.nodes.delete(node.name)
@@ -91,13 +113,4 @@ export class HeldTerms implements PlacementIndex {
 
 function domainOf(term: AffinityTerm, node: Frozen<Node>): string | undefined {
   return node.metadata.labels?.[term.topologyKey]
-}
-
-/** The same for terms that mean the same. */
-export function termText({ topologyKey, selector, namespaces, namespaceSelector }: AffinityTerm): string {
-  return JSON.stringify([topologyKey, selectorText(selector), [...namespaces].sort(), selectorText(namespaceSelector)])
-}
-
-function selectorText(selector: Selector): string | null {
-  return selector === nothing ? null : selector.toString()
 }

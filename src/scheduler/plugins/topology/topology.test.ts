@@ -67,9 +67,22 @@ test('SCH-09 SCH-10 counts that follow the placements are those of counting anew
           [table.size, table.fewest(), table.total, ...[...wanted.keys()].map((value) => table.inDomain(value))],
           [wanted.size, wanted.size === 0 ? undefined : Math.min(...wanted.values()), [...wanted.values()].reduce((a, b) => a + b, 0), ...wanted.values()],
         )
+        assert.deepEqual(
+          cache.nodes.map((node) => [table.around(node), table.around(node.clone())]),
+          cache.nodes.map(({ node }) => {
+            const around = wanted.get(node.metadata.labels?.[zone] ?? '')
+            return [around, around]
+          }),
+        )
         const holders = [...domainsOf(cache.nodes, (pod) => pod.spec.affinity !== undefined)].filter(([, count]) => count > 0)
         const about = held.about(podOf('new', {}, {}, { app: 'a' }), undefined)
         assert.deepEqual(new Map(about.flatMap(({ domains }) => [...domains])), new Map(holders))
+        const holding = [...pods.values()].filter(({ metadata, spec }) => spec.affinity && cache.placementOf(`default/${metadata.name}`))
+        for (const { isMutual } of about)
+          assert.equal(
+            isMutual,
+            holding.every(({ metadata }) => metadata.labels?.app === 'a'),
+          )
       }
     }),
     { numRuns: 200, seed: 1 },
@@ -85,6 +98,8 @@ const incoming = fc.constantFrom<Partial<PodSpec>>(
     ],
   },
   { affinity: apart('b', zone) as NonNullable<PodSpec['affinity']> },
+  // What placed pods hold too, and keep away by it from others, or from each other.
+  { affinity: apart('a', zone) as NonNullable<PodSpec['affinity']> },
   { affinity: { podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey: zone, labelSelector: { matchLabels: { app: 'b' } } }] } } },
   {},
 )
