@@ -1,5 +1,5 @@
 /** The scheduler's metrics under upstream's names (L3). Upstream: pkg/scheduler/metrics/metrics.go (v1.36). */
-import { type CounterSeries, exponentialBuckets, type GaugeSeries, type HistogramSeries, type Metrics } from '#base/metrics'
+import { exponentialBuckets, type Metrics } from '#base/metrics'
 import type { CyclePoint, CycleTimer } from './schedulePod.ts'
 import type { PluginObserver } from './timedProfile.ts'
 
@@ -35,67 +35,54 @@ export function createSchedulerMetrics(metrics: Metrics, nowMs: () => number): S
   const counters = countersOf(metrics)
   const histograms = histogramsOf(metrics)
   const { pending, unschedulable, cache, binding, kept } = gaugesOf(metrics)
-  const series = new Map<string, HistogramSeries>()
-  const point: SchedulerMetrics['point'] = (name, profile, status, seconds) => {
-    const key = `${name}/${profile}/${status}`
-    let one = series.get(key)
-    if (!one) {
-      one = histograms.point.series({ extension_point: name, status, profile })
-      series.set(key, one)
-    }
-    one.observe(seconds)
-  }
-  const evaluations = new Map<string, CounterSeries>()
-  const asked = (profile: string, point: string, plugin: string, times: number) => {
-    const key = `${point}/${plugin}/${profile}`
-    let one = evaluations.get(key)
-    if (!one) {
-      one = counters.evaluations.series({ plugin, extension_point: point, profile })
-      evaluations.set(key, one)
-    }
-    one.inc(times)
-  }
-  const keptByEvent = new Map<string, GaugeSeries>()
-  const keptSeries = (event: string): GaugeSeries => {
-    let one = keptByEvent.get(event)
-    if (!one) {
-      one = kept.series({ event })
-      keptByEvent.set(event, one)
-    }
-    return one
-  }
+  const points = seriesOf((extension_point, profile, status) => histograms.point.series({ extension_point, status, profile }))
+  const point: SchedulerMetrics['point'] = (name, profile, status, seconds) => points(name, profile, status).observe(seconds)
+  const evaluations = seriesOf((extension_point, plugin, profile) => counters.evaluations.series({ plugin, extension_point, profile }))
+  const keptEvents = seriesOf((event) => kept.series({ event }))
+  const results = seriesOf((result, profile) => ({
+    count: counters.attempts.series({ result, profile }),
+    seconds: histograms.attempt.series({ result, profile }),
+  }))
+  const sli = seriesOf((attempts) => histograms.sli.series({ attempts }))
+  const tries = histograms.tries.series({})
+  const algorithm = histograms.algorithm.series({})
+  const handling = seriesOf((event) => histograms.handling.series({ event }))
+  const incoming = seriesOf((queue, event) => counters.incoming.series({ queue, event }))
+  const waiting = seriesOf((queue) => pending.series({ queue }))
+  const known = seriesOf((type) => cache.series({ type }))
   return {
-    incoming: (queue, event) => counters.incoming.inc({ queue, event }),
+    incoming: (queue, event) => incoming(queue, event).inc(),
     attempt: (result, profile, seconds) => {
-      counters.attempts.inc({ result, profile })
-      histograms.attempt.observe(seconds, { result, profile })
+      const series = results(result, profile)
+      series.count.inc()
+      series.seconds.observe(seconds)
     },
     scheduled: (seconds, count, wasFlushed) => {
       if (wasFlushed) counters.afterFlush.inc()
-      histograms.sli.observe(seconds, { attempts: count > 15 ? '16+' : String(count) })
-      histograms.tries.observe(count)
+      sli(count > 15 ? '16+' : String(count)).observe(seconds)
+      tries.observe(count)
     },
     pending: (counts) => {
-      for (const queue of ['active', 'backoff', 'unschedulable', 'gated'] as const) pending.set(counts[queue], { queue })
+      for (const queue of queues) waiting(queue).set(counts[queue])
     },
     unschedulable: (plugin, profile, by) => unschedulable.inc({ plugin, profile }, by),
-    algorithm: (seconds) => histograms.algorithm.observe(seconds),
+    algorithm: (seconds) => algorithm.observe(seconds),
     point,
-    handled: (event, seconds) => histograms.handling.observe(seconds, { event }),
-    kept: (event, by) => keptSeries(event).add(by),
+    handled: (event, seconds) => handling(event).observe(seconds),
+    kept: (event, by) => keptEvents(event).add(by),
     hint: (plugin, event, hint, seconds) => histograms.hint.observe(seconds, { plugin, event, hint }),
     plugin: (plugin, extension_point, status, seconds) => histograms.plugin.observe(seconds, { plugin, extension_point, status }),
     permitWait: (result, seconds) => histograms.permitWait.observe(seconds, { result }),
     cacheSize: (nodes, pods, assumed) => {
-      cache.set(nodes, { type: 'nodes' })
-      cache.set(pods, { type: 'pods' })
-      cache.set(assumed, { type: 'assumed_pods' })
+      known('nodes').set(nodes)
+      known('pods').set(pods)
+      known('assumed_pods').set(assumed)
     },
     binding: (by) => binding.add(by),
     timer: (profile) => {
       let lastMs = nowMs()
       return {
-        asked: (point, plugin, times) => asked(profile, point, plugin, times),
+        asked: (point, plugin, times) => evaluations(point, plugin, profile).inc(times),
         done: (name, status) => {
           const now = nowMs()
           point(name, profile, status, (now - lastMs) / 1000)
@@ -103,6 +90,22 @@ export function createSchedulerMetrics(metrics: Metrics, nowMs: () => number): S
         },
       }
     },
+  }
+}
+
+const queues = ['active', 'backoff', 'unschedulable', 'gated'] as const
+
+/** Finds the series of some labels' values, without making up the labels each time: every decision records a dozen. */
+function seriesOf<T>(make: (a: string, b: string, c: string) => T): (a: string, b?: string, c?: string) => T {
+  const known = new Map<string, T>()
+  return (a, b = '', c = '') => {
+    const key = b === '' ? a : `${a}/${b}/${c}`
+    let one = known.get(key)
+    if (!one) {
+      one = make(a, b, c)
+      known.set(key, one)
+    }
+    return one
   }
 }
 

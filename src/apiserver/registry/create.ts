@@ -8,6 +8,7 @@ import type { KubeObject } from '#api/machinery/meta'
 import { nameIsDnsSubdomain } from '#api/machinery/names'
 import { validateObjectMeta } from '#api/machinery/objectMeta'
 import { alreadyExists, badRequest, StatusError } from '#api/machinery/status'
+import { deepCopy } from '#base/frozen'
 import { randomName, randomUid } from '#base/random'
 import { formatTime } from '#base/time'
 import { admit } from './admit.ts'
@@ -37,7 +38,7 @@ export async function createObject(
   if (!metadata.generateName || metadata.name) return createNamed(deps, context, object, options)
   for (let attempt = 1; ; attempt++) {
     // Each try gets its own copy: a write that lost may already have been prepared.
-    const copy = structuredClone(object)
+    const copy = deepCopy(object)
     copy.metadata.name = `${metadata.generateName.slice(0, 58)}${randomName(deps.random)}`
     try {
       return await createNamed(deps, context, copy, options)

@@ -26,9 +26,7 @@ import { kubeconfigEntry } from './kubeconfigEntry.ts'
 import { listImages, loadImages } from './nodeImages.ts'
 import { endProcess, runningProcess, startDetached } from './processes.ts'
 import { refuseChanges } from './refuseChanges.ts'
-
-/** A larger nursery: under load a server's garbage is collected a third as often, for a third less time (creates, 50,000 of them). */
-const serverFlags = ['--max-semi-space-size=32']
+import { serverFlags } from './serverFlags.ts'
 
 export interface LocalClusterDeps {
   readonly clock: Clock

@@ -2,50 +2,58 @@
 import type { Volume, VolumeProjection } from '#api/gen/types/core.v1'
 
 export function overlappingPathWarnings(volumes: readonly Volume[] | undefined): string[] {
-  return (volumes ?? []).flatMap((volume) => {
-    const name = `volume ${JSON.stringify(volume.name)}`
-    const { configMap, secret, downwardAPI, projected } = volume
-    return [
-      ...overlaps(pathsOf(configMap?.items), `${name} (ConfigMap ${JSON.stringify(configMap?.name)}): overlapping paths`),
-      ...overlaps(pathsOf(secret?.items), `${name} (Secret ${JSON.stringify(secret?.secretName)}): overlapping paths`),
-      ...overlaps(pathsOf(downwardAPI?.items), `${name} (DownwardAPI): overlapping paths`),
-      ...projectedWarnings(projected?.sources ?? [], name),
-    ]
+  return (volumes ?? []).flatMap(({ name, configMap, secret, downwardAPI, projected }) => {
+    if (configMap?.items) return overlaps(pathsOf(configMap.items), () => `ConfigMap ${JSON.stringify(configMap.name)}`, name)
+    if (secret?.items) return overlaps(pathsOf(secret.items), () => `Secret ${JSON.stringify(secret.secretName)}`, name)
+    if (downwardAPI?.items) return overlaps(pathsOf(downwardAPI.items), () => 'DownwardAPI', name)
+    return projected?.sources ? projectedWarnings(projected.sources, name) : []
   })
 }
 
-const pathsOf = (items: readonly { path: string }[] | undefined): string[] => (items ?? []).map(({ path }) => path)
+const pathsOf = (items: readonly { path: string }[]): string[] => items.map(({ path }) => path)
 
 /** Every source among its own files, and with those of the sources before it. */
-function projectedWarnings(sources: readonly VolumeProjection[], name: string): string[] {
+function projectedWarnings(sources: readonly VolumeProjection[], volume: string): string[] {
   const before = new Set<string>()
   return sources.flatMap((source) => {
     const found = sourcePaths(source)
-    if (!found) return Object.keys(source).length === 0 ? [`${name} (Projected) has no sources provided`] : []
-    const message = `${name} (Projected ${found.what}): overlapping paths`
-    const own = overlaps(found.paths, message)
-    const all = overlaps([...new Set(found.paths), ...before].sort(), message)
+    if (!found) return Object.keys(source).length === 0 ? [`volume ${JSON.stringify(volume)} (Projected) has no sources provided`] : []
+    const what = () => `Projected ${found.what()}`
+    const own = overlaps(found.paths, what, volume)
+    const all = before.size + found.paths.length < 2 ? own : overlaps([...new Set(found.paths), ...before].sort(), what, volume)
     for (const path of found.paths) before.add(path)
-    return [...own, ...all.filter((warning) => !own.includes(warning))]
+    return all.length === 0 ? own : [...own, ...all.filter((warning) => !own.includes(warning))]
   })
 }
 
-function sourcePaths(source: VolumeProjection): { readonly what: string; readonly paths: string[] } | undefined {
-  const { configMap, secret, downwardAPI, serviceAccountToken, clusterTrustBundle } = source
-  if (configMap?.items) return { what: `ConfigMap ${JSON.stringify(configMap.name)}`, paths: pathsOf(configMap.items) }
-  if (secret?.items) return { what: `Secret ${JSON.stringify(secret.name)}`, paths: pathsOf(secret.items) }
-  if (downwardAPI?.items) return { what: 'DownwardAPI', paths: pathsOf(downwardAPI.items) }
-  if (serviceAccountToken) return { what: 'ServiceAccountToken', paths: [serviceAccountToken.path] }
-  const bundle = clusterTrustBundle && (clusterTrustBundle.name ?? clusterTrustBundle.signerName)
-  return clusterTrustBundle ? { what: `ClusterTrustBundle ${JSON.stringify(bundle)}`, paths: [clusterTrustBundle.path] } : undefined
+interface SourcePaths {
+  readonly what: () => string
+  readonly paths: string[]
 }
 
-function overlaps(paths: readonly string[], message: string): string[] {
+function sourcePaths({ configMap, secret, downwardAPI, serviceAccountToken, clusterTrustBundle }: VolumeProjection): SourcePaths | undefined {
+  if (configMap?.items) return { what: () => `ConfigMap ${JSON.stringify(configMap.name)}`, paths: pathsOf(configMap.items) }
+  if (secret?.items) return { what: () => `Secret ${JSON.stringify(secret.name)}`, paths: pathsOf(secret.items) }
+  if (downwardAPI?.items) return { what: () => 'DownwardAPI', paths: pathsOf(downwardAPI.items) }
+  if (serviceAccountToken) return { what: () => 'ServiceAccountToken', paths: [serviceAccountToken.path] }
+  if (!clusterTrustBundle) return undefined
+  const { name, signerName, path } = clusterTrustBundle
+  return { what: () => `ClusterTrustBundle ${JSON.stringify(name ?? signerName)}`, paths: [path] }
+}
+
+/** @param what whose paths they are: asked for only when some overlap */
+function overlaps(paths: readonly string[], what: () => string, volume: string): string[] {
+  const found: string[] = []
   const seen: string[] = []
-  return paths.flatMap((path) => {
-    const own = path.replace(/\/+$/, '')
-    const other = seen.find((item) => item !== '' && own !== '' && (item === own || `${item}/`.startsWith(`${own}/`) || `${own}/`.startsWith(`${item}/`)))
-    seen.push(own)
-    return other === undefined ? [] : [`${message}: ${JSON.stringify(own)} with ${JSON.stringify(other)}`]
-  })
+  for (const path of paths) {
+    const own = path.endsWith('/') ? path.replace(/\/+$/, '') : path
+    const other = own === '' ? undefined : seen.find((item) => item === own || isWithin(item, own) || isWithin(own, item))
+    if (other !== undefined) found.push(`volume ${JSON.stringify(volume)} (${what()}): overlapping paths: ${JSON.stringify(own)} with ${JSON.stringify(other)}`)
+    if (own !== '') seen.push(own)
+  }
+  return found
+}
+
+function isWithin(path: string, folder: string): boolean {
+  return path.length > folder.length && path[folder.length] === '/' && path.startsWith(folder)
 }

@@ -18,6 +18,7 @@ const deprecatedAnnotations: Readonly<Record<string, string>> = {
 }
 
 const sizes = ['memory', 'ephemeral-storage']
+const none: readonly never[] = []
 
 /** Volume types that are gone or going; the words are upstream's. */
 const deprecatedVolumes: readonly [type: keyof Volume, name: string, since: string][] = [
@@ -56,44 +57,59 @@ export function podTemplateWarnings(template: PodTemplateSpec | undefined, path:
 /** @param template path of the template; undefined for a real pod */
 function specWarnings(spec: PodSpec, metadata: Metadata, template: FieldPath | undefined): string[] {
   const path = template ? template.child('spec') : FieldPath.of('spec')
-  const annotations = (template ?? FieldPath.of()).child('metadata', 'annotations')
+  const annotations = metadata?.annotations && (template ?? FieldPath.of()).child('metadata', 'annotations')
+  const containers = containersOf(spec, path)
+  const withPorts = containers.filter(({ container }) => container.ports)
   return [
     ...nodeWarnings(spec, path),
-    ...Object.entries(deprecatedAnnotations).flatMap(([key, message]) =>
-      metadata?.annotations?.[key] === undefined ? [] : [`${annotations.key(key)}: ${message}`],
-    ),
-    ...(spec.volumes ?? []).flatMap((volume, i) => volumeWarnings(volume, path.child('volumes').index(i))),
+    ...(annotations ? annotationWarnings(metadata, annotations) : none),
+    ...(spec.volumes ?? none).flatMap((volume, i) => volumeWarnings(volume, path.child('volumes').index(i))),
     ...overlappingPathWarnings(spec.volumes),
     ...duplicateWarnings(spec, path),
-    ...fractionWarnings(spec.overhead, sizes, path.child('overhead')),
-    ...profileWarnings(spec, metadata, annotations, template !== undefined),
-    ...containersOf(spec, path).flatMap(({ container, at }) => containerWarnings(container, at)),
-    ...portWarnings(spec, path),
-    ...portNameWarnings(spec, path),
+    ...(spec.overhead ? fractionWarnings(spec.overhead, sizes, path.child('overhead')) : none),
+    ...(annotations ? profileWarnings(spec, containers, metadata, annotations, template !== undefined) : none),
+    ...containers.flatMap(({ container, at }) => containerWarnings(container, at)),
+    ...portWarnings(withPorts),
+    ...portNameWarnings(withPorts),
     ...((spec.terminationGracePeriodSeconds ?? 0) < 0
       ? [`${path.child('terminationGracePeriodSeconds')}: must be >= 0; negative values are invalid and will be treated as 1`]
-      : []),
-    ...affinityWarnings(spec, path.child('affinity')),
-    ...(spec.dnsConfig?.nameservers ?? []).flatMap((ip, i) => ipWarnings(ip, path.child('dnsConfig', 'nameservers').index(i))),
-    ...(spec.hostAliases ?? []).flatMap(({ ip }, i) => ipWarnings(ip, path.child('hostAliases').index(i).child('ip'))),
+      : none),
+    ...(spec.affinity ? affinityWarnings(spec, path.child('affinity')) : none),
+    ...(spec.dnsConfig?.nameservers ?? none).flatMap((ip, i) => ipWarnings(ip, path.child('dnsConfig', 'nameservers').index(i))),
+    ...(spec.hostAliases ?? none).flatMap(({ ip }, i) => ipWarnings(ip, path.child('hostAliases').index(i).child('ip'))),
   ]
 }
 
-function volumeWarnings(volume: Volume, path: FieldPath): string[] {
+function annotationWarnings(metadata: Metadata, path: FieldPath): string[] {
+  return Object.entries(deprecatedAnnotations).flatMap(([key, message]) => (metadata?.annotations?.[key] === undefined ? [] : [`${path.key(key)}: ${message}`]))
+}
+
+function volumeWarnings(volume: Volume, path: FieldPath): readonly string[] {
   const claim = volume.ephemeral?.volumeClaimTemplate?.spec
+  // Most volumes are of no such type, and many pods have some.
+  const deprecated = deprecatedVolumes.filter(([type]) => volume[type])
+  if (!claim && deprecated.length === 0) return none
   return [
-    ...deprecatedVolumes.flatMap(([type, name, since]) => (volume[type] ? [`${path.child(name)}: ${since}`] : [])),
+    ...deprecated.map(([, name, since]) => `${path.child(name)}: ${since}`),
     ...(claim ? claimWarnings(claim, path.child('ephemeral', 'volumeClaimTemplate', 'spec')) : []),
   ]
 }
 
-function containersOf(spec: PodSpec, path: FieldPath): { container: Container; at: FieldPath }[] {
-  return (['initContainers', 'containers', 'ephemeralContainers'] as const).flatMap((list) =>
-    (spec[list] ?? []).map((container, i) => ({ container, at: path.child(list).index(i) })),
-  )
+interface PlacedContainer {
+  readonly container: Container
+  readonly at: FieldPath
 }
 
-function nodeWarnings(spec: PodSpec, path: FieldPath): string[] {
+const containerLists = ['initContainers', 'containers', 'ephemeralContainers'] as const
+
+function containersOf(spec: PodSpec, path: FieldPath): PlacedContainer[] {
+  const found: PlacedContainer[] = []
+  for (const list of containerLists) for (const [i, container] of (spec[list] ?? none).entries()) found.push({ container, at: path.child(list).index(i) })
+  return found
+}
+
+function nodeWarnings(spec: PodSpec, path: FieldPath): readonly string[] {
+  if (!spec.nodeSelector && !spec.affinity && !spec.topologySpreadConstraints) return none
   const node = spec.affinity?.nodeAffinity
   const at = path.child('affinity', 'nodeAffinity')
   const required = at.child('requiredDuringSchedulingIgnoredDuringExecution', 'nodeSelectorTerms')
@@ -139,7 +155,8 @@ function affinityWarnings(spec: PodSpec, path: FieldPath): string[] {
   })
 }
 
-function duplicateWarnings(spec: PodSpec, path: FieldPath): string[] {
+function duplicateWarnings(spec: PodSpec, path: FieldPath): readonly string[] {
+  if (!spec.hostAliases && !spec.imagePullSecrets) return none
   const repeated = (values: readonly string[]) => values.flatMap((value, i) => (values.indexOf(value) < i ? [{ value: JSON.stringify(value), i }] : []))
   const secrets = (spec.imagePullSecrets ?? []).map(({ name = '' }) => name)
   const secret = (i: number) => path.child('imagePullSecrets').index(i).child('name')
@@ -151,13 +168,13 @@ function duplicateWarnings(spec: PodSpec, path: FieldPath): string[] {
 }
 
 /** Annotations that fields have replaced. A real pod's AppArmor annotations still count, so only templates are warned about those. */
-function profileWarnings(spec: PodSpec, metadata: Metadata, path: FieldPath, isTemplate: boolean): string[] {
+function profileWarnings(spec: PodSpec, containers: readonly PlacedContainer[], metadata: Metadata, path: FieldPath, isTemplate: boolean): string[] {
   const about = (key: string, message: string) => (metadata?.annotations?.[key] === undefined ? [] : [`${path.key(key)}: ${message}`])
   const seccomp = 'non-functional in v1.27+; use the "seccompProfile" field instead'
   const { seccompProfile, appArmorProfile } = spec.securityContext ?? {}
   return [
     ...(seccompProfile ? [] : about('seccomp.security.alpha.kubernetes.io/pod', seccomp)),
-    ...containersOf(spec, path).flatMap(({ container: { name, securityContext } }) => [
+    ...containers.flatMap(({ container: { name, securityContext } }) => [
       ...(securityContext?.seccompProfile ? [] : about(`container.seccomp.security.alpha.kubernetes.io/${name}`, seccomp)),
       ...(isTemplate && !appArmorProfile && !securityContext?.appArmorProfile
         ? about(`container.apparmor.security.beta.kubernetes.io/${name}`, 'deprecated since v1.30; use the "appArmorProfile" field instead')
@@ -166,9 +183,18 @@ function profileWarnings(spec: PodSpec, metadata: Metadata, path: FieldPath, isT
   ]
 }
 
-function containerWarnings(container: Container, path: FieldPath): string[] {
+function containerWarnings({ env, resources }: Container, path: FieldPath): string[] {
+  const { limits, requests } = resources ?? {}
+  return [
+    ...(limits ? fractionWarnings(limits, sizes, path.child('resources', 'limits')) : none),
+    ...(requests ? fractionWarnings(requests, sizes, path.child('resources', 'requests')) : none),
+    ...(env ? variableWarnings(env, path) : none),
+  ]
+}
+
+function variableWarnings(env: NonNullable<Container['env']>, path: FieldPath): string[] {
   const seen = new Set<string>()
-  const env = (container.env ?? []).flatMap(({ name, value = '', valueFrom }, i) => {
+  return env.flatMap(({ name, value = '', valueFrom }, i) => {
     const before = seen.has(name)
     seen.add(name)
     // A later value may extend the earlier one on purpose: "$(PATH):/more".
@@ -177,16 +203,11 @@ function containerWarnings(container: Container, path: FieldPath): string[] {
       ? [`${path.child('env').index(i)}: hides previous definition of ${JSON.stringify(name)}, which may be dropped when using apply`]
       : []
   })
-  const { limits, requests } = container.resources ?? {}
-  return [
-    ...fractionWarnings(limits, sizes, path.child('resources', 'limits')),
-    ...fractionWarnings(requests, sizes, path.child('resources', 'requests')),
-    ...env,
-  ]
 }
 
-function portWarnings(spec: PodSpec, path: FieldPath): string[] {
-  const ports = containersOf(spec, path).flatMap(({ container, at }) =>
+function portWarnings(containers: readonly PlacedContainer[]): readonly string[] {
+  if (containers.length === 0) return none
+  const ports = containers.flatMap(({ container, at }) =>
     (container.ports ?? []).map(({ name = '', containerPort, protocol = '', hostIP = '', hostPort = 0 }, i) => ({
       id: `${containerPort}/${protocol}`,
       ...{ name, containerPort, protocol, hostIP, hostPort, at: at.child('ports').index(i) },
@@ -203,9 +224,10 @@ function portWarnings(spec: PodSpec, path: FieldPath): string[] {
   })
 }
 
-function portNameWarnings(spec: PodSpec, path: FieldPath): string[] {
+function portNameWarnings(containers: readonly PlacedContainer[]): readonly string[] {
+  if (containers.length === 0) return none
   const first = new Map<string, FieldPath>()
-  return containersOf(spec, path).flatMap(({ container, at }) =>
+  return containers.flatMap(({ container, at }) =>
     (container.ports ?? []).flatMap(({ name }, i) => {
       const port = at.child('ports').index(i)
       const other = first.get(name ?? '')
