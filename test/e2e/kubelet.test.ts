@@ -22,6 +22,7 @@ import { dialPortForward, dialRemoteCommand } from '#streaming/spdyClient'
 import { KubeletApi } from './kubeletApi.ts'
 import { busybox, missingPrerequisite, startContainerd, type TestContainerd } from './kubeletContainerd.ts'
 import { createNamespaceDialer, type NamespaceDialer } from './support/namespaceDialer.ts'
+import { numbered, take } from './support/streamBytes.ts'
 
 const missing = await missingPrerequisite()
 const options = { skip: missing ?? false, timeout: 120_000 }
@@ -312,6 +313,68 @@ test('KUB-17 KUB-25 the kubelet API: exec with input and exit codes, logs, port-
     const checkpoint = await getText(`${base}/checkpoint/default/served/main`, { ...tls, method: 'POST' })
     assert.equal(checkpoint.status, 500)
     assert.match(checkpoint.body, /^checkpointing of default\/served\/main failed \(.*CheckpointContainer/)
+  })
+})
+
+async function streamsPod(): Promise<void> {
+  api.put('pods', pod('streams', 'nc -ll -p 9000 -e cat & exec cat', { restartPolicy: 'Always' }, { stdin: true }))
+  await phase('streams', 'Running')
+}
+
+const big = numbered(2_000_000)
+const commands = [
+  { name: 'prints nothing', script: 'exit 3', input: undefined, output: Buffer.alloc(0), exitCode: 3 },
+  { name: 'prints much', script: 'yes | head -c 2000000; exit 5', input: undefined, output: Buffer.from('y\n'.repeat(1_000_000)), exitCode: 5 },
+  { name: 'echoes its input', script: 'cat', input: big, output: big, exitCode: 0 },
+  { name: 'never reads its input', script: 'echo done; exit 7', input: 'drips' as const, output: Buffer.from('done\n'), exitCode: 7 },
+]
+
+test('KUB-17 ARC-05 four commands at a time keep their output and status, also when input comes after their end', options, async () => {
+  await streamsPod()
+  await withServer(async (port, tls) => {
+    const run = async ({ script, input, ...wanted }: (typeof commands)[number]) => {
+      const query = new URLSearchParams({ input: '1', output: '1', error: '1' })
+      for (const word of ['sh', '-c', script]) query.append('command', word)
+      const command = await dialRemoteCommand(
+        `https://127.0.0.1:${port}/exec/default/streams/main?${query}`,
+        { stdin: true, stdout: true, stderr: true, tty: false },
+        { tls },
+      )
+      // One small write after another, to the end and beyond.
+      const drip = () => void (command.stdin?.writable && command.stdin.write('x', () => setImmediate(drip)))
+      if (input === 'drips') drip()
+      else if (input) command.stdin?.end(input)
+      command.stderr?.resume()
+      const [output, result] = await Promise.all([take(command.stdout ?? assert.fail(), Number.POSITIVE_INFINITY), command.result])
+      command.close()
+      assert.deepEqual([result, output.length, output.equals(wanted.output)], [{ exitCode: wanted.exitCode }, wanted.output.length, true], wanted.name)
+    }
+    for (let round = 0; round < 8; round++) await Promise.all(commands.map(run))
+  })
+})
+
+test('KUB-17 ARC-05 port-forward and attach carry megabytes both ways, byte for byte', options, async () => {
+  await streamsPod()
+  await withServer(async (port, tls) => {
+    const forward = await dialPortForward(`https://127.0.0.1:${port}/portForward/default/streams`, { tls })
+    const echoed = async () => {
+      const { data } = await forward.connect(9000)
+      data.write(big)
+      const back = await take(data, big.length)
+      data.destroy()
+      return back.equals(big)
+    }
+    assert.deepEqual(await Promise.all([echoed(), echoed(), echoed()]), [true, true, true])
+    forward.close()
+
+    const attached = await dialRemoteCommand(
+      `https://127.0.0.1:${port}/attach/default/streams/main?input=1&output=1&error=1`,
+      { stdin: true, stdout: true, stderr: true, tty: false },
+      { tls },
+    )
+    attached.stdin?.write(big)
+    assert.ok((await take(attached.stdout ?? assert.fail(), big.length)).equals(big))
+    attached.close()
   })
 })
 

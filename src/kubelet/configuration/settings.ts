@@ -43,6 +43,7 @@ const usedByServer = new Set([
   'authorization',
   'tlsCertFile',
   'tlsPrivateKeyFile',
+  'tlsCipherSuites',
   'tlsMinVersion',
   'rotateCertificates',
   'serverTLSBootstrap',

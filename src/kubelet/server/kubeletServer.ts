@@ -7,7 +7,7 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { SecureContextOptions, TLSSocket } from 'node:tls'
+import type { SecureContextOptions, SecureVersion, TLSSocket } from 'node:tls'
 import type { Clock } from '#base/clock'
 import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
@@ -46,6 +46,10 @@ export interface KubeletServerTls {
   readonly key: string | Buffer
   /** Client certificates of this authority are believed. */
   readonly clientCa?: string | Buffer | undefined
+  /** The oldest that is spoken; default TLSv1.2. */
+  readonly minVersion?: SecureVersion | undefined
+  /** Of all versions, as OpenSSL names them; absent: what Node offers. */
+  readonly ciphers?: readonly string[] | undefined
 }
 
 export interface KubeletServer extends Component {
@@ -55,8 +59,8 @@ export interface KubeletServer extends Component {
   setTls(tls: KubeletServerTls): void
 }
 
-function contextOf({ cert, key, clientCa }: KubeletServerTls): SecureContextOptions {
-  return { cert, key, ...(clientCa ? { ca: clientCa } : {}) }
+function contextOf({ cert, key, clientCa, minVersion = 'TLSv1.2', ciphers }: KubeletServerTls): SecureContextOptions {
+  return { cert, key, minVersion, ...(clientCa ? { ca: clientCa } : {}), ...(ciphers ? { ciphers: ciphers.join(':') } : {}) }
 }
 
 export function createKubeletServer(deps: KubeletServerDeps, config: KubeletServerConfig): KubeletServer {

@@ -91,7 +91,7 @@ function plainRoutes(deps: RoutesDeps): ReadonlyMap<string, Route> {
       () => json({ kubeletconfig: { ...documentOf(view.config, deps.configuration), apiVersion: configurationApiVersion, kind: configurationKind } }),
     ],
     ['stats/summary', async ({ query }) => json(await stats.summary(query.get('only_cpu_and_memory') === 'true'))],
-    ['metrics', () => metrics(deps.metricsText?.() ?? '')],
+    ['metrics', async () => metrics((deps.metricsText?.() ?? '') + (await stats.volumeMetrics()))],
     ['metrics/probes', () => metrics(view.probeMetrics())],
     ['metrics/resource', async () => metrics(await stats.resourceMetrics())],
     ['metrics/cadvisor', async () => metrics(await stats.cadvisorMetrics())],

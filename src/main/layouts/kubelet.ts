@@ -26,6 +26,7 @@ import { createHealthPort } from '../component/kubelet/healthPort.ts'
 import { effectiveConfiguration, type KubeletFlags, kubeletFlags } from '../component/kubelet/kubeletFlags.ts'
 import { kubeletPages } from '../component/kubelet/pages.ts'
 import { servingCertificate } from '../component/servingCertificate.ts'
+import { suitesOfVersion13, tlsRulesOf } from '../tlsNames.ts'
 import { type ProcessTools, processTools, runTogether } from './processTools.ts'
 
 export const kubeletGroups = { kubelet: kubeletFlags, configuration: configurationFlags } as const
@@ -77,7 +78,9 @@ interface Parts {
 async function nodeComponents(parts: Parts, signal: AbortSignal): Promise<Component[]> {
   const { flags, given, document, nodeName, access, tools } = parts
   const log = tools.log
-  const socket = socketOf(document)
+  const sockets = socketsOf(document)
+  const runtimeClient = connectCri(sockets.runtime)
+  const imageClient = sockets.images === sockets.runtime ? runtimeClient : connectCri(sockets.images)
   const nodeIPs = flags.nodeIPs.length > 0 ? flags.nodeIPs : [await defaultAddress()]
   const resolvConf = document.resolvConf as string
   const kubelet = createKubelet(
@@ -85,7 +88,7 @@ async function nodeComponents(parts: Parts, signal: AbortSignal): Promise<Compon
       client: access.client,
       ...tools,
       log,
-      runtime: createContainerdRuntime({ client: connectCri(socket), clock: tools.clock }),
+      runtime: createContainerdRuntime({ client: runtimeClient, imageClient, clock: tools.clock }),
       host: await createKubeletHost(),
     },
     {
@@ -117,13 +120,15 @@ async function nodeComponents(parts: Parts, signal: AbortSignal): Promise<Compon
   return [...components, server, ...serving.components]
 }
 
-function socketOf({ containerRuntimeEndpoint, imageServiceEndpoint }: ConfigurationDocument): string {
-  const endpoint = containerRuntimeEndpoint as string
-  if (imageServiceEndpoint !== undefined && imageServiceEndpoint !== '' && imageServiceEndpoint !== endpoint) {
-    throw new UsageError([`imageServiceEndpoint ${imageServiceEndpoint} is not supported beside containerRuntimeEndpoint ${endpoint}: leave it out`])
-  }
+/** The runtime's socket, and that of the image service, which is the runtime's own where nothing else is said. */
+function socketsOf({ containerRuntimeEndpoint, imageServiceEndpoint }: ConfigurationDocument): { readonly runtime: string; readonly images: string } {
+  const runtime = socketOf('containerRuntimeEndpoint', containerRuntimeEndpoint as string)
+  return { runtime, images: imageServiceEndpoint ? socketOf('imageServiceEndpoint', imageServiceEndpoint as string) : runtime }
+}
+
+function socketOf(field: string, endpoint: string): string {
   const socket = endpoint.replace(/^unix:\/\//, '')
-  if (!path.isAbsolute(socket)) throw new UsageError([`containerRuntimeEndpoint "${endpoint}" is not supported: use unix:///path/of/the.sock`])
+  if (!path.isAbsolute(socket)) throw new UsageError([`${field} "${endpoint}" is not supported: use unix:///path/of/the.sock`])
   return socket
 }
 
@@ -155,6 +160,12 @@ function authSettings(document: ConfigurationDocument): KubeletAuthSettings {
   }
 }
 
+function servingRules(document: ConfigurationDocument): Pick<KubeletServerTls, 'minVersion' | 'ciphers'> {
+  const { minVersion, ciphers, faults } = tlsRulesOf(document.tlsMinVersion as string | undefined, (document.tlsCipherSuites as string[] | undefined) ?? [])
+  if (faults.length > 0) throw new UsageError(faults)
+  return { minVersion, ...(ciphers ? { ciphers: [...suitesOfVersion13, ...ciphers] } : {}) }
+}
+
 interface Serving {
   readonly tls: KubeletServerTls
   readonly components: readonly Component[]
@@ -163,13 +174,14 @@ interface Serving {
 /** Named files, a certificate that the cluster signs, or one signed by nobody, in this order. Files are followed. */
 async function servingFor(parts: Parts, nodeIPs: readonly string[], apply: (tls: KubeletServerTls) => void, signal: AbortSignal): Promise<Serving> {
   const { flags, document, nodeName, access, tools } = parts
+  const rules = servingRules(document)
   const context = { file: (name: string) => createConfigFile(path.resolve(name), tools.clock) }
   const { x509 } = document.authentication as AuthenticationSettings
   const clientCa = await readFollowed([x509.clientCAFile ?? ''], context, authoritiesOf)
   const named = await readFollowed([(document.tlsCertFile as string) ?? '', (document.tlsPrivateKeyFile as string) ?? ''], context, pairOf)
   const store = createCertificateStore(flags.certDir, 'kubelet-server')
   let made = named.value ?? (await store.current()) ?? (await servingCertificate('kubelet', nodeIPs[0] ?? nodeName, flags.certDir, tools.clock.now()))
-  const tls = (): KubeletServerTls => ({ ...(named.value ?? made), clientCa: clientCa.value })
+  const tls = (): KubeletServerTls => ({ ...(named.value ?? made), clientCa: clientCa.value, ...rules })
   const changed = () => apply(tls())
   const refused = (error: Error) => tools.log.warn('A certificate file is not taken', { error: error.message })
   for (const followed of [clientCa, named]) followed.follow(changed, refused, signal)

@@ -117,9 +117,9 @@ describe('SDR-07 versions and suites', () => {
     assert.deepEqual(await faultsOf(flags), [
       "Cipher suite TLS_RSA_WITH_RC4_128_SHA not supported or doesn't exist",
       "Cipher suite X not supported or doesn't exist",
-      'curve preference 1 is not supported by this server',
       'unknown tls version "TLS1.2"',
       http2Needs,
+      'curve preference 1 is not supported by this server',
     ])
   })
 })

@@ -13,6 +13,8 @@ import { type ContainerdTool, createImageMounts, mountsImagesItself } from './im
 
 export interface ContainerdRuntimeOptions {
   readonly client: CriClient
+  /** Of the image service, where that is another's; default: `client`. */
+  readonly imageClient?: CriClient | undefined
   readonly clock: Clock
   /** From a path of the node to a path of this process; the same unless the node lives in a mount namespace of its own. */
   readonly hostPath?: ((path: string) => string) | undefined
@@ -28,7 +30,7 @@ interface StatusResponse {
 
 /** Runs containers through containerd. */
 export function createContainerdRuntime(options: ContainerdRuntimeOptions): RuntimeService {
-  const { client, tool } = options
+  const { client, imageClient = client, tool } = options
   const imageMounts = tool && createImageMounts(tool)
   const version = () => client.call<cri.RuntimeVersion>('RuntimeService', 'Version', { version: 'v1' })
   return {
@@ -46,7 +48,7 @@ export function createContainerdRuntime(options: ContainerdRuntimeOptions): Runt
     ...sandboxes(client),
     ...containers(client),
     ...streams(options),
-    ...images(client),
+    ...images(imageClient),
   }
 }
 

@@ -4,8 +4,9 @@ import type { KubeletView } from '../../kubelet.ts'
 import { cadvisorMetricsText } from './cadvisorMetrics.ts'
 import { createDiskUsage, type DirectoryUsage, type DiskUsage } from './diskUsage.ts'
 import { resourceMetricsText } from './resourceMetrics.ts'
-import { summaryOf } from './summary.ts'
+import { summaryOf, volumesOf } from './summary.ts'
 import { createUsageSource } from './usage.ts'
+import { volumeMetricsText } from './volumeMetrics.ts'
 
 export interface StatsProvider {
   /** The Summary of the v1alpha1 stats API. */
@@ -14,6 +15,8 @@ export interface StatsProvider {
   resourceMetrics(): Promise<string>
   /** The text of /metrics/cadvisor. */
   cadvisorMetrics(): Promise<string>
+  /** What /metrics tells of claims' volumes. */
+  volumeMetrics(): Promise<string>
 }
 
 /** That sandboxes are made of. */
@@ -22,15 +25,27 @@ const pauseImage = 'skiff.internal/pause:1'
 export function createStatsProvider(view: KubeletView, clock: Clock): StatsProvider {
   const source = createUsageSource(view, clock)
   let disk: DiskUsage | undefined
+  const diskUsage = (): DiskUsage | undefined => {
+    const host = view.context()?.host
+    if (host) disk ??= createDiskUsage(host, clock)
+    return disk
+  }
   return {
     async summary(onlyCpuAndMemory) {
-      const host = view.context()?.host
-      if (host) disk ??= createDiskUsage(host, clock)
       const writableLayers = onlyCpuAndMemory ? new Map<string, DirectoryUsage>() : await writableLayersOf(view)
-      return summaryOf({ view, usage: await source.now(), disk, onlyCpuAndMemory, writableLayers })
+      return summaryOf({ view, usage: await source.now(), disk: diskUsage(), onlyCpuAndMemory, writableLayers })
     },
     resourceMetrics: async () => resourceMetricsText(await source.now()),
     cadvisorMetrics: async () => cadvisorMetricsText(await source.now(), { machine: view.context()?.machineInfo, pauseImage }),
+    async volumeMetrics() {
+      const host = view.context()?.host
+      if (!host) return ''
+      const withClaims = (await source.now()).pods.filter(({ pod }) => pod.spec.volumes?.some((one) => one.persistentVolumeClaim || one.ephemeral))
+      if (withClaims.length === 0) return ''
+      const nodeFs = await host.filesystem(view.config.rootDirectory).catch(() => undefined)
+      const volumes = await Promise.all(withClaims.map((pod) => volumesOf({ view, disk: diskUsage() }, pod, nodeFs)))
+      return volumeMetricsText(volumes.flat().map(({ stats }) => stats))
+    },
   }
 }
 

@@ -12,6 +12,7 @@ import type { KubeletView } from '../../kubelet.ts'
 import { podDirectory } from '../../volumes/podDirectory.ts'
 import type { DirectoryUsage, DiskUsage } from './diskUsage.ts'
 import type { ContainerUsage, GroupUsage, NodeUsage, PodUsage } from './usage.ts'
+import type { VolumeStats } from './volumeMetrics.ts'
 
 export interface SummaryDeps {
   readonly view: KubeletView
@@ -148,14 +149,18 @@ async function logUsage({ view, disk }: SummaryDeps, { pod: { metadata }, uid }:
   return (await disk?.directory(directory)) ?? { bytes: 0, inodes: 0 }
 }
 
-interface VolumeStats {
-  readonly stats: object
+interface MeasuredVolume {
+  readonly stats: VolumeStats
   readonly used: DirectoryUsage
   /** Counts as the pod's ephemeral storage: on the node's disk, and not a claim's. */
   readonly isEphemeral: boolean
 }
 
-async function volumesOf({ view, disk }: SummaryDeps, { pod, uid, group }: PodUsage, nodeFs: FilesystemStats | undefined): Promise<VolumeStats[]> {
+export async function volumesOf(
+  { view, disk }: Pick<SummaryDeps, 'view' | 'disk'>,
+  { pod, uid, group }: PodUsage,
+  nodeFs: FilesystemStats | undefined,
+): Promise<MeasuredVolume[]> {
   const host = view.context()?.host
   if (!host || !disk) return []
   const time = formatTime(group.atMs)
@@ -164,13 +169,14 @@ async function volumesOf({ view, disk }: SummaryDeps, { pod, uid, group }: PodUs
   for (const plugin of await listIfExists(host.path(root))) {
     for (const name of await listIfExists(host.path(`${root}/${plugin}`))) directories.set(name, `${root}/${plugin}/${name}`)
   }
-  const volumes = (pod.spec.volumes ?? []).flatMap(({ name, persistentVolumeClaim, hostPath }) => {
+  const volumes = (pod.spec.volumes ?? []).flatMap(({ name, persistentVolumeClaim, ephemeral, hostPath }) => {
     const directory = directories.get(name)
-    return directory === undefined || hostPath ? [] : [{ name, directory, claim: persistentVolumeClaim?.claimName }]
+    const claim = ephemeral ? `${pod.metadata.name}-${name}` : persistentVolumeClaim?.claimName
+    return directory === undefined || hostPath ? [] : [{ name, directory, claim }]
   })
   return Promise.all(
-    volumes.map(async ({ name, directory, claim }): Promise<VolumeStats> => {
-      const reference = claim === undefined ? {} : { pvcRef: { name: claim, namespace: pod.metadata.namespace } }
+    volumes.map(async ({ name, directory, claim }): Promise<MeasuredVolume> => {
+      const reference = claim === undefined ? {} : { pvcRef: { name: claim, namespace: pod.metadata.namespace ?? '' } }
       if (disk.isMounted(directory, root))
         return { stats: { ...(await mountedOf(host, directory, time)), name, ...reference }, used: { bytes: 0, inodes: 0 }, isEphemeral: false }
       const used = await disk.directory(directory)

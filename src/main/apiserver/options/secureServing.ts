@@ -1,10 +1,11 @@
 /**
- * The flags that say how the port listens and speaks TLS and HTTP/2 (L5), in Go's names for versions, suites and curves.
- * Upstream: apiserver/pkg/server/options/serving.go, component-base/cli/flag/ciphersuites_flag.go, curves_flag.go, namedcertkey_flag.go (v1.36).
+ * The flags that say how the port listens and speaks TLS and HTTP/2 (L5). The names of versions and suites are tlsNames.ts's matter.
+ * Upstream: apiserver/pkg/server/options/serving.go, component-base/cli/flag/curves_flag.go, namedcertkey_flag.go (v1.36).
  */
 
 import type { ListenOptions } from '#apiserver/server/listener'
 import type { NamedCertificate, TlsRules } from '#apiserver/server/servingTls'
+import { tlsRulesOf } from '../../tlsNames.ts'
 import { type Flag, type FlagValues, flag, list, text, UsageError, whole } from './flags.ts'
 import { type Followed, pairOf, readFollowed } from './namedFiles.ts'
 import { optionGroup } from './optionGroup.ts'
@@ -41,7 +42,8 @@ export const secureServing = optionGroup({
   name: 'Secure serving',
   flags,
   async settings(values, context): Promise<SecureServingOptions> {
-    const { ciphers, curves, minVersion, faults } = rulesOf(values)
+    const { ciphers, curves, minVersion, faults: inRules } = rulesOf(values)
+    const faults = [...inRules]
     const sharesPort = values['permit-port-sharing']
     if (sharesPort && !canSharePorts(process.versions.node)) faults.push(`--permit-port-sharing needs Node.js 22.12 or later: this is ${process.versions.node}`)
     if (faults.length > 0) throw new UsageError(faults)
@@ -64,61 +66,11 @@ function canSharePorts(version: string): boolean {
   return major > 23 || (major === 23 && minor >= 1) || (major === 22 && minor >= 12)
 }
 
-function rulesOf(values: Values): TlsRules & { readonly faults: string[] } {
-  const suites = values['tls-cipher-suites']
+function rulesOf(values: Values): TlsRules & { readonly faults: readonly string[] } {
   const curves = values['tls-curve-preferences']
-  const minVersion = values['tls-min-version'] || 'VersionTLS12'
-  const needsOne = suites.length > 0 && minVersion !== 'VersionTLS13' && !suites.some((name) => neededByHttp2.includes(name))
-  return {
-    minVersion: versions[minVersion],
-    ...(suites.length > 0 ? { ciphers: suites.flatMap((name) => suiteNames[name] ?? []) } : {}),
-    ...(curves.length > 0 ? { curves: curves.flatMap((number) => curveNames[number] ?? []) } : {}),
-    faults: [
-      ...suites.filter((name) => !Object.hasOwn(suiteNames, name)).map((name) => `Cipher suite ${name} not supported or doesn't exist`),
-      ...curves.filter((number) => !Object.hasOwn(curveNames, number)).map((number) => `curve preference ${number} is not supported by this server`),
-      ...(Object.hasOwn(versions, minVersion) ? [] : [`unknown tls version ${JSON.stringify(minVersion)}`]),
-      ...(needsOne
-        ? [
-            `error configuring http2: http2: TLSConfig.CipherSuites is missing an HTTP/2-required AES_128_GCM_SHA256 cipher (need at least one of ${neededByHttp2.join(' or ')})`,
-          ]
-        : []),
-    ],
-  }
-}
-
-const versions: Readonly<Record<string, TlsRules['minVersion']>> = {
-  VersionTLS10: 'TLSv1',
-  VersionTLS11: 'TLSv1.1',
-  VersionTLS12: 'TLSv1.2',
-  VersionTLS13: 'TLSv1.3',
-}
-
-const neededByHttp2 = ['TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256', 'TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256']
-
-/** Go's names and OpenSSL's. Those of TLS 1.3 are always there. What is too weak for OpenSSL, RC4 and 3DES, is not in the list. */
-const suiteNames: Readonly<Record<string, string | undefined>> = {
-  TLS_AES_128_GCM_SHA256: undefined,
-  TLS_AES_256_GCM_SHA384: undefined,
-  TLS_CHACHA20_POLY1305_SHA256: undefined,
-  TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA: 'ECDHE-ECDSA-AES128-SHA',
-  TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256: 'ECDHE-ECDSA-AES128-SHA256',
-  TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: 'ECDHE-ECDSA-AES128-GCM-SHA256',
-  TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA: 'ECDHE-ECDSA-AES256-SHA',
-  TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384: 'ECDHE-ECDSA-AES256-GCM-SHA384',
-  TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305: 'ECDHE-ECDSA-CHACHA20-POLY1305',
-  TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256: 'ECDHE-ECDSA-CHACHA20-POLY1305',
-  TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA: 'ECDHE-RSA-AES128-SHA',
-  TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256: 'ECDHE-RSA-AES128-SHA256',
-  TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256: 'ECDHE-RSA-AES128-GCM-SHA256',
-  TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA: 'ECDHE-RSA-AES256-SHA',
-  TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384: 'ECDHE-RSA-AES256-GCM-SHA384',
-  TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305: 'ECDHE-RSA-CHACHA20-POLY1305',
-  TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256: 'ECDHE-RSA-CHACHA20-POLY1305',
-  TLS_RSA_WITH_AES_128_CBC_SHA: 'AES128-SHA',
-  TLS_RSA_WITH_AES_128_CBC_SHA256: 'AES128-SHA256',
-  TLS_RSA_WITH_AES_128_GCM_SHA256: 'AES128-GCM-SHA256',
-  TLS_RSA_WITH_AES_256_CBC_SHA: 'AES256-SHA',
-  TLS_RSA_WITH_AES_256_GCM_SHA384: 'AES256-GCM-SHA384',
+  const { faults, ...rules } = tlsRulesOf(values['tls-min-version'], values['tls-cipher-suites'])
+  const unknown = curves.filter((number) => !Object.hasOwn(curveNames, number)).map((number) => `curve preference ${number} is not supported by this server`)
+  return { ...rules, ...(curves.length > 0 ? { curves: curves.flatMap((number) => curveNames[number] ?? []) } : {}), faults: [...faults, ...unknown] }
 }
 
 const curveNames: Readonly<Record<string, string>> = { 23: 'P-256', 24: 'P-384', 25: 'P-521', 29: 'X25519' }

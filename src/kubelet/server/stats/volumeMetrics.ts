@@ -1,0 +1,42 @@
+/** What claims' volumes hold, for /metrics (L3, pure). Upstream: kubelet/metrics/collectors/volume_stats.go (v1.36). */
+import { exposition, type MetricFamily } from './exposition.ts'
+
+/** A volume as the Summary has it; what is not known of it is absent. */
+export interface VolumeStats {
+  readonly name: string
+  /** Absent: not a claim's. */
+  readonly pvcRef?: { readonly name: string; readonly namespace: string } | undefined
+  readonly capacityBytes?: number
+  readonly availableBytes?: number
+  readonly usedBytes: number
+  readonly inodes?: number
+  readonly inodesFree?: number
+  readonly inodesUsed: number
+}
+
+const definitions: readonly (readonly [name: string, help: string, read: (stats: VolumeStats) => number | undefined])[] = [
+  ['available_bytes', 'Number of available bytes in the volume', (stats) => stats.availableBytes],
+  ['capacity_bytes', 'Capacity in bytes of the volume', (stats) => stats.capacityBytes],
+  ['inodes', 'Maximum number of inodes in the volume', (stats) => stats.inodes],
+  ['inodes_free', 'Number of free inodes in the volume', (stats) => stats.inodesFree],
+  ['inodes_used', 'Number of used inodes in the volume', (stats) => stats.inodesUsed],
+  ['used_bytes', 'Number of used bytes in the volume', (stats) => stats.usedBytes],
+]
+
+/** A claim that several pods use is told once. */
+export function volumeMetricsText(volumes: readonly VolumeStats[]): string {
+  const claims = new Map<string, VolumeStats>()
+  for (const stats of volumes) {
+    const claim = stats.pvcRef && `${stats.pvcRef.namespace}/${stats.pvcRef.name}`
+    if (claim !== undefined && !claims.has(claim)) claims.set(claim, stats)
+  }
+  const families = definitions.map(([name, help, read]): MetricFamily => {
+    const samples = [...claims.values()].flatMap((stats) => {
+      const value = read(stats)
+      const labels = { namespace: stats.pvcRef?.namespace ?? '', persistentvolumeclaim: stats.pvcRef?.name ?? '' }
+      return value === undefined ? [] : [{ labels, value }]
+    })
+    return { name: `kubelet_volume_stats_${name}`, type: 'gauge', help: `[ALPHA] ${help}`, samples }
+  })
+  return exposition(families)
+}
