@@ -17,7 +17,10 @@ before(async () => {
 })
 
 /** What a client that speaks no more than TLS 1.2, or perhaps only one suite, gets: 'version suite', or 'refused'. */
-async function spoken(rules: Pick<KubeletServerTls, 'minVersion' | 'ciphers'>, offer: { readonly maxVersion: 'TLSv1.2' | 'TLSv1.3'; readonly ciphers?: string }) {
+async function spoken(
+  rules: Pick<KubeletServerTls, 'minVersion' | 'ciphers'>,
+  offer: { readonly maxVersion: 'TLSv1.2' | 'TLSv1.3'; readonly ciphers?: string },
+) {
   const auth = { anonymous: false, authenticateToken: async () => undefined, authorize: async () => false }
   const server = createKubeletServer(
     { view: {} as KubeletView, auth, clock: new VirtualClock(), log: noLog },

@@ -156,6 +156,7 @@ interface MeasuredVolume {
   readonly isEphemeral: boolean
 }
 
+/** A pod's volumes that have a directory on this node, measured: a mounted one by its filesystem, others by what lies in them. */
 export async function volumesOf(
   { view, disk }: Pick<SummaryDeps, 'view' | 'disk'>,
   { pod, uid, group }: PodUsage,
