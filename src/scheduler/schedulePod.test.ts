@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Pod, PodSpec, Taint } from '#api/gen/types/core.v1'
+import { seededRandom } from '#base/random'
 import { type NodeShape, nodeOf, podOf, schedulerFixture } from '#testing/schedulerFixture'
-import { nodesToFind } from './schedulePod.ts'
+import { podInfo } from './framework/podInfo.ts'
+import { nodesToFind, schedulePod } from './schedulePod.ts'
 
 interface Shape extends NodeShape {
   taints?: Taint[]
@@ -196,4 +198,16 @@ test('equal nodes are chosen about equally often', () => {
     chosen.set(result.placed.node.name, (chosen.get(result.placed.node.name) ?? 0) + 1)
   }
   for (const count of chosen.values()) assert.ok(count > 850 && count < 1150, `${[...chosen]}`)
+})
+
+test('SCH-03 score rows that are used again change no decision, whether more or fewer nodes fit than before', () => {
+  const nodes = Array.from({ length: 9 }, (_, i) => nodeOf({ name: `n${i}`, cpu: String(1 + (i % 5)), labels: { zone: i < 3 ? 'a' : 'b' } }))
+  const incoming = [pod('p', {}, { cpu: '500m' }), pod('p', inZone('a'), { cpu: '500m' }), pod('p', preferZone('a')), pod('p', {}, { cpu: '100m' })]
+  const { profile, cache } = schedulerFixture({ nodes, placed: [pod('there', { nodeName: 'n4' }, { cpu: '1' })] })
+  const decide = (scoreRows?: number[][]) =>
+    incoming.map((one) => {
+      const result = schedulePod(profile, podInfo(one), cache, { random: seededRandom(1), startIndex: 0, percentageOfNodesToScore: 0, scoreRows })
+      return 'placed' in result ? [result.placed.node.name, result.placed.feasibleNodes, result.placed.scores] : undefined
+    })
+  assert.deepEqual(decide([]), decide())
 })

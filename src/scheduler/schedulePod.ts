@@ -67,6 +67,8 @@ export interface ScheduleOptions {
   /** Present when some extender is interested in the pod. */
   readonly extenders?: CycleExtenders | undefined
   readonly timer?: CycleTimer | undefined
+  /** Written over by each decision, so that one after another needs no new arrays as long as the nodes that fit. */
+  readonly scoreRows?: number[][] | undefined
 }
 
 export type ScheduleResult = { readonly placed: Placement } | { readonly refused: NoFit }
@@ -128,7 +130,7 @@ function choose(
   if (feasible.length === 0) return { refused: { state, refusals, refusedBy, pendingOn: new Set(), evaluatedNodes: evaluated } }
   const common = { state, evaluatedNodes: evaluated, feasibleNodes: feasible.length }
   if (feasible.length === 1) return { placed: { ...common, node: feasible[0] as NodeInfo, scores: [] } }
-  const { totals, parts } = score(profile, state, pod, feasible, snapshot, options.timer)
+  const { totals, parts } = score(profile, state, pod, feasible, snapshot, options)
   if (extra) for (let i = 0; i < totals.length; i++) totals[i] = (totals[i] as number) + (extra[i] ?? 0)
   const winner = selectHost(totals, options.random)
   const scores = parts.map(({ plugin, weight, scores: given }) => ({ plugin, score: (given[winner] as number) * weight }))
@@ -194,23 +196,26 @@ function findFeasible(profile: Profile, prepared: Prepared, state: CycleState, p
   const nodes = prepared.nodeNames ? namedNodes(prepared.nodeNames, snapshot) : snapshot.nodes
   const total = nodes.length
   const enough = nodesToFind(total, profile.percentageOfNodesToScore ?? options.percentageOfNodesToScore)
-  const feasible: NodeInfo[] = []
+  // As long as it will be, mostly: growing step by step costs three times as much.
+  const feasible = new Array<NodeInfo>(Math.min(enough, total))
+  let count = 0
   const refusals = new NodeRefusals(prepared.nodeNames ? unresolvable(`node(s) didn't satisfy plugin(s) [${prepared.narrowedBy.join(' ')}]`) : undefined)
   const refusedBy = new Set<string>(prepared.nodeNames ? prepared.narrowedBy : [])
   let at = total === 0 ? 0 : options.startIndex % total
   let evaluated = 0
   const tally = new FilterTally(filters)
-  for (; evaluated < total && feasible.length < enough; evaluated++) {
+  for (; evaluated < total && count < enough; evaluated++) {
     const node = nodes[at] as NodeInfo
     at = at + 1 === total ? 0 : at + 1
     const refused = filterNode(filters, profile, state, pod, node, options.nominatedTo, tally)
-    if (!refused) feasible.push(node)
+    if (!refused) feasible[count++] = node
     else {
       refusedBy.add(refused.plugin)
       refusals.add(node.name, refused)
     }
   }
   tally.tell(options.timer)
+  feasible.length = count
   return { feasible, refusals, refusedBy, evaluated }
 }
 
@@ -323,20 +328,20 @@ function score(
   pod: PodInfo,
   nodes: readonly NodeInfo[],
   snapshot: Snapshot,
-  timer: CycleTimer | undefined,
+  { timer, scoreRows = [] }: ScheduleOptions,
 ): { totals: number[]; parts: ScorePart[] } {
   for (const plugin of profile.points.preScore) {
     if (plugin.preScore(state, pod, nodes, snapshot) === 'skip') state.skipScore.add(plugin.name)
     else timer?.asked('PreScore', plugin.name, 1)
   }
   timer?.done('PreScore', 'Success')
-  const totals = new Array<number>(nodes.length).fill(0)
+  const totals = rowOf(scoreRows, profile.points.score.length, nodes.length).fill(0)
   const parts: ScorePart[] = []
   for (let i = 0; i < profile.points.score.length; i++) {
     const plugin = profile.points.score[i] as Profile['points']['score'][number]
     if (state.skipScore.has(plugin.name)) continue
     const weight = profile.weights[i] as number
-    const scores = new Array<number>(nodes.length)
+    const scores = rowOf(scoreRows, i, nodes.length)
     for (let n = 0; n < scores.length; n++) scores[n] = plugin.score(state, pod, nodes[n] as NodeInfo, snapshot)
     timer?.asked('Score', plugin.name, scores.length)
     plugin.normalize?.(scores, state, pod, nodes)
@@ -345,6 +350,16 @@ function score(
   }
   timer?.done('Score', 'Success')
   return { totals, parts }
+}
+
+function rowOf(rows: number[][], index: number, length: number): number[] {
+  let row = rows[index]
+  if (!row) {
+    row = new Array<number>(length)
+    rows[index] = row
+  }
+  row.length = length
+  return row
 }
 
 function checked(given: number, plugin: SchedulerPlugin): number {

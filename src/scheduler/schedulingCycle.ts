@@ -28,6 +28,7 @@ export class SchedulingCycle {
   readonly #deps: SchedulingCycleDeps
   #startIndex = 0
   #cycles = 0
+  readonly #scoreRows: number[][] = []
   readonly #timedProfiles = new Map<Profile, Profile>()
 
   constructor(deps: SchedulingCycleDeps) {
@@ -78,6 +79,7 @@ export class SchedulingCycle {
       nominatedTo,
       extenders: extenders.forPod(pod),
       timer: schedulerMetrics.timer(profile.name),
+      scoreRows: this.#scoreRows,
     })
   }
 

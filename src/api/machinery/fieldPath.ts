@@ -10,10 +10,12 @@ import { StatusError } from './status.ts'
 export class FieldPath {
   readonly #parent: FieldPath | undefined
   readonly #step: string | number
+  readonly #isKey: boolean
 
-  private constructor(parent: FieldPath | undefined, step: string | number) {
+  private constructor(parent: FieldPath | undefined, step: string | number, isKey = false) {
     this.#parent = parent
     this.#step = step
+    this.#isKey = isKey
   }
 
   static of(...names: string[]): FieldPath {
@@ -21,8 +23,9 @@ export class FieldPath {
   }
 
   child(name: string, ...more: string[]): FieldPath {
-    const child = new FieldPath(this, `.${name}`)
-    return more.length === 0 ? child : child.child(...(more as [string]))
+    let path = new FieldPath(this, name)
+    for (const one of more) path = new FieldPath(path, one)
+    return path
   }
 
   index(index: number): FieldPath {
@@ -30,13 +33,13 @@ export class FieldPath {
   }
 
   key(key: string): FieldPath {
-    return new FieldPath(this, `[${key}]`)
+    return new FieldPath(this, key, true)
   }
 
   toString(): string {
     const parent = this.#parent?.toString() ?? ''
-    const step = typeof this.#step === 'number' ? `[${this.#step}]` : this.#step
-    return parent === '' && step.startsWith('.') ? step.slice(1) : parent + step
+    if (this.#isKey || typeof this.#step === 'number') return `${parent}[${this.#step}]`
+    return parent === '' ? this.#step : `${parent}.${this.#step}`
   }
 }
 
