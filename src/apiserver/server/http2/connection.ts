@@ -18,7 +18,7 @@ import { Outbox } from './outbox.ts'
 import { ReceiveWindow } from './receiveWindow.ts'
 import { RecentResets } from './recentResets.ts'
 import { RequestHead, Trailers } from './requestHead.ts'
-import type { Slab } from './slab.ts'
+import type { Piece, Slab } from './slab.ts'
 import { Http2Stream, type StreamOwner } from './stream.ts'
 import type { TurnBudget } from './turnBudget.ts'
 
@@ -403,15 +403,11 @@ export class Http2Connection implements FrameSink, StreamOwner {
     this.#shared.schedule(this)
   }
 
-  #write(pieces: readonly Buffer[]): void {
-    if (pieces.length === 0) return
-    if (pieces.length === 1) {
-      this.#socket.write(pieces[0]!)
-      return
-    }
-    this.#socket.cork()
-    for (const piece of pieces) this.#socket.write(piece)
-    this.#socket.uncork()
+  #write(pieces: readonly Piece[]): void {
+    if (pieces.length > 1) this.#socket.cork()
+    // Also when the socket is gone they are told that nobody reads them.
+    for (const { bytes, sent } of pieces) this.#socket.write(bytes, sent)
+    if (pieces.length > 1) this.#socket.uncork()
   }
 
   #fail(code: number): void {

@@ -1,22 +1,47 @@
 /**
- * Memory for what is about to be sent (L3): all connections cut their pieces from one block after the other, which is let go of when the last
- * piece of it is. Pieces are never written again.
+ * Memory for what is about to be sent (L3): all connections cut their pieces from one block after the other. A block whose pieces are all sent is
+ * written again: new ones for each turn, lists and watches being what they are, made V8 collect the whole heap several times a second.
  */
 const slabBytes = 256 * 1024
+/** What is kept for later, at most. */
+const mostSpareBytes = 4 * 1024 * 1024
+
+interface Block {
+  readonly bytes: Buffer
+  /** How many of its pieces are not sent yet. */
+  out: number
+}
+
+export interface Piece {
+  readonly bytes: Buffer
+  /** To be called once, when nobody will read the piece any more. */
+  readonly sent: () => void
+}
 
 export class Slab {
   /** Where to write, from {@link at} on, what room was made for. */
-  bytes: Buffer = Buffer.allocUnsafeSlow(slabBytes)
+  bytes: Buffer
   at = 0
   #from = 0
-  #pieces: Buffer[] = []
+  #block: Block
+  #pieces: Piece[] = []
+  #spare: Block[] = []
+  #spareBytes = 0
+
+  constructor() {
+    this.#block = { bytes: Buffer.allocUnsafeSlow(slabBytes), out: 0 }
+    this.bytes = this.#block.bytes
+  }
 
   room(length: number): void {
     if (this.bytes.length - this.at >= length) return
     this.#cut()
-    this.bytes = Buffer.allocUnsafeSlow(Math.max(slabBytes, length))
+    const before = this.#block
+    this.#block = this.#takeBlock(length)
+    this.bytes = this.#block.bytes
     this.at = 0
     this.#from = 0
+    if (before.out === 0) this.#keep(before)
   }
 
   add(bytes: Uint8Array): void {
@@ -26,7 +51,7 @@ export class Slab {
   }
 
   /** What was written since the last time. */
-  take(): readonly Buffer[] {
+  take(): readonly Piece[] {
     this.#cut()
     const pieces = this.#pieces
     this.#pieces = []
@@ -34,7 +59,35 @@ export class Slab {
   }
 
   #cut(): void {
-    if (this.at > this.#from) this.#pieces.push(this.bytes.subarray(this.#from, this.at))
+    if (this.at > this.#from) {
+      const block = this.#block
+      block.out++
+      this.#pieces.push({ bytes: this.bytes.subarray(this.#from, this.at), sent: () => this.#sent(block) })
+    }
     this.#from = this.at
+  }
+
+  #sent(block: Block): void {
+    if (--block.out > 0) return
+    if (block !== this.#block) this.#keep(block)
+    else if (this.at === this.#from) {
+      this.at = 0
+      this.#from = 0
+    }
+  }
+
+  /** Sizes are few, so that what is kept is of use. */
+  #takeBlock(length: number): Block {
+    const found = this.#spare.findIndex(({ bytes }) => bytes.length >= length)
+    if (found < 0) return { bytes: Buffer.allocUnsafeSlow(Math.ceil(Math.max(length, 1) / slabBytes) * slabBytes), out: 0 }
+    const [block] = this.#spare.splice(found, 1) as [Block]
+    this.#spareBytes -= block.bytes.length
+    return block
+  }
+
+  #keep(block: Block): void {
+    if (this.#spareBytes + block.bytes.length > mostSpareBytes) return
+    this.#spareBytes += block.bytes.length
+    this.#spare.push(block)
   }
 }
