@@ -4,6 +4,7 @@ import type { Clock } from '#base/clock'
 import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
 import { type Random, seededRandom } from '#base/random'
+import { withProcessMetrics } from '../processMetrics.ts'
 import { createPrometheusMetrics, type PrometheusMetrics } from '../prometheus.ts'
 import { createRealClock } from '../realClock.ts'
 import { createTextLog } from '../textLog.ts'
@@ -18,7 +19,7 @@ export interface ProcessTools {
 export function processTools(name: string, verbosity: number): ProcessTools {
   const clock = createRealClock()
   const root = createTextLog({ write: (line) => process.stderr.write(line), verbosity, nowMs: () => clock.now(), pid: process.pid })
-  return { clock, random: seededRandom(randomInt(0xffff_ffff)), log: root.with(name), metrics: createPrometheusMetrics() }
+  return { clock, random: seededRandom(randomInt(0xffff_ffff)), log: root.with(name), metrics: withProcessMetrics(createPrometheusMetrics()) }
 }
 
 /**

@@ -1,0 +1,81 @@
+/**
+ * The process_* metrics of this process (L5): CPU, memory, open files, start; taken when somebody scrapes. Of /proc, so of Linux only: elsewhere
+ * those that need it stay out.
+ * Upstream: client_golang's process collector, which component-base/metrics registers in every component.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import type { PrometheusMetrics } from './prometheus.ts'
+
+export interface ProcessFacts {
+  readonly cpuSeconds: number
+  readonly residentBytes: number
+  readonly virtualBytes?: number | undefined
+  /** Infinity: no limit. */
+  readonly maxVirtualBytes?: number | undefined
+  readonly startSeconds?: number | undefined
+  readonly openFds?: number | undefined
+  readonly maxFds?: number | undefined
+}
+
+/** The kernel's clock ticks, in which /proc counts, are 100 a second for programs on every architecture that Node knows. */
+const ticksPerSecond = 100
+
+/** @param stat /proc/PID/stat @param machine /proc/stat @param limits /proc/PID/limits */
+export function factsOf(stat: string, machine: string, limits: string): Pick<ProcessFacts, 'virtualBytes' | 'maxVirtualBytes' | 'startSeconds' | 'maxFds'> {
+  // The second field is the program's name in brackets, and may have anything in it; the third follows the last bracket.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  const bootSeconds = Number(/^btime (\d+)$/m.exec(machine)?.[1])
+  const soft = (name: string) => {
+    const found = new RegExp(`^${name} +(\\d+|unlimited)`, 'm').exec(limits)?.[1]
+    return found === 'unlimited' ? Number.POSITIVE_INFINITY : Number(found)
+  }
+  return {
+    startSeconds: bootSeconds + Number(fields[19]) / ticksPerSecond,
+    virtualBytes: Number(fields[20]),
+    maxVirtualBytes: soft('Max address space'),
+    maxFds: soft('Max open files'),
+  }
+}
+
+function readFacts(): ProcessFacts {
+  const { user, system } = process.cpuUsage()
+  const always = { cpuSeconds: (user + system) / 1e6, residentBytes: process.memoryUsage.rss() }
+  const read = (file: string) => readFileSync(file, 'utf8')
+  try {
+    const kernel = factsOf(read('/proc/self/stat'), read('/proc/stat'), read('/proc/self/limits'))
+    return { ...always, ...kernel, openFds: readdirSync('/proc/self/fd').length }
+  } catch {
+    return always
+  }
+}
+
+/** The same metrics, with those of the process among them. */
+export function withProcessMetrics(metrics: PrometheusMetrics, facts: () => ProcessFacts = readFacts): PrometheusMetrics {
+  const cpu = metrics.counter({ name: 'process_cpu_seconds_total', help: 'Total user and system CPU time spent in seconds.' })
+  const gauges = [
+    ['process_max_fds', 'Maximum number of open file descriptors.', 'maxFds'],
+    ['process_open_fds', 'Number of open file descriptors.', 'openFds'],
+    ['process_resident_memory_bytes', 'Resident memory size in bytes.', 'residentBytes'],
+    ['process_start_time_seconds', 'Start time of the process since unix epoch in seconds.', 'startSeconds'],
+    ['process_virtual_memory_bytes', 'Virtual memory size in bytes.', 'virtualBytes'],
+    ['process_virtual_memory_max_bytes', 'Maximum amount of virtual memory available in bytes.', 'maxVirtualBytes'],
+  ] as const
+  const set = gauges.map(([name, help, fact]) => ({ gauge: metrics.gauge({ name, help }), fact }))
+  let counted = 0
+  return {
+    ...metrics,
+    render() {
+      const now = facts()
+      cpu.inc({}, now.cpuSeconds - counted)
+      counted = now.cpuSeconds
+      for (const { gauge, fact } of set) {
+        const value = now[fact]
+        if (value !== undefined && !Number.isNaN(value)) gauge.set(Number.isFinite(value) ? value : maxUint64)
+      }
+      return metrics.render()
+    },
+  }
+}
+
+/** What upstream writes for no limit. */
+const maxUint64 = 2 ** 64
