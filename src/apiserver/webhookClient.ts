@@ -4,7 +4,7 @@
  */
 import { Agent, request as httpsRequest } from 'node:https'
 import { StringDecoder } from 'node:string_decoder'
-import { rootCertificates } from 'node:tls'
+import { checkServerIdentity, type PeerCertificate, rootCertificates } from 'node:tls'
 
 export interface WebhookTarget {
   readonly url: string
@@ -111,6 +111,7 @@ async function post(target: WebhookTarget, body: string, options: PostOptions): 
       servername: /^[\d.]+$|:/.test(name) ? '' : name,
       headers: { host: url.host, ...ownHeaders, ...(headers as Record<string, string>), 'content-length': Buffer.byteLength(body) },
       ca: target.ca ?? [...rootCertificates],
+      checkServerIdentity: checkNames,
       ...(cert ? { cert, key } : {}),
       agent: target.pool ?? false,
       signal: signal ? AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]) : AbortSignal.timeout(timeoutMs),
@@ -135,6 +136,22 @@ async function post(target: WebhookTarget, body: string, options: PostOptions): 
   })
 }
 
+/** A server whose certificate names it in its subject only, which Go does not accept any more. */
+class LegacyCommonName extends Error {
+  constructor() {
+    super('certificate relies on legacy Common Name field, use SANs instead')
+  }
+}
+
+function checkNames(host: string, certificate: PeerCertificate): Error | undefined {
+  return checkServerIdentity(host, certificate) ?? (certificate.subjectaltname ? undefined : new LegacyCommonName())
+}
+
+/** Whether a call came to nothing because the server has a certificate without alternative names. */
+export function reliesOnCommonName(error: unknown): boolean {
+  return error instanceof LegacyCommonName || (error instanceof Error && error.cause !== undefined && reliesOnCommonName(error.cause))
+}
+
 /** Go's words for what Node reports by code. */
 function goError(error: Error, host: string, port: number): string {
   const { code = '', name } = error as Error & { code?: string }
@@ -144,7 +161,7 @@ function goError(error: Error, host: string, port: number): string {
   if (code === 'ECONNRESET') return `read tcp ${host}:${port}: read: connection reset by peer`
   if (untrusted.has(code)) return 'tls: failed to verify certificate: x509: certificate signed by unknown authority'
   if (code === 'CERT_HAS_EXPIRED') return 'tls: failed to verify certificate: x509: certificate has expired or is not yet valid'
-  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `tls: failed to verify certificate: x509: ${error.message}`
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID' || error instanceof LegacyCommonName) return `tls: failed to verify certificate: x509: ${error.message}`
   return error.message
 }
 

@@ -3,6 +3,8 @@
  * kubeconfigFiles.ts' matter; files that a kubeconfig names are read through `readFile`. Upstream: client-go/tools/clientcmd (v1.36).
  */
 import type { Clock } from '#base/clock'
+import { certificateFromFiles } from './certificateFiles.ts'
+import type { CredentialSource } from './credentials.ts'
 import { type ExecConfig, execCredentials, type PluginRunner } from './execCredential.ts'
 import type { HttpTransportOptions } from './httpTransport.ts'
 
@@ -114,14 +116,24 @@ export async function resolveUser(user: KubeconfigUser, name: string, deps: Kube
   if (user.exec && !deps.plugins) throw new Error(`user "${name}" needs a credential plugin, which is not supported`)
   // Whoever has given credentials of another sort means those.
   const ownCredentials = user.token || user.tokenFile || user.username || user['client-certificate'] || user['client-certificate-data']
+  const cert = await material(user['client-certificate-data'], user['client-certificate'], deps)
+  const key = await material(user['client-key-data'], user['client-key'], deps)
+  const byPlugin = user.exec && deps.plugins && !ownCredentials ? execCredentials(user.exec, cluster, { clock: deps.clock, plugins: deps.plugins }) : undefined
   return {
-    cert: await material(user['client-certificate-data'], user['client-certificate'], deps),
-    key: await material(user['client-key-data'], user['client-key'], deps),
-    credentials: user.exec && deps.plugins && !ownCredentials ? execCredentials(user.exec, cluster, { clock: deps.clock, plugins: deps.plugins }) : undefined,
+    cert,
+    key,
+    credentials: byPlugin ?? fromFiles(user, cert, key, deps),
     bearerToken: user.tokenFile ? tokenFromFile(user.tokenFile, user.token, deps) : user.token,
     basicAuth: user.username ? { username: user.username, password: user.password ?? '' } : undefined,
     impersonate: user.as ? { user: user.as, uid: user['as-uid'], groups: user['as-groups'], extra: user['as-user-extra'] } : undefined,
   }
+}
+
+/** Undefined: not both are in files only. */
+function fromFiles(user: KubeconfigUser, cert: Buffer | undefined, key: Buffer | undefined, deps: KubeconfigDeps): CredentialSource | undefined {
+  const { 'client-certificate': certFile, 'client-key': keyFile, 'client-certificate-data': certData, 'client-key-data': keyData } = user
+  if (!certFile || !keyFile || certData || keyData || !cert || !key) return undefined
+  return certificateFromFiles({ cert: certFile, key: keyFile }, { cert: cert.toString(), key: key.toString() }, deps)
 }
 
 /** The extension in which a cluster keeps what credential programs want to know. */

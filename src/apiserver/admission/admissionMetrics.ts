@@ -28,6 +28,8 @@ export interface AdmissionMetrics {
   failedOpen(name: string, step: WebhookStep): void
   conditionsEvaluated(owner: MatchConditionOwner, seconds: number, failures: number): void
   conditionsExcluded(owner: MatchConditionOwner): void
+  /** A webhook's certificate has no alternative names. */
+  missingAlternativeNames(): void
 }
 
 /** Bounds the number of series. */
@@ -72,6 +74,11 @@ export function createAdmissionMetrics(metrics: Metrics): AdmissionMetrics {
     labels: owner,
     buckets: [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25],
   })
+  const missingNames = metrics.counter({
+    name: 'apiserver_webhooks_x509_missing_san_total',
+    help: 'Calls of webhooks that failed because the server has a certificate without subject alternative names.',
+    labels: [],
+  })
   return {
     called({ name, step, operation, seconds, rejected, code }) {
       requests.inc({ name, type: step, operation, code: Math.min(code, highestCode), rejected: String(rejected) })
@@ -86,5 +93,6 @@ export function createAdmissionMetrics(metrics: Metrics): AdmissionMetrics {
       if (failures > 0) conditionErrors.inc({ ...of }, failures)
     },
     conditionsExcluded: (of) => conditionExclusions.inc({ ...of }),
+    missingAlternativeNames: () => missingNames.inc(),
   }
 }

@@ -122,12 +122,14 @@ export const admissionPlugins: readonly Registration[] = [
   on('MutatingAdmissionPolicy', ({ policies }) => policies && mutatingAdmissionPolicy(policies)),
   on(
     'MutatingAdmissionWebhook',
-    ({ webhooks }, { webhookIdentities }) => webhooks && mutatingAdmissionWebhook(webhooks.deps, { ...webhooks, identityOf: webhookIdentities?.mutating }),
+    ({ webhooks, transport }, { webhookIdentities }) =>
+      webhooks && mutatingAdmissionWebhook(webhooks.deps, { ...webhooks, identityOf: webhookIdentities?.mutating, own: transport }),
   ),
   on('ValidatingAdmissionPolicy', ({ policies }) => policies && validatingAdmissionPolicy(policies)),
   on(
     'ValidatingAdmissionWebhook',
-    ({ webhooks }, { webhookIdentities }) => webhooks && validatingAdmissionWebhook(webhooks.deps, { ...webhooks, identityOf: webhookIdentities?.validating }),
+    ({ webhooks, transport }, { webhookIdentities }) =>
+      webhooks && validatingAdmissionWebhook(webhooks.deps, { ...webhooks, identityOf: webhookIdentities?.validating, own: transport }),
   ),
   // Late: what it lets pass is counted.
   on('ResourceQuota', ({ reader, clock }, { limitedResources }) => resourceQuota(reader, clock, limitedResources)),

@@ -3,11 +3,12 @@
  * Upstream: callHook and callAttrMutatingHook of apiserver/pkg/admission/plugin/webhook/{validating,mutating}/dispatcher.go (v1.36).
  */
 import { badRequest, isStatus } from '#api/machinery/status'
-import { type Random, randomUid } from '#base/random'
-import { parseAnswer, postText, type WebhookAnswer } from '../../webhookClient.ts'
+import { randomUid } from '#base/random'
+import { parseAnswer, postText, reliesOnCommonName, type WebhookAnswer } from '../../webhookClient.ts'
 import type { AdmissionAttributes } from '../admission.ts'
 import type { Invocation } from '../matching/rules.ts'
 import type { VersionedObjects } from '../matching/versioned.ts'
+import type { WebhookDeps } from './consider.ts'
 import type { Hook } from './hook.ts'
 import { CallError, rejectionOf } from './outcome.ts'
 import { reviewOf, reviewVersionOf, type Verdict, verdictOf } from './review.ts'
@@ -25,31 +26,39 @@ export interface HookCall {
 }
 
 /** The verdict of a webhook that allows the request. @throws CallError, Rejection, or StatusError BadRequest for a dry run that it may not see */
-export async function callHook(call: HookCall, random: Random): Promise<Verdict> {
+export async function callHook(call: HookCall, deps: Pick<WebhookDeps, 'random' | 'metrics'>): Promise<Verdict> {
   const { hook, attributes } = call
   const { webhook } = hook
   const name = JSON.stringify(webhook.name)
   if (attributes.dryRun && !harmless.has(webhook.sideEffects)) throw badRequest(`admission webhook ${name} does not support dry run`)
-  const verdict = await ask(call, randomUid(random))
+  const verdict = await ask(call, deps)
   for (const [key, value] of Object.entries(verdict.auditAnnotations)) attributes.annotate?.(`${webhook.name}/${key}`, value)
   for (const warning of verdict.warnings) attributes.warn(warning)
   if (!verdict.allowed) throw rejectionOf(webhook.name, verdict.result)
   return verdict
 }
 
-async function ask({ hook, invocation, attributes, objects, mutating }: HookCall, uid: string): Promise<Verdict> {
-  const { webhook, target } = hook
+async function ask(
+  { hook, invocation, attributes, objects, mutating }: HookCall,
+  { random, metrics }: Pick<WebhookDeps, 'random' | 'metrics'>,
+): Promise<Verdict> {
+  const { webhook } = hook
+  const uid = randomUid(random)
   const version = reviewVersionOf(webhook.admissionReviewVersions)
   if (version === undefined) {
     throw new CallError(webhook.name, 'could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)', 400)
   }
   const { cancellation } = attributes
-  const body = JSON.stringify(reviewOf(version, uid, attributes, invocation, objects))
+  const review = reviewOf(version, uid, attributes, invocation, objects)
   const timeoutMs = (webhook.timeoutSeconds ?? 10) * 1000
   let answer: unknown
   try {
-    answer = answerOf(await postText(target, body, { timeoutMs, signal: cancellation?.signal, maxAnswerBytes }))
+    answer = await answerTo(hook, review, timeoutMs, cancellation?.signal)
   } catch (error) {
+    if (reliesOnCommonName(error)) {
+      metrics.missingAlternativeNames()
+      attributes.annotate?.(`missing-san.invalid-cert.kubernetes.io/${new URL(hook.target.url).hostname}`, missingNames)
+    }
     const code = error instanceof HttpFault ? error.code : isStatus(error) ? error.code : 503
     throw new CallError(webhook.name, `failed to call webhook: ${(error as Error).message}`, code, cancellation?.aborted ?? false)
   }
@@ -58,6 +67,20 @@ async function ask({ hook, invocation, attributes, objects, mutating }: HookCall
   } catch (error) {
     throw new CallError(webhook.name, `received invalid webhook response: ${(error as Error).message}`, 503)
   }
+}
+
+const missingNames = 'relies on a legacy Common Name field instead of the SAN extension for subject validation'
+
+/** Over the wire, or where the server itself is the webhook, without it and as itself. */
+async function answerTo({ target, own }: Hook, review: object, timeoutMs: number, signal: AbortSignal | undefined): Promise<unknown> {
+  if (!own) return answerOf(await postText(target, JSON.stringify(review), { timeoutMs, signal, maxAnswerBytes }))
+  const itself = own()
+  if (!itself) throw new Error('the server does not serve yet')
+  const limit = AbortSignal.timeout(timeoutMs)
+  const query = { timeout: `${timeoutMs / 1000}s` }
+  const path = new URL(target.url).pathname
+  const request = { method: 'POST', path, query, body: JSON.stringify(review) } as const
+  return (await itself.request(request, signal ? AbortSignal.any([signal, limit]) : limit)).body
 }
 
 class HttpFault extends Error {

@@ -36,6 +36,7 @@ for (const [step, excludedAs] of [
       failedOpen: () => assert.fail(),
       conditionsEvaluated: (owner) => counted.push(['evaluated', owner]),
       conditionsExcluded: (owner) => counted.push(['excluded', owner]),
+      missingAlternativeNames: () => assert.fail(),
     }
     const webhook: ValidatingWebhook = {
       name: 'w',

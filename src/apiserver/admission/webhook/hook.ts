@@ -6,6 +6,7 @@ import type { Agent } from 'node:https'
 import { AdmissionCompiler } from '#api/cel/admissionCompiler'
 import type { MutatingWebhook, MutatingWebhookConfiguration, ValidatingWebhook, ValidatingWebhookConfiguration } from '#api/gen/types/admissionregistration.v1'
 import type { Frozen } from '#api/machinery/meta'
+import type { Transport } from '#client/transport'
 import type { WebhookTarget } from '../../webhookClient.ts'
 import { type ResolveService, webhookTarget } from '../../webhookTarget.ts'
 import { compileMatchConditions, type MatchConditions } from '../cel/matchConditions.ts'
@@ -24,6 +25,8 @@ export interface Hook {
   readonly conditions: MatchConditions | undefined
   readonly failsOpen: boolean
   readonly target: WebhookTarget
+  /** The server's way to itself, where the webhook is one of its own paths; see {@link HookDeps.own}. */
+  readonly own?: HookDeps['own']
   /** Names the target's connections. */
   readonly poolKey: string
 }
@@ -32,6 +35,8 @@ export interface HookDeps {
   readonly resolve: ResolveService
   /** Absent: the server is nobody to all webhooks. */
   readonly identityOf?: IdentityOf | undefined
+  /** How the server asks itself: what the service `kubernetes` offers is its own, or an aggregated API. Absent: like every other service. */
+  readonly own?: (() => Transport | undefined) | undefined
   pool(key: string): Agent
 }
 
@@ -50,9 +55,14 @@ export function hooksOf(configuration: WebhookConfiguration, deps: HookDeps): Ho
       conditions: compileMatchConditions(new AdmissionCompiler({ hasParams: false }, false), webhook.matchConditions),
       failsOpen: webhook.failurePolicy === 'Ignore',
       target: targetOf(webhook, poolKey, deps),
+      own: isOwn(webhook) ? deps.own : undefined,
       poolKey,
     }
   })
+}
+
+function isOwn({ clientConfig: { service } }: Webhook): boolean {
+  return service?.name === 'kubernetes' && service.namespace === 'default' && (service.port ?? 443) === 443
 }
 
 function targetOf({ clientConfig }: Webhook, poolKey: string, { resolve, identityOf, pool }: HookDeps): WebhookTarget {

@@ -26,7 +26,7 @@ const maxKept = 4096
 
 type Pools = Map<string, ReturnType<typeof createWebhookPool>>
 /** How webhooks are reached. */
-export type HookWays = Pick<HookDeps, 'resolve' | 'identityOf'>
+export type HookWays = Pick<HookDeps, 'resolve' | 'identityOf' | 'own'>
 type Compiled = Map<WebhookConfiguration, readonly Hook[]>
 
 export class HookIndex {

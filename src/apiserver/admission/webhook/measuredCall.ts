@@ -31,7 +31,7 @@ export async function measuredCall<T>(
     return made
   }
   try {
-    const value = use(await callHook(call, deps.random))
+    const value = use(await callHook(call, deps))
     measured(false, 200)
     return { value }
   } catch (error) {

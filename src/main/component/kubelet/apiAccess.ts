@@ -9,6 +9,7 @@ import { toYaml } from '#api/machinery/yaml'
 import { withoutNils } from '#api/schema/nils'
 import type { Client } from '#client/client'
 import { createClient } from '#client/clientOverTransport'
+import type { CredentialSource } from '#client/credentials'
 import { createHttpTransport } from '#client/httpTransport'
 import { type RateLimit, rateLimitedTransport } from '#client/rateLimitedTransport'
 import { meteredTransport } from '#client/restMetrics'
@@ -93,7 +94,13 @@ export async function openKubeletAccess(kubeconfig: string, rateLimit: RateLimit
   let renewed: KeyPair | undefined
   const given = transport.tls
   const tls = live(() => ({ ...given, cert: renewed?.cert ?? given?.cert, key: renewed?.key ?? given?.key }))
-  const http = createHttpTransport({ ...transport, tls, userAgent: 'kubelet', tidy: withoutNils })
+  const http = createHttpTransport({
+    ...transport,
+    tls,
+    credentials: credentialsOf(transport.credentials, () => renewed),
+    userAgent: 'kubelet',
+    tidy: withoutNils,
+  })
   const metered = meteredTransport(http, tools.metrics, tools.clock, new URL(transport.server).host)
   return {
     client: createClient(rateLimit.qps > 0 ? rateLimitedTransport(metered, tools.clock, rateLimit) : metered),
@@ -104,4 +111,14 @@ export async function openKubeletAccess(kubeconfig: string, rateLimit: RateLimit
     },
     close: () => http.close(),
   }
+}
+
+/** What the kubelet was given since goes before what its kubeconfig names. */
+function credentialsOf(named: CredentialSource | undefined, renewed: () => KeyPair | undefined): CredentialSource | undefined {
+  return (
+    named && {
+      get: async () => renewed() ?? named.get(),
+      refresh: async (used) => (renewed() ? undefined : named.refresh(used)),
+    }
+  )
 }
