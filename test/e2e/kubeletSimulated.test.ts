@@ -10,6 +10,7 @@ import { createKubelet, type Kubelet } from '#kubelet/kubelet'
 import { simulatedAnnotations } from '#kubelet/runtime/simulated/annotations'
 import { defaultProfile, type SimulatedProfile } from '#kubelet/runtime/simulated/profile'
 import { createSimulatedRuntime, type SimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
+import { createPrometheusMetrics, type PrometheusMetrics } from '#main/prometheus'
 import { simulatedMachine } from '../support/simulatedMachine.ts'
 import { KubeletApi } from './kubeletApi.ts'
 
@@ -18,6 +19,7 @@ interface World {
   readonly clock: VirtualClock
   readonly kubelet: Kubelet
   readonly runtime: SimulatedRuntime
+  readonly metrics: PrometheusMetrics
 }
 
 async function withKubelet(run: (world: World) => Promise<void>, profile: Partial<SimulatedProfile> = {}): Promise<void> {
@@ -25,13 +27,14 @@ async function withKubelet(run: (world: World) => Promise<void>, profile: Partia
   const api = new KubeletApi(() => clock.now())
   const random = seededRandom(7)
   const runtime = createSimulatedRuntime({ clock, random, profile: { ...defaultProfile, ...profile }, podCidr: '10.244.0.0/24' })
-  const deps = { client: createClient(api), clock, random, log: noLog, metrics: noMetrics, runtime, machine: simulatedMachine }
-  const kubelet = createKubelet(deps, { nodeName: 'sim-1', nodeIPs: ['192.0.2.1'] })
+  const metrics = createPrometheusMetrics()
+  const deps = { client: createClient(api), clock, random, log: noLog, metrics, runtime, machine: simulatedMachine }
+  const kubelet = createKubelet(deps, { nodeName: 'sim-1', nodeIPs: ['192.0.2.1'], clusterDNS: ['10.96.0.10'] })
   const stop = new AbortController()
   const running = kubelet.run(stop.signal)
   try {
     await clock.advance(1000)
-    await run({ api, clock, kubelet, runtime })
+    await run({ api, clock, kubelet, runtime, metrics })
   } finally {
     stop.abort()
     await clock.advance(1000)
@@ -107,6 +110,21 @@ test('KUB-26 a pod runs, is ready and says so, with events in order', () =>
       reasons(api).filter((reason) => reason !== 'Starting' && !reason?.startsWith('Node')),
       ['Pulling', 'Pulled', 'Created', 'Started'],
     )
+  }))
+
+test('KUB-02 a look at a pod that finds nothing to do asks the runtime once and writes nothing', () =>
+  withKubelet(async ({ api, clock, metrics }) => {
+    api.put('pods', pod('web'))
+    await clock.advance(5_000)
+    const asked = (operation: string) =>
+      Number(new RegExp(`^kubelet_runtime_operations_total{operation_type="${operation}"} (\\d+)`, 'm').exec(metrics.render())?.[1])
+    const looks = () => Number(/^kubelet_pod_worker_duration_seconds_count{operation_type="sync"} (\d+)/m.exec(metrics.render())?.[1] ?? 0)
+    const writes = () => api.requests.filter(({ method, path }) => method !== 'GET' && path.includes('/pods/')).length
+    const before = { asked: asked('container_status'), looks: looks(), writes: writes() }
+    await clock.advance(10 * 60_000)
+    assert.equal(looks() - before.looks, 10)
+    assert.equal(asked('container_status') - before.asked, 10)
+    assert.equal(writes(), before.writes)
   }))
 
 test('KUB-03 KUB-04 init containers run one by one, a sidecar stays, then the rest starts', () =>

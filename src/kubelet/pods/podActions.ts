@@ -31,6 +31,12 @@ export interface PodActions {
   readonly containersToKill: readonly ContainerToKill[]
 }
 
+export function isNothing(actions: PodActions): boolean {
+  const { initContainersToStart, containersToStart, ephemeralContainersToStart, containersToKill } = actions
+  const lists = [initContainersToStart, containersToStart, ephemeralContainersToStart, containersToKill]
+  return !actions.killPod && !actions.createSandbox && lists.every((list) => list.length === 0)
+}
+
 /** What the probes last said about a container; undefined before the first result. */
 export interface ProbeView {
   liveness(containerId: string): 'Success' | 'Failure' | undefined

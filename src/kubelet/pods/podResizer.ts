@@ -15,8 +15,8 @@ import { type ContainerResize, changedResources, limitOf, memoryDecreaseError, m
 import { containerResources, podCgroupLimits, podCgroupPath } from './resources.ts'
 
 export interface PodResizer {
-  /** @param pod with its allocation */
-  carryOut(pod: FrozenPod, status: PodRuntimeStatus): Promise<void>
+  /** Answers whether it may have changed what runs. @param pod with its allocation */
+  carryOut(pod: FrozenPod, status: PodRuntimeStatus): Promise<boolean>
   /** What a container really has; undefined: nobody knows. */
   actuated(podUid: string, record: ContainerRecord): Resources | undefined
 }
@@ -76,23 +76,28 @@ export function createPodResizer(context: KubeletContext, allocations: Allocatio
         await cgroups.limitPod(pod, after)
         if (wholeChanged) await allocations.setActuated(uid, undefined, pod.spec.resources ?? {})
         allocations.finished(pod)
-        return
+        return false
       }
       const error = await refuse(pod, before, after, plan.update)
-      if (error) return allocations.failed(pod, error)
+      if (error) {
+        allocations.failed(pod, error)
+        return false
+      }
       try {
         await cgroups.limitPod(pod, largerOf(before, after))
         await update(pod, plan.update)
         await cgroups.limitPod(pod, after)
         if (wholeChanged) await allocations.setActuated(uid, undefined, pod.spec.resources ?? {})
       } catch (reason) {
-        return allocations.failed(pod, reason instanceof Error ? reason.message : String(reason))
+        allocations.failed(pod, reason instanceof Error ? reason.message : String(reason))
+        return true
       }
       const podIP = sandboxIPs(status)[0] ?? ''
       for (const { container, record } of plan.restart) {
         await killContainer(context, pod, record, podIP, { message: `Container ${container.name} resize requires restart, will be restarted` })
       }
       if (plan.restart.length === 0) allocations.finished(pod)
+      return true
     },
   }
 }

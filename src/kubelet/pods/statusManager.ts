@@ -70,7 +70,9 @@ export function equal(a: unknown, b: unknown): boolean {
   if (Array.isArray(a) !== Array.isArray(b)) return false
   const left = a as Record<string, unknown>
   const right = b as Record<string, unknown>
-  return [...new Set([...Object.keys(left), ...Object.keys(right)])].every((key) => equal(left[key], right[key]))
+  for (const key of Object.keys(left)) if (!equal(left[key], right[key])) return false
+  for (const key of Object.keys(right)) if (left[key] === undefined && right[key] !== undefined) return false
+  return true
 }
 
 interface Entry {

@@ -20,7 +20,7 @@ import type { BackOff } from './backOff.ts'
 import type { StartFailure } from './containerStatuses.ts'
 import { type ContainerKind, type FrozenContainer, type FrozenPod, formatPod } from './containers.ts'
 import { killContainer, killPod } from './killing.ts'
-import { computePodActions, type PodActions } from './podActions.ts'
+import { computePodActions, isNothing, type PodActions } from './podActions.ts'
 import { containerTypes, type PodMetrics } from './podMetrics.ts'
 import { podReference } from './podReference.ts'
 import type { PodResizer } from './podResizer.ts'
@@ -141,13 +141,16 @@ export async function syncPod(machinery: PodMachinery, asked: FrozenPod, memory:
   if (status.phase === 'Succeeded' || status.phase === 'Failed') return { terminal: true, againInMs: undefined }
   const reset = await resetContainers(machinery, pod, before, status, memory, signal)
   if (reset) return reset
-  await machinery.resizer.carryOut(pod, before)
+  const resized = await machinery.resizer.carryOut(pod, before)
   await context.resources().reconcile(pod, before)
   const volumes = await volumesOf(machinery, pod)
   if (volumes instanceof VolumesNotReady) return { terminal: false, againInMs: Math.min(volumes.retryAfterMs, deadlineMs ?? Number.POSITIVE_INFINITY) }
-  const retryInMs = await carryOut(machinery, pod, before, computePodActions(pod, before, probes), volumes, memory, signal)
-  const after = await readPod(machinery, uid, memory)
-  probes.update(pod, after)
+  const actions = computePodActions(pod, before, probes)
+  // A step that did nothing to the pod has nothing to find out: events tell what happens by itself.
+  const isQuiet = !resized && isNothing(actions)
+  const retryInMs = isQuiet ? undefined : await carryOut(machinery, pod, before, actions, volumes, memory, signal)
+  const after = isQuiet ? before : await readPod(machinery, uid, memory)
+  if (!isQuiet) probes.update(pod, after)
   const reached = currentStatus(machinery, pod, after, memory, false)
   statuses.set(pod, reached)
   if (memory.firstSeenMs !== undefined && reached.phase === 'Running') {
