@@ -38,7 +38,10 @@ export interface Reclaim {
 }
 
 const periodMs = 10_000
-/** A pod that was evicted gets this long to be gone before the node is looked at again. */
+/**
+ * A pod that was evicted gets this long to be gone before the node is looked at again, with its volumes: while they are there the disk is as full as before,
+ * and the next pod would go for it.
+ */
 const cleanUpMs = 30_000
 const cleanUpPollMs = 1_000
 const immediateGraceSeconds = 1
@@ -140,7 +143,7 @@ export function createEvictionManager(context: KubeletContext): EvictionManager 
     const deadlineMs = clock.monotonicMs() + cleanUpMs
     while (!signal.aborted && clock.monotonicMs() < deadlineMs) {
       await clock.sleep(cleanUpPollMs, signal).catch(() => {})
-      if (pods.every((pod) => workers.isTerminated(pod.metadata.uid ?? ''))) return
+      if (pods.every((pod) => workers.isFinished(pod.metadata.uid ?? ''))) return
     }
   }
 

@@ -28,6 +28,8 @@ export interface PodWorkers {
   ended(uid: string): Promise<void>
   /** Whether nothing of the pod runs any more; true for one that is not known. */
   isTerminated(uid: string): boolean
+  /** Whether what the pod used is given back as well, its volumes for one; true for one that is not known. */
+  isFinished(uid: string): boolean
   /** Every pod, and how far it is. */
   census(): CountedPod[]
   list(): FrozenPod[]
@@ -180,6 +182,7 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
       startTerminating(worker, graceSeconds)
       wake(uid)
     },
+    isFinished: (uid) => workers.get(uid)?.isFinished ?? true,
     isTerminated: (uid) => (workers.get(uid)?.stage ?? 'terminated') === 'terminated',
     ended: async (uid) => {
       const worker = workers.get(uid)
