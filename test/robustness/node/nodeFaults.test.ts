@@ -5,48 +5,25 @@
 import assert from 'node:assert/strict'
 import http from 'node:http'
 import net from 'node:net'
-import { after, before, test } from 'node:test'
-import { createExec } from '../../../src/host/exec.ts'
+import { after, before, type TestContext, test } from 'node:test'
+import { createExec } from '#host/exec'
+import { busyboxImage } from '#kubelet/images/busyboxImage'
 import { eventually, LocalCluster, obstacleToCluster } from '../../e2e/support/localCluster.ts'
 import { webCommand, writeWebImage } from '../../e2e/support/webImage.ts'
+import { startRegistry } from '../../support/registry.ts'
+import { byName, containerOf, isClean, isReady, lines, type NodeView, type PodJson, restartsOf, type Traces, viewNode } from './support/nodeView.ts'
 
 const skip = obstacleToCluster(true)
 const options = { skip, timeout: 170_000 }
 const name = 'node-faults'
 const replicas = 4
 const waitMs = 60_000
-const exec = createExec()
 let cluster: LocalCluster
+let node: NodeView
 let nodeAddress = ''
-let clean: Traces | undefined
+let clean: Traces
 
-interface Status {
-  readonly nodes: readonly { readonly address: string }[]
-  readonly pids: readonly { readonly role: string; readonly pid: number }[]
-}
-interface PodJson {
-  readonly metadata: { readonly name: string; readonly uid: string }
-  readonly status: {
-    readonly podIP?: string
-    readonly conditions?: readonly { readonly type: string; readonly status: string }[]
-    readonly containerStatuses?: readonly {
-      readonly containerID?: string
-      readonly restartCount: number
-      readonly state?: { readonly waiting?: { readonly reason: string } }
-    }[]
-  }
-}
-
-const status = async () => JSON.parse((await cluster.skiff(['status', name, '-o', 'json'])).stdout) as Status
-const pidOf = async (role: string) => (await status()).pids.find((one) => one.role === role)?.pid ?? 0
-/** Of every pod that this test has ever seen. */
-const seen = new Set<string>()
-async function pods(app = 'web'): Promise<PodJson[]> {
-  const { items } = JSON.parse(await cluster.must(['get', 'pods', '-l', `app=${app}`, '-o', 'json'])) as { items: PodJson[] }
-  for (const { metadata } of items) seen.add(metadata.uid)
-  return items
-}
-const isReady = (pod: PodJson) => pod.status.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') ?? false
+const pods = (app = 'web') => node.pods(app)
 const allReady = () =>
   eventually(
     'all pods ready, none more',
@@ -54,55 +31,21 @@ const allReady = () =>
     () => pods(),
     (found) => found.length === replicas && found.every(isReady),
   )
-const byName = (found: readonly PodJson[]) => found.map(({ metadata }) => `${metadata.name} ${metadata.uid}`).sort()
-
-/** Runs a program in all namespaces of the node. */
-async function inNode(...command: string[]): Promise<string> {
-  const { code, stdout, stderr } = await exec.run('nsenter', ['-t', String(await pidOf('init')), '-m', '-u', '-i', '-n', '-p', '--', ...command])
-  assert.equal(code, 0, `${command.join(' ')}: ${stderr}`)
-  return stdout
-}
-
-const lines = (text: string) => text.split('\n').filter((line) => line !== '')
-
-interface Traces {
-  readonly mounts: number
-  readonly interfaces: number
-  readonly namespaces: number
-  readonly shims: number
-  readonly podDirectories: number
-  readonly logDirectories: number
-  readonly cgroups: number
-}
-
-/** What pods have on a node, counted. */
-async function traces(): Promise<Traces> {
-  const count = async (script: string) => Number(await inNode('sh', '-c', `${script} | wc -l`))
-  return {
-    mounts: await count('grep -E "/var/lib/kubelet/pods/|/io.containerd.runtime|/run/netns/|/sandboxes/" /proc/self/mountinfo'),
-    interfaces: await count('ip -o link show type veth'),
-    namespaces: await count('ls /run/netns'),
-    shims: await count('grep -ls containerd-shim /proc/[0-9]*/comm'),
-    podDirectories: await count('ls /var/lib/kubelet/pods'),
-    logDirectories: await count('ls /var/log/pods'),
-    cgroups: seen.size === 0 ? 0 : await count(`find /sys/fs/cgroup -type d \\( ${[...seen].map((uid) => `-name pod${uid}`).join(' -o ')} \\) 2>/dev/null`),
-  }
-}
-
 /** The first process of each container of those pods, as the node numbers it. */
 async function processes(): Promise<string[]> {
-  const ids = (await pods()).map((pod) => pod.status.containerStatuses?.[0]?.containerID?.replace('containerd://', '') ?? '')
-  const running = lines(await inNode('ctr', '-n', 'k8s.io', 'tasks', 'ls'))
+  const ids = (await pods()).map(containerOf)
+  const running = lines(await node.run('ctr', '-n', 'k8s.io', 'tasks', 'ls'))
   return ids.map((id) => running.find((line) => line.startsWith(id))?.replace(/\s+/g, ' ') ?? `${id} does not run`).sort()
 }
 
 before(async () => {
   if (skip) return
   cluster = await LocalCluster.start(name, [])
-  nodeAddress = (await status()).nodes[0]?.address ?? ''
+  node = viewNode(cluster, name)
+  nodeAddress = await node.address()
   const loaded = await cluster.skiff(['image', 'load', '--name', name, ...(await writeWebImage(cluster.dir, ['1.0']))])
   assert.equal(loaded.code, 0, loaded.stderr)
-  clean = await traces()
+  clean = await node.traces()
   const container = {
     name: 'app',
     image: 'web-app:1.0',
@@ -186,7 +129,7 @@ test('CRI-08 containers keep their processes through skiff stop and start, and n
 test('CRI-08 the control plane and the agent killed at once: the pods are the same, with the same processes', options, async () => {
   const [before_, processesBefore] = [byName(await pods()), await processes()]
   const stopPolling = poll()
-  for (const role of ['node', 'server']) process.kill(await pidOf(role), 'SIGKILL')
+  for (const role of ['node', 'server']) process.kill(await node.pidOf(role), 'SIGKILL')
   const { code, stderr } = await cluster.skiff(['start', name])
   assert.equal(code, 0, stderr)
   await allReady()
@@ -194,18 +137,40 @@ test('CRI-08 the control plane and the agent killed at once: the pods are the sa
   assert.deepEqual([byName(await pods()), await processes()], [before_, processesBefore])
 })
 
+test('CRI-08 containerd killed alone: it comes back, the containers keep their processes, no request fails, and exec works again', options, async () => {
+  const found = await pods()
+  const processesBefore = await processes()
+  const stopPolling = poll()
+  const pid = await node.killContainerd()
+  await eventually(
+    'another containerd',
+    waitMs,
+    async () => (await node.run('cat', '/run/containerd.pid')).trim(),
+    (now) => now !== pid,
+  )
+  await eventually(
+    'a program runs in a container',
+    waitMs,
+    () => cluster.kubectl(['exec', found[0]?.metadata.name ?? '', '--', 'true']),
+    ({ code }) => code === 0,
+  )
+  const again = await allReady()
+  assert.deepEqual((await stopPolling()).failures, [])
+  assert.deepEqual([byName(again), again.map(restartsOf), await processes()], [byName(found), found.map(restartsOf), processesBefore])
+})
+
 test('KUB-02 a container whose shim is killed is restarted, in the same pod, once', options, async () => {
   const found = await pods()
   const victim = found[0]
   assert.ok(victim)
-  const id = victim.status.containerStatuses?.[0]?.containerID?.replace('containerd://', '') ?? ''
-  const sandbox = lines(await inNode('ctr', '-n', 'k8s.io', 'containers', 'info', id)).join('')
+  const id = containerOf(victim)
+  const sandbox = lines(await node.run('ctr', '-n', 'k8s.io', 'containers', 'info', id)).join('')
   const sandboxId = /"io.kubernetes.cri.sandbox-id": "([0-9a-f]+)"/.exec(sandbox)?.[1] ?? ''
-  const shim = lines(await inNode('sh', '-c', `grep -ls ${sandboxId} /proc/[0-9]*/cmdline`))
+  const shim = lines(await node.run('sh', '-c', `grep -ls ${sandboxId} /proc/[0-9]*/cmdline`))
     .map((file) => file.split('/')[2] ?? '')
     .find((pid) => pid !== '')
   assert.ok(shim, 'the shim is there')
-  await inNode(
+  await node.run(
     'sh',
     '-c',
     `for p in $(grep -ls ${sandboxId} /proc/[0-9]*/cmdline); do d=\${p%/cmdline}; grep -q containerd-shim $d/comm && kill -9 \${d#/proc/}; done; true`,
@@ -214,7 +179,7 @@ test('KUB-02 a container whose shim is killed is restarted, in the same pod, onc
     'a new process of the same pod',
     waitMs,
     () => pods(),
-    (now) => now.length === replicas && now.every(isReady) && now.every((pod) => pod.status.containerStatuses?.[0]?.containerID?.endsWith(id) === false),
+    (now) => now.length === replicas && now.every(isReady) && now.every((pod) => containerOf(pod) !== '' && containerOf(pod) !== id),
   )
   assert.deepEqual(byName(again), byName(found))
 })
@@ -223,10 +188,10 @@ test('KUB-02 a pod whose network namespace is gone gets another sandbox', option
   const found = await pods()
   const victim = found[0]
   assert.ok(victim?.status.podIP)
-  const namespaces = lines(await inNode('ls', '/run/netns'))
+  const namespaces = lines(await node.run('ls', '/run/netns'))
   for (const namespace of namespaces) {
-    if (!(await inNode('nsenter', `--net=/run/netns/${namespace}`, 'ip', '-o', 'addr')).includes(` ${victim.status.podIP}/`)) continue
-    await inNode('ip', 'netns', 'delete', namespace)
+    if (!(await node.run('nsenter', `--net=/run/netns/${namespace}`, 'ip', '-o', 'addr')).includes(` ${victim.status.podIP}/`)) continue
+    await node.run('ip', 'netns', 'delete', namespace)
   }
   // Nothing in the runtime tells of it: the next look at the pod does.
   await cluster.must(['annotate', 'pod', victim.metadata.name, 'look=again'])
@@ -239,44 +204,78 @@ test('KUB-02 a pod whose network namespace is gone gets another sandbox', option
   assert.deepEqual(byName(again), byName(found))
 })
 
-test('KUB-10 a pull that hangs and one that fails keep nobody else waiting, and the pods can be deleted', options, async (t) => {
+/** A way to a port that lets nobody through until it is opened: whoever asks waits. */
+async function closedGate(t: TestContext, toPort: number) {
   const sockets = new Set<net.Socket>()
-  const silent = net.createServer((socket) => {
-    sockets.add(socket)
+  let isOpen = false
+  const letThrough = (socket: net.Socket) => {
+    const inner = net.connect(toPort, '127.0.0.1')
+    sockets.add(inner)
+    inner.on('error', () => socket.destroy())
+    socket.pipe(inner).pipe(socket)
+  }
+  const server = net.createServer((socket) => {
     socket.on('error', () => {})
+    if (isOpen) letThrough(socket)
+    sockets.add(socket)
   })
-  await new Promise<void>((resolve) => silent.listen(0, '0.0.0.0', resolve))
+  await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve))
   t.after(() => {
     for (const socket of sockets) socket.destroy()
-    silent.close()
+    server.close()
   })
-  const host = /via (\S+)/.exec(await inNode('ip', 'route', 'show', 'default'))?.[1] ?? ''
-  const { port } = silent.address() as net.AddressInfo
-  const pod = (podName: string, image: string) => ({
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name: podName, labels: { app: 'pulls' } },
-    spec: {
-      terminationGracePeriodSeconds: 0,
-      containers: [{ name: 'c', image, imagePullPolicy: podName === 'present' ? 'IfNotPresent' : 'Always', command: ['sleep', '1000'] }],
-    },
-  })
-  const manifests = [pod('hangs', `${host}:${port}/x:1`), pod('refused', '127.0.0.1:1/x:1'), pod('present', 'web-app:1.0')]
-  for (const manifest of manifests) await cluster.mustWith(JSON.stringify(manifest), ['apply', '-f', '-'])
-  await eventually(
-    'the pod whose image is there',
-    waitMs,
-    () => pods('pulls'),
-    (found) => found.some((one) => one.metadata.name === 'present' && isReady(one)),
-  )
-  await cluster.must(['delete', 'pod', '-l', 'app=pulls', '--wait=false'])
-  await eventually(
-    'the end of the pods',
-    waitMs,
-    () => pods('pulls'),
-    (found) => found.length === 0,
-  )
-})
+  const open = () => {
+    isOpen = true
+    for (const socket of [...sockets]) letThrough(socket)
+  }
+  return { port: (server.address() as net.AddressInfo).port, open, visitors: () => sockets.size }
+}
+
+test(
+  'KUB-10 a pull that hangs and one that fails keep no pod waiting whose image is there; what hung goes on when it is answered, what failed can be deleted',
+  options,
+  async (t) => {
+    const registry = await startRegistry()
+    t.after(() => registry.close())
+    registry.put('x:1', await busyboxImage(createExec(), ['x:1']))
+    const gate = await closedGate(t, Number(registry.address.split(':')[1]))
+    const gateway = /via (\S+)/.exec(await node.run('ip', 'route', 'show', 'default'))?.[1] ?? ''
+    const host = `${gateway}:${gate.port}`
+    const hosts = `/etc/containerd/certs.d/${host}`
+    await node.run('sh', '-c', `mkdir -p ${hosts} && printf 'server = "http://${host}"\n[host."http://${host}"]\n' >${hosts}/hosts.toml`)
+    const pod = (podName: string, image: string) => ({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: podName, labels: { app: 'pulls' } },
+      spec: {
+        terminationGracePeriodSeconds: 0,
+        containers: [{ name: 'c', image, imagePullPolicy: podName === 'present' ? 'IfNotPresent' : 'Always', command: ['sleep', '1000'] }],
+      },
+    })
+    const manifests = [pod('hangs', `${host}/x:1`), pod('refused', '127.0.0.1:1/x:1'), pod('present', 'web-app:1.0')]
+    for (const manifest of manifests) await cluster.mustWith(JSON.stringify(manifest), ['apply', '-f', '-'])
+    const of = (name: string) => (found: readonly PodJson[]) => found.find(({ metadata }) => metadata.name === name)
+    const waitsFor = (one: PodJson | undefined) => one?.status.containerStatuses?.[0]?.state?.waiting?.reason ?? ''
+    const wait = (what: string, right: (found: PodJson[]) => boolean) => eventually(what, waitMs, () => pods('pulls'), right)
+    await wait('the pod whose image is there runs', (found) => found.some((one) => one.metadata.name === 'present' && isReady(one)))
+    await eventually(
+      'the node asks the registry',
+      waitMs,
+      async () => gate.visitors(),
+      (count) => count > 0,
+    )
+    assert.deepEqual([waitsFor(of('hangs')(await pods('pulls'))), registry.requests.length], ['ContainerCreating', 0])
+    gate.open()
+    // Pulls go one after the other unless the kubelet is told otherwise: the one that fails has its turn now.
+    const over = await wait('the pull that hung is over, and the other has failed', (found) => {
+      const hung = of('hangs')(found)
+      return hung !== undefined && isReady(hung) && /ErrImagePull|ImagePullBackOff/.test(waitsFor(of('refused')(found)))
+    })
+    assert.equal(over.map(restartsOf).join(), '0,0,0')
+    await cluster.must(['delete', 'pod', '-l', 'app=pulls', '--wait=false'])
+    await wait('the end of the pods', (found) => found.length === 0)
+  },
+)
 
 test('KUB-02 in the end nothing is left of pods: no mount, cgroup, interface, process or directory', options, async () => {
   await cluster.must(['delete', 'deployment,service', 'web'])
@@ -286,8 +285,5 @@ test('KUB-02 in the end nothing is left of pods: no mount, cgroup, interface, pr
     () => pods(),
     (found) => found.length === 0,
   )
-  const { mounts = 0, interfaces = 0 } = clean ?? {}
-  const none = { namespaces: 0, shims: 0, podDirectories: 0, logDirectories: 0, cgroups: 0 }
-  const isClean = (now: Traces) => now.mounts <= mounts && now.interfaces <= interfaces && Object.keys(none).every((key) => now[key as keyof Traces] === 0)
-  await eventually(`a node as clean as before, ${JSON.stringify(clean)}`, waitMs, traces, isClean)
+  await eventually(`a node as clean as before, ${JSON.stringify(clean)}`, waitMs, node.traces, (now) => isClean(now, clean))
 })

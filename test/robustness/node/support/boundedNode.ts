@@ -172,20 +172,18 @@ export class BoundedNode {
     const { directory, cgroupRoot, namespace } = this.containerd
     const below = (dir: string) => (fs.existsSync(dir) ? fs.readdirSync(dir) : [])
     const mounts = fs.readFileSync('/proc/self/mountinfo', 'utf8').split('\n')
-    const cgroups = below('/sys/fs/cgroup').flatMap((hierarchy) => {
-      const parent = path.join('/sys/fs/cgroup', hierarchy, cgroupRoot)
-      return fs.existsSync(parent) ? (fs.readdirSync(parent, { recursive: true }) as string[]).filter((dir) => /(^|\/)pod[^/]+$/.test(dir)) : []
-    })
+    // Not readdir: what is just being removed would end it.
+    const find = async (...words: string[]) => (await exec.run('find', words)).stdout.split('\n').filter(Boolean)
+    const hierarchies = below('/sys/fs/cgroup').map((hierarchy) => path.join('/sys/fs/cgroup', hierarchy, cgroupRoot))
     const links = await exec.run('ip', ['-n', namespace, '-o', 'link', 'show', 'type', 'veth'])
-    const files = (fs.existsSync(this.nodefs) ? (fs.readdirSync(this.nodefs, { recursive: true }) as string[]) : []).filter((file) => file.endsWith('.tmp'))
     return {
       mounts: mounts.map((line) => line.split(' ')[4] ?? '').filter((at) => at.startsWith(`${directory}/node/`) || at.startsWith(`${directory}/state/`)),
       podDirectories: below(`${this.nodefs}/kubelet/pods`),
       logDirectories: below(`${this.nodefs}/logs`),
-      cgroups,
+      cgroups: await find(...hierarchies, '-type', 'd', '-name', 'pod*'),
       links: links.stdout.split('\n').filter(Boolean),
       shims: processesNaming(directory),
-      halfWritten: files,
+      halfWritten: await find(this.nodefs, '-name', '*.tmp'),
     }
   }
 
