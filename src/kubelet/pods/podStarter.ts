@@ -54,8 +54,11 @@ export async function startSandbox(context: KubeletContext, pod: FrozenPod, atte
     const handler = await handlerName(context, pod)
     await context.userNamespaces.prepare(pod, handler)
     const config = podSandboxConfig(pod, attempt, context.userNamespaces.of(pod), context.config)
-    for (const { reason, message } of podResolver(pod, context.config).warnings) context.recorder.event(podReference(pod), 'Warning', reason, message)
-    if (context.host) await makeDirectory(context.host.path(podLogDirectory(context.config, pod)), 0o755)
+    // A simulated pod resolves no names.
+    if (context.host) {
+      for (const { reason, message } of podResolver(pod, context.config).warnings) context.recorder.event(podReference(pod), 'Warning', reason, message)
+      await makeDirectory(context.host.path(podLogDirectory(context.config, pod)), 0o755)
+    }
     return { id: await context.runtime.runPodSandbox(config, handler, { signal }), config }
   } catch (error) {
     if (!signal.aborted) context.recorder.event(podReference(pod), 'Warning', 'FailedCreatePodSandBox', `Failed to create pod sandbox: ${words(error)}`)

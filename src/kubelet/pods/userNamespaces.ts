@@ -2,9 +2,9 @@
  * Gives pods of their own users their ids (L3), written beside the pod so that a restart gives none away twice.
  * Upstream: kubelet/userns/userns_manager.go (v1.36).
  */
-import { mkdir, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { listIfExists, readTextIfExists, writeFileAtomic } from '#host/files'
+import { listIfExists, makeDirectory, readTextIfExists, writeFileAtomic } from '#host/files'
 import type { KubeletContext } from '../context.ts'
 import { findHandler } from '../runtime/handlers.ts'
 import { podDirectory } from '../volumes/podDirectory.ts'
@@ -31,7 +31,7 @@ export async function createUserNamespaces({ config, host, runtime }: Pick<Kubel
       if (ranges.get(uid)) return
       const range = ranges.allocate(uid)
       try {
-        await mkdir(dirname(file(uid)), { recursive: true, mode: 0o750 })
+        await makeDirectory(dirname(file(uid)), 0o750)
         await writeFileAtomic(file(uid), JSON.stringify(mappingsOf(range)), 0o600)
       } catch (error) {
         ranges.release(uid)
