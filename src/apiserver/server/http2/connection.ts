@@ -41,6 +41,8 @@ const connectionWindowBytes = 8 * 1024 * 1024
 const mostSocketBytes = 512 * 1024
 /** Requests of one connection that are begun in one turn of the event loop: others have their turn before the next ones. */
 const mostPerTurn = 8
+/** How long nothing more is read from who was told to come back later: 80 busy connections then cost a tenth of a core, not most of one. */
+const unheardMs = 20
 /** How long a client may take to close its side. */
 const lingerMs = 1_000
 
@@ -62,6 +64,8 @@ export class Http2Connection implements FrameSink, StreamOwner {
   #isScheduled = false
   /** Requests begun of the piece that is read. */
   #begun = 0
+  /** Somebody on this connection was told that it asks too much. */
+  #wasToldToWait = false
   isFull = false
   /** It takes no new requests. */
   #isEnding = false
@@ -134,6 +138,10 @@ export class Http2Connection implements FrameSink, StreamOwner {
     this.#close(stream, code)
   }
 
+  toldToWait(): void {
+    this.#wasToldToWait = true
+  }
+
   consumed(stream: Http2Stream, bytes: number): void {
     const increment = stream.taken(bytes)
     if (increment > 0) this.#send(windowUpdateFrame(stream.id, increment))
@@ -204,11 +212,21 @@ export class Http2Connection implements FrameSink, StreamOwner {
   #pause(): void {
     this.isFull = true
     this.#socket.pause()
-    setImmediate(() => {
-      this.isFull = false
-      this.#read(nothing)
-      if (!this.isFull) this.#socket.resume()
-    })
+    setImmediate(() => this.#readOn())
+  }
+
+  /** Whoever asks on at full speed when told to wait is not heard for a while: also to refuse takes time, which others wait for. */
+  #pauseWhileWaiting(): void {
+    this.#wasToldToWait = false
+    this.isFull = true
+    this.#socket.pause()
+    this.#shared.deps.clock.timer(unheardMs, () => this.#readOn())
+  }
+
+  #readOn(): void {
+    this.isFull = false
+    this.#read(nothing)
+    if (!this.isFull) this.#socket.resume()
   }
 
   #data(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
@@ -276,7 +294,8 @@ export class Http2Connection implements FrameSink, StreamOwner {
     else {
       const opened = this.#open(id, head, !ends)
       void serve(this.#shared.deps, opened, opened)
-      if (++this.#begun === mostPerTurn || !this.#shared.turn.take()) this.#pause()
+      if (this.#wasToldToWait) this.#pauseWhileWaiting()
+      else if (++this.#begun === mostPerTurn || !this.#shared.turn.take()) this.#pause()
     }
   }
 

@@ -26,6 +26,8 @@ export interface StreamOwner {
   reset(stream: Http2Stream, code: number): void
   /** What is under way goes on; nothing new begins. */
   endGracefully(): void
+  /** The client was told that it asks too much. */
+  toldToWait(): void
   /** So many bytes of the stream's body were taken. */
   consumed(stream: Http2Stream, bytes: number): void
 }
@@ -34,6 +36,7 @@ export interface StreamOwner {
 const highWaterBytes = 16 * 1024
 const streamWindowBytes = 1024 * 1024
 const nothing = Buffer.alloc(0)
+const tooManyRequests = 429
 
 export class Http2Stream implements Arrived, Outgoing {
   readonly id: number
@@ -119,6 +122,7 @@ export class Http2Stream implements Arrived, Outgoing {
     this.#hasStarted = true
     // What HTTP/1.1 says in a header is a GOAWAY here: streams under way go on.
     if (closes) this.#owner.endGracefully()
+    if (status === tooManyRequests) this.#owner.toldToWait()
     if (flush) this.#owner.ready(this)
   }
 
