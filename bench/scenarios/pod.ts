@@ -8,7 +8,7 @@ import path from 'node:path'
 import { promisify } from 'node:util'
 import type { Measurement, Scenario, ScenarioContext } from '../scenario.ts'
 import { type LocalCluster, withCluster } from '../tools/localCluster.ts'
-import { obstacleToPods, podByApi, podByHand, podManifest, removeByApi, removeByHand, watchPods, withPods } from '../tools/realPods.ts'
+import { nodesForPods, obstacleToPods, podByApi, podByHand, podManifest, removeByApi, removeByHand, watchPods, withPods } from '../tools/realPods.ts'
 import { median } from '../tools/statistics.ts'
 
 const repeats = 15
@@ -18,20 +18,18 @@ export const pod: Scenario = {
   name: 'pod',
   about: 'a real pod, `kubectl apply` to Running, image on the node',
   skipped: obstacleToPods,
-  run: (context) => withCluster(context.dir, 'pod', ['--runtime', 'containerd'], (cluster) => measure(cluster, context)),
+  run: (context) => withCluster(context.dir, 'pod', nodesForPods, (cluster) => measure(cluster, context)),
 }
 
 function measure(cluster: LocalCluster, context: ScenarioContext): Promise<Measurement[]> {
-  return withPods(cluster, context.dir, async ({ client, cri, alone }) => {
+  return withPods(cluster, context.dir, async ({ client, cri }) => {
     const samples = { apply: [] as number[], create: [] as number[], floor: [] as number[] }
     const watch = await watchPods(client)
     for (let repeat = 0; repeat < repeats; repeat++) {
       context.signal.throwIfAborted()
-      await alone(async () => {
-        const bare = await podByHand(cri, `floor-${repeat}`)
-        samples.floor.push(bare.tookMs)
-        await removeByHand(cri, bare)
-      })
+      const bare = await podByHand(cri, `floor-${repeat}`)
+      samples.floor.push(bare.tookMs)
+      await removeByHand(cri, bare)
       samples.create.push(await podByApi(client, watch, `create-${repeat}`))
       await removeByApi(client, watch, `create-${repeat}`)
       const started = performance.now()
@@ -42,7 +40,7 @@ function measure(cluster: LocalCluster, context: ScenarioContext): Promise<Measu
     }
     const floor = median(samples.floor)
     return [
-      { what: '"skiff up" with one real node and cluster DNS', unit: 'ms', values: [cluster.upMs] },
+      { what: '"skiff up" with two real nodes and cluster DNS', unit: 'ms', values: [cluster.upMs] },
       { what: 'floor: RunPodSandbox + CreateContainer + StartContainer', unit: 'ms', values: samples.floor },
       { what: 'creation over the API to Running seen', unit: 'ms', values: samples.create },
       { what: 'the same over the floor', unit: 'ms', values: samples.create.map((value) => value - floor), target: { atMost: 60 } },

@@ -7,7 +7,7 @@ import { inParallel } from '../cluster/bareCluster.ts'
 import type { Measurement, Scenario, ScenarioContext } from '../scenario.ts'
 import type { LoadClient } from '../tools/load.ts'
 import { type LocalCluster, withCluster } from '../tools/localCluster.ts'
-import { obstacleToPods, type PodWatch, podByApi, podByHand, removeByApi, removeByHand, watchPods, withPods } from '../tools/realPods.ts'
+import { nodesForPods, obstacleToPods, type PodWatch, podByApi, podByHand, removeByApi, removeByHand, watchPods, withPods } from '../tools/realPods.ts'
 import { median, rounded } from '../tools/statistics.ts'
 
 const rounds = 8
@@ -19,24 +19,26 @@ export const pods: Scenario = {
   name: 'pods',
   about: `real pods at once, ${together} and ${crowd}`,
   skipped: obstacleToPods,
-  run: (context) => withCluster(context.dir, 'pods', ['--runtime', 'containerd'], (cluster) => measure(cluster, context)),
+  run: (context) => withCluster(context.dir, 'pods', nodesForPods, (cluster) => measure(cluster, context)),
 }
 
 function measure(cluster: LocalCluster, { dir, signal, progress }: ScenarioContext): Promise<Measurement[]> {
-  return withPods(cluster, dir, async ({ client, cri, alone }) => {
+  return withPods(cluster, dir, async ({ client, cri, emptied }) => {
     const watch = await watchPods(client)
     const few = { floor: [] as Batch[], real: [] as Batch[] }
     for (let round = 0; round < rounds; round++) {
       signal.throwIfAborted()
-      few.floor.push(await alone(() => batchByHand(cri, `few-floor-${round}`, together)))
+      few.floor.push(await batchByHand(cri, `few-floor-${round}`, together))
       few.real.push(await batchByApi(client, watch, `few-${round}`, together))
+      await emptied()
     }
     progress(`${rounds} times ${together} pods`)
     const many = { floor: [] as Batch[], real: [] as Batch[] }
     for (let round = 0; round < crowds; round++) {
       signal.throwIfAborted()
-      many.floor.push(await alone(() => batchByHand(cri, `many-floor-${round}`, crowd)))
+      many.floor.push(await batchByHand(cri, `many-floor-${round}`, crowd))
       many.real.push(await batchByApi(client, watch, `many-${round}`, crowd))
+      await emptied()
       progress(`${crowd} pods, ${round + 1} of ${crowds}`)
     }
     const floor = median(few.floor.flatMap(({ pods }) => pods))

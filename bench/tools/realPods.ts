@@ -42,41 +42,48 @@ function succeeds(work: () => unknown): boolean {
 
 export interface WaysToPods {
   readonly client: LoadClient
+  /** Of a node whose agent stands still: it would look at pods that it does not know, and take them down in the end. */
   readonly cri: CriClient
-  /** Does something while the node's agent stands still: it would look at pods that it does not know, and take them down in the end. */
-  alone<T>(work: () => Promise<T>): Promise<T>
+  /** Resolves when the node that runs the API's pods has nothing left of them: it has room for 110. */
+  emptied(): Promise<void>
 }
 
-/** The two ways to the first node's pods of a local cluster: over the API, and by its containerd. The image is on the node. */
+/** What {@link withPods} needs of its cluster: a node for the API's pods, and one for those by hand. */
+export const nodesForPods = ['--runtime', 'containerd', '--nodes', '2'] as const
+
+/** The two ways to the pods of a local cluster: over the API on its first node, and by containerd on its second. The image is on both. */
 export async function withPods<T>(cluster: LocalCluster, dir: string, measure: (ways: WaysToPods) => Promise<T>): Promise<T> {
   const file = path.join(dir, 'busybox.tar')
   writeFileSync(file, await busyboxImage(createExec(), [image]))
   await runSkiff(cluster.home, 'image', 'load', file, '--name', cluster.name, '--quiet')
   const client = await createLoadClient(cluster.address)
-  const { pid } = JSON.parse(readFileSync(path.join(cluster.dir, 'nodes', `${cluster.name}-node-1`, 'init.pid'), 'utf8')) as { pid: number }
-  // The node has a /run of its own.
-  const cri = connectCri(`/proc/${pid}/root/run/containerd/containerd.sock`)
-  const agent = await agentPid(cluster)
-  const alone = async <Result>(work: () => Promise<Result>): Promise<Result> => {
-    process.kill(agent, 'SIGSTOP')
-    try {
-      return await work()
-    } finally {
-      process.kill(agent, 'SIGCONT')
-    }
+  const [ofApi, byHand] = [1, 2].map((number) => connectCri(`/proc/${initPid(cluster, number)}/root/run/containerd/containerd.sock`)) as [CriClient, CriClient]
+  await client.ask('PATCH', `/api/v1/nodes/${cluster.name}-node-2`, { spec: { unschedulable: true } }, 'application/merge-patch+json')
+  const agent = await agentPid(cluster, 2)
+  process.kill(agent, 'SIGSTOP')
+  const emptied = async () => {
+    const sandboxes = async () => (await ofApi.call<{ items: unknown[] }>('RuntimeService', 'ListPodSandbox', {})).items.length
+    await until('the node to be empty', async () => (await sandboxes()) === 0 || undefined)
   }
   try {
-    return await measure({ client, cri, alone })
+    return await measure({ client, cri: byHand, emptied })
   } finally {
-    cri.close()
+    process.kill(agent, 'SIGCONT')
+    ofApi.close()
+    byHand.close()
     client.close()
   }
 }
 
-async function agentPid({ home, name }: LocalCluster): Promise<number> {
-  const { pids } = JSON.parse(await runSkiff(home, 'status', name, '-o', 'json')) as { pids: { role: string; pid: number }[] }
-  const pid = pids.find(({ role }) => role === 'node')?.pid
-  if (!pid) throw new Error('the status names no agent of a node')
+/** The node has a /run of its own. */
+function initPid({ dir, name }: LocalCluster, node: number): number {
+  return (JSON.parse(readFileSync(path.join(dir, 'nodes', `${name}-node-${node}`, 'init.pid'), 'utf8')) as { pid: number }).pid
+}
+
+async function agentPid({ home, name }: LocalCluster, node: number): Promise<number> {
+  const { pids } = JSON.parse(await runSkiff(home, 'status', name, '-o', 'json')) as { pids: { role: string; pid: number; node?: string }[] }
+  const pid = pids.find((one) => one.role === 'node' && one.node === `${name}-node-${node}`)?.pid
+  if (!pid) throw new Error('the status names no agent of the node')
   return pid
 }
 
@@ -102,9 +109,9 @@ export async function watchPods(client: LoadClient): Promise<PodWatch> {
   }
 }
 
-async function until<T>(what: string, done: () => T | undefined): Promise<T> {
+async function until<T>(what: string, done: () => T | undefined | Promise<T | undefined>): Promise<T> {
   for (const deadline = performance.now() + deadlineMs; performance.now() < deadline; ) {
-    const result = done()
+    const result = await done()
     if (result !== undefined) return result
     await new Promise((resolve) => setTimeout(resolve, 2))
   }
