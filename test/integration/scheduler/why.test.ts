@@ -1,48 +1,25 @@
 /** /debug/scheduling and `skiff why` over a real scheduler and the real API server, with authorization. */
 import assert from 'node:assert/strict'
-import { generateKeyPairSync } from 'node:crypto'
 import { afterEach, beforeEach, test } from 'node:test'
 import type { SchedulingExplanation } from '#api/debug/scheduling'
 import { isStatus } from '#api/machinery/status'
-import { createSecurity } from '#apiserver/security'
-import { noLog } from '#base/log'
-import { noMetrics } from '#base/metrics'
-import { seededRandom } from '#base/random'
 import { describe } from '#cli/commands/why'
 import { pods } from '#client/builtIn'
 import type { Client } from '#client/client'
-import { schedulerComponent } from '#main/component/schedulerComponent'
-import { schedulingPage } from '#main/component/schedulingPage'
-import { createExplainer, type Explainer } from '#scheduler/explain/explainer'
-import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
+import type { TestApiServer } from '#testing/apiServer'
 import { realClock } from '#testing/realClock'
 import { addNode, isBound, isUnschedulable, newNode, newPod, untilPods } from './cluster.ts'
+import { type ExplainedCluster, startExplainedCluster } from './explainedCluster.ts'
 
+let cluster: ExplainedCluster
 let api: TestApiServer
-let explainer: Explainer
-let stop: AbortController
-let running: Promise<void>
 
 beforeEach(async () => {
-  explainer = createExplainer()
-  const random = seededRandom(3)
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const serviceAccountKey = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
-  api = await startTestApiServer({
-    deps: ({ reader }) => {
-      const { authorizers, postStartHooks, virtualResources } = createSecurity({ reader, clock: realClock, random, serviceAccountKey })
-      return { authorizers, postStartHooks, virtualResources, documents: schedulingPage(explainer) }
-    },
-  })
-  stop = new AbortController()
-  running = schedulerComponent(api.client, { clock: realClock, random, log: noLog, metrics: noMetrics, explainer }).run(stop.signal)
+  cluster = await startExplainedCluster()
+  ;({ api } = cluster)
 })
 
-afterEach(async () => {
-  stop.abort(new Error('the test is over'))
-  await running
-  await api.close()
-})
+afterEach(() => cluster.close())
 
 async function why(pod: string, client: Client = api.client): Promise<SchedulingExplanation> {
   const answer = await client.transport.request({ method: 'GET', path: '/debug/scheduling', query: { pod } })

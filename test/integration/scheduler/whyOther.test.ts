@@ -1,12 +1,7 @@
 /** What else `skiff why` answers, over the real API server with authorization and a real scheduler: pods that are not there, namespaces, rights. */
 import assert from 'node:assert/strict'
-import { generateKeyPairSync } from 'node:crypto'
 import { afterEach, beforeEach, test } from 'node:test'
 import { isStatus } from '#api/machinery/status'
-import { createSecurity } from '#apiserver/security'
-import { noLog } from '#base/log'
-import { noMetrics } from '#base/metrics'
-import { seededRandom } from '#base/random'
 import { describe } from '#cli/commands/why'
 import { CommandError } from '#cli/exitCodes'
 import { describeAccess, explainAccess } from '#cli/why/access'
@@ -14,37 +9,20 @@ import { explainManifest } from '#cli/why/manifest'
 import { describeNamespace, explainNamespace } from '#cli/why/namespace'
 import type { Ask } from '#cli/why/questions'
 import { configMaps, namespaces, pods, roleBindings, roles } from '#client/builtIn'
-import { schedulerComponent } from '#main/component/schedulerComponent'
-import { schedulingPage } from '#main/component/schedulingPage'
-import { createExplainer } from '#scheduler/explain/explainer'
-import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
+import type { TestApiServer } from '#testing/apiServer'
 import { realClock } from '#testing/realClock'
 import { addNode, newNode } from './cluster.ts'
+import { type ExplainedCluster, startExplainedCluster } from './explainedCluster.ts'
 
+let cluster: ExplainedCluster
 let api: TestApiServer
-let stop: AbortController
-let running: Promise<void>
 
 beforeEach(async () => {
-  const explainer = createExplainer()
-  const random = seededRandom(3)
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const serviceAccountKey = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
-  api = await startTestApiServer({
-    deps: ({ reader }) => {
-      const { authorizers, postStartHooks, virtualResources } = createSecurity({ reader, clock: realClock, random, serviceAccountKey })
-      return { authorizers, postStartHooks, virtualResources, documents: schedulingPage(explainer) }
-    },
-  })
-  stop = new AbortController()
-  running = schedulerComponent(api.client, { clock: realClock, random, log: noLog, metrics: noMetrics, explainer }).run(stop.signal)
+  cluster = await startExplainedCluster()
+  ;({ api } = cluster)
 })
 
-afterEach(async () => {
-  stop.abort(new Error('the test is over'))
-  await running
-  await api.close()
-})
+afterEach(() => cluster.close())
 
 /** As the command asks a local cluster. */
 const ask: Ask = async (path, body) => {
