@@ -96,7 +96,7 @@ export async function collectGarbage(deps: GarbageDeps, onPass: () => void, sign
 export async function removeOrphans({ context, workers, volumes, allocations }: GarbageDeps): Promise<void> {
   const isKnown = (uid: string) => workers.get(uid) !== undefined
   allocations.forgetOthers(isKnown)
-  await context.resources().releaseOthers(new Set(workers.list().map((pod) => pod.metadata.uid ?? '')))
+  await context.resources().releaseOthers(isKnown)
   for (const container of await context.runtime.listContainers()) {
     if (isKnown(container.labels[labelKeys.podUid] ?? '')) continue
     if (container.state === 'CONTAINER_RUNNING') await context.runtime.stopContainer(container.id, 30)

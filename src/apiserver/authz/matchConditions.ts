@@ -8,7 +8,7 @@ import type { SubjectAccessReviewSpec } from '#api/gen/types/authorization.v1'
 import type { Environment, Program } from '#cel/environment'
 import { dynamicValue } from '#cel/json'
 import { formatType, listType, mapType, type ObjectType, objectType, stringType } from '#cel/types'
-import { aggregateReasons } from '../authn/reasons.ts'
+import { aggregateReasons } from '../reasons.ts'
 
 export interface MatchCondition {
   readonly expression: string

@@ -5,7 +5,7 @@
 import type { ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject } from '#api/gen/types/rbac.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { ObjectReader } from '../admission/admission.ts'
-import { aggregateReasons } from '../authn/reasons.ts'
+import { aggregateReasons } from '../reasons.ts'
 import type { UserInfo } from '../request.ts'
 import type { AuthorizationAttributes, Authorizer } from './authorizer.ts'
 import { type Decided, DecisionMemo } from './decisionMemo.ts'

@@ -2,7 +2,7 @@
  * Several authorizers as one (L3): asked in order, the first that allows or denies decides; the reasons and errors of those before it are kept for
  * the case that nobody does. Upstream: apiserver/pkg/authorization/union.
  */
-import { aggregateReasons } from '../authn/reasons.ts'
+import { aggregateReasons } from '../reasons.ts'
 import type { UserInfo } from '../request.ts'
 import type { AuthorizationAttributes, AuthorizationDecision, Authorizer, RulesAnswer } from './authorizer.ts'
 

@@ -2,9 +2,9 @@
 import type { SelfSubjectReview, TokenReview, UserInfo as WireUser } from '#api/gen/types/authentication.v1'
 import { badRequest } from '#api/machinery/status'
 import { authenticateToken } from '../authn/bearerToken.ts'
-import { aggregateReasons } from '../authn/reasons.ts'
 import type { TokenAuthenticator } from '../authn/tokenAuthenticator.ts'
 import type { VirtualResource } from '../endpoints/virtualResource.ts'
+import { aggregateReasons } from '../reasons.ts'
 import type { UserInfo } from '../request.ts'
 
 const group = 'authentication.k8s.io'

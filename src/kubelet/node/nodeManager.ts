@@ -137,7 +137,7 @@ export function createNodeManager(context: KubeletContext, { pressure, health, s
       // Until the node is ready its status is looked at more often: the network comes up meanwhile.
       const becomeReady = async () => {
         while (!signal.aborted && !runtime.onStatusChange) {
-          const ready = (await runtime.status().catch(() => undefined))?.conditions.every((condition) => condition.status) ?? true
+          const ready = (await runtime.status().catch(() => undefined))?.conditions.every((condition) => condition.status)
           if (ready) return report(signal).catch(() => {})
           await clock.sleep(200, signal).catch(() => {})
         }

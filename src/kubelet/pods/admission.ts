@@ -6,7 +6,7 @@
 import type { Node } from '#api/gen/types/core.v1'
 import { hostPortsOf, hostPortsOverlap } from '#api/helpers/hostPorts'
 import { podMatchesNodeSelectorAndAffinity } from '#api/helpers/nodes'
-import { amountsOf, podRequests, type ResourceAmounts } from '#api/helpers/podResources'
+import { amountsOf, podRequests } from '#api/helpers/podResources'
 import { findUntoleratedTaint, tolerationsTolerateTaint } from '#api/helpers/taints'
 import type { Frozen } from '#api/machinery/meta'
 import { allContainers, configMirrorAnnotation, type FrozenPod, isStaticPod, isTerminalPhase } from './containers.ts'
@@ -31,8 +31,6 @@ export interface NodeRoom {
   readonly pressure: { readonly memory: boolean; readonly disk: boolean; readonly pid: boolean }
   /** The node as the API has it; undefined: not known yet, so that nothing is asked of it. */
   readonly node?: Frozen<Node> | undefined
-  /** What a pod asks for; absent: added up anew each time. */
-  readonly requestsOf?: ((pod: FrozenPod) => Readonly<ResourceAmounts>) | undefined
   readonly allowedUnsafeSysctls?: readonly string[] | undefined
   /** Whether the machine's kernel can confine containers by AppArmor profiles. */
   readonly appArmor?: boolean | undefined
@@ -99,7 +97,7 @@ function insufficient(pod: FrozenPod, active: readonly FrozenPod[], room: NodeRo
   const requests: Record<string, number> = podRequests(pod)
   const named = ['pods', 'cpu', 'memory', 'ephemeral-storage']
   const order = [...named, ...Object.keys(requests).filter((name) => !named.includes(name))]
-  const taken = active.map(room.requestsOf ?? ((other) => podRequests(other)))
+  const taken = active.map((other) => podRequests(other))
   return order.flatMap((name): Misfit[] => {
     const requested = name === 'pods' ? 1 : (requests[name] ?? 0)
     const capacity = allocatable[name] ?? ofNode[name]

@@ -62,8 +62,9 @@ async function volumeMount(context: KubeletContext, host: KubeletHost, inputs: M
   if (subPath.split('/').includes('..')) throw new ConfigError(`unable to provision SubPath \`${subPath}\`: must not contain '..'`)
   const propagation = propagations[mount.mountPropagation ?? 'None']
   if (!propagation) throw new ConfigError(`invalid MountPropagation mode: "${mount.mountPropagation}"`)
-  const mayRecurse = (mount.recursiveReadOnly ?? 'Disabled') !== 'Disabled' && (await findHandler(context, await handlerName(context, inputs.pod)))
-  const recursiveReadOnly = resolveRecursiveReadOnly(mount, mayRecurse ? mayRecurse.features?.recursiveReadOnlyMounts === true : false)
+  const asksToRecurse = (mount.recursiveReadOnly ?? 'Disabled') !== 'Disabled'
+  const handler = asksToRecurse ? await findHandler(context, await handlerName(context, inputs.pod)) : undefined
+  const recursiveReadOnly = resolveRecursiveReadOnly(mount, handler?.features?.recursiveReadOnlyMounts === true)
   const source = image ? await image(subPath) : { hostPath: volume ? await pathOf(context, host, inputs, volume, subPath, { name: mount.name, index }) : '' }
   return {
     containerPath: mount.mountPath.startsWith('/') ? mount.mountPath : `/${mount.mountPath}`,

@@ -3,7 +3,6 @@
  * and for a critical pod room is made first. Upstream: kubelet.go HandlePodAdditions, kubelet/lifecycle/predicate.go, kubelet/preemption (v1.36).
  */
 import type { Node } from '#api/gen/types/core.v1'
-import { podRequests, type ResourceAmounts } from '#api/helpers/podResources'
 import type { Frozen } from '#api/machinery/meta'
 import type { Counter } from '#base/metrics'
 import { nodes } from '#client/builtIn'
@@ -34,14 +33,8 @@ const ofNode = new Set(['NodeAffinity', 'TaintToleration'])
 /** Undefined: the pod may run, and what it asks for is set aside. */
 export function createPodAdmission(deps: PodAdmissionDeps): (pod: FrozenPod) => Promise<Refusal | undefined> {
   const { context, allocations } = deps
-  const requests = new WeakMap<FrozenPod, ResourceAmounts>()
-  const requestsOf = (pod: FrozenPod): ResourceAmounts => {
-    const known = requests.get(pod) ?? podRequests(pod)
-    requests.set(pod, known)
-    return known
-  }
   const ask = (pod: FrozenPod, node: Frozen<Node> | undefined): Promise<Refusal | undefined> => {
-    const room = { ...nodeRoom(deps, node), requestsOf }
+    const room = nodeRoom(deps, node)
     // Set aside at once: the next pod must not count on it.
     return context.resources().admit(pod, () => admitPod(pod, allocations.allocatedPods(), room) ?? allocations.setAside(pod))
   }

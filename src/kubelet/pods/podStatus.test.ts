@@ -146,6 +146,25 @@ const record = (name: string, more: Partial<ContainerRecord>): ContainerRecord =
   ...more,
 })
 
+test('KUB-11 a mount is told to be read-only all the way down when the runtime was told to make it so', () => {
+  const mounts = [
+    { containerPath: '/deep', hostPath: '/a', readonly: true, recursiveReadOnly: true },
+    { containerPath: '/flat', hostPath: '/b', readonly: true },
+  ]
+  const volumeMounts = [
+    { name: 'v', mountPath: '/deep', readOnly: true },
+    { name: 'v', mountPath: '/flat', readOnly: true },
+    { name: 'v', mountPath: '/open' },
+  ]
+  const containers = [record('a', { status: { mounts } as unknown as RuntimeContainerStatus })]
+  const asked = { ...input({ containers }, {}), pod: pod({ containers: [{ name: 'a', volumeMounts }] }) }
+  assert.deepEqual(generatePodStatus(asked).containerStatuses?.[0]?.volumeMounts, [
+    { name: 'v', mountPath: '/deep', readOnly: true, recursiveReadOnly: 'Enabled' },
+    { name: 'v', mountPath: '/flat', readOnly: true, recursiveReadOnly: 'Disabled' },
+    { name: 'v', mountPath: '/open' },
+  ])
+})
+
 function input(runtime: Partial<PodRuntimeStatus>, previousStatus: PodStatus, more: Partial<PodStatusInput> = {}): PodStatusInput {
   return {
     pod: pod({ containers: [{ name: 'a', image: 'img:1' }] }),

@@ -184,9 +184,9 @@ function allocation(
         return refusal
       }),
     release,
-    releaseOthers: async (podUids: ReadonlySet<string>) => {
+    releaseOthers: async (isKnown: (podUid: string) => boolean) => {
       const holding = new Set([...givers.flatMap((giver) => [...giver.pods()]), ...dra.pods()])
-      for (const uid of holding) if (!podUids.has(uid)) await release(uid)
+      for (const uid of holding) if (!isKnown(uid)) await release(uid)
     },
   }
 }

@@ -23,7 +23,7 @@ export interface ResourceManager {
   /** Takes back everything; DRA drivers may need another try, which is an Error. */
   release(podUid: string): Promise<void>
   /** Of pods that are gone, after a restart. */
-  releaseOthers(podUids: ReadonlySet<string>): Promise<void>
+  releaseOthers(isKnown: (podUid: string) => boolean): Promise<void>
   status(pod: FrozenPod, container: FrozenContainer): NonNullable<ContainerStatus['allocatedResourcesStatus']>
   /** Extended resources of device plugins and huge pages: resource → quantity. */
   capacity(): Readonly<Record<string, string>>

@@ -6,7 +6,9 @@ import { test } from 'node:test'
 import type { Pod, VolumeMount } from '#api/gen/types/core.v1'
 import { VirtualClock } from '#base/virtualClock'
 import type { EventRecorder } from '#client/eventRecorder'
-import { resolveRecursiveReadOnly } from '../pods/mounts.ts'
+import type { KubeletContext } from '../context.ts'
+import type { KubeletHost } from '../host.ts'
+import { containerMounts, resolveRecursiveReadOnly } from '../pods/mounts.ts'
 import { mountsImagesItself } from '../runtime/containerd/imageMounts.ts'
 import { nestedMountPoints } from './configurationVolume.ts'
 import { memoryVolumeBytes, pageSizeOption } from './emptyDir.ts'
@@ -136,6 +138,29 @@ test('KUB-11 recursive read-only where it is possible', () => {
   assert.equal(resolveRecursiveReadOnly(mount({ recursiveReadOnly: 'IfPossible', readOnly: true }), true), true)
   assert.equal(resolveRecursiveReadOnly(mount({ recursiveReadOnly: 'Enabled', readOnly: true }), true), true)
 })
+
+for (const able of [true, false]) {
+  test(`KUB-11 a runtime whose handler ${able ? 'can' : 'cannot'} is ${able ? '' : 'not '}asked for mounts that are read-only all the way down`, async () => {
+    const volumeMounts = [mount({ recursiveReadOnly: 'IfPossible', readOnly: true }), mount({ mountPath: '/flat', readOnly: true })]
+    const pod = podOf({ containers: [{ name: 'main', volumeMounts, terminationMessagePath: '' }], runtimeClassName: 'deep' })
+    const handlers = [
+      { name: '', features: { recursiveReadOnlyMounts: !able, userNamespaces: false } },
+      { name: 'deep-handler', features: { recursiveReadOnlyMounts: able, userNamespaces: false } },
+    ]
+    const client = { of: () => ({ get: async () => ({ handler: 'deep-handler' }) }) }
+    const context = { client, runtime: { status: async () => ({ conditions: [], handlers }) } } as unknown as KubeletContext
+    const volumes = new Map([['v', { name: 'v', plugin: 'kubernetes.io/empty-dir', path: '/data', readOnly: false, block: false }]])
+    const inputs = { pod, container: pod.spec.containers[0]!, podIPs: [], environment: new Map(), volumes }
+    const made = await containerMounts(context, {} as KubeletHost, inputs)
+    assert.deepEqual(
+      made.map(({ containerPath, readonly, recursiveReadOnly }) => [containerPath, readonly, recursiveReadOnly]),
+      [
+        ['/v', true, able ? true : undefined],
+        ['/flat', true, undefined],
+      ],
+    )
+  })
+}
 
 function waiting() {
   const clock = new VirtualClock('2026-01-01T00:00:00Z')

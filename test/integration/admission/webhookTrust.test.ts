@@ -8,27 +8,19 @@ import type { AdmissionAttributes } from '#apiserver/admission/admission'
 import { createAdmissionMetrics } from '#apiserver/admission/admissionMetrics'
 import { callHook } from '#apiserver/admission/webhook/callHook'
 import { type Hook, type HookDeps, hooksOf } from '#apiserver/admission/webhook/hook'
+import { nodeCreation, nodeKind } from '#apiserver/admission/webhook/testAttributes'
 import { createWebhookPool } from '#apiserver/webhookClient'
 import { seededRandom } from '#base/random'
 import type { ApiRequest, Transport } from '#client/transport'
 import { createPrometheusMetrics } from '#main/prometheus'
 import { openSsl } from '../../support/openssl.ts'
 
-const kind = { group: '', version: 'v1', kind: 'Node', resource: 'nodes' }
-
 /** Asks a webhook about a node: its warnings, what was noted for the audit log, and the metrics. */
 async function ask(clientConfig: ValidatingWebhook['clientConfig'], own?: HookDeps['own']) {
   const notes: Record<string, string> = {}
   const warnings: string[] = []
   const attributes: AdmissionAttributes = {
-    operation: 'CREATE',
-    resource: kind,
-    kind,
-    subresource: '',
-    namespace: '',
-    name: 'n',
-    user: { name: 'me', groups: [] },
-    dryRun: false,
+    ...nodeCreation,
     warn: (text) => void warnings.push(text),
     annotate: (key, value) => {
       notes[key] = value
@@ -40,7 +32,7 @@ async function ask(clientConfig: ValidatingWebhook['clientConfig'], own?: HookDe
   const [hook] = hooksOf(configuration, { resolve: () => assert.fail('no service is looked for'), pool: () => pool, own }) as [Hook]
   const metrics = createPrometheusMetrics()
   const objects = { object: undefined, oldObject: undefined }
-  const call = { hook, invocation: { resource: kind, kind }, attributes, objects, mutating: false }
+  const call = { hook, invocation: { resource: nodeKind, kind: nodeKind }, attributes, objects, mutating: false }
   const error = await callHook(call, { random: seededRandom(1), metrics: createAdmissionMetrics(metrics) }).then(
     () => undefined,
     (thrown: Error) => thrown,

@@ -17,7 +17,7 @@ import { createContainerdRuntime } from '#kubelet/runtime/containerd/containerdR
 import { realClock } from '#testing/realClock'
 import { busybox } from '../../e2e/kubeletContainerd.ts'
 import { eventually } from '../../e2e/support/localCluster.ts'
-import { BoundedNode, isEmpty, obstacleToNode, withinMs } from './support/boundedNode.ts'
+import { BoundedNode, obstacleToNode, withinMs } from './support/boundedNode.ts'
 
 const skip = await obstacleToNode()
 const options = { skip, timeout: 170_000 }
@@ -202,13 +202,5 @@ test('KUB-13 the container that fills the disk of images and containers is evict
 })
 
 test('KUB-13 in the end nothing is left of pods that were evicted or deleted: no mount, cgroup, interface, process or directory', options, async () => {
-  await node.client.of(deployments).delete({ namespace: 'default', name: 'steady' }, { propagationPolicy: 'Background' })
-  for (const name of ['late', 'later', 'writer', 'layer']) await node.client.of(pods).delete({ namespace: 'default', name })
-  await eventually(
-    'no pods',
-    withinMs,
-    () => node.pods(),
-    (found) => found.length === 0,
-  )
-  await eventually('a clean node', withinMs, () => node.leftovers(), isEmpty)
+  await node.empty('steady', ['late', 'later', 'writer', 'layer'])
 })

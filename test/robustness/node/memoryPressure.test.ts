@@ -11,7 +11,7 @@ import type { Frozen } from '#api/machinery/meta'
 import { deployments, pods, priorityClasses } from '#client/builtIn'
 import { busybox } from '../../e2e/kubeletContainerd.ts'
 import { eventually } from '../../e2e/support/localCluster.ts'
-import { BoundedNode, isEmpty, obstacleToNode, withinMs } from './support/boundedNode.ts'
+import { BoundedNode, obstacleToNode, withinMs } from './support/boundedNode.ts'
 
 const skip = await obstacleToNode()
 const options = { skip, timeout: 120_000 }
@@ -133,13 +133,5 @@ test('KUB-13 an evicted pod stays evicted when the kubelet is killed and comes b
 })
 
 test('KUB-13 in the end nothing is left of pods that were evicted or deleted: no mount, cgroup, interface, process or directory', options, async () => {
-  await node.client.of(deployments).delete({ namespace: 'default', name: 'greedy' }, { propagationPolicy: 'Foreground' })
-  for (const name of ['modest', 'important', 'undemanding']) await node.client.of(pods).delete({ namespace: 'default', name })
-  await eventually(
-    'no pods',
-    withinMs,
-    () => node.pods(),
-    (found) => found.length === 0,
-  )
-  await eventually('a clean node', withinMs, () => node.leftovers(), isEmpty)
+  await node.empty('greedy', ['modest', 'important', 'undemanding'])
 })

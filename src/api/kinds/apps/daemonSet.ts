@@ -5,14 +5,14 @@ import { validateImmutable, validateNonNegative } from '#api/machinery/objectMet
 import { ageColumn, integer, labelsText, nameColumn, selectorText, text, workloadColumns } from '../columns.ts'
 import { setPodTemplateDefaults } from '../core/pod/defaults.ts'
 import { defineKind } from '../defineKind.ts'
-import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
+import { statusStrategy } from '../rules.ts'
 import {
   alwaysRestartFaults,
   collisionFaults,
-  dropDisabledTemplate,
   internalStrategy,
   isZero,
   templatedWarnings,
+  templatedWrites,
   validateIntOrPercent,
   validateSelectorAndTemplate,
 } from './templates.ts'
@@ -61,14 +61,7 @@ export const daemonSet = defineKind<DaemonSet>({
     spec.revisionHistoryLimit ??= 10
     setPodTemplateDefaults(spec.template)
   },
-  prepareForCreate(input) {
-    dropStatus(input.obj, { ...noStatus })
-    dropDisabledTemplate(input)
-  },
-  prepareForUpdate(input) {
-    keepStatus(input)
-    dropDisabledTemplate(input)
-  },
+  ...templatedWrites<DaemonSet>(noStatus),
   validate: ({ obj, path }) => specFaults(obj, path.child('spec')),
   validateUpdate: ({ obj, old, path }) => [
     ...specFaults(obj, path.child('spec')),

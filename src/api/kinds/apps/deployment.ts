@@ -6,14 +6,14 @@ import { validateImmutable, validateNonNegative } from '#api/machinery/objectMet
 import { ageColumn, integer, nameColumn, selectorText, text, workloadColumns } from '../columns.ts'
 import { setPodTemplateDefaults } from '../core/pod/defaults.ts'
 import { defineKind } from '../defineKind.ts'
-import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
+import { statusStrategy } from '../rules.ts'
 import {
   alwaysRestartFaults,
   collisionFaults,
-  dropDisabledTemplate,
   internalStrategy,
   isZero,
   templatedWarnings,
+  templatedWrites,
   validateIntOrPercent,
   validateSelectorAndTemplate,
 } from './templates.ts'
@@ -48,14 +48,7 @@ export const deployment = defineKind<Deployment>({
     spec.progressDeadlineSeconds ??= 600
     setPodTemplateDefaults(spec.template)
   },
-  prepareForCreate(input) {
-    dropStatus(input.obj)
-    dropDisabledTemplate(input)
-  },
-  prepareForUpdate(input) {
-    keepStatus(input)
-    dropDisabledTemplate(input)
-  },
+  ...templatedWrites<Deployment>(),
   validate: ({ obj, path }) => specFaults(obj, path.child('spec')),
   validateUpdate: ({ obj, old, path }) => [
     ...specFaults(obj, path.child('spec')),

@@ -9,8 +9,8 @@ import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { validateNonNegative } from '#api/machinery/objectMeta'
 import { ageColumn, integer, nameColumn, workloadColumns } from '../columns.ts'
 import type { Column, KindStrategy } from '../defineKind.ts'
-import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
-import { dropDisabledTemplate } from './templates.ts'
+import { statusStrategy } from '../rules.ts'
+import { templatedWrites } from './templates.ts'
 
 type Replicated = KubeObject & {
   readonly spec?: { readonly replicas?: number | undefined; readonly template?: PodTemplateSpec | undefined }
@@ -31,14 +31,7 @@ export function replicaStrategy<T extends Replicated>(selectorText: (obj: Frozen
       ...workloadColumns<T>((obj) => specOf(obj)?.template?.spec?.containers, selectorText),
     ],
     selectableFields: { 'status.replicas': (obj) => String(statusOf(obj)?.replicas ?? 0) },
-    prepareForCreate(input) {
-      dropStatus(input.obj, { replicas: 0 })
-      dropDisabledTemplate(input)
-    },
-    prepareForUpdate(input) {
-      keepStatus(input)
-      dropDisabledTemplate(input)
-    },
+    ...templatedWrites<T>({ replicas: 0 }),
     status: statusStrategy<T>({ validateUpdate: ({ obj, path }) => replicaStatusFaults(obj.status ?? { replicas: 0 }, path.child('status')) }),
   } satisfies Partial<KindStrategy<T>>
 }

@@ -10,14 +10,14 @@ import { deepCopy } from '#base/frozen'
 import { ageColumn, nameColumn, text, workloadColumns } from '../columns.ts'
 import { setPodTemplateDefaults } from '../core/pod/defaults.ts'
 import { defineKind } from '../defineKind.ts'
-import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
+import { statusStrategy } from '../rules.ts'
 import {
   alwaysRestartFaults,
   collisionFaults,
-  dropDisabledTemplate,
   internalStrategy,
   isZero,
   templatedWarnings,
+  templatedWrites,
   validateIntOrPercent,
   validateSelector,
 } from './templates.ts'
@@ -32,6 +32,8 @@ const mutable = [
   'persistentVolumeClaimRetentionPolicy',
   'minReadySeconds',
 ] as const
+
+const writes = templatedWrites<StatefulSet>({ replicas: 0 })
 
 export const statefulSet = defineKind<StatefulSet>({
   group: 'apps',
@@ -71,14 +73,12 @@ export const statefulSet = defineKind<StatefulSet>({
     }
   },
   prepareForCreate(input) {
-    dropStatus(input.obj, { replicas: 0 })
-    dropDisabledTemplate(input)
+    writes.prepareForCreate(input)
     delete input.obj.spec.updateStrategy?.rollingUpdate?.maxUnavailable
   },
   prepareForUpdate(input) {
     const { obj, old } = input
-    keepStatus(input)
-    dropDisabledTemplate(input)
+    writes.prepareForUpdate(input)
     // The gate MaxUnavailableStatefulSet is off.
     if (old.spec.updateStrategy?.rollingUpdate?.maxUnavailable === undefined) delete obj.spec.updateStrategy?.rollingUpdate?.maxUnavailable
   },

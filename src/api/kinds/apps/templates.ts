@@ -11,8 +11,8 @@ import { validateNonNegative } from '#api/machinery/objectMeta'
 import { dropDisabledTemplateFields } from '../core/pod/disabledFields.ts'
 import { validatePodTemplateSpec } from '../core/pod/validatePodSpec.ts'
 import { podTemplateWarnings, workloadNameWarnings } from '../core/pod/warnings.ts'
-import type { CreateInput } from '../defineKind.ts'
-import { faults } from '../rules.ts'
+import type { CreateInput, KindStrategy } from '../defineKind.ts'
+import { dropStatus, faults, keepStatus } from '../rules.ts'
 
 export interface Templated {
   selector?: LabelSelector | undefined
@@ -53,6 +53,20 @@ export function alwaysRestartFaults(template: PodTemplateSpec | undefined, kind:
 export function dropDisabledTemplate({ obj, old }: { readonly obj: KubeObject; readonly old?: Frozen<KubeObject> }): void {
   const templateOf = (one: unknown) => (one as { readonly spec?: Templated } | undefined)?.spec?.template
   dropDisabledTemplateFields(templateOf(obj), templateOf(old) as Frozen<PodTemplateSpec> | undefined)
+}
+
+/** How writes begin of kinds that have a template: the status is not theirs. @param status of new objects */
+export function templatedWrites<T extends KubeObject>(status?: object): Required<Pick<KindStrategy<T>, 'prepareForCreate' | 'prepareForUpdate'>> {
+  return {
+    prepareForCreate({ obj }) {
+      dropStatus(obj, { ...status })
+      dropDisabledTemplate({ obj })
+    },
+    prepareForUpdate(input) {
+      keepStatus(input)
+      dropDisabledTemplate(input)
+    },
+  }
 }
 
 /** At creation about the name and the template, later about a template that changed. */

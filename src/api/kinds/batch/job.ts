@@ -10,16 +10,18 @@ import { isDns1123Label } from '#api/machinery/names'
 import { validateImmutable } from '#api/machinery/objectMeta'
 import { deepCopy } from '#base/frozen'
 import { parseTime } from '#base/time'
-import { dropDisabledTemplate } from '../apps/templates.ts'
+import { templatedWrites } from '../apps/templates.ts'
 import { ageColumn, nameColumn, selectorText, text, workloadColumns } from '../columns.ts'
 import { setPodTemplateDefaults } from '../core/pod/defaults.ts'
 import { podTemplateWarnings, workloadNameWarnings } from '../core/pod/warnings.ts'
 import { defineKind } from '../defineKind.ts'
-import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
+import { statusStrategy } from '../rules.ts'
 import { validateJobSpec } from './validateJobSpec.ts'
 import { validateJobStatusUpdate } from './validateJobStatus.ts'
 
 const never = 2_147_483_647
+
+const writes = templatedWrites<Job>()
 
 export const job = defineKind<Job>({
   group: 'batch',
@@ -45,15 +47,11 @@ export const job = defineKind<Job>({
     const labels = obj.spec.template?.metadata?.labels
     if (labels && Object.keys(obj.metadata.labels ?? {}).length === 0) obj.metadata.labels = { ...labels }
   },
-  prepareForCreate({ obj }) {
-    dropStatus(obj)
-    dropDisabledTemplate({ obj })
-    generateSelector(obj)
+  prepareForCreate(input) {
+    writes.prepareForCreate(input)
+    generateSelector(input.obj)
   },
-  prepareForUpdate(input) {
-    keepStatus(input)
-    dropDisabledTemplate(input)
-  },
+  prepareForUpdate: writes.prepareForUpdate,
   validate: ({ obj, path }) => jobFaults(obj, path),
   validateUpdate: ({ obj, old, path }) => [...jobFaults(obj, path), ...changeFaults(obj, old, path.child('spec'))],
   warnings({ obj, path }, old) {

@@ -5,7 +5,7 @@
 import type { Container, LimitRange, PersistentVolumeClaim, Pod } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { addQuantities, canonicalQuantity, compareQuantities, formatQuantity, maxQuantity, quantityAsNumber } from '#api/machinery/quantity'
-import { aggregateReasons } from '../../authn/reasons.ts'
+import { aggregateReasons } from '../../reasons.ts'
 import type { AdmissionAttributes, AdmissionPlugin, ObjectReader } from '../admission.ts'
 import { isResource, isSubresource, objectOf, refuse } from '../attributes.ts'
 

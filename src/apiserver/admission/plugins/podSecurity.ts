@@ -24,7 +24,7 @@ import {
   sameLevelVersion,
 } from '#api/podSecurity/policy'
 import type { Clock } from '#base/clock'
-import { aggregateReasons } from '../../authn/reasons.ts'
+import { aggregateReasons } from '../../reasons.ts'
 import type { AdmissionAttributes, AdmissionPlugin, ObjectReader } from '../admission.ts'
 import { objectOf, refuse, requestNamespace } from '../attributes.ts'
 import type { PodSecurityConfiguration } from '../podSecurity/configuration.ts'

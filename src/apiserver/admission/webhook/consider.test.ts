@@ -5,24 +5,11 @@ import type { ValidatingWebhook } from '#api/gen/types/admissionregistration.v1'
 import { seededRandom } from '#base/random'
 import { VirtualClock } from '#base/virtualClock'
 import { createWebhookPool } from '../../webhookClient.ts'
-import type { AdmissionAttributes } from '../admission.ts'
 import type { AdmissionMetrics, MatchConditionOwner } from '../admissionMetrics.ts'
 import { RequestAuthorizer } from '../cel/requestAuthorizer.ts'
 import { consider } from './consider.ts'
 import { type Hook, hooksOf } from './hook.ts'
-
-const kind = { group: '', version: 'v1', kind: 'Node', resource: 'nodes' }
-const attributes: AdmissionAttributes = {
-  operation: 'CREATE',
-  resource: kind,
-  kind,
-  subresource: '',
-  namespace: '',
-  name: 'n',
-  user: { name: 'me', groups: [] },
-  dryRun: false,
-  warn: () => undefined,
-}
+import { nodeCreation as attributes, nodeKind } from './testAttributes.ts'
 
 for (const [step, excludedAs] of [
   ['validating', 'validate'],
@@ -52,7 +39,7 @@ for (const [step, excludedAs] of [
     const objects = { object: undefined, oldObject: undefined }
     const authorizer = new RequestAuthorizer([], attributes, '')
     const passage = { attributes, namespace: '', step, authorizer, subject: attributes as never, objectsAs: async () => objects }
-    assert.equal(await consider(deps, { hook, index: 0, invocation: { resource: kind, kind } }, passage), false)
+    assert.equal(await consider(deps, { hook, index: 0, invocation: { resource: nodeKind, kind: nodeKind } }, passage), false)
     const owner = { name: 'w', kind: 'webhook', operation: 'CREATE' }
     assert.deepEqual(counted, [
       ['evaluated', { ...owner, type: step }],

@@ -6,7 +6,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { ConfigFile } from '../../configFile.ts'
-import { aggregateReasons } from '../reasons.ts'
+import { aggregateReasons } from '../../reasons.ts'
 import type { TokenAuthenticator, TokenResult } from '../tokenAuthenticator.ts'
 import { firstThatAuthenticates } from '../union.ts'
 import { type AuthenticationConfiguration, decodeAuthenticationConfiguration } from './configuration.ts'

@@ -64,8 +64,6 @@ export class Http2Connection implements FrameSink, StreamOwner {
   #isScheduled = false
   /** Requests begun of the piece that is read. */
   #begun = 0
-  /** Somebody on this connection was told that it asks too much. */
-  #wasToldToWait = false
   isFull = false
   /** It takes no new requests. */
   #isEnding = false
@@ -138,8 +136,11 @@ export class Http2Connection implements FrameSink, StreamOwner {
     this.#close(stream, code)
   }
 
+  /** Whoever asks on at full speed is not heard for a while: also to refuse takes time, which others wait for. */
   toldToWait(): void {
-    this.#wasToldToWait = true
+    if (this.isFull) return
+    this.#stopReading()
+    this.#shared.deps.clock.timer(unheardMs, () => this.#readOn())
   }
 
   consumed(stream: Http2Stream, bytes: number): void {
@@ -210,17 +211,13 @@ export class Http2Connection implements FrameSink, StreamOwner {
 
   /** The socket is not read until everybody else had their turn. */
   #pause(): void {
-    this.isFull = true
-    this.#socket.pause()
+    this.#stopReading()
     setImmediate(() => this.#readOn())
   }
 
-  /** Whoever asks on at full speed when told to wait is not heard for a while: also to refuse takes time, which others wait for. */
-  #pauseWhileWaiting(): void {
-    this.#wasToldToWait = false
+  #stopReading(): void {
     this.isFull = true
     this.#socket.pause()
-    this.#shared.deps.clock.timer(unheardMs, () => this.#readOn())
   }
 
   #readOn(): void {
@@ -294,8 +291,7 @@ export class Http2Connection implements FrameSink, StreamOwner {
     else {
       const opened = this.#open(id, head, !ends)
       void serve(this.#shared.deps, opened, opened)
-      if (this.#wasToldToWait) this.#pauseWhileWaiting()
-      else if (++this.#begun === mostPerTurn || !this.#shared.turn.take()) this.#pause()
+      if (!this.isFull && (++this.#begun === mostPerTurn || !this.#shared.turn.take())) this.#pause()
     }
   }
 

@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import fs from 'node:fs'
 import path from 'node:path'
-import { events, nodes, pods, serviceAccounts } from '#client/builtIn'
+import { deployments, events, nodes, pods, serviceAccounts } from '#client/builtIn'
 import type { Client } from '#client/client'
 import { createClient } from '#client/clientOverTransport'
 import { createHttpTransport, type HttpTransport } from '#client/httpTransport'
@@ -187,15 +187,26 @@ export class BoundedNode {
     }
   }
 
+  /** Deletes a deployment and pods; resolves when nothing is left of any pod: no mount, cgroup, interface, process or directory. */
+  async empty(deployment: string, names: readonly string[]): Promise<void> {
+    await this.client.of(deployments).delete({ namespace: 'default', name: deployment }, { propagationPolicy: 'Background' })
+    for (const name of names) await this.client.of(pods).delete({ namespace: 'default', name })
+    const left = () => this.pods()
+    await eventually('no pods', withinMs, left, (found) => found.length === 0)
+    await eventually(
+      'a clean node',
+      withinMs,
+      () => this.leftovers(),
+      (found) => Object.values(found).every((some) => some.length === 0),
+    )
+  }
+
   async stop(): Promise<void> {
     for (const child of this.#children.reverse()) await end(child)
     await this.#transport.close()
     await takeDown(this.containerd)
   }
 }
-
-/** Everything empty: what leftovers() says when nothing is left. */
-export const isEmpty = (left: Record<string, string[]>) => Object.values(left).every((some) => some.length === 0)
 
 async function fixedSettings(containerd: TestContainerd): Promise<Record<string, unknown>> {
   return {

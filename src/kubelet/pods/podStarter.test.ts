@@ -1,0 +1,99 @@
+/** What happens before a sandbox is asked for: its names, its resolver, its users. */
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import type { Pod, PodSpec } from '#api/gen/types/core.v1'
+import type { PodSandboxConfig, RuntimeHandler } from '#grpc/criTypes'
+import { kubeletConfig } from '../config.ts'
+import type { KubeletContext } from '../context.ts'
+import { startSandbox } from './podStarter.ts'
+import { podLogDirectory } from './runtimeConfig.ts'
+import { createUserNamespaces } from './userNamespaces.ts'
+
+const podOf = (spec: Partial<PodSpec>): Pod => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'web-0', namespace: 'shop', uid: 'u1' },
+  spec: { containers: [{ name: 'main' }], ...spec },
+  status: {},
+})
+
+interface Started {
+  readonly events: readonly string[]
+  readonly sandbox: PodSandboxConfig | undefined
+  readonly error: string | undefined
+  readonly hasLogs: boolean
+}
+
+/** Starts a pod's sandbox on a node in a temporary directory, or on one without a host. */
+async function start(spec: Partial<PodSpec>, node: { readonly handlers?: readonly RuntimeHandler[]; readonly simulated?: true } = {}): Promise<Started> {
+  const directory = await mkdtemp(join(tmpdir(), 'skiff-sandbox-'))
+  const config = kubeletConfig({ nodeName: 'node-1', rootDirectory: '/kubelet', podLogsDirectory: '/logs' })
+  const events: string[] = []
+  let sandbox: PodSandboxConfig | undefined
+  const runtime = {
+    status: async () => ({ conditions: [], handlers: node.handlers ?? [] }),
+    runPodSandbox: async (asked: PodSandboxConfig) => {
+      sandbox = asked
+      return 's1'
+    },
+  }
+  const host = node.simulated ? undefined : { path: (path: string) => join(directory, path) }
+  const recorder = { event: (_about: unknown, type: string, reason: string, message: string) => void events.push(`${type} ${reason}: ${message}`) }
+  const bare = { config, runtime, host, recorder } as unknown as KubeletContext
+  const context = { ...bare, userNamespaces: await createUserNamespaces(bare) }
+  const pod = podOf(spec)
+  try {
+    const error = await startSandbox(context, pod, 0, new AbortController().signal).then(
+      () => undefined,
+      (reason: Error) => reason.message,
+    )
+    const hasLogs = await stat(join(directory, podLogDirectory(config, pod))).then(
+      () => true,
+      () => false,
+    )
+    return { events, sandbox, error, hasLogs }
+  } finally {
+    await rm(directory, { recursive: true, force: true })
+  }
+}
+
+const noClusterDns = 'kubelet does not have ClusterDNS IP configured and cannot create Pod using "ClusterFirst" policy. Falling back to "Default" policy.'
+
+test('KUB-20 a pod whose resolver is not as it asked starts, and is told so', async () => {
+  const { events, sandbox, hasLogs } = await start({})
+  assert.deepEqual(events, [`Warning MissingClusterDNS: pod: "web-0_shop(u1)". ${noClusterDns}`])
+  assert.deepEqual(sandbox?.dnsConfig, { servers: ['127.0.0.1'], searches: ['.'], options: [] })
+  assert.ok(hasLogs)
+})
+
+test('KUB-26 a simulated pod resolves no names and is told nothing of them', async () => {
+  const { events, sandbox } = await start({}, { simulated: true })
+  assert.deepEqual([events, sandbox?.metadata.name], [[], 'web-0'])
+})
+
+test('KUB-20 a full name that the kernel does not take keeps the pod from starting, and says so', async () => {
+  const spec = { dnsPolicy: 'Default', hostname: 'h'.repeat(60), subdomain: 'sub', setHostnameAsFQDN: true }
+  const { events, sandbox, error } = await start(spec)
+  assert.equal(sandbox, undefined)
+  assert.match(error ?? '', /^Failed to create sandbox for pod "web-0": failed to construct FQDN /)
+  assert.match(
+    events.join(),
+    /^Warning FailedCreatePodSandBox: Failed to create pod sandbox: failed to construct FQDN .* \(64 characters is the max, \d+ characters requested\)$/,
+  )
+})
+
+test('KUB-19 a pod of its own users gets them from a runtime that can, and does not start on one that cannot', async () => {
+  const spec = { dnsPolicy: 'Default', hostUsers: false }
+  const able = await start(spec, { handlers: [{ name: '', features: { recursiveReadOnlyMounts: false, userNamespaces: true } }] })
+  const mapping = [{ hostId: 65_536, containerId: 0, length: 65_536 }]
+  assert.deepEqual(able.sandbox?.linux.securityContext.namespaceOptions.usernsOptions, { mode: 'POD', uids: mapping, gids: mapping })
+  const unable = await start(spec)
+  assert.equal(unable.sandbox, undefined)
+  assert.match(
+    unable.events.join(),
+    /^Warning FailedCreatePodSandBox: Failed to create pod sandbox: can't set `spec\.hostUsers: false`, runtime does not support/,
+  )
+})
