@@ -158,6 +158,11 @@ const refused: [string, Partial<PodSpec>, string[]][] = [
     ['spec.resources.requests[cpu]: Invalid value: "1": must be greater than or equal to aggregate container requests of 1500m'],
   ],
   [
+    'as a whole only some of what the containers ask for',
+    { resources: { requests: { cpu: '2' } }, containers: [a({ resources: { requests: { cpu: '1', 'ephemeral-storage': '1Gi' } } })] },
+    [],
+  ],
+  [
     'gated and placed',
     { nodeName: 'n', schedulingGates: [{ name: 'g' }] },
     ['spec.nodeName: Forbidden: cannot be set until all schedulingGates have been cleared'],

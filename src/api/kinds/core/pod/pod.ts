@@ -9,7 +9,7 @@ import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fiel
 import type { Frozen } from '#api/machinery/meta'
 import { deepCopy } from '#base/frozen'
 import { defineKind, type UpdateInput } from '../../defineKind.ts'
-import { keepFields, keepStatus, statusStrategy } from '../../rules.ts'
+import { keepFields, keepStatus, resetMetadata, statusStrategy } from '../../rules.ts'
 import { podColumns } from './columns.ts'
 import { setPodDefaults } from './defaults.ts'
 import { dropDisabledFields, dropDisabledStatusFields } from './disabledFields.ts'
@@ -17,8 +17,9 @@ import { profileMismatches, takeOverAppArmor } from './profileAnnotations.ts'
 import { annotationFaults } from './validateAnnotations.ts'
 import { validateImages } from './validateContainers.ts'
 import { validatePodSpec } from './validatePodSpec.ts'
+import { validatePodResize } from './validateResize.ts'
 import { validatePodStatusUpdate } from './validateStatus.ts'
-import { validateEphemeralUpdate, validatePodResize, validatePodUpdate } from './validateUpdate.ts'
+import { validateEphemeralUpdate, validatePodUpdate } from './validateUpdate.ts'
 import { podWarnings } from './warnings.ts'
 
 const keptMetadata = ['deletionTimestamp', 'deletionGracePeriodSeconds', 'ownerReferences'] as const
@@ -155,11 +156,11 @@ function mergeMatchLabelKeys(obj: Pod): void {
   for (const constraint of obj.spec.topologySpreadConstraints ?? []) merge(constraint, constraint.matchLabelKeys, 'In')
 }
 
-/** Everything as it was but the given spec; of the metadata only labels and annotations follow the request, as for a status. */
+/** Everything as it was but the given spec. */
 function restoreAllBut({ obj, old }: Pick<UpdateInput<Pod>, 'obj' | 'old'>, spec: PodSpec): void {
   keepFields(obj, old, ['status'])
   const metadata = obj.metadata as Record<string, unknown>
-  for (const field of keptMetadata) {
+  for (const field of ['deletionTimestamp', 'deletionGracePeriodSeconds', ...resetMetadata] as const) {
     if (old.metadata[field] === undefined) delete metadata[field]
     else metadata[field] = old.metadata[field]
   }
@@ -180,6 +181,7 @@ function keepOnlyResize(input: UpdateInput<Pod>): void {
     for (const [i, container] of (spec[list] ?? []).entries()) takeResources(container, obj.spec[list]?.[i])
   }
   if (obj.spec.resources) spec.resources = obj.spec.resources
+  else delete spec.resources
   restoreAllBut(input, spec)
 }
 

@@ -177,8 +177,8 @@ function podResourceFaults(spec: PodSpec, path: FieldPath): FieldError[] {
   if (errors.length > 0 || !amounts.every(isQuantity)) return errors
   const sums = podRequests({ apiVersion: 'v1', kind: 'Pod', metadata: {}, spec, status: {} }, { skipPodLevelResources: true, excludeOverhead: true })
   for (const [name, sum] of Object.entries(sums)) {
-    const whole = requests[name] ?? '0'
-    if (resourceAmount(name, whole) >= sum) continue
+    const whole = requests[name]
+    if (whole === undefined || resourceAmount(name, whole) >= sum) continue
     const detail = `must be greater than or equal to aggregate container requests of ${amountText(name, sum)}`
     errors.push(fieldError.invalid(path.child('requests').key(name), canonicalQuantity(whole), detail))
   }

@@ -1,10 +1,9 @@
 /**
  * What may change in a pod after its creation (L1): images, the deadline, more tolerations, gates taken away, and while gated the
  * scheduling constraints. The resize, ephemeralcontainers and status endpoints have their own rules.
- * Upstream: pkg/apis/core/validation ValidatePodUpdate, ValidatePodResize, ValidatePodEphemeralContainersUpdate (v1.36).
+ * Upstream: pkg/apis/core/validation ValidatePodUpdate, ValidatePodEphemeralContainersUpdate (v1.36).
  */
-import type { Container, Pod, PodSpec } from '#api/gen/types/core.v1'
-import { qosClass } from '#api/helpers/podResources'
+import type { Pod, PodSpec } from '#api/gen/types/core.v1'
 import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
@@ -29,29 +28,6 @@ export function validatePodUpdate(pod: Pod, old: Frozen<Pod>, path: FieldPath): 
   ]
   const munged = munge(pod.spec, old.spec)
   if (!semanticEqual(munged, old.spec)) errors.push(fieldError.forbidden(spec, `${updateMessage}\n${difference(munged, old.spec)}`))
-  return errors
-}
-
-/** Resources and resize policies alone; the quality of service stays. */
-export function validatePodResize(pod: Pod, old: Frozen<Pod>, path: FieldPath): FieldError[] {
-  const spec = path.child('spec')
-  const errors: FieldError[] = []
-  if (old.status?.qosClass && qosClass(pod) !== old.status.qosClass)
-    errors.push(fieldError.invalid(spec, qosClass(pod), 'Pod QOS Class may not change as a result of resizing'))
-  if (old.spec.os?.name === 'windows') errors.push(fieldError.forbidden(path, 'windows pods cannot be resized'))
-  const copy = deepCopy<PodSpec>(pod.spec)
-  for (const list of ['containers', 'initContainers'] as const) {
-    for (const [i, container] of (copy[list] ?? []).entries()) {
-      const before = old.spec[list]?.[i]
-      if (!before) continue
-      restore(container, before, 'resources')
-      restore(container, before, 'resizePolicy')
-      if (list === 'initContainers' && before.restartPolicy !== 'Always' && !semanticEqual(pod.spec[list]?.[i]?.resources, before.resources))
-        errors.push(fieldError.forbidden(spec.child(list).index(i).child('resources'), 'resources for non-sidecar init containers are immutable'))
-    }
-  }
-  copy.resources = deepCopy<PodSpec>(old.spec).resources
-  if (!semanticEqual(copy, old.spec)) errors.push(fieldError.forbidden(spec, `only cpu and memory resources are mutable\n${difference(copy, old.spec)}`))
   return errors
 }
 
@@ -102,7 +78,7 @@ function munge(spec: PodSpec, old: Frozen<PodSpec>): PodSpec {
   for (const list of ['containers', 'initContainers'] as const) {
     for (const [i, container] of (copy[list] ?? []).entries()) {
       const before = old[list]?.[i]
-      if (before) restore(container, before, 'image')
+      if (before) container.image = before.image
     }
   }
   const before = deepCopy<PodSpec>(old)
@@ -143,12 +119,6 @@ function steeringFaults(spec: PodSpec, old: Frozen<PodSpec>, path: FieldPath): F
       errors.push(fieldError.invalid(at.index(i), terms[i], 'only additions are allowed (no mutations or deletions)'))
   }
   return errors
-}
-
-function restore(container: Container, before: Frozen<Container>, field: 'image' | 'resources' | 'resizePolicy'): void {
-  const target = container as unknown as Record<string, unknown>
-  if (before[field] === undefined) delete target[field]
-  else target[field] = deepCopy(before[field])
 }
 
 /** The fields that differ, one per line: upstream prints a diff of its own there, which people read and nobody parses. */
