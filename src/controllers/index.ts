@@ -38,6 +38,7 @@ import { serviceAccount } from './serviceAccount.ts'
 import { legacyTokenCleaner } from './serviceAccountTokens/legacyCleaner.ts'
 import { serviceAccountTokens } from './serviceAccountTokens/tokens.ts'
 import { serviceCidr } from './serviceCidr.ts'
+import { serviceLoadBalancer } from './serviceLoadBalancer/serviceLoadBalancer.ts'
 import { statefulSet } from './statefulSet/statefulSet.ts'
 import { ttlAfterFinished } from './ttlAfterFinished.ts'
 import { validatingAdmissionPolicyStatus } from './validatingAdmissionPolicyStatus/validatingAdmissionPolicyStatus.ts'
@@ -65,6 +66,7 @@ export const controllers: readonly ControllerDescriptor[] = [
   endpointSliceMirroring,
   endpoints,
   serviceCidr,
+  serviceLoadBalancer,
   nodeLifecycle,
   taintEviction,
   deviceTaintEviction,

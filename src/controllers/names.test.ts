@@ -69,7 +69,6 @@ const upstream: readonly (readonly [name: string, ...aliases: string[]])[] = [
 /** Not there yet, each with where it belongs. */
 const later: Readonly<Record<string, string>> = {
   'horizontal-pod-autoscaler-controller': 'autoscaling',
-  'service-lb-controller': 'a cloud provider: upstream has none in this binary either',
   'node-route-controller': 'a cloud provider: upstream has none in this binary either',
   'cloud-node-lifecycle-controller': 'a cloud provider: upstream has none in this binary either',
   'podcertificaterequest-cleaner-controller': 'behind a gate that is off',

@@ -57,6 +57,27 @@ test('SVC-10 affinity and local policies are kept', () => {
   assert.equal(rule?.clusterEndpoints.length, 2)
 })
 
+test('SVC-03 a load balancer’s addresses lead to the service, for whom its ranges let in', () => {
+  const spec = { type: 'LoadBalancer', externalIPs: ['198.51.100.1'], loadBalancerSourceRanges: ['192.0.2.0/24', '2001:db8::/32'] }
+  const balanced = {
+    ...service(spec),
+    status: {
+      loadBalancer: {
+        ingress: [
+          { ip: '203.0.113.1', ipMode: 'VIP' },
+          { ip: '203.0.113.2', ipMode: 'Proxy' },
+        ],
+      },
+    },
+  }
+  const ruleIn = (family: 'IPv4' | 'IPv6') =>
+    buildModel([{ ...balanced, spec: { ...balanced.spec, clusterIPs: ['10.96.0.10', '2001:db8::10'] } }], [], 'n1', family)[0]
+  const four = ruleIn('IPv4')
+  assert.deepEqual([four?.externalIps, four?.loadBalancerIps, four?.sourceRanges], [['198.51.100.1', '203.0.113.1'], ['203.0.113.1'], ['192.0.2.0/24']])
+  assert.deepEqual(ruleIn('IPv6')?.sourceRanges, ['2001:db8::/32'])
+  assert.equal(model({ type: 'LoadBalancer' }, [])[0]?.sourceRanges, undefined)
+})
+
 test('SVC-06 nothing changes, nothing is written; one endpoint more touches only its service', () => {
   const many = Array.from({ length: 50 }, (_, i) => service({ clusterIP: `10.96.1.${i}`, clusterIPs: [`10.96.1.${i}`] }, `s${i}`))
   const slices = many.map((_, i) => slice([ready(`10.0.0.${i}`, 'n1')], 8080, `s${i}`))

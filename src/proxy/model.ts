@@ -4,7 +4,7 @@
  */
 import type { Service, ServicePort } from '#api/gen/types/core.v1'
 import type { EndpointSlice, Endpoint as SliceEndpoint } from '#api/gen/types/discovery.v1'
-import { externalPolicyLocal, hasClusterIp, internalPolicyLocal } from '#api/helpers/services'
+import { externalPolicyLocal, hasClusterIp, internalPolicyLocal, loadBalancerSourceRanges } from '#api/helpers/services'
 import type { Frozen } from '#api/machinery/meta'
 
 export type Protocol = 'tcp' | 'udp' | 'sctp'
@@ -26,6 +26,10 @@ export interface ServiceRule {
   readonly nodePort: number | undefined
   /** spec.externalIPs and the load balancer's addresses. */
   readonly externalIps: readonly string[]
+  /** The load balancer's addresses among them. */
+  readonly loadBalancerIps: readonly string[]
+  /** Ranges that may use the load balancer's addresses; undefined: everybody may. */
+  readonly sourceRanges: readonly string[] | undefined
   /** ClientIP affinity: for how long a client stays with its endpoint. */
   readonly affinitySeconds: number | undefined
   readonly internalPolicyLocal: boolean
@@ -69,8 +73,9 @@ function rulesOf(service: Frozen<Service>, slices: readonly Frozen<EndpointSlice
   const clusterIp = [...(spec.clusterIPs ?? []), ...(spec.clusterIP ? [spec.clusterIP] : [])].find((ip) => ip !== 'None' && inFamily(ip))
   if (!clusterIp) return []
   const ingress = service.status?.loadBalancer?.ingress ?? []
-  const loadBalancerIps = ingress.filter((one) => one.ipMode !== 'Proxy').flatMap((one) => (one.ip ? [one.ip] : []))
-  const externalIps = [...(spec.externalIPs ?? []), ...loadBalancerIps].filter(inFamily)
+  const loadBalancerIps = ingress.flatMap(({ ip, ipMode }) => (ip && ipMode !== 'Proxy' && inFamily(ip) ? [ip] : []))
+  const externalIps = [...(spec.externalIPs ?? []).filter(inFamily), ...loadBalancerIps]
+  const sourceRanges = loadBalancerSourceRanges(service)
   return (spec.ports ?? []).map((port) => {
     const endpoints = endpointsOf(port, slices, nodeName)
     return {
@@ -81,6 +86,8 @@ function rulesOf(service: Frozen<Service>, slices: readonly Frozen<EndpointSlice
       port: port.port,
       nodePort: port.nodePort || undefined,
       externalIps: [...new Set(externalIps)],
+      loadBalancerIps,
+      sourceRanges: sourceRanges.length > 0 ? sourceRanges.filter(inFamily) : undefined,
       affinitySeconds: spec.sessionAffinity === 'ClientIP' ? (spec.sessionAffinityConfig?.clientIP?.timeoutSeconds ?? defaultAffinitySeconds) : undefined,
       internalPolicyLocal: internalPolicyLocal(service),
       externalPolicyLocal: externalPolicyLocal(service),

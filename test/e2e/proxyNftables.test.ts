@@ -57,6 +57,8 @@ const rule = (changes: Partial<ServiceRule>): ServiceRule => {
     port: 80,
     nodePort: undefined,
     externalIps: [],
+    loadBalancerIps: [],
+    sourceRanges: undefined,
     affinitySeconds: undefined,
     internalPolicyLocal: false,
     externalPolicyLocal: false,
@@ -109,6 +111,17 @@ test('SVC-02 a node port answers on the address of the node and on localhost', o
   await backend.apply([rule({ nodePort: 30080 })])
   assert.match(await ask('192.0.2.7', 30080), /^10.244.0.[12] /)
   assert.match(await ask('127.0.0.1', 30080), /^10.244.0.[12] /)
+})
+
+test('SVC-03 a load balancer’s address answers those that its ranges let in, and nobody else', options, async () => {
+  const balanced = { externalIps: ['203.0.113.9'], loadBalancerIps: ['203.0.113.9'] }
+  await backend.apply([rule({ ...balanced, sourceRanges: ['10.244.9.0/25', '10.244.9.2/32'] })])
+  assert.match(await askFrom(clientExec, '203.0.113.9', 80), /^10.244.0.[12] /)
+  assert.equal(await ask('203.0.113.9', 80, '10.244.0.3'), 'timeout')
+  await backend.apply([rule({ ...balanced, sourceRanges: [] })])
+  assert.equal(await askFrom(clientExec, '203.0.113.9', 80), 'timeout')
+  await backend.apply([rule(balanced)])
+  assert.match(await ask('203.0.113.9', 80, '10.244.0.3'), /^10.244.0.[12] /)
 })
 
 test('SVC-10 ClientIP affinity keeps a client with its endpoint', options, async () => {

@@ -145,6 +145,29 @@ test('SVC-02 a node port answers on each node’s address and on localhost, and 
   )
 })
 
+test('CTL-11 SVC-03 a load balancer has the addresses of the nodes, and answers there under its own port', options, async () => {
+  await cluster.mustWith(JSON.stringify(service('balanced', { type: 'LoadBalancer', ports: [{ name: 'http', port: 8088, targetPort: 8080 }] })), [
+    'apply',
+    '-f',
+    '-',
+  ])
+  await eventually(
+    'its addresses',
+    5000,
+    () => cluster.must(['get', 'service', 'balanced', '-o', 'jsonpath={.status.loadBalancer.ingress[*].ip}']),
+    (text) => text === [...addresses].sort().join(' '),
+  )
+  for (const host of addresses) {
+    await eventually(
+      `an answer of ${host}`,
+      5000,
+      () => fromHost(`${host}:8088`),
+      (text) => /^web-[12] /.test(text),
+    )
+  }
+  await cluster.must(['delete', 'service', 'balanced'])
+})
+
 test('SVC-02 a node port that is taken on localhost gets a Warning on its Service, and still answers on the nodes', options, async () => {
   const port = 31_977
   const holder = net.createServer().listen(port, '127.0.0.1')

@@ -26,10 +26,12 @@ export function renderRules(rules: readonly ServiceRule[], clusterCidr: string, 
   const noEndpointServices = new Map<string, string>()
   const noEndpointNodePorts = new Map<string, string>()
   const clusterIps = new Map<string, string>()
+  const firewallIps = new Map<string, string>()
   for (const rule of rules) {
     clusterIps.set(rule.clusterIp, '')
     addInternal(rule, { chains, sets, serviceIps, noEndpointServices }, clusterCidr)
     addExternal(rule, { chains, sets, serviceIps, nodePorts, noEndpointServices, noEndpointNodePorts }, clusterCidr)
+    addFirewall(rule, chains, firewallIps)
   }
   return {
     chains,
@@ -40,6 +42,7 @@ export function renderRules(rules: readonly ServiceRule[], clusterCidr: string, 
       ['no-endpoint-services', noEndpointServices],
       ['no-endpoint-nodeports', noEndpointNodePorts],
       ['cluster-ips', clusterIps],
+      ['firewall-ips', firewallIps],
     ]),
     frame: frame(serviceCidr),
   }
@@ -103,6 +106,14 @@ function addExternal(rule: ServiceRule, target: ExternalTarget, clusterCidr: str
   for (const ip of rule.externalIps) target.serviceIps.set(addressKey(ip, rule), `goto ${chain}`)
 }
 
+/** Only clients from the ranges reach the load balancer's addresses. */
+function addFirewall(rule: ServiceRule, chains: Map<string, string[]>, firewallIps: Map<string, string>): void {
+  if (!rule.sourceRanges || rule.loadBalancerIps.length === 0) return
+  const chain = chainName('firewall', rule)
+  chains.set(chain, [...rule.sourceRanges.map((range) => `ip saddr ${range} return`), 'drop'])
+  for (const ip of rule.loadBalancerIps) firewallIps.set(addressKey(ip, rule), `goto ${chain}`)
+}
+
 /** Rules that pick an endpoint: the one the client had before, else one at random. */
 function balance(rule: ServiceRule, endpoints: readonly ProxyEndpoint[], target: InternalTarget): string[] {
   const names = endpoints.map((endpoint) => addEndpoint(rule, endpoint, target))
@@ -158,6 +169,7 @@ function frame(serviceCidr: string): string {
 	map no-endpoint-services { type ipv4_addr . inet_proto . inet_service : verdict; }
 	map no-endpoint-nodeports { type inet_proto . inet_service : verdict; }
 	set cluster-ips { type ipv4_addr; }
+	map firewall-ips { type ipv4_addr . inet_proto . inet_service : verdict; }
 	chain mark-for-masquerade { mark set mark or ${masqueradeMark}; }
 	chain reject-chain {
 		meta l4proto tcp reject with tcp reset
@@ -173,8 +185,10 @@ function frame(serviceCidr: string): string {
 		ip daddr @cluster-ips goto reject-chain
 		ip daddr ${serviceCidr} drop
 	}
+	chain firewall-check { ip daddr . meta l4proto . th dport vmap @firewall-ips; }
 	chain filter-prerouting {
 		type filter hook prerouting priority -110; policy accept;
+		ct state new jump firewall-check
 		ct state new jump nodeport-endpoints-check
 	}
 	chain filter-forward {
@@ -186,6 +200,10 @@ function frame(serviceCidr: string): string {
 		type filter hook output priority -90; policy accept;
 		ct state new jump service-endpoints-check
 		ct state new jump cluster-ips-check
+	}
+	chain filter-output-before-nat {
+		type filter hook output priority -110; policy accept;
+		ct state new jump firewall-check
 	}
 	chain nat-prerouting {
 		type nat hook prerouting priority -100; policy accept;
