@@ -63,7 +63,10 @@ export function podRequests(pod: Frozen<Pod>, options: PodResourcesOptions = {})
 
 /** The effective limits of a pod; a resource that a running container leaves unlimited still shows the others' sum, as upstream's does. */
 export function podLimits(pod: Frozen<Pod>, options: PodResourcesOptions = {}): ResourceAmounts {
-  const limits = aggregate(pod, (container) => amountsOf(container.resources?.limits))
+  const limits = aggregate(pod, (container, status) => {
+    const own = amountsOf(container.resources?.limits)
+    return options.useStatusResources && status?.resources ? effective(pod, own, status.resources.limits, undefined) : own
+  })
   if (!options.skipPodLevelResources) override(limits, pod.spec.resources?.limits)
   if (!options.excludeOverhead) {
     const overhead = amountsOf(pod.spec.overhead)

@@ -52,14 +52,17 @@ function isCharged({ metadata, status }: Frozen<Pod>, nowMs: number | undefined)
   return nowMs <= (parseTime(deletionTimestamp) ?? nowMs) + deletionGracePeriodSeconds * 1000
 }
 
+/** A pod in the middle of a resize holds what it has and what it wants. */
+const resizing = { useStatusResources: true }
+
 function podUsage(pod: Frozen<Pod>, nowMs: number | undefined): Record<string, number> {
   if (!isCharged(pod, nowMs)) return {}
   const usage: Record<string, number> = { pods: 1 }
-  for (const [name, amount] of Object.entries(podRequests(pod))) {
+  for (const [name, amount] of Object.entries(podRequests(pod, resizing))) {
     usage[`requests.${name}`] = amount
     if (bareNames.includes(name) || name.startsWith('hugepages-')) usage[name] = amount
   }
-  for (const [name, amount] of Object.entries(podLimits(pod))) if (bareNames.includes(name)) usage[`limits.${name}`] = amount
+  for (const [name, amount] of Object.entries(podLimits(pod, resizing))) if (bareNames.includes(name)) usage[`limits.${name}`] = amount
   return usage
 }
 
@@ -144,12 +147,17 @@ function scopeIncludesClaim({ scopeName, operator, values = [] }: Frozen<ScopedR
   return operator === 'DoesNotExist' ? classes.length === 0 : classes.length > 0
 }
 
+/** What the scopes Terminating and NotTerminating tell apart. */
+export function hasDeadline({ spec }: Frozen<Pod>): boolean {
+  return (spec.activeDeadlineSeconds ?? -1) >= 0
+}
+
 function scopeIncludes({ scopeName, operator, values = [] }: Frozen<ScopedResourceSelectorRequirement>, pod: Frozen<Pod>): boolean {
   switch (scopeName) {
     case 'Terminating':
-      return (pod.spec.activeDeadlineSeconds ?? -1) >= 0
+      return hasDeadline(pod)
     case 'NotTerminating':
-      return (pod.spec.activeDeadlineSeconds ?? -1) < 0
+      return !hasDeadline(pod)
     case 'BestEffort':
       return qosClass(pod) === 'BestEffort'
     case 'NotBestEffort':

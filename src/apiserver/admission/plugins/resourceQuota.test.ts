@@ -90,6 +90,34 @@ test('a quota on cpu or memory makes containers say what they take', () => {
   assert.equal(admit(big), 'pods "p" is forbidden: exceeded quota: q, requested: limits.memory=2Gi, used: limits.memory=0, limited: limits.memory=1Gi')
 })
 
+test('RES-03 a pod that says something as a whole need not say it for its containers', () => {
+  const { admit } = world({ 'limits.memory': '1Gi', cpu: '4' })
+  assert.equal(admit(pod('p', {}, { resources: { requests: { cpu: '1' } } })), undefined)
+  assert.match(admit(pod('p', {}, { resources: { limits: {} } })) ?? '', /must specify cpu for: c; limits.memory for: c$/)
+})
+
+test('RES-03 a pod in the middle of a resize holds what it has and what it wants', () => {
+  const { admit, arrive } = world({ 'requests.cpu': '4', 'limits.cpu': '8' })
+  const resources = { requests: { cpu: '3' }, limits: { cpu: '5' } }
+  const status = { containerStatuses: [{ name: 'c', allocatedResources: { cpu: '3' }, resources }] }
+  arrive({ ...pod('shrinking', { requests: { cpu: '1' }, limits: { cpu: '2' } }), status } as KubeObject)
+  assert.match(
+    admit(pod('p', { requests: { cpu: '2' }, limits: { cpu: '4' } })) ?? '',
+    /requested: limits.cpu=4,requests.cpu=2, used: limits.cpu=5,requests.cpu=3, limited: limits.cpu=8,requests.cpu=4$/,
+  )
+  assert.equal(admit(pod('p', { requests: { cpu: '1' }, limits: { cpu: '3' } })), undefined)
+})
+
+test('RES-03 a pod that gets a deadline moves into the scope Terminating, if there is room', () => {
+  const { admit, arrive } = world({ pods: '1' }, { scopes: ['Terminating'] })
+  const [before, after] = [pod('p'), pod('p', {}, { activeDeadlineSeconds: 60 })]
+  const update = { operation: 'UPDATE', oldObject: before as never } as const
+  assert.equal(admit(after, update), undefined)
+  arrive(pod('other', {}, { activeDeadlineSeconds: 60 }))
+  assert.match(admit(pod('q', {}, { activeDeadlineSeconds: 60 }), { ...update, oldObject: pod('q') as never }) ?? '', /exceeded quota: q, requested: pods=1/)
+  assert.equal(admit(pod('other', {}, { activeDeadlineSeconds: 30 }), { ...update, oldObject: after as never }), undefined)
+})
+
 test('scopes pick their pods; ended pods hold nothing; other kinds are counted by name', () => {
   const bestEffort = world({ pods: '0' }, { scopes: ['BestEffort'] })
   assert.match(bestEffort.admit(pod('p')) ?? '', /exceeded quota/)

@@ -4,7 +4,8 @@
  * Upstream: apiserver/pkg/admission/plugin/resourcequota (v1.36), which counts in the quota's status; here that is the controller's alone.
  */
 import type { Pod, ResourceQuota } from '#api/gen/types/core.v1'
-import { formatQuotaAmount, isIgnoredByQuota, type QuotaAmounts, quotaAmount, quotaCovers, quotaUsage } from '#api/helpers/quotaUsage'
+import { isPodLevelResource } from '#api/helpers/podResources'
+import { formatQuotaAmount, hasDeadline, isIgnoredByQuota, type QuotaAmounts, quotaAmount, quotaCovers, quotaUsage } from '#api/helpers/quotaUsage'
 import type { Frozen, GroupResource, KubeObject } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import type { AdmissionAttributes, AdmissionPlugin, ObjectReader } from '../admission.ts'
@@ -110,11 +111,12 @@ function nameOf({ name, object }: Pick<AdmissionAttributes, 'name' | 'object'>):
   return name || object?.metadata.name || ''
 }
 
-/** Pods are fixed but for a resize; subresources of other kinds use nothing. */
-function counts({ resource, subresource, operation }: AdmissionAttributes): boolean {
+/** Of the changes of a pod, a resize counts and one that gives it a deadline, which scopes tell apart; subresources of other kinds use nothing. */
+function counts({ resource, subresource, operation, object, oldObject }: AdmissionAttributes): boolean {
   if (isIgnoredByQuota(resource)) return false
   const isPod = resource.group === '' && resource.resource === 'pods'
-  return isPod && operation === 'UPDATE' ? subresource === 'resize' : subresource === ''
+  if (!isPod || operation === 'CREATE') return subresource === ''
+  return subresource === 'resize' || (subresource === '' && hasDeadline(object as Frozen<Pod>) !== hasDeadline(oldObject as Frozen<Pod>))
 }
 
 interface Over {
@@ -134,13 +136,13 @@ function exceeded(quota: string, over: readonly Over[]): string {
 function unspecified({ group, resource }: GroupResource, object: Frozen<KubeObject>, hard: readonly (readonly [string, string])[]): string {
   if (group !== '' || resource !== 'pods') return ''
   const { spec } = object as Frozen<Pod>
+  // A pod may say for all its containers what it takes.
+  if ([spec.resources?.requests, spec.resources?.limits].some((amounts) => Object.keys(amounts ?? {}).some(isPodLevelResource))) return ''
   const missing: string[] = []
   for (const name of hard.map(([one]) => one).sort()) {
     const [, kind = 'requests', what = ''] = /^(?:(requests|limits)\.)?(cpu|memory)$/.exec(name) ?? []
     if (what === '') continue
     const key = kind as 'requests' | 'limits'
-    // A pod may say it once for all its containers.
-    if (spec.resources?.[key]?.[what] !== undefined) continue
     const silent = [...spec.containers, ...(spec.initContainers ?? [])].filter((container) => container.resources?.[key]?.[what] === undefined)
     if (silent.length > 0)
       missing.push(
