@@ -44,6 +44,8 @@ export interface GarbageDeps {
   readonly images: ImageGC
   readonly volumes: VolumeManager
   readonly allocations: Pick<Allocations, 'forgetOthers'>
+  /** Whether every source of pods has told what it has: until then nobody knows who is gone. */
+  sourcesReady(): boolean
 }
 
 /**
@@ -82,7 +84,7 @@ export async function collectGarbage(deps: GarbageDeps, onPass: () => void, sign
       }
       const left = containers.filter((container) => !gone.includes(container))
       for (const { id } of sandboxesToRemove(await context.runtime.listPodSandbox(), left)) await context.runtime.removePodSandbox(id)
-      await removeOrphans(deps)
+      if (deps.sourcesReady()) await removeOrphans(deps)
       onPass()
     }),
     ...(collectsImages && context.runtime.usesHost ? [repeat(config.imageGCPeriodMs, 'ImageGCFailed', deps.images.collect)] : []),
@@ -124,10 +126,10 @@ export async function removeOrphans({ context, workers, volumes, allocations }: 
 }
 
 /** Removes every container that has ended and will not be asked about, because the disk is short now. */
-async function deleteUnusedContainers({ context, workers }: GarbageDeps): Promise<void> {
+async function deleteUnusedContainers({ context, workers, sourcesReady }: GarbageDeps): Promise<void> {
   for (const container of await context.runtime.listContainers()) {
     const pod = workers.get(container.labels[labelKeys.podUid] ?? '')
-    const forgotten = !pod || isTerminalPhase(pod.status?.phase)
+    const forgotten = pod ? isTerminalPhase(pod.status?.phase) : sourcesReady()
     if (container.state !== 'CONTAINER_EXITED' || !forgotten) continue
     await removeContainerLogs(context, container.id)
     await context.runtime.removeContainer(container.id)

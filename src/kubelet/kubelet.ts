@@ -137,7 +137,7 @@ async function runKubelet(
   const machine = await machineInfo(deps)
   const instrumented = instrumentRuntime(deps.runtime, deps.metrics, deps.clock)
   const limited = deps.runtime.usesHost ? limitStarts(instrumented, config.maxConcurrentPodStarts) : instrumented
-  const late: { workers?: PodWorkers; statuses?: StatusManager; resources?: ResourceManager; node?: NodeManager } = {}
+  const late: { workers?: PodWorkers; statuses?: StatusManager; resources?: ResourceManager; node?: NodeManager; sourcesReady?: boolean } = {}
   const wakeAll = (uids: readonly string[]) => {
     for (const uid of uids) late.workers?.wake(uid)
   }
@@ -209,14 +209,25 @@ async function runKubelet(
   const node = createNodeManager(context, { pressure: eviction.pressure, health, shutdownProblem: shutdown.problem })
   late.node = node
   void node.registered.then(onRegistered)
-  const garbage = { context, workers, images: createImageGC(context, machinery.images), volumes: machinery.volumes, allocations }
+  const garbage = {
+    context,
+    workers,
+    images: createImageGC(context, machinery.images),
+    volumes: machinery.volumes,
+    allocations,
+    sourcesReady: () => late.sourcesReady === true,
+  }
+  const allListed = () => {
+    late.sourcesReady = true
+    return removeOrphans(garbage)
+  }
   await Promise.all([
     node.run(signal),
     context.resources().run(signal),
     cgroups.run(signal),
     allocations.run(signal),
     serviceMirror.done,
-    serviceMirror.synced.then(() => (signal.aborted ? undefined : watchPods(context, workers, statics, () => removeOrphans(garbage), events, signal))),
+    serviceMirror.synced.then(() => (signal.aborted ? undefined : watchPods(context, workers, statics, allListed, events, signal))),
     statics.run(workers, signal),
     collectGarbage(
       garbage,
@@ -234,12 +245,12 @@ async function runKubelet(
   ])
 }
 
-/** Follows the pods of this node. What runs without a pod is removed once, after the first list: nobody may be left from before a restart. */
+/** Follows the pods of this node. What runs without a pod is removed once all sources have been heard, and not before: who is not known yet may be about to be. */
 async function watchPods(
   context: KubeletContext,
   workers: PodWorkers,
   statics: StaticPods,
-  removeStrays: () => Promise<void>,
+  onAllListed: () => Promise<void>,
   events: PodEvents,
   signal: AbortSignal,
 ): Promise<void> {
@@ -252,7 +263,7 @@ async function watchPods(
       for (const pod of items) if (!statics.mirrorSeen(pod, false)) workers.update(pod)
       if (!first) return
       first = false
-      statics.read.then(removeStrays).catch((error: unknown) => context.log.warn('Removing what earlier pods left failed', { error: String(error) }))
+      statics.read.then(onAllListed).catch((error: unknown) => context.log.warn('Removing what earlier pods left failed', { error: String(error) }))
     },
     changed: (pod: FrozenPod) => {
       if (!statics.mirrorSeen(pod, false)) workers.update(pod)

@@ -43,7 +43,7 @@ export interface StaticPods {
   mirrorSeen(pod: FrozenPod, gone: boolean): boolean
   /** A fresh list is about to be told: what it does not hold is gone. */
   forgetMirrors(): void
-  /** Resolves when the directory has been read once. */
+  /** Resolves when every source has been read once. */
   readonly read: Promise<void>
   /** What the API shows for a pod: itself, or its mirror; undefined while there is none. */
   apiPod(pod: FrozenPod): FrozenPod | undefined
@@ -66,7 +66,8 @@ interface Source {
   readonly source: PodSource
   readonly periodMs: number
   readAtMs: number
-  pods: readonly Pod[]
+  /** Undefined until it could be read. */
+  pods: readonly Pod[] | undefined
 }
 
 /** Whoever has none does without what reads and checks manifests. */
@@ -74,8 +75,8 @@ async function sourcesOf(context: KubeletContext): Promise<Source[]> {
   const { config } = context
   const { fileSource, urlSource } = await import('./podSources.ts')
   const sources: Source[] = []
-  if (config.staticPodPath !== '') sources.push({ source: fileSource(context), periodMs: config.fileCheckFrequencyMs, readAtMs: never, pods: [] })
-  if (config.staticPodURL !== '') sources.push({ source: urlSource(context), periodMs: config.httpCheckFrequencyMs, readAtMs: never, pods: [] })
+  if (config.staticPodPath !== '') sources.push({ source: fileSource(context), periodMs: config.fileCheckFrequencyMs, readAtMs: never, pods: undefined })
+  if (config.staticPodURL !== '') sources.push({ source: urlSource(context), periodMs: config.httpCheckFrequencyMs, readAtMs: never, pods: undefined })
   return sources
 }
 
@@ -100,7 +101,7 @@ export function createStaticPods(context: KubeletContext, onNewMirror: (uid: str
       entry.readAtMs = nowMs
       entry.pods = (await entry.source.read()) ?? entry.pods
     }
-    const all = sources.flatMap(({ pods: read }) => read)
+    const all = sources.flatMap(({ pods: read }) => read ?? [])
     const distinct = withoutDuplicates(all, (pod) => {
       const message = `Error validating pod ${formatPod(pod)} from ${pod.metadata.annotations?.[configSourceAnnotation]} due to duplicate pod name "${pod.metadata.name}", ignoring`
       context.recorder.event(podReference(pod), 'Warning', 'FailedValidation', message)
@@ -155,7 +156,7 @@ export function createStaticPods(context: KubeletContext, onNewMirror: (uid: str
         for (const [uid, pod] of current) if (!wanted.has(uid)) workers.deleted(pod)
         for (const [uid, pod] of wanted) if (!current.has(uid)) workers.update(pod)
         current = new Map([...wanted].map(([uid, pod]) => [uid, current.get(uid) ?? pod]))
-        markRead()
+        if (sources.every((entry) => entry.pods !== undefined)) markRead()
         const synced = await syncMirrors().then(
           () => true,
           (error: unknown) => {
