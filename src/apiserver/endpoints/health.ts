@@ -2,10 +2,10 @@
  * /livez, /readyz and /healthz with their named checks (L3).
  * Upstream: apiserver/pkg/server/healthz.
  */
+import type { HealthSlis } from '#base/healthSlis'
 import type { Answer } from '../answer.ts'
 import { textAnswer } from '../answer.ts'
 import type { ServerRequest } from '../request.ts'
-import type { HealthSlis } from './healthSlis.ts'
 
 export interface HealthCheck {
   readonly name: string
@@ -50,4 +50,9 @@ export async function healthAnswer(
   if (failed) return textAnswer(500, `${lines.join('\n')}\n${root} check failed\n`, { 'x-content-type-options': 'nosniff' })
   if (!request.query.has('verbose')) return textAnswer(200, 'ok', { 'x-content-type-options': 'nosniff' })
   return textAnswer(200, `${lines.join('\n')}\n${root} check passed\n`)
+}
+
+/** /metrics/slis. */
+export function slisAnswer(slis: HealthSlis): Answer {
+  return textAnswer(200, slis.text(), { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
 }

@@ -1,11 +1,11 @@
 /** Paths that are no resource (L3): discovery, health, version, metrics. */
 import type { Info } from '#api/gen/types/version'
+import { HealthSlis } from '#base/healthSlis'
 import type { Answer } from '../answer.ts'
 import { textAnswer } from '../answer.ts'
 import type { ServerRequest } from '../request.ts'
 import type { Discovery } from './discovery.ts'
-import { type HealthCheck, healthAnswer } from './health.ts'
-import { HealthSlis } from './healthSlis.ts'
+import { type HealthCheck, healthAnswer, slisAnswer } from './health.ts'
 import { methodNotAllowed } from './router.ts'
 
 export interface NonResourceParts {
@@ -31,7 +31,7 @@ export function nonResourceHandler(parts: NonResourceParts): (request: ServerReq
     if (path === '/metrics' && parts.metricsText) {
       return textAnswer(200, parts.metricsText(), { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
     }
-    if (path === '/metrics/slis') return slis.answer()
+    if (path === '/metrics/slis') return slisAnswer(slis)
     if (path === '/' || path === '/index.html') return { type: 'value', status: 200, value: { paths: parts.paths() } }
     return parts.discovery.answer(request) ?? parts.documents?.(request)
   }

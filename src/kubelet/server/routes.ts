@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import type { Clock } from '#base/clock'
+import { HealthSlis } from '#base/healthSlis'
 import type { ConfigurationDocument } from '../configuration/document.ts'
 import { configurationApiVersion, configurationKind } from '../configuration/fields.ts'
 import { documentOf } from '../configuration/settings.ts'
@@ -79,8 +80,9 @@ export function createRoutes(deps: RoutesDeps): Routes {
 function plainRoutes(deps: RoutesDeps): ReadonlyMap<string, Route> {
   const { view, clock } = deps
   const stats = createStatsProvider(view, clock)
+  const slis = new HealthSlis()
   return new Map<string, Route>([
-    ['healthz', ({ query }) => healthz(deps, query)],
+    ['healthz', ({ query }) => healthz(deps, slis, query)],
     ['healthz/ping', () => text('ok')],
     ['healthz/log', () => text('ok')],
     ['healthz/syncloop', () => oneCheck(syncLoopFault(deps.view, deps.clock))],
@@ -92,6 +94,7 @@ function plainRoutes(deps: RoutesDeps): ReadonlyMap<string, Route> {
     ],
     ['stats/summary', async ({ query }) => json(await stats.summary(query.get('only_cpu_and_memory') === 'true'))],
     ['metrics', async () => metrics((deps.metricsText?.() ?? '') + (await stats.volumeMetrics()))],
+    ['metrics/slis', () => metrics(slis.text())],
     ['metrics/probes', () => metrics(view.probeMetrics())],
     ['metrics/resource', async () => metrics(await stats.resourceMetrics())],
     ['metrics/cadvisor', async () => metrics(await stats.cadvisorMetrics())],
@@ -134,7 +137,7 @@ function oneCheck(fault: string | undefined): Page {
 }
 
 /** The checks by name, as apiserver's healthz writes them. */
-function healthz(deps: RoutesDeps, query: URLSearchParams): Page {
+function healthz(deps: RoutesDeps, slis: HealthSlis, query: URLSearchParams): Page {
   const excluded = new Set(query.getAll('exclude'))
   const checks = [
     ['ping', undefined],
@@ -142,6 +145,7 @@ function healthz(deps: RoutesDeps, query: URLSearchParams): Page {
     ['syncloop', syncLoopFault(deps.view, deps.clock)],
   ] as const
   const counted = checks.map(([name, fault]) => ({ name, isExcluded: excluded.has(name), fault: excluded.has(name) ? undefined : fault }))
+  for (const { name, isExcluded, fault } of counted) if (!isExcluded) slis.observe(name, 'healthz', fault === undefined)
   const isHealthy = counted.every(({ fault }) => fault === undefined)
   if (isHealthy && !query.has('verbose')) return text('ok')
   const lines = counted.map(({ name, isExcluded, fault }) =>

@@ -5,8 +5,7 @@
 import { type Answer, textAnswer } from '#apiserver/answer'
 import type { Authenticator } from '#apiserver/authn/authenticator'
 import type { Authorizer } from '#apiserver/authz/authorizer'
-import { type HealthCheck, healthAnswer } from '#apiserver/endpoints/health'
-import { HealthSlis } from '#apiserver/endpoints/healthSlis'
+import { type HealthCheck, healthAnswer, slisAnswer } from '#apiserver/endpoints/health'
 import { versionInfo } from '#apiserver/endpoints/nonResource'
 import { profiling } from '#apiserver/endpoints/profiling'
 import { upgradeHandler } from '#apiserver/endpoints/upgrade'
@@ -20,6 +19,7 @@ import { compose, type Handler } from '#apiserver/pipeline/stage'
 import { warningRecorderStage } from '#apiserver/pipeline/warningRecorder'
 import type { ServerRequest } from '#apiserver/request'
 import { type Listener, type ListenOptions, listen } from '#apiserver/server/listener'
+import { HealthSlis } from '#base/healthSlis'
 import type { ProcessTools } from '../layouts/processTools.ts'
 
 export interface SecurePortParts {
@@ -78,7 +78,7 @@ function endpoints(parts: SecurePortParts): Handler {
   }
   const page = (request: ServerRequest): Answer | Promise<Answer | undefined> | undefined => {
     if (request.path === '/metrics') return textAnswer(200, tools.metrics.render(), { 'content-type': tools.metrics.contentType })
-    if (request.path === '/metrics/slis') return slis.answer()
+    if (request.path === '/metrics/slis') return slisAnswer(slis)
     if (request.path === '/configz') return { type: 'value', status: 200, value: configz }
     return health(request) ?? pages(request) ?? profiles?.(request) ?? parts.documents?.(request)
   }

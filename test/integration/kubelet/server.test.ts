@@ -209,6 +209,23 @@ test('KUB-17 healthz tells of a loop that no longer goes round', async () => {
   })
 })
 
+test('KUB-17 /metrics/slis tells how the checks of /healthz went, those that were asked', async () => {
+  await withServer({ auth: { mode: 'AlwaysAllow' } }, async ({ get, view, clock }) => {
+    const slis = async () => (await get('/metrics/slis', { cert: person })).body.split('\n').filter((line) => line.includes('name="syncloop"'))
+    assert.deepEqual(await slis(), [])
+    view.loopMs = 0
+    await get('/healthz', { cert: person })
+    await clock.advance(300_001)
+    await get('/healthz', { cert: person })
+    await get('/healthz?exclude=syncloop', { cert: person })
+    assert.deepEqual(await slis(), [
+      'kubernetes_healthcheck{name="syncloop",type="healthz"} 0',
+      'kubernetes_healthchecks_total{name="syncloop",status="error",type="healthz"} 1',
+      'kubernetes_healthchecks_total{name="syncloop",status="success",type="healthz"} 1',
+    ])
+  })
+})
+
 test('KUB-24 configz is a KubeletConfiguration v1beta1 with upstream’s names and durations', async () => {
   await withServer({ auth: { mode: 'AlwaysAllow' }, config: { maxPods: 30, syncFrequencyMs: 90_000 } }, async ({ get, metrics }) => {
     const { kubeletconfig } = JSON.parse((await get('/configz', { cert: person })).body) as { kubeletconfig: Record<string, unknown> }

@@ -1,8 +1,7 @@
 /**
- * /metrics/slis (L3): the last result of every health check, and how often each succeeded and failed. Kept by itself, so that availability can be
+ * /metrics/slis (L0): the last result of every health check, and how often each succeeded and failed. Kept by itself, so that availability can be
  * scraped often without the rest of the metrics. Upstream: component-base/metrics/prometheus/slis.
  */
-import { type Answer, textAnswer } from '../answer.ts'
 
 interface Tally {
   readonly labels: string
@@ -27,7 +26,7 @@ export class HealthSlis {
   }
 
   /** The metrics in Prometheus' text form, sorted. */
-  answer(): Answer {
+  text(): string {
     const tallies = [...this.#tallies.values()].sort((a, b) => (a.labels < b.labels ? -1 : 1))
     const last = tallies.map(({ labels, isWell }) => `kubernetes_healthcheck{${labels}} ${isWell ? 1 : 0}`)
     const total = tallies.flatMap(({ labels, ...tally }) =>
@@ -35,11 +34,11 @@ export class HealthSlis {
         .filter((status) => tally[status] > 0)
         .map((status) => `kubernetes_healthchecks_total{${nameAndStatus(labels, status)}} ${tally[status]}`),
     )
-    const text = [
+    const lines = [
       ...family('kubernetes_healthcheck', 'gauge', 'Whether a health check last succeeded.', last),
       ...family('kubernetes_healthchecks_total', 'counter', 'How often a health check ended in each status.', total),
     ]
-    return textAnswer(200, text.map((line) => `${line}\n`).join(''), { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
+    return lines.map((line) => `${line}\n`).join('')
   }
 }
 
