@@ -70,24 +70,23 @@ function readHead(upstream: Duplex): Promise<Buffer> {
 function join(a: Duplex, b: Duplex): Promise<void> {
   return new Promise((resolve) => {
     let open = 2
-    const closed = () => {
-      if (--open === 0) resolve()
-    }
     for (const [from, to] of [
       [a, b],
       [b, a],
     ] as const) {
-      from.pipe(to)
-      from.on('error', () => to.destroy())
-      if (from.destroyed) {
+      const closed = () => {
+        // A connection that was reset may have received more than the other one has taken.
+        const left: Buffer | null = from.read()
+        if (left !== null && to.writable) to.write(left)
         to.end()
-        closed()
-        continue
+        to.unpipe(from).resume()
+        if (--open === 0) resolve()
       }
-      from.on('close', () => {
-        to.end()
-        closed()
-      })
+      from.pipe(to)
+      // It is closed after that.
+      from.on('error', () => {})
+      if (from.destroyed) closed()
+      else from.on('close', closed)
     }
   })
 }
