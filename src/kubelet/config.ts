@@ -21,6 +21,8 @@ export interface KubeletConfig extends ResourcesConfig {
   readonly nodeLabels: Readonly<Record<string, string>>
   readonly registerWithTaints: readonly Taint[]
   readonly providerID: string
+  /** False: somebody else makes the Node. */
+  readonly registerNode: boolean
   /** As the containers' runtime sees them. */
   readonly rootDirectory: string
   readonly podLogsDirectory: string
@@ -121,6 +123,7 @@ export const kubeletDefaults: KubeletConfig = {
   nodeLabels: {},
   registerWithTaints: [],
   providerID: '',
+  registerNode: true,
   rootDirectory: '/var/lib/kubelet',
   podLogsDirectory: '/var/log/pods',
   cgroupRoot: '/',

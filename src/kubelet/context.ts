@@ -16,6 +16,8 @@ import type { ObjectCache } from './sources/objectCache.ts'
 
 export interface KubeletDeps {
   readonly client: Client
+  /** There is no API server: static pods run, and nobody hears of them. */
+  readonly isStandalone?: boolean | undefined
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger

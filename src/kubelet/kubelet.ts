@@ -154,7 +154,7 @@ async function runKubelet(
       if (!late.resources) throw new Error('the resource manager is not there yet')
       return late.resources
     },
-    recorder: createEventRecorder(deps, { component: 'kubelet', host: config.nodeName }, signal),
+    recorder: deps.isStandalone ? { event() {}, async flush() {} } : createEventRecorder(deps, { component: 'kubelet', host: config.nodeName }, signal),
     objects: createObjectCache(deps, wakeAll, signal),
     userNamespaces: await createUserNamespaces({ ...deps, config, runtime: limited }),
     services: () => serviceMirror.list(),
@@ -222,7 +222,7 @@ async function runKubelet(
     return removeOrphans(garbage)
   }
   await Promise.all([
-    node.run(signal),
+    ...(deps.isStandalone ? [] : [node.run(signal)]),
     context.resources().run(signal),
     cgroups.run(signal),
     allocations.run(signal),

@@ -125,7 +125,7 @@ const resources = {
   cgroupRoot: field('string', undefined, 'cgroup-root'),
   cgroupsPerQOS: field('boolean', true, 'cgroups-per-qos'),
   cgroupDriver: field('string', 'cgroupfs', 'cgroup-driver'),
-  failCgroupV1: field('boolean', false),
+  failCgroupV1: field('boolean', false, 'fail-cgroupv1'),
   singleProcessOOMKill: field('boolean'),
   cpuManagerPolicy: field('string', 'none', 'cpu-manager-policy'),
   cpuManagerPolicyOptions: field('map', undefined, 'cpu-manager-policy-options'),

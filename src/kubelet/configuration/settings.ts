@@ -37,7 +37,7 @@ const translations: Readonly<Record<string, Translation>> = {
 }
 
 /** What the process around the kubelet takes from the document. */
-const usedAround = new Set(['kubeAPIQPS', 'kubeAPIBurst', 'containerRuntimeEndpoint', 'imageServiceEndpoint', 'address', 'oomScoreAdj'])
+const usedAround = new Set(['kubeAPIQPS', 'kubeAPIBurst', 'containerRuntimeEndpoint', 'imageServiceEndpoint', 'address', 'oomScoreAdj', 'logging'])
 const usedByServer = new Set([
   'authentication',
   'authorization',
@@ -59,7 +59,6 @@ const withoutEffect = new Set([
   'maxOpenFiles',
   'volumePluginDir',
   'cgroupsPerQOS',
-  'logging',
   'podCIDR',
   'configMapAndSecretChangeDetectionStrategy',
   'cpuManagerReconcilePeriod',

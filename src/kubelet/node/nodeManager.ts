@@ -66,6 +66,7 @@ export function createNodeManager(context: KubeletContext, { pressure, health, s
   const statusIsNow = (reason: string) => `Node ${config.nodeName} status is now: ${reason}`
 
   const register = async (signal: AbortSignal): Promise<void> => {
+    if (!config.registerNode) return markRegistered()
     const now = await facts()
     const node = initialNode(nodeStatus(undefined, now, config), now.machine, config)
     try {
@@ -133,7 +134,6 @@ export function createNodeManager(context: KubeletContext, { pressure, health, s
       const stopListening = runtime.onStatusChange?.(statusBell.ring)
       context.resources().onChange(statusBell.ring)
       const statusPeriodMs = runtime.onStatusChange ? config.nodeStatusReportFrequencyMs : config.nodeStatusUpdateFrequencyMs
-      const leasePeriodMs = (config.nodeLeaseDurationSeconds * 1000) / 4
       // Until the node is ready its status is looked at more often: the network comes up meanwhile.
       const becomeReady = async () => {
         while (!signal.aborted && !runtime.onStatusChange) {
@@ -145,7 +145,7 @@ export function createNodeManager(context: KubeletContext, { pressure, health, s
       await Promise.all([
         followed.done,
         becomeReady(),
-        repeat({ name: 'Renewing the node lease', periodMs: leasePeriodMs, work: renew, bell: createWakeUp() }, signal),
+        repeat({ name: 'Renewing the node lease', periodMs: (config.nodeLeaseDurationSeconds * 1000) / 4, work: renew, bell: createWakeUp() }, signal),
         repeat({ name: 'Updating the node status', periodMs: statusPeriodMs, work: report, bell: statusBell }, signal),
       ])
       stopListening?.()

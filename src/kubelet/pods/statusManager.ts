@@ -122,7 +122,7 @@ export function createStatusManager(
   const client = context.client.of(pods)
 
   const send = async (entry: Entry): Promise<void> => {
-    while (entry.dirty && !signal.aborted) {
+    while (entry.dirty && !signal.aborted && !context.isStandalone) {
       entry.dirty = false
       const target = apiPod(entry.pod)
       if (!target) {

@@ -157,7 +157,7 @@ export function createStaticPods(context: KubeletContext, onNewMirror: (uid: str
         for (const [uid, pod] of wanted) if (!current.has(uid)) workers.update(pod)
         current = new Map([...wanted].map(([uid, pod]) => [uid, current.get(uid) ?? pod]))
         if (sources.every((entry) => entry.pods !== undefined)) markRead()
-        const synced = await syncMirrors().then(
+        const synced = await (context.isStandalone ? Promise.resolve() : syncMirrors()).then(
           () => true,
           (error: unknown) => {
             log.v(1).info('Mirror pods not in step, will retry', { error: error instanceof Error ? error.message : String(error) })

@@ -18,12 +18,13 @@ import { UsageError } from '../apiserver/options/flags.ts'
 import { authoritiesOf, pairOf, readFollowed } from '../apiserver/options/namedFiles.ts'
 import type { OptionsOf } from '../apiserver/options/readOptions.ts'
 import { runInForeground } from '../component/foreground.ts'
-import { bootstrap, type KubeletAccess, openKubeletAccess, wantedClientCertificate } from '../component/kubelet/apiAccess.ts'
+import { bootstrap, type KubeletAccess, openKubeletAccess, standaloneAccess, wantedClientCertificate } from '../component/kubelet/apiAccess.ts'
 import { createCertificateManager } from '../component/kubelet/certificateManager.ts'
 import { createCertificateStore } from '../component/kubelet/certificateStore.ts'
 import { configurationFlags } from '../component/kubelet/configurationFlags.ts'
 import { createHealthPort } from '../component/kubelet/healthPort.ts'
 import { effectiveConfiguration, type KubeletFlags, kubeletFlags } from '../component/kubelet/kubeletFlags.ts'
+import { defaultAddress } from '../component/kubelet/nodeAddresses.ts'
 import { kubeletPages } from '../component/kubelet/pages.ts'
 import { servingCertificate } from '../component/servingCertificate.ts'
 import { suitesOfVersion13, tlsRulesOf } from '../tlsNames.ts'
@@ -35,19 +36,22 @@ type Options = OptionsOf<typeof kubeletGroups>
 
 /** Resolves with the exit code. */
 export function runKubeletProcess(args: readonly string[], signal: AbortSignal): Promise<number> {
-  const program = { command: 'kubelet', about: 'The kubelet of Skiff, alone in the foreground.', needs: '--kubeconfig FILE', groups: kubeletGroups, run }
+  const program = { command: 'kubelet', about: 'The kubelet of Skiff, alone in the foreground.', needs: '', groups: kubeletGroups, run }
   return runInForeground(program, args, signal)
 }
 
 async function run({ kubelet: flags, configuration, flags: shown }: Options, signal: AbortSignal): Promise<void> {
-  const tools = processTools('kubelet', flags.verbosity)
   const { given, document, warnings } = effectiveConfiguration(flags.file, configuration.document)
+  const logging = (document.logging ?? {}) as { readonly format?: 'text' | 'json'; readonly verbosity?: number }
+  const tools = processTools('kubelet', flags.verbosity ?? logging.verbosity ?? 2, flags.loggingFormat ?? logging.format)
   for (const text of [...flags.warnings, ...configuration.deprecations, ...warnings]) tools.log.warn(text)
   const nodeName = (flags.hostnameOverride || os.hostname()).trim().toLowerCase()
   const store = createCertificateStore(flags.certDir, 'kubelet-client')
-  await bootstrap({ nodeName, kubeconfig: flags.kubeconfig, bootstrapKubeconfig: flags.bootstrapKubeconfig, store }, tools, signal)
+  const isStandalone = flags.kubeconfig === ''
+  if (isStandalone) checkStandalone(document)
+  else await bootstrap({ nodeName, kubeconfig: flags.kubeconfig, bootstrapKubeconfig: flags.bootstrapKubeconfig, store }, tools, signal)
   const rateLimit = { qps: document.kubeAPIQPS as number, burst: document.kubeAPIBurst as number }
-  const access = await openKubeletAccess(flags.kubeconfig, rateLimit, tools)
+  const access = isStandalone ? standaloneAccess() : await openKubeletAccess(flags.kubeconfig, rateLimit, tools)
   const clientCertificate = createCertificateManager({
     name: 'client',
     store,
@@ -56,8 +60,8 @@ async function run({ kubelet: flags, configuration, flags: shown }: Options, sig
     tools,
     onRenewed: access.use,
   })
-  const rotates = document.rotateCertificates === true && (await store.current()) !== undefined
-  const parts = { flags, given, document, nodeName, access, tools, shown }
+  const rotates = !isStandalone && document.rotateCertificates === true && (await store.current()) !== undefined
+  const parts = { flags, given, document, nodeName, access, isStandalone, tools, shown }
   try {
     await runTogether([...(await nodeComponents(parts, signal)), ...(rotates ? [clientCertificate] : [])], tools, signal)
   } finally {
@@ -71,6 +75,7 @@ interface Parts {
   readonly document: ConfigurationDocument
   readonly nodeName: string
   readonly access: KubeletAccess
+  readonly isStandalone: boolean
   readonly tools: ProcessTools
   readonly shown: Readonly<Record<string, string>>
 }
@@ -81,11 +86,13 @@ async function nodeComponents(parts: Parts, signal: AbortSignal): Promise<Compon
   const sockets = socketsOf(document)
   const runtimeClient = connectCri(sockets.runtime)
   const imageClient = sockets.images === sockets.runtime ? runtimeClient : connectCri(sockets.images)
-  const nodeIPs = flags.nodeIPs.length > 0 ? flags.nodeIPs : [await defaultAddress()]
+  const { addresses, preferred } = flags.nodeIP
+  const nodeIPs = addresses.length > 0 ? addresses : [await defaultAddress(preferred)]
   const resolvConf = document.resolvConf as string
   const kubelet = createKubelet(
     {
       client: access.client,
+      isStandalone: parts.isStandalone,
       ...tools,
       log,
       runtime: createContainerdRuntime({ client: runtimeClient, imageClient, clock: tools.clock }),
@@ -97,6 +104,8 @@ async function nodeComponents(parts: Parts, signal: AbortSignal): Promise<Compon
       nodeIPs,
       nodeLabels: flags.nodeLabels,
       rootDirectory: flags.rootDir,
+      imageCredentialProviderConfigPath: flags.imageCredentialProviderConfig,
+      imageCredentialProviderBinDir: flags.imageCredentialProviderBinDir,
       resolvConf: resolvConf === '' ? '' : await fs.readFile(resolvConf, 'utf8').catch(() => ''),
     },
   )
@@ -132,18 +141,18 @@ function socketOf(field: string, endpoint: string): string {
   return socket
 }
 
-/** Of the interface with the default route. */
-async function defaultAddress(): Promise<string> {
-  const routes = await fs.readFile('/proc/net/route', 'utf8').catch(() => '')
-  const name = routes
-    .split('\n')
-    .map((line) => line.split('\t'))
-    .find(([, destination]) => destination === '00000000')?.[0]
-  const all = Object.entries(os.networkInterfaces()).flatMap(([device, addresses]) => (addresses ?? []).map((one) => ({ ...one, device })))
-  const outside = all.filter(({ internal, family }) => !internal && family === 'IPv4')
-  const found = outside.find(({ device }) => device === name) ?? outside[0]
-  if (!found) throw new UsageError(['this machine has no address that others could reach: name one with --node-ip'])
-  return found.address
+/** Nobody can be asked who somebody is and what he may. @throws UsageError where that is wanted */
+function checkStandalone({ enableServer, authentication, authorization }: ConfigurationDocument): void {
+  if (enableServer !== true) return
+  const faults = [
+    ...((authentication as AuthenticationSettings).webhook.enabled
+      ? ['no client provided, cannot use webhook authentication: name a --kubeconfig, or set authentication.webhook.enabled to false']
+      : []),
+    ...((authorization as AuthorizationSettings).mode === 'Webhook'
+      ? ['no client provided, cannot use webhook authorization: name a --kubeconfig, or set authorization.mode to AlwaysAllow']
+      : []),
+  ]
+  if (faults.length > 0) throw new UsageError(faults)
 }
 
 function authSettings(document: ConfigurationDocument): KubeletAuthSettings {

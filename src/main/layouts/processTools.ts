@@ -16,9 +16,9 @@ export interface ProcessTools {
   readonly metrics: PrometheusMetrics
 }
 
-export function processTools(name: string, verbosity: number): ProcessTools {
+export function processTools(name: string, verbosity: number, format: 'text' | 'json' = 'text'): ProcessTools {
   const clock = createRealClock()
-  const root = createTextLog({ write: (line) => process.stderr.write(line), verbosity, nowMs: () => clock.now(), pid: process.pid })
+  const root = createTextLog({ write: (line) => process.stderr.write(line), verbosity, format, nowMs: () => clock.now(), pid: process.pid })
   return { clock, random: seededRandom(randomInt(0xffff_ffff)), log: root.with(name), metrics: withProcessMetrics(createPrometheusMetrics()) }
 }
 

@@ -14,7 +14,7 @@ import { createHttpTransport } from '#client/httpTransport'
 import { type RateLimit, rateLimitedTransport } from '#client/rateLimitedTransport'
 import { meteredTransport } from '#client/restMetrics'
 import { writeFileAtomic } from '#host/files'
-import { UsageError } from '../../apiserver/options/flags.ts'
+import { standaloneClient } from '#kubelet/sources/standaloneClient'
 import type { ProcessTools } from '../../layouts/processTools.ts'
 import { requestCertificate, type WantedCertificate } from '../../pki/certificateRequest.ts'
 import type { KeyPair } from '../../pki/certificates.ts'
@@ -87,9 +87,14 @@ export interface KubeletAccess {
   close(): Promise<void>
 }
 
+/** Of a kubelet that has no API server. */
+export function standaloneAccess(): KubeletAccess {
+  const client = standaloneClient()
+  return { client, unlimited: client, use() {}, async close() {} }
+}
+
 /** @throws UsageError when the kubeconfig leads nowhere */
 export async function openKubeletAccess(kubeconfig: string, rateLimit: RateLimit, tools: ProcessTools): Promise<KubeletAccess> {
-  if (kubeconfig === '') throw new UsageError(['standalone mode is not supported: say where the API server is with --kubeconfig'])
   const { transport } = await openAccess(kubeconfig, '', tools)
   let renewed: KeyPair | undefined
   const given = transport.tls

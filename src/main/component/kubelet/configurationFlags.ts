@@ -3,6 +3,7 @@
  * and are deprecated upstream, which is said. Upstream: AddKubeletConfigFlags of cmd/kubelet/app/options/options.go (v1.36).
  */
 import { parseDuration } from '#api/machinery/duration'
+import { isQuantity } from '#api/machinery/quantity'
 import { type ConfigurationDocument, mergeDocuments } from '#kubelet/configuration/document'
 import { configurationFields, type FieldType } from '#kubelet/configuration/fields'
 import { type Flag, type Flags, type FlagValues, flag, list, pairs, text, texts, UsageError, whole } from '../../apiserver/options/flags.ts'
@@ -66,6 +67,57 @@ const ofFields: Flags = Object.fromEntries(
   flagged.map(({ name, type, flagName }) => [flagName, optional(flagOf(type, name, `The configuration's ${name}`)) as Flag<unknown>]),
 )
 
+/** `Name:value` pairs with commas between them; a name may come again, with one more value. */
+const headers: Flag<Readonly<Record<string, readonly string[]>>> = {
+  type: 'colonSeparatedMultimapStringString',
+  usage: "The configuration's staticPodURLHeader",
+  default: {},
+  format: (value) =>
+    Object.entries(value)
+      .flatMap(([name, values]) => values.map((one) => `${name}:${one}`))
+      .join(','),
+  parse(given, before = {}) {
+    const all: Record<string, readonly string[]> = { ...before }
+    for (const pair of given.split(',').filter(Boolean)) {
+      const at = pair.indexOf(':')
+      if (at < 0) throw new Error('malformed pair, expect string:string')
+      const name = pair.slice(0, at).trim()
+      all[name] = [...(all[name] ?? []), pair.slice(at + 1).trim()]
+    }
+    return all
+  },
+}
+
+interface MemoryReservation {
+  readonly numaNode: number
+  readonly limits: Readonly<Record<string, string>>
+}
+
+/** `0:memory=1Gi,hugepages-2Mi=2Gi`, one NUMA node a flag or with semicolons between them. */
+const reservations: Flag<readonly MemoryReservation[]> = {
+  type: 'reserved-memory',
+  usage: "The configuration's reservedMemory",
+  default: [],
+  format: (value) => value.map(({ numaNode, limits }) => `${numaNode}:${pairs('').format(limits)}`).join(';'),
+  parse: (given, before = []) => [...before, ...given.split(';').filter(Boolean).map(reservationOf)],
+}
+
+function reservationOf(given: string): MemoryReservation {
+  const [node = '', list, ...more] = given.split(':')
+  if (list === undefined || more.length > 0) {
+    throw new Error(`the reserved memory has incorrect format, expected numaNodeID:type=quantity[,type=quantity...], got ${given}`)
+  }
+  if (!/^\d+$/.test(node)) throw new Error(`failed to convert the NUMA node ID, exptected integer, got ${node}`)
+  const limits = list.split(',').map((one): [string, string] => {
+    const [type = '', quantity, ...rest] = one.split('=')
+    if (quantity === undefined || rest.length > 0) throw new Error(`the reserved limit has incorrect value, expected type=quantatity, got ${one}`)
+    if (type !== 'memory' && !type.startsWith('hugepages-')) throw new Error(`memory type conversion error, unknown type: "${type}"`)
+    if (!isQuantity(quantity)) throw new Error(`failed to parse the quantatity, expected quantatity, got ${quantity}`)
+    return [type, quantity]
+  })
+  return { numaNode: Number(node), limits: Object.fromEntries(limits) }
+}
+
 const nested = {
   'anonymous-auth': optional(flag("The configuration's authentication.anonymous.enabled")),
   'authentication-token-webhook': optional(flag("The configuration's authentication.webhook.enabled")),
@@ -74,6 +126,8 @@ const nested = {
   'authorization-mode': optional(text("The configuration's authorization.mode: Webhook or AlwaysAllow")),
   'authorization-webhook-cache-authorized-ttl': optional(durationText("The configuration's authorization.webhook.cacheAuthorizedTTL")),
   'authorization-webhook-cache-unauthorized-ttl': optional(durationText("The configuration's authorization.webhook.cacheUnauthorizedTTL")),
+  'manifest-url-header': headers,
+  'reserved-memory': reservations,
   'register-with-taints': texts("The configuration's registerWithTaints, as key=value:effect with commas between them"),
 } as const
 
@@ -103,11 +157,11 @@ export const configurationFlags = optionGroup({
   },
 })
 
-const isGiven = (value: unknown) => value !== undefined && !(Array.isArray(value) && value.length === 0)
+/** What is undefined is not given, and neither is what holds nothing. */
+const isGiven = (value: unknown) => value !== undefined && !(typeof value === 'object' && Object.keys(value as object).length === 0)
 
-/** What is undefined is left out, and so is what holds nothing. */
 function compact(value: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(value).filter(([, one]) => isGiven(one) && !(typeof one === 'object' && Object.keys(one as object).length === 0)))
+  return Object.fromEntries(Object.entries(value).filter(([, one]) => isGiven(one)))
 }
 
 function nestedDocument(values: FlagValues<typeof nested>): ConfigurationDocument {
@@ -121,6 +175,8 @@ function nestedDocument(values: FlagValues<typeof nested>): ConfigurationDocumen
   return compact({
     authentication: compact({ x509, webhook: tokens, anonymous }),
     authorization: compact({ mode: values['authorization-mode'], webhook }),
+    staticPodURLHeader: values['manifest-url-header'],
+    reservedMemory: values['reserved-memory'],
     registerWithTaints: values['register-with-taints'].flatMap((given) => given.split(',').filter(Boolean).map(taintOf)),
   })
 }

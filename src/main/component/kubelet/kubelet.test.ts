@@ -58,6 +58,30 @@ test('KUB-24 flags win over the file, and the deprecated ones are named', async 
   assert.equal(configuration.deprecations.length, 9)
 })
 
+test('KUB-24 flags that are texts of their own kind: headers, reserved memory, node addresses', async () => {
+  const headers = ['--manifest-url-header=a:hello,b:again,c:world', '--manifest-url-header=b:beautiful']
+  const memory = ['--reserved-memory=0:memory=1Gi,hugepages-2Mi=2Gi', '--reserved-memory=1:memory=2Gi;2:memory=3Gi']
+  const { kubelet, configuration } = await readOptions(kubeletGroups, [...headers, ...memory, '--node-ip=192.0.2.1, 2001:db8::1,x'], filesOf({}))
+  assert.deepEqual(configuration.document.staticPodURLHeader, { a: ['hello'], b: ['again', 'beautiful'], c: ['world'] })
+  assert.deepEqual(configuration.document.reservedMemory, [
+    { numaNode: 0, limits: { memory: '1Gi', 'hugepages-2Mi': '2Gi' } },
+    { numaNode: 1, limits: { memory: '2Gi' } },
+    { numaNode: 2, limits: { memory: '3Gi' } },
+  ])
+  assert.deepEqual(kubelet.nodeIP, { addresses: ['192.0.2.1', '2001:db8::1'], preferred: 'IPv4', invalid: ['x'] })
+  assert.deepEqual(kubelet.warnings, ['Could not parse node IP "x", ignoring it'])
+})
+
+test('KUB-24 :: asks for the machine’s own address, of IPv6 first; flags without effect are told, unless they say what holds anyway', async () => {
+  const args = ['--node-ip=::', '--lock-file=x', '--storage-driver-secure', '--register-schedulable=true']
+  const { kubelet } = await readOptions(kubeletGroups, args, filesOf({}))
+  assert.deepEqual(kubelet.nodeIP, { addresses: [], preferred: 'IPv6', invalid: [] })
+  assert.deepEqual(
+    kubelet.warnings.map((text) => text.split(' ')[0]),
+    ['--lock-file', '--storage-driver-secure'],
+  )
+})
+
 const refused: readonly (readonly [args: readonly string[], fault: RegExp])[] = [
   [['--max-pods=many'], /invalid argument "many" for "--max-pods" flag/],
   [['--cloud-provider=gce'], /unknown cloud provider "gce"/],
@@ -65,6 +89,14 @@ const refused: readonly (readonly [args: readonly string[], fault: RegExp])[] = 
   [['--register-with-taints=a'], /"a" is no taint/],
   [['--sync-frequency=soon'], /expected a duration/],
   [['--config-dir=/nonexistent'], /cannot be read/],
+  [['--manifest-url-header=a'], /malformed pair, expect string:string/],
+  [['--reserved-memory=memory=1Gi'], /expected numaNodeID:type=quantity\[,type=quantity...\], got memory=1Gi/],
+  [['--reserved-memory=a:memory=1Gi'], /NUMA node ID/],
+  [['--reserved-memory=0:cpu=1'], /unknown type: "cpu"/],
+  [['--reserved-memory=0:memory=much'], /got much/],
+  [['--node-ip=192.0.2.1,192.0.2.2'], /bad --node-ip "192.0.2.1,192.0.2.2": must contain either a single IP or a dual-stack pair of IPs/],
+  [['--node-ip=192.0.2.1,::'], /dual-stack node IP cannot include '0.0.0.0' or '::'/],
+  [['--logging-format=xml'], /"xml" must be "text" or "json"/],
   [['--config=f'], /unknown field "nonsense"/],
 ]
 for (const [args, fault] of refused) {
