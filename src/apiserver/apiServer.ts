@@ -93,6 +93,8 @@ type PipelineOptions = { readonly [option in keyof PipelineConfig]?: PipelineCon
 export interface ApiServerConfig extends PipelineOptions {
   /** Every option by kube-apiserver's name, as /flagz shows them. */
   readonly flags?: Readonly<Record<string, string>> | undefined
+  /** --runtime-config: built-in resources that are not served, by `resourceKey`; absent: all are. */
+  readonly disabledResources?: ReadonlySet<string> | undefined
   /** --enable-priority-and-fairness; default true. The limits in flight are then its seats together. */
   readonly priorityAndFairness?: boolean | undefined
   /** --shutdown-delay-duration: how long everything is still served once the end is announced. */
@@ -152,7 +154,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     minWatchTimeoutMs: config.minWatchTimeoutMs ?? defaults.minWatchTimeoutMs,
   }
   const catalog = new Catalog()
-  catalog.set('built-in', builtInSource(registry, computedResources(deps, endpoints), versionInfo.gitVersion))
+  catalog.set('built-in', builtInSource(registry, computedResources(deps, endpoints), versionInfo.gitVersion, config.disabledResources))
   const openApi = createOpenApi({ catalog, describe: deps.describe ?? (() => undefined), serverVersion: versionInfo.gitVersion })
   const router = createRouter({
     catalog,

@@ -1,15 +1,25 @@
 /** The catalog's source of everything that is compiled in (L3): stored resources from the registry, computed ones with their handlers. */
-import { builtInGroupVersions, builtInResources, resourceKey } from '#api/resources'
+import { builtInGroupVersions, builtInResources, groupVersionKey, resourceKey } from '#api/resources'
 import type { CatalogSource } from './catalog.ts'
 import type { Handler } from './pipeline/stage.ts'
 import type { Registry } from './registry/registry.ts'
 
-/** `computed`: handlers of resources that are not stored, by `group/version/resource`. */
-export function builtInSource(registry: Registry, computed: ReadonlyMap<string, Handler>, serverVersion: string): CatalogSource {
+/**
+ * @param computed handlers of resources that are not stored, by `group/version/resource`
+ * @param disabled resources that are not served, named likewise; a group-version without any other is not served either
+ */
+export function builtInSource(
+  registry: Registry,
+  computed: ReadonlyMap<string, Handler>,
+  serverVersion: string,
+  disabled: ReadonlySet<string> = new Set(),
+): CatalogSource {
+  const resources = builtInResources().filter(({ group, version, resource }) => !disabled.has(resourceKey(group, version, resource)))
+  const kept = new Set(resources.map(({ group, version }) => groupVersionKey(group, version)))
   return {
-    revision: serverVersion,
-    groupVersions: builtInGroupVersions(),
-    entries: builtInResources().map((facts) => {
+    revision: [serverVersion, ...disabled].join(' '),
+    groupVersions: builtInGroupVersions().filter(({ group, version }) => kept.has(groupVersionKey(group, version))),
+    entries: resources.map((facts) => {
       const { group, version, resource } = facts
       const key = resourceKey(group, version, resource)
       return { facts, served: registry.served(group, version, resource), handler: computed.get(key), warning: deprecated[key] }

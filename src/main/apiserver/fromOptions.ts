@@ -63,7 +63,7 @@ export async function signerFromOptions({ authentication }: ServerOptions, deps:
 }
 
 export function configFromOptions(options: ServerOptions): ApiServerConfig {
-  return { ...options.generic, ...options.features, flags: options.flags }
+  return { ...options.generic, ...options.features, ...options.apiEnablement, flags: options.flags }
 }
 
 /** Whose client certificates the port takes: those of the files that were named, beside the composition root's own. PEM. */

@@ -1,5 +1,6 @@
 /** kube-apiserver's flags by group, in the order that --help shows (L5). How they are read is ./readOptions.ts's. */
 import { admission } from './admission.ts'
+import { apiEnablement } from './apiEnablement.ts'
 import { audit } from './audit.ts'
 import { authentication } from './authentication.ts'
 import { authorization } from './authorization.ts'
@@ -11,7 +12,7 @@ import { type OptionsOf, readOptions } from './readOptions.ts'
 import { secureServing } from './secureServing.ts'
 import { serving } from './serving.ts'
 
-export const optionGroups = { generic, secureServing, features, encryption, audit, authentication, authorization, admission } as const
+export const optionGroups = { generic, secureServing, features, encryption, audit, authentication, authorization, apiEnablement, admission } as const
 
 /** Those of a server that runs alone, without a cluster around it. */
 export const aloneGroups = { serving, ...optionGroups } as const
