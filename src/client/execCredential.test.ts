@@ -23,7 +23,7 @@ function plugin(texts: (string | Error)[], config: Partial<ExecConfig> = {}, int
   return { clock, runs, plugins, source }
 }
 
-test('CGO-06 a credential program runs once for all who wait, again when its answer has expired, and when a server refuses it', async () => {
+test('AUN-10 CGO-06 a credential program runs once for all who wait, again when its answer has expired, and when a server refuses it', async () => {
   const expiring = (token: string) => answer({ token, expirationTimestamp: '2026-01-01T00:01:00Z' })
   const { clock, runs, source } = plugin([expiring('one'), expiring('two'), answer({ token: 'three' }), answer({ token: 'four' })])
   const credentials = source()
@@ -42,7 +42,7 @@ test('CGO-06 a credential program runs once for all who wait, again when its ans
   assert.equal(runs.length, 4, 'what was refused is not what is used any more')
 })
 
-test('CGO-06 the program is told what it needs, and may ask only where somebody can answer', async () => {
+test('AUN-10 CGO-06 the program is told what it needs, and may ask only where somebody can answer', async () => {
   const { runs, source } = plugin([answer({ token: 't' })], { args: ['-a'], env: [{ name: 'E', value: '1' }], provideClusterInfo: true }, true)
   await source().get()
   const { KUBERNETES_EXEC_INFO: info = '', ...env } = runs[0]?.env ?? {}
@@ -70,7 +70,7 @@ for (const [name, text, error] of faults) {
   })
 }
 
-test('CGO-06 a kubeconfig tells its credential program of the cluster; other credentials of the user come first', async () => {
+test('AUN-10 CGO-06 a kubeconfig tells its credential program of the cluster; other credentials of the user come first', async () => {
   const { clock, runs, plugins } = plugin([answer({ token: 't' })])
   const exec = { apiVersion: v1, command: 'login', interactiveMode: 'Never' as const, provideClusterInfo: true }
   const extension = { audience: 'me' }

@@ -16,14 +16,14 @@ const config = (user: KubeconfigUser): Kubeconfig => ({
   users: [{ name: 'u', user }],
 })
 
-test('certificates come inline or from files, the namespace from the context', async () => {
+test('AUN-10 certificates come inline or from files, the namespace from the context', async () => {
   const user = { 'client-certificate-data': Buffer.from('CERT').toString('base64'), 'client-key': 'key.pem' }
   const { namespace, transport } = await resolveKubeconfig(config(user), deps)
   assert.equal(namespace, 'n')
   assert.deepEqual([transport.tls?.ca, transport.tls?.cert, transport.tls?.key].map(String), ['CA', 'CERT', 'KEY'])
 })
 
-test('a token file is read again after a minute', async () => {
+test('AUN-10 a token file is read again after a minute', async () => {
   const { transport } = await resolveKubeconfig(config({ tokenFile: 'token' }), deps)
   const token = transport.bearerToken as () => Promise<string>
   assert.equal(await token(), 'one')
@@ -33,7 +33,7 @@ test('a token file is read again after a minute', async () => {
   assert.equal(await token(), 'two')
 })
 
-test('a token file goes before a token, which holds while the file cannot be read', async () => {
+test('AUN-10 a token file goes before a token, which holds while the file cannot be read', async () => {
   let there = false
   const readFile = async (path: string) => (there || path !== 'f' ? Buffer.from('file') : Promise.reject(new Error('gone')))
   const tokenOf = async (user: KubeconfigUser) => (await resolveKubeconfig(config(user), { clock, readFile })).transport.bearerToken as () => Promise<string>
@@ -48,7 +48,7 @@ test('a token file goes before a token, which holds while the file cannot be rea
   assert.equal(await token(), 'file')
 })
 
-test('whom to act as is taken over whole', async () => {
+test('AUN-10 whom to act as is taken over whole', async () => {
   const user = { as: 'jane', 'as-uid': '7', 'as-groups': ['a', 'b'], 'as-user-extra': { scopes: ['x'] } }
   const { transport } = await resolveKubeconfig(config(user), deps)
   assert.deepEqual(transport.impersonate, { user: 'jane', uid: '7', groups: ['a', 'b'], extra: { scopes: ['x'] } })
@@ -59,4 +59,5 @@ const refused: { name: string; context?: string; user: KubeconfigUser; want: Reg
   { name: 'an unknown cluster', context: 'lost', user: {}, want: /cluster "nowhere"/ },
   { name: 'a credential plugin', user: { exec: { command: 'login' } }, want: /credential plugin/ },
 ]
-for (const { name, context, user, want } of refused) test(`refuses ${name}`, () => assert.rejects(resolveKubeconfig(config(user), deps, { context }), want))
+for (const { name, context, user, want } of refused)
+  test(`AUN-10 refuses ${name}`, () => assert.rejects(resolveKubeconfig(config(user), deps, { context }), want))

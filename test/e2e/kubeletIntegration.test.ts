@@ -189,7 +189,7 @@ test('KUB-01 KUB-18 a kubelet needs no more than a node may: RBAC, node authoriz
   )
 })
 
-test('KUB-16 a static pod runs from a file, its mirror tells of it, comes back when deleted, and goes with the file', async () => {
+test('ARC-12 KUB-16 a static pod runs from a file, its mirror tells of it, comes back when deleted, and goes with the file', async () => {
   const staticPodPath = await mkdtemp(join(tmpdir(), 'static-'))
   const file = join(staticPodPath, 'web.yaml')
   const manifest = 'apiVersion: v1\nkind: Pod\nmetadata: {name: static-web}\nspec:\n  containers: [{name: main, image: example.com/app:1}]\n'

@@ -7,8 +7,9 @@ import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
+import { viewNode } from '../robustness/node/support/nodeView.ts'
 import { eventually, hostTraces, LocalCluster, newTraces, obstacleToCluster } from './support/localCluster.ts'
-import { webCommand, webManifests, writeWebImage } from './support/webImage.ts'
+import { webCommand, webManifests, writeDockerArchive, writeWebImage } from './support/webImage.ts'
 
 const skip = obstacleToCluster(true)
 const options = { skip }
@@ -64,6 +65,37 @@ test('CTL-04 the Deployment and Service of the reference documents run three pod
   await cluster.must(['rollout', 'status', 'deployment/web-app', '--timeout=60s'])
   assert.equal(await ready(), '3/3/3')
   assert.match(await cluster.must(['get', 'pods', '-l', 'app=web']), /(1\/1 +Running[^\n]*\n?){1}/)
+})
+
+test('CRI-01 CRI-04 what runs is containerd’s, under runc’s shim: a container per status, in a sandbox per pod', options, async () => {
+  const status = '{range .items[*]}{.status.containerStatuses[*].containerID}{"\\n"}{end}'
+  const told = (await cluster.must(['get', 'pods', '-A', '-o', `jsonpath=${status}`])).split('\n').filter(Boolean)
+  const listed = await viewNode(cluster, 'e2e-web').run('ctr', '-n', 'k8s.io', 'containers', 'ls')
+  const containers = listed.split('\n').slice(1).filter(Boolean)
+  for (const container of containers) assert.match(container, / io\.containerd\.runc\.v2 *$/)
+  for (const id of told) assert.ok(listed.includes(id.replace('containerd://', '')), id)
+  assert.ok(told.length >= 3)
+  assert.equal(containers.length, 2 * told.length)
+})
+
+test('CRI-03 CRI-07 containers of a pod share localhost and their host’s name; their image is one that docker saved', options, async () => {
+  const file = await writeDockerArchive(cluster.dir, 'web-app:docker')
+  assert.match((await cluster.skiff(['image', 'load', '--name', 'e2e-web', file])).stdout, /docker\.io\/library\/web-app:docker is on/)
+  const containers = [
+    { name: 'server', image: 'web-app:docker', command: webCommand, env: [{ name: 'VERSION', value: 'docker' }] },
+    { name: 'client', image: 'web-app:docker', command: ['sleep', '600'] },
+  ]
+  await cluster.mustWith(JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'pair' }, spec: { containers } }), ['apply', '-f', '-'])
+  await cluster.must(['wait', '--for=condition=Ready', 'pod/pair', '--timeout=60s'])
+  const inClient = (...command: string[]) => cluster.kubectl(['exec', 'pair', '-c', 'client', '--', ...command])
+  await eventually(
+    'an answer on localhost',
+    10_000,
+    async () => (await inClient('wget', '-q', '-O', '-', 'http://127.0.0.1:8080/')).stdout.trim(),
+    (text) => text === 'docker pair',
+  )
+  assert.equal((await inClient('hostname')).stdout.trim(), 'pair')
+  await cluster.must(['delete', 'pod', 'pair', '--now'])
 })
 
 test('SVC-01 the Service answers by its cluster IP and by its name from another pod', options, async () => {

@@ -1,8 +1,10 @@
 /** The web application of the reference documents as an image: busybox' httpd on port 8080 that says its version and its pod's name. */
+import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { createExec } from '../../../src/host/exec.ts'
 import { busyboxImage } from '../../../src/kubelet/images/busyboxImage.ts'
+import { tar } from '../../../src/kubelet/images/ociTar.ts'
 
 /** Writes `web-app:<version>` as a tar and returns the file. The program comes with each pod's command. */
 export async function writeWebImage(dir: string, versions: readonly string[]): Promise<string[]> {
@@ -13,6 +15,29 @@ export async function writeWebImage(dir: string, versions: readonly string[]): P
       return file
     }),
   )
+}
+
+/** The same in the form of `docker save`: its manifest.json names the configuration and the layers. Returns the file. */
+export async function writeDockerArchive(dir: string, tag: string): Promise<string> {
+  const programs = ['sh', 'httpd', 'hostname', 'mkdir', 'sleep', 'wget']
+  const layer = tar([
+    { path: 'bin/', type: 'directory' },
+    { path: 'bin/busybox', type: 'file', mode: 0o755, data: await fs.readFile('/bin/busybox') },
+    ...programs.map((program) => ({ path: `bin/${program}`, type: 'symlink' as const, target: 'busybox' })),
+  ])
+  const diffId = `sha256:${createHash('sha256').update(layer).digest('hex')}`
+  const json = (value: unknown) => Buffer.from(JSON.stringify(value))
+  const config = json({ architecture: 'amd64', os: 'linux', config: { Env: ['PATH=/bin'] }, rootfs: { type: 'layers', diff_ids: [diffId] }, history: [{}] })
+  const file = path.join(dir, 'docker.tar')
+  await fs.writeFile(
+    file,
+    tar([
+      { path: 'config.json', type: 'file', data: config },
+      { path: 'layer.tar', type: 'file', data: layer },
+      { path: 'manifest.json', type: 'file', data: json([{ Config: 'config.json', RepoTags: [tag], Layers: ['layer.tar'] }]) },
+    ]),
+  )
+  return file
 }
 
 /** Serves until told to end; the log has a line per request. */

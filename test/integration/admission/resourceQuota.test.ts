@@ -8,7 +8,7 @@ import { type AdmissionCluster, withCluster } from './cluster.ts'
 const pods = '/api/v1/namespaces/default/pods'
 const pod = (name: string) => ({ apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec: { containers: [{ name: 'a', image: 'i' }] } })
 
-test('RES-03 of 1,000 pods that are created at once a quota of 100 lets 100 in, and one more for each that goes', () =>
+test('ADM-09 RES-03 of 1,000 pods that are created at once a quota of 100 lets 100 in, and one more for each that goes', () =>
   withCluster(async ({ request }) => {
     const quota = { apiVersion: 'v1', kind: 'ResourceQuota', metadata: { name: 'q' }, spec: { hard: { pods: '100' } } }
     await request('POST', '/api/v1/namespaces/default/resourcequotas', quota)

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isStatus } from '#api/machinery/status'
-import { events, nodes, pods } from '#client/builtIn'
+import { events, nodes, pods, services } from '#client/builtIn'
 import type { TestApiServer } from '#testing/apiServer'
 import { addNode, isBound, isUnschedulable, newNode, newPod, perTest, scheduled, startScheduler, untilPods } from './cluster.ts'
 
@@ -35,6 +35,27 @@ test('SCH-01 a pod is bound through the API, with its condition and its event', 
     [event?.type, event?.reason, event?.message, event?.source?.component, event?.involvedObject.uid],
     ['Normal', 'Scheduled', 'Successfully assigned default/web to a', 'default-scheduler', pod.metadata.uid],
   )
+})
+
+test('SCH-18 replicas of a service are spread over the nodes, though nobody asks for it and one node has far more room', async () => {
+  const sizes = { a: '64', b: '4', c: '4' }
+  for (const [name, cpu] of Object.entries(sizes)) {
+    const node = newNode(name, { cpu, memory: '8Gi', pods: '110' })
+    await addNode(own.api.client, { ...node, metadata: { name, labels: { 'kubernetes.io/hostname': name } } })
+  }
+  own.scheduler = startScheduler(own.api.client)
+  const placeThree = async (app: string): Promise<string> => {
+    const used: string[] = []
+    for (const i of [1, 2, 3]) {
+      const pod = newPod(`${app}-${i}`, '1')
+      await create({ ...pod, metadata: { ...pod.metadata, labels: { app } } })
+      used.push((await until(`${app}-${i}`, isBound)).spec.nodeName ?? '')
+    }
+    return used.sort().join()
+  }
+  assert.equal(await placeThree('alone'), 'a,a,a')
+  await own.api.client.of(services).create({ metadata: { namespace: 'default', name: 'web' }, spec: { selector: { app: 'web' }, ports: [{ port: 80 }] } })
+  assert.equal(await placeThree('web'), 'a,b,c')
 })
 
 test('SCH-07 a pod that fits nowhere gets condition and event, and a node when the taint goes', async () => {

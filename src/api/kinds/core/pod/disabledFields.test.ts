@@ -19,7 +19,7 @@ const features: readonly { readonly name: string; readonly with: Fields; readonl
     },
     without: { containers: [{ name: 'a' }], initContainers: [{ name: 'b', lifecycle: { preStop: { sleep: { seconds: 1 } } } }] },
   },
-  { name: 'scheduling groups', with: { containers: [], schedulingGroup: { podGroupName: 'g' } }, without: { containers: [] } },
+  { name: 'scheduling groups (SCH-21)', with: { containers: [], schedulingGroup: { podGroupName: 'g' } }, without: { containers: [] } },
   ...['clusterTrustBundle', 'podCertificate'].map((source) => ({
     name: `projections of a ${source}`,
     with: { containers: [], volumes: [{ name: 'v', projected: { sources: [{ [source]: {} }, { secret: { name: 's' } }] } }] },
