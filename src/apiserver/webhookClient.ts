@@ -147,9 +147,17 @@ function checkNames(host: string, certificate: PeerCertificate): Error | undefin
   return checkServerIdentity(host, certificate) ?? (certificate.subjectaltname ? undefined : new LegacyCommonName())
 }
 
-/** Whether a call came to nothing because the server has a certificate without alternative names. */
-export function reliesOnCommonName(error: unknown): boolean {
-  return error instanceof LegacyCommonName || (error instanceof Error && error.cause !== undefined && reliesOnCommonName(error.cause))
+/** OpenSSL's words for a chain with a signature over SHA-1, for which Node has no code. */
+const weakSignature = 'CA signature digest algorithm too weak'
+
+/** What is out of date with a server's certificate, as upstream names it. */
+export type DeprecatedCertificate = 'missing-san' | 'insecure-sha1'
+
+/** Whether a call came to nothing because of a certificate that was taken once. */
+export function deprecatedCertificate(error: unknown): DeprecatedCertificate | undefined {
+  if (error instanceof LegacyCommonName) return 'missing-san'
+  if (!(error instanceof Error)) return undefined
+  return error.message === weakSignature ? 'insecure-sha1' : deprecatedCertificate(error.cause)
 }
 
 /** Go's words for what Node reports by code. */
@@ -159,7 +167,7 @@ function goError(error: Error, host: string, port: number): string {
   if (code === 'ECONNREFUSED') return `dial tcp ${host}:${port}: connect: connection refused`
   if (code === 'ENOTFOUND') return `dial tcp: lookup ${host}: no such host`
   if (code === 'ECONNRESET') return `read tcp ${host}:${port}: read: connection reset by peer`
-  if (untrusted.has(code)) return 'tls: failed to verify certificate: x509: certificate signed by unknown authority'
+  if (untrusted.has(code) || error.message === weakSignature) return 'tls: failed to verify certificate: x509: certificate signed by unknown authority'
   if (code === 'CERT_HAS_EXPIRED') return 'tls: failed to verify certificate: x509: certificate has expired or is not yet valid'
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID' || error instanceof LegacyCommonName) return `tls: failed to verify certificate: x509: ${error.message}`
   return error.message

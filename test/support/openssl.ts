@@ -19,6 +19,8 @@ export interface CertificateOptions {
   /** Valid from and to, as openssl has times: 20200101000000Z. Default: from now for a day. */
   readonly from?: string
   readonly to?: string
+  /** What is signed; default sha256. */
+  readonly digest?: 'sha1'
   /** Subject alternative names, such as IP:127.0.0.1. */
   readonly names?: string
 }
@@ -44,7 +46,6 @@ default_ca = own
 database = index.txt
 new_certs_dir = .
 serial = serial
-default_md = sha256
 policy = any
 copy_extensions = copy
 preserve = yes
@@ -78,7 +79,23 @@ export function openSsl(): OpenSsl {
     const signer = authority
       ? ['-cert', file(`${name}.ca`, authority.cert), '-keyfile', file(`${name}.cakey`, authority.key)]
       : ['-selfsign', '-keyfile', `${name}.key`]
-    run('ca', '-batch', '-notext', '-config', 'openssl.cnf', ...signer, ...times, '-in', `${name}.csr`, '-out', `${name}.crt`, '-extfile', `${name}.ext`)
+    const digest = ['-md', options.digest ?? 'sha256']
+    run(
+      'ca',
+      '-batch',
+      '-notext',
+      '-config',
+      'openssl.cnf',
+      ...digest,
+      ...signer,
+      ...times,
+      '-in',
+      `${name}.csr`,
+      '-out',
+      `${name}.crt`,
+      '-extfile',
+      `${name}.ext`,
+    )
     return { cert: read(`${name}.crt`), key: read(`${name}.key`) }
   }
   return {

@@ -1,5 +1,6 @@
 /** The metrics of admission by webhooks and match conditions (L3). Upstream: apiserver/pkg/admission/metrics/metrics.go (v1.36). */
 import type { Metrics } from '#base/metrics'
+import type { DeprecatedCertificate } from '../webhookClient.ts'
 
 /** How a webhook is used; upstream's labels. */
 export type WebhookStep = 'admit' | 'validating'
@@ -28,8 +29,8 @@ export interface AdmissionMetrics {
   failedOpen(name: string, step: WebhookStep): void
   conditionsEvaluated(owner: MatchConditionOwner, seconds: number, failures: number): void
   conditionsExcluded(owner: MatchConditionOwner): void
-  /** A webhook's certificate has no alternative names. */
-  missingAlternativeNames(): void
+  /** A webhook was not called because of its certificate. */
+  deprecatedCertificate(what: DeprecatedCertificate): void
 }
 
 /** Bounds the number of series. */
@@ -74,11 +75,18 @@ export function createAdmissionMetrics(metrics: Metrics): AdmissionMetrics {
     labels: owner,
     buckets: [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25],
   })
-  const missingNames = metrics.counter({
-    name: 'apiserver_webhooks_x509_missing_san_total',
-    help: 'Calls of webhooks that failed because the server has a certificate without subject alternative names.',
-    labels: [],
-  })
+  const deprecatedCertificates = {
+    'missing-san': metrics.counter({
+      name: 'apiserver_webhooks_x509_missing_san_total',
+      help: 'Calls of webhooks that failed because the server has a certificate without subject alternative names.',
+      labels: [],
+    }),
+    'insecure-sha1': metrics.counter({
+      name: 'apiserver_webhooks_x509_insecure_sha1_total',
+      help: 'Calls of webhooks that failed because the server has a certificate that is signed over SHA-1.',
+      labels: [],
+    }),
+  }
   return {
     called({ name, step, operation, seconds, rejected, code }) {
       requests.inc({ name, type: step, operation, code: Math.min(code, highestCode), rejected: String(rejected) })
@@ -93,6 +101,6 @@ export function createAdmissionMetrics(metrics: Metrics): AdmissionMetrics {
       if (failures > 0) conditionErrors.inc({ ...of }, failures)
     },
     conditionsExcluded: (of) => conditionExclusions.inc({ ...of }),
-    missingAlternativeNames: () => missingNames.inc(),
+    deprecatedCertificate: (what) => deprecatedCertificates[what].inc(),
   }
 }

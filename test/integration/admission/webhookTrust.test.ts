@@ -38,29 +38,46 @@ async function ask(clientConfig: ValidatingWebhook['clientConfig'], own?: HookDe
     (thrown: Error) => thrown,
   )
   pool.destroy()
-  return { error: error?.message, warnings, notes, counted: /^apiserver_webhooks_x509_missing_san_total (\d+)$/m.exec(metrics.render())?.[1] }
+  const counted = ['missing_san', 'insecure_sha1'].map((what) => new RegExp(`^apiserver_webhooks_x509_${what}_total (\\d+)$`, 'm').exec(metrics.render())?.[1])
+  return { error: error?.message, warnings, notes, counted }
 }
 
-test('ADM-03 a webhook whose certificate names it in its subject only is not believed, noted and counted', async () => {
-  const files = openSsl()
-  const authority = files.authority('hooks')
-  const { cert, key } = files.sign(authority, { subject: '/CN=localhost', usage: 'serverAuth' })
-  const server = createServer({ cert, key }, () => assert.fail('nobody asks'))
-  try {
-    await new Promise<void>((resolve) => server.listen(0, 'localhost', resolve))
-    const { port } = server.address() as AddressInfo
-    const caBundle = Buffer.from(authority.cert).toString('base64')
-    const { error, notes, counted } = await ask({ url: `https://localhost:${port}/x`, caBundle })
-    assert.match(error ?? '', /tls: failed to verify certificate: x509: certificate relies on legacy Common Name field, use SANs instead$/)
-    assert.deepEqual(notes, {
-      'missing-san.invalid-cert.kubernetes.io/localhost': 'relies on a legacy Common Name field instead of the SAN extension for subject validation',
-    })
-    assert.equal(counted, '1')
-  } finally {
-    await new Promise((resolve) => server.close(resolve))
-    files.remove()
-  }
-})
+const untaken = [
+  {
+    certificate: 'names it in its subject only',
+    options: {},
+    error: 'certificate relies on legacy Common Name field, use SANs instead',
+    note: { 'missing-san.invalid-cert.kubernetes.io/localhost': 'relies on a legacy Common Name field instead of the SAN extension for subject validation' },
+    counted: ['1', undefined],
+  },
+  {
+    certificate: 'is signed over SHA-1',
+    options: { names: 'DNS:localhost', digest: 'sha1' },
+    error: 'certificate signed by unknown authority',
+    note: { 'insecure-sha1.invalid-cert.kubernetes.io/localhost': 'uses an insecure SHA-1 signature' },
+    counted: [undefined, '1'],
+  },
+] as const
+for (const { certificate, options, error: why, note, counted: want } of untaken) {
+  test(`ADM-03 a webhook whose certificate ${certificate} is not believed, noted and counted`, async () => {
+    const files = openSsl()
+    const authority = files.authority('hooks')
+    const { cert, key } = files.sign(authority, { subject: '/CN=localhost', usage: 'serverAuth', ...options })
+    const server = createServer({ cert, key, ciphers: 'DEFAULT@SECLEVEL=0' }, () => assert.fail('nobody asks'))
+    try {
+      await new Promise<void>((resolve) => server.listen(0, 'localhost', resolve))
+      const { port } = server.address() as AddressInfo
+      const caBundle = Buffer.from(authority.cert).toString('base64')
+      const { error, notes, counted } = await ask({ url: `https://localhost:${port}/x`, caBundle })
+      assert.ok(error?.endsWith(`tls: failed to verify certificate: x509: ${why}`), error)
+      assert.deepEqual(notes, note)
+      assert.deepEqual(counted, want)
+    } finally {
+      await new Promise((resolve) => server.close(resolve))
+      files.remove()
+    }
+  })
+}
 
 test('ADM-03 a webhook that is the server itself is asked as the server, not over the wire', async () => {
   const asked: ApiRequest[] = []

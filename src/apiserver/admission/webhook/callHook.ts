@@ -4,7 +4,7 @@
  */
 import { badRequest, isStatus } from '#api/machinery/status'
 import { randomUid } from '#base/random'
-import { parseAnswer, postText, reliesOnCommonName, type WebhookAnswer } from '../../webhookClient.ts'
+import { type DeprecatedCertificate, deprecatedCertificate, parseAnswer, postText, type WebhookAnswer } from '../../webhookClient.ts'
 import type { AdmissionAttributes } from '../admission.ts'
 import type { Invocation } from '../matching/rules.ts'
 import type { VersionedObjects } from '../matching/versioned.ts'
@@ -55,9 +55,10 @@ async function ask(
   try {
     answer = await answerTo(hook, review, timeoutMs, cancellation?.signal)
   } catch (error) {
-    if (reliesOnCommonName(error)) {
-      metrics.missingAlternativeNames()
-      attributes.annotate?.(`missing-san.invalid-cert.kubernetes.io/${new URL(hook.target.url).hostname}`, missingNames)
+    const deprecated = deprecatedCertificate(error)
+    if (deprecated) {
+      metrics.deprecatedCertificate(deprecated)
+      attributes.annotate?.(`${deprecated}.invalid-cert.kubernetes.io/${new URL(hook.target.url).hostname}`, reasons[deprecated])
     }
     const code = error instanceof HttpFault ? error.code : isStatus(error) ? error.code : 503
     throw new CallError(webhook.name, `failed to call webhook: ${(error as Error).message}`, code, cancellation?.aborted ?? false)
@@ -69,7 +70,10 @@ async function ask(
   }
 }
 
-const missingNames = 'relies on a legacy Common Name field instead of the SAN extension for subject validation'
+const reasons: Readonly<Record<DeprecatedCertificate, string>> = {
+  'missing-san': 'relies on a legacy Common Name field instead of the SAN extension for subject validation',
+  'insecure-sha1': 'uses an insecure SHA-1 signature',
+}
 
 /** Over the wire, or where the server itself is the webhook, without it and as itself. */
 async function answerTo({ target, own }: Hook, review: object, timeoutMs: number, signal: AbortSignal | undefined): Promise<unknown> {

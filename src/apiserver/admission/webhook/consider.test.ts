@@ -23,7 +23,7 @@ for (const [step, excludedAs] of [
       failedOpen: () => assert.fail(),
       conditionsEvaluated: (owner) => counted.push(['evaluated', owner]),
       conditionsExcluded: (owner) => counted.push(['excluded', owner]),
-      missingAlternativeNames: () => assert.fail(),
+      deprecatedCertificate: () => assert.fail(),
     }
     const webhook: ValidatingWebhook = {
       name: 'w',
