@@ -23,12 +23,12 @@ export const cronJob: ControllerDescriptor = {
 }
 
 function createCronJobController(context: ControllerContext) {
-  const { client, clock } = context
+  const { client, clock, metrics } = context
   const informer = context.informers.of(cronJobs)
   const jobInformer = context.informers.of(jobs)
   jobInformer.addIndexers(jobControllerIndexers)
   const events = context.events('cronjob-controller')
-  const starter = createStarter({ client, clock, events })
+  const starter = createStarter({ client, clock, events, metrics })
   const activeJobs = createActiveJobs(client, events)
   const reconciler = createReconciler(context, { name: cronJob.name, queueName: 'cronjob', workers: 5, reconcile })
   const handler = enqueueSelf<CronJob>(reconciler.queue)

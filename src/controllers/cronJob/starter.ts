@@ -9,6 +9,7 @@ import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import { deepCopy } from '#base/frozen'
+import { exponentialBuckets, type Metrics } from '#base/metrics'
 import { formatTime } from '#base/time'
 import { jobs } from '#client/builtIn'
 import type { Client, NewObject } from '#client/client'
@@ -24,6 +25,7 @@ export interface StarterDeps {
   readonly client: Client
   readonly clock: Clock
   readonly events: EventRecorder
+  readonly metrics: Metrics
 }
 
 export interface Starter {
@@ -34,7 +36,12 @@ export interface Starter {
   remove(cron: Frozen<CronJob>, job: { readonly namespace?: string | undefined; readonly name?: string | undefined }, signal: AbortSignal): Promise<void>
 }
 
-export function createStarter({ client, clock, events }: StarterDeps): Starter {
+export function createStarter({ client, clock, events, metrics }: StarterDeps): Starter {
+  const skew = metrics.histogram({
+    name: 'cronjob_controller_job_creation_skew_duration_seconds',
+    help: 'Time between when a cronjob is scheduled to be run, and when the corresponding job is created',
+    buckets: exponentialBuckets(1, 2, 10),
+  })
   return { startWhenDue, msUntilNext, remove }
 
   async function remove(
@@ -103,6 +110,7 @@ export function createStarter({ client, clock, events }: StarterDeps): Starter {
     const wanted = jobOf(cron, dueMs)
     try {
       const job = await client.of(jobs).create(wanted, { signal })
+      skew.observe(((timeOf(job.metadata.creationTimestamp) ?? dueMs) - dueMs) / 1000)
       events.event(cron, 'Normal', 'SuccessfulCreate', `Created job ${job.metadata.name}`)
       return job
     } catch (error) {

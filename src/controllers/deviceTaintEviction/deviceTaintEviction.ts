@@ -11,6 +11,7 @@ import type { ControllerContext, ControllerDescriptor } from '../framework/contr
 import { createReconciler, type Result } from '../framework/reconciler.ts'
 import { isPodDone, knownClaimNames } from '../resourceClaim/podClaims.ts'
 import { endPod } from '../shared/endPod.ts'
+import { createEvictionMetrics } from '../shared/evictionMetrics.ts'
 import { evictionTime, poolKey } from './plan.ts'
 
 export const deviceTaintEviction: ControllerDescriptor = {
@@ -33,6 +34,7 @@ function createDeviceTaintEvictionController(context: ControllerContext) {
   slices.addIndexers(sliceIndexers)
   const events = context.events('device-taint-eviction')
   const scheduled = new Set<string>()
+  const told = createEvictionMetrics(context.metrics, 'device_taint_eviction_controller', 'DeviceTaintEvictionController')
   const reconciler = createReconciler(context, { name: deviceTaintEviction.name, queueName: 'device_taint_eviction', workers: 10, reconcile })
 
   const usersOf = ({ metadata, status }: Frozen<ResourceClaim>) => {
@@ -63,6 +65,7 @@ function createDeviceTaintEvictionController(context: ControllerContext) {
     events.event(pod, 'Normal', 'DeviceTaintManagerEviction', 'Marking for deletion')
     const message = 'Device Taint manager: deleting due to NoExecute taint'
     await endPod(client, pod, { signal, nowMs: clock.now(), graceful: true, reason: 'DeletionByDeviceTaintManager', message })
+    told.ended(-waitMs)
     return undefined
   }
 

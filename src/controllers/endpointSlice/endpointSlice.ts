@@ -10,6 +10,7 @@ import { semanticEqual } from '#api/machinery/equality'
 import { selectorOfMap } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import type { Metrics } from '#base/metrics'
 import { parseTime } from '#base/time'
 import { endpointSlices, nodes, pods, services } from '#client/builtIn'
 import type { NewObject } from '#client/client'
@@ -26,9 +27,12 @@ import {
   planSlices,
   serviceNameLabel,
   sliceLabels,
+  trafficDistribution,
   type WantedEndpoints,
   wantedEndpoints,
 } from './plan.ts'
+import { createSliceMetrics } from './sliceMetrics.ts'
+import { writeSlices } from './writeSlices.ts'
 
 export const endpointSlice: ControllerDescriptor = {
   name: 'endpointslice-controller',
@@ -37,6 +41,7 @@ export const endpointSlice: ControllerDescriptor = {
   create: createEndpointSliceController,
 }
 
+const subsystem = 'endpoint_slice_controller'
 const defaultMaxPerSlice = 100
 const triggerTimeAnnotation = 'endpoints.kubernetes.io/last-change-trigger-time'
 const serviceIndex = 'service'
@@ -53,6 +58,9 @@ function createEndpointSliceController(context: ControllerContext) {
   informer.addIndexers({ [serviceIndex]: byService })
   const events = context.events('endpoint-slice-controller')
   const tracker = createWriteTracker()
+  const sliceMetrics = createSliceMetrics(context.metrics, subsystem, maxPerSlice)
+  const distributionMetrics = createDistributionMetrics(context.metrics)
+  const syncs = context.metrics.counter({ name: `${subsystem}_syncs`, help: 'Number of EndpointSlice syncs', labels: ['result'] })
   const reconciler = createReconciler(context, {
     name: endpointSlice.name,
     queueName: 'endpoint_slice',
@@ -63,12 +71,19 @@ function createEndpointSliceController(context: ControllerContext) {
       // Slices of a service that is gone belong to the garbage collector.
       if (!service || service.spec.type === 'ExternalName' || !service.spec.selector || service.metadata.deletionTimestamp) {
         tracker.forget(key)
+        sliceMetrics.forget(key)
+        distributionMetrics.forget(key)
         return
       }
-      if (!tracker.isCurrent(key, (slice) => informer.store.get(slice))) throw new StaleCacheError('EndpointSlice informer cache is out of date')
+      if (!tracker.isCurrent(key, (slice) => informer.store.get(slice))) {
+        syncs.inc({ result: 'stale' })
+        throw new StaleCacheError('EndpointSlice informer cache is out of date')
+      }
       try {
         await sync(key, service, signal)
+        syncs.inc({ result: 'success' })
       } catch (error) {
+        syncs.inc({ result: 'error' })
         if (isNamespaceTerminating(error)) return
         const message = `Error updating Endpoint Slices for Service ${key}: ${messageOf(error)}`
         if (!isStatus(error, 'Conflict')) events.event(service, 'Warning', 'FailedToUpdateEndpointSlices', message)
@@ -108,19 +123,47 @@ function createEndpointSliceController(context: ControllerContext) {
       endpoints: [],
       ports: [],
     })
-    const plan = planSlices(sliceLabels(service), wanted, informer.store.byIndex(serviceIndex, key), newSlice, maxPerSlice)
+    const there = informer.store.byIndex(serviceIndex, key)
+    const plan = planSlices(sliceLabels(service), wanted, there, newSlice, maxPerSlice)
+    sliceMetrics.planned(key, wanted, plan, there.length)
     const trigger = triggerTime(selected)
-    for (const slice of plan.create) tracker.wrote(key, await client.of(endpointSlices).create(withTrigger(slice, trigger), { signal }))
-    for (const slice of plan.update) tracker.wrote(key, await client.of(endpointSlices).update(withTrigger(slice, trigger), { signal }))
-    for (const slice of plan.remove) {
-      tracker.removed(key, slice)
-      await client
-        .of(endpointSlices)
-        .delete({ namespace, name: slice.metadata.name ?? '' }, { signal })
-        .catch((error: unknown) => {
-          if (!isStatus(error, 'NotFound')) throw error
-        })
+    const triggered = {
+      ...plan,
+      create: plan.create.map((slice) => withTrigger(slice, trigger)),
+      update: plan.update.map((slice) => withTrigger(slice, trigger)),
     }
+    await writeSlices(key, triggered, { client: client.of(endpointSlices), tracker, metrics: sliceMetrics }, signal)
+    distributionMetrics.synced(key, trafficDistribution(service), plan.create.length + plan.update.length + plan.remove.length)
+  }
+}
+
+/** What is told of spec.trafficDistribution: how many services say what, and how many slices each of their syncs changes. */
+function createDistributionMetrics(metrics: Metrics) {
+  const known = new Map<string, string>()
+  const changed = metrics.histogram({
+    name: `${subsystem}_endpointslices_changed_per_sync`,
+    help: 'Number of EndpointSlices changed on each Service sync',
+    labels: ['topology', 'traffic_distribution'],
+  })
+  const counts = metrics.gauge({
+    name: `${subsystem}_services_count_by_traffic_distribution`,
+    help: 'Number of Services using some specific trafficDistribution',
+    labels: ['traffic_distribution'],
+  })
+  const forget = (key: string) => {
+    const before = known.get(key)
+    if (before !== undefined) counts.dec({ traffic_distribution: before })
+    known.delete(key)
+  }
+  return {
+    forget,
+    synced(key: string, distribution: string | undefined, slices: number) {
+      changed.observe(slices, { topology: 'Disabled', traffic_distribution: distribution ?? '' })
+      forget(key)
+      if (distribution === undefined) return
+      known.set(key, distribution)
+      counts.inc({ traffic_distribution: distribution })
+    },
   }
 }
 

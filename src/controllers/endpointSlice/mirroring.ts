@@ -8,6 +8,7 @@ import { controllerReference } from '#api/helpers/owners'
 import { ipFamily } from '#api/machinery/ip'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { exponentialBuckets, type Metrics } from '#base/metrics'
 import { endpointSlices, endpoints, services } from '#client/builtIn'
 import type { NewObject } from '#client/client'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
@@ -15,6 +16,8 @@ import { createReconciler, enqueueSelf, StaleCacheError } from '../framework/rec
 import { isNamespaceTerminating } from '../shared/podControl.ts'
 import { createWriteTracker } from '../shared/writeTracker.ts'
 import { type AddressType, managedByLabel, planSlices, serviceNameLabel, type WantedEndpoints } from './plan.ts'
+import { createSliceMetrics, perSyncBuckets } from './sliceMetrics.ts'
+import { writeSlices } from './writeSlices.ts'
 
 export const endpointSliceMirroring: ControllerDescriptor = {
   name: 'endpointslice-mirroring-controller',
@@ -23,6 +26,7 @@ export const endpointSliceMirroring: ControllerDescriptor = {
   create: createMirroringController,
 }
 
+const subsystem = 'endpoint_slice_mirroring_controller'
 const managedBy = 'endpointslicemirroring-controller.k8s.io'
 const skipMirrorLabel = 'endpointslice.kubernetes.io/skip-mirror'
 const leaderAnnotation = 'control-plane.alpha.kubernetes.io/leader'
@@ -39,12 +43,17 @@ function createMirroringController(context: ControllerContext) {
   const informer = context.informers.of(endpointSlices)
   informer.addIndexers({ [mirrorIndex]: byMirrored })
   const tracker = createWriteTracker()
+  const sliceMetrics = createSliceMetrics(context.metrics, subsystem, maxPerSubset)
+  const { updated, skipped, duration } = mirroringMetrics(context.metrics)
   const reconciler = createReconciler(context, {
     name: endpointSliceMirroring.name,
     queueName: 'endpoint_slice_mirroring',
     workers: 5,
     maxRetries: 15,
-    reconcile,
+    async reconcile(key, signal) {
+      const startedMs = context.clock.monotonicMs()
+      await reconcile(key, signal).finally(() => duration.observe((context.clock.monotonicMs() - startedMs) / 1000))
+    },
   })
   const gather = (source: Frozen<Endpoints>) => reconciler.queue.addAfter(keyOf(source), mirrorBatchMs)
   reconciler.watch(endpointsInformer, { onAdd: gather, onUpdate: (_, source) => gather(source), onDelete: gather })
@@ -60,13 +69,14 @@ function createMirroringController(context: ControllerContext) {
   })
   return reconciler
 
-  async function reconcile(key: string, signal: AbortSignal): Promise<undefined> {
+  async function reconcile(key: string, signal: AbortSignal): Promise<void> {
     if (!tracker.isCurrent(key, (slice) => informer.store.get(slice))) throw new StaleCacheError('EndpointSlice informer cache is out of date')
     const source = endpointsInformer.store.get(key)
     const service = serviceInformer.store.get(key)
     const mirrored = source && service && !service.spec.selector && shouldMirror(source)
     const there = informer.store.byIndex(mirrorIndex, key)
     const wanted = mirrored ? mirroredEndpoints(source, maxPerSubset) : new Map<AddressType, WantedEndpoints[]>()
+    if (!mirrored) sliceMetrics.forget(key)
     if (there.length === 0 && wanted.size === 0) return
     const labels = { ...source?.metadata.labels, [serviceNameLabel]: source?.metadata.name ?? '', [managedByLabel]: managedBy }
     const newSlice = (addressType: AddressType): NewObject<EndpointSlice> => ({
@@ -81,22 +91,35 @@ function createMirroringController(context: ControllerContext) {
       ports: [],
     })
     const plan = planSlices(labels, wanted, there, newSlice, maxPerSubset)
+    if (mirrored) {
+      sliceMetrics.planned(key, wanted, plan, there.length)
+      updated.observe(plan.endpoints.updated)
+      skipped.observe(addressCount(source) - plan.endpoints.wanted)
+    }
     try {
-      for (const slice of plan.create) tracker.wrote(key, await client.create(slice, { signal }))
-      for (const slice of plan.update) tracker.wrote(key, await client.update(slice, { signal }))
-      for (const slice of plan.remove) {
-        tracker.removed(key, slice)
-        await client.delete({ namespace: slice.metadata.namespace, name: slice.metadata.name ?? '' }, { signal })
-      }
+      await writeSlices(key, plan, { client, tracker, metrics: sliceMetrics }, signal)
     } catch (error) {
       if (!isStatus(error, 'NotFound') && !isNamespaceTerminating(error)) throw error
     }
   }
 }
 
+function mirroringMetrics(metrics: Metrics) {
+  const perSync = (name: string, help: string, buckets = perSyncBuckets) =>
+    metrics.histogram({ name: `${subsystem}_${name}`, help: `${help} on each Endpoints sync`, buckets })
+  return {
+    updated: perSync('endpoints_updated_per_sync', 'Number of endpoints updated'),
+    skipped: perSync('addresses_skipped_per_sync', 'Number of addresses skipped due to being too many'),
+    duration: perSync('endpoints_sync_duration', 'Seconds spent', exponentialBuckets(0.001, 2, 15)),
+  }
+}
+
 function shouldMirror({ metadata }: Frozen<Endpoints>): boolean {
   return metadata.labels?.[skipMirrorLabel] !== 'true' && metadata.annotations?.[leaderAnnotation] === undefined
 }
+
+const addressCount = ({ subsets = [] }: Frozen<Endpoints>) =>
+  subsets.reduce((sum, { addresses = [], notReadyAddresses = [] }) => sum + addresses.length + notReadyAddresses.length, 0)
 
 /** The subsets by address family; ports stay with the subset they came from. */
 function mirroredEndpoints(source: Frozen<Endpoints>, maxPerSubset: number): Map<AddressType, WantedEndpoints[]> {

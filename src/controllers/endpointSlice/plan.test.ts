@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { Pod, Service } from '#api/gen/types/core.v1'
+import type { Node, Pod, Service } from '#api/gen/types/core.v1'
 import type { EndpointSlice } from '#api/gen/types/discovery.v1'
 import { type AddressType, planSlices, sliceLabels, wantedEndpoints } from './plan.ts'
 
@@ -47,6 +47,28 @@ test('CTL-12 conditions of ready, unready and terminating pods, also for service
   )
 })
 
+const nodeWith = (labels: Record<string, string>): Node => ({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'n', labels }, spec: {}, status: {} })
+const zone = nodeWith({ 'topology.kubernetes.io/zone': 'east' })
+const inZone = { forZones: [{ name: 'east' }] }
+const annotated = { 'service.kubernetes.io/topology-mode': 'Auto' }
+for (const { says, trafficDistribution, node = zone, annotations, hints } of [
+  { says: 'nothing', trafficDistribution: undefined, hints: undefined },
+  { says: 'PreferClose', trafficDistribution: 'PreferClose', hints: inZone },
+  { says: 'PreferSameZone', trafficDistribution: 'PreferSameZone', hints: inZone },
+  { says: 'PreferSameNode', trafficDistribution: 'PreferSameNode', hints: { ...inZone, forNodes: [{ name: 'n' }] } },
+  { says: 'PreferClose, on a node without a zone,', trafficDistribution: 'PreferClose', node: nodeWith({}), hints: undefined },
+  { says: 'PreferClose, and asks for topology-mode Auto,', trafficDistribution: 'PreferClose', annotations: annotated, hints: undefined },
+]) {
+  test(`SVC-11 a service that says ${says} has ready endpoints hinted ${JSON.stringify(hints) ?? 'at nobody'}`, () => {
+    const of = { ...service, metadata: { ...service.metadata, annotations }, spec: { ...service.spec, trafficDistribution } } as Service
+    const [group] = wantedEndpoints(of, [pod(1), pod(2, { ready: false })], () => node, 'IPv4')
+    assert.deepEqual(
+      group?.endpoints.map((endpoint) => endpoint.hints),
+      [hints, undefined],
+    )
+  })
+}
+
 test('CTL-12 whatever pods come and go: every endpoint once, no slice too full, and planning again changes nothing', () => {
   fc.assert(
     fc.property(fc.array(fc.uniqueArray(fc.integer({ min: 0, max: 23 }), { maxLength: 24 }), { minLength: 1, maxLength: 6 }), (rounds) => {
@@ -64,7 +86,8 @@ test('CTL-12 whatever pods come and go: every endpoint once, no slice too full, 
         const names = slices.flatMap(({ endpoints }) => endpoints?.map(({ targetRef }) => targetRef?.name) ?? [])
         assert.deepEqual([...names].sort(), pods.map(({ metadata }) => metadata.name).sort())
         assert.equal(slices.length >= 1 && slices.every(({ endpoints }) => (endpoints?.length ?? 0) <= max), true)
-        assert.deepEqual(plan(service, pods, slices), { create: [], update: [], remove: [] })
+        const endpoints = { wanted: pods.length, added: 0, updated: 0, removed: 0 }
+        assert.deepEqual(plan(service, pods, slices), { create: [], update: [], remove: [], endpoints })
       }
     }),
     { numRuns: 60 },

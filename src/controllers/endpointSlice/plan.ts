@@ -3,7 +3,7 @@
  * place, the rest fills what has room. Upstream: k8s.io/endpointslice reconciler.go, utils.go (v1.36).
  */
 import type { Node, Pod, Service } from '#api/gen/types/core.v1'
-import type { Endpoint, EndpointPort, EndpointSlice } from '#api/gen/types/discovery.v1'
+import type { Endpoint, EndpointHints, EndpointPort, EndpointSlice } from '#api/gen/types/discovery.v1'
 import { isPodReady, isPodTerminal } from '#api/helpers/pods'
 import { findTargetPort, isHeadless } from '#api/helpers/services'
 import { semanticEqual } from '#api/machinery/equality'
@@ -16,6 +16,8 @@ export const serviceNameLabel = 'kubernetes.io/service-name'
 export const managedByLabel = 'endpointslice.kubernetes.io/managed-by'
 export const managedBy = 'endpointslice-controller.k8s.io'
 export const headlessLabel = 'service.kubernetes.io/headless'
+/** People ask with these for another way of keeping traffic near, which is not done here; while they do, spec.trafficDistribution does not count. */
+const topologyAnnotations = ['service.kubernetes.io/topology-mode', 'service.kubernetes.io/topology-aware-hints']
 const notCopiedLabels = new Set([serviceNameLabel, managedByLabel, headlessLabel])
 
 export type AddressType = 'IPv4' | 'IPv6'
@@ -84,14 +86,32 @@ function endpointOf(service: Frozen<Service>, pod: Frozen<Pod>, address: string,
   const terminating = pod.metadata.deletionTimestamp !== undefined
   const { hostname, subdomain, nodeName } = pod.spec
   const zone = node?.metadata.labels?.['topology.kubernetes.io/zone']
+  const ready = service.spec.publishNotReadyAddresses === true || (serving && !terminating)
+  const hints = ready ? hintsOf(service, zone, nodeName) : undefined
   return {
     addresses: [address],
-    conditions: { ready: service.spec.publishNotReadyAddresses === true || (serving && !terminating), serving, terminating },
+    conditions: { ready, serving, terminating },
     ...(nodeName ? { nodeName } : {}),
     targetRef: { kind: 'Pod', namespace: pod.metadata.namespace, name: pod.metadata.name, uid: pod.metadata.uid },
     ...(zone ? { zone } : {}),
     ...(hostname && subdomain === service.metadata.name && pod.metadata.namespace === service.metadata.namespace ? { hostname } : {}),
+    ...(hints ? { hints } : {}),
   }
+}
+
+/** spec.trafficDistribution, where it counts. */
+export function trafficDistribution({ metadata, spec }: Frozen<Service>): string | undefined {
+  const isElsewise = topologyAnnotations.some((name) => /^[Aa]uto$/.test(metadata.annotations?.[name] ?? ''))
+  return isElsewise ? undefined : spec.trafficDistribution
+}
+
+/** Who should prefer the endpoint: clients of its zone, or of its node. Upstream: k8s.io/endpointslice/trafficdist. */
+function hintsOf(service: Frozen<Service>, zone: string | undefined, nodeName: string | undefined): EndpointHints | undefined {
+  const distribution = trafficDistribution(service)
+  if (!distribution) return undefined
+  const toNode = distribution === 'PreferSameNode' && nodeName
+  if (!zone && !toNode) return undefined
+  return { ...(zone ? { forZones: [{ name: zone }] } : {}), ...(toNode ? { forNodes: [{ name: nodeName }] } : {}) }
 }
 
 export function sliceLabels(service: Frozen<Service>): Record<string, string> {
@@ -107,6 +127,8 @@ export interface SlicePlan {
   readonly create: NewObject<EndpointSlice>[]
   readonly update: Frozen<EndpointSlice>[]
   readonly remove: Frozen<EndpointSlice>[]
+  /** How many there will be, and of those how many are new or change; how many go from slices whose ports are still wanted. */
+  readonly endpoints: { wanted: number; added: number; updated: number; removed: number }
 }
 
 /** The smallest change from the slices there are to the ones that are wanted, at most `max` endpoints each. */
@@ -117,7 +139,7 @@ export function planSlices(
   newSlice: (type: AddressType) => NewObject<EndpointSlice>,
   max: number,
 ): SlicePlan {
-  const plan: SlicePlan = { create: [], update: [], remove: [] }
+  const plan: SlicePlan = { create: [], update: [], remove: [], endpoints: { wanted: 0, added: 0, updated: 0, removed: 0 } }
   const left = new Set(existing)
   for (const [type, groups] of wanted) {
     // A service without endpoints still has one, empty, slice.
@@ -147,18 +169,24 @@ function fillSlices(
   newSlice: () => NewObject<EndpointSlice>,
   max: number,
 ): void {
+  plan.endpoints.wanted += group.endpoints.length
   const missing = new Map(group.endpoints.map((endpoint) => [idOf(endpoint), endpoint]))
   const kept = slices.map((slice) => {
     const before = slice.endpoints ?? []
+    let updated = 0
     const endpoints = before.flatMap((endpoint) => {
       const now = missing.get(idOf(endpoint))
       missing.delete(idOf(endpoint))
+      if (now && !semanticEqual(now, endpoint)) updated++
       return now ? [now] : []
     })
-    const changed = endpoints.length !== before.length || endpoints.some((endpoint, i) => !semanticEqual(endpoint, before[i]))
+    plan.endpoints.updated += updated
+    plan.endpoints.removed += before.length - endpoints.length
+    const changed = updated > 0 || endpoints.length !== before.length
     return { slice, endpoints, changed }
   })
   const additions = [...missing.values()]
+  plan.endpoints.added += additions.length
   // Slices that are written anyway take the new ones first; then the fullest that has room for all of the rest.
   for (const one of kept) if (one.changed) one.endpoints.push(...additions.splice(0, Math.max(0, max - one.endpoints.length)))
   if (additions.length > 0) {

@@ -38,6 +38,8 @@ export interface ControllerManager extends Component {
   setEnabled(name: string, enabled: boolean): Promise<void>
 }
 
+const managerName = 'kube-controller-manager'
+
 export function createControllerManager(
   deps: ControllerManagerDeps,
   descriptors: readonly ControllerDescriptor[],
@@ -47,9 +49,14 @@ export function createControllerManager(
   checkNames(descriptors, options.controllers ?? [])
   const running = new Map<string, { readonly stop: AbortController; readonly done: Promise<void> }>()
   let start: ((descriptor: ControllerDescriptor) => void) | undefined
+  const told = deps.metrics.gauge({
+    name: 'running_managed_controllers',
+    help: 'Indicates where instances of a controller are currently running',
+    labels: ['name', 'manager'],
+  })
 
   return {
-    name: 'kube-controller-manager',
+    name: managerName,
     running: () => [...running.keys()],
     async setEnabled(name, enabled) {
       const descriptor = find(descriptors, name)
@@ -73,8 +80,13 @@ export function createControllerManager(
         const either = AbortSignal.any([signal, stop.signal])
         // All that a controller waits for listens to it.
         setMaxListeners(0, either)
-        const done = keepRunning(create, { clock: deps.clock, log }, either).finally(() => running.delete(descriptor.name))
-        running.set(descriptor.name, { stop, done })
+        const { name } = descriptor
+        const done = keepRunning(create, { clock: deps.clock, log }, either).finally(() => {
+          running.delete(name)
+          told.set(0, { name, manager: managerName })
+        })
+        running.set(name, { stop, done })
+        told.set(1, { name, manager: managerName })
       }
       for (const descriptor of descriptors) if (wanted.has(descriptor.name)) start(descriptor)
       await informers.run(signal)

@@ -121,6 +121,7 @@ function createJobController(context: ControllerContext) {
       metrics.written(object, { ...object, status } as Frozen<Job>)
       reportJob(events, object, { ...object, status } as Frozen<Job>)
     }
+    for (const action of tracking.failureActions) metrics.failureHandled(action)
     for (const pod of tracking.release) await releasePod(client, pod, signal)
     if (!maySync || object.metadata.deletionTimestamp) return undefined
     if (verdict) {

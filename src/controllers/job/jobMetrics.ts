@@ -5,6 +5,7 @@ import { isPodTerminal } from '#api/helpers/pods'
 import { findCondition } from '#api/machinery/conditions'
 import type { Frozen } from '#api/machinery/meta'
 import { exponentialBuckets, type Metrics } from '#base/metrics'
+import { parseIntervals } from './indexes.ts'
 import { isTracked } from './plan.ts'
 
 /** What a sync of a job came to. */
@@ -15,6 +16,8 @@ export interface JobMetrics {
   synced(job: Frozen<Job>, action: SyncAction, succeeded: boolean, seconds: number): void
   /** The status that was written: pods that are counted for good, the job's end. */
   written(before: Frozen<Job>, after: Frozen<Job>): void
+  /** The failure policy had its say about a failed pod. */
+  failureHandled(action: string): void
   created(reason: CreationReason, succeeded: number, failed: number): void
   /** A pod changed; undefined: it was not there, or is gone. */
   pod(before: Frozen<Pod> | undefined, after: Frozen<Pod> | undefined): void
@@ -23,6 +26,10 @@ export interface JobMetrics {
 
 const mode = ({ spec }: Frozen<Job>) => spec.completionMode ?? 'NonIndexed'
 const isHeld = (pod: Frozen<Pod> | undefined) => pod !== undefined && isPodTerminal(pod) && isTracked(pod)
+
+function indexCount({ spec, status }: Frozen<Job>, field: 'completedIndexes' | 'failedIndexes'): number {
+  return parseIntervals(status?.[field], spec.completions ?? 0).reduce((sum, [first, last]) => sum + last - first + 1, 0)
+}
 
 export function createJobMetrics(metrics: Metrics): JobMetrics {
   const counter = (name: string, help: string, labels: readonly string[]) => metrics.counter({ name: `job_controller_${name}`, help, labels })
@@ -45,6 +52,12 @@ export function createJobMetrics(metrics: Metrics): JobMetrics {
     'reason',
     'status',
   ])
+  const handled = counter(
+    'pod_failures_handled_by_failure_policy_total',
+    'The number of failed Pods handled by failure policy with respect to the failure policy action applied based on the matched rule.',
+    ['action'],
+  )
+  const finishedIndexes = counter('job_finished_indexes_total', 'The number of finished indexes', ['status', 'backoffLimit'])
   const foreign = counter('jobs_by_external_controller_total', 'The number of Jobs managed by an external controller', ['controller_name'])
 
   return {
@@ -58,6 +71,14 @@ export function createJobMetrics(metrics: Metrics): JobMetrics {
         const count = (after.status?.[result] ?? 0) - (before.status?.[result] ?? 0)
         if (count > 0) podsFinished.inc({ completion_mode: mode(after), result }, count)
       }
+      const backoffLimit = after.spec.backoffLimitPerIndex === undefined ? 'global' : 'perIndex'
+      for (const [field, status] of [
+        ['completedIndexes', 'succeeded'],
+        ['failedIndexes', 'failed'],
+      ] as const) {
+        const count = indexCount(after, field) - indexCount(before, field)
+        if (count > 0) finishedIndexes.inc({ status, backoffLimit }, count)
+      }
       for (const [type, result] of [
         ['Complete', 'succeeded'],
         ['Failed', 'failed'],
@@ -67,6 +88,7 @@ export function createJobMetrics(metrics: Metrics): JobMetrics {
         finished.inc({ completion_mode: mode(after), result, reason: end.reason ?? '' })
       }
     },
+    failureHandled: (action) => handled.inc({ action }),
     created(reason, succeeded, failed) {
       if (succeeded > 0) created.inc({ reason, status: 'succeeded' }, succeeded)
       if (failed > 0) created.inc({ reason, status: 'failed' }, failed)

@@ -23,6 +23,8 @@ export interface Tracking {
   readonly uncounted: { readonly succeeded: string[]; readonly failed: string[] }
   /** Pods whose finalizers may go once the status is written. */
   readonly release: Frozen<Pod>[]
+  /** What the failure policy says about failed pods that have not been looked at before. */
+  readonly failureActions: string[]
 }
 
 /** Which pods are counted now, which wait to be, and which finalizers may go; at most 500 in one pass. */
@@ -37,6 +39,7 @@ export function trackPods(job: Frozen<Job>, counts: Counts, verdict: Verdict | u
     failed: (job.status?.failed ?? 0) + (before.failed?.length ?? 0) - uncounted.failed.length,
   }
   const release: Frozen<Pod>[] = []
+  const failureActions: string[] = []
   for (const [uid, pod] of tracked) {
     if (release.length >= maxUncountedPods) break
     if (!mayGo(job, counts, verdict, pod)) continue
@@ -44,9 +47,13 @@ export function trackPods(job: Frozen<Job>, counts: Counts, verdict: Verdict | u
     if (waiting.has(uid)) continue
     if (pod.status?.phase === 'Succeeded') {
       if (!isIndexed(job)) uncounted.succeeded.push(uid)
-    } else if (countsAsFailed(job, verdict, pod)) uncounted.failed.push(uid)
+    } else if (isFailure(job, verdict, pod)) {
+      const { action, counts: counted } = matchPodFailurePolicy(job, pod)
+      if (action) failureActions.push(action)
+      if (counted) uncounted.failed.push(uid)
+    }
   }
-  return { settled, uncounted, release }
+  return { settled, uncounted, release, failureActions }
 }
 
 function mayGo(job: Frozen<Job>, { held }: Counts, verdict: Verdict | undefined, pod: Frozen<Pod>): boolean {
@@ -54,10 +61,9 @@ function mayGo(job: Frozen<Job>, { held }: Counts, verdict: Verdict | undefined,
   return isPodFailed(pod, job) && held.get(completionIndex(pod) ?? -1) !== pod
 }
 
-function countsAsFailed(job: Frozen<Job>, verdict: Verdict | undefined, pod: Frozen<Pod>): boolean {
+function isFailure(job: Frozen<Job>, verdict: Verdict | undefined, pod: Frozen<Pod>): boolean {
   if (!isPodFailed(pod, job) && verdict?.type !== 'Failed') return false
-  if (isIndexed(job) && validIndex(job, pod) === undefined) return false
-  return matchPodFailurePolicy(job, pod).counts
+  return !isIndexed(job) || validIndex(job, pod) !== undefined
 }
 
 export interface StatusOptions {

@@ -2,6 +2,7 @@
  * The blocks of one size in a range of addresses, IPv4 or IPv6 (L3). Pure. Upstream: pkg/controller/nodeipam/ipam/cidrset (v1.36).
  */
 import { cidrContains, formatIp, networkAddress, parseCidr } from '#api/machinery/ip'
+import { exponentialBuckets, type Metrics, noMetrics } from '#base/metrics'
 
 export interface CidrSet {
   readonly family: 4 | 6
@@ -16,7 +17,7 @@ export interface CidrSet {
 const mostBits = 16
 
 /** @throws Error when the blocks do not fit into the range, or are too many */
-export function createCidrSet(range: string, maskSize: number): CidrSet {
+export function createCidrSet(range: string, maskSize: number, metrics: Metrics = noMetrics): CidrSet {
   const whole = parseCidr(range)
   if (!whole) throw new Error(`invalid CIDR: ${range}`)
   const { family, prefixLength } = whole
@@ -28,6 +29,12 @@ export function createCidrSet(range: string, maskSize: number): CidrSet {
   const count = 2 ** (maskSize - prefixLength)
   const taken = new Set<number>()
   let next = 0
+  const told = cidrSetMetrics(metrics, range)
+  told.max.set(count)
+  const take = (index: number) => {
+    if (!taken.has(index)) told.allocations.inc()
+    taken.add(index)
+  }
   const nameOf = (index: number) => `${formatIp({ family, value: start + BigInt(index) * blockSize })}/${maskSize}`
   const blocksOf = (cidr: string): { first: number; last: number } | undefined => {
     const block = parseCidr(cidr)
@@ -46,18 +53,42 @@ export function createCidrSet(range: string, maskSize: number): CidrSet {
         const index = next
         next = (next + 1) % count
         if (taken.has(index)) continue
-        taken.add(index)
+        take(index)
+        told.tries.observe(tried)
+        told.usage.set(taken.size / count)
         return nameOf(index)
       }
       return undefined
     },
     occupy(cidr) {
       const blocks = blocksOf(cidr)
-      for (let index = blocks?.first ?? 0; blocks && index <= blocks.last; index++) taken.add(index)
+      for (let index = blocks?.first ?? 0; blocks && index <= blocks.last; index++) take(index)
+      told.usage.set(taken.size / count)
     },
     release(cidr) {
       const blocks = blocksOf(cidr)
-      for (let index = blocks?.first ?? 0; blocks && index <= blocks.last; index++) taken.delete(index)
+      for (let index = blocks?.first ?? 0; blocks && index <= blocks.last; index++) if (taken.delete(index)) told.releases.inc()
+      told.usage.set(taken.size / count)
     },
+  }
+}
+
+/** The misspelt name is upstream's. */
+function cidrSetMetrics(metrics: Metrics, clusterCIDR: string) {
+  const labels = ['clusterCIDR']
+  const counter = (name: string, help: string) => metrics.counter({ name: `node_ipam_controller_${name}`, help, labels }).series({ clusterCIDR })
+  const gauge = (name: string, help: string) => metrics.gauge({ name: `node_ipam_controller_${name}`, help, labels }).series({ clusterCIDR })
+  const tries = metrics.histogram({
+    name: 'node_ipam_controller_cidrset_allocation_tries_per_request',
+    help: 'How many blocks were passed over because they were taken.',
+    labels,
+    buckets: exponentialBuckets(1, 5, 5),
+  })
+  return {
+    allocations: counter('cidrset_cidrs_allocations_total', 'Counter measuring total number of CIDR allocations.'),
+    releases: counter('cidrset_cidrs_releases_total', 'Counter measuring total number of CIDR releases.'),
+    max: gauge('cirdset_max_cidrs', 'Maximum number of CIDRs that can be allocated.'),
+    usage: gauge('cidrset_usage_cidrs', 'The part of the CIDRs that is allocated.'),
+    tries: tries.series({ clusterCIDR }),
   }
 }

@@ -5,6 +5,7 @@
 import type { Node } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { type Metrics, noMetrics } from '#base/metrics'
 import { nodes } from '#client/builtIn'
 import type { ControllerContext, ControllerDescriptor, ControllerOptions } from '../framework/controller.ts'
 import { createReconciler, enqueueSelf } from '../framework/reconciler.ts'
@@ -18,14 +19,14 @@ export const nodeIpam: ControllerDescriptor = {
 }
 
 /** One set per range, in the order given. @throws Error for ranges or sizes that make no sense */
-export function cidrSetsFor({ clusterCidr = '10.244.0.0/16', ...options }: ControllerOptions): CidrSet[] {
+export function cidrSetsFor({ clusterCidr = '10.244.0.0/16', ...options }: ControllerOptions, metrics: Metrics = noMetrics): CidrSet[] {
   const ranges = clusterCidr.split(',').map((range) => range.trim())
   if (ranges.length > 2) throw new Error('--cluster-cidr contains more than one CIDR of a family')
   const sets = ranges.map((range) => {
     const isIpv6 = range.includes(':')
     const own = isIpv6 ? options.nodeCidrMaskSizeIpv6 : options.nodeCidrMaskSizeIpv4
     const shared = ranges.length === 1 ? options.nodeCidrMaskSize : undefined
-    return createCidrSet(range, own ?? shared ?? (isIpv6 ? 64 : 24))
+    return createCidrSet(range, own ?? shared ?? (isIpv6 ? 64 : 24), metrics)
   })
   if (sets.length === 2 && sets[0]?.family === sets[1]?.family) throw new Error('expected --cluster-cidr to be of both IP families')
   // Services lie elsewhere, but where they do not, nodes must keep off.
@@ -34,7 +35,7 @@ export function cidrSetsFor({ clusterCidr = '10.244.0.0/16', ...options }: Contr
 }
 
 function createNodeIpamController(context: ControllerContext) {
-  const sets = cidrSetsFor(context.options)
+  const sets = cidrSetsFor(context.options, context.metrics)
   const informer = context.informers.of(nodes)
   const events = context.events('cidrAllocator')
   const reconciler = createReconciler(context, {

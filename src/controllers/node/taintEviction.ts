@@ -10,6 +10,7 @@ import { nodes, pods } from '#client/builtIn'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
 import { createReconciler, type Result } from '../framework/reconciler.ts'
 import { endPod } from '../shared/endPod.ts'
+import { createEvictionMetrics } from '../shared/evictionMetrics.ts'
 import { nodeNameIndex, podNodeIndexers } from '../shared/indexes.ts'
 
 export const taintEviction: ControllerDescriptor = {
@@ -26,15 +27,7 @@ function createTaintEvictionController(context: ControllerContext) {
   informer.addIndexers(podNodeIndexers)
   const events = context.events('taint-eviction-controller')
   const reconciler = createReconciler(context, { name: taintEviction.name, queueName: 'noexec_taint_pod', workers: 8, reconcile })
-  const deletions = context.metrics.counter({
-    name: 'taint_eviction_controller_pod_deletions_total',
-    help: 'Total number of Pods deleted by TaintEvictionController since its start.',
-  })
-  const latency = context.metrics.histogram({
-    name: 'taint_eviction_controller_pod_deletion_duration_seconds',
-    help: 'Latency, in seconds, between the time when a taint effect has been activated for the Pod and its deletion via TaintEvictionController.',
-    buckets: [0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240],
-  })
+  const told = createEvictionMetrics(context.metrics, 'taint_eviction_controller', 'TaintEvictionController')
   /** When the eviction of a pod was planned: its toleration runs from then where the taint does not say since when it is there. */
   const planned = new Map<string, number>()
   reconciler.watch(nodeInformer, {
@@ -78,8 +71,7 @@ function createTaintEvictionController(context: ControllerContext) {
     events.event(pod, 'Normal', 'TaintManagerEviction', `Marking for deletion Pod ${key}`)
     const message = 'Taint manager: deleting due to NoExecute taint'
     await endPod(client, pod, { signal, nowMs: clock.now(), graceful: true, reason: 'DeletionByTaintManager', message })
-    deletions.inc()
-    latency.observe(Math.max(0, -waitMs) / 1000)
+    told.ended(-waitMs)
     return undefined
   }
 }

@@ -10,12 +10,14 @@ import { semanticEqual } from '#api/machinery/equality'
 import { selectorOf } from '#api/machinery/labelSelector'
 import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { exponentialBuckets } from '#base/metrics'
 import { pods, replicaSets } from '#client/builtIn'
 import type { Resource } from '#client/client'
 import { createExpectations } from '#client/expectations'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
 import { createReconciler, enqueueSelf, type Result } from '../framework/reconciler.ts'
 import { claim } from '../shared/claim.ts'
+import { deletionAgeRatios } from '../shared/deletionRank.ts'
 import { controllerUidIndex, podControllerIndexers, replicaSetControllerIndexers } from '../shared/indexes.ts'
 import { ownedPodHandler } from '../shared/ownedPodHandler.ts'
 import { changesCounts } from '../shared/podChange.ts'
@@ -68,6 +70,11 @@ export function createReplicaController<T extends Replicating>(context: Controll
   podInformer.addIndexers(podControllerIndexers)
   const podControl = createPodControl(client, context.events(kind.component))
   const expectations = createExpectations(clock)
+  const ageRatios = context.metrics.histogram({
+    name: 'replicaset_controller_sorting_deletion_age_ratio',
+    help: "The ages of pods chosen for deletion against the youngest pod's. Only of ready pods; should be less than 2.",
+    buckets: exponentialBuckets(0.25, 2, 6),
+  })
   const reconciler = createReconciler(context, { name: kind.name, queueName: kind.queueName, workers: 5, reconcile })
   reconciler.watch(informer, enqueueSelf(reconciler.queue))
   const selectorFor = (object: Frozen<T>) => kind.asReplicaSet(object).spec.selector
@@ -121,6 +128,7 @@ export function createReplicaController<T extends Replicating>(context: Controll
       return error
     }
     if (plan.remove.length === 0) return undefined
+    if (plan.remove.length < active.length) for (const ratio of deletionAgeRatios(active, plan.remove, clock.now())) ageRatios.observe(ratio)
     expectations.expectDeletions(key, plan.remove.map(keyOf))
     const results = await Promise.allSettled(
       plan.remove.map(async (pod) => {

@@ -28,6 +28,13 @@ export function podsToDelete(pods: readonly Frozen<Pod>[], related: readonly Fro
   return [...pods].sort((a, b) => compareForDeletion(a, b, rank, nowMs)).slice(0, count)
 }
 
+/** How old the ready ones of `chosen` are, as multiples of the age of the youngest ready pod: 0 and 1 when the choice is good. */
+export function deletionAgeRatios(pods: readonly Frozen<Pod>[], chosen: readonly Frozen<Pod>[], nowMs: number): number[] {
+  const age = ({ metadata }: Frozen<Pod>) => nowMs - (parseTime(metadata.creationTimestamp ?? '') ?? 0)
+  const youngest = Math.min(...pods.filter(isPodReady).map(age))
+  return youngest > 0 ? chosen.filter(isPodReady).map((pod) => Math.floor(age(pod) / youngest)) : []
+}
+
 function compareForDeletion(a: Frozen<Pod>, b: Frozen<Pod>, rank: (pod: Frozen<Pod>) => number, nowMs: number): number {
   const assigned = Number(Boolean(a.spec.nodeName)) - Number(Boolean(b.spec.nodeName))
   if (assigned !== 0) return assigned

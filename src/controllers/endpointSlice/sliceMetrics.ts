@@ -1,0 +1,59 @@
+/**
+ * What is told of slices and of what is in them (L3), by both controllers that write them.
+ * Upstream: k8s.io/endpointslice/metrics, pkg/controller/endpointslicemirroring/metrics (v1.36).
+ */
+import { exponentialBuckets, type Metrics } from '#base/metrics'
+import type { AddressType, SlicePlan, WantedEndpoints } from './plan.ts'
+
+export interface SliceMetrics {
+  /** A sync knows what to do; `before` slices are there. */
+  planned(key: string, wanted: ReadonlyMap<AddressType, readonly WantedEndpoints[]>, plan: SlicePlan, before: number): void
+  written(operation: 'create' | 'update' | 'delete'): void
+  /** What stood behind the service counts no longer. */
+  forget(key: string): void
+}
+
+/** Of endpoints in one sync. */
+export const perSyncBuckets = exponentialBuckets(2, 2, 15)
+
+interface Size {
+  readonly endpoints: number
+  readonly slices: number
+  readonly desiredSlices: number
+}
+
+const nothing: Size = { endpoints: 0, slices: 0, desiredSlices: 0 }
+
+/** @param subsystem what the names begin with */
+export function createSliceMetrics(metrics: Metrics, subsystem: string, maxPerSlice: number): SliceMetrics {
+  const perSync = (what: string) =>
+    metrics.histogram({ name: `${subsystem}_endpoints_${what}_per_sync`, help: `Number of endpoints ${what} on each sync`, buckets: perSyncBuckets })
+  const added = perSync('added')
+  const removed = perSync('removed')
+  const changes = metrics.counter({ name: `${subsystem}_changes`, help: 'Number of EndpointSlice changes', labels: ['operation'] })
+  const gauge = (name: string, help: string) => metrics.gauge({ name: `${subsystem}_${name}`, help }).series({})
+  const endpoints = gauge('endpoints_desired', 'Number of endpoints desired')
+  const slices = gauge('num_endpoint_slices', 'Number of EndpointSlices')
+  const desiredSlices = gauge('desired_endpoint_slices', 'Number of EndpointSlices that would exist with perfect endpoint allocation')
+  const sizes = new Map<string, Size>()
+  const resize = (key: string, size: Size) => {
+    const before = sizes.get(key) ?? nothing
+    endpoints.add(size.endpoints - before.endpoints)
+    slices.add(size.slices - before.slices)
+    desiredSlices.add(size.desiredSlices - before.desiredSlices)
+    if (size === nothing) sizes.delete(key)
+    else sizes.set(key, size)
+  }
+  return {
+    planned(key, wanted, plan, before) {
+      added.observe(plan.endpoints.added)
+      removed.observe(plan.endpoints.removed)
+      let perfect = 0
+      for (const group of [...wanted.values()].flat()) perfect += Math.ceil(group.endpoints.length / maxPerSlice)
+      const there = before + plan.create.length - plan.remove.length
+      resize(key, { endpoints: plan.endpoints.wanted, slices: there, desiredSlices: Math.max(1, perfect) })
+    },
+    written: (operation) => changes.inc({ operation }),
+    forget: (key) => resize(key, nothing),
+  }
+}

@@ -1,0 +1,23 @@
+/** What is told of pods that a taint ends (L3). Upstream: pkg/controller/tainteviction/metrics, pkg/controller/devicetainteviction/metrics (v1.36). */
+import type { Metrics } from '#base/metrics'
+
+export interface EvictionMetrics {
+  /** A pod was deleted so long after it should have been. */
+  ended(lateMs: number): void
+}
+
+/** @param subsystem what the names begin with */
+export function createEvictionMetrics(metrics: Metrics, subsystem: string, controller: string): EvictionMetrics {
+  const deletions = metrics.counter({ name: `${subsystem}_pod_deletions_total`, help: `Total number of Pods deleted by ${controller} since its start.` })
+  const latency = metrics.histogram({
+    name: `${subsystem}_pod_deletion_duration_seconds`,
+    help: `Latency, in seconds, between the time when a taint effect has been activated for the Pod and its deletion via ${controller}.`,
+    buckets: [0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240],
+  })
+  return {
+    ended(lateMs) {
+      deletions.inc()
+      latency.observe(Math.max(0, lateMs) / 1000)
+    },
+  }
+}
