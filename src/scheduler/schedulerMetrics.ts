@@ -38,6 +38,7 @@ export function createSchedulerMetrics(metrics: Metrics, nowMs: () => number): S
   const points = seriesOf((extension_point, profile, status) => histograms.point.series({ extension_point, status, profile }))
   const point: SchedulerMetrics['point'] = (name, profile, status, seconds) => points(name, profile, status).observe(seconds)
   const evaluations = seriesOf((extension_point, plugin, profile) => counters.evaluations.series({ plugin, extension_point, profile }))
+  const executions = seriesOf((plugin, extension_point, status) => histograms.plugin.series({ plugin, extension_point, status }))
   const keptEvents = seriesOf((event) => kept.series({ event }))
   const results = seriesOf((result, profile) => ({
     count: counters.attempts.series({ result, profile }),
@@ -71,7 +72,7 @@ export function createSchedulerMetrics(metrics: Metrics, nowMs: () => number): S
     handled: (event, seconds) => handling(event).observe(seconds),
     kept: (event, by) => keptEvents(event).add(by),
     hint: (plugin, event, hint, seconds) => histograms.hint.observe(seconds, { plugin, event, hint }),
-    plugin: (plugin, extension_point, status, seconds) => histograms.plugin.observe(seconds, { plugin, extension_point, status }),
+    plugin: (plugin, point, status, seconds) => executions(plugin, point, status).observe(seconds),
     permitWait: (result, seconds) => histograms.permitWait.observe(seconds, { result }),
     cacheSize: (nodes, pods, assumed) => {
       known('nodes').set(nodes)
@@ -177,7 +178,7 @@ function histogramsOf(metrics: Metrics) {
     }),
     plugin: metrics.histogram({
       name: 'scheduler_plugin_execution_duration_seconds',
-      help: 'Time of a plugin at an extension point, in some of the cycles; not of Filter and Score.',
+      help: 'Time of a plugin at an extension point, in some of the cycles, and there of Filter and Score for some of the nodes.',
       labels: ['plugin', 'extension_point', 'status'],
       buckets: exponentialBuckets(0.00001, 1.5, 20),
     }),

@@ -40,7 +40,10 @@ test('OBS-08 attempts, queues, extension points and who refused are counted as u
       // Scores count only where two nodes were left.
       ['scheduler_plugin_evaluation_total{plugin="TaintToleration",extension_point="PreScore",profile="default-scheduler"} ', 1],
       ['scheduler_plugin_evaluation_total{plugin="TaintToleration",extension_point="Score",profile="default-scheduler"} ', 2],
-      // The first of ten cycles is timed plugin by plugin, what is asked for each node left out; its binding belongs to it.
+      // The first of ten cycles is timed plugin by plugin, of its two nodes the first; its binding belongs to it.
+      ['scheduler_plugin_execution_duration_seconds_count{plugin="NodeResourcesFit",extension_point="Filter",status="Success"} ', 1],
+      ['scheduler_plugin_execution_duration_seconds_count{plugin="TaintToleration",extension_point="Score",status="Success"} ', 1],
+      ['scheduler_plugin_execution_duration_seconds_count{plugin="TaintToleration",extension_point="ScoreExtensionNormalize",status="Success"} ', 1],
       ['scheduler_plugin_execution_duration_seconds_count{plugin="TaintToleration",extension_point="PreScore",status="Success"} ', 1],
       ['scheduler_plugin_execution_duration_seconds_count{plugin="DefaultBinder",extension_point="Bind",status="Success"} ', 1],
       ['scheduler_event_handling_duration_seconds_count{event="UnschedulablePodAdd"} ', 2],
