@@ -68,3 +68,24 @@ test('ADM-03: a status is a resource of its own to rules', () =>
       [1, 1, 2],
     )
   }))
+
+test('KUB-22 a resize changes cpu and memory, and nothing else of the pod', () =>
+  withCluster(async ({ request }) => {
+    const resources = { requests: { cpu: '1', memory: '1Gi' }, limits: { memory: '2Gi' } }
+    await request('POST', pods, { metadata: { name: 'p' }, spec: { containers: [{ name: 'a', image: 'a', resources }] } })
+    const resize = (value: object, metadata: object = {}) => {
+      const body = { metadata, spec: { containers: [{ name: 'a', image: 'other', resources: value }] } }
+      return request('PATCH', `${pods}/p/resize`, body, { contentType: 'application/strategic-merge-patch+json' })
+    }
+    const { metadata, spec } = await resize({ requests: { cpu: '2' }, limits: { memory: '3Gi' } }, { labels: { a: 'b' } })
+    assert.deepEqual(
+      [metadata.labels, spec.containers[0].image, spec.containers[0].resources],
+      [undefined, 'a', { requests: { cpu: '2', memory: '1Gi' }, limits: { memory: '3Gi' } }],
+    )
+    const { code, message } = await refused(resize({ limits: { memory: null, 'ephemeral-storage': '1Gi' } }))
+    const faults = [
+      'spec.containers[0].resources.limits: Forbidden: resource limits cannot be removed',
+      'spec: Forbidden: only cpu and memory resources are mutable',
+    ]
+    assert.deepEqual([code, message], [422, `Pod "p" is invalid: [${faults.join(', ')}]`])
+  }))

@@ -178,6 +178,10 @@ test('a configuration is checked', () => {
   const head = 'apiVersion: pod-security.admission.config.k8s.io/v1beta1\nkind: PodSecurityConfiguration\n'
   const cases: readonly [string, string][] = [
     ['defaults:\n  enforce: x\n', 'defaults.enforce: Invalid value: "x": must be one of privileged, baseline, restricted'],
+    [
+      'defaults:\n  audit: z\n  warn: x\n',
+      '[defaults.warn: Invalid value: "x": must be one of privileged, baseline, restricted, defaults.audit: Invalid value: "z": must be one of privileged, baseline, restricted]',
+    ],
     ['defaults:\n  warn-version: "1.0"\n', 'defaults.warn-version: Invalid value: "1.0": must be "latest" or "v1.x"'],
     [
       'exemptions:\n  usernames: [a, a, ""]\n',

@@ -24,6 +24,8 @@ export const defaultPodSecurity: PodSecurityConfiguration = {
   exemptions: { usernames: new Set(), namespaces: new Set(), runtimeClasses: new Set() },
 }
 
+/** The order in which faults are told. */
+const inOrder = ['enforce', 'warn', 'audit'] as const
 const group = 'pod-security.admission.config.k8s.io'
 const defaultsFields = Object.fromEntries(modes.flatMap((mode) => [mode, `${mode}-version`]).map((field) => [field, text]))
 const kinds = [
@@ -46,7 +48,7 @@ interface Decoded {
 export function podSecurityConfiguration(content: string): PodSecurityConfiguration {
   const { defaults = {}, exemptions = {} } = decodeConfiguration(content, kinds).value as Decoded
   const faults: FieldError[] = []
-  const read = modes.map((mode): [string, LevelVersion] => {
+  const read = inOrder.map((mode): [string, LevelVersion] => {
     const level = parseLevel(defaults[mode] || 'privileged')
     const version = parseVersion(defaults[`${mode}-version`] || 'latest')
     if (level === undefined) faults.push(fieldError.invalid(FieldPath.of('defaults', mode), defaults[mode], levelFault))
