@@ -15,12 +15,22 @@ import { createExpectations } from '#client/expectations'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
 import { createReconciler, enqueueSelf, type Result } from '../framework/reconciler.ts'
 import { claim } from '../shared/claim.ts'
-import { currentRevision, ownRevisions, revisionHash, revisionsToClean } from '../shared/history.ts'
+import { currentRevision, type History, ownRevisions, revisionHash, revisionsToClean } from '../shared/history.ts'
 import { controllerUidIndex, podControllerIndexers } from '../shared/indexes.ts'
 import { ownedPodHandler } from '../shared/ownedPodHandler.ts'
 import { createPodControl, isNamespaceTerminating, slowStartBatch } from '../shared/podControl.ts'
 import { createEndedPods } from './endedPods.ts'
-import { daemonPod, daemonSetStatus, msUntilNextAvailable, nodeShouldRun, planPlacement, planUpdate, revisionHashLabel, targetNode } from './plan.ts'
+import {
+  daemonPod,
+  daemonSetStatus,
+  msUntilNextAvailable,
+  nodeShouldRun,
+  type PodsByNode,
+  planPlacement,
+  planUpdate,
+  revisionHashLabel,
+  targetNode,
+} from './plan.ts'
 
 export const daemonSet: ControllerDescriptor = {
   name: 'daemonset-controller',
@@ -76,26 +86,32 @@ function createDaemonSetController(context: ControllerContext) {
     if (set.metadata.deletionTimestamp) return undefined
     const revisions = await ownRevisions(context, daemonSets, set, revisionInformer.lister.list({ namespace: set.metadata.namespace }), signal)
     const history = await currentRevision(client, set, revisions, signal)
-    const hash = revisionHash(history.current)
     const byNode = await podsByNode(set, signal)
-    let waitMs: number | undefined
-    if (expectations.satisfied(key)) {
-      const nodes = nodeInformer.store.list()
-      const placement = planPlacement(set, nodes, byNode, hash, clock.now())
-      const ended = endedPods.replaceable(set, placement.ended)
-      waitMs = ended.waitMs
-      const remove = [...placement.remove, ...ended.pods]
-      const settled = placement.createOn.length + remove.length === 0
-      const rolling = (set.spec.updateStrategy?.type ?? 'RollingUpdate') === 'RollingUpdate'
-      const step = settled && rolling ? planUpdate(set, nodes, byNode, hash, clock.now()) : { createOn: placement.createOn, remove }
-      await act(key, set, step.createOn.slice(0, burst), step.remove.slice(0, burst), hash, signal)
-      if (settled) await clean(client, set, history, byNode, signal)
+    try {
+      const waitMs = expectations.satisfied(key) ? await carryOut(key, set, byNode, history, signal) : undefined
+      const waits = [waitMs, msUntilNextAvailable(set, byNode, clock.now())].filter((ms) => ms !== undefined)
+      return waits.length > 0 ? { requeueAfterMs: Math.min(...waits) } : undefined
+    } finally {
+      // Also when a pod could not be made: the status says how far it got.
+      const counts = daemonSetStatus(set, nodeInformer.store.list(), byNode, revisionHash(history.current), clock.now())
+      const status = history.collisionCount === undefined ? counts : { ...counts, collisionCount: history.collisionCount }
+      if (!semanticEqual(status, set.status)) await client.of(daemonSets).updateStatus({ ...set, status } as Frozen<DaemonSet>, { signal })
     }
-    const counts = daemonSetStatus(set, nodeInformer.store.list(), byNode, hash, clock.now())
-    const status = history.collisionCount === undefined ? counts : { ...counts, collisionCount: history.collisionCount }
-    if (!semanticEqual(status, set.status)) await client.of(daemonSets).updateStatus({ ...set, status } as Frozen<DaemonSet>, { signal })
-    const waits = [waitMs, msUntilNextAvailable(set, byNode, clock.now())].filter((ms) => ms !== undefined)
-    return waits.length > 0 ? { requeueAfterMs: Math.min(...waits) } : undefined
+  }
+
+  /** The next step towards what the set asks for. @returns when another may be due without cause */
+  async function carryOut(key: string, set: Frozen<DaemonSet>, byNode: PodsByNode, history: History, signal: AbortSignal): Promise<number | undefined> {
+    const hash = revisionHash(history.current)
+    const nodes = nodeInformer.store.list()
+    const placement = planPlacement(set, nodes, byNode, hash, clock.now())
+    const ended = endedPods.replaceable(set, placement.ended)
+    const remove = [...placement.remove, ...ended.pods]
+    const settled = placement.createOn.length + remove.length === 0
+    const rolling = (set.spec.updateStrategy?.type ?? 'RollingUpdate') === 'RollingUpdate'
+    const step = settled && rolling ? planUpdate(set, nodes, byNode, hash, clock.now()) : { createOn: placement.createOn, remove }
+    await act(key, set, step.createOn.slice(0, burst), step.remove.slice(0, burst), hash, signal)
+    if (settled) await clean(client, set, history, byNode, signal)
+    return ended.waitMs
   }
 
   async function podsByNode(set: Frozen<DaemonSet>, signal: AbortSignal): Promise<Map<string, Frozen<Pod>[]>> {
@@ -141,13 +157,7 @@ function createDaemonSetController(context: ControllerContext) {
   }
 }
 
-async function clean(
-  client: Client,
-  set: Frozen<DaemonSet>,
-  history: Awaited<ReturnType<typeof currentRevision>>,
-  byNode: ReadonlyMap<string, readonly Frozen<Pod>[]>,
-  signal: AbortSignal,
-) {
+async function clean(client: Client, set: Frozen<DaemonSet>, history: History, byNode: PodsByNode, signal: AbortSignal) {
   const used = new Set([...byNode.values()].flat().map(({ metadata }) => metadata.labels?.[revisionHashLabel] ?? ''))
   for (const { metadata } of revisionsToClean(set, history, (revision) => used.has(revisionHash(revision)))) {
     await client

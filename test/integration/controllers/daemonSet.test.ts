@@ -49,3 +49,22 @@ test('CTL-06 a new template replaces pods one by one and leaves a revision', asy
   assert.deepEqual(revisions.map(({ revision }) => revision).sort(), [1, 2])
   assert.deepEqual(cluster.complaints, [])
 })
+
+test('CTL-06 the status says what is wanted though no pod can be made', async () => {
+  const strict = await startTestCluster({ admission: true, controllers: ['daemonset-controller'] })
+  const { client } = strict
+  try {
+    await client.of(nodes).create(node('w1', 'worker'))
+    const { metadata, spec } = template('a:1')
+    const lost = { metadata, spec: { ...spec, serviceAccountName: 'nobody', tolerations: [{ operator: 'Exists' }] } }
+    await client.of(daemonSets).create({ metadata: { namespace, name: 'agent' }, spec: { selector: { matchLabels: labels }, template: lost } })
+    await eventually(async () => {
+      const { status } = await client.of(daemonSets).get({ namespace, name: 'agent' })
+      assert.deepEqual([status.observedGeneration, status.desiredNumberScheduled, status.currentNumberScheduled, status.numberUnavailable], [1, 1, 0, 1])
+      return true
+    })
+    assert.deepEqual((await client.of(pods).list({ namespace })).items, [])
+  } finally {
+    await strict.close()
+  }
+})
