@@ -2,7 +2,7 @@
 import type { Clock } from '#base/clock'
 import type { FlowRequest } from './flowRequest.ts'
 
-const turnsRemembered = 4
+const turnsRemembered = 8
 
 export function createLingering(clock: Clock): (entry: FlowRequest) => void {
   /** By turn, the oldest first; the last one is this turn's. */

@@ -20,7 +20,7 @@ import { RecentResets } from './recentResets.ts'
 import { RequestHead, Trailers } from './requestHead.ts'
 import type { Piece, Slab } from './slab.ts'
 import { Http2Stream, type StreamOwner } from './stream.ts'
-import type { TurnBudget } from './turnBudget.ts'
+import type { Turns, TurnTaker } from './turns.ts'
 
 /** What the connections of a server share. */
 export interface Shared {
@@ -28,10 +28,8 @@ export interface Shared {
   readonly idleMs: number
   readonly maxStreams: number
   readonly slab: Slab
-  readonly turn: TurnBudget
+  readonly turns: Turns
   block(status: number, headers: HeaderMap): string
-  /** Calls the connection's `flush` at the end of this turn of the event loop. */
-  schedule(connection: Http2Connection): void
 }
 
 const nothing = Buffer.alloc(0)
@@ -46,7 +44,7 @@ const unheardMs = 20
 /** How long a client may take to close its side. */
 const lingerMs = 1_000
 
-export class Http2Connection implements FrameSink, StreamOwner {
+export class Http2Connection implements FrameSink, StreamOwner, TurnTaker {
   readonly #shared: Shared
   readonly #socket: TLSSocket
   readonly #reader = new FrameReader()
@@ -140,7 +138,7 @@ export class Http2Connection implements FrameSink, StreamOwner {
   toldToWait(): void {
     if (this.isFull) return
     this.#stopReading()
-    this.#shared.deps.clock.timer(unheardMs, () => this.#readOn())
+    this.#shared.deps.clock.timer(unheardMs, () => this.#shared.turns.readOnLater(this))
   }
 
   consumed(stream: Http2Stream, bytes: number): void {
@@ -160,6 +158,12 @@ export class Http2Connection implements FrameSink, StreamOwner {
     this.#outbox.pack(slab, room, this.#sent)
     this.#write(slab.take())
     if (this.#isEnding && this.#streams.size === 0 && this.#outbox.isEmpty) this.#finish()
+  }
+
+  readOn(): void {
+    this.isFull = false
+    this.#read(nothing)
+    if (!this.isFull) this.#socket.resume()
   }
 
   frame(type: number, flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
@@ -212,18 +216,12 @@ export class Http2Connection implements FrameSink, StreamOwner {
   /** The socket is not read until everybody else had their turn. */
   #pause(): void {
     this.#stopReading()
-    setImmediate(() => this.#readOn())
+    this.#shared.turns.readOnLater(this)
   }
 
   #stopReading(): void {
     this.isFull = true
     this.#socket.pause()
-  }
-
-  #readOn(): void {
-    this.isFull = false
-    this.#read(nothing)
-    if (!this.isFull) this.#socket.resume()
   }
 
   #data(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
@@ -291,7 +289,7 @@ export class Http2Connection implements FrameSink, StreamOwner {
     else {
       const opened = this.#open(id, head, !ends)
       void serve(this.#shared.deps, opened, opened)
-      if (!this.isFull && (++this.#begun === mostPerTurn || !this.#shared.turn.take())) this.#pause()
+      if (!this.isFull && (++this.#begun === mostPerTurn || !this.#shared.turns.take())) this.#pause()
     }
   }
 
@@ -415,7 +413,7 @@ export class Http2Connection implements FrameSink, StreamOwner {
   #schedule(): void {
     if (this.#isScheduled || this.#isOver) return
     this.#isScheduled = true
-    this.#shared.schedule(this)
+    this.#shared.turns.flushAtEnd(this)
   }
 
   #write(pieces: readonly Piece[]): void {

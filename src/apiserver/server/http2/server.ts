@@ -8,7 +8,7 @@ import type { HeaderMap } from '../respond.ts'
 import { Http2Connection, type Shared } from './connection.ts'
 import { HpackEncoder } from './hpack/encoder.ts'
 import { Slab } from './slab.ts'
-import { TurnBudget } from './turnBudget.ts'
+import { Turns } from './turns.ts'
 
 /** About a millisecond of reads: many more than seats of one priority level, so that who asks for more is told to wait. */
 const mostPerTurn = 64
@@ -29,9 +29,9 @@ export interface Http2Options {
 
 export function http2Server(deps: ExchangeDeps, options: Http2Options): Http2Server {
   const connections = new Set<Http2Connection>()
-  const flush = turnEnd(() => deps.beforeAnswers?.())
   const headers = headerBlocks(() => deps.clock.now())
-  const shared: Shared = { deps, ...options, slab: new Slab(), turn: new TurnBudget(mostPerTurn), block: headers, schedule: flush }
+  const turns = new Turns(mostPerTurn, () => deps.beforeAnswers?.())
+  const shared: Shared = { deps, ...options, slab: new Slab(), turns, block: headers }
   return {
     accept(socket) {
       const connection = new Http2Connection(socket, shared)
@@ -41,20 +41,6 @@ export function http2Server(deps: ExchangeDeps, options: Http2Options): Http2Ser
     endGracefully() {
       for (const connection of connections) connection.endGracefully()
     },
-  }
-}
-
-/** Calls `flush` of all that asked, once the event loop has handled what had come in. */
-function turnEnd(beforeAnswers: () => void): (connection: Http2Connection) => void {
-  let waiting: Http2Connection[] = []
-  const run = () => {
-    const now = waiting
-    waiting = []
-    beforeAnswers()
-    for (const connection of now) connection.flush()
-  }
-  return (connection) => {
-    if (waiting.push(connection) === 1) setImmediate(run)
   }
 }
 

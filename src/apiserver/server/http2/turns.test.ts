@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { Turns, type TurnTaker } from './turns.ts'
+
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+
+function recorded(most: number) {
+  const seen: string[] = []
+  const turns = new Turns(most, () => seen.push('before answers'))
+  /** Begins as many requests as it is allowed to, of so many. */
+  const connection = (name: string, pending = 0): TurnTaker => ({
+    flush: () => void seen.push(`${name} flushes`),
+    readOn() {
+      const begun = Math.min(pending, 2)
+      pending -= begun
+      seen.push(`${name} begins ${begun}`)
+      for (let more = 1; more < begun; more++) turns.take()
+      if (pending > 0) turns.readOnLater(this)
+    },
+  })
+  return { seen, turns, connection }
+}
+
+test('API-33 so many requests begin in a turn of the event loop, and as many again in the next', async () => {
+  const { turns } = recorded(3)
+  const take = () => Array.from({ length: 5 }, () => turns.take())
+  assert.deepEqual(take(), [true, true, true, false, false])
+  await turn()
+  assert.deepEqual(take(), [true, true, true, false, false])
+})
+
+test('API-33 answers go out before those go on who have begun enough, and these go on in turns', async () => {
+  const { seen, turns, connection } = recorded(4)
+  turns.flushAtEnd(connection('asked once'))
+  for (const name of ['a', 'b', 'c']) turns.readOnLater(connection(name, 3))
+  assert.deepEqual(seen, [])
+  await turn()
+  assert.deepEqual(seen.splice(0), ['before answers', 'asked once flushes', 'a begins 2', 'b begins 2'])
+  await turn()
+  assert.deepEqual(seen.splice(0), ['c begins 2', 'a begins 1', 'b begins 1'])
+  await turn()
+  assert.deepEqual(seen.splice(0), ['c begins 1'])
+  await turn()
+  assert.deepEqual(seen, [])
+})
+
+test('API-33 one connection alone goes on once in a turn', async () => {
+  const { seen, turns, connection } = recorded(100)
+  turns.readOnLater(connection('a', 4))
+  await turn()
+  assert.deepEqual(seen.splice(0), ['a begins 2'])
+  await turn()
+  assert.deepEqual(seen, ['a begins 2'])
+})
