@@ -115,6 +115,8 @@ const readyWithinMs = 60_000
 const defaultUntilMs = 10 * 60_000
 const realWatchSeconds = 300
 const virtualWatchSeconds = 86_400
+/** A hundred watches of one process would do little else. The caches keep a thousand changes, so that a broken watch resumes from this long ago. */
+const virtualBookmarkMs = 4 * 60_000
 const clusterCidr = '10.128.0.0/9'
 /** How often `until` looks under the real clock. */
 const lookEveryMs = 5
@@ -151,6 +153,7 @@ class Cluster implements TestCluster {
       metrics: noMetrics,
       random: partRandom(options.seed ?? 1),
       minWatchSeconds: this.#virtual ? virtualWatchSeconds : realWatchSeconds,
+      bookmarkMs: this.#virtual && virtualBookmarkMs,
     }
     this.#history = options.recordHistory ? new History(this.#store, this.clock) : undefined
     this.client = this.clientAs(adminUser)

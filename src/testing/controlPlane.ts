@@ -30,6 +30,8 @@ export interface ClusterTools {
   random(part: string): Random
   /** Watches last longer than elsewhere: what is in this process cannot lose a connection without noticing. */
   readonly minWatchSeconds: number
+  /** How often watches get bookmarks; absent: each minute. */
+  readonly bookmarkMs?: number | undefined
 }
 
 export const adminUser: UserInfo = { name: 'kubernetes-admin', groups: ['system:masters', 'system:authenticated'] }
@@ -72,7 +74,7 @@ export function makeApiServer(
   const { clock, metrics } = tools
   const log = tools.log.with('apiserver')
   const random = tools.random('apiserver')
-  const registry = createRegistry({ store, clock, log, random, strategyFor })
+  const registry = createRegistry({ store, clock, log, random, strategyFor, bookmarkMs: tools.bookmarkMs })
   const deps = depsFromOptions(options, { reader: registry.reader, clock, random, log, metrics, serviceAccountKey })
   const testToken = {
     name: 'test',

@@ -16,7 +16,7 @@ import type { FieldIndex } from './watchGroups.ts'
 
 const registryFrom = '/registry/'
 const registryTo = '/registry0'
-const bookmarkMs = 60_000
+const defaultBookmarkMs = 60_000
 const reconnectMs = 1_000
 /** Objects that cannot be read are tried again after this time, and after twice as long each time. */
 const retryMs = 1_000
@@ -48,6 +48,7 @@ export class Cacher {
   readonly #store: Store
   readonly #clock: Clock
   readonly #log: Logger
+  readonly #bookmarkMs: number
   readonly #caches = new Map<string, WatchCache>()
   /** Caches that are being filled, with what happened meanwhile. */
   readonly #filling = new Map<string, { event: CacheEvent; revision: number }[]>()
@@ -66,10 +67,11 @@ export class Cacher {
   #loaded: Promise<void>
   #setLoaded: () => void = () => {}
 
-  constructor(deps: { store: Store; clock: Clock; log: Logger }, resources: readonly CachedResource[]) {
+  constructor(deps: { store: Store; clock: Clock; log: Logger; bookmarkMs?: number | undefined }, resources: readonly CachedResource[]) {
     this.#store = deps.store
     this.#clock = deps.clock
     this.#log = deps.log
+    this.#bookmarkMs = deps.bookmarkMs ?? defaultBookmarkMs
     this.#transformed = resources.some(({ values }) => values?.transformed)
     for (const { prefix, indexes, values } of resources) this.#caches.set(prefix, new WatchCache(prefix, indexes, values))
     this.#loaded = new Promise((resolve) => {
@@ -319,7 +321,7 @@ export class Cacher {
 
   async #bookmarkLoop(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await this.#clock.sleep(bookmarkMs, signal).catch(() => undefined)
+      await this.#clock.sleep(this.#bookmarkMs, signal).catch(() => undefined)
       if (!signal.aborted) for (const cache of this.#caches.values()) cache.bookmark(this.#revision)
     }
   }

@@ -59,6 +59,8 @@ export interface RegistryDeps {
   readonly serviceNetwork?: ServiceNetwork | undefined
   /** How values are encrypted; absent: they are not. */
   readonly transformers?: ResourceTransformers | undefined
+  /** How often watches are told how far they are; absent: each minute, as upstream. */
+  readonly bookmarkMs?: number | undefined
 }
 
 /** Events vanish after an hour (upstream's --event-ttl). */

@@ -43,6 +43,7 @@ export function inProcessTransport(deps: Deps, user: UserInfo, userAgent: string
       // Components share one signal among all their watches.
       setMaxListeners(0, signal)
       const cancellation = new Cancellation(signal)
+      let release: (() => void) | undefined
       try {
         const { answer } = await send(request, true, cancellation)
         if (answer.type === 'stream') {
@@ -50,30 +51,35 @@ export function inProcessTransport(deps: Deps, user: UserInfo, userAgent: string
           return
         }
         if (answer.type !== 'watch') throw new Error(`${request.path} answered without a watch`)
-        yield* events(deps, answer, signal)
+        const { session } = answer
+        release = endInTime(deps.clock, answer, signal)
+        // No generator within this one: each costs several promises an event, and a cluster has a hundred watches.
+        for (let place = 0; ; ) {
+          const items = session.take()
+          if (!items) return
+          const pending = items.length === 0 ? session.ready() : session.prepared(items)
+          if (pending) await pending
+          if (signal.aborted) return
+          if (items.length > 0) yield items.map((item) => itemValue(formAt(answer, place++), item) as WatchEvent)
+        }
       } finally {
+        release?.()
         cancellation.release()
       }
     },
   }
 }
 
-async function* events(deps: Deps, answer: WatchAnswer, signal: AbortSignal): AsyncGenerator<readonly WatchEvent[]> {
-  const { session } = answer
+/** Closes the watch when its time is up or the signal aborts, or when the returned function is called. */
+function endInTime(clock: Clock, { session, timeoutMs }: WatchAnswer, signal: AbortSignal): () => void {
   const close = () => session.close()
-  const timer = deps.clock.timer(answer.timeoutMs, close)
+  const timer = clock.timer(timeoutMs, close)
   signal.addEventListener('abort', close, { once: true })
   if (signal.aborted) close()
-  try {
-    for (let place = 0; ; ) {
-      const items = await session.next()
-      if (!items || signal.aborted) return
-      yield items.map((item) => itemValue(formAt(answer, place++), item) as WatchEvent)
-    }
-  } finally {
+  return () => {
     timer.cancel()
     signal.removeEventListener('abort', close)
-    session.close()
+    close()
   }
 }
 
