@@ -1,6 +1,6 @@
 /** What can be measured of a whole cluster in one process; ./child.ts runs one of these. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { deployments, events, pods } from '#client/builtIn'
+import { cronJobs, deployments, events, pods } from '#client/builtIn'
 import { follow, inParallel, type PodShape, podOf, startBareCluster } from './bareCluster.ts'
 
 export interface Usage {
@@ -86,8 +86,7 @@ export const tasks = {
 
   /** Simulated nodes, each with its kubelet, that nobody asks for anything. */
   async idle({ nodes, seconds }: { readonly nodes: number; readonly seconds: number }): Promise<Usage & { readonly cpuPercent: number }> {
-    const built = new URL('../../dist/testing.mjs', import.meta.url).href
-    const { startCluster } = (await import(built)) as typeof import('#testing/package')
+    const { startCluster } = await builtTesting()
     await startCluster({ clock: 'real', nodes })
     await sleep(settleMs)
     const before = process.cpuUsage()
@@ -95,11 +94,37 @@ export const tasks = {
     const usage = usageSince(before)
     return { ...usage, cpuPercent: usage.cpuMicros / (seconds * 1e4) }
   },
+
+  /** Hours of a CronJob whose pods run for a second, on a cluster that stands still but for `advance`. */
+  async virtual({
+    schedule,
+    hours,
+  }: {
+    readonly schedule: string
+    readonly hours: number
+  }): Promise<Usage & { readonly ms: number; readonly changes: number }> {
+    const { startCluster } = await builtTesting()
+    const { client, clock } = await startCluster()
+    const template = { spec: { restartPolicy: 'Never', containers: [{ name: 'main', image: 'example.com/task:1' }] } }
+    const spec = { schedule, jobTemplate: { spec: { template } } }
+    const { metadata } = await client.of(cronJobs).create({ metadata: { namespace: 'default', name: 'tick' }, spec })
+    const before = process.cpuUsage()
+    const started = performance.now()
+    await clock.advance(hours * hourMs)
+    const ms = performance.now() - started
+    const usage = usageSince(before)
+    const list = await client.of(cronJobs).list({ namespace: 'default' })
+    return { ...usage, ms, changes: Number(list.metadata.resourceVersion) - Number(metadata.resourceVersion) }
+  },
 }
 
 export type Tasks = typeof tasks
 
 const settleMs = 5_000
+const hourMs = 3_600_000
+
+/** What users import. */
+const builtTesting = () => import(new URL('../../dist/testing.mjs', import.meta.url).href) as Promise<typeof import('#testing/package')>
 
 function usageSince(before: NodeJS.CpuUsage): Usage {
   const { user, system } = process.cpuUsage(before)

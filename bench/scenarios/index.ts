@@ -14,5 +14,22 @@ import { scheduler } from './scheduler.ts'
 import { security } from './security.ts'
 import { simulated } from './simulated.ts'
 import { start } from './start.ts'
+import { virtual } from './virtual.ts'
 
-export const scenarios: readonly Scenario[] = [start, idle, api, kbench, cycle, scheduler, deployment, nodes, simulated, pod, pods, kubelet, security, fairness]
+export const scenarios: readonly Scenario[] = [
+  start,
+  idle,
+  api,
+  kbench,
+  cycle,
+  scheduler,
+  deployment,
+  nodes,
+  simulated,
+  virtual,
+  pod,
+  pods,
+  kubelet,
+  security,
+  fairness,
+]
