@@ -5,8 +5,8 @@ import type { KubeletHost } from '../host.ts'
 
 /** Mounts at the directory, which is made first, unless something is mounted there already. */
 export async function mountUnlessMounted(host: KubeletHost, request: MountRequest): Promise<void> {
-  await makeDirectory(host.path(request.target))
-  if (await isMountPoint(host, request.target)) return
+  const isNew = (await makeDirectory(host.path(request.target))) !== undefined
+  if (!isNew && (await isMountPoint(host, request.target))) return
   await host.mounter.mount(request)
 }
 
