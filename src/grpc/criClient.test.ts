@@ -4,16 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { type handleUnaryCall, loadPackageDefinition, Server, ServerCredentials, type ServiceDefinition } from '@grpc/grpc-js'
-import { connectCri, encodeContainerConfig, firstStringField } from './criClient.ts'
+import { connectCri, encodeContainerConfig } from './criClient.ts'
 import { CriError } from './criError.ts'
 import type { ContainerConfig } from './criTypes.ts'
 import { criProto } from './proto/cri.ts'
 import { loadProto } from './protoText.ts'
-
-test('firstStringField finds the container id of a task event', () => {
-  assert.equal(firstStringField(Buffer.from([0x0a, 3, 0x61, 0x62, 0x63, 0x10, 7])), 'abc')
-  assert.equal(firstStringField(new Uint8Array()), '')
-})
 
 test('calls carry camelCase both ways; refusals become CriError with the code by name', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'cri-'))

@@ -14,16 +14,18 @@ export interface CriCallOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-/** An event of a container or sandbox: its id and containerd's topic ('/tasks/exit', …). */
+/** The process of a container or sandbox has ended and is taken care of. */
 export interface ContainerdEvent {
-  readonly topic: string
   readonly containerId: string
 }
 
 export interface CriClient {
   /** Calls a method of RuntimeService or ImageService. */
   call<Response>(service: 'RuntimeService' | 'ImageService', method: string, request: object, options?: CriCallOptions): Promise<Response>
-  /** containerd's task events of the Kubernetes namespace, until aborted or the connection breaks (which throws). */
+  /**
+   * What ends in the Kubernetes namespace, until aborted or the connection breaks (which throws). Of containerd's events the last about a task: at its exit
+   * containerd's own CRI does not know of it yet, and processes of exec exit as well.
+   */
   events(signal: AbortSignal): AsyncIterable<ContainerdEvent>
   close(): void
 }
@@ -41,16 +43,9 @@ type UnaryMethod = (
   cancel(): void
 }
 
-interface EventStream extends AsyncIterable<{ topic: string; event: { value: Buffer } | null }> {
+interface EventStream extends AsyncIterable<{ event: { value: ContainerdEvent } }> {
   cancel(): void
   on(event: 'error', listener: (error: Error) => void): void
-}
-
-/** Field 1 of a protobuf message when it is a string shorter than 128 bytes, which container ids are. */
-export function firstStringField(message: Uint8Array): string {
-  if (message[0] !== 0x0a) return ''
-  const length = message[1] ?? 0
-  return Buffer.from(message.subarray(2, 2 + length)).toString()
 }
 
 /** @param socket path of containerd's socket. The connection is opened lazily and re-opened by itself. */
@@ -93,11 +88,11 @@ export function connectCri(socket: string): CriClient {
 async function* containerdEvents(client: Client, signal: AbortSignal): AsyncGenerator<ContainerdEvent> {
   if (signal.aborted) return
   const subscribe = (client as unknown as { Subscribe(request: object, metadata: Metadata): EventStream }).Subscribe
-  const stream = subscribe.call(client, { filters: ['namespace==k8s.io,topic~="^/tasks/"'] }, new Metadata())
+  const stream = subscribe.call(client, { filters: ['namespace==k8s.io,topic=="/tasks/delete"'] }, new Metadata())
   const onAbort = () => stream.cancel()
   signal.addEventListener('abort', onAbort, { once: true })
   try {
-    for await (const envelope of stream) yield { topic: envelope.topic, containerId: firstStringField(envelope.event?.value ?? new Uint8Array()) }
+    for await (const { event } of stream) yield event.value
   } catch (error) {
     if (!signal.aborted) throw error
   } finally {

@@ -181,7 +181,7 @@ async function runKubelet(
       Math.min(config.containerRestartInitialBackOffMs, config.containerRestartMaxBackOffMs),
       config.containerRestartMaxBackOffMs,
     ),
-    noteIds: events.noteIds,
+    note: events.note,
     allocations,
     cgroups,
     resizer: createPodResizer(context, allocations, cgroups),

@@ -219,11 +219,21 @@ test('KUB-08 a deletion does not wait for the long grace of a probe’s kill', o
   await until('stubborn is gone', () => status('stubborn') === undefined, 15_000)
 })
 
-test('KUB-02 KUB-05 a container that is killed restarts', options, async () => {
+test('KUB-02 KUB-05 a container that is killed restarts; the runtime tells of its end, not of commands in it', options, async () => {
   api.put('pods', pod('restarts', 'sleep 1000', { restartPolicy: 'Always' }))
   await phase('restarts', 'Running')
+  const told: string[] = []
+  const stopListening = new AbortController()
+  const listening = (async () => {
+    for await (const { containerId } of kubelet.view.runtime.events(stopListening.signal)) told.push(containerId)
+  })()
   const id = status('restarts')?.containerStatuses?.[0]?.containerID?.replace('containerd://', '') ?? ''
+  assert.equal((await kubelet.view.runtime.execSync(id, ['true'], 30)).exitCode, 0)
   await kubelet.view.runtime.stopContainer(id, 0)
+  await until('it is told', () => told.includes(id))
+  stopListening.abort()
+  await listening
+  assert.equal(told.filter((one) => one === id).length, 1)
   await until('it has restarted', () => status('restarts')?.containerStatuses?.[0]?.restartCount === 1 && status('restarts')?.phase === 'Running')
   const [container] = status('restarts')?.containerStatuses ?? []
   assert.equal(container?.lastState?.terminated?.exitCode, 137)

@@ -22,11 +22,15 @@ interface World {
   readonly metrics: PrometheusMetrics
 }
 
-async function withKubelet(run: (world: World) => Promise<void>, profile: Partial<SimulatedProfile> = {}): Promise<void> {
+async function withKubelet(
+  run: (world: World) => Promise<void>,
+  profile: Partial<SimulatedProfile> = {},
+  traits: Partial<SimulatedRuntime> = {},
+): Promise<void> {
   const clock = new VirtualClock()
   const api = new KubeletApi(() => clock.now())
   const random = seededRandom(7)
-  const runtime = createSimulatedRuntime({ clock, random, profile: { ...defaultProfile, ...profile }, podCidr: '10.244.0.0/24' })
+  const runtime = { ...createSimulatedRuntime({ clock, random, profile: { ...defaultProfile, ...profile }, podCidr: '10.244.0.0/24' }), ...traits }
   const metrics = createPrometheusMetrics()
   const deps = { client: createClient(api), clock, random, log: noLog, metrics, runtime, machine: simulatedMachine }
   const kubelet = createKubelet(deps, { nodeName: 'sim-1', nodeIPs: ['192.0.2.1'], clusterDNS: ['10.96.0.10'] })
@@ -126,6 +130,31 @@ test('KUB-02 a look at a pod that finds nothing to do asks the runtime once and 
     assert.equal(asked('container_status') - before.asked, 10)
     assert.equal(writes(), before.writes)
   }))
+
+for (const [how, profile] of [
+  ['at once', {}],
+  ['while the runtime is relisted', { pullDelayMs: 15_000 }],
+] as const) {
+  test(`KUB-02 a pod that starts ${how} is not looked at again, but once its container has ended`, () =>
+    withKubelet(
+      async ({ api, clock, runtime, metrics }) => {
+        const looks = () => Number(/^kubelet_pod_worker_duration_seconds_count{operation_type="sync"} (\d+)/m.exec(metrics.render())?.[1] ?? 0)
+        api.put('pods', pod('web'))
+        await clock.advance(30_000)
+        assert.equal(getPod(api, 'web')?.status?.phase, 'Running')
+        assert.equal(looks(), 0)
+        const [container] = await runtime.listContainers()
+        const stopped = runtime.stopContainer(container?.id ?? '', 0)
+        await clock.advance(20_000)
+        await stopped
+        assert.equal(getPod(api, 'web')?.status?.containerStatuses?.[0]?.restartCount, 1)
+        assert.ok(looks() > 0)
+      },
+      profile,
+      // As containerd: whose stream of events may miss something, so that it is asked for everything from time to time.
+      { eventsAreComplete: false },
+    ))
+}
 
 test('KUB-03 KUB-04 init containers run one by one, a sidecar stays, then the rest starts', () =>
   withKubelet(async ({ api, clock }) => {

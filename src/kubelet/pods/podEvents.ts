@@ -9,9 +9,10 @@ import { createPodGauges } from './podGauges.ts'
 import type { PodWorkers } from './podWorkers.ts'
 
 export interface PodEvents {
-  noteIds(status: PodRuntimeStatus): void
-  /** Until aborted; wakes each pod in which something happened. */
-  run(workers: Pick<PodWorkers, 'wake' | 'census'>, signal: AbortSignal): Promise<void>
+  /** What a step has read of its pod: no news to it any more. */
+  note(status: PodRuntimeStatus): void
+  /** Until aborted; tells of each pod in which something happened. */
+  run(workers: Pick<PodWorkers, 'happened' | 'census'>, signal: AbortSignal): Promise<void>
   /** How long the last relist took, in milliseconds, and when it ended: for health and metrics. */
   lastRelist(): { readonly tookMs: number; readonly atMs: number }
 }
@@ -23,13 +24,13 @@ const settleMs = [40, 400] as const
 export function createPodEvents(context: KubeletContext): PodEvents {
   const { runtime, clock, log, config } = context
   const podOf = new Map<string, string>()
-  /** id → state, as of the last relist. */
+  /** id → state, as its pod's last step or the last relist has seen it. */
   let known = new Map<string, string>()
   let last = { tookMs: 0, atMs: clock.monotonicMs() }
   const gauges = createPodGauges(context.metrics)
   const measures = relistMetrics(context)
 
-  const relist = async ({ wake, census }: Pick<PodWorkers, 'wake' | 'census'>): Promise<void> => {
+  const relist = async ({ happened, census }: Pick<PodWorkers, 'happened' | 'census'>): Promise<void> => {
     const startedMs = clock.monotonicMs()
     measures.started(startedMs)
     const [sandboxes, containers] = await Promise.all([runtime.listPodSandbox(), runtime.listContainers()])
@@ -45,12 +46,12 @@ export function createPodEvents(context: KubeletContext): PodEvents {
     for (const id of known.keys()) if (!now.has(id)) changed.add(podOf.get(id) ?? '')
     for (const id of podOf.keys()) if (!now.has(id)) podOf.delete(id)
     known = now
-    for (const uid of changed) wake(uid)
+    for (const uid of changed) happened(uid)
     last = { tookMs: clock.monotonicMs() - startedMs, atMs: clock.monotonicMs() }
     measures.duration.observe(last.tookMs / 1000)
   }
 
-  const relistForever = async (workers: Pick<PodWorkers, 'wake' | 'census'>, signal: AbortSignal): Promise<void> => {
+  const relistForever = async (workers: Pick<PodWorkers, 'happened' | 'census'>, signal: AbortSignal): Promise<void> => {
     if (runtime.eventsAreComplete || config.relistPeriodMs <= 0) return
     while (!signal.aborted) {
       await relist(workers).catch((error: unknown) => log.v(1).info('Relist failed', { error: error instanceof Error ? error.message : String(error) }))
@@ -58,16 +59,16 @@ export function createPodEvents(context: KubeletContext): PodEvents {
     }
   }
 
-  const follow = async (workers: Pick<PodWorkers, 'wake' | 'census'>, signal: AbortSignal): Promise<void> => {
-    const { wake } = workers
+  const follow = async (workers: Pick<PodWorkers, 'happened' | 'census'>, signal: AbortSignal): Promise<void> => {
+    const { happened } = workers
     while (!signal.aborted) {
       try {
         for await (const { containerId } of runtime.events(signal)) {
           const uid = podOf.get(containerId)
           // An id that nobody knows yet is being created by a step that looks at it when it is done.
           if (!uid) continue
-          wake(uid)
-          if (!runtime.eventsAreComplete) for (const ms of settleMs) clock.timer(ms, () => wake(uid))
+          happened(uid)
+          if (!runtime.eventsAreComplete) for (const ms of settleMs) clock.timer(ms, () => happened(uid))
         }
       } catch (error) {
         log.v(1).info('Runtime event stream ended', { error: error instanceof Error ? error.message : String(error) })
@@ -80,8 +81,11 @@ export function createPodEvents(context: KubeletContext): PodEvents {
   }
 
   return {
-    noteIds: (status) => {
-      for (const { id } of [...status.sandboxes, ...status.containers]) podOf.set(id, status.uid)
+    note: ({ uid, sandboxes, containers }) => {
+      for (const { id, state } of [...sandboxes, ...containers.map(({ status }) => status)]) {
+        podOf.set(id, uid)
+        known.set(id, state)
+      }
     },
     run: async (workers, signal) => {
       await Promise.all([follow(workers, signal), relistForever(workers, signal)])

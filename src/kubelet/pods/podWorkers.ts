@@ -22,6 +22,8 @@ export interface PodWorkers {
   deleted(pod: FrozenPod): void
   /** Something happened to the pod: look again. */
   wake(uid: string): void
+  /** The same for news of the runtime, which a step that is under way may still read by itself. */
+  happened(uid: string): void
   /** Ends a pod by the kubelet's own decision (eviction). */
   end(uid: string, ending: NonNullable<PodStatusInput['ending']>, graceSeconds: number | undefined): void
   /** Resolves when nothing of the pod runs any more and what it used is given back; at once for a pod that nobody knows. */
@@ -107,11 +109,18 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
     worker.running ??= drain(uid, worker)
   }
 
+  const happened = (uid: string) => {
+    const worker = workers.get(uid)
+    if (worker?.running) worker.memory.isOutdated = true
+    else wake(uid)
+  }
+
   const drain = async (uid: string, worker: Worker): Promise<void> => {
     // Lets the events of one moment gather before the step.
     await Promise.resolve()
-    while (worker.dirty && !signal.aborted) {
+    while ((worker.dirty || worker.memory.isOutdated) && !signal.aborted) {
       worker.dirty = false
+      worker.memory.isOutdated = false
       worker.timer?.cancel()
       const { stage } = worker
       try {
@@ -175,6 +184,7 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
       wake(pod.metadata.uid ?? '')
     },
     wake,
+    happened,
     end: (uid, ending, graceSeconds) => {
       const worker = workers.get(uid)
       if (!worker || worker.stage === 'terminated') return

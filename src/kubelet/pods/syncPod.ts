@@ -18,7 +18,7 @@ import { VolumesNotReady } from '../volumes/waits.ts'
 import type { Refusal } from './admission.ts'
 import type { BackOff } from './backOff.ts'
 import type { StartFailure } from './containerStatuses.ts'
-import { type ContainerKind, type FrozenContainer, type FrozenPod, formatPod } from './containers.ts'
+import { type ContainerKind, type FrozenContainer, type FrozenPod, formatPod, isTerminalPhase } from './containers.ts'
 import { killContainer, killPod } from './killing.ts'
 import { computePodActions, isNothing, type PodActions } from './podActions.ts'
 import { containerTypes, type PodMetrics } from './podMetrics.ts'
@@ -45,8 +45,8 @@ export interface PodMachinery {
   readonly resizer: PodResizer
   /** Why the node does not take the pod; undefined: it does. */
   admit(pod: FrozenPod): Promise<Refusal | undefined>
-  /** Tells the event source which pod an id belongs to. */
-  noteIds(status: PodRuntimeStatus): void
+  /** Tells the event source what a step knows of its pod. */
+  note(status: PodRuntimeStatus): void
 }
 
 /** What is remembered about a pod between two steps. */
@@ -62,6 +62,8 @@ export interface PodMemory {
   firstSeenMs?: number | undefined
   /** Asked once, when the pod is new to the node. */
   admitted?: boolean
+  /** Something has happened since the runtime was last asked about the pod. */
+  isOutdated?: boolean
 }
 
 export interface SyncOutcome {
@@ -75,9 +77,10 @@ const retryMs = 10_000
 const backOffEventPeriodMs = 10_000
 
 /** What runs of the pod, with the last words of what has ended. */
-export async function readPod({ context, noteIds }: PodMachinery, uid: string, memory: PodMemory): Promise<PodRuntimeStatus> {
+export async function readPod({ context, note }: PodMachinery, uid: string, memory: PodMemory): Promise<PodRuntimeStatus> {
+  memory.isOutdated = false
   const status = await readPodRuntimeStatus(context.runtime, uid)
-  noteIds(status)
+  note(status)
   return withTerminationMessages(context, status, memory.terminationMessages)
 }
 
@@ -138,7 +141,7 @@ export async function syncPod(machinery: PodMachinery, asked: FrozenPod, memory:
     return { terminal: true, againInMs: undefined }
   }
   statuses.set(pod, status)
-  if (status.phase === 'Succeeded' || status.phase === 'Failed') return { terminal: true, againInMs: undefined }
+  if (isTerminalPhase(status.phase)) return { terminal: true, againInMs: undefined }
   const reset = await resetContainers(machinery, pod, before, status, memory, signal)
   if (reset) return reset
   const resized = await machinery.resizer.carryOut(pod, before)
@@ -158,7 +161,7 @@ export async function syncPod(machinery: PodMachinery, asked: FrozenPod, memory:
     memory.firstSeenMs = undefined
   }
   // What happened during the step is in `after`: a sidecar that runs lets the next container start at once.
-  if (hasWork(computePodActions(pod, after, probes), memory)) return { terminal: false, againInMs: 0 }
+  if (isTerminalPhase(reached.phase) || hasWork(computePodActions(pod, after, probes), memory)) return { terminal: false, againInMs: 0 }
   const waits = [retryInMs, deadlineMs, context.config.syncFrequencyMs > 0 ? context.config.syncFrequencyMs : undefined].filter((ms) => ms !== undefined)
   return { terminal: false, againInMs: waits.length > 0 ? Math.min(...waits) : undefined }
 }
