@@ -8,6 +8,7 @@ import { seededRandom } from '#base/random'
 import { VirtualClock } from '#base/virtualClock'
 import { createClient } from '#client/clientOverTransport'
 import { HistoryTransport } from '#testing/historyTransport'
+import { absentControllers } from './absent.ts'
 import { createControllerManager, isEnabled } from './framework/manager.ts'
 import { controllers } from './index.ts'
 
@@ -66,23 +67,12 @@ const upstream: readonly (readonly [name: string, ...aliases: string[]])[] = [
   ['selinux-warning-controller'],
 ]
 
-/** Not there yet, each with where it belongs. */
-const later: Readonly<Record<string, string>> = {
-  'horizontal-pod-autoscaler-controller': 'autoscaling',
-  'node-route-controller': 'a cloud provider: upstream has none in this binary either',
-  'cloud-node-lifecycle-controller': 'a cloud provider: upstream has none in this binary either',
-  'podcertificaterequest-cleaner-controller': 'behind a gate that is off',
-  'kube-apiserver-serving-clustertrustbundle-publisher-controller': 'behind a gate that is off',
-  'resourcepoolstatusrequest-controller': 'behind a gate that is off',
-  'storageversion-garbage-collector-controller': 'behind a gate that is off',
-  'storage-version-migrator-controller': 'behind a gate that is off',
-  'selinux-warning-controller': 'off by default',
-}
 const offByDefault = ['bootstrap-signer-controller', 'token-cleaner-controller']
 
 for (const [name, ...aliases] of upstream) {
   const found = controllers.find((one) => one.name === name)
-  if (later[name] !== undefined) test(`CTL-22 ${name} comes later`, () => assert.equal(found, undefined, 'take it off the list'))
+  const absent = absentControllers.find((one) => one.name === name)
+  if (absent) test(`CTL-22 ${name} is not there, under none of its names`, () => assert.deepEqual([found, absent.aliases], [undefined, aliases]))
   else {
     test(`CTL-22 ${name} is there, by its older names too, and can be switched off`, () => {
       assert.ok(found)
@@ -96,7 +86,7 @@ for (const [name, ...aliases] of upstream) {
 test('CTL-22 there is no controller that upstream does not have', () => {
   const known = new Set(upstream.map(([name]) => name))
   assert.deepEqual(
-    controllers.map(({ name }) => name).filter((name) => !known.has(name)),
+    [...controllers, ...absentControllers].map(({ name }) => name).filter((name) => !known.has(name)),
     [],
   )
 })

@@ -13,6 +13,7 @@ import { connection, debugging } from '../component/options/connection.ts'
 import { controllerOptions } from '../component/options/controllers.ts'
 import { delegatedAuthentication } from '../component/options/delegatedAuthentication.ts'
 import { delegatedAuthorization } from '../component/options/delegatedAuthorization.ts'
+import { elsewhereOptions } from '../component/options/elsewhere.ts'
 import { defaultLease, leaderElection, leaseOf } from '../component/options/leaderElection.ts'
 import { secureServing } from '../component/options/secureServing.ts'
 import { signing } from '../component/options/signing.ts'
@@ -25,6 +26,7 @@ const defaultRate = { qps: 20, burst: 30 }
 
 export const controllerManagerGroups = {
   controllers: controllerOptions,
+  elsewhere: elsewhereOptions,
   volumes: volumeOptions,
   signing,
   connection: connection(defaultRate),

@@ -2,6 +2,7 @@
  * The flags of the controllers (L5): which run, with how many workers each, and what they go by.
  * Upstream: cmd/kube-controller-manager/app/options, controller-manager/options/generic.go, cloud-provider/options/kubecloudshared.go (v1.36).
  */
+import { absentControllers } from '#controllers/absent'
 import type { ControllerOptions } from '#controllers/framework/controller'
 import { isKnownController } from '#controllers/framework/manager'
 import { controllers } from '#controllers/index'
@@ -24,6 +25,7 @@ const concurrency = [
   ['concurrent-resource-quota-syncs', 'resourcequota-controller', 5],
   ['concurrent-resourceclaim-syncs', 'resourceclaim-controller', 50],
   ['concurrent-service-endpoint-syncs', 'endpointslice-controller', 5],
+  ['concurrent-service-syncs', 'service-lb-controller', 1],
   ['concurrent-serviceaccount-token-syncs', 'serviceaccount-token-controller', 5],
   ['concurrent-statefulset-syncs', 'statefulset-controller', 5],
   ['concurrent-ttl-after-finished-syncs', 'ttl-after-finished-controller', 5],
@@ -93,7 +95,7 @@ export const controllerOptions = optionGroup({
     const rootCa = await readNamed(values['root-ca-file'], context)
     if (rootCa !== undefined) usable(() => authoritiesOf([rootCa]))
     return {
-      controllers: [...switchedOff(values), ...values.controllers],
+      controllers: [...switchedOff(values), ...values.controllers.filter((entry) => !absent(entry))],
       options: { ...optionsOf(values), rootCa },
       serviceAccountKey: await readNamed(values['service-account-private-key-file'], context),
       useServiceAccountCredentials: values['use-service-account-credentials'],
@@ -107,6 +109,12 @@ function names(disabledByDefault: boolean): string {
     .map(({ name }) => name)
     .sort()
     .join(', ')
+}
+
+/** The controller of upstream's that an entry of --controllers is about, where it is not here. */
+function absent(entry: string) {
+  const called = entry.replace(/^-/, '')
+  return absentControllers.find(({ name, aliases }) => name === called || aliases.includes(called))
 }
 
 /** What other flags turn off, whatever --controllers says. */
@@ -151,10 +159,13 @@ const maxEndpoints = 1000
 
 const checks: readonly ((values: Values) => readonly string[])[] = [
   (values) =>
-    values.controllers
-      .map((entry) => entry.replace(/^-/, ''))
-      .filter((name) => name !== '*' && !isKnownController(controllers, name))
-      .map((name) => `"${name}" is not in the list of known controllers`),
+    values.controllers.flatMap((entry) => {
+      const name = entry.replace(/^-/, '')
+      if (name === '*' || isKnownController(controllers, name)) return []
+      const found = absent(entry)
+      if (!found) return [`"${name}" is not in the list of known controllers`]
+      return found.reason === undefined || entry.startsWith('-') ? [] : [`"${name}" cannot run: ${found.reason}`]
+    }),
   (values) => concurrency.filter(([name]) => values[name] <= 0).map(([name]) => `${name} must be greater than 0, but got ${values[name]}`),
   (values) =>
     (['max-endpoints-per-slice', 'mirroring-max-endpoints-per-subset'] as const)

@@ -68,6 +68,7 @@ test('CTL-22 kube-controller-manager’s flags have upstream’s names and defau
     'concurrent-replicaset-syncs': '5',
     'concurrent-resource-quota-syncs': '5',
     'concurrent-service-endpoint-syncs': '5',
+    'concurrent-service-syncs': '1',
     'concurrent-serviceaccount-token-syncs': '5',
     'concurrent-statefulset-syncs': '5',
     'concurrent-ttl-after-finished-syncs': '5',
@@ -157,6 +158,20 @@ test('CTL-22 every fault of the flags is named', async () => {
       '--secure-port 70000 must be between 0 and 65535, inclusive. 0 for turning off secure port',
     ],
   )
+})
+
+test('CTL-22 controllers of upstream’s that are not here can be turned off, and asked for where upstream does nothing', async () => {
+  const read = (value: string) => readOptions(controllerManagerGroups, [`--controllers=${value}`], noFiles)
+  const { controllers: settings } = await read('*,-horizontal-pod-autoscaler-controller,-selinux-warning-controller,-ttl,route,storage-version-gc')
+  assert.deepEqual(settings.controllers, ['-node-ipam-controller', '*', '-ttl'])
+  assert.deepEqual(await faultsOf(read('*,horizontalpodautoscaling')), ['"horizontalpodautoscaling" cannot run: there is no autoscaling yet'])
+})
+
+test('CTL-22 flags about clouds are taken, unless they ask for what is not there', async () => {
+  const taken = ['--cloud-provider=external', '--configure-cloud-routes=false', '--route-reconciliation-period=5s', '--min-resync-period=1h']
+  assert.deepEqual(await faultsOf(readOptions(controllerManagerGroups, taken, noFiles)), [])
+  const faults = await faultsOf(readOptions(controllerManagerGroups, ['--cloud-provider=aws', '--cidr-allocator-type=CloudAllocator'], noFiles))
+  assert.deepEqual(faults, ['--cidr-allocator-type "CloudAllocator" is not there: only RangeAllocator', '--cloud-provider "aws" is not there: only external'])
 })
 
 test('CTL-22 one authority signs for all, or one for each signer, not both', async () => {
