@@ -7,7 +7,10 @@ import { type GarbageDeps, removeOrphans } from './gc.ts'
 function nodeWhileAPodArrives() {
   const known = new Set<string>(['known'])
   const removed: string[] = []
-  const note = (what: string) => async (id: string) => void removed.push(`${what} ${id}`)
+  const note =
+    (what: string) =>
+    async (...given: readonly unknown[]) =>
+      void removed.push([what, ...given].join(' '))
   const sandbox = (uid: string): PodSandbox => ({
     id: `s-${uid}`,
     metadata: { name: 'p', uid, namespace: 'n', attempt: 0 },
@@ -53,5 +56,5 @@ function nodeWhileAPodArrives() {
 test('KUB-02 orphans are what was there without a pod, never what a pod has made that came during the look', async () => {
   const { deps, removed } = nodeWhileAPodArrives()
   await removeOrphans(deps)
-  assert.deepEqual(removed, ['stop c-gone', 'remove c-gone', 'stop s-gone', 'remove s-gone'])
+  assert.deepEqual(removed, ['stop c-gone 1', 'remove c-gone', 'stop s-gone', 'remove s-gone'])
 })

@@ -91,6 +91,9 @@ export async function collectGarbage(deps: GarbageDeps, onPass: () => void, sign
   ])
 }
 
+/** Nothing is left that would say how long such a pod may take. */
+const orphanGraceSeconds = 1
+
 /**
  * Sandboxes, directories and cgroups of pods that no worker knows. Always a look first and the question after it, as upstream asks its pod workers: what was
  * there belongs to a pod that was known then, so that a pod which comes meanwhile loses nothing.
@@ -99,11 +102,13 @@ export async function removeOrphans({ context, workers, volumes, allocations }: 
   const isKnown = (uid: string) => workers.get(uid) !== undefined
   allocations.forgetOthers(isKnown)
   await context.resources().releaseOthers(isKnown)
-  for (const container of await context.runtime.listContainers()) {
-    if (isKnown(container.labels[labelKeys.podUid] ?? '')) continue
-    if (container.state === 'CONTAINER_RUNNING') await context.runtime.stopContainer(container.id, 30)
-    await context.runtime.removeContainer(container.id)
-  }
+  const strays = (await context.runtime.listContainers()).filter(({ labels }) => !isKnown(labels[labelKeys.podUid] ?? ''))
+  await Promise.all(
+    strays.map(async ({ id, state }) => {
+      if (state === 'CONTAINER_RUNNING') await context.runtime.stopContainer(id, orphanGraceSeconds)
+      await context.runtime.removeContainer(id)
+    }),
+  )
   for (const sandbox of await context.runtime.listPodSandbox()) {
     if (isKnown(sandbox.metadata.uid)) continue
     await context.runtime.stopPodSandbox(sandbox.id)
