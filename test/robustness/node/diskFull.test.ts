@@ -1,5 +1,5 @@
 /**
- * A real node whose disks run full: of the kubelet, by somebody else and by a pod, and of images and containers. What runs keeps its processes, a kubelet that
+ * A real node whose disks run full, of bytes and of files: of the kubelet, by somebody else and by a pod, and of images and containers. What runs keeps its processes, a kubelet that
  * is killed meanwhile comes back, the culprit goes and nobody else, and everything starts once there is room again.
  */
 import assert from 'node:assert/strict'
@@ -58,7 +58,8 @@ const allSteady = () => eventually('the steady pods run, none more', withinMs, s
 
 before(async () => {
   if (skip) return
-  node = await BoundedNode.start({ nodefsBytes: 120 * mebibyte, imagefsBytes: 200 * mebibyte, kubelet: { evictionHard: onlyMemory } })
+  const disks = { nodefsBytes: 120 * mebibyte, nodefsInodes: 1000, imagefsBytes: 200 * mebibyte }
+  node = await BoundedNode.start({ ...disks, kubelet: { evictionHard: onlyMemory } })
   await node.client.of(configMaps).create({ metadata: { namespace: 'default', name: 'settings' }, data: { color: 'blue' } })
   const template = { metadata: { labels: { app: 'steady' } }, spec: spec('exec sleep 1000') }
   await node.client.of(deployments).create({
@@ -156,6 +157,25 @@ test('KUB-13 the pod that fills the kubelet’s disk is evicted, by a kubelet to
   assert.equal((await node.pod('late')).status?.phase, 'Running')
 })
 
+test('KUB-13 the pod whose files take all inodes of the kubelet’s disk is evicted, and no other', options, async () => {
+  const before_ = await identities()
+  await create('maker', spec('file=0; while touch /scratch/$file; do file=$((file + 1)); done; exec sleep 1000'))
+  await eventually(
+    'no file can be made',
+    withinMs,
+    async () => fs.statfsSync(node.nodefs),
+    ({ ffree, bavail, bsize }) => ffree === 0 && bavail * bsize > 50 * mebibyte,
+  )
+  await node.killKubelet()
+  await node.startKubelet({ evictionHard: { ...onlyMemory, 'nodefs.inodesFree': '20%' } })
+  const { status } = await evicted('maker')
+  assert.match(status?.message ?? '', /^The node was low on resource: inodes\. Threshold quantity: \d+, available: \d+/)
+  await pressure()
+  await noPressure()
+  assert.ok(fs.statfsSync(node.nodefs).ffree > 200)
+  assert.deepEqual(await identities(), before_)
+})
+
 test('KUB-10 KUB-13 where images run short of room the unused ones go first, and no pod', options, async () => {
   const { directory, socket } = node.containerd
   const before_ = await identities()
@@ -175,7 +195,7 @@ test('KUB-10 KUB-13 where images run short of room the unused ones go first, and
   )
   await noPressure()
   assert.deepEqual(await identities(), before_)
-  assert.ok((await node.pods()).every(({ metadata, status }) => status?.phase !== 'Failed' || metadata.name === 'writer'))
+  assert.ok((await node.pods()).every(({ metadata, status }) => status?.phase !== 'Failed' || ['writer', 'maker'].includes(metadata.name ?? '')))
 })
 
 test('KUB-13 the container that fills the disk of images and containers is evicted, and no other', options, async () => {
@@ -202,5 +222,5 @@ test('KUB-13 the container that fills the disk of images and containers is evict
 })
 
 test('KUB-13 in the end nothing is left of pods that were evicted or deleted: no mount, cgroup, interface, process or directory', options, async () => {
-  await node.empty('steady', ['late', 'later', 'writer', 'layer'])
+  await node.empty('steady', ['late', 'later', 'writer', 'maker', 'layer'])
 })

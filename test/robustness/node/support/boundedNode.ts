@@ -33,16 +33,18 @@ export interface BoundedNodeOptions {
   /** The kubelet's file system and the one of images and containers; absent: the machine's own. */
   readonly nodefsBytes?: number
   readonly imagefsBytes?: number
+  /** How many files the kubelet's file system can have; absent: as many as its size is worth. */
+  readonly nodefsInodes?: number
   /** Fields of KubeletConfiguration. */
   readonly kubelet: Readonly<Record<string, unknown>>
 }
 
 /** The file system is a file that the mount's loop device gives back by itself. */
-async function mountBounded(file: string, directory: string, bytes: number): Promise<void> {
+async function mountBounded(file: string, directory: string, bytes: number, inodes?: number): Promise<void> {
   fs.mkdirSync(directory, { recursive: true })
   fs.writeFileSync(file, '')
   fs.truncateSync(file, bytes)
-  await check(exec, 'mkfs.ext4', ['-q', '-m', '0', '-O', '^has_journal', file])
+  await check(exec, 'mkfs.ext4', ['-q', '-m', '0', '-O', '^has_journal', ...(inodes === undefined ? [] : ['-N', String(inodes)]), file])
   await check(exec, 'mount', ['-o', 'loop', file, directory])
 }
 
@@ -64,9 +66,9 @@ export class BoundedNode {
     for (const child of control.children) this.#said.set(child, '')
   }
 
-  static async start({ nodefsBytes, imagefsBytes, kubelet }: BoundedNodeOptions): Promise<BoundedNode> {
+  static async start({ nodefsBytes, nodefsInodes, imagefsBytes, kubelet }: BoundedNodeOptions): Promise<BoundedNode> {
     const containerd = await startContainerd(async (directory) => {
-      if (nodefsBytes !== undefined) await mountBounded(path.join(directory, 'node.img'), path.join(directory, 'node'), nodefsBytes)
+      if (nodefsBytes !== undefined) await mountBounded(path.join(directory, 'node.img'), path.join(directory, 'node'), nodefsBytes, nodefsInodes)
       if (imagefsBytes !== undefined) await mountBounded(path.join(directory, 'images.img'), path.join(directory, 'root'), imagefsBytes)
     })
     const control = new ControlPlane(path.join(containerd.directory, 'control'))
