@@ -4,13 +4,13 @@ import type { Event, Node, Pod } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { deepCopy } from '#base/frozen'
 import { noLog } from '#base/log'
-import { noMetrics } from '#base/metrics'
 import { seededRandom } from '#base/random'
 import { VirtualClock } from '#base/virtualClock'
 import { createClient } from '#client/clientOverTransport'
 import { createKubelet } from '#kubelet/kubelet'
 import { defaultProfile } from '#kubelet/runtime/simulated/profile'
 import { createSimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
+import { createPrometheusMetrics } from '#main/prometheus'
 import { simulatedMachine } from '../support/simulatedMachine.ts'
 import { KubeletApi } from './kubeletApi.ts'
 
@@ -18,6 +18,8 @@ interface Tools {
   readonly api: KubeletApi
   readonly clock: VirtualClock
   resize(name: string, cpu: string): void
+  /** The lines of /metrics that tell of resizes, but those that count nothing. */
+  metrics(): string[]
   status(name: string): Frozen<Pod>['status'] | undefined
 }
 
@@ -27,7 +29,8 @@ async function withKubelet(run: (tools: Tools) => Promise<void>): Promise<void> 
   const api = new KubeletApi(() => clock.now())
   const random = seededRandom(7)
   const runtime = createSimulatedRuntime({ clock, random, profile: defaultProfile, podCidr: '10.244.0.0/24' })
-  const deps = { client: createClient(api), clock, random, log: noLog, metrics: noMetrics, runtime, machine: simulatedMachine }
+  const metrics = createPrometheusMetrics()
+  const deps = { client: createClient(api), clock, random, log: noLog, metrics, runtime, machine: simulatedMachine }
   const stop = new AbortController()
   const running = createKubelet(deps, { nodeName: 'sim-1', nodeIPs: ['192.0.2.1'] }).run(stop.signal)
   try {
@@ -35,6 +38,12 @@ async function withKubelet(run: (tools: Tools) => Promise<void>): Promise<void> 
     await run({
       api,
       clock,
+      metrics: () =>
+        metrics
+          .render()
+          .split('\n')
+          .filter((line) => /^kubelet_.*resizes/.test(line) && !line.endsWith(' 0'))
+          .sort(),
       status: (name) => api.get<Pod>('pods', 'default', name)?.status,
       resize: (name, cpu) => {
         const pod = deepCopy<Pod>(api.get<Pod>('pods', 'default', name) as Frozen<Pod>)
@@ -63,7 +72,7 @@ const pendingOf = (status: Frozen<Pod>['status'] | undefined) => status?.conditi
 const cpuOf = (status: Frozen<Pod>['status'] | undefined) => status?.containerStatuses?.[0]?.resources?.requests?.cpu
 
 test('KUB-22 resizes that wait for room are served when a pod goes, the more important one first', () =>
-  withKubelet(async ({ api, clock, resize, status }) => {
+  withKubelet(async ({ api, clock, resize, status, metrics }) => {
     for (const [name, cpu, priority] of [
       ['leaving', '2', 0],
       ['humble', '500m', 0],
@@ -81,10 +90,17 @@ test('KUB-22 resizes that wait for room are served when a pod goes, the more imp
       const { reason, message: said } = pendingOf(status(name)) ?? {}
       assert.deepEqual([reason, said, cpuOf(status(name))], ['Deferred', message, '500m'], name)
     }
+    const requested = 'kubelet_container_requested_resizes_total{resource="cpu",requirement="requests",operation="increase"} 2'
+    assert.deepEqual(metrics(), [requested, 'kubelet_pod_pending_resizes{reason="deferred"} 2'])
     api.deletePod('default', 'leaving', 1)
     await clock.advance(10_000)
     assert.deepEqual([cpuOf(status('important')), pendingOf(status('important'))], ['2500m', undefined])
     assert.deepEqual([cpuOf(status('humble')), pendingOf(status('humble'))?.reason], ['500m', 'Deferred'])
+    assert.deepEqual(metrics(), [
+      requested,
+      'kubelet_pod_deferred_accepted_resizes_total{retry_trigger="pods_removed"} 1',
+      'kubelet_pod_pending_resizes{reason="deferred"} 1',
+    ])
     assert.deepEqual(
       api
         .list<Event>('events')
@@ -95,12 +111,13 @@ test('KUB-22 resizes that wait for room are served when a pod goes, the more imp
   }))
 
 test('KUB-22 a resize that is taken back is no longer waiting; what a pod has counts, not what it asks for', () =>
-  withKubelet(async ({ api, clock, resize, status }) => {
+  withKubelet(async ({ api, clock, resize, status, metrics }) => {
     api.put('pods', pod('asks', '1'))
     await clock.advance(5_000)
     resize('asks', '100')
     await clock.advance(1_000)
     assert.equal(pendingOf(status('asks'))?.reason, 'Infeasible')
+    assert.ok(metrics().includes('kubelet_pod_infeasible_resizes_total{reason_detail="insufficient_node_allocatable"} 1'))
     api.put('pods', pod('fits', '3'))
     await clock.advance(5_000)
     assert.equal(status('fits')?.phase, 'Running')

@@ -17,6 +17,7 @@ export interface PodMetrics {
   readonly startedContainersErrors: Counter
   readonly preemptions: Counter
   readonly restartedPods: Counter
+  readonly requestedResizes: Counter
   readonly podStartDuration: Histogram
   readonly podWorkerStartDuration: Histogram
   readonly podWorkerDuration: Histogram
@@ -44,6 +45,12 @@ export function createPodMetrics(metrics: Metrics, clock: Clock): PodMetrics {
       'restarted_pods_total',
       'Number of pods that have been restarted because they were deleted and recreated with the same UID while the kubelet was watching them (common for static pods, extremely uncommon for API pods)',
       ['static'],
+    ),
+    requestedResizes: counter(
+      'container_requested_resizes_total',
+      'Number of requested resizes, counted at the container level. Different resources on the same container are counted separately. ' +
+        "The 'requirement' label refers to 'memory' or 'limits'; the 'operation' label can be one of 'add', 'remove', 'increase' or 'decrease'.",
+      ['resource', 'requirement', 'operation'],
     ),
     podStartDuration: histogram('pod_start_duration_seconds', 'Duration in seconds from kubelet seeing a pod for the first time to the pod starting to run', {
       buckets: startBuckets,

@@ -12,6 +12,7 @@ import { type ContainerRecord, type PodRuntimeStatus, sandboxIPs } from '../runt
 import type { FrozenPod } from './containers.ts'
 import { killContainer } from './killing.ts'
 import { type ContainerResize, changedResources, limitOf, memoryDecreaseError, memoryLimitBytes, planResize, type Resources } from './resize.ts'
+import { resizeDuration } from './resizeMetrics.ts'
 import { containerResources, podCgroupLimits, podCgroupPath } from './resources.ts'
 
 export interface PodResizer {
@@ -32,6 +33,7 @@ function actuatedOf(allocations: Allocations, podUid: string, { name, status }: 
 /** @param cgroups sets the limits of pods' own cgroups */
 export function createPodResizer(context: KubeletContext, allocations: Allocations, cgroups: CgroupTree): PodResizer {
   const { host, runtime, config } = context
+  const duration = resizeDuration(context.metrics)
   const podOptions = { cpuCfsQuota: config.cpuCFSQuota, podPidsLimit: config.podPidsLimit, hugepageSizes: hugepageSizes(context) }
 
   /** Why memory cannot be taken away now. */
@@ -83,12 +85,16 @@ export function createPodResizer(context: KubeletContext, allocations: Allocatio
         allocations.failed(pod, error)
         return false
       }
+      const startedMs = context.clock.monotonicMs()
+      const done = (success: boolean) => duration.observe(context.clock.monotonicMs() - startedMs, { success: String(success) })
       try {
         await cgroups.limitPod(pod, largerOf(before, after))
         await update(pod, plan.update)
         await cgroups.limitPod(pod, after)
         if (wholeChanged) await allocations.setActuated(uid, undefined, pod.spec.resources ?? {})
+        done(true)
       } catch (reason) {
+        done(false)
         allocations.failed(pod, reason instanceof Error ? reason.message : String(reason))
         return true
       }

@@ -11,6 +11,7 @@ import { type FrozenPod, isStaticPod, isTerminalPhase } from './containers.ts'
 import { killPod } from './killing.ts'
 import type { CountedPod } from './podGauges.ts'
 import type { PodStatusInput } from './podStatus.ts'
+import { requestedResizes } from './resizeMetrics.ts'
 import { podLogDirectory } from './runtimeConfig.ts'
 import { equal } from './statusManager.ts'
 import { currentStatus, type PodMachinery, type PodMemory, readPod, syncPod } from './syncPod.ts'
@@ -156,6 +157,7 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
       return
     }
     const sync = !known || needsSync(known.pod, pod)
+    for (const labels of known && sync ? requestedResizes(known.pod, pod) : []) machinery.metrics.requestedResizes.inc(labels)
     const worker = known ?? newWorker(pod, context.clock.monotonicMs())
     worker.pod = pod
     if (known) {

@@ -4,6 +4,7 @@ import type { Container, Pod } from '#api/gen/types/core.v1'
 import type { ContainerRecord, PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
 import { largerOf } from './podResizer.ts'
 import { memoryDecreaseError, planResize, refuseResize, resizeMessage, resizeOrder } from './resize.ts'
+import { requestedResizes } from './resizeMetrics.ts'
 
 const record = { id: 'id', name: 'c', state: 'running' } as ContainerRecord
 const status: PodRuntimeStatus = { uid: 'u', sandboxes: [], containers: [record, { ...record, id: 'id2', name: 'd' }] }
@@ -48,7 +49,7 @@ const refusals = [
   {
     name: 'beyond the node',
     pod: pod({ cpu: '2' }),
-    want: { reason: 'Infeasible', message: "Node didn't have enough capacity: cpu, requested: 2000, capacity: 1000" },
+    want: { reason: 'Infeasible', message: "Node didn't have enough capacity: cpu, requested: 2000, capacity: 1000", detail: 'insufficient_node_allocatable' },
   },
   {
     name: 'beyond what is free',
@@ -59,24 +60,32 @@ const refusals = [
     name: 'of exclusive CPUs',
     pod: guaranteed({ cpu: '200m', memory: '64Mi' }),
     room: { ...room, cpuPolicy: 'static' },
-    want: { reason: 'Infeasible', message: 'Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "static"' },
+    want: {
+      reason: 'Infeasible',
+      message: 'Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "static"',
+      detail: 'guaranteed_pod_cpu_manager_static_policy',
+    },
   },
   {
     name: 'of pinned memory',
     pod: guaranteed({ cpu: '100m', memory: '65Mi' }),
     room: { ...room, memoryPolicy: 'Static' },
-    want: { reason: 'Infeasible', message: 'Resize is infeasible for Guaranteed Pods alongside Memory Manager policy "Static"' },
+    want: {
+      reason: 'Infeasible',
+      message: 'Resize is infeasible for Guaranteed Pods alongside Memory Manager policy "Static"',
+      detail: 'guaranteed_pod_memory_manager_static_policy',
+    },
   },
   {
     name: 'of a static pod',
     pod: { ...small, metadata: { ...small.metadata, annotations: { 'kubernetes.io/config.source': 'file' } } },
-    want: { reason: 'Infeasible', message: 'In-place resize of static-pods is not supported' },
+    want: { reason: 'Infeasible', message: 'In-place resize of static-pods is not supported', detail: 'static_pod' },
   },
   {
     name: 'of a pod as a whole where that is switched off',
     pod: pod({ cpu: '100m' }, { resources: { requests: { cpu: '1' } } }),
     room: { ...room, podLevel: false },
-    want: { reason: 'Infeasible', message: 'In-place pod-level resources vertical scaling is not enabled' },
+    want: { reason: 'Infeasible', message: 'In-place pod-level resources vertical scaling is not enabled', detail: 'feature_gate_off' },
   },
 ]
 for (const c of refusals) {
@@ -125,4 +134,18 @@ test('KUB-22 between raising and lowering a pod has the higher of both limits', 
   const before = { cpuShares: 100, cpuQuotaUs: 20_000, memoryLimitBytes: 100 }
   assert.deepEqual(largerOf(before, { cpuShares: 50, memoryLimitBytes: 200 }), { cpuShares: 100, cpuQuotaUs: -1, memoryLimitBytes: 200 })
   assert.deepEqual(largerOf(undefined, before), before)
+})
+
+test('KUB-22 what containers ask for anew is counted by resource, requirement and operation', () => {
+  const of = (name: string, resources: object) => ({ name, resources })
+  const before = pod({}, { containers: [of('c', { requests: { cpu: '1', memory: '1Gi' } }), of('d', has)], initContainers: [of('i', {})] })
+  const after = pod(
+    {},
+    { containers: [of('c', { requests: { cpu: '500m' }, limits: { cpu: '1' } }), of('d', { ...has })], initContainers: [of('i', { requests: { cpu: '1' } })] },
+  )
+  assert.deepEqual(
+    requestedResizes(before, after).map(({ resource, requirement, operation }) => `${operation} ${resource} ${requirement}`),
+    ['add cpu requests', 'add cpu limits', 'decrease cpu requests', 'remove memory requests'],
+  )
+  assert.deepEqual(requestedResizes(small, pod({ cpu: '0.1', memory: '65536Ki' })), [])
 })

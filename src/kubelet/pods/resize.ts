@@ -87,10 +87,10 @@ export interface ResizeRoom {
   readonly podLevel: boolean
 }
 
-export interface ResizeRefusal {
-  readonly reason: 'Infeasible' | 'Deferred'
-  readonly message: string
-}
+export type ResizeRefusal =
+  | { readonly reason: 'Deferred'; readonly message: string }
+  /** `detail`: as metrics call it. */
+  | { readonly reason: 'Infeasible'; readonly message: string; readonly detail: string }
 
 /**
  * Undefined: the node can give it now.
@@ -98,25 +98,27 @@ export interface ResizeRefusal {
  * @param others the other pods with what they have been given
  */
 export function refuseResize(pod: FrozenPod, allocated: FrozenPod, others: readonly FrozenPod[], room: ResizeRoom): ResizeRefusal | undefined {
-  const never = (message: string): ResizeRefusal => ({ reason: 'Infeasible', message })
-  if (isStaticPod(pod)) return never('In-place resize of static-pods is not supported')
+  const never = (detail: string, message: string): ResizeRefusal => ({ reason: 'Infeasible', message, detail })
+  if (isStaticPod(pod)) return never('static_pod', 'In-place resize of static-pods is not supported')
   const asWhole = changedResources(allocated.spec.resources, pod.spec.resources).length > 0
-  if (asWhole && !room.podLevel) return never('In-place pod-level resources vertical scaling is not enabled')
+  if (asWhole && !room.podLevel) return never('feature_gate_off', 'In-place pod-level resources vertical scaling is not enabled')
   const [had, wants] = [containerRequests(allocated), containerRequests(pod)]
   const changes = (name: Resized) => resizable(pod).some((container) => had(container.name, name) !== wants(container.name, name))
   if (podQosClass(pod) === 'Guaranteed') {
-    if (room.cpuPolicy === 'static' && changes('cpu')) return never('Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "static"')
-    if (room.memoryPolicy === 'Static' && changes('memory')) return never('Resize is infeasible for Guaranteed Pods alongside Memory Manager policy "Static"')
+    if (room.cpuPolicy === 'static' && changes('cpu')) return never('guaranteed_pod_cpu_manager_static_policy', besidePolicy('CPU', 'static'))
+    if (room.memoryPolicy === 'Static' && changes('memory')) return never('guaranteed_pod_memory_manager_static_policy', besidePolicy('Memory', 'Static'))
   }
   const capacity = amountsOf(room.allocatable)
   const wanted = podRequests(pod)
   for (const name of ['memory', 'cpu'] as const) {
     const [requested, has] = [wanted[name] ?? 0, capacity[name] ?? 0]
-    if (requested > has) return never(`Node didn't have enough capacity: ${name}, requested: ${requested}, capacity: ${has}`)
+    if (requested > has) return never('insufficient_node_allocatable', `Node didn't have enough capacity: ${name}, requested: ${requested}, capacity: ${has}`)
   }
   const refusal = admitPod(pod, others, { allocatable: room.allocatable, pressure: { memory: false, disk: false, pid: false } })
   return refusal && { reason: 'Deferred', message: refusal.message }
 }
+
+const besidePolicy = (manager: string, policy: string) => `Resize is infeasible for Guaranteed Pods alongside ${manager} Manager policy "${policy}"`
 
 function containerRequests(pod: FrozenPod) {
   const byName = new Map(resizable(pod).map((container) => [container.name, container.resources]))

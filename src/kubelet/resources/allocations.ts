@@ -9,6 +9,7 @@ import { type FrozenContainer, type FrozenPod, isTerminalPhase } from '../pods/c
 import type { ConditionDraft } from '../pods/podConditions.ts'
 import { podReference } from '../pods/podReference.ts'
 import { isResized, type ResizeRoom, type Resources, refuseResize, resizeMessage, resizeOrder } from '../pods/resize.ts'
+import { createResizeMetrics } from '../pods/resizeMetrics.ts'
 import { type PodResourceInfo, type PodResourcesState, parsePodResources, renderPodResources } from './podResourcesState.ts'
 import { type CheckpointFile, checkpointFile, noCheckpoint } from './state/checkpointFile.ts'
 
@@ -39,6 +40,9 @@ export interface Allocations {
   run(signal: AbortSignal): Promise<void>
 }
 
+/** Why waiting resizes are looked at again, as metrics call it. */
+type RetryTrigger = 'pod_updated' | 'pods_removed' | 'periodic_retry'
+
 const firstRetryMs = 30_000
 const retryMs = 180_000
 
@@ -56,13 +60,15 @@ function infoOf({ spec }: FrozenPod): PodResourceInfo {
 
 /** @throws Error when what was remembered is damaged: running pods could be given to others */
 export async function createAllocations({ context, pods, wake, room }: AllocationsDeps): Promise<Allocations> {
-  const file = (name: string) =>
-    context.host ? checkpointFile(`${context.config.rootDirectory}/${name}`, context.host.path(`${context.config.rootDirectory}/${name}`)) : noCheckpoint()
-  const files = { allocated: file('allocated_pods_state'), actuated: file('actuated_pods_state') }
-  const state = { allocated: await restore(files.allocated), actuated: await restore(files.actuated) }
-  const save = (which: 'allocated' | 'actuated') => files[which].write(() => renderPodResources(state[which]))
+  const { state, save } = await openState(context)
   const pending = new Map<string, { readonly sinceMs: number; condition?: ConditionDraft }>()
   const inProgress = new Map<string, ConditionDraft>()
+  const metrics = createResizeMetrics(context.metrics)
+  const count = () =>
+    metrics.census(
+      [...pending.values()].map(({ condition }) => condition?.reason),
+      inProgress.size,
+    )
   const uidOf = (pod: FrozenPod) => pod.metadata.uid ?? ''
 
   const allocatedPod = (pod: FrozenPod): FrozenPod => {
@@ -80,7 +86,7 @@ export async function createAllocations({ context, pods, wake, room }: Allocatio
     context.recorder.event(podReference(pod), type, reason, message)
 
   /** Gives one pod what it asks for, or says why not. Answers whether anything has changed. */
-  const tryOne = (pod: FrozenPod): boolean => {
+  const tryOne = (pod: FrozenPod, trigger: RetryTrigger): boolean => {
     const uid = uidOf(pod)
     const entry = pending.get(uid)
     const allocated = allocatedPod(pod)
@@ -90,29 +96,32 @@ export async function createAllocations({ context, pods, wake, room }: Allocatio
       state.allocated.set(uid, infoOf(pod))
       pending.delete(uid)
       inProgress.set(uid, { type: 'PodResizeInProgress', status: 'True' })
+      if (entry?.condition?.reason === 'Deferred') metrics.deferredAccepted.inc({ retry_trigger: trigger })
       event(pod, 'Normal', 'ResizeStarted', resizeMessage('Pod resize started', pod))
       return true
     }
-    const condition: ConditionDraft = { type: 'PodResizePending', status: 'True', ...refusal }
-    const isNews = entry?.condition?.message !== refusal.message || entry.condition.reason !== refusal.reason
+    const { reason, message } = refusal
+    const condition: ConditionDraft = { type: 'PodResizePending', status: 'True', reason, message }
+    const isNews = entry?.condition?.message !== message || entry.condition.reason !== reason
     pending.set(uid, { sinceMs: entry?.sinceMs ?? context.clock.now(), condition })
-    if (isNews) event(pod, 'Warning', `Resize${refusal.reason}`, resizeMessage(`Pod resize ${refusal.reason}`, pod, refusal.message))
+    if (isNews && refusal.reason === 'Infeasible') metrics.infeasible.inc({ reason_detail: refusal.detail })
+    if (isNews) event(pod, 'Warning', `Resize${reason}`, resizeMessage(`Pod resize ${reason}`, pod, message))
     return isNews
   }
 
-  const tryAll = async (): Promise<void> => {
-    const known = new Map(pods().map((pod) => [uidOf(pod), pod]))
-    const waiting = [...pending].flatMap(([uid, { sinceMs }]) => {
-      const pod = known.get(uid)
-      return pod ? [{ pod, allocated: allocatedPod(pod), sinceMs }] : []
+  const tryAll = async (trigger: RetryTrigger): Promise<void> => {
+    const waiting = pods().flatMap((pod) => {
+      const entry = pending.get(uidOf(pod))
+      return entry ? [{ pod, allocated: allocatedPod(pod), sinceMs: entry.sinceMs }] : []
     })
-    const changed = resizeOrder(waiting).filter(({ pod }) => tryOne(pod))
+    const changed = resizeOrder(waiting).filter(({ pod }) => tryOne(pod, trigger))
+    count()
     if (changed.length === 0) return
     await save('allocated')
     wake(changed.map(({ pod }) => uidOf(pod)))
   }
 
-  const retryAll = () => tryAll().catch((error: unknown) => context.log.warn('Retrying resizes failed', { error: String(error) }))
+  const retryAll = (trigger: RetryTrigger) => tryAll(trigger).catch((error: unknown) => context.log.warn('Retrying resizes failed', { error: String(error) }))
 
   return {
     allocatedPod,
@@ -125,7 +134,7 @@ export async function createAllocations({ context, pods, wake, room }: Allocatio
       const waits = pending.get(uid)?.condition?.reason !== undefined
       if (!isResized(allocatedPod(pod), pod) && !waits) return
       if (!pending.has(uid)) pending.set(uid, { sinceMs: context.clock.now() })
-      await tryAll()
+      await tryAll('pod_updated')
     },
     conditions: (podUid) => [pending.get(podUid)?.condition, inProgress.get(podUid)].filter((condition) => condition !== undefined),
     actuated: (podUid, container) => {
@@ -142,30 +151,45 @@ export async function createAllocations({ context, pods, wake, room }: Allocatio
     },
     finished: (pod) => {
       if (!inProgress.delete(uidOf(pod))) return
+      count()
       event(pod, 'Normal', 'ResizeCompleted', resizeMessage('Pod resize completed', pod))
     },
     failed: (pod, message) => {
       const before = inProgress.get(uidOf(pod))
       inProgress.set(uidOf(pod), { type: 'PodResizeInProgress', status: 'True', reason: 'Error', message })
+      count()
       if (before?.message !== message) event(pod, 'Warning', 'ResizeError', resizeMessage('Pod resize error', pod, message))
     },
     forget: async (podUid) => {
       pending.delete(podUid)
       inProgress.delete(podUid)
+      count()
       const had = [state.allocated.delete(podUid), state.actuated.delete(podUid)]
       // What it had is free now.
-      if (had.includes(true) && pending.size > 0) await retryAll()
+      if (had.includes(true) && pending.size > 0) await retryAll('pods_removed')
     },
     forgetOthers: (isKnown) => {
       for (const entries of [state.allocated, state.actuated]) for (const uid of entries.keys()) if (!isKnown(uid)) entries.delete(uid)
     },
-    run: async (signal) => {
-      for (let waitMs = firstRetryMs; !signal.aborted; waitMs = retryMs) {
-        await context.clock.sleep(waitMs, signal).catch(() => {})
-        if (pending.size > 0 && !signal.aborted) await retryAll()
-      }
-    },
+    run: (signal) => fromTimeToTime(context, () => (pending.size > 0 ? retryAll('periodic_retry') : Promise.resolve()), signal),
   }
+}
+
+async function fromTimeToTime({ clock }: KubeletContext, work: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  for (let waitMs = firstRetryMs; !signal.aborted; waitMs = retryMs) {
+    await clock.sleep(waitMs, signal).catch(() => {})
+    if (!signal.aborted) await work()
+  }
+}
+
+type Which = 'allocated' | 'actuated'
+
+/** What pods have been given, and what they run with, as remembered. */
+async function openState({ host, config }: KubeletContext): Promise<{ state: Record<Which, PodResourcesState>; save(which: Which): Promise<void> }> {
+  const file = (name: string) => (host ? checkpointFile(`${config.rootDirectory}/${name}`, host.path(`${config.rootDirectory}/${name}`)) : noCheckpoint())
+  const files = { allocated: file('allocated_pods_state'), actuated: file('actuated_pods_state') }
+  const state = { allocated: await restore(files.allocated), actuated: await restore(files.actuated) }
+  return { state, save: (which) => files[which].write(() => renderPodResources(state[which])) }
 }
 
 function withResources(pod: FrozenPod, { containers, pod: whole }: PodResourceInfo): FrozenPod {
