@@ -104,9 +104,10 @@ function fromRecords(
     started: false,
     state: withKnownMessage(containerState(current, input.runtimeName), previous),
     lastState: lastState.terminated ? { terminated: lastState.terminated } : {},
-    ...(current.state === 'running' && resources && Object.keys(resources).length > 0
+    // Also where there are none: by this a resize knows that the node can do it.
+    ...(current.state === 'running'
       ? {
-          resources: deepCopy<ResourceRequirements>(resources),
+          resources: deepCopy<ResourceRequirements>(resources ?? {}),
           ...(container.resources?.requests ? { allocatedResources: { ...container.resources.requests } } : {}),
         }
       : {}),

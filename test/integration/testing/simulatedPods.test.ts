@@ -237,3 +237,18 @@ test('KUB-25 X2 kubectl logs and exec work against simulated pods', { skip: with
     },
   ),
 )
+
+test('KUB-22 a pod is resized whose first container asks for nothing', () =>
+  withCluster({ nodes: 1 }, async ({ client, until }) => {
+    const ref = { namespace: 'default', name: 'p' }
+    const containers = [
+      { name: 'a', image: 'i' },
+      { name: 'b', image: 'i', resources: { requests: { cpu: '100m' } } },
+    ]
+    await client.of(pods).create({ apiVersion: 'v1', kind: 'Pod', metadata: ref, spec: { containers } })
+    const allocated = async () => (await client.of(pods).get(ref)).status?.containerStatuses?.map((one) => one.allocatedResources?.cpu)
+    await until(async () => (await allocated())?.[1] === '100m')
+    const body = { spec: { containers: [{ name: 'b', resources: { requests: { cpu: '200m' } } }] } }
+    await client.of(pods).patch(ref, 'strategic', body, { subresource: 'resize' })
+    await until(async () => (await allocated())?.[1] === '200m')
+  }))
