@@ -40,7 +40,7 @@ function createNodeIpamController(context: ControllerContext) {
   const events = context.events('cidrAllocator')
   const reconciler = createReconciler(context, {
     name: nodeIpam.name,
-    queueName: 'node_ipam_controller',
+    queueName: 'cidrallocator_node',
     // One at a time: a block must not be given twice.
     workers: 1,
     reconcile,

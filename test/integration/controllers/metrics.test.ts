@@ -58,6 +58,7 @@ test('OBS-08 CTL-01 jobs, volumes, taints and queues are counted as upstream cou
     for (const name of [
       'node_collector_update_all_nodes_health_duration_seconds_count',
       'root_ca_cert_publisher_sync_total{code="200"}',
+      'workqueue_adds_total{name="cidrallocator_node"}',
       'workqueue_adds_total{name="claims"}',
       'workqueue_adds_total{name="job"}',
     ])
