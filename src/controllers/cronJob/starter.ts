@@ -39,7 +39,7 @@ export interface Starter {
 export function createStarter({ client, clock, events, metrics }: StarterDeps): Starter {
   const skew = metrics.histogram({
     name: 'cronjob_controller_job_creation_skew_duration_seconds',
-    help: 'Time between when a cronjob is scheduled to be run, and when the corresponding job is created',
+    help: 'How much later than its scheduled time a job was created, in seconds.',
     buckets: exponentialBuckets(1, 2, 10),
   })
   return { startWhenDue, msUntilNext, remove }

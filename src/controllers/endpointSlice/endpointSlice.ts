@@ -60,7 +60,7 @@ function createEndpointSliceController(context: ControllerContext) {
   const tracker = createWriteTracker()
   const sliceMetrics = createSliceMetrics(context.metrics, subsystem, maxPerSlice)
   const distributionMetrics = createDistributionMetrics(context.metrics)
-  const syncs = context.metrics.counter({ name: `${subsystem}_syncs`, help: 'Number of EndpointSlice syncs', labels: ['result'] })
+  const syncs = context.metrics.counter({ name: `${subsystem}_syncs`, help: 'Services whose slices were synced, by result.', labels: ['result'] })
   const reconciler = createReconciler(context, {
     name: endpointSlice.name,
     queueName: 'endpoint_slice',
@@ -142,12 +142,12 @@ function createDistributionMetrics(metrics: Metrics) {
   const known = new Map<string, string>()
   const changed = metrics.histogram({
     name: `${subsystem}_endpointslices_changed_per_sync`,
-    help: 'Number of EndpointSlices changed on each Service sync',
+    help: 'Slices that one sync of a service wrote or deleted.',
     labels: ['topology', 'traffic_distribution'],
   })
   const counts = metrics.gauge({
     name: `${subsystem}_services_count_by_traffic_distribution`,
-    help: 'Number of Services using some specific trafficDistribution',
+    help: 'Services by their spec.trafficDistribution.',
     labels: ['traffic_distribution'],
   })
   const forget = (key: string) => {

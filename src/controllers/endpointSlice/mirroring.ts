@@ -106,10 +106,10 @@ function createMirroringController(context: ControllerContext) {
 
 function mirroringMetrics(metrics: Metrics) {
   const perSync = (name: string, help: string, buckets = perSyncBuckets) =>
-    metrics.histogram({ name: `${subsystem}_${name}`, help: `${help} on each Endpoints sync`, buckets })
+    metrics.histogram({ name: `${subsystem}_${name}`, help: `${help} in one sync of an Endpoints object.`, buckets })
   return {
-    updated: perSync('endpoints_updated_per_sync', 'Number of endpoints updated'),
-    skipped: perSync('addresses_skipped_per_sync', 'Number of addresses skipped due to being too many'),
+    updated: perSync('endpoints_updated_per_sync', 'Endpoints that were changed'),
+    skipped: perSync('addresses_skipped_per_sync', 'Addresses beyond the most that are mirrored'),
     duration: perSync('endpoints_sync_duration', 'Seconds spent', exponentialBuckets(0.001, 2, 15)),
   }
 }

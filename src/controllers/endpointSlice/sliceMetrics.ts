@@ -27,14 +27,14 @@ const nothing: Size = { endpoints: 0, slices: 0, desiredSlices: 0 }
 /** @param subsystem what the names begin with */
 export function createSliceMetrics(metrics: Metrics, subsystem: string, maxPerSlice: number): SliceMetrics {
   const perSync = (what: string) =>
-    metrics.histogram({ name: `${subsystem}_endpoints_${what}_per_sync`, help: `Number of endpoints ${what} on each sync`, buckets: perSyncBuckets })
+    metrics.histogram({ name: `${subsystem}_endpoints_${what}_per_sync`, help: `Endpoints ${what} in one sync of a service.`, buckets: perSyncBuckets })
   const added = perSync('added')
   const removed = perSync('removed')
-  const changes = metrics.counter({ name: `${subsystem}_changes`, help: 'Number of EndpointSlice changes', labels: ['operation'] })
+  const changes = metrics.counter({ name: `${subsystem}_changes`, help: 'Slices created, updated and deleted.', labels: ['operation'] })
   const gauge = (name: string, help: string) => metrics.gauge({ name: `${subsystem}_${name}`, help }).series({})
-  const endpoints = gauge('endpoints_desired', 'Number of endpoints desired')
-  const slices = gauge('num_endpoint_slices', 'Number of EndpointSlices')
-  const desiredSlices = gauge('desired_endpoint_slices', 'Number of EndpointSlices that would exist with perfect endpoint allocation')
+  const endpoints = gauge('endpoints_desired', 'Endpoints that there should be.')
+  const slices = gauge('num_endpoint_slices', 'Slices that there are.')
+  const desiredSlices = gauge('desired_endpoint_slices', 'Slices that would do if all but the last of a service were full.')
   const sizes = new Map<string, Size>()
   const resize = (key: string, size: Size) => {
     const before = sizes.get(key) ?? nothing

@@ -51,7 +51,7 @@ export function createControllerManager(
   let start: ((descriptor: ControllerDescriptor) => void) | undefined
   const told = deps.metrics.gauge({
     name: 'running_managed_controllers',
-    help: 'Indicates where instances of a controller are currently running',
+    help: '1 for each controller that runs here.',
     labels: ['name', 'manager'],
   })
 

@@ -52,12 +52,8 @@ export function createJobMetrics(metrics: Metrics): JobMetrics {
     'reason',
     'status',
   ])
-  const handled = counter(
-    'pod_failures_handled_by_failure_policy_total',
-    'The number of failed Pods handled by failure policy with respect to the failure policy action applied based on the matched rule.',
-    ['action'],
-  )
-  const finishedIndexes = counter('job_finished_indexes_total', 'The number of finished indexes', ['status', 'backoffLimit'])
+  const handled = counter('pod_failures_handled_by_failure_policy_total', 'Failed pods that a rule of the failure policy matched, by its action.', ['action'])
+  const finishedIndexes = counter('job_finished_indexes_total', 'Indexes that have come to an end, by how.', ['status', 'backoffLimit'])
   const foreign = counter('jobs_by_external_controller_total', 'The number of Jobs managed by an external controller', ['controller_name'])
 
   return {

@@ -85,9 +85,9 @@ function cidrSetMetrics(metrics: Metrics, clusterCIDR: string) {
     buckets: exponentialBuckets(1, 5, 5),
   })
   return {
-    allocations: counter('cidrset_cidrs_allocations_total', 'Counter measuring total number of CIDR allocations.'),
-    releases: counter('cidrset_cidrs_releases_total', 'Counter measuring total number of CIDR releases.'),
-    max: gauge('cirdset_max_cidrs', 'Maximum number of CIDRs that can be allocated.'),
+    allocations: counter('cidrset_cidrs_allocations_total', 'Blocks that were given out.'),
+    releases: counter('cidrset_cidrs_releases_total', 'Blocks that were given back.'),
+    max: gauge('cirdset_max_cidrs', 'Blocks that the range has.'),
     usage: gauge('cidrset_usage_cidrs', 'The part of the CIDRs that is allocated.'),
     tries: tries.series({ clusterCIDR }),
   }

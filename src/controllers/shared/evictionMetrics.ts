@@ -8,10 +8,10 @@ export interface EvictionMetrics {
 
 /** @param subsystem what the names begin with */
 export function createEvictionMetrics(metrics: Metrics, subsystem: string, controller: string): EvictionMetrics {
-  const deletions = metrics.counter({ name: `${subsystem}_pod_deletions_total`, help: `Total number of Pods deleted by ${controller} since its start.` })
+  const deletions = metrics.counter({ name: `${subsystem}_pod_deletions_total`, help: `Pods that the ${controller} has deleted.` })
   const latency = metrics.histogram({
     name: `${subsystem}_pod_deletion_duration_seconds`,
-    help: `Latency, in seconds, between the time when a taint effect has been activated for the Pod and its deletion via ${controller}.`,
+    help: `How long after a taint took effect on a pod the ${controller} deleted it, in seconds.`,
     buckets: [0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240],
   })
   return {

@@ -48,8 +48,7 @@ export function createPodMetrics(metrics: Metrics, clock: Clock): PodMetrics {
     ),
     requestedResizes: counter(
       'container_requested_resizes_total',
-      'Number of requested resizes, counted at the container level. Different resources on the same container are counted separately. ' +
-        "The 'requirement' label refers to 'memory' or 'limits'; the 'operation' label can be one of 'add', 'remove', 'increase' or 'decrease'.",
+      'Changes of resources that were asked of running containers: each resource by itself, its requests and limits by themselves.',
       ['resource', 'requirement', 'operation'],
     ),
     podStartDuration: histogram('pod_start_duration_seconds', 'Duration in seconds from kubelet seeing a pod for the first time to the pod starting to run', {

@@ -16,11 +16,11 @@ export interface ResizeMetrics {
 /** Of whether pods get what they ask for. */
 export function createResizeMetrics(metrics: Metrics): ResizeMetrics {
   const counter = (name: string, help: string, label: string) => metrics.counter({ name: `kubelet_${name}`, help, labels: [label] })
-  const pending = metrics.gauge({ name: 'kubelet_pod_pending_resizes', help: 'Number of pending resizes for pods.', labels: ['reason'] })
-  const underWay = metrics.gauge({ name: 'kubelet_pod_in_progress_resizes', help: 'Number of in-progress resizes for pods.' })
+  const pending = metrics.gauge({ name: 'kubelet_pod_pending_resizes', help: 'Pods whose resize waits, by why.', labels: ['reason'] })
+  const underWay = metrics.gauge({ name: 'kubelet_pod_in_progress_resizes', help: 'Pods whose resize is under way.' })
   return {
-    infeasible: counter('pod_infeasible_resizes_total', 'Number of infeasible resizes for pods.', 'reason_detail'),
-    deferredAccepted: counter('pod_deferred_accepted_resizes_total', 'Cumulative number of resizes that were accepted after being deferred.', 'retry_trigger'),
+    infeasible: counter('pod_infeasible_resizes_total', 'Resizes that this node can never do, by why.', 'reason_detail'),
+    deferredAccepted: counter('pod_deferred_accepted_resizes_total', 'Resizes that had to wait and were accepted then, by what made room.', 'retry_trigger'),
     census: (waiting, inProgress) => {
       for (const name of ['Deferred', 'Infeasible']) pending.set(waiting.filter((reason) => reason === name).length, { reason: name.toLowerCase() })
       underWay.set(inProgress)
@@ -32,7 +32,7 @@ const durationBuckets = [10, 50, 100, 500, 1000, 2000, 5000, 10_000, 20_000, 30_
 
 /** Of carrying one out, in milliseconds. */
 export function resizeDuration(metrics: Metrics): Histogram {
-  const help = 'Duration in milliseconds to actuate a pod resize'
+  const help = 'How long a resize took from its acceptance, in milliseconds.'
   return metrics.histogram({ name: 'kubelet_pod_resize_duration_milliseconds', help, labels: ['success'], buckets: durationBuckets })
 }
 
