@@ -47,7 +47,7 @@ for (const [name, takes, changes] of nodes)
   test(`CTL-11 a node ${name} ${takes ? 'takes' : 'does not take'} traffic`, () => assert.equal(takesTraffic(node(changes)), takes))
 
 test('CTL-11 addresses come in the order of the families, each with the ports', () => {
-  const { ingress, problem } = assignAddresses(service('a', { ipFamilies: ['IPv6', 'IPv4'] }), ['192.0.2.2', '2001:db8::1', address], nobody)
+  const { ingress, problem } = assignAddresses(service('a', { ipFamilies: ['IPv6', 'IPv4'] }), ['192.0.2.2', '2001:db8::1', address, address], nobody)
   assert.deepEqual(
     ingress.map(({ ip }) => ip),
     ['2001:db8::1', address, '192.0.2.2'],

@@ -65,11 +65,12 @@ function isOlder(a: Frozen<Service>, b: Frozen<Service>): boolean {
 
 /**
  * The service's addresses, in the order of its families: those of `candidates` where all of its ports are free, or the one that it asks for.
- * @param candidates addresses of the nodes that may take its traffic
+ * @param candidates addresses of the nodes that may take its traffic; simulated nodes share one
  */
 export function assignAddresses(service: Frozen<Service>, candidates: readonly string[], holderOf: HolderOf): Assignment {
   const { ipFamilies = [], loadBalancerIP: asked } = service.spec
-  const sorted = ipFamilies.flatMap((family) => candidates.filter((address) => `IPv${ipFamily(address)}` === family).sort())
+  const distinct = [...new Set(candidates)]
+  const sorted = ipFamilies.flatMap((family) => distinct.filter((address) => `IPv${ipFamily(address)}` === family).sort())
   const wanted = asked ? sorted.filter((address) => address === asked) : sorted
   if (asked && wanted.length === 0) return { ingress: [], problem: `no node that may take its traffic has the address ${asked}` }
   const ports = portsOf(service)
