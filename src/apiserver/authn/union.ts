@@ -3,7 +3,6 @@
  * So a good token beside a foreign certificate passes, and a bad credential alone never becomes anonymous.
  * Upstream: apiserver/pkg/authentication/request/union, pkg/authentication/token/union.
  */
-
 import { aggregateReasons } from '../reasons.ts'
 import type { Authenticator } from './authenticator.ts'
 

@@ -72,6 +72,7 @@ export function createJobMetrics(metrics: Metrics): JobMetrics {
         ['completedIndexes', 'succeeded'],
         ['failedIndexes', 'failed'],
       ] as const) {
+        if (before.status?.[field] === after.status?.[field]) continue
         const count = indexCount(after, field) - indexCount(before, field)
         if (count > 0) finishedIndexes.inc({ status, backoffLimit }, count)
       }

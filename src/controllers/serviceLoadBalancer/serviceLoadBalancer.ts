@@ -29,6 +29,8 @@ const sliceIndexers = { [sliceIndex]: (slice: Frozen<EndpointSlice>) => [service
 const serviceKeyOf = ({ metadata }: Frozen<EndpointSlice>) => `${metadata.namespace}/${metadata.labels?.[serviceNameLabel]}`
 
 const apiServerKey = 'default/kubernetes'
+/** Nodes come and go by the hundred: their changes are gathered for so long, or each would write every service. */
+const gatherNodesMs = 500
 
 function createServiceLoadBalancer(context: ControllerContext) {
   const serviceInformer = context.informers.of(services)
@@ -51,7 +53,7 @@ function createServiceLoadBalancer(context: ControllerContext) {
   }
   const enqueueAll = () => {
     for (const port of serviceInformer.store.indexValues(portIndex))
-      for (const service of serviceInformer.store.byIndex(portIndex, port)) queue.add(keyOf(service))
+      for (const service of serviceInformer.store.byIndex(portIndex, port)) queue.addAfter(keyOf(service), gatherNodesMs)
   }
   const enqueueService = (slice: Frozen<EndpointSlice>) => {
     const service = serviceInformer.store.get(serviceKeyOf(slice))
@@ -64,7 +66,7 @@ function createServiceLoadBalancer(context: ControllerContext) {
     onUpdate: (old, service) => {
       if (isConcerned(service)) queue.add(keyOf(service))
       // What it had may be free for others now.
-      if (wantsLoadBalancer(old)) enqueueRivals(old)
+      if (!semanticEqual(claimOf(old), claimOf(service))) enqueueRivals(old)
     },
     onDelete: enqueueRivals,
   })
@@ -129,17 +131,19 @@ function createServiceLoadBalancer(context: ControllerContext) {
 
   function holderOf(service: Frozen<Service>): HolderOf {
     const rivals = rivalsOf(service)
-    const own = ownPorts()
+    const own = ownPorts(service)
     return (address, port) => {
       const rival = rivalWithPort(service, rivals, address, port)
       return rival ? `service ${keyOf(rival)}` : own.get(`${address} ${portKey(port)}`)
     }
   }
 
-  /** Ports of nodes' addresses that the cluster itself cannot do without. */
-  function ownPorts(): Map<string, string> {
+  /** Of the ports that the service wants, those of nodes' addresses that the cluster itself cannot do without. */
+  function ownPorts(service: Frozen<Service>): Map<string, string> {
+    const wanted = new Set(portsOf(service).map(({ port }) => port))
     const kubelets = nodeInformer.store.list().flatMap((node) => {
       const port = node.status?.daemonEndpoints?.kubeletEndpoint?.Port
+      if (port === undefined || !wanted.has(port)) return []
       return internalAddresses(node).map((address) => [`${address} ${port}/TCP`, 'the kubelet'] as const)
     })
     const apiServers = slices.store.byIndex(sliceIndex, apiServerKey).flatMap(({ endpoints, ports }) => {
@@ -150,6 +154,8 @@ function createServiceLoadBalancer(context: ControllerContext) {
   }
 }
 
+/** What others with the same ports have to mind. */
+const claimOf = (service: Frozen<Service>) => (wantsLoadBalancer(service) ? { ports: portsOf(service), ingress: ingressOf(service) } : undefined)
 const ingressOf = (service: Frozen<Service>) => service.status?.loadBalancer?.ingress ?? []
 const isConcerned = (service: Frozen<Service>) => wantsLoadBalancer(service) || (service.spec.type !== 'LoadBalancer' && ingressOf(service).length > 0)
 const addressesFor = (node: Frozen<Node>) => (takesTraffic(node) ? internalAddresses(node) : [])

@@ -31,7 +31,7 @@ export function podsToDelete(pods: readonly Frozen<Pod>[], related: readonly Fro
 /** How old the ready ones of `chosen` are, as multiples of the age of the youngest ready pod: 0 and 1 when the choice is good. */
 export function deletionAgeRatios(pods: readonly Frozen<Pod>[], chosen: readonly Frozen<Pod>[], nowMs: number): number[] {
   const age = ({ metadata }: Frozen<Pod>) => nowMs - (parseTime(metadata.creationTimestamp ?? '') ?? 0)
-  const youngest = Math.min(...pods.filter(isPodReady).map(age))
+  const youngest = pods.filter(isPodReady).reduce((least, pod) => Math.min(least, age(pod)), Number.POSITIVE_INFINITY)
   return youngest > 0 ? chosen.filter(isPodReady).map((pod) => Math.floor(age(pod) / youngest)) : []
 }
 

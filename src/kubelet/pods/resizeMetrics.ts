@@ -39,7 +39,7 @@ export function resizeDuration(metrics: Metrics): Histogram {
 /** Labels of kubelet_container_requested_resizes_total. */
 export type RequestedResize = Readonly<Record<'resource' | 'requirement' | 'operation', string>>
 
-/** What a pod's containers ask for now that they did not before, one entry a change. */
+/** What a pod's containers ask for now that they did not before: an entry for each change. */
 export function requestedResizes(before: FrozenPod, after: FrozenPod): RequestedResize[] {
   const containersOf = ({ spec }: FrozenPod) => [...(spec.initContainers ?? []), ...spec.containers]
   const had = new Map(containersOf(before).map(({ name, resources }) => [name, resources]))
