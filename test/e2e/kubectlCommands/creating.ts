@@ -113,7 +113,7 @@ export const creating: Family = {
     says('create service externalname elsewhere --external-name=example.com', 'service/elsewhere created'),
     says('get services', [
       /NAME +TYPE +CLUSTER-IP +EXTERNAL-IP +PORT\(S\) +AGE\n/,
-      /balanced +LoadBalancer +10\.96\.\S+ +(127\.0\.0\.1|<pending>) +80:3\d+\/TCP /,
+      /balanced +LoadBalancer +10\.96\.\S+ +127\.0\.0\.1 +80:3\d+\/TCP /,
       /elsewhere +ExternalName +<none> +example\.com +<none> /,
       /headless +ClusterIP +None +<none> +<none> /,
       /inside +ClusterIP +10\.96\.\S+ +<none> +80\/TCP /,
