@@ -33,13 +33,18 @@ test('OBS-10 usage of a v1 group, with everything below it', () =>
       'pids/g/pids.current': '2\n',
       'pids/g/pids.max': 'max\n',
       'blkio/g/blkio.throttle.io_service_bytes_recursive': '8:0 Read 10\n8:0 Write 20\n8:16 Read 5\nTotal 35\n',
+      'blkio/g/blkio.throttle.io_serviced_recursive': '8:0 Read 1\n8:0 Write 2\nTotal 3\n',
     },
     (directory) => {
       const reader = readerOfV1((controller) => join(directory, controller))
       const usage = reader.usage('/g')
       assert.deepEqual([usage?.cpuNs, usage?.cpuUserNs, usage?.cpuSystemNs, usage?.throttledPeriods, usage?.quotaUs], [5e9, 3e9, 1.5e9, 4, 0])
       assert.deepEqual([usage?.memory.workingSetBytes, usage?.memory.rssBytes, usage?.memory.limitBytes, usage?.memory.pageFaults], [170, 100, 0, 7])
-      assert.deepEqual([usage?.processes, usage?.maxProcesses, usage?.oomKills, usage?.readBytes, usage?.writtenBytes], [2, 0, 2, 15, 20])
+      assert.deepEqual([usage?.processes, usage?.maxProcesses, usage?.oomKills], [2, 0, 2])
+      assert.deepEqual(usage?.devices, [
+        { major: 8, minor: 0, bytes: { Read: 10, Write: 20 }, requests: { Read: 1, Write: 2 } },
+        { major: 8, minor: 16, bytes: { Read: 5 }, requests: {} },
+      ])
       assert.equal(reader.process('/g'), 42)
       assert.equal(reader.usage('/none'), undefined)
     },
@@ -56,13 +61,20 @@ test('OBS-10 usage of a v2 group, with pressure', () =>
       'g/memory.max': '1000\n',
       'g/memory.events': 'max 3\noom_kill 1\n',
       'g/io.stat': '8:0 rbytes=10 wbytes=20 rios=1\n8:16 rbytes=5 wbytes=0\n',
-      'g/cpu.pressure': 'some avg10=0.00 avg60=0.00 avg300=0.00 total=77\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=5\n',
+      'g/cpu.pressure': 'some avg10=0.00 avg60=0.00 avg300=0.00 total=77\nfull avg10=1.50 avg60=0.25 avg300=0.00 total=5\n',
     },
     (directory) => {
       const usage = readerOfV2(directory).usage('/g')
       assert.deepEqual([usage?.cpuNs, usage?.quotaUs, usage?.periodUs, usage?.shares, usage?.throttledNs], [5e9, 20_000, 100_000, 998, 9000])
       assert.deepEqual([usage?.memory.workingSetBytes, usage?.memory.limitBytes, usage?.memory.failures, usage?.oomKills], [170, 1000, 3, 1])
-      assert.deepEqual([usage?.readBytes, usage?.writtenBytes, usage?.pressure?.cpu], [15, 20, { someUs: 77, fullUs: 5 }])
+      assert.deepEqual(usage?.devices, [
+        { major: 8, minor: 0, bytes: { Read: 10, Write: 20 }, requests: { Read: 1 } },
+        { major: 8, minor: 16, bytes: { Read: 5, Write: 0 }, requests: {} },
+      ])
+      assert.deepEqual(usage?.pressure?.cpu, {
+        some: { totalUs: 77, avg10: 0, avg60: 0, avg300: 0 },
+        full: { totalUs: 5, avg10: 1.5, avg60: 0.25, avg300: 0 },
+      })
     },
   ))
 

@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { type DeviceIo, devicesOfV1, devicesOfV2 } from './blockIo.ts'
 import { parseMountInfo } from './mounts.ts'
 
 export interface CgroupUsage {
@@ -22,10 +23,20 @@ export interface CgroupUsage {
   readonly processes: number
   readonly maxProcesses: number
   readonly oomKills: number
-  readonly readBytes: number
-  readonly writtenBytes: number
-  /** Of v2, where the kernel counts stalls: microseconds since the group was made. */
-  readonly pressure?: Readonly<Record<'cpu' | 'memory' | 'io', { readonly someUs: number; readonly fullUs: number }>> | undefined
+  /** Periods in which saved quota was used, and how much of it. */
+  readonly burstPeriods: number
+  readonly burstNs: number
+  readonly devices: readonly DeviceIo[]
+  /** Of v2, where the kernel counts stalls. */
+  readonly pressure?: Readonly<Record<'cpu' | 'memory' | 'io', { readonly some: Stall; readonly full: Stall }>> | undefined
+}
+
+/** How long processes waited: microseconds since the group was made, and the share of the last so many seconds, in percent. */
+export interface Stall {
+  readonly totalUs: number
+  readonly avg10: number
+  readonly avg60: number
+  readonly avg300: number
 }
 
 export interface CgroupMemory {
@@ -39,9 +50,16 @@ export interface CgroupMemory {
   readonly maxUsageBytes: number
   /** 0: none. */
   readonly limitBytes: number
+  readonly swapLimitBytes: number
+  readonly reservationBytes: number
   readonly failures: number
+  readonly activeFileBytes: number
+  readonly inactiveFileBytes: number
   readonly pageFaults: number
   readonly majorPageFaults: number
+  /** Of the group alone, without those below it; v2 does not tell them apart. */
+  readonly ownPageFaults: number
+  readonly ownMajorPageFaults: number
 }
 
 /** Undefined: there is no such group. */
@@ -96,7 +114,6 @@ export function readerOfV1(directoryOf: (controller: string) => string | undefin
       if (usageBytes === 0 && stat('hierarchical_memory_limit') === 0) return undefined
       const times = keyedIn(at('cpuacct', path, 'cpuacct.stat'))
       const throttling = keyedIn(at('cpu', path, 'cpu.stat'))
-      const blocks = bytesOfV1(textIn(at('blkio', path, 'blkio.throttle.io_service_bytes_recursive')))
       return {
         cpuNs: numberIn(at('cpuacct', path, 'cpuacct.usage')),
         cpuUserNs: times('user') * nsPerTick,
@@ -117,14 +134,25 @@ export function readerOfV1(directoryOf: (controller: string) => string | undefin
           kernelBytes: numberIn(at('memory', path, 'memory.kmem.usage_in_bytes')),
           maxUsageBytes: numberIn(at('memory', path, 'memory.max_usage_in_bytes')),
           limitBytes: limitOf(numberIn(at('memory', path, 'memory.limit_in_bytes'))),
+          swapLimitBytes: limitOf(numberIn(at('memory', path, 'memory.memsw.limit_in_bytes'))),
+          reservationBytes: limitOf(numberIn(at('memory', path, 'memory.soft_limit_in_bytes'))),
           failures: numberIn(at('memory', path, 'memory.failcnt')),
+          activeFileBytes: stat('total_active_file'),
+          inactiveFileBytes: stat('total_inactive_file'),
           pageFaults: stat('total_pgfault'),
           majorPageFaults: stat('total_pgmajfault'),
+          ownPageFaults: stat('pgfault'),
+          ownMajorPageFaults: stat('pgmajfault'),
         },
         processes: numberIn(at('pids', path, 'pids.current')),
         maxProcesses: numberIn(at('pids', path, 'pids.max')),
         oomKills: keyedIn(at('memory', path, 'memory.oom_control'))('oom_kill'),
-        ...blocks,
+        burstPeriods: throttling('nr_bursts'),
+        burstNs: throttling('burst_time'),
+        devices: devicesOfV1(
+          textIn(at('blkio', path, 'blkio.throttle.io_service_bytes_recursive')),
+          textIn(at('blkio', path, 'blkio.throttle.io_serviced_recursive')),
+        ),
       }
     },
     process: (path) => firstProcess(at('memory', path, 'cgroup.procs')),
@@ -133,16 +161,6 @@ export function readerOfV1(directoryOf: (controller: string) => string | undefin
 
 function firstProcess(file: string): number | undefined {
   return Number(textIn(file).split('\n')[0]) || undefined
-}
-
-/** `8:0 Read 4096` lines. */
-function bytesOfV1(text: string) {
-  const sum = (kind: string) =>
-    text
-      .split('\n')
-      .map((line) => line.split(' '))
-      .reduce((total, [, what, bytes]) => (what === kind ? total + Number(bytes) : total), 0)
-  return { readBytes: sum('Read'), writtenBytes: sum('Write') }
 }
 
 /** @param root where the one hierarchy is mounted */
@@ -157,7 +175,6 @@ export function readerOfV2(root: string): CgroupUsageReader {
       const usageBytes = numberIn(at(path, 'memory.current')) || stat('anon') + stat('file')
       const [quota = 'max', period = '100000'] = textIn(at(path, 'cpu.max')).trim().split(' ')
       const weight = numberIn(at(path, 'cpu.weight'))
-      const io = textIn(at(path, 'io.stat'))
       const pressure = (name: string) => pressureOf(textIn(at(path, `${name}.pressure`)))
       return {
         cpuNs: cpu('usage_usec') * 1000,
@@ -179,15 +196,22 @@ export function readerOfV2(root: string): CgroupUsageReader {
           kernelBytes: stat('kernel'),
           maxUsageBytes: numberIn(at(path, 'memory.peak')),
           limitBytes: limitOf(numberIn(at(path, 'memory.max'))),
+          swapLimitBytes: limitOf(numberIn(at(path, 'memory.swap.max'))),
+          reservationBytes: limitOf(numberIn(at(path, 'memory.low'))),
           failures: events('max'),
+          activeFileBytes: stat('active_file'),
+          inactiveFileBytes: stat('inactive_file'),
           pageFaults: stat('pgfault'),
           majorPageFaults: stat('pgmajfault'),
+          ownPageFaults: stat('pgfault'),
+          ownMajorPageFaults: stat('pgmajfault'),
         },
         processes: numberIn(at(path, 'pids.current')),
         maxProcesses: numberIn(at(path, 'pids.max')),
         oomKills: events('oom_kill'),
-        readBytes: sumOf(io, /rbytes=(\d+)/g),
-        writtenBytes: sumOf(io, /wbytes=(\d+)/g),
+        burstPeriods: cpu('nr_bursts'),
+        burstNs: cpu('burst_usec') * 1000,
+        devices: devicesOfV2(textIn(at(path, 'io.stat'))),
         pressure: { cpu: pressure('cpu'), memory: pressure('memory'), io: pressure('io') },
       }
     },
@@ -195,11 +219,15 @@ export function readerOfV2(root: string): CgroupUsageReader {
   }
 }
 
-const sumOf = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].reduce((total, [, bytes]) => total + Number(bytes), 0)
-
 function pressureOf(text: string) {
-  const total = (kind: string) => Number(new RegExp(`^${kind} .*total=(\\d+)`, 'm').exec(text)?.[1] ?? 0)
-  return { someUs: total('some'), fullUs: total('full') }
+  return { some: stallOf(text, 'some'), full: stallOf(text, 'full') }
+}
+
+/** `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`. */
+function stallOf(text: string, kind: 'some' | 'full'): Stall {
+  const line = text.split('\n').find((one) => one.startsWith(`${kind} `)) ?? ''
+  const value = (name: string) => Number(new RegExp(` ${name}=([\\d.]+)`).exec(line)?.[1] ?? 0)
+  return { totalUs: value('total'), avg10: value('avg10'), avg60: value('avg60'), avg300: value('avg300') }
 }
 
 export interface InterfaceUsage {

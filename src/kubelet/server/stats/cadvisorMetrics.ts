@@ -4,7 +4,9 @@
  */
 import type { InterfaceUsage } from '#host/cgroupUsage'
 import type { MachineInfo } from '../../host.ts'
-import { exposition, type Labels, type MetricFamily, type Sample } from './exposition.ts'
+import { placesOf } from '../../resources/machineTopology.ts'
+import { diskFamilies, type NodeDisks } from './cadvisorDisks.ts'
+import { exposition, type Labels, type MetricFamily, type Sample, sorted } from './exposition.ts'
 import type { GroupUsage, NodeUsage } from './usage.ts'
 
 interface Row {
@@ -12,6 +14,8 @@ interface Row {
   readonly usage: GroupUsage
   readonly startedAtMs?: number | undefined
   readonly network?: readonly InterfaceUsage[] | undefined
+  /** The machine's own disks are told of with it. */
+  readonly isNode?: boolean | undefined
 }
 
 const row = (usage: GroupUsage, labels: { container?: string; image?: string; name?: string; namespace?: string; pod?: string } = {}): Row => {
@@ -19,9 +23,11 @@ const row = (usage: GroupUsage, labels: { container?: string; image?: string; na
   return { usage, labels: { container, id: usage.id, image, name, namespace, pod } }
 }
 
-function rowsOf({ node, network, pods }: NodeUsage, pauseImage: string): Row[] {
+function rowsOf({ node, network, groups, pods }: NodeUsage, pauseImage: string): Row[] {
   return [
-    { ...row(node), network },
+    // Whatever group the node's pods are below, to those who ask the node is all there is.
+    { ...row({ ...node, id: '/' }), network, isNode: true },
+    ...groups.map((group) => row(group)),
     ...pods.flatMap(({ pod: { metadata }, group, sandbox, containers, network: own }) => {
       const of = { namespace: metadata.namespace ?? '', pod: metadata.name ?? '' }
       return [
@@ -44,11 +50,13 @@ const throttled =
   ({ usage }: Row) =>
     usage.quotaUs > 0 ? read(usage) : undefined
 const stalled =
-  (resource: 'cpu' | 'memory' | 'io', kind: 'someUs' | 'fullUs') =>
+  (resource: 'cpu' | 'memory' | 'io', kind: 'some' | 'full') =>
   ({ usage }: Row) =>
-    usage.pressure === undefined ? undefined : usage.pressure[resource][kind] / 1e6
+    usage.pressure === undefined ? undefined : usage.pressure[resource][kind].totalUs / 1e6
 
 const definitions: readonly Definition[] = [
+  ['container_cpu_cfs_burst_periods_total', 'counter', 'Number of periods when burst occurs.', throttled(({ burstPeriods }) => burstPeriods)],
+  ['container_cpu_cfs_burst_seconds_total', 'counter', 'Total time duration the container has been bursted.', throttled(({ burstNs }) => seconds(burstNs))],
   ['container_cpu_cfs_periods_total', 'counter', 'Number of elapsed enforcement period intervals.', throttled(({ periods }) => periods)],
   ['container_cpu_cfs_throttled_periods_total', 'counter', 'Number of throttled period intervals.', throttled(({ throttledPeriods }) => throttledPeriods)],
   [
@@ -59,8 +67,6 @@ const definitions: readonly Definition[] = [
   ],
   ['container_cpu_system_seconds_total', 'counter', 'Cumulative system cpu time consumed in seconds.', ({ usage }) => seconds(usage.cpuSystemNs)],
   ['container_cpu_user_seconds_total', 'counter', 'Cumulative user cpu time consumed in seconds.', ({ usage }) => seconds(usage.cpuUserNs)],
-  ['container_fs_reads_bytes_total', 'counter', 'Cumulative count of bytes read', ({ usage }) => usage.readBytes],
-  ['container_fs_writes_bytes_total', 'counter', 'Cumulative count of bytes written', ({ usage }) => usage.writtenBytes],
   ['container_last_seen', 'gauge', 'Last time a container was seen by the exporter', ({ usage }) => Math.floor(usage.atMs / 1000)],
   ['container_memory_cache', 'gauge', 'Number of bytes of page cache memory.', ({ usage }) => usage.memory.cacheBytes],
   ['container_memory_failcnt', 'counter', 'Number of memory usage hits limits', ({ usage }) => usage.memory.failures],
@@ -69,6 +75,8 @@ const definitions: readonly Definition[] = [
   ['container_memory_max_usage_bytes', 'gauge', 'Maximum memory usage recorded in bytes', ({ usage }) => usage.memory.maxUsageBytes],
   ['container_memory_rss', 'gauge', 'Size of RSS in bytes.', ({ usage }) => usage.memory.rssBytes],
   ['container_memory_swap', 'gauge', 'Container swap usage in bytes.', ({ usage }) => usage.memory.swapBytes],
+  ['container_memory_total_active_file_bytes', 'gauge', 'Current total active file in bytes.', ({ usage }) => usage.memory.activeFileBytes],
+  ['container_memory_total_inactive_file_bytes', 'gauge', 'Current total inactive file in bytes.', ({ usage }) => usage.memory.inactiveFileBytes],
   [
     'container_memory_usage_bytes',
     'gauge',
@@ -81,43 +89,45 @@ const definitions: readonly Definition[] = [
     'container_pressure_cpu_stalled_seconds_total',
     'counter',
     'Total time duration no tasks in the container could make progress due to CPU congestion.',
-    stalled('cpu', 'fullUs'),
+    stalled('cpu', 'full'),
   ],
   [
     'container_pressure_cpu_waiting_seconds_total',
     'counter',
     'Total time duration tasks in the container have waited due to CPU congestion.',
-    stalled('cpu', 'someUs'),
+    stalled('cpu', 'some'),
   ],
   [
     'container_pressure_io_stalled_seconds_total',
     'counter',
     'Total time duration no tasks in the container could make progress due to IO congestion.',
-    stalled('io', 'fullUs'),
+    stalled('io', 'full'),
   ],
   [
     'container_pressure_io_waiting_seconds_total',
     'counter',
     'Total time duration tasks in the container have waited due to IO congestion.',
-    stalled('io', 'someUs'),
+    stalled('io', 'some'),
   ],
   [
     'container_pressure_memory_stalled_seconds_total',
     'counter',
     'Total time duration no tasks in the container could make progress due to memory congestion.',
-    stalled('memory', 'fullUs'),
+    stalled('memory', 'full'),
   ],
   [
     'container_pressure_memory_waiting_seconds_total',
     'counter',
     'Total time duration tasks in the container have waited due to memory congestion.',
-    stalled('memory', 'someUs'),
+    stalled('memory', 'some'),
   ],
   ['container_processes', 'gauge', 'Number of processes running inside the container.', ({ usage }) => usage.processes],
   ['container_spec_cpu_period', 'gauge', 'CPU period of the container.', ({ usage }) => usage.periodUs || undefined],
   ['container_spec_cpu_quota', 'gauge', 'CPU quota of the container.', ({ usage }) => usage.quotaUs || undefined],
   ['container_spec_cpu_shares', 'gauge', 'CPU share of the container.', ({ usage }) => usage.shares || undefined],
   ['container_spec_memory_limit_bytes', 'gauge', 'Memory limit for the container.', ({ usage }) => usage.memory.limitBytes],
+  ['container_spec_memory_reservation_limit_bytes', 'gauge', 'Memory reservation limit for the container.', ({ usage }) => usage.memory.reservationBytes],
+  ['container_spec_memory_swap_limit_bytes', 'gauge', 'Memory swap limit for the container.', ({ usage }) => usage.memory.swapLimitBytes],
   [
     'container_start_time_seconds',
     'gauge',
@@ -139,17 +149,14 @@ const networkDefinitions: readonly (readonly [name: string, help: string, read: 
   ['container_network_transmit_packets_total', 'Cumulative count of packets transmitted', (one) => one.sentPackets],
 ]
 
-/** Labels as Prometheus' client writes them: sorted. */
-function sorted(labels: Labels): Labels {
-  return Object.fromEntries(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)))
-}
-
 export interface CadvisorFacts {
   readonly machine: MachineInfo | undefined
   readonly pauseImage: string
+  /** Absent on simulated nodes. */
+  readonly disks?: NodeDisks | undefined
 }
 
-export function cadvisorMetricsText(usage: NodeUsage, { machine, pauseImage }: CadvisorFacts): string {
+export function cadvisorMetricsText(usage: NodeUsage, { machine, pauseImage, disks }: CadvisorFacts): string {
   const rows = rowsOf(usage, pauseImage)
   const ofRows = definitions.map(([name, type, help, read]): MetricFamily => {
     const samples = rows.flatMap((one): Sample[] => {
@@ -164,7 +171,8 @@ export function cadvisorMetricsText(usage: NodeUsage, { machine, pauseImage }: C
     )
     return { name, type: 'counter', help, samples }
   })
-  const families = [...ofRows, ...ofNetworks, cpuUsage(rows), memoryFailures(rows), ...machineFamilies(machine)]
+  const ofDisks = disks ? diskFamilies(rows, disks) : []
+  const families = [...ofRows, ...ofNetworks, ...ofDisks, cpuUsage(rows), memoryFailures(rows), ...machineFamilies(machine)]
   return exposition(families.sort((a, b) => (a.name < b.name ? -1 : 1)))
 }
 
@@ -174,13 +182,15 @@ function cpuUsage(rows: readonly Row[]): MetricFamily {
 }
 
 function memoryFailures(rows: readonly Row[]): MetricFamily {
-  const samples = rows.flatMap(({ labels, usage }) =>
-    [['pgfault', usage.memory.pageFaults] as const, ['pgmajfault', usage.memory.majorPageFaults] as const].map(([kind, value]) => ({
-      labels: sorted({ ...labels, failure_type: kind, scope: 'hierarchy' }),
-      value,
-      atMs: usage.atMs,
-    })),
-  )
+  const samples = rows.flatMap(({ labels, usage: { memory, atMs } }) => {
+    const sample = (failure_type: string, scope: string, value: number) => ({ labels: sorted({ ...labels, failure_type, scope }), value, atMs })
+    return [
+      sample('pgfault', 'container', memory.ownPageFaults),
+      sample('pgmajfault', 'container', memory.ownMajorPageFaults),
+      sample('pgfault', 'hierarchy', memory.pageFaults),
+      sample('pgmajfault', 'hierarchy', memory.majorPageFaults),
+    ]
+  })
   return { name: 'container_memory_failures_total', type: 'counter', help: 'Cumulative count of memory allocation failures.', samples }
 }
 
@@ -195,6 +205,7 @@ function machineFamilies(machine: MachineInfo | undefined): MetricFamily[] {
   if (!machine) return always
   const labels = { boot_id: machine.bootID, machine_id: machine.machineID, system_uuid: machine.systemUUID }
   const gauge = (name: string, help: string, value: number): MetricFamily => ({ name, type: 'gauge', help, samples: [{ labels, value }] })
+  const { topology } = machine
   const version = { cadvisorRevision: '', cadvisorVersion: '', dockerVersion: '', kernelVersion: machine.kernelVersion, osVersion: machine.osImage }
   return [
     ...always,
@@ -205,6 +216,9 @@ function machineFamilies(machine: MachineInfo | undefined): MetricFamily[] {
       samples: [{ labels: version, value: 1 }],
     },
     gauge('machine_cpu_cores', 'Number of logical CPU cores.', machine.cpus),
+    gauge('machine_cpu_physical_cores', 'Number of physical CPU cores.', topology ? placesOf(topology, 'core').length : machine.cpus),
+    gauge('machine_cpu_sockets', 'Number of CPU sockets.', topology ? placesOf(topology, 'socket').length : 1),
     gauge('machine_memory_bytes', 'Amount of memory installed on the machine.', machine.memoryBytes),
+    gauge('machine_swap_bytes', 'Amount of swap memory available on the machine.', machine.swapBytes ?? 0),
   ]
 }

@@ -16,6 +16,11 @@ export interface MetricFamily {
   readonly samples: readonly Sample[]
 }
 
+/** Labels as Prometheus' client writes them. */
+export function sorted(labels: Labels): Labels {
+  return Object.fromEntries(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
 const escapes: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '"': '\\"' }
 const escaped = (value: string) => value.replace(/[\\\n"]/g, (sign) => escapes[sign] ?? sign)
 

@@ -1,5 +1,6 @@
 /** Everything that metrics pipelines read from one kubelet (L3), made of one look at what is used. Upstream: kubelet/server/stats (v1.36). */
 import type { Clock } from '#base/clock'
+import { createDisks } from '#host/blockIo'
 import type { KubeletView } from '../../kubelet.ts'
 import { cadvisorMetricsText } from './cadvisorMetrics.ts'
 import { createDiskUsage, type DirectoryUsage, type DiskUsage } from './diskUsage.ts'
@@ -36,7 +37,13 @@ export function createStatsProvider(view: KubeletView, clock: Clock): StatsProvi
       return summaryOf({ view, usage: await source.now(), disk: diskUsage(), onlyCpuAndMemory, writableLayers })
     },
     resourceMetrics: async () => resourceMetricsText(await source.now()),
-    cadvisorMetrics: async () => cadvisorMetricsText(await source.now(), { machine: view.context()?.machineInfo, pauseImage }),
+    async cadvisorMetrics() {
+      const context = view.context()
+      const disks = context?.host ? createDisks() : undefined
+      const [usage, usages] = await Promise.all([source.now(), disks?.usages()])
+      const machine = context?.machineInfo
+      return cadvisorMetricsText(usage, { machine, pauseImage, disks: disks && usages && { usages, deviceName: disks.deviceName } })
+    },
     async volumeMetrics() {
       const host = view.context()?.host
       if (!host) return ''

@@ -5,8 +5,9 @@
 
 import { uptime } from 'node:os'
 import { formatTime } from '#base/time'
-import type { InterfaceUsage } from '#host/cgroupUsage'
+import type { InterfaceUsage, Stall } from '#host/cgroupUsage'
 import { listIfExists } from '#host/files'
+import type { KubeletContext } from '../../context.ts'
 import type { FilesystemStats, KubeletHost } from '../../host.ts'
 import type { KubeletView } from '../../kubelet.ts'
 import { podDirectory } from '../../volumes/podDirectory.ts'
@@ -29,7 +30,9 @@ export async function summaryOf(deps: SummaryDeps): Promise<object> {
   const context = view.context()
   const { node } = usage
   const nodeFs = onlyCpuAndMemory ? undefined : await context?.host?.filesystem(view.config.rootDirectory).catch(() => undefined)
+  const runtimeFs = nodeFs && context ? await runtimeFilesystem(context, formatTime(node.atMs)) : undefined
   const time = formatTime(node.atMs)
+  const [pods] = usage.groups
   const bootedMs = context?.host ? node.atMs - Math.floor(uptime() * 1000) : undefined
   return {
     node: {
@@ -38,10 +41,20 @@ export async function summaryOf(deps: SummaryDeps): Promise<object> {
       cpu: cpuOf(node),
       memory: { ...memoryOf(node), availableBytes: Math.max(0, (context?.machineInfo.memoryBytes ?? 0) - node.memory.workingSetBytes) },
       ...(onlyCpuAndMemory ? {} : { network: networkOf(time, usage.network), swap: swapOf(node), rlimit: rlimitOf(time, node) }),
-      ...(nodeFs ? { fs: filesystemOf(time, nodeFs), runtime: { imageFs: filesystemOf(time, nodeFs), containerFs: filesystemOf(time, nodeFs) } } : {}),
+      ...(pods ? { systemContainers: [{ name: 'pods', startTime: formatTime(bootedMs ?? pods.atMs), cpu: cpuOf(pods), memory: memoryOf(pods) }] } : {}),
+      ...(nodeFs ? { fs: filesystemOf(time, nodeFs) } : {}),
+      ...(runtimeFs ? { runtime: { imageFs: runtimeFs, containerFs: runtimeFs } } : {}),
     },
     pods: await Promise.all(usage.pods.map((pod) => podOf(deps, pod, nodeFs))),
   }
+}
+
+/** The file system of images and of what containers write, with what the runtime has there. Undefined while the runtime does not say. */
+async function runtimeFilesystem({ runtime, host }: KubeletContext, time: string) {
+  const own = await runtime.imageFilesystem().catch(() => undefined)
+  const path = own?.fsId?.mountpoint
+  const room = path === undefined ? undefined : await host?.filesystem(path).catch(() => undefined)
+  return own && room ? sharedOf(time, { bytes: own.usedBytes?.value ?? 0, inodes: own.inodesUsed?.value ?? 0 }, room) : undefined
 }
 
 function cpuOf(group: GroupUsage) {
@@ -62,12 +75,10 @@ function memoryOf(group: GroupUsage) {
   }
 }
 
-/** Only the kernel's totals: it keeps no averages per group that are worth asking for each time. */
 function pressureOf({ pressure }: GroupUsage, resource: 'cpu' | 'memory' | 'io') {
   if (!pressure) return {}
-  const { someUs, fullUs } = pressure[resource]
-  const data = (us: number) => ({ total: us * 1000, avg10: 0, avg60: 0, avg300: 0 })
-  return { psi: { full: data(fullUs), some: data(someUs) } }
+  const data = ({ totalUs, ...averages }: Stall) => ({ total: totalUs * 1000, ...averages })
+  return { psi: { full: data(pressure[resource].full), some: data(pressure[resource].some) } }
 }
 
 function swapOf(group: GroupUsage) {

@@ -8,7 +8,7 @@ import type { Clock } from '#base/clock'
 import { type CgroupUsage, type CgroupUsageReader, detectCgroupUsage, type InterfaceUsage, interfacesOf } from '#host/cgroupUsage'
 import type { KubeletView } from '../../kubelet.ts'
 import type { FrozenPod } from '../../pods/containers.ts'
-import { podCgroupPath } from '../../pods/resources.ts'
+import { podCgroupPath, qosCgroupPath } from '../../pods/resources.ts'
 
 /** What a group uses, when that was, and how fast; the last is absent until there are two looks. */
 export interface GroupUsage extends CgroupUsage {
@@ -40,6 +40,8 @@ export interface PodUsage {
 export interface NodeUsage {
   readonly node: GroupUsage
   readonly network: readonly InterfaceUsage[]
+  /** What all pods use together, then those of the lower QoS classes. Absent groups are left out. */
+  readonly groups: readonly GroupUsage[]
   readonly pods: readonly PodUsage[]
 }
 
@@ -134,7 +136,8 @@ async function realUsage(view: KubeletView, reader: CgroupUsageReader, children:
       network: process === undefined ? undefined : interfacesOf(process),
     })
   }
-  return { node: groupOf(root) ?? emptyGroup(root, clock.now()), network: interfacesOf('self'), pods }
+  const groups = (['Guaranteed', 'Burstable', 'BestEffort'] as const).flatMap((qos) => groupOf(qosCgroupPath(root, qos)) ?? [])
+  return { node: groupOf(root) ?? emptyGroup(root, clock.now()), network: interfacesOf('self'), groups, pods }
 }
 
 type KnownContainer = Pick<ContainerUsage, 'container' | 'image' | 'startedAtMs'>
@@ -152,6 +155,8 @@ function containersOf(view: KubeletView, pod: FrozenPod): Map<string, KnownConta
   )
 }
 
+const noFaults = { failures: 0, pageFaults: 0, majorPageFaults: 0, ownPageFaults: 0, ownMajorPageFaults: 0, activeFileBytes: 0, inactiveFileBytes: 0 }
+
 function emptyGroup(id: string, atMs: number): GroupUsage {
   const memory = { usageBytes: 0, workingSetBytes: 0, rssBytes: 0, cacheBytes: 0, swapBytes: 0, mappedFileBytes: 0, kernelBytes: 0 }
   return {
@@ -166,12 +171,13 @@ function emptyGroup(id: string, atMs: number): GroupUsage {
     shares: 0,
     periodUs: 0,
     quotaUs: 0,
-    memory: { ...memory, maxUsageBytes: 0, limitBytes: 0, failures: 0, pageFaults: 0, majorPageFaults: 0 },
+    memory: { ...memory, ...noFaults, maxUsageBytes: 0, limitBytes: 0, swapLimitBytes: 0, reservationBytes: 0 },
     processes: 0,
     maxProcesses: 0,
     oomKills: 0,
-    readBytes: 0,
-    writtenBytes: 0,
+    burstPeriods: 0,
+    burstNs: 0,
+    devices: [],
     nanoCores: undefined,
   }
 }
@@ -220,6 +226,7 @@ async function simulatedUsage(view: KubeletView, nowMs: number, rate: Rate): Pro
       pods.map(({ group }) => group),
     ),
     network: [],
+    groups: [],
     pods,
   }
 }

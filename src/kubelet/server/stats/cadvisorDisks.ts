@@ -1,0 +1,89 @@
+/**
+ * The part of /metrics/cadvisor that is about disks (L3, pure): what every group reads and writes by device, and of the node what its file systems hold
+ * and what their devices do. Upstream: google/cadvisor metrics/prometheus.go, DiskIOMetrics and DiskUsageMetrics (as of v1.36).
+ */
+import type { DeviceIo, DiskUsage } from '#host/blockIo'
+import { type Labels, type MetricFamily, type Sample, sorted } from './exposition.ts'
+import type { GroupUsage } from './usage.ts'
+
+export interface NodeDisks {
+  readonly usages: readonly DiskUsage[]
+  /** '/dev/vda'; empty for a device without a name. */
+  deviceName(major: number, minor: number): string
+}
+
+export interface GroupRow {
+  readonly labels: Labels
+  readonly usage: Pick<GroupUsage, 'atMs' | 'devices'>
+  /** The machine's own disks are told of with it. */
+  readonly isNode?: boolean | undefined
+}
+
+interface Definition {
+  readonly name: string
+  readonly type: MetricFamily['type']
+  readonly help: string
+  /** Of a group; absent: kernels count it for whole devices alone. */
+  readonly ofGroup?: (io: DeviceIo) => number
+  /** Of a file system of the node. */
+  readonly ofDisk?: (disk: DiskUsage) => number
+}
+
+const seconds = (ms: number) => ms / 1000
+const definition = (name: string, type: MetricFamily['type'], help: string, read: Pick<Definition, 'ofGroup' | 'ofDisk'>): Definition => ({
+  name: `container_fs_${name}`,
+  type,
+  help,
+  ...read,
+})
+
+const definitions: readonly Definition[] = [
+  definition('inodes_free', 'gauge', 'Number of available Inodes', { ofDisk: (disk) => disk.inodesFree }),
+  definition('inodes_total', 'gauge', 'Number of Inodes', { ofDisk: (disk) => disk.inodes }),
+  definition('io_current', 'gauge', 'Number of I/Os currently in progress', { ofDisk: (disk) => disk.ioInProgress }),
+  definition('io_time_seconds_total', 'counter', 'Cumulative count of seconds spent doing I/Os', { ofDisk: (disk) => seconds(disk.ioMs) }),
+  definition('io_time_weighted_seconds_total', 'counter', 'Cumulative weighted I/O time in seconds', { ofDisk: (disk) => seconds(disk.weightedIoMs) }),
+  definition('limit_bytes', 'gauge', 'Number of bytes that can be consumed by the container on this filesystem.', { ofDisk: (disk) => disk.capacityBytes }),
+  definition('read_seconds_total', 'counter', 'Cumulative count of seconds spent reading', { ofDisk: (disk) => seconds(disk.readMs) }),
+  definition('reads_bytes_total', 'counter', 'Cumulative count of bytes read', { ofGroup: ({ bytes }) => bytes.Read ?? 0 }),
+  definition('reads_merged_total', 'counter', 'Cumulative count of reads merged', { ofDisk: (disk) => disk.readsMerged }),
+  definition('reads_total', 'counter', 'Cumulative count of reads completed', {
+    ofGroup: ({ requests }) => requests.Read ?? 0,
+    ofDisk: (disk) => disk.reads,
+  }),
+  definition('sector_reads_total', 'counter', 'Cumulative count of sector reads completed', { ofDisk: (disk) => disk.sectorsRead }),
+  definition('sector_writes_total', 'counter', 'Cumulative count of sector writes completed', { ofDisk: (disk) => disk.sectorsWritten }),
+  definition('usage_bytes', 'gauge', 'Number of bytes that are consumed by the container on this filesystem.', { ofDisk: (disk) => disk.usedBytes }),
+  definition('write_seconds_total', 'counter', 'Cumulative count of seconds spent writing', { ofDisk: (disk) => seconds(disk.writeMs) }),
+  definition('writes_bytes_total', 'counter', 'Cumulative count of bytes written', { ofGroup: ({ bytes }) => bytes.Write ?? 0 }),
+  definition('writes_merged_total', 'counter', 'Cumulative count of writes merged', { ofDisk: (disk) => disk.writesMerged }),
+  definition('writes_total', 'counter', 'Cumulative count of writes completed', {
+    ofGroup: ({ requests }) => requests.Write ?? 0,
+    ofDisk: (disk) => disk.writes,
+  }),
+]
+
+export function diskFamilies(rows: readonly GroupRow[], disks: NodeDisks): MetricFamily[] {
+  const named = rows.map((row) => ({ ...row, devices: row.usage.devices.map((io) => ({ io, device: disks.deviceName(io.major, io.minor) })) }))
+  const ofDefinition = ({ ofGroup, ofDisk, ...family }: Definition): MetricFamily => {
+    const samples = named.flatMap(({ labels, usage: { atMs }, devices, isNode }) => {
+      const byDevice = new Map(ofGroup ? devices.map(({ io, device }) => [device, ofGroup(io)]) : [])
+      // The whole device's own count, where the node's group would tell the same again under the same name.
+      if (isNode && ofDisk) for (const disk of disks.usages) byDevice.set(disk.device, ofDisk(disk))
+      return [...byDevice].map(([device, value]): Sample => ({ labels: sorted({ ...labels, device }), value, atMs }))
+    })
+    return { ...family, samples }
+  }
+  const transferred = named.flatMap(({ labels, usage: { atMs }, devices }) =>
+    devices.flatMap(({ io: { major, minor, bytes }, device }) =>
+      Object.entries(bytes).map(([operation, value]): Sample => {
+        const own = { device, major: String(major), minor: String(minor), operation }
+        return { labels: sorted({ ...labels, ...own }), value, atMs }
+      }),
+    ),
+  )
+  return [
+    ...definitions.map(ofDefinition),
+    { name: 'container_blkio_device_usage_total', type: 'counter', help: 'Blkio Device bytes usage', samples: transferred },
+  ]
+}
