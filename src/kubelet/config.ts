@@ -35,6 +35,7 @@ export interface KubeletConfig extends ResourcesConfig {
   /** How many ids a pod of its own users has. */
   readonly userNamespaces: { readonly idsPerPod?: number | undefined }
   readonly cpuCFSQuota: boolean
+  readonly cpuCFSQuotaPeriodMs: number
   readonly nodeStatusUpdateFrequencyMs: number
   readonly nodeStatusReportFrequencyMs: number
   readonly nodeLeaseDurationSeconds: number
@@ -133,6 +134,7 @@ export const kubeletDefaults: KubeletConfig = {
   userNamespaces: {},
   maxPods: 110,
   cpuCFSQuota: true,
+  cpuCFSQuotaPeriodMs: 100,
   nodeStatusUpdateFrequencyMs: 10_000,
   nodeStatusReportFrequencyMs: 5 * minuteMs,
   nodeLeaseDurationSeconds: 40,

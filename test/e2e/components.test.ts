@@ -200,6 +200,7 @@ test('HA-04 a component’s own port tells everybody its health, and the rest th
       for (const url of ['/healthz', '/livez', '/readyz']) assert.deepEqual(await ask(one, url), { status: 200, body: 'ok' }, `${part} ${url}`)
       assert.equal((await ask(one, '/metrics')).status, 403)
       assert.match((await ask(one, '/flagz', pki('admin'))).body, /\nleader-elect-lease-duration=12s\n/)
+      assert.match((await ask(one, '/metrics', pki('admin'))).body, /\nkubernetes_feature_enabled\{name="WatchList",stage="BETA"\} 1\n/)
       const leading = one === (await leader(part)) ? 1 : 0
       assert.match((await ask(one, '/metrics', pki('admin'))).body, new RegExp(`\nleader_election_master_status\\{name="kube-${part}"\\} ${leading}\n`))
       // Known, but without the right.

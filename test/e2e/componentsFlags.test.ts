@@ -16,7 +16,15 @@ before(async () => {
   const kind = ['apiVersion: kubescheduler.config.k8s.io/v1', 'kind: KubeSchedulerConfiguration']
   fs.writeFileSync(path.join(dir, 'scheduler.yaml'), [...kind, 'profiles: [{ schedulerName: default-scheduler }, { schedulerName: mine }]'].join('\n'))
   const controllers = ['controllers=-deployment', 'node-cidr-mask-size=27'].flatMap((flag) => ['--kube-controller-manager-arg', flag])
-  cluster = await LocalCluster.start('flags', ['--runtime', 'simulated', ...controllers, '--kube-scheduler-arg', `config=${path.join(dir, 'scheduler.yaml')}`])
+  const gates = ['--kube-apiserver-arg', 'feature-gates=WatchList=true,KMSv1=true']
+  cluster = await LocalCluster.start('flags', [
+    '--runtime',
+    'simulated',
+    ...controllers,
+    '--kube-scheduler-arg',
+    `config=${path.join(dir, 'scheduler.yaml')}`,
+    ...gates,
+  ])
 })
 after(async () => {
   await cluster?.delete()
@@ -46,6 +54,30 @@ const replicaSet = {
   metadata: { name: 'r' },
   spec: { replicas: 1, selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { containers: [{ name: 'c', image: 'i' }] } } },
 }
+
+test('feature gates are counted as asked for, and one without effect is told of; what there is not is refused', { skip }, async () => {
+  const metrics = await cluster.must(['get', '--raw', '/metrics'])
+  for (const line of [
+    'name="WatchList",stage="BETA"} 1',
+    'name="KMSv1",stage="DEPRECATED"} 1',
+    'name="MemoryQoS",stage="ALPHA"} 0',
+    'name="NodeSwap",stage=""} 1',
+  ]) {
+    assert.ok(metrics.includes(`\nkubernetes_feature_enabled{${line}\n`), line)
+  }
+  const { stdout } = await cluster.skiff(['logs', 'flags'])
+  assert.match(stdout, /Feature gates without effect here, these features stay as v1\.36 has them by default: KMSv1=true/)
+  for (const [arg, why] of [
+    ['feature-gates=Nope=true', '--feature-gates: unrecognized feature gate: Nope'],
+    ['feature-gates=NodeSwap=false', '--feature-gates: cannot set feature gate NodeSwap to false, feature is locked to true'],
+    ['feature-gates=NodeSwap=2', 'invalid argument "NodeSwap=2" for "--feature-gates" flag: invalid value of NodeSwap=2, expected true or false'],
+  ] as const) {
+    for (const flag of ['--kube-apiserver-arg', '--kube-scheduler-arg']) {
+      const wrong = await cluster.skiff(['up', 'other', '--no-kubeconfig', flag, arg])
+      assert.deepEqual([wrong.code, wrong.stderr.split('\n')[0]], [2, `error: ${why}`])
+    }
+  }
+})
 
 test('CTL-22 flags that cannot be used, or differ while the cluster runs, are refused', { skip }, async () => {
   const wrong = await cluster.skiff(['up', 'flags', '--no-kubeconfig', '--kube-controller-manager-arg', 'controllers=nope'])

@@ -6,6 +6,7 @@ import type { Pod, Secret, ServiceAccount } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import type { Component } from '#base/component'
+import type { FeatureGateSettings } from '#base/featureGates'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import type { Random } from '#base/random'
@@ -13,13 +14,16 @@ import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Client } from '#client/client'
 import type { EventRecorder } from '#client/eventRecorder'
 
+/** The feature gates that controllers ask for. */
+export const turnableFeatures = ['MaxUnavailableStatefulSet'] as const
+
 export interface ControllerOptions {
   /** Workers per controller, by upstream's controller name; see each controller for its default. */
   readonly concurrentSyncs?: Readonly<Record<string, number>> | undefined
   /** PEM of the cluster's CA, for the kube-root-ca.crt ConfigMaps. */
   readonly rootCa?: string | undefined
   /** What --feature-gates says; absent ones are as v1.36 has them by default. */
-  readonly featureGates?: Readonly<Record<string, boolean>> | undefined
+  readonly featureGates?: FeatureGateSettings | undefined
   /** One range, or one of each family with a comma between. */
   readonly clusterCidr?: string | undefined
   /** Addresses that no node may have for its pods. */

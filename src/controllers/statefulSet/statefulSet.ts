@@ -8,6 +8,7 @@ import { semanticEqual } from '#api/machinery/equality'
 import { selectorOf } from '#api/machinery/labelSelector'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { featureEnabled } from '#base/featureGates'
 import { controllerRevisions, persistentVolumeClaims, pods, statefulSets } from '#client/builtIn'
 import { createExpectations } from '#client/expectations'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
@@ -38,7 +39,7 @@ function createStatefulSetController(context: ControllerContext) {
   const events = context.events('statefulset-controller')
   const reconciler = createReconciler(context, { name: statefulSet.name, queueName: 'statefulset', workers: 5, reconcile })
   const podControl = createStatefulPodControl({ client, events, claims: claimInformer })
-  const features = { maxUnavailable: context.options.featureGates?.MaxUnavailableStatefulSet }
+  const features = { maxUnavailable: featureEnabled(context.options.featureGates ?? {}, 'MaxUnavailableStatefulSet') }
   reconciler.watch(informer, enqueueSelf(reconciler.queue))
   // Names are fixed, so nothing can be created twice and nothing need be expected.
   reconciler.watch(podInformer, ownedPodHandler({ informer, queue: reconciler.queue, expectations: createExpectations(clock) }))

@@ -91,8 +91,10 @@ const faults: readonly (readonly [given: object, fault: string])[] = [
   [{ containerLogMonitorInterval: '1s' }, 'containerLogMonitorInterval must be a positive time duration greater than or equal to 3s'],
   [{ podLogsDir: '/var//log' }, 'pod logs path "/var//log" must be normalized'],
   [{ shutdownGracePeriod: '500ms' }, 'shutdownGracePeriod {500ms} must be either zero or otherwise >= 1 sec'],
+  [{ featureGates: { Nope: true } }, 'unrecognized feature gate: Nope'],
+  [{ featureGates: { NodeLogQuery: false } }, 'cannot set feature gate NodeLogQuery to false, feature is locked to true'],
   [{ runOnce: true }, 'runOnce (--runOnce) true, Runonce mode has been deprecated and should not be set'],
-  [{ cpuCFSQuotaPeriod: '50ms' }, 'cpuCFSQuotaPeriod (--cpu-cfs-quota-period) 50ms requires feature gate CustomCPUCFSQuotaPeriod'],
+  [{ cpuCFSQuotaPeriod: '2s' }, 'cpuCFSQuotaPeriod (--cpu-cfs-quota-period) 2s must be between 1ms and 1sec, inclusive'],
 ]
 for (const [given, fault] of faults) {
   test(`KUB-24 refused: ${fault}`, () =>

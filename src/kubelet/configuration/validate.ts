@@ -3,6 +3,7 @@
  * Upstream: kubelet/apis/config/validation/validation.go (v1.36).
  */
 import { parseDuration } from '#api/machinery/duration'
+import { type FeatureGateSettings, featureGateFaults } from '#base/featureGates'
 import { gateEnabled } from '../resources/config.ts'
 import type { AuthorizationSettings, ConfigurationDocument } from './document.ts'
 
@@ -92,6 +93,7 @@ export function validateDocument(document: ConfigurationDocument): string[] {
     ...shutdown(document),
     ...logs(document),
     ...access(document),
+    ...featureGateFaults(gatesOf(document).featureGates),
   ].map(invalid)
 }
 
@@ -125,6 +127,8 @@ function imagePulls(document: ConfigurationDocument): string[] {
   ]
 }
 
+const gatesOf = (document: ConfigurationDocument) => ({ featureGates: (document.featureGates ?? {}) as FeatureGateSettings })
+
 const msOf = (value: unknown) => parseDuration((value as string | undefined) ?? '0') ?? 0
 
 function durations(document: ConfigurationDocument): string[] {
@@ -132,12 +136,8 @@ function durations(document: ConfigurationDocument): string[] {
   const [period, least, most] = [cpuCFSQuotaPeriod, imageMinimumGCAge, imageMaximumGCAge].map(msOf) as [number, number, number]
   const { maxContainerRestartPeriod } = (document.crashLoopBackOff ?? {}) as { maxContainerRestartPeriod?: string }
   const restart = maxContainerRestartPeriod === undefined ? undefined : msOf(maxContainerRestartPeriod)
-  const gates = { featureGates: (document.featureGates ?? {}) as Record<string, boolean> }
   return [
     ...((nodeLeaseDurationSeconds as number) > 0 ? [] : ['nodeLeaseDurationSeconds must be greater than 0']),
-    ...(gateEnabled(gates, 'CustomCPUCFSQuotaPeriod') || period === 100
-      ? []
-      : [`cpuCFSQuotaPeriod (--cpu-cfs-quota-period) ${cpuCFSQuotaPeriod} requires feature gate CustomCPUCFSQuotaPeriod`]),
     ...(period >= 1 && period <= 1000 ? [] : [`cpuCFSQuotaPeriod (--cpu-cfs-quota-period) ${cpuCFSQuotaPeriod} must be between 1ms and 1sec, inclusive`]),
     ...(least >= 0 ? [] : [`imageMinimumGCAge ${imageMinimumGCAge} must not be negative`]),
     ...(most >= 0 ? [] : [`imageMaximumGCAge ${imageMaximumGCAge} must not be negative`]),
@@ -170,7 +170,7 @@ function logs(document: ConfigurationDocument): string[] {
     ...((document.containerLogMaxFiles as number) > 1 ? [] : ['containerLogMaxFiles must be greater than 1']),
     ...(directory.startsWith('/') ? [] : [`pod logs path "${directory}" must be absolute path`]),
     ...(/\/$|\/\/|\/\.\.?(\/|$)/.test(directory) ? [`pod logs path "${directory}" must be normalized`] : []),
-    ...(document.enableSystemLogQuery === true && (document.featureGates as Record<string, boolean> | undefined)?.NodeLogQuery !== true
+    ...(document.enableSystemLogQuery === true && !gateEnabled(gatesOf(document), 'NodeLogQuery')
       ? ['NodeLogQuery feature gate is required for enableSystemLogQuery']
       : []),
     ...(document.enableSystemLogQuery === true && document.enableSystemLogHandler !== true

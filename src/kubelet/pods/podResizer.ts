@@ -34,7 +34,7 @@ function actuatedOf(allocations: Allocations, podUid: string, { name, status }: 
 export function createPodResizer(context: KubeletContext, allocations: Allocations, cgroups: CgroupTree): PodResizer {
   const { host, runtime, config } = context
   const duration = resizeDuration(context.metrics)
-  const podOptions = { cpuCfsQuota: config.cpuCFSQuota, podPidsLimit: config.podPidsLimit, hugepageSizes: hugepageSizes(context) }
+  const podOptions = { ...config, hugepageSizes: hugepageSizes(context) }
 
   /** Why memory cannot be taken away now. */
   const refuse = async (

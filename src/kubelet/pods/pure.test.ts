@@ -189,7 +189,7 @@ const qosCases = [
 for (const c of qosCases) test(`KUB-14 QoS: ${c.name}`, () => assert.equal(podQosClass(pod({ containers: c.containers })), c.want))
 
 test('KUB-14 the pod’s cgroup adds its containers up, init steps apart', () => {
-  const options = { cpuCfsQuota: true, podPidsLimit: 100 }
+  const options = { cpuCFSQuota: true, cpuCFSQuotaPeriodMs: 100, podPidsLimit: 100 }
   const two = pod({
     containers: [resources({ cpu: '100m' }, { cpu: '200m', memory: '10Mi' }), resources({ cpu: '300m' }, { cpu: '1', memory: '20Mi' })],
     initContainers: [resources({ cpu: '2' }, { cpu: '2', memory: '5Mi' })],
@@ -202,7 +202,7 @@ test('KUB-14 the pod’s cgroup adds its containers up, init steps apart', () =>
     pidsLimit: 100,
   })
   const open = pod({ containers: [resources({ cpu: '100m' }, { memory: '10Mi' }), { name: 'free' }] })
-  assert.deepEqual(podCgroupLimits(open, { cpuCfsQuota: true, podPidsLimit: -1 }), { cpuShares: 102 })
+  assert.deepEqual(podCgroupLimits(open, { cpuCFSQuota: true, cpuCFSQuotaPeriodMs: 100, podPidsLimit: -1 }), { cpuShares: 102 })
   assert.equal(podCgroupPath('/node1', open), '/node1/kubepods/burstable/podu1')
   assert.equal(podCgroupPath('/', pod()), '/kubepods/besteffort/podu1')
 })
@@ -211,7 +211,7 @@ test('KUB-14 container limits: shares, quota, memory, OOM score', () => {
   const [burst] = pod({ containers: [resources({ memory: '1Gi', cpu: '250m' }, { cpu: '500m', memory: '2Gi' })] }).spec.containers
   assert.ok(burst)
   const owner = pod({ containers: [burst] })
-  const options = { cpuCfsQuota: true, memoryCapacityBytes: 4 * 2 ** 30 }
+  const options = { cpuCFSQuota: true, cpuCFSQuotaPeriodMs: 100, memoryCapacityBytes: 4 * 2 ** 30 }
   assert.deepEqual(containerResources(owner, burst, options), {
     cpuShares: 256,
     cpuPeriod: 100_000,
@@ -219,8 +219,13 @@ test('KUB-14 container limits: shares, quota, memory, OOM score', () => {
     memoryLimitInBytes: 2 * 2 ** 30,
     oomScoreAdj: 750,
   })
+  const shorter = containerResources(owner, burst, { ...options, cpuCFSQuotaPeriodMs: 20 })
+  assert.deepEqual([shorter.cpuPeriod, shorter.cpuQuota], [20_000, 10_000])
   assert.equal(oomScoreAdj(pod(), { name: 'main' }, 2 ** 30), 1000)
-  assert.deepEqual([milliCpuToShares(0), milliCpuToShares(1), milliCpuToShares(1000), milliCpuToQuota(1), milliCpuToQuota(0)], [2, 2, 1024, 1000, 0])
+  assert.deepEqual(
+    [milliCpuToShares(0), milliCpuToShares(1), milliCpuToShares(1000), milliCpuToQuota(1, 100_000), milliCpuToQuota(0, 100_000)],
+    [2, 2, 1024, 1000, 0],
+  )
 })
 
 test('KUB-19 container settings win over the pod’s; privileged lifts the masks', () => {

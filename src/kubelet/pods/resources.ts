@@ -14,15 +14,22 @@ export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort'
 
 const minShares = 2
 const maxShares = 262_144
-const quotaPeriodUs = 100_000
 const minQuotaUs = 1000
 
 export function milliCpuToShares(milliCpu: number): number {
   return milliCpu === 0 ? minShares : Math.min(maxShares, Math.max(minShares, Math.floor((milliCpu * 1024) / 1000)))
 }
 
+/** Whether limits of CPU are held, and over which time. */
+export interface CpuQuotaOptions {
+  readonly cpuCFSQuota: boolean
+  readonly cpuCFSQuotaPeriodMs: number
+}
+
+const periodUsOf = ({ cpuCFSQuotaPeriodMs }: CpuQuotaOptions) => Math.round(cpuCFSQuotaPeriodMs * 1000)
+
 /** 0 means no quota. */
-export function milliCpuToQuota(milliCpu: number, periodUs = quotaPeriodUs): number {
+export function milliCpuToQuota(milliCpu: number, periodUs: number): number {
   return milliCpu === 0 ? 0 : Math.max(minQuotaUs, Math.floor((milliCpu * periodUs) / 1000))
 }
 
@@ -53,7 +60,7 @@ function podTotal(pod: FrozenPod, value: (container: FrozenContainer) => number 
 /** The pod's cgroup: an empty limit on any container leaves the pod unlimited, unless the pod sets its own. */
 export function podCgroupLimits(
   pod: FrozenPod,
-  options: { readonly cpuCfsQuota: boolean; readonly podPidsLimit: number; readonly hugepageSizes?: readonly number[] | undefined },
+  options: CpuQuotaOptions & { readonly podPidsLimit: number; readonly hugepageSizes?: readonly number[] | undefined },
 ): CgroupLimits {
   const overhead = pod.spec.overhead ?? {}
   const own = pod.spec.resources
@@ -65,9 +72,10 @@ export function podCgroupLimits(
   const cpuLimit = own?.limits?.cpu !== undefined ? milliUnits(own.limits.cpu) : podTotal(pod, ({ resources }) => positive(milliUnits(resources?.limits?.cpu)))
   const memoryLimit =
     own?.limits?.memory !== undefined ? wholeUnits(own.limits.memory) : podTotal(pod, ({ resources }) => positive(wholeUnits(resources?.limits?.memory)))
+  const periodUs = periodUsOf(options)
   return {
     cpuShares: milliCpuToShares(requestMilli + milliUnits(overhead.cpu)),
-    ...(cpuLimit && options.cpuCfsQuota ? { cpuQuotaUs: milliCpuToQuota(cpuLimit + milliUnits(overhead.cpu)), cpuPeriodUs: quotaPeriodUs } : {}),
+    ...(cpuLimit && options.cpuCFSQuota ? { cpuQuotaUs: milliCpuToQuota(cpuLimit + milliUnits(overhead.cpu), periodUs), cpuPeriodUs: periodUs } : {}),
     ...(memoryLimit ? { memoryLimitBytes: memoryLimit + wholeUnits(overhead.memory) } : {}),
     ...(options.podPidsLimit > 0 ? { pidsLimit: options.podPidsLimit } : {}),
     ...(options.hugepageSizes?.length ? { hugepageLimits: podHugepageLimits(pod, options.hugepageSizes) } : {}),
@@ -106,8 +114,7 @@ export function oomScoreAdj(pod: FrozenPod, container: FrozenContainer, memoryCa
   return adjustment < 1000 - 997 ? 1000 - 997 : adjustment === 1000 ? 999 : adjustment
 }
 
-export interface ContainerResourceOptions {
-  readonly cpuCfsQuota: boolean
+export interface ContainerResourceOptions extends CpuQuotaOptions {
   readonly memoryCapacityBytes: number
   readonly hugepageSizes?: readonly number[] | undefined
   /** Set where memory is protected and throttled: cgroup v2 with feature gate MemoryQoS. */
@@ -119,11 +126,12 @@ export function containerResources(pod: FrozenPod, container: FrozenContainer, o
   const { requests, limits } = container.resources ?? {}
   const cpuLimit = milliUnits(limits?.cpu)
   const memoryLimit = wholeUnits(limits?.memory)
+  const periodUs = periodUsOf(options)
   return {
     cpuShares: milliCpuToShares(requests?.cpu !== undefined ? milliUnits(requests.cpu) : cpuLimit),
-    cpuPeriod: quotaPeriodUs,
+    cpuPeriod: periodUs,
     // Without a limit the quota is lifted, not left at whatever it was.
-    cpuQuota: options.cpuCfsQuota && cpuLimit > 0 ? milliCpuToQuota(cpuLimit) : -1,
+    cpuQuota: options.cpuCFSQuota && cpuLimit > 0 ? milliCpuToQuota(cpuLimit, periodUs) : -1,
     ...(memoryLimit > 0 ? { memoryLimitInBytes: memoryLimit } : {}),
     ...containerHugepages(container, options.hugepageSizes ?? []),
     ...(options.memoryQos ? { unified: memoryQos(podQosClass(pod), wholeUnits(requests?.memory), memoryLimit, options.memoryQos) } : {}),
@@ -138,14 +146,12 @@ function containerHugepages({ resources }: FrozenContainer, sizes: readonly numb
 }
 
 /** What a sandbox is told of its pod's size, for runtimes that size a machine by it: the pod without its overhead, and the overhead. */
-export function sandboxResources(
-  pod: FrozenPod,
-  options: { readonly cpuCfsQuota: boolean },
-): { overhead?: LinuxContainerResources; resources?: LinuxContainerResources } {
+export function sandboxResources(pod: FrozenPod, options: CpuQuotaOptions): { overhead?: LinuxContainerResources; resources?: LinuxContainerResources } {
+  const periodUs = periodUsOf(options)
   const linux = (requestMilli: number, limitMilli: number, memoryBytes: number): LinuxContainerResources => ({
     cpuShares: milliCpuToShares(requestMilli),
-    cpuPeriod: quotaPeriodUs,
-    ...(options.cpuCfsQuota && limitMilli > 0 ? { cpuQuota: milliCpuToQuota(limitMilli) } : {}),
+    cpuPeriod: periodUs,
+    ...(options.cpuCFSQuota && limitMilli > 0 ? { cpuQuota: milliCpuToQuota(limitMilli, periodUs) } : {}),
     ...(memoryBytes > 0 ? { memoryLimitInBytes: memoryBytes } : {}),
   })
   const { overhead } = pod.spec

@@ -47,7 +47,7 @@ export function podSandboxConfig(pod: FrozenPod, attempt: number, users: UserNam
     annotations,
     linux: {
       cgroupParent: podCgroupPath(config.cgroupRoot, pod),
-      ...sandboxResources(pod, { cpuCfsQuota: config.cpuCFSQuota }),
+      ...sandboxResources(pod, config),
       securityContext: sandboxSecurityContext(pod, users, config.rootDirectory),
       sysctls: Object.fromEntries((pod.spec.securityContext?.sysctls ?? []).map(({ name, value }) => [dottedSysctl(name), value])),
     },

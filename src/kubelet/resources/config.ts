@@ -2,10 +2,11 @@
  * The part of KubeletConfiguration v1beta1 that is about the node's resources (L3), in upstream's words and with upstream's defaults.
  * Upstream: kubelet/apis/config/v1beta1/defaults.go (v1.36).
  */
+import { type FeatureGateSettings, featureEnabled } from '#base/featureGates'
 import type { MemoryReservation } from './memory/memoryManager.ts'
 
 export interface ResourcesConfig {
-  readonly featureGates: Readonly<Record<string, boolean>>
+  readonly featureGates: FeatureGateSettings
   readonly systemReserved: Readonly<Record<string, string>>
   readonly kubeReserved: Readonly<Record<string, string>>
   /** CPUs that nobody gets for itself, as a list ('0-1'); wins over the amounts reserved. */
@@ -56,23 +57,31 @@ export const resourcesDefaults: ResourcesConfig = {
   topologyManagerPolicyOptions: {},
 }
 
-/** Gates whose default in v1.36 is on; all others that this kubelet asks about are off. */
-const onByDefault = new Set([
+/** The features that this kubelet can turn; ClusterTrustBundle is what its projection depends on. */
+export const followedFeatures = [
+  'ClusterTrustBundle',
+  'ClusterTrustBundleProjection',
+  'CPUManagerPolicyAlphaOptions',
   'CPUManagerPolicyBetaOptions',
   'InPlacePodLevelResourcesVerticalScaling',
   'InPlacePodVerticalScalingInitContainers',
+  'MemoryQoS',
   'NodeDeclaredFeatures',
+  'NodeLogQuery',
+  'QOSReserved',
   'ResourceHealthStatus',
-])
+] as const
 
-export function gateEnabled({ featureGates }: Pick<ResourcesConfig, 'featureGates'>, gate: string): boolean {
-  return featureGates[gate] ?? onByDefault.has(gate)
+export type FollowedFeature = (typeof followedFeatures)[number]
+
+export function gateEnabled({ featureGates }: Pick<ResourcesConfig, 'featureGates'>, gate: FollowedFeature): boolean {
+  return featureEnabled(featureGates, gate)
 }
 
 /** What this node tells of itself so that the scheduler and admission can rely on it. Upstream: component-helpers/nodedeclaredfeatures (v1.36). */
 export function declaredFeatures(config: Pick<ResourcesConfig, 'featureGates'>): string[] {
   if (!gateEnabled(config, 'NodeDeclaredFeatures')) return []
-  return ['InPlacePodLevelResourcesVerticalScaling', 'InPlacePodVerticalScalingInitContainers'].filter((gate) => gateEnabled(config, gate))
+  return (['InPlacePodLevelResourcesVerticalScaling', 'InPlacePodVerticalScalingInitContainers'] as const).filter((gate) => gateEnabled(config, gate))
 }
 
 /** @throws Error that names the field, its value and what to do. */

@@ -33,11 +33,15 @@ const pod = (resources: object, more: object = {}): Pod =>
 
 test('KUB-14 RES-01 huge pages are limited to what is asked for, those of other sizes forbidden', () => {
   const sizes = [2 * mebi, 1024 * mebi]
-  const limits = podCgroupLimits(pod(pages), { cpuCfsQuota: true, podPidsLimit: -1, hugepageSizes: sizes })
+  const limits = podCgroupLimits(pod(pages), { cpuCFSQuota: true, cpuCFSQuotaPeriodMs: 100, podPidsLimit: -1, hugepageSizes: sizes })
   assert.deepEqual(limits.hugepageLimits, { '2MB': 8 * mebi, '1GB': 0 })
   const container = (resources: object) =>
-    containerResources(pod(resources), pod(resources).spec.containers[0]!, { cpuCfsQuota: true, memoryCapacityBytes: 2 ** 30, hugepageSizes: sizes })
-      .hugepageLimits
+    containerResources(pod(resources), pod(resources).spec.containers[0]!, {
+      cpuCFSQuota: true,
+      cpuCFSQuotaPeriodMs: 100,
+      memoryCapacityBytes: 2 ** 30,
+      hugepageSizes: sizes,
+    }).hugepageLimits
   assert.deepEqual(container(pages), [
     { pageSize: '2MB', limit: 8 * mebi },
     { pageSize: '1GB', limit: 0 },
@@ -47,9 +51,9 @@ test('KUB-14 RES-01 huge pages are limited to what is asked for, those of other 
 
 test('CRI-06 a sandbox is told of its pod without the overhead, and of the overhead', () => {
   const overhead = { cpu: '250m', memory: '120Mi' }
-  assert.deepEqual(sandboxResources(pod(pages, { overhead }), { cpuCfsQuota: true }), {
+  assert.deepEqual(sandboxResources(pod(pages, { overhead }), { cpuCFSQuota: true, cpuCFSQuotaPeriodMs: 100 }), {
     resources: { cpuShares: 1024, cpuPeriod: 100_000, cpuQuota: 100_000, memoryLimitInBytes: 64 * mebi },
     overhead: { cpuShares: 256, cpuPeriod: 100_000, cpuQuota: 25_000, memoryLimitInBytes: 120 * mebi },
   })
-  assert.equal(podCgroupLimits(pod(pages, { overhead }), { cpuCfsQuota: true, podPidsLimit: -1 }).memoryLimitBytes, 184 * mebi)
+  assert.equal(podCgroupLimits(pod(pages, { overhead }), { cpuCFSQuota: true, cpuCFSQuotaPeriodMs: 100, podPidsLimit: -1 }).memoryLimitBytes, 184 * mebi)
 })

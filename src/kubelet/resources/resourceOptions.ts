@@ -16,9 +16,10 @@ export function hugepageSizes({ machineInfo }: Pick<Context, 'machineInfo'>): nu
 export function containerResourceOptions(context: Context): ContainerResourceOptions {
   const { config, machineInfo, host, allocatable } = context
   const hasMemoryQos = host?.cgroups.version === 2 && gateEnabled(config, 'MemoryQoS')
-  const { memoryThrottlingFactor, memoryReservationPolicy } = config
+  const { cpuCFSQuota, cpuCFSQuotaPeriodMs, memoryThrottlingFactor, memoryReservationPolicy } = config
   return {
-    cpuCfsQuota: config.cpuCFSQuota,
+    cpuCFSQuota,
+    cpuCFSQuotaPeriodMs,
     memoryCapacityBytes: machineInfo.memoryBytes,
     hugepageSizes: hugepageSizes(context),
     ...(hasMemoryQos

@@ -44,7 +44,7 @@ export const emptyDirVolume: VolumePlugin = {
       // Once only: a pod may have changed its own directory's mode since.
       if (fresh) await chmod(path, 0o777)
     } else if (medium === 'Memory') {
-      const podLimit = podCgroupLimits(pod, { cpuCfsQuota: false, podPidsLimit: 0 }).memoryLimitBytes ?? 0
+      const podLimit = podCgroupLimits(pod, context.config).memoryLimitBytes ?? 0
       const bytes = memoryVolumeBytes(context.allocatable.memory, podLimit, sizeLimit)
       await mountUnlessMounted(host, { source: 'tmpfs', target: directory, filesystem: 'tmpfs', options: bytes > 0 ? [`size=${bytes}`] : [] })
     } else if (medium === hugePages || medium.startsWith(`${hugePages}-`)) {

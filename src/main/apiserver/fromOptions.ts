@@ -12,6 +12,7 @@ import { createSecurity, type SecurityDeps } from '#apiserver/security'
 import type { ClientAuthorities } from '#apiserver/server/peerCertificate'
 import type { ServingTls } from '#apiserver/server/servingTls'
 import { createExternalSigner, type ExternalSigner, type ExternalSignerDeps } from '#apiserver/tokens/externalSigner'
+import { announceFeatures } from '#base/featureGates'
 import { type Logger, noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
 import { auditFromOptions } from './auditFromOptions.ts'
@@ -27,6 +28,7 @@ export type OptionDeps = Pick<
 /** @param given what the composition root decides itself: keys, clock, the registry's reader */
 export function depsFromOptions(options: ServerOptions, given: SecurityDeps): OptionDeps {
   const { clock, random, log = noLog, metrics = noMetrics } = given
+  announceFeatures({ log, metrics }, options.features.featureGates)
   const audit = auditFromOptions(options.audit, { clock, random, log: log.with('audit'), metrics })
   const { authentication, authorization, admission } = options
   const externalAddress = externalAddressOf(options.generic.externalHost, given.externalAddress)
@@ -63,7 +65,8 @@ export async function signerFromOptions({ authentication }: ServerOptions, deps:
 }
 
 export function configFromOptions(options: ServerOptions): ApiServerConfig {
-  return { ...options.generic, ...options.features, ...options.apiEnablement, flags: options.flags }
+  const { priorityAndFairness } = options.features
+  return { ...options.generic, priorityAndFairness, ...options.apiEnablement, flags: options.flags }
 }
 
 /** Whose client certificates the port takes: those of the files that were named, beside the composition root's own. PEM. */

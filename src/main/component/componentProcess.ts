@@ -4,6 +4,7 @@
  */
 import type { HealthCheck } from '#apiserver/endpoints/health'
 import type { Listener } from '#apiserver/server/listener'
+import { announceFeatures, type FeatureGateSettings } from '#base/featureGates'
 import { followCertificates } from '../apiserver/fromOptions.ts'
 import { type ProcessTools, processTools } from '../layouts/processTools.ts'
 import { type ApiAccess, openAccess } from './access.ts'
@@ -21,6 +22,7 @@ export interface ComponentOptions {
   readonly authentication: DelegatedAuthenticationSettings
   readonly authorization: DelegatedAuthorizationSettings
   readonly debugging: { readonly profiling: boolean; readonly verbosity: number }
+  readonly features: FeatureGateSettings
   readonly flags: Readonly<Record<string, string>>
 }
 
@@ -33,6 +35,8 @@ export interface ComponentProcess {
   readonly kubeconfig: { readonly file: string; readonly master: string }
   readonly lease: LeaseSettings
   readonly configz: Readonly<Record<string, unknown>>
+  /** Feature gates that it can turn; absent: none. */
+  readonly turnable?: readonly string[]
   /** What else its port shows, by path. */
   readonly documents?: SecurePortParts['documents']
   /** Works until the signal aborts. All that it writes goes through `fence`. */
@@ -43,6 +47,7 @@ export interface ComponentProcess {
 export async function runComponentProcess(process: ComponentProcess, signal: AbortSignal): Promise<void> {
   const { component, options, kubeconfig, lease } = process
   const tools = processTools(process.name, options.debugging.verbosity)
+  announceFeatures(tools, options.features, process.turnable)
   const access = await openAccess(kubeconfig.file, kubeconfig.master, tools)
   const over = new AbortController()
   const port = await openPort(process, tools, AbortSignal.any([signal, over.signal]), signal)

@@ -1,5 +1,6 @@
 /** The controllers alone (L5), with kube-controller-manager's flags, in the foreground. Upstream: cmd/kube-controller-manager (v1.36). */
 import { secretTokens } from '#apiserver/tokens/secretTokens'
+import { turnableFeatures } from '#controllers/framework/controller'
 import { createControllerManager } from '#controllers/framework/manager'
 import { controllers } from '#controllers/index'
 import { followCertificates } from '../apiserver/fromOptions.ts'
@@ -14,6 +15,7 @@ import { controllerOptions } from '../component/options/controllers.ts'
 import { delegatedAuthentication } from '../component/options/delegatedAuthentication.ts'
 import { delegatedAuthorization } from '../component/options/delegatedAuthorization.ts'
 import { elsewhereOptions } from '../component/options/elsewhere.ts'
+import { componentFeatures } from '../component/options/features.ts'
 import { defaultLease, leaderElection, leaseOf } from '../component/options/leaderElection.ts'
 import { secureServing } from '../component/options/secureServing.ts'
 import { signing } from '../component/options/signing.ts'
@@ -35,6 +37,7 @@ export const controllerManagerGroups = {
   authentication: delegatedAuthentication,
   authorization: delegatedAuthorization,
   debugging,
+  features: componentFeatures,
 } as const
 
 type Options = OptionsOf<typeof controllerManagerGroups>
@@ -56,6 +59,7 @@ async function run(options: Options, signal: AbortSignal): Promise<void> {
       options,
       kubeconfig: { file: kubeconfig, master },
       lease,
+      turnable: turnableFeatures,
       configz: { 'kubecontrollermanager.config.k8s.io': configuration(options, lease, rateLimit) },
       async act({ access, tools, fence }, leading) {
         const own = fence(access.client(component, { rateLimit }))
@@ -68,7 +72,7 @@ async function run(options: Options, signal: AbortSignal): Promise<void> {
         await createControllerManager({ ...tools, client: own, clientFor }, controllers, {
           ...given,
           ...options.volumes,
-          featureGates: options.debugging.featureGates,
+          featureGates: options.features,
           hostPaths,
           controllers: options.controllers.controllers,
           clusterSigning: options.signing.signing,

@@ -4,11 +4,13 @@ import os from 'node:os'
 import path from 'node:path'
 import { parseDuration } from '#api/machinery/duration'
 import type { Component } from '#base/component'
+import { announceFeatures, type FeatureGateSettings } from '#base/featureGates'
 import { connectCri } from '#grpc/criClient'
 import type { AuthenticationSettings, AuthorizationSettings, ConfigurationDocument } from '#kubelet/configuration/document'
 import { settingsOf } from '#kubelet/configuration/settings'
 import { createKubeletHost } from '#kubelet/host'
 import { createKubelet } from '#kubelet/kubelet'
+import { followedFeatures } from '#kubelet/resources/config'
 import { createContainerdRuntime } from '#kubelet/runtime/containerd/containerdRuntime'
 import { apiAuth, type KubeletAuthSettings } from '#kubelet/server/auth'
 import { createKubeletServer, type KubeletServerTls } from '#kubelet/server/kubeletServer'
@@ -45,6 +47,7 @@ async function run({ kubelet: flags, configuration, flags: shown }: Options, sig
   const logging = (document.logging ?? {}) as { readonly format?: 'text' | 'json'; readonly verbosity?: number }
   const tools = processTools('kubelet', flags.verbosity ?? logging.verbosity ?? 2, flags.loggingFormat ?? logging.format)
   for (const text of [...flags.warnings, ...configuration.deprecations, ...warnings]) tools.log.warn(text)
+  announceFeatures(tools, (document.featureGates ?? {}) as FeatureGateSettings, followedFeatures)
   const nodeName = (flags.hostnameOverride || os.hostname()).trim().toLowerCase()
   const store = createCertificateStore(flags.certDir, 'kubelet-client')
   const isStandalone = flags.kubeconfig === ''

@@ -9,6 +9,7 @@ import { runInForeground } from '../component/foreground.ts'
 import { connection, debugging } from '../component/options/connection.ts'
 import { delegatedAuthentication } from '../component/options/delegatedAuthentication.ts'
 import { delegatedAuthorization } from '../component/options/delegatedAuthorization.ts'
+import { componentFeatures } from '../component/options/features.ts'
 import { leaderElection, leaseOf } from '../component/options/leaderElection.ts'
 import { schedulerOptions } from '../component/options/scheduler.ts'
 import { secureServing } from '../component/options/secureServing.ts'
@@ -26,6 +27,7 @@ export const schedulerGroups = {
   authentication: delegatedAuthentication,
   authorization: delegatedAuthorization,
   debugging,
+  features: componentFeatures,
 } as const
 
 type Options = OptionsOf<typeof schedulerGroups>

@@ -6,11 +6,13 @@ import type { ApiServer } from '#apiserver/apiServer'
 import type { UserInfo } from '#apiserver/request'
 import { secretTokens } from '#apiserver/tokens/secretTokens'
 import type { Component } from '#base/component'
+import { featureGateWarnings } from '#base/featureGates'
 import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import { createClient } from '#client/clientOverTransport'
 import { createEventRecorder } from '#client/eventRecorder'
 import { bootstrapSigner } from '#controllers/bootstrap/signer'
 import { tokenCleaner } from '#controllers/bootstrap/tokenCleaner'
+import { turnableFeatures } from '#controllers/framework/controller'
 import { createControllerManager } from '#controllers/framework/manager'
 import { controllers } from '#controllers/index'
 import { createExec } from '#host/exec'
@@ -59,8 +61,12 @@ export async function controlPlane(server: ApiServer, tools: ProcessTools, { pki
     controllers: told,
     volumes,
     signing,
+    features,
   } = await readOptions(localControllerGroups, [...ownControllerArgs, ...(state.controllerManagerArgs ?? [])], context)
-  const { scheduler } = await readOptions(localSchedulerGroups, state.schedulerArgs ?? [], context)
+  const { scheduler, features: schedulerFeatures } = await readOptions(localSchedulerGroups, state.schedulerArgs ?? [], context)
+  // The process has one set of metrics: the API server's features are in it.
+  const warnings = [...featureGateWarnings(features, turnableFeatures), ...featureGateWarnings(schedulerFeatures)]
+  for (const warning of new Set(warnings)) tools.log.warn(warning)
   const scheduling = createClient(server.transport({ name: 'system:kube-scheduler', groups: [authenticated] }, 'system:kube-scheduler'))
   const controlling = createClient(server.transport({ name: 'system:kube-controller-manager', groups: [authenticated] }, 'kube-controller-manager'))
   const clientFor = (serviceAccount: string) => {
@@ -72,6 +78,7 @@ export async function controlPlane(server: ApiServer, tools: ProcessTools, { pki
     createControllerManager({ ...tools, client: controlling, clientFor, log: tools.log.with('controllers') }, controllers, {
       ...told.options,
       ...volumes,
+      featureGates: features,
       hostPaths,
       controllers: told.controllers,
       rootCa: told.options.rootCa ?? pki.ca.cert,

@@ -2,6 +2,7 @@
  * The options of the static CPU policy (L3, pure): a table of names, how mature each is, and which cannot go together.
  * Upstream: kubelet/cm/cpumanager/policy_options.go (v1.36).
  */
+import { type FeatureGateSettings, featureEnabled } from '#base/featureGates'
 
 export interface StaticOptions {
   readonly fullPhysicalCpusOnly: boolean
@@ -47,12 +48,12 @@ const booleans: Readonly<Record<string, boolean>> = {
  * @param gates feature gates: alpha options need CPUManagerPolicyAlphaOptions, beta ones may be switched off by CPUManagerPolicyBetaOptions.
  * @throws Error in upstream's words.
  */
-export function staticOptions(options: Readonly<Record<string, string>>, gates: Readonly<Record<string, boolean>>): StaticOptions {
+export function staticOptions(options: Readonly<Record<string, string>>, gates: FeatureGateSettings): StaticOptions {
   const result = { ...noStaticOptions }
   for (const [name, value] of Object.entries(options)) {
     const option = table[name]
     if (!option) throw new Error(`unknown CPU Manager Policy option: "${name}"`)
-    const allowed = option.level === 'GA' || (gates[`CPUManagerPolicy${option.level}Options`] ?? option.level === 'Beta')
+    const allowed = option.level === 'GA' || featureEnabled(gates, `CPUManagerPolicy${option.level}Options`)
     if (!allowed) throw new Error(`CPU Manager Policy ${option.level}-level Options not enabled, but option "${name}" provided`)
     const on = booleans[value]
     if (on === undefined) throw new Error(`bad value for option "${name}": strconv.ParseBool: parsing "${value}": invalid syntax`)

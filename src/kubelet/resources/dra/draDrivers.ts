@@ -8,6 +8,7 @@ import { resourceSlices } from '#client/builtIn'
 import { connectDraPlugin, type DraPluginClient, type DraVersion } from '#grpc/draPlugin'
 import { GrpcCallError } from '#grpc/unixService'
 import type { KubeletContext } from '../../context.ts'
+import { gateEnabled } from '../config.ts'
 import type { PluginHandler, PluginInfo } from '../plugins/pluginWatcher.ts'
 
 export type DeviceHealth = 'Healthy' | 'Unhealthy' | 'Unknown'
@@ -119,7 +120,7 @@ export function createDraDrivers(context: Context, onHealth: (driver: string) =>
       drivers.set(name, [...(drivers.get(name) ?? []), driver])
       wipes.get(name)?.cancel()
       wipes.delete(name)
-      const watchesHealth = config.featureGates.ResourceHealthStatus ?? true
+      const watchesHealth = gateEnabled(config, 'ResourceHealthStatus')
       if (watchesHealth && supportedVersions.includes(healthService)) void watchHealth(name, driver)
     },
     deregister: ({ name, endpoint }) => remove(name, endpoint),

@@ -1,4 +1,5 @@
 /** The flags that turn parts of the server on and off (L5). Upstream: apiserver/pkg/server/options/feature.go. */
+import { checkedFeatureGates, featureGateFlag } from './featureGates.ts'
 import { flag } from './flags.ts'
 import { optionGroup } from './optionGroup.ts'
 
@@ -6,6 +7,10 @@ export const features = optionGroup({
   name: 'Features',
   flags: {
     'enable-priority-and-fairness': flag('Instead of counting requests in flight, let them queue and take turns by priority and fairness', true),
+    'feature-gates': featureGateFlag,
   },
-  settings: (values) => ({ priorityAndFairness: values['enable-priority-and-fairness'] }),
+  settings: (values) => ({
+    priorityAndFairness: values['enable-priority-and-fairness'],
+    featureGates: checkedFeatureGates(values['feature-gates']),
+  }),
 })

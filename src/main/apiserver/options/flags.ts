@@ -57,14 +57,35 @@ export function pairs(usage: string): Flag<Readonly<Record<string, string>>> {
   }
 }
 
+const truth: Readonly<Record<string, boolean>> = { true: true, t: true, '1': true, false: false, f: false, '0': false }
+
 export function flag(usage: string, byDefault = false): Flag<boolean> {
-  const values: Readonly<Record<string, boolean>> = { true: true, t: true, '1': true, false: false, f: false, '0': false }
   const parse = (given: string) => {
-    const value = values[given.toLowerCase()]
+    const value = truth[given.toLowerCase()]
     if (value === undefined) throw new Error('expected true or false')
     return value
   }
   return { type: 'bool', usage, default: byDefault, format: String, parse, bare: 'true' }
+}
+
+/** `name=true` or `name=false`, with commas between them, or one a flag. Upstream: component-base/cli/flag's MapStringBool. */
+export function switches(usage: string): Flag<Readonly<Record<string, boolean>>> {
+  const parse = (given: string, before: Readonly<Record<string, boolean>> = {}) => {
+    const added = given.split(',').flatMap((part): [string, boolean][] => {
+      if (part === '') return []
+      const [name = '', value] = part.split(/=(.*)/s).map((one) => one.trim())
+      if (value === undefined) throw new Error(`missing bool value for ${name}`)
+      const on = truth[value.toLowerCase()]
+      if (on === undefined) throw new Error(`invalid value of ${name}=${value}, expected true or false`)
+      return [[name, on]]
+    })
+    return { ...before, ...Object.fromEntries(added) }
+  }
+  const format = (value: Readonly<Record<string, boolean>>) =>
+    Object.entries(value)
+      .map((pair) => pair.join('='))
+      .join(',')
+  return { type: 'mapStringBool', usage, default: {}, format, parse }
 }
 
 export function whole(usage: string, byDefault: number): Flag<number> {

@@ -6,7 +6,7 @@ import { parseDuration } from '#api/machinery/duration'
 import { isQuantity } from '#api/machinery/quantity'
 import { type ConfigurationDocument, mergeDocuments } from '#kubelet/configuration/document'
 import { configurationFields, type FieldType } from '#kubelet/configuration/fields'
-import { type Flag, type Flags, type FlagValues, flag, list, pairs, text, texts, UsageError, whole } from '../../apiserver/options/flags.ts'
+import { type Flag, type Flags, type FlagValues, flag, list, pairs, switches, text, texts, UsageError, whole } from '../../apiserver/options/flags.ts'
 import { optionGroup } from '../../apiserver/options/optionGroup.ts'
 import { optional } from '../options/leaderElection.ts'
 
@@ -24,26 +24,6 @@ function thresholds(usage: string): Flag<Readonly<Record<string, string>>> {
   return { ...equals, type: 'mapStringString', parse: (given, before) => equals.parse(given.replaceAll('<', '='), before) }
 }
 
-function gates(usage: string): Flag<Readonly<Record<string, boolean>>> {
-  const parse = (given: string, before: Readonly<Record<string, boolean>> = {}) => {
-    const named = Object.entries(pairs(usage).parse(given, undefined)).map(([name, value]) => {
-      if (!/^(true|false)$/i.test(value)) throw new Error(`invalid value of ${name}=${value}`)
-      return [name, value.toLowerCase() === 'true'] as const
-    })
-    return { ...before, ...Object.fromEntries(named) }
-  }
-  return {
-    type: 'mapStringBool',
-    usage,
-    default: {},
-    format: (value) =>
-      Object.entries(value)
-        .map((pair) => pair.join('='))
-        .join(','),
-    parse,
-  }
-}
-
 function flagOf(type: FieldType, name: string, usage: string): Flag<unknown> {
   if (name === 'evictionHard' || name === 'evictionSoft') return thresholds(usage) as Flag<unknown>
   const made = {
@@ -54,7 +34,7 @@ function flagOf(type: FieldType, name: string, usage: string): Flag<unknown> {
     string: text(usage),
     list: list(usage),
     map: pairs(usage),
-    gates: gates(usage),
+    gates: switches(usage),
     object: text(usage),
     objects: text(usage),
   }

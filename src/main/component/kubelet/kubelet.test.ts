@@ -31,7 +31,7 @@ test('KUB-24 flags win over the file, and the deprecated ones are named', async 
     '--max-pods=9',
     '--eviction-hard=memory.available<1Gi',
     '--kube-reserved=cpu=100m',
-    '--feature-gates=A=true',
+    '--feature-gates=QOSReserved=true',
     '--serialize-image-pulls=false',
   ]
   const nested = ['--anonymous-auth', '--authorization-mode=AlwaysAllow', '--register-with-taints=a=b:NoSchedule,c:NoExecute', '--kube-api-qps=7', '--v=4']
@@ -47,7 +47,7 @@ test('KUB-24 flags win over the file, and the deprecated ones are named', async 
       document.serializeImagePulls,
       document.featureGates,
     ],
-    [9, 3, 7, { 'memory.available': '1Gi' }, { cpu: '100m' }, false, { A: true }],
+    [9, 3, 7, { 'memory.available': '1Gi' }, { cpu: '100m' }, false, { QOSReserved: true }],
   )
   assert.deepEqual(document.registerWithTaints, [
     { key: 'a', value: 'b', effect: 'NoSchedule' },

@@ -1,5 +1,5 @@
 /** How a component reaches the API server, and how much it says (L5). Upstream: component-base/config ClientConnectionConfiguration (v1.36). */
-import { decimal, flag, pairs, text, UsageError, whole } from '../../apiserver/options/flags.ts'
+import { decimal, flag, text, whole } from '../../apiserver/options/flags.ts'
 import { optionGroup } from '../../apiserver/options/optionGroup.ts'
 import { optional } from './leaderElection.ts'
 
@@ -37,16 +37,8 @@ export const debugging = optionGroup({
   name: 'Debugging',
   flags: {
     'contention-profiling': flag('Accepted, without effect: there are no locks to wait for'),
-    'feature-gates': pairs('name=true|false for features; those that this version has on or off by itself stay so'),
     profiling: flag('Serve profiles of this process below /debug/pprof', true),
     v: whole('How much the log says', 2),
   },
-  settings(values) {
-    const faults = Object.entries(values['feature-gates']).flatMap(([name, value]) =>
-      /^(true|false)$/i.test(value) ? [] : [`invalid argument "${name}=${value}" for "--feature-gates" flag: invalid value of ${name}=${value}`],
-    )
-    if (faults.length > 0) throw new UsageError(faults)
-    const gates = Object.entries(values['feature-gates']).map(([name, value]) => [name, value.toLowerCase() === 'true'] as const)
-    return { profiling: values.profiling, verbosity: values.v, featureGates: Object.fromEntries(gates) as Readonly<Record<string, boolean>> }
-  },
+  settings: (values) => ({ profiling: values.profiling, verbosity: values.v }),
 })
