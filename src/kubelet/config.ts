@@ -32,6 +32,10 @@ export interface KubeletConfig extends ResourcesConfig {
   /** The node's resolver configuration; empty text: none. */
   readonly resolvConf: string
   readonly maxPods: number
+  /** No more pods than so many for each CPU; 0: only maxPods counts. */
+  readonly podsPerCore: number
+  /** A cloud controller manager makes the node ready for pods and knows its addresses. */
+  readonly externalCloudProvider: boolean
   /** How many ids a pod of its own users has. */
   readonly userNamespaces: { readonly idsPerPod?: number | undefined }
   readonly cpuCFSQuota: boolean
@@ -133,6 +137,8 @@ export const kubeletDefaults: KubeletConfig = {
   resolvConf: '',
   userNamespaces: {},
   maxPods: 110,
+  podsPerCore: 0,
+  externalCloudProvider: false,
   cpuCFSQuota: true,
   cpuCFSQuotaPeriodMs: 100,
   nodeStatusUpdateFrequencyMs: 10_000,

@@ -4,7 +4,7 @@ import type { Node, PodStatus } from '#api/gen/types/core.v1'
 import type { PodSandbox, RuntimeContainer } from '#grpc/criTypes'
 import { kubeletConfig } from './config.ts'
 import { containersToRemove, sandboxesToRemove } from './gc.ts'
-import { initialNode, type NodeFacts, nodeAllocatable, nodeStatus, statusChanged } from './node/nodeStatus.ts'
+import { initialNode, type NodeFacts, nodeAllocatable, nodeStatus, registrationPatch, statusChanged } from './node/nodeStatus.ts'
 import { initialProbeState, nextProbeState, type ProbeKind, type ProbeOutcome, type ProbeState, probeIsDone } from './probes/probeState.ts'
 import { attributesOf } from './server/auth.ts'
 import { logContainerId, logOptions } from './server/logs.ts'
@@ -61,6 +61,38 @@ test('KUB-01 allocatable is capacity less reservations and eviction thresholds',
   const reserved = { ...config, systemReserved: { cpu: '100m', memory: '1Gi' } }
   const { cpu, memory, pods } = nodeAllocatable(machine, reserved)
   assert.deepEqual({ cpu, memory, pods }, { cpu: '1900m', memory: `${(3 * 1024 - 100) * 1024}Ki`, pods: '110' })
+})
+
+test('KUB-24 podsPerCore allows as many pods as the CPUs do, and no more than maxPods', () => {
+  const podsOf = (podsPerCore: number) => nodeStatus(undefined, facts, { ...config, podsPerCore }).capacity?.pods
+  assert.deepEqual([podsOf(0), podsOf(10), podsOf(100)], ['110', '20', '110'])
+})
+
+test('KUB-01 a kubelet that starts again corrects what it knows best of its Node, and leaves the labels that people changed', () => {
+  const wanted = initialNode(nodeStatus(undefined, facts, config), machine, config)
+  assert.equal(wanted.metadata.annotations?.['volumes.kubernetes.io/controller-managed-attach-detach'], 'true')
+  assert.equal(registrationPatch(wanted, wanted), undefined)
+  const labels = { ...wanted.metadata.labels, 'kubernetes.io/arch': 'arm64', zone: 'b' }
+  assert.deepEqual(registrationPatch({ ...wanted, metadata: { ...wanted.metadata, labels } }, wanted), {
+    metadata: { labels: { 'kubernetes.io/arch': 'amd64' } },
+  })
+  const own = { ...config, enableControllerAttachDetach: false }
+  const unmanaged = initialNode(nodeStatus(undefined, facts, own), machine, own)
+  assert.equal(unmanaged.metadata.annotations, undefined)
+  assert.deepEqual(registrationPatch(wanted, unmanaged), { metadata: { annotations: { 'volumes.kubernetes.io/controller-managed-attach-detach': null } } })
+})
+
+test('KUB-01 with an external cloud provider a new node waits for it, and its addresses stay', () => {
+  const cloud = { ...config, externalCloudProvider: true }
+  const first = nodeStatus(undefined, facts, cloud)
+  assert.deepEqual(initialNode(first, machine, cloud).spec.taints?.[1], {
+    key: 'node.cloudprovider.kubernetes.io/uninitialized',
+    value: 'true',
+    effect: 'NoSchedule',
+  })
+  const addresses = [{ type: 'ExternalIP', address: '203.0.113.1' }]
+  assert.deepEqual(nodeStatus({ ...first, addresses }, facts, cloud).addresses, addresses)
+  assert.deepEqual(nodeStatus({ ...first, addresses }, facts, config).addresses, first.addresses)
 })
 
 test('KUB-01 a node whose network is not ready says so and is tainted', () => {

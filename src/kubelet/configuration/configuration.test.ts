@@ -61,6 +61,7 @@ test('KUB-24 a file becomes the settings that the kubelet works with, and /confi
   assert.equal(shown.syncFrequency, '1m30s')
   assert.equal(shown.containerLogMaxSize, '1Mi')
   assert.deepEqual(shown.systemReserved, { cpu: '200m' })
+  assert.deepEqual([shown.podsPerCore, shown.evictionMaxPodGracePeriod], [undefined, undefined])
   assert.deepEqual(validateDocument(shown), [])
   for (const name of Object.keys(shown)) assert.ok(name in configurationFields, name)
 })

@@ -100,7 +100,8 @@ export function documentOf(config: KubeletConfig, around: ConfigurationDocument 
     const translation = translations[name]
     const inner = innerName(name)
     if (translation && !(name in around)) document[name] = translation.outward(config)
-    else if (inner && !isEmpty(config[inner])) document[name] = inner.endsWith('Ms') ? formatDuration(config[inner] as number) : config[inner]
+    else if (inner && !isEmpty(config[inner]) && !isUnsetNumber(name, config[inner]))
+      document[name] = inner.endsWith('Ms') ? formatDuration(config[inner] as number) : config[inner]
   }
   return document
 }
@@ -108,6 +109,11 @@ export function documentOf(config: KubeletConfig, around: ConfigurationDocument 
 /** Upstream leaves empty lists, objects and texts out. */
 function isEmpty(value: unknown): boolean {
   return value === undefined || value === '' || (typeof value === 'object' && value !== null && Object.keys(value).length === 0)
+}
+
+/** Nor does it write a 0 that nobody asked for. */
+function isUnsetNumber(name: string, value: unknown): boolean {
+  return value === 0 && configurationFields[name]?.default === undefined
 }
 
 /** One sentence for each field that somebody set and nobody heeds. @param given before defaults */

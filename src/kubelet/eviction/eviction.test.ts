@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
 import { kubeletConfig } from '../config.ts'
 import { limitsStorage, storageExcess } from './localStorage.ts'
+import { memoryObservation } from './observe.ts'
 import type { PodUsage } from './podUsage.ts'
 import { evictionNotice, rankForEviction } from './ranking.ts'
 import {
@@ -198,3 +199,8 @@ for (const c of storage) {
     assert.equal(limitsStorage(c.pod), c.name !== 'no limit')
   })
 }
+
+test('KUB-13 memory is available when it is free or inactive file cache: active cache counts as used, as in the working set', () => {
+  const meminfo = 'MemTotal: 1000 kB\nMemFree: 100 kB\nMemAvailable: 700 kB\nActive(file): 400 kB\nInactive(file): 200 kB\n'
+  assert.deepEqual(memoryObservation(meminfo), { available: 300 * 1024, capacity: 1000 * 1024 })
+})

@@ -69,9 +69,13 @@ async function filesystem(host: KubeletHost, path: string): Promise<{ space: Obs
 }
 
 async function nodeMemory(): Promise<Observation> {
-  const text = await readFile('/proc/meminfo', 'utf8')
-  const bytes = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0) * 1024
-  return { available: bytes('MemAvailable'), capacity: bytes('MemTotal') }
+  return memoryObservation(await readFile('/proc/meminfo', 'utf8'))
+}
+
+/** All memory less the working set, which is what is used without the inactive file cache: upstream counts active cache as used, unlike the kernel. */
+export function memoryObservation(meminfo: string): Observation {
+  const bytes = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(meminfo)?.[1] ?? 0) * 1024
+  return { available: bytes('MemFree') + bytes('Inactive\\(file\\)'), capacity: bytes('MemTotal') }
 }
 
 /** How many processes there may still be: the smaller of the kernel's two limits less those that run. */

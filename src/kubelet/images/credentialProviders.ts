@@ -95,6 +95,16 @@ function createProvider(context: KubeletContext, host: KubeletHost, provider: Pr
   const { clock, log } = context
   const cache = new Map<string, { readonly config: Readonly<Record<string, DockerConfigEntry>>; readonly expiresAtMs: number }>()
   const underWay = new Map<string, Promise<Answer>>()
+  const errors = context.metrics.counter({
+    name: 'kubelet_credential_provider_plugin_errors',
+    help: 'How often a program that hands out registry credentials has failed.',
+    labels: ['plugin_name'],
+  })
+  const duration = context.metrics.histogram({
+    name: 'kubelet_credential_provider_plugin_duration',
+    help: 'How long a program that hands out registry credentials took, in seconds.',
+    labels: ['plugin_name'],
+  })
 
   const ask = async (image: string, account: Account | undefined): Promise<Answer> => {
     const request = {
@@ -105,7 +115,11 @@ function createProvider(context: KubeletContext, host: KubeletHost, provider: Pr
     }
     const environment = (provider.env ?? []).map(({ name, value }) => `${name}=${value}`)
     const program = `${context.config.imageCredentialProviderBinDir}/${provider.name}`
+    const startedMs = clock.monotonicMs()
     const result = await host.exec.run('env', [...environment, program, ...(provider.args ?? [])], { input: JSON.stringify(request), timeoutMs })
+    const series = { plugin_name: provider.name }
+    duration.observe((clock.monotonicMs() - startedMs) / 1000, series)
+    if (result.code !== 0) errors.inc(series)
     if (result.code !== 0) throw new Error(`error execing credential provider plugin ${provider.name} for image ${image}: exit status ${result.code}`)
     const answer = JSON.parse(result.stdout) as Answer & { kind?: string; apiVersion?: string }
     if (answer.kind !== 'CredentialProviderResponse') throw new Error(`failed to decode CredentialProviderResponse, unexpected kind: "${answer.kind}"`)

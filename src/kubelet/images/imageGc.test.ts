@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { RuntimeImage } from '#grpc/criTypes'
-import { planImageGC, planOldImages } from './imageGc.ts'
+import { planImageGC, planOldImages, shortageMessage } from './imageGc.ts'
 
 const image = (id: string, size: number, pinned = false): RuntimeImage => ({ id, repoTags: [], repoDigests: [], size, uid: null, username: '', pinned })
 const images = [image('used', 50), image('old', 50), image('older', 30), image('young', 50), image('pause', 1, true), image('recent', 50)]
@@ -48,3 +48,13 @@ for (const { maximumAgeMs, startedMs, want } of ages) {
     )
   })
 }
+
+test('KUB-10 a node whose disk stays too full is told how full it is and how little could be removed', () => {
+  const gibi = 2 ** 30
+  const end = 'Investigate disk usage, as it could be used by active images, logs, volumes, or other data.'
+  assert.equal(
+    shortageMessage(10 * gibi, gibi / 2, 1024),
+    `Insufficient free disk space on the node's image filesystem (95% of 10.0 GiB used). Failed to free sufficient space by deleting unused images (freed 1024 bytes). ${end}`,
+  )
+  assert.match(shortageMessage(1536, 0, 0), /\(100% of 1\.5 KiB used\)/)
+})

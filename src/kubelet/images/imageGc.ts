@@ -39,12 +39,13 @@ export interface ImageGCPlan {
   readonly remove: readonly RuntimeImage[]
 }
 
+const usedPercentOf = (capacityBytes: number, availableBytes: number) => 100 - Math.floor((availableBytes * 100) / Math.max(1, capacityBytes))
+
 /** What to remove until the disk is below the low threshold; nothing while it is below the high one. */
 export function planImageGC(
   input: ImageGCInput & { readonly capacityBytes: number; readonly availableBytes: number; readonly highPercent: number; readonly lowPercent: number },
 ): ImageGCPlan {
-  const usedPercent = 100 - Math.floor((input.availableBytes * 100) / Math.max(1, input.capacityBytes))
-  if (usedPercent < input.highPercent) return { bytesToFree: 0, bytesFound: 0, remove: [] }
+  if (usedPercentOf(input.capacityBytes, input.availableBytes) < input.highPercent) return { bytesToFree: 0, bytesFound: 0, remove: [] }
   const bytesToFree = Math.floor((input.capacityBytes * (100 - input.lowPercent)) / 100) - input.availableBytes
   const remove: RuntimeImage[] = []
   let bytesFound = 0
@@ -54,6 +55,20 @@ export function planImageGC(
     bytesFound += image.size
   }
   return { bytesToFree, bytesFound, remove }
+}
+
+const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const
+
+function sizeText(bytes: number): string {
+  const unit = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10))
+  return `${(bytes / 1024 ** unit).toFixed(1)} ${units[unit]}`
+}
+
+/** What the node is told when not enough could be removed. */
+export function shortageMessage(capacityBytes: number, availableBytes: number, freedBytes: number): string {
+  const used = `${usedPercentOf(capacityBytes, availableBytes)}% of ${sizeText(capacityBytes)} used`
+  const advice = 'Investigate disk usage, as it could be used by active images, logs, volumes, or other data.'
+  return `Insufficient free disk space on the node's image filesystem (${used}). Failed to free sufficient space by deleting unused images (freed ${freedBytes} bytes). ${advice}`
 }
 
 /** Images that were unused for too long. A kubelet that runs for a shorter time cannot know. */
@@ -99,16 +114,18 @@ export function createImageGC(context: KubeletContext, images: Pick<ImageManager
 
   const remove = async (going: readonly RuntimeImage[], reason: 'age' | 'space'): Promise<void> => {
     const failures: string[] = []
+    let freedBytes = 0
     for (const image of going) {
       try {
         await runtime.removeImage(image.id)
+        freedBytes += image.size
         uses.delete(image.id)
         collected.inc({ reason })
       } catch (error) {
         failures.push(error instanceof Error ? error.message : String(error))
       }
     }
-    if (failures.length > 0) throw new Error(`errors in image deletion: ${failures.join('; ')}`)
+    if (failures.length > 0) throw new Error(`freed ${freedBytes} bytes space with errors in image deletion: ${failures.join(', ')}`)
   }
 
   return {
@@ -127,8 +144,7 @@ export function createImageGC(context: KubeletContext, images: Pick<ImageManager
       const plan = planImageGC({ ...left, ...limits })
       await remove(plan.remove, 'space')
       if (plan.bytesFound >= plan.bytesToFree) return
-      const words = `Attempted to free ${plan.bytesToFree} bytes, but only found ${plan.bytesFound} bytes eligible to free.`
-      throw warn('FreeDiskSpaceFailed', `Failed to garbage collect required amount of images. ${words}`)
+      throw warn('FreeDiskSpaceFailed', shortageMessage(capacityBytes, availableBytes, plan.bytesFound))
     },
     deleteUnusedImages: async () => remove(removable(await look(0)), 'space'),
   }

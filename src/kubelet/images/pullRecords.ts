@@ -123,6 +123,8 @@ export async function openPullRecords(context: KubeletContext): Promise<PullReco
   const path = (kind: 'pulling' | 'pulled', key: string) => `${directory}/${kind}/sha256-${createHash('sha256').update(key).digest('hex')}`
   for (const kind of ['pulling', 'pulled']) await mkdir(`${directory}/${kind}`, { recursive: true, mode: 0o700 })
   const intents = new Map<string, number>()
+  const metrics = pullRecordMetrics(context, directory)
+  await metrics.count()
 
   const read = async <T>(file: string): Promise<T | undefined> => {
     try {
@@ -140,17 +142,20 @@ export async function openPullRecords(context: KubeletContext): Promise<PullReco
     if (before && JSON.stringify(before.credentialMapping ?? {}) === JSON.stringify(credentialMapping)) return
     const next: PulledRecord = { kind: 'ImagePulledRecord', apiVersion, lastUpdatedTime: formatTime(clock.now()), imageRef, credentialMapping }
     await writeFileAtomic(path('pulled', imageRef), JSON.stringify(next), 0o600)
+    if (!before) await metrics.count()
   }
   const forgetIntent = async (image: string): Promise<void> => {
     const left = (intents.get(image) ?? 1) - 1
     if (left > 0) return void intents.set(image, left)
     intents.delete(image)
     await rm(path('pulling', image), { force: true })
+    await metrics.count()
   }
   const records: PullRecords = {
     intend: async (image) => {
       intents.set(image, (intents.get(image) ?? 0) + 1)
       await writeFileAtomic(path('pulling', image), JSON.stringify({ kind: 'ImagePullIntent', apiVersion, image }), 0o600)
+      await metrics.count()
     },
     pulled: async (image, imageRef, used) => {
       await record(image, imageRef, credentialsOf(used))
@@ -160,12 +165,14 @@ export async function openPullRecords(context: KubeletContext): Promise<PullReco
     mustPull: async (image, imageRef, credentials) => {
       const known = await read<PulledRecord>(path('pulled', imageRef))
       const byKubelet = known !== undefined || intents.has(image) || (await read(path('pulling', image))) !== undefined
-      if (!requiresVerification(image, byKubelet, config.imagePullCredentialsVerificationPolicy, config.preloadedImagesVerificationAllowlist)) return false
+      if (!requiresVerification(image, byKubelet, config.imagePullCredentialsVerificationPolicy, config.preloadedImagesVerificationAllowlist)) {
+        return metrics.checked('credentialPolicyAllowed')
+      }
       const recorded = known?.credentialMapping?.[withoutTag(image)]
-      if (recorded?.nodePodsAccessible) return false
+      if (recorded?.nodePodsAccessible) return metrics.checked('credentialRecordFound')
       const granted = grants(recorded, await credentials())
       if (typeof granted === 'object' && (recorded?.kubernetesSecrets?.length ?? 0) < maxSecrets) await record(image, imageRef, credentialsOf(granted.new))
-      return granted === 'no'
+      return metrics.checked(granted === 'no' ? 'mustAuthenticate' : 'credentialRecordFound')
     },
     prune: async (images, beforeMs) => {
       const present = new Set(images.map(({ id }) => id))
@@ -174,10 +181,34 @@ export async function openPullRecords(context: KubeletContext): Promise<PullReco
         if (known && !present.has(known.imageRef) && (parseTime(known.lastUpdatedTime) ?? 0) < beforeMs)
           await rm(`${directory}/pulled/${name}`, { force: true })
       }
+      await metrics.count()
     },
   }
   await adoptIntents(context, `${directory}/pulling`, read, record)
   return records
+}
+
+type CheckResult = 'credentialPolicyAllowed' | 'credentialRecordFound' | 'mustAuthenticate'
+
+function pullRecordMetrics({ metrics }: KubeletContext, directory: string) {
+  const intents = metrics.gauge({ name: 'kubelet_imagemanager_ondisk_pullintents', help: 'How many image pulls that have begun are noted on disk.' })
+  const pulled = metrics.gauge({ name: 'kubelet_imagemanager_ondisk_pulledrecords', help: 'How many pulled images are noted on disk.' })
+  const checks = metrics.counter({
+    name: 'kubelet_imagemanager_image_mustpull_checks_total',
+    help: 'How often it was checked whether a pod has to show credentials for an image that is there.',
+    labels: ['result'],
+  })
+  return {
+    count: async () => {
+      intents.set((await listIfExists(`${directory}/pulling`)).length)
+      pulled.set((await listIfExists(`${directory}/pulled`)).length)
+    },
+    /** True: the pod must authenticate. */
+    checked: (result: CheckResult): boolean => {
+      checks.inc({ result })
+      return result === 'mustAuthenticate'
+    },
+  }
 }
 
 async function adoptIntents(

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { noLog } from '#base/log'
-import { noMetrics } from '#base/metrics'
 import { VirtualClock } from '#base/virtualClock'
 import type { AuthConfig, PodSandboxConfig, RuntimeImage } from '#grpc/criTypes'
 import { createExec } from '#host/exec'
+import { createRecordedMetrics } from '#testing/recordedMetrics'
 import { type KubeletConfig, kubeletConfig } from '../config.ts'
 import type { KubeletContext } from '../context.ts'
 import type { FrozenPod } from '../pods/containers.ts'
@@ -29,10 +29,11 @@ async function setUp(t: TestContext, pull: (image: string, auth: AuthConfig | un
   const events: string[] = []
   const secrets = new Map<string, string>()
   const clock = new VirtualClock('2026-01-01T00:00:00Z')
+  const metrics = createRecordedMetrics()
   const context = {
     clock,
     log: noLog,
-    metrics: noMetrics,
+    metrics,
     host: { exec: createExec(), path: (path: string) => path },
     config: kubeletConfig({ nodeName: 'n', rootDirectory: directory, ...settings }),
     recorder: { event: (_about: unknown, _type: string, reason: string, message: string) => void events.push(`${reason}: ${message}`), flush: async () => {} },
@@ -69,7 +70,7 @@ async function setUp(t: TestContext, pull: (image: string, auth: AuthConfig | un
       ({ imageRef }) => imageRef,
       (error: unknown) => (error instanceof StartError ? `${error.reason}: ${error.message}` : String(error)),
     )
-  return { context, directory, clock, events, secrets, present, pod, ensure }
+  return { context, directory, clock, events, secrets, present, pod, ensure, metrics: metrics.values }
 }
 
 const image = 'registry.example/app:1'
@@ -127,6 +128,24 @@ test('KUB-10 every credential is tried; more pulls than allowed are refused', as
   assert.equal(await node.ensure(manager, node.pod('b', 'one', 'three'), image), `sha256:${image}`)
   assert.deepEqual(tried, ['one', 'two', 'one', 'three'])
   assert.equal(await node.ensure(manager, node.pod('c'), 'other:1'), 'ErrImagePull: pull QPS exceeded')
+})
+
+test('KUB-10 metrics tell how many pulls are noted on disk, and how pods were let at images that are there', async (t) => {
+  const node = await setUp(t, async () => {})
+  node.secrets.set('one', 'right')
+  const manager = await createImageManager(node.context)
+  const read = (name: string) => node.metrics.get(`kubelet_imagemanager_${name}`)
+  assert.deepEqual([read('ondisk_pullintents'), read('ondisk_pulledrecords')], [0, 0])
+  await node.ensure(manager, node.pod('a', 'one'), image)
+  assert.deepEqual([read('ondisk_pullintents'), read('ondisk_pulledrecords')], [0, 1])
+  node.present('preloaded:1')
+  await node.ensure(manager, node.pod('a'), 'preloaded:1')
+  await node.ensure(manager, node.pod('a', 'one'), image)
+  await node.ensure(manager, node.pod('b'), image, 'Never')
+  const checks = ['credentialPolicyAllowed', 'credentialRecordFound', 'mustAuthenticate'].map((result) =>
+    read(`image_mustpull_checks_total{result="${result}"}`),
+  )
+  assert.deepEqual(checks, [1, 1, 1])
 })
 
 const parallelism = [
@@ -248,6 +267,8 @@ printf '{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.ku
   await node.clock.advance(61_000)
   await writeFile(`${bin}/helper`, '#!/bin/sh\nexit 3\n')
   assert.deepEqual(await asked.configsFor(image, node.pod('a')), [], 'a plugin that fails has none')
+  const read = (what: string) => node.metrics.get(`kubelet_credential_provider_plugin_${what}{plugin_name="helper"}`)
+  assert.deepEqual([read('duration'), read('errors')], [2, 1])
 })
 
 const wrong = [

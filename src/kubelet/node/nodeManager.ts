@@ -11,7 +11,7 @@ import { leases, nodes } from '#client/builtIn'
 import type { KubeletContext } from '../context.ts'
 import { equal } from '../pods/statusManager.ts'
 import { type Mirror, mirror } from '../sources/listWatch.ts'
-import { defaultNodeLabels, initialNode, type NodeFacts, nodeStatus, statusChanged, transitions } from './nodeStatus.ts'
+import { initialNode, type NodeFacts, nodeStatus, registrationPatch, statusChanged, transitions } from './nodeStatus.ts'
 import type { RuntimeHealth } from './runtimeHealth.ts'
 
 export interface NodeManager {
@@ -76,10 +76,8 @@ export function createNodeManager(context: KubeletContext, { pressure, health, s
     } catch (error) {
       if (!isStatus(error, 'AlreadyExists')) throw error
       const existing = await client.of(nodes).get({ name: config.nodeName }, { signal })
-      const labels = { ...defaultNodeLabels(config, now.machine.architecture), ...config.nodeLabels }
-      const missing = Object.entries(labels).filter(([key, value]) => existing.metadata.labels?.[key] !== value)
-      if (missing.length > 0)
-        await client.of(nodes).patch({ name: config.nodeName }, 'merge', { metadata: { labels: Object.fromEntries(missing) } }, { signal })
+      const patch = registrationPatch(existing, node)
+      if (patch) await client.of(nodes).patch({ name: config.nodeName }, 'merge', patch, { signal })
     }
     markRegistered()
   }

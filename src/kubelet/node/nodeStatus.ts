@@ -33,14 +33,16 @@ const kibi = (bytes: number) => `${Math.floor(bytes / 1024)}Ki`
 /** What every kubelet on Linux says, pages or not. */
 const withoutHugepages: Resources = { 'hugepages-1Gi': '0', 'hugepages-2Mi': '0' }
 
-function nodeCapacity(machine: MachineInfo, config: Pick<KubeletConfig, 'maxPods'>, handedOut: Resources = {}): Resources {
+type PodRoom = Pick<KubeletConfig, 'maxPods' | 'podsPerCore'>
+
+function nodeCapacity(machine: MachineInfo, { maxPods, podsPerCore }: PodRoom, handedOut: Resources = {}): Resources {
   return {
     cpu: String(machine.cpus),
     'ephemeral-storage': kibi(machine.ephemeralStorageBytes),
     ...withoutHugepages,
     ...handedOut,
     memory: kibi(machine.memoryBytes),
-    pods: String(config.maxPods),
+    pods: String(podsPerCore > 0 ? Math.min(maxPods, machine.cpus * podsPerCore) : maxPods),
   }
 }
 
@@ -50,7 +52,7 @@ function nodeCapacity(machine: MachineInfo, config: Pick<KubeletConfig, 'maxPods
  */
 export function nodeAllocatable(
   machine: MachineInfo,
-  config: Pick<KubeletConfig, 'maxPods' | 'systemReserved' | 'kubeReserved' | 'evictionHard'>,
+  config: PodRoom & Pick<KubeletConfig, 'systemReserved' | 'kubeReserved' | 'evictionHard'>,
   handedOut: Resources = {},
 ): Resources {
   const reserved = (name: string) => quantity(config.systemReserved[name]) + quantity(config.kubeReserved[name])
@@ -140,7 +142,8 @@ export function nodeStatus(previous: Frozen<NodeStatus> | undefined, facts: Node
   const extended = (resources: Readonly<Record<string, string>> | undefined) =>
     Object.fromEntries(Object.entries(resources ?? {}).filter(([name]) => name.includes('/')))
   return {
-    addresses: addresses(config),
+    // A cloud controller manager knows more of them.
+    addresses: config.externalCloudProvider && previous?.addresses?.length ? [...previous.addresses] : addresses(config),
     capacity: { ...extended(previous?.capacity), ...nodeCapacity(machine, config, facts.capacity) },
     allocatable: { ...extended(previous?.allocatable), ...nodeAllocatable(machine, config, facts.allocatable) },
     conditions: nodeConditions(previous?.conditions ?? [], facts),
@@ -189,17 +192,59 @@ export function defaultNodeLabels(config: Pick<KubeletConfig, 'nodeName'>, archi
   }
 }
 
+/** Whoever is there has the attach/detach controller attach its volumes. */
+const managedAttachAnnotation = 'volumes.kubernetes.io/controller-managed-attach-detach'
+
+const reconciledLabels = [
+  'kubernetes.io/hostname',
+  'kubernetes.io/os',
+  'kubernetes.io/arch',
+  'beta.kubernetes.io/os',
+  'beta.kubernetes.io/arch',
+  'node.kubernetes.io/instance-type',
+  'beta.kubernetes.io/instance-type',
+  'topology.kubernetes.io/zone',
+  'topology.kubernetes.io/region',
+  'failure-domain.beta.kubernetes.io/zone',
+  'failure-domain.beta.kubernetes.io/region',
+]
+
+/**
+ * What a kubelet that starts again changes of the Node that is there, as a merge patch; undefined: nothing. Other labels of its configuration are for a
+ * node that is registered: what people did to them since stays.
+ */
+export function registrationPatch(existing: Frozen<Node>, wanted: Node): object | undefined {
+  const labels = Object.fromEntries(
+    reconciledLabels.flatMap((name) => {
+      const value = wanted.metadata.labels?.[name]
+      return value === undefined || existing.metadata.labels?.[name] === value ? [] : [[name, value]]
+    }),
+  )
+  const managed = wanted.metadata.annotations?.[managedAttachAnnotation]
+  const isManaged = existing.metadata.annotations?.[managedAttachAnnotation] === managed
+  const metadata = {
+    ...(Object.keys(labels).length > 0 ? { labels } : {}),
+    ...(isManaged ? {} : { annotations: { [managedAttachAnnotation]: managed ?? null } }),
+  }
+  return Object.keys(metadata).length > 0 ? { metadata } : undefined
+}
+
 /** The object to register. A node that is not ready yet is tainted, so that nothing lands before its network works. */
 export function initialNode(status: NodeStatus, machine: MachineInfo, config: KubeletConfig): Node {
   const ready = status.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True')
-  const taints = [...config.registerWithTaints, ...(ready ? [] : [{ key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' }])]
+  const uninitialized = { key: 'node.cloudprovider.kubernetes.io/uninitialized', value: 'true', effect: 'NoSchedule' }
+  const taints = [
+    ...config.registerWithTaints,
+    ...(config.externalCloudProvider ? [uninitialized] : []),
+    ...(ready ? [] : [{ key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' }]),
+  ]
   return {
     apiVersion: 'v1',
     kind: 'Node',
     metadata: {
       name: config.nodeName,
       labels: { ...defaultNodeLabels(config, machine.architecture), ...config.nodeLabels },
-      annotations: { 'volumes.kubernetes.io/controller-managed-attach-detach': String(config.enableControllerAttachDetach) },
+      ...(config.enableControllerAttachDetach ? { annotations: { [managedAttachAnnotation]: 'true' } } : {}),
     },
     spec: {
       ...(config.providerID ? { providerID: config.providerID } : {}),

@@ -106,6 +106,7 @@ async function nodeComponents(parts: Parts, signal: AbortSignal): Promise<Compon
       nodeName,
       nodeIPs,
       nodeLabels: flags.nodeLabels,
+      externalCloudProvider: flags.externalCloudProvider,
       rootDirectory: flags.rootDir,
       imageCredentialProviderConfigPath: flags.imageCredentialProviderConfig,
       imageCredentialProviderBinDir: flags.imageCredentialProviderBinDir,

@@ -64,6 +64,7 @@ export interface KubeletFlags {
   readonly certDir: string
   readonly rootDir: string
   readonly nodeLabels: Readonly<Record<string, string>>
+  readonly externalCloudProvider: boolean
   readonly imageCredentialProviderConfig: string
   readonly imageCredentialProviderBinDir: string
   /** Undefined: as the file has it. */
@@ -115,6 +116,7 @@ export const kubeletFlags = optionGroup({
       certDir: values['cert-dir'],
       rootDir: path.resolve(values['root-dir']),
       nodeLabels: values['node-labels'],
+      externalCloudProvider: provider === 'external',
       imageCredentialProviderConfig: values['image-credential-provider-config'],
       imageCredentialProviderBinDir: values['image-credential-provider-bin-dir'],
       verbosity: values.v,
