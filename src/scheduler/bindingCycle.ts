@@ -59,6 +59,10 @@ export class BindingCycle {
     this.#deps = deps
   }
 
+  hasRoom(limit: number): boolean {
+    return this.#binding < limit
+  }
+
   /** Waits while `limit` bindings are being written. */
   async room(limit: number): Promise<void> {
     while (this.#binding >= limit) {

@@ -12,6 +12,7 @@ import type { PodInfo } from './framework/podInfo.ts'
 import type { Profile } from './framework/profile.ts'
 import type { Snapshot } from './framework/snapshot.ts'
 import { isRefusal, type Refusal, unresolvable } from './framework/status.ts'
+import type { AnswerMemory, NodeAnswers } from './nodeAnswers.ts'
 import { extendersName } from './queueingHints.ts'
 
 export interface Placement {
@@ -67,6 +68,8 @@ export interface ScheduleOptions {
   /** Present when some extender is interested in the pod. */
   readonly extenders?: CycleExtenders | undefined
   readonly timer?: CycleTimer | undefined
+  /** What was said about nodes before; absent: every plugin is asked about every node. */
+  readonly answers?: AnswerMemory | undefined
   /** Written over by each decision, so that one after another needs no new arrays as long as the nodes that fit. */
   readonly scoreRows?: number[][] | undefined
 }
@@ -204,10 +207,17 @@ function findFeasible(profile: Profile, prepared: Prepared, state: CycleState, p
   let at = total === 0 ? 0 : options.startIndex % total
   let evaluated = 0
   const tally = new FilterTally(filters)
+  // Pods that are nominated to a node count there beside what the node itself has.
+  const known = options.nominatedTo ? undefined : options.answers?.filters(filters, pod)
   for (; evaluated < total && count < enough; evaluated++) {
     const node = nodes[at] as NodeInfo
     at = at + 1 === total ? 0 : at + 1
-    const refused = filterNode(filters, profile, state, pod, node, options.nominatedTo, tally)
+    let refused: NodeRefusal | undefined
+    if (known?.has(node)) refused = known.get(node)
+    else {
+      refused = filterNode(filters, profile, state, pod, node, options.nominatedTo, tally)
+      known?.set(node, refused)
+    }
     if (!refused) feasible[count++] = node
     else {
       refusedBy.add(refused.plugin)
@@ -316,6 +326,8 @@ export function nodesToFind(total: number, percentage: number): number {
   return Math.max(minFeasibleNodes, Math.floor((total * adaptive) / 100))
 }
 
+type ScorePlugin = Profile['points']['score'][number]
+
 interface ScorePart {
   readonly plugin: string
   readonly weight: number
@@ -328,7 +340,7 @@ function score(
   pod: PodInfo,
   nodes: readonly NodeInfo[],
   snapshot: Snapshot,
-  { timer, scoreRows = [] }: ScheduleOptions,
+  { timer, answers, scoreRows = [] }: ScheduleOptions,
 ): { totals: number[]; parts: ScorePart[] } {
   for (const plugin of profile.points.preScore) {
     if (plugin.preScore(state, pod, nodes, snapshot) === 'skip') state.skipScore.add(plugin.name)
@@ -338,18 +350,45 @@ function score(
   const totals = rowOf(scoreRows, profile.points.score.length, nodes.length).fill(0)
   const parts: ScorePart[] = []
   for (let i = 0; i < profile.points.score.length; i++) {
-    const plugin = profile.points.score[i] as Profile['points']['score'][number]
+    const plugin = profile.points.score[i] as ScorePlugin
     if (state.skipScore.has(plugin.name)) continue
     const weight = profile.weights[i] as number
     const scores = rowOf(scoreRows, i, nodes.length)
-    for (let n = 0; n < scores.length; n++) scores[n] = plugin.score(state, pod, nodes[n] as NodeInfo, snapshot)
-    timer?.asked('Score', plugin.name, scores.length)
+    const asked = scoreNodes(plugin, state, pod, nodes, snapshot, answers?.scores(plugin, pod), scores)
+    timer?.asked('Score', plugin.name, asked)
     plugin.normalize?.(scores, state, pod, nodes)
     for (let n = 0; n < scores.length; n++) totals[n] = (totals[n] as number) + checked(scores[n] as number, plugin) * weight
     parts.push({ plugin: plugin.name, weight, scores })
   }
   timer?.done('Score', 'Success')
   return { totals, parts }
+}
+
+/** Fills in the scores. Returns about how many of the nodes the plugin was asked. */
+function scoreNodes(
+  plugin: ScorePlugin,
+  state: CycleState,
+  pod: PodInfo,
+  nodes: readonly NodeInfo[],
+  snapshot: Snapshot,
+  known: NodeAnswers<number> | undefined,
+  scores: number[],
+): number {
+  if (!known) {
+    for (let n = 0; n < scores.length; n++) scores[n] = plugin.score(state, pod, nodes[n] as NodeInfo, snapshot)
+    return scores.length
+  }
+  let asked = 0
+  for (let n = 0; n < scores.length; n++) {
+    const node = nodes[n] as NodeInfo
+    if (known.has(node)) scores[n] = known.get(node)
+    else {
+      scores[n] = plugin.score(state, pod, node, snapshot)
+      known.set(node, scores[n] as number)
+      asked++
+    }
+  }
+  return asked
 }
 
 function rowOf(rows: number[][], index: number, length: number): number[] {

@@ -133,14 +133,15 @@ async function runScheduler(
     await Promise.all([...watches.informers].map((informer) => informer.synced(signal)))
     await cluster.synced(signal)
     for (let cycles = 1; ; cycles++) {
-      const queued = await queue.pop(signal)
-      if (!queued) return
+      // Whoever waits for what is there already waits for a turn all the same.
+      const queued = queue.tryPop() ?? (await queue.pop(signal))
+      if (!queued || signal.aborted) return
       const asked = cycle.run(queued)
       if (asked) await asked
       metrics.pending(queue.counts())
       metrics.cacheSize(cache.nodes.length, cache.podCount, cache.assumedCount)
       if (cycles % cyclesPerTurn === 0) await setImmediate()
-      await binding.room(maxBindingsInFlight)
+      if (!binding.hasRoom(maxBindingsInFlight)) await binding.room(maxBindingsInFlight)
     }
   } catch (error) {
     if (!signal.aborted) throw error

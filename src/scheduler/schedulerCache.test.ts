@@ -101,3 +101,22 @@ test('SCH-19 claims, affinities and clones are counted with the pods', () => {
   cache.removePod(pod)
   assert.deepEqual([cache.isPvcUsed('default/data'), node.pvcRefCounts.size, cache.nodesWithRequiredAntiAffinityPods.size], [false, 0, 0])
 })
+
+test('SCH-19 a pod whose labels change while it is bound is counted once, and those who select pods hear of the new labels', () => {
+  const cache = new SchedulerCache()
+  cache.setNode(nodeOf({ name: 'n' }))
+  const told: string[] = []
+  const zoneOf = (labels: Readonly<Record<string, string>> | undefined) => labels?.zone ?? 'none'
+  cache.maintain({
+    podAdded: ({ pod }) => void told.push(`+${zoneOf(pod.metadata.labels)}`),
+    podRemoved: ({ pod }) => void told.push(`-${zoneOf(pod.metadata.labels)}`),
+  })
+  const pod = podOf('p', {}, cpu)
+  cache.assume(podInfo(pod), 'n')
+  const bound = { ...pod, spec: { ...pod.spec, nodeName: 'n' }, metadata: { ...pod.metadata, labels: { zone: 'a' } } }
+  cache.setPod(bound)
+  assert.deepEqual(told, ['+none', '-none', '+a'])
+  assert.deepEqual([cache.get('n')?.requestedMilliCpu, cache.podCount, cache.assumedCount], [1000, 1, 0])
+  cache.setPod({ ...bound, status: { phase: 'Running' } })
+  assert.deepEqual([told.length, cache.placementOf('default/p')?.info.pod.status?.phase], [3, 'Running'])
+})

@@ -123,8 +123,8 @@ export class SchedulerCache implements Snapshot {
     if (!nodeName) return
     const key = keyOf(pod)
     const there = this.#placed.get(key)
-    const same = there && there.node === nodeName ? withPod(there.info, pod) : undefined
-    if (!there || !same) this.#place(podInfo(pod), nodeName, false)
+    const info = there && there.node === nodeName ? withPod(there.info, pod) : undefined
+    if (!there || info !== there.info) this.#place(info ?? podInfo(pod), nodeName, false)
     else if (there.assumed) {
       this.#placed.set(key, { ...there, assumed: false })
       this.#assumed--

@@ -10,6 +10,7 @@ import type { PostFilterResult } from './framework/plugin.ts'
 import { type PodInfo, podInfo } from './framework/podInfo.ts'
 import type { Profile } from './framework/profile.ts'
 import { fitMessage } from './framework/status.ts'
+import { AnswerMemory } from './nodeAnswers.ts'
 import { type NoFit, type Placement, type ScheduleResult, schedulePod } from './schedulePod.ts'
 import type { QueuedPod } from './schedulingQueue.ts'
 import { timedPercent, timedProfile } from './timedProfile.ts'
@@ -30,6 +31,7 @@ export class SchedulingCycle {
   #cycles = 0
   readonly #scoreRows: number[][] = []
   readonly #timedProfiles = new Map<Profile, Profile>()
+  readonly #answers = new Map<string, AnswerMemory>()
 
   constructor(deps: SchedulingCycleDeps) {
     this.#deps = deps
@@ -69,6 +71,15 @@ export class SchedulingCycle {
     return timed
   }
 
+  #answersOf({ name }: Profile): AnswerMemory {
+    let answers = this.#answers.get(name)
+    if (!answers) {
+      answers = new AnswerMemory()
+      this.#answers.set(name, answers)
+    }
+    return answers
+  }
+
   #decide(profile: Profile, pod: PodInfo): ScheduleResult | Promise<ScheduleResult> {
     const { cache, random, nominator, percentageOfNodesToScore, extenders, schedulerMetrics } = this.#deps
     const nominatedTo = nominator.isEmpty ? undefined : (name: string) => nominator.on(name)
@@ -79,6 +90,7 @@ export class SchedulingCycle {
       nominatedTo,
       extenders: extenders.forPod(pod),
       timer: schedulerMetrics.timer(profile.name),
+      answers: this.#answersOf(profile),
       scoreRows: this.#scoreRows,
     })
   }

@@ -19,6 +19,7 @@ import type { PluginDefinition } from '#scheduler/framework/plugin'
 import { podInfo } from '#scheduler/framework/podInfo'
 import { createProfile, type Profile, type ProfileConfig } from '#scheduler/framework/profile'
 import { fitMessage } from '#scheduler/framework/status'
+import { AnswerMemory } from '#scheduler/nodeAnswers'
 import { Nominator } from '#scheduler/nominator'
 import { defaultPlugins } from '#scheduler/plugins/index'
 import { type ScheduleResult, schedulePod } from '#scheduler/schedulePod'
@@ -49,10 +50,12 @@ export interface SchedulerFixtureOptions {
   readonly profile?: Partial<ProfileConfig>
   readonly otherPlugins?: readonly PluginDefinition[]
   readonly client?: Client
+  /** Whether decisions use what plugins said about nodes before, as the scheduler's do. On by default. */
+  readonly remembers?: boolean
 }
 
 export function schedulerFixture(options: SchedulerFixtureOptions = {}): SchedulerFixture {
-  const { nodes = [], placed = [], objects = [], profile: config = {}, otherPlugins = [], client = noClient } = options
+  const { nodes = [], placed = [], objects = [], profile: config = {}, otherPlugins = [], client = noClient, remembers = true } = options
   const cache = new SchedulerCache()
   const nominator = new Nominator()
   const clock = new VirtualClock()
@@ -79,10 +82,11 @@ export function schedulerFixture(options: SchedulerFixtureOptions = {}): Schedul
   const handle = new SchedulerHandle({ ...base, ...inert }, 'default-scheduler', new PluginWatches())
   const profile = createProfile({ schedulerName: 'default-scheduler', plugins: {}, args: {}, ...config }, defaultPlugins, otherPlugins, handle)
   handle.profile = profile
+  const answers = remembers ? new AnswerMemory() : undefined
   let startIndex = 0
   const schedule = (pod: Pod): ScheduleResult => {
     const nominatedTo = nominator.isEmpty ? undefined : (name: string) => nominator.on(name)
-    const result = schedulePod(profile, podInfo(pod), cache, { random, startIndex, percentageOfNodesToScore: 0, nominatedTo })
+    const result = schedulePod(profile, podInfo(pod), cache, { random, startIndex, percentageOfNodesToScore: 0, nominatedTo, answers })
     if (result instanceof Promise) throw new Error('without extenders a decision is taken in one go')
     const { evaluatedNodes } = 'placed' in result ? result.placed : result.refused
     startIndex = (startIndex + evaluatedNodes) % Math.max(1, cache.nodes.length)

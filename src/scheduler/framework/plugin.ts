@@ -42,6 +42,11 @@ export interface SchedulerPlugin {
   readonly name: string
   /** The events after which a pod that this plugin refused may fit. Absent: after every event. */
   readonly requeueOn?: readonly Requeue[] | undefined
+  /**
+   * All that filter and score look at beside the node itself, as text: pods with the same text get the same answers from a node until it changes, so the
+   * scheduler need not ask again. Undefined, or no such method: they look at more than that. Upstream: SignPlugin.
+   */
+  sign?(pod: PodInfo): string | undefined
   /** A refusal keeps the pod out of the queue until one of the plugin's events. */
   preEnqueue?(pod: Frozen<Pod>): Refusal | undefined
   /** Negative when `a` comes before `b`. Exactly one plugin of a profile has it, the same in all profiles. */

@@ -76,8 +76,8 @@ export function podInfo(pod: Frozen<Pod>): PodInfo {
 }
 
 /**
- * The same information with a newer state of the pod, in place, when nothing changed that it was computed from; undefined: compute it anew.
- * Most updates of a placed pod are news of its containers.
+ * The same information with a newer state of the pod when nothing changed that it was computed from; undefined: compute it anew. In place, as most
+ * updates of a placed pod are news of its containers; a copy when its labels changed, which those who select pods must hear of.
  */
 export function withPod(info: PodInfo, pod: Frozen<Pod>): PodInfo | undefined {
   const { metadata, status } = info.pod
@@ -86,9 +86,9 @@ export function withPod(info: PodInfo, pod: Frozen<Pod>): PodInfo | undefined {
     metadata.generation !== undefined &&
     metadata.generation === pod.metadata.generation &&
     metadata.deletionTimestamp === pod.metadata.deletionTimestamp &&
-    sameLabels(metadata.labels, pod.metadata.labels) &&
     allocated(status) === allocated(pod.status)
   if (!same) return undefined
+  if (!sameLabels(metadata.labels, pod.metadata.labels)) return { ...info, pod }
   ;(info as { pod: Frozen<Pod> }).pod = pod
   return info
 }

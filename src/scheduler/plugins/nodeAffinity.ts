@@ -24,6 +24,7 @@ export const nodeAffinity = definePlugin('NodeAffinity', ({ addedAffinity }) => 
       if (nodeNames?.size === 0) return unresolvable(reasons.nodeAffinityConflict)
       return nodeNames ? { nodeNames } : undefined
     },
+    sign: ({ pod: { spec } }) => JSON.stringify([spec.nodeSelector, spec.affinity?.nodeAffinity]),
     filter: (_state, { pod }, { node }) => {
       if (addedRequired && !nodeSelectorMatches(addedRequired, node)) return enforced
       return podMatchesNodeSelectorAndAffinity(pod, node) ? undefined : refused

@@ -40,6 +40,7 @@ export const nodeDeclaredFeatures = definePlugin('NodeDeclaredFeatures', () => (
     state.write(key, { names })
     return undefined
   },
+  sign: ({ pod }) => neededBy(pod).join(),
   filter: (state, _pod, { node }) => {
     const declared = node.status?.declaredFeatures
     return state.read(key)?.names.every((name) => declared?.includes(name)) === false ? refused : undefined

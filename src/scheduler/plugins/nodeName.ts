@@ -7,5 +7,6 @@ const refused = unresolvable(reasons.nodeName)
 
 export const nodeName = definePlugin('NodeName', () => ({
   requeueOn: [on('Node', actions.Add)],
+  sign: ({ pod }) => pod.spec.nodeName ?? '',
   filter: (_state, { pod }, node) => (!pod.spec.nodeName || pod.spec.nodeName === node.name ? undefined : refused),
 }))

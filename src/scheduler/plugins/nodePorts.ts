@@ -16,6 +16,7 @@ export const nodePorts = definePlugin('NodePorts', () => ({
     on('Node', actions.Add),
   ],
   preFilter: (_state, pod) => (pod.hostPorts.length === 0 ? 'skip' : undefined),
+  sign: (pod) => pod.hostPorts.join(),
   filter: (_state, pod, node) => (pod.hostPorts.some((port) => isTaken(port, node.usedPorts)) ? refused : undefined),
 }))
 

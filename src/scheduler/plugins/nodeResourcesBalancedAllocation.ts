@@ -4,7 +4,7 @@
  */
 import { definePlugin, maxNodeScore } from '../framework/plugin.ts'
 import type { PodInfo } from '../framework/podInfo.ts'
-import { type ResourceUse, resourceUses } from './resourceScoring.ts'
+import { type ResourceUse, requestsText, resourceUses } from './resourceScoring.ts'
 
 export const nodeResourcesBalancedAllocation = definePlugin('NodeResourcesBalancedAllocation', ({ resources }) => {
   const isDefault = resources.length === 2 && resources[0]?.name === 'cpu' && resources[1]?.name === 'memory'
@@ -12,6 +12,7 @@ export const nodeResourcesBalancedAllocation = definePlugin('NodeResourcesBalanc
     requeueOn: [],
     // A pod that asks for nothing says nothing about balance; scoring it would pile such pods on one node.
     preScore: (_state, pod) => (resources.every(({ name }) => amountOf(pod, name) === 0) ? 'skip' : undefined),
+    sign: (pod) => requestsText(pod),
     score: (_state, pod, node) => {
       if (isDefault && node.allocatableMilliCpu > 0 && node.allocatableMemory > 0) {
         const cpuBefore = node.requestedMilliCpu / node.allocatableMilliCpu

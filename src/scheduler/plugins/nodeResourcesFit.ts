@@ -12,7 +12,7 @@ import type { PluginArgs } from '../framework/pluginArgs.ts'
 import { type PodInfo, podInfo } from '../framework/podInfo.ts'
 import { type Refusal, reasons } from '../framework/status.ts'
 import { ExtendedResourceClasses, isExtendedResource } from './dynamicResources/extendedResources.ts'
-import { resourceUses } from './resourceScoring.ts'
+import { requestsText, resourceUses } from './resourceScoring.ts'
 import { strategyOf } from './scoringStrategies.ts'
 
 export const nodeResourcesFit = definePlugin('NodeResourcesFit', (args, handle) => {
@@ -28,6 +28,8 @@ export const nodeResourcesFit = definePlugin('NodeResourcesFit', (args, handle) 
       on('Node', actions.Add | actions.UpdateNodeAllocatable, (pod, { old, object }) => (object ? nodeMayHelp(podInfo(pod), old, object, classes) : false)),
       on('DeviceClass', actions.Add | actions.Update, (pod) => classes.givenBy(podInfo(pod).otherResources).length > 0),
     ],
+    // Whether a class of devices gives an extended resource is no matter of the node.
+    sign: (pod) => (pod.otherResources.some(isExtendedResource) ? undefined : requestsText(pod)),
     filter: (_state, pod, node) => insufficient(pod, node, ignores, classes),
     score: (_state, pod, node) => (isDefault ? leastAllocated(pod, node) : score(resourceUses(resources, pod, node, true))),
   }

@@ -15,5 +15,6 @@ export const nodeUnschedulable = definePlugin('NodeUnschedulable', () => ({
     }),
     on('TargetPod', actions.UpdatePodToleration, (_pod, { object }) => tolerationsTolerateTaint(object?.spec.tolerations, taint)),
   ],
+  sign: ({ pod }) => (tolerationsTolerateTaint(pod.spec.tolerations, taint) ? 'tolerated' : ''),
   filter: (_state, { pod }, node) => (!node.unschedulable || tolerationsTolerateTaint(pod.spec.tolerations, taint) ? undefined : refused),
 }))

@@ -31,3 +31,10 @@ export function resourceUses(resources: readonly ResourceSpec[], pod: PodInfo, n
   }
   return uses
 }
+
+/** What the resource plugins look at of a pod, as text. */
+export function requestsText({ requests, otherResources, milliCpu, memory, nonZeroMilliCpu, nonZeroMemory }: PodInfo): string {
+  let text = `${milliCpu}/${memory}/${nonZeroMilliCpu}/${nonZeroMemory}`
+  for (const name of otherResources) text += `/${name}=${requests[name]}`
+  return text
+}

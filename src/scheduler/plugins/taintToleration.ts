@@ -24,6 +24,7 @@ export const taintToleration = definePlugin('TaintToleration', () => ({
     }),
     on('TargetPod', actions.UpdatePodToleration),
   ],
+  sign: ({ pod }) => JSON.stringify(pod.spec.tolerations) ?? '',
   filter: (_state, { pod }, { taints }) => {
     if (taints.length === 0) return undefined
     return findUntoleratedTaint(taints, pod.spec.tolerations, keepsOut) ? refused : undefined
