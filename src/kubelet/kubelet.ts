@@ -17,7 +17,7 @@ import { createImageGC } from './images/imageGc.ts'
 import { createImageManager } from './images/imageManager.ts'
 import { runLogRotation } from './logs/logRotation.ts'
 import { createNodeManager, type NodeManager } from './node/nodeManager.ts'
-import { createNodeShutdown, shutdownPeriods } from './node/nodeShutdown.ts'
+import { createNodeShutdown, type NodeShutdown, shutdownPeriods } from './node/nodeShutdown.ts'
 import { nodeAllocatable } from './node/nodeStatus.ts'
 import { watchOom } from './node/oomWatcher.ts'
 import { createRuntimeHealth } from './node/runtimeHealth.ts'
@@ -175,12 +175,16 @@ async function runKubelet(
     images: await createImageManager(context),
     volumes: createVolumeManager(context),
     probes: createProbeManager(context, (uid) => wakeAll([uid]), signal),
-    statuses: createStatusManager(context, statics.apiPod, metrics.starts.reported, signal),
-    crashLoop: new BackOff(
-      deps.clock,
-      Math.min(config.containerRestartInitialBackOffMs, config.containerRestartMaxBackOffMs),
-      config.containerRestartMaxBackOffMs,
+    statuses: createStatusManager(
+      context,
+      {
+        apiPod: statics.apiPod,
+        couldHaveRunningContainers: (uid) => late.workers?.isTerminated(uid) === false,
+        onReported: metrics.starts.reported,
+      },
+      signal,
     ),
+    crashLoop: crashLoopBackOff(context),
     note: events.note,
     allocations,
     cgroups,
@@ -239,10 +243,19 @@ async function runKubelet(
     runLogRotation(context, signal),
     eviction.run(workers, reclaimOf(garbage), signal),
     ...(deps.host ? [watchOom(context, signal)] : []),
-    ...(shutdownPeriods(config).length > 0
-      ? [watchForShutdown(context, { shutDown: () => shutdown.shutDown(workers, signal), cancel: shutdown.cancel }, signal)]
-      : []),
+    ...followShutdown(context, shutdown, workers, signal),
   ])
+}
+
+/** Only of nodes whose pods are given time when the machine goes down. */
+function followShutdown(context: KubeletContext, shutdown: NodeShutdown, workers: PodWorkers, signal: AbortSignal): Promise<void>[] {
+  if (shutdownPeriods(context.config).length === 0) return []
+  return [watchForShutdown(context, { shutDown: () => shutdown.shutDown(workers, signal), cancel: shutdown.cancel }, signal)]
+}
+
+function crashLoopBackOff({ clock, config }: KubeletContext): BackOff {
+  const { containerRestartInitialBackOffMs: initialMs, containerRestartMaxBackOffMs: maxMs } = config
+  return new BackOff(clock, Math.min(initialMs, maxMs), maxMs)
 }
 
 /** Follows the pods of this node. What runs without a pod is removed once all sources have been heard, and not before: who is not known yet may be about to be. */

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import { createSecurity } from '#apiserver/security'
 import { noLog } from '#base/log'
@@ -109,6 +110,24 @@ test('KUB-26 KUB-12 pods of the real API server run on a simulated node, report,
           (error: unknown) => isStatus(error, 'NotFound'),
         ),
     )
+  }))
+
+test('KUB-12 what somebody else writes over a status is put right; what is theirs to write stays', () =>
+  withNodes(1, async ({ client }) => {
+    const readinessGates = [{ conditionType: 'x/ready' }]
+    await client.of(pods).create(pod('web', 'sim-0', { readinessGates }) as Pod)
+    const of = (found: Frozen<Pod>) => found.status.containerStatuses?.[0]
+    await until('web runs', async () => of(await client.of(pods).get(ref('web')))?.state?.running)
+    const conditions = [{ type: 'x/ready', status: 'True' }]
+    const containerStatuses = [{ name: 'main', image: 'other', imageID: '', ready: true, restartCount: 99, state: {} }]
+    await client.of(pods).patch(ref('web'), 'strategic', { status: { phase: 'Unknown', conditions, containerStatuses } }, { subresource: 'status' })
+    const web = await until('web is told right again', async () => {
+      const found = await client.of(pods).get(ref('web'))
+      const isReady = found.status.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True')
+      return of(found)?.restartCount === 0 && isReady && found
+    })
+    assert.deepEqual([web.status.phase, of(web)?.image, of(web)?.state?.running !== undefined], ['Running', 'example.com/app:1', true])
+    assert.equal(web.status.conditions?.[0]?.type, 'x/ready')
   }))
 
 test('KUB-09 a pod that ends keeps its last words in the API', () =>

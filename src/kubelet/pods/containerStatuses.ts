@@ -1,6 +1,6 @@
 /**
  * Container statuses as the API shows them (L3, pure): from the runtime's records, the previous status and why a start is being put off.
- * Upstream: kubelet_pods.go convertToAPIContainerStatuses, toKubeContainerStatus (v1.36).
+ * Upstream: kubelet_pods.go convertToAPIContainerStatuses (v1.36).
  */
 import type { ContainerState, ContainerStatus, ResourceRequirements, VolumeMountStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
@@ -12,6 +12,7 @@ import {
   type FrozenContainer,
   type FrozenPod,
   isRestartableInitContainer,
+  restartingAllReason,
   shouldRestart,
   shouldRestartInit,
   statusOf,
@@ -41,40 +42,51 @@ export interface ContainerStatusInput {
   readonly appliedResources?: ((record: ContainerRecord) => Frozen<ResourceRequirements> | undefined) | undefined
   /** The health of the devices that a container has. */
   readonly resourceStatus?: ((container: FrozenContainer) => NonNullable<ContainerStatus['allocatedResourcesStatus']>) | undefined
-  /** How often a container will have been restarted that was taken out of the runtime to start anew; undefined for others. */
-  readonly resetCount?: ((containerName: string) => number | undefined) | undefined
-  /** Nothing of the pod will be started again. */
-  readonly podIsTerminal: boolean
+  /** All containers of the pod are being taken out of the runtime, to start anew. */
+  readonly isRestartingAll?: boolean | undefined
 }
 
-const timeOrAbsent = (ms: number) => (ms > 0 ? formatTime(ms) : undefined)
+/** Why a container ended, where the runtime cannot tell: shown as terminated, with exit code 137. */
+export const unknownEnd = {
+  exitCode: 137,
+  reason: 'ContainerStatusUnknown',
+  message: 'The container could not be located when the pod was terminated',
+  startedAt: undefined,
+  finishedAt: undefined,
+} as const
 
-/** Waiting, running or terminated, from what the runtime says. */
+/** The same, of a container that was taken out of the runtime so that all of the pod's start anew. */
+const restartingAll = {
+  reason: restartingAllReason,
+  message: 'The container is removed because RestartAllContainers in place',
+} as const
+
+/** Waiting, running or terminated, from what the runtime says. One that is created and not started waits for a reason that nobody knows. */
 function containerState(record: ContainerRecord, runtimeName: string): ContainerState {
-  const containerID = `${runtimeName}://${record.id}`
   if (record.state === 'running') return { running: { startedAt: formatTime(record.startedAtMs) } }
-  if (record.state === 'created') return { waiting: { reason: 'ContainerCreating' } }
+  if (record.state !== 'exited') return { waiting: {} }
   return {
     terminated: {
-      exitCode: record.state === 'unknown' ? 137 : record.exitCode,
-      reason: record.state === 'unknown' ? 'ContainerStatusUnknown' : record.reason || (record.exitCode === 0 ? 'Completed' : 'Error'),
+      exitCode: record.exitCode,
+      reason: record.reason || (record.exitCode === 0 ? 'Completed' : 'Error'),
       ...(record.message ? { message: record.message } : {}),
-      // A container that never started has no such times: upstream prints null, which is absent here.
-      startedAt: timeOrAbsent(record.startedAtMs),
-      finishedAt: timeOrAbsent(record.finishedAtMs),
-      containerID,
+      // Of one that never started: the beginning of time, as upstream prints it.
+      startedAt: formatTime(record.startedAtMs),
+      finishedAt: formatTime(record.finishedAtMs),
+      containerID: `${runtimeName}://${record.id}`,
     },
   }
 }
 
-/** The statuses of one kind of containers, in the spec's order. */
+/** The statuses of one kind of containers: of init containers in the spec's order, of others by name. */
 export function containerStatuses(input: ContainerStatusInput, containers: readonly FrozenContainer[], kind: ContainerKind): ContainerStatus[] {
-  return containers.flatMap((container) => {
+  const ordered = kind === 'init' ? containers : [...containers].sort((a, b) => (a.name < b.name ? -1 : 1))
+  return ordered.map((container) => {
     const records = input.runtimeStatus.containers.filter((record) => record.name === container.name)
     const previous = statusOf(input.previous, container.name)
     // Ephemeral containers that have not been started yet are shown as waiting too.
     const status = records.length > 0 ? fromRecords(input, container, records, previous) : withoutRecord(input, container, kind, previous)
-    return [withReadiness(input, withStartFailure(input, status, container, kind), container, records[0], kind)]
+    return withReadiness(input, withStartFailure(input, status, container, records[0], kind), container, records[0], kind)
   })
 }
 
@@ -92,29 +104,39 @@ function fromRecords(
     : (deepCopy<ContainerState | undefined>(previous?.containerID === containerID || !previous?.state?.terminated ? previous?.lastState : previous.state) ?? {})
   const user = current.status.user?.linux
   const mounts = volumeMountStatuses(container, current)
-  const resources = input.appliedResources?.(current) ?? container.resources
+  // What is not running has what it will be started with.
+  const resources = (current.state === 'running' ? input.appliedResources?.(current) : undefined) ?? container.resources
   const devices = input.resourceStatus?.(container) ?? []
   return {
     name: container.name,
     containerID,
     image: current.image || (container.image ?? ''),
     imageID: current.imageId,
-    restartCount: current.restartCount,
     ready: false,
-    started: false,
-    state: withKnownMessage(containerState(current, input.runtimeName), previous),
+    ...currentState(input, current, previous),
     lastState: lastState.terminated ? { terminated: lastState.terminated } : {},
     // Also where there are none: by this a resize knows that the node can do it.
-    ...(current.state === 'running'
-      ? {
-          resources: deepCopy<ResourceRequirements>(resources ?? {}),
-          ...(container.resources?.requests ? { allocatedResources: { ...container.resources.requests } } : {}),
-        }
-      : {}),
-    ...(user && current.state === 'running' ? { user: { linux: { ...user } } } : {}),
+    resources: deepCopy<ResourceRequirements>(resources ?? {}),
+    ...(container.resources?.requests ? { allocatedResources: { ...container.resources.requests } } : {}),
+    ...(user ? { user: { linux: { ...user } } } : {}),
     ...(mounts.length > 0 ? { volumeMounts: mounts } : {}),
     ...(devices.length > 0 ? { allocatedResourcesStatus: devices } : {}),
   }
+}
+
+/** A count never goes back; a container that ran and of which the runtime has lost track has ended, and that counts as well. */
+function currentState(
+  input: ContainerStatusInput,
+  record: ContainerRecord,
+  previous: Frozen<ContainerStatus> | undefined,
+): Pick<ContainerStatus, 'restartCount' | 'state'> {
+  const hasEndedBefore = record.state === 'running' && previous?.state?.terminated !== undefined
+  const restartCount = Math.max(record.restartCount, (previous?.restartCount ?? 0) + (hasEndedBefore ? 1 : 0))
+  if (record.state === 'unknown' && previous?.state?.running) {
+    const reason = input.isRestartingAll ? restartingAllReason : unknownEnd.reason
+    return { restartCount: previous.restartCount + 1, state: { terminated: { ...unknownEnd, reason } } }
+  }
+  return { restartCount, state: withKnownMessage(containerState(record, input.runtimeName), previous) }
 }
 
 /** Last words live in a file that goes with the pod's directory: once told, they are kept from the status. */
@@ -124,8 +146,9 @@ function withKnownMessage(state: ContainerState, previous: Frozen<ContainerStatu
   return { terminated: { ...state.terminated, message: before.message } }
 }
 
-function volumeMountStatuses(container: FrozenContainer, { status: { mounts } }: ContainerRecord): VolumeMountStatus[] {
-  const recursive = (path: string) => mounts.some(({ containerPath, recursiveReadOnly }) => containerPath === path && recursiveReadOnly === true)
+function volumeMountStatuses(container: FrozenContainer, record: ContainerRecord | undefined): VolumeMountStatus[] {
+  const recursive = (path: string) =>
+    record?.status.mounts.some(({ containerPath, recursiveReadOnly }) => containerPath === path && recursiveReadOnly === true) ?? false
   return (container.volumeMounts ?? []).map((mount) => ({
     name: mount.name,
     mountPath: mount.mountPath,
@@ -139,55 +162,66 @@ function withoutRecord(
   kind: ContainerKind,
   previous: Frozen<ContainerStatus> | undefined,
 ): ContainerStatus {
-  const waiting = kind !== 'ephemeral' && (input.pod.spec.initContainers ?? []).length > 0 ? 'PodInitializing' : 'ContainerCreating'
-  const fresh = { name: container.name, image: container.image ?? '', imageID: '', restartCount: 0, ready: false, started: false, lastState: {} }
-  if (!previous || (previous.state?.waiting && !input.podIsTerminal && input.resetCount?.(container.name) === undefined)) {
-    const kept = previous ? { ...deepCopy<ContainerStatus>(previous), ready: false, started: false } : fresh
-    return { ...kept, image: container.image ?? '', state: { waiting: { reason: waiting } } }
-  }
-  const restartCount = input.resetCount?.(container.name)
-  if (restartCount !== undefined && !input.podIsTerminal) return resetStatus(previous, restartCount)
+  const reason = (input.pod.spec.initContainers ?? []).length > 0 ? 'PodInitializing' : 'ContainerCreating'
+  const fresh = { name: container.name, image: container.image ?? '', imageID: '', restartCount: 0, ready: false, lastState: {} }
+  const mounts = volumeMountStatuses(container, undefined)
+  const waiting = { ...fresh, ...(mounts.length > 0 ? { volumeMounts: mounts } : {}), state: { waiting: { reason } } }
+  if (!previous) return kind === 'init' ? asCompleted(input, container, waiting) : waiting
+  if (input.isRestartingAll && !previous.state?.waiting) return takenOut(previous, waiting)
   if (previous.state?.terminated) return deepCopy<ContainerStatus>(previous)
-  const lost = {
-    exitCode: 137,
-    reason: 'ContainerStatusUnknown',
-    message: `The container could not be located when the pod was ${input.pod.metadata.deletionTimestamp ? 'deleted' : 'terminated'}.  The container used to be ${
-      previous.state?.running ? 'Running' : 'Pending'
-    }`,
-    startedAt: undefined,
-    finishedAt: undefined,
-  }
-  if (input.podIsTerminal) return { ...deepCopy<ContainerStatus>(previous), ready: false, started: false, state: { terminated: lost } }
+  const again = { ...waiting, restartCount: previous.restartCount, lastState: deepCopy<ContainerState>(previous.lastState ?? {}) }
+  if (!previous.state?.running || previous.lastState?.terminated) return kind === 'init' ? asCompleted(input, container, again) : again
   // It ran, and now there is no trace of it: it will be started again, and that counts.
-  return {
-    ...deepCopy<ContainerStatus>(previous),
-    ready: false,
-    started: false,
-    restartCount: previous.restartCount + 1,
-    state: { waiting: { reason: waiting } },
-    lastState: { terminated: lost },
-  }
+  const message = 'The container could not be located when the pod was deleted.  The container used to be Running'
+  const restarts = input.pod.metadata.deletionTimestamp ? 0 : 1
+  const lost = { ...again, restartCount: previous.restartCount + restarts, lastState: { terminated: { ...unknownEnd, message } } }
+  return kind === 'init' ? asCompleted(input, container, lost) : lost
 }
 
 /** All containers of the pod start anew: this one has gone from the runtime, and is still to come back. */
-function resetStatus(previous: Frozen<ContainerStatus>, restartCount: number): ContainerStatus {
-  const { state, lastState, ...rest } = deepCopy<ContainerStatus>(previous)
-  const last = state?.terminated ? { terminated: state.terminated } : (lastState ?? {})
-  return { ...rest, ready: false, started: false, restartCount, state: { waiting: { reason: 'RestartingAllContainers' } }, lastState: last }
+function takenOut(previous: Frozen<ContainerStatus>, waiting: ContainerStatus): ContainerStatus {
+  const base = previous.state?.terminated ? deepCopy<ContainerStatus>(previous) : waiting
+  return {
+    ...base,
+    restartCount: previous.restartCount + 1,
+    state: { waiting: { ...restartingAll } },
+    lastState: { terminated: { ...unknownEnd, ...restartingAll } },
+  }
+}
+
+/** Of an init container that nobody remembers: where regular containers were made since, it must have done its work. */
+function asCompleted({ pod, runtimeStatus }: ContainerStatusInput, container: FrozenContainer, status: ContainerStatus): ContainerStatus {
+  const regular = new Set(pod.spec.containers.map(({ name }) => name))
+  const wasInitialized = runtimeStatus.containers.some(({ name, state }) => regular.has(name) && state !== 'unknown')
+  if (!wasInitialized || isRestartableInitContainer(container)) return status
+  const message = 'Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally'
+  return { ...status, state: { terminated: { exitCode: 0, reason: 'Completed', message, startedAt: undefined, finishedAt: undefined } } }
 }
 
 /** A container that is to be started again but cannot yet is waiting, with the reason; its last run becomes the last state. */
-function withStartFailure(input: ContainerStatusInput, status: ContainerStatus, container: FrozenContainer, kind: ContainerKind): ContainerStatus {
+function withStartFailure(
+  input: ContainerStatusInput,
+  status: ContainerStatus,
+  container: FrozenContainer,
+  record: ContainerRecord | undefined,
+  kind: ContainerKind,
+): ContainerStatus {
   const failure = input.startFailure(container.name)
-  if (!failure || input.podIsTerminal || status.state?.running) return status
-  const exitCode = status.state?.terminated?.exitCode
-  const again = kind === 'init' && !isRestartableInitContainer(container) ? shouldRestartInit : shouldRestart
-  if (exitCode !== undefined && (kind === 'ephemeral' || !again(input.pod, container, exitCode))) return status
+  if (!failure || !isToStart(input.pod, container, record, kind)) return status
   return {
     ...status,
     state: { waiting: { reason: failure.reason, ...(failure.message ? { message: failure.message } : {}) } },
     lastState: status.state?.terminated ? { terminated: status.state.terminated } : (status.lastState ?? {}),
   }
+}
+
+/** Whether the next step starts it; nothing of a pod that is to be deleted. */
+function isToStart(pod: FrozenPod, container: FrozenContainer, record: ContainerRecord | undefined, kind: ContainerKind): boolean {
+  if (pod.metadata.deletionTimestamp || record?.state === 'running') return false
+  if (record?.state !== 'exited') return true
+  if (kind === 'ephemeral') return false
+  const again = kind === 'init' && !isRestartableInitContainer(container) ? shouldRestartInit : shouldRestart
+  return again(pod, container, record.exitCode)
 }
 
 function withReadiness(

@@ -51,6 +51,9 @@ export function shouldRestartInit(pod: FrozenPod, container: FrozenContainer, ex
   return exitCode !== 0 && shouldRestart(pod, container, exitCode)
 }
 
+/** The reason of containers that were taken out of the runtime so that all of the pod's start anew. */
+export const restartingAllReason = 'RestartingAllContainers'
+
 export function statusOf(statuses: readonly Frozen<ContainerStatus>[] | undefined, name: string): Frozen<ContainerStatus> | undefined {
   return statuses?.find((status) => status.name === name)
 }

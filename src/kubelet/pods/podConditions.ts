@@ -11,6 +11,8 @@ export interface ConditionDraft {
   readonly status: 'True' | 'False'
   readonly reason?: string
   readonly message?: string
+  /** Absent: the pod's. */
+  readonly observedGeneration?: number
 }
 
 /** Go's way of printing a list of strings, which these messages carry. */

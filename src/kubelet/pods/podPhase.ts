@@ -1,7 +1,16 @@
 /** The phase of a pod from its container statuses (L3, pure). Upstream: kubelet_pods.go getPhase (v1.36). */
 import type { ContainerStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
-import { type FrozenContainer, type FrozenPod, isRestartableInitContainer, isStaticPod, shouldRestart, shouldRestartInit, statusOf } from './containers.ts'
+import {
+  type FrozenContainer,
+  type FrozenPod,
+  isRestartableInitContainer,
+  isStaticPod,
+  restartingAllReason,
+  shouldRestart,
+  shouldRestartInit,
+  statusOf,
+} from './containers.ts'
 
 export type PodPhase = 'Pending' | 'Running' | 'Succeeded' | 'Failed'
 
@@ -22,10 +31,15 @@ function exitCodeOf(status: Frozen<ContainerStatus>): number | undefined {
   return status.state?.terminated?.exitCode ?? (status.state?.waiting ? status.lastState?.terminated?.exitCode : undefined)
 }
 
+/** It was taken out of the runtime so that all of the pod's containers start anew: this one, too. */
+function startsAnew({ state, lastState }: Frozen<ContainerStatus>): boolean {
+  return (state?.terminated ?? lastState?.terminated)?.reason === restartingAllReason
+}
+
 function countInit(pod: FrozenPod, container: FrozenContainer, status: Frozen<ContainerStatus> | undefined, counts: Counts): void {
   const exitCode = status && exitCodeOf(status)
-  if (exitCode === undefined) counts.pendingInit++
-  else if (exitCode !== 0 && !shouldRestartInit(pod, container, exitCode)) counts.failedInit = true
+  if (status === undefined || exitCode === undefined) counts.pendingInit++
+  else if (exitCode !== 0 && !startsAnew(status) && !shouldRestartInit(pod, container, exitCode)) counts.failedInit = true
   else if (exitCode !== 0 && status?.state?.waiting === undefined) counts.pendingInit++
 }
 
@@ -44,9 +58,9 @@ function countSidecar(status: Frozen<ContainerStatus> | undefined, counts: Count
 function countRegular(pod: FrozenPod, container: FrozenContainer, status: Frozen<ContainerStatus> | undefined, counts: Counts): void {
   const exitCode = status && exitCodeOf(status)
   if (status?.state?.running) counts.running++
-  else if (exitCode !== undefined) {
+  else if (status && exitCode !== undefined) {
     counts.stopped++
-    if (!shouldRestart(pod, container, exitCode)) counts.stoppedForGood++
+    if (!startsAnew(status) && !shouldRestart(pod, container, exitCode)) counts.stoppedForGood++
     if (status?.state?.terminated && exitCode === 0) counts.succeeded++
   } else if (status?.state?.waiting) counts.waiting++
   else counts.unknown++

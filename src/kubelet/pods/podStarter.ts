@@ -113,7 +113,7 @@ export async function startContainer(context: KubeletContext, images: ImageManag
 function restartCountFromStatus(pod: FrozenPod, name: string): number {
   const statuses = [...(pod.status?.containerStatuses ?? []), ...(pod.status?.initContainerStatuses ?? [])]
   const status = statuses.find((candidate) => candidate.name === name)
-  return status?.containerID ? status.restartCount + 1 : 0
+  return status?.containerID ? status.restartCount + 1 : (status?.restartCount ?? 0)
 }
 
 async function configure(

@@ -6,7 +6,7 @@ import type { ContainerRecord, PodRuntimeStatus } from '../runtime/podRuntimeSta
 import { containersReadyCondition, initializedCondition, readyCondition } from './podConditions.ts'
 import { podPhase } from './podPhase.ts'
 import { generatePodStatus, mergeConditions, type PodStatusInput } from './podStatus.ts'
-import { statusPatch } from './statusManager.ts'
+import { mergePodStatus, statusPatch } from './statusManager.ts'
 
 function pod(spec: Partial<PodSpec> = {}): Pod {
   const metadata = { name: 'p', namespace: 'n', uid: 'u', generation: 3 }
@@ -119,10 +119,10 @@ test('a transition time changes only with the status; others’ conditions stay'
   assert.deepEqual(
     merged.map(({ type, status, lastTransitionTime }) => [type, status, lastTransitionTime]),
     [
-      ['Ready', 'True', '2020-01-01T00:00:00Z'],
-      ['Initialized', 'True', '2020-09-13T12:26:40Z'],
-      ['PodScheduled', 'True', '2020-01-01T00:00:00Z'],
       ['x/ready', 'False', undefined],
+      ['Initialized', 'True', '2020-09-13T12:26:40Z'],
+      ['Ready', 'True', '2020-01-01T00:00:00Z'],
+      ['PodScheduled', 'True', '2020-01-01T00:00:00Z'],
     ],
   )
 })
@@ -206,6 +206,136 @@ test('a container without a trace that used to run counts a restart', () => {
   const status = firstContainer(generatePodStatus(input({}, previous)))
   assert.equal(status?.restartCount, 5)
   assert.equal(status?.lastState?.terminated?.reason, 'ContainerStatusUnknown')
+})
+
+test('KUB-09 statuses of regular containers are sorted by name, those of init containers as the spec has them', () => {
+  const spec = { containers: [{ name: 'z' }, { name: 'b' }], initContainers: [{ name: 'y' }, { name: 'x' }] }
+  const status = generatePodStatus(input({}, {}, { pod: pod(spec) }))
+  const names = (list: PodStatus['containerStatuses']) => list?.map(({ name }) => name)
+  assert.deepEqual(
+    [names(status.initContainerStatuses), names(status.containerStatuses)],
+    [
+      ['y', 'x'],
+      ['b', 'z'],
+    ],
+  )
+})
+
+test('KUB-22 a container that has ended has what it will be started with', () => {
+  const resources = { requests: { cpu: '100m' }, limits: { cpu: '200m' } }
+  const asked = { pod: pod({ containers: [{ name: 'a', resources }, { name: 'b' }] }), appliedResources: () => ({ requests: { cpu: '1' } }) }
+  const containers = [record('a', { state: 'exited', exitCode: 1 }), record('b', { state: 'exited' })]
+  const [a, b] = generatePodStatus(input({ containers }, {}, asked)).containerStatuses ?? []
+  assert.deepEqual([a?.resources, a?.allocatedResources, b?.resources, b?.allocatedResources], [resources, resources.requests, {}, undefined])
+})
+
+const states: { name: string; record: Partial<ContainerRecord>; before?: ContainerStatus['state']; want: ContainerStatus['state'] }[] = [
+  { name: 'created and not started', record: { state: 'created' }, want: { waiting: {} } },
+  { name: 'lost track of, never seen running', record: { state: 'unknown' }, want: { waiting: {} } },
+  {
+    name: 'lost track of while it ran',
+    record: { state: 'unknown' },
+    before: { running: {} },
+    want: {
+      terminated: {
+        exitCode: 137,
+        reason: 'ContainerStatusUnknown',
+        message: 'The container could not be located when the pod was terminated',
+        startedAt: undefined,
+        finishedAt: undefined,
+      },
+    },
+  },
+  {
+    name: 'ended without ever having started',
+    record: { state: 'exited', exitCode: 128, reason: 'StartError', startedAtMs: 0, finishedAtMs: 5000 },
+    want: {
+      terminated: {
+        exitCode: 128,
+        reason: 'StartError',
+        startedAt: '1970-01-01T00:00:00Z',
+        finishedAt: '1970-01-01T00:00:05Z',
+        containerID: 'containerd://id-a',
+      },
+    },
+  },
+]
+for (const c of states) {
+  test(`KUB-09 the state of a container that was ${c.name}`, () => {
+    const previous = c.before ? { containerStatuses: [{ name: 'a', image: '', imageID: '', ready: false, restartCount: 2, state: c.before }] } : {}
+    const status = firstContainer(generatePodStatus(input({ containers: [record('a', c.record)] }, previous)))
+    assert.deepEqual(status?.state, c.want)
+    assert.equal(status?.restartCount, c.before ? 3 : 0)
+  })
+}
+
+test('KUB-03 an init container that nobody remembers has done its work where a regular one was made; a sidecar has not', () => {
+  const spec = { containers: [{ name: 'a' }], initContainers: [{ name: 'i' }, { name: 's', restartPolicy: 'Always' }] }
+  const [init, side] = generatePodStatus(input({ containers: [record('a', {})] }, {}, { pod: pod(spec) })).initContainerStatuses ?? []
+  assert.deepEqual([init?.state?.terminated?.exitCode, init?.state?.terminated?.reason, init?.ready], [0, 'Completed', true])
+  assert.deepEqual(side?.state, { waiting: { reason: 'PodInitializing' } })
+})
+
+test('KUB-08 of a pod that has come to its end, who has no known end has failed; before it was initialized its init containers say enough', () => {
+  const lost = { exitCode: 137, reason: 'ContainerStatusUnknown', message: 'The container could not be located when the pod was terminated' }
+  const terminated = { ...lost, startedAt: undefined, finishedAt: undefined }
+  const failure = () => ({ reason: 'ImagePullBackOff', message: 'no such image' })
+  const plain = generatePodStatus(input({}, { phase: 'Pending' }, { podIsTerminal: true, startFailure: failure }))
+  assert.deepEqual([plain.phase, firstContainer(plain)?.state], ['Failed', { terminated }])
+  const spec = { containers: [{ name: 'a' }], initContainers: [{ name: 'i' }, { name: 'j' }] }
+  const early = generatePodStatus(input({}, { phase: 'Pending' }, { podIsTerminal: true, pod: pod(spec) }))
+  assert.deepEqual(
+    [...(early.initContainerStatuses ?? []), ...(early.containerStatuses ?? [])].map(({ state }) => state),
+    [{ terminated }, { waiting: { reason: 'PodInitializing' } }, { waiting: { reason: 'PodInitializing' } }],
+  )
+})
+
+test('KUB-09 conditions: those of others first, the kubelet’s own in their order, each with the generation it speaks of', () => {
+  const restartPolicyRules = [{ action: 'RestartAllContainers', exitCodes: { operator: 'In', values: [42] } }]
+  const spec = { containers: [{ name: 'a', restartPolicy: 'Never', restartPolicyRules }] }
+  const previous = {
+    conditions: [
+      { type: 'PodScheduled', status: 'True', observedGeneration: 1 },
+      { type: 'x/ready', status: 'True' },
+    ],
+  }
+  const resizeConditions = [{ type: 'PodResizeInProgress', status: 'True', observedGeneration: 2 }] as const
+  const { conditions } = generatePodStatus(input({ containers: [record('a', {})] }, previous, { pod: pod(spec), resizeConditions }))
+  assert.deepEqual(
+    conditions?.map(({ type, observedGeneration }) => [type, observedGeneration]),
+    [
+      ['x/ready', undefined],
+      ['PodResizeInProgress', 2],
+      ['PodReadyToStartContainers', 3],
+      ['Initialized', 3],
+      ['Ready', 3],
+      ['ContainersReady', 3],
+      ['PodScheduled', 3],
+      ['AllContainersRestarting', undefined],
+    ],
+  )
+})
+
+test('KUB-12 no end is told while something may still run, and what others say of a pod stays', () => {
+  const server = {
+    phase: 'Running',
+    conditions: [
+      { type: 'x/ready', status: 'False' },
+      { type: 'Ready', status: 'True' },
+    ],
+  }
+  const conditions = [
+    { type: 'x/ready', status: 'True' },
+    { type: 'Ready', status: 'False' },
+    { type: 'DisruptionTarget', status: 'True' },
+  ]
+  const own = { phase: 'Failed', reason: 'Evicted', message: 'out of disk', conditions }
+  const told = (couldRun: boolean) => {
+    const { phase, reason, conditions = [] } = mergePodStatus(server, own, couldRun)
+    return [phase, reason, conditions.map(({ type, status }) => `${type}=${status}`).join()]
+  }
+  assert.deepEqual(told(true), ['Running', undefined, 'x/ready=False,Ready=False'])
+  assert.deepEqual(told(false), ['Failed', 'Evicted', 'x/ready=False,DisruptionTarget=True,Ready=False'])
 })
 
 test('a terminal phase never changes, and an ending decided here beats the containers', () => {

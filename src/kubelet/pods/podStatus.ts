@@ -7,16 +7,18 @@ import type { Frozen } from '#api/machinery/meta'
 import { deepCopy } from '#base/frozen'
 import { formatTime } from '#base/time'
 import { sandboxIPs } from '../runtime/podRuntimeStatus.ts'
-import { type ContainerStatusInput, containerStatuses } from './containerStatuses.ts'
-import { isTerminalPhase } from './containers.ts'
+import { type ContainerStatusInput, containerStatuses, unknownEnd } from './containerStatuses.ts'
+import { isRestartableInitContainer, isStaticPod, isTerminalPhase, statusOf } from './containers.ts'
 import { podSandboxChanged } from './podActions.ts'
 import { type ConditionDraft, containersReadyCondition, initializedCondition, readyCondition, readyToStartContainersCondition } from './podConditions.ts'
 import { podPhase } from './podPhase.ts'
-import { allContainersRestartingCondition, containersToReset, mayRestartAll } from './restartAll.ts'
+import { allContainersRestartingCondition, containersToReset, mayRestartAll, shouldAllContainersRestart } from './restartAll.ts'
 
-export interface PodStatusInput extends Omit<ContainerStatusInput, 'previous'> {
+export interface PodStatusInput extends Omit<ContainerStatusInput, 'previous' | 'isRestartingAll'> {
   /** The last status that was sent, or the API's. */
   readonly previousStatus: Frozen<PodStatus>
+  /** Nothing of the pod will be started again. */
+  readonly podIsTerminal: boolean
   readonly nowMs: number
   readonly hostIPs: readonly string[]
   /** PodResizePending, PodResizeInProgress. */
@@ -37,7 +39,8 @@ export interface PodStatusInput extends Omit<ContainerStatusInput, 'previous'> {
     | undefined
 }
 
-const kubeletConditions = new Set([
+/** Those of its conditions that only the kubelet sets, in the order in which it tells them. */
+const kubeletConditions = [
   'PodResizePending',
   'PodResizeInProgress',
   'PodReadyToStartContainers',
@@ -46,12 +49,17 @@ const kubeletConditions = new Set([
   'ContainersReady',
   'PodScheduled',
   'AllContainersRestarting',
-])
+]
+
+export function isKubeletCondition(type: string): boolean {
+  return kubeletConditions.includes(type)
+}
 
 export function generatePodStatus(input: PodStatusInput): PodStatus {
   const { pod, previousStatus, runtimeStatus } = input
   if (input.ending?.refused) return refusedStatus(input, input.ending)
-  const of = (previous: PodStatus['containerStatuses'] | Frozen<PodStatus>['containerStatuses']) => ({ ...input, previous })
+  const isRestartingAll = shouldAllContainersRestart(pod, runtimeStatus, previousStatus)
+  const of = (previous: Frozen<PodStatus>['containerStatuses']) => ({ ...input, isRestartingAll, previous })
   const room = messageRoom(pod)
   const statuses: typeof containerStatuses = (...of) => containerStatuses(...of).map((status) => withShortMessages(status, room))
   const init = statuses(of(previousStatus.initContainerStatuses), pod.spec.initContainers ?? [], 'init')
@@ -60,35 +68,66 @@ export function generatePodStatus(input: PodStatusInput): PodStatus {
   const sandboxId = runtimeStatus.sandboxes[0]?.id
   const regularNames = new Set(pod.spec.containers.map((container) => container.name))
   const initialized = runtimeStatus.containers.some((record) => record.sandboxId === sandboxId && regularNames.has(record.name))
-  const phase = settledPhase(input, podPhase(pod, [...init, ...regular], input.podIsTerminal, initialized))
   const all = [...init, ...regular]
-  const containersReady = containersReadyCondition(pod, all, phase)
-  const drafts = [
-    readyToStartContainersCondition(!podSandboxChanged(pod, runtimeStatus).changed),
-    initializedCondition(pod, all, phase, previousStatus.conditions ?? []),
-    readyCondition(pod, containersReady, previousStatus.conditions ?? []),
-    containersReady,
-    ...(mayRestartAll(pod) ? [allContainersRestartingCondition(phase, containersToReset(pod, runtimeStatus, previousStatus).length > 0)] : []),
-    ...(input.resizeConditions ?? []),
-    ...(input.ending?.disrupted ? [disruption(input.ending.message)] : []),
-  ]
+  const phase = settledPhase(input, podPhase(pod, all, input.podIsTerminal, initialized))
+  const ended = input.podIsTerminal ? terminatedStatuses(pod, init, regular) : { init, regular }
   const ips = pod.spec.hostNetwork ? input.hostIPs : sandboxIPs(runtimeStatus)
   const podIPs = ips.length > 0 ? ips : (previousStatus.podIPs ?? []).map((entry) => entry.ip)
   const ending = isTerminalPhase(previousStatus.phase) ? undefined : input.ending
   return {
     ...(pod.metadata.generation === undefined ? {} : { observedGeneration: pod.metadata.generation }),
     phase,
-    conditions: mergeConditions(previousStatus.conditions ?? [], drafts, input.nowMs, pod.metadata.generation),
-    ...reasonOf(ending ?? (isTerminalPhase(previousStatus.phase) ? previousStatus : {})),
+    conditions: conditionsOf(input, all, phase),
+    ...reasonOf(ending ?? (phase === previousStatus.phase ? previousStatus : {})),
     ...(input.hostIPs[0] ? { hostIP: input.hostIPs[0], hostIPs: input.hostIPs.map((ip) => ({ ip })) } : {}),
     ...(podIPs[0] ? { podIP: podIPs[0], podIPs: podIPs.map((ip) => ({ ip })) } : {}),
     startTime: previousStatus.startTime ?? formatTime(input.nowMs),
-    ...(init.length > 0 ? { initContainerStatuses: init } : {}),
-    containerStatuses: regular,
+    ...(init.length > 0 ? { initContainerStatuses: ended.init } : {}),
+    containerStatuses: ended.regular,
     ...(ephemeral.length > 0 ? { ephemeralContainerStatuses: ephemeral } : {}),
     ...podLevelResources(input),
     ...(previousStatus.qosClass ? { qosClass: previousStatus.qosClass } : {}),
   }
+}
+
+function conditionsOf(input: PodStatusInput, all: readonly ContainerStatus[], phase: string): PodCondition[] {
+  const { pod, previousStatus, runtimeStatus } = input
+  const before = previousStatus.conditions ?? []
+  const containersReady = containersReadyCondition(pod, all, phase)
+  const drafts = [
+    ...(input.resizeConditions ?? []),
+    readyToStartContainersCondition(!podSandboxChanged(pod, runtimeStatus).changed),
+    initializedCondition(pod, all, phase, before),
+    readyCondition(pod, containersReady, before),
+    containersReady,
+    ...(mayRestartAll(pod) ? [allContainersRestartingCondition(phase, containersToReset(pod, runtimeStatus, previousStatus).length > 0)] : []),
+    ...(input.ending?.disrupted ? [disruption(input.ending.message)] : []),
+  ]
+  return mergeConditions(before, drafts, input.nowMs, pod.metadata.generation)
+}
+
+/**
+ * The last words about containers of a pod of which nothing runs any more: who has no known end has failed. Of a pod that was never initialized the
+ * end of its init containers says enough. Upstream: status_manager.go TerminatePod.
+ */
+function terminatedStatuses(pod: PodStatusInput['pod'], init: readonly ContainerStatus[], regular: readonly ContainerStatus[]) {
+  const ended = (status: ContainerStatus): ContainerStatus => (status.state?.terminated ? status : { ...status, state: { terminated: { ...unknownEnd } } })
+  const wasStarted = ({ state, lastState }: ContainerStatus) => state?.waiting === undefined || lastState?.terminated !== undefined
+  const begun = Math.max(1, init.findLastIndex(wasStarted) + 1)
+  return {
+    init: init.map((status, index) => (index < begun ? ended(status) : status)),
+    regular: hasPodInitialized(pod) ? regular.map(ended) : [...regular],
+  }
+}
+
+/** As far as the API knows: a regular container has started, or the last init container has done its work. */
+function hasPodInitialized({ spec, status }: PodStatusInput['pod']): boolean {
+  const last = spec.initContainers?.at(-1)
+  if (!last) return true
+  if (status?.containerStatuses?.some(({ state, lastState }) => lastState?.terminated !== undefined || state?.waiting === undefined)) return true
+  const told = statusOf(status?.initContainerStatuses, last.name)
+  if (isRestartableInitContainer(last)) return told?.state?.running !== undefined && told.started === true
+  return told?.state?.terminated?.exitCode === 0 || told?.lastState?.terminated?.exitCode === 0
 }
 
 const maxMessageBytesOfPod = 12 * 1024
@@ -110,7 +149,7 @@ function withShortMessages(status: ContainerStatus, maxBytes: number): Container
 
 /** As upstream's kubelet reports what it rejects: no addresses, no containers, and only conditions of others. */
 function refusedStatus({ pod, previousStatus, nowMs }: PodStatusInput, ending: NonNullable<PodStatusInput['ending']>): PodStatus {
-  const conditions = (previousStatus.conditions ?? []).filter(({ type }) => !kubeletConditions.has(type)).map((condition) => deepCopy(condition))
+  const conditions = (previousStatus.conditions ?? []).filter(({ type }) => !isKubeletCondition(type)).map((condition) => deepCopy(condition))
   return {
     ...(pod.metadata.generation === undefined ? {} : { observedGeneration: pod.metadata.generation }),
     phase: ending.phase,
@@ -137,35 +176,41 @@ function reasonOf(source: { readonly reason?: string | undefined; readonly messa
   return { ...(source.reason ? { reason: source.reason } : {}), ...(source.message ? { message: source.message } : {}) }
 }
 
-/** A terminal phase is final; an ending decided by the kubelet beats what the containers say. */
-function settledPhase(input: PodStatusInput, computed: string): string {
-  const before = input.previousStatus.phase
+/** A terminal phase is final; an ending decided by the kubelet beats what the containers say; what has come to its end without success has failed. */
+function settledPhase({ pod, previousStatus, ending, podIsTerminal }: PodStatusInput, computed: string): string {
+  const before = previousStatus.phase
   if (isTerminalPhase(before)) return before as string
-  return input.ending?.phase ?? computed
+  if (ending) return ending.phase
+  return podIsTerminal && !isStaticPod(pod) && !isTerminalPhase(computed) ? 'Failed' : computed
 }
 
-/** Conditions of others stay; ours get a new transition time only when their status changes. Order: the kubelet's, then the rest. */
+/**
+ * Conditions of others first, as they are, then the kubelet's own in their order. A transition time changes only with the status, or the reason of a resize.
+ * Which generation a condition speaks of is told unless the draft knows better; of a restart of all containers upstream tells none.
+ */
 export function mergeConditions(
   previous: readonly Frozen<PodCondition>[],
   drafts: readonly ConditionDraft[],
   nowMs: number,
   generation: number | undefined,
 ): PodCondition[] {
-  const scheduled = previous.find((condition) => condition.type === 'PodScheduled')
-  const withScheduled: ConditionDraft[] = scheduled?.status === 'True' ? [...drafts] : [...drafts, { type: 'PodScheduled', status: 'True' }]
-  const observed = generation === undefined ? {} : { observedGeneration: generation }
-  const own = withScheduled.map((draft): PodCondition => {
+  const all: ConditionDraft[] = [...drafts, { type: 'PodScheduled', status: 'True' }]
+  const own = all.map((draft): PodCondition => {
     const old = previous.find((condition) => condition.type === draft.type)
+    const isSame = old?.status === draft.status && (!draft.type.startsWith('PodResize') || old.reason === draft.reason)
     return {
+      ...(generation === undefined || draft.type === 'AllContainersRestarting' ? {} : { observedGeneration: generation }),
       ...draft,
-      ...observed,
       lastProbeTime: old?.lastProbeTime,
-      lastTransitionTime: old?.status === draft.status && old.lastTransitionTime ? old.lastTransitionTime : formatTime(nowMs),
+      lastTransitionTime: isSame && old.lastTransitionTime ? old.lastTransitionTime : formatTime(nowMs),
     }
   })
-  const kept = scheduled?.status === 'True' ? [deepCopy(scheduled)] : []
-  const others = previous
-    .filter(({ type }) => !kubeletConditions.has(type) && !drafts.some((draft) => draft.type === type))
-    .map((condition) => deepCopy(condition))
-  return [...own, ...kept, ...others]
+  const rank = ({ type }: PodCondition) => kubeletConditions.indexOf(type)
+  const shared = own.filter((condition) => rank(condition) < 0)
+  const others = previous.filter(({ type }) => !isKubeletCondition(type) && !shared.some((condition) => condition.type === type))
+  return [
+    ...others.map((condition) => deepCopy<PodCondition>(condition)),
+    ...shared,
+    ...own.filter((condition) => rank(condition) >= 0).sort((a, b) => rank(a) - rank(b)),
+  ]
 }

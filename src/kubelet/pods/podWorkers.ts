@@ -303,6 +303,8 @@ async function terminate(machinery: PodMachinery, worker: Worker): Promise<void>
   }
   const after = await readPod(machinery, uid, worker.memory)
   if (after.containers.some((record) => record.state === 'running')) throw new Error('containers are still running')
+  // Before the API hears of the end, by which others may get what the pod had.
+  await context.resources().release(uid)
 }
 
 /** The last report, then what the pod used on the node is given back, then the API object goes if it is to be deleted. */
@@ -314,11 +316,12 @@ async function finish(machinery: PodMachinery, worker: Worker): Promise<void> {
     // When the runtime has forgotten a finished pod, its status in the API is better than ours.
     if (status.containers.length > 0 || !isTerminalPhase(worker.pod.status?.phase))
       statuses.set(worker.pod, currentStatus(machinery, worker.pod, status, worker.memory, true))
+    // What was held back while something could still run.
+    statuses.resend(uid)
     await statuses.flush(uid)
   }
   probes.remove(uid)
   await machinery.volumes.tearDownPod(uid)
-  await context.resources().release(uid)
   await machinery.cgroups.removePod(worker.pod)
   await machinery.allocations.forget(uid)
   context.objects.unregisterPod(uid)

@@ -8,14 +8,14 @@ import { findCondition } from '#api/machinery/conditions'
 import type { Frozen } from '#api/machinery/meta'
 import type { KubeletContext } from '../context.ts'
 import { type ContainerRecord, findContainer, type PodRuntimeStatus, sandboxIPs } from '../runtime/podRuntimeStatus.ts'
-import { type FrozenPod, isTerminalPhase, matchingRestartRule } from './containers.ts'
-import { killContainers } from './killing.ts'
+import { type FrozenContainer, type FrozenPod, isTerminalPhase, matchingRestartRule } from './containers.ts'
+import { killContainer } from './killing.ts'
 import type { ConditionDraft } from './podConditions.ts'
 
 const conditionType = 'AllContainersRestarting'
 const action = 'RestartAllContainers'
-/** The grace period of the pod is for its end: a restart is meant to be quick. */
-const graceSeconds = 2
+/** Upstream's kubelet learns of an exit once a second: a pod whose containers end at once restarts no more often. */
+const leastPeriodMs = 1_000
 
 const restartable = (pod: FrozenPod) => [...(pod.spec.initContainers ?? []), ...pod.spec.containers]
 
@@ -24,22 +24,28 @@ export function mayRestartAll(pod: FrozenPod): boolean {
   return restartable(pod).some((container) => container.restartPolicyRules?.some((rule) => rule.action === action))
 }
 
-/** The container whose exit asks for it. */
-export function restartAllSource(pod: FrozenPod, status: PodRuntimeStatus): ContainerRecord | undefined {
-  for (const container of restartable(pod)) {
-    const record = findContainer(status, container.name)
-    if (record?.state === 'exited' && matchingRestartRule(container, record.exitCode)?.action === action) return record
-  }
-  return undefined
+const asksForIt = (container: FrozenContainer, record: ContainerRecord | undefined) =>
+  record?.state === 'exited' && matchingRestartRule(container, record.exitCode)?.action === action
+
+/** Whether a container's exit asks for it, or it was begun and is not over, perhaps under another kubelet. */
+export function shouldAllContainersRestart(pod: FrozenPod, status: PodRuntimeStatus, reported: Frozen<PodStatus>): boolean {
+  if (!mayRestartAll(pod)) return false
+  if (findCondition(reported.conditions, conditionType)?.status === 'True') return true
+  return restartable(pod).some((container) => asksForIt(container, findContainer(status, container.name)))
 }
 
-/** Containers that are still to go. A restart that was begun goes on, also under another kubelet. */
-export function containersToReset(pod: FrozenPod, status: PodRuntimeStatus, reported: Frozen<PodStatus>): readonly ContainerRecord[] {
-  if (!mayRestartAll(pod) || isTerminalPhase(reported.phase)) return []
-  const begun = findCondition(reported.conditions, conditionType)?.status === 'True'
-  if (!begun && !restartAllSource(pod, status)) return []
-  const names = new Set(restartable(pod).map(({ name }) => name))
-  return status.containers.filter(({ name }) => names.has(name))
+/**
+ * Every container that is still to go, with all its earlier runs. First those that only suffer it, regular before init containers; then in the same order
+ * those whose exits ask for it, so that a kubelet that starts meanwhile still sees why.
+ */
+export function containersToReset(pod: FrozenPod, status: PodRuntimeStatus, reported: Frozen<PodStatus>): ContainerRecord[] {
+  if (isTerminalPhase(reported.phase) || !shouldAllContainersRestart(pod, status, reported)) return []
+  const runsOf = (containers: readonly FrozenContainer[] | undefined, areSources: boolean) =>
+    (containers ?? []).flatMap((container) =>
+      status.containers.filter((record) => record.name === container.name && asksForIt(container, record) === areSources),
+    )
+  const { containers, initContainers } = pod.spec
+  return [...runsOf(containers, false), ...runsOf(initContainers, false), ...runsOf(containers, true), ...runsOf(initContainers, true)]
 }
 
 export function allContainersRestartingCondition(phase: string, resetting: boolean): ConditionDraft {
@@ -48,9 +54,17 @@ export function allContainersRestartingCondition(phase: string, resetting: boole
   return { type: conditionType, status: 'True', reason: 'RestartAllContainersStarted', message: 'container exited with restart policy rule' }
 }
 
-/** Stops what runs of them. */
-export async function stopForReset(context: KubeletContext, pod: FrozenPod, status: PodRuntimeStatus, signal: AbortSignal): Promise<void> {
-  const names = new Set(restartable(pod).map(({ name }) => name))
-  const containers = status.containers.filter(({ name }) => names.has(name))
-  await killContainers(context, pod, { ...status, containers }, sandboxIPs(status)[0] ?? '', { graceSeconds, signal })
+/** Takes them out of the runtime one after another, without the hooks and the grace of a pod's end. Their logs stay. */
+export async function resetContainers(context: KubeletContext, pod: FrozenPod, status: PodRuntimeStatus, records: readonly ContainerRecord[]): Promise<void> {
+  const podIP = sandboxIPs(status)[0] ?? ''
+  for (const record of records) {
+    if (record.state !== 'exited') await killContainer(context, pod, record, podIP, { graceSeconds: 0, message: 'killing' })
+    await context.runtime.removeContainer(record.id)
+  }
+}
+
+/** Milliseconds until the next restart of them may begin. */
+export function msUntilReset(records: readonly ContainerRecord[], nowMs: number): number {
+  const newestMs = Math.max(0, ...records.map(({ startedAtMs }) => startedAtMs))
+  return newestMs > nowMs ? 0 : Math.max(0, newestMs + leastPeriodMs - nowMs)
 }

@@ -10,13 +10,14 @@ import { pods } from '#client/builtIn'
 import type { KubeletContext } from '../context.ts'
 import type { FrozenPod } from './containers.ts'
 import { isTerminalPhase } from './containers.ts'
+import { isKubeletCondition } from './podStatus.ts'
 
 export interface StatusManager {
   /** The last status set for the pod, or nothing. */
   get(uid: string): Frozen<PodStatus> | undefined
   /** Remembers the status and sends it when it differs from what the server has. */
   set(pod: FrozenPod, status: PodStatus): void
-  /** The pod as the API has it now: when somebody else has changed whether it is ready, what is true is sent again. */
+  /** The pod as the API has it now: when somebody else has changed what is the kubelet's to say, it is said again. */
   noticed(pod: FrozenPod): void
   /** Compares again with what the server has: the object is another one now. */
   resend(uid: string): void
@@ -29,7 +30,7 @@ export interface StatusManager {
 const listKeys: Readonly<Record<string, string>> = { conditions: 'type', podIPs: 'ip', hostIPs: 'ip' }
 
 /** Told by others, who made the claims; a node may not change them. */
-const membersOfOthers = new Set(['resourceClaimStatuses', 'extendedResourceClaimStatus'])
+const membersOfOthers = new Set(['resourceClaimStatuses', 'extendedResourceClaimStatus', 'nodeAllocatableResourceClaimStatuses'])
 
 /**
  * A strategic merge patch from one status to the other: changed members whole, removed ones null; conditions only those that changed;
@@ -93,25 +94,38 @@ function versionOf({ metadata }: FrozenPod): number {
   return Number(metadata.resourceVersion ?? 0)
 }
 
-/** Our own writes, and those of before, come back as well: only a newer version that says otherwise counts. */
-function isOverruled({ dirty, sentVersion, status }: Entry, pod: FrozenPod): boolean {
-  if (dirty || versionOf(pod) <= sentVersion) return false
-  const ready = (of: Frozen<PodStatus> | undefined) => of?.conditions?.find(({ type }) => type === 'Ready')?.status
-  return ready(pod.status) !== ready(status)
+/**
+ * What the server is to have: conditions of others as they are there, and no end of the pod while something of it may still run, because what a pod has
+ * is given to others once it has ended. Upstream: status_manager.go mergePodStatus.
+ */
+export function mergePodStatus(server: Frozen<PodStatus>, own: Frozen<PodStatus>, couldHaveRunningContainers: boolean): Frozen<PodStatus> {
+  const isDelayed = couldHaveRunningContainers && isTerminalPhase(own.phase) && !isTerminalPhase(server.phase)
+  const others = (server.conditions ?? []).filter(({ type }) => !isKubeletCondition(type))
+  const disruption = (own.conditions ?? []).filter(({ type }) => type === disruptionTarget)
+  const added = isDelayed || isTerminalPhase(server.phase) ? [] : disruption
+  const conditions = [
+    ...others.filter(({ type }) => !added.some((condition) => condition.type === type)),
+    ...added,
+    ...(own.conditions ?? []).filter(({ type }) => isKubeletCondition(type)),
+  ]
+  const { phase, reason, message } = isDelayed ? server : own
+  return { ...own, conditions, phase, reason, message }
 }
+
+const disruptionTarget = 'DisruptionTarget'
 
 const retryMs = 2_000
 
-/**
- * @param apiPod what stands for a pod in the API: itself, or the mirror of a static pod, which may not be there yet.
- * @param onReported hears what the server has been told.
- */
-export function createStatusManager(
-  context: KubeletContext,
-  apiPod: (pod: FrozenPod) => FrozenPod | undefined,
-  onReported: (pod: FrozenPod, status: Frozen<PodStatus>) => void,
-  signal: AbortSignal,
-): StatusManager {
+export interface StatusManagerDeps {
+  /** What stands for a pod in the API: itself, or the mirror of a static pod, which may not be there yet. */
+  apiPod(pod: FrozenPod): FrozenPod | undefined
+  couldHaveRunningContainers(uid: string): boolean
+  /** Hears what the server has been told. */
+  onReported(pod: FrozenPod, status: Frozen<PodStatus>): void
+}
+
+export function createStatusManager(context: KubeletContext, deps: StatusManagerDeps, signal: AbortSignal): StatusManager {
+  const { apiPod, couldHaveRunningContainers, onReported } = deps
   const syncDuration = context.metrics.histogram({
     name: 'kubelet_pod_status_sync_duration_seconds',
     help: 'Duration in seconds to sync a pod status update. Measures time from detection of a change to pod status until the API is successfully updated for that pod, even if multiple intevening changes to pod status occur.',
@@ -136,7 +150,7 @@ export function createStatusManager(
         entry.sentTo = target.metadata.uid
       }
       const { namespace, name = '', uid } = target.metadata
-      const status = entry.status
+      const status = mergePodStatus(entry.sent, entry.status, couldHaveRunningContainers(entry.pod.metadata.uid ?? ''))
       const patch = statusPatch(entry.sent, status)
       if (!patch) continue
       try {
@@ -192,9 +206,13 @@ export function createStatusManager(
       known.sending = known.sending.then(() => send(known))
     },
     noticed: (pod) => {
-      const known = entries.get(pod.metadata.uid ?? '')
-      if (!known || !isOverruled(known, pod)) return
-      known.sent = pod.status ?? {}
+      const uid = pod.metadata.uid ?? ''
+      const known = entries.get(uid)
+      // Our own writes, and those of before, come back as well: only a newer version that says otherwise counts.
+      if (!known || known.dirty || versionOf(pod) <= known.sentVersion) return
+      const there = pod.status ?? {}
+      if (!statusPatch(there, mergePodStatus(there, known.status, couldHaveRunningContainers(uid)))) return
+      known.sent = there
       known.dirty = true
       known.sending = known.sending.then(() => send(known))
     },

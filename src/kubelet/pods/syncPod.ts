@@ -25,8 +25,8 @@ import { containerTypes, type PodMetrics } from './podMetrics.ts'
 import { podReference } from './podReference.ts'
 import type { PodResizer } from './podResizer.ts'
 import { type StartRequest, startContainer, startSandbox } from './podStarter.ts'
-import { generatePodStatus, type PodStatusInput } from './podStatus.ts'
-import { containersToReset, restartAllSource, stopForReset } from './restartAll.ts'
+import { generatePodStatus, isKubeletCondition, type PodStatusInput } from './podStatus.ts'
+import { containersToReset, msUntilReset, resetContainers } from './restartAll.ts'
 import { podSandboxConfig } from './runtimeConfig.ts'
 import { StartError } from './startError.ts'
 import type { StatusManager } from './statusManager.ts'
@@ -93,7 +93,6 @@ export function currentStatus(machinery: PodMachinery, pod: FrozenPod, runtimeSt
     runtimeName: context.runtime.name,
     previousStatus: previousStatus(pod, statuses.get(pod.metadata.uid ?? '')),
     startFailure: (name) => memory.startFailures.get(name),
-    resetCount: (name) => memory.resetCounts.get(name),
     probes,
     podIsTerminal,
     nowMs: context.clock.now(),
@@ -109,13 +108,10 @@ export function currentStatus(machinery: PodMachinery, pod: FrozenPod, runtimeSt
 /** Our last word, with the conditions that others have set since. */
 function previousStatus(pod: FrozenPod, reported: Frozen<PodStatus> | undefined): Frozen<PodStatus> {
   if (!reported) return pod.status ?? {}
-  const own = (reported.conditions ?? []).filter(({ type }) => isOurs(type))
-  const others = (pod.status?.conditions ?? []).filter(({ type }) => !isOurs(type))
+  const own = (reported.conditions ?? []).filter(({ type }) => isKubeletCondition(type))
+  const others = (pod.status?.conditions ?? []).filter(({ type }) => !isKubeletCondition(type))
   return { ...reported, conditions: [...own, ...others] }
 }
-
-const isOurs = (type: string) =>
-  ['AllContainersRestarting', 'PodReadyToStartContainers', 'Initialized', 'Ready', 'ContainersReady', 'PodScheduled'].includes(type)
 
 /** Milliseconds until activeDeadlineSeconds is over; undefined without one. */
 function deadlineInMs(pod: FrozenPod, startTime: string | undefined, nowMs: number): number | undefined {
@@ -142,7 +138,7 @@ export async function syncPod(machinery: PodMachinery, asked: FrozenPod, memory:
   }
   statuses.set(pod, status)
   if (isTerminalPhase(status.phase)) return { terminal: true, againInMs: undefined }
-  const reset = await resetContainers(machinery, pod, before, status, memory, signal)
+  const reset = await restartAll(machinery, pod, before, status, memory)
   if (reset) return reset
   const resized = await machinery.resizer.carryOut(pod, before)
   await context.resources().reconcile(pod, before)
@@ -177,35 +173,24 @@ async function volumesOf({ context, volumes }: PodMachinery, pod: FrozenPod): Pr
   }
 }
 
-/** When a container's exit asks for it, takes all containers out of the runtime: the next step starts them anew. */
-async function resetContainers(
+/** When a container's exit asks for it, takes all containers out of the runtime: the next step starts them anew. Answers when that is; undefined: nothing asks. */
+async function restartAll(
   machinery: PodMachinery,
   pod: FrozenPod,
   before: PodRuntimeStatus,
   status: Frozen<PodStatus>,
   memory: PodMemory,
-  signal: AbortSignal,
 ): Promise<SyncOutcome | undefined> {
-  const { context, crashLoop, statuses } = machinery
-  if (containersToReset(pod, before, status).length === 0) return undefined
-  const source = restartAllSource(pod, before)
-  if (source) {
-    const waitMs = backOffMs(machinery, memory, pod, source)
-    if (waitMs > 0) {
-      statuses.set(pod, currentStatus(machinery, pod, before, memory, false))
-      return { terminal: false, againInMs: waitMs }
-    }
-    crashLoop.next(`${pod.metadata.uid}/${source.name}`, source.finishedAtMs)
+  const { context, statuses } = machinery
+  const records = containersToReset(pod, before, status)
+  if (records.length === 0) return undefined
+  const waitMs = msUntilReset(records, context.clock.now())
+  if (waitMs > 0) return { terminal: false, againInMs: waitMs }
+  for (const { name, restartCount } of records) {
+    memory.resetCounts.set(name, Math.max(restartCount + 1, memory.resetCounts.get(name) ?? 0))
+    memory.startFailures.delete(name)
   }
-  await stopForReset(context, pod, before, signal)
-  const stopped = await readPod(machinery, pod.metadata.uid ?? '', memory)
-  const reported = currentStatus(machinery, pod, stopped, memory, false)
-  statuses.set(pod, reported)
-  for (const record of containersToReset(pod, stopped, reported)) {
-    memory.resetCounts.set(record.name, Math.max(record.restartCount + 1, memory.resetCounts.get(record.name) ?? 0))
-    memory.startFailures.delete(record.name)
-    await context.runtime.removeContainer(record.id)
-  }
+  await resetContainers(context, pod, before, records)
   statuses.set(pod, currentStatus(machinery, pod, await readPod(machinery, pod.metadata.uid ?? '', memory), memory, false))
   return { terminal: false, againInMs: 0 }
 }
