@@ -2,6 +2,17 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createPrometheusMetrics } from './prometheus.ts'
 
+test('OBS-01 a metric that is turned off is neither counted nor told, others are', () => {
+  const metrics = createPrometheusMetrics(['off_total', 'off_seconds'])
+  metrics
+    .counter({ name: 'off_total', help: 'Off.', labels: ['a'] })
+    .series({ a: 'b' })
+    .inc()
+  metrics.histogram({ name: 'off_seconds', help: 'Off.' }).observe(1)
+  metrics.gauge({ name: 'on', help: 'On.' }).set(2)
+  assert.equal(metrics.render(), '# HELP on On.\n# TYPE on gauge\non 2\n')
+})
+
 test('OBS-01 counters, gauges, histograms and summaries are shown in the exposition format', () => {
   const metrics = createPrometheusMetrics()
   const counter = metrics.counter({ name: 'requests_total', help: 'Requests\nby code \\ verb.', labels: ['verb', 'code'] })

@@ -3,7 +3,7 @@
  * a cell; text is made only when somebody scrapes.
  * Upstream: k8s.io/component-base/metrics over client_golang.
  */
-import type { Labels, MetricOptions, Metrics } from '#base/metrics'
+import { type Labels, type MetricOptions, type Metrics, noMetrics } from '#base/metrics'
 
 export interface PrometheusMetrics extends Metrics {
   /** The exposition text. */
@@ -22,7 +22,8 @@ interface Family {
 const defaultBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const noLabels: Labels = {}
 
-export function createPrometheusMetrics(): PrometheusMetrics {
+/** @param disabled names of metrics that are neither counted nor told */
+export function createPrometheusMetrics(disabled: readonly string[] = []): PrometheusMetrics {
   const families = new Map<string, Family>()
   const once = <F extends Family>(options: MetricOptions, make: () => F): F => {
     const found = families.get(options.name) as F | undefined
@@ -31,11 +32,16 @@ export function createPrometheusMetrics(): PrometheusMetrics {
     families.set(options.name, made)
     return made
   }
+  const off = new Set(disabled)
+  const orNothing =
+    <O extends MetricOptions, M>(made: (options: O) => M, nothing: (options: O) => M) =>
+    (options: O) =>
+      (off.has(options.name) ? nothing : made)(options)
   return {
-    counter: (options) => once(options, () => counterFamily(options)),
-    gauge: (options) => once(options, () => gaugeFamily(options)),
-    histogram: (options) => once(options, () => histogramFamily(options, options.buckets ?? defaultBuckets)),
-    summary: (options) => once(options, () => summaryFamily(options)),
+    counter: orNothing((options) => once(options, () => counterFamily(options)), noMetrics.counter),
+    gauge: orNothing((options) => once(options, () => gaugeFamily(options)), noMetrics.gauge),
+    histogram: orNothing((options) => once(options, () => histogramFamily(options, options.buckets ?? defaultBuckets)), noMetrics.histogram),
+    summary: orNothing((options) => once(options, () => summaryFamily(options)), noMetrics.summary),
     render: () => [...families.values()].map(familyText).join(''),
     contentType: 'text/plain; version=0.0.4; charset=utf-8',
   }

@@ -6,6 +6,8 @@ import type { HealthCheck } from '#apiserver/endpoints/health'
 import type { Listener } from '#apiserver/server/listener'
 import { announceFeatures, type FeatureGateSettings } from '#base/featureGates'
 import { followCertificates } from '../apiserver/fromOptions.ts'
+import type { LogSettings } from '../apiserver/options/logs.ts'
+import { namedCertificates, type SecureServingOptions } from '../apiserver/options/secureServing.ts'
 import { type ProcessTools, processTools } from '../layouts/processTools.ts'
 import { type ApiAccess, openAccess } from './access.ts'
 import { openClusterTrust } from './clusterTrust.ts'
@@ -19,9 +21,12 @@ import { servingCertificate } from './servingCertificate.ts'
 
 export interface ComponentOptions {
   readonly serving: SecureServingSettings
+  readonly tls: SecureServingOptions
   readonly authentication: DelegatedAuthenticationSettings
   readonly authorization: DelegatedAuthorizationSettings
-  readonly debugging: { readonly profiling: boolean; readonly verbosity: number }
+  readonly debugging: { readonly profiling: boolean }
+  readonly logs: LogSettings
+  readonly metrics: { readonly disabled: readonly string[] }
   readonly features: FeatureGateSettings
   readonly flags: Readonly<Record<string, string>>
 }
@@ -46,7 +51,7 @@ export interface ComponentProcess {
 /** Resolves when the signal has stopped it. @throws Error as soon as the lead is lost: nothing is tidied up then */
 export async function runComponentProcess(process: ComponentProcess, signal: AbortSignal): Promise<void> {
   const { component, options, kubeconfig, lease } = process
-  const tools = processTools(process.name, options.debugging.verbosity)
+  const tools = processTools(process.name, options.logs, options.metrics.disabled)
   announceFeatures(tools, options.features, process.turnable)
   const access = await openAccess(kubeconfig.file, kubeconfig.master, tools)
   const over = new AbortController()
@@ -67,7 +72,8 @@ async function openPort(process: ComponentProcess, tools: ProcessTools, open: Ab
   const asked = reviewer?.client(`${component}/authentication`)
   const trust = await openClusterTrust(asked, authentication, { ...tools, log: tools.log.with('authentication') })
   const made = serving.serving.value ?? (await servingCertificate(component, serving.host, serving.certDir, tools.clock.now()))
-  const tls = () => ({ ...(serving.serving.value ?? made), ...trust.authorities() })
+  const { listen, rules, named } = options.tls
+  const tls = () => ({ ...(serving.serving.value ?? made), ...trust.authorities(), ...rules, named: namedCertificates(options.tls) })
   const shutdown: HealthCheck = { name: 'shutdown', check: () => (stop.aborted ? 'process is shutting down' : undefined) }
   const listener = await openSecurePort(
     {
@@ -82,10 +88,10 @@ async function openPort(process: ComponentProcess, tools: ProcessTools, open: Ab
       flags: options.flags,
       profiling: options.debugging.profiling,
     },
-    { host: serving.host, port: serving.port, tls: tls() },
+    { ...listen, host: serving.host, port: serving.port, tls: tls() },
   )
   trust.onChange(() => listener.setTls(tls()))
-  followCertificates([serving.serving], () => listener.setTls(tls()), tools.log, open)
+  followCertificates([serving.serving, ...named.map(({ pair }) => pair)], () => listener.setTls(tls()), tools.log, open)
   void trust.follow(open)
   tools.log.info('Serving securely', { address: `${listener.host}:${listener.port}` })
   return listener

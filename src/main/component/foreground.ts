@@ -36,6 +36,11 @@ export async function runInForeground<Groups extends object>(
     process.stdout.write(`${about}\n\nUsage:\n  skiff ${command} ${needs === '' ? '' : `${needs} `}[flags]\n\n${usage(shown)}`)
     return exitCodes.ok
   }
+  if (args.includes('--version')) {
+    const { versionInfo } = await import('#apiserver/endpoints/nonResource')
+    process.stdout.write(`Kubernetes ${versionInfo.gitVersion}\n`)
+    return exitCodes.ok
+  }
   try {
     const clock = createRealClock()
     await run(await readOptions(groups, args, { file: (name) => createConfigFile(path.resolve(name), clock) }), signal)

@@ -40,7 +40,7 @@ type Options = OptionsOf<typeof aloneGroups>
 
 async function serve(options: Options, signal: AbortSignal): Promise<void> {
   const { serving } = options
-  const tools = processTools('apiserver', serving.verbosity)
+  const tools = processTools('apiserver', options.logs, options.metrics.disabled)
   await fs.mkdir(serving.dataDir, { recursive: true, mode: 0o700 })
   const hosts = [
     'localhost',

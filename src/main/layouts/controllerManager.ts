@@ -10,13 +10,11 @@ import { configzOf } from '../component/configz.ts'
 import { controllersConfigz } from '../component/controllersConfigz.ts'
 import { runInForeground } from '../component/foreground.ts'
 import { hostPaths } from '../component/hostPaths.ts'
-import { connection, debugging } from '../component/options/connection.ts'
+import { connection } from '../component/options/connection.ts'
 import { controllerOptions } from '../component/options/controllers.ts'
-import { delegatedAuthentication } from '../component/options/delegatedAuthentication.ts'
-import { delegatedAuthorization } from '../component/options/delegatedAuthorization.ts'
 import { elsewhereOptions } from '../component/options/elsewhere.ts'
-import { componentFeatures } from '../component/options/features.ts'
 import { defaultLease, leaderElection, leaseOf } from '../component/options/leaderElection.ts'
+import { processGroups } from '../component/options/process.ts'
 import { secureServing } from '../component/options/secureServing.ts'
 import { signing } from '../component/options/signing.ts'
 import { volumeOptions } from '../component/options/volumes.ts'
@@ -34,10 +32,7 @@ export const controllerManagerGroups = {
   connection: connection(defaultRate),
   lease: leaderElection(component),
   serving: secureServing(defaultPort),
-  authentication: delegatedAuthentication,
-  authorization: delegatedAuthorization,
-  debugging,
-  features: componentFeatures,
+  ...processGroups,
 } as const
 
 type Options = OptionsOf<typeof controllerManagerGroups>

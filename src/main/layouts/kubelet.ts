@@ -45,7 +45,7 @@ export function runKubeletProcess(args: readonly string[], signal: AbortSignal):
 async function run({ kubelet: flags, configuration, flags: shown }: Options, signal: AbortSignal): Promise<void> {
   const { given, document, warnings } = effectiveConfiguration(flags.file, configuration.document)
   const logging = (document.logging ?? {}) as { readonly format?: 'text' | 'json'; readonly verbosity?: number }
-  const tools = processTools('kubelet', flags.verbosity ?? logging.verbosity ?? 2, flags.loggingFormat ?? logging.format)
+  const tools = processTools('kubelet', { verbosity: flags.verbosity ?? logging.verbosity ?? 2, format: flags.loggingFormat ?? logging.format })
   for (const text of [...flags.warnings, ...configuration.deprecations, ...warnings]) tools.log.warn(text)
   announceFeatures(tools, (document.featureGates ?? {}) as FeatureGateSettings, followedFeatures)
   const nodeName = (flags.hostnameOverride || os.hostname()).trim().toLowerCase()

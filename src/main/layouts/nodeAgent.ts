@@ -35,7 +35,7 @@ const dnsPort = 53
 export async function runNodeAgent(configFile: string, verbosity: number, signal: AbortSignal): Promise<void> {
   const file = createConfigFile(configFile, createRealClock())
   const config = JSON.parse(await file.read()) as AgentConfig
-  const tools = processTools(config.nodeName, verbosity)
+  const tools = processTools(config.nodeName, { verbosity })
   const renewals: Renewals = []
   const components = [...(await kubelet(config, tools, renewals)), ...network(config, tools, renewals)]
   file.follow((text) => {

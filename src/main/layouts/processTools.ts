@@ -4,6 +4,7 @@ import type { Clock } from '#base/clock'
 import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
 import { type Random, seededRandom } from '#base/random'
+import type { LogSettings } from '../apiserver/options/logs.ts'
 import { withProcessMetrics } from '../processMetrics.ts'
 import { createPrometheusMetrics, type PrometheusMetrics } from '../prometheus.ts'
 import { createRealClock } from '../realClock.ts'
@@ -16,10 +17,15 @@ export interface ProcessTools {
   readonly metrics: PrometheusMetrics
 }
 
-export function processTools(name: string, verbosity: number, format: 'text' | 'json' = 'text'): ProcessTools {
+/** @param disabledMetrics names of metrics that are not told */
+export function processTools(
+  name: string,
+  { verbosity, format = 'text' }: { readonly verbosity: number; readonly format?: LogSettings['format'] | undefined },
+  disabledMetrics?: readonly string[],
+): ProcessTools {
   const clock = createRealClock()
   const root = createTextLog({ write: (line) => process.stderr.write(line), verbosity, format, nowMs: () => clock.now(), pid: process.pid })
-  return { clock, random: seededRandom(randomInt(0xffff_ffff)), log: root.with(name), metrics: withProcessMetrics(createPrometheusMetrics()) }
+  return { clock, random: seededRandom(randomInt(0xffff_ffff)), log: root.with(name), metrics: withProcessMetrics(createPrometheusMetrics(disabledMetrics)) }
 }
 
 /**

@@ -6,11 +6,9 @@ import type { OptionsOf } from '../apiserver/options/readOptions.ts'
 import { runComponentProcess } from '../component/componentProcess.ts'
 import { configzOf } from '../component/configz.ts'
 import { runInForeground } from '../component/foreground.ts'
-import { connection, debugging } from '../component/options/connection.ts'
-import { delegatedAuthentication } from '../component/options/delegatedAuthentication.ts'
-import { delegatedAuthorization } from '../component/options/delegatedAuthorization.ts'
-import { componentFeatures } from '../component/options/features.ts'
+import { connection } from '../component/options/connection.ts'
 import { leaderElection, leaseOf } from '../component/options/leaderElection.ts'
+import { processGroups } from '../component/options/process.ts'
 import { schedulerOptions } from '../component/options/scheduler.ts'
 import { secureServing } from '../component/options/secureServing.ts'
 import { schedulerComponent } from '../component/schedulerComponent.ts'
@@ -24,10 +22,7 @@ export const schedulerGroups = {
   connection: connection({ qps: 50, burst: 100 }),
   lease: leaderElection(component),
   serving: secureServing(defaultPort),
-  authentication: delegatedAuthentication,
-  authorization: delegatedAuthorization,
-  debugging,
-  features: componentFeatures,
+  ...processGroups,
 } as const
 
 type Options = OptionsOf<typeof schedulerGroups>

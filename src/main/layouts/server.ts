@@ -41,7 +41,7 @@ import { logRotation } from './logRotation.ts'
 import { type ProcessTools, processTools, runTogether } from './processTools.ts'
 
 export async function runServer(clusterDir: string, verbosity: number, signal: AbortSignal): Promise<void> {
-  const tools = processTools('server', verbosity)
+  const tools = processTools('server', { verbosity })
   const paths = clusterPaths(path.resolve(clusterDir, '../..'), path.basename(clusterDir))
   const state = await readState(paths)
   if (!state) throw new Error(`${paths.state} is not there: a cluster is made with "skiff up"`)

@@ -7,6 +7,8 @@ import { authorization } from './authorization.ts'
 import { encryption } from './encryption.ts'
 import { features } from './features.ts'
 import { generic } from './generic.ts'
+import { logs } from './logs.ts'
+import { metrics } from './metrics.ts'
 import type { OptionContext } from './optionGroup.ts'
 import { type OptionsOf, readOptions } from './readOptions.ts'
 import { secureServing } from './secureServing.ts'
@@ -15,7 +17,7 @@ import { serving } from './serving.ts'
 export const optionGroups = { generic, secureServing, features, encryption, audit, authentication, authorization, apiEnablement, admission } as const
 
 /** Those of a server that runs alone, without a cluster around it. */
-export const aloneGroups = { serving, ...optionGroups } as const
+export const aloneGroups = { serving, ...optionGroups, logs, metrics } as const
 
 export type ServerOptions = OptionsOf<typeof optionGroups>
 

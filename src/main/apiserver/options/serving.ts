@@ -23,7 +23,6 @@ const flags = {
   'service-cluster-ip-range': text('The range that Services get addresses from', '10.96.0.0/16'),
   'tls-cert-file': text('The certificate to show to clients, with those between it and its authority'),
   'tls-private-key-file': text('Its private key'),
-  v: whole('How much the log says', 2),
 } as const
 
 type Values = FlagValues<typeof flags>
@@ -41,7 +40,6 @@ export interface ServingOptions {
   readonly port: number
   readonly advertised: string | undefined
   readonly serviceCidr: string
-  readonly verbosity: number
   /** Absent: made in `certDir`. */
   readonly serving: Followed<NamedPair | undefined>
   readonly kubeletClient: NamedPair | undefined
@@ -62,7 +60,6 @@ export const serving = optionGroup({
       port: values['secure-port'],
       advertised: values['advertise-address'] || undefined,
       serviceCidr: values['service-cluster-ip-range'],
-      verbosity: values.v,
       serving: await readFollowed([values['tls-cert-file'], values['tls-private-key-file']], context, pairOf),
       kubeletClient: await namedPair(values, 'kubelet-client-certificate', 'kubelet-client-key', context),
       kubeletCa: await read(values['kubelet-certificate-authority'], context),

@@ -38,7 +38,6 @@ export const debugging = optionGroup({
   flags: {
     'contention-profiling': flag('Accepted, without effect: there are no locks to wait for'),
     profiling: flag('Serve profiles of this process below /debug/pprof', true),
-    v: whole('How much the log says', 2),
   },
-  settings: (values) => ({ profiling: values.profiling, verbosity: values.v }),
+  settings: (values) => ({ profiling: values.profiling }),
 })

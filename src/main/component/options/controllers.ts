@@ -15,6 +15,7 @@ const concurrency = [
   ['concurrent-cron-job-syncs', 'cronjob-controller', 5],
   ['concurrent-daemonset-syncs', 'daemonset-controller', 2],
   ['concurrent-deployment-syncs', 'deployment-controller', 5],
+  ['concurrent-device-taint-eviction-syncs', 'device-taint-eviction-controller', 10],
   ['concurrent-endpoint-syncs', 'endpoints-controller', 5],
   ['concurrent-ephemeralvolume-syncs', 'ephemeral-volume-controller', 5],
   ['concurrent-gc-syncs', 'garbage-collector-controller', 20],

@@ -131,6 +131,15 @@ test('CTL-22 every controller that a number of workers is for exists', async () 
   assert.deepEqual(read.controllers, ['-node-ipam-controller', '*'])
 })
 
+test('HA-04 a form of the log and a version of TLS that there are not are refused', async () => {
+  const args = ['--logging-format=xml', '--tls-min-version=VersionTLS9']
+  const refused = readOptions(schedulerGroups, args, noFiles)
+  await assert.rejects(refused, /"xml" must be "text" or "json"/)
+  await assert.rejects(refused, /VersionTLS9/)
+  const { logs } = await readOptions(schedulerGroups, ['--logging-format=json', '--v=4'], noFiles)
+  assert.deepEqual(logs, { verbosity: 4, format: 'json' })
+})
+
 test('CTL-22 every fault of the flags is named', async () => {
   const args = [
     '--controllers=nope,-neither',
