@@ -96,7 +96,7 @@ function createProvider(context: KubeletContext, host: KubeletHost, provider: Pr
   const cache = new Map<string, { readonly config: Readonly<Record<string, DockerConfigEntry>>; readonly expiresAtMs: number }>()
   const underWay = new Map<string, Promise<Answer>>()
   const errors = context.metrics.counter({
-    name: 'kubelet_credential_provider_plugin_errors',
+    name: 'kubelet_credential_provider_plugin_errors_total',
     help: 'How often a program that hands out registry credentials has failed.',
     labels: ['plugin_name'],
   })

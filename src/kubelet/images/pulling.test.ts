@@ -268,7 +268,7 @@ printf '{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.ku
   await writeFile(`${bin}/helper`, '#!/bin/sh\nexit 3\n')
   assert.deepEqual(await asked.configsFor(image, node.pod('a')), [], 'a plugin that fails has none')
   const read = (what: string) => node.metrics.get(`kubelet_credential_provider_plugin_${what}{plugin_name="helper"}`)
-  assert.deepEqual([read('duration'), read('errors')], [2, 1])
+  assert.deepEqual([read('duration'), read('errors_total')], [2, 1])
 })
 
 const wrong = [

@@ -10,6 +10,7 @@ import { milliUnits, quantity, wholeUnits } from '../pods/quantities.ts'
 import { milliCpuToShares, podCgroupPath, podQosClass, qosCgroupPath } from '../pods/resources.ts'
 import { gateEnabled, type ResourcesConfig } from './config.ts'
 import { hugepageBytes, type MachineTopology } from './machineTopology.ts'
+import { cgroupMetrics } from './managerMetrics.ts'
 
 export interface CgroupTree {
   /** Makes the groups. @throws Error when this node may not run on such a host, or a group that is to be limited is not there */
@@ -91,14 +92,15 @@ export function createCgroupTree(context: KubeletContext, pods: () => readonly F
     context.recorder.event({ kind: 'Node', name: config.nodeName, uid: config.nodeName }, type, reason, message)
   const path = (qos: 'Guaranteed' | 'Burstable' | 'BestEffort') => qosCgroupPath(config.cgroupRoot, qos)
   const classes = () => qosLimits(pods(), context.allocatable, config)
+  const timed = cgroupMetrics(context, host?.cgroups.version)
   let applied = ''
 
   const update = async (): Promise<void> => {
     const limits = classes()
     const wanted = JSON.stringify(limits)
     if (!host || wanted === applied) return
-    await host.cgroups.ensure(path('Burstable'), limits.burstable)
-    await host.cgroups.ensure(path('BestEffort'), limits.bestEffort)
+    await timed('update', () => host.cgroups.ensure(path('Burstable'), limits.burstable))
+    await timed('update', () => host.cgroups.ensure(path('BestEffort'), limits.bestEffort))
     applied = wanted
   }
 
@@ -127,12 +129,12 @@ export function createCgroupTree(context: KubeletContext, pods: () => readonly F
       const group = podCgroupPath(config.cgroupRoot, pod)
       if (JSON.stringify(limitedTo.get(uid)) === JSON.stringify(limits) && (await host.cgroups.exists(group))) return
       await update()
-      await host.cgroups.ensure(group, limits)
+      await timed(limitedTo.has(uid) ? 'update' : 'create', () => host.cgroups.ensure(group, limits))
       limitedTo.set(uid, limits)
     },
     removePod: async (pod) => {
       limitedTo.delete(pod.metadata.uid ?? '')
-      await host?.cgroups.remove(podCgroupPath(config.cgroupRoot, pod))
+      if (host) await timed('destroy', () => host.cgroups.remove(podCgroupPath(config.cgroupRoot, pod)))
     },
     setUp: async () => {
       if (!host) return

@@ -11,6 +11,7 @@ import type { DeviceManager } from './devices/deviceManager.ts'
 import { withoutNode } from './devices/podDevices.ts'
 import { type ClaimInfo, cdiDevicesOf } from './dra/claimCache.ts'
 import type { DraManager } from './dra/draManager.ts'
+import type { podResourcesMetrics } from './managerMetrics.ts'
 import type { MemoryManager } from './memory/memoryManager.ts'
 import type { MemoryBlock } from './memory/memoryState.ts'
 
@@ -20,6 +21,8 @@ export interface PodResourcesSource {
   readonly devices: DeviceManager
   readonly dra: DraManager
   pods(): readonly FrozenPod[]
+  /** Around every method. */
+  readonly counted: ReturnType<typeof podResourcesMetrics>
 }
 
 const topology = (nodes: readonly number[]) => (nodes.length > 0 ? { topology: { nodes: nodes.map((ID) => ({ ID })) } } : {})
@@ -78,17 +81,17 @@ function podResources(source: PodResourcesSource, pod: FrozenPod) {
 export function podResourcesMethods(source: PodResourcesSource) {
   const active = () => source.pods().filter((pod) => !isTerminalPhase(pod.status?.phase))
   return {
-    List: () => ({ podResources: active().map((pod) => podResources(source, pod)) }),
-    Get: ({ podName, podNamespace }: { podName: string; podNamespace: string }) => {
+    List: source.counted('list', () => ({ podResources: active().map((pod) => podResources(source, pod)) })),
+    Get: source.counted('get', ({ podName, podNamespace }: { podName: string; podNamespace: string }) => {
       const pod = active().find(({ metadata }) => metadata.name === podName && metadata.namespace === podNamespace)
       if (!pod) throw new GrpcRefusal('UNKNOWN', `pod ${podName} in namespace ${podNamespace} not found`)
       return { podResources: podResources(source, pod) }
-    },
-    GetAllocatableResources: () => ({
+    }),
+    GetAllocatableResources: source.counted('get_allocatable', () => ({
       devices: source.devices.allocatable().map(({ resource, id, nodes }) => ({ resourceName: resource, deviceIds: [id], ...topology(nodes) })),
       cpuIds: source.cpus.allocatable(),
       memory: memoryOf(source.memory.allocatable()),
-    }),
+    })),
   }
 }
 

@@ -13,6 +13,8 @@ import { cdiEdits, runtimeKnowsCdi } from './cdi.ts'
 import { checkResourcesConfig, gateEnabled } from './config.ts'
 import { type ContainerOptions, mergeAllocations } from './containerOptions.ts'
 import { type CpuManager, createCpuManager } from './cpu/cpuManager.ts'
+import { noStaticOptions, staticOptions } from './cpu/options.ts'
+import { exclusiveCpus } from './cpu/staticPolicy.ts'
 import { formatCpuSet, parseCpuSet } from './cpuSet.ts'
 import { createDeviceManager, type DeviceManager } from './devices/deviceManager.ts'
 import { createPluginRegistry, devicesCheckpoint, type PluginRegistry } from './devices/pluginRegistry.ts'
@@ -20,7 +22,9 @@ import { createDraDrivers, type DraDrivers } from './dra/draDrivers.ts'
 import { createDraManager, type DraManager } from './dra/draManager.ts'
 import { simulatedDraDrivers } from './dra/simulatedDraDrivers.ts'
 import { cpuLayout, hugepageBytes, hugepageResource, type MachineTopology, uniformTopology } from './machineTopology.ts'
+import { deviceMetrics, meterCpus, meterMemory, podResourcesMetrics, topologyMetrics } from './managerMetrics.ts'
 import { createMemoryManager, type MemoryManager } from './memory/memoryManager.ts'
+import { isPinned } from './memory/staticPolicy.ts'
 import { type PluginHandler, watchPlugins } from './plugins/pluginWatcher.ts'
 import { servePodResources } from './podResources.ts'
 import type { ResourceManager } from './resourceService.ts'
@@ -56,8 +60,10 @@ export async function createResourceManager(deps: ResourceManagerDeps): Promise<
   const file = (name: string): CheckpointFile => (host ? checkpointFile(name, host.path(name)) : noCheckpoint())
   if (host) await mkdir(host.path(directory), { recursive: true, mode: 0o750 })
   let managers: Managers | undefined
+  const plugins = deviceMetrics(context)
   const registry = createPluginRegistry({
     ...context,
+    onRegistered: plugins.registered,
     directory: host?.path(directory) ?? '',
     onChange: (resource) => {
       for (const listener of listeners) listener()
@@ -73,14 +79,18 @@ export async function createResourceManager(deps: ResourceManagerDeps): Promise<
       topology.numaNodes.map(({ id }) => id),
       file(`${directory}/${devicesCheckpoint}`),
       (message) => context.log.warn('Device allocations of before are not known', { message }),
+      plugins.timedAllocation,
     ),
     dra: await createDraManager(context, host ? drivers : simulatedDraDrivers(), file(`${config.rootDirectory}/dra_manager_state`)),
   }
   managers = own
-  const settings = { policy: config.topologyManagerPolicy, scope: config.topologyManagerScope, options: topologyOptions(config.topologyManagerPolicyOptions) }
-  const topologyManager = createTopologyManager(settings, numaInfo(topology), [own.devices, own.cpus, own.memory])
+  const metered = meterManagers(context, own, topology)
   /** Others share what is left: they move at once. */
-  const poolChanged = () => (own.cpus.policy === 'none' ? undefined : deps.wake(deps.pods().map((pod) => pod.metadata.uid ?? '')))
+  const poolChanged = () => {
+    if (own.cpus.policy === 'none') return
+    metered.poolChanged()
+    deps.wake(deps.pods().map((pod) => pod.metadata.uid ?? ''))
+  }
   const placement = reconciler(context, own.cpus)
   const pages = [...hugepageBytes(topology)]
   const extended = (member: 'capacity' | 'allocatable') => ({
@@ -88,7 +98,7 @@ export async function createResourceManager(deps: ResourceManagerDeps): Promise<
     ...Object.fromEntries(Object.entries(own.devices.capacity()).map(([name, counts]) => [name, String(counts[member])])),
   })
   return {
-    ...allocation(context, own, topologyManager.admit, poolChanged, placement.forget),
+    ...allocation(context, own, metered.admit, poolChanged, placement.forget),
     preparePod: own.dra.prepare,
     containerOptions: (pod, container) => containerOptions(context, own, pod, container),
     reconcile: placement.reconcile,
@@ -101,6 +111,23 @@ export async function createResourceManager(deps: ResourceManagerDeps): Promise<
     onChange: (listener) => void listeners.push(listener),
     run: (signal) => (host ? serve(deps, own, registry, drivers, signal) : Promise.resolve()),
   }
+}
+
+/** The topology manager over CPUs, memory and devices, with everything that is counted of it. */
+function meterManagers(context: KubeletContext, { cpus, memory, devices }: Managers, topology: MachineTopology) {
+  const { config } = context
+  const isFixed = cpus.policy === 'static'
+  const { fullPhysicalCpusOnly } = isFixed ? staticOptions(config.cpuManagerPolicyOptions, config.featureGates) : noStaticOptions
+  const layout = cpuLayout(topology)
+  const ofCpus = meterCpus(context, cpus, layout, fullPhysicalCpusOnly, (pod, container) => isFixed && exclusiveCpus(pod, container) > 0)
+  const ofMemory = meterMemory(context, memory, (pod) => memory.policy === 'Static' && isPinned(pod))
+  const metrics = topologyMetrics(context)
+  const { topologyManagerPolicy: policy, topologyManagerScope: scope } = config
+  const settings = { policy, scope, options: topologyOptions(config.topologyManagerPolicyOptions), onAligned: metrics.aligned }
+  const manager = createTopologyManager(settings, numaInfo(topology), [devices, ofCpus.provider, ofMemory])
+  // Without a policy nothing is aligned: what is refused then was not for want of alignment.
+  const isRefused = (refusal: Refusal | undefined) => refusal !== undefined && policy !== 'none'
+  return { poolChanged: ofCpus.poolChanged, admit: (pod: FrozenPod) => metrics.timed(() => manager.admit(pod), isRefused) }
 }
 
 function usesResource({ spec }: FrozenPod, resource: string): boolean {
@@ -248,6 +275,6 @@ async function serve(deps: ResourceManagerDeps, managers: Managers, registry: Pl
     registry.run(signal),
     watchPlugins(watcher, signal),
     drivers.run(signal),
-    servePodResources(socket, { ...managers, pods: deps.pods }, signal),
+    servePodResources(socket, { ...managers, pods: deps.pods, counted: podResourcesMetrics(context) }, signal),
   ])
 }

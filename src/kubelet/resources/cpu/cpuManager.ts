@@ -2,7 +2,7 @@
  * The CPU manager (L3): a policy with its remembered state, and which CPUs each container may run on.
  * Upstream: kubelet/cm/cpumanager/cpu_manager.go, policy_none.go (v1.36).
  */
-import { type CpuSet, noCpus } from '../cpuSet.ts'
+import { type CpuSet, intersection, noCpus, union } from '../cpuSet.ts'
 import { allCpus, type CpuLayout } from '../machineTopology.ts'
 import type { CheckpointFile } from '../state/checkpointFile.ts'
 import type { HintProvider } from '../topology/topologyManager.ts'
@@ -17,6 +17,10 @@ export interface CpuManager extends HintProvider {
   /** What it has for itself. */
   exclusive(podUid: string, container: string): CpuSet
   allocatable(): CpuSet
+  /** All that containers have for themselves. */
+  assigned(): CpuSet
+  /** What could still be had, and is shared until then. */
+  available(): CpuSet
   release(podUid: string): void
   /** Pods that hold CPUs. */
   pods(): ReadonlySet<string>
@@ -91,6 +95,8 @@ export async function createCpuManager(layout: CpuLayout, settings: CpuManagerSe
     },
     exclusive: (podUid, container) => state.exclusive(podUid, container) ?? noCpus,
     allocatable: () => policy.allocatable,
+    assigned: () => union(...state.assignments().map(({ cpus }) => cpus)),
+    available: () => intersection(state.shared(), policy.allocatable),
     release: (podUid) => policy.release(podUid),
     pods: () => new Set(state.assignments().map(({ podUid }) => podUid)),
     save,

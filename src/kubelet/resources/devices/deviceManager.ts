@@ -7,6 +7,7 @@ import type { ContainerAllocation } from '#grpc/devicePlugin'
 import { type FrozenContainer, type FrozenPod, isRestartableInitContainer } from '../../pods/containers.ts'
 import { wholeUnits } from '../../pods/quantities.ts'
 import { InitReuse } from '../initReuse.ts'
+import type { DeviceMetrics } from '../managerMetrics.ts'
 import type { CheckpointFile } from '../state/checkpointFile.ts'
 import type { NumaMask, ProviderHints } from '../topology/hints.ts'
 import type { HintProvider } from '../topology/topologyManager.ts'
@@ -41,6 +42,7 @@ export async function createDeviceManager(
   numaNodes: readonly number[],
   file: CheckpointFile,
   warn: (message: string) => void,
+  timed: DeviceMetrics['timedAllocation'] = (_resource, allocate) => allocate(),
 ): Promise<DeviceManager> {
   const devices = await restore(registry, file, warn)
   const reuse = new InitReuse<string>()
@@ -90,7 +92,8 @@ export async function createDeviceManager(
     if (!ids) return
     const known = registry.get(resource)
     if (!known?.client) throw new Error(`unknown Device Plugin ${resource}`)
-    const [allocation] = await known.client.allocate(ids)
+    const { client } = known
+    const [allocation] = await timed(resource, () => client.allocate(ids))
     if (!allocation) throw new Error('no containers return in allocation response [container_responses:[]]')
     devices.insert({ podUid: uidOf(pod), container: container.name, resource, byNode: groupByNode(ids, nodesIn(known)), allocation })
   }

@@ -45,6 +45,7 @@ export interface RegistryDeps {
   /** The directory of the sockets, as this process sees it. */
   readonly directory: string
   onChange(resource: string): void
+  onRegistered?(resource: string): void
 }
 
 interface Endpoint {
@@ -139,6 +140,7 @@ export function createPluginRegistry(deps: RegistryDeps): PluginRegistry {
     if (!seen.has(request.resourceName) && seen.size >= maxResources)
       throw new GrpcRefusal('RESOURCE_EXHAUSTED', `a node has at most ${maxResources} extended resources`)
     connect(request)
+    deps.onRegistered?.(request.resourceName)
     return {}
   }
 

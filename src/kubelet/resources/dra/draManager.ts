@@ -9,6 +9,7 @@ import { resourceClaims } from '#client/builtIn'
 import type { DraClaim, DraPluginClient } from '#grpc/draPlugin'
 import type { KubeletContext } from '../../context.ts'
 import type { FrozenContainer, FrozenPod } from '../../pods/containers.ts'
+import { type DraMetrics, draMetrics } from '../managerMetrics.ts'
 import type { CheckpointFile } from '../state/checkpointFile.ts'
 import { ClaimCache, type ClaimInfo, cdiDevicesOf, parseClaims, renderClaims } from './claimCache.ts'
 import type { DraDrivers } from './draDrivers.ts'
@@ -26,7 +27,7 @@ export interface DraManager {
   pods(): ReadonlySet<string>
 }
 
-type Context = Pick<KubeletContext, 'client' | 'log'>
+type Context = Pick<KubeletContext, 'client' | 'log' | 'metrics' | 'clock'>
 
 /** The claim's name; undefined: none was made for it, and none is needed. @throws Error while it is still to be made */
 function claimNameOf(pod: FrozenPod, podClaim: Frozen<PodResourceClaim>): { readonly name: string | undefined; readonly isGenerated: boolean } {
@@ -71,7 +72,12 @@ function claimInfo(claim: Frozen<ResourceClaim>): ClaimInfo {
 
 export async function createDraManager(context: Context, drivers: Pick<DraDrivers, 'get' | 'health'>, file: CheckpointFile): Promise<DraManager> {
   const cache = await restore(file)
-  const save = () => file.write(() => renderClaims(cache))
+  const metrics = draMetrics(context)
+  metrics.claims(cache.all())
+  const save = () => {
+    metrics.claims(cache.all())
+    return file.write(() => renderClaims(cache))
+  }
   /** Pods are prepared one at a time: two may share a claim. */
   let turn: Promise<unknown> = Promise.resolve()
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
@@ -106,7 +112,7 @@ export async function createDraManager(context: Context, drivers: Pick<DraDriver
     }
     const open = wanted.filter((claim) => !claim.prepared)
     if (wanted.length > 0) await save()
-    for (const [driver, claims] of byDriver(open)) await prepareBy(drivers.get(driver), driver, claims)
+    for (const [driver, claims] of byDriver(open)) await prepareBy(drivers.get(driver), driver, claims, metrics)
     for (const claim of open) claim.prepared = true
     if (open.length > 0) await save()
   }
@@ -116,7 +122,9 @@ export async function createDraManager(context: Context, drivers: Pick<DraDriver
     const last = used.filter((claim) => claim.podUids.size === 1)
     for (const claim of used) if (!last.includes(claim)) claim.podUids.delete(podUid)
     for (const [driver, claims] of byDriver(last)) {
-      const results = await drivers.get(driver).unprepare(claims.map(reference)).catch(wrap('NodeUnprepareResources'))
+      const plugin = drivers.get(driver)
+      const call = metrics.call(driver, 'NodeUnprepareResources', () => plugin.unprepare(claims.map(reference)))
+      const results = await call.catch(wrap('NodeUnprepareResources'))
       check('NodeUnprepareResources', claims, results)
     }
     for (const { namespace, name } of last) cache.delete(namespace, name)
@@ -147,13 +155,15 @@ export async function createDraManager(context: Context, drivers: Pick<DraDriver
 
   return {
     prepare: (pod) =>
-      inTurn(() => prepare(pod)).catch((error: unknown) => {
+      inTurn(() => (hasClaims(pod) ? metrics.operation('PrepareResources', () => prepare(pod)) : prepare(pod))).catch((error: unknown) => {
         throw new Error(`prepare dynamic resources: ${error instanceof Error ? error.message : String(error)}`)
       }),
     unprepare: (podUid) =>
-      inTurn(() => unprepare(podUid)).catch((error: unknown) => {
-        throw new Error(`unprepare dynamic resources: ${error instanceof Error ? error.message : String(error)}`)
-      }),
+      inTurn(() => (cache.of(podUid).length > 0 ? metrics.operation('UnprepareResources', () => unprepare(podUid)) : unprepare(podUid))).catch(
+        (error: unknown) => {
+          throw new Error(`unprepare dynamic resources: ${error instanceof Error ? error.message : String(error)}`)
+        },
+      ),
     cdiDevices: (pod, container) => [...new Set(claimsOf(pod, container).flatMap(({ claim, request }) => cdiDevicesOf(claim, request)))],
     claims: (pod, container) => [...new Set(claimsOf(pod, container).map(({ claim }) => claim))],
     status: (pod, container) => {
@@ -172,6 +182,8 @@ export async function createDraManager(context: Context, drivers: Pick<DraDriver
     pods: () => new Set(cache.all().flatMap(({ podUids }) => [...podUids])),
   }
 }
+
+const hasClaims = (pod: FrozenPod) => (pod.spec.resourceClaims ?? []).length > 0 || pod.status?.extendedResourceClaimStatus !== undefined
 
 const reference = ({ namespace, uid, name }: ClaimInfo): DraClaim => ({ namespace, uid, name })
 
@@ -198,8 +210,9 @@ function check(call: string, claims: readonly ClaimInfo[], results: Readonly<Rec
   if (skipped !== 0) throw new Error(`${call} skipped ${skipped} ResourceClaims`)
 }
 
-async function prepareBy(plugin: DraPluginClient, driver: string, claims: readonly ClaimInfo[]): Promise<void> {
-  const results = await plugin.prepare(claims.map(reference)).catch(wrap('NodePrepareResources'))
+async function prepareBy(plugin: DraPluginClient, driver: string, claims: readonly ClaimInfo[], metrics: DraMetrics): Promise<void> {
+  const call = metrics.call(driver, 'NodePrepareResources', () => plugin.prepare(claims.map(reference)))
+  const results = await call.catch(wrap('NodePrepareResources'))
   check('NodePrepareResources', claims, results)
   for (const claim of claims) {
     const devices = (results[claim.uid]?.devices ?? []).map((device) => ({ ...device, shareId: device.shareId || undefined }))

@@ -16,7 +16,7 @@ export type ReservedMemory = ReadonlyMap<number, Readonly<Record<string, number>
 type Requests = Readonly<Record<string, number>>
 
 /** A pod that asks as a whole has no containers to pin. */
-function isPinned(pod: FrozenPod): boolean {
+export function isPinned(pod: FrozenPod): boolean {
   return podQosClass(pod) === 'Guaranteed' && !pod.spec.resources?.requests && !pod.spec.resources?.limits
 }
 

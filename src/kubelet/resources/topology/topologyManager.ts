@@ -35,6 +35,8 @@ export interface TopologySettings {
   readonly policy: string
   readonly scope: string
   readonly options: TopologyOptions
+  /** Told of each container, where the policy guarantees that its resources lie on one NUMA node. */
+  readonly onAligned?: ((scope: string, succeeded: boolean) => void) | undefined
 }
 
 const anyNode: TopologyHint = { affinity: undefined, preferred: false }
@@ -48,6 +50,9 @@ export function createTopologyManager(settings: TopologySettings, info: NumaInfo
     throw new Error(`unsupported on machines with more than ${settings.options.maxNumaNodes} NUMA Nodes`)
   }
   const decide = (hints: readonly ProviderHints[], by: NonNullable<TopologyPolicy['decide']>) => by(info, hints, settings.options.preferClosest)
+  const aligned = (succeeded: boolean) => {
+    if (settings.policy === 'single-numa-node') settings.onAligned?.(settings.scope, succeeded)
+  }
   const refused: Refusal = { reason: 'TopologyAffinityError', message: 'Resources cannot be allocated with Topology locality' }
   return {
     admit: async (pod) => {
@@ -58,7 +63,10 @@ export function createTopologyManager(settings: TopologySettings, info: NumaInfo
           providers.map((provider) => provider.podHints(pod)),
           policy.decide,
         )
-        if (!admit) return refused
+        if (!admit) {
+          aligned(false)
+          return refused
+        }
         common = hint
       }
       for (const container of containers) {
@@ -68,7 +76,10 @@ export function createTopologyManager(settings: TopologySettings, info: NumaInfo
             providers.map((provider) => provider.hints(pod, container)),
             policy.decide,
           )
-          if (!decision.admit) return refused
+          if (!decision.admit) {
+            aligned(false)
+            return refused
+          }
           hint = decision.hint
         }
         try {
@@ -76,6 +87,7 @@ export function createTopologyManager(settings: TopologySettings, info: NumaInfo
         } catch (error) {
           return admissionRefusal(error)
         }
+        aligned(true)
       }
       return undefined
     },
