@@ -110,6 +110,7 @@ export function meterCpus(
   return { provider: counted(deps, 'cpu_manager', cpus, isPinned, onEnd), poolChanged }
 }
 
+/** Counts the allocations of pods whose memory is pinned. */
 export function meterMemory(deps: MetricsDeps, memory: HintProvider, isPinned: (pod: FrozenPod) => boolean): HintProvider {
   return counted(deps, 'memory_manager', memory, isPinned)
 }
@@ -121,6 +122,7 @@ export interface TopologyMetrics {
   aligned(scope: string, succeeded: boolean): void
 }
 
+/** Of the admissions that the topology manager decides. */
 export function topologyMetrics(deps: MetricsDeps): TopologyMetrics {
   const { metrics, clock } = deps
   const note = alignment(deps)
@@ -144,6 +146,7 @@ export function topologyMetrics(deps: MetricsDeps): TopologyMetrics {
   }
 }
 
+/** Of device plugins: how often they register, and how long they take to allocate. */
 export function deviceMetrics({ metrics, clock }: MetricsDeps) {
   const labels = ['resource_name'] as const
   const registrations = metrics.counter({ name: 'kubelet_device_plugin_registration_total', help: 'How often a device plugin has registered.', labels })
@@ -188,6 +191,7 @@ export function podResourcesMetrics({ metrics }: Pick<MetricsDeps, 'metrics'>) {
   }
 }
 
+/** Of DRA: what was done for pods, what drivers were asked, and the claims in use. */
 export function draMetrics({ metrics, clock }: MetricsDeps) {
   const operations = metrics.histogram({
     name: 'dra_operations_duration_seconds',
