@@ -9,7 +9,8 @@ import { isStatus } from '#api/machinery/status'
 import type { Component } from '#base/component'
 import { nodes, pods } from '#client/builtIn'
 import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
-import { createReconciler, everyPeriod } from './framework/reconciler.ts'
+import { createPeriodicLook } from './framework/periodicLook.ts'
+import { createReconciler } from './framework/reconciler.ts'
 import { endPod } from './shared/endPod.ts'
 import { nodeNameIndex, podNodeIndexers } from './shared/indexes.ts'
 
@@ -42,15 +43,18 @@ function createPodGcController(context: ControllerContext): Component {
   })
   const missingSinceMs = new Map<string, number>()
   const reconciler = createReconciler(context, { name: podGc.name, workers: 0, reconcile: async () => undefined })
-  reconciler.needs(podInformer)
-  reconciler.needs(nodeInformer)
-  reconciler.also((signal) => everyPeriod(context, podGc.name, periodMs, () => collect(signal), signal))
+  const { changed, run } = createPeriodicLook(context, { name: podGc.name, periodMs, look: collect })
+  reconciler.watch(podInformer, { onAdd: changed, onUpdate: changed, onDelete: changed })
+  reconciler.watch(nodeInformer, { onAdd: changed, onUpdate: changed, onDelete: changed })
+  reconciler.also(run)
   return reconciler
 
-  async function collect(signal: AbortSignal): Promise<void> {
+  /** @returns when to look again though nothing changes: at the next turn while something is to be ended, or a node is missing */
+  async function collect(signal: AbortSignal): Promise<number> {
     const all = podInformer.store.list()
     const threshold = options.terminatedPodGcThreshold ?? 12_500
-    await end(surplusTerminated(all, threshold), 'terminated', undefined, signal)
+    const surplus = surplusTerminated(all, threshold)
+    await end(surplus, 'terminated', undefined, signal)
     const outOfService = onNodesOutOfService(all, (name) => nodeInformer.store.get(name))
     await end(outOfService, 'out-of-service', undefined, signal)
     for (const nodeName of await goneNodes(signal)) {
@@ -58,6 +62,7 @@ function createPodGcController(context: ControllerContext): Component {
     }
     const unscheduled = all.filter((pod) => pod.metadata.deletionTimestamp !== undefined && !pod.spec.nodeName)
     await end(unscheduled, 'unscheduled', undefined, signal)
+    return surplus.length + outOfService.length + missingSinceMs.size + unscheduled.length > 0 ? 0 : Number.POSITIVE_INFINITY
   }
 
   /** One pod that cannot be ended keeps no other. */

@@ -12,7 +12,7 @@ import { resourceQuotas } from '#client/builtIn'
 import type { HandlerRegistration, SharedInformer } from '#client/cache/sharedInformer'
 import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
 import { createReconciler, enqueueSelf, everyPeriod } from './framework/reconciler.ts'
-import { discoverResources, followDiscovery } from './garbageCollector/resources.ts'
+import { createResourceDiscovery, type Discovered, followDiscovery } from './garbageCollector/resources.ts'
 
 export const resourceQuota: ControllerDescriptor = {
   name: 'resourcequota-controller',
@@ -33,6 +33,8 @@ function createResourceQuotaController(context: ControllerContext): Component {
   const client = context.client.of(resourceQuotas)
   const informer = context.informers.of(resourceQuotas)
   const monitors = new Map<string, Monitor>()
+  const discover = createResourceDiscovery(context.client)
+  let discovered: Discovered | undefined
   const reconciler = createReconciler(context, { name: resourceQuota.name, queueName: 'resourcequota_primary', workers: 5, reconcile })
   reconciler.watch(informer, enqueueSelf(reconciler.queue))
   reconciler.also((signal) => everyPeriod(context, resourceQuota.name, options.resourceQuotaSyncPeriodMs ?? fullResyncMs, async () => enqueueAll(), signal))
@@ -55,9 +57,11 @@ function createResourceQuotaController(context: ControllerContext): Component {
   }
 
   async function watchServed(signal: AbortSignal): Promise<void> {
-    const { watchable } = await discoverResources(context.client, signal)
+    const before = discovered
+    discovered = await discover(signal)
+    if (discovered === before) return
     const served = new Set<string>()
-    for (const resource of watchable) {
+    for (const resource of discovered.watchable) {
       const key = `${resource.group}/${resource.resource}`
       if (!resource.namespaced) continue
       served.add(key)
@@ -69,6 +73,8 @@ function createResourceQuotaController(context: ControllerContext): Component {
           if (!initial) enqueue(object)
         },
         onUpdate: (old, object) => {
+          // Most namespaces have no quota, and what an object uses takes a while to add up.
+          if (quotasFor(resource, object.metadata.namespace).length === 0) return
           if (!semanticEqual(quotaUsage(resource, old), quotaUsage(resource, object)) || old.metadata.uid !== object.metadata.uid) enqueue(object)
         },
         onDelete: enqueue,
@@ -87,8 +93,12 @@ function createResourceQuotaController(context: ControllerContext): Component {
     }
   }
 
+  function quotasFor(resource: GroupResource, namespace: string | undefined): Frozen<ResourceQuota>[] {
+    return informer.lister.list({ namespace }).filter((quota) => tracks(quota, resource))
+  }
+
   function enqueueQuotas(resource: GroupResource, namespace: string | undefined): void {
-    for (const quota of informer.lister.list({ namespace })) if (tracks(quota, resource)) reconciler.queue.add(keyOf(quota))
+    for (const quota of quotasFor(resource, namespace)) reconciler.queue.add(keyOf(quota))
   }
 
   function enqueueTracking(resource: GroupResource): void {

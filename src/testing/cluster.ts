@@ -115,8 +115,8 @@ const readyWithinMs = 60_000
 const defaultUntilMs = 10 * 60_000
 const realWatchSeconds = 300
 const virtualWatchSeconds = 86_400
-/** A hundred watches of one process would do little else. The caches keep a thousand changes, so that a broken watch resumes from this long ago. */
-const virtualBookmarkMs = 4 * 60_000
+/** A hundred watches of one process would do little else. Each cache keeps its last thousand changes, so that a broken watch resumes from this long ago. */
+const virtualBookmarkMs = 30 * 60_000
 const clusterCidr = '10.128.0.0/9'
 /** How often `until` looks under the real clock. */
 const lookEveryMs = 5

@@ -36,16 +36,74 @@ export interface BootstrapDeps {
   readonly log: Logger
 }
 
-/** Restores what somebody deletes while the server runs, until the signal aborts. */
+type ResourceName = { readonly group: string; readonly resource: string }
+const serviceResources: readonly ResourceName[] = [
+  { group: '', resource: 'services' },
+  { group: '', resource: 'endpoints' },
+  { group: 'discovery.k8s.io', resource: 'endpointslices' },
+  { group: 'networking.k8s.io', resource: 'servicecidrs' },
+]
+const otherResources: readonly ResourceName[] = [
+  { group: '', resource: 'namespaces' },
+  { group: 'scheduling.k8s.io', resource: 'priorityclasses' },
+  { group: 'flowcontrol.apiserver.k8s.io', resource: 'flowschemas' },
+  { group: 'flowcontrol.apiserver.k8s.io', resource: 'prioritylevelconfigurations' },
+]
+
+/** Restores what somebody deletes while the server runs, until the signal aborts. Where nothing has changed since a look, the next one is left out. */
 export async function keepBootstrapped(deps: BootstrapDeps, config: BootstrapConfig, signal: AbortSignal): Promise<void> {
   const right: FoundRight = new WeakSet()
+  const services = followChanges(deps.reader, serviceResources)
+  const others = followChanges(deps.reader, otherResources)
+  let advertised = ''
   for (let look = 1; !signal.aborted; look++) {
     await deps.clock.sleep(keepIntervalMs, signal).catch(() => undefined)
-    if (signal.aborted) return
-    const looking = look % looksPerRound === 0 ? bootstrap(deps, config, signal, right) : keepServices(deps, config, signal)
+    if (signal.aborted) break
+    const { address = '', port } = config.advertised() ?? {}
+    const moved = advertised !== `${address} ${port}`
+    advertised = `${address} ${port}`
+    const isAtServices = services.take() || moved
+    const isAtOthers = look % looksPerRound === 0 && others.take()
+    if (!isAtServices && !isAtOthers) continue
+    const looking = isAtOthers ? bootstrap(deps, config, signal, right) : keepServices(deps, config, signal)
     await looking.catch((error) => {
-      if (!signal.aborted) deps.log.error(error, 'Restoring the objects of every cluster failed; trying again later')
+      if (signal.aborted) return
+      services.again()
+      if (isAtOthers) others.again()
+      deps.log.error(error, 'Restoring the objects of every cluster failed; trying again later')
     })
+  }
+  services.stop()
+  others.stop()
+}
+
+interface Changes {
+  /** Whether there were any since the last time, or it is the first. */
+  take(): boolean
+  /** What there was is not dealt with yet. */
+  again(): void
+  stop(): void
+}
+
+function followChanges(reader: ObjectReader, resources: readonly ResourceName[]): Changes {
+  let any = true
+  const stops = resources.map((resource) =>
+    reader.onChange(resource, () => {
+      any = true
+    }),
+  )
+  return {
+    take() {
+      const was = any
+      any = false
+      return was
+    },
+    again: () => {
+      any = true
+    },
+    stop: () => {
+      for (const stop of stops) stop()
+    },
   }
 }
 

@@ -35,7 +35,7 @@ export interface Discovered {
 }
 
 export interface Discovery {
-  /** Asks once, and remembers the answer until {@link invalidate}. */
+  /** Asks once, and remembers the answer until {@link invalidate}. The same value again says that nothing has changed. */
   resources(signal?: AbortSignal): Promise<Discovered>
   /** Whether the next answer is one that is remembered. */
   remembers(): boolean
@@ -46,10 +46,15 @@ const aggregated = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisco
 
 export function createDiscovery(transport: Transport): Discovery {
   let known: Promise<Discovered> | undefined
+  let last: Answered | undefined
+  const ask = async (signal: AbortSignal | undefined): Promise<Discovered> => {
+    last = await discover(transport, last, signal)
+    return last.discovered
+  }
   return {
     resources: (signal) => {
       if (known) return known
-      const asked = discover(transport, signal)
+      const asked = ask(signal)
       known = asked
       // A failure is told to who asked, and not remembered.
       asked.catch(() => {
@@ -83,17 +88,24 @@ interface AggregatedVersion {
   }[]
 }
 
-async function discover(transport: Transport, signal: AbortSignal | undefined): Promise<Discovered> {
-  const resources: DiscoveredResource[] = []
-  const failed = new Map<string, Error>()
+interface Answered {
+  readonly documents: readonly unknown[]
+  readonly discovered: Discovered
+}
+
+async function discover(transport: Transport, last: Answered | undefined, signal: AbortSignal | undefined): Promise<Answered> {
   const get = async (path: string) => (await transport.request({ method: 'GET', path, accept: aggregated }, signal)).body
   // An aggregated server alone has no /api, one without extensions no /apis.
-  const [core, groups] = await Promise.all(['/api', '/apis'].map((path) => get(path).catch(whenMissing)))
-  for (const body of [core, groups]) {
+  const documents = await Promise.all(['/api', '/apis'].map((path) => get(path).catch(whenMissing)))
+  // In one process a document that did not change is the very same value. One that only names group versions tells nothing of what they hold.
+  if (last && documents.every((body, index) => isAggregated(body) && body === last.documents[index])) return last
+  const resources: DiscoveredResource[] = []
+  const failed = new Map<string, Error>()
+  for (const body of documents) {
     if (isAggregated(body)) takeAggregated(body, resources, failed)
     else for (const one of groupVersionsOf(body)) await takeGroupVersion(transport, one, resources, failed, signal)
   }
-  return { resources, failed }
+  return { documents, discovered: { resources, failed } }
 }
 
 function whenMissing(error: unknown): undefined {

@@ -11,7 +11,7 @@ import type { ControllerContext, ControllerDescriptor } from '../framework/contr
 import { createReconciler, type Result } from '../framework/reconciler.ts'
 import { createActions, type Kind } from './actions.ts'
 import { blockingDependents, foregroundFinalizer, type GraphChange, type GraphNode, OwnerGraph, orphanFinalizer } from './graph.ts'
-import { type Discovered, discoverResources, followDiscovery } from './resources.ts'
+import { createResourceDiscovery, type Discovered, followDiscovery } from './resources.ts'
 
 export const garbageCollector: ControllerDescriptor = {
   name: 'garbage-collector-controller',
@@ -29,6 +29,7 @@ function createGarbageCollector(context: ControllerContext): Component {
     name: 'garbagecollector_controller_resources_sync_error_total',
     help: 'Number of garbage collector resources sync errors',
   })
+  const discover = createResourceDiscovery(context.client)
   let discovered: Discovered = { watchable: [], byKind: new Map() }
   const resourceOf = ({ apiVersion, kind }: Kind) => discovered.byKind.get(`${apiVersion} ${kind}`)
   const actions = createActions(context.client, resourceOf)
@@ -66,7 +67,9 @@ function createGarbageCollector(context: ControllerContext): Component {
 
   /** Watches what is new in discovery, custom resources too. */
   async function watchServed(signal: AbortSignal): Promise<void> {
-    discovered = await discoverResources(context.client, signal)
+    const before = discovered
+    discovered = await discover(signal)
+    if (discovered === before) return
     for (const resource of discovered.watchable) {
       const key = `${resource.group}/${resource.resource}`
       if (watched.has(key)) continue

@@ -5,7 +5,7 @@
 import { groupVersion, type KubeObject } from '#api/machinery/meta'
 import { apiServices, clusterScoped, customResourceDefinitions, namespaced } from '#client/builtIn'
 import type { Client, Resource } from '#client/client'
-import { createDiscovery } from '#client/discovery/discovery'
+import { createDiscovery, type DiscoveredResource } from '#client/discovery/discovery'
 import type { ControllerContext } from '../framework/controller.ts'
 
 export interface Discovered {
@@ -16,9 +16,24 @@ export interface Discovered {
 
 const neverCollected = new Set(['/events', 'events.k8s.io/events'])
 
-/** @throws Error when there is no answer, or one without the core group: it says nothing about what is served. */
-export async function discoverResources(client: Client, signal: AbortSignal): Promise<Discovered> {
-  const { resources } = await createDiscovery(client.transport).resources(signal)
+/**
+ * Asks for them, each time anew; the same value again says that nothing has changed.
+ * @throws Error when there is no answer, or one without the core group: it says nothing about what is served.
+ */
+export function createResourceDiscovery(client: Client): (signal: AbortSignal) => Promise<Discovered> {
+  const discovery = createDiscovery(client.transport)
+  let served: readonly DiscoveredResource[] = []
+  let discovered: Discovered | undefined
+  return async (signal) => {
+    discovery.invalidate()
+    const { resources } = await discovery.resources(signal)
+    if (!discovered || resources !== served) discovered = deletable(resources)
+    served = resources
+    return discovered
+  }
+}
+
+function deletable(resources: readonly DiscoveredResource[]): Discovered {
   if (!resources.some(({ group }) => group === '')) throw new Error('discovery names no resource of the core group')
   const watchable = new Map<string, Resource<KubeObject>>()
   const byKind = new Map<string, Resource<KubeObject>>()

@@ -32,13 +32,25 @@ export function observeNode(before: NodeHealth | undefined, node: Frozen<Node>, 
   return { probeMs: alive ? nowMs : before.probeMs, conditions, renewTime }
 }
 
+/** Until then silence is none. */
+function silentAfterMs(node: Frozen<Node>, health: NodeHealth, { gracePeriodMs, startupGracePeriodMs }: NodeHealthOptions): number {
+  return health.probeMs + (findCondition(node.status?.conditions, 'Ready') ? gracePeriodMs : startupGracePeriodMs)
+}
+
+/** In how many milliseconds the node will have been silent too long; Infinity when its conditions say so already; 0 for one that was never seen. */
+export function msUntilSilent(node: Frozen<Node>, health: NodeHealth | undefined, options: NodeHealthOptions, nowMs: number): number {
+  if (!health) return 0
+  const conditions = node.status?.conditions
+  if (watchedConditions.every((type) => findCondition(conditions, type)?.status === 'Unknown')) return Number.POSITIVE_INFINITY
+  return Math.max(0, silentAfterMs(node, health, options) + 1 - nowMs)
+}
+
 const watchedConditions = ['Ready', 'MemoryPressure', 'DiskPressure', 'PIDPressure']
 
 /** The conditions of a node that has been silent too long; undefined when there is nothing to change. */
 export function silentConditions(node: Frozen<Node>, health: NodeHealth, options: NodeHealthOptions, nowMs: number): NodeCondition[] | undefined {
   const conditions = node.status?.conditions ?? []
-  const graceMs = findCondition(conditions, 'Ready') ? options.gracePeriodMs : options.startupGracePeriodMs
-  if (nowMs <= health.probeMs + graceMs) return undefined
+  if (nowMs <= silentAfterMs(node, health, options)) return undefined
   const now = formatTime(nowMs)
   const after = conditions.map((condition): NodeCondition => {
     if (!watchedConditions.includes(condition.type) || condition.status === 'Unknown') return { ...condition }

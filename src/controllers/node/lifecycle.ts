@@ -2,15 +2,18 @@
  * Watches over nodes (L3): a node that falls silent becomes Unknown, its pods not ready, and taints follow the conditions, those that evict only as
  * fast as the state of its zone allows. Evicting is taintEviction.ts' work. Upstream: pkg/controller/nodelifecycle (v1.36).
  */
+import type { Lease } from '#api/gen/types/coordination.v1'
 import type { Node, Taint } from '#api/gen/types/core.v1'
 import { isNodeReady } from '#api/helpers/nodes'
 import { findCondition } from '#api/machinery/conditions'
 import type { Frozen } from '#api/machinery/meta'
 import type { Timer } from '#base/clock'
 import { leases, nodes } from '#client/builtIn'
+import type { EventHandler } from '#client/cache/sharedInformer'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
-import { createReconciler, enqueueSelf, everyPeriod } from '../framework/reconciler.ts'
-import { hasEvictingTaint, type NodeHealth, observeNode, silentConditions, wantedLabels, wantedTaints } from './health.ts'
+import { createPeriodicLook } from '../framework/periodicLook.ts'
+import { createReconciler, enqueueSelf } from '../framework/reconciler.ts'
+import { hasEvictingTaint, msUntilSilent, type NodeHealth, observeNode, silentConditions, wantedLabels, wantedTaints } from './health.ts'
 import { createMarkPods, unlessGone } from './markPods.ts'
 import { createZoneMetrics } from './zoneMetrics.ts'
 import { censusOf, createZoneEvictor, defaultZoneOptions, zoneKey } from './zones.ts'
@@ -45,6 +48,8 @@ function createNodeLifecycleController(context: ControllerContext) {
   const granted = new Set<string>()
   let turns: Timer | undefined
   const reconciler = createReconciler(context, { name: nodeLifecycle.name, queueName: 'node_lifecycle_controller', workers: 8, reconcile })
+  const look = (signal: AbortSignal) => zoneMetrics.timed('all', () => monitor(signal))
+  const { changed, run } = createPeriodicLook(context, { name: nodeLifecycle.name, periodMs, look })
   reconciler.watch(informer, {
     ...enqueueSelf<Node>(reconciler.queue),
     onDelete: (node) => {
@@ -56,12 +61,10 @@ function createNodeLifecycleController(context: ControllerContext) {
       events.event(node, 'Normal', 'RemovingNode', `Node ${name} event: Removing Node ${name} from Controller`)
     },
   })
-  reconciler.needs(leaseInformer)
+  reconciler.watch(informer, { onAdd: changed, onUpdate: changed, onDelete: changed })
+  reconciler.watch(leaseInformer, ofNodes(changed))
   reconciler.needs(markPods.informer)
-  reconciler.also(async (signal) => {
-    await everyPeriod(context, nodeLifecycle.name, periodMs, () => zoneMetrics.timed('all', () => monitor(signal)), signal)
-    turns?.cancel()
-  })
+  reconciler.also((signal) => run(signal).finally(() => turns?.cancel()))
   return reconciler
 
   function taintsOf(node: Frozen<Node>): Taint[] | undefined {
@@ -101,12 +104,13 @@ function createNodeLifecycleController(context: ControllerContext) {
     if (evictor.isWaiting()) turns = clock.timer(evictionPeriodMs, takeTurns)
   }
 
-  /** Looks for silence, which no event tells. */
-  async function monitor(signal: AbortSignal): Promise<void> {
+  /** Looks for silence, which no event tells; says in how many milliseconds the next node will have been silent too long. */
+  async function monitor(signal: AbortSignal): Promise<number> {
     const nowMs = clock.now()
     const current: Frozen<Node>[] = []
     for (const node of informer.store.list()) current.push(await zoneMetrics.timed('node', () => lookAt(node, nowMs, signal)))
     judgeZones(current)
+    return informer.store.list().reduce((ms, node) => Math.min(ms, msUntilSilent(node, healths.get(node.metadata.name ?? ''), grace, nowMs)), Infinity)
   }
 
   /** @returns the node as it is from now on: the cache will tell later, of one node sooner than of another */
@@ -143,6 +147,14 @@ function createNodeLifecycleController(context: ControllerContext) {
     }
     takeTurns()
   }
+}
+
+/** Components that elect a leader renew theirs every few seconds. */
+function ofNodes(changed: () => void): EventHandler<Lease> {
+  const handle = ({ metadata }: Frozen<Lease>) => {
+    if (metadata.namespace === leaseNamespace) changed()
+  }
+  return { onAdd: handle, onUpdate: (_, lease) => handle(lease), onDelete: handle }
 }
 
 function readyStatus({ status }: Frozen<Node>): string | undefined {

@@ -1,0 +1,80 @@
+/**
+ * A look from time to time that leaves out the turns at which there can be nothing to find (L3): it says itself when time alone brings something
+ * about, and hears of everything else. Turns stay a period apart, as if none were left out: what is found is found at the same moment as without.
+ */
+import type { Timer } from '#base/clock'
+import type { ControllerContext } from './controller.ts'
+
+export interface PeriodicLookOptions {
+  /** Names it in the log. */
+  readonly name: string
+  readonly periodMs: number
+  /**
+   * @returns in how many milliseconds time alone can bring something about: 0 for the next turn, Infinity for never. After a failure the next turn is
+   * taken, too.
+   */
+  look(signal: AbortSignal): Promise<number>
+}
+
+export interface PeriodicLook {
+  /** Something may have changed: the next turn is taken. */
+  changed(): void
+  /** Looks at once and from then on, until the signal aborts. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+export function createPeriodicLook({ clock, log }: ControllerContext, { name, periodMs, look }: PeriodicLookOptions): PeriodicLook {
+  /** The earliest moment at which there can be something to find. */
+  let wantedMs = Number.POSITIVE_INFINITY
+  let arm = () => {}
+
+  function want(ms: number): void {
+    if (ms >= wantedMs) return
+    wantedMs = ms
+    arm()
+  }
+
+  async function lookOnce(signal: AbortSignal): Promise<number> {
+    try {
+      return await look(signal)
+    } catch (error) {
+      if (!signal.aborted) log.warn('A periodic task failed', { task: name, error: error instanceof Error ? error.message : String(error) })
+      return 0
+    }
+  }
+
+  /** Until the first turn from `wantedMs` on. */
+  function nextTurn(signal: AbortSignal): Promise<void> {
+    const lastMs = clock.monotonicMs()
+    return new Promise((resolve) => {
+      let timer: Timer | undefined
+      const done = () => {
+        arm = () => {}
+        timer?.cancel()
+        signal.removeEventListener('abort', done)
+        resolve()
+      }
+      arm = () => {
+        timer?.cancel()
+        if (wantedMs === Number.POSITIVE_INFINITY) return
+        const turns = Math.max(1, Math.ceil((wantedMs - lastMs) / periodMs))
+        timer = clock.timer(lastMs + turns * periodMs - clock.monotonicMs(), done)
+      }
+      signal.addEventListener('abort', done, { once: true })
+      if (signal.aborted) done()
+      else arm()
+    })
+  }
+
+  return {
+    changed: () => want(clock.monotonicMs()),
+    async run(signal) {
+      while (!signal.aborted) {
+        wantedMs = Number.POSITIVE_INFINITY
+        const inMs = await lookOnce(signal)
+        want(clock.monotonicMs() + inMs)
+        await nextTurn(signal)
+      }
+    },
+  }
+}
