@@ -39,6 +39,7 @@ const translations: Readonly<Record<string, Translation>> = {
 /** What the process around the kubelet takes from the document. */
 const usedAround = new Set(['kubeAPIQPS', 'kubeAPIBurst', 'containerRuntimeEndpoint', 'imageServiceEndpoint', 'address', 'oomScoreAdj', 'logging'])
 const usedByServer = new Set([
+  'readOnlyPort',
   'authentication',
   'authorization',
   'tlsCertFile',

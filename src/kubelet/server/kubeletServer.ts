@@ -3,7 +3,7 @@
  * and authorized. Upstream: kubelet/server/server.go (v1.36).
  */
 import { setMaxListeners } from 'node:events'
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
+import { createServer as createPlainServer, type Server as HttpServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -17,7 +17,7 @@ import type { ConfigurationDocument } from '../configuration/document.ts'
 import type { KubeletView } from '../kubelet.ts'
 import { anonymousUser, attributesOf, type KubeletAuth, type KubeletUser, withAuthenticated } from './auth.ts'
 import { HttpError } from './httpError.ts'
-import { createRequestMetrics } from './requestMetrics.ts'
+import { createRequestMetrics, createStreamMetrics, type RequestMetrics } from './requestMetrics.ts'
 import { contentTypes, createRoutes, debuggingDisabled, type Page, type Routes } from './routes.ts'
 
 export interface KubeletServerDeps {
@@ -89,34 +89,73 @@ export function createKubeletServer(deps: KubeletServerDeps, config: KubeletServ
       server = own
       serve(own, deps, signal)
       try {
-        await new Promise<void>((resolve, reject) => {
-          own.once('error', reject)
-          own.listen(config.port, config.address, () => resolve())
-        })
+        await listen(own, config.port, config.address, markListening, signal)
       } catch (error) {
         markFailed(error)
         throw error
       }
-      markListening((own.address() as AddressInfo).port)
-      await new Promise<void>((resolve) => {
-        if (signal.aborted) resolve()
-        else signal.addEventListener('abort', () => resolve(), { once: true })
-      })
-      own.closeAllConnections()
-      await new Promise<void>((resolve) => own.close(() => resolve()))
     },
   }
 }
 
-function serve(server: Server, deps: KubeletServerDeps, signal: AbortSignal): void {
+function servePlain(server: Server | HttpServer, deps: PlainDeps, measure: RequestMetrics, signal: AbortSignal): void {
   const routes = createRoutes(deps)
-  const measure = createRequestMetrics(deps.metrics ?? noMetrics, deps.clock)
-  server.on('request', (request, response) => {
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const ended = measure(request.method ?? '', request.url?.split('?')[0] ?? '')
     answerPlain(deps, routes, request, response, signal)
       .catch((error: unknown) => deps.log.v(2).info('Request failed', { path: request.url, error: String(error) }))
       .finally(ended)
   })
+}
+
+/** Listens until aborted. @throws Error when it cannot */
+async function listen(
+  server: Server | HttpServer,
+  port: number,
+  address: string | undefined,
+  onPort: (port: number) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, address, () => resolve())
+  })
+  onPort((server.address() as AddressInfo).port)
+  await new Promise<void>((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+  server.closeAllConnections()
+  await new Promise<void>((resolve) => server.close(() => resolve()))
+}
+
+export interface ReadOnlyServer extends Component {
+  /** Resolves with the port once it listens. */
+  readonly listening: Promise<number>
+}
+
+/** What anybody may know of a node, over plain HTTP and without a question who asks: health, pods, metrics. Off unless readOnlyPort is set. */
+export function createReadOnlyServer(deps: Omit<KubeletServerDeps, 'auth'>, config: { readonly address?: string; readonly port: number }): ReadOnlyServer {
+  let markListening = (_port: number) => {}
+  const listening = new Promise<number>((resolve) => {
+    markListening = resolve
+  })
+  return {
+    name: 'kubelet-read-only-server',
+    listening,
+    run: async (signal) => {
+      const server = createPlainServer()
+      const auth: KubeletAuth = { anonymous: true, authenticateToken: async () => undefined, authorize: async () => false }
+      servePlain(server, { ...deps, auth, readOnly: true }, createRequestMetrics(deps.metrics ?? noMetrics, deps.clock, 'readonly'), signal)
+      await listen(server, config.port, config.address, markListening, signal)
+    },
+  }
+}
+
+function serve(server: Server, deps: KubeletServerDeps, signal: AbortSignal): void {
+  const measure = createRequestMetrics(deps.metrics ?? noMetrics, deps.clock)
+  servePlain(server, deps, measure, signal)
+  const noteStream = createStreamMetrics(deps.metrics ?? noMetrics)
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => {})
     // An upgraded connection is no longer the server's to close.
@@ -127,7 +166,7 @@ function serve(server: Server, deps: KubeletServerDeps, signal: AbortSignal): vo
       signal.removeEventListener('abort', onAbort)
       ended()
     })
-    answerUpgrade(deps, request, socket, head).catch((error: unknown) => {
+    answerUpgrade(deps, noteStream, request, socket, head).catch((error: unknown) => {
       if (!socket.destroyed && !(error instanceof HttpError)) socket.destroy()
       deps.log.v(2).info('Stream failed', { path: request.url, error: String(error) })
     })
@@ -139,22 +178,17 @@ async function admit(deps: KubeletServerDeps, request: IncomingMessage, pathname
   const user = await identify(deps, request)
   if (!user) throw new HttpError(401, 'Unauthorized')
   const wanted = attributesOf(request.method ?? 'GET', pathname)
-  const [last] = wanted.slice(-1)
-  const described = `(user=${user.name}, verb=${last?.verb}, resource=nodes, subresource(s)=[${wanted.map(({ subresource }) => subresource).join(' ')}])`
-  let failure: unknown
+  const who = `user=${user.name}, verb=${wanted[0]?.verb}, resource=nodes`
   for (const attributes of wanted) {
-    try {
-      if (await deps.auth.authorize(user, attributes)) return
-    } catch (error) {
-      failure = error
-    }
-  }
-  if (failure !== undefined) {
-    deps.log.error(failure, 'Authorization error', { user: user.name, path: pathname })
-    throw new HttpError(500, `Authorization error ${described}`)
+    const { subresource } = attributes
+    const allowed = await deps.auth.authorize(user, attributes).catch((error: unknown) => {
+      deps.log.error(error, 'Authorization error', { user: user.name, path: pathname, subresource })
+      throw new HttpError(500, `Authorization error (${who}, subresource=${subresource})`)
+    })
+    if (allowed) return
   }
   deps.log.v(2).info('Forbidden', { user: user.name, path: pathname })
-  throw new HttpError(403, `Forbidden ${described}`)
+  throw new HttpError(403, `Forbidden (${who}, subresource(s)=[${wanted.map(({ subresource }) => subresource).join(' ')}])\n`)
 }
 
 async function identify(deps: KubeletServerDeps, request: IncomingMessage): Promise<KubeletUser | undefined> {
@@ -175,6 +209,9 @@ async function identify(deps: KubeletServerDeps, request: IncomingMessage): Prom
   }
 }
 
+/** `readOnly`: nobody is asked who he is, and there is only what everybody may know. */
+type PlainDeps = KubeletServerDeps & { readonly readOnly?: boolean | undefined }
+
 /** @throws HttpError 400 for a path that cannot be decoded */
 function locate(request: IncomingMessage) {
   try {
@@ -186,12 +223,12 @@ function locate(request: IncomingMessage) {
   }
 }
 
-async function answerPlain(deps: KubeletServerDeps, routes: Routes, request: IncomingMessage, response: ServerResponse, stop: AbortSignal): Promise<void> {
+async function answerPlain(deps: PlainDeps, routes: Routes, request: IncomingMessage, response: ServerResponse, stop: AbortSignal): Promise<void> {
   const gone = new AbortController()
   response.on('close', () => gone.abort())
   try {
     const { pathname, segments, query } = locate(request)
-    await admit(deps, request, pathname)
+    if (!deps.readOnly) await admit(deps, request, pathname)
     const answer = await routes({ request, method: request.method ?? 'GET', segments, query, signal: AbortSignal.any([gone.signal, stop]) })
     await send(response, answer, gone.signal)
   } catch (error) {
@@ -200,6 +237,7 @@ async function answerPlain(deps: KubeletServerDeps, routes: Routes, request: Inc
       return
     }
     response.statusCode = error instanceof HttpError ? error.code : 500
+    if (error instanceof HttpError) for (const [name, value] of Object.entries(error.headers)) response.setHeader(name, value)
     response.setHeader('Content-Type', contentTypes.text)
     response.end(error instanceof Error ? error.message : String(error))
   }
@@ -220,7 +258,9 @@ async function send(response: ServerResponse, { type, body, code = 200 }: Page, 
   response.end()
 }
 
-async function answerUpgrade(deps: KubeletServerDeps, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+type NoteStream = ReturnType<typeof createStreamMetrics>
+
+async function answerUpgrade(deps: KubeletServerDeps, noteStream: NoteStream, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
   const upgrade = { request, socket, head }
   try {
     const { pathname, segments, query } = locate(request)
@@ -228,6 +268,7 @@ async function answerUpgrade(deps: KubeletServerDeps, request: IncomingMessage, 
     const [what = '', ...path] = segments
     if (!['exec', 'attach', 'portForward'].includes(what)) throw new HttpError(404, '404 page not found')
     if (!deps.view.config.enableDebuggingHandlers) throw debuggingDisabled()
+    noteStream(what, request.headers)
     // Loaded by the first who streams: most nodes never see one.
     const { portForward, remoteCommand } = await import('./streams.ts')
     if (what === 'portForward') await portForward(deps.view, path, query, upgrade)

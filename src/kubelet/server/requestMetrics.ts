@@ -1,10 +1,11 @@
 /** Counts and times what the kubelet is asked (L3). Upstream: kubelet/server/metrics/metrics.go, server.go ServeHTTP (v1.36). */
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Clock } from '#base/clock'
 import type { Metrics } from '#base/metrics'
 
 const methods = new Set(['OPTIONS', 'GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'TRACE', 'CONNECT'])
 const roots = new Set(
-  'attach checkpoint configz containerLogs debug exec healthz logs metrics metrics/cadvisor metrics/probes metrics/resource pods portForward run runningpods stats'.split(
+  'attach checkpoint configz containerLogs debug exec flagz healthz logs metrics metrics/cadvisor metrics/probes metrics/resource pods portForward run runningpods stats statusz'.split(
     ' ',
   ),
 )
@@ -18,14 +19,16 @@ export function bucketOf(path: string): string {
   return roots.has(root) ? root : 'other'
 }
 
-/** Call at the beginning of a request; what it returns, at its end. */
-export function createRequestMetrics(metrics: Metrics, clock: Clock): (method: string, path: string) => () => void {
+export type RequestMetrics = (method: string, path: string) => () => void
+
+/** Call what it returns at the beginning of a request, and what that returns, at its end. */
+export function createRequestMetrics(metrics: Metrics, clock: Clock, serverType: 'readwrite' | 'readonly' = 'readwrite'): RequestMetrics {
   const total = metrics.counter({ name: 'kubelet_http_requests_total', help: 'Number of the http requests received since the server started', labels })
   const inflight = metrics.gauge({ name: 'kubelet_http_inflight_requests', help: 'Number of the inflight http requests', labels })
   const duration = metrics.histogram({ name: 'kubelet_http_requests_duration_seconds', help: 'Duration in seconds to serve http requests', labels })
   return (method, path) => {
     const bucket = bucketOf(path)
-    const series = { method: methods.has(method) ? method : 'other', path: bucket, server_type: 'readwrite', long_running: String(longRunning.has(bucket)) }
+    const series = { method: methods.has(method) ? method : 'other', path: bucket, server_type: serverType, long_running: String(longRunning.has(bucket)) }
     total.inc(series)
     inflight.inc(series)
     const startedMs = clock.monotonicMs()
@@ -33,5 +36,24 @@ export function createRequestMetrics(metrics: Metrics, clock: Clock): (method: s
       inflight.dec(series)
       duration.observe((clock.monotonicMs() - startedMs) / 1000, series)
     }
+  }
+}
+
+const webSocketProtocols: Readonly<Record<string, string>> = {
+  exec: 'v5.channel.k8s.io',
+  attach: 'v5.channel.k8s.io',
+  portForward: 'SPDY/3.1+portforward.k8s.io',
+}
+
+/** Counts streams that come as WebSockets to the kubelet itself; call with the path's first part and what the client asks for. */
+export function createStreamMetrics(metrics: Metrics): (what: string, headers: IncomingHttpHeaders) => void {
+  const total = metrics.counter({
+    name: 'kubelet_websocket_streaming_requests_total',
+    help: 'Number of exec, attach and port-forward requests that came as WebSockets.',
+    labels: ['subresource'],
+  })
+  return (what, headers) => {
+    const offered = (headers['sec-websocket-protocol'] ?? '').split(',').map((protocol) => protocol.trim())
+    if (/^websocket$/i.test(headers.upgrade ?? '') && offered.includes(webSocketProtocols[what] ?? '?')) total.inc({ subresource: what.toLowerCase() })
   }
 }

@@ -34,6 +34,8 @@ export interface Page {
 }
 
 export interface RoutesDeps {
+  /** Only what everybody may know. */
+  readonly readOnly?: boolean | undefined
   readonly view: KubeletView
   readonly clock: Clock
   readonly metricsText?: (() => string) | undefined
@@ -61,21 +63,32 @@ export function debuggingDisabled(): HttpError {
   return new HttpError(405, 'Debug endpoints are disabled.\n')
 }
 
-/** Answered by a page that is not there unless debugging handlers are. */
-const debugging = new Set(['run', 'exec', 'attach', 'portForward', 'containerLogs', 'runningpods', 'debug', 'logs', 'configz'])
+/** Without debugging handlers these say so, */
+const debugging = /^(run|exec|attach|portForward|containerLogs|runningpods|logs|debug\/pprof)(\/|$)/
+/** and these are just not there. */
+const withDebugging = new Set(['checkpoint', 'configz', 'debug', 'flagz', 'statusz'])
+/** The others answer to any method, or say themselves to which. */
+const onlyGet = new Set(['containerLogs', 'logs', 'pods', 'runningpods', 'stats'])
 
 export function createRoutes(deps: RoutesDeps): Routes {
   const routes = plainRoutes(deps)
   return async (request) => {
     const { segments } = request
     const [first = ''] = segments
-    if (debugging.has(first) && !deps.view.config.enableDebuggingHandlers) throw debuggingDisabled()
+    if (deps.readOnly || !deps.view.config.enableDebuggingHandlers) {
+      if (debugging.test(segments.join('/'))) throw debuggingDisabled()
+      if (withDebugging.has(first)) throw notFound()
+    }
+    if (onlyGet.has(first) && request.method !== 'GET') throw notAllowed('GET')
     const route = routes.get(segments.join('/')) ?? routes.get(`${first}/*`)
     const page = route ? await route({ ...request, path: segments.slice(1) }) : await deps.pages?.(request.request)
-    if (!page) throw new HttpError(404, '404: Page Not Found')
+    if (!page) throw notFound()
     return page
   }
 }
+
+const notFound = () => new HttpError(404, '404: Page Not Found')
+const notAllowed = (allowed: string) => new HttpError(405, '405: Method Not Allowed', { Allow: allowed })
 
 function plainRoutes(deps: RoutesDeps): ReadonlyMap<string, Route> {
   const { view, clock } = deps
@@ -155,7 +168,7 @@ function healthz(deps: RoutesDeps, slis: HealthSlis, query: URLSearchParams): Pa
 }
 
 async function runPage(view: KubeletView, method: string, path: readonly string[], query: URLSearchParams): Promise<Page> {
-  if (method !== 'POST') throw new HttpError(405, '405: Method Not Allowed')
+  if (method !== 'POST') throw notAllowed('POST')
   const { runCommand } = await import('./streams.ts')
   return { type: 'json', body: await runCommand(view, path, (query.get('cmd') ?? '').split(' ')) }
 }
@@ -163,7 +176,7 @@ async function runPage(view: KubeletView, method: string, path: readonly string[
 /** POST /checkpoint/{namespace}/{pod}/{container}: only runtimes that can do it do. */
 function checkpoint({ view, clock }: RoutesDeps): Route {
   return async ({ method, path: [namespace = '', name = '', container = ''], query }) => {
-    if (method !== 'POST') throw new HttpError(405, '405: Method Not Allowed')
+    if (method !== 'POST') throw notAllowed('POST')
     const pod = view.pod(namespace, name)
     if (!pod) throw new HttpError(404, 'pod does not exist')
     if (!findSpecContainer(pod, container)) throw new HttpError(404, `container ${container} does not exist`)
@@ -200,6 +213,6 @@ async function debugPage({ view, pages }: RoutesDeps, request: IncomingMessage):
   if (path.startsWith('/debug/pprof') && !view.config.enableProfilingHandler) throw new HttpError(405, 'profiling endpoint is disabled.\n')
   if (path === '/debug/flags/v' && !view.config.enableDebugFlagsHandler) throw new HttpError(405, 'flags endpoint is disabled.\n')
   const page = await pages?.(request)
-  if (!page) throw new HttpError(404, '404: Page Not Found')
+  if (!page) throw notFound()
   return page
 }

@@ -13,7 +13,7 @@ import { createKubelet } from '#kubelet/kubelet'
 import { followedFeatures } from '#kubelet/resources/config'
 import { createContainerdRuntime } from '#kubelet/runtime/containerd/containerdRuntime'
 import { apiAuth, type KubeletAuthSettings } from '#kubelet/server/auth'
-import { createKubeletServer, type KubeletServerTls } from '#kubelet/server/kubeletServer'
+import { createKubeletServer, createReadOnlyServer, type KubeletServerTls } from '#kubelet/server/kubeletServer'
 import { syncLoopFault } from '#kubelet/server/syncLoop'
 import { createConfigFile } from '../apiserver/configFile.ts'
 import { UsageError } from '../apiserver/options/flags.ts'
@@ -117,20 +117,20 @@ async function nodeComponents(parts: Parts, signal: AbortSignal): Promise<Compon
   const components: Component[] = [kubelet, ...(document.healthzPort === 0 ? [] : [health])]
   if (document.enableServer !== true) return components
   const serving = await servingFor(parts, nodeIPs, (tls) => server.setTls(tls), signal)
+  const told = { view: kubelet.view, clock: tools.clock, log, metrics: tools.metrics, metricsText: () => tools.metrics.render() }
+  const address = document.address as string
+  const readOnlyPort = (document.readOnlyPort as number | undefined) ?? 0
   const server = createKubeletServer(
     {
-      view: kubelet.view,
+      ...told,
       auth: apiAuth(access.unlimited, tools.clock, nodeName, authSettings(document)),
-      clock: tools.clock,
-      log,
-      metrics: tools.metrics,
-      metricsText: () => tools.metrics.render(),
       configuration: given,
       pages: kubeletPages({ clock: tools.clock, flags: parts.shown }),
     },
-    { address: document.address as string, port: document.port as number, ...serving.tls },
+    { address, port: document.port as number, ...serving.tls },
   )
-  return [...components, server, ...serving.components]
+  const readOnly = readOnlyPort === 0 ? [] : [createReadOnlyServer(told, { address, port: readOnlyPort })]
+  return [...components, server, ...readOnly, ...serving.components]
 }
 
 /** The runtime's socket, and that of the image service, which is the runtime's own where nothing else is said. */

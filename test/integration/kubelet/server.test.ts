@@ -9,9 +9,11 @@ import type { Client } from '#client/client'
 import { type KubeletConfig, kubeletConfig } from '#kubelet/config'
 import type { KubeletView } from '#kubelet/kubelet'
 import { apiAuth, attributesOf, authDefaults, type KubeletAuthSettings } from '#kubelet/server/auth'
-import { createKubeletServer } from '#kubelet/server/kubeletServer'
+import { createKubeletServer, createReadOnlyServer } from '#kubelet/server/kubeletServer'
+import { createStreamMetrics } from '#kubelet/server/requestMetrics'
 import { createAuthority, issueCertificate, type KeyPair } from '#main/pki/certificates'
 import { createPrometheusMetrics } from '#main/prometheus'
+import { createRecordedMetrics } from '#testing/recordedMetrics'
 
 let ca: KeyPair
 let serving: KeyPair
@@ -41,7 +43,7 @@ function reviewer(allowed: readonly string[], asked: Asked): Client {
     const { user, groups, resourceAttributes } = review.spec as unknown as SubjectAccessReview['spec']
     const { verb, subresource = '', resource, name } = resourceAttributes ?? {}
     asked.access.push(`${user} [${groups?.join()}] ${verb} ${resource}/${name}/${subresource}`)
-    if (subresource === 'broken') throw new Error('no API server')
+    if (allowed.includes(`broken ${subresource}`)) throw new Error('no API server')
     return { status: { allowed: allowed.includes(subresource) } }
   }
   return { of: () => ({ create }) } as unknown as Client
@@ -52,7 +54,7 @@ interface Served {
   readonly clock: VirtualClock
   readonly view: { config: KubeletConfig; loopMs: number | undefined }
   readonly metrics: () => string
-  get(path: string, options?: { cert?: KeyPair; token?: string; method?: string }): Promise<{ code: number | undefined; body: string }>
+  get(path: string, options?: { cert?: KeyPair; token?: string; method?: string }): Promise<{ code: number | undefined; body: string; allow?: string }>
 }
 
 async function withServer(
@@ -94,7 +96,10 @@ async function withServer(
       const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
       const options = { ca: ca.cert, cert: cert?.cert, key: cert?.key, headers, method, agent: false }
       const request = https.request(`https://127.0.0.1:${port}${path}`, options, (response) => {
-        text(response).then((body) => resolve({ code: response.statusCode, body }), reject)
+        text(response).then(
+          (body) => resolve({ code: response.statusCode, body, ...(response.headers.allow ? { allow: response.headers.allow } : {}) }),
+          reject,
+        )
       })
       request.on('error', reject).end()
     })
@@ -138,13 +143,13 @@ test('AUZ-09 the fine subresource is asked for first, then proxy; stats and metr
     assert.deepEqual(asked.access, ['ann [dev,system:authenticated] get nodes/n1/pods', 'ann [dev,system:authenticated] get nodes/n1/proxy'])
     assert.deepEqual(await get('/stats/summary', { cert: person }), {
       code: 403,
-      body: 'Forbidden (user=ann, verb=get, resource=nodes, subresource(s)=[stats])',
+      body: 'Forbidden (user=ann, verb=get, resource=nodes, subresource(s)=[stats])\n',
     })
   })
   await withServer({ allowed: ['pods'] }, async ({ get, asked }) => {
     assert.equal((await get('/pods', { cert: person })).code, 200)
     assert.equal(asked.access.length, 1)
-    assert.equal((await get('/configz', { cert: person })).body, 'Forbidden (user=ann, verb=get, resource=nodes, subresource(s)=[configz proxy])')
+    assert.equal((await get('/configz', { cert: person })).body, 'Forbidden (user=ann, verb=get, resource=nodes, subresource(s)=[configz proxy])\n')
   })
 })
 
@@ -188,6 +193,8 @@ test('KUB-17 without debugging handlers exec, logs and profiles say that they ar
       assert.deepEqual(await get(path, { cert: person }), { code: 405, body: 'Debug endpoints are disabled.\n' }, path)
     }
     assert.equal((await get('/pods', { cert: person })).code, 200)
+    for (const path of ['/configz', '/statusz', '/flagz', '/checkpoint/a/b/c', '/debug/flags/v'])
+      assert.equal((await get(path, { cert: person })).code, 404, path)
   })
   await withServer({ auth: { mode: 'AlwaysAllow' }, config: { enableSystemLogHandler: false, enableProfilingHandler: false } }, async ({ get }) => {
     assert.deepEqual(await get('/logs/', { cert: person }), { code: 405, body: 'logs endpoint is disabled.\n' })
@@ -195,6 +202,68 @@ test('KUB-17 without debugging handlers exec, logs and profiles say that they ar
     assert.equal((await get('/nothing', { cert: person })).code, 404)
     assert.equal((await get('/%ff', { cert: person })).code, 400)
   })
+})
+
+test('KUB-17 what is only read is refused to other methods, and says which one it wants', async () => {
+  await withServer({ auth: { mode: 'AlwaysAllow' } }, async ({ get }) => {
+    for (const path of ['/pods', '/runningpods/', '/stats/summary', '/containerLogs/a/b/c', '/logs/']) {
+      assert.deepEqual(await get(path, { cert: person, method: 'POST' }), { code: 405, body: '405: Method Not Allowed', allow: 'GET' }, path)
+    }
+    for (const path of ['/run/a/b/c', '/checkpoint/a/b/c']) {
+      assert.deepEqual(await get(path, { cert: person }), { code: 405, body: '405: Method Not Allowed', allow: 'POST' }, path)
+    }
+    assert.equal((await get('/healthz', { cert: person, method: 'POST' })).code, 200)
+  })
+})
+
+test('AUZ-09 a question that nobody could answer is no answer: the first failure ends the request', async () => {
+  await withServer({ allowed: ['broken pods', 'proxy'] }, async ({ get, asked }) => {
+    const body = 'Authorization error (user=ann, verb=get, resource=nodes, subresource=pods)'
+    assert.deepEqual(await get('/pods', { cert: person }), { code: 500, body })
+    assert.equal(asked.access.length, 1)
+  })
+})
+
+test('KUB-17 streams that come as WebSockets are counted, others are not', () => {
+  const metrics = createRecordedMetrics()
+  const note = createStreamMetrics(metrics)
+  const upgrade = 'websocket'
+  note('exec', { upgrade, 'sec-websocket-protocol': 'v5.channel.k8s.io, v4.channel.k8s.io' })
+  note('exec', { upgrade, 'sec-websocket-protocol': 'v4.channel.k8s.io' })
+  note('attach', { upgrade: 'SPDY/3.1' })
+  note('portForward', { upgrade, 'sec-websocket-protocol': 'SPDY/3.1+portforward.k8s.io' })
+  assert.deepEqual(
+    [...metrics.values],
+    [
+      ['kubelet_websocket_streaming_requests_total{subresource="exec"}', 1],
+      ['kubelet_websocket_streaming_requests_total{subresource="portforward"}', 1],
+    ],
+  )
+})
+
+test('KUB-24 the read-only port tells anybody of health, pods and metrics, and of nothing else', async () => {
+  const config = kubeletConfig({ nodeName: 'n1' })
+  const view = { config, pods: () => [], podStatus: () => undefined, context: () => undefined, probeMetrics: () => '', latestLoopEntryMs: () => undefined }
+  const metrics = createPrometheusMetrics()
+  const deps = { view: view as unknown as KubeletView, clock: new VirtualClock(0), log: noLog, metrics, metricsText: () => metrics.render() }
+  const server = createReadOnlyServer(deps, { address: '127.0.0.1', port: 0 })
+  const stop = new AbortController()
+  const running = server.run(stop.signal)
+  try {
+    const base = `http://127.0.0.1:${await server.listening}`
+    const get = async (path: string) => {
+      const response = await fetch(base + path)
+      return `${response.status} ${await response.text()}`
+    }
+    assert.equal(await get('/healthz'), '200 ok')
+    assert.equal(await get('/pods'), '200 {"kind":"PodList","apiVersion":"v1","metadata":{},"items":[]}')
+    assert.match(await get('/metrics'), /kubelet_http_requests_total\{method="GET",path="pods",server_type="readonly",long_running="false"\} 1/)
+    for (const path of ['/exec/a/b/c', '/containerLogs/a/b/c', '/logs/']) assert.equal(await get(path), '405 Debug endpoints are disabled.\n', path)
+    for (const path of ['/configz', '/flagz', '/checkpoint/a/b/c']) assert.equal(await get(path), '404 404: Page Not Found', path)
+  } finally {
+    stop.abort()
+    await running
+  }
 })
 
 test('KUB-17 healthz tells of a loop that no longer goes round', async () => {
