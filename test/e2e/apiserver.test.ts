@@ -54,7 +54,13 @@ before(async () => {
   certificate('users-ca', '/CN=users-ca')
   certificate('jane', '/O=system:masters/O=dev/CN=jane', 'users-ca')
   certificate('mallory', '/O=system:masters/CN=mallory', 'serving-ca')
-  server = await start('--max-requests-inflight=123')
+  server = await start(
+    '--max-requests-inflight=123',
+    '--service-node-port-range=31000-31001',
+    '--event-ttl=2s',
+    '--allow-privileged=true',
+    '--watch-cache-sizes=pods#9',
+  )
 })
 after(async () => {
   if (skip) return
@@ -71,6 +77,18 @@ test('AUN-02 a user of an authority that openssl made is believed, one of anothe
 
 test('API-32 its flags are those that it was given', { skip }, () => {
   assert.match(kubectl('jane', 'get', '--raw', '/flagz').stdout, /\nmax-requests-inflight=123\n/)
+})
+
+test('node ports come from the range, and events go after the time, that the flags say', { skip }, async () => {
+  const wanted = [1, 2].map((n) => kubectl('jane', 'create', 'service', 'nodeport', `s${n}`, '--tcp=80', '-o', 'jsonpath={.spec.ports[0].nodePort}').stdout)
+  assert.deepEqual(wanted.sort(), ['31000', '31001'])
+  assert.match(kubectl('jane', 'create', 'service', 'nodeport', 's3', '--tcp=80').stderr, /failed to allocate a nodePort: range is full/)
+  const involvedObject = { kind: 'ConfigMap', namespace: 'default', name: 'a' }
+  const event = { apiVersion: 'v1', kind: 'Event', metadata: { name: 'e', namespace: 'default' }, involvedObject, reason: 'R', message: 'm', type: 'Normal' }
+  fs.writeFileSync(at('event.json'), JSON.stringify(event))
+  assert.equal(kubectl('jane', 'create', '-f', at('event.json')).stdout, 'event/e created\n')
+  const left = async () => kubectl('jane', 'get', 'events', '-o', 'name').stdout
+  await eventually('the event is gone', 30_000, left, (names) => !names.includes('event/e'))
 })
 
 test('AUN-01 the private keys that it made are its own', { skip }, () => {

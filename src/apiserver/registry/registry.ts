@@ -59,12 +59,13 @@ export interface RegistryDeps {
   readonly serviceNetwork?: ServiceNetwork | undefined
   /** How values are encrypted; absent: they are not. */
   readonly transformers?: ResourceTransformers | undefined
+  /** Events vanish after it (upstream's --event-ttl); absent: an hour. */
+  readonly eventTtlSeconds?: number | undefined
   /** How often watches are told how far they are; absent: each minute, as upstream. */
   readonly bookmarkMs?: number | undefined
 }
 
-/** Events vanish after an hour (upstream's --event-ttl). */
-const eventTtlSeconds = 3600
+const defaultEventTtlSeconds = 3600
 
 const nameIndex: FieldIndex = { field: 'metadata.name', value: (entry) => entry.key.slice(entry.key.indexOf('/') + 1) }
 const nodeNameIndex: FieldIndex = {
@@ -141,7 +142,7 @@ function servedResource(deps: RegistryDeps, cacher: Cacher, hooks: Readonly<Reco
     hasStatus: facts.subresources.some((sub) => sub.name === 'status'),
     cache: cacher.cache(prefix),
     hooks: hooks[`${group}/${resource}`],
-    ttlSeconds: storage.prefix === 'events' ? eventTtlSeconds : undefined,
+    ttlSeconds: storage.prefix === 'events' ? (deps.eventTtlSeconds ?? defaultEventTtlSeconds) : undefined,
   }
   return {
     group,

@@ -16,8 +16,8 @@ import type { StoredResource } from './storedResource.ts'
  */
 const maxValueBytes = 3 * 1024 * 1024
 
-/** Leases for expiring objects are shared by everything written within this time, as upstream (60 s). */
-const leaseReuseMs = 60_000
+/** Leases for expiring objects are shared by everything written within a minute, or a twentieth of a short life. Upstream: etcd3/lease_manager.go. */
+const leaseReuseSeconds = (ttlSeconds: number) => Math.min(60, Math.floor(ttlSeconds / 20))
 
 export class Storage {
   readonly #store: Store
@@ -103,8 +103,9 @@ export class Storage {
     const now = this.#clock.monotonicMs()
     const known = this.#leases.get(ttlSeconds)
     if (known && known.untilMs > now) return known.id
-    const id = await this.#store.grantLease(ttlSeconds + leaseReuseMs / 1000)
-    this.#leases.set(ttlSeconds, { id, untilMs: now + leaseReuseMs })
+    const reuseSeconds = leaseReuseSeconds(ttlSeconds)
+    const id = await this.#store.grantLease(ttlSeconds + reuseSeconds)
+    this.#leases.set(ttlSeconds, { id, untilMs: now + reuseSeconds * 1000 })
     return id
   }
 }

@@ -8,6 +8,7 @@ import type { Trust } from '#apiserver/aggregation/trustConfigMap'
 import type { ApiServerConfig, ApiServerDeps } from '#apiserver/apiServer'
 import { standardRequestHeaders } from '#apiserver/authn/settings'
 import { createEncryption, type Encryption, type EncryptionDeps } from '#apiserver/encryption/encryption'
+import type { RegistryDeps } from '#apiserver/registry/registry'
 import { createSecurity, type SecurityDeps } from '#apiserver/security'
 import type { ClientAuthorities } from '#apiserver/server/peerCertificate'
 import type { ServingTls } from '#apiserver/server/servingTls'
@@ -62,6 +63,11 @@ export async function signerFromOptions({ authentication }: ServerOptions, deps:
   throw new Error(
     `service-account-max-token-expiration cannot be set longer than the token expiration supported by service-account-signing-endpoint: ${wanted} > ${possible}`,
   )
+}
+
+/** What the flags decide about the registry. */
+export function registryConfigOf({ storage, reach }: ServerOptions, serviceCidr: string): Pick<RegistryDeps, 'eventTtlSeconds' | 'serviceNetwork'> {
+  return { eventTtlSeconds: storage.eventTtlSeconds, serviceNetwork: { cidr: serviceCidr, nodePorts: reach.nodePorts } }
 }
 
 export function configFromOptions(options: ServerOptions): ApiServerConfig {

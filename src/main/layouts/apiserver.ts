@@ -8,7 +8,6 @@ import { strategyFor } from '#api/kinds/index'
 import { createApiServer } from '#apiserver/apiServer'
 import type { Encryption } from '#apiserver/encryption/encryption'
 import { createRegistry } from '#apiserver/registry/registry'
-import { defaultServiceNetwork } from '#apiserver/registry/services/hooks'
 import type { ExternalSigner } from '#apiserver/tokens/externalSigner'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import {
@@ -17,6 +16,7 @@ import {
   depsFromOptions,
   encryptionFromOptions,
   followCertificates,
+  registryConfigOf,
   signerFromOptions,
   tlsFromOptions,
   trustFromOptions,
@@ -92,8 +92,15 @@ interface Parts {
 function assemble(options: Options, { tools, pki, store, encryption, externalSigner }: Parts) {
   const { clock, random, log, metrics } = tools
   const { serving } = options
-  const serviceNetwork = { ...defaultServiceNetwork, cidr: serving.serviceCidr }
-  const registry = createRegistry({ store, clock, log: log.with('registry'), random, strategyFor, serviceNetwork, transformers: encryption?.transformers })
+  const registry = createRegistry({
+    store,
+    clock,
+    log: log.with('registry'),
+    random,
+    strategyFor,
+    ...registryConfigOf(options, serving.serviceCidr),
+    transformers: encryption?.transformers,
+  })
   const { advertised, host, port } = serving
   const externalAddress = port === 0 ? undefined : `${advertised ?? host}:${port}`
   const given = {
@@ -126,7 +133,11 @@ function assemble(options: Options, { tools, pki, store, encryption, externalSig
       advertised: () => (advertised === undefined ? undefined : { address: advertised, port: serving.port }),
       proxyClient: serving.proxyClient ?? pki.frontProxyClient,
       trust: live(() => trustFromOptions(options, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert }, frontProxyNames)),
-      kubelet: live(() => ({ ...(serving.kubeletClient ?? pki.apiserverKubeletClient), ca: serving.kubeletCa ?? pki.ca.cert })),
+      kubelet: live(() => ({
+        ...(serving.kubeletClient ?? pki.apiserverKubeletClient),
+        ca: serving.kubeletCa ?? pki.ca.cert,
+        addressTypes: options.reach.kubeletAddressTypes,
+      })),
     },
   )
 }

@@ -22,6 +22,7 @@ import {
   depsFromOptions,
   encryptionFromOptions,
   followCertificates,
+  registryConfigOf,
   signerFromOptions,
   tlsFromOptions,
   trustFromOptions,
@@ -127,7 +128,15 @@ interface Parts {
 
 function assemble(tools: ProcessTools, { state, pki, store, options, encryption, externalSigner, explainer }: Parts): ApiServer {
   const { clock, random, log, metrics } = tools
-  const registry = createRegistry({ store, clock, log: log.with('registry'), random, strategyFor, transformers: encryption?.transformers })
+  const registry = createRegistry({
+    store,
+    clock,
+    log: log.with('registry'),
+    random,
+    strategyFor,
+    ...registryConfigOf(options, addressPlan.serviceCidr),
+    transformers: encryption?.transformers,
+  })
   const address = state.network ? gatewayOf(state.network) : externalAddress()
   const given = {
     reader: registry.reader,
@@ -167,7 +176,12 @@ function assemble(tools: ProcessTools, { state, pki, store, options, encryption,
       advertised: () => (address ? { address, port: state.port } : undefined),
       proxyClient: pki.frontProxyClient,
       trust: live(() => trustFromOptions(options, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert }, frontProxyNames)),
-      kubelet: live(() => ({ ...pki.apiserverKubeletClient, ca: pki.ca.cert, allowLoopback: state.simulatedNodes.length > 0 })),
+      kubelet: live(() => ({
+        ...pki.apiserverKubeletClient,
+        ca: pki.ca.cert,
+        addressTypes: options.reach.kubeletAddressTypes,
+        allowLoopback: state.simulatedNodes.length > 0,
+      })),
     },
   )
 }

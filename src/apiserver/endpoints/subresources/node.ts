@@ -9,10 +9,11 @@ import type { Backend, BackendTls } from '../../backends/backend.ts'
 export interface KubeletAccess extends BackendTls {
   /** Kubelets of simulated nodes live on this host's loopback address; without this the node proxy does not go there. */
   readonly allowLoopback?: boolean | undefined
+  /** Upstream's --kubelet-preferred-address-types; absent: addresses before names, which may not resolve here. */
+  readonly addressTypes?: readonly string[] | undefined
 }
 
-/** Upstream's --kubelet-preferred-address-types, with addresses before names that may not resolve here. */
-const addressTypes = ['InternalIP', 'ExternalIP', 'Hostname', 'InternalDNS', 'ExternalDNS']
+const defaultAddressTypes = ['InternalIP', 'ExternalIP', 'Hostname', 'InternalDNS', 'ExternalDNS']
 const defaultPort = 10250
 const nodes = { group: '', resource: 'nodes' }
 
@@ -21,7 +22,7 @@ export function nodeBackend(reader: ObjectReader, nodeName: string, path: string
   const node = reader.get<KubeObject>(nodes, '', nodeName) as Frozen<Node> | undefined
   if (!node) throw notFound(nodes, nodeName)
   const addresses = node.status?.addresses ?? []
-  for (const type of addressTypes) {
+  for (const type of kubelet?.addressTypes ?? defaultAddressTypes) {
     const host = addresses.find((one) => one.type === type)?.address
     if (host) return { host, port: node.status?.daemonEndpoints?.kubeletEndpoint?.Port || defaultPort, tls: kubelet ?? {}, path }
   }

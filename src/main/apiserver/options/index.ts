@@ -10,11 +10,27 @@ import { generic } from './generic.ts'
 import { logs } from './logs.ts'
 import { metrics } from './metrics.ts'
 import type { OptionContext } from './optionGroup.ts'
+import { other } from './other.ts'
+import { reach } from './reach.ts'
 import { type OptionsOf, readOptions } from './readOptions.ts'
 import { secureServing } from './secureServing.ts'
 import { serving } from './serving.ts'
+import { storage } from './storage.ts'
 
-export const optionGroups = { generic, secureServing, features, encryption, audit, authentication, authorization, apiEnablement, admission } as const
+export const optionGroups = {
+  generic,
+  secureServing,
+  features,
+  storage,
+  reach,
+  encryption,
+  audit,
+  authentication,
+  authorization,
+  apiEnablement,
+  admission,
+  other,
+} as const
 
 /** Those of a server that runs alone, without a cluster around it. */
 export const aloneGroups = { serving, ...optionGroups, logs, metrics } as const

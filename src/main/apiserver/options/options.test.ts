@@ -34,3 +34,37 @@ test('what the groups find wrong is told together', async () => {
     },
   )
 })
+
+test('what an etcd, clouds and proxies are asked for is taken as kubeadm and envtest write it, and refused where it asks for what is not there', async () => {
+  const { storage, reach } = await serverOptions(
+    [
+      '--allow-privileged=true',
+      '--watch-cache-sizes=pods#5000,nodes#1000',
+      '--storage-backend=etcd3',
+      '--event-ttl=10m',
+      '--kubelet-preferred-address-types=Hostname,InternalIP',
+      '--service-node-port-range=31000+99',
+      '--emulated-version=kube=1.36',
+    ],
+    noFiles,
+  )
+  assert.deepEqual([storage, reach], [{ eventTtlSeconds: 600 }, { kubeletAddressTypes: ['Hostname', 'InternalIP'], nodePorts: [31_000, 31_099] }])
+  await assert.rejects(
+    serverOptions(
+      ['--etcd-servers=http://127.0.0.1:2379', '--allow-privileged=false', '--kubelet-preferred-address-types=IP', '--tracing-config-file=f'],
+      noFiles,
+    ),
+    (error) => {
+      assert.deepEqual((error as UsageError).faults, [
+        '--etcd-servers: this server keeps its objects itself, below --data-dir: leave it out',
+        '--kubelet-preferred-address-types: "IP" is no type of address: use Hostname, InternalDNS, InternalIP, ExternalDNS, ExternalIP',
+        '--allow-privileged=false is not there: let the Pod Security level of a namespace be baseline or restricted',
+        '--tracing-config-file is not there: leave it out',
+      ])
+      return true
+    },
+  )
+  for (const range of ['0-10', '10-5', '70000', 'x', '65000+1000']) {
+    await assert.rejects(serverOptions([`--service-node-port-range=${range}`], noFiles), /expected a range of ports/)
+  }
+})
