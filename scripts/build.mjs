@@ -31,7 +31,7 @@ await build({
   chunkNames: '[name]-[hash]',
   sourcemap: true,
   legalComments: 'none',
-  external: ['@peculiar/x509', 'reflect-metadata', 'lmdb', '@grpc/grpc-js', '@grpc/proto-loader'],
+  external: ['@peculiar/x509', 'reflect-metadata', 'lmdb'],
   banner: { js: "import { createRequire as skiffCreateRequire } from 'node:module'; const require = skiffCreateRequire(import.meta.url);" },
 })
 inAscii(`${root}dist/`)

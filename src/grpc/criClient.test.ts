@@ -4,16 +4,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { type handleUnaryCall, loadPackageDefinition, Server, ServerCredentials, type ServiceDefinition } from '@grpc/grpc-js'
+import { fromJSON } from '@grpc/proto-loader'
 import { connectCri, encodeContainerConfig } from './criClient.ts'
 import { CriError } from './criError.ts'
 import type { ContainerConfig } from './criTypes.ts'
 import { criProto } from './proto/cri.ts'
-import { loadProto } from './protoText.ts'
+import { parseProto } from './protoText.ts'
 
 test('calls carry camelCase both ways; refusals become CriError with the code by name', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'cri-'))
   const socket = join(directory, 'cri.sock')
-  const loaded = loadPackageDefinition(loadProto(criProto, { longs: Number, enums: String, defaults: true, bytes: Buffer }))
+  const loaded = loadPackageDefinition(fromJSON(parseProto(criProto) as never, { longs: Number, enums: String, defaults: true, bytes: Buffer }))
   const service = (loaded as unknown as { runtime: { v1: { RuntimeService: { service: ServiceDefinition } } } }).runtime.v1.RuntimeService.service
   const server = new Server()
   let seen: { config: { envs: { value: Buffer }[] } } | undefined

@@ -2,12 +2,13 @@
  * Speaks CRI v1 and containerd's events over a unix socket (L1). One connection, thin methods, no policy: the kubelet's runtime/ decides.
  * Upstream: k8s.io/cri-client (v1.36).
  */
-import { type Client, credentials, loadPackageDefinition, Metadata, type ServiceError, status } from '@grpc/grpc-js'
 import { CriError } from './criError.ts'
 import type * as cri from './criTypes.ts'
+import { connectGrpc, type GrpcConnection } from './grpcConnection.ts'
+import { GrpcError } from './grpcWire.ts'
 import { containerdEventsProto } from './proto/containerdEvents.ts'
 import { criProto } from './proto/cri.ts'
-import { loadProto } from './protoText.ts'
+import { loadService, type ServiceMethod } from './protoMessage.ts'
 
 export interface CriCallOptions {
   readonly timeoutMs?: number | undefined
@@ -30,74 +31,36 @@ export interface CriClient {
   close(): void
 }
 
-const loaderOptions = { longs: Number, enums: String, defaults: true, oneofs: true, bytes: Buffer } as const
-const channelOptions = { 'grpc.max_receive_message_length': -1, 'grpc.max_send_message_length': -1, 'grpc.initial_reconnect_backoff_ms': 200 }
 const defaultTimeoutMs = 120_000
-
-type UnaryMethod = (
-  request: object,
-  metadata: Metadata,
-  options: { deadline: number },
-  done: (error: ServiceError | null, response: unknown) => void,
-) => {
-  cancel(): void
-}
-
-interface EventStream extends AsyncIterable<{ event: { value: ContainerdEvent } }> {
-  cancel(): void
-  on(event: 'error', listener: (error: Error) => void): void
-}
 
 /** @param socket path of containerd's socket. The connection is opened lazily and re-opened by itself. */
 export function connectCri(socket: string): CriClient {
-  const target = `unix://${socket}`
-  const load = (proto: string, service: string): Client => {
-    let node: unknown = loadPackageDefinition(loadProto(proto, loaderOptions))
-    for (const part of service.split('.')) node = (node as Record<string, unknown>)[part]
-    const Constructor = node as new (address: string, security: unknown, options: object) => Client
-    return new Constructor(target, credentials.createInsecure(), channelOptions)
-  }
-  const clients = {
-    RuntimeService: load(criProto, 'runtime.v1.RuntimeService'),
-    ImageService: load(criProto, 'runtime.v1.ImageService'),
-    Events: load(containerdEventsProto, 'containerd.services.events.v1.Events'),
+  const connection = connectGrpc(`unix:${socket}`)
+  const services = {
+    RuntimeService: loadService(criProto, 'runtime.v1.RuntimeService'),
+    ImageService: loadService(criProto, 'runtime.v1.ImageService'),
   }
   return {
-    call: (service, method, request, options = {}) =>
-      new Promise((resolve, reject) => {
-        if (options.signal?.aborted) return reject(options.signal.reason)
-        const client = clients[service]
-        const unary = (client as unknown as Record<string, UnaryMethod>)[method]
-        if (!unary) return reject(new CriError('UNIMPLEMENTED', `no method ${service}/${method}`))
-        const deadline = Date.now() + (options.timeoutMs ?? defaultTimeoutMs)
-        const onAbort = () => call.cancel()
-        const call = unary.call(client, request, new Metadata(), { deadline }, (error, response) => {
-          options.signal?.removeEventListener('abort', onAbort)
-          if (!error) return resolve(response as never)
-          reject(options.signal?.aborted ? options.signal.reason : new CriError(status[error.code] ?? 'UNKNOWN', error.details || error.message, error))
-        })
-        options.signal?.addEventListener('abort', onAbort, { once: true })
-      }),
-    events: (signal) => containerdEvents(clients.Events, signal),
-    close: () => {
-      for (const client of Object.values(clients)) client.close()
+    call: async (service, name, request, { timeoutMs = defaultTimeoutMs, signal } = {}) => {
+      const method = services[service].get(name)
+      if (!method) throw new CriError('UNIMPLEMENTED', `no method ${service}/${name}`)
+      try {
+        return method.response.decode(await connection.unary(method.path, method.request.encode(request), { timeoutMs, signal })) as never
+      } catch (error) {
+        throw error instanceof GrpcError ? new CriError(error.code, error.message, error) : error
+      }
     },
+    events: (signal) => containerdEvents(connection, signal),
+    close: () => connection.close(),
   }
 }
 
-async function* containerdEvents(client: Client, signal: AbortSignal): AsyncGenerator<ContainerdEvent> {
-  if (signal.aborted) return
-  const subscribe = (client as unknown as { Subscribe(request: object, metadata: Metadata): EventStream }).Subscribe
-  const stream = subscribe.call(client, { filters: ['namespace==k8s.io,topic=="/tasks/delete"'] }, new Metadata())
-  const onAbort = () => stream.cancel()
-  signal.addEventListener('abort', onAbort, { once: true })
-  try {
-    for await (const { event } of stream) yield event.value
-  } catch (error) {
-    if (!signal.aborted) throw error
-  } finally {
-    signal.removeEventListener('abort', onAbort)
-    stream.cancel()
+async function* containerdEvents(connection: GrpcConnection, signal: AbortSignal): AsyncGenerator<ContainerdEvent> {
+  const subscribe = loadService(containerdEventsProto, 'containerd.services.events.v1.Events').get('Subscribe') as ServiceMethod
+  const request = subscribe.request.encode({ filters: ['namespace==k8s.io,topic=="/tasks/delete"'] })
+  for await (const message of connection.stream(subscribe.path, request, { signal })) {
+    const { event } = subscribe.response.decode(message) as { event: { value: ContainerdEvent } }
+    yield event.value
   }
 }
 

@@ -3,7 +3,8 @@
  * Upstream: kubelet/cm/devicemanager/plugin/v1beta1/client.go (v1.36).
  */
 import { devicePluginProto } from './proto/devicePlugin.ts'
-import { connectUnixService, loadService } from './unixService.ts'
+import { loadService } from './protoMessage.ts'
+import { connectUnixService } from './unixService.ts'
 
 export interface PluginOptions {
   readonly preStartRequired: boolean
@@ -61,14 +62,14 @@ export function connectDevicePlugin(socket: string): DevicePluginClient {
 const containerTag = 0x0a
 
 function codec() {
-  const { Allocate } = loadService(devicePluginProto, 'v1beta1.DevicePlugin').service
-  if (!Allocate) throw new Error('the device plugin API has no Allocate')
-  return Allocate
+  const allocate = loadService(devicePluginProto, 'v1beta1.DevicePlugin').get('Allocate')
+  if (!allocate) throw new Error('the device plugin API has no Allocate')
+  return allocate.response
 }
 
 /** One container's allocation in the wire format, as upstream's checkpoint keeps it. */
 export function encodeAllocation(allocation: ContainerAllocation): Uint8Array {
-  const message = codec().responseSerialize({ containerResponses: [allocation] })
+  const message = codec().encode({ containerResponses: [allocation] })
   let start = 1
   while ((message[start] ?? 0) & 0x80) start++
   return message.subarray(start + 1)
@@ -80,7 +81,7 @@ export function decodeAllocation(bytes: Uint8Array): ContainerAllocation {
   let rest = bytes.length
   for (; rest > 0x7f; rest = Math.floor(rest / 128)) length.push((rest % 128) | 0x80)
   const message = Buffer.concat([Buffer.from([containerTag, ...length, rest]), bytes])
-  const { containerResponses } = codec().responseDeserialize(message) as unknown as { containerResponses: ContainerAllocation[] }
+  const { containerResponses } = codec().decode(message) as { containerResponses: ContainerAllocation[] }
   const [allocation] = containerResponses
   if (!allocation) throw new Error('not an allocation of a device plugin')
   return allocation

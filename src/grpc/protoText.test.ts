@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { containerdEventsProto } from './proto/containerdEvents.ts'
-import { criProto } from './proto/cri.ts'
-import { loadProto, parseProto } from './protoText.ts'
+import { parseProto } from './protoText.ts'
 
 test('messages, enums, maps and streams', () => {
   const text = `package a.b;
@@ -36,9 +34,4 @@ test('messages, enums, maps and streams', () => {
 
 test('what is not understood is refused', () => {
   assert.throws(() => parseProto('message A { oneof x = 1; string }'), /not a field/)
-})
-
-test('our descriptions load', () => {
-  assert.ok('runtime.v1.RuntimeService' in loadProto(criProto, {}))
-  assert.ok('containerd.services.events.v1.Events' in loadProto(containerdEventsProto, {}))
 })

@@ -1,25 +1,32 @@
 /**
- * Reads the small part of the protocol buffer language that our own service descriptions use (L1) into the JSON form that proto-loader takes:
- * package, flat messages, flat enums, services; one statement after another, fields in snake_case (they become camelCase in JavaScript).
+ * Reads the small part of the protocol buffer language that our own service descriptions use (L1) into the JSON form of protobufjs: package, flat
+ * messages, flat enums, services; one statement after another, fields in snake_case (they become camelCase in JavaScript).
  */
-import { fromJSON, type Options, type PackageDefinition } from '@grpc/proto-loader'
 
-interface Field {
-  type: string
-  id: number
-  rule?: 'repeated'
-  keyType?: string
+export interface ProtoField {
+  readonly type: string
+  readonly id: number
+  readonly rule?: 'repeated'
+  /** Of a map. */
+  readonly keyType?: string
 }
 
-interface Method {
-  requestType: string
-  responseType: string
-  requestStream?: boolean
-  responseStream?: boolean
+export interface ProtoMethod {
+  readonly requestType: string
+  readonly responseType: string
+  readonly requestStream?: boolean
+  readonly responseStream?: boolean
 }
 
-interface Namespace {
-  nested: Record<string, unknown>
+/** What a package holds under one name. */
+export type ProtoEntry =
+  | { readonly fields: Readonly<Record<string, ProtoField>> }
+  | { readonly values: Readonly<Record<string, number>> }
+  | { readonly methods: Readonly<Record<string, ProtoMethod>> }
+  | ProtoNamespace
+
+export interface ProtoNamespace {
+  readonly nested: Readonly<Record<string, ProtoEntry>>
 }
 
 const block = /\b(message|enum|service)\s+(\w+)\s*\{([^}]*)\}/g
@@ -34,7 +41,7 @@ const statements = (body: string) =>
     .map((statement) => statement.trim())
     .filter(Boolean)
 
-function field(statement: string): [string, Field] {
+function field(statement: string): [string, ProtoField] {
   const map = mapField.exec(statement)
   if (map) return [camelCase(map[3] ?? ''), { keyType: map[1] ?? '', type: map[2] ?? '', id: Number(map[4]) }]
   const plain = plainField.exec(statement)
@@ -42,7 +49,7 @@ function field(statement: string): [string, Field] {
   return [camelCase(plain[3] ?? ''), { type: plain[2] ?? '', id: Number(plain[4]), ...(plain[1] ? { rule: 'repeated' as const } : {}) }]
 }
 
-function method(statement: string): [string, Method] {
+function method(statement: string): [string, ProtoMethod] {
   const match = rpc.exec(statement)
   if (!match) throw new Error(`not a method: ${statement}`)
   const [, name = '', requestStream, requestType = '', responseStream, responseType = ''] = match
@@ -55,8 +62,8 @@ function enumValue(statement: string): [string, number] {
 }
 
 /** The protobufjs JSON descriptor of a description. Throws on anything outside the supported part. */
-export function parseProto(text: string): Namespace {
-  const nested: Record<string, unknown> = {}
+export function parseProto(text: string): ProtoNamespace {
+  const nested: Record<string, ProtoEntry> = {}
   for (const [, keyword, name = '', body = ''] of text.matchAll(block)) {
     if (keyword === 'message') nested[name] = { fields: Object.fromEntries(statements(body).map(field)) }
     else if (keyword === 'enum') nested[name] = { values: Object.fromEntries(statements(body).map(enumValue)) }
@@ -66,10 +73,5 @@ export function parseProto(text: string): Namespace {
   return packageName
     .split('.')
     .filter(Boolean)
-    .reduceRight<Namespace>((inner, part) => ({ nested: { [part]: inner } }), { nested })
-}
-
-/** @see {@link parseProto} */
-export function loadProto(text: string, options: Options): PackageDefinition {
-  return fromJSON(parseProto(text) as Parameters<typeof fromJSON>[0], options)
+    .reduceRight<ProtoNamespace>((inner, part) => ({ nested: { [part]: inner } }), { nested })
 }

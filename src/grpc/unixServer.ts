@@ -3,15 +3,16 @@
  * says with which status.
  */
 import { chmod, mkdir, rm } from 'node:fs/promises'
+import { createServer, type IncomingHttpHeaders, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
 import { dirname } from 'node:path'
-import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData, status, type UntypedServiceImplementation } from '@grpc/grpc-js'
-import { loadService } from './unixService.ts'
+import { contentType, encodeMessage, FrameReader, frame, GrpcError, type StatusName, statusNames } from './grpcWire.ts'
+import { loadService, type ServiceMethod } from './protoMessage.ts'
 
 /** A call that is answered with an error. */
 export class GrpcRefusal extends Error {
-  readonly code: keyof typeof status
+  readonly code: StatusName
 
-  constructor(code: keyof typeof status, message: string) {
+  constructor(code: StatusName, message: string) {
     super(message)
     this.name = 'GrpcRefusal'
     this.code = code
@@ -33,6 +34,13 @@ export interface UnixServer {
 /** Longer paths do not fit into a socket's address. */
 export const maxSocketPath = 107
 
+const maxRequestBytes = 4 * 2 ** 20
+
+interface Implementation {
+  readonly method: ServiceMethod
+  readonly answer: (request: never) => object | Promise<object>
+}
+
 /**
  * Replaces whatever is at the path. Only the owner can connect.
  * @throws Error when the path is too long or nothing can be bound there.
@@ -41,27 +49,80 @@ export async function serveUnix(path: string, services: readonly UnixServiceImpl
   if (Buffer.byteLength(path) > maxSocketPath) throw new Error(`the path of a socket has at most ${maxSocketPath} bytes, this one has more: ${path}`)
   await mkdir(dirname(path), { recursive: true, mode: 0o750 })
   await rm(path, { force: true })
-  const server = new Server({ 'grpc.max_receive_message_length': 4 * 2 ** 20 })
-  for (const { proto, service, methods } of services) server.addService(loadService(proto, service).service, implementation(methods))
-  await new Promise<void>((resolve, reject) =>
-    server.bindAsync(`unix:${path}`, ServerCredentials.createInsecure(), (error) => (error ? reject(error) : resolve())),
-  )
+  const implementations = implementationsOf(services)
+  const sessions = new Set<ServerHttp2Session>()
+  const server = createServer()
+  server.on('session', (session) => {
+    sessions.add(session)
+    session.once('close', () => sessions.delete(session))
+  })
+  // Whoever is gone before its answer needs none.
+  server.on('sessionError', () => {})
+  server.on('stream', (stream, headers) => {
+    stream.on('error', () => {})
+    void serve(stream, headers, implementations)
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(path, resolve)
+  })
   await chmod(path, 0o600)
   return {
     close: async () => {
-      server.forceShutdown()
+      server.close()
+      for (const session of sessions) session.destroy()
       await rm(path, { force: true })
     },
   }
 }
 
-function implementation(methods: UnixServiceImplementation['methods']): UntypedServiceImplementation {
-  const unary = (method: (request: never) => object | Promise<object>) => (call: ServerUnaryCall<never, object>, done: sendUnaryData<object>) => {
-    const refuse = (error: unknown) => {
-      const message = error instanceof Error ? error.message : String(error)
-      done({ code: status[error instanceof GrpcRefusal ? error.code : 'UNKNOWN'], details: message })
+/** By the path that a request names. */
+function implementationsOf(services: readonly UnixServiceImplementation[]): ReadonlyMap<string, Implementation> {
+  const implementations = new Map<string, Implementation>()
+  for (const { proto, service, methods } of services) {
+    for (const [name, method] of loadService(proto, service)) {
+      const answer = methods[name]
+      if (answer) implementations.set(method.path, { method, answer })
     }
-    void (async () => done(null, await method(call.request)))().catch(refuse)
   }
-  return Object.fromEntries(Object.entries(methods).map(([name, method]) => [name, unary(method)])) as UntypedServiceImplementation
+  return implementations
+}
+
+async function serve(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, implementations: ReadonlyMap<string, Implementation>): Promise<void> {
+  try {
+    const path = headers[':path'] ?? ''
+    const implementation = implementations.get(path)
+    if (!implementation) throw new GrpcRefusal('UNIMPLEMENTED', `The server does not implement the method ${path}`)
+    const { method, answer } = implementation
+    const request = method.request.decode(await onlyMessage(stream))
+    answerWith(stream, method.response.encode(await answer(request as never)))
+  } catch (error) {
+    refuse(stream, error)
+  }
+}
+
+async function onlyMessage(stream: ServerHttp2Stream): Promise<Buffer> {
+  const reader = new FrameReader(maxRequestBytes)
+  const messages: Buffer[] = []
+  // A refusal is an answer as well: it needs the stream.
+  for await (const chunk of stream.iterator({ destroyOnReturn: false })) messages.push(...reader.push(chunk as Buffer))
+  const [message] = messages
+  if (!message) throw new GrpcRefusal('UNIMPLEMENTED', 'the request holds no message')
+  return message
+}
+
+function answerWith(stream: ServerHttp2Stream, message: Uint8Array): void {
+  if (stream.destroyed) return
+  stream.respond({ ':status': 200, 'content-type': contentType }, { waitForTrailers: true })
+  stream.once('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))
+  stream.end(frame(message))
+}
+
+function refuse(stream: ServerHttp2Stream, error: unknown): void {
+  if (stream.destroyed || stream.headersSent) return
+  const code = error instanceof GrpcRefusal || error instanceof GrpcError ? error.code : 'UNKNOWN'
+  const message = error instanceof Error ? error.message : String(error)
+  const status = { 'grpc-status': String(statusNames.indexOf(code)), 'grpc-message': encodeMessage(message) }
+  stream.respond({ ':status': 200, 'content-type': contentType, ...status }, { endStream: true })
+  stream.resume()
 }

@@ -2,8 +2,9 @@
  * Calls a gRPC service behind a unix socket (L1): one connection, which is opened lazily and again by itself; calls wait for the service to come.
  * Upstream: k8s.io/kms/pkg/util, the dialing of pkg/serviceaccount/externaljwt/plugin (v1.36).
  */
-import { type Client, credentials, loadPackageDefinition, Metadata, type ServiceClientConstructor, type ServiceError, status } from '@grpc/grpc-js'
-import { loadProto } from './protoText.ts'
+import { connectGrpc } from './grpcConnection.ts'
+import { GrpcError } from './grpcWire.ts'
+import { loadService, type ServiceMethod } from './protoMessage.ts'
 
 export interface UnixService {
   /** @param timeoutMs until then it waits for the service to come. @throws GrpcCallError */
@@ -18,9 +19,9 @@ export class GrpcCallError extends Error {
   /** `Unavailable`, `DeadlineExceeded`, … */
   readonly grpcStatus: string
 
-  constructor({ code, details }: ServiceError) {
-    const grpcStatus = goName(status[code] ?? 'UNKNOWN')
-    super(`rpc error: code = ${grpcStatus} desc = ${details}`)
+  constructor({ code, message }: GrpcError) {
+    const grpcStatus = goName(code)
+    super(`rpc error: code = ${grpcStatus} desc = ${message}`)
     this.name = 'GrpcCallError'
     this.grpcStatus = grpcStatus
   }
@@ -34,23 +35,7 @@ function goName(name: string): string {
     .join('')
 }
 
-type Method = (request: object, metadata: Metadata, options: { deadline: number }, done: (error: ServiceError | null, response: never) => void) => void
-
-interface ServerStream<Response> extends AsyncIterable<Response> {
-  cancel(): void
-}
-
-type StreamMethod<Response> = (request: object, metadata: Metadata) => ServerStream<Response>
-
-const loaderOptions = { longs: Number, enums: String, defaults: true, bytes: Buffer } as const
-
-/** The loaded service of that name: `package.Service`. */
-export function loadService(proto: string, service: string): ServiceClientConstructor {
-  let node: unknown = loadPackageDefinition(loadProto(proto, loaderOptions))
-  for (const part of service.split('.')) node = (node as Record<string, unknown> | undefined)?.[part]
-  if (!node) throw new Error(`the service description has no ${service}`)
-  return node as ServiceClientConstructor
-}
+const inGoWords = (error: unknown) => (error instanceof GrpcError ? new GrpcCallError(error) : error)
 
 /**
  * @param proto the service's description, in the notation of ./protoText.ts
@@ -58,34 +43,31 @@ export function loadService(proto: string, service: string): ServiceClientConstr
  * @param target `unix:/path`, or `unix-abstract:name`
  */
 export function connectUnixService(proto: string, service: string, target: string): UnixService {
-  const Service = loadService(proto, service)
-  const options = { 'grpc.default_authority': 'localhost', 'grpc.initial_reconnect_backoff_ms': 200, 'grpc.max_reconnect_backoff_ms': 5_000 }
-  const client = new Service(target, credentials.createInsecure(), options)
-  return {
-    call: (method, request, timeoutMs) =>
-      new Promise((resolve, reject) => {
-        const unary = (client as unknown as Record<string, Method>)[method] as Method
-        unary.call(client, request, new Metadata({ waitForReady: true }), { deadline: Date.now() + timeoutMs }, (error, response) =>
-          error ? reject(new GrpcCallError(error)) : resolve(response),
-        )
-      }),
-    stream: (method, request, signal) => serverStream(client, method, request, signal),
-    close: () => client.close(),
+  const methods = loadService(proto, service)
+  const connection = connectGrpc(target)
+  const methodOf = (name: string): ServiceMethod => {
+    const method = methods.get(name)
+    if (!method) throw new Error(`${service} has no method ${name}`)
+    return method
   }
-}
-
-async function* serverStream<Response>(client: Client, method: string, request: object, signal: AbortSignal): AsyncGenerator<Response> {
-  if (signal.aborted) return
-  const start = (client as unknown as Record<string, StreamMethod<Response>>)[method] as StreamMethod<Response>
-  const stream = start.call(client, request, new Metadata({ waitForReady: true }))
-  const onAbort = () => stream.cancel()
-  signal.addEventListener('abort', onAbort, { once: true })
-  try {
-    yield* stream
-  } catch (error) {
-    if (!signal.aborted) throw new GrpcCallError(error as ServiceError)
-  } finally {
-    signal.removeEventListener('abort', onAbort)
-    stream.cancel()
+  return {
+    call: async (name, request, timeoutMs) => {
+      const method = methodOf(name)
+      try {
+        return method.response.decode(await connection.unary(method.path, method.request.encode(request), { timeoutMs, waitForReady: true })) as never
+      } catch (error) {
+        throw inGoWords(error)
+      }
+    },
+    stream: async function* (name, request, signal) {
+      const method = methodOf(name)
+      try {
+        const messages = connection.stream(method.path, method.request.encode(request), { signal, waitForReady: true })
+        for await (const message of messages) yield method.response.decode(message) as never
+      } catch (error) {
+        throw inGoWords(error)
+      }
+    },
+    close: () => connection.close(),
   }
 }

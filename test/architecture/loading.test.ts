@@ -8,7 +8,7 @@ import { test } from 'node:test'
 import { build } from 'esbuild'
 
 const root = path.resolve(import.meta.dirname, '../..')
-const packages = ['@peculiar/x509', 'reflect-metadata', 'lmdb', '@grpc/grpc-js', '@grpc/proto-loader']
+const packages = ['@peculiar/x509', 'reflect-metadata', 'lmdb']
 const ofTheApiServer = /^src\/(cel|api\/cel|api\/kinds|api\/podSecurity|store|apiserver\/(?!endpoints\/)\w+|streaming\/(spdy|webSocket)\w*)\b/
 
 /** The files that are read before the entry's first line runs, with their sizes as built. */

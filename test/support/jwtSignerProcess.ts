@@ -4,8 +4,9 @@
  */
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { loadPackageDefinition, Server, ServerCredentials, type ServiceDefinition, status } from '@grpc/grpc-js'
+import { fromJSON } from '@grpc/proto-loader'
 import { externalJwtProto } from '#grpc/proto/externalJwt'
-import { loadProto } from '#grpc/protoText'
+import { parseProto } from '#grpc/protoText'
 import type { SignerState } from './jwtSigner.ts'
 
 const [socket = '', first = '{}'] = process.argv.slice(2)
@@ -44,7 +45,7 @@ const signer = {
   Metadata: (_call: Call, done: Done) => done(null, { maxTokenExpirationSeconds: state.maxSeconds ?? 7200 }),
 }
 
-const definition = loadPackageDefinition(loadProto(externalJwtProto, { longs: Number, defaults: true, bytes: Buffer }))
+const definition = loadPackageDefinition(fromJSON(parseProto(externalJwtProto) as never, { longs: Number, defaults: true, bytes: Buffer }))
 const { ExternalJWTSigner } = definition.v1 as unknown as Record<string, { readonly service: ServiceDefinition }>
 const server = new Server()
 server.addService(ExternalJWTSigner?.service as ServiceDefinition, signer as never)

@@ -4,8 +4,9 @@
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import { loadPackageDefinition, Server, ServerCredentials, type ServiceDefinition, status } from '@grpc/grpc-js'
+import { fromJSON } from '@grpc/proto-loader'
 import { kmsProto } from '#grpc/proto/kms'
-import { loadProto } from '#grpc/protoText'
+import { parseProto } from '#grpc/protoText'
 
 const [socket = '', firstKeyId = '1'] = process.argv.slice(2)
 let keyId = firstKeyId
@@ -41,7 +42,7 @@ const plugin = {
   },
 }
 
-const definition = loadPackageDefinition(loadProto(kmsProto, { longs: Number, defaults: true, bytes: Buffer }))
+const definition = loadPackageDefinition(fromJSON(parseProto(kmsProto) as never, { longs: Number, defaults: true, bytes: Buffer }))
 const { KeyManagementService } = definition.v2 as unknown as Record<string, { readonly service: ServiceDefinition }>
 const server = new Server()
 server.addService(KeyManagementService?.service as ServiceDefinition, plugin as never)

@@ -2,11 +2,21 @@
  * A plugin for a kubelet in a process of its own, a device plugin or a DRA driver, written against the services' descriptions alone. It tells its parent of
  * every call, and does what the parent says: change the health of devices, refuse, end.
  */
-import { Server, ServerCredentials, type ServerUnaryCall, type ServerWritableStream, status } from '@grpc/grpc-js'
+import {
+  loadPackageDefinition,
+  Server,
+  ServerCredentials,
+  type ServerUnaryCall,
+  type ServerWritableStream,
+  type ServiceDefinition,
+  status,
+} from '@grpc/grpc-js'
+import { fromJSON } from '@grpc/proto-loader'
 import { devicePluginProto } from '#grpc/proto/devicePlugin'
 import { draHealthProto, draProtos } from '#grpc/proto/dra'
 import { pluginRegistrationProto } from '#grpc/proto/pluginRegistration'
-import { connectUnixService, loadService } from '#grpc/unixService'
+import { parseProto } from '#grpc/protoText'
+import { connectUnixService } from '#grpc/unixService'
 import type { NodePluginOptions, NodePluginOrder } from './nodePlugin.ts'
 
 const plugin = JSON.parse(process.argv[2] ?? '{}') as NodePluginOptions
@@ -86,7 +96,14 @@ const registration = {
   NotifyRegistrationStatus: told('NotifyRegistrationStatus', () => ({})),
 }
 
-const add = (proto: string, service: string, methods: object) => server.addService(loadService(proto, service).service, methods as never)
+/** By a library of its own, which knows only the service's description. */
+function serviceOf(proto: string, name: string): ServiceDefinition {
+  let node: unknown = loadPackageDefinition(fromJSON(parseProto(proto) as never, { longs: Number, enums: String, defaults: true, bytes: Buffer }))
+  for (const part of name.split('.')) node = (node as Record<string, unknown>)[part]
+  return (node as { readonly service: ServiceDefinition }).service
+}
+
+const add = (proto: string, service: string, methods: object) => server.addService(serviceOf(proto, service), methods as never)
 const listen = (on: Server, socket: string) =>
   new Promise<void>((resolve, reject) => on.bindAsync(`unix:${socket}`, ServerCredentials.createInsecure(), (error) => (error ? reject(error) : resolve())))
 

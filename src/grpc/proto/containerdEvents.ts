@@ -1,5 +1,5 @@
 /**
- * containerd's event stream (L1), as data for proto-loader: enough to learn which container has ended. An event's value travels as the bytes of its own
+ * containerd's event stream (L1): enough to learn which container has ended. An event's value travels as the bytes of its own
  * message, which is the same as that message itself. Upstream: containerd api/services/events/v1, api/events/task.proto (1.6).
  */
 export const containerdEventsProto = `

@@ -1,5 +1,5 @@
 /**
- * The part of the Container Runtime Interface v1 that the kubelet speaks (L1), as data for proto-loader: names and numbers are the wire format.
+ * The part of the Container Runtime Interface v1 that the kubelet speaks (L1): names and numbers are the wire format.
  * KeyValue.value is bytes since v1.36: callers pass a Buffer. Upstream: k8s.io/cri-api/pkg/apis/runtime/v1/api.proto.
  */
 export const criProto = `

@@ -1,5 +1,5 @@
 /**
- * The device plugin API v1beta1 (L1), as data for proto-loader: names and numbers are the wire format.
+ * The device plugin API v1beta1 (L1): names and numbers are the wire format.
  * Upstream: k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1/api.proto (v1.36).
  */
 export const devicePluginProto = `

@@ -1,5 +1,5 @@
 /**
- * The external signer of service account tokens, v1 (L1), as data for proto-loader. The time is google.protobuf.Timestamp by its bytes.
+ * The external signer of service account tokens, v1 (L1). The time is google.protobuf.Timestamp by its bytes.
  * Upstream: k8s.io/externaljwt/apis/v1/api.proto (v1.36).
  */
 export const externalJwtProto = `

@@ -1,4 +1,4 @@
-/** The key management service API v2 (L1), as data for proto-loader. Upstream: k8s.io/kms/apis/v2/api.proto (v1.36). */
+/** The key management service API v2 (L1). Upstream: k8s.io/kms/apis/v2/api.proto (v1.36). */
 export const kmsProto = `
 package v2;
 service KeyManagementService {

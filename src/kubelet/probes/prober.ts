@@ -47,7 +47,7 @@ export async function runProbe(context: KubeletContext, probe: Frozen<Probe>, ta
 /** @throws Error when the probe could not be carried out at all */
 async function probeOnce(context: KubeletContext, probe: Frozen<Probe>, target: ProbeTarget): Promise<ProbeResult> {
   const timeoutSeconds = probe.timeoutSeconds ?? 1
-  const { runtime, host, clock } = context
+  const { runtime, host } = context
   if (runtime.probe) {
     const { passes, output } = await runtime.probe(target.containerId, target.kind)
     return passes ? success(output) : failure(output)
@@ -57,7 +57,7 @@ async function probeOnce(context: KubeletContext, probe: Frozen<Probe>, target: 
   if (probe.tcpSocket) return tcpProbe(host, probe.tcpSocket, target, timeoutSeconds)
   if (!probe.grpc) throw new Error(`missing probe handler for container ${target.container.name}`)
   const timeoutMs = timeoutSeconds * 1000
-  const { serves, output } = await probeGrpc(target.podIP, probe.grpc.port, probe.grpc.service ?? '', timeoutMs, clock.now() + timeoutMs)
+  const { serves, output } = await probeGrpc(target.podIP, probe.grpc.port, probe.grpc.service ?? '', timeoutMs)
   return serves ? success(output) : failure(output)
 }
 

@@ -1,0 +1,160 @@
+/** Protocol buffers' wire format (L1): numbers, strings and bytes, each behind its field's tag. Upstream: protobuf.dev/programming-guides/encoding. */
+
+export const wireVarint = 0
+const wireFixed64 = 1
+export const wireLengthDelimited = 2
+const wireFixed32 = 5
+
+const two32 = 2 ** 32
+
+/** Appends to a buffer that grows. */
+export class ProtoWriter {
+  #bytes = Buffer.allocUnsafe(128)
+  #length = 0
+
+  #room(bytes: number): void {
+    if (this.#length + bytes <= this.#bytes.length) return
+    const larger = Buffer.allocUnsafe(Math.max(this.#bytes.length * 2, this.#length + bytes))
+    this.#bytes.copy(larger, 0, 0, this.#length)
+    this.#bytes = larger
+  }
+
+  tag(id: number, wireType: number): void {
+    this.varint(id * 8 + wireType)
+  }
+
+  /** A whole number; a negative one as the 64 bits of its two's complement. */
+  varint(value: number): void {
+    this.#room(10)
+    if (value < 0 || value > Number.MAX_SAFE_INTEGER) {
+      this.#varint64(BigInt.asUintN(64, BigInt(value)))
+      return
+    }
+    let rest = value
+    for (; rest > 0x7f; rest = Math.floor(rest / 128)) this.#bytes[this.#length++] = (rest % 128) | 0x80
+    this.#bytes[this.#length++] = rest
+  }
+
+  #varint64(value: bigint): void {
+    let rest = value
+    for (; rest > 0x7fn; rest >>= 7n) this.#bytes[this.#length++] = Number(rest & 0x7fn) | 0x80
+    this.#bytes[this.#length++] = Number(rest)
+  }
+
+  /** UTF-8, its length before it. */
+  string(text: string): void {
+    const length = Buffer.byteLength(text)
+    this.varint(length)
+    this.#room(length)
+    this.#length += this.#bytes.write(text, this.#length, length, 'utf8')
+  }
+
+  /** Their number before them. */
+  bytes(bytes: Uint8Array): void {
+    this.varint(bytes.length)
+    this.#room(bytes.length)
+    this.#bytes.set(bytes, this.#length)
+    this.#length += bytes.length
+  }
+
+  finish(): Buffer {
+    return this.#bytes.subarray(0, this.#length)
+  }
+}
+
+/** Reads what {@link ProtoWriter} and its like have written. @throws Error where the bytes end too early. */
+export class ProtoReader {
+  readonly #bytes: Buffer
+  readonly #end: number
+  #at: number
+  /** The two halves of the last varint, unsigned. */
+  #low = 0
+  #high = 0
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    this.#at = 0
+    this.#end = bytes.byteLength
+  }
+
+  get hasMore(): boolean {
+    return this.#at < this.#end
+  }
+
+  #varint(): void {
+    const first = this.#bytes[this.#at]
+    if (this.#at < this.#end && first !== undefined && first < 0x80) {
+      this.#at++
+      this.#low = first
+      this.#high = 0
+      return
+    }
+    let low = 0
+    let high = 0
+    for (let shift = 0; shift < 70; shift += 7) {
+      if (this.#at >= this.#end) throw new Error('the message ends within a number')
+      const byte = this.#bytes[this.#at++] as number
+      const bits = byte & 0x7f
+      if (shift < 28) low += bits * 2 ** shift
+      else if (shift === 28) {
+        low += (bits & 0x0f) * 2 ** 28
+        high = bits >> 4
+      } else high += bits * 2 ** (shift - 32)
+      if (byte < 0x80) {
+        this.#low = low
+        this.#high = high % two32
+        return
+      }
+    }
+    throw new Error('a number has more than ten bytes')
+  }
+
+  uint32(): number {
+    this.#varint()
+    return this.#low >>> 0
+  }
+
+  int32(): number {
+    this.#varint()
+    return this.#low | 0
+  }
+
+  /** Exact up to 2^53. */
+  uint64(): number {
+    this.#varint()
+    return this.#high * two32 + this.#low
+  }
+
+  /** Exact from -2^53 to 2^53. */
+  int64(): number {
+    this.#varint()
+    return (this.#high | 0) * two32 + this.#low
+  }
+
+  bool(): boolean {
+    this.#varint()
+    return this.#low !== 0 || this.#high !== 0
+  }
+
+  /** What a length stands before. The bytes are not copied. */
+  bytes(): Buffer {
+    const length = this.uint32()
+    const end = this.#at + length
+    if (end > this.#end) throw new Error(`the message ends ${end - this.#end} bytes too early`)
+    const bytes = this.#bytes.subarray(this.#at, end)
+    this.#at = end
+    return bytes
+  }
+
+  string(): string {
+    return this.bytes().toString('utf8')
+  }
+
+  /** Goes past a field that nobody knows. */
+  skip(wireType: number): void {
+    if (wireType === wireVarint) this.#varint()
+    else if (wireType === wireLengthDelimited) this.bytes()
+    else if (wireType === wireFixed64 || wireType === wireFixed32) this.#at += wireType === wireFixed64 ? 8 : 4
+    else throw new Error(`unknown wire type ${wireType}`)
+  }
+}
