@@ -13,7 +13,7 @@ const buckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
 export function meteredTransport(transport: Transport, metrics: Metrics, clock: Clock, host: string): Transport {
   const requests = metrics.counter({
     name: 'rest_client_requests_total',
-    help: 'HTTP requests, by status code, method and host',
+    help: 'Requests, by the code of their answers, method and host.',
     labels: ['code', 'method', 'host'],
   })
   const duration = metrics.histogram({

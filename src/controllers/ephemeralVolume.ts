@@ -28,11 +28,11 @@ function createEphemeralVolumeController(context: ControllerContext) {
   const events = context.events('ephemeral_volume')
   const attempts = context.metrics.counter({
     name: 'ephemeral_volume_controller_create_total',
-    help: 'Number of PersistentVolumeClaims creation requests',
+    help: 'How many claims were to be made.',
   })
   const failures = context.metrics.counter({
     name: 'ephemeral_volume_controller_create_failures_total',
-    help: 'Number of PersistentVolumeClaims creation requests that failed',
+    help: 'How many claims could not be made.',
   })
   const reconciler = createReconciler(context, { name: ephemeralVolume.name, queueName: 'ephemeral_volume', workers: 5, reconcile })
   const enqueue = (pod: Frozen<Pod>) => {

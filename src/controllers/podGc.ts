@@ -33,12 +33,12 @@ function createPodGcController(context: ControllerContext): Component {
   const labels = ['namespace', 'reason']
   const deleted = context.metrics.counter({
     name: 'pod_gc_collector_force_delete_pods_total',
-    help: 'Number of pods that are being forcefully deleted since the Pod GC Controller started.',
+    help: 'How many pods this controller was to end by force.',
     labels,
   })
   const failed = context.metrics.counter({
     name: 'pod_gc_collector_force_delete_pod_errors_total',
-    help: 'Number of errors encountered when forcefully deleting the pods since the Pod GC Controller started.',
+    help: 'How many pods this controller could not end by force.',
     labels,
   })
   const missingSinceMs = new Map<string, number>()

@@ -22,7 +22,7 @@ function createTtlController(context: ControllerContext) {
   const informer = context.informers.of(jobs)
   const deletions = context.metrics.histogram({
     name: 'ttl_after_finished_controller_job_deletion_duration_seconds',
-    help: 'The time it took to delete the job since it became eligible for deletion',
+    help: 'How long after its time to live a job was deleted, in seconds.',
     buckets: exponentialBuckets(0.1, 2, 14),
   })
   const reconciler = createReconciler(context, {

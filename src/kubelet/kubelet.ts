@@ -164,7 +164,7 @@ async function runKubelet(
   const allocations = await createAllocations({ context, wake: wakeAll, pods, room: () => resizeRoom(context) })
   const cgroups = createCgroupTree(context, allocations.allocatedPods)
   await cgroups.setUp()
-  deps.metrics.gauge({ name: 'kubelet_node_name', help: "The node's name. The count is always 1.", labels: ['node'] }).set(1, { node: config.nodeName })
+  deps.metrics.gauge({ name: 'kubelet_node_name', help: 'Always 1: the label is the name of the node.', labels: ['node'] }).set(1, { node: config.nodeName })
   const events = createPodEvents(context)
   const eviction = createEvictionManager(context)
   const shutdown = createNodeShutdown(context, () => late.node?.refresh())

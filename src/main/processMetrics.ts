@@ -51,14 +51,14 @@ function readFacts(): ProcessFacts {
 
 /** The same metrics, with those of the process among them. */
 export function withProcessMetrics(metrics: PrometheusMetrics, facts: () => ProcessFacts = readFacts): PrometheusMetrics {
-  const cpu = metrics.counter({ name: 'process_cpu_seconds_total', help: 'Total user and system CPU time spent in seconds.' })
+  const cpu = metrics.counter({ name: 'process_cpu_seconds_total', help: 'CPU time of the process, in seconds.' })
   const gauges = [
-    ['process_max_fds', 'Maximum number of open file descriptors.', 'maxFds'],
-    ['process_open_fds', 'Number of open file descriptors.', 'openFds'],
-    ['process_resident_memory_bytes', 'Resident memory size in bytes.', 'residentBytes'],
-    ['process_start_time_seconds', 'Start time of the process since unix epoch in seconds.', 'startSeconds'],
-    ['process_virtual_memory_bytes', 'Virtual memory size in bytes.', 'virtualBytes'],
-    ['process_virtual_memory_max_bytes', 'Maximum amount of virtual memory available in bytes.', 'maxVirtualBytes'],
+    ['process_max_fds', 'How many files the process may have open.', 'maxFds'],
+    ['process_open_fds', 'How many files the process has open.', 'openFds'],
+    ['process_resident_memory_bytes', 'Memory of the process, in bytes.', 'residentBytes'],
+    ['process_start_time_seconds', 'When the process was started, in seconds since 1970.', 'startSeconds'],
+    ['process_virtual_memory_bytes', 'Address space of the process, in bytes.', 'virtualBytes'],
+    ['process_virtual_memory_max_bytes', 'How much address space the process may have, in bytes.', 'maxVirtualBytes'],
   ] as const
   const set = gauges.map(([name, help, fact]) => ({ gauge: metrics.gauge({ name, help }), fact }))
   let counted = 0

@@ -39,39 +39,39 @@ const highestCode = 600
 export function createAdmissionMetrics(metrics: Metrics): AdmissionMetrics {
   const duration = metrics.histogram({
     name: 'apiserver_admission_webhook_admission_duration_seconds',
-    help: 'Admission webhook latency histogram in seconds, identified by name and broken out for each operation and API resource and type (validate or admit).',
+    help: 'How long a webhook took, in seconds.',
     labels: ['name', 'type', 'operation', 'rejected'],
     buckets: [0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 25],
   })
   const requests = metrics.counter({
     name: 'apiserver_admission_webhook_request_total',
-    help: 'Admission webhook request total, identified by name and broken out for each admission type (validating or admit) and operation.',
+    help: 'How often a webhook was called.',
     labels: ['name', 'type', 'operation', 'code', 'rejected'],
   })
   const rejections = metrics.counter({
     name: 'apiserver_admission_webhook_rejection_count',
-    help: 'Admission webhook rejection count, identified by name and broken out for each admission type (validating or admit) and operation.',
+    help: 'How often a webhook, or its failure, has refused a request.',
     labels: ['name', 'type', 'operation', 'error_type', 'rejection_code'],
   })
   const failOpen = metrics.counter({
     name: 'apiserver_admission_webhook_fail_open_count',
-    help: 'Admission webhook fail open count, identified by name and broken out for each admission type (validating or admit).',
+    help: 'How often a webhook failed and the request went on.',
     labels: ['name', 'type'],
   })
   const owner = ['name', 'kind', 'type', 'operation']
   const conditionErrors = metrics.counter({
     name: 'apiserver_admission_match_condition_evaluation_errors_total',
-    help: 'Admission match condition evaluation errors count, identified by name of resource containing the match condition.',
+    help: 'How often match conditions could not be evaluated.',
     labels: owner,
   })
   const conditionExclusions = metrics.counter({
     name: 'apiserver_admission_match_condition_exclusions_total',
-    help: 'Admission match condition evaluation exclusions count, identified by name of resource containing the match condition.',
+    help: 'How often match conditions kept a request away.',
     labels: owner,
   })
   const conditionSeconds = metrics.histogram({
     name: 'apiserver_admission_match_condition_evaluation_seconds',
-    help: 'Admission match condition evaluation time in seconds, identified by name.',
+    help: 'How long match conditions took, in seconds.',
     labels: owner,
     buckets: [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25],
   })

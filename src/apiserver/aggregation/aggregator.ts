@@ -98,7 +98,7 @@ class Aggregator {
     this.#documents = new DocumentCache(servers, deps.clock)
     this.#unavailable = deps.metrics.gauge({
       name: 'aggregator_unavailable_apiservice',
-      help: 'Gauge of APIServices which are marked as unavailable broken down by APIService name.',
+      help: '1 for each APIService that cannot be reached.',
       labels: ['name'],
     })
   }

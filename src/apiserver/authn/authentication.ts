@@ -155,7 +155,7 @@ function serviceAccountAuthenticators(
   { reader, clock, metrics }: AuthenticationDeps,
   { accounts, keySet, apiAudiences, recordUse }: AccountParts,
 ): readonly TokenAuthenticator[] {
-  const legacyTokens = metrics.counter({ name: 'serviceaccount_legacy_tokens_total', help: 'Cumulative legacy service account tokens used' }).series({})
+  const legacyTokens = metrics.counter({ name: 'serviceaccount_legacy_tokens_total', help: 'How many tokens out of secrets were used.' }).series({})
   const shared = { keySet, apiAudiences, onLegacyToken: () => legacyTokens.inc() }
   const { issuers, lookup } = accounts
   return [

@@ -24,8 +24,10 @@ const invalidated = 'service account token has been invalidated'
 const unexpected = 'service account token claims could not be validated due to unexpected validation error'
 
 export function boundClaims({ reader, clock, metrics = noMetrics }: BoundClaimsOptions): ClaimsReader {
-  const stale = metrics.counter({ name: 'serviceaccount_stale_tokens_total', help: 'Cumulative stale projected service account tokens used' }).series({})
-  const valid = metrics.counter({ name: 'serviceaccount_valid_tokens_total', help: 'Cumulative valid projected service account tokens used' }).series({})
+  const stale = metrics
+    .counter({ name: 'serviceaccount_stale_tokens_total', help: 'How many tokens were used beyond the time for which they were made.' })
+    .series({})
+  const valid = metrics.counter({ name: 'serviceaccount_valid_tokens_total', help: 'How many tokens that are bound to something were used.' }).series({})
   return (given) => {
     const claims = wellFormed(given)
     if (!claims) return 'service account token claims could not be validated due to unexpected private claim'

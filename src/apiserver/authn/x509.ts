@@ -27,7 +27,7 @@ export function x509Authenticator(clock: Clock, metrics: Metrics = noMetrics): A
   const remaining = metrics
     .histogram({
       name: 'apiserver_client_certificate_expiration_seconds',
-      help: 'Distribution of the remaining lifetime on the certificate used to authenticate a request.',
+      help: 'How much longer the certificates that were shown are good, in seconds.',
       buckets: expirationBuckets,
     })
     .series({})

@@ -14,7 +14,7 @@ const prefix = 'apiserver_authorization'
 export function countedAuthorizer(type: string, name: string, authorizer: Authorizer, metrics: Metrics): Authorizer {
   const decisions = metrics.counter({
     name: `${prefix}_decisions_total`,
-    help: 'Total number of terminal decisions made by an authorizer split by authorizer type, name, and decision.',
+    help: 'How many requests each authorizer has decided, by decision.',
     labels: ['type', 'name', 'decision'],
   })
   const allowed = decisions.series({ type, name, decision: 'allowed' })
@@ -49,11 +49,11 @@ const matchBuckets = [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25]
 
 export function webhookAuthorizerMetrics(metrics: Metrics, name: string): WebhookAuthorizerMetrics {
   const labels = ['name', 'result']
-  const evaluations = metrics.counter({ name: `${prefix}_webhook_evaluations_total`, help: 'Round-trips to authorization webhooks.', labels })
-  const seconds = metrics.histogram({ name: `${prefix}_webhook_duration_seconds`, help: 'Request latency in seconds.', labels })
+  const evaluations = metrics.counter({ name: `${prefix}_webhook_evaluations_total`, help: 'How often authorization webhooks were called.', labels })
+  const seconds = metrics.histogram({ name: `${prefix}_webhook_duration_seconds`, help: 'How long a call took, in seconds.', labels })
   const failOpen = metrics.counter({
     name: `${prefix}_webhook_evaluations_fail_open_total`,
-    help: 'NoOpinion results due to webhook timeout or error.',
+    help: 'How many calls that failed, or took too long, counted as no opinion.',
     labels,
   })
   const ofConditions = { type: 'Webhook', name }
@@ -67,7 +67,7 @@ export function webhookAuthorizerMetrics(metrics: Metrics, name: string): Webhoo
   const matchSeconds = metrics
     .histogram({
       name: `${prefix}_match_condition_evaluation_seconds`,
-      help: 'Authorization match condition evaluation time in seconds, split by authorizer type and name.',
+      help: 'How long match conditions took, in seconds.',
       labels: ['type', 'name'],
       buckets: matchBuckets,
     })
@@ -101,17 +101,17 @@ export function reloadMetrics(metrics: Metrics, clock: Clock, serverId: string):
   const labels = ['status', 'apiserver_id_hash']
   const reloads = metrics.counter({
     name: `${controller}_automatic_reloads_total`,
-    help: 'Total number of automatic reloads of authorization configuration split by status and apiserver identity.',
+    help: 'How often a changed authorization file was read, by how it went.',
     labels,
   })
   const last = metrics.gauge({
     name: `${controller}_automatic_reload_last_timestamp_seconds`,
-    help: 'Timestamp of the last automatic reload of authorization configuration split by status and apiserver identity.',
+    help: 'When a changed authorization file was last read, in seconds since 1970.',
     labels,
   })
   const information = metrics.gauge({
     name: `${controller}_last_config_info`,
-    help: 'Information about the last applied authorization configuration with hash as label, split by apiserver identity.',
+    help: 'The authorization file in use, by its hash.',
     labels: ['apiserver_id_hash', 'hash'],
   })
   let shown: Readonly<Record<string, string>> | undefined

@@ -16,16 +16,16 @@ const buckets = Array.from({ length: 15 }, (_, power) => 0.001 * 2 ** power)
 const wellKnown: ReadonlySet<string> = new Set(['admin', 'client', 'kube_proxy', 'kubelet', 'system:serviceaccount:kube-system:default'])
 
 export function authenticationMetrics(metrics: Metrics): AuthenticationMetrics {
-  const attempts = metrics.counter({ name: 'authentication_attempts', help: 'Counter of authenticated attempts.', labels: ['result'] })
+  const attempts = metrics.counter({ name: 'authentication_attempts', help: 'How many requests were authenticated, or not.', labels: ['result'] })
   const seconds = metrics.histogram({
     name: 'authentication_duration_seconds',
-    help: 'Authentication duration in seconds broken out by result.',
+    help: 'How long authentication took, by how it went, in seconds.',
     labels: ['result'],
     buckets,
   })
   const users = metrics.counter({
     name: 'authenticated_user_requests',
-    help: 'Counter of authenticated requests broken out by username.',
+    help: 'How many requests users have made.',
     labels: ['username'],
   })
   const of = (result: AttemptResult) => ({ count: attempts.series({ result }), seconds: seconds.series({ result }) })

@@ -14,12 +14,12 @@ const buckets = Array.from({ length: 15 }, (_, power) => 0.001 * 2 ** power)
 export function authorizationMetrics(metrics: Metrics): AuthorizationMetrics {
   const attempts = metrics.counter({
     name: 'authorization_attempts_total',
-    help: "Counter of authorization attempts broken down by result. It can be either 'allowed', 'denied', 'no-opinion' or 'error'.",
+    help: 'How many requests were authorized, or not, by the answer.',
     labels: ['result'],
   })
   const seconds = metrics.histogram({
     name: 'authorization_duration_seconds',
-    help: 'Authorization duration in seconds broken out by result.',
+    help: 'How long authorization took, by the answer, in seconds.',
     labels: ['result'],
     buckets,
   })

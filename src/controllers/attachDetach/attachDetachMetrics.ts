@@ -12,13 +12,13 @@ export interface AttachDetachMetrics {
 export function createAttachDetachMetrics(metrics: Metrics): AttachDetachMetrics {
   const total = metrics.gauge({
     name: 'attachdetach_controller_total_volumes',
-    help: 'Number of volumes in A/D Controller',
+    help: 'How many volumes the controller knows of.',
     labels: ['plugin_name', 'state'],
   })
-  const inUse = metrics.gauge({ name: 'storage_count_attachable_volumes_in_use', help: 'Measure number of volumes in use', labels: ['node', 'volume_plugin'] })
+  const inUse = metrics.gauge({ name: 'storage_count_attachable_volumes_in_use', help: 'How many volumes are in use.', labels: ['node', 'volume_plugin'] })
   const forced = metrics.counter({
     name: 'attachdetach_controller_forced_detaches',
-    help: 'Number of times the A/D Controller performed a forced detach',
+    help: 'How often a volume was detached by force.',
     labels: ['reason'],
   })
   const known = new Map<string, readonly (readonly [gauge: typeof total, labels: Labels])[]>()

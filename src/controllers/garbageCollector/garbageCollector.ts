@@ -27,7 +27,7 @@ function createGarbageCollector(context: ControllerContext): Component {
   const events = context.events('garbage-collector-controller')
   const syncErrors = context.metrics.counter({
     name: 'garbagecollector_controller_resources_sync_error_total',
-    help: 'Number of garbage collector resources sync errors',
+    help: 'How often it could not be learned what is served.',
   })
   const discover = createResourceDiscovery(context.client)
   let discovered: Discovered = { watchable: [], byKind: new Map() }

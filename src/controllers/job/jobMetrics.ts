@@ -37,7 +37,7 @@ export function createJobMetrics(metrics: Metrics): JobMetrics {
   const syncs = counter('job_syncs_total', 'The number of job syncs', syncLabels)
   const times = metrics.histogram({
     name: 'job_controller_job_sync_duration_seconds',
-    help: 'The time it took to sync a job',
+    help: 'How long one look at a job took, in seconds.',
     labels: syncLabels,
     buckets: exponentialBuckets(0.004, 2, 15),
   })

@@ -18,17 +18,17 @@ export function createZoneMetrics(metrics: Metrics, clock: Clock): ZoneMetrics {
   const unhealthy = gauge('unhealthy_nodes_in_zone', 'Gauge measuring number of not Ready Nodes per zones.')
   const evictions = metrics.counter({
     name: 'node_collector_evictions_total',
-    help: 'Number of Node evictions that happened since current instance of NodeController started.',
+    help: 'How many nodes this controller has evicted the pods of.',
     labels,
   })
   const nodeTime = metrics.histogram({
     name: 'node_collector_update_node_health_duration_seconds',
-    help: 'Duration in seconds for NodeController to update the health of a single node.',
+    help: 'How long a look at one node took, in seconds.',
     buckets: exponentialBuckets(0.001, 4, 8),
   })
   const allTime = metrics.histogram({
     name: 'node_collector_update_all_nodes_health_duration_seconds',
-    help: 'Duration in seconds for NodeController to update the health of all nodes.',
+    help: 'How long a look at all nodes took, in seconds.',
     buckets: exponentialBuckets(0.01, 4, 8),
   })
   let known = new Set<string>()

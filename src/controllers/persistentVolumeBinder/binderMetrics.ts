@@ -32,20 +32,20 @@ export function createBinderMetrics(metrics: Metrics, clock: Clock): BinderMetri
   const unboundVolumes = gauge('unbound_pv_count', 'number of persistent volume currently unbound', ['storage_class'])
   const boundClaims = gauge('bound_pvc_count', 'number of persistent volume claim currently bound', claimLabels)
   const unboundClaims = gauge('unbound_pvc_count', 'number of persistent volume claim currently unbound', claimLabels)
-  const errors = metrics.counter({ name: 'volume_operation_total_errors', help: 'Total volume operation errors', labels: operationLabels })
+  const errors = metrics.counter({ name: 'volume_operation_total_errors', help: 'How many operations on volumes have failed.', labels: operationLabels })
   const times = metrics.histogram({
     name: 'volume_operation_total_seconds',
-    help: 'Storage operation end to end duration in seconds',
+    help: 'How long an operation on a volume took from its cause to its end, in seconds.',
     labels: operationLabels,
     buckets: seconds,
   })
   const assigned = metrics.counter({
     name: 'retroactive_storageclass_total',
-    help: 'Total number of retroactive StorageClass assignments to persistent volume claim',
+    help: 'How many claims were to get the default class afterwards.',
   })
   const assignErrors = metrics.counter({
     name: 'retroactive_storageclass_errors_total',
-    help: 'Total number of failed retroactive StorageClass assignments to persistent volume claim',
+    help: 'How many claims could not get the default class afterwards.',
   })
   const begun = new Map<string, { readonly plugin: string; readonly operation: Operation; readonly atMs: number }>()
 

@@ -12,12 +12,12 @@ export interface ClaimMetrics {
 export function createClaimMetrics(metrics: Metrics): ClaimMetrics {
   const creates = metrics.counter({
     name: 'resourceclaim_controller_creates_total',
-    help: 'Number of ResourceClaims creation requests, categorized by creation status and admin access',
+    help: 'How many claims were to be made, by how it went and by whether they give an administrator access.',
     labels: ['status', 'admin_access'],
   })
   const claims = metrics.gauge({
     name: 'resourceclaim_controller_resource_claims',
-    help: "Number of ResourceClaims, categorized by allocation status, admin access, and source. Source can be 'resource_claim_template' (created from a template), 'extended_resource' (extended resources), or empty (manually created by a user).",
+    help: 'How many claims there are, by whether they have devices, by administrator access and by what they were made for.',
     labels: ['allocated', 'admin_access', 'source'],
   })
   return {

@@ -58,12 +58,12 @@ export function createEvictionManager(context: KubeletContext): EvictionManager 
   const configured = parseThresholds(config)
   const evictions = context.metrics.counter({
     name: 'kubelet_evictions',
-    help: 'Cumulative number of pod evictions by eviction signal',
+    help: 'How many pods were evicted, by signal.',
     labels: ['eviction_signal'],
   })
   const statsAge = context.metrics.histogram({
     name: 'kubelet_eviction_stats_age_seconds',
-    help: 'Time between when stats are collected, and when pod is evicted based on those stats by eviction signal',
+    help: 'How old the figures were for which a pod was evicted, by signal, in seconds.',
     labels: ['eviction_signal'],
   })
   let state = nothingMet

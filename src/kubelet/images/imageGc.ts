@@ -91,7 +91,7 @@ export function createImageGC(context: KubeletContext, images: Pick<ImageManager
   const uses = new Map<string, ImageUse>()
   const collected = context.metrics.counter({
     name: 'kubelet_image_garbage_collected_total',
-    help: 'Total number of images garbage collected by the kubelet, whether through disk usage or image age.',
+    help: 'How many images were removed, for want of space or for their age.',
     labels: ['reason'],
   })
   const warn = (reason: string, message: string) => {

@@ -78,13 +78,13 @@ function imageMetrics({ metrics }: KubeletContext) {
   return {
     pullSeconds: metrics.histogram({
       name: 'kubelet_image_pull_duration_seconds',
-      help: 'Duration in seconds to pull an image.',
+      help: 'How long pulls took, in seconds.',
       labels: ['image_size_in_bytes'],
       buckets: [1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600],
     }),
     requests: metrics.counter({
       name: 'kubelet_image_manager_ensure_image_requests_total',
-      help: 'Number of ensure-image requests processed by the kubelet.',
+      help: 'How often an image was wanted.',
       labels: ['pull_policy', 'present_locally', 'pull_required'],
     }),
   }

@@ -99,11 +99,11 @@ function hookCounters({ metrics }: KubeletContext) {
   return {
     sleepTerminated: metrics.counter({
       name: 'kubelet_lifecycle_handler_sleep_terminated_total',
-      help: 'The number of times lifecycle sleep handler got terminated.',
+      help: 'How many sleeps before a stop were cut short.',
     }),
     httpFallbacks: metrics.counter({
       name: 'kubelet_lifecycle_handler_http_fallbacks_total',
-      help: 'The number of times lifecycle handlers successfully fell back to http from https.',
+      help: 'How many hooks that asked for HTTPS found HTTP and went on with it.',
     }),
   }
 }

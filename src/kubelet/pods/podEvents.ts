@@ -96,10 +96,10 @@ export function createPodEvents(context: KubeletContext): PodEvents {
 
 /** How often the runtime is asked for everything, and how long it takes to answer. */
 function relistMetrics({ metrics, clock }: KubeletContext) {
-  const duration = metrics.histogram({ name: 'kubelet_pleg_relist_duration_seconds', help: 'Duration in seconds for relisting pods in PLEG.' })
-  const interval = metrics.histogram({ name: 'kubelet_pleg_relist_interval_seconds', help: 'Interval in seconds between relisting in PLEG.' })
-  const lastSeen = metrics.gauge({ name: 'kubelet_pleg_last_seen_seconds', help: 'Timestamp in seconds when PLEG was last seen active.' })
-  metrics.counter({ name: 'kubelet_pleg_discard_events', help: 'The number of discard events in PLEG.' })
+  const duration = metrics.histogram({ name: 'kubelet_pleg_relist_duration_seconds', help: 'How long a list of all pods of the runtime took, in seconds.' })
+  const interval = metrics.histogram({ name: 'kubelet_pleg_relist_interval_seconds', help: 'How long there was between two lists of all pods, in seconds.' })
+  const lastSeen = metrics.gauge({ name: 'kubelet_pleg_last_seen_seconds', help: 'When the pods of the runtime were last heard of, in seconds since 1970.' })
+  metrics.counter({ name: 'kubelet_pleg_discard_events', help: 'How many events were dropped because nobody took them.' })
   let beforeMs: number | undefined
   return {
     duration,

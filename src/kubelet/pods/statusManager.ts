@@ -128,7 +128,7 @@ export function createStatusManager(context: KubeletContext, deps: StatusManager
   const { apiPod, couldHaveRunningContainers, onReported } = deps
   const syncDuration = context.metrics.histogram({
     name: 'kubelet_pod_status_sync_duration_seconds',
-    help: 'Duration in seconds to sync a pod status update. Measures time from detection of a change to pod status until the API is successfully updated for that pod, even if multiple intevening changes to pod status occur.',
+    help: 'How long it took from a change of a pod until the API had its status, in seconds.',
     buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 20, 30, 45, 60],
   })
   const syncSeconds = syncDuration.series({})

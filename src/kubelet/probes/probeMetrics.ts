@@ -59,7 +59,7 @@ export function createProbeMetrics(): ProbeMetrics {
 }
 
 function render(tallies: readonly Tally[]): string {
-  const lines = ['# HELP prober_probe_duration_seconds [ALPHA] Duration in seconds for a probe response.', '# TYPE prober_probe_duration_seconds histogram']
+  const lines = ['# HELP prober_probe_duration_seconds [ALPHA] How long a probe took, in seconds.', '# TYPE prober_probe_duration_seconds histogram']
   for (const { labels, results, buckets, seconds } of tallies) {
     const count = results.Success + results.Unknown
     const bucket = (bound: number | string, value: number | undefined) => `prober_probe_duration_seconds_bucket{${labels},le="${bound}"} ${value}`
@@ -67,7 +67,7 @@ function render(tallies: readonly Tally[]): string {
     lines.push(`prober_probe_duration_seconds_sum{${labels}} ${seconds}`, `prober_probe_duration_seconds_count{${labels}} ${count}`)
   }
   lines.push(
-    '# HELP prober_probe_total [BETA] Cumulative number of a liveness, readiness or startup probe for a container by result.',
+    '# HELP prober_probe_total [BETA] How many probes of a container there were, by result.',
     '# TYPE prober_probe_total counter',
   )
   for (const { labels, uid, results } of tallies) {

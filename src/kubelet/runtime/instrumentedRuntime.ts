@@ -38,28 +38,28 @@ const buckets = Array.from({ length: 14 }, (_, index) => 0.005 * 2.5 ** index)
 export function instrumentRuntime(runtime: RuntimeService, metrics: Metrics, clock: Clock): RuntimeService {
   const total = metrics.counter({
     name: 'kubelet_runtime_operations_total',
-    help: 'Cumulative number of runtime operations by operation type.',
+    help: 'How often the runtime was called, by operation.',
     labels: ['operation_type'],
   })
   const errors = metrics.counter({
     name: 'kubelet_runtime_operations_errors_total',
-    help: 'Cumulative number of runtime operation errors by operation type.',
+    help: 'How often a call of the runtime failed, by operation.',
     labels: ['operation_type'],
   })
   const duration = metrics.histogram({
     name: 'kubelet_runtime_operations_duration_seconds',
-    help: 'Duration in seconds of runtime operations. Broken down by operation type.',
+    help: 'How long the runtime took, by operation, in seconds.',
     labels: ['operation_type'],
     buckets,
   })
   const sandboxDuration = metrics.histogram({
     name: 'kubelet_run_podsandbox_duration_seconds',
-    help: 'Duration in seconds of the run_podsandbox operations. Broken down by RuntimeClass.Handler.',
+    help: 'How long sandboxes took to start, by handler, in seconds.',
     labels: ['runtime_handler'],
   })
   const sandboxErrors = metrics.counter({
     name: 'kubelet_run_podsandbox_errors_total',
-    help: 'Cumulative number of the run_podsandbox operation errors by RuntimeClass.Handler.',
+    help: 'How many sandboxes could not be started, by handler.',
     labels: ['runtime_handler'],
   })
   const instrumented: Record<string, unknown> = { ...runtime }

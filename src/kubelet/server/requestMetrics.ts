@@ -23,9 +23,9 @@ export type RequestMetrics = (method: string, path: string) => () => void
 
 /** Call what it returns at the beginning of a request, and what that returns, at its end. */
 export function createRequestMetrics(metrics: Metrics, clock: Clock, serverType: 'readwrite' | 'readonly' = 'readwrite'): RequestMetrics {
-  const total = metrics.counter({ name: 'kubelet_http_requests_total', help: 'Number of the http requests received since the server started', labels })
-  const inflight = metrics.gauge({ name: 'kubelet_http_inflight_requests', help: 'Number of the inflight http requests', labels })
-  const duration = metrics.histogram({ name: 'kubelet_http_requests_duration_seconds', help: 'Duration in seconds to serve http requests', labels })
+  const total = metrics.counter({ name: 'kubelet_http_requests_total', help: 'How many requests have come.', labels })
+  const inflight = metrics.gauge({ name: 'kubelet_http_inflight_requests', help: 'How many requests are being answered.', labels })
+  const duration = metrics.histogram({ name: 'kubelet_http_requests_duration_seconds', help: 'How long answers took, in seconds.', labels })
   return (method, path) => {
     const bucket = bucketOf(path)
     const series = { method: methods.has(method) ? method : 'other', path: bucket, server_type: serverType, long_running: String(longRunning.has(bucket)) }

@@ -55,9 +55,9 @@ function imagesMountedBy(pod: FrozenPod, container: FrozenContainer): Frozen<Vol
 
 function counters({ metrics }: KubeletContext) {
   return {
-    requested: metrics.counter({ name: 'kubelet_image_volume_requested_total', help: 'Number of requested image volumes.' }),
-    mounted: metrics.counter({ name: 'kubelet_image_volume_mounted_succeed_total', help: 'Number of successful image volume mounts.' }),
-    failed: metrics.counter({ name: 'kubelet_image_volume_mounted_errors_total', help: 'Number of failed image volume mounts.' }),
+    requested: metrics.counter({ name: 'kubelet_image_volume_requested_total', help: 'How many volumes of images were wanted.' }),
+    mounted: metrics.counter({ name: 'kubelet_image_volume_mounted_succeed_total', help: 'How many volumes of images were mounted.' }),
+    failed: metrics.counter({ name: 'kubelet_image_volume_mounted_errors_total', help: 'How many volumes of images could not be mounted.' }),
   }
 }
 

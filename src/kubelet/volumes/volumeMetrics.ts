@@ -13,18 +13,18 @@ export interface VolumeMetrics {
 export function createVolumeMetrics({ metrics, clock }: Pick<KubeletContext, 'metrics' | 'clock'>): VolumeMetrics {
   const duration = metrics.histogram({
     name: 'storage_operation_duration_seconds',
-    help: 'Storage operation duration',
+    help: 'How long an operation on a volume took, in seconds.',
     labels: ['volume_plugin', 'operation_name', 'status', 'migrated'],
     buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600],
   })
-  const total = metrics.gauge({ name: 'volume_manager_total_volumes', help: 'Number of volumes in Volume Manager', labels: ['plugin_name', 'state'] })
+  const total = metrics.gauge({ name: 'volume_manager_total_volumes', help: 'How many volumes the kubelet knows of.', labels: ['plugin_name', 'state'] })
   const cleaned = metrics.gauge({
     name: 'kubelet_orphan_pod_cleaned_volumes',
-    help: 'The total number of orphaned Pods whose volumes were cleaned in the last periodic sweep.',
+    help: 'Of how many pods that are gone the last look has removed volumes.',
   })
   const failed = metrics.gauge({
     name: 'kubelet_orphan_pod_cleaned_volumes_errors',
-    help: 'The number of orphaned Pods whose volumes failed to be cleaned in the last periodic sweep.',
+    help: 'Of how many pods that are gone the last look could not remove the volumes.',
   })
   let counted = new Set<string>()
   return {

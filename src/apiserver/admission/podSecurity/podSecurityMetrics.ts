@@ -16,17 +16,17 @@ export function createPodSecurityMetrics(metrics: Metrics): PodSecurityMetrics {
   const requestLabels = ['request_operation', 'resource', 'subresource']
   const evaluations = metrics.counter({
     name: 'pod_security_evaluations_total',
-    help: 'Number of policy evaluations that occurred, not counting ignored or exempt requests.',
+    help: 'How often pods were held against a level, by what came of it.',
     labels: ['decision', 'policy_level', 'policy_version', 'mode', ...requestLabels],
   })
   const exemptions = metrics.counter({
     name: 'pod_security_exemptions_total',
-    help: 'Number of exempt requests, not counting ignored or out of scope requests.',
+    help: 'How many requests were exempt.',
     labels: requestLabels,
   })
   const errors = metrics.counter({
     name: 'pod_security_errors_total',
-    help: 'Number of errors preventing normal evaluation. Non-fatal errors may result in the latest restricted profile being used for evaluation.',
+    help: 'How often a level could not be told; some such pods are held against restricted:latest.',
     labels: ['fatal', ...requestLabels],
   })
   // Nearly every pod of a cluster is one of these.

@@ -13,12 +13,12 @@ export function createPolicyMetrics(metrics: Metrics): PolicyMetrics {
   const validating = {
     checks: metrics.counter({
       name: 'apiserver_validating_admission_policy_check_total',
-      help: 'Validation admission policy check total, labeled by policy and further identified by binding and enforcement action taken.',
+      help: 'How often a policy has judged, by what came of it.',
       labels: [...labels, 'enforcement_action'],
     }),
     seconds: metrics.histogram({
       name: 'apiserver_validating_admission_policy_check_duration_seconds',
-      help: 'Validation admission latency for individual validation expressions in seconds, labeled by policy and further including binding and enforcement action taken.',
+      help: 'How long a policy took to judge, in seconds.',
       labels: [...labels, 'enforcement_action'],
       buckets,
     }),
@@ -26,12 +26,12 @@ export function createPolicyMetrics(metrics: Metrics): PolicyMetrics {
   const mutating = {
     checks: metrics.counter({
       name: 'apiserver_mutating_admission_policy_check_total',
-      help: 'Mutation admission policy check total, labeled by policy and further identified by binding.',
+      help: 'How often a policy was to change an object.',
       labels,
     }),
     seconds: metrics.histogram({
       name: 'apiserver_mutating_admission_policy_check_duration_seconds',
-      help: 'Mutation admission latency for individual mutation expressions in seconds, labeled by policy and binding.',
+      help: 'How long a policy took to change an object, in seconds.',
       labels,
       buckets,
     }),

@@ -33,34 +33,34 @@ export function oidcMetrics(metrics: Metrics, clock: Clock, serverId: string): O
   const reloads = 'apiserver_authentication_config_controller'
   const latency = metrics.histogram({
     name: `${prefix}_latency_seconds`,
-    help: 'Latency of jwt authentication operations in seconds. This is the time spent authenticating a token for cache miss only (i.e. when the token is not found in the cache).',
+    help: 'How long a token took that was not remembered, in seconds.',
     labels: ['result', 'jwt_issuer_hash'],
     buckets: latencyBuckets,
   })
   const fetches = metrics.gauge({
     name: `${prefix}_jwks_fetch_last_timestamp_seconds`,
-    help: 'Timestamp of the last successful or failed JWKS fetch split by result, api server identity and jwt issuer for the JWT authenticator.',
+    help: 'When the keys of an issuer were last fetched, by how it went, in seconds since 1970.',
     labels: ['result', 'jwt_issuer_hash', 'apiserver_id_hash'],
   })
   const keySets = metrics.gauge({
     name: `${prefix}_jwks_fetch_last_key_set_info`,
-    help: 'Information about the last JWKS fetched by the JWT authenticator with hash as label, split by api server identity and jwt issuer.',
+    help: 'The keys of an issuer in use, by their hash.',
     labels: ['jwt_issuer_hash', 'apiserver_id_hash', 'hash'],
   })
   const reloadCount = metrics.counter({
     name: `${reloads}_automatic_reloads_total`,
-    help: 'Total number of automatic reloads of authentication configuration split by status and apiserver identity.',
+    help: 'How often a changed authentication file was read, by how it went.',
     labels: ['status', 'apiserver_id_hash'],
   })
   const reloadTime = metrics.gauge({
     name: `${reloads}_automatic_reload_last_timestamp_seconds`,
-    help: 'Timestamp of the last automatic reload of authentication configuration split by status and apiserver identity.',
+    help: 'When a changed authentication file was last read, in seconds since 1970.',
     labels: ['status', 'apiserver_id_hash'],
   })
   const configuration = information(
     metrics.gauge({
       name: `${reloads}_last_config_info`,
-      help: 'Information about the last applied authentication configuration with hash as label, split by apiserver identity.',
+      help: 'The authentication file in use, by its hash.',
       labels: ['apiserver_id_hash', 'hash'],
     }),
   )

@@ -38,26 +38,28 @@ const definition = (name: string, type: MetricFamily['type'], help: string, read
 })
 
 const definitions: readonly Definition[] = [
-  definition('inodes_free', 'gauge', 'Number of available Inodes', { ofDisk: (disk) => disk.inodesFree }),
-  definition('inodes_total', 'gauge', 'Number of Inodes', { ofDisk: (disk) => disk.inodes }),
-  definition('io_current', 'gauge', 'Number of I/Os currently in progress', { ofDisk: (disk) => disk.ioInProgress }),
-  definition('io_time_seconds_total', 'counter', 'Cumulative count of seconds spent doing I/Os', { ofDisk: (disk) => seconds(disk.ioMs) }),
-  definition('io_time_weighted_seconds_total', 'counter', 'Cumulative weighted I/O time in seconds', { ofDisk: (disk) => seconds(disk.weightedIoMs) }),
-  definition('limit_bytes', 'gauge', 'Number of bytes that can be consumed by the container on this filesystem.', { ofDisk: (disk) => disk.capacityBytes }),
-  definition('read_seconds_total', 'counter', 'Cumulative count of seconds spent reading', { ofDisk: (disk) => seconds(disk.readMs) }),
-  definition('reads_bytes_total', 'counter', 'Cumulative count of bytes read', { ofGroup: ({ bytes }) => bytes.Read ?? 0 }),
-  definition('reads_merged_total', 'counter', 'Cumulative count of reads merged', { ofDisk: (disk) => disk.readsMerged }),
-  definition('reads_total', 'counter', 'Cumulative count of reads completed', {
+  definition('inodes_free', 'gauge', 'Inodes that are free.', { ofDisk: (disk) => disk.inodesFree }),
+  definition('inodes_total', 'gauge', 'How many inodes there are.', { ofDisk: (disk) => disk.inodes }),
+  definition('io_current', 'gauge', 'Reads and writes under way.', { ofDisk: (disk) => disk.ioInProgress }),
+  definition('io_time_seconds_total', 'counter', 'How long something was read or written, in seconds.', { ofDisk: (disk) => seconds(disk.ioMs) }),
+  definition('io_time_weighted_seconds_total', 'counter', 'The time of all reads and writes added up, in seconds.', {
+    ofDisk: (disk) => seconds(disk.weightedIoMs),
+  }),
+  definition('limit_bytes', 'gauge', 'The size of the file system, in bytes.', { ofDisk: (disk) => disk.capacityBytes }),
+  definition('read_seconds_total', 'counter', 'How long reads took, in seconds.', { ofDisk: (disk) => seconds(disk.readMs) }),
+  definition('reads_bytes_total', 'counter', 'Bytes read.', { ofGroup: ({ bytes }) => bytes.Read ?? 0 }),
+  definition('reads_merged_total', 'counter', 'Reads that were joined to others.', { ofDisk: (disk) => disk.readsMerged }),
+  definition('reads_total', 'counter', 'Reads that were done.', {
     ofGroup: ({ requests }) => requests.Read ?? 0,
     ofDisk: (disk) => disk.reads,
   }),
-  definition('sector_reads_total', 'counter', 'Cumulative count of sector reads completed', { ofDisk: (disk) => disk.sectorsRead }),
-  definition('sector_writes_total', 'counter', 'Cumulative count of sector writes completed', { ofDisk: (disk) => disk.sectorsWritten }),
-  definition('usage_bytes', 'gauge', 'Number of bytes that are consumed by the container on this filesystem.', { ofDisk: (disk) => disk.usedBytes }),
-  definition('write_seconds_total', 'counter', 'Cumulative count of seconds spent writing', { ofDisk: (disk) => seconds(disk.writeMs) }),
-  definition('writes_bytes_total', 'counter', 'Cumulative count of bytes written', { ofGroup: ({ bytes }) => bytes.Write ?? 0 }),
-  definition('writes_merged_total', 'counter', 'Cumulative count of writes merged', { ofDisk: (disk) => disk.writesMerged }),
-  definition('writes_total', 'counter', 'Cumulative count of writes completed', {
+  definition('sector_reads_total', 'counter', 'Sectors read.', { ofDisk: (disk) => disk.sectorsRead }),
+  definition('sector_writes_total', 'counter', 'Sectors written.', { ofDisk: (disk) => disk.sectorsWritten }),
+  definition('usage_bytes', 'gauge', 'Bytes in use on the file system.', { ofDisk: (disk) => disk.usedBytes }),
+  definition('write_seconds_total', 'counter', 'How long writes took, in seconds.', { ofDisk: (disk) => seconds(disk.writeMs) }),
+  definition('writes_bytes_total', 'counter', 'Bytes written.', { ofGroup: ({ bytes }) => bytes.Write ?? 0 }),
+  definition('writes_merged_total', 'counter', 'Writes that were joined to others.', { ofDisk: (disk) => disk.writesMerged }),
+  definition('writes_total', 'counter', 'Writes that were done.', {
     ofGroup: ({ requests }) => requests.Write ?? 0,
     ofDisk: (disk) => disk.writes,
   }),
@@ -84,6 +86,6 @@ export function diskFamilies(rows: readonly GroupRow[], disks: NodeDisks): Metri
   )
   return [
     ...definitions.map(ofDefinition),
-    { name: 'container_blkio_device_usage_total', type: 'counter', help: 'Blkio Device bytes usage', samples: transferred },
+    { name: 'container_blkio_device_usage_total', type: 'counter', help: 'Bytes moved to and from block devices, by operation.', samples: transferred },
   ]
 }

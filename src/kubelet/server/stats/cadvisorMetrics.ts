@@ -55,98 +55,73 @@ const stalled =
     usage.pressure === undefined ? undefined : usage.pressure[resource][kind].totalUs / 1e6
 
 const definitions: readonly Definition[] = [
-  ['container_cpu_cfs_burst_periods_total', 'counter', 'Number of periods when burst occurs.', throttled(({ burstPeriods }) => burstPeriods)],
-  ['container_cpu_cfs_burst_seconds_total', 'counter', 'Total time duration the container has been bursted.', throttled(({ burstNs }) => seconds(burstNs))],
-  ['container_cpu_cfs_periods_total', 'counter', 'Number of elapsed enforcement period intervals.', throttled(({ periods }) => periods)],
-  ['container_cpu_cfs_throttled_periods_total', 'counter', 'Number of throttled period intervals.', throttled(({ throttledPeriods }) => throttledPeriods)],
+  ['container_cpu_cfs_burst_periods_total', 'counter', 'How many periods used quota that was saved.', throttled(({ burstPeriods }) => burstPeriods)],
+  ['container_cpu_cfs_burst_seconds_total', 'counter', 'How long saved quota was used, in seconds.', throttled(({ burstNs }) => seconds(burstNs))],
+  ['container_cpu_cfs_periods_total', 'counter', 'How many periods of CPU quota have gone by.', throttled(({ periods }) => periods)],
+  [
+    'container_cpu_cfs_throttled_periods_total',
+    'counter',
+    'How many periods of CPU quota were cut short.',
+    throttled(({ throttledPeriods }) => throttledPeriods),
+  ],
   [
     'container_cpu_cfs_throttled_seconds_total',
     'counter',
-    'Total time duration the container has been throttled.',
+    'How long processes had to wait for CPU quota, in seconds.',
     throttled(({ throttledNs }) => seconds(throttledNs)),
   ],
-  ['container_cpu_system_seconds_total', 'counter', 'Cumulative system cpu time consumed in seconds.', ({ usage }) => seconds(usage.cpuSystemNs)],
-  ['container_cpu_user_seconds_total', 'counter', 'Cumulative user cpu time consumed in seconds.', ({ usage }) => seconds(usage.cpuUserNs)],
-  ['container_last_seen', 'gauge', 'Last time a container was seen by the exporter', ({ usage }) => Math.floor(usage.atMs / 1000)],
-  ['container_memory_cache', 'gauge', 'Number of bytes of page cache memory.', ({ usage }) => usage.memory.cacheBytes],
-  ['container_memory_failcnt', 'counter', 'Number of memory usage hits limits', ({ usage }) => usage.memory.failures],
-  ['container_memory_kernel_usage', 'gauge', 'Size of kernel memory allocated in bytes.', ({ usage }) => usage.memory.kernelBytes],
-  ['container_memory_mapped_file', 'gauge', 'Size of memory mapped files in bytes.', ({ usage }) => usage.memory.mappedFileBytes],
-  ['container_memory_max_usage_bytes', 'gauge', 'Maximum memory usage recorded in bytes', ({ usage }) => usage.memory.maxUsageBytes],
-  ['container_memory_rss', 'gauge', 'Size of RSS in bytes.', ({ usage }) => usage.memory.rssBytes],
-  ['container_memory_swap', 'gauge', 'Container swap usage in bytes.', ({ usage }) => usage.memory.swapBytes],
-  ['container_memory_total_active_file_bytes', 'gauge', 'Current total active file in bytes.', ({ usage }) => usage.memory.activeFileBytes],
-  ['container_memory_total_inactive_file_bytes', 'gauge', 'Current total inactive file in bytes.', ({ usage }) => usage.memory.inactiveFileBytes],
+  ['container_cpu_system_seconds_total', 'counter', 'CPU time used in the kernel, in seconds.', ({ usage }) => seconds(usage.cpuSystemNs)],
+  ['container_cpu_user_seconds_total', 'counter', 'CPU time used outside the kernel, in seconds.', ({ usage }) => seconds(usage.cpuUserNs)],
+  ['container_last_seen', 'gauge', 'When the container was last looked at, in seconds since 1970.', ({ usage }) => Math.floor(usage.atMs / 1000)],
+  ['container_memory_cache', 'gauge', 'Bytes of files in memory.', ({ usage }) => usage.memory.cacheBytes],
+  ['container_memory_failcnt', 'counter', 'How often the limit of memory was met.', ({ usage }) => usage.memory.failures],
+  ['container_memory_kernel_usage', 'gauge', 'Bytes that the kernel holds for it.', ({ usage }) => usage.memory.kernelBytes],
+  ['container_memory_mapped_file', 'gauge', 'Bytes of files that are mapped.', ({ usage }) => usage.memory.mappedFileBytes],
+  ['container_memory_max_usage_bytes', 'gauge', 'The most memory ever used, in bytes.', ({ usage }) => usage.memory.maxUsageBytes],
+  ['container_memory_rss', 'gauge', 'Bytes of memory that no file backs.', ({ usage }) => usage.memory.rssBytes],
+  ['container_memory_swap', 'gauge', 'Bytes in swap.', ({ usage }) => usage.memory.swapBytes],
+  ['container_memory_total_active_file_bytes', 'gauge', 'Bytes of files in memory that were used of late.', ({ usage }) => usage.memory.activeFileBytes],
   [
-    'container_memory_usage_bytes',
+    'container_memory_total_inactive_file_bytes',
     'gauge',
-    'Current memory usage in bytes, including all memory regardless of when it was accessed',
-    ({ usage }) => usage.memory.usageBytes,
+    'Bytes of files in memory that may be taken back first.',
+    ({ usage }) => usage.memory.inactiveFileBytes,
   ],
-  ['container_memory_working_set_bytes', 'gauge', 'Current working set in bytes.', ({ usage }) => usage.memory.workingSetBytes],
-  ['container_oom_events_total', 'counter', 'Count of out of memory events observed for the container', ({ usage }) => usage.oomKills],
-  [
-    'container_pressure_cpu_stalled_seconds_total',
-    'counter',
-    'Total time duration no tasks in the container could make progress due to CPU congestion.',
-    stalled('cpu', 'full'),
-  ],
-  [
-    'container_pressure_cpu_waiting_seconds_total',
-    'counter',
-    'Total time duration tasks in the container have waited due to CPU congestion.',
-    stalled('cpu', 'some'),
-  ],
-  [
-    'container_pressure_io_stalled_seconds_total',
-    'counter',
-    'Total time duration no tasks in the container could make progress due to IO congestion.',
-    stalled('io', 'full'),
-  ],
-  [
-    'container_pressure_io_waiting_seconds_total',
-    'counter',
-    'Total time duration tasks in the container have waited due to IO congestion.',
-    stalled('io', 'some'),
-  ],
-  [
-    'container_pressure_memory_stalled_seconds_total',
-    'counter',
-    'Total time duration no tasks in the container could make progress due to memory congestion.',
-    stalled('memory', 'full'),
-  ],
-  [
-    'container_pressure_memory_waiting_seconds_total',
-    'counter',
-    'Total time duration tasks in the container have waited due to memory congestion.',
-    stalled('memory', 'some'),
-  ],
-  ['container_processes', 'gauge', 'Number of processes running inside the container.', ({ usage }) => usage.processes],
-  ['container_spec_cpu_period', 'gauge', 'CPU period of the container.', ({ usage }) => usage.periodUs || undefined],
-  ['container_spec_cpu_quota', 'gauge', 'CPU quota of the container.', ({ usage }) => usage.quotaUs || undefined],
-  ['container_spec_cpu_shares', 'gauge', 'CPU share of the container.', ({ usage }) => usage.shares || undefined],
-  ['container_spec_memory_limit_bytes', 'gauge', 'Memory limit for the container.', ({ usage }) => usage.memory.limitBytes],
-  ['container_spec_memory_reservation_limit_bytes', 'gauge', 'Memory reservation limit for the container.', ({ usage }) => usage.memory.reservationBytes],
-  ['container_spec_memory_swap_limit_bytes', 'gauge', 'Memory swap limit for the container.', ({ usage }) => usage.memory.swapLimitBytes],
+  ['container_memory_usage_bytes', 'gauge', 'Bytes of memory in use, however long ago they were touched.', ({ usage }) => usage.memory.usageBytes],
+  ['container_memory_working_set_bytes', 'gauge', 'Bytes of memory in use that cannot be taken back at once.', ({ usage }) => usage.memory.workingSetBytes],
+  ['container_oom_events_total', 'counter', 'How many processes the kernel has killed for want of memory.', ({ usage }) => usage.oomKills],
+  ['container_pressure_cpu_stalled_seconds_total', 'counter', 'How long no process could go on for want of CPU, in seconds.', stalled('cpu', 'full')],
+  ['container_pressure_cpu_waiting_seconds_total', 'counter', 'How long some process had to wait for CPU, in seconds.', stalled('cpu', 'some')],
+  ['container_pressure_io_stalled_seconds_total', 'counter', 'How long no process could go on for want of I/O, in seconds.', stalled('io', 'full')],
+  ['container_pressure_io_waiting_seconds_total', 'counter', 'How long some process had to wait for I/O, in seconds.', stalled('io', 'some')],
+  ['container_pressure_memory_stalled_seconds_total', 'counter', 'How long no process could go on for want of memory, in seconds.', stalled('memory', 'full')],
+  ['container_pressure_memory_waiting_seconds_total', 'counter', 'How long some process had to wait for memory, in seconds.', stalled('memory', 'some')],
+  ['container_processes', 'gauge', 'How many processes run.', ({ usage }) => usage.processes],
+  ['container_spec_cpu_period', 'gauge', 'Over how many microseconds the CPU quota counts.', ({ usage }) => usage.periodUs || undefined],
+  ['container_spec_cpu_quota', 'gauge', 'Microseconds of CPU in a period.', ({ usage }) => usage.quotaUs || undefined],
+  ['container_spec_cpu_shares', 'gauge', 'The weight of its CPU time.', ({ usage }) => usage.shares || undefined],
+  ['container_spec_memory_limit_bytes', 'gauge', 'The most memory it may use, in bytes; 0: no limit.', ({ usage }) => usage.memory.limitBytes],
+  ['container_spec_memory_reservation_limit_bytes', 'gauge', 'Memory that is kept for it, in bytes.', ({ usage }) => usage.memory.reservationBytes],
+  ['container_spec_memory_swap_limit_bytes', 'gauge', 'The most swap it may use, in bytes; 0: no limit.', ({ usage }) => usage.memory.swapLimitBytes],
   [
     'container_start_time_seconds',
     'gauge',
-    'Start time of the container since unix epoch in seconds.',
+    'When it was started, in seconds since 1970.',
     ({ startedAtMs }) => (startedAtMs === undefined ? undefined : startedAtMs / 1000),
   ],
-  ['container_threads', 'gauge', 'Number of threads running inside the container', ({ usage }) => usage.processes],
-  ['container_threads_max', 'gauge', 'Maximum number of threads allowed inside the container, infinity if value is zero', ({ usage }) => usage.maxProcesses],
+  ['container_threads', 'gauge', 'How many threads there are.', ({ usage }) => usage.processes],
+  ['container_threads_max', 'gauge', 'How many threads there may be; 0: no limit.', ({ usage }) => usage.maxProcesses],
 ]
 
 const networkDefinitions: readonly (readonly [name: string, help: string, read: (one: InterfaceUsage) => number])[] = [
-  ['container_network_receive_bytes_total', 'Cumulative count of bytes received', (one) => one.receivedBytes],
-  ['container_network_receive_errors_total', 'Cumulative count of errors encountered while receiving', (one) => one.receiveErrors],
-  ['container_network_receive_packets_dropped_total', 'Cumulative count of packets dropped while receiving', (one) => one.receiveDropped],
-  ['container_network_receive_packets_total', 'Cumulative count of packets received', (one) => one.receivedPackets],
-  ['container_network_transmit_bytes_total', 'Cumulative count of bytes transmitted', (one) => one.sentBytes],
-  ['container_network_transmit_errors_total', 'Cumulative count of errors encountered while transmitting', (one) => one.sendErrors],
-  ['container_network_transmit_packets_dropped_total', 'Cumulative count of packets dropped while transmitting', (one) => one.sendDropped],
-  ['container_network_transmit_packets_total', 'Cumulative count of packets transmitted', (one) => one.sentPackets],
+  ['container_network_receive_bytes_total', 'Bytes that came in.', (one) => one.receivedBytes],
+  ['container_network_receive_errors_total', 'How many errors there were with what came in.', (one) => one.receiveErrors],
+  ['container_network_receive_packets_dropped_total', 'Packets that came in and were dropped.', (one) => one.receiveDropped],
+  ['container_network_receive_packets_total', 'Packets that came in.', (one) => one.receivedPackets],
+  ['container_network_transmit_bytes_total', 'Bytes that went out.', (one) => one.sentBytes],
+  ['container_network_transmit_errors_total', 'How many errors there were with what was to go out.', (one) => one.sendErrors],
+  ['container_network_transmit_packets_dropped_total', 'Packets that were to go out and were dropped.', (one) => one.sendDropped],
+  ['container_network_transmit_packets_total', 'Packets that went out.', (one) => one.sentPackets],
 ]
 
 export interface CadvisorFacts {
@@ -178,7 +153,7 @@ export function cadvisorMetricsText(usage: NodeUsage, { machine, pauseImage, dis
 
 function cpuUsage(rows: readonly Row[]): MetricFamily {
   const samples = rows.map(({ labels, usage }) => ({ labels: sorted({ ...labels, cpu: 'total' }), value: seconds(usage.cpuNs), atMs: usage.atMs }))
-  return { name: 'container_cpu_usage_seconds_total', type: 'counter', help: 'Cumulative cpu time consumed in seconds.', samples }
+  return { name: 'container_cpu_usage_seconds_total', type: 'counter', help: 'CPU time used, in seconds.', samples }
 }
 
 function memoryFailures(rows: readonly Row[]): MetricFamily {
@@ -191,14 +166,14 @@ function memoryFailures(rows: readonly Row[]): MetricFamily {
       sample('pgmajfault', 'hierarchy', memory.majorPageFaults),
     ]
   })
-  return { name: 'container_memory_failures_total', type: 'counter', help: 'Cumulative count of memory allocation failures.', samples }
+  return { name: 'container_memory_failures_total', type: 'counter', help: 'How often memory that was asked for was not there at once.', samples }
 }
 
 function machineFamilies(machine: MachineInfo | undefined): MetricFamily[] {
   const scraped = (name: string, what: string): MetricFamily => ({
     name,
     type: 'gauge',
-    help: `1 if there was an error while getting ${what} metrics, 0 otherwise.`,
+    help: `1 when the figures of the ${what} could not be had, else 0.`,
     samples: [{ value: 0 }],
   })
   const always = [scraped('container_scrape_error', 'container'), scraped('machine_scrape_error', 'machine')]
@@ -212,13 +187,13 @@ function machineFamilies(machine: MachineInfo | undefined): MetricFamily[] {
     {
       name: 'cadvisor_version_info',
       type: 'gauge',
-      help: "A metric with a constant '1' value labeled by kernel version, OS version, docker version, cadvisor version & cadvisor revision.",
+      help: 'Always 1: the labels say which kernel and system this is.',
       samples: [{ labels: version, value: 1 }],
     },
-    gauge('machine_cpu_cores', 'Number of logical CPU cores.', machine.cpus),
-    gauge('machine_cpu_physical_cores', 'Number of physical CPU cores.', topology ? placesOf(topology, 'core').length : machine.cpus),
-    gauge('machine_cpu_sockets', 'Number of CPU sockets.', topology ? placesOf(topology, 'socket').length : 1),
-    gauge('machine_memory_bytes', 'Amount of memory installed on the machine.', machine.memoryBytes),
-    gauge('machine_swap_bytes', 'Amount of swap memory available on the machine.', machine.swapBytes ?? 0),
+    gauge('machine_cpu_cores', 'How many CPUs the machine has, threads of cores included.', machine.cpus),
+    gauge('machine_cpu_physical_cores', 'How many cores the machine has.', topology ? placesOf(topology, 'core').length : machine.cpus),
+    gauge('machine_cpu_sockets', 'How many sockets the machine has.', topology ? placesOf(topology, 'socket').length : 1),
+    gauge('machine_memory_bytes', 'The memory of the machine, in bytes.', machine.memoryBytes),
+    gauge('machine_swap_bytes', 'The swap of the machine, in bytes.', machine.swapBytes ?? 0),
   ]
 }

@@ -19,7 +19,7 @@ function cpu({ of, measured }: Level): MetricFamily {
   return {
     name: `${of}_cpu_usage_seconds_total`,
     type: 'counter',
-    help: `[STABLE] Cumulative cpu time consumed by the ${of} in core-seconds`,
+    help: `[STABLE] CPU time that the ${of} has used, in seconds`,
     samples: measured.map(({ labels, usage }) => ({ labels, value: seconds(usage.cpuNs), atMs: usage.atMs })),
   }
 }
@@ -28,7 +28,7 @@ function memory({ of, measured }: Level): MetricFamily {
   return {
     name: `${of}_memory_working_set_bytes`,
     type: 'gauge',
-    help: `[STABLE] Current working set of the ${of} in bytes`,
+    help: `[STABLE] Memory of the ${of} that cannot be taken back at once, in bytes`,
     samples: measured.map(({ labels, usage }) => ({ labels, value: usage.memory.workingSetBytes, atMs: usage.atMs })),
   }
 }
@@ -37,7 +37,7 @@ function swap({ of, measured }: Level): MetricFamily {
   return {
     name: `${of}_swap_usage_bytes`,
     type: 'gauge',
-    help: `[ALPHA] Current amount of the ${of} swap usage in bytes. Reported only on non-windows systems`,
+    help: `[ALPHA] Swap of the ${of}, in bytes`,
     samples: measured.map(({ labels, usage }) => ({ labels, value: usage.memory.swapBytes, atMs: usage.atMs })),
   }
 }
@@ -46,7 +46,7 @@ function started({ measured }: Level): MetricFamily {
   return {
     name: 'container_start_time_seconds',
     type: 'gauge',
-    help: '[STABLE] Start time of the container since unix epoch in seconds',
+    help: '[STABLE] When the container was started, in seconds since 1970',
     samples: measured.flatMap(({ labels, startedAtMs }) => (startedAtMs === undefined ? [] : [{ labels, value: startedAtMs / 1000 }])),
   }
 }
@@ -75,7 +75,7 @@ export function resourceMetricsText({ node, pods }: NodeUsage): string {
     {
       name: 'resource_scrape_error',
       type: 'gauge',
-      help: '[STABLE] 1 if there was an error while getting container metrics, 0 otherwise',
+      help: '[STABLE] 1 when the figures of containers could not be had, else 0',
       samples: [{ value: 0 }],
     },
   ])

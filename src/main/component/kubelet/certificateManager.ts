@@ -30,11 +30,11 @@ export function createCertificateManager({ name, store, client, wanted, tools, o
   const { clock, random, log, metrics } = tools
   const failures = metrics.counter({
     name: name === 'client' ? 'kubelet_certificate_manager_client_expiration_renew_errors' : 'kubelet_server_expiration_renew_errors',
-    help: 'Counter of certificate renewal errors.',
+    help: 'How often a certificate could not be renewed.',
   })
   const ttl = metrics.gauge({
     name: `kubelet_certificate_manager_${name}_ttl_seconds`,
-    help: 'Gauge of the shortest TTL (time-to-live) of the certificate. The value is in seconds until certificate expiry (negative if already expired).',
+    help: 'How much longer the certificate is good, in seconds; below 0: no longer.',
   })
   const renew = async (signal: AbortSignal) => {
     for (let pauseMs = firstRetryMs; !signal.aborted; pauseMs = Math.min(longestRetryMs, pauseMs * 2)) {
