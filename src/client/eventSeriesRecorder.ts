@@ -35,7 +35,7 @@ const retryMs = 10_000
 const retryJitter = 0.25
 const maxQueued = 1000
 /** Writes under way at once. */
-const workers = 8
+const workers = 32
 /** A series ends when nothing has come for this long. */
 const finishMs = 6 * 60_000
 /** A series that goes on is written this often, so that it does not expire. */
@@ -119,7 +119,7 @@ export function createEventSeriesRecorder(
     event: (reported) => {
       if (signal?.aborted) return
       const made = makeEvent(deps, source, reported)
-      const key = JSON.stringify([made.type, made.action, made.reason, made.reportingController, made.reportingInstance, made.regarding, made.related])
+      const key = [made.type, made.action, made.reason, referenceText(made.regarding), referenceText(made.related)].join('\n')
       const before = known.get(key)
       const event = before ? { ...before, series: { count: (before.series?.count ?? 1) + 1, lastObservedTime: made.eventTime } } : made
       known.set(key, event)
@@ -129,6 +129,13 @@ export function createEventSeriesRecorder(
     },
     flush: () => lanes.idle(),
   }
+}
+
+/** The source is the same for all of a recorder. */
+function referenceText(reference: ObjectReference | undefined): string {
+  if (!reference) return ''
+  const { apiVersion, kind, namespace, name, uid, resourceVersion, fieldPath } = reference
+  return [apiVersion, kind, namespace, name, uid, resourceVersion, fieldPath].join()
 }
 
 function makeEvent(deps: EventRecorderDeps, source: { readonly reportingController: string; readonly reportingInstance: string }, event: SeriesEvent): Event {
@@ -149,5 +156,21 @@ function makeEvent(deps: EventRecorderDeps, source: { readonly reportingControll
     ...(event.related ? { related: referenceOf(event.related) } : {}),
     note: event.note,
     type: event.type,
+  }
+}
+
+/**
+ * The recorders of a component that reports under several names, such as a scheduler with profiles: made when asked for, one for each name. Like upstream's,
+ * an instance is its name and its host's.
+ */
+export function eventSeriesRecorders(deps: EventRecorderDeps, hostName: string, signal?: AbortSignal): (reportingController: string) => EventSeriesRecorder {
+  const recorders = new Map<string, EventSeriesRecorder>()
+  return (reportingController) => {
+    let recorder = recorders.get(reportingController)
+    if (!recorder) {
+      recorder = createEventSeriesRecorder(deps, { reportingController, reportingInstance: `${reportingController}-${hostName}` }, signal)
+      recorders.set(reportingController, recorder)
+    }
+    return recorder
   }
 }

@@ -11,13 +11,14 @@ import type { Logger } from '#base/log'
 import { formatTime } from '#base/time'
 import { pods } from '#client/builtIn'
 import type { Client } from '#client/client'
-import type { EventRecorder } from '#client/eventRecorder'
+import type { EventSeriesRecorder } from '#client/eventSeriesRecorder'
 
 export interface PodReportsDeps {
   readonly client: Client
   readonly clock: Clock
   readonly log: Logger
-  readonly events: EventRecorder
+  /** By profile. */
+  readonly recorders: ReadonlyMap<string, EventSeriesRecorder>
 }
 
 export interface FailureReport {
@@ -54,11 +55,13 @@ export class PodReports {
   scheduled(pod: Frozen<Pod>, nodeName: string): void {
     const { namespace, name, uid = '' } = pod.metadata
     this.#expected.delete(uid)
-    this.#deps.events.event(pod, 'Normal', 'Scheduled', `Successfully assigned ${namespace}/${name} to ${nodeName}`)
+    const note = `Successfully assigned ${namespace}/${name} to ${nodeName}`
+    this.#recorderOf(pod)?.event({ regarding: pod, type: 'Normal', reason: 'Scheduled', action: 'Binding', note })
   }
 
   failed(pod: Frozen<Pod>, report: FailureReport): Promise<void> {
-    this.#deps.events.event(pod, 'Warning', 'FailedScheduling', truncated(report.message))
+    const note = truncated(report.message)
+    this.#recorderOf(pod)?.event({ regarding: pod, type: 'Warning', reason: 'FailedScheduling', action: 'Scheduling', note })
     return this.#afterOthers(pod, () => this.#writeFailure(pod, report))
   }
 
@@ -72,6 +75,10 @@ export class PodReports {
   /** The pod is gone, or somebody else's: what was said of it no longer matters. */
   forget(uid: string): void {
     this.#expected.delete(uid)
+  }
+
+  #recorderOf({ spec }: Frozen<Pod>): EventSeriesRecorder | undefined {
+    return this.#deps.recorders.get(spec.schedulerName ?? 'default-scheduler')
   }
 
   #afterOthers(pod: Frozen<Pod>, write: () => Promise<void>): Promise<void> {

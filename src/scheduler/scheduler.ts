@@ -10,7 +10,7 @@ import type { Metrics } from '#base/metrics'
 import type { Random } from '#base/random'
 import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Client } from '#client/client'
-import type { EventRecorder } from '#client/eventRecorder'
+import type { EventSeriesRecorder } from '#client/eventSeriesRecorder'
 import { BindingCycle } from './bindingCycle.ts'
 import { watchCluster } from './clusterWatch.ts'
 import { createDecisionLog, type DecisionLog } from './decisions.ts'
@@ -36,7 +36,8 @@ export interface SchedulerDeps {
   readonly random: Random
   readonly log: Logger
   readonly metrics: Metrics
-  readonly events: EventRecorder
+  /** The recorder of one profile: its name is who reports. */
+  readonly events: (profile: string) => EventSeriesRecorder
   /** Where decisions are kept for those who ask why. Absent: nobody asks. */
   readonly decisions?: DecisionLog | undefined
   /** Answers questions about pods for as long as the scheduler runs. Absent: nobody asks. */
@@ -95,9 +96,11 @@ async function runScheduler(
   const extenders = new Extenders(config.extenders, deps.log, signal)
   const activate = (keys: Iterable<string>) => queue.activate(keys)
   const profiles = new Map<string, Profile>()
+  const recorders = new Map(config.profiles.map(({ schedulerName }) => [schedulerName, deps.events(schedulerName)]))
   for (const profile of config.profiles) {
+    const events = recorders.get(profile.schedulerName) as EventSeriesRecorder
     const handle = new SchedulerHandle(
-      { ...deps, extenders, cache, nominator, waiting, signal, activate, background: track, timer: metrics.timer },
+      { ...deps, events, extenders, cache, nominator, waiting, signal, activate, background: track, timer: metrics.timer },
       profile.schedulerName,
       watches,
     )
@@ -114,7 +117,7 @@ async function runScheduler(
     onKept: metrics.kept,
     hintTimer: { nowMs: () => deps.clock.monotonicMs(), took: metrics.hint },
   })
-  const reports = new PodReports(deps)
+  const reports = new PodReports({ ...deps, recorders })
   const shared = { ...deps, extenders, cache, queue, nominator, waiting, reports, schedulerMetrics: metrics, profiles, signal, track }
   const binding = new BindingCycle(shared)
   const cycle = new SchedulingCycle({ ...shared, binding, percentageOfNodesToScore: config.percentageOfNodesToScore })

@@ -10,7 +10,7 @@ import type { Lister } from '#client/cache/lister'
 import type { EventHandler, HandlerRegistration, SharedInformer } from '#client/cache/sharedInformer'
 import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Client, Resource } from '#client/client'
-import type { EventRecorder } from '#client/eventRecorder'
+import type { EventSeriesRecorder } from '#client/eventSeriesRecorder'
 import type { Extenders } from './extenders/extenders.ts'
 import type { CycleState } from './framework/cycleState.ts'
 import type { Handle, PreemptionCandidate, WaitingPod } from './framework/handle.ts'
@@ -31,7 +31,7 @@ export interface HandleDeps {
   readonly random: Random
   readonly log: Logger
   readonly metrics: Metrics
-  readonly events: EventRecorder
+  readonly events: EventSeriesRecorder
   readonly extenders: Extenders
   readonly cache: SchedulerCache
   readonly nominator: Nominator
@@ -88,7 +88,7 @@ export class SchedulerHandle implements Handle {
     return this.#deps.metrics
   }
 
-  get events(): EventRecorder {
+  get events(): EventSeriesRecorder {
     return this.#deps.events
   }
 

@@ -10,7 +10,7 @@ import type { Metrics } from '#base/metrics'
 import { type Random, seededRandom } from '#base/random'
 import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import { createClient } from '#client/clientOverTransport'
-import { createEventRecorder } from '#client/eventRecorder'
+import { eventSeriesRecorders } from '#client/eventSeriesRecorder'
 import type { ControllerOptions } from '#controllers/framework/controller'
 import { createControllerManager } from '#controllers/framework/manager'
 import { controllers } from '#controllers/index'
@@ -113,6 +113,6 @@ export async function liveAsScheduler(tools: ClusterTools, life: Life): Promise<
   const client = createClient(life.link({ name: 'system:kube-scheduler', groups: [authenticated] }, 'kube-scheduler'))
   const deps = { client, clock: tools.clock, metrics: tools.metrics, log: tools.log.with('scheduler'), random: tools.random('scheduler') }
   const informers = createSharedInformerFactory(client, { ...deps, minWatchSeconds: tools.minWatchSeconds })
-  const events = createEventRecorder(deps, { component: 'default-scheduler' }, life.signal)
+  const events = eventSeriesRecorders(deps, 'test', life.signal)
   await Promise.all([createScheduler({ ...deps, informers, events }).run(life.signal), informers.run(life.signal)])
 }

@@ -13,7 +13,7 @@ import { createLister } from '#client/cache/lister'
 import type { EventHandler } from '#client/cache/sharedInformer'
 import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Client, Resource } from '#client/client'
-import type { EventRecorder } from '#client/eventRecorder'
+import type { EventSeriesRecorder } from '#client/eventSeriesRecorder'
 import { Extenders } from '#scheduler/extenders/extenders'
 import type { PluginDefinition } from '#scheduler/framework/plugin'
 import { podInfo } from '#scheduler/framework/podInfo'
@@ -144,7 +144,7 @@ class Stores {
   }
 }
 
-const noEvents: EventRecorder = { event: () => {}, flush: () => Promise.resolve() }
+const noEvents: EventSeriesRecorder = { event: () => {}, flush: () => Promise.resolve() }
 
 const noClient: Client = new Proxy({} as Client, {
   get: () => {

@@ -110,7 +110,7 @@ export class CacheEntry implements CachedObject {
   /** Remembers what `version` shows. */
   keepView(version: VersionView, converted: KubeObject | Frozen<KubeObject>): CachedObject {
     const object = deepFreeze(converted) as Frozen<KubeObject>
-    const view = object === this.object ? this : { object, bytes: jsonOf(object), resourceVersion: this.resourceVersion }
+    const view = object === this.object ? this : new View(object, this.resourceVersion)
     this.#views ??= new Map()
     this.#views.set(version, view)
     return view
@@ -119,6 +119,25 @@ export class CacheEntry implements CachedObject {
   /** After the versions have changed, what they showed is out of date. */
   forgetViews(): void {
     this.#views = undefined
+  }
+}
+
+/** Its bytes are made when somebody asks for them: who wrote the object often does not. */
+class View implements CachedObject {
+  readonly object: Frozen<KubeObject>
+  readonly resourceVersion: number
+  protobuf: Uint8Array | undefined
+  untypedTail: Uint8Array | undefined
+  #bytes: Uint8Array | undefined
+
+  constructor(object: Frozen<KubeObject>, resourceVersion: number) {
+    this.object = object
+    this.resourceVersion = resourceVersion
+  }
+
+  get bytes(): Uint8Array {
+    this.#bytes ??= jsonOf(this.object)
+    return this.#bytes
   }
 }
 

@@ -1,9 +1,10 @@
 /** The scheduler with the caches and the recorder of events that it needs (L5), the same alone and in a local cluster. */
 import { setMaxListeners } from 'node:events'
+import os from 'node:os'
 import type { Component } from '#base/component'
 import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Client } from '#client/client'
-import { createEventRecorder } from '#client/eventRecorder'
+import { eventSeriesRecorders } from '#client/eventSeriesRecorder'
 import { createScheduler, defaultSchedulerConfig, type SchedulerConfig, type SchedulerDeps } from '#scheduler/scheduler'
 
 export type SchedulerTools = Pick<SchedulerDeps, 'clock' | 'random' | 'log' | 'metrics' | 'decisions' | 'explainer'> & {
@@ -19,7 +20,7 @@ export function schedulerComponent(client: Client, tools: SchedulerTools, config
       const either = AbortSignal.any([signal, ended.signal])
       setMaxListeners(0, either)
       const informers = createSharedInformerFactory(client, tools)
-      const events = createEventRecorder({ ...tools, client }, { component: config.profiles[0]?.schedulerName ?? 'default-scheduler' }, either)
+      const events = eventSeriesRecorders({ ...tools, client }, os.hostname(), either)
       const caching = informers.run(either)
       try {
         await createScheduler({ ...tools, client, informers, events }, config).run(either)

@@ -11,7 +11,7 @@ import type { ReadableStore } from '#client/cache/indexer'
 import type { Lister } from '#client/cache/lister'
 import type { EventHandler } from '#client/cache/sharedInformer'
 import type { Client, Resource } from '#client/client'
-import type { EventRecorder } from '#client/eventRecorder'
+import type { EventSeriesRecorder } from '#client/eventSeriesRecorder'
 import type { CycleState } from './cycleState.ts'
 import type { NodeInfo } from './nodeInfo.ts'
 import type { PodInfo } from './podInfo.ts'
@@ -44,7 +44,8 @@ export interface Handle {
   readonly random: Random
   readonly log: Logger
   readonly metrics: Metrics
-  readonly events: EventRecorder
+  /** Reports in the name of the profile. */
+  readonly events: EventSeriesRecorder
 
   /** Reads the cluster's objects of a kind: asked for when the plugin is made, so that only what plugins need is watched. */
   lister<T extends KubeObject>(resource: Resource<T>): Lister<T>

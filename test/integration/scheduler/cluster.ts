@@ -9,7 +9,7 @@ import { seededRandom } from '#base/random'
 import { nodes, pods } from '#client/builtIn'
 import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Client } from '#client/client'
-import { createEventRecorder } from '#client/eventRecorder'
+import { eventSeriesRecorders } from '#client/eventSeriesRecorder'
 import { createScheduler, defaultSchedulerConfig, type SchedulerConfig } from '#scheduler/scheduler'
 import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
 import { realClock } from '#testing/realClock'
@@ -27,7 +27,7 @@ export interface RunningScheduler {
 export function startScheduler(client: Client, changes: Partial<SchedulerConfig> = {}, metrics: Metrics = noMetrics): RunningScheduler {
   const stop = new AbortController()
   const informers = createSharedInformerFactory(client, tools)
-  const events = createEventRecorder({ ...tools, client }, { component: 'default-scheduler' }, stop.signal)
+  const events = eventSeriesRecorders({ ...tools, client }, 'host', stop.signal)
   const scheduler = createScheduler({ ...tools, metrics, client, informers, events }, { ...config, ...changes })
   const running = [scheduler.run(stop.signal), informers.run(stop.signal)]
   return {

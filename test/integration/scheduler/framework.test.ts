@@ -1,7 +1,7 @@
 /** The scheduling framework through the real API server: every extension point in order, waiting, refusing and failing late, and several profiles. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { nodes } from '#client/builtIn'
+import { eventsV1, nodes } from '#client/builtIn'
 import { actions, on } from '#scheduler/framework/clusterEvent'
 import type { Handle } from '#scheduler/framework/handle'
 import { definePlugin, type PluginDefinition, type SchedulerPlugin } from '#scheduler/framework/plugin'
@@ -167,4 +167,10 @@ test('SCH-14 two profiles share one queue and place pods by their own plugins', 
   const on = (prefix: string) => new Set([...placed].filter(([name]) => name.startsWith(prefix)).map(([, pod]) => pod.spec.nodeName))
   assert.deepEqual(on('second'), new Set(['b']))
   assert.ok(on('first').has('a'), 'the first profile uses both')
+  const reporters = new Map<string, string | undefined>()
+  while (reporters.size < names.length) {
+    const told = await own.api.client.of(eventsV1).list({ namespace: 'default' })
+    for (const { reason, regarding, reportingController } of told.items) if (reason === 'Scheduled') reporters.set(regarding?.name ?? '', reportingController)
+  }
+  assert.deepEqual([reporters.get('first-0'), reporters.get('second-0')], ['default-scheduler', 'second'])
 })

@@ -32,9 +32,15 @@ test('SCH-01 a pod is bound through the API, with its condition and its event', 
   assert.deepEqual({ type, status }, { type: 'PodScheduled', status: 'True' })
   const [event] = await eventsOf('web', 1)
   assert.deepEqual(
-    [event?.type, event?.reason, event?.message, event?.source?.component, event?.involvedObject.uid],
-    ['Normal', 'Scheduled', 'Successfully assigned default/web to a', 'default-scheduler', pod.metadata.uid],
+    [event?.type, event?.reason, event?.message, event?.involvedObject.uid],
+    ['Normal', 'Scheduled', 'Successfully assigned default/web to a', pod.metadata.uid],
   )
+  // As upstream's scheduler, through events.k8s.io: who reports is no source, and the time has microseconds.
+  assert.deepEqual(
+    [event?.action, event?.reportingComponent, event?.reportingInstance, event?.source, event?.count],
+    ['Binding', 'default-scheduler', 'default-scheduler-host', {}, undefined],
+  )
+  assert.match(event?.eventTime ?? '', /T\d\d:\d\d:\d\d\.\d{6}Z$/)
 })
 
 test('SCH-18 replicas of a service are spread over the nodes, though nobody asks for it and one node has far more room', async () => {

@@ -61,42 +61,42 @@ const fixedFields = [
   ...(['related', 'reportingComponent', 'reportingInstance'] as const),
 ] as const
 
+/** What events.k8s.io calls otherwise than what is stored. */
+const storedNames: Readonly<Record<string, string>> = {
+  regarding: 'involvedObject',
+  note: 'message',
+  reportingController: 'reportingComponent',
+  deprecatedCount: 'count',
+  deprecatedFirstTimestamp: 'firstTimestamp',
+  deprecatedLastTimestamp: 'lastTimestamp',
+  deprecatedSource: 'source',
+}
+const shownNames: Readonly<Record<string, string>> = Object.fromEntries(Object.entries(storedNames).map(([shown, stored]) => [stored, shown]))
+
 /** The stored shape of an events.k8s.io Event. */
 export function coreEventOf(from: Frozen<Event>): CoreEvent {
-  const { regarding, note, reportingController, deprecatedCount, deprecatedFirstTimestamp, deprecatedLastTimestamp, deprecatedSource, ...shared } = from
-  return tidy({
-    ...shared,
-    apiVersion: 'v1',
-    involvedObject: regarding ?? {},
-    message: note,
-    reportingComponent: reportingController,
-    count: deprecatedCount,
-    firstTimestamp: deprecatedFirstTimestamp,
-    lastTimestamp: deprecatedLastTimestamp,
-    source: deprecatedSource ?? {},
-  }) as unknown as CoreEvent
+  const core = renamed(from, storedNames)
+  core.apiVersion = 'v1'
+  core.involvedObject ??= {}
+  core.source ??= {}
+  return core as unknown as CoreEvent
 }
 
 /** The events.k8s.io shape of a stored Event. */
 export function eventOf(from: Frozen<CoreEvent>): Event {
-  const { involvedObject, message, reportingComponent, count, firstTimestamp, lastTimestamp, source, ...shared } = from
-  return tidy({
-    ...shared,
-    apiVersion: `${eventsGroup}/v1`,
-    eventTime: from.eventTime ?? null,
-    regarding: involvedObject ?? {},
-    note: message,
-    reportingController: reportingComponent,
-    deprecatedCount: count,
-    deprecatedFirstTimestamp: firstTimestamp,
-    deprecatedLastTimestamp: lastTimestamp,
-    deprecatedSource: source ?? {},
-  }) as unknown as Event
+  const shown = renamed(from, shownNames)
+  shown.apiVersion = `${eventsGroup}/v1`
+  shown.eventTime ??= null
+  shown.regarding ??= {}
+  shown.deprecatedSource ??= {}
+  return shown as unknown as Event
 }
 
-function tidy(fields: Record<string, unknown>): Record<string, unknown> {
-  for (const key of Object.keys(fields)) if (fields[key] === undefined) delete fields[key]
-  return fields
+/** A copy with some fields under other names, without those that are not set. */
+function renamed(from: object, names: Readonly<Record<string, string>>): Record<string, unknown> {
+  const copy: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(from)) if (value !== undefined) copy[names[name] ?? name] = value
+  return copy
 }
 
 function eventColumns<T>(core: (obj: Frozen<T>) => Frozen<CoreEvent>): Column<T>[] {

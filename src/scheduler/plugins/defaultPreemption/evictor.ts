@@ -78,7 +78,8 @@ async function takeAway(handle: Handle, pluginName: string, preemptor: PodInfo, 
       throw error
     }
   }
-  handle.events.event(pod, 'Normal', 'Preempted', `Preempted by pod ${preemptor.pod.metadata.uid} on node ${nodeName}`)
+  const note = `Preempted by pod ${preemptor.pod.metadata.uid} on node ${nodeName}`
+  handle.events.event({ regarding: pod, related: preemptor.pod, type: 'Normal', reason: 'Preempted', action: 'Preempting', note })
 }
 
 async function markDisrupted(handle: Handle, preemptor: PodInfo, victim: Frozen<Pod>): Promise<void> {

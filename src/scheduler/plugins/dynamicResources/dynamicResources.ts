@@ -272,7 +272,8 @@ async function whenReady(
   signal: AbortSignal,
 ): Promise<void> {
   if (!claims.some(hasBindingConditions)) return
-  handle.events.event(pod, 'Normal', 'BindingConditionsPending', `waiting for binding conditions for device on node ${nodeName}`)
+  const note = `waiting for binding conditions for device on node ${nodeName}`
+  handle.events.event({ regarding: pod, type: 'Normal', reason: 'BindingConditionsPending', action: 'Scheduling', note })
   const deadlineMs = handle.clock.monotonicMs() + args.bindingTimeoutMs
   for (;;) {
     const waiting = claims.filter((claim) => {
