@@ -313,6 +313,22 @@ test('KUB-06 failing probes: readiness takes the pod out, liveness restarts it',
   )
 })
 
+test('KUB-09 a pod that others have ended is stopped, and its end stays as they told it', () =>
+  withKubelet(async ({ api, clock, runtime }) => {
+    api.put('pods', pod('lost'))
+    await clock.advance(10_000)
+    const lost = getPod(api, 'lost')
+    assert.equal(lost?.status.phase, 'Running')
+    api.put('pods', { ...lost, status: { ...lost.status, phase: 'Failed', reason: 'NodeLost', message: 'gone' } } as Pod)
+    await clock.advance(40_000)
+    const { phase, reason, message, containerStatuses } = getPod(api, 'lost')?.status ?? {}
+    assert.deepEqual([phase, reason, message, containerStatuses?.[0]?.state?.running], ['Failed', 'NodeLost', 'gone', undefined])
+    assert.deepEqual(
+      (await runtime.listContainers()).filter(({ state }) => state === 'CONTAINER_RUNNING'),
+      [],
+    )
+  }))
+
 test('a pod past its activeDeadlineSeconds fails', () =>
   withKubelet(async ({ api, clock }) => {
     api.put('pods', pod('slow', { activeDeadlineSeconds: 20 }))

@@ -104,8 +104,6 @@ function fromRecords(
     : (deepCopy<ContainerState | undefined>(previous?.containerID === containerID || !previous?.state?.terminated ? previous?.lastState : previous.state) ?? {})
   const user = current.status.user?.linux
   const mounts = volumeMountStatuses(container, current)
-  // What is not running has what it will be started with.
-  const resources = (current.state === 'running' ? input.appliedResources?.(current) : undefined) ?? container.resources
   const devices = input.resourceStatus?.(container) ?? []
   return {
     name: container.name,
@@ -115,13 +113,20 @@ function fromRecords(
     ready: false,
     ...currentState(input, current, previous),
     lastState: lastState.terminated ? { terminated: lastState.terminated } : {},
-    // Also where there are none: by this a resize knows that the node can do it.
-    resources: deepCopy<ResourceRequirements>(resources ?? {}),
+    resources: resourcesOf(input, container, current),
     ...(container.resources?.requests ? { allocatedResources: { ...container.resources.requests } } : {}),
     ...(user ? { user: { linux: { ...user } } } : {}),
     ...(mounts.length > 0 ? { volumeMounts: mounts } : {}),
     ...(devices.length > 0 ? { allocatedResourcesStatus: devices } : {}),
   }
+}
+
+/** What a running container really has, of what it may ask for itself; what another one will be started with. Empty where that is nothing: the node can resize it. */
+function resourcesOf(input: ContainerStatusInput, container: FrozenContainer, record: ContainerRecord): ResourceRequirements {
+  const own = container.resources ?? {}
+  const applied = record.state === 'running' ? input.appliedResources?.(record) : undefined
+  const { limits, requests, ...rest } = deepCopy<ResourceRequirements>(applied ?? own)
+  return { ...rest, ...(own.limits && limits ? { limits } : {}), ...(own.requests && requests ? { requests } : {}) }
 }
 
 /** A count never goes back; a container that ran and of which the runtime has lost track has ended, and that counts as well. */

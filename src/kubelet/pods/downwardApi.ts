@@ -55,7 +55,7 @@ export function podField(pod: FrozenPod, path: string, facts: Pick<PodRuntimeFac
   }
 }
 
-/** The resource in units of the divisor, rounded up; an absent limit is the node's allocatable amount. */
+/** The resource in units of the divisor, rounded up; an absent limit is the pod's, or else the node's allocatable amount. */
 export function resourceField(pod: FrozenPod, container: FrozenContainer, selector: Frozen<ResourceFieldSelector>, allocatable: Allocatable): string {
   const target = selector.containerName ? findSpecContainer(pod, selector.containerName) : container
   if (!target) throw new Error(`container ${selector.containerName} not found`)
@@ -63,7 +63,8 @@ export function resourceField(pod: FrozenPod, container: FrozenContainer, select
   const name = rest.join('.')
   if (where !== 'limits' && where !== 'requests') throw new Error(`unsupported container resource : ${selector.resource}`)
   const { limits, requests } = target.resources ?? {}
-  const value = where === 'limits' ? (limits?.[name] ?? allocatable[name]) : (requests?.[name] ?? '0')
+  const ofPod = ['cpu', 'memory'].includes(name) ? pod.spec.resources?.limits?.[name] : undefined
+  const value = where === 'limits' ? (limits?.[name] ?? ofPod ?? allocatable[name]) : (requests?.[name] ?? '0')
   const divisor = quantity(selector.divisor) || 1
   return String(Math.ceil(quantity(value) / divisor - 1e-9))
 }

@@ -157,6 +157,50 @@ const cases: { name: string; spec?: Partial<PodSpec>; status: PodRuntimeStatus; 
     want: { kill: ['a: Container a failed liveness probe'] },
   },
   {
+    name: 'a pod of which nothing else runs ends with the container that fails its liveness probe',
+    spec: { restartPolicy: 'Never', containers: [container('a')] },
+    status: status([record('a', 'running')]),
+    probes: failing('liveness'),
+    want: { killPod: true },
+  },
+  {
+    name: 'rules say nothing of a container that a probe ends',
+    spec: {
+      containers: [
+        container('a', { restartPolicy: 'Never', restartPolicyRules: [{ action: 'Restart', exitCodes: { operator: 'In', values: [137] } }] }),
+        container('b'),
+      ],
+    },
+    status: status(running),
+    probes: failing('liveness'),
+    want: { kill: ['a: Container a failed liveness probe'] },
+  },
+  {
+    name: 'a sidecar that fails its liveness probe is restarted, and called an init container',
+    spec: { initContainers: [sidecar('a')], containers: [container('b')] },
+    status: status([record('b', 'running'), record('a', 'running')]),
+    probes: failing('liveness'),
+    want: { init: ['a'], kill: ['a: Init container a failed liveness probe'] },
+  },
+  {
+    name: 'an init container in an unknown state ends a pod that must not restart',
+    spec: { initContainers: inits, restartPolicy: 'Never' },
+    status: status([record('i1', 'unknown')]),
+    want: { killPod: true },
+  },
+  {
+    name: 'a container’s own policy does not bring back the sandbox of a pod that must not restart',
+    spec: { restartPolicy: 'Never', containers: [container('a', { restartPolicy: 'Always' })] },
+    status: status([record('a', 1)], [sandbox('s1', 0, { state: 'SANDBOX_NOTREADY' })]),
+    want: { killPod: true },
+  },
+  {
+    name: 'a new sandbox starts what must not restart, too, unless it succeeded under OnFailure',
+    spec: { containers: [container('a', { restartPolicy: 'Never' }), container('b', { restartPolicy: 'OnFailure' })] },
+    status: status([record('a', 1), record('b', 0)], [sandbox('s1', 0, { state: 'SANDBOX_NOTREADY' })]),
+    want: { killPod: true, createSandbox: true, attempt: 1, start: ['a'] },
+  },
+  {
     name: 'a changed image restarts whatever the policy',
     spec: { restartPolicy: 'Never', containers: [container('a', { image: 'i:2' })] },
     status: status([record('a', 'running')]),

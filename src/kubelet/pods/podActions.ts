@@ -79,12 +79,12 @@ export function computePodActions(pod: FrozenPod, status: PodRuntimeStatus, prob
 }
 
 function sandboxActions(pod: FrozenPod, status: PodRuntimeStatus, base: PodActions): PodActions {
-  const mayRestart = pod.spec.restartPolicy !== 'Never' || pod.spec.containers.some((container) => container.restartPolicy !== undefined)
-  // Without any container record no container was ever created, so the sandbox is tried again.
-  if (!mayRestart && base.attempt !== 0 && status.containers.length > 0) return { ...base, createSandbox: false }
+  // Without any container record no container was ever created, so the sandbox is tried again. Only the pod's own policy counts here.
+  if (pod.spec.restartPolicy === 'Never' && base.attempt !== 0 && status.containers.length > 0) return { ...base, createSandbox: false }
   const containersToStart = pod.spec.containers.filter((container) => {
     const record = findContainer(status, container.name)
-    return record?.state !== 'exited' || shouldRestart(pod, container, record.exitCode)
+    const runsOnce = (container.restartPolicy ?? pod.spec.restartPolicy) === 'OnFailure'
+    return !runsOnce || record?.state !== 'exited' || record.exitCode !== 0
   })
   if (containersToStart.length === 0) return { ...base, createSandbox: false }
   const first = pod.spec.initContainers?.[0]
@@ -116,13 +116,17 @@ function initContainerActions(pod: FrozenPod, status: PodRuntimeStatus, sandboxI
       if (record?.state === 'running') return done(false)
       if (record?.state === 'exited' && record.exitCode === 0) continue
       if (record?.state === 'exited' && !shouldRestartInit(pod, container, record.exitCode)) return done(false, true)
-      if (record?.state === 'unknown') kill.push(unknownState(container, record, 'Init container'))
+      if (record?.state === 'unknown') {
+        // There is no exit code that a rule could say something of.
+        if ((container.restartPolicy ?? pod.spec.restartPolicy) === 'Never') return done(false, true)
+        kill.push(unknownState(container, record, 'Init container'))
+      }
       start.push(container)
       return done(false)
     }
-    const failure = record?.state === 'running' ? probeFailure(container, record, probes) : undefined
+    const failure = record?.state === 'running' ? probeFailure(container, record, probes, 'Init container') : undefined
     if (record?.state !== 'running' || failure) {
-      if (failure) kill.push({ ...failure, message: `${failure.message}, will be restarted` })
+      if (failure) kill.push(failure)
       if (record?.state === 'unknown') kill.push(unknownState(container, record, 'Init container'))
       start.push(container)
       if (!behind) return done(false)
@@ -137,11 +141,11 @@ function unknownState(container: FrozenContainer, record: ContainerRecord, what:
   return { container, record, reason: 'Unknown', message: `${what} is in "${record.state}" state, try killing it before restart` }
 }
 
-function probeFailure(container: FrozenContainer, record: ContainerRecord, probes: ProbeView): ContainerToKill | undefined {
-  const because = (reason: KillReason, message: string) => ({ container, record, reason, message })
-  if (record.hash !== containerHash(container)) return because('DefinitionChanged', `Container ${container.name} definition changed`)
-  if (probes.liveness(record.id) === 'Failure') return because('LivenessProbe', `Container ${container.name} failed liveness probe`)
-  if (probes.startup(record.id) === 'Failure') return because('StartupProbe', `Container ${container.name} failed startup probe`)
+function probeFailure(container: FrozenContainer, record: ContainerRecord, probes: ProbeView, what = 'Container'): ContainerToKill | undefined {
+  const because = (reason: KillReason, how: string) => ({ container, record, reason, message: `${what} ${container.name} ${how}` })
+  if (record.hash !== containerHash(container)) return because('DefinitionChanged', 'definition changed')
+  if (probes.liveness(record.id) === 'Failure') return because('LivenessProbe', 'failed liveness probe')
+  if (probes.startup(record.id) === 'Failure') return because('StartupProbe', 'failed startup probe')
   return undefined
 }
 
@@ -163,11 +167,10 @@ function regularContainerActions(pod: FrozenPod, status: PodRuntimeStatus, probe
       keep++
       continue
     }
-    // A changed definition restarts the container whatever the policy; 137 stands for the kill that follows.
-    const restart = failure.reason === 'DefinitionChanged' || shouldRestart(pod, container, 137)
+    // A changed definition restarts the container whatever the policy. Rules say nothing of one that has not ended yet.
+    const restart = failure.reason === 'DefinitionChanged' || (container.restartPolicy ?? pod.spec.restartPolicy) !== 'Never'
     if (restart) start.push(container)
     kill.push(restart ? { ...failure, message: `${failure.message}, will be restarted` } : failure)
-    if (!restart) keep++
   }
   return { keep, start, kill }
 }

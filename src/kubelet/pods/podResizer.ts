@@ -100,7 +100,7 @@ export function createPodResizer(context: KubeletContext, allocations: Allocatio
       }
       const podIP = sandboxIPs(status)[0] ?? ''
       for (const { container, record } of plan.restart) {
-        await killContainer(context, pod, record, podIP, { message: `Container ${container.name} resize requires restart, will be restarted` })
+        await killContainer(context, pod, record, podIP, { message: `Container ${container.name} resize requires restart` })
       }
       if (plan.restart.length === 0) allocations.finished(pod)
       return true

@@ -7,6 +7,7 @@ import { keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import type { Timer } from '#base/clock'
 import { pods } from '#client/builtIn'
+import type { PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
 import { type FrozenPod, isStaticPod, isTerminalPhase } from './containers.ts'
 import { killPod } from './killing.ts'
 import type { CountedPod } from './podGauges.ts'
@@ -68,7 +69,8 @@ const retryMs = 2_000
 function newWorker(pod: FrozenPod, nowMs: number): Worker {
   return {
     pod,
-    stage: 'syncing',
+    // What has come to its end never runs again: of what an earlier kubelet left of it, everything is stopped.
+    stage: isTerminalPhase(pod.status?.phase) ? 'terminating' : 'syncing',
     removed: false,
     graceSeconds: undefined,
     abort: new AbortController(),
@@ -170,7 +172,9 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
       machinery.metrics.containersPerPod.observe(pod.spec.containers.length)
     }
     if (pod.metadata.deletionTimestamp) startTerminating(worker, pod.metadata.deletionGracePeriodSeconds)
-    if (sync) wake(uid)
+    const isEndedByOthers = worker.stage === 'syncing' && isTerminalPhase(pod.status?.phase)
+    if (isEndedByOthers) startTerminating(worker, undefined)
+    if (sync || isEndedByOthers) wake(uid)
   }
 
   const pool: Pool = { machinery, workers, signal, wake, update }
@@ -284,12 +288,17 @@ function needsSync(before: FrozenPod, after: FrozenPod): boolean {
   return !equal(asked(before), asked(after)) || !equal(gates(before), gates(after)) || !equal(before.spec, after.spec)
 }
 
+/** When the runtime has forgotten a finished pod, its status in the API is better than ours. */
+function isWorthTelling(pod: FrozenPod, { containers }: PodRuntimeStatus): boolean {
+  return containers.length > 0 || !isTerminalPhase(pod.status?.phase)
+}
+
 /** Stops everything of the pod, reporting on the way; throws while something still runs. */
 async function terminate(machinery: PodMachinery, worker: Worker): Promise<void> {
   const { context, statuses, probes } = machinery
   const uid = worker.pod.metadata.uid ?? ''
   const status = await readPod(machinery, uid, worker.memory)
-  if (!worker.removed) statuses.set(worker.pod, currentStatus(machinery, worker.pod, status, worker.memory, false))
+  if (!worker.removed && isWorthTelling(worker.pod, status)) statuses.set(worker.pod, currentStatus(machinery, worker.pod, status, worker.memory, false))
   probes.stopLivenessAndStartup(uid)
   const kills: Promise<void>[] = []
   const kill = () => kills.push(killPod(context, worker.pod, status, { graceSeconds: worker.graceSeconds }))
@@ -313,9 +322,7 @@ async function finish(machinery: PodMachinery, worker: Worker): Promise<void> {
   const uid = worker.pod.metadata.uid ?? ''
   if (!worker.removed) {
     const status = await readPod(machinery, uid, worker.memory)
-    // When the runtime has forgotten a finished pod, its status in the API is better than ours.
-    if (status.containers.length > 0 || !isTerminalPhase(worker.pod.status?.phase))
-      statuses.set(worker.pod, currentStatus(machinery, worker.pod, status, worker.memory, true))
+    if (isWorthTelling(worker.pod, status)) statuses.set(worker.pod, currentStatus(machinery, worker.pod, status, worker.memory, true))
     // What was held back while something could still run.
     statuses.resend(uid)
     await statuses.flush(uid)
@@ -323,7 +330,7 @@ async function finish(machinery: PodMachinery, worker: Worker): Promise<void> {
   probes.remove(uid)
   await machinery.volumes.tearDownPod(uid)
   await machinery.cgroups.removePod(worker.pod)
-  await machinery.allocations.forget(uid)
+  await machinery.allocations.forget(uid, worker.removed ? 'pods_removed' : 'pod_terminated')
   context.objects.unregisterPod(uid)
   if (worker.removed || !worker.pod.metadata.deletionTimestamp) return
   const { namespace, name = '' } = worker.pod.metadata

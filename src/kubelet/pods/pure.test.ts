@@ -154,6 +154,8 @@ test('downward API fields and resources', () => {
   assert.throws(() => podField(labelled, 'spec.nope', facts), /unsupported fieldPath/)
   assert.equal(resourceField(labelled, main, { resource: 'limits.memory', divisor: '1Mi' }, facts.allocatable), '100')
   assert.equal(resourceField(labelled, main, { resource: 'limits.cpu' }, facts.allocatable), '4')
+  const whole = { ...labelled, spec: { ...labelled.spec, resources: { limits: { cpu: '2' } } } }
+  assert.equal(resourceField(whole, main, { resource: 'limits.cpu' }, facts.allocatable), '2')
   assert.equal(resourceField(labelled, main, { resource: 'requests.cpu' }, facts.allocatable), '0')
 })
 
@@ -227,6 +229,42 @@ test('KUB-14 container limits: shares, quota, memory, OOM score', () => {
     [2, 2, 1024, 1000, 0],
   )
 })
+
+test('KUB-14 a container without limits of its own has those of its pod', () => {
+  const [bounded, free] = pod({ containers: [resources({}, { memory: '1Gi' }), { name: 'free' }] }).spec.containers
+  assert.ok(bounded && free)
+  const limits = { cpu: '2', memory: '4Gi', 'hugepages-2Mi': '8Mi' }
+  const owner = pod({ containers: [bounded, free], resources: { requests: { memory: '2Gi' }, limits } })
+  const options = { cpuCFSQuota: true, cpuCFSQuotaPeriodMs: 100, memoryCapacityBytes: 8 * 2 ** 30, hugepageSizes: [2 ** 21] }
+  const of = (container: typeof free) => {
+    const { cpuQuota, memoryLimitInBytes, hugepageLimits } = containerResources(owner, container, options)
+    return { cpuQuota, memoryLimitInBytes, hugepageLimits }
+  }
+  const hugepageLimits = [{ pageSize: '2MB', limit: 8 * 2 ** 20 }]
+  assert.deepEqual(of(free), { cpuQuota: 200_000, memoryLimitInBytes: 4 * 2 ** 30, hugepageLimits })
+  assert.deepEqual(of(bounded), { cpuQuota: 200_000, memoryLimitInBytes: 2 ** 30, hugepageLimits })
+})
+
+const scores: { name: string; pod: Pod; want: number }[] = [
+  { name: 'shares are cut off, not rounded', pod: pod({ containers: [resources({ memory: '10M' }, {})] }), want: 998 },
+  {
+    name: 'what a pod asks for as a whole is its containers’ in equal parts',
+    pod: pod({ containers: [resources({ memory: '1G' }, {}), { name: 'free' }], resources: { requests: { memory: '3G' } } }),
+    want: 500,
+  },
+  {
+    name: 'a sidecar goes no sooner than those that it serves',
+    pod: pod({ initContainers: [{ name: 'side', restartPolicy: 'Always' }], containers: [resources({ memory: '1G' }, {})] }),
+    want: 750,
+  },
+]
+for (const c of scores) {
+  test(`KUB-14 OOM score: ${c.name}`, () => {
+    const [container] = [...(c.pod.spec.initContainers ?? []), ...c.pod.spec.containers]
+    assert.ok(container)
+    assert.equal(oomScoreAdj({ ...c.pod, status: { qosClass: 'Burstable' } }, container, 4_000_000_000), c.want)
+  })
+}
 
 test('KUB-19 container settings win over the pod’s; privileged lifts the masks', () => {
   const owner = pod({ securityContext: { runAsUser: 1000, fsGroup: 7, supplementalGroups: [8], seccompProfile: { type: 'RuntimeDefault' } } })

@@ -33,6 +33,12 @@ for (const c of plans) {
   })
 }
 
+test('KUB-22 a container without a limit of its own is resized with its pod', () => {
+  const spec = { containers: [{ name: 'c', resources: { requests: has.requests } }], resources: { limits: { cpu: '2', memory: '64Mi' } } }
+  const [first] = planResize(pod({}, spec), status, () => has).update
+  assert.deepEqual(first?.resources, { requests: has.requests, limits: { cpu: '2', memory: '64Mi' } })
+})
+
 test('KUB-22 what shrinks is changed before what grows', () => {
   const of = (name: string, cpu: string) => ({ name, resources: { requests: { cpu, memory: '64Mi' }, limits: { cpu, memory: '64Mi' } } })
   const both = pod({}, { containers: [of('c', '200m'), of('d', '50m')] })
@@ -47,9 +53,9 @@ const guaranteed = (amounts: Record<string, string>): Pod => ({ ...pod(amounts),
 const refusals = [
   { name: 'that fits', pod: pod({ cpu: '700m' }), want: undefined },
   {
-    name: 'beyond the node',
+    name: 'beyond the node, which the API server does not let through',
     pod: pod({ cpu: '2' }),
-    want: { reason: 'Infeasible', message: "Node didn't have enough capacity: cpu, requested: 2000, capacity: 1000", detail: 'insufficient_node_allocatable' },
+    want: { reason: 'Deferred', message: "Node didn't have enough resource: cpu, requested: 2000, used: 200, capacity: 1000" },
   },
   {
     name: 'beyond what is free',
@@ -77,15 +83,10 @@ const refusals = [
     },
   },
   {
-    name: 'of a static pod',
-    pod: { ...small, metadata: { ...small.metadata, annotations: { 'kubernetes.io/config.source': 'file' } } },
-    want: { reason: 'Infeasible', message: 'In-place resize of static-pods is not supported', detail: 'static_pod' },
-  },
-  {
     name: 'of a pod as a whole where that is switched off',
     pod: pod({ cpu: '100m' }, { resources: { requests: { cpu: '1' } } }),
     room: { ...room, podLevel: false },
-    want: { reason: 'Infeasible', message: 'In-place pod-level resources vertical scaling is not enabled', detail: 'feature_gate_off' },
+    want: { reason: 'Infeasible', message: 'InPlacePodLevelResourcesVerticalScaling is disabled', detail: 'plr_feature_gate_off' },
   },
 ]
 for (const c of refusals) {
@@ -115,7 +116,9 @@ test('KUB-22 waiting resizes: first what needs nothing more, then by priority, c
 
 test("KUB-22 memory below what is in use is refused in upstream's words", () => {
   const low = (what: string) => ({ what, limitBytes: 10, usageBytes: 20 })
-  assert.equal(memoryDecreaseError([{ what: 'pod', limitBytes: 20, usageBytes: 20 }]), undefined)
+  assert.equal(memoryDecreaseError([{ what: 'pod', limitBytes: 21, usageBytes: 20 }]), undefined)
+  const none = 'cannot decrease memory limits: attempting to set pod memory limit (20) below current usage (20)'
+  assert.equal(memoryDecreaseError([{ what: 'pod', limitBytes: 20, usageBytes: 20 }]), none)
   assert.equal(memoryDecreaseError([low('pod')]), 'cannot decrease memory limits: attempting to set pod memory limit (10) below current usage (20)')
   assert.equal(
     memoryDecreaseError([low('pod'), low('container "c"')]),
@@ -125,7 +128,7 @@ test("KUB-22 memory below what is in use is refused in upstream's words", () => 
 
 test('KUB-22 events tell of a resize as JSON', () => {
   assert.equal(
-    resizeMessage('Pod resize Deferred', pod({ cpu: '1' }), 'no room'),
+    resizeMessage('Pod resize Deferred', pod({ cpu: '1' }), 2, 'no room'),
     'Pod resize Deferred: {"containers":[{"name":"c","resources":{"limits":{"cpu":"1"},"requests":{"cpu":"1"}}}],"generation":2,"error":"no room"}',
   )
 })

@@ -3,14 +3,14 @@
  * other limits or must restart for them, and the texts that tell of it. Upstream: kubelet/allocation, kuberuntime_manager.go computePodResizeAction (v1.36).
  */
 import type { ResourceRequirements } from '#api/gen/types/core.v1'
-import { amountsOf, podRequests } from '#api/helpers/podResources'
+import { podRequests } from '#api/helpers/podResources'
 import type { Frozen } from '#api/machinery/meta'
 import type { ContainerRecord, PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
 import { findContainer } from '../runtime/podRuntimeStatus.ts'
 import { admitPod } from './admission.ts'
-import { type FrozenContainer, type FrozenPod, isStaticPod } from './containers.ts'
+import type { FrozenContainer, FrozenPod } from './containers.ts'
 import { milliUnits, quantity, wholeUnits } from './quantities.ts'
-import { podQosClass } from './resources.ts'
+import { effectiveResources, podQosClass } from './resources.ts'
 
 export type Resources = Frozen<ResourceRequirements>
 
@@ -61,7 +61,7 @@ export function planResize(pod: FrozenPod, status: PodRuntimeStatus, applied: (r
     const record = findContainer(status, container.name)
     const before = record?.state === 'running' ? applied(record) : undefined
     if (!record || !before) return []
-    const resources = container.resources ?? {}
+    const resources = effectiveResources(pod, container)
     const changed = changedResources(before, resources)
     return changed.length > 0 ? [{ container, record, before, resources, changed }] : []
   })
@@ -99,20 +99,13 @@ export type ResizeRefusal =
  */
 export function refuseResize(pod: FrozenPod, allocated: FrozenPod, others: readonly FrozenPod[], room: ResizeRoom): ResizeRefusal | undefined {
   const never = (detail: string, message: string): ResizeRefusal => ({ reason: 'Infeasible', message, detail })
-  if (isStaticPod(pod)) return never('static_pod', 'In-place resize of static-pods is not supported')
   const asWhole = changedResources(allocated.spec.resources, pod.spec.resources).length > 0
-  if (asWhole && !room.podLevel) return never('feature_gate_off', 'In-place pod-level resources vertical scaling is not enabled')
+  if (asWhole && !room.podLevel) return never('plr_feature_gate_off', 'InPlacePodLevelResourcesVerticalScaling is disabled')
   const [had, wants] = [containerRequests(allocated), containerRequests(pod)]
   const changes = (name: Resized) => resizable(pod).some((container) => had(container.name, name) !== wants(container.name, name))
   if (podQosClass(pod) === 'Guaranteed') {
     if (room.cpuPolicy === 'static' && changes('cpu')) return never('guaranteed_pod_cpu_manager_static_policy', besidePolicy('CPU', 'static'))
     if (room.memoryPolicy === 'Static' && changes('memory')) return never('guaranteed_pod_memory_manager_static_policy', besidePolicy('Memory', 'Static'))
-  }
-  const capacity = amountsOf(room.allocatable)
-  const wanted = podRequests(pod)
-  for (const name of ['memory', 'cpu'] as const) {
-    const [requested, has] = [wanted[name] ?? 0, capacity[name] ?? 0]
-    if (requested > has) return never('insufficient_node_allocatable', `Node didn't have enough capacity: ${name}, requested: ${requested}, capacity: ${has}`)
   }
   const refusal = admitPod(pod, others, { allocatable: room.allocatable, pressure: { memory: false, disk: false, pid: false } })
   return refusal && { reason: 'Deferred', message: refusal.message }
@@ -145,12 +138,12 @@ export function resizeOrder(pending: readonly PendingResize[]): PendingResize[] 
     .map(({ entry }) => entry)
 }
 
-/** Memory below what is in use now would end processes: undefined when no limit is so low. */
+/** Memory no more than what is in use now would end processes: undefined when no limit is so low. */
 export function memoryDecreaseError(
   limits: readonly { readonly what: string; readonly limitBytes: number; readonly usageBytes: number }[],
 ): string | undefined {
   const errors = limits
-    .filter(({ limitBytes, usageBytes }) => limitBytes < usageBytes)
+    .filter(({ limitBytes, usageBytes }) => limitBytes <= usageBytes)
     .map(({ what, limitBytes, usageBytes }) => `attempting to set ${what} memory limit (${limitBytes}) below current usage (${usageBytes})`)
   if (errors.length === 0) return undefined
   return `cannot decrease memory limits: ${errors.length === 1 ? errors[0] : `[${errors.join(', ')}]`}`
@@ -165,15 +158,18 @@ const inGoOrder = ({ limits, requests, claims }: Resources = {}) => ({
   ...(claims ? { claims } : {}),
 })
 
-/** The message of a resize's event: what it is about as JSON. */
-export function resizeMessage(prefix: string, pod: FrozenPod, error = ''): string {
+/**
+ * The message of a resize's event: what it is about as JSON.
+ * @param generation of the pod that asked for it
+ */
+export function resizeMessage(prefix: string, pod: FrozenPod, generation: number, error = ''): string {
   const parts = (containers: readonly FrozenContainer[] | undefined) =>
     (containers ?? []).map(({ name, resources }) => ({ name, resources: inGoOrder(resources) }))
   const { initContainers, containers } = pod.spec
   const summary = {
     ...(initContainers?.length ? { initContainers: parts(initContainers) } : {}),
     containers: parts(containers),
-    generation: pod.metadata.generation ?? 0,
+    generation,
     ...(error ? { error } : {}),
   }
   return `${prefix}: ${JSON.stringify(summary)}`

@@ -2,7 +2,9 @@
  * Requests and limits as the kernel wants them (L3, pure): shares, quota, OOM score, QoS class and the cgroup each pod lives in.
  * Upstream: kubelet/cm/helpers_linux.go, kubelet/qos/policy.go, component-helpers/resource (v1.36).
  */
+import type { ResourceRequirements } from '#api/gen/types/core.v1'
 import { podLimits, podRequests, qosClass } from '#api/helpers/podResources'
+import type { Frozen } from '#api/machinery/meta'
 import type { LinuxContainerResources } from '#grpc/criTypes'
 import { type CgroupLimits, hugepageFileSize } from '#host/cgroups'
 import { hugepageResource } from '../resources/machineTopology.ts'
@@ -101,17 +103,42 @@ export function qosCgroupPath(cgroupRoot: string, qos: QosClass): string {
   return qos === 'Guaranteed' ? kubepods : `${kubepods}/${qos.toLowerCase()}`
 }
 
-/** -997 for Guaranteed pods and critical ones, 1000 for BestEffort, between by the share of memory asked for. */
+const guaranteedScore = -997
+const bestEffortScore = 1000
+
+/** -997 for Guaranteed pods and those that the node needs, 1000 for BestEffort, between by the share of memory asked for. */
 export function oomScoreAdj(pod: FrozenPod, container: FrozenContainer, memoryCapacityBytes: number): number {
   const qos = podQosClass(pod)
-  // system-node-critical and static pods must outlive the others.
-  if ((pod.spec.priority ?? 0) >= 2_000_001_000) return -997
-  if (qos === 'Guaranteed') return -997
-  if (qos === 'BestEffort') return 1000
-  const request = wholeUnits(container.resources?.requests?.memory)
-  const adjustment = Math.floor(1000 - (1000 * request) / memoryCapacityBytes)
+  // Static pods too: what the node needs must outlive the others.
+  if ((pod.spec.priority ?? 0) >= 2_000_001_000 || qos === 'Guaranteed') return guaranteedScore
+  if (qos === 'BestEffort') return bestEffortScore
+  const memoryOf = ({ resources }: FrozenContainer) => wholeUnits(resources?.requests?.memory)
+  const shared = memoryForAll(pod)
+  const score = (requestBytes: number) => bestEffortScore - Math.trunc((1000 * (requestBytes + shared)) / memoryCapacityBytes)
+  const own = score(memoryOf(container))
+  const isSidecar = isRestartableInitContainer(container) && pod.spec.initContainers?.some(({ name }) => name === container.name)
+  // A sidecar must not go before those that it serves.
+  const adjustment = isSidecar ? Math.min(own, score(Math.min(...pod.spec.containers.map(memoryOf)))) : own
   // Above Guaranteed's, below BestEffort's.
-  return adjustment < 1000 - 997 ? 1000 - 997 : adjustment === 1000 ? 999 : adjustment
+  if (adjustment < bestEffortScore + guaranteedScore) return bestEffortScore + guaranteedScore
+  return adjustment === bestEffortScore ? bestEffortScore - 1 : adjustment
+}
+
+/** What a pod asks for as a whole and none of its containers does: each one's part of it, in bytes. */
+function memoryForAll(pod: FrozenPod): number {
+  const whole = wholeUnits(pod.spec.resources?.requests?.memory)
+  if (whole === 0) return 0
+  const ofContainers = podTotal(pod, ({ resources }) => wholeUnits(resources?.requests?.memory)) ?? 0
+  return Math.trunc((whole - ofContainers) / (pod.spec.containers.length + (pod.spec.initContainers?.length ?? 0)))
+}
+
+/** A container without a limit of its own for CPU or memory has the pod's. */
+export function effectiveResources(pod: FrozenPod, container: FrozenContainer): Frozen<ResourceRequirements> {
+  const own = container.resources ?? {}
+  const ofPod = pod.spec.resources?.limits ?? {}
+  const missing = (['cpu', 'memory'] as const).filter((name) => milliUnits(own.limits?.[name]) === 0 && milliUnits(ofPod[name]) > 0)
+  if (missing.length === 0) return own
+  return { ...own, limits: { ...own.limits, ...Object.fromEntries(missing.map((name) => [name, ofPod[name] ?? '0'])) } }
 }
 
 export interface ContainerResourceOptions extends CpuQuotaOptions {
@@ -123,7 +150,7 @@ export interface ContainerResourceOptions extends CpuQuotaOptions {
 
 /** What the runtime is told about a container's limits. */
 export function containerResources(pod: FrozenPod, container: FrozenContainer, options: ContainerResourceOptions): LinuxContainerResources {
-  const { requests, limits } = container.resources ?? {}
+  const { requests, limits } = effectiveResources(pod, container)
   const cpuLimit = milliUnits(limits?.cpu)
   const memoryLimit = wholeUnits(limits?.memory)
   const periodUs = periodUsOf(options)
@@ -133,16 +160,18 @@ export function containerResources(pod: FrozenPod, container: FrozenContainer, o
     // Without a limit the quota is lifted, not left at whatever it was.
     cpuQuota: options.cpuCFSQuota && cpuLimit > 0 ? milliCpuToQuota(cpuLimit, periodUs) : -1,
     ...(memoryLimit > 0 ? { memoryLimitInBytes: memoryLimit } : {}),
-    ...containerHugepages(container, options.hugepageSizes ?? []),
-    ...(options.memoryQos ? { unified: memoryQos(podQosClass(pod), wholeUnits(requests?.memory), memoryLimit, options.memoryQos) } : {}),
+    ...containerHugepages({ ...pod.spec.resources?.limits, ...limits }, options.hugepageSizes ?? []),
+    ...(options.memoryQos
+      ? { unified: memoryQos(podQosClass(pod), wholeUnits(requests?.memory), wholeUnits(container.resources?.limits?.memory), options.memoryQos) }
+      : {}),
     oomScoreAdj: oomScoreAdj(pod, container, options.memoryCapacityBytes),
   }
 }
 
-/** Only of containers that use huge pages: the pod's own group forbids them to all others. */
-function containerHugepages({ resources }: FrozenContainer, sizes: readonly number[]): Pick<LinuxContainerResources, 'hugepageLimits'> {
-  if (!Object.keys(resources?.limits ?? {}).some((name) => name.startsWith('hugepages-'))) return {}
-  return { hugepageLimits: sizes.map((size) => ({ pageSize: hugepageFileSize(size), limit: wholeUnits(resources?.limits?.[hugepageResource(size)]) })) }
+/** Only of containers that use huge pages, of their own limits or their pod's: the pod's own group forbids them to all others. */
+function containerHugepages(limits: Readonly<Record<string, string>>, sizes: readonly number[]): Pick<LinuxContainerResources, 'hugepageLimits'> {
+  if (!Object.keys(limits).some((name) => name.startsWith('hugepages-'))) return {}
+  return { hugepageLimits: sizes.map((size) => ({ pageSize: hugepageFileSize(size), limit: wholeUnits(limits[hugepageResource(size)]) })) }
 }
 
 /** What a sandbox is told of its pod's size, for runtimes that size a machine by it: the pod without its overhead, and the overhead. */

@@ -108,7 +108,9 @@ export function mergePodStatus(server: Frozen<PodStatus>, own: Frozen<PodStatus>
     ...added,
     ...(own.conditions ?? []).filter(({ type }) => isKubeletCondition(type)),
   ]
-  const { phase, reason, message } = isDelayed ? server : own
+  // What has ended stays so, whoever said it.
+  const isOver = isTerminalPhase(server.phase) && server.phase !== own.phase
+  const { phase, reason, message } = isDelayed || isOver ? server : own
   return { ...own, conditions, phase, reason, message }
 }
 

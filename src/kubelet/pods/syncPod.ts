@@ -26,6 +26,7 @@ import { podReference } from './podReference.ts'
 import type { PodResizer } from './podResizer.ts'
 import { type StartRequest, startContainer, startSandbox } from './podStarter.ts'
 import { generatePodStatus, isKubeletCondition, type PodStatusInput } from './podStatus.ts'
+import { effectiveResources } from './resources.ts'
 import { containersToReset, msUntilReset, resetContainers } from './restartAll.ts'
 import { podSandboxConfig } from './runtimeConfig.ts'
 import { StartError } from './startError.ts'
@@ -110,7 +111,9 @@ function previousStatus(pod: FrozenPod, reported: Frozen<PodStatus> | undefined)
   if (!reported) return pod.status ?? {}
   const own = (reported.conditions ?? []).filter(({ type }) => isKubeletCondition(type))
   const others = (pod.status?.conditions ?? []).filter(({ type }) => !isKubeletCondition(type))
-  return { ...reported, conditions: [...own, ...others] }
+  // An end that others have decided is one.
+  const { phase, reason, message } = isTerminalPhase(pod.status?.phase) ? (pod.status ?? {}) : reported
+  return { ...reported, phase, reason, message, conditions: [...own, ...others] }
 }
 
 /** Milliseconds until activeDeadlineSeconds is over; undefined without one. */
@@ -317,7 +320,7 @@ async function tryStart(machinery: PodMachinery, memory: PodMemory, kind: Contai
   const container_type = containerTypes[kind]
   machinery.metrics.startedContainers.inc({ container_type })
   try {
-    const actuate = () => machinery.allocations.setActuated(pod.metadata.uid ?? '', container.name, container.resources ?? {})
+    const actuate = () => machinery.allocations.setActuated(pod.metadata.uid ?? '', container.name, effectiveResources(pod, container))
     await startContainer(context, timedPulls(machinery), { ...request, resetCount: memory.resetCounts.get(container.name), actuate })
     memory.resetCounts.delete(container.name)
     memory.startFailures.delete(container.name)

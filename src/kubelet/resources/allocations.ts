@@ -7,10 +7,9 @@ import { deepCopy, deepFreeze } from '#base/frozen'
 import type { KubeletContext } from '../context.ts'
 import { type FrozenContainer, type FrozenPod, isTerminalPhase } from '../pods/containers.ts'
 import type { ConditionDraft } from '../pods/podConditions.ts'
-import { podReference } from '../pods/podReference.ts'
-import { isResized, type ResizeRoom, type Resources, refuseResize, resizeMessage, resizeOrder } from '../pods/resize.ts'
-import { createResizeMetrics } from '../pods/resizeMetrics.ts'
+import { isResized, type ResizeRoom, type Resources, refuseResize, resizeOrder } from '../pods/resize.ts'
 import { type PodResourceInfo, type PodResourcesState, parsePodResources, renderPodResources } from './podResourcesState.ts'
+import { createResizeProgress } from './resizeProgress.ts'
 import { type CheckpointFile, checkpointFile, noCheckpoint } from './state/checkpointFile.ts'
 
 export interface Allocations {
@@ -33,7 +32,7 @@ export interface Allocations {
   finished(pod: FrozenPod): void
   failed(pod: FrozenPod, message: string): void
   /** Only in memory, so that a pod can go while the disk is full: the next allocation is written without it. */
-  forget(podUid: string): Promise<void>
+  forget(podUid: string, because?: 'pods_removed' | 'pod_terminated'): Promise<void>
   /** The same for all that nobody knows, such as pods that went while no kubelet ran. */
   forgetOthers(isKnown: (podUid: string) => boolean): void
   /** Looks at waiting resizes from time to time, until aborted. */
@@ -41,7 +40,7 @@ export interface Allocations {
 }
 
 /** Why waiting resizes are looked at again, as metrics call it. */
-type RetryTrigger = 'pod_updated' | 'pods_removed' | 'periodic_retry'
+type RetryTrigger = 'pods_added' | 'pod_updated' | 'pods_removed' | 'pod_terminated' | 'periodic_retry'
 
 const firstRetryMs = 30_000
 const retryMs = 180_000
@@ -61,14 +60,8 @@ function infoOf({ spec }: FrozenPod): PodResourceInfo {
 /** @throws Error when what was remembered is damaged: running pods could be given to others */
 export async function createAllocations({ context, pods, wake, room }: AllocationsDeps): Promise<Allocations> {
   const { state, save } = await openState(context)
-  const pending = new Map<string, { readonly sinceMs: number; condition?: ConditionDraft }>()
-  const inProgress = new Map<string, ConditionDraft>()
-  const metrics = createResizeMetrics(context.metrics)
-  const count = () =>
-    metrics.census(
-      [...pending.values()].map(({ condition }) => condition?.reason),
-      inProgress.size,
-    )
+  const progress = createResizeProgress(context)
+  const { pending } = progress
   const uidOf = (pod: FrozenPod) => pod.metadata.uid ?? ''
 
   const allocatedPod = (pod: FrozenPod): FrozenPod => {
@@ -82,40 +75,27 @@ export async function createAllocations({ context, pods, wake, room }: Allocatio
       .filter((pod) => !isTerminalPhase(pod.status?.phase) && counts(pod))
       .map(allocatedPod)
 
-  const event = (pod: FrozenPod, type: 'Normal' | 'Warning', reason: string, message: string) =>
-    context.recorder.event(podReference(pod), type, reason, message)
-
   /** Gives one pod what it asks for, or says why not. Answers whether anything has changed. */
   const tryOne = (pod: FrozenPod, trigger: RetryTrigger): boolean => {
     const uid = uidOf(pod)
-    const entry = pending.get(uid)
     const allocated = allocatedPod(pod)
-    if (!isResized(allocated, pod)) return pending.delete(uid) && entry?.condition !== undefined
+    if (!isResized(allocated, pod)) return progress.takenBack(uid)
     const refusal = refuseResize(pod, allocated, allocatedPods(), room())
-    if (!refusal) {
-      state.allocated.set(uid, infoOf(pod))
-      pending.delete(uid)
-      inProgress.set(uid, { type: 'PodResizeInProgress', status: 'True' })
-      if (entry?.condition?.reason === 'Deferred') metrics.deferredAccepted.inc({ retry_trigger: trigger })
-      event(pod, 'Normal', 'ResizeStarted', resizeMessage('Pod resize started', pod))
-      return true
-    }
-    const { reason, message } = refusal
-    const condition: ConditionDraft = { type: 'PodResizePending', status: 'True', reason, message }
-    const isNews = entry?.condition?.message !== message || entry.condition.reason !== reason
-    pending.set(uid, { sinceMs: entry?.sinceMs ?? context.clock.now(), condition })
-    if (isNews && refusal.reason === 'Infeasible') metrics.infeasible.inc({ reason_detail: refusal.detail })
-    if (isNews) event(pod, 'Warning', `Resize${reason}`, resizeMessage(`Pod resize ${reason}`, pod, message))
-    return isNews
+    if (refusal) return progress.refused(pod, refusal)
+    state.allocated.set(uid, infoOf(pod))
+    progress.started(pod, trigger)
+    return true
   }
 
-  const tryAll = async (trigger: RetryTrigger): Promise<void> => {
+  /** @param asking the pod that has just asked: what can never be done is not tried again for others until they ask for something else */
+  const tryAll = async (trigger: RetryTrigger, asking?: string): Promise<void> => {
     const waiting = pods().flatMap((pod) => {
       const entry = pending.get(uidOf(pod))
-      return entry ? [{ pod, allocated: allocatedPod(pod), sinceMs: entry.sinceMs }] : []
+      const isDecided = entry?.condition?.reason === 'Infeasible' && uidOf(pod) !== asking
+      return entry && !isDecided ? [{ pod, allocated: allocatedPod(pod), sinceMs: entry.sinceMs }] : []
     })
     const changed = resizeOrder(waiting).filter(({ pod }) => tryOne(pod, trigger))
-    count()
+    progress.count()
     if (changed.length === 0) return
     await save('allocated')
     wake(changed.map(({ pod }) => uidOf(pod)))
@@ -131,12 +111,15 @@ export async function createAllocations({ context, pods, wake, room }: Allocatio
     resize: async (pod) => {
       const uid = uidOf(pod)
       if (!state.allocated.has(uid)) state.allocated.set(uid, state.actuated.get(uid) ?? infoOf(pod))
-      const waits = pending.get(uid)?.condition?.reason !== undefined
-      if (!isResized(allocatedPod(pod), pod) && !waits) return
-      if (!pending.has(uid)) pending.set(uid, { sinceMs: context.clock.now() })
-      await tryAll('pod_updated')
+      const isRestored = progress.restore(pod)
+      const entry = pending.get(uid)
+      const isAsked = isResized(allocatedPod(pod), pod)
+      // Who waits is looked at again when there may be room, not at each step of the pod.
+      if (isAsked ? entry && entry.generation === (pod.metadata.generation ?? 0) : !entry) return
+      if (isAsked) progress.asked(pod)
+      await tryAll(isRestored ? 'pods_added' : 'pod_updated', uid)
     },
-    conditions: (podUid) => [pending.get(podUid)?.condition, inProgress.get(podUid)].filter((condition) => condition !== undefined),
+    conditions: progress.conditions,
     actuated: (podUid, container) => {
       const info = state.actuated.get(podUid)
       return container === undefined ? info?.pod : info?.containers[container]
@@ -149,24 +132,13 @@ export async function createAllocations({ context, pods, wake, room }: Allocatio
       )
       await save('actuated')
     },
-    finished: (pod) => {
-      if (!inProgress.delete(uidOf(pod))) return
-      count()
-      event(pod, 'Normal', 'ResizeCompleted', resizeMessage('Pod resize completed', pod))
-    },
-    failed: (pod, message) => {
-      const before = inProgress.get(uidOf(pod))
-      inProgress.set(uidOf(pod), { type: 'PodResizeInProgress', status: 'True', reason: 'Error', message })
-      count()
-      if (before?.message !== message) event(pod, 'Warning', 'ResizeError', resizeMessage('Pod resize error', pod, message))
-    },
-    forget: async (podUid) => {
-      pending.delete(podUid)
-      inProgress.delete(podUid)
-      count()
+    finished: progress.finished,
+    failed: progress.failed,
+    forget: async (podUid, because = 'pods_removed') => {
+      progress.forget(podUid)
       const had = [state.allocated.delete(podUid), state.actuated.delete(podUid)]
       // What it had is free now.
-      if (had.includes(true) && pending.size > 0) await retryAll('pods_removed')
+      if (had.includes(true) && pending.size > 0) await retryAll(because)
     },
     forgetOthers: (isKnown) => {
       for (const entries of [state.allocated, state.actuated]) for (const uid of entries.keys()) if (!isKnown(uid)) entries.delete(uid)
