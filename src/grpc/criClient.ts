@@ -33,15 +33,18 @@ export interface CriClient {
 
 const defaultTimeoutMs = 120_000
 
-/** @param socket path of containerd's socket. The connection is opened lazily and re-opened by itself. */
-export function connectCri(socket: string): CriClient {
+/**
+ * @param socket path of containerd's socket. The connection is opened lazily and re-opened by itself.
+ * @param requestTimeoutMs of calls that name no time of their own
+ */
+export function connectCri(socket: string, requestTimeoutMs = defaultTimeoutMs): CriClient {
   const connection = connectGrpc(`unix:${socket}`)
   const services = {
     RuntimeService: loadService(criProto, 'runtime.v1.RuntimeService'),
     ImageService: loadService(criProto, 'runtime.v1.ImageService'),
   }
   return {
-    call: async (service, name, request, { timeoutMs = defaultTimeoutMs, signal } = {}) => {
+    call: async (service, name, request, { timeoutMs = requestTimeoutMs, signal } = {}) => {
       const method = services[service].get(name)
       if (!method) throw new CriError('UNIMPLEMENTED', `no method ${service}/${name}`)
       try {

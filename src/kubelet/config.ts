@@ -97,6 +97,12 @@ export interface KubeletConfig extends ResourcesConfig {
   readonly containerRestartMaxBackOffMs: number
   readonly maxConcurrentPodStarts: number
   readonly enableControllerAttachDetach: boolean
+  /** How long what volumes hold is remembered before it is added up anew. */
+  readonly volumeStatsAggPeriodMs: number
+  /** The range of pod addresses of a node without an API server, which gets none from it. */
+  readonly podCIDR: string
+  /** A kernel with other settings than a node should have is refused. */
+  readonly protectKernelDefaults: boolean
   /** Sysctls and patterns ('kernel.msg*') that pods may set besides the safe ones. */
   readonly allowedUnsafeSysctls: readonly string[]
   /** Containers that name no seccomp profile get the runtime's. */
@@ -171,6 +177,7 @@ export const kubeletDefaults: KubeletConfig = {
   imageGCPeriodMs: 5 * minuteMs,
   containerGCPeriodMs: minuteMs,
   serializeImagePulls: true,
+  maxParallelImagePulls: undefined,
   registryPullQPS: 5,
   registryBurst: 10,
   imagePullCredentialsVerificationPolicy: 'NeverVerifyPreloadedImages',
@@ -185,6 +192,9 @@ export const kubeletDefaults: KubeletConfig = {
   containerRestartMaxBackOffMs: 5 * minuteMs,
   maxConcurrentPodStarts: 4,
   enableControllerAttachDetach: true,
+  volumeStatsAggPeriodMs: minuteMs,
+  podCIDR: '',
+  protectKernelDefaults: false,
   allowedUnsafeSysctls: [],
   seccompDefault: false,
   port: 10_250,

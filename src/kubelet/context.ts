@@ -16,6 +16,8 @@ import type { ObjectCache } from './sources/objectCache.ts'
 
 export interface KubeletDeps {
   readonly client: Client
+  /** Another one for events, which have a limit of their own. */
+  readonly eventClient?: Client | undefined
   /** There is no API server: static pods run, and nobody hears of them. */
   readonly isStandalone?: boolean | undefined
   readonly clock: Clock

@@ -3,11 +3,12 @@
  * Real and simulated nodes are this same kubelet over another RuntimeService. Upstream: kubelet/kubelet.go (v1.36).
  */
 import { setMaxListeners } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import type { PodStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Component } from '#base/component'
 import { pods, services } from '#client/builtIn'
-import { createEventRecorder } from '#client/eventRecorder'
+import { createEventRecorder, type EventRecorder } from '#client/eventRecorder'
 import { type KubeletConfig, kubeletConfig } from './config.ts'
 import type { KubeletContext, KubeletDeps } from './context.ts'
 import { createEvictionManager } from './eviction/evictionManager.ts'
@@ -36,6 +37,7 @@ import { createProbeManager, type ProbeManager } from './probes/probeManager.ts'
 import { createAllocations } from './resources/allocations.ts'
 import { createCgroupTree } from './resources/cgroupTree.ts'
 import { gateEnabled } from './resources/config.ts'
+import { checkKernelTunables } from './resources/kernelTunables.ts'
 import { createResourceManager } from './resources/resourceManager.ts'
 import type { ResourceManager } from './resources/resourceService.ts'
 import { instrumentRuntime } from './runtime/instrumentedRuntime.ts'
@@ -126,6 +128,19 @@ async function machineInfo(deps: KubeletDeps): Promise<MachineInfo> {
   return info
 }
 
+/** @throws Error for settings that this machine cannot have */
+async function checkNode({ host, isStandalone, runtime }: KubeletDeps, config: KubeletConfig): Promise<void> {
+  checkAllowedSysctls(config.allowedUnsafeSysctls)
+  if (host && config.protectKernelDefaults) await checkKernelTunables((name) => readFile(`/proc/sys/${name}`, 'utf8'))
+  // Others get their range from the API.
+  if (isStandalone && config.podCIDR) runtime.updatePodCidr(config.podCIDR)
+}
+
+function createRecorder(deps: KubeletDeps, { nodeName }: KubeletConfig, signal: AbortSignal): EventRecorder {
+  if (deps.isStandalone) return { event() {}, async flush() {} }
+  return createEventRecorder({ ...deps, client: deps.eventClient ?? deps.client }, { component: 'kubelet', host: nodeName }, signal)
+}
+
 async function runKubelet(
   deps: KubeletDeps,
   config: KubeletConfig,
@@ -133,7 +148,7 @@ async function runKubelet(
   onStarted: (running: Running) => void,
   onRegistered: () => void,
 ): Promise<void> {
-  checkAllowedSysctls(config.allowedUnsafeSysctls)
+  await checkNode(deps, config)
   const machine = await machineInfo(deps)
   const instrumented = instrumentRuntime(deps.runtime, deps.metrics, deps.clock)
   const limited = deps.runtime.usesHost ? limitStarts(instrumented, config.maxConcurrentPodStarts) : instrumented
@@ -154,7 +169,7 @@ async function runKubelet(
       if (!late.resources) throw new Error('the resource manager is not there yet')
       return late.resources
     },
-    recorder: deps.isStandalone ? { event() {}, async flush() {} } : createEventRecorder(deps, { component: 'kubelet', host: config.nodeName }, signal),
+    recorder: createRecorder(deps, config, signal),
     objects: createObjectCache(deps, wakeAll, signal),
     userNamespaces: await createUserNamespaces({ ...deps, config, runtime: limited }),
     services: () => serviceMirror.list(),

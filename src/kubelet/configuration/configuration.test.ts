@@ -5,6 +5,7 @@ import { defaultDocument, mergeDocuments, readDocument } from './document.ts'
 import { configurationFields } from './fields.ts'
 import { documentOf, settingsOf, unsupported } from './settings.ts'
 import { validateDocument } from './validate.ts'
+import { curvesOf } from './validateNode.ts'
 
 const head = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n'
 
@@ -97,13 +98,76 @@ const faults: readonly (readonly [given: object, fault: string])[] = [
   [{ runOnce: true }, 'runOnce (--runOnce) true, Runonce mode has been deprecated and should not be set'],
   [{ cpuCFSQuotaPeriod: '2s' }, 'cpuCFSQuotaPeriod (--cpu-cfs-quota-period) 2s must be between 1ms and 1sec, inclusive'],
 ]
-for (const [given, fault] of faults) {
+const enforce = 'enforceNodeAllocatable (--enforce-node-allocatable)'
+const nodeFaultsOf: typeof faults = [
+  [
+    { registerWithTaints: [{ key: 'a', effect: 'Never' }] },
+    'invalid taint: {a  Never}: registerWithTaints needs a key, and NoSchedule, PreferNoSchedule or NoExecute as its effect',
+  ],
+  [{ registerWithTaints: [{ key: 'a', effect: 'NoSchedule', timeAdded: 'now' }] }, 'taint.TimeAdded is not nil'],
+  [
+    { enforceNodeAllocatable: ['all'] },
+    `option "all" specified for ${enforce}. Valid options are "pods", "system-reserved", "system-reserved-compressible", "kube-reserved", "kube-reserved-compressible" or "none"`,
+  ],
+  [{ enforceNodeAllocatable: ['none', 'pods'] }, `${enforce} may not contain additional enforcements when "none" is specified`],
+  [{ cgroupsPerQOS: false }, `cgroupsPerQOS (--cgroups-per-qos) must be set to true when "pods" contained in ${enforce}`],
+  [
+    { enforceNodeAllocatable: ['kube-reserved'] },
+    `kubeReservedCgroup (--kube-reserved-cgroup) must be specified when "kube-reserved" or "kube-reserved-compressible" included in ${enforce}`,
+  ],
+  [
+    { preloadedImagesVerificationAllowlist: ['a/b'] },
+    'can\'t set `preloadedImagesVerificationAllowlist` if `imagePullCredentialsVertificationPolicy` is not "NeverVerifyAllowlistedImages"',
+  ],
+  [
+    { imagePullCredentialsVerificationPolicy: 'NeverVerifyAllowlistedImages', preloadedImagesVerificationAllowlist: ['a/b', 'a/*', 'a*/b'] },
+    "invalid image pattern in `preloadedImagesVerificationAllowlist`: not a valid wildcard pattern, only patterns ending with '/*' are allowed: a*/b",
+  ],
+  [
+    { imagePullCredentialsVerificationPolicy: 'NeverVerifyAllowlistedImages', preloadedImagesVerificationAllowlist: ['a/b:1'] },
+    'invalid image pattern in `preloadedImagesVerificationAllowlist`: neither tag nor digest is accepted in an image reference: a/b:1',
+  ],
+  [
+    { reservedSystemCPUs: '3-1' },
+    'unable to parse reservedSystemCPUs (--reserved-cpus) 3-1, error: "3-1" is no list of CPUs: "3-1" should be a number or a range such as 0-3',
+  ],
+  [
+    { reservedMemory: [{ numaNode: 0, limits: { cpu: '1' } }] },
+    'the limit type "cpu" for NUMA node 0 is not supported, only [memory hugepages-<HugePageSize>] is accepted',
+  ],
+  [{ reservedMemory: [{ numaNode: 1, limits: { memory: '0' } }] }, 'reserved memory may not be zero for NUMA node 1 and resource "memory"'],
+  [
+    { reservedMemory: [{ limits: { memory: '1Gi' } }, { limits: { memory: '1Gi' } }] },
+    'the reserved memory has a duplicate value for NUMA node 0 and resource "memory"',
+  ],
+  [
+    { tlsCurvePreferences: [29, 4588] },
+    'tlsCurvePreferences has 4588, which this kubelet cannot exchange keys with: use some of 23 (P-256), 24 (P-384), 25 (P-521), 29 (X25519)',
+  ],
+  [
+    { configMapAndSecretChangeDetectionStrategy: 'Poll' },
+    'unknown configmap and secret manager mode: Poll: configMapAndSecretChangeDetectionStrategy is Get, Cache or Watch',
+  ],
+  [{ memoryReservationPolicy: 'TieredReservation' }, 'memoryReservationPolicy "TieredReservation" requires MemoryQoS feature gate to be enabled'],
+  [{ podLogsDir: '/var/løgs' }, 'pod logs path "/var/løgs" mut contains ASCII characters only'],
+]
+for (const [given, fault] of [...faults, ...nodeFaultsOf]) {
   test(`KUB-24 refused: ${fault}`, () =>
     assert.deepEqual(validateDocument(defaultDocument(given as Record<string, unknown>)), [`invalid configuration: ${fault}`]))
 }
 
+test('KUB-24 maxParallelImagePulls of a file reaches the image manager', () => {
+  const { maxParallelImagePulls, serializeImagePulls } = settingsOf(defaultDocument({ maxParallelImagePulls: 3 }))
+  assert.deepEqual([maxParallelImagePulls, serializeImagePulls], [3, false])
+})
+
+test('KUB-24 groups for the exchange of keys are called as OpenSSL calls them', () => {
+  assert.equal(curvesOf({ tlsCurvePreferences: [29, 23] }), 'X25519:P-256')
+  assert.equal(curvesOf({}), undefined)
+})
+
 test('KUB-24 what is set and not supported is named', () => {
-  assert.deepEqual(unsupported({ maxPods: 3, hairpinMode: 'none', protectKernelDefaults: true }), [
-    'protectKernelDefaults is set, but this kubelet does not support it: it has no effect',
+  assert.deepEqual(unsupported({ maxPods: 3, hairpinMode: 'none', protectKernelDefaults: true, kernelMemcgNotification: true }), [
+    'kernelMemcgNotification is set, but this kubelet does not support it: it has no effect',
   ])
 })

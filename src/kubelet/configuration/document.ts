@@ -19,6 +19,7 @@ const accepts: Readonly<Record<FieldType, { readonly what: string; test(value: u
   duration: { what: 'a duration such as 1m30s', test: (value) => typeof value === 'string' && parseDuration(value) !== undefined },
   string: { what: 'a text', test: (value) => typeof value === 'string' },
   list: { what: 'a list of texts', test: (value) => Array.isArray(value) && value.every((one) => typeof one === 'string') },
+  integers: { what: 'a list of whole numbers', test: (value) => Array.isArray(value) && value.every((one) => Number.isSafeInteger(one)) },
   map: { what: 'an object of texts', test: (value) => isObject(value) && Object.values(value).every((one) => typeof one === 'string') },
   gates: { what: 'an object of true and false', test: (value) => isObject(value) && Object.values(value).every((one) => typeof one === 'boolean') },
   object: { what: 'an object', test: isObject },

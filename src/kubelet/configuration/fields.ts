@@ -3,7 +3,7 @@
  * k8s.io/kubelet/config/v1beta1/types.go, kubelet/apis/config/v1beta1/defaults.go, cmd/kubelet/app/options/options.go (v1.36).
  */
 
-export type FieldType = 'boolean' | 'integer' | 'number' | 'duration' | 'string' | 'list' | 'map' | 'gates' | 'object' | 'objects'
+export type FieldType = 'boolean' | 'integer' | 'number' | 'duration' | 'string' | 'list' | 'map' | 'gates' | 'object' | 'objects' | 'integers'
 
 export interface ConfigurationField {
   readonly type: FieldType
@@ -24,6 +24,7 @@ const serving = {
   tlsPrivateKeyFile: field('string', undefined, 'tls-private-key-file'),
   tlsCipherSuites: field('list', undefined, 'tls-cipher-suites'),
   tlsMinVersion: field('string', undefined, 'tls-min-version'),
+  tlsCurvePreferences: field('integers', undefined, 'tls-curve-preferences'),
   rotateCertificates: field('boolean', undefined, 'rotate-certificates'),
   serverTLSBootstrap: field('boolean', undefined, 'rotate-server-certificates'),
   authentication: field('object'),

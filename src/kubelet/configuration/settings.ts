@@ -37,9 +37,23 @@ const translations: Readonly<Record<string, Translation>> = {
 }
 
 /** What the process around the kubelet takes from the document. */
-const usedAround = new Set(['kubeAPIQPS', 'kubeAPIBurst', 'containerRuntimeEndpoint', 'imageServiceEndpoint', 'address', 'oomScoreAdj', 'logging'])
+const usedAround = new Set([
+  'kubeAPIQPS',
+  'kubeAPIBurst',
+  'eventRecordQPS',
+  'eventBurst',
+  'runtimeRequestTimeout',
+  'containerRuntimeEndpoint',
+  'imageServiceEndpoint',
+  'address',
+  'oomScoreAdj',
+  'maxOpenFiles',
+  'failSwapOn',
+  'logging',
+])
 const usedByServer = new Set([
   'readOnlyPort',
+  'tlsCurvePreferences',
   'authentication',
   'authorization',
   'tlsCertFile',
@@ -57,15 +71,6 @@ const withoutEffect = new Set([
   'makeIPTablesUtilChains',
   'hairpinMode',
   'contentType',
-  'maxOpenFiles',
-  'volumePluginDir',
-  'cgroupsPerQOS',
-  'podCIDR',
-  'configMapAndSecretChangeDetectionStrategy',
-  'cpuManagerReconcilePeriod',
-  'streamingConnectionIdleTimeout',
-  'volumeStatsAggPeriod',
-  'failSwapOn',
   'enableContentionProfiling',
   'showHiddenMetricsForVersion',
 ])

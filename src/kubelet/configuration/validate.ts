@@ -6,6 +6,7 @@ import { parseDuration } from '#api/machinery/duration'
 import { type FeatureGateSettings, featureGateFaults } from '#base/featureGates'
 import { gateEnabled } from '../resources/config.ts'
 import type { AuthorizationSettings, ConfigurationDocument } from './document.ts'
+import { nodeFaults } from './validateNode.ts'
 
 const invalid = (text: string) => `invalid configuration: ${text}`
 
@@ -93,6 +94,7 @@ export function validateDocument(document: ConfigurationDocument): string[] {
     ...shutdown(document),
     ...logs(document),
     ...access(document),
+    ...nodeFaults(document),
     ...featureGateFaults(gatesOf(document).featureGates),
   ].map(invalid)
 }
@@ -169,6 +171,8 @@ function logs(document: ConfigurationDocument): string[] {
     ...(msOf(document.containerLogMonitorInterval) >= 3000 ? [] : ['containerLogMonitorInterval must be a positive time duration greater than or equal to 3s']),
     ...((document.containerLogMaxFiles as number) > 1 ? [] : ['containerLogMaxFiles must be greater than 1']),
     ...(directory.startsWith('/') ? [] : [`pod logs path "${directory}" must be absolute path`]),
+    // A path of the metrics too.
+    ...(/^[\0-\x7f]*$/.test(directory) ? [] : [`pod logs path "${directory}" mut contains ASCII characters only`]),
     ...(/\/$|\/\/|\/\.\.?(\/|$)/.test(directory) ? [`pod logs path "${directory}" must be normalized`] : []),
     ...(document.enableSystemLogQuery === true && !gateEnabled(gatesOf(document), 'NodeLogQuery')
       ? ['NodeLogQuery feature gate is required for enableSystemLogQuery']

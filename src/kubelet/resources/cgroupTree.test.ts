@@ -50,7 +50,11 @@ test('KUB-14 cgroup v1 is told of, or refused', () => {
 })
 
 const bad = [
-  { name: 'an unknown enforcement', config: { enforceNodeAllocatable: ['everything'] }, error: /enforceNodeAllocatable .* has "everything": use one of pods/ },
+  {
+    name: 'an unknown enforcement',
+    config: { enforceNodeAllocatable: ['everything'] },
+    error: /option "everything" specified for enforceNodeAllocatable .* Valid options are "pods", .* or "none"/,
+  },
   { name: 'none with others', config: { enforceNodeAllocatable: ['none', 'pods'] }, error: /may not contain additional enforcements when "none" is specified/ },
   {
     name: 'no cgroup for what is reserved',

@@ -84,37 +84,48 @@ export function declaredFeatures(config: Pick<ResourcesConfig, 'featureGates'>):
   return (['InPlacePodLevelResourcesVerticalScaling', 'InPlacePodVerticalScalingInitContainers'] as const).filter((gate) => gateEnabled(config, gate))
 }
 
+interface Enforcement {
+  readonly enforced: readonly string[]
+  readonly systemReservedCgroup: string
+  readonly kubeReservedCgroup: string
+  readonly cgroupsPerQOS: boolean
+}
+
+const enforcements = ['pods', 'system-reserved', 'system-reserved-compressible', 'kube-reserved', 'kube-reserved-compressible', 'none'] as const
+const enforceField = 'enforceNodeAllocatable (--enforce-node-allocatable)'
+
+/** What is wrong with enforceNodeAllocatable, in upstream's words. */
+export function enforcementFaults({ enforced, cgroupsPerQOS, ...cgroups }: Enforcement): string[] {
+  const has = (name: string) => enforced.includes(name)
+  const parts = ['system-reserved', 'kube-reserved'] as const
+  const valid = `${enforcements
+    .slice(0, -1)
+    .map((name) => `"${name}"`)
+    .join(', ')} or "none"`
+  return [
+    ...parts.flatMap((part) =>
+      has(part) && has(`${part}-compressible`) ? [`both "${part}" and "${part}-compressible" cannot be specified together in ${enforceField}`] : [],
+    ),
+    ...enforced.flatMap((name, index): string[] => {
+      if (enforced.indexOf(name) !== index) return [`duplicated enforcements "${name}" in ${enforceField}`]
+      if (name === 'none') return enforced.length > 1 ? [`${enforceField} may not contain additional enforcements when "none" is specified`] : []
+      if (!enforcements.some((known) => known === name)) return [`option "${name}" specified for ${enforceField}. Valid options are ${valid}`]
+      const part = parts.find((candidate) => name.startsWith(candidate))
+      const field = part === 'kube-reserved' ? 'kubeReservedCgroup' : 'systemReservedCgroup'
+      return [
+        ...(part && cgroups[field] === ''
+          ? [`${field} (--${part}-cgroup) must be specified when "${part}" or "${part}-compressible" included in ${enforceField}`]
+          : []),
+        ...(cgroupsPerQOS ? [] : [`cgroupsPerQOS (--cgroups-per-qos) must be set to true when "${name}" contained in ${enforceField}`]),
+      ]
+    }),
+  ]
+}
+
 /** @throws Error that names the field, its value and what to do. */
 export function checkResourcesConfig(config: ResourcesConfig): void {
-  const enforced = new Set(config.enforceNodeAllocatable)
-  const known = ['pods', 'none', 'system-reserved', 'kube-reserved', 'system-reserved-compressible', 'kube-reserved-compressible', '']
-  for (const name of enforced) {
-    if (!known.includes(name))
-      throw new Error(
-        `invalid configuration: enforceNodeAllocatable (--enforce-node-allocatable) has "${name}": use one of ${known.filter(Boolean).join(', ')}`,
-      )
-  }
-  if (enforced.has('none') && enforced.size > 1) {
-    throw new Error(
-      'invalid configuration: enforceNodeAllocatable (--enforce-node-allocatable) may not contain additional enforcements when "none" is specified',
-    )
-  }
-  for (const [part, cgroup] of [
-    ['system-reserved', config.systemReservedCgroup],
-    ['kube-reserved', config.kubeReservedCgroup],
-  ] as const) {
-    const field = `${part.replace('-r', 'R')}Cgroup`
-    if ((enforced.has(part) || enforced.has(`${part}-compressible`)) && cgroup === '') {
-      throw new Error(
-        `invalid configuration: ${field} (--${part}-cgroup) must be specified when "${part}" or "${part}-compressible" included in enforceNodeAllocatable (--enforce-node-allocatable)`,
-      )
-    }
-    if (enforced.has(part) && enforced.has(`${part}-compressible`)) {
-      throw new Error(
-        `invalid configuration: both "${part}" and "${part}-compressible" cannot be specified together in enforceNodeAllocatable (--enforce-node-allocatable)`,
-      )
-    }
-  }
+  const [fault] = enforcementFaults({ ...config, enforced: config.enforceNodeAllocatable, cgroupsPerQOS: true })
+  if (fault !== undefined) throw new Error(`invalid configuration: ${fault}`)
   if (config.cgroupDriver !== 'cgroupfs') {
     throw new Error(
       `invalid configuration: cgroupDriver "${config.cgroupDriver}" is not supported: only "cgroupfs" is, because nothing on these nodes is a systemd that could own the pods' cgroups. Configure the container runtime with SystemdCgroup = false`,

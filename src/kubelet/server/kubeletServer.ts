@@ -50,6 +50,8 @@ export interface KubeletServerTls {
   readonly minVersion?: SecureVersion | undefined
   /** Of all versions, as OpenSSL names them; absent: what Node offers. */
   readonly ciphers?: readonly string[] | undefined
+  /** What keys are exchanged with, as OpenSSL names the groups, colons between them; absent: what Node offers. */
+  readonly curves?: string | undefined
 }
 
 export interface KubeletServer extends Component {
@@ -59,8 +61,9 @@ export interface KubeletServer extends Component {
   setTls(tls: KubeletServerTls): void
 }
 
-function contextOf({ cert, key, clientCa, minVersion = 'TLSv1.2', ciphers }: KubeletServerTls): SecureContextOptions {
-  return { cert, key, minVersion, ...(clientCa ? { ca: clientCa } : {}), ...(ciphers ? { ciphers: ciphers.join(':') } : {}) }
+function contextOf({ cert, key, clientCa, minVersion = 'TLSv1.2', ciphers, curves }: KubeletServerTls): SecureContextOptions {
+  const groups = curves ? { ecdhCurve: curves } : {}
+  return { cert, key, minVersion, ...groups, ...(clientCa ? { ca: clientCa } : {}), ...(ciphers ? { ciphers: ciphers.join(':') } : {}) }
 }
 
 export function createKubeletServer(deps: KubeletServerDeps, config: KubeletServerConfig): KubeletServer {

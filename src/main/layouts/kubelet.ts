@@ -8,6 +8,7 @@ import { announceFeatures, type FeatureGateSettings } from '#base/featureGates'
 import { connectCri } from '#grpc/criClient'
 import type { AuthenticationSettings, AuthorizationSettings, ConfigurationDocument } from '#kubelet/configuration/document'
 import { settingsOf } from '#kubelet/configuration/settings'
+import { curvesOf } from '#kubelet/configuration/validateNode'
 import { createKubeletHost } from '#kubelet/host'
 import { createKubelet } from '#kubelet/kubelet'
 import { followedFeatures } from '#kubelet/resources/config'
@@ -28,6 +29,7 @@ import { createHealthPort } from '../component/kubelet/healthPort.ts'
 import { effectiveConfiguration, type KubeletFlags, kubeletFlags } from '../component/kubelet/kubeletFlags.ts'
 import { defaultAddress } from '../component/kubelet/nodeAddresses.ts'
 import { kubeletPages } from '../component/kubelet/pages.ts'
+import { applyProcessLimits, checkSwap } from '../component/kubelet/processLimits.ts'
 import { servingCertificate } from '../component/servingCertificate.ts'
 import { suitesOfVersion13, tlsRulesOf } from '../tlsNames.ts'
 import { type ProcessTools, processTools, runTogether } from './processTools.ts'
@@ -49,6 +51,9 @@ async function run({ kubelet: flags, configuration, flags: shown }: Options, sig
   for (const text of [...flags.warnings, ...configuration.deprecations, ...warnings]) tools.log.warn(text)
   announceFeatures(tools, (document.featureGates ?? {}) as FeatureGateSettings, followedFeatures)
   const nodeName = (flags.hostnameOverride || os.hostname()).trim().toLowerCase()
+  await applyProcessLimits(document, tools.log)
+  const swap = checkSwap(await fs.readFile('/proc/swaps', 'utf8').catch(() => ''), document, given)
+  if (swap !== undefined) tools.log.warn(swap)
   const store = createCertificateStore(flags.certDir, 'kubelet-client')
   const isStandalone = flags.kubeconfig === ''
   if (isStandalone) checkStandalone(document)
@@ -87,14 +92,16 @@ async function nodeComponents(parts: Parts, signal: AbortSignal): Promise<Compon
   const { flags, given, document, nodeName, access, tools } = parts
   const log = tools.log
   const sockets = socketsOf(document)
-  const runtimeClient = connectCri(sockets.runtime)
-  const imageClient = sockets.images === sockets.runtime ? runtimeClient : connectCri(sockets.images)
+  const timeoutMs = parseDuration(document.runtimeRequestTimeout as string)
+  const runtimeClient = connectCri(sockets.runtime, timeoutMs)
+  const imageClient = sockets.images === sockets.runtime ? runtimeClient : connectCri(sockets.images, timeoutMs)
   const { addresses, preferred } = flags.nodeIP
   const nodeIPs = addresses.length > 0 ? addresses : [await defaultAddress(preferred)]
   const resolvConf = document.resolvConf as string
   const kubelet = createKubelet(
     {
       client: access.client,
+      eventClient: access.limited({ qps: document.eventRecordQPS as number, burst: document.eventBurst as number }),
       isStandalone: parts.isStandalone,
       ...tools,
       log,
@@ -173,10 +180,10 @@ function authSettings(document: ConfigurationDocument): KubeletAuthSettings {
   }
 }
 
-function servingRules(document: ConfigurationDocument): Pick<KubeletServerTls, 'minVersion' | 'ciphers'> {
+function servingRules(document: ConfigurationDocument): Pick<KubeletServerTls, 'minVersion' | 'ciphers' | 'curves'> {
   const { minVersion, ciphers, faults } = tlsRulesOf(document.tlsMinVersion as string | undefined, (document.tlsCipherSuites as string[] | undefined) ?? [])
   if (faults.length > 0) throw new UsageError(faults)
-  return { minVersion, ...(ciphers ? { ciphers: [...suitesOfVersion13, ...ciphers] } : {}) }
+  return { minVersion, curves: curvesOf(document), ...(ciphers ? { ciphers: [...suitesOfVersion13, ...ciphers] } : {}) }
 }
 
 interface Serving {

@@ -1,6 +1,6 @@
 /**
  * What files and filesystems take (L3): a volume's own filesystem is asked, a directory of the node's is added up. Adding up is dear, so its results are
- * kept for a minute. Upstream: kubelet/server/stats/volume_stat_calculator.go, volume/util/fs (v1.36).
+ * kept for a while. Upstream: kubelet/server/stats/volume_stat_calculator.go, volume/util/fs (v1.36).
  */
 import { type Dirent, lstatSync, readdirSync } from 'node:fs'
 import type { Clock } from '#base/clock'
@@ -44,7 +44,6 @@ function entriesOf(path: string): Dirent[] {
   }
 }
 
-const keptMs = 60_000
 const maxKept = 4096
 
 export interface DiskUsage {
@@ -54,7 +53,8 @@ export interface DiskUsage {
   isMounted(nodePath: string, parent: string): boolean
 }
 
-export function createDiskUsage(host: KubeletHost, clock: Clock): DiskUsage {
+/** @param keptMs how long a sum holds */
+export function createDiskUsage(host: KubeletHost, clock: Clock, keptMs: number): DiskUsage {
   const kept = new Map<string, { readonly untilMs: number; readonly usage: Promise<DirectoryUsage> }>()
   return {
     directory(nodePath) {

@@ -28,7 +28,7 @@ export function createStatsProvider(view: KubeletView, clock: Clock): StatsProvi
   let disk: DiskUsage | undefined
   const diskUsage = (): DiskUsage | undefined => {
     const host = view.context()?.host
-    if (host) disk ??= createDiskUsage(host, clock)
+    if (host) disk ??= createDiskUsage(host, clock, Math.max(0, view.config.volumeStatsAggPeriodMs))
     return disk
   }
   return {

@@ -82,6 +82,8 @@ export interface KubeletAccess {
   readonly client: Client
   /** Without a limit on how often: for leases and certificates. */
   readonly unlimited: Client
+  /** With a limit of its own; 0: none. */
+  limited(rateLimit: RateLimit): Client
   /** From now on; open connections are made anew. */
   use(pair: KeyPair): void
   close(): Promise<void>
@@ -90,7 +92,7 @@ export interface KubeletAccess {
 /** Of a kubelet that has no API server. */
 export function standaloneAccess(): KubeletAccess {
   const client = standaloneClient()
-  return { client, unlimited: client, use() {}, async close() {} }
+  return { client, unlimited: client, limited: () => client, use() {}, async close() {} }
 }
 
 /** @throws UsageError when the kubeconfig leads nowhere */
@@ -107,9 +109,11 @@ export async function openKubeletAccess(kubeconfig: string, rateLimit: RateLimit
     tidy: withoutNils,
   })
   const metered = meteredTransport(http, tools.metrics, tools.clock, new URL(transport.server).host)
+  const limited = (limit: RateLimit) => createClient(limit.qps > 0 ? rateLimitedTransport(metered, tools.clock, limit) : metered)
   return {
-    client: createClient(rateLimit.qps > 0 ? rateLimitedTransport(metered, tools.clock, rateLimit) : metered),
+    client: limited(rateLimit),
     unlimited: createClient(metered),
+    limited,
     use(pair) {
       renewed = pair
       void http.close()

@@ -24,6 +24,15 @@ function thresholds(usage: string): Flag<Readonly<Record<string, string>>> {
   return { ...equals, type: 'mapStringString', parse: (given, before) => equals.parse(given.replaceAll('<', '='), before) }
 }
 
+function integers(usage: string): Flag<readonly number[]> {
+  const parse = (given: string, before: readonly number[] = []) => {
+    const numbers = given.split(',').map(Number)
+    if (!numbers.every(Number.isSafeInteger)) throw new Error('expected whole numbers with commas between them')
+    return [...before, ...numbers]
+  }
+  return { type: 'int32Slice', usage, default: [], format: (value) => value.join(','), parse }
+}
+
 function flagOf(type: FieldType, name: string, usage: string): Flag<unknown> {
   if (name === 'evictionHard' || name === 'evictionSoft') return thresholds(usage) as Flag<unknown>
   const made = {
@@ -37,6 +46,7 @@ function flagOf(type: FieldType, name: string, usage: string): Flag<unknown> {
     gates: switches(usage),
     object: text(usage),
     objects: text(usage),
+    integers: integers(usage),
   }
   return made[type] as Flag<unknown>
 }

@@ -82,6 +82,12 @@ test('KUB-24 :: asks for the machine’s own address, of IPv6 first; flags witho
   )
 })
 
+test('KUB-24 --tls-curve-preferences is a list of numbers', async () => {
+  const { configuration } = await readOptions(kubeletGroups, ['--tls-curve-preferences=29,23', '--tls-curve-preferences=24'], filesOf({}))
+  assert.deepEqual(configuration.document.tlsCurvePreferences, [29, 23, 24])
+  await assert.rejects(readOptions(kubeletGroups, ['--tls-curve-preferences=X25519'], filesOf({})), UsageError)
+})
+
 const refused: readonly (readonly [args: readonly string[], fault: RegExp])[] = [
   [['--max-pods=many'], /invalid argument "many" for "--max-pods" flag/],
   [['--cloud-provider=gce'], /unknown cloud provider "gce"/],
