@@ -66,10 +66,7 @@ function render(tallies: readonly Tally[]): string {
     lines.push(...bounds.map((bound, index) => bucket(bound, buckets[index])), bucket('+Inf', count))
     lines.push(`prober_probe_duration_seconds_sum{${labels}} ${seconds}`, `prober_probe_duration_seconds_count{${labels}} ${count}`)
   }
-  lines.push(
-    '# HELP prober_probe_total [BETA] How many probes of a container there were, by result.',
-    '# TYPE prober_probe_total counter',
-  )
+  lines.push('# HELP prober_probe_total [BETA] How many probes of a container there were, by result.', '# TYPE prober_probe_total counter')
   for (const { labels, uid, results } of tallies) {
     for (const outcome of ['Success', 'Failure', 'Unknown'] as const) {
       if (results[outcome] > 0) lines.push(`prober_probe_total{${labels},pod_uid="${uid}",result="${resultLabel[outcome]}"} ${results[outcome]}`)
