@@ -8,14 +8,25 @@ import { Heap } from './heap.ts'
 import { parseTime } from './time.ts'
 
 interface Due {
-  atMs: number
+  /** Undefined: cancelled. */
   fn: (() => void) | undefined
+}
+
+/** Timers of one instant, in order of creation. Most timers are time-outs that are cancelled, and those of many requests fall on one instant. */
+interface Instant {
+  readonly atMs: number
+  readonly timers: Due[]
+  /** Those before it have fired. */
+  next: number
+  /** How many are neither cancelled nor have fired. */
+  armed: number
 }
 
 const maxTimersPerInstant = 100_000
 
 export class VirtualClock implements Clock {
-  readonly #timers = new Heap<Due>((a, b) => a.atMs - b.atMs)
+  readonly #order = new Heap<Instant>((a, b) => a.atMs - b.atMs)
+  readonly #instants = new Map<number, Instant>()
   readonly #yield: () => Promise<void>
   #nowMs: number
   readonly #startMs: number
@@ -36,11 +47,15 @@ export class VirtualClock implements Clock {
   }
 
   timer(ms: number, fn: () => void): Timer {
-    const due: Due = { atMs: this.#nowMs + Math.max(0, ms), fn }
-    this.#timers.push(due)
+    const instant = this.#instantAt(this.#nowMs + Math.max(0, ms))
+    const due: Due = { fn }
+    instant.timers.push(due)
+    instant.armed++
     return {
       cancel: () => {
+        if (!due.fn) return
         due.fn = undefined
+        instant.armed--
       },
     }
   }
@@ -64,15 +79,13 @@ export class VirtualClock implements Clock {
   async advance(ms: number): Promise<void> {
     const untilMs = this.#nowMs + ms
     await this.#yield()
-    for (let fired = 0; ; ) {
-      const next = this.#timers.peek()
-      if (!next || next.atMs > untilMs) break
-      this.#timers.pop()
-      if (!next.fn) continue
+    let fired = 0
+    for (let next = this.#peek(); next && next.atMs <= untilMs; next = this.#peek()) {
       fired = next.atMs > this.#nowMs ? 0 : fired + 1
-      if (fired > maxTimersPerInstant) throw new Error(`runaway timer: ${next.fn.toString().slice(0, 120)}`)
       this.#nowMs = Math.max(this.#nowMs, next.atMs)
-      next.fn()
+      const fn = takeFirst(next)
+      if (fired > maxTimersPerInstant) throw new Error(`runaway timer: ${fn.toString().slice(0, 120)}`)
+      fn()
       await this.#yield()
     }
     this.#nowMs = untilMs
@@ -81,11 +94,41 @@ export class VirtualClock implements Clock {
 
   /** Milliseconds until the next timer fires; undefined when none is armed. */
   nextTimerMs(): number | undefined {
-    for (let next = this.#timers.peek(); next; next = this.#timers.peek()) {
-      if (next.fn) return next.atMs - this.#nowMs
-      this.#timers.pop()
+    const next = this.#peek()
+    return next && next.atMs - this.#nowMs
+  }
+
+  #instantAt(atMs: number): Instant {
+    let instant = this.#instants.get(atMs)
+    if (!instant) {
+      instant = { atMs, timers: [], next: 0, armed: 0 }
+      this.#instants.set(atMs, instant)
+      this.#order.push(instant)
+    }
+    return instant
+  }
+
+  /** The first instant at which something is armed; those before it are dropped. */
+  #peek(): Instant | undefined {
+    for (let first = this.#order.peek(); first; first = this.#order.peek()) {
+      if (first.armed > 0) return first
+      this.#order.pop()
+      this.#instants.delete(first.atMs)
     }
     return undefined
+  }
+}
+
+/** Takes the first timer that is armed: there must be one. */
+function takeFirst(instant: Instant): () => void {
+  for (;;) {
+    const due = instant.timers[instant.next++]
+    if (!due) throw new Error('an instant of the virtual clock counts a timer that it does not have')
+    const { fn } = due
+    if (!fn) continue
+    due.fn = undefined
+    instant.armed--
+    return fn
   }
 }
 
