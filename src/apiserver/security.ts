@@ -31,6 +31,8 @@ export interface SecurityDeps {
   /** registry.reader. */
   readonly reader: ObjectReader
   readonly clock: Clock
+  /** Times what makes a request wait within admission; absent: `clock`. */
+  readonly requestClock?: Clock | undefined
   readonly random: Random
   readonly log?: Logger | undefined
   readonly metrics?: Metrics | undefined
@@ -64,7 +66,7 @@ export interface Security {
 
 /** Spread the result into createApiServer's deps. */
 export function createSecurity(deps: SecurityDeps): Security {
-  const { reader, clock, random, log = noLog, metrics = noMetrics, serviceAccountKey, externalSigner, externalAddress } = deps
+  const { reader, clock, requestClock = clock, random, log = noLog, metrics = noMetrics, serviceAccountKey, externalSigner, externalAddress } = deps
   const authentication = createAuthentication(
     { reader, clock, random, log, metrics, serviceAccountKey, externalSigner, externalAddress },
     authenticationSettings(deps),
@@ -80,14 +82,14 @@ export function createSecurity(deps: SecurityDeps): Security {
       {
         reader,
         random,
-        clock,
+        clock: requestClock,
         metrics,
         rbac,
         authorizers,
         transport: loopback.transport,
         policies: { reader, authorizers, clock, metrics: admissionMetrics, policyMetrics: createPolicyMetrics(metrics) },
         webhooks: {
-          deps: { reader, authorizers, random, clock, metrics: admissionMetrics },
+          deps: { reader, authorizers, random, clock: requestClock, metrics: admissionMetrics },
           resolve: (namespace, name, port) => resolveService(reader, random, { namespace, name, port }),
         },
       },

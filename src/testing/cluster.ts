@@ -26,7 +26,7 @@ import type { KubeletCredentials } from './kubeletPort.ts'
 import { type NodeSpec, SimulatedNode } from './node.ts'
 import { type Life, Part, type PartDeps } from './part.ts'
 import { realClock } from './realClock.ts'
-import { Activity, settle } from './settle.ts'
+import { Activity, pausingClock, settle } from './settle.ts'
 import { addStages, liveAsStagePlayer } from './stages/stagesOfCluster.ts'
 import { testCertificates } from './testCertificates.ts'
 
@@ -149,6 +149,7 @@ class Cluster implements TestCluster {
     this.#store = options.store ?? createMemoryStore({ clock: this.clock })
     this.#tools = {
       clock: this.clock,
+      requestClock: pausingClock(this.clock, this.#activity),
       log: listeningLog(this.complaints),
       metrics: noMetrics,
       random: partRandom(options.seed ?? 1),

@@ -24,6 +24,8 @@ import type { Life } from './part.ts'
 
 export interface ClusterTools {
   readonly clock: Clock
+  /** Times what makes a request wait within the API server. */
+  readonly requestClock: Clock
   readonly log: Logger
   readonly metrics: Metrics
   /** A source of chance of one part's own: what the others do does not change what it draws. */
@@ -71,11 +73,11 @@ export function makeApiServer(
   tools: ClusterTools,
   toKubelets: KubeletCredentials | undefined,
 ): ApiServer {
-  const { clock, metrics } = tools
+  const { clock, requestClock, metrics } = tools
   const log = tools.log.with('apiserver')
   const random = tools.random('apiserver')
   const registry = createRegistry({ store, clock, log, random, strategyFor, bookmarkMs: tools.bookmarkMs })
-  const deps = depsFromOptions(options, { reader: registry.reader, clock, random, log, metrics, serviceAccountKey })
+  const deps = depsFromOptions(options, { reader: registry.reader, clock, requestClock, random, log, metrics, serviceAccountKey })
   const testToken = {
     name: 'test',
     authenticate: (request: { readonly headers: Readonly<Record<string, unknown>> }) =>

@@ -3,6 +3,7 @@
  * now. Microtasks have always run before the event loop's next turn, so that a turn in which no immediate waits has nothing left.
  * What waits for a clock, a watch or a user is not under way.
  */
+import type { Clock } from '#base/clock'
 
 /** Counts the requests under way; those that only wait for time to pass do not count. */
 export class Activity {
@@ -14,6 +15,7 @@ export class Activity {
   #waiting = 0
   readonly #losses = new Set<() => void>()
 
+  /** Below zero while a request that came from outside of this process, and was not counted, waits. */
   get inFlight(): number {
     return this.#inFlight - this.#waiting
   }
@@ -45,7 +47,7 @@ export class Activity {
 
   end(): void {
     this.#inFlight--
-    this.#waiting = Math.min(this.#waiting, this.#inFlight)
+    this.#waiting = Math.min(this.#waiting, Math.max(0, this.#inFlight))
     this.#changes++
   }
 
@@ -57,6 +59,16 @@ export class Activity {
     } finally {
       this.begin()
     }
+  }
+}
+
+/** The clock of what waits within a request: while it sleeps, the request is not under way. */
+export function pausingClock(clock: Clock, activity: Activity): Clock {
+  return {
+    now: () => clock.now(),
+    monotonicMs: () => clock.monotonicMs(),
+    timer: (ms, fn) => clock.timer(ms, fn),
+    sleep: (ms, signal) => activity.pause(clock.sleep(ms, signal)),
   }
 }
 
@@ -81,7 +93,7 @@ export function settle(activity: Activity): Promise<void> {
     const look = () => {
       looks.waiting--
       if (immediatesWaiting() > looks.waiting) return again()
-      if (activity.inFlight === 0) return resolve()
+      if (activity.inFlight <= 0) return resolve()
       if (activity.changes !== changes) {
         changes = activity.changes
         sinceMs = performance.now()
