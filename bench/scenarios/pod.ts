@@ -7,8 +7,9 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import type { Measurement, Scenario, ScenarioContext } from '../scenario.ts'
+import { podByHand, removeByHand } from '../tools/barePods.ts'
 import { type LocalCluster, withCluster } from '../tools/localCluster.ts'
-import { nodesForPods, obstacleToPods, podByApi, podByHand, podManifest, removeByApi, removeByHand, watchPods, withPods } from '../tools/realPods.ts'
+import { nodesForPods, obstacleToPods, podByApi, podManifest, removeByApi, watchPods, withPods } from '../tools/realPods.ts'
 import { median } from '../tools/statistics.ts'
 
 const repeats = 15
@@ -22,14 +23,14 @@ export const pod: Scenario = {
 }
 
 function measure(cluster: LocalCluster, context: ScenarioContext): Promise<Measurement[]> {
-  return withPods(cluster, context.dir, async ({ client, cri }) => {
+  return withPods(cluster, context.dir, async ({ client, bare: node }) => {
     const samples = { apply: [] as number[], create: [] as number[], floor: [] as number[] }
     const watch = await watchPods(client)
     for (let repeat = 0; repeat < repeats; repeat++) {
       context.signal.throwIfAborted()
-      const bare = await podByHand(cri, `floor-${repeat}`)
+      const bare = await podByHand(node, `floor-${repeat}`)
       samples.floor.push(bare.tookMs)
-      await removeByHand(cri, bare)
+      await removeByHand(node, bare)
       samples.create.push(await podByApi(client, watch, `create-${repeat}`))
       await removeByApi(client, watch, `create-${repeat}`)
       const started = performance.now()

@@ -2,12 +2,12 @@
  * Many real pods at once, over what containerd needs for as many: a bare client makes the same calls, as many at a time as the kubelet does.
  * Whatever else the machine does slows both, so what is compared is measured in turns.
  */
-import type { CriClient } from '#grpc/criClient'
 import { inParallel } from '../cluster/bareCluster.ts'
 import type { Measurement, Scenario, ScenarioContext } from '../scenario.ts'
+import { type BareNode, podByHand, removeByHand } from '../tools/barePods.ts'
 import type { LoadClient } from '../tools/load.ts'
 import { type LocalCluster, withCluster } from '../tools/localCluster.ts'
-import { nodesForPods, obstacleToPods, type PodWatch, podByApi, podByHand, removeByApi, removeByHand, watchPods, withPods } from '../tools/realPods.ts'
+import { nodesForPods, obstacleToPods, type PodWatch, podByApi, removeByApi, watchPods, withPods } from '../tools/realPods.ts'
 import { median, rounded } from '../tools/statistics.ts'
 
 const rounds = 8
@@ -23,12 +23,12 @@ export const pods: Scenario = {
 }
 
 function measure(cluster: LocalCluster, { dir, signal, progress }: ScenarioContext): Promise<Measurement[]> {
-  return withPods(cluster, dir, async ({ client, cri, emptied }) => {
+  return withPods(cluster, dir, async ({ client, bare, emptied }) => {
     const watch = await watchPods(client)
     const few = { floor: [] as Batch[], real: [] as Batch[] }
     for (let round = 0; round < rounds; round++) {
       signal.throwIfAborted()
-      few.floor.push(await batchByHand(cri, `few-floor-${round}`, together))
+      few.floor.push(await batchByHand(bare, `few-floor-${round}`, together))
       few.real.push(await batchByApi(client, watch, `few-${round}`, together))
       await emptied()
     }
@@ -36,7 +36,7 @@ function measure(cluster: LocalCluster, { dir, signal, progress }: ScenarioConte
     const many = { floor: [] as Batch[], real: [] as Batch[] }
     for (let round = 0; round < crowds; round++) {
       signal.throwIfAborted()
-      many.floor.push(await batchByHand(cri, `many-floor-${round}`, crowd))
+      many.floor.push(await batchByHand(bare, `many-floor-${round}`, crowd))
       many.real.push(await batchByApi(client, watch, `many-${round}`, crowd))
       await emptied()
       progress(`${crowd} pods, ${round + 1} of ${crowds}`)
@@ -71,11 +71,11 @@ interface Batch {
   readonly pods: readonly number[]
 }
 
-async function batchByHand(cri: CriClient, prefix: string, count: number): Promise<Batch> {
+async function batchByHand(node: BareNode, prefix: string, count: number): Promise<Batch> {
   const started = performance.now()
-  const bare = await inParallel(count, (index) => podByHand(cri, `${prefix}-${index}`), together)
+  const bare = await inParallel(count, (index) => podByHand(node, `${prefix}-${index}`), together)
   const totalMs = performance.now() - started
-  await inParallel(count, (index) => removeByHand(cri, bare[index]!), together)
+  await inParallel(count, (index) => removeByHand(node, bare[index]!), together)
   return { totalMs, pods: bare.map(({ tookMs }) => tookMs) }
 }
 

@@ -5,10 +5,11 @@
 import { execFileSync } from 'node:child_process'
 import { accessSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import type { Pod } from '#api/gen/types/core.v1'
 import { type CriClient, connectCri } from '#grpc/criClient'
-import type { ContainerConfig, PodSandboxConfig } from '#grpc/criTypes'
 import { createExec } from '#host/exec'
 import { busyboxImage } from '#kubelet/images/busyboxImage'
+import { type BareNode, bareNode } from './barePods.ts'
 import { createLoadClient, type LoadClient } from './load.ts'
 import { type LocalCluster, runSkiff } from './localCluster.ts'
 import { watchLines } from './watchLines.ts'
@@ -43,7 +44,7 @@ function succeeds(work: () => unknown): boolean {
 export interface WaysToPods {
   readonly client: LoadClient
   /** Of a node whose agent stands still: it would look at pods that it does not know, and take them down in the end. */
-  readonly cri: CriClient
+  readonly bare: BareNode
   /** Resolves when the node that runs the API's pods has nothing left of them: it has room for 110. */
   emptied(): Promise<void>
 }
@@ -59,6 +60,8 @@ export async function withPods<T>(cluster: LocalCluster, dir: string, measure: (
   const client = await createLoadClient(cluster.address)
   const [ofApi, byHand] = [1, 2].map((number) => connectCri(`/proc/${initPid(cluster, number)}/root/run/containerd/containerd.sock`)) as [CriClient, CriClient]
   await client.ask('PATCH', `/api/v1/nodes/${cluster.name}-node-2`, { spec: { unschedulable: true } }, 'application/merge-patch+json')
+  const { cgroupRoot } = JSON.parse(readFileSync(path.join(cluster.dir, 'nodes', `${cluster.name}-node-2`, 'agent.json'), 'utf8')) as { cgroupRoot: string }
+  const bare = bareNode(byHand, `/proc/${initPid(cluster, 2)}/root`, cgroupRoot, (name) => podManifest(name) as Pod)
   const agent = await agentPid(cluster, 2)
   process.kill(agent, 'SIGSTOP')
   const emptied = async () => {
@@ -66,7 +69,7 @@ export async function withPods<T>(cluster: LocalCluster, dir: string, measure: (
     await until('the node to be empty', async () => (await sandboxes()) === 0 || undefined)
   }
   try {
-    return await measure({ client, cri: byHand, emptied })
+    return await measure({ client, bare, emptied })
   } finally {
     process.kill(agent, 'SIGCONT')
     ofApi.close()
@@ -136,58 +139,4 @@ export async function podByApi(client: LoadClient, watch: PodWatch, name: string
 export async function removeByApi(client: LoadClient, watch: PodWatch, name: string): Promise<void> {
   await client.ask('DELETE', `${podsPath}/${name}?gracePeriodSeconds=0`)
   await watch.gone(name)
-}
-
-export interface BarePod {
-  readonly podSandboxId: string
-  /** How long the calls took. */
-  readonly tookMs: number
-}
-
-/** The three calls that no kubelet gets around. */
-export async function podByHand(cri: CriClient, name: string): Promise<BarePod> {
-  const { sandbox, container } = configs(name)
-  const started = performance.now()
-  const { podSandboxId } = await cri.call<{ podSandboxId: string }>('RuntimeService', 'RunPodSandbox', { config: sandbox })
-  const request = { podSandboxId, config: container, sandboxConfig: sandbox }
-  const { containerId } = await cri.call<{ containerId: string }>('RuntimeService', 'CreateContainer', request)
-  await cri.call('RuntimeService', 'StartContainer', { containerId })
-  return { podSandboxId, tookMs: performance.now() - started }
-}
-
-export async function removeByHand(cri: CriClient, { podSandboxId }: BarePod): Promise<void> {
-  await cri.call('RuntimeService', 'StopPodSandbox', { podSandboxId })
-  await cri.call('RuntimeService', 'RemovePodSandbox', { podSandboxId })
-}
-
-function configs(name: string): { sandbox: PodSandboxConfig; container: ContainerConfig } {
-  const namespaceOptions = { network: 'POD', pid: 'CONTAINER', ipc: 'POD' } as const
-  return {
-    sandbox: {
-      metadata: { name, uid: name, namespace: 'bench', attempt: 0 },
-      hostname: name,
-      logDirectory: `/var/log/pods/bench_${name}`,
-      portMappings: [],
-      labels: {},
-      annotations: {},
-      linux: { cgroupParent: '', securityContext: { namespaceOptions }, sysctls: {} },
-    },
-    container: {
-      metadata: { name: 'c', attempt: 0 },
-      image: { image },
-      command,
-      args: [],
-      workingDir: '',
-      envs: [],
-      mounts: [],
-      devices: [],
-      labels: {},
-      annotations: {},
-      logPath: 'c/0.log',
-      stdin: false,
-      stdinOnce: false,
-      tty: false,
-      linux: { resources: {}, securityContext: { namespaceOptions } },
-    },
-  }
 }
