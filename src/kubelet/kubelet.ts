@@ -200,7 +200,7 @@ async function runKubelet(
       signal,
     ),
     crashLoop: crashLoopBackOff(context),
-    note: events.note,
+    events,
     allocations,
     cgroups,
     resizer: createPodResizer(context, allocations, cgroups),

@@ -11,6 +11,11 @@ import type { PodWorkers } from './podWorkers.ts'
 export interface PodEvents {
   /** What a step has read of its pod: no news to it any more. */
   note(status: PodRuntimeStatus): void
+  /**
+   * Whether the runtime may hold something of a pod that no step has looked at yet. It does not once the runtime has told of everything it has:
+   * nobody but the pod's own steps makes more.
+   */
+  mayHold(uid: string): boolean
   /** Until aborted; tells of each pod in which something happened. */
   run(workers: Pick<PodWorkers, 'happened' | 'census'>, signal: AbortSignal): Promise<void>
   /** How long the last relist took, in milliseconds, and when it ended: for health and metrics. */
@@ -26,6 +31,7 @@ export function createPodEvents(context: KubeletContext): PodEvents {
   const podOf = new Map<string, string>()
   /** id → state, as its pod's last step or the last relist has seen it. */
   let known = new Map<string, string>()
+  let hasListed = false
   let last = { tookMs: 0, atMs: clock.monotonicMs() }
   const gauges = createPodGauges(context.metrics)
   const measures = relistMetrics(context)
@@ -46,6 +52,7 @@ export function createPodEvents(context: KubeletContext): PodEvents {
     for (const id of known.keys()) if (!now.has(id)) changed.add(podOf.get(id) ?? '')
     for (const id of podOf.keys()) if (!now.has(id)) podOf.delete(id)
     known = now
+    hasListed = true
     for (const uid of changed) happened(uid)
     last = { tookMs: clock.monotonicMs() - startedMs, atMs: clock.monotonicMs() }
     measures.duration.observe(last.tookMs / 1000)
@@ -87,6 +94,7 @@ export function createPodEvents(context: KubeletContext): PodEvents {
         known.set(id, state)
       }
     },
+    mayHold: (uid) => !hasListed || [...podOf.values()].includes(uid),
     run: async (workers, signal) => {
       await Promise.all([follow(workers, signal), relistForever(workers, signal)])
     },

@@ -46,8 +46,8 @@ export interface PodMachinery {
   readonly resizer: PodResizer
   /** Why the node does not take the pod; undefined: it does. */
   admit(pod: FrozenPod): Promise<Refusal | undefined>
-  /** Tells the event source what a step knows of its pod. */
-  note(status: PodRuntimeStatus): void
+  /** Hears what a step knows of its pod, and tells whether there can be anything to know. */
+  readonly events: { note(status: PodRuntimeStatus): void; mayHold(uid: string): boolean }
 }
 
 /** What is remembered about a pod between two steps. */
@@ -65,6 +65,8 @@ export interface PodMemory {
   admitted?: boolean
   /** Something has happened since the runtime was last asked about the pod. */
   isOutdated?: boolean
+  /** A step has looked at the pod. */
+  isKnown?: boolean
 }
 
 export interface SyncOutcome {
@@ -78,10 +80,13 @@ const retryMs = 10_000
 const backOffEventPeriodMs = 10_000
 
 /** What runs of the pod, with the last words of what has ended. */
-export async function readPod({ context, note }: PodMachinery, uid: string, memory: PodMemory): Promise<PodRuntimeStatus> {
+export async function readPod({ context, events }: PodMachinery, uid: string, memory: PodMemory): Promise<PodRuntimeStatus> {
   memory.isOutdated = false
+  const isNew = !memory.isKnown && !events.mayHold(uid)
+  memory.isKnown = true
+  if (isNew) return { uid, sandboxes: [], containers: [] }
   const status = await readPodRuntimeStatus(context.runtime, uid)
-  note(status)
+  events.note(status)
   return withTerminationMessages(context, status, memory.terminationMessages)
 }
 

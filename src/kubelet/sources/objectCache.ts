@@ -82,8 +82,16 @@ export function createObjectCache(
     const stop = new AbortController()
     const users = new Set([uid])
     const selection = { namespace, fieldSelector: `metadata.name=${name}` }
-    const started = mirror(deps.client.of(resource), selection, deps, AbortSignal.any([signal, stop.signal]), () => onChange([...users]))
+    let isListed = false
+    const changed = () => {
+      // Who asked waits for the first list: it is no news.
+      if (isListed) onChange([...users])
+    }
+    const started = mirror(deps.client.of(resource), selection, deps, AbortSignal.any([signal, stop.signal]), changed)
     void started.done
+    void started.synced.then(() => {
+      isListed = true
+    })
     watches.set(key, { mirror: started, stop, users })
   }
   const release = <T extends KubeObject>(watches: Map<string, Watched<T>>, uid: string) => {

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
+import { noLog } from '#base/log'
+import { VirtualClock } from '#base/virtualClock'
+import { createClient } from '#client/clientOverTransport'
+import { anObject, HistoryTransport } from '#testing/historyTransport'
 import { podsOfManifest } from './manifests.ts'
-import { referencedObjects } from './objectCache.ts'
+import { createObjectCache, referencedObjects } from './objectCache.ts'
 import { isMirrorOf, mirrorPod, withoutDuplicates } from './staticPods.ts'
 
 function staticPod(text: string, nodeName: string, nowMs: number, source: 'file' | 'http' = 'file'): Pod {
@@ -85,3 +89,33 @@ for (const [spec, want] of unusable) {
   const text = `apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: ${spec.startsWith('{') ? spec : `{${spec}}`}`
   test(`KUB-16 refused as a static pod: ${spec}`, () => assert.throws(() => staticPod(text, 'n', 0), want))
 }
+
+test('KUB-26 pods hear of changes of what they name, not of its first list, for which they wait', async () => {
+  const server = new HistoryTransport()
+  const clock = new VirtualClock()
+  const path = '/api/v1/namespaces/shop/configmaps/settings'
+  server.put(path, anObject('ConfigMap', { namespace: 'shop', name: 'settings' }))
+  const stop = new AbortController()
+  const heard: string[][] = []
+  const cache = createObjectCache({ client: createClient(server), clock, log: noLog }, (uids) => heard.push([...uids]), stop.signal)
+  const naming = (uid: string, namespace: string, name: string): Pod => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: uid, namespace, uid },
+    spec: { containers: [{ name: 'c', envFrom: [{ configMapRef: { name } }] }] },
+    status: {},
+  })
+  cache.registerPod(naming('p1', 'shop', 'settings'))
+  cache.registerPod(naming('p2', 'shop', 'settings'))
+  cache.registerPod(naming('p3', 'market', 'later'))
+  await clock.advance(100)
+  assert.equal((await cache.configMap('shop', 'settings')).metadata.name, 'settings')
+  await assert.rejects(cache.configMap('market', 'later'), { message: 'configmap "later" not found' })
+  assert.deepEqual(heard, [])
+  server.put(path, anObject('ConfigMap', { namespace: 'shop', name: 'settings' }))
+  server.put('/api/v1/namespaces/market/configmaps/later', anObject('ConfigMap', { namespace: 'market', name: 'later' }))
+  await clock.advance(100)
+  assert.deepEqual(heard, [['p1', 'p2'], ['p3']])
+  stop.abort()
+  await clock.advance(1)
+})
