@@ -264,8 +264,11 @@ async function runKubelet(
 
 /** Only of nodes whose pods are given time when the machine goes down. */
 function followShutdown(context: KubeletContext, shutdown: NodeShutdown, workers: PodWorkers, signal: AbortSignal): Promise<void>[] {
-  if (shutdownPeriods(context.config).length === 0) return []
-  return [watchForShutdown(context, { shutDown: () => shutdown.shutDown(workers, signal), cancel: shutdown.cancel }, signal)]
+  const periods = shutdownPeriods(context.config)
+  if (periods.length === 0) return []
+  const periodMs = periods.reduce((sum, { shutdownGracePeriodSeconds }) => sum + shutdownGracePeriodSeconds * 1000, 0)
+  const listener = { shutDown: () => shutdown.shutDown(workers, signal), cancel: shutdown.cancel }
+  return [shutdown.restore(), watchForShutdown(context, listener, periodMs, signal)]
 }
 
 function crashLoopBackOff({ clock, config }: KubeletContext): BackOff {

@@ -8,9 +8,12 @@ import { noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
 import { VirtualClock } from '#base/virtualClock'
 import { createExec } from '#host/exec'
+import { createRecordedMetrics } from '#testing/recordedMetrics'
 import { kubeletConfig } from '../config.ts'
 import type { KubeletContext } from '../context.ts'
+import type { KubeletHost } from '../host.ts'
 import type { PodWorkers } from '../pods/podWorkers.ts'
+import { ensureInhibitDelay } from './inhibitDelay.ts'
 import { createNodeShutdown, graceSecondsOf, shutdownGroups, shutdownPeriods } from './nodeShutdown.ts'
 import { transitions } from './nodeStatus.ts'
 import { oomVictims } from './oomWatcher.ts'
@@ -135,6 +138,11 @@ test('KUB-08 a node that shuts down is not ready, takes no pods, and waits for e
   gone.get('quick')?.()
   await done
   assert.deepEqual(ended, [`stuck Terminated 5 at ${startedMs}`, `quick Terminated 10 at ${startedMs + 20_000}`])
+  const metrics = createRecordedMetrics()
+  const next = createNodeShutdown({ clock, config, host, log: noLog, metrics } as unknown as KubeletContext, () => {})
+  await next.restore()
+  const times = ['start', 'end'].map((which) => metrics.values.get(`kubelet_graceful_shutdown_${which}_time_seconds`))
+  assert.deepEqual(times, [Date.parse('2026-01-01T00:00:00Z') / 1000, Date.parse('2026-01-01T00:00:20Z') / 1000])
   const state = JSON.parse(await readFile(join(directory, 'graceful_node_shutdown_state'), 'utf8')) as unknown
   assert.deepEqual(state, { startTime: '2026-01-01T00:00:00Z', endTime: '2026-01-01T00:00:20Z' })
   shutdown.cancel()
@@ -153,7 +161,7 @@ test('KUB-08 logind is heard, and held up until the pods have ended', async (t) 
   t.after(() => rm(directory, { recursive: true, force: true }))
   // busctl says that the machine goes.
   const programs = {
-    busctl: `[ "$2" = status ] && exit 0; echo '${said(false)}'; echo '${said(true)}'; exec cat`,
+    busctl: `[ "$2" = status ] && exit 0; [ "$2" = get-property ] && exec echo t 5000000; echo '${said(false)}'; echo '${said(true)}'; exec cat`,
     'systemd-inhibit': 'exec cat',
   }
   for (const [name, script] of Object.entries(programs)) await writeFile(join(directory, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
@@ -162,9 +170,42 @@ test('KUB-08 logind is heard, and held up until the pods have ended', async (t) 
   const order: string[] = []
   const listener = { cancel: () => void order.push('cancelled'), shutDown: async () => void order.push('ended') }
   const clock = new VirtualClock()
-  const watching = watchForShutdown({ host: { exec }, clock, log: noLog } as unknown as KubeletContext, listener, stop.signal)
+  const watching = watchForShutdown({ host: { exec }, clock, log: noLog } as unknown as KubeletContext, listener, 5000, stop.signal)
   while (order.length < 2) await new Promise((resolve) => setImmediate(resolve))
   stop.abort()
   await watching
   assert.deepEqual(order, ['cancelled', 'ended'])
+})
+
+test('KUB-08 logind’s limit is raised to what pods may take, and left alone where it is high enough', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'skiff-inhibit-'))
+  t.after(() => rm(directory, { recursive: true, force: true }))
+  const file = join(directory, 'etc/systemd/logind.conf.d/99-kubelet.conf')
+  const calls: string[] = []
+  let seconds = 5
+  const run = async (_program: string, [, verb = '', ...args]: readonly string[]) => {
+    calls.push(verb)
+    // What the service is told to do, by its signal: it reads its configuration.
+    if (verb === 'call') seconds = Number(/InhibitDelayMaxSec=(\d+)/.exec(await readFile(file, 'utf8'))?.[1])
+    if (verb === 'call') assert.deepEqual(args.slice(-4), ['ssi', 'systemd-logind.service', 'all', '1'])
+    return { code: 0, stdout: verb === 'get-property' ? `t ${seconds * 1e6}\n` : '', stderr: '', timedOut: false }
+  }
+  const host = { exec: { run }, path: (path: string) => join(directory, path) } as unknown as KubeletHost
+  const clock = new VirtualClock()
+  const ensure = async (wantedMs: number) => {
+    let done = false
+    const ensured = ensureInhibitDelay({ clock, log: noLog }, host, wantedMs, new AbortController().signal).finally(() => {
+      done = true
+    })
+    while (!done) {
+      await clock.advance(100)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    await ensured
+  }
+  await ensure(5000)
+  assert.deepEqual(calls, ['get-property'])
+  await ensure(30_000)
+  assert.equal(await readFile(file, 'utf8'), '# Kubelet logind override\n[Login]\nInhibitDelayMaxSec=30\n')
+  assert.deepEqual([calls.slice(1), seconds], [['get-property', 'call', 'get-property'], 30])
 })

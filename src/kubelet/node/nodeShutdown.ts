@@ -2,8 +2,8 @@
  * Ends a node's pods in order before the node goes (L3): lower priorities first, each group within its time. From the first moment the node is not ready
  * and takes no pods. Upstream: kubelet/nodeshutdown (v1.36).
  */
-import { formatTime } from '#base/time'
-import { writeFileAtomic } from '#host/files'
+import { formatTime, parseTime } from '#base/time'
+import { readTextIfExists, writeFileAtomic } from '#host/files'
 import type { ShutdownGracePeriod } from '../config.ts'
 import type { KubeletContext } from '../context.ts'
 import type { Refusal } from '../pods/admission.ts'
@@ -11,6 +11,8 @@ import { type FrozenPod, isTerminalPhase } from '../pods/containers.ts'
 import type { PodWorkers } from '../pods/podWorkers.ts'
 
 export interface NodeShutdown {
+  /** Shows when the last shutdown of an earlier life began and ended. */
+  restore(): Promise<void>
   /** Resolves when every pod has ended or had its time. A second call joins the first. */
   shutDown(workers: PodWorkers, signal: AbortSignal): Promise<void>
   /** The shutdown was called off: the node takes pods again. */
@@ -70,10 +72,21 @@ export function createNodeShutdown(context: KubeletContext, changed: () => void)
   let isShuttingDown = false
   let underWay: Promise<void> | undefined
 
+  const file = () => host?.path(`${config.rootDirectory}/graceful_node_shutdown_state`) ?? ''
+  const restore = async (): Promise<void> => {
+    const text = host && (await readTextIfExists(file()))
+    if (!text) return
+    try {
+      const { startTime = '', endTime = '' } = JSON.parse(text) as { startTime?: string; endTime?: string }
+      started.set((parseTime(startTime) ?? 0) / 1000)
+      ended.set((parseTime(endTime) ?? 0) / 1000)
+    } catch (error) {
+      log.warn('Failed to load the state of the last shutdown', { file: file(), error: String(error) })
+    }
+  }
   const remember = async (times: { startTime: string; endTime?: string }): Promise<void> => {
     if (!host) return
-    const file = host.path(`${config.rootDirectory}/graceful_node_shutdown_state`)
-    await writeFileAtomic(file, JSON.stringify(times), 0o644).catch((error: unknown) =>
+    await writeFileAtomic(file(), JSON.stringify(times), 0o644).catch((error: unknown) =>
       log.warn('Failed to write the state of the shutdown', { error: String(error) }),
     )
   }
@@ -105,6 +118,7 @@ export function createNodeShutdown(context: KubeletContext, changed: () => void)
   }
 
   return {
+    restore,
     shutDown: (workers, signal) => {
       underWay ??= run(workers, signal).finally(() => {
         underWay = undefined

@@ -1,9 +1,10 @@
 /**
  * Hears from systemd-logind that the machine is about to go down, and holds that up until the pods have ended (L3). logind delays a shutdown by its own
- * InhibitDelayMaxSec at most: where pods need longer, that is to be raised. Upstream: kubelet/nodeshutdown/systemd, nodeshutdown_manager_linux.go (v1.36).
+ * InhibitDelayMaxSec at most, which is raised where pods may take longer. Upstream: kubelet/nodeshutdown/systemd, nodeshutdown_manager_linux.go (v1.36).
  */
 import { createInterface } from 'node:readline'
 import type { KubeletContext } from '../context.ts'
+import { ensureInhibitDelay } from './inhibitDelay.ts'
 
 export interface ShutdownListener {
   /** Resolves when the machine may go. */
@@ -26,8 +27,10 @@ export function preparesForShutdown(line: string): boolean | undefined {
   }
 }
 
-/** Until aborted. A machine without logind says so once: its pods are then not waited for. */
-export async function watchForShutdown(context: KubeletContext, listener: ShutdownListener, signal: AbortSignal): Promise<void> {
+/**
+ * Until aborted. `periodMs`: how long the pods may take altogether. A machine without logind says so once: its pods are then not waited for.
+ */
+export async function watchForShutdown(context: KubeletContext, listener: ShutdownListener, periodMs: number, signal: AbortSignal): Promise<void> {
   const { host, clock, log } = context
   if (!host) return
   const probe = await host.exec.run('busctl', ['--system', 'status', 'org.freedesktop.login1'], { timeoutMs: 10_000, signal })
@@ -35,6 +38,7 @@ export async function watchForShutdown(context: KubeletContext, listener: Shutdo
     if (!signal.aborted) log.warn('Failed to start node shutdown manager: systemd-logind does not answer', { error: probe.stderr.trim() })
     return
   }
+  await ensureInhibitDelay(context, host, periodMs, signal)
   while (!signal.aborted) {
     // The lock lasts as long as the program; its input stays open until we are done.
     const lock = host.exec.spawn('systemd-inhibit', inhibit, { signal })

@@ -6,7 +6,7 @@ import type { FrozenPod } from '../pods/containers.ts'
 import { wholeUnits } from '../pods/quantities.ts'
 import { podCgroupLimits } from '../pods/resources.ts'
 import { setVolumeOwnership } from './ownership.ts'
-import { mountUnlessMounted, unmountIfMounted } from './podMounts.ts'
+import { mountTmpfs, mountUnlessMounted, unmountIfMounted } from './podMounts.ts'
 import { fsGroupOf, type VolumePlugin } from './volumePlugin.ts'
 
 const hugePages = 'HugePages'
@@ -46,7 +46,7 @@ export const emptyDirVolume: VolumePlugin = {
     } else if (medium === 'Memory') {
       const podLimit = podCgroupLimits(pod, context.config).memoryLimitBytes ?? 0
       const bytes = memoryVolumeBytes(context.allocatable.memory, podLimit, sizeLimit)
-      await mountUnlessMounted(host, { source: 'tmpfs', target: directory, filesystem: 'tmpfs', options: bytes > 0 ? [`size=${bytes}`] : [] })
+      await mountTmpfs(host, directory, bytes)
     } else if (medium === hugePages || medium.startsWith(`${hugePages}-`)) {
       await mountUnlessMounted(host, { source: 'nodev', target: directory, filesystem: 'hugetlbfs', options: [pageSizeOption(medium, pod)] })
     } else throw new Error(`unknown storage medium "${medium}"`)

@@ -7,7 +7,7 @@ import { basename, dirname } from 'node:path'
 import { makeDirectory } from '#host/files'
 import type { KubeletHost } from '../host.ts'
 import { refuseBacksteps } from './hostPath.ts'
-import { setVolumeOwnership } from './ownership.ts'
+import { setVolumeOwnership, watchOwnership } from './ownership.ts'
 import { isMountPoint, mountUnlessMounted, unmountIfMounted } from './podMounts.ts'
 import { fsGroupOf, type VolumeContext, type VolumePlugin, type VolumeRequest } from './volumePlugin.ts'
 
@@ -42,7 +42,13 @@ export const localVolume: VolumePlugin = {
     })
     // A kubelet that has started again need not walk a volume whose walk was finished: the root comes last.
     const policy = mounted ? pod.spec.securityContext?.fsGroupChangePolicy : 'OnRootMismatch'
-    if (!spec.readOnly) await setVolumeOwnership(host.path(directory), { fsGroup: fsGroupOf(pod), policy })
+    if (spec.readOnly) return directory
+    const watch = watchOwnership(volumes.context, pod, directory)
+    try {
+      await setVolumeOwnership(host.path(directory), { fsGroup: fsGroupOf(pod), policy, onFile: watch.seen })
+    } finally {
+      watch.stop()
+    }
     return directory
   },
   mapDevice: async ({ host }, request) => {

@@ -6,6 +6,9 @@
 import type { Stats } from 'node:fs'
 import { chmod, chown, lstat, opendir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { KubeletContext } from '../context.ts'
+import type { FrozenPod } from '../pods/containers.ts'
+import { podReference } from '../pods/podReference.ts'
 
 export interface Ownership {
   readonly fsGroup: number | undefined
@@ -13,6 +16,8 @@ export interface Ownership {
   readonly readOnly?: boolean | undefined
   /** 'OnRootMismatch' leaves a volume alone whose root is right already; everything else always walks. */
   readonly policy?: string | undefined
+  /** Called for every file that was changed. */
+  readonly onFile?: (() => void) | undefined
 }
 
 const setGroupId = 0o2000
@@ -22,10 +27,10 @@ const filesAtOnce = 64
 const permissions = (readOnly: boolean | undefined) => (readOnly ? 0o440 : 0o660)
 
 /** Changes owner group and mode of everything at and below the path. Nothing happens without a group. */
-export async function setVolumeOwnership(path: string, { fsGroup, readOnly, policy }: Ownership): Promise<void> {
+export async function setVolumeOwnership(path: string, { fsGroup, readOnly, policy, onFile = () => {} }: Ownership): Promise<void> {
   if (fsGroup === undefined) return
   if (policy === 'OnRootMismatch' && rootIsRight(await stat(path), fsGroup, readOnly)) return
-  await changeTree(path, await lstat(path), fsGroup, permissions(readOnly))
+  await changeTree(path, await lstat(path), { group: fsGroup, mask: permissions(readOnly), onFile })
 }
 
 /** Whether the root has the group, at least the permissions, and the set-group-id bit: then all below is taken to be right. */
@@ -34,27 +39,56 @@ export function rootIsRight(root: Pick<Stats, 'gid' | 'mode' | 'isDirectory'>, f
   return root.isDirectory() && root.gid === fsGroup && (root.mode & wanted) === wanted
 }
 
+interface Change {
+  readonly group: number
+  readonly mask: number
+  onFile(): void
+}
+
 /** Children first: a root that is right then says that the walk was finished. */
-async function changeTree(path: string, stats: Stats, group: number, mask: number): Promise<void> {
+async function changeTree(path: string, stats: Stats, change: Change): Promise<void> {
   if (stats.isDirectory()) {
     let batch: Promise<void>[] = []
     for await (const entry of await opendir(path)) {
       const child = join(path, entry.name)
       // One directory at a time: the depth of the tree bounds what is open.
-      if (entry.isDirectory()) await changeTree(child, await lstat(child), group, mask)
-      else batch.push(lstat(child).then((childStats) => changeOne(child, childStats, group, mask)))
+      if (entry.isDirectory()) await changeTree(child, await lstat(child), change)
+      else batch.push(lstat(child).then((childStats) => changeOne(child, childStats, change)))
       if (batch.length < filesAtOnce) continue
       await Promise.all(batch)
       batch = []
     }
     await Promise.all(batch)
   }
-  await changeOne(path, stats, group, mask)
+  await changeOne(path, stats, change)
 }
 
-async function changeOne(path: string, stats: Stats, group: number, mask: number): Promise<void> {
+async function changeOne(path: string, stats: Stats, { group, mask, onFile }: Change): Promise<void> {
+  onFile()
   // What a link points to is changed where it is, if it is in the volume at all.
   if (stats.isSymbolicLink()) return
   await chown(path, stats.uid, group)
   await chmod(path, (stats.mode & 0o7777) | mask | (stats.isDirectory() ? directoryMask : 0))
+}
+
+const slowMs = 30_000
+const reportMs = 60_000
+const advice = 'https://kubernetes.io/docs/tasks/configure-pod-container/security-context/#configure-volume-permission-and-ownership-change-policy-for-pods'
+
+/** Tells of a walk that takes long: once that it does, then again and again how far it has come. `stop` when it is over. */
+export function watchOwnership({ clock, recorder }: Pick<KubeletContext, 'clock' | 'recorder'>, pod: FrozenPod, directory: string) {
+  const uid = pod.metadata.uid ?? ''
+  const name = directory.slice(Math.max(0, directory.indexOf(`/${uid}/`) + 1))
+  const tell = (message: string) =>
+    recorder.event(podReference(pod), 'Warning', 'VolumePermissionChangeInProgress', `Setting volume ownership for ${name}${message}`)
+  let files = 0
+  let timer = clock.timer(slowMs, () => {
+    tell(` is taking longer than expected, consider using OnRootMismatch - ${advice}`)
+    timer = clock.timer(reportMs, report)
+  })
+  const report = () => {
+    tell(`, processed ${files} files.`)
+    timer = clock.timer(reportMs, report)
+  }
+  return { seen: () => void files++, stop: () => timer.cancel() }
 }

@@ -34,6 +34,7 @@ async function onMachine(run: (machine: Machine) => Promise<void>): Promise<void
   const gauge = ({ name }: { name: string }): Gauge => ({ ...noMetrics.gauge({ name, help: '' }), set: (value) => void gauges.set(name, value) })
   const context = {
     host,
+    machineInfo: { kernelVersion: '6.18.0' },
     log: noLog,
     metrics: { ...noMetrics, gauge },
     clock: new VirtualClock('2026-01-01T00:00:00Z'),
@@ -123,3 +124,23 @@ test('KUB-11 a volume that cannot be set up keeps the others, and is tried again
     assert.deepEqual(await readdir(`${root}/pods`), [])
   }),
 )
+
+test('STO-01 a node with swap whose kernel cannot keep memory out of it says so', () => {
+  const events: string[] = []
+  const recorder = { event: (about: { kind: string }, type: string, reason: string) => void events.push(`${about.kind} ${type} ${reason}`) }
+  const create = (machineInfo: object) =>
+    createVolumeManager({
+      host: {},
+      log: noLog,
+      metrics: noMetrics,
+      clock: new VirtualClock(),
+      config: kubeletConfig({ nodeName: 'n' }),
+      recorder,
+      machineInfo,
+    } as unknown as KubeletContext)
+  create({ kernelVersion: '6.1.0', swapBytes: 0 })
+  create({ kernelVersion: '6.18.0', swapBytes: 1 })
+  assert.deepEqual(events, [])
+  create({ kernelVersion: '6.1.0', swapBytes: 1 })
+  assert.deepEqual(events, ['Node Warning PossibleMemoryBackedVolumesOnDisk'])
+})

@@ -13,7 +13,7 @@ import { createExclusive } from './exclusive.ts'
 import { releaseImageVolumes } from './imageVolumes.ts'
 import { volumePlugins } from './index.ts'
 import { podDirectory } from './podDirectory.ts'
-import { unmountIfMounted } from './podMounts.ts'
+import { knowsNoSwap, unmountIfMounted } from './podMounts.ts'
 import { createTokenManager } from './tokenManager.ts'
 import { createVolumeMetrics } from './volumeMetrics.ts'
 import type { FrozenVolume, MountedVolume, MountedVolumes, VolumeContext, VolumePlugin, VolumeSpec } from './volumePlugin.ts'
@@ -47,9 +47,18 @@ function pluginFor(spec: VolumeSpec): VolumePlugin {
   return found
 }
 
+/** Secrets in memory are on a disk when memory is. */
+function warnOfSwap({ machineInfo, config, recorder }: KubeletContext): void {
+  if (!machineInfo.swapBytes || knowsNoSwap(machineInfo.kernelVersion)) return
+  const what = 'Memory-backed volumes (e.g. secrets, emptyDirs, etc.) might be swapped to disk and should no longer be considered secure.'
+  const node = { kind: 'Node', name: config.nodeName, uid: config.nodeName }
+  recorder.event(node, 'Warning', 'PossibleMemoryBackedVolumesOnDisk', `The tmpfs noswap option is not supported. ${what}`)
+}
+
 export function createVolumeManager(context: KubeletContext): VolumeManager {
   const { host, config, log } = context
   if (!host) return noVolumes
+  warnOfSwap(context)
   const volumes: VolumeContext = { context, host, tokens: createTokenManager(context), exclusive: createExclusive() }
   const metrics = createVolumeMetrics(context)
   const waits = createWaits(context)

@@ -13,7 +13,8 @@ import { mountsImagesItself } from '../runtime/containerd/imageMounts.ts'
 import { nestedMountPoints } from './configurationVolume.ts'
 import { memoryVolumeBytes, pageSizeOption } from './emptyDir.ts'
 import { createExclusive } from './exclusive.ts'
-import { rootIsRight, setVolumeOwnership } from './ownership.ts'
+import { rootIsRight, setVolumeOwnership, watchOwnership } from './ownership.ts'
+import { knowsNoSwap } from './podMounts.ts'
 import { makeDirectoriesWithin, OutsideError, openWithin } from './safeOpen.ts'
 import { createWaits } from './waits.ts'
 
@@ -205,7 +206,7 @@ test('KUB-11 a claim that cannot be used yet is told at once, volumes that are m
   await clock.advance(123_000)
   const told = events.length
   const error = waits.notReady(pod, ['config'])
-  assert.equal(error.message, 'unmounted volumes=[config], unattached volumes=[], failed to process volumes=[]: timed out waiting for the condition')
+  assert.equal(error.message, 'unmounted volumes=[config], unattached volumes=[], failed to process volumes=[]: context deadline exceeded')
   assert.equal(events[told], `Warning FailedMount Unable to attach or mount volumes: ${error.message}`)
 })
 
@@ -225,4 +226,24 @@ test('work under one key waits for its turn, also after a failure', async () => 
 test('STO-19 containerd mounts images itself from 2.1 on', () => {
   const versions = ['1.6.20~ds1', '1.7.24', 'v2.0.5', '2.1.0', '2.1.9', 'v3.0.0']
   assert.deepEqual(versions.map(mountsImagesItself), [false, false, false, true, true, true])
+})
+
+test('STO-03 a walk through a large volume is told of after half a minute, and then every minute how far it has come', async () => {
+  const clock = new VirtualClock()
+  const events: string[] = []
+  const recorder = { event: (_pod: unknown, type: string, reason: string, message: string) => void events.push(`${type} ${reason} ${message}`) }
+  const watch = watchOwnership({ clock, recorder: recorder as unknown as EventRecorder }, podOf({}), '/var/lib/kubelet/pods/u/volumes/v')
+  watch.seen()
+  watch.seen()
+  await clock.advance(30_000)
+  await clock.advance(60_000)
+  watch.stop()
+  await clock.advance(600_000)
+  const where = 'Warning VolumePermissionChangeInProgress Setting volume ownership for u/volumes/v'
+  const page = 'https://kubernetes.io/docs/tasks/configure-pod-container/security-context/#configure-volume-permission-and-ownership-change-policy-for-pods'
+  assert.deepEqual(events, [`${where} is taking longer than expected, consider using OnRootMismatch - ${page}`, `${where}, processed 2 files.`])
+})
+
+test('STO-01 kernels since 6.4 keep volumes in memory out of swap', () => {
+  assert.deepEqual(['6.4.0-1-amd64', '6.18.1', '7.0', '6.3.9', '5.15.0'].map(knowsNoSwap), [true, true, true, false, false])
 })

@@ -93,7 +93,7 @@ export function createWaits({ clock, recorder }: Pick<KubeletContext, 'clock' | 
       const uid = pod.metadata.uid ?? ''
       const wait = waitOf(uid)
       const unprocessed = [...wait.unprocessed.keys()]
-      const reason = unprocessed.length > 0 ? [...wait.unprocessed.values()].join('; ') : 'timed out waiting for the condition'
+      const reason = unprocessed.length > 0 ? [...wait.unprocessed.values()].join('; ') : 'context deadline exceeded'
       const names = (list: readonly string[]) => `[${[...list].sort().join(' ')}]`
       const message = `unmounted volumes=${names(missing)}, unattached volumes=[], failed to process volumes=${names(unprocessed)}: ${reason}`
       if (wait.fresh || clock.monotonicMs() - wait.toldMs >= podTimeoutMs) {
