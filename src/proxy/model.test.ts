@@ -27,10 +27,11 @@ function slice(endpoints: Endpoint[], port = 8080, name = 'web', protocol = 'TCP
   }
 }
 
+const here = { nodeName: 'n1', zone: 'a' }
 const ready = (ip: string, nodeName: string): Endpoint => ({ addresses: [ip], nodeName, conditions: { ready: true } })
 const ending = (ip: string): Endpoint => ({ addresses: [ip], nodeName: 'n1', conditions: { ready: false, serving: true, terminating: true } })
 const notReady = (ip: string): Endpoint => ({ addresses: [ip], nodeName: 'n1', conditions: { ready: false, serving: false } })
-const model = (spec: Partial<ServiceSpec>, endpoints: Endpoint[]) => buildModel([service(spec)], [slice(endpoints)], 'n1', 'IPv4')
+const model = (spec: Partial<ServiceSpec>, endpoints: Endpoint[]) => buildModel([service(spec)], [slice(endpoints)], here, 'IPv4')
 const ips = (rules: ServiceRule[]) => rules[0]?.clusterEndpoints.map((endpoint) => endpoint.ip)
 
 test('SVC-13 only ready endpoints are used', () => {
@@ -39,6 +40,33 @@ test('SVC-13 only ready endpoints are used', () => {
 
 test('SVC-13 with none ready, those that serve while they terminate', () => {
   assert.deepEqual(ips(model({}, [notReady('10.0.0.2'), ending('10.0.0.3')])), ['10.0.0.3'])
+})
+
+const near = (ip: string, forZones: string[], forNodes: string[] = []): Endpoint => {
+  const named = (names: string[]) => names.map((name) => ({ name }))
+  return {
+    ...ready(ip, 'n2'),
+    hints: { ...(forZones.length > 0 ? { forZones: named(forZones) } : {}), ...(forNodes.length > 0 ? { forNodes: named(forNodes) } : {}) },
+  }
+}
+for (const { name, endpoints, want } of [
+  { name: 'those for this zone', endpoints: [near('10.0.0.1', ['a']), near('10.0.0.2', ['b'])], want: ['10.0.0.1'] },
+  { name: 'one for several zones', endpoints: [near('10.0.0.1', ['a', 'b']), near('10.0.0.2', ['b'])], want: ['10.0.0.1'] },
+  { name: 'all, when one says nothing', endpoints: [near('10.0.0.1', ['a']), ready('10.0.0.2', 'n2')], want: ['10.0.0.1', '10.0.0.2'] },
+  { name: 'all, when none is for this zone', endpoints: [near('10.0.0.1', ['c']), near('10.0.0.2', ['b'])], want: ['10.0.0.1', '10.0.0.2'] },
+  { name: 'those for this node before those for its zone', endpoints: [near('10.0.0.1', ['a'], ['n3']), near('10.0.0.2', ['a'], ['n1'])], want: ['10.0.0.2'] },
+  { name: 'those for the zone, when none is for this node', endpoints: [near('10.0.0.1', ['a'], ['n3']), near('10.0.0.2', ['b'], ['n2'])], want: ['10.0.0.1'] },
+  { name: 'what hints say of those that are not ready does not count', endpoints: [near('10.0.0.1', ['b']), ending('10.0.0.3')], want: ['10.0.0.1'] },
+]) {
+  test(`SVC-11 of endpoints with hints: ${name}`, () => assert.deepEqual(ips(model({}, endpoints)), want))
+}
+
+test('SVC-11 a node without a zone takes all; traffic that must stay on its node does not go by hints', () => {
+  const endpoints = [near('10.0.0.1', ['b']), { ...near('10.0.0.2', ['a']), nodeName: 'n1' }]
+  const of = (place: { nodeName: string; zone?: string }) => buildModel([service({})], [slice(endpoints)], place, 'IPv4')[0]
+  assert.equal(of({ nodeName: 'n1' })?.clusterEndpoints.length, 2)
+  const elsewhere = of({ nodeName: 'n1', zone: 'b' })
+  assert.deepEqual([elsewhere?.clusterEndpoints[0]?.ip, elsewhere?.localEndpoints[0]?.ip], ['10.0.0.1', '10.0.0.2'])
 })
 
 test('SVC-04 headless and ExternalName services need no rules', () => {
@@ -71,7 +99,7 @@ test('SVC-03 a load balancer’s addresses lead to the service, for whom its ran
     },
   }
   const ruleIn = (family: 'IPv4' | 'IPv6') =>
-    buildModel([{ ...balanced, spec: { ...balanced.spec, clusterIPs: ['10.96.0.10', '2001:db8::10'] } }], [], 'n1', family)[0]
+    buildModel([{ ...balanced, spec: { ...balanced.spec, clusterIPs: ['10.96.0.10', '2001:db8::10'] } }], [], here, family)[0]
   const four = ruleIn('IPv4')
   assert.deepEqual([four?.externalIps, four?.loadBalancerIps, four?.sourceRanges], [['198.51.100.1', '203.0.113.1'], ['203.0.113.1'], ['192.0.2.0/24']])
   assert.deepEqual(ruleIn('IPv6')?.sourceRanges, ['2001:db8::/32'])
@@ -81,10 +109,10 @@ test('SVC-03 a load balancer’s addresses lead to the service, for whom its ran
 test('SVC-06 nothing changes, nothing is written; one endpoint more touches only its service', () => {
   const many = Array.from({ length: 50 }, (_, i) => service({ clusterIP: `10.96.1.${i}`, clusterIPs: [`10.96.1.${i}`] }, `s${i}`))
   const slices = many.map((_, i) => slice([ready(`10.0.0.${i}`, 'n1')], 8080, `s${i}`))
-  const before = renderRules(buildModel(many, slices, 'n1', 'IPv4'), '10.244.0.0/16', '10.96.0.0/16')
+  const before = renderRules(buildModel(many, slices, here, 'IPv4'), '10.244.0.0/16', '10.96.0.0/16')
   assert.equal(renderTable('ip kube-proxy', before, before), '')
   slices[7] = slice([ready('10.0.0.7', 'n1'), ready('10.0.9.9', 'n2')], 8080, 's7')
-  const after = renderRules(buildModel(many, slices, 'n1', 'IPv4'), '10.244.0.0/16', '10.96.0.0/16')
+  const after = renderRules(buildModel(many, slices, here, 'IPv4'), '10.244.0.0/16', '10.96.0.0/16')
   const script = renderTable('ip kube-proxy', after, before)
   assert.ok(
     script.split('\n').every((line) => line === '' || line.includes('d/s7/tcp/http')),
@@ -107,7 +135,7 @@ test('SVC-13 UDP flows to an endpoint that is gone are forgotten, and those refu
     buildModel(
       [service({ ports: [{ name: 'http', port: 53, protocol: 'UDP', nodePort: 30053 }], type: 'NodePort' })],
       [slice(endpoints, 53, 'web', 'UDP')],
-      'n1',
+      here,
       'IPv4',
     )
   assert.deepEqual(staleUdpFlows(udp([ready('10.0.0.1', 'n1'), ready('10.0.0.2', 'n1')]), udp([ready('10.0.0.2', 'n1')])), [

@@ -3,9 +3,10 @@
  * Every proxy mode renders the same model. Upstream: pkg/proxy serviceport.go, topology.go, endpointslicecache.go (v1.36).
  */
 import type { Service, ServicePort } from '#api/gen/types/core.v1'
-import type { EndpointSlice, Endpoint as SliceEndpoint } from '#api/gen/types/discovery.v1'
+import type { EndpointHints, EndpointSlice, Endpoint as SliceEndpoint } from '#api/gen/types/discovery.v1'
 import { externalPolicyLocal, hasClusterIp, internalPolicyLocal, loadBalancerSourceRanges } from '#api/helpers/services'
 import type { Frozen } from '#api/machinery/meta'
+import { type NodePlace, nearest } from './topology.ts'
 
 export type Protocol = 'tcp' | 'udp' | 'sctp'
 
@@ -34,7 +35,7 @@ export interface ServiceRule {
   readonly affinitySeconds: number | undefined
   readonly internalPolicyLocal: boolean
   readonly externalPolicyLocal: boolean
-  /** For traffic that may go anywhere in the cluster. */
+  /** For traffic that may go anywhere in the cluster: the nearest, where hints say which these are. */
   readonly clusterEndpoints: readonly ProxyEndpoint[]
   /** For traffic that must stay on this node. */
   readonly localEndpoints: readonly ProxyEndpoint[]
@@ -46,7 +47,7 @@ const defaultAffinitySeconds = 10_800
 export type Family = 'IPv4' | 'IPv6'
 
 /** The rules of this node, in the order of their names. */
-export function buildModel(services: readonly Frozen<Service>[], slices: readonly Frozen<EndpointSlice>[], nodeName: string, family: Family): ServiceRule[] {
+export function buildModel(services: readonly Frozen<Service>[], slices: readonly Frozen<EndpointSlice>[], place: NodePlace, family: Family): ServiceRule[] {
   const byService = new Map<string, Frozen<EndpointSlice>[]>()
   for (const slice of slices) {
     const name = slice.metadata.labels?.[serviceNameLabel]
@@ -58,7 +59,7 @@ export function buildModel(services: readonly Frozen<Service>[], slices: readonl
   }
   return services
     .filter((service) => hasClusterIp(service) && service.spec.type !== 'ExternalName')
-    .flatMap((service) => rulesOf(service, byService.get(`${service.metadata.namespace}/${service.metadata.name}`) ?? [], nodeName, family))
+    .flatMap((service) => rulesOf(service, byService.get(`${service.metadata.namespace}/${service.metadata.name}`) ?? [], place, family))
     .sort((a, b) => (ruleKey(a) < ruleKey(b) ? -1 : 1))
 }
 
@@ -67,7 +68,7 @@ export function ruleKey(rule: ServiceRule): string {
   return `${rule.service}/${rule.protocol}/${rule.portName}`
 }
 
-function rulesOf(service: Frozen<Service>, slices: readonly Frozen<EndpointSlice>[], nodeName: string, family: Family): ServiceRule[] {
+function rulesOf(service: Frozen<Service>, slices: readonly Frozen<EndpointSlice>[], place: NodePlace, family: Family): ServiceRule[] {
   const inFamily = (ip: string) => ip.includes(':') === (family === 'IPv6')
   const { spec } = service
   const clusterIp = [...(spec.clusterIPs ?? []), ...(spec.clusterIP ? [spec.clusterIP] : [])].find((ip) => ip !== 'None' && inFamily(ip))
@@ -77,7 +78,7 @@ function rulesOf(service: Frozen<Service>, slices: readonly Frozen<EndpointSlice
   const externalIps = [...(spec.externalIPs ?? []).filter(inFamily), ...loadBalancerIps]
   const sourceRanges = loadBalancerSourceRanges(service)
   return (spec.ports ?? []).map((port) => {
-    const endpoints = endpointsOf(port, slices, nodeName)
+    const endpoints = endpointsOf(port, slices, place.nodeName)
     return {
       service: `${service.metadata.namespace}/${service.metadata.name}`,
       portName: port.name ?? '',
@@ -91,7 +92,7 @@ function rulesOf(service: Frozen<Service>, slices: readonly Frozen<EndpointSlice
       affinitySeconds: spec.sessionAffinity === 'ClientIP' ? (spec.sessionAffinityConfig?.clientIP?.timeoutSeconds ?? defaultAffinitySeconds) : undefined,
       internalPolicyLocal: internalPolicyLocal(service),
       externalPolicyLocal: externalPolicyLocal(service),
-      clusterEndpoints: usable(endpoints),
+      clusterEndpoints: usable(endpoints, (ready) => nearest(ready, place)),
       localEndpoints: usable(endpoints.filter((endpoint) => endpoint.isLocal)),
     }
   })
@@ -101,12 +102,13 @@ interface Candidate extends ProxyEndpoint {
   readonly ready: boolean
   readonly serving: boolean
   readonly terminating: boolean
+  readonly hints: Frozen<EndpointHints> | undefined
 }
 
 /** The ready ones; when there is none, those that still serve while they terminate: better than nobody. */
-function usable(candidates: readonly Candidate[]): ProxyEndpoint[] {
+function usable(candidates: readonly Candidate[], choose = (ready: readonly Candidate[]) => ready): ProxyEndpoint[] {
   const ready = candidates.filter((one) => one.ready)
-  const chosen = ready.length > 0 ? ready : candidates.filter((one) => one.serving && one.terminating)
+  const chosen = ready.length > 0 ? choose(ready) : candidates.filter((one) => one.serving && one.terminating)
   return chosen.map(({ ip, port, isLocal }) => ({ ip, port, isLocal }))
 }
 
@@ -135,5 +137,6 @@ function candidateOf(endpoint: Frozen<SliceEndpoint>, port: number, nodeName: st
     ready,
     serving: endpoint.conditions?.serving ?? ready,
     terminating: endpoint.conditions?.terminating ?? false,
+    hints: endpoint.hints,
   }
 }

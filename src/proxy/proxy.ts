@@ -2,12 +2,14 @@
  * The service proxy of one node (L3): watches Services and EndpointSlices and keeps the kernel's rules in step. Changes that come together are
  * applied together; a failed application is tried again with back-off. Upstream: cmd/kube-proxy, pkg/proxy (v1.36).
  */
+import type { Node } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import { createWakeUp } from '#base/wakeUp'
-import { endpointSlices, services } from '#client/builtIn'
+import { endpointSlices, nodes, services } from '#client/builtIn'
 import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Conntrack } from '#host/conntrack'
 import type { Exec } from '#host/exec'
@@ -33,6 +35,8 @@ export interface ProxyConfig {
   readonly mode: string
 }
 
+const zoneLabel = 'topology.kubernetes.io/zone'
+
 /** Changes within this time are one application. */
 const settleMs = 10
 const retryMs = { initial: 500, max: 30_000 }
@@ -45,19 +49,30 @@ async function runProxy(deps: ProxyDeps, config: ProxyConfig, signal: AbortSigna
   const backend = await chooseBackend(deps, config)
   const serviceInformer = deps.informers.of(services)
   const sliceInformer = deps.informers.of(endpointSlices)
+  const nodeInformer = deps.informers.of(nodes)
   const duration = deps.metrics.histogram({ name: 'kubeproxy_sync_proxy_rules_duration_seconds', help: 'Time to bring the rules up to date.' })
   const changes = createWakeUp()
   changes.ring()
   const handler = { onAdd: changes.ring, onUpdate: (old: unknown, now: unknown) => (old === now ? undefined : changes.ring()), onDelete: changes.ring }
-  const registrations = [serviceInformer.addHandler(handler), sliceInformer.addHandler(handler)]
+  let zone: string | undefined
+  const followZone = ({ metadata }: Frozen<Node>) => {
+    if (metadata.name !== config.nodeName || metadata.labels?.[zoneLabel] === zone) return
+    zone = metadata.labels?.[zoneLabel]
+    changes.ring()
+  }
+  const registrations = [
+    serviceInformer.addHandler(handler),
+    sliceInformer.addHandler(handler),
+    nodeInformer.addHandler({ onAdd: followZone, onUpdate: (_, node) => followZone(node) }),
+  ]
   let before: readonly ServiceRule[] = []
   let failures = 0
   try {
-    await Promise.all([serviceInformer.synced(signal), sliceInformer.synced(signal)])
+    await Promise.all([serviceInformer.synced(signal), sliceInformer.synced(signal), nodeInformer.synced(signal)])
     while (!signal.aborted) {
       await changes.wait(signal)
       await deps.clock.sleep(settleMs, signal)
-      const rules = buildModel(serviceInformer.store.list(), sliceInformer.store.list(), config.nodeName, 'IPv4')
+      const rules = buildModel(serviceInformer.store.list(), sliceInformer.store.list(), { nodeName: config.nodeName, zone }, 'IPv4')
       const startedMs = deps.clock.monotonicMs()
       try {
         await backend.apply(rules)

@@ -73,6 +73,8 @@ const services = [
   service('sticky', { sessionAffinity: 'ClientIP', ports }),
   service('near', { internalTrafficPolicy: 'Local', ports }),
   service('only-one', { type: 'NodePort', externalTrafficPolicy: 'Local', selector: { index: '1' }, ports }),
+  service('same-zone', { trafficDistribution: 'PreferSameZone', ports }),
+  service('same-node', { trafficDistribution: 'PreferSameNode', ports }),
   service('hairpin', { selector: { index: '2' }, ports }),
 ]
 
@@ -202,6 +204,35 @@ test('SVC-10 affinity keeps a client with its pod; local policies keep traffic o
   assert.deepEqual(parse(await fromHost(`${addresses[0]}:${port}`)), { who: 'web-1', source: gateway })
   assert.equal(await fromHost(`${addresses[1]}:${port}`), '')
   assert.equal(parse(await fromHost(`127.0.0.1:${port}`)).who, 'web-1')
+})
+
+test('SVC-11 SVC-10 a Service that wants traffic near keeps it in the zone, or on the node, while there is somebody', options, async () => {
+  const [one, two] = nodeNames as [string, string]
+  const answersOf = (of: string, want: readonly string[][]) =>
+    eventually(
+      `answers of ${of} as ${JSON.stringify(want)}`,
+      30_000,
+      () => Promise.all(['web-1', 'web-2'].map((pod) => answering(8, () => get(pod, of)))),
+      (seen) => JSON.stringify(seen) === JSON.stringify(want),
+    )
+  await answersOf('same-node', [['web-1'], ['web-2']])
+  // Nodes without a zone: there is nothing to go by.
+  await answersOf('same-zone', [
+    ['web-1', 'web-2'],
+    ['web-1', 'web-2'],
+  ])
+  await cluster.must(['label', 'node', one, 'topology.kubernetes.io/zone=a'])
+  await cluster.must(['label', 'node', two, 'topology.kubernetes.io/zone=b'])
+  // As upstream's, slices take up what nodes say of their zone when their service is looked at again.
+  await cluster.must(['annotate', 'service', 'same-zone', 'looked-at=again'])
+  await answersOf('same-zone', [['web-1'], ['web-2']])
+  await cluster.must(['label', 'node', one, 'topology.kubernetes.io/zone-'])
+  await cluster.must(['annotate', 'service', 'same-zone', 'looked-at=once-more', '--overwrite'])
+  await answersOf('same-zone', [
+    ['web-1', 'web-2'],
+    ['web-1', 'web-2'],
+  ])
+  await cluster.must(['label', 'node', two, 'topology.kubernetes.io/zone-'])
 })
 
 test('SVC-13 a pod reaches itself through its own Service', options, async () => {

@@ -1,0 +1,33 @@
+/**
+ * Which of a service's endpoints are near enough for a node (L3), pure: the hints of EndpointSlices say for whom each endpoint is. They count only when
+ * every ready endpoint has them and one is for this node, or else for its zone; so a node never finds nobody. Upstream: pkg/proxy/topology.go (v1.36).
+ */
+import type { EndpointHints } from '#api/gen/types/discovery.v1'
+import type { Frozen } from '#api/machinery/meta'
+
+/** Where the proxy runs. */
+export interface NodePlace {
+  readonly nodeName: string
+  /** Absent: the node says no zone. */
+  readonly zone?: string | undefined
+}
+
+interface Hinted {
+  readonly hints: Frozen<EndpointHints> | undefined
+}
+
+const isForNode = ({ hints }: Hinted, name: string | undefined) => hints?.forNodes?.some((node) => node.name === name) ?? false
+const isForZone = ({ hints }: Hinted, name: string | undefined) => hints?.forZones?.some((zone) => zone.name === name) ?? false
+
+/** @param ready the endpoints that are ready */
+export function nearest<T extends Hinted>(ready: readonly T[], { nodeName, zone }: NodePlace): readonly T[] {
+  if (ready.every(({ hints }) => hints?.forNodes?.length)) {
+    const onNode = ready.filter((endpoint) => isForNode(endpoint, nodeName))
+    if (onNode.length > 0) return onNode
+  }
+  if (zone !== undefined && ready.every(({ hints }) => hints?.forZones?.length)) {
+    const inZone = ready.filter((endpoint) => isForZone(endpoint, zone))
+    if (inZone.length > 0) return inZone
+  }
+  return ready
+}
