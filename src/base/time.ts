@@ -34,9 +34,11 @@ function civil(epochMs: number): string {
   const days = Math.floor(epochMs / msPerDay)
   const seconds = Math.floor((epochMs - days * msPerDay) / 1000)
   const { year, month, day } = civilFromDays(days)
-  const pad = (n: number, width = 2) => String(n).padStart(width, '0')
-  return `${pad(year, 4)}-${pad(month)}-${pad(day)}T${pad(Math.floor(seconds / 3600))}:${pad(Math.floor(seconds / 60) % 60)}:${pad(seconds % 60)}`
+  const date = `${String(year).padStart(4, '0')}-${twoDigits[month]}-${twoDigits[day]}`
+  return `${date}T${twoDigits[Math.floor(seconds / 3600)]}:${twoDigits[Math.floor(seconds / 60) % 60]}:${twoDigits[seconds % 60]}`
 }
+
+const twoDigits: readonly string[] = Array.from({ length: 60 }, (_, n) => String(n).padStart(2, '0'))
 
 function daysInMonth(year: number, month: number): number {
   const leap = (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0

@@ -273,14 +273,23 @@ export class Link implements Transport {
   /** What never comes when the server is lost, or the connection. */
   #answer(server: Transport, request: ApiRequest, signal: AbortSignal | undefined): Promise<ApiResponse> {
     return new Promise((resolve, reject) => {
+      const { losses } = this.#deps.activity
       const lost = () => reject(connectionLost())
-      const forget = this.#deps.activity.onLoss(lost)
+      losses.add(lost)
       this.#open.add(lost)
       const over = () => {
-        forget()
+        losses.delete(lost)
         this.#open.delete(lost)
       }
-      server.request(request, signal).then(resolve, reject).finally(over)
+      const answered = (answer: ApiResponse) => {
+        over()
+        resolve(answer)
+      }
+      const failed = (error: unknown) => {
+        over()
+        reject(error)
+      }
+      server.request(request, signal).then(answered, failed)
     })
   }
 

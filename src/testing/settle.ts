@@ -13,7 +13,8 @@ export class Activity {
 
   /** How many of those under way were found to wait for the clock after all. */
   #waiting = 0
-  readonly #losses = new Set<() => void>()
+  /** What is to happen to each call under way when the server is lost. */
+  readonly losses = new Set<() => void>()
 
   /** Below zero while a request that came from outside of this process, and was not counted, waits. */
   get inFlight(): number {
@@ -25,15 +26,9 @@ export class Activity {
     this.#waiting = this.#inFlight
   }
 
-  /** Remembers what is to happen to a call when the server is lost, until the returned function is called. */
-  onLoss(lost: () => void): () => void {
-    this.#losses.add(lost)
-    return () => void this.#losses.delete(lost)
-  }
-
   /** The server is lost, with the answers to all that is under way. */
   lose(): void {
-    for (const lost of [...this.#losses]) lost()
+    for (const lost of [...this.losses]) lost()
   }
 
   get changes(): number {

@@ -15,14 +15,18 @@ const named = (...names: readonly (string | undefined)[]): string[] => names.fil
 
 /** The secrets that containers, volumes and pulling images need. Names may come twice. */
 export function podSecretNames(pod: Frozen<Pod>): string[] {
-  return [
-    ...named(...(pod.spec?.imagePullSecrets ?? []).map(({ name }) => name)),
-    ...containersOf(pod).flatMap(({ env = [], envFrom = [] }) =>
-      named(...envFrom.map(({ secretRef }) => secretRef?.name), ...env.map(({ valueFrom }) => valueFrom?.secretKeyRef?.name)),
-    ),
-    ...(pod.spec?.volumes ?? []).flatMap(volumeSecretNames),
-  ]
+  const names: string[] = []
+  const add = (name: string | undefined) => void (name && names.push(name))
+  for (const { name } of pod.spec?.imagePullSecrets ?? none) add(name)
+  for (const { env = none, envFrom = none } of containersOf(pod)) {
+    for (const { secretRef } of envFrom) add(secretRef?.name)
+    for (const { valueFrom } of env) add(valueFrom?.secretKeyRef?.name)
+  }
+  for (const volume of pod.spec?.volumes ?? none) names.push(...volumeSecretNames(volume))
+  return names
 }
+
+const none: readonly never[] = []
 
 function volumeSecretNames(volume: Frozen<Volume>): string[] {
   const byReference = [volume.cephfs, volume.cinder, volume.flexVolume, volume.iscsi, volume.rbd, volume.scaleIO, volume.storageos]
@@ -37,14 +41,17 @@ function volumeSecretNames(volume: Frozen<Volume>): string[] {
 
 /** The config maps that containers and volumes need. Names may come twice. */
 export function podConfigMapNames(pod: Frozen<Pod>): string[] {
-  return [
-    ...containersOf(pod).flatMap(({ env = [], envFrom = [] }) =>
-      named(...envFrom.map(({ configMapRef }) => configMapRef?.name), ...env.map(({ valueFrom }) => valueFrom?.configMapKeyRef?.name)),
-    ),
-    ...(pod.spec?.volumes ?? []).flatMap(({ configMap, projected }) =>
-      named(configMap?.name, ...(projected?.sources ?? []).map((source) => source.configMap?.name)),
-    ),
-  ]
+  const names: string[] = []
+  const add = (name: string | undefined) => void (name && names.push(name))
+  for (const { env = none, envFrom = none } of containersOf(pod)) {
+    for (const { configMapRef } of envFrom) add(configMapRef?.name)
+    for (const { valueFrom } of env) add(valueFrom?.configMapKeyRef?.name)
+  }
+  for (const { configMap, projected } of pod.spec?.volumes ?? none) {
+    add(configMap?.name)
+    for (const source of projected?.sources ?? none) add(source.configMap?.name)
+  }
+  return names
 }
 
 /** The claims of a pod's volumes, those included that are made for it. */
@@ -56,7 +63,9 @@ export function podClaimNames({ metadata, spec }: Frozen<Pod>): string[] {
 }
 
 /** The resource claims of a pod, as far as they have been made. */
-export function podResourceClaimNames({ spec, status }: Frozen<Pod>): string[] {
+export function podResourceClaimNames({ spec, status }: Frozen<Pod>): readonly string[] {
+  // Most pods have none, and are asked about at each of their changes.
+  if (!spec?.resourceClaims && !status?.extendedResourceClaimStatus) return none
   const made = new Map((status?.resourceClaimStatuses ?? []).map(({ name, resourceClaimName }) => [name, resourceClaimName]))
   return named(
     ...(spec?.resourceClaims ?? []).map(({ name, resourceClaimName }) => resourceClaimName ?? made.get(name)),

@@ -24,7 +24,7 @@ export const taintToleration = definePlugin('TaintToleration', () => ({
     }),
     on('TargetPod', actions.UpdatePodToleration),
   ],
-  sign: ({ pod }) => JSON.stringify(pod.spec.tolerations) ?? '',
+  sign: ({ pod }) => tolerationsText(pod.spec.tolerations),
   filter: (_state, { pod }, { taints }) => {
     if (taints.length === 0) return undefined
     return findUntoleratedTaint(taints, pod.spec.tolerations, keepsOut) ? refused : undefined
@@ -41,3 +41,10 @@ export const taintToleration = definePlugin('TaintToleration', () => ({
   },
   normalize: (scores) => normalizeByHighest(scores, true),
 }))
+
+/** All that decides which taints are tolerated: for how long is no matter of the scheduler. */
+function tolerationsText(tolerations: readonly Frozen<Toleration>[] | undefined): string {
+  let text = ''
+  for (const { key = '', operator = '', value = '', effect = '' } of tolerations ?? []) text += `${key}\n${operator}\n${value}\n${effect}\n`
+  return text
+}

@@ -32,7 +32,7 @@ const scoreKey = stateKey<Contributions>('PreScoreInterPodAffinity')
 
 export const interPodAffinity = definePlugin('InterPodAffinity', ({ hardPodAffinityWeight, ignorePreferredTermsOfExistingPods }, handle) => {
   const tables = new DomainTables()
-  const antiAffinity = new HeldTerms(({ requiredAntiAffinity }) => requiredAntiAffinity.map((term): WeightedTerm => [term, 1]))
+  const antiAffinity = new HeldTerms(({ requiredAntiAffinity: terms }) => (terms.length === 0 ? noTerms : terms.map((term): WeightedTerm => [term, 1])))
   const preferences = new HeldTerms((pod) => scoringTerms(pod, hardPodAffinityWeight))
   const incoming = new IncomingTerms(tables, handle.lister(namespaces))
   for (const index of [tables, antiAffinity, preferences]) handle.maintain(index)
@@ -90,11 +90,16 @@ export const interPodAffinity = definePlugin('InterPodAffinity', ({ hardPodAffin
 })
 
 /** What a placed pod prefers about others, and, a little, what it requires. */
-function* scoringTerms(pod: PodInfo, hardWeight: number): Iterable<WeightedTerm> {
-  if (hardWeight > 0) for (const term of pod.requiredAffinity) yield [term, hardWeight]
-  for (const term of pod.preferredAffinity) yield [term, term.weight]
-  for (const term of pod.preferredAntiAffinity) yield [term, -term.weight]
+function scoringTerms({ requiredAffinity, preferredAffinity, preferredAntiAffinity }: PodInfo, hardWeight: number): readonly WeightedTerm[] {
+  if (requiredAffinity.length === 0 && preferredAffinity.length === 0 && preferredAntiAffinity.length === 0) return noTerms
+  return [
+    ...(hardWeight > 0 ? requiredAffinity : []).map((term): WeightedTerm => [term, hardWeight]),
+    ...preferredAffinity.map((term): WeightedTerm => [term, term.weight]),
+    ...preferredAntiAffinity.map((term): WeightedTerm => [term, -term.weight]),
+  ]
 }
+
+const noTerms: readonly WeightedTerm[] = []
 
 /** The lowest becomes 0, the highest 100. */
 function normalizeByRange(scores: number[]): void {
