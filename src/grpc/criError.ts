@@ -10,3 +10,18 @@ export class CriError extends Error {
     this.code = code
   }
 }
+
+/** The name of a gRPC code as Go's client prints it: `DEADLINE_EXCEEDED` is `DeadlineExceeded`. */
+export function goCodeName(code: string): string {
+  if (code === 'CANCELLED') return 'Canceled'
+  return code
+    .split('_')
+    .map((word) => word.charAt(0) + word.slice(1).toLowerCase())
+    .join('')
+}
+
+/** What went wrong; of a failed call as Go's client prints it, with its code. */
+export function rpcErrorText(error: unknown): string {
+  if (error instanceof CriError) return `rpc error: code = ${goCodeName(error.code)} desc = ${error.message}`
+  return error instanceof Error ? error.message : String(error)
+}

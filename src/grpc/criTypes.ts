@@ -77,6 +77,9 @@ export interface LinuxSandboxSecurityContext {
   supplementalGroups?: number[]
   privileged?: boolean
   seccomp?: SecurityProfile
+  selinuxOptions?: SELinuxOption
+  /** 0: Merge, 1: Strict. */
+  supplementalGroupsPolicy?: number
 }
 
 export interface PodSandboxConfig {

@@ -2,6 +2,7 @@
  * Calls a gRPC service behind a unix socket (L1): one connection, which is opened lazily and again by itself; calls wait for the service to come.
  * Upstream: k8s.io/kms/pkg/util, the dialing of pkg/serviceaccount/externaljwt/plugin (v1.36).
  */
+import { goCodeName } from './criError.ts'
 import { connectGrpc } from './grpcConnection.ts'
 import { GrpcError } from './grpcWire.ts'
 import { loadService, type ServiceMethod } from './protoMessage.ts'
@@ -20,19 +21,11 @@ export class GrpcCallError extends Error {
   readonly grpcStatus: string
 
   constructor({ code, message }: GrpcError) {
-    const grpcStatus = goName(code)
+    const grpcStatus = goCodeName(code)
     super(`rpc error: code = ${grpcStatus} desc = ${message}`)
     this.name = 'GrpcCallError'
     this.grpcStatus = grpcStatus
   }
-}
-
-function goName(name: string): string {
-  if (name === 'CANCELLED') return 'Canceled'
-  return name
-    .split('_')
-    .map((word) => word.charAt(0) + word.slice(1).toLowerCase())
-    .join('')
 }
 
 const inGoWords = (error: unknown) => (error instanceof GrpcError ? new GrpcCallError(error) : error)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PodSandbox, RuntimeContainer } from '#grpc/criTypes'
+import { createRecordedMetrics } from '#testing/recordedMetrics'
 import { type GarbageDeps, removeOrphans } from './gc.ts'
 
 /** A node on which a pod arrives and gets its sandbox and container while orphans are looked for. */
@@ -32,8 +33,10 @@ function nodeWhileAPodArrives() {
     annotations: {},
   })
   const arrive = () => known.add('arriving')
+  const metrics = createRecordedMetrics()
   const deps = {
     context: {
+      metrics,
       resources: () => ({ releaseOthers: async () => {} }),
       runtime: {
         listContainers: async () => {
@@ -50,11 +53,12 @@ function nodeWhileAPodArrives() {
     allocations: { forgetOthers: () => {} },
     workers: { get: (uid: string) => (known.has(uid) ? { metadata: { uid } } : undefined), list: () => [...known].map((uid) => ({ metadata: { uid } })) },
   }
-  return { deps: deps as unknown as GarbageDeps, removed }
+  return { deps: deps as unknown as GarbageDeps, removed, metrics }
 }
 
 test('KUB-02 orphans are what was there without a pod, never what a pod has made that came during the look', async () => {
-  const { deps, removed } = nodeWhileAPodArrives()
+  const { deps, removed, metrics } = nodeWhileAPodArrives()
   await removeOrphans(deps)
+  assert.equal(metrics.values.get('kubelet_orphaned_runtime_pods_total'), 1)
   assert.deepEqual(removed, ['stop c-gone 1', 'remove c-gone', 'stop s-gone', 'remove s-gone'])
 })

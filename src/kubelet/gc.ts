@@ -3,11 +3,13 @@
  * Upstream: kuberuntime_gc.go, kubelet_pods.go HandlePodCleanups, kubelet.go StartGarbageCollection (v1.36).
  */
 import { rm } from 'node:fs/promises'
+import type { Counter } from '#base/metrics'
 import type { PodSandbox, RuntimeContainer } from '#grpc/criTypes'
 import { listIfExists } from '#host/files'
 import type { KubeletContext } from './context.ts'
 import type { Reclaim } from './eviction/evictionManager.ts'
 import type { ImageGC } from './images/imageGc.ts'
+import { removeDeadLogLinks } from './logs/logLinks.ts'
 import { removeContainerLogs } from './logs/logRotation.ts'
 import { isTerminalPhase } from './pods/containers.ts'
 import type { PodWorkers } from './pods/podWorkers.ts'
@@ -85,10 +87,17 @@ export async function collectGarbage(deps: GarbageDeps, onPass: () => void, sign
       const left = containers.filter((container) => !gone.includes(container))
       for (const { id } of sandboxesToRemove(await context.runtime.listPodSandbox(), left)) await context.runtime.removePodSandbox(id)
       if (deps.sourcesReady()) await removeOrphans(deps)
+      const remaining = new Set(left.map(({ id }) => id))
+      await removeDeadLogLinks(context, (id) => remaining.has(id))
       onPass()
     }),
     ...(collectsImages && context.runtime.usesHost ? [repeat(config.imageGCPeriodMs, 'ImageGCFailed', deps.images.collect)] : []),
   ])
+}
+
+function orphanCounter({ metrics }: GarbageDeps['context']): Counter {
+  const help = 'Pods that were found running without anybody having asked for them, because they were deleted while no kubelet ran.'
+  return metrics.counter({ name: 'kubelet_orphaned_runtime_pods_total', help })
 }
 
 /** Nothing is left that would say how long such a pod may take. */
@@ -103,6 +112,8 @@ export async function removeOrphans({ context, workers, volumes, allocations }: 
   allocations.forgetOthers(isKnown)
   await context.resources().releaseOthers(isKnown)
   const strays = (await context.runtime.listContainers()).filter(({ labels }) => !isKnown(labels[labelKeys.podUid] ?? ''))
+  const orphans = new Set(strays.filter(({ state }) => state === 'CONTAINER_RUNNING').map(({ labels }) => labels[labelKeys.podUid]))
+  orphanCounter(context).inc({}, orphans.size)
   await Promise.all(
     strays.map(async ({ id, state }) => {
       if (state === 'CONTAINER_RUNNING') await context.runtime.stopContainer(id, orphanGraceSeconds)

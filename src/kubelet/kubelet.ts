@@ -185,6 +185,7 @@ async function runKubelet(
   const shutdown = createNodeShutdown(context, () => late.node?.refresh())
   const statics = createStaticPods(context, (uid) => late.statuses?.resend(uid))
   const metrics = createPodMetrics(deps.metrics, deps.clock)
+  const couldHaveRunningContainers = (uid: string) => late.workers?.isTerminated(uid) === false
   const machinery = {
     context,
     images: await createImageManager(context),
@@ -192,11 +193,7 @@ async function runKubelet(
     probes: createProbeManager(context, (uid) => wakeAll([uid]), signal),
     statuses: createStatusManager(
       context,
-      {
-        apiPod: statics.apiPod,
-        couldHaveRunningContainers: (uid) => late.workers?.isTerminated(uid) === false,
-        onReported: metrics.starts.reported,
-      },
+      { apiPod: statics.apiPod, couldHaveRunningContainers, onChanged: metrics.ended, onReported: metrics.starts.reported },
       signal,
     ),
     crashLoop: crashLoopBackOff(context),

@@ -56,7 +56,7 @@ message PodSandboxMetadata { string name = 1; string uid = 2; string namespace =
 message DNSConfig { repeated string servers = 1; repeated string searches = 2; repeated string options = 3; }
 message PortMapping { Protocol protocol = 1; int32 container_port = 2; int32 host_port = 3; string host_ip = 4; }
 message LinuxPodSandboxConfig { string cgroup_parent = 1; LinuxSandboxSecurityContext security_context = 2; map<string, string> sysctls = 3; LinuxContainerResources overhead = 4; LinuxContainerResources resources = 5; }
-message LinuxSandboxSecurityContext { NamespaceOption namespace_options = 1; Int64Value run_as_user = 3; Int64Value run_as_group = 8; bool readonly_rootfs = 4; repeated int64 supplemental_groups = 5; bool privileged = 6; SecurityProfile seccomp = 9; SecurityProfile apparmor = 10; }
+message LinuxSandboxSecurityContext { NamespaceOption namespace_options = 1; SELinuxOption selinux_options = 2; Int64Value run_as_user = 3; Int64Value run_as_group = 8; bool readonly_rootfs = 4; repeated int64 supplemental_groups = 5; bool privileged = 6; SecurityProfile seccomp = 9; SecurityProfile apparmor = 10; int32 supplemental_groups_policy = 11; }
 message NamespaceOption { NamespaceMode network = 1; NamespaceMode pid = 2; NamespaceMode ipc = 3; string target_id = 4; UserNamespace userns_options = 5; }
 message UserNamespace { NamespaceMode mode = 1; repeated IDMapping uids = 2; repeated IDMapping gids = 3; }
 message IDMapping { uint32 host_id = 1; uint32 container_id = 2; uint32 length = 3; }

@@ -13,8 +13,8 @@ export interface PodHostname {
 
 function podHostname(pod: FrozenPod, clusterDomain: string): PodHostname {
   const { hostnameOverride, hostname, subdomain } = pod.spec
-  if (hostnameOverride) return { hostname: hostnameOverride, hostDomain: '' }
-  const name = (hostname || (pod.metadata.name ?? '')).slice(0, maxHostnameLength).replace(/[-.]+$/, '')
+  const name = (hostnameOverride ?? (hostname || (pod.metadata.name ?? ''))).slice(0, maxHostnameLength).replace(/[-.]+$/, '')
+  if (hostnameOverride) return { hostname: name, hostDomain: '' }
   return { hostname: name, hostDomain: subdomain ? `${subdomain}.${pod.metadata.namespace}.svc.${clusterDomain}` : '' }
 }
 

@@ -2,6 +2,7 @@
  * Stops containers and pods (L3): preStop, TERM, grace, KILL; sidecars after the regular containers, last started first stopped.
  * Upstream: kuberuntime_container.go killContainer, kuberuntime_termination_order.go (v1.36).
  */
+import { rpcErrorText } from '#grpc/criError'
 import type { KubeletContext } from '../context.ts'
 import { annotationKeys } from '../runtime/labels.ts'
 import { type ContainerRecord, type PodRuntimeStatus, sandboxIPs } from '../runtime/podRuntimeStatus.ts'
@@ -107,21 +108,33 @@ async function orAborted(stopping: Promise<void>, signal: AbortSignal | undefine
  */
 export async function killPod(context: KubeletContext, pod: FrozenPod, status: PodRuntimeStatus, options: KillOptions = {}): Promise<void> {
   const podIP = sandboxIPs(status)[0] ?? context.config.nodeIPs[0] ?? ''
-  await killContainers(context, pod, status, podIP, options)
-  for (const sandbox of status.sandboxes) if (sandbox.state === 'SANDBOX_READY') await context.runtime.stopPodSandbox(sandbox.id)
+  const failures = await killContainers(context, pod, status, podIP, options)
+  options.signal?.throwIfAborted()
+  for (const sandbox of status.sandboxes) {
+    if (sandbox.state !== 'SANDBOX_READY') continue
+    await context.runtime.stopPodSandbox(sandbox.id).catch((error: unknown) => failures.push(failure('KillPodSandbox', pod.metadata.uid ?? '', error)))
+  }
+  if (failures.length > 0) throw new Error(failures.length === 1 ? failures[0] : `[${failures.join(', ')}]`)
 }
 
-/** The containers only: the sandbox stays. */
-export async function killContainers(context: KubeletContext, pod: FrozenPod, status: PodRuntimeStatus, podIP: string, options: KillOptions): Promise<void> {
+/** How upstream tells of one thing that went wrong in a step. */
+function failure(action: 'KillContainer' | 'KillPodSandbox', target: string, error: unknown): string {
+  return `failed to "${action}" for "${target}" with ${action}Error: ${JSON.stringify(rpcErrorText(error))}`
+}
+
+/** The containers only. Answers what went wrong. */
+async function killContainers(context: KubeletContext, pod: FrozenPod, status: PodRuntimeStatus, podIP: string, options: KillOptions): Promise<string[]> {
   const sidecars = (pod.spec.initContainers ?? []).filter(isRestartableInitContainer).map((container) => container.name)
   const alive = status.containers.filter((record) => record.state === 'running' || record.state === 'unknown')
   const regular = new Set(pod.spec.containers.map(({ name }) => name))
-  const all: Promise<void>[] = []
+  const failures: string[] = []
+  const all: Promise<unknown>[] = []
+  const watch = (name: string, killed: Promise<void>) => all.push(killed.catch((error: unknown) => failures.push(failure('KillContainer', name, error))))
   const stopped: Promise<void>[] = []
   for (const record of alive) {
     if (sidecars.includes(record.name)) continue
     const killed = killContainer(context, pod, record, podIP, options)
-    all.push(killed)
+    watch(record.name, killed)
     if (regular.has(record.name)) stopped.push(killed)
   }
   for (const name of sidecars.toReversed()) {
@@ -129,8 +142,8 @@ export async function killContainers(context: KubeletContext, pod: FrozenPod, st
     if (!record) continue
     const killed = killContainer(context, pod, record, podIP, { ...options, turn: Promise.allSettled([...stopped]) })
     stopped.push(killed)
-    all.push(killed)
+    watch(name, killed)
   }
-  const outcomes = await Promise.allSettled(all)
-  for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
+  await Promise.all(all)
+  return failures
 }

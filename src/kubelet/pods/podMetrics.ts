@@ -15,7 +15,13 @@ export interface PodMetrics {
   readonly startedPodsErrors: Counter
   readonly startedContainers: Counter
   readonly startedContainersErrors: Counter
+  readonly startedUserNamespacedPods: Counter
+  readonly startedUserNamespacedPodsErrors: Counter
   readonly preemptions: Counter
+  /** A pod was refused, and why. */
+  rejected(reason: string): void
+  /** Counts containers that have ended since. */
+  ended(before: Frozen<PodStatus>, after: Frozen<PodStatus>): void
   readonly restartedPods: Counter
   readonly requestedResizes: Counter
   readonly podStartDuration: Histogram
@@ -40,6 +46,10 @@ export function createPodMetrics(metrics: Metrics, clock: Clock): PodMetrics {
     startedPodsErrors: counter('started_pods_errors_total', 'Cumulative number of errors when starting pods'),
     startedContainers: counter('started_containers_total', 'Cumulative number of containers started', ['container_type']),
     startedContainersErrors: counter('started_containers_errors_total', 'Cumulative number of errors when starting containers', ['container_type', 'code']),
+    startedUserNamespacedPods: counter('started_user_namespaced_pods_total', 'Pods with users of their own that were started.'),
+    startedUserNamespacedPodsErrors: counter('started_user_namespaced_pods_errors_total', 'Pods with users of their own that could not be started.'),
+    rejected: countRejections(metrics),
+    ended: countEnds(metrics),
     preemptions: counter('preemptions', 'Cumulative number of pod preemptions by preemption resource', ['preemption_signal']),
     restartedPods: counter(
       'restarted_pods_total',
@@ -79,6 +89,56 @@ export function createPodMetrics(metrics: Metrics, clock: Clock): PodMetrics {
         help: `Duration in seconds to start the first network pod, excluding time to pull images and run init containers, ${untilReported}`,
       }),
     }),
+  }
+}
+
+const rejectionReasons = new Set([
+  'AppArmor',
+  'PodOSSelectorNodeLabelDoesNotMatch',
+  'PodOSNotSupported',
+  'InvalidNodeInfo',
+  'InitContainerRestartPolicyForbidden',
+  'SupplementalGroupsPolicyNotSupported',
+  'UnexpectedAdmissionError',
+  'UnknownReason',
+  'UnexpectedPredicateFailureType',
+  'OutOfcpu',
+  'OutOfmemory',
+  'OutOfephemeral-storage',
+  'OutOfpods',
+  'PodLevelResourcesNotSupported',
+  'PodFeatureUnsupported',
+  'Evicted',
+  'SysctlForbidden',
+  'TopologyAffinityError',
+  'NodeShutdown',
+  'VolumeAttachmentLimitExceeded',
+])
+
+/** Reasons that not everybody knows are gathered under one name: they may be many. */
+function countRejections(metrics: Metrics): (reason: string) => void {
+  const rejections = metrics.counter({ name: 'kubelet_admission_rejections_total', help: 'Pods that this node did not take, by why.', labels: ['reason'] })
+  return (reason) => {
+    const unknown = reason.startsWith('OutOf') ? 'OutOfExtendedResources' : 'Other'
+    rejections.inc({ reason: rejectionReasons.has(reason) ? reason : unknown })
+  }
+}
+
+function countEnds(metrics: Metrics): (before: Frozen<PodStatus>, after: Frozen<PodStatus>) => void {
+  const labels = ['container_type', 'exit_code', 'reason']
+  const ends = metrics.counter({ name: 'kubelet_terminated_containers_total', help: 'Containers that have ended, by how.', labels })
+  const kinds = [
+    ['init', 'initContainerStatuses'],
+    ['regular', 'containerStatuses'],
+    ['ephemeral', 'ephemeralContainerStatuses'],
+  ] as const
+  return (before, after) => {
+    for (const [kind, member] of kinds) {
+      for (const { name, state } of after[member] ?? []) {
+        if (!state?.terminated || before[member]?.find((old) => old.name === name)?.state?.terminated) continue
+        ends.inc({ container_type: containerTypes[kind], exit_code: String(state.terminated.exitCode), reason: state.terminated.reason ?? '' })
+      }
+    }
   }
 }
 

@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Pod, PodSpec } from '#api/gen/types/core.v1'
+import { notFound } from '#api/machinery/status'
+import { CriError } from '#grpc/criError'
 import type { PodSandboxConfig, RuntimeHandler } from '#grpc/criTypes'
 import { kubeletConfig } from '../config.ts'
 import type { KubeletContext } from '../context.ts'
@@ -28,7 +30,10 @@ interface Started {
 }
 
 /** Starts a pod's sandbox on a node in a temporary directory, or on one without a host. */
-async function start(spec: Partial<PodSpec>, node: { readonly handlers?: readonly RuntimeHandler[]; readonly simulated?: true } = {}): Promise<Started> {
+async function start(
+  spec: Partial<PodSpec>,
+  node: { readonly handlers?: readonly RuntimeHandler[]; readonly simulated?: true; readonly failure?: Error } = {},
+): Promise<Started> {
   const directory = await mkdtemp(join(tmpdir(), 'skiff-sandbox-'))
   const config = kubeletConfig({ nodeName: 'node-1', rootDirectory: '/kubelet', podLogsDirectory: '/logs' })
   const events: string[] = []
@@ -36,13 +41,15 @@ async function start(spec: Partial<PodSpec>, node: { readonly handlers?: readonl
   const runtime = {
     status: async () => ({ conditions: [], handlers: node.handlers ?? [] }),
     runPodSandbox: async (asked: PodSandboxConfig) => {
+      if (node.failure) throw node.failure
       sandbox = asked
       return 's1'
     },
   }
   const host = node.simulated ? undefined : { path: (path: string) => join(directory, path) }
   const recorder = { event: (_about: unknown, type: string, reason: string, message: string) => void events.push(`${type} ${reason}: ${message}`) }
-  const bare = { config, runtime, host, recorder } as unknown as KubeletContext
+  const client = { of: () => ({ get: () => Promise.reject(notFound({ group: 'node.k8s.io', resource: 'runtimeclasses' }, 'gone')) }) }
+  const bare = { config, runtime, host, recorder, client } as unknown as KubeletContext
   const context = { ...bare, userNamespaces: await createUserNamespaces(bare) }
   const pod = podOf(spec)
   try {
@@ -69,6 +76,23 @@ test('KUB-20 a pod whose resolver is not as it asked starts, and is told so', as
   assert.ok(hasLogs)
 })
 
+test('CRI-01 what keeps a sandbox from starting is told as upstream tells it', async () => {
+  const failed = await start({ dnsPolicy: 'Default' }, { failure: new CriError('DEADLINE_EXCEEDED', 'too slow') })
+  const text = 'rpc error: code = DeadlineExceeded desc = too slow'
+  assert.deepEqual(failed.events, [`Warning FailedCreatePodSandBox: Failed to create pod sandbox: ${text}`])
+  assert.equal(failed.error, `Failed to create sandbox for pod "web-0_shop(u1)": ${text}`)
+  const unknown = await start({ dnsPolicy: 'Default', runtimeClassName: 'gone' })
+  assert.deepEqual(unknown.events, ['Warning FailedCreatePodSandBox: Failed to create pod sandbox: runtimeclass.node.k8s.io "gone" not found'])
+})
+
+test('KUB-19 the pause process has the runtime’s profile whatever the pod’s is, and the pod’s label and groups', async () => {
+  const seLinuxOptions = { level: 's0:c1,c2' }
+  const seccompProfile = { type: 'Localhost', localhostProfile: 'tight.json' }
+  const { sandbox } = await start({ dnsPolicy: 'Default', securityContext: { seLinuxOptions, seccompProfile, supplementalGroupsPolicy: 'Strict' } })
+  const told = sandbox?.linux.securityContext
+  assert.deepEqual([told?.seccomp, told?.selinuxOptions?.level, told?.supplementalGroupsPolicy], [{ profileType: 'RuntimeDefault' }, 's0:c1,c2', 1])
+})
+
 test('KUB-26 a simulated pod resolves no names and is told nothing of them', async () => {
   const { events, sandbox } = await start({}, { simulated: true })
   assert.deepEqual([events, sandbox?.metadata.name], [[], 'web-0'])
@@ -78,7 +102,7 @@ test('KUB-20 a full name that the kernel does not take keeps the pod from starti
   const spec = { dnsPolicy: 'Default', hostname: 'h'.repeat(60), subdomain: 'sub', setHostnameAsFQDN: true }
   const { events, sandbox, error } = await start(spec)
   assert.equal(sandbox, undefined)
-  assert.match(error ?? '', /^Failed to create sandbox for pod "web-0": failed to construct FQDN /)
+  assert.match(error ?? '', /^Failed to create sandbox for pod "web-0_shop\(u1\)": failed to construct FQDN /)
   assert.match(
     events.join(),
     /^Warning FailedCreatePodSandBox: Failed to create pod sandbox: failed to construct FQDN .* \(64 characters is the max, \d+ characters requested\)$/,

@@ -4,16 +4,18 @@
  */
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { rpcErrorText } from '#grpc/criError'
 import type { PodSandboxConfig } from '#grpc/criTypes'
 import { makeDirectory } from '#host/files'
 import type { KubeletContext } from '../context.ts'
 import type { ImageManager, PulledImage } from '../images/imageManager.ts'
+import { linkContainerLog } from '../logs/logLinks.ts'
 import { containerResourceOptions } from '../resources/resourceOptions.ts'
 import { handlerName } from '../runtime/handlers.ts'
 import { containerRecord, findContainer, type PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
 import { type ImageVolumes, pullImageVolumes } from '../volumes/imageVolumes.ts'
 import type { MountedVolumes } from '../volumes/volumePlugin.ts'
-import type { FrozenContainer, FrozenPod } from './containers.ts'
+import { type FrozenContainer, type FrozenPod, formatPod } from './containers.ts'
 import { ConfigError, makeEnvironment } from './environment.ts'
 import { killContainer } from './killing.ts'
 import { runLifecycleHandler } from './lifecycle.ts'
@@ -61,8 +63,9 @@ export async function startSandbox(context: KubeletContext, pod: FrozenPod, atte
     }
     return { id: await context.runtime.runPodSandbox(config, handler, { signal }), config }
   } catch (error) {
-    if (!signal.aborted) context.recorder.event(podReference(pod), 'Warning', 'FailedCreatePodSandBox', `Failed to create pod sandbox: ${words(error)}`)
-    throw new StartError('CreatePodSandboxError', `Failed to create sandbox for pod "${pod.metadata.name}": ${words(error)}`)
+    const what = rpcErrorText(error)
+    if (!signal.aborted) context.recorder.event(podReference(pod), 'Warning', 'FailedCreatePodSandBox', `Failed to create pod sandbox: ${what}`)
+    throw new StartError('CreatePodSandboxError', `Failed to create sandbox for pod "${formatPod(pod)}": ${what}`)
   }
 }
 
@@ -70,8 +73,11 @@ export async function startSandbox(context: KubeletContext, pod: FrozenPod, atte
 export async function startContainer(context: KubeletContext, images: ImageManager, request: StartRequest): Promise<void> {
   const { pod, container, signal } = request
   const reference = podReference(pod, container.name)
+  let id = ''
   const fail = (reason: string, eventReason: string, error: unknown): StartError => {
-    if (!signal.aborted) context.recorder.event(reference, 'Warning', eventReason, `Error: ${words(error)}`)
+    // Ids would make every event another one.
+    const text = id === '' ? words(error) : words(error).replaceAll(id, container.name)
+    if (!signal.aborted) context.recorder.event(reference, 'Warning', eventReason, `Error: ${text}`)
     return new StartError(reason, words(error))
   }
   const { imageRef, image } = await images.ensureImage(pod, container, request.sandbox, signal).catch((error: unknown) => {
@@ -92,7 +98,6 @@ export async function startContainer(context: KubeletContext, images: ImageManag
     if (error instanceof StartError) throw fail(error.reason, 'Failed', error)
     throw fail('CreateContainerConfigError', 'Failed', error)
   }
-  let id: string
   try {
     if (context.host) await makeDirectory(context.host.path(`${request.sandbox.logDirectory}/${container.name}`), 0o755)
     id = await context.runtime.createContainer(request.sandboxId, config, request.sandbox, { signal })
@@ -106,6 +111,7 @@ export async function startContainer(context: KubeletContext, images: ImageManag
     throw fail('RunContainerError', 'Failed', error)
   }
   context.recorder.event(reference, 'Normal', 'Started', 'Container started')
+  await linkContainerLog(context, pod, container.name, id, `${request.sandbox.logDirectory}/${config.logPath}`)
   await postStart(context, request, id)
 }
 
@@ -133,7 +139,7 @@ async function configure(
   })
   const mounts = context.host ? await containerMounts(context, context.host, { pod, container, podIPs, environment, volumes, imageVolumes }) : []
   const target = request.targetContainerName ? findContainer(request.status, request.targetContainerName) : undefined
-  if (request.targetContainerName && target?.state !== 'running') throw new Error(`unable to find target container "${request.targetContainerName}"`)
+  if (request.targetContainerName && !target) throw new Error(`unable to find target container ${request.targetContainerName}`)
   const given = await context.resources().containerOptions(pod, container)
   const options = { ...given, devices: [...given.devices, ...containerDevices({ container, volumes })] }
   const extraGroups = [...volumes.values()].flatMap(({ group }) => (group === undefined ? [] : [group]))

@@ -7,15 +7,18 @@ import { keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import type { Timer } from '#base/clock'
 import { pods } from '#client/builtIn'
+import { removeLogLink } from '../logs/logLinks.ts'
+import { labelKeys } from '../runtime/labels.ts'
 import type { PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
 import { type FrozenPod, isStaticPod, isTerminalPhase } from './containers.ts'
 import { killPod } from './killing.ts'
 import type { CountedPod } from './podGauges.ts'
+import { podReference } from './podReference.ts'
 import type { PodStatusInput } from './podStatus.ts'
 import { requestedResizes } from './resizeMetrics.ts'
 import { podLogDirectory } from './runtimeConfig.ts'
 import { equal } from './statusManager.ts'
-import { currentStatus, type PodMachinery, type PodMemory, readPod, syncPod } from './syncPod.ts'
+import { currentStatus, type PodMachinery, type PodMemory, RuntimeStatusError, readPod, syncPod } from './syncPod.ts'
 
 export interface PodWorkers {
   /** The pod as the API has it now. */
@@ -134,6 +137,9 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
         // A sync that was interrupted is followed by what interrupted it; any other failure comes again by itself.
         if (stage !== 'syncing' || !worker.abort.signal.aborted) {
           const reason = error instanceof Error ? error.message : String(error)
+          if (error instanceof RuntimeStatusError) {
+            context.recorder.event(podReference(worker.pod), 'Warning', 'FailedSync', `error determining status: ${reason}`)
+          }
           context.log.warn('Error syncing pod, skipping', { pod: worker.pod.metadata.name, namespace: worker.pod.metadata.namespace, error: reason })
           worker.timer = context.clock.timer(retryMs, () => wake(uid))
         }
@@ -306,6 +312,10 @@ async function terminate(machinery: PodMachinery, worker: Worker): Promise<void>
   kill()
   try {
     for (let done = 0; done < kills.length; done++) await kills[done]
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    context.recorder.event(podReference(worker.pod), 'Warning', 'FailedKillPod', `error killing pod: ${reason}`)
+    throw error
   } finally {
     worker.hurry = undefined
     await Promise.allSettled(kills)
@@ -353,6 +363,7 @@ export async function cleanUp(machinery: PodMachinery, pod: FrozenPod): Promise<
     await context.runtime.removePodSandbox(sandbox.id)
   }
   if (context.host) await rm(context.host.path(podLogDirectory(context.config, pod)), { recursive: true, force: true })
+  for (const { id, labels } of containers) await removeLogLink(context, pod, labels[labelKeys.containerName] ?? '', id)
   statuses.remove(uid)
   machinery.metrics.starts.forget(uid)
   crashLoop.reset(`${uid}/`)

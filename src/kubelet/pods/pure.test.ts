@@ -170,6 +170,7 @@ test('KUB-20 host names: cut to 63, with a domain, overridden, none on the host 
     /FQDN h+\.sub\.shop\.svc\.cluster\.local is too long \(64 characters is the max, 67 characters requested\)/,
   )
   assert.equal(sandboxHostname(pod({ hostnameOverride: 'other' }), 'cluster.local'), 'other')
+  assert.equal(sandboxHostname(pod({ hostnameOverride: `${'o'.repeat(62)}.example` }), 'cluster.local'), 'o'.repeat(62))
   assert.equal(sandboxHostname(pod({ hostNetwork: true }), 'cluster.local'), '')
 })
 

@@ -48,7 +48,7 @@ export function podSandboxConfig(pod: FrozenPod, attempt: number, users: UserNam
     linux: {
       cgroupParent: podCgroupPath(config.cgroupRoot, pod),
       ...sandboxResources(pod, config),
-      securityContext: sandboxSecurityContext(pod, users, config.rootDirectory),
+      securityContext: sandboxSecurityContext(pod, users),
       sysctls: Object.fromEntries((pod.spec.securityContext?.sysctls ?? []).map(({ name, value }) => [dottedSysctl(name), value])),
     },
   }

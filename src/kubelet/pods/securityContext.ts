@@ -1,5 +1,5 @@
 /** Security contexts in the runtime's terms (L3, pure). Upstream: kuberuntime/security_context.go, pkg/securitycontext (v1.36). */
-import type { AppArmorProfile, SeccompProfile, SecurityContext } from '#api/gen/types/core.v1'
+import type { AppArmorProfile, SELinuxOptions, SeccompProfile, SecurityContext } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { LinuxContainerSecurityContext, LinuxSandboxSecurityContext, NamespaceOption, RuntimeImage, SecurityProfile, UserNamespace } from '#grpc/criTypes'
 import { type FrozenContainer, type FrozenPod, formatPod } from './containers.ts'
@@ -73,6 +73,8 @@ export function verifyRunAsNonRoot(pod: FrozenPod, container: FrozenContainer, i
   if (uid === undefined || uid === 0) throw new ConfigError(`container has runAsNonRoot and image will run as root ${where}`)
 }
 
+const seLinux = ({ user = '', role = '', type = '', level = '' }: Frozen<SELinuxOptions>) => ({ user, role, type, level })
+
 function supplementalGroups(pod: FrozenPod, extra: readonly number[] = []): number[] {
   const { fsGroup, supplementalGroups: groups } = pod.spec.securityContext ?? {}
   const own = [...(groups ?? []), ...(fsGroup === undefined ? [] : [fsGroup])]
@@ -100,16 +102,7 @@ export function containerSecurityContext(
   const { appArmorProfile, seLinuxOptions } = context
   return {
     ...(appArmorProfile && appArmorProfile.type !== 'Unconfined' && !privileged ? { apparmor: appArmor(appArmorProfile) } : {}),
-    ...(seLinuxOptions
-      ? {
-          selinuxOptions: {
-            user: seLinuxOptions.user ?? '',
-            role: seLinuxOptions.role ?? '',
-            type: seLinuxOptions.type ?? '',
-            level: seLinuxOptions.level ?? '',
-          },
-        }
-      : {}),
+    ...(seLinuxOptions ? { selinuxOptions: seLinux(seLinuxOptions) } : {}),
     ...(pod.spec.securityContext?.supplementalGroupsPolicy === 'Strict' ? { supplementalGroupsPolicy: 1 } : {}),
     namespaceOptions: namespaceOptions(pod, options.users, options.targetId),
     privileged,
@@ -129,7 +122,7 @@ export function containerSecurityContext(
   }
 }
 
-export function sandboxSecurityContext(pod: FrozenPod, users: UserNamespace, rootDirectory: string): LinuxSandboxSecurityContext {
+export function sandboxSecurityContext(pod: FrozenPod, users: UserNamespace): LinuxSandboxSecurityContext {
   const context = pod.spec.securityContext ?? {}
   // The runtime refuses privileged containers in a sandbox that is not.
   const privileged = [...(pod.spec.initContainers ?? []), ...pod.spec.containers, ...(pod.spec.ephemeralContainers ?? [])].some(
@@ -138,9 +131,11 @@ export function sandboxSecurityContext(pod: FrozenPod, users: UserNamespace, roo
   return {
     namespaceOptions: namespaceOptions(pod, users),
     privileged,
+    ...(context.seLinuxOptions ? { selinuxOptions: seLinux(context.seLinuxOptions) } : {}),
     supplementalGroups: supplementalGroups(pod),
-    // The pause process always gets the runtime's profile, unless the pod names another.
-    seccomp: seccomp(context.seccompProfile ?? { type: 'RuntimeDefault' }, rootDirectory),
+    ...(context.supplementalGroupsPolicy === 'Strict' ? { supplementalGroupsPolicy: 1 } : {}),
+    // The pause process always gets the runtime's profile, so that the pod's own may allow no more than the pod needs.
+    seccomp: { profileType: 'RuntimeDefault' },
     ...(context.runAsUser === undefined ? {} : { runAsUser: { value: context.runAsUser } }),
     ...(context.runAsGroup === undefined || context.runAsUser === undefined ? {} : { runAsGroup: { value: context.runAsGroup } }),
   }

@@ -122,6 +122,8 @@ export interface StatusManagerDeps {
   /** What stands for a pod in the API: itself, or the mirror of a static pod, which may not be there yet. */
   apiPod(pod: FrozenPod): FrozenPod | undefined
   couldHaveRunningContainers(uid: string): boolean
+  /** Hears of each new status, before the server does. */
+  onChanged(before: Frozen<PodStatus>, after: Frozen<PodStatus>): void
   /** Hears what the server has been told. */
   onReported(pod: FrozenPod, status: Frozen<PodStatus>): void
 }
@@ -138,15 +140,11 @@ export function createStatusManager(context: KubeletContext, deps: StatusManager
   const client = context.client.of(pods)
 
   const send = async (entry: Entry): Promise<void> => {
-    while (entry.dirty && !signal.aborted && !context.isStandalone) {
+    while (entry.dirty && !signal.aborted) {
       entry.dirty = false
       const target = apiPod(entry.pod)
-      if (!target) {
-        entry.dirty = true
-        await context.clock.sleep(retryMs, signal).catch(() => {})
-        if (entries.get(entry.pod.metadata.uid ?? '') !== entry) return
-        continue
-      }
+      // A mirror that is still to come is told of, and nobody else has anything to send to.
+      if (!target) return
       if (target.metadata.uid !== entry.sentTo) {
         entry.sent = target.status ?? {}
         entry.sentTo = target.metadata.uid
@@ -195,6 +193,7 @@ export function createStatusManager(context: KubeletContext, deps: StatusManager
           changedMs: context.clock.monotonicMs(),
         }
         entries.set(uid, entry)
+        deps.onChanged(entry.sent, entry.status)
         entry.sending = send(entry)
         return
       }
@@ -202,6 +201,7 @@ export function createStatusManager(context: KubeletContext, deps: StatusManager
       if (equal(known.status, status)) return
       // A terminal phase never goes back.
       if (isTerminalPhase(known.status.phase) && known.status.phase !== status.phase) return
+      deps.onChanged(known.status, status)
       known.status = deepCopy<PodStatus>(status)
       if (!known.dirty) known.changedMs = context.clock.monotonicMs()
       known.dirty = true

@@ -5,13 +5,14 @@
 import type { PodStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { parseTime } from '#base/time'
+import { rpcErrorText } from '#grpc/criError'
 import type { PodSandboxConfig } from '#grpc/criTypes'
 import type { KubeletContext } from '../context.ts'
 import { formatElapsed, type ImageManager } from '../images/imageManager.ts'
 import type { ProbeManager } from '../probes/probeManager.ts'
 import type { Allocations } from '../resources/allocations.ts'
 import type { CgroupTree } from '../resources/cgroupTree.ts'
-import { type ContainerRecord, type PodRuntimeStatus, readPodRuntimeStatus, sandboxIPs } from '../runtime/podRuntimeStatus.ts'
+import { type PodRuntimeStatus, readPodRuntimeStatus, sandboxIPs } from '../runtime/podRuntimeStatus.ts'
 import type { VolumeManager } from '../volumes/volumeManager.ts'
 import type { MountedVolumes } from '../volumes/volumePlugin.ts'
 import { VolumesNotReady } from '../volumes/waits.ts'
@@ -79,13 +80,21 @@ export interface SyncOutcome {
 const retryMs = 10_000
 const backOffEventPeriodMs = 10_000
 
-/** What runs of the pod, with the last words of what has ended. */
+/** The runtime does not say what runs of a pod. */
+export class RuntimeStatusError extends Error {
+  constructor(cause: unknown) {
+    super(rpcErrorText(cause), { cause })
+    this.name = 'RuntimeStatusError'
+  }
+}
+
+/** What runs of the pod, with the last words of what has ended. @throws RuntimeStatusError */
 export async function readPod({ context, events }: PodMachinery, uid: string, memory: PodMemory): Promise<PodRuntimeStatus> {
   memory.isOutdated = false
   const isNew = !memory.isKnown && !events.mayHold(uid)
   memory.isKnown = true
   if (isNew) return { uid, sandboxes: [], containers: [] }
-  const status = await readPodRuntimeStatus(context.runtime, uid)
+  const status = await readPodRuntimeStatus(context.runtime, uid).catch((error: unknown) => Promise.reject(new RuntimeStatusError(error)))
   events.note(status)
   return withTerminationMessages(context, status, memory.terminationMessages)
 }
@@ -211,6 +220,7 @@ async function isAdmitted(machinery: PodMachinery, pod: FrozenPod, memory: PodMe
   if (!refusal) return true
   memory.ending = { phase: 'Failed', reason: refusal.reason, message: `Pod was rejected: ${refusal.message}`, refused: true }
   machinery.context.recorder.event(podReference(pod), 'Warning', refusal.reason, refusal.message)
+  machinery.metrics.rejected(refusal.reason)
   return false
 }
 
@@ -256,14 +266,20 @@ async function carryOut(
   let podIPs: readonly string[] = sandboxIPs(status)
   if (actions.createSandbox) {
     await prepareDynamicResources(context, pod)
-    machinery.metrics.startedPods.inc()
+    const { startedPods, startedPodsErrors, startedUserNamespacedPods, startedUserNamespacedPodsErrors } = machinery.metrics
+    startedPods.inc()
+    if (pod.spec.hostUsers === false) startedUserNamespacedPods.inc()
     try {
       ;({ id: sandboxId, config: sandbox } = await startSandbox(context, pod, actions.attempt, signal))
     } catch (error) {
-      machinery.metrics.startedPodsErrors.inc()
+      startedPodsErrors.inc()
+      if (pod.spec.hostUsers === false) startedUserNamespacedPodsErrors.inc()
       throw error
     }
-    const created = await context.runtime.podSandboxStatus(sandboxId)
+    const created = await context.runtime.podSandboxStatus(sandboxId).catch((error: unknown) => {
+      context.recorder.event(podReference(pod), 'Warning', 'FailedPodSandBoxStatus', `Unable to get pod sandbox status: ${rpcErrorText(error)}`)
+      throw error
+    })
     podIPs = created ? sandboxIPs({ uid: status.uid, sandboxes: [created], containers: [] }) : []
   } else {
     sandbox = podSandboxConfig(pod, actions.attempt, context.userNamespaces.of(pod), context.config)
@@ -282,9 +298,15 @@ async function carryOut(
   return wanted.length > 0 ? Math.min(...wanted) : undefined
 }
 
+/** A container that is changed has a fresh start: what it waits for is tied to its image and its resources. */
+function backOffKey(pod: FrozenPod, { name, image = '', resources = {} }: FrozenContainer): string {
+  return `${pod.metadata.uid}/${name}/${image}/${JSON.stringify(resources)}`
+}
+
 /** How long the container must still wait since its last end, which is then told; 0 when it may start. */
-function backOffMs({ context, crashLoop }: PodMachinery, memory: PodMemory, pod: FrozenPod, { name, finishedAtMs }: ContainerRecord): number {
-  const key = `${pod.metadata.uid}/${name}`
+function backOffMs({ context, crashLoop }: PodMachinery, memory: PodMemory, pod: FrozenPod, container: FrozenContainer, finishedAtMs: number): number {
+  const { name } = container
+  const key = backOffKey(pod, container)
   const waitMs = crashLoop.remainingMs(key, finishedAtMs)
   if (waitMs <= 0) return 0
   const message = `back-off ${formatElapsed(crashLoop.get(key))} restarting failed container=${name} pod=${formatPod(pod)}`
@@ -318,9 +340,9 @@ async function tryStart(machinery: PodMachinery, memory: PodMemory, kind: Contai
   // Not the newest, which may just have been killed by us: the end before it is what the wait counts from.
   const last = status.containers.find(({ name, state }) => name === container.name && state === 'exited')
   if (last) {
-    const waitMs = backOffMs(machinery, memory, pod, last)
+    const waitMs = backOffMs(machinery, memory, pod, container, last.finishedAtMs)
     if (waitMs > 0) return waitMs
-    crashLoop.next(`${pod.metadata.uid}/${container.name}`, last.finishedAtMs)
+    crashLoop.next(backOffKey(pod, container), last.finishedAtMs)
   }
   const container_type = containerTypes[kind]
   machinery.metrics.startedContainers.inc({ container_type })

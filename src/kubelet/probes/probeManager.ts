@@ -92,7 +92,8 @@ export function createProbeManager(context: KubeletContext, onChange: (uid: stri
         const askedMs = context.clock.monotonicMs()
         const result = await runProbe(context, probe, { kind: worker.kind, container, containerId, podIP })
         if (ended.aborted) return
-        metrics.observe(pod, container.name, worker.kind, result.outcome, (context.clock.monotonicMs() - askedMs) / 1000)
+        // What could not be carried out says nothing of the container.
+        if (result.outcome !== 'Unknown') metrics.observe(pod, container.name, worker.kind, result.outcome, (context.clock.monotonicMs() - askedMs) / 1000)
         tell(context, pod, container, worker.kind, result)
         const before = worker.state.result
         if (result.outcome !== 'Unknown') worker.state = nextProbeState(worker.state, result.outcome === 'Failure' ? 'Failure' : 'Success', probe)

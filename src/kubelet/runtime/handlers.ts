@@ -1,12 +1,20 @@
 /** What a pod's RuntimeClass means to the runtime (L3). Upstream: kubelet/runtimeclass, kubelet_getters.go HandlerSupportsUserNamespaces (v1.36). */
+import { isStatus } from '#api/machinery/status'
 import { runtimeClasses } from '#client/builtIn'
 import type { RuntimeHandler } from '#grpc/criTypes'
 import type { KubeletContext } from '../context.ts'
 import type { FrozenPod } from '../pods/containers.ts'
 
-/** The name that the runtime knows; empty: the usual handler. @throws when there is no such class */
+/** The name that the runtime knows; empty: the usual handler. @throws when there is no such class, in upstream's words */
 export async function handlerName({ client }: Pick<KubeletContext, 'client'>, { spec: { runtimeClassName } }: FrozenPod): Promise<string> {
-  return runtimeClassName ? (await client.of(runtimeClasses).get({ name: runtimeClassName })).handler : ''
+  if (!runtimeClassName) return ''
+  try {
+    return (await client.of(runtimeClasses).get({ name: runtimeClassName })).handler
+  } catch (error) {
+    if (isStatus(error, 'NotFound')) throw new Error(`runtimeclass.node.k8s.io "${runtimeClassName}" not found`, { cause: error })
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new Error(`failed to lookup RuntimeClass ${runtimeClassName}: ${reason}`, { cause: error })
+  }
 }
 
 /** What the handler can do; undefined from runtimes that do not tell of it. */

@@ -19,6 +19,8 @@ export const annotationKeys = {
   terminationMessagePolicy: 'io.kubernetes.container.terminationMessagePolicy',
   ports: 'io.kubernetes.container.ports',
   podTerminationGracePeriod: 'io.kubernetes.pod.terminationGracePeriod',
+  podDeletionGracePeriod: 'io.kubernetes.pod.deletionGracePeriod',
+  preStopHandler: 'io.kubernetes.container.preStopHandler',
   /** Ours: 'init' for containers that are meant to end. The simulated runtime reads it. */
   kind: 'skiff.dev/container-kind',
   /** Ours: the resources that the container was created with, for in-place resize after a restart of the kubelet. */
@@ -46,6 +48,8 @@ export function containerLabels(pod: Frozen<Pod>, container: Frozen<Container>):
 /** What the kubelet must know again of a container after a restart. */
 export function containerAnnotations(pod: Frozen<Pod>, container: Frozen<Container>, restartCount: number): Record<string, string> {
   const grace = pod.spec.terminationGracePeriodSeconds
+  const deletion = pod.metadata.deletionGracePeriodSeconds
+  const preStop = container.lifecycle?.preStop
   return {
     [annotationKeys.hash]: containerHash(container),
     [annotationKeys.restartCount]: String(restartCount),
@@ -57,6 +61,8 @@ export function containerAnnotations(pod: Frozen<Pod>, container: Frozen<Contain
     ...(container.ports?.length ? { [annotationKeys.ports]: JSON.stringify(container.ports) } : {}),
     ...(container.resources ? { [annotationKeys.resources]: JSON.stringify(container.resources) } : {}),
     ...(grace === undefined ? {} : { [annotationKeys.podTerminationGracePeriod]: String(grace) }),
+    ...(deletion === undefined ? {} : { [annotationKeys.podDeletionGracePeriod]: String(deletion) }),
+    ...(preStop ? { [annotationKeys.preStopHandler]: JSON.stringify(preStop) } : {}),
   }
 }
 
