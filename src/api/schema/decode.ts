@@ -36,14 +36,34 @@ interface Context {
   readonly fills: boolean
 }
 
-/** Where a value stands: the struct that holds the field, the dotted names for Go's texts and the full path for ours. */
+/** Where a value stands: in a field of a struct, in an item of a list or in an entry of a map, and where that stands. Texts are made of it when one is wanted. */
 interface Place {
-  readonly struct: string
-  readonly field: string
-  readonly path: string
+  readonly parent: Place | undefined
+  readonly key: string | number
+  /** The struct that holds the field; absent for what is no field. */
+  readonly struct?: Schema | undefined
 }
 
-const root: Place = { struct: '', field: '', path: '' }
+/** The dotted names of the fields, for Go's texts. */
+function fieldOf(place: Place | undefined): string {
+  if (!place) return ''
+  const before = fieldOf(place.parent)
+  if (!place.struct) return before
+  return before === '' ? String(place.key) : `${before}.${place.key}`
+}
+
+/** The full path, for ours. */
+function pathOf(place: Place | undefined): string {
+  if (!place) return ''
+  const before = pathOf(place.parent)
+  if (typeof place.key === 'number') return `${before}[${place.key}]`
+  return before === '' ? place.key : `${before}.${place.key}`
+}
+
+/** The struct of the innermost field. */
+function structOf(place: Place | undefined): Schema | undefined {
+  return place && (place.struct ?? structOf(place.parent))
+}
 
 /**
  * Decodes `value` by `schema`. Takes the value over: it is changed in place and returned.
@@ -52,7 +72,7 @@ const root: Place = { struct: '', field: '', path: '' }
 export function decode(value: unknown, schema: Schema, options: DecodeOptions): Decoded {
   const context: Context = { unknown: options.unknown === 'collect' ? [] : undefined, fills: options.absent !== 'keep' }
   try {
-    const object = decodeValue(value, schema, root, context) as Record<string, unknown>
+    const object = decodeValue(value, schema, undefined, context) as Record<string, unknown>
     return { object, unknownFields: context.unknown ?? [] }
   } catch (error) {
     if (error instanceof DecodeError) throw cannotBeHandled(value, shortName(schema), error)
@@ -84,7 +104,7 @@ export function cannotBeHandled(value: unknown, kind: string, cause: Error): Sta
   return badRequest(cause.message)
 }
 
-function decodeValue(value: unknown, schema: Schema, place: Place, context: Context): unknown {
+function decodeValue(value: unknown, schema: Schema, place: Place | undefined, context: Context): unknown {
   switch (schema.type) {
     case 'object':
       return decodeObject(value, schema, place, context)
@@ -105,17 +125,16 @@ function decodeValue(value: unknown, schema: Schema, place: Place, context: Cont
   }
 }
 
-function decodeObject(value: unknown, schema: Schema, place: Place, context: Context): unknown {
+function decodeObject(value: unknown, schema: Schema, place: Place | undefined, context: Context): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return mismatch(value, schema, place)
   const object = value as Record<string, unknown>
   const fields = schema.fields
   if (!fields) return object
-  const struct = shortName(schema)
   for (const key of Object.keys(object)) {
     const field = fields.get(key)
     if (!field) {
       if (schema.preserveUnknownFields) continue
-      context.unknown?.push(place.path === '' ? key : `${place.path}.${key}`)
+      context.unknown?.push(pathOf({ parent: place, key }))
       delete object[key]
       continue
     }
@@ -132,30 +151,27 @@ function decodeObject(value: unknown, schema: Schema, place: Place, context: Con
       if (member === '' && context.fills && isOmitted(member, field)) delete object[key]
       continue
     }
-    const decoded = decodeValue(member, field.schema, inside(place, struct, key), context)
+    const decoded = decodeValue(member, field.schema, { parent: place, key, struct: schema }, context)
     if (context.fills && isOmitted(decoded, field)) delete object[key]
     else if (decoded !== member) object[key] = decoded
   }
   return context.fills ? fillZeros(object, schema) : object
 }
 
-function inside(place: Place, struct: string, key: string): Place {
-  return { struct, field: place.field === '' ? key : `${place.field}.${key}`, path: place.path === '' ? key : `${place.path}.${key}` }
-}
-
-function decodeArray(value: unknown, schema: Schema, place: Place, context: Context): unknown {
+function decodeArray(value: unknown, schema: Schema, place: Place | undefined, context: Context): unknown {
   if (!Array.isArray(value)) return mismatch(value, schema, place)
   const element = schema.element
   if (!element) return value
   for (let index = 0; index < value.length; index++) {
     const item: unknown = value[index]
     if (item === null && !context.fills) continue
-    value[index] = item === null ? zeroOf(element) : decodeValue(item, element, { ...place, path: `${place.path}[${index}]` }, context)
+    const decoded = item === null ? zeroOf(element) : decodeValue(item, element, { parent: place, key: index }, context)
+    if (decoded !== item) value[index] = decoded
   }
   return value
 }
 
-function decodeMap(value: unknown, schema: Schema, place: Place, context: Context): unknown {
+function decodeMap(value: unknown, schema: Schema, place: Place | undefined, context: Context): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return mismatch(value, schema, place)
   const element = schema.element
   if (!element) return value
@@ -168,12 +184,13 @@ function decodeMap(value: unknown, schema: Schema, place: Place, context: Contex
       continue
     }
     if (member === null && !context.fills) continue
-    map[key] = member === null ? zeroOf(element) : decodeValue(member, element, { ...place, path: `${place.path}.${key}` }, context)
+    const decoded = member === null ? zeroOf(element) : decodeValue(member, element, { parent: place, key }, context)
+    if (decoded !== member) map[key] = decoded
   }
   return map
 }
 
-function decodeString(value: unknown, schema: Schema, place: Place): unknown {
+function decodeString(value: unknown, schema: Schema, place: Place | undefined): unknown {
   switch (schema.format) {
     case 'int-or-string':
       if (typeof value === 'string') return value
@@ -258,7 +275,7 @@ function checkBase64(text: string): string {
   throw new DecodeError(`illegal base64 data at input byte ${at}`)
 }
 
-function decodeInteger(value: unknown, schema: Schema, place: Place): number {
+function decodeInteger(value: unknown, schema: Schema, place: Place | undefined): number {
   if (typeof value !== 'number') return mismatch(value, schema, place)
   if (!Number.isSafeInteger(value) || (schema.format === 'int32' && !fitsInt32(value))) {
     throw new DecodeError(intoField(`number ${Number.isInteger(value) ? BigInt(value) : value}`, place, goType(schema)))
@@ -270,14 +287,15 @@ function fitsInt32(value: number): boolean {
   return Number.isInteger(value) && value >= -2_147_483_648 && value <= 2_147_483_647
 }
 
-function mismatch(value: unknown, schema: Schema, place: Place): never {
+function mismatch(value: unknown, schema: Schema, place: Place | undefined): never {
   throw new DecodeError(intoField(goValue(value), place, goType(schema)))
 }
 
-function intoField(what: string, place: Place, type: string): string {
-  return place.field === ''
-    ? `json: cannot unmarshal ${what} into Go value of type ${type}`
-    : `json: cannot unmarshal ${what} into Go struct field ${place.struct}.${place.field} of type ${type}`
+function intoField(what: string, place: Place | undefined, type: string): string {
+  const struct = structOf(place)
+  return struct
+    ? `json: cannot unmarshal ${what} into Go struct field ${shortName(struct)}.${fieldOf(place)} of type ${type}`
+    : `json: cannot unmarshal ${what} into Go value of type ${type}`
 }
 
 function goValue(value: unknown): string {

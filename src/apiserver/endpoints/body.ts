@@ -156,11 +156,22 @@ export function readyBody({ deps }: BodySource, body: RequestBody, mediaType?: s
   return deps.yaml.toJson(body.bytes).then((bytes) => ({ type: 'bytes', bytes, contentType: 'application/json' }))
 }
 
-export async function decodeBody(source: BodySource, expected: ExpectedKind): Promise<KubeObject> {
+/** A value without the parts that need no decoding, and the object with them. */
+export interface PartlyDecoded {
+  readonly rest: unknown
+  joined(object: KubeObject): KubeObject
+}
+
+/** @param keep what of a value that was sent in this process needs no decoding */
+export async function decodeBody(source: BodySource, expected: ExpectedKind, keep?: (value: unknown) => PartlyDecoded | undefined): Promise<KubeObject> {
   const { request } = source
   const validation = fieldValidationOf(request)
-  const body = await readyBody(source, await request.readBody(maxBodyBytes))
-  const object = decodeValue(request, parseBody(body, validation !== 'Ignore'), expected, validation)
+  const ready = readyBody(source, await request.readBody(maxBodyBytes))
+  const body = ready instanceof Promise ? await ready : ready
+  const kept = body.type === 'value' ? keep?.(body.value) : undefined
+  const parsed = parseBody(kept ? ({ ...body, value: kept.rest } as RequestBody) : body, validation !== 'Ignore')
+  const decoded = decodeValue(request, parsed, expected, validation)
+  const object = kept ? kept.joined(decoded) : decoded
   request.audit?.requestObject(object)
   return object
 }

@@ -29,6 +29,7 @@ import {
   yamlType,
 } from './body.ts'
 import { expectedKind } from './expectedKind.ts'
+import { keptByPatch } from './keptParts.ts'
 import { applyPatchType, jsonPatchType, mergePatchType, patchTypesOf, strategicMergePatchType } from './patchTypes.ts'
 import { createPresenter } from './present.ts'
 import { invalidOption, type Scope, shown, writeContext } from './scope.ts'
@@ -58,30 +59,33 @@ export async function patch(scope: Scope): Promise<Answer> {
       name: info.name,
       transform: (current) => {
         if (!current) throw notFound(served, info.name)
-        const value = deepCopy(apply(current))
+        const kept = type === jsonPatchType ? undefined : keptByPatch(scope, current, patch.value)
+        const value = apply((kept?.rest ?? current) as Frozen<KubeObject>)
         // The library that reads JSON patches is a lenient one.
         const duplicates = type === jsonPatchType ? [] : patch.duplicates
-        const shownValue = type === strategicMergePatchType ? goPrint(patch.value) : JSON.stringify(value)
-        return whatPatchMade(shownValue, () => decodeValue(request, { value, duplicates }, expectedKind(served), validation))
+        const shownValue = () => (type === strategicMergePatchType ? goPrint(patch.value) : JSON.stringify(apply(current)))
+        const object = whatPatchMade(shownValue, () => decodeValue(request, { value, duplicates }, expectedKind(served), validation))
+        return kept ? kept.joined(object) : object
       },
     })
   }
 }
 
 /** What does not decode after a patch is the patch's fault: 422, not the 400 of a body. */
-function whatPatchMade(shownValue: string, decode: () => KubeObject): KubeObject {
+function whatPatchMade(shownValue: () => string, decode: () => KubeObject): KubeObject {
   try {
     return decode()
   } catch (error) {
     if (!isStatus(error, 'BadRequest') || !(error.cause instanceof Error)) throw error
-    throw invalid({ group: '', kind: '' }, '', [fieldError.invalid(FieldPath.of('patch'), shownValue, error.cause.message)])
+    throw invalid({ group: '', kind: '' }, '', [fieldError.invalid(FieldPath.of('patch'), shownValue(), error.cause.message)])
   }
 }
 
 function patcher(scope: Scope, type: string, value: unknown): (current: Frozen<KubeObject>) => unknown {
   if (type === jsonPatchType) {
     const operations = parseJsonPatch(value)
-    return (current) => applyJsonPatch(withNils(current), operations)
+    // What operations bring may be the patch's own.
+    return (current) => deepCopy(applyJsonPatch(withNils(current), operations))
   }
   if (typeof value !== 'object' || Array.isArray(value)) {
     const text = `json: cannot unmarshal ${goKind(value)} into Go value of type map[string]interface {}`

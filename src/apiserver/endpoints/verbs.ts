@@ -16,6 +16,7 @@ import { updateObject } from '../registry/update.ts'
 import { decodeBody } from './body.ts'
 import { deleteOptions } from './deleteOptions.ts'
 import { expectedKind } from './expectedKind.ts'
+import { keptByCaller } from './keptParts.ts'
 import { checkListOptions } from './listOptions.ts'
 import { createPresenter } from './present.ts'
 import { type Scope, shown, writeContext } from './scope.ts'
@@ -76,7 +77,7 @@ export async function update(scope: Scope): Promise<Answer> {
   const { deps, request, info, served } = scope
   const presenter = createPresenter(request, served, () => deps.clock.now())
   const context = writeContext(scope, 'UpdateOptions')
-  const object = await decodeBody(scope, expectedKind(served))
+  const object = await decodeBody(scope, expectedKind(served), (value) => keptByCaller(scope, value))
   const result = await updateObject(deps.writer, context, {
     name: info.name,
     // With a resourceVersion the write fits one state only, so there is no second try that would need an untouched object.

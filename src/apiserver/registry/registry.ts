@@ -205,13 +205,13 @@ function convert(strategy: KindStrategy, object: KubeObject, from: { version: st
 /** Events are the one kind that is served by two groups. */
 const eventView: VersionView = {
   apiVersion: 'events.k8s.io/v1',
-  convert: (object) => deepCopy(eventOf(object as unknown as Frozen<CoreEvent>)) as unknown as KubeObject,
+  convert: (object) => eventOf(object as unknown as Frozen<CoreEvent>) as unknown as KubeObject,
 }
 const eventConversions: Conversions = {
   view: eventView,
   strategyView: eventView,
   toStrategy: identity,
-  toStored: (object) => deepCopy(coreEventOf(object as unknown as Frozen<Event>)) as unknown as KubeObject,
+  toStored: (object) => coreEventOf(object as unknown as Frozen<Event>) as unknown as KubeObject,
 }
 
 function schemaOf(group: string, version: string, kind: string): Schema {

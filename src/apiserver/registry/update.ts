@@ -179,7 +179,7 @@ function viewStrategy(context: WriteContext) {
 
 function keepAllButStatus(object: KubeObject, old: Frozen<KubeObject>): void {
   const fields = object as unknown as Record<string, unknown>
-  for (const field of Object.keys(fields)) if (field !== 'status' && field !== 'metadata') delete fields[field]
+  for (const field of Object.keys(fields)) if (field !== 'status' && field !== 'metadata' && !(field in old)) delete fields[field]
   for (const [field, value] of Object.entries(old)) if (field !== 'status' && field !== 'metadata') fields[field] = value
 }
 

@@ -186,4 +186,29 @@ bothTransports({
       assert.match(message, /metadata.resourceVersion: Invalid value: 0x0: must be specified for an update/)
     }
   },
+
+  async 'API-11 a status is written alike with the very parts of the object that was read, and with copies of them'(one: Case) {
+    const { namespace, client } = one
+    const written = async (name: string, whole: <T>(object: T) => T) => {
+      const made = { ...deployment(namespace, 2), metadata: { namespace, name, finalizers: ['example.com/f'] } }
+      const read = await client.of(deployments).create(made, { fieldManager: 'creator' })
+      const before = structuredClone(read)
+      const status = { replicas: 2, conditions: [{ type: 'Available', status: 'True', lastTransitionTime: '2026-01-01T00:00:00Z' }] }
+      const after = await client.of(deployments).updateStatus(whole({ ...read, status }) as typeof read, { fieldManager: 'controller' })
+      assert.deepEqual(read, before)
+      assert.deepEqual(after.spec, before.spec)
+      const byPatch = await client.of(deployments).patch({ namespace, name }, 'strategic', { status: { replicas: 3 } }, { subresource: 'status' })
+      assert.deepEqual(byPatch.spec, before.spec)
+      return [after, byPatch].map(({ metadata: { generation, finalizers, managedFields }, spec, status: shown }) => {
+        const owners = managedFields?.map(({ time: _time, ...entry }) => entry)
+        return { generation, finalizers, owners, spec, status: shown }
+      })
+    }
+    const own = await written('own', (object) => object)
+    assert.deepEqual(own, await written('copied', (object) => structuredClone(object)))
+    assert.deepEqual(
+      own.map(({ status }) => status?.replicas),
+      [2, 3],
+    )
+  },
 })

@@ -7,7 +7,7 @@ import type { DeepReadonly } from '#base/frozen'
 import { withNils } from '../../schema/nils.ts'
 import type { Schema } from '../../schema/schema.ts'
 import type { KubeObject } from '../meta.ts'
-import { type JsonObject, jsonEqual } from '../patch/objects.ts'
+import { type JsonObject, jsonEqual, setOwn } from '../patch/objects.ts'
 import { badRequest, StatusError } from '../status.ts'
 import { type Comparison, compareObjects, withoutServerFields } from './compare.ts'
 import { type Claim, capUpdateManagers, readEntries, sameManager, timeOf, writeEntries } from './entries.ts'
@@ -78,9 +78,26 @@ function filtered(comparison: Comparison, resetFields: readonly string[] | undef
   return { changed: differenceBelow(comparison.changed, reset), removed: differenceBelow(comparison.removed, reset) }
 }
 
+/** Both objects as Go shows them, without the members that they share: nothing can have changed there. Conversions to other versions want them whole. */
+function comparedParts({ old, updated, otherVersion }: UpdateInput): { old: DeepReadonly<KubeObject> | undefined; updated: KubeObject } {
+  if (!old || otherVersion) return { old: old && withNils(old), updated: withNils(updated) }
+  const before = old as unknown as JsonObject
+  const after = updated as unknown as JsonObject
+  return {
+    old: withNils(ownMembers(before, after)) as unknown as DeepReadonly<KubeObject>,
+    updated: withNils(ownMembers(after, before)) as unknown as KubeObject,
+  }
+}
+
+/** The members that are not the other's very own; what names the type stays. */
+function ownMembers(object: JsonObject, other: JsonObject): JsonObject {
+  const own: JsonObject = { apiVersion: object.apiVersion, kind: object.kind }
+  for (const name of Object.keys(object)) if (object[name] !== other[name]) setOwn(own, name, object[name])
+  return own
+}
+
 function updateClaims(claims: readonly Claim[], input: UpdateInput): Claim[] {
-  const old = input.old && withNils(input.old)
-  const updated = withNils(input.updated)
+  const { old, updated } = comparedParts(input)
   const { changed, removed } = filtered(compareOf(old, updated, input.schema), input.resetFields)
   const self: Claim = {
     manager: input.manager === '' ? 'unknown' : input.manager,

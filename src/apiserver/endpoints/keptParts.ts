@@ -1,0 +1,86 @@
+/**
+ * The parts of an object that a write hands back as they are (L3): the cached object's own, frozen, decoded and defaulted when they came. A patch does
+ * not name them; a caller in this process sends the very ones that it got. They are set aside while the rest is copied, patched and decoded.
+ */
+import type { Frozen, KubeObject } from '#api/machinery/meta'
+import { isObject, type JsonObject, setOwn } from '#api/machinery/patch/objects'
+import { keyFor } from '../registry/storedResource.ts'
+import type { Scope } from './scope.ts'
+
+/** What every write may change. */
+const written: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata', 'status'])
+
+export class KeptParts {
+  /** What is left. */
+  readonly rest: JsonObject
+  readonly #whole: JsonObject
+  readonly #members: ReadonlySet<string>
+  readonly #managedFields: unknown
+
+  constructor(whole: JsonObject, members: ReadonlySet<string>, keepsManagers: boolean) {
+    this.#whole = whole
+    this.#members = members
+    this.#managedFields = keepsManagers ? managedFieldsOf(whole) : undefined
+    this.rest = {}
+    for (const field of Object.keys(whole)) if (!members.has(field)) setOwn(this.rest, field, whole[field])
+    if (this.#managedFields === undefined) return
+    const { managedFields: _kept, ...metadata } = whole.metadata as JsonObject
+    this.rest.metadata = metadata
+  }
+
+  /** The object that was made of the rest, with what was set aside, in the order of the whole. */
+  joined(object: KubeObject): KubeObject {
+    const made = object as unknown as JsonObject
+    if (this.#managedFields !== undefined) (made.metadata as JsonObject).managedFields = this.#managedFields
+    if (this.#members.size === 0) return object
+    const result: JsonObject = {}
+    for (const field of Object.keys(this.#whole)) {
+      if (this.#members.has(field)) setOwn(result, field, this.#whole[field])
+      else if (made[field] !== undefined) setOwn(result, field, made[field])
+    }
+    for (const field of Object.keys(made)) if (!Object.hasOwn(result, field)) setOwn(result, field, made[field])
+    return result as unknown as KubeObject
+  }
+}
+
+/** What a patch in JSON leaves alone: its directives may name anything, and so nothing is kept where there is one. */
+export function keptByPatch(scope: Scope, current: Frozen<KubeObject>, patch: unknown): KeptParts | undefined {
+  if (!isObject(patch) || Object.keys(patch).some((field) => field.startsWith('$'))) return undefined
+  const whole = current as unknown as JsonObject
+  const { metadata } = patch
+  const keepsManagers = metadata === undefined || (isObject(metadata) && !Object.keys(metadata).some(namesManagers))
+  return new KeptParts(
+    whole,
+    membersKept(scope, whole, (field) => !Object.hasOwn(patch, field)),
+    keepsManagers,
+  )
+}
+
+function namesManagers(field: string): boolean {
+  return field === 'managedFields' || field.startsWith('$')
+}
+
+/** What a caller in this process sends of the cached object itself. */
+export function keptByCaller(scope: Scope, value: unknown): KeptParts | undefined {
+  const { info, served } = scope
+  const current = served.stored.cache.get(keyFor(served, info.namespace, info.name))?.view(served.view).object as unknown as JsonObject | undefined
+  if (!isObject(value) || !current) return undefined
+  const keepsManagers = managedFieldsOf(value) === managedFieldsOf(current)
+  return new KeptParts(
+    value,
+    membersKept(scope, value, (field) => value[field] === current[field]),
+    keepsManagers,
+  )
+}
+
+/** The status endpoint writes nothing else, whatever else it is sent. What custom resources are is decided when they are decoded. */
+function membersKept({ info, served }: Scope, whole: JsonObject, isKept: (field: string) => boolean): ReadonlySet<string> {
+  const members = new Set<string>()
+  if (info.subresource !== 'status' || served.custom) return members
+  for (const field of Object.keys(whole)) if (!written.has(field) && isObject(whole[field]) && isKept(field)) members.add(field)
+  return members
+}
+
+function managedFieldsOf({ metadata }: JsonObject): unknown {
+  return isObject(metadata) ? metadata.managedFields : undefined
+}
