@@ -1,6 +1,7 @@
 /**
  * Registers the node, renews its Lease and keeps its status true (L3). Upstream: kubelet_node_status.go, component-helpers/apimachinery/lease (v1.36).
  */
+import { uptime } from 'node:os'
 import type { Lease } from '#api/gen/types/coordination.v1'
 import type { Node, NodeStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
@@ -13,6 +14,7 @@ import { equal } from '../pods/statusManager.ts'
 import { type Mirror, mirror } from '../sources/listWatch.ts'
 import { initialNode, type NodeFacts, nodeStatus, registrationPatch, statusChanged, transitions } from './nodeStatus.ts'
 import type { RuntimeHealth } from './runtimeHealth.ts'
+import { createStartupMetrics } from './startupMetrics.ts'
 
 export interface NodeManager {
   /** Registers, then renews and reports until aborted. */
@@ -36,11 +38,12 @@ export interface NodeManagerDeps {
 }
 
 export function createNodeManager(context: KubeletContext, { pressure, health, shutdownProblem }: NodeManagerDeps): NodeManager {
-  const { client, clock, config, log, runtime } = context
+  const { client, clock, config, runtime } = context
   let markRegistered = () => {}
   const registered = new Promise<void>((resolve) => {
     markRegistered = resolve
   })
+  const startup = createStartupMetrics(context, context.host ? uptime() * 1000 : undefined)
   let reportedAtMs = 0
   let nodeUid = config.nodeName
 
@@ -69,8 +72,10 @@ export function createNodeManager(context: KubeletContext, { pressure, health, s
     if (!config.registerNode) return markRegistered()
     const now = await facts()
     const node = initialNode(nodeStatus(undefined, now, config), now.machine, config)
+    startup.registering()
     try {
       await client.of(nodes).create(node, { signal })
+      startup.registeredNew()
       const pressures = node.status.conditions?.filter(({ type }) => type !== 'Ready')
       for (const reason of transitions(undefined, pressures)) event(reason, statusIsNow(reason))
     } catch (error) {
@@ -101,6 +106,7 @@ export function createNodeManager(context: KubeletContext, { pressure, health, s
     if (!due && !statusChanged(node.status, after)) return
     await patchStatus(context, node.status, after, signal)
     reportedAtMs = clock.now()
+    if (after.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True')) startup.ready()
     for (const [reason, message, type] of nodeEvents(config.nodeName, node.status, after)) event(reason, message, type)
   }
 
@@ -113,16 +119,7 @@ export function createNodeManager(context: KubeletContext, { pressure, health, s
     node: () => own?.get(config.nodeName),
     refresh: statusBell.ring,
     run: async (signal) => {
-      let done = false
-      while (!done && !signal.aborted) {
-        try {
-          await register(signal)
-          done = true
-        } catch (error) {
-          log.v(1).info('Unable to register node with API server', { node: config.nodeName, error: error instanceof Error ? error.message : String(error) })
-          await clock.sleep(retryMs, signal).catch(() => {})
-        }
-      }
+      await untilRegistered(context, register, signal)
       if (signal.aborted) return
       const followed = mirror(client.of(nodes), { fieldSelector: `metadata.name=${config.nodeName}` }, context, signal, noticed)
       own = followed
@@ -148,6 +145,18 @@ export function createNodeManager(context: KubeletContext, { pressure, health, s
       ])
       stopListening?.()
     },
+  }
+}
+
+/** Tries until it succeeds or is aborted. */
+async function untilRegistered({ clock, config, log }: KubeletContext, register: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      return await register(signal)
+    } catch (error) {
+      log.v(1).info('Unable to register node with API server', { node: config.nodeName, error: error instanceof Error ? error.message : String(error) })
+      await clock.sleep(retryMs, signal).catch(() => {})
+    }
   }
 }
 

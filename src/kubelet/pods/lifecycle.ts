@@ -98,7 +98,7 @@ function speaksPlainly(error: unknown): boolean {
 function hookCounters({ metrics }: KubeletContext) {
   return {
     sleepTerminated: metrics.counter({
-      name: 'kubelet_lifecycle_handler_sleep_terminated_total',
+      name: 'kubelet_sleep_action_terminated_early_total',
       help: 'How many sleeps before a stop were cut short.',
     }),
     httpFallbacks: metrics.counter({

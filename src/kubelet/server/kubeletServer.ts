@@ -158,6 +158,9 @@ export function createReadOnlyServer(deps: Omit<KubeletServerDeps, 'auth'>, conf
 function serve(server: Server, deps: KubeletServerDeps, signal: AbortSignal): void {
   const measure = createRequestMetrics(deps.metrics ?? noMetrics, deps.clock)
   servePlain(server, deps, measure, signal)
+  // Whatever they are read from, containers are told of under cAdvisor's names.
+  const provider = { name: 'kubelet_metrics_provider', help: 'Whose names metrics of containers have.', labels: ['provider'] }
+  deps.metrics?.gauge(provider).set(1, { provider: 'cadvisor' })
   const noteStream = createStreamMetrics(deps.metrics ?? noMetrics)
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => {})

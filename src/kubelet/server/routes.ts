@@ -106,7 +106,7 @@ function plainRoutes(deps: RoutesDeps): ReadonlyMap<string, Route> {
       () => json({ kubeletconfig: { ...documentOf(view.config, deps.configuration), apiVersion: configurationApiVersion, kind: configurationKind } }),
     ],
     ['stats/summary', async ({ query }) => json(await stats.summary(query.get('only_cpu_and_memory') === 'true'))],
-    ['metrics', async () => metrics((deps.metricsText?.() ?? '') + (await stats.volumeMetrics()))],
+    ['metrics', async () => metrics((deps.metricsText?.() ?? '') + (await stats.volumeMetrics()) + (await stats.logMetrics()))],
     ['metrics/slis', () => metrics(slis.text())],
     ['metrics/probes', () => metrics(view.probeMetrics())],
     ['metrics/resource', async () => metrics(await stats.resourceMetrics())],

@@ -7,6 +7,7 @@ import { lstat, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
+import type { Metrics } from '#base/metrics'
 import { createWakeUp } from '#base/wakeUp'
 import { pluginRegistrationProto } from '#grpc/proto/pluginRegistration'
 import { maxSocketPath } from '#grpc/unixServer'
@@ -32,6 +33,7 @@ export interface PluginHandler {
 export interface PluginWatcherDeps {
   readonly clock: Clock
   readonly log: Logger
+  readonly metrics: Metrics
   /** plugins_registry as this process sees it. */
   readonly directory: string
   /** From a path of the node to a path of this process. */
@@ -61,9 +63,11 @@ export async function watchPlugins(deps: PluginWatcherDeps, signal: AbortSignal)
   const bell = createWakeUp()
   await mkdir(directory, { recursive: true, mode: 0o750 })
   const watcher = watchDirectory(directory, bell.ring)
+  const count = pluginCounter(deps)
   try {
     while (!signal.aborted) {
       await reconcile(deps, known, signal)
+      count(known)
       const dueMs = [...known.values()].flatMap(({ plugin, retryAtMs }) => (plugin ? [] : [retryAtMs - clock.now()]))
       const timer = clock.timer(Math.max(1, Math.min(rescanMs, ...dueMs)), bell.ring)
       await bell.wait(signal)
@@ -72,6 +76,21 @@ export async function watchPlugins(deps: PluginWatcherDeps, signal: AbortSignal)
   } finally {
     watcher?.close()
     for (const { plugin } of known.values()) if (plugin) forget(deps, plugin)
+  }
+}
+
+/** Tells which sockets there are, and of which the plugin is registered. */
+function pluginCounter({ metrics, directory }: PluginWatcherDeps): (known: ReadonlyMap<string, Known>) => void {
+  const total = metrics.gauge({ name: 'plugin_manager_total_plugins', help: 'Plugins of the node, by socket and state.', labels: ['socket_path', 'state'] })
+  let told: { readonly socket_path: string; readonly state: string }[] = []
+  return (known) => {
+    const now = [...known].flatMap(([name, { plugin }]) => {
+      const socket_path = join(directory, name)
+      return [{ socket_path, state: 'desired_state_of_world' }, ...(plugin ? [{ socket_path, state: 'actual_state_of_world' }] : [])]
+    })
+    for (const labels of told) total.remove(labels)
+    for (const labels of now) total.set(1, labels)
+    told = now
   }
 }
 

@@ -4,8 +4,9 @@ import { createDisks } from '#host/blockIo'
 import type { KubeletView } from '../../kubelet.ts'
 import { cadvisorMetricsText } from './cadvisorMetrics.ts'
 import { createDiskUsage, type DirectoryUsage, type DiskUsage } from './diskUsage.ts'
+import { exposition, type Sample } from './exposition.ts'
 import { resourceMetricsText } from './resourceMetrics.ts'
-import { summaryOf, volumesOf } from './summary.ts'
+import { logUsage, summaryOf, volumesOf } from './summary.ts'
 import { createUsageSource } from './usage.ts'
 import { volumeMetricsText } from './volumeMetrics.ts'
 
@@ -18,6 +19,8 @@ export interface StatsProvider {
   cadvisorMetrics(): Promise<string>
   /** What /metrics tells of claims' volumes. */
   volumeMetrics(): Promise<string>
+  /** What /metrics tells of containers' logs. */
+  logMetrics(): Promise<string>
 }
 
 /** That sandboxes are made of. */
@@ -43,6 +46,18 @@ export function createStatsProvider(view: KubeletView, clock: Clock): StatsProvi
       const [usage, usages] = await Promise.all([source.now(), disks?.usages()])
       const machine = context?.machineInfo
       return cadvisorMetricsText(usage, { machine, pauseImage, disks: disks && usages && { usages, deviceName: disks.deviceName } })
+    },
+    async logMetrics() {
+      if (!view.context()?.host) return ''
+      const measured = (await source.now()).pods.flatMap((pod) =>
+        pod.containers.map(async (container): Promise<Sample> => {
+          const { name = '', namespace = '' } = pod.pod.metadata
+          const { bytes } = await logUsage({ view, disk: diskUsage() }, pod, container)
+          return { labels: { container: container.container, namespace, pod: name, uid: pod.uid }, value: bytes }
+        }),
+      )
+      const help = '[ALPHA] What the logs of a container take on the file system, in bytes.'
+      return exposition([{ name: 'kubelet_container_log_filesystem_used_bytes', type: 'gauge', help, samples: await Promise.all(measured) }])
     },
     async volumeMetrics() {
       const host = view.context()?.host

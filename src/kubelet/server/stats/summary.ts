@@ -155,7 +155,12 @@ function containerOf(container: ContainerUsage) {
   }
 }
 
-async function logUsage({ view, disk }: SummaryDeps, { pod: { metadata }, uid }: PodUsage, { container }: ContainerUsage): Promise<DirectoryUsage> {
+/** Of all log files of a container, the rotated ones too. */
+export async function logUsage(
+  { view, disk }: Pick<SummaryDeps, 'view' | 'disk'>,
+  { pod: { metadata }, uid }: PodUsage,
+  { container }: ContainerUsage,
+): Promise<DirectoryUsage> {
   const directory = `${view.config.podLogsDirectory}/${metadata.namespace}_${metadata.name}_${uid}/${container}`
   return (await disk?.directory(directory)) ?? { bytes: 0, inodes: 0 }
 }
