@@ -57,25 +57,26 @@ const signalNumbers: Readonly<Record<string, number>> = { SIGHUP: 1, SIGINT: 2, 
  * @param prefix words put before every command, e.g. ['nsenter', '-t', '42', '-m', '-n', '--'] to act inside another node's namespaces.
  */
 export function createExec(prefix: readonly string[] = []): Exec {
-  const start = (command: string, args: readonly string[], options: ExecOptions) => {
+  const start = (command: string, args: readonly string[], options: ExecOptions, input: 'pipe' | 'ignore') => {
     const [file = command, ...rest] = [...prefix, command, ...args]
-    // The first three are pipes, whatever comes after them.
     return spawnChild(file, rest, {
-      stdio: ['pipe', 'pipe', 'pipe', ...(options.descriptors ?? [])],
+      stdio: [input, 'pipe', 'pipe', ...(options.descriptors ?? [])],
       ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
       ...(options.env === undefined ? {} : { env: options.env }),
       ...(options.signal === undefined ? {} : { signal: options.signal }),
-    }) as ChildProcessWithoutNullStreams
+    })
   }
   return {
-    spawn: (command, args, options = {}) => start(command, args, options),
+    // All three are pipes.
+    spawn: (command, args, options = {}) => start(command, args, options, 'pipe') as ChildProcessWithoutNullStreams,
     run: (command, args, options = {}) =>
       new Promise((resolve) => {
         const stdout: Buffer[] = []
         const stderr: Buffer[] = []
         let failure = ''
         let timedOut = false
-        const child = start(command, args, options)
+        // Without input it reads from /dev/null, which is one pipe less to make.
+        const child = start(command, args, options, options.input === undefined ? 'ignore' : 'pipe')
         const timer =
           options.timeoutMs === undefined
             ? undefined
@@ -83,13 +84,13 @@ export function createExec(prefix: readonly string[] = []): Exec {
                 timedOut = true
                 child.kill('SIGKILL')
               }, options.timeoutMs)
-        child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk))
-        child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk))
+        child.stdout?.on('data', (chunk: Buffer) => stdout.push(chunk))
+        child.stderr?.on('data', (chunk: Buffer) => stderr.push(chunk))
         child.on('error', (error) => {
           failure = error.message
         })
         // A program that exits without reading all its input is not an error of ours.
-        child.stdin.on('error', () => {})
+        child.stdin?.on('error', () => {})
         child.on('close', (code, signal) => {
           clearTimeout(timer)
           const text = Buffer.concat(stderr).toString()
@@ -100,7 +101,7 @@ export function createExec(prefix: readonly string[] = []): Exec {
             timedOut,
           })
         })
-        child.stdin.end(options.input ?? '')
+        child.stdin?.end(options.input)
       }),
   }
 }

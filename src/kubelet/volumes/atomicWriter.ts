@@ -1,12 +1,14 @@
 /**
  * Replaces the files of a configuration volume all at once (L3): a reader sees the old set or the new one, never a mixture.
  * The visible names are symlinks through ..data, which is itself a symlink to a timestamped directory that is swapped by rename.
+ * The files are few and small, and the kernel keeps them in memory: each step at once costs a tenth of a trip to another thread.
  * Upstream: pkg/volume/util/atomic_writer.go (v1.36).
  */
-import { chmod, chown, lstat, mkdtemp, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmodSync, chownSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { basename, dirname, join, normalize } from 'node:path'
 import { formatTime } from '#base/time'
-import { listIfExists, makeDirectory } from '#host/files'
+import { isMissing, makeDirectory } from '#host/files'
 import { setVolumeOwnership } from './ownership.ts'
 
 export interface FileProjection {
@@ -50,26 +52,26 @@ export interface WriteOptions {
 /** Makes the directory hold exactly the payload. Returns whether anything changed. */
 export async function writeAtomically(target: string, given: Payload, { fsGroup, nowMs }: WriteOptions): Promise<boolean> {
   const payload = cleanPaths(given)
-  if ((await makeDirectory(target)) !== undefined) await chmod(target, 0o777)
-  const old = await readlink(join(target, dataLink)).catch(() => undefined)
-  if (old !== undefined && (await isCurrent(join(target, old), payload))) return false
+  if ((await makeDirectory(target)) !== undefined) chmodSync(target, 0o777)
+  const old = readLink(join(target, dataLink))
+  if (old !== undefined && isCurrent(join(target, old), payload)) return false
   // Before there are files in it, which get less: the group may write to the directory, not to them.
   if (old === undefined) await setVolumeOwnership(target, { fsGroup })
-  const directory = await mkdtemp(join(target, `..${timestamp(nowMs)}.`))
+  const directory = mkdtempSync(join(target, `..${timestamp(nowMs)}.`))
   try {
-    await chmod(directory, 0o755)
+    chmodSync(directory, 0o755)
     for (const [path, file] of payload) await writeProjected(directory, path, file)
     await setVolumeOwnership(directory, { fsGroup, readOnly: true })
-    await linkVisibleNames(target, payload)
+    linkVisibleNames(target, payload)
     const temporary = join(target, `${dataLink}_tmp`)
-    await rm(temporary, { force: true })
-    await symlink(basename(directory), temporary)
-    await rename(temporary, join(target, dataLink))
+    rmSync(temporary, { force: true })
+    symlinkSync(basename(directory), temporary)
+    renameSync(temporary, join(target, dataLink))
   } catch (error) {
     await rm(directory, { recursive: true, force: true })
     throw error
   }
-  await removeOldNames(target, payload)
+  removeOldNames(target, payload)
   if (old !== undefined) await rm(join(target, old), { recursive: true, force: true })
   return true
 }
@@ -81,48 +83,66 @@ function timestamp(nowMs: number): string {
 
 async function writeProjected(directory: string, path: string, { data, mode, uid }: FileProjection): Promise<void> {
   const full = join(directory, path)
-  await makeDirectory(dirname(full), 0o755)
-  await writeFile(full, data, { mode })
-  await chmod(full, mode)
-  if (uid !== undefined) await chown(full, uid, 0)
+  if (path.includes('/')) await makeDirectory(dirname(full), 0o755)
+  writeFileSync(full, data, { mode })
+  chmodSync(full, mode)
+  if (uid !== undefined) chownSync(full, uid, 0)
 }
 
-async function isCurrent(directory: string, payload: Payload): Promise<boolean> {
-  const present = await filesBelow(directory, '')
-  if (present.length !== payload.size) return false
-  for (const [path, { data }] of payload) {
-    const old = await readFile(join(directory, path)).catch(() => undefined)
-    if (!old?.equals(data)) return false
+/** Where a symlink leads; undefined when there is none. */
+function readLink(path: string): string | undefined {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return undefined
   }
-  return true
 }
 
-async function filesBelow(directory: string, prefix: string): Promise<string[]> {
-  const names = await listIfExists(join(directory, prefix))
-  const found = await Promise.all(
-    names.map(async (name) => {
-      const path = prefix === '' ? name : `${prefix}/${name}`
-      return (await lstat(join(directory, path))).isDirectory() ? filesBelow(directory, path) : [path]
-    }),
-  )
-  return found.flat()
+function isCurrent(directory: string, payload: Payload): boolean {
+  const present = filesBelow(directory, '')
+  return present.length === payload.size && present.every((path) => holds(join(directory, path), payload.get(path)?.data))
+}
+
+function holds(path: string, data: Uint8Array | undefined): boolean {
+  try {
+    return data !== undefined && readFileSync(path).equals(data)
+  } catch {
+    return false
+  }
+}
+
+function filesBelow(directory: string, prefix: string): string[] {
+  return entriesOf(join(directory, prefix)).flatMap((entry) => {
+    const path = prefix === '' ? entry.name : `${prefix}/${entry.name}`
+    return entry.isDirectory() ? filesBelow(directory, path) : [path]
+  })
+}
+
+/** Of a directory; none when it is not there. */
+function entriesOf(directory: string) {
+  try {
+    return readdirSync(directory, { withFileTypes: true })
+  } catch (error) {
+    if (isMissing(error)) return []
+    throw error
+  }
 }
 
 const visibleNames = (payload: Payload) => new Set([...payload.keys()].map((path) => path.split('/')[0] ?? path))
 
 /** One symlink for each top-level name. They come before the swap: a name may lead nowhere for a moment, never to something old. */
-async function linkVisibleNames(target: string, payload: Payload): Promise<void> {
+function linkVisibleNames(target: string, payload: Payload): void {
   for (const name of visibleNames(payload)) {
     const link = join(target, name)
-    if ((await readlink(link).catch(() => undefined)) === undefined) await symlink(join(dataLink, name), link)
+    if (readLink(link) === undefined) symlinkSync(join(dataLink, name), link)
   }
 }
 
 /** Names that are no longer in the payload go, after the swap. Only links of ours: a mount point of another volume stays. */
-async function removeOldNames(target: string, payload: Payload): Promise<void> {
+function removeOldNames(target: string, payload: Payload): void {
   const wanted = visibleNames(payload)
-  for (const name of await listIfExists(target)) {
-    if (name.startsWith('..') || wanted.has(name)) continue
-    if ((await lstat(join(target, name))).isSymbolicLink()) await rm(join(target, name), { force: true })
+  for (const entry of entriesOf(target)) {
+    if (entry.name.startsWith('..') || wanted.has(entry.name)) continue
+    if (entry.isSymbolicLink()) rmSync(join(target, entry.name), { force: true })
   }
 }
