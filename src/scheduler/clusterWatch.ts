@@ -184,6 +184,7 @@ class PodHandler {
     const counted = cache.isPlaced(keyOf(pod), pod.metadata.uid)
     if (counted) cache.removePod(pod)
     if (counted || pod.spec.nodeName || pod.status?.nominatedNodeName) this.#freed(pod)
+    else this.#intake.done({ resource: 'TargetPod', action: actions.Delete, old: pod, object: undefined })
     onPodGone(pod)
   }
 

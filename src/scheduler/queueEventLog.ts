@@ -10,7 +10,7 @@ export class EventLog {
   #events: ClusterEvent[] = []
   /** The number of the first event kept. */
   #base = 0
-  /** Hears of what is kept: pods in flight as `PodPop`, events by their labels. */
+  /** Hears of what is kept: pods in flight as `PodPopped`, events by their labels. */
   readonly #onKept: ((label: string, by: number) => void) | undefined
 
   constructor(onKept?: (label: string, by: number) => void) {
@@ -18,7 +18,7 @@ export class EventLog {
   }
 
   begin(inFlight: object): void {
-    if (!this.#startedAt.has(inFlight)) this.#onKept?.('PodPop', 1)
+    if (!this.#startedAt.has(inFlight)) this.#onKept?.('PodPopped', 1)
     this.#startedAt.set(inFlight, this.#base + this.#events.length)
   }
 
@@ -34,7 +34,7 @@ export class EventLog {
     if (from === undefined) return []
     const since = this.#events.slice(from - this.#base)
     this.#startedAt.delete(inFlight)
-    this.#onKept?.('PodPop', -1)
+    this.#onKept?.('PodPopped', -1)
     this.#forgetOld()
     return since
   }

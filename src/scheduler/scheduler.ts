@@ -112,11 +112,18 @@ async function runScheduler(
     profiles,
     initialBackoffMs: config.podInitialBackoffMs,
     maxBackoffMs: config.podMaxBackoffMs,
-    onIncoming: metrics.incoming,
+    onIncoming: (place, event) => {
+      metrics.incoming(place, event)
+      metrics.pending(queue.counts())
+    },
     onWaiting: metrics.unschedulable,
     onKept: metrics.kept,
     hintTimer: { nowMs: () => deps.clock.monotonicMs(), took: metrics.hint },
   })
+  const showSizes = () => {
+    metrics.pending(queue.counts())
+    metrics.cacheSize(cache.nodeCount, cache.podCount, cache.assumedCount)
+  }
   const reports = new PodReports({ ...deps, recorders })
   const shared = { ...deps, extenders, cache, queue, nominator, waiting, reports, schedulerMetrics: metrics, profiles, signal, track }
   const binding = new BindingCycle(shared)
@@ -128,7 +135,10 @@ async function runScheduler(
     nominator,
     waiting,
     profiles,
-    handled: metrics.handled,
+    handled: (event, seconds) => {
+      metrics.handled(event, seconds)
+      showSizes()
+    },
     onPodGone: (pod) => deps.decisions.forget(pod.metadata.uid ?? ''),
   })
   const detach = deps.explainer?.attach({ cache, queue, nominator, profiles, decisions: deps.decisions })
@@ -136,13 +146,12 @@ async function runScheduler(
     await Promise.all([...watches.informers].map((informer) => informer.synced(signal)))
     await cluster.synced(signal)
     for (let cycles = 1; ; cycles++) {
-      // Whoever waits for what is there already waits for a turn all the same.
+      // A promise only where there is nothing to do.
       const queued = queue.tryPop() ?? (await queue.pop(signal))
       if (!queued || signal.aborted) return
       const asked = cycle.run(queued)
       if (asked) await asked
-      metrics.pending(queue.counts())
-      metrics.cacheSize(cache.nodes.length, cache.podCount, cache.assumedCount)
+      showSizes()
       if (cycles % cyclesPerTurn === 0) await setImmediate()
       if (!binding.hasRoom(maxBindingsInFlight)) await binding.room(maxBindingsInFlight)
     }

@@ -43,6 +43,10 @@ export class SchedulerCache implements Snapshot {
     return this.#nodes.get(name)
   }
 
+  get nodeCount(): number {
+    return this.#nodes.size
+  }
+
   get podCount(): number {
     return this.#placed.size
   }

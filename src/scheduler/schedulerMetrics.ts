@@ -1,5 +1,5 @@
 /** The scheduler's metrics under upstream's names (L3). Upstream: pkg/scheduler/metrics/metrics.go (v1.36). */
-import { exponentialBuckets, type Metrics } from '#base/metrics'
+import { exponentialBuckets, type GaugeSeries, type Metrics } from '#base/metrics'
 import type { CyclePoint, CycleTimer } from './schedulePod.ts'
 import type { PluginObserver } from './timedProfile.ts'
 
@@ -51,8 +51,8 @@ export function createSchedulerMetrics(metrics: Metrics, nowMs: () => number): S
   const algorithm = histograms.algorithm.series({})
   const handling = seriesOf((event) => histograms.handling.series({ event }))
   const incoming = seriesOf((queue, event) => counters.incoming.series({ queue, event }))
-  const waiting = seriesOf((queue) => pending.series({ queue }))
-  const known = seriesOf((type) => cache.series({ type }))
+  const waiting = queues.map((queue) => ({ queue, series: pending.series({ queue }) }))
+  const [nodes, pods, assumedPods] = ['nodes', 'pods', 'assumed_pods'].map((type) => cache.series({ type })) as [GaugeSeries, GaugeSeries, GaugeSeries]
   return {
     incoming: (queue, event) => incoming(queue, event).inc(),
     attempt: (result, profile, seconds) => {
@@ -66,7 +66,7 @@ export function createSchedulerMetrics(metrics: Metrics, nowMs: () => number): S
       tries.observe(count)
     },
     pending: (counts) => {
-      for (const queue of queues) waiting(queue).set(counts[queue])
+      for (const { queue, series } of waiting) series.set(counts[queue])
     },
     unschedulable: (plugin, profile, by) => unschedulable.inc({ plugin, profile }, by),
     algorithm: (seconds) => algorithm.observe(seconds),
@@ -76,10 +76,10 @@ export function createSchedulerMetrics(metrics: Metrics, nowMs: () => number): S
     hint: (plugin, event, hint, seconds) => histograms.hint.observe(seconds, { plugin, event, hint }),
     plugin: (plugin, point, status, seconds) => executions(plugin, point, status).observe(seconds),
     permitWait: (result, seconds) => histograms.permitWait.observe(seconds, { result }),
-    cacheSize: (nodes, pods, assumed) => {
-      known('nodes').set(nodes)
-      known('pods').set(pods)
-      known('assumed_pods').set(assumed)
+    cacheSize: (nodeCount, podCount, assumedCount) => {
+      nodes.set(nodeCount)
+      pods.set(podCount)
+      assumedPods.set(assumedCount)
     },
     binding: (by) => binding.add(by),
     timer: (profile) => {

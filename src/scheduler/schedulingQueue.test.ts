@@ -175,12 +175,12 @@ test('OBS-08 what is kept for pods in flight is counted, and whom only the limit
   assert.deepEqual(
     [...kept],
     [
-      ['PodPop', 1],
+      ['PodPopped', 1],
       ['NodeAdd', 1],
     ],
   )
   queue.failed(tried, by('NodeResourcesFit'))
-  assert.deepEqual([kept.get('PodPop'), kept.get('NodeAdd')], [0, 0])
+  assert.deepEqual([kept.get('PodPopped'), kept.get('NodeAdd')], [0, 0])
   await clock.advance(300_000)
   assert.equal(queue.tryPop()?.wasFlushed, true)
   queue.failed(tried, by('NodeResourcesFit'))

@@ -1,6 +1,7 @@
 /** What the scheduler tells of itself, under upstream's names. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { nodes, pods } from '#client/builtIn'
 import { createPrometheusMetrics } from '#main/prometheus'
 import { startTestApiServer } from '#testing/apiServer'
@@ -50,11 +51,41 @@ test('OBS-08 attempts, queues, extension points and who refused are counted as u
       ['scheduler_event_handling_duration_seconds_count{event="NodeAdd"} ', 2],
       ['scheduler_event_handling_duration_seconds_count{event="NodeUpdateNodeAllocatable"} ', 1],
       ['scheduler_queueing_hint_execution_duration_seconds_count{plugin="NodeResourcesFit",event="NodeUpdateNodeAllocatable",hint="Queue"} ', 1],
-      ['scheduler_inflight_events{event="PodPop"} ', 0],
+      ['scheduler_inflight_events{event="PodPopped"} ', 0],
       ['scheduler_pod_scheduled_after_flush_total ', 0],
       [waiting, 0],
     ]
     for (const [series, value] of expected) assert.equal(seriesValue(text, series), value, `${series}\n${text}`)
+  } finally {
+    await scheduler.stop()
+    await api.close()
+  }
+})
+
+test('OBS-08 pods and nodes are counted although nothing is being scheduled, and evictions when they have ended', async () => {
+  const api = await startTestApiServer()
+  const metrics = createPrometheusMetrics()
+  const scheduler = startScheduler(api.client, {}, metrics)
+  const signal = AbortSignal.timeout(60_000)
+  const becomes = async (series: string, value: number) => {
+    while (seriesValue(metrics.render(), series) !== value) await setImmediate(undefined, { signal })
+  }
+  try {
+    await addNode(api.client, newNode('a', { cpu: '1', memory: '1Gi', pods: '10' }))
+    await becomes('scheduler_cache_size{type="nodes"} ', 1)
+    await api.client.of(pods).create(newPod('gated', '100m', { schedulingGates: [{ name: 'example.com/wait' }] }))
+    await becomes('scheduler_pending_pods{queue="gated"} ', 1)
+    await api.client.of(pods).delete({ namespace: 'default', name: 'gated' }, { gracePeriodSeconds: 0 })
+    await becomes('scheduler_pending_pods{queue="gated"} ', 0)
+    await becomes('scheduler_event_handling_duration_seconds_count{event="UnschedulablePodDelete"} ', 1)
+    await api.client.of(pods).create(newPod('low', '800m', { priority: 1, terminationGracePeriodSeconds: 0 }))
+    await untilPods(api.client, ['low'], isBound)
+    await becomes('scheduler_cache_size{type="assumed_pods"} ', 0)
+    assert.equal(seriesValue(metrics.render(), 'scheduler_cache_size{type="pods"} '), 1)
+    await api.client.of(pods).create(newPod('high', '800m', { priority: 10 }))
+    await untilPods(api.client, ['high'], isBound)
+    await becomes('scheduler_preemption_goroutines_execution_total{result="success"} ', 1)
+    await becomes('scheduler_preemption_goroutines_duration_seconds_count{result="success"} ', 1)
   } finally {
     await scheduler.stop()
     await api.close()

@@ -6,6 +6,7 @@ import type { Pod, PodCondition } from '#api/gen/types/core.v1'
 import { podCondition } from '#api/helpers/pods'
 import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { exponentialBuckets } from '#base/metrics'
 import { formatTime } from '#base/time'
 import { pods } from '#client/builtIn'
 import type { Handle } from '../../framework/handle.ts'
@@ -21,10 +22,12 @@ export interface Evictor {
 export function createEvictor(handle: Handle, pluginName: string): Evictor {
   /** Preemptor → its last victim, once only that is left: who hears of its end may not wait for our call to return. */
   const running = new Map<string, { readonly last?: PodInfo; readonly nodeName: string }>()
+  const observe = evictionMetrics(handle)
   const victimCounts = handle.metrics.histogram({ name: 'scheduler_preemption_victims', help: 'Victims of one preemption.', buckets: [1, 2, 4, 8, 16, 32, 64] })
 
   async function run(preemptor: PodInfo, { nodeName }: Candidate, victims: readonly PodInfo[]): Promise<void> {
     const { uid = '' } = preemptor.pod.metadata
+    const startedMs = handle.clock.monotonicMs()
     try {
       await clearNominations(handle, preemptor, nodeName)
       await Promise.all(victims.slice(0, -1).map((victim) => takeAway(handle, pluginName, preemptor, victim, nodeName)))
@@ -32,9 +35,11 @@ export function createEvictor(handle: Handle, pluginName: string): Evictor {
       running.set(uid, { last, nodeName })
       await takeAway(handle, pluginName, preemptor, last, nodeName)
       running.delete(uid)
+      observe('success', startedMs)
     } catch (error) {
       running.delete(uid)
       if (handle.signal.aborted) return
+      observe('error', startedMs)
       handle.log.error(error, 'Failed to preempt pods', { preemptor: preemptor.key, node: nodeName })
       // Nobody's end will bring the pod back.
       handle.activate([preemptor.pod])
@@ -55,6 +60,19 @@ export function createEvictor(handle: Handle, pluginName: string): Evictor {
       running.set(preemptor.pod.metadata.uid ?? '', { nodeName: candidate.nodeName })
       handle.background(run(preemptor, candidate, victims))
     },
+  }
+}
+
+/** Where upstream runs a goroutine, a promise runs here: from the first write until the last victim is told. */
+function evictionMetrics({ metrics, clock }: Handle): (result: 'success' | 'error', startedMs: number) => void {
+  const labels = ['result']
+  const count = metrics.counter({ name: 'scheduler_preemption_goroutines_execution_total', help: 'Evictions in the background that have ended.', labels })
+  const buckets = exponentialBuckets(0.01, 2, 20)
+  const help = 'Time that evictions in the background took.'
+  const seconds = metrics.histogram({ name: 'scheduler_preemption_goroutines_duration_seconds', help, labels, buckets })
+  return (result, startedMs) => {
+    count.inc({ result })
+    seconds.observe((clock.monotonicMs() - startedMs) / 1000, { result })
   }
 }
 
