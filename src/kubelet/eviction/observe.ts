@@ -79,7 +79,7 @@ export function memoryObservation(meminfo: string): Observation {
 }
 
 /** How many processes there may still be: the smaller of the kernel's two limits less those that run. */
-async function processes(): Promise<Observation | undefined> {
+export async function processes(): Promise<Observation | undefined> {
   const [maxPid, maxThreads, load] = await Promise.all(
     ['/proc/sys/kernel/pid_max', '/proc/sys/kernel/threads-max', '/proc/loadavg'].map((file) => readFile(file, 'utf8').catch(() => '')),
   )

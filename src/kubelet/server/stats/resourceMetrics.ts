@@ -66,6 +66,12 @@ export function resourceMetricsText({ node, pods }: NodeUsage): string {
     memory(containers),
     started(containers),
     swap(containers),
+    {
+      name: 'container_swap_limit_bytes',
+      type: 'gauge',
+      help: '[ALPHA] How much a container may have in swap, in bytes',
+      samples: containers.measured.map(({ labels, usage }) => ({ labels, value: usage.memory.swapLimitBytes, atMs: usage.atMs })),
+    },
     cpu(ofNode),
     memory(ofNode),
     swap(ofNode),

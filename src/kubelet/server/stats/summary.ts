@@ -8,6 +8,8 @@ import { formatTime } from '#base/time'
 import type { InterfaceUsage, Stall } from '#host/cgroupUsage'
 import { listIfExists } from '#host/files'
 import type { KubeletContext } from '../../context.ts'
+import { processes } from '../../eviction/observe.ts'
+import type { Observation } from '../../eviction/thresholds.ts'
 import type { FilesystemStats, KubeletHost } from '../../host.ts'
 import type { KubeletView } from '../../kubelet.ts'
 import { podDirectory } from '../../volumes/podDirectory.ts'
@@ -33,6 +35,7 @@ export async function summaryOf(deps: SummaryDeps): Promise<object> {
   const runtimeFs = nodeFs && context ? await runtimeFilesystem(context, formatTime(node.atMs)) : undefined
   const time = formatTime(node.atMs)
   const [pods] = usage.groups
+  const pids = context?.host && !onlyCpuAndMemory ? await processes() : undefined
   const bootedMs = context?.host ? node.atMs - Math.floor(uptime() * 1000) : undefined
   return {
     node: {
@@ -40,7 +43,7 @@ export async function summaryOf(deps: SummaryDeps): Promise<object> {
       ...(bootedMs === undefined ? {} : { startTime: formatTime(bootedMs) }),
       cpu: cpuOf(node),
       memory: { ...memoryOf(node), availableBytes: Math.max(0, (context?.machineInfo.memoryBytes ?? 0) - node.memory.workingSetBytes) },
-      ...(onlyCpuAndMemory ? {} : { network: networkOf(time, usage.network), swap: swapOf(node), rlimit: rlimitOf(time, node) }),
+      ...(onlyCpuAndMemory ? {} : { network: networkOf(time, usage.network), swap: swapOf(node), ...(pids ? { rlimit: rlimitOf(time, pids) } : {}) }),
       ...(pods ? { systemContainers: [{ name: 'pods', startTime: formatTime(bootedMs ?? pods.atMs), cpu: cpuOf(pods), memory: memoryOf(pods) }] } : {}),
       ...(nodeFs ? { fs: filesystemOf(time, nodeFs) } : {}),
       ...(runtimeFs ? { runtime: { imageFs: runtimeFs, containerFs: runtimeFs } } : {}),
@@ -85,8 +88,9 @@ function swapOf(group: GroupUsage) {
   return { time: formatTime(group.atMs), swapUsageBytes: group.memory.swapBytes, swapAvailableBytes: 0 }
 }
 
-function rlimitOf(time: string, group: GroupUsage) {
-  return { time, maxpid: group.maxProcesses, curproc: group.processes }
+/** Of the machine: its groups have other limits. */
+function rlimitOf(time: string, { available, capacity }: Observation) {
+  return { time, maxpid: capacity, curproc: capacity - available }
 }
 
 function networkOf(time: string, interfaces: readonly InterfaceUsage[]) {
