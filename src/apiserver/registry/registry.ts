@@ -233,10 +233,7 @@ function createReader(byResource: ReadonlyMap<string, StoredResource>, byKind: R
       return stored.cache.get(keyFor(stored, namespace, name))?.object as Frozen<T> | undefined
     },
     list<T extends KubeObject>(resource: { readonly group: string; readonly resource: string }, namespace = '') {
-      const { cache } = find(resource)
-      const objects: Frozen<T>[] = []
-      for (const entry of cache.select({ key: '', namespace, exactFields: {} })) objects.push(entry.object as Frozen<T>)
-      return objects
+      return find(resource).cache.objects(namespace) as Frozen<T>[]
     },
     ofKind(apiVersion, kind) {
       const stored = byKind.get(kindKey(apiVersion, kind))?.stored

@@ -18,8 +18,7 @@ export interface Selection {
 export const everything: Selection = { key: '', namespace: '', exactFields: {} }
 
 /** The range of keys that a selection can touch. */
-export function keyRange(selection: Selection): { from: string; to: string | undefined } {
-  const { namespace } = selection
+export function keyRange({ namespace }: Pick<Selection, 'namespace'>): { from: string; to: string | undefined } {
   return namespace ? { from: `${namespace}/`, to: `${namespace}0` } : { from: '', to: undefined }
 }
 

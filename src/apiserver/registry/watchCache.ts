@@ -128,6 +128,18 @@ export class WatchCache {
     for (const entry of this.#entries.range(start > from ? start : from, to)) if (!matchesObject || matchesObject(entry)) yield entry
   }
 
+  /** The objects of a namespace, or all where it is empty, in key order. Asked for at each admission: most often there is none. */
+  objects(namespace: string): Frozen<KubeObject>[] {
+    const found: Frozen<KubeObject>[] = []
+    if (this.#entries.size === 0) return found
+    const { from, to } = keyRange({ namespace })
+    this.#entries.scan(from, to, (_key, entry) => {
+      found.push(entry.object)
+      return true
+    })
+    return found
+  }
+
   count(selection: Selection, start = ''): number {
     const { from, to } = keyRange(selection)
     return this.#entries.count(start > from ? start : from, to)

@@ -6,7 +6,7 @@ import type { Schema } from '../../schema/schema.ts'
 import { hasZero, zeroOf } from '../../schema/zeros.ts'
 import { type JsonObject, jsonEqual } from '../patch/objects.ts'
 import { type FieldSet, isEmpty, type MutableFieldSet, member } from './fieldSet.ts'
-import { duplicatesOf, itemsByElement, memberSchema, shapeOf } from './typed.ts'
+import { duplicatesOf, itemsByElement, memberSchema, ownedField, shapeOf } from './typed.ts'
 
 export interface Comparison {
   /** Added or modified. */
@@ -71,8 +71,7 @@ function memberNames(a: JsonObject, b: JsonObject): string[] {
 
 function compareMember(old: unknown, updated: unknown, name: string, parent: Schema | undefined, changed: MutableFieldSet, removed: MutableFieldSet): void {
   if (old === updated) return
-  const schema = memberSchema(parent, name)
-  const element = `f:${name}`
+  const { element, schema } = ownedField(parent, name)
   const empty = isAbsent(old) || isAbsent(updated) ? emptyOf(parent, schema, name) : undefined
   if (empty === undefined) compareNode(old, updated, element, schema, changed, removed)
   else compareNode(old ?? empty, updated ?? empty, element, schema, changed, removed)
@@ -193,7 +192,8 @@ function everything(value: unknown, schema: Schema | undefined): FieldSet {
     for (const name of Object.keys(value as JsonObject)) {
       const child = (value as JsonObject)[name]
       if (child === undefined) continue
-      set[`f:${name}`] = everything(child, memberSchema(schema, name))
+      const field = ownedField(schema, name)
+      set[field.element] = everything(child, field.schema)
       size++
     }
   } else {

@@ -3,6 +3,7 @@
  * Without a schema (free-form parts of custom resources) maps are granular and lists atomic.
  * Upstream: structured-merge-diff/v6/typed (v1.36).
  */
+import { perSchema } from '../../schema/perSchema.ts'
 import type { Schema } from '../../schema/schema.ts'
 import { isObject, type JsonObject } from '../patch/objects.ts'
 import { type FieldSet, isEmpty, type MutableFieldSet, member } from './fieldSet.ts'
@@ -21,6 +22,19 @@ export function shapeOf(value: unknown, schema: Schema | undefined): Shape {
 export function memberSchema(schema: Schema | undefined, name: string): Schema | undefined {
   if (schema === undefined) return undefined
   return schema.type === 'map' ? schema.element : schema.fields?.get(name)?.schema
+}
+
+/** A field as ownership names and sees it. */
+export interface OwnedField {
+  readonly element: string
+  readonly schema: Schema | undefined
+}
+
+const fieldsOf = perSchema(({ fields }) => new Map([...(fields ?? [])].map(([name, { schema }]) => [name, { element: `f:${name}`, schema }])))
+
+/** The member of an object or a map; the names of declared fields are put together once. */
+export function ownedField(schema: Schema | undefined, name: string): OwnedField {
+  return (schema?.type === 'object' ? fieldsOf(schema).get(name) : undefined) ?? { element: `f:${name}`, schema: memberSchema(schema, name) }
 }
 
 /** True for the keys of maps, false for declared fields: entries of a map are owned themselves, fields only through their content. */
