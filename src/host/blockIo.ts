@@ -96,14 +96,14 @@ export interface Disks {
   usages(): Promise<DiskUsage[]>
 }
 
-/** @param root below which /proc and /sys are; another one than '' for tests */
+/** For one look: names of devices are remembered. @param root below which /proc and /sys are; another one than '' for tests */
 export function createDisks(root = ''): Disks {
+  const names = new Map<string, string>()
   const deviceName = (major: number, minor: number) => {
-    try {
-      return `/dev/${basename(readlinkSync(join(root, `/sys/dev/block/${major}:${minor}`)))}`
-    } catch {
-      return ''
-    }
+    const device = `${major}:${minor}`
+    const name = names.get(device) ?? nameOf(root, device)
+    names.set(device, name)
+    return name
   }
   return {
     deviceName,
@@ -125,6 +125,14 @@ export function createDisks(root = ''): Disks {
       })
       return (await Promise.all(all)).flat()
     },
+  }
+}
+
+function nameOf(root: string, device: string): string {
+  try {
+    return `/dev/${basename(readlinkSync(join(root, `/sys/dev/block/${device}`)))}`
+  } catch {
+    return ''
   }
 }
 
