@@ -9,6 +9,7 @@ import type { Frozen } from '#api/machinery/meta'
 import type { Component } from '#base/component'
 import { pods, services } from '#client/builtIn'
 import { createEventRecorder, type EventRecorder } from '#client/eventRecorder'
+import type { RuntimeStatus } from '#grpc/criTypes'
 import { type KubeletConfig, kubeletConfig } from './config.ts'
 import type { KubeletContext, KubeletDeps } from './context.ts'
 import { createEvictionManager } from './eviction/evictionManager.ts'
@@ -21,7 +22,7 @@ import { createNodeManager, type NodeManager } from './node/nodeManager.ts'
 import { createNodeShutdown, type NodeShutdown, shutdownPeriods } from './node/nodeShutdown.ts'
 import { nodeAllocatable } from './node/nodeStatus.ts'
 import { watchOom } from './node/oomWatcher.ts'
-import { createRuntimeHealth } from './node/runtimeHealth.ts'
+import { conditionProblems, createRuntimeHealth, type RuntimeHealth } from './node/runtimeHealth.ts'
 import { watchForShutdown } from './node/shutdownSignal.ts'
 import { BackOff } from './pods/backOff.ts'
 import { type FrozenPod, isStaticPod } from './pods/containers.ts'
@@ -141,6 +142,15 @@ function createRecorder(deps: KubeletDeps, { nodeName }: KubeletConfig, signal: 
   return createEventRecorder({ ...deps, client: deps.eventClient ?? deps.client }, { component: 'kubelet', host: nodeName }, signal)
 }
 
+/** Parts that others know of before they are made. */
+interface Late {
+  workers?: PodWorkers
+  statuses?: StatusManager
+  resources?: ResourceManager
+  node?: NodeManager
+  sourcesReady?: boolean
+}
+
 async function runKubelet(
   deps: KubeletDeps,
   config: KubeletConfig,
@@ -152,7 +162,7 @@ async function runKubelet(
   const machine = await machineInfo(deps)
   const instrumented = instrumentRuntime(deps.runtime, deps.metrics, deps.clock)
   const limited = deps.runtime.usesHost ? limitStarts(instrumented, config.maxConcurrentPodStarts) : instrumented
-  const late: { workers?: PodWorkers; statuses?: StatusManager; resources?: ResourceManager; node?: NodeManager; sourcesReady?: boolean } = {}
+  const late: Late = {}
   const wakeAll = (uids: readonly string[]) => {
     for (const uid of uids) late.workers?.wake(uid)
   }
@@ -181,6 +191,8 @@ async function runKubelet(
   await cgroups.setUp()
   deps.metrics.gauge({ name: 'kubelet_node_name', help: 'Always 1: the label is the name of the node.', labels: ['node'] }).set(1, { node: config.nodeName })
   const events = createPodEvents(context)
+  const relists = !deps.runtime.eventsAreComplete && config.relistPeriodMs > 0
+  const health = createRuntimeHealth(context, () => (relists ? events.lastRelist().atMs : undefined))
   const eviction = createEvictionManager(context)
   const shutdown = createNodeShutdown(context, () => late.node?.refresh())
   const statics = createStaticPods(context, (uid) => late.statuses?.resend(uid))
@@ -197,6 +209,7 @@ async function runKubelet(
       signal,
     ),
     crashLoop: crashLoopBackOff(context),
+    networkProblem: () => networkProblem(context, health),
     events,
     allocations,
     cgroups,
@@ -220,8 +233,6 @@ async function runKubelet(
   late.statuses = machinery.statuses
   let loopEntryMs = context.clock.now()
   onStarted({ context, workers, statuses: machinery.statuses, probes: machinery.probes, latestLoopEntryMs: () => loopEntryMs })
-  const relists = !deps.runtime.eventsAreComplete && config.relistPeriodMs > 0
-  const health = createRuntimeHealth(context, () => (relists ? events.lastRelist().atMs : undefined))
   const node = createNodeManager(context, { pressure: eviction.pressure, health, shutdownProblem: shutdown.problem })
   late.node = node
   void node.registered.then(onRegistered)
@@ -257,6 +268,12 @@ async function runKubelet(
     ...(deps.host ? [watchOom(context, signal)] : []),
     ...followShutdown(context, shutdown, workers, signal),
   ])
+}
+
+/** Why a pod with a network of its own cannot be started. What was last heard is asked for again before it keeps anybody from starting. */
+async function networkProblem({ runtime }: KubeletContext, health: RuntimeHealth): Promise<string | undefined> {
+  const problemOf = (status: RuntimeStatus | undefined) => conditionProblems((status?.conditions ?? []).filter(({ type }) => type === 'NetworkReady'))[0]
+  return problemOf(health.status()) && problemOf(await runtime.status())
 }
 
 /** Only of nodes whose pods are given time when the machine goes down. */

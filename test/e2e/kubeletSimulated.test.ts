@@ -313,6 +313,43 @@ test('KUB-06 failing probes: readiness takes the pod out, liveness restarts it',
   )
 })
 
+test('KUB-03 while a slow image is pulled the pod is told to have its sandbox', () =>
+  withKubelet(
+    async ({ api, clock }) => {
+      api.put('pods', pod('slow'))
+      await clock.advance(10_000)
+      const { phase, conditions } = getPod(api, 'slow')?.status ?? {}
+      assert.deepEqual([phase, conditions?.find(({ type }) => type === 'PodReadyToStartContainers')?.status], ['Pending', 'True'])
+      await clock.advance(60_000)
+      assert.equal(getPod(api, 'slow')?.status.phase, 'Running')
+    },
+    { pullDelayMs: 30_000 },
+  ))
+
+test('KUB-03 without a network only pods of the node’s own network start, and the others are told why', () => {
+  let isReady = true
+  const condition = () => ({ type: 'NetworkReady', status: isReady, reason: isReady ? '' : 'NetworkPluginNotReady', message: isReady ? '' : 'no plugin' })
+  const status = async () => ({ conditions: [{ type: 'RuntimeReady', status: true, reason: '', message: '' }, condition()], handlers: [] })
+  return withKubelet(
+    async ({ api, clock }) => {
+      isReady = false
+      await clock.advance(400_000)
+      api.put('pods', pod('apart'))
+      api.put('pods', pod('shares', { hostNetwork: true }))
+      await clock.advance(10_000)
+      assert.deepEqual([getPod(api, 'apart')?.status.phase, getPod(api, 'shares')?.status.phase], ['Pending', 'Running'])
+      const told = api.list<Event>('events').find(({ reason }) => reason === 'NetworkNotReady')
+      const why = 'container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:no plugin'
+      assert.deepEqual([told?.involvedObject.name, told?.message], ['apart', `network is not ready: ${why}`])
+      isReady = true
+      await clock.advance(10_000)
+      assert.equal(getPod(api, 'apart')?.status.phase, 'Running')
+    },
+    {},
+    { status } as Partial<SimulatedRuntime>,
+  )
+})
+
 test('KUB-09 a pod that others have ended is stopped, and its end stays as they told it', () =>
   withKubelet(async ({ api, clock, runtime }) => {
     api.put('pods', pod('lost'))

@@ -90,6 +90,14 @@ export function generatePodStatus(input: PodStatusInput): PodStatus {
   }
 }
 
+/** The same status of a pod that has got its sandbox since. */
+export function withReadySandbox(status: Frozen<PodStatus>, nowMs: number): PodStatus {
+  const copy = deepCopy<PodStatus>(status)
+  const condition = copy.conditions?.find(({ type }) => type === 'PodReadyToStartContainers')
+  if (condition && condition.status !== 'True') Object.assign(condition, { status: 'True', lastTransitionTime: formatTime(nowMs) })
+  return copy
+}
+
 function conditionsOf(input: PodStatusInput, all: readonly ContainerStatus[], phase: string): PodCondition[] {
   const { pod, previousStatus, runtimeStatus } = input
   const before = previousStatus.conditions ?? []

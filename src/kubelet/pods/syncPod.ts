@@ -4,6 +4,7 @@
  */
 import type { PodStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import type { Timer } from '#base/clock'
 import { parseTime } from '#base/time'
 import { rpcErrorText } from '#grpc/criError'
 import type { PodSandboxConfig } from '#grpc/criTypes'
@@ -21,12 +22,12 @@ import type { BackOff } from './backOff.ts'
 import type { StartFailure } from './containerStatuses.ts'
 import { type ContainerKind, type FrozenContainer, type FrozenPod, formatPod, isTerminalPhase } from './containers.ts'
 import { killContainer, killPod } from './killing.ts'
-import { computePodActions, isNothing, type PodActions } from './podActions.ts'
+import { computePodActions, isNothing, type PodActions, podSandboxChanged } from './podActions.ts'
 import { containerTypes, type PodMetrics } from './podMetrics.ts'
 import { podReference } from './podReference.ts'
 import type { PodResizer } from './podResizer.ts'
 import { type StartRequest, startContainer, startSandbox } from './podStarter.ts'
-import { generatePodStatus, isKubeletCondition, type PodStatusInput } from './podStatus.ts'
+import { generatePodStatus, isKubeletCondition, type PodStatusInput, withReadySandbox } from './podStatus.ts'
 import { effectiveResources } from './resources.ts'
 import { containersToReset, msUntilReset, resetContainers } from './restartAll.ts'
 import { podSandboxConfig } from './runtimeConfig.ts'
@@ -45,6 +46,8 @@ export interface PodMachinery {
   readonly allocations: Allocations
   readonly cgroups: CgroupTree
   readonly resizer: PodResizer
+  /** Why pods cannot have a network of their own now. */
+  networkProblem(): Promise<string | undefined>
   /** Why the node does not take the pod; undefined: it does. */
   admit(pod: FrozenPod): Promise<Refusal | undefined>
   /** Hears what a step knows of its pod, and tells whether there can be anything to know. */
@@ -79,6 +82,9 @@ export interface SyncOutcome {
 
 const retryMs = 10_000
 const backOffEventPeriodMs = 10_000
+const networkRetryMs = 1_000
+/** A start that takes longer, to pull images for one, is told of as far as it has come. */
+const slowStartMs = 2_000
 
 /** The runtime does not say what runs of a pod. */
 export class RuntimeStatusError extends Error {
@@ -159,6 +165,13 @@ export async function syncPod(machinery: PodMachinery, asked: FrozenPod, memory:
   if (reset) return reset
   const resized = await machinery.resizer.carryOut(pod, before)
   await context.resources().reconcile(pod, before)
+  if (!pod.spec.hostNetwork && podSandboxChanged(pod, before).changed) {
+    const problem = await machinery.networkProblem()
+    if (problem) {
+      context.recorder.event(podReference(pod), 'Warning', 'NetworkNotReady', `network is not ready: ${problem}`)
+      return { terminal: false, againInMs: Math.min(networkRetryMs, deadlineMs ?? networkRetryMs) }
+    }
+  }
   const volumes = await volumesOf(machinery, pod)
   if (volumes instanceof VolumesNotReady) return { terminal: false, againInMs: Math.min(volumes.retryAfterMs, deadlineMs ?? Number.POSITIVE_INFINITY) }
   const actions = computePodActions(pod, before, probes)
@@ -264,6 +277,7 @@ async function carryOut(
   let sandboxId = actions.sandboxId
   let sandbox: PodSandboxConfig
   let podIPs: readonly string[] = sandboxIPs(status)
+  let slow: Timer | undefined
   if (actions.createSandbox) {
     await prepareDynamicResources(context, pod)
     const { startedPods, startedPodsErrors, startedUserNamespacedPods, startedUserNamespacedPodsErrors } = machinery.metrics
@@ -281,12 +295,26 @@ async function carryOut(
       throw error
     })
     podIPs = created ? sandboxIPs({ uid: status.uid, sandboxes: [created], containers: [] }) : []
+    slow = context.clock.timer(slowStartMs, () => tellSandbox(machinery, pod))
   } else {
     sandbox = podSandboxConfig(pod, actions.attempt, context.userNamespaces.of(pod), context.config)
   }
   if (pod.spec.hostNetwork) podIPs = context.config.nodeIPs
-  const start = (kind: ContainerKind, container: FrozenContainer, targetContainerName?: string) =>
+  const start: Start = (kind, container, targetContainerName) =>
     tryStart(machinery, memory, kind, { pod, container, sandboxId, sandbox, podIPs, status, volumes, targetContainerName, signal })
+  return startContainers(pod, actions, start).finally(() => slow?.cancel())
+}
+
+/** From now on the pod has a sandbox, which others may wait for. */
+function tellSandbox({ context, statuses }: PodMachinery, pod: FrozenPod): void {
+  const status = statuses.get(pod.metadata.uid ?? '')
+  if (status) statuses.set(pod, withReadySandbox(status, context.clock.now()))
+}
+
+type Start = (kind: ContainerKind, container: FrozenContainer, targetContainerName?: string) => Promise<number | undefined>
+
+/** One after another, in upstream's order. Returns when to try again those that could not be started. */
+async function startContainers(pod: FrozenPod, actions: PodActions, start: Start): Promise<number | undefined> {
   const retries: (number | undefined)[] = []
   for (const container of actions.ephemeralContainersToStart) {
     const target = pod.spec.ephemeralContainers?.find((candidate) => candidate.name === container.name)?.targetContainerName
