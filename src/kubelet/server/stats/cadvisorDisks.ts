@@ -66,22 +66,29 @@ const definitions: readonly Definition[] = [
 ]
 
 export function diskFamilies(rows: readonly GroupRow[], disks: NodeDisks): MetricFamily[] {
-  const named = rows.map((row) => ({ ...row, devices: row.usage.devices.map((io) => ({ io, device: disks.deviceName(io.major, io.minor) })) }))
+  // Labels are put in order once, and not for every metric again.
+  const named = rows.map(({ labels, usage: { atMs, devices }, isNode }) => ({
+    atMs,
+    own: devices.map((io) => {
+      const device = disks.deviceName(io.major, io.minor)
+      const ofOperation = sorted({ ...labels, device, major: String(io.major), minor: String(io.minor), operation: '' })
+      return { io, device, labels: sorted({ ...labels, device }), ofOperation }
+    }),
+    disks: isNode ? disks.usages.map((disk) => ({ disk, labels: sorted({ ...labels, device: disk.device }) })) : [],
+  }))
   const ofDefinition = ({ ofGroup, ofDisk, ...family }: Definition): MetricFamily => {
-    const samples = named.flatMap(({ labels, usage: { atMs }, devices, isNode }) => {
-      const byDevice = new Map(ofGroup ? devices.map(({ io, device }) => [device, ofGroup(io)]) : [])
+    const samples = named.flatMap(({ atMs, own, disks: whole }) => {
+      const byDevice = new Map<string, Sample>()
+      if (ofGroup) for (const { io, device, labels } of own) byDevice.set(device, { labels, value: ofGroup(io), atMs })
       // The whole device's own count, where the node's group would tell the same again under the same name.
-      if (isNode && ofDisk) for (const disk of disks.usages) byDevice.set(disk.device, ofDisk(disk))
-      return [...byDevice].map(([device, value]): Sample => ({ labels: sorted({ ...labels, device }), value, atMs }))
+      if (ofDisk) for (const { disk, labels } of whole) byDevice.set(disk.device, { labels, value: ofDisk(disk), atMs })
+      return [...byDevice.values()]
     })
     return { ...family, samples }
   }
-  const transferred = named.flatMap(({ labels, usage: { atMs }, devices }) =>
-    devices.flatMap(({ io: { major, minor, bytes }, device }) =>
-      Object.entries(bytes).map(([operation, value]): Sample => {
-        const own = { device, major: String(major), minor: String(minor), operation }
-        return { labels: sorted({ ...labels, ...own }), value, atMs }
-      }),
+  const transferred = named.flatMap(({ atMs, own }) =>
+    own.flatMap(({ io, ofOperation }) =>
+      Object.entries(io.bytes).map(([operation, value]): Sample => ({ labels: { ...ofOperation, operation }, value, atMs })),
     ),
   )
   return [
