@@ -93,7 +93,7 @@ function row({ what, unit, values: all, target, note }: Measurement): string[] {
 function targetText(value: number, target: Measurement['target']): string {
   if (!target) return ''
   const { atMost, atLeast } = target
-  const isMet = value <= (atMost ?? Number.POSITIVE_INFINITY) && value >= (atLeast ?? 0)
+  const isMet = value <= (atMost ?? Number.POSITIVE_INFINITY) && value >= (atLeast ?? Number.NEGATIVE_INFINITY)
   return `${atMost !== undefined ? `≤ ${atMost}` : `≥ ${atLeast}`} ${isMet ? 'met' : 'MISSED'}`
 }
 
