@@ -11,6 +11,7 @@ interface Load {
 }
 
 const loads: readonly Load[] = [
+  { what: 'a day of an hourly job', schedule: '0 * * * *', hours: 24, atMost: 2 },
   { what: 'a day of a job every five minutes', schedule: '*/5 * * * *', hours: 24, atMost: 2 },
   { what: 'a day of a job every minute', schedule: '* * * * *', hours: 24 },
   { what: '30 days of a daily job', schedule: '0 3 * * *', hours: 30 * 24, atMost: 2 },
