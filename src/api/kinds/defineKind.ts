@@ -72,6 +72,8 @@ export interface KindStrategy<T extends KubeObject = KubeObject> {
   readonly columns?: readonly Column<T>[] | undefined
   /** Computed defaults of one version; constants come from the schema. `version` is the one the client spoke. */
   defaults?(obj: T, version: string): void
+  /** Some of these defaults bring what is outside of the spec out of the spec: a write of the status needs the spec for them. */
+  readonly defaultsReadSpec?: boolean | undefined
   /** To and from the storage version, when versions differ in shape; absent: shapes are equal. */
   convert?(obj: T, from: string, to: string): T
   prepareForCreate?(input: CreateInput<T>): void

@@ -14,7 +14,7 @@ const cached = deepFreeze({
   status: { phase: 'Pending' },
 }) as unknown as Record<string, unknown> & { metadata: Record<string, unknown> }
 
-const scopeOf = (subresource: string, custom?: object) => ({ info: { subresource }, served: { custom } }) as unknown as Scope
+const scopeOf = (subresource: string, custom?: object) => ({ info: { subresource }, served: { custom, stored: { strategy: {} } } }) as unknown as Scope
 const byPatch = (patch: unknown, subresource = 'status', custom?: object) =>
   keptByPatch(scopeOf(subresource, custom), cached as unknown as Parameters<typeof keptByPatch>[1], patch)
 
@@ -68,3 +68,9 @@ for (const { name, patch, subresource, custom, spec, managers } of patches) {
 for (const patch of [{ $patch: 'replace' }, { $retainKeys: ['status'] }, [], null, 'text']) {
   test(`nothing is kept beside ${JSON.stringify(patch)}`, () => assert.equal(byPatch(patch), undefined))
 }
+
+test('nothing but the managers is set aside where defaults of the rest come out of the spec', () => {
+  const scope = { info: { subresource: 'status' }, served: { stored: { strategy: { defaultsReadSpec: true } } } } as unknown as Scope
+  const kept = keptByPatch(scope, cached as unknown as Parameters<typeof keptByPatch>[1], { status: {} })
+  assert.equal(kept?.rest.spec, cached.spec)
+})

@@ -73,10 +73,13 @@ export function keptByCaller(scope: Scope, value: unknown): KeptParts | undefine
   )
 }
 
-/** The status endpoint writes nothing else, whatever else it is sent. What custom resources are is decided when they are decoded. */
+/**
+ * The status endpoint writes nothing else, whatever else it is sent. What custom resources are is decided when they are decoded, and what some kinds'
+ * defaults make of the spec when these are filled in.
+ */
 function membersKept({ info, served }: Scope, whole: JsonObject, isKept: (field: string) => boolean): ReadonlySet<string> {
   const members = new Set<string>()
-  if (info.subresource !== 'status' || served.custom) return members
+  if (info.subresource !== 'status' || served.custom || served.stored.strategy.defaultsReadSpec) return members
   for (const field of Object.keys(whole)) if (!written.has(field) && isObject(whole[field]) && isKept(field)) members.add(field)
   return members
 }

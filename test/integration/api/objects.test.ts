@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { ConfigMap } from '#api/gen/types/core.v1'
 import { isStatus } from '#api/machinery/status'
-import { configMaps, deployments, endpointSlices, leases, namespaces, pods, services } from '#client/builtIn'
+import { configMaps, deployments, endpointSlices, jobs, leases, namespaces, pods, services } from '#client/builtIn'
 import { refused } from '../../support/refused.ts'
 import { bothTransports, type Case } from './bothTransports.ts'
 
@@ -13,6 +13,19 @@ const pod = (namespace: string, name: string, labels: Record<string, string> = {
 })
 
 bothTransports({
+  async 'API-05 a write of the status gets the defaults that come out of the spec'({ client, namespace }: Case) {
+    const api = client.of(services)
+    const made = await api.create({ metadata: { namespace, name: 'lb' }, spec: { type: 'LoadBalancer', ports: [{ port: 80 }] } })
+    const of = (ip: string) => ({ loadBalancer: { ingress: [{ ip }] } })
+    const put = await api.updateStatus({ ...made, status: of('203.0.113.1') })
+    assert.deepEqual(put.status?.loadBalancer?.ingress, [{ ip: '203.0.113.1', ipMode: 'VIP' }])
+    const patched = await api.patch({ namespace, name: 'lb' }, 'merge', { status: of('203.0.113.2') }, { subresource: 'status' })
+    assert.deepEqual(patched.status?.loadBalancer?.ingress, [{ ip: '203.0.113.2', ipMode: 'VIP' }])
+    const template = { metadata: { labels: { of: 'template' } }, spec: { restartPolicy: 'Never', containers: [{ name: 'c', image: 'i' }] } }
+    await client.of(jobs).create({ metadata: { namespace, name: 'j' }, spec: { template } })
+    const job = await client.of(jobs).patch({ namespace, name: 'j' }, 'merge', { metadata: { labels: null }, status: { ready: 0 } }, { subresource: 'status' })
+    assert.equal(job.metadata.labels?.of, 'template')
+  },
   async 'API-27 the server sets uid, creationTimestamp, generation and a name from generateName'({ client, namespace }: Case) {
     const made = await client.of(deployments).create({
       metadata: { namespace, generateName: 'web-' },

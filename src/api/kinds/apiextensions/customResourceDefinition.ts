@@ -26,6 +26,7 @@ export const customResourceDefinition = defineKind<CustomResourceDefinition>({
   allowUnconditionalUpdate: false,
   columns: [nameColumn, text('Created At', (obj) => obj.metadata.creationTimestamp ?? '')],
   defaults,
+  defaultsReadSpec: true,
   prepareForCreate({ obj }) {
     dropStatus(obj, { acceptedNames: { kind: '', plural: '' }, storedVersions: storageVersions(obj) })
   },

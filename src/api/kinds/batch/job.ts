@@ -39,6 +39,7 @@ export const job = defineKind<Job>({
   ],
   selectableFields: { 'status.successful': (obj) => String(obj.status?.succeeded ?? 0) },
   defaultPropagation: 'background',
+  defaultsReadSpec: true,
   defaults(obj) {
     obj.spec ??= {} as JobSpec
     obj.status ??= {}

@@ -15,6 +15,7 @@ export const replicationController = defineKind<ReplicationController>({
   kind: 'ReplicationController',
   defaultPropagation: 'orphan',
   ...replicaStrategy<ReplicationController>((obj) => labelsText(obj.spec?.selector)),
+  defaultsReadSpec: true,
   defaults(obj) {
     obj.spec ??= {}
     obj.status ??= { replicas: 0 }

@@ -32,6 +32,7 @@ export const service = defineKind<Service>({
   ],
   selectableFields: { 'spec.clusterIP': (obj) => obj.spec?.clusterIP ?? '', 'spec.type': (obj) => obj.spec?.type ?? '' },
   defaults: setServiceDefaults,
+  defaultsReadSpec: true,
   prepareForCreate({ obj }) {
     dropStatus(obj, { loadBalancer: {} })
     normalizeClusterIps(obj.spec, undefined)
