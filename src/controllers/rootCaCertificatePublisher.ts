@@ -30,7 +30,7 @@ function createPublisher(context: ControllerContext): Component {
   const namespaceInformer = context.informers.of(namespaces)
   const informer = context.informers.of(configMaps)
   const data = { 'ca.crt': rootCa }
-  const help = 'Number of namespace syncs happened in root ca cert publisher.'
+  const help = 'How often the certificate was looked after in a namespace, by how it went.'
   const syncs = context.metrics.counter({ name: 'root_ca_cert_publisher_sync_total', help, labels: ['code'] })
   const buckets = exponentialBuckets(0.001, 2, 15)
   const times = context.metrics.histogram({ name: 'root_ca_cert_publisher_sync_duration_seconds', help, labels: ['code'], buckets })

@@ -59,11 +59,8 @@ export function webhookAuthorizerMetrics(metrics: Metrics, name: string): Webhoo
   const ofConditions = { type: 'Webhook', name }
   const condition = (what: string, help: string) =>
     metrics.counter({ name: `${prefix}_match_condition_${what}_total`, help, labels: ['type', 'name'] }).series(ofConditions)
-  const errors = condition(
-    'evaluation_errors',
-    'Total number of errors when an authorization webhook encounters a match condition error split by authorizer type and name.',
-  )
-  const exclusions = condition('exclusions', 'Total number of exclusions when an authorization webhook is skipped because match conditions exclude it.')
+  const errors = condition('evaluation_errors', 'How often a match condition of an authorization webhook could not be evaluated.')
+  const exclusions = condition('exclusions', 'How often match conditions kept a request away from an authorization webhook.')
   const matchSeconds = metrics
     .histogram({
       name: `${prefix}_match_condition_evaluation_seconds`,

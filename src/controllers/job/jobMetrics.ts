@@ -41,8 +41,8 @@ export function createJobMetrics(metrics: Metrics): JobMetrics {
     labels: syncLabels,
     buckets: exponentialBuckets(0.004, 2, 15),
   })
-  const finished = counter('jobs_finished_total', 'The number of finished jobs', ['completion_mode', 'result', 'reason'])
-  const podsFinished = counter('job_pods_finished_total', 'The number of finished Pods that are fully tracked', ['completion_mode', 'result'])
+  const finished = counter('jobs_finished_total', 'How many jobs have ended, by how.', ['completion_mode', 'result', 'reason'])
+  const podsFinished = counter('job_pods_finished_total', 'How many pods that have ended were counted.', ['completion_mode', 'result'])
   const held = counter(
     'terminated_pods_tracking_finalizer_total',
     'The number of terminated pods (phase=Failed|Succeeded) that have the finalizer batch.kubernetes.io/job-tracking. The event label can be "add" or "delete".',
@@ -54,7 +54,7 @@ export function createJobMetrics(metrics: Metrics): JobMetrics {
   ])
   const handled = counter('pod_failures_handled_by_failure_policy_total', 'Failed pods that a rule of the failure policy matched, by its action.', ['action'])
   const finishedIndexes = counter('job_finished_indexes_total', 'Indexes that have come to an end, by how.', ['status', 'backoffLimit'])
-  const foreign = counter('jobs_by_external_controller_total', 'The number of Jobs managed by an external controller', ['controller_name'])
+  const foreign = counter('jobs_by_external_controller_total', 'How many jobs were made that somebody else runs.', ['controller_name'])
 
   return {
     synced(job, action, succeeded, seconds) {

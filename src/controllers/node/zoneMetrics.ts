@@ -13,9 +13,9 @@ export interface ZoneMetrics {
 export function createZoneMetrics(metrics: Metrics, clock: Clock): ZoneMetrics {
   const labels = ['zone']
   const gauge = (name: string, help: string) => metrics.gauge({ name: `node_collector_${name}`, help, labels })
-  const size = gauge('zone_size', 'Gauge measuring number of registered Nodes per zones.')
-  const health = gauge('zone_health', 'Gauge measuring percentage of healthy nodes per zone.')
-  const unhealthy = gauge('unhealthy_nodes_in_zone', 'Gauge measuring number of not Ready Nodes per zones.')
+  const size = gauge('zone_size', 'How many nodes each zone has.')
+  const health = gauge('zone_health', 'How many of a hundred nodes of a zone are well.')
+  const unhealthy = gauge('unhealthy_nodes_in_zone', 'How many nodes of each zone are not ready.')
   const evictions = metrics.counter({
     name: 'node_collector_evictions_total',
     help: 'How many nodes this controller has evicted the pods of.',

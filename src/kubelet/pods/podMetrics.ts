@@ -42,18 +42,21 @@ export function createPodMetrics(metrics: Metrics, clock: Clock): PodMetrics {
   const histogram = (name: string, help: string, more: { labels?: readonly string[]; buckets?: readonly number[] } = {}) =>
     metrics.histogram({ name: `kubelet_${name}`, help, ...more })
   return {
-    startedPods: counter('started_pods_total', 'Cumulative number of pods started'),
-    startedPodsErrors: counter('started_pods_errors_total', 'Cumulative number of errors when starting pods'),
-    startedContainers: counter('started_containers_total', 'Cumulative number of containers started', ['container_type']),
-    startedContainersErrors: counter('started_containers_errors_total', 'Cumulative number of errors when starting containers', ['container_type', 'code']),
+    startedPods: counter('started_pods_total', 'How many pods were started.'),
+    startedPodsErrors: counter('started_pods_errors_total', 'How many pods could not be started.'),
+    startedContainers: counter('started_containers_total', 'How many containers were started, by type.', ['container_type']),
+    startedContainersErrors: counter('started_containers_errors_total', 'How many containers could not be started, by type and why.', [
+      'container_type',
+      'code',
+    ]),
     startedUserNamespacedPods: counter('started_user_namespaced_pods_total', 'Pods with users of their own that were started.'),
     startedUserNamespacedPodsErrors: counter('started_user_namespaced_pods_errors_total', 'Pods with users of their own that could not be started.'),
     rejected: countRejections(metrics),
     ended: countEnds(metrics),
-    preemptions: counter('preemptions', 'Cumulative number of pod preemptions by preemption resource', ['preemption_signal']),
+    preemptions: counter('preemptions', 'How many pods had to make room for others, by what was short.', ['preemption_signal']),
     restartedPods: counter(
       'restarted_pods_total',
-      'Number of pods that have been restarted because they were deleted and recreated with the same UID while the kubelet was watching them (common for static pods, extremely uncommon for API pods)',
+      'How many pods were deleted and made again under the same uid while the kubelet looked: static pods whose file was changed.',
       ['static'],
     ),
     requestedResizes: counter(
@@ -61,16 +64,14 @@ export function createPodMetrics(metrics: Metrics, clock: Clock): PodMetrics {
       'Changes of resources that were asked of running containers: each resource by itself, its requests and limits by themselves.',
       ['resource', 'requirement', 'operation'],
     ),
-    podStartDuration: histogram('pod_start_duration_seconds', 'Duration in seconds from kubelet seeing a pod for the first time to the pod starting to run', {
+    podStartDuration: histogram('pod_start_duration_seconds', 'How long it took from first hearing of a pod until it ran, in seconds.', {
       buckets: startBuckets,
     }),
-    podWorkerStartDuration: histogram('pod_worker_start_duration_seconds', 'Duration in seconds from kubelet seeing a pod to starting a worker.'),
-    podWorkerDuration: histogram(
-      'pod_worker_duration_seconds',
-      'Duration in seconds to sync a single pod. Broken down by operation type: create, update, or sync',
-      { labels: ['operation_type'] },
-    ),
-    containersPerPod: histogram('containers_per_pod_count', 'The number of containers per pod.', { buckets: [1, 2, 4, 8, 16] }),
+    podWorkerStartDuration: histogram('pod_worker_start_duration_seconds', 'How long it took from hearing of a pod until somebody worked on it, in seconds.'),
+    podWorkerDuration: histogram('pod_worker_duration_seconds', 'How long one step of a pod took, by why it was taken, in seconds.', {
+      labels: ['operation_type'],
+    }),
+    containersPerPod: histogram('containers_per_pod_count', 'How many containers pods have.', { buckets: [1, 2, 4, 8, 16] }),
     starts: createStartTracker(clock, {
       sli: histogram(
         'pod_start_sli_duration_seconds',

@@ -25,13 +25,13 @@ export function impersonationMetrics(metrics: Metrics): ImpersonationMetrics {
   }
   const attempts = pair(
     'attempts',
-    'Total number of impersonation attempts split by mode and decision.',
-    'Latency of impersonation attempts in seconds split by mode and decision.',
+    'How often somebody wanted to act as somebody else, by how and by the answer.',
+    'How long it took to answer those who wanted to act as somebody else, in seconds.',
   )
   const checks = pair(
     'authorization_attempts',
-    'Total number of authorization checks made by the impersonation handler split by mode and decision.',
-    'Latency of authorization checks made by the impersonation handler in seconds split by mode and decision.',
+    'How many questions whether somebody may act as somebody else were decided, by the answer.',
+    'How long one such question took, in seconds.',
   )
   return {
     attempt: (constraint, decision, durationMs) => attempts(constraint === undefined ? '' : modeOf(constraint || 'impersonate'), decision, durationMs),

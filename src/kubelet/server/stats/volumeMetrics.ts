@@ -15,12 +15,12 @@ export interface VolumeStats {
 }
 
 const definitions: readonly (readonly [name: string, help: string, read: (stats: VolumeStats) => number | undefined])[] = [
-  ['available_bytes', 'Number of available bytes in the volume', (stats) => stats.availableBytes],
-  ['capacity_bytes', 'Capacity in bytes of the volume', (stats) => stats.capacityBytes],
-  ['inodes', 'Maximum number of inodes in the volume', (stats) => stats.inodes],
-  ['inodes_free', 'Number of free inodes in the volume', (stats) => stats.inodesFree],
-  ['inodes_used', 'Number of used inodes in the volume', (stats) => stats.inodesUsed],
-  ['used_bytes', 'Number of used bytes in the volume', (stats) => stats.usedBytes],
+  ['available_bytes', 'Bytes that are free in the volume.', (stats) => stats.availableBytes],
+  ['capacity_bytes', 'The size of the volume, in bytes.', (stats) => stats.capacityBytes],
+  ['inodes', 'How many inodes the volume has.', (stats) => stats.inodes],
+  ['inodes_free', 'How many inodes of the volume are free.', (stats) => stats.inodesFree],
+  ['inodes_used', 'How many inodes of the volume are in use.', (stats) => stats.inodesUsed],
+  ['used_bytes', 'Bytes in use in the volume.', (stats) => stats.usedBytes],
 ]
 
 /** A claim that several pods use is told once. */
