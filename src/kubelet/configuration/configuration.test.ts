@@ -5,7 +5,6 @@ import { defaultDocument, mergeDocuments, readDocument } from './document.ts'
 import { configurationFields } from './fields.ts'
 import { documentOf, settingsOf, unsupported } from './settings.ts'
 import { validateDocument } from './validate.ts'
-import { curvesOf } from './validateNode.ts'
 
 const head = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n'
 
@@ -159,11 +158,6 @@ for (const [given, fault] of [...faults, ...nodeFaultsOf]) {
 test('KUB-24 maxParallelImagePulls of a file reaches the image manager', () => {
   const { maxParallelImagePulls, serializeImagePulls } = settingsOf(defaultDocument({ maxParallelImagePulls: 3 }))
   assert.deepEqual([maxParallelImagePulls, serializeImagePulls], [3, false])
-})
-
-test('KUB-24 groups for the exchange of keys are called as OpenSSL calls them', () => {
-  assert.equal(curvesOf({ tlsCurvePreferences: [29, 23] }), 'X25519:P-256')
-  assert.equal(curvesOf({}), undefined)
 })
 
 test('KUB-24 what is set and not supported is named', () => {

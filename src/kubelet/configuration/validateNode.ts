@@ -3,6 +3,7 @@
  * Upstream: kubelet/apis/config/validation/validation.go, validation_reserved_memory.go, kubelet/images/pullmanager/image_pull_policies.go (v1.36).
  */
 import { isQuantity, quantitySign } from '#api/machinery/quantity'
+import { curveNames, unknownCurves } from '#base/tlsCurves'
 import { withoutTag } from '../images/imageReference.ts'
 import { enforcementFaults, gateEnabled } from '../resources/config.ts'
 import { parseCpuSet } from '../resources/cpuSet.ts'
@@ -94,20 +95,11 @@ function reservedMemory({ reservedMemory: list = [] }: ConfigurationDocument): s
   )
 }
 
-/** Go's numbers and OpenSSL's names. The hybrids with ML-KEM, which Go has too, are not in Node's OpenSSL. */
-const curveNames: Readonly<Record<number, string>> = { 23: 'P-256', 24: 'P-384', 25: 'P-521', 29: 'X25519' }
-
 function curves({ tlsCurvePreferences = [] }: ConfigurationDocument): string[] {
   const known = Object.entries(curveNames).map(([id, name]) => `${id} (${name})`)
-  return (tlsCurvePreferences as number[])
-    .filter((id) => curveNames[id] === undefined)
-    .map((id) => `tlsCurvePreferences has ${id}, which this kubelet cannot exchange keys with: use some of ${known.join(', ')}`)
-}
-
-/** For the TLS server: names with colons between them; undefined: whatever it offers. */
-export function curvesOf({ tlsCurvePreferences = [] }: ConfigurationDocument): string | undefined {
-  const names = (tlsCurvePreferences as number[]).flatMap((id) => curveNames[id] ?? [])
-  return names.length > 0 ? names.join(':') : undefined
+  return unknownCurves(tlsCurvePreferences as number[]).map(
+    (id) => `tlsCurvePreferences has ${id}, which this kubelet cannot exchange keys with: use some of ${known.join(', ')}`,
+  )
 }
 
 function strategy({ configMapAndSecretChangeDetectionStrategy: strategy, memoryReservationPolicy, featureGates = {} }: ConfigurationDocument): string[] {

@@ -121,10 +121,9 @@ export async function openPullRecords(context: KubeletContext): Promise<PullReco
   if (!host) return noRecords
   const directory = host.path(`${config.rootDirectory}/image_manager`)
   const path = (kind: 'pulling' | 'pulled', key: string) => `${directory}/${kind}/sha256-${createHash('sha256').update(key).digest('hex')}`
-  for (const kind of ['pulling', 'pulled']) await mkdir(`${directory}/${kind}`, { recursive: true, mode: 0o700 })
   const intents = new Map<string, number>()
   const metrics = pullRecordMetrics(context, directory)
-  await metrics.count()
+  for (const kind of ['pulling', 'pulled']) await mkdir(`${directory}/${kind}`, { recursive: true, mode: 0o700 })
 
   const read = async <T>(file: string): Promise<T | undefined> => {
     try {
@@ -142,20 +141,20 @@ export async function openPullRecords(context: KubeletContext): Promise<PullReco
     if (before && JSON.stringify(before.credentialMapping ?? {}) === JSON.stringify(credentialMapping)) return
     const next: PulledRecord = { kind: 'ImagePulledRecord', apiVersion, lastUpdatedTime: formatTime(clock.now()), imageRef, credentialMapping }
     await writeFileAtomic(path('pulled', imageRef), JSON.stringify(next), 0o600)
-    if (!before) await metrics.count()
+    if (!before) await metrics.count('pulled')
   }
   const forgetIntent = async (image: string): Promise<void> => {
     const left = (intents.get(image) ?? 1) - 1
     if (left > 0) return void intents.set(image, left)
     intents.delete(image)
     await rm(path('pulling', image), { force: true })
-    await metrics.count()
+    await metrics.count('pulling')
   }
   const records: PullRecords = {
     intend: async (image) => {
       intents.set(image, (intents.get(image) ?? 0) + 1)
       await writeFileAtomic(path('pulling', image), JSON.stringify({ kind: 'ImagePullIntent', apiVersion, image }), 0o600)
-      await metrics.count()
+      await metrics.count('pulling')
     },
     pulled: async (image, imageRef, used) => {
       await record(image, imageRef, credentialsOf(used))
@@ -181,28 +180,28 @@ export async function openPullRecords(context: KubeletContext): Promise<PullReco
         if (known && !present.has(known.imageRef) && (parseTime(known.lastUpdatedTime) ?? 0) < beforeMs)
           await rm(`${directory}/pulled/${name}`, { force: true })
       }
-      await metrics.count()
+      await metrics.count('pulled')
     },
   }
   await adoptIntents(context, `${directory}/pulling`, read, record)
+  for (const kind of ['pulling', 'pulled'] as const) await metrics.count(kind)
   return records
 }
 
 type CheckResult = 'credentialPolicyAllowed' | 'credentialRecordFound' | 'mustAuthenticate'
 
 function pullRecordMetrics({ metrics }: KubeletContext, directory: string) {
-  const intents = metrics.gauge({ name: 'kubelet_imagemanager_ondisk_pullintents', help: 'How many image pulls that have begun are noted on disk.' })
-  const pulled = metrics.gauge({ name: 'kubelet_imagemanager_ondisk_pulledrecords', help: 'How many pulled images are noted on disk.' })
+  const noted = {
+    pulling: metrics.gauge({ name: 'kubelet_imagemanager_ondisk_pullintents', help: 'How many image pulls that have begun are noted on disk.' }),
+    pulled: metrics.gauge({ name: 'kubelet_imagemanager_ondisk_pulledrecords', help: 'How many pulled images are noted on disk.' }),
+  }
   const checks = metrics.counter({
     name: 'kubelet_imagemanager_image_mustpull_checks_total',
     help: 'How often it was checked whether a pod has to show credentials for an image that is there.',
     labels: ['result'],
   })
   return {
-    count: async () => {
-      intents.set((await listIfExists(`${directory}/pulling`)).length)
-      pulled.set((await listIfExists(`${directory}/pulled`)).length)
-    },
+    count: async (kind: 'pulling' | 'pulled') => noted[kind].set((await listIfExists(`${directory}/${kind}`)).length),
     /** True: the pod must authenticate. */
     checked: (result: CheckResult): boolean => {
       checks.inc({ result })

@@ -217,6 +217,8 @@ test("KUB-10 an image whose pull the kubelet did not see the end of is nobody's"
   node.present(image)
   const manager = await createImageManager(node.context)
   assert.deepEqual(await readdir(`${node.directory}/image_manager/pulling`), [])
+  const noted = ['pullintents', 'pulledrecords'].map((name) => node.metrics.get(`kubelet_imagemanager_ondisk_${name}`))
+  assert.deepEqual(noted, [0, 1])
   assert.equal(await node.ensure(manager, node.pod('a'), image), 'ErrImagePull: denied')
 })
 

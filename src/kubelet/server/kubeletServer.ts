@@ -50,8 +50,8 @@ export interface KubeletServerTls {
   readonly minVersion?: SecureVersion | undefined
   /** Of all versions, as OpenSSL names them; absent: what Node offers. */
   readonly ciphers?: readonly string[] | undefined
-  /** What keys are exchanged with, as OpenSSL names the groups, colons between them; absent: what Node offers. */
-  readonly curves?: string | undefined
+  /** What keys are exchanged with, as OpenSSL names the groups; absent: what Node offers. */
+  readonly curves?: readonly string[] | undefined
 }
 
 export interface KubeletServer extends Component {
@@ -62,7 +62,7 @@ export interface KubeletServer extends Component {
 }
 
 function contextOf({ cert, key, clientCa, minVersion = 'TLSv1.2', ciphers, curves }: KubeletServerTls): SecureContextOptions {
-  const groups = curves ? { ecdhCurve: curves } : {}
+  const groups = curves ? { ecdhCurve: curves.join(':') } : {}
   return { cert, key, minVersion, ...groups, ...(clientCa ? { ca: clientCa } : {}), ...(ciphers ? { ciphers: ciphers.join(':') } : {}) }
 }
 

@@ -5,10 +5,10 @@ import path from 'node:path'
 import { parseDuration } from '#api/machinery/duration'
 import type { Component } from '#base/component'
 import { announceFeatures, type FeatureGateSettings } from '#base/featureGates'
+import { curvesOf } from '#base/tlsCurves'
 import { connectCri } from '#grpc/criClient'
 import type { AuthenticationSettings, AuthorizationSettings, ConfigurationDocument } from '#kubelet/configuration/document'
 import { settingsOf } from '#kubelet/configuration/settings'
-import { curvesOf } from '#kubelet/configuration/validateNode'
 import { createKubeletHost } from '#kubelet/host'
 import { createKubelet } from '#kubelet/kubelet'
 import { followedFeatures } from '#kubelet/resources/config'
@@ -183,7 +183,11 @@ function authSettings(document: ConfigurationDocument): KubeletAuthSettings {
 function servingRules(document: ConfigurationDocument): Pick<KubeletServerTls, 'minVersion' | 'ciphers' | 'curves'> {
   const { minVersion, ciphers, faults } = tlsRulesOf(document.tlsMinVersion as string | undefined, (document.tlsCipherSuites as string[] | undefined) ?? [])
   if (faults.length > 0) throw new UsageError(faults)
-  return { minVersion, curves: curvesOf(document), ...(ciphers ? { ciphers: [...suitesOfVersion13, ...ciphers] } : {}) }
+  return {
+    minVersion,
+    curves: curvesOf((document.tlsCurvePreferences as number[] | undefined) ?? []),
+    ...(ciphers ? { ciphers: [...suitesOfVersion13, ...ciphers] } : {}),
+  }
 }
 
 interface Serving {

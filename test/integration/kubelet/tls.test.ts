@@ -16,10 +16,10 @@ before(async () => {
   serving = await issueCertificate(ca, { commonName: 'node', usage: 'server', hosts: ['127.0.0.1'], validDays: 1 }, Date.now())
 })
 
-/** What a client that speaks no more than TLS 1.2, or perhaps only one suite, gets: 'version suite', or 'refused'. */
+/** What a client that speaks no more than TLS 1.2, or perhaps only one suite or curve, gets: 'version suite', or 'refused'. */
 async function spoken(
-  rules: Pick<KubeletServerTls, 'minVersion' | 'ciphers'>,
-  offer: { readonly maxVersion: 'TLSv1.2' | 'TLSv1.3'; readonly ciphers?: string },
+  rules: Pick<KubeletServerTls, 'minVersion' | 'ciphers' | 'curves'>,
+  offer: { readonly maxVersion: 'TLSv1.2' | 'TLSv1.3'; readonly ciphers?: string; readonly ecdhCurve?: string },
 ) {
   const auth = { anonymous: false, authenticateToken: async () => undefined, authorize: async () => false }
   const server = createKubeletServer(
@@ -53,6 +53,8 @@ const cases = [
     offer: { maxVersion: 'TLSv1.2', ciphers: 'ECDHE-RSA-AES256-GCM-SHA384:ECDHE-ECDSA-AES256-GCM-SHA384' },
     want: /^refused$/,
   },
+  { name: 'a curve that is named', rules: { curves: ['X25519', 'P-384'] }, offer: { maxVersion: 'TLSv1.3', ecdhCurve: 'P-384' }, want: /^TLSv1\.3 / },
+  { name: 'a curve that is not', rules: { curves: ['X25519', 'P-384'] }, offer: { maxVersion: 'TLSv1.3', ecdhCurve: 'P-256' }, want: /^refused$/ },
 ] as const
 for (const { name, rules, offer, want } of cases)
   test(`KUB-17 the kubelet's port keeps to its TLS settings: ${name}`, async () => assert.match(await spoken(rules, offer), want))

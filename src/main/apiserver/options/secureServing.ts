@@ -5,6 +5,7 @@
 
 import type { ListenOptions } from '#apiserver/server/listener'
 import type { NamedCertificate, TlsRules } from '#apiserver/server/servingTls'
+import { curvesOf, unknownCurves } from '#base/tlsCurves'
 import { tlsRulesOf } from '../../tlsNames.ts'
 import { type Flag, type FlagValues, flag, list, text, UsageError, whole } from './flags.ts'
 import { type Followed, pairOf, readFollowed } from './namedFiles.ts'
@@ -69,11 +70,9 @@ function canSharePorts(version: string): boolean {
 function rulesOf(values: Values): TlsRules & { readonly faults: readonly string[] } {
   const curves = values['tls-curve-preferences']
   const { faults, ...rules } = tlsRulesOf(values['tls-min-version'], values['tls-cipher-suites'])
-  const unknown = curves.filter((number) => !Object.hasOwn(curveNames, number)).map((number) => `curve preference ${number} is not supported by this server`)
-  return { ...rules, ...(curves.length > 0 ? { curves: curves.flatMap((number) => curveNames[number] ?? []) } : {}), faults: [...faults, ...unknown] }
+  const unknown = unknownCurves(curves).map((number) => `curve preference ${number} is not supported by this server`)
+  return { ...rules, curves: curvesOf(curves), faults: [...faults, ...unknown] }
 }
-
-const curveNames: Readonly<Record<string, string>> = { 23: 'P-256', 24: 'P-384', 25: 'P-521', 29: 'X25519' }
 
 function namedPairs(usage: string): Flag<readonly NamedFiles[]> {
   const shown = ({ cert, key, names }: NamedFiles) => `${cert},${key}${names.length > 0 ? `:${names.join(',')}` : ''}`
