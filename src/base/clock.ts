@@ -11,6 +11,8 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>
   /** Calls `fn` once after `ms`, unless cancelled first. */
   timer(ms: number, fn: () => void): Timer
+  /** Resolves in a later turn of the event loop. Long work awaits it, so that requests are answered in between. */
+  turn(): Promise<void>
 }
 
 export interface Timer {

@@ -75,6 +75,11 @@ export class VirtualClock implements Clock {
     })
   }
 
+  /** Virtual time has no turns: only promises that are already due come first. */
+  turn(): Promise<void> {
+    return Promise.resolve()
+  }
+
   /** Moves the time on by `ms`, firing every timer that falls due, in order. */
   async advance(ms: number): Promise<void> {
     const untilMs = this.#nowMs + ms

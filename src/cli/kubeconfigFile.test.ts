@@ -14,6 +14,7 @@ const clock: Clock = {
   monotonicMs: () => performance.now(),
   sleep: () => nextTurn(),
   timer: () => ({ cancel: () => {} }),
+  turn: () => nextTurn(),
 }
 
 const entry = (name: string) => ({ name, server: 'https://127.0.0.1:6443', ca: 'CA', clientCert: 'CERT', clientKey: 'KEY' })

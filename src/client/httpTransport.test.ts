@@ -164,6 +164,7 @@ test('CGO-06 a busy server is waited for as long as it asks', async () => {
     monotonicMs: () => virtual.monotonicMs(),
     timer: (ms, fn) => virtual.timer(ms, fn),
     sleep: async (ms) => void slept.push(ms),
+    turn: () => virtual.turn(),
   }
   let calls = 0
   const { transport } = await serve(

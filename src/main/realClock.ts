@@ -20,5 +20,6 @@ export function createRealClock(): Clock {
       const handle = setTimeout(fn, Math.min(ms, longestTimerMs))
       return { cancel: () => clearTimeout(handle) }
     },
+    turn: () => new Promise((resolve) => setImmediate(resolve)),
   }
 }

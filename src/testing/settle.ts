@@ -64,6 +64,7 @@ export function pausingClock(clock: Clock, activity: Activity): Clock {
     monotonicMs: () => clock.monotonicMs(),
     timer: (ms, fn) => clock.timer(ms, fn),
     sleep: (ms, signal) => activity.pause(clock.sleep(ms, signal)),
+    turn: () => clock.turn(),
   }
 }
 

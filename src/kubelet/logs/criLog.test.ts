@@ -71,7 +71,13 @@ test('KUB-25 following goes on through rotation until the container has stopped'
     ]
     const clock = new VirtualClock()
     // Each poll of the reader lets the next thing happen to the file.
-    const stepping = { now: () => clock.now(), monotonicMs: () => clock.monotonicMs(), timer: clock.timer.bind(clock), sleep: async () => steps.shift()?.() }
+    const stepping = {
+      now: () => clock.now(),
+      monotonicMs: () => clock.monotonicMs(),
+      timer: clock.timer.bind(clock),
+      sleep: async () => steps.shift()?.(),
+      turn: () => clock.turn(),
+    }
     const chunks: Uint8Array[] = []
     const context = { clock: stepping, isRunning: async () => running }
     for await (const chunk of readLog(path, { follow: true, timestamps: false }, context, new AbortController().signal)) chunks.push(chunk)

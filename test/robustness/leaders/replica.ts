@@ -113,7 +113,7 @@ export class Replica {
         })
         signal?.addEventListener('abort', gone, { once: true })
       })
-    return { now: () => clock.now(), monotonicMs: () => clock.monotonicMs(), timer, sleep }
+    return { now: () => clock.now(), monotonicMs: () => clock.monotonicMs(), timer, sleep, turn: () => clock.turn() }
   }
 
   #link(transport: Transport): Transport {
