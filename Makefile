@@ -1,4 +1,5 @@
 # Two commands do everything on a fresh machine: `make up` and `make test`. Each installs what is missing and says so.
+# `make bench` measures; `make bench PAIR=COMMIT` compares the CPU time per request with another commit's build.
 SHELL := /bin/bash
 NODE ?= node
 STAMP := node_modules/.package-lock.json
@@ -21,7 +22,7 @@ lint: $(STAMP)
 	npx --no-install tsc -p .
 
 bench: build packages
-	$(NODE) --import tsx bench/run.ts
+	$(NODE) --import tsx $(if $(PAIR),bench/pair.ts $(PAIR),bench/run.ts)
 
 status: build test-packages
 	$(NODE) scripts/test.mjs --status docs/status.md

@@ -7,6 +7,8 @@ export interface ApiBench {
   readonly serverPid: number
   readonly inFlight: number
   readonly context: ScenarioContext
+  /** The resourceVersion of the object that each worker updates. */
+  readonly versions: string[]
 }
 
 /** A namespace in which pods can be made. */

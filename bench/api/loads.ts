@@ -23,7 +23,6 @@ const pods = `/api/v1/namespaces/${namespace}/pods`
 const span = 1000
 
 const named = (prefix: string, index: number) => `${prefix}-${String(index).padStart(6, '0')}`
-const versions: string[] = []
 
 export const loads: readonly Load[] = [
   {
@@ -43,17 +42,17 @@ export const loads: readonly Load[] = [
     count: 2000,
     prepare: async (bench) => {
       for (let worker = 0; worker < bench.inFlight; worker++)
-        versions[worker] = versionIn((await bench.client.ask('GET', `${maps}/${named('cm', worker)}`)).body)
+        bench.versions[worker] = versionIn((await bench.client.ask('GET', `${maps}/${named('cm', worker)}`)).body)
     },
-    request: (_, index, worker) => ({
+    request: (bench, index, worker) => ({
       method: 'PUT',
       path: `${maps}/${named('cm', worker)}`,
-      body: configMap(namespace, named('cm', worker), { resourceVersion: versions[worker], seed: index }),
+      body: configMap(namespace, named('cm', worker), { resourceVersion: bench.versions[worker], seed: index }),
       contentType: 'application/json',
       keep: true,
     }),
-    answered: (_, answer, worker) => {
-      versions[worker] = versionIn(answer.body)
+    answered: (bench, answer, worker) => {
+      bench.versions[worker] = versionIn(answer.body)
     },
   },
   {

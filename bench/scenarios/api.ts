@@ -19,7 +19,7 @@ export const api: Scenario = {
     withCluster(context.dir, 'api', ['--runtime', 'simulated', '--nodes', '1'], async ({ address, serverPid }) => {
       const client = await createLoadClient(address)
       try {
-        const bench: ApiBench = { client, serverPid, inFlight, context }
+        const bench: ApiBench = { client, serverPid, inFlight, context, versions: [] }
         await prepareNamespace(client, namespace)
         const measured: Measurement[] = []
         for (const load of loads) measured.push(await measure(bench, load))

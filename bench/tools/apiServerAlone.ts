@@ -15,11 +15,17 @@ export interface ApiServerAlone {
   readonly address: ServerAddress
 }
 
-/** Runs `measure` on a fresh server with these flags more; the server and its files are gone afterwards. */
-export async function withApiServer<T>(parent: string, name: string, flags: readonly string[], measure: (server: ApiServerAlone) => Promise<T>): Promise<T> {
+/** Runs `measure` on a fresh server with these flags more; the server and its files are gone afterwards. `command` is the bin/skiff of the build to run. */
+export async function withApiServer<T>(
+  parent: string,
+  name: string,
+  flags: readonly string[],
+  measure: (server: ApiServerAlone) => Promise<T>,
+  command: string = skiff,
+): Promise<T> {
   const dataDir = path.join(parent, name)
   const args = [`--data-dir=${dataDir}`, '--secure-port=0', '--authorization-mode=Node,RBAC', '--v=0', ...flags]
-  const child = spawn(process.execPath, [skiff, 'apiserver', ...args], { stdio: ['ignore', 'ignore', 'pipe'] })
+  const child = spawn(process.execPath, [command, 'apiserver', ...args], { stdio: ['ignore', 'ignore', 'pipe'] })
   try {
     const address = addressOf(dataDir, await portOf(child))
     await ready(address)

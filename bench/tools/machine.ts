@@ -1,6 +1,6 @@
 /** What the numbers were measured on, and what a process used. Linux only: everything comes from /proc. */
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import os from 'node:os'
 
 export interface MachineFacts {
@@ -47,6 +47,13 @@ export function usageOf(pid: number): ProcessUsage {
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const rssKiB = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? 0)
   return { cpuSeconds: (Number(fields[11]) + Number(fields[12])) / 100, rssMB: (rssKiB * 1024) / 1e6 }
+}
+
+/** Time that the threads of a process have spent on a processor, in microseconds: finer than the ticks of `usageOf`. */
+export function cpuMicrosOf(pid: number): number {
+  const threads = readdirSync(`/proc/${pid}/task`)
+  const nanos = threads.map((thread) => Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1').split(' ')[0]))
+  return nanos.reduce((sum, each) => sum + each, 0) / 1_000
 }
 
 /** Its proportional set size, in megabytes: a page that so many processes share, such as the program text of Node, counts as so small a part. */

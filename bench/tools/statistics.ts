@@ -14,6 +14,28 @@ export function percentile(values: readonly number[], fraction: number): number 
   return sorted[Math.max(0, Math.ceil(sorted.length * fraction) - 1)] ?? Number.NaN
 }
 
+export interface RatioInterval {
+  /** Geometric mean of the ratios. */
+  readonly mean: number
+  /** Bounds of its 95 % confidence interval. */
+  readonly low: number
+  readonly high: number
+}
+
+/** Two-sided 95 % quantiles of Student's t, by degrees of freedom from 1; later ones are close to the last. */
+const studentT = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131, 2.12, 2.11, 2.101, 2.093, 2.086]
+
+/** Ratios of pairs of measurements (the i-th of both lists belong together), on a logarithmic scale. @throws RangeError for fewer than two pairs */
+export function ratioInterval(numerators: readonly number[], denominators: readonly number[]): RatioInterval {
+  const count = Math.min(numerators.length, denominators.length)
+  if (count < 2) throw new RangeError(`${count} pairs have no interval`)
+  const logarithms = Array.from({ length: count }, (_, pair) => Math.log(numerators[pair]! / denominators[pair]!))
+  const mean = logarithms.reduce((sum, each) => sum + each, 0) / count
+  const variance = logarithms.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (count - 1)
+  const half = (studentT[count - 2] ?? studentT.at(-1)!) * Math.sqrt(variance / count)
+  return { mean: Math.exp(mean), low: Math.exp(mean - half), high: Math.exp(mean + half) }
+}
+
 /** Three significant digits, without exponents. */
 export function rounded(value: number): string {
   if (!Number.isFinite(value)) return '-'
