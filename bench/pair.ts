@@ -22,7 +22,7 @@ const rounds = 5
 const shorter = 2
 const inFlight = 64
 const grownAbove = 1.03
-/** Below that, a run is over before the processor's time can be told apart from noise. */
+/** Shorter loads end before their CPU time stands out from noise. */
 const leastCount = 1_000
 
 type Costs = Readonly<Record<'this' | 'other', number[]>>
