@@ -1,7 +1,7 @@
 /** The store in memory (L2): for tests and throw-away clusters. Nothing survives it. */
 import type { Clock } from '#base/clock'
 import { type Logger, noLog } from '#base/log'
-import { MvccStore } from '../mvccStore.ts'
+import { defaultMaxLogBytes, MvccStore } from '../local/mvccStore.ts'
 import type { Store } from '../store.ts'
 
 export interface MemoryStoreOptions {
@@ -16,6 +16,6 @@ export function createMemoryStore(options: MemoryStoreOptions): Store {
   const nothing = async () => {}
   return new MvccStore(
     { append: nothing, forget: nothing, close: nothing },
-    { clock: options.clock, log: options.log ?? noLog, maxLogBytes: options.maxLogBytes ?? 32 << 20, quotaBytes: options.quotaBytes },
+    { clock: options.clock, log: options.log ?? noLog, maxLogBytes: options.maxLogBytes ?? defaultMaxLogBytes, quotaBytes: options.quotaBytes },
   )
 }

@@ -5,8 +5,8 @@
  */
 
 import { SortedMap } from '#base/sortedMap'
-import type { Compare, Op, OpResult, RangeOptions, RangeResult, Revision, Transaction } from '../store.ts'
-import { storeError } from '../storeError.ts'
+import type { Compare, Op, OpResult, RangeOptions, RangeResult, Revision, Transaction } from '../../store.ts'
+import { storeError } from '../../storeError.ts'
 import { compactHistory, firstFrom, isTombstone, type KeyHistory, newestOf, noBytes, toKeyValue, type Version, versionAt, versionBefore } from './keyHistory.ts'
 
 export interface Written {

@@ -3,9 +3,9 @@
  * time. Without enough space for both, on a journal that cannot be written, and for what is longer than a segment, the backend takes them directly.
  */
 import type { Logger } from '#base/log'
+import type { Revision } from '../../store.ts'
 import type { Backend, BackendChange } from '../backend.ts'
 import type { Version } from '../mvcc/keyHistory.ts'
-import type { Revision } from '../store.ts'
 import type { Journal } from './journal.ts'
 import { decodeRecord, encodeRecord } from './record.ts'
 

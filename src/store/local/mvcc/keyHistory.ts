@@ -10,7 +10,7 @@
  *   compact(7): 4 goes, and the tombstone too: nothing before 7 is visible at 7 or later → 9
  * A version is garbage for compact(R) once something replaced it *before* R: the event at R itself, and what it replaced, stay readable.
  */
-import type { KeyValue, Revision } from '../store.ts'
+import type { KeyValue, Revision } from '../../store.ts'
 
 export interface Version {
   readonly key: string

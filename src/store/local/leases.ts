@@ -3,7 +3,7 @@
  * Deleting the keys is the store's work: it is told through `expire`.
  */
 import type { Clock, Timer } from '#base/clock'
-import { storeError } from './storeError.ts'
+import { storeError } from '../storeError.ts'
 
 interface Lease {
   readonly id: number

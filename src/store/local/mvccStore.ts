@@ -4,13 +4,16 @@
  */
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
+import type { Revision, Store, StoreEventBatch, StoreWatchOptions, Transaction, TransactionResult } from '../store.ts'
+import { isStoreError, storeError } from '../storeError.ts'
 import type { Backend, BackendChange, BackendState } from './backend.ts'
 import { Leases } from './leases.ts'
 import { MvccEngine } from './mvcc/engine.ts'
 import { isTombstone, type Version } from './mvcc/keyHistory.ts'
-import type { Revision, Store, StoreEventBatch, StoreWatchOptions, Transaction, TransactionResult } from './store.ts'
-import { isStoreError, storeError } from './storeError.ts'
 import { WatchHub } from './watchHub.ts'
+
+/** Default of `MvccStoreOptions.maxLogBytes`. */
+export const defaultMaxLogBytes = 32 << 20
 
 export interface MvccStoreOptions {
   readonly clock: Clock

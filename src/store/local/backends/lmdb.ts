@@ -1,0 +1,213 @@
+/**
+ * The backend of the embedded store (L2): one LMDB file and the journal in front of it. Every group of writes is one entry of the journal on the disk, and nothing is
+ * acknowledged before it; entries move into LMDB many at a time. At open what is only in the journal moves first, then the index is rebuilt.
+ * Only copy-on-write LMDB with synced commits is crash-safe: never noSync, mapAsync or useWritemap.
+ */
+import { randomInt } from 'node:crypto'
+import { existsSync, statfsSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { type Database, open, type RootDatabase } from 'lmdb'
+import type { Clock } from '#base/clock'
+import type { Logger } from '#base/log'
+import { storeError } from '../../storeError.ts'
+import type { Backend, BackendState } from '../backend.ts'
+import type { Version } from '../mvcc/keyHistory.ts'
+import { Journal } from './journal.ts'
+import { type CheckpointedBackend, decodeChanges, journaledBackend, type RecordedChange, recorded } from './journaledBackend.ts'
+import { changesIn, decodeRecord, encodeRecord } from './record.ts'
+
+export interface LmdbBackendOptions {
+  /** The file; a lock file and the journal (`-journal`) appear beside it. Its folder exists. */
+  readonly path: string
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+interface Files {
+  readonly path: string
+  readonly root: RootDatabase
+  /** Revision → record. */
+  readonly records: Database<Buffer, number>
+  /** Lease id → seconds. */
+  readonly leases: Database<number, number>
+  readonly facts: Database<number, string>
+}
+
+/** Opens or creates the file, and reads what it holds. @throws StoreError 'unavailable' when it cannot be opened. */
+export async function openLmdbBackend({ path, clock, log }: LmdbBackendOptions): Promise<{ readonly backend: Backend; readonly state: BackendState }> {
+  const files = openFiles(path)
+  const lmdb = lmdbBackend(files)
+  const journal = await openJournal(files, clock)
+  const number = await moveJournal(files, lmdb, journal)
+  const isShortOfSpace = () => freeBytes(path) < leastFreeBytes
+  return { backend: journal ? journaledBackend(lmdb, journal, { number, isShortOfSpace, log }) : lmdb, state: readState(files) }
+}
+
+const segmentBytes = 2 << 20
+/** LMDB takes what both segments hold with this much, even if it must copy as much again. */
+const leastFreeBytes = 8 * segmentBytes
+
+/** Undefined: there is none, and no space for one. */
+async function openJournal({ path, facts }: Files, clock: Clock): Promise<Journal | undefined> {
+  const file = `${path}-journal`
+  if (!existsSync(file) && freeBytes(path) < leastFreeBytes) return undefined
+  try {
+    let identity = facts.get('journalIdentity')
+    if (identity === undefined) {
+      identity = randomInt(1, 2 ** 32)
+      await facts.put('journalIdentity', identity)
+      await facts.flushed
+    }
+    return new Journal({ path: file, identity, segmentBytes, clock })
+  } catch (cause) {
+    throw storeError('unavailable', { cause })
+  }
+}
+
+/** What a crash left in the journal alone. Returns the number of the last entry that LMDB has now. */
+async function moveJournal({ facts }: Files, lmdb: CheckpointedBackend, journal: Journal | undefined): Promise<number> {
+  const known = facts.get('journalNumber') ?? 0
+  const entries = journal?.after(known) ?? []
+  const last = entries.at(-1)?.number ?? known
+  if (entries.length > 0) {
+    await lmdb.checkpoint(
+      entries.flatMap(({ payload }) => decodeChanges(payload)),
+      last,
+    )
+  }
+  journal?.startAfter(last)
+  return last
+}
+
+function freeBytes(path: string): number {
+  const { bavail, bsize } = statfsSync(dirname(path))
+  return bavail * bsize
+}
+
+function openFiles(path: string): Files {
+  try {
+    // Without turn batching every promise of a write is ours: the batch's own would be rejected unheard when the disk is full.
+    const root = open({ path, noSubdir: true, maxDbs: 4, eventTurnBatching: false })
+    return {
+      path,
+      root,
+      records: root.openDB({ name: 'records', encoding: 'binary' }),
+      leases: root.openDB({ name: 'leases' }),
+      facts: root.openDB({ name: 'facts' }),
+    }
+  } catch (cause) {
+    throw storeError('unavailable', { cause })
+  }
+}
+
+function readState({ records, leases, facts }: Files): BackendState {
+  const versions: Version[] = []
+  for (const { key, value } of records.getRange()) for (const version of decodeRecord(value, key, () => false)) versions.push(version)
+  return {
+    versions,
+    leases: [...leases.getRange()].map(({ key, value }) => ({ id: key, ttlSeconds: value })),
+    compactRevision: facts.get('compactRevision') ?? 0,
+  }
+}
+
+/** Of a checkpoint, how many changes are handed to LMDB before others get a turn. */
+const slice = 128
+
+function lmdbBackend(files: Files): CheckpointedBackend {
+  const { path, root, records } = files
+  /** Asked for only where there is a quota, and then once per flush. */
+  let totalBytes: number | undefined
+  let failed = false
+  const durable = async (writes: readonly Promise<boolean>[]) => {
+    failed = true
+    await flushed(root, writes)
+    failed = false
+    totalBytes = undefined
+  }
+  return {
+    append: (changes) => durable(changes.map((change) => write(files, recorded(change)))),
+    async checkpoint(changes, number) {
+      const writes: Promise<boolean>[] = []
+      for (const [index, change] of changes.entries()) {
+        const written = write(files, change)
+        // One that fails while the others are still being handed over is heard of at the end.
+        written.catch(() => {})
+        writes.push(written)
+        if (index % slice === slice - 1) await new Promise((resolve) => setImmediate(resolve))
+      }
+      // After all of them: LMDB keeps the order.
+      writes.push(files.facts.put('journalNumber', number))
+      await durable(writes)
+    },
+    forget: (versions) => forget(files, versions),
+    load({ modRevision, sub }) {
+      const record = records.getBinary(modRevision)
+      return record && decodeRecord(record, modRevision, (one) => one === sub).find((version) => version.sub === sub)?.value
+    },
+    totalBytes() {
+      totalBytes ??= statSync(path).size
+      return totalBytes
+    },
+    async close() {
+      const closing = root.close()
+      // After a failed flush the binding waits for it for ever. Nothing acknowledged is outstanding, so there is nothing to wait for.
+      if (failed) closing.catch(() => {})
+      else await closing
+    },
+  }
+}
+
+/**
+ * Resolves when all the writes are on the disk: their promises alone would only mean committed. Writes of one turn share a commit; if they
+ * should not, a crash still leaves a prefix of them, because LMDB keeps their order and a record holds a whole revision.
+ */
+async function flushed(root: RootDatabase, writes: readonly Promise<boolean>[]): Promise<void> {
+  try {
+    // All of them are listened to: one that failed unheard would end the process.
+    await Promise.all(writes)
+    await root.flushed
+  } catch (error) {
+    const cause = await reasonOf(error)
+    throw storeError(isNoSpace(cause) ? 'noSpace' : 'unavailable', { cause })
+  }
+}
+
+/** LMDB's binding hides the reason in a promise inside the error. */
+async function reasonOf(error: unknown): Promise<unknown> {
+  const hidden = (error as { commitError?: unknown } | undefined)?.commitError
+  if (!(hidden instanceof Promise)) return error
+  return hidden.then(
+    () => error,
+    (reason: unknown) => reason,
+  )
+}
+
+/** LMDB sees a write that a full disk cut short as an I/O error (EIO). */
+function isNoSpace(error: unknown): boolean {
+  const { code, message = '' } = error as { code?: unknown; message?: string }
+  return code === 'ENOSPC' || code === 28 || code === 5 || /no space|MDB_MAP_FULL/i.test(message)
+}
+
+function write({ records, leases, facts }: Files, { change, record }: RecordedChange): Promise<boolean> {
+  if (change.type === 'revision') return records.put(change.revision, record ?? encodeRecord(change.versions))
+  if (change.type === 'grantLease') return leases.put(change.id, change.ttlSeconds)
+  if (change.type === 'revokeLease') return leases.remove(change.id)
+  return facts.put('compactRevision', change.revision)
+}
+
+/** A record whose changes are not all forgotten is written again with the rest. */
+async function forget({ root, records }: Files, versions: readonly Version[]): Promise<void> {
+  const doomed = new Map<number, Set<number>>()
+  for (const { modRevision, sub } of versions) {
+    const subs = doomed.get(modRevision)
+    if (subs) subs.add(sub)
+    else doomed.set(modRevision, new Set([sub]))
+  }
+  const writes = [...doomed].flatMap(([revision, subs]) => {
+    const record = records.getBinary(revision)
+    if (!record) return []
+    const kept = changesIn(record) === subs.size ? [] : decodeRecord(record, revision, () => true).filter(({ sub }) => !subs.has(sub))
+    return [kept.length > 0 ? records.put(revision, encodeRecord(kept)) : records.remove(revision)]
+  })
+  await flushed(root, writes)
+}
