@@ -1,5 +1,6 @@
 /**
- * The store's contract (L2): etcd's model over keys, bytes and revisions. It knows no kinds.
+ * The store's contract (L2): etcd's model over keys, bytes and revisions. It knows no kinds, and assumes nothing local: the newest revision may have
+ * to be asked for, a watch may break and resumes from the revision after the last one delivered, and the outcome of a write may stay unknown.
  * Keys are byte strings: JavaScript strings with one char per byte, ordered by byte; Kubernetes' keys are ASCII.
  * Every driver passes src/testing/storeConformance.ts.
  */
@@ -94,17 +95,27 @@ export interface StoreWatchOptions {
   /** First revision wanted; absent: from now on. An already compacted one ends the watch with StoreError 'compacted'. */
   readonly startRevision?: Revision | undefined
   readonly previous?: boolean | undefined
+  /** Called after everything of the range up to `revision` was delivered, where the batches alone do not show it: other keys have changed. */
+  readonly onProgress?: ((revision: Revision) => void) | undefined
 }
 
 export interface StoreError extends Error {
-  readonly code: 'compacted' | 'futureRevision' | 'leaseNotFound' | 'noSpace' | 'closed' | 'unavailable'
+  /** 'unknownOutcome': the write may or may not have been carried out, now or later. After every other code it was not. */
+  readonly code: 'compacted' | 'futureRevision' | 'leaseNotFound' | 'noSpace' | 'tooLarge' | 'closed' | 'unavailable' | 'unknownOutcome'
   /** For 'compacted': the compaction's revision. */
   readonly revision?: Revision | undefined
 }
 
 export interface Store extends ReadView {
-  /** The newest revision that is durable and readable. Starts at 1 in an empty store, as etcd's. */
-  currentRevision(): Revision
+  /** A put of a larger value is refused with 'tooLarge'. */
+  readonly maxValueBytes: number
+  /**
+   * The newest revision that is durable and readable, at the time of the call or later. Starts at 1 in an empty store, as etcd's. A local store
+   * answers at once and never asks for the signal.
+   */
+  latestRevision(cancellable?: { readonly signal: AbortSignal }): Revision | Promise<Revision>
+  /** When a revision became durable, in milliseconds since the epoch, to a second; undefined where the store does not know. */
+  revisionTime(revision: Revision): number | undefined
   /** Resolves when the writes are durable. Writes in flight together share one flush. */
   transact(transaction: Transaction): Promise<TransactionResult>
   /** Calls `onBatch` in order, only with durable writes, until the signal aborts (then resolves) or the watch fails (then rejects). */

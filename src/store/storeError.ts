@@ -6,8 +6,10 @@ const messages: Readonly<Record<StoreError['code'], string>> = {
   futureRevision: 'mvcc: required revision is a future revision',
   leaseNotFound: 'requested lease not found',
   noSpace: 'mvcc: database space exceeded',
+  tooLarge: 'etcdserver: request is too large',
   closed: 'the store is closed',
   unavailable: 'the store is unavailable',
+  unknownOutcome: 'etcdserver: request timed out',
 }
 
 class StoreFailure extends Error implements StoreError {

@@ -246,7 +246,7 @@ class Cluster implements TestCluster {
 
   async compact(): Promise<void> {
     try {
-      await this.#store.compact(this.#store.currentRevision())
+      await this.#store.compact(await this.#store.latestRevision())
     } catch (error) {
       // Nothing was written since the last time.
       if (!isStoreError(error, 'compacted')) throw error

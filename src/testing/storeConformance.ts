@@ -77,7 +77,7 @@ export function describeStore({ name, open }: StoreUnderTest): void {
 
 function describeReads(check: Check): void {
   check('ETC-04 counts revisions and versions, and reads history', async (store) => {
-    assert.equal(store.currentRevision(), 1)
+    assert.equal(await store.latestRevision(), 1)
     assert.equal(await write(store, put('a', '1')), 2)
     assert.equal(await write(store, put('a', '2'), put('b', '1')), 3)
     assert.equal(await write(store, remove('a')), 4)
@@ -143,6 +143,24 @@ function describeReads(check: Check): void {
 }
 
 function describeTransactions(check: Check): void {
+  check('a put of the largest value is taken, of a larger one refused', async (store) => {
+    const value = (length: number) => store.transact({ compare: [], success: [{ type: 'put', key: 'a', value: new Uint8Array(length) }] })
+    await value(store.maxValueBytes)
+    await assert.rejects(value(store.maxValueBytes + 1), failsWith('tooLarge'))
+    assert.equal((await store.range('a')).kvs[0]?.value.length, store.maxValueBytes)
+  })
+
+  check('a revision has the time at which it became durable, to a second, where the store knows it', async (store, clock) => {
+    await clock.advance(10_000)
+    const before = clock.now()
+    const revision = await write(store, put('a', '1'))
+    await clock.advance(5_000)
+    const later = await write(store, put('a', '2'))
+    const times = [revision, later].map((one) => store.revisionTime(one))
+    for (const [at, known] of times.entries()) assert.ok(known === undefined || Math.abs(known - (before + at * 5_000)) <= 1_000)
+    assert.equal(store.revisionTime(later + 1), undefined)
+  })
+
   check('ETC-05 creates only what is absent, and swaps only what is unchanged', async (store) => {
     const putIf = (mod: number, value: string) =>
       store.transact({ compare: [{ key: 'k', target: 'mod', op: '=', value: mod }], success: [put('k', value)], failure: [{ type: 'range', from: 'k' }] })
@@ -172,6 +190,22 @@ function describeTransactions(check: Check): void {
 }
 
 function describeWatches(check: Check): void {
+  check('a watch reports progress when only other keys change, and after it has caught up', async (store) => {
+    await write(store, put('a', '1'))
+    await write(store, put('z', '1'))
+    const stop = new AbortController()
+    const seen: string[] = []
+    const onProgress = (revision: number) => void seen.push(`progress ${revision}`)
+    const watching = store.watch({ from: 'a', to: 'b', startRevision: 2, onProgress }, ({ revision }) => void seen.push(`batch ${revision}`), stop.signal)
+    await new Promise((resolve) => setImmediate(resolve))
+    await write(store, put('z', '2'))
+    await write(store, put('a', '2'))
+    await new Promise((resolve) => setImmediate(resolve))
+    stop.abort()
+    await watching
+    assert.deepEqual(seen, ['batch 2', 'progress 3', 'progress 4', 'batch 5'])
+  })
+
   check('ETC-06 watches from now, from the past and from the future, with previous values', async (store) => {
     const now = collect(store, { from: 'a', to: 'b', previous: true }, (s) => s.length === 3)
     await write(store, put('a1', '1'))
@@ -212,7 +246,7 @@ function describeWatches(check: Check): void {
     }
     const watching = store.watch({ from: 'k', to: 'l' }, onBatch, stop.signal)
     const revision = await write(store, put('k', '1'))
-    assert.deepEqual([announced, store.currentRevision(), (await store.range('k')).count], [revision, revision, 1])
+    assert.deepEqual([announced, await store.latestRevision(), (await store.range('k')).count], [revision, revision, 1])
     stop.abort()
     await watching
   })

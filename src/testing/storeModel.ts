@@ -50,7 +50,7 @@ export async function checkRandomHistory(store: Store, seed: number): Promise<vo
       const { key, value } = (writes[i] as (typeof writes)[number]).change
       log.push({ revision, key, value })
     })
-    const current = store.currentRevision()
+    const current = await store.latestRevision()
     if (random.int(5) === 0) startWatch(pick(keys), pick(['ke', 'kz']), Math.max(compacted, 1) + random.int(current - Math.max(compacted, 1) + 2))
     if (random.int(6) === 0) await resumeOne(pick(watchers.length > 0 ? watchers : [undefined]), startWatch, compacted)
     if (random.int(25) === 0 && current > compacted + 5) {
@@ -63,7 +63,7 @@ export async function checkRandomHistory(store: Store, seed: number): Promise<vo
   }
   await new Promise((resolve) => setImmediate(resolve))
   for (const { from, to, first, seen, stop, done } of watchers) {
-    const last = stop.signal.aborted ? (seen.at(-1)?.revision ?? 0) : store.currentRevision()
+    const last = stop.signal.aborted ? (seen.at(-1)?.revision ?? 0) : await store.latestRevision()
     stop.abort()
     await done
     const got = seen.flatMap(({ events }) =>

@@ -16,11 +16,11 @@ try {
   report.refusal = isStoreError(error) ? error.code : String(error)
 }
 report.someWritten = written > 10
-report.revisionIsTheLastAcknowledged = store.currentRevision() === written + 1
+report.revisionIsTheLastAcknowledged = (await store.latestRevision()) === written + 1
 report.allReadable = (await store.range('k/', 'k0')).kvs.filter((kv) => kv.value.length === 100_000).length === written
 await store.transact({ compare: [], success: [{ type: 'delete', from: 'k/1', to: 'k/2' }] })
 const left = (await store.range('k/', 'k0', { keysOnly: true })).count
-await store.compact(store.currentRevision())
+await store.compact(await store.latestRevision())
 await store.close()
 const again = await open()
 report.sameAfterOpening = (await again.range('k/', 'k0', { keysOnly: true })).count === left

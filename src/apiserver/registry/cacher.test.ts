@@ -59,40 +59,142 @@ test('API-07 a revision that does not come is refused as too large after three s
   await close()
 })
 
-test('a store that breaks ends the watches, and everything is read again', async () => {
-  const clock = new VirtualClock('2026-01-01T00:00:00Z')
-  const store = createMemoryStore({ clock })
-  let breakWatch = () => {}
-  const fragile: Store = new Proxy(store, {
-    get: (target, key) => {
-      if (key !== 'watch') return Reflect.get(target, key).bind(target)
-      return (...[options, onBatch, signal]: Parameters<Store['watch']>) => {
-        const broken = new AbortController()
-        const ended = new Promise<void>((_, reject) => {
-          breakWatch = () => {
-            broken.abort()
-            reject(new Error('the connection broke'))
-          }
-        })
-        return Promise.race([target.watch(options, onBatch, AbortSignal.any([signal, broken.signal])), ended])
+/** A store whose watch can be broken, as a connection breaks; `ranges` counts its reads. */
+function fragile(store: Store) {
+  const state = { breakWatch: () => {}, ranges: 0, isDown: false }
+  const watch: Store['watch'] = (options, onBatch, signal) => {
+    if (state.isDown) return Promise.reject(new Error('the store is out of reach'))
+    const broken = new AbortController()
+    const ended = new Promise<void>((_, reject) => {
+      state.breakWatch = () => {
+        broken.abort()
+        reject(new Error('the connection broke'))
       }
+    })
+    return Promise.race([store.watch(options, onBatch, AbortSignal.any([signal, broken.signal])), ended])
+  }
+  const range: Store['range'] = (...args) => {
+    state.ranges++
+    return store.range(...args)
+  }
+  const members = { watch, range } as Partial<Store>
+  const proxy: Store = new Proxy(store, {
+    get: (target, key) => {
+      const member = Reflect.get(members, key) ?? Reflect.get(target, key)
+      return typeof member === 'function' ? member.bind(target) : member
     },
   })
+  return { proxy, state }
+}
+
+const keysOf = (cacher: Cacher) => [...cacher.cache(prefix).select(everything)].map((entry) => entry.key)
+const openWatch = (cacher: Cacher) =>
+  cacher.cache(prefix).watch({ selection: everything, afterRevision: cacher.revision, bookmarks: false, markInitialEvents: false }, cacher.revision)
+type Session = ReturnType<typeof openWatch>
+
+async function seen(session: Session): Promise<string[]> {
+  const items = (await session.next()) ?? []
+  return items.map((item) => (item.type === 'BOOKMARK' ? 'BOOKMARK' : `${item.type} ${item.entry.key} ${item.revision}`))
+}
+
+test('API-09 a store watch that breaks resumes: clients keep their watches, and nothing is read again', async () => {
+  const clock = new VirtualClock('2026-01-01T00:00:00Z')
+  const store = createMemoryStore({ clock })
   await put(store, 'one')
-  const { cacher, close } = start(fragile, clock)
+  const { proxy, state } = fragile(store)
+  const { cacher, close } = start(proxy, clock)
   await cacher.loaded
   await clock.advance(0)
-  const session = cacher
-    .cache(prefix)
-    .watch({ selection: everything, afterRevision: cacher.revision, bookmarks: false, markInitialEvents: false }, cacher.revision)
-  breakWatch()
-  assert.equal(await session.next(), undefined)
+  const session = openWatch(cacher)
+  const reads = state.ranges
+  state.isDown = true
+  state.breakWatch()
   const revision = await put(store, 'two')
+  await clock.advance(2_500)
+  state.isDown = false
   await clock.advance(1_000)
   await cacher.waitFor(revision)
+  assert.deepEqual([await seen(session), keysOf(cacher), state.ranges - reads], [[`ADDED a/two ${revision}`], ['a/one', 'a/two'], 0])
+  await close()
+})
+
+test('API-09 clients keep their watches and see the difference, the history that a broken store watch needs is compacted', async () => {
+  const clock = new VirtualClock('2026-01-01T00:00:00Z')
+  const store = createMemoryStore({ clock })
+  const remove = (name: string) => store.transact({ compare: [], success: [{ type: 'delete', from: `${prefix}a/${name}` }] })
+  for (const name of ['changed', 'deleted', 'replaced', 'same']) await put(store, name)
+  const { proxy, state } = fragile(store)
+  const { cacher, close } = start(proxy, clock)
+  await cacher.loaded
+  await clock.advance(0)
+  const session = openWatch(cacher)
+  const heard: string[] = []
+  cacher.cache(prefix).onChange(({ type, object }) => heard.push(`${type} ${object.metadata.name}`))
+  state.isDown = true
+  state.breakWatch()
+  const changed = await put(store, 'changed')
+  await remove('deleted')
+  await remove('replaced')
+  const replaced = await put(store, 'replaced')
+  const added = await put(store, 'added')
+  await store.compact(added)
+  state.isDown = false
+  await clock.advance(3_000)
+  await cacher.waitFor(added)
+  const wanted = [
+    `MODIFIED a/changed ${changed}`,
+    `DELETED a/replaced ${replaced - 1}`,
+    `ADDED a/replaced ${replaced}`,
+    `ADDED a/added ${added}`,
+    `DELETED a/deleted ${added}`,
+  ]
+  assert.deepEqual(await seen(session), wanted)
   assert.deepEqual(
-    [...cacher.cache(prefix).select(everything)].map((entry) => entry.key),
-    ['a/one', 'a/two'],
+    heard,
+    wanted.map((text) => text.replace(/a\/(\w+) .*/, '$1')),
   )
+  assert.deepEqual(keysOf(cacher), ['a/added', 'a/changed', 'a/replaced', 'a/same'])
+  await close()
+})
+
+test('API-07 a consistent read does not wait for writes outside the registry', async () => {
+  const clock = new VirtualClock('2026-01-01T00:00:00Z')
+  const store = createMemoryStore({ clock })
+  const { cacher, close } = start(store, clock)
+  await cacher.loaded
+  await store.transact({ compare: [], success: [{ type: 'put', key: '/other/x', value: value('x') }] })
+  await cacher.waitUntilCurrent()
+  assert.equal(cacher.revision, 2)
+  await close()
+})
+
+test('API-07 a consistent read waits for the revision that a remote store names', async () => {
+  const clock = new VirtualClock('2026-01-01T00:00:00Z')
+  const store = createMemoryStore({ clock })
+  const remote: Store = new Proxy(store, {
+    get: (target, key) => {
+      if (key === 'latestRevision') return async () => target.latestRevision()
+      const member = Reflect.get(target, key)
+      return typeof member === 'function' ? member.bind(target) : member
+    },
+  })
+  const { cacher, close } = start(remote, clock)
+  await cacher.loaded
+  const revision = await put(store, 'one')
+  await cacher.waitUntilCurrent()
+  assert.ok(cacher.revision >= revision)
+  await close()
+})
+
+test('API-07 a first reading of many pages holds all keys of one revision', async () => {
+  const clock = new VirtualClock('2026-01-01T00:00:00Z')
+  const store = createMemoryStore({ clock })
+  const names = Array.from({ length: 4_500 }, (_, index) => `n${String(index).padStart(5, '0')}`)
+  const success = names.map((name) => ({ type: 'put' as const, key: `${prefix}a/${name}`, value: value(name) }))
+  await store.transact({ compare: [], success })
+  const { proxy, state } = fragile(store)
+  const { cacher, close } = start(proxy, clock)
+  await cacher.loaded
+  assert.deepEqual([keysOf(cacher), state.ranges], [names.map((name) => `a/${name}`), 3])
   await close()
 })

@@ -1,13 +1,15 @@
 /**
- * Feeds every resource's watch cache from one read and one watch of the whole store (L3). Because that watch sees every revision, the
- * caches always know how current they are: a consistent read waits until they have reached the store's revision, with no progress
- * requests and no polling.
+ * Feeds every resource's watch cache from one read and one watch of the whole store (L3). Because that watch reports every revision, the
+ * caches always know how current they are: a consistent read waits until they have reached the store's revision.
+ * A watch that breaks resumes after the last revision taken in. Only when that history is compacted, everything is read again, and what changed
+ * meanwhile reaches the clients' watches as events: they stay open.
  * Upstream: apiserver/pkg/storage/cacher, one reflector per resource; here one for all, since the store is ours.
  */
 import { StatusError } from '#api/machinery/status'
 import type { Clock, Timer } from '#base/clock'
 import type { Logger } from '#base/log'
-import type { KeyValue, Store, StoreEventBatch } from '#store/store'
+import type { KeyValue, Store, StoreEventBatch, StoreWatchOptions } from '#store/store'
+import { isStoreError } from '#store/storeError'
 import type { Cancellation } from '../cancellation.ts'
 import { CacheEntry } from './cacheEntry.ts'
 import { mayBeEncrypted, type StoredValues, UnreadableValue } from './storedValues.ts'
@@ -18,6 +20,8 @@ const registryFrom = '/registry/'
 const registryTo = '/registry0'
 const defaultBookmarkMs = 60_000
 const reconnectMs = 1_000
+/** Keys read at once: an answer of a remote store stays small, and other requests get their turn. */
+const pageKeys = 2_000
 /** Objects that cannot be read are tried again after this time, and after twice as long each time. */
 const retryMs = 1_000
 const longestRetryMs = 30_000
@@ -54,7 +58,7 @@ export class Cacher {
   readonly #filling = new Map<string, { event: CacheEvent; revision: number }[]>()
   /** What came while a value's key is being fetched. */
   #backlog: StoreEventBatch[] | undefined
-  /** Ends the store watch, so that everything is read again. */
+  /** Ends the store watch. */
   #broken = new AbortController()
   readonly #transformed: boolean
   /** When objects that cannot be read are tried again. */
@@ -62,8 +66,10 @@ export class Cacher {
   #retryMs = retryMs
   #revision = 0
   #waiters: Waiter[] = []
-  /** Nothing more comes: whoever waits would wait in vain. */
+  /** Set after run() ends; new waiters are rejected. */
   #ended = false
+  /** The next turn of run() reads everything, as history is missing. */
+  #mustLoad = true
   #loaded: Promise<void>
   #setLoaded: () => void = () => {}
 
@@ -98,7 +104,7 @@ export class Cacher {
     const meanwhile: { event: CacheEvent; revision: number }[] = []
     this.#filling.set(prefix, meanwhile)
     try {
-      const { kvs, revision } = await this.#store.range(prefix, `${prefix.slice(0, -1)}0`)
+      const { kvs, revision } = await this.#readPages(prefix, `${prefix.slice(0, -1)}0`)
       const reading = await readAll(cache, kvs)
       // Everything has been read anew in the meantime, or the resource is gone again.
       if (this.#filling.get(prefix) !== meanwhile) return
@@ -129,7 +135,8 @@ export class Cacher {
 
   /** Until the caches hold the newest acknowledged write. Resolves at once in the usual case. */
   waitUntilCurrent(cancellation?: Cancellation): Promise<void> | undefined {
-    return this.waitFor(this.#store.currentRevision(), cancellation)
+    const latest = this.#store.latestRevision(cancellation)
+    return typeof latest === 'number' ? this.waitFor(latest, cancellation) : latest.then((revision) => this.waitFor(revision, cancellation))
   }
 
   /** Until the caches have reached `revision`; undefined when they already have. Throws Timeout when they do not in time. */
@@ -166,25 +173,37 @@ export class Cacher {
     })
   }
 
-  /** Loads, then follows the store until the signal aborts. A store watch that breaks ends all watches and starts over. */
+  /** Loads, then follows the store until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const bookmarks = this.#bookmarkLoop(signal)
     while (!signal.aborted) {
       try {
-        await this.#loadAll()
-        this.#broken = new AbortController()
-        const following = AbortSignal.any([signal, this.#broken.signal])
-        await this.#store.watch({ from: registryFrom, to: registryTo, startRevision: this.#revision + 1 }, (batch) => this.#take(batch), following)
+        if (this.#mustLoad) await this.#loadAll()
+        await this.#follow(signal)
       } catch (error) {
-        if (!signal.aborted) this.#log.error(error, 'The store watch broke; reading everything again')
+        if (isStoreError(error, 'compacted')) this.#mustLoad = true
+        if (!signal.aborted) this.#log.error(error, this.#mustLoad ? 'The store watch ended; reading everything again' : 'The store watch ended; resuming')
       }
-      this.closeWatches()
       if (!signal.aborted) await this.#clock.sleep(reconnectMs, signal).catch(() => undefined)
     }
+    this.closeWatches()
     this.#ended = true
     this.#retry?.cancel()
     for (const waiter of [...this.#waiters]) waiter.reject(shuttingDown())
     await bookmarks
+  }
+
+  async #follow(signal: AbortSignal): Promise<void> {
+    this.#broken = new AbortController()
+    // Batches that wait for a key are delivered again.
+    this.#backlog = undefined
+    const options: StoreWatchOptions = {
+      from: registryFrom,
+      to: registryTo,
+      startRevision: this.#revision + 1,
+      onProgress: (revision) => this.#take({ revision, events: [] }),
+    }
+    await this.#store.watch(options, (batch) => this.#take(batch), AbortSignal.any([signal, this.#broken.signal]))
   }
 
   /** Ends every open watch; its client will come back, perhaps to another server. */
@@ -193,7 +212,7 @@ export class Cacher {
   }
 
   async #loadAll(): Promise<void> {
-    const { kvs, revision } = await this.#store.range(registryFrom, registryTo)
+    const { kvs, revision } = await this.#readPages(registryFrom, registryTo)
     this.#filling.clear()
     this.#backlog = undefined
     const byPrefix = new Map<string, KeyValue[]>()
@@ -203,17 +222,29 @@ export class Cacher {
       if (prefix !== undefined) byPrefix.get(prefix)?.push(kv)
     }
     const readings = await Promise.all([...this.#caches].map(async ([prefix, cache]) => [cache, await readAll(cache, byPrefix.get(prefix) ?? [])] as const))
-    for (const [cache, reading] of readings) {
-      // Watches that were opened while the store was out of reach have missed what happened since.
-      cache.closeWatches()
-      this.#load(cache, reading, revision)
-    }
+    for (const [cache, reading] of readings) this.#load(cache, reading, revision)
+    this.#mustLoad = false
     this.#reached(revision)
     this.#setLoaded()
   }
 
+  /** All of a range as of one revision. @throws StoreError 'compacted' when that is forgotten before the last page is read */
+  async #readPages(from: string, to: string): Promise<{ readonly kvs: readonly KeyValue[]; readonly revision: number }> {
+    const kvs: KeyValue[] = []
+    let revision: number | undefined
+    for (let next = from; ; ) {
+      const page = await this.#store.range(next, to, { limit: pageKeys, revision })
+      kvs.push(...page.kvs)
+      revision ??= page.revision
+      const last = page.kvs.at(-1)
+      if (!page.more || !last) return { kvs, revision }
+      next = `${last.key}\0`
+      await this.#clock.turn()
+    }
+  }
+
   #load(cache: WatchCache, { entries, unreadable }: Reading, revision: number): void {
-    cache.load(entries, revision, unreadable)
+    cache.load(entries, revision, unreadable, this.#clock.now())
     for (const { kv, value } of unreadable) this.#reportUnreadable(kv.key, value)
   }
 
@@ -233,7 +264,8 @@ export class Cacher {
     this.#backlog = backlog
     const broken = this.#broken
     this.#catchUp(read, backlog).catch((error) => {
-      this.#log.error(error, 'What the store told could not be taken in')
+      this.#log.error(error, 'Events of the store could not be applied')
+      this.#mustLoad = true
       broken.abort()
     })
   }

@@ -14,17 +14,15 @@ export async function compactRegularly(deps: { store: Store; clock: Clock; log: 
   const { store, clock, log } = deps
   let before = 0
   while (!signal.aborted) {
-    const next = store.currentRevision()
-    if (before > 1) {
-      try {
-        await store.compact(before)
-      } catch (error) {
-        // Another server did it, or the store is closing.
-        const { code } = error as StoreError
-        if (code !== 'compacted' && code !== 'closed') log.error(error, 'Compacting the store failed', { revision: before })
-      }
+    const revision = before
+    try {
+      before = await store.latestRevision()
+      if (revision > 1) await store.compact(revision)
+    } catch (error) {
+      const { code } = error as StoreError
+      // Another server compacted this revision, or the store is closing.
+      if (code !== 'compacted' && code !== 'closed') log.error(error, 'Compacting the store failed', { revision })
     }
-    before = next
     await clock.sleep(compactionIntervalMs, signal).catch(() => undefined)
   }
 }

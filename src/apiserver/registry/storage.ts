@@ -10,12 +10,6 @@ import { CacheEntry, encodeStored } from './cacheEntry.ts'
 import type { Cacher } from './cacher.ts'
 import type { StoredResource } from './storedResource.ts'
 
-/**
- * Twice what etcd takes (1.5 MiB), as the limit of request bodies is: JSON is that much larger than protobuf. What an object gains on its way here
- * (defaults, managed fields) counts too.
- */
-const maxValueBytes = 3 * 1024 * 1024
-
 /** Leases for expiring objects are shared by everything written within a minute, or a twentieth of a short life. Upstream: etcd3/lease_manager.go. */
 const leaseReuseSeconds = (ttlSeconds: number) => Math.min(60, Math.floor(ttlSeconds / 20))
 
@@ -44,7 +38,8 @@ export class Storage {
    */
   async put(resource: StoredResource, key: string, object: KubeObject, current: CacheEntry | undefined): Promise<CacheEntry | undefined> {
     const plain = encodeStored(object)
-    if (plain.length > maxValueBytes) throw new StatusError('RequestEntityTooLarge', 'etcdserver: request is too large')
+    // What an object gains on its way here (defaults, managed fields) counts too.
+    if (plain.length > this.#store.maxValueBytes) throw tooLarge()
     const storeKey = resource.prefix + key
     const value = resource.cache.values.write(storeKey, plain)
     const lease = resource.ttlSeconds === undefined ? undefined : await this.#lease(resource.ttlSeconds)
@@ -114,8 +109,14 @@ export class Storage {
 function storeFailure(error: unknown): unknown {
   const { code } = error as StoreError
   if (code === 'noSpace') return new StatusError('', 'etcdserver: mvcc: database space exceeded', { cause: error })
+  if (code === 'tooLarge') return tooLarge(error)
+  // Clients read again and decide: the write may still happen.
+  if (code === 'unknownOutcome')
+    return new StatusError('Timeout', 'Timeout: request did not complete within requested timeout - context deadline exceeded', { cause: error })
   if (code === 'unavailable' || code === 'closed') {
     return new StatusError('ServiceUnavailable', 'the store is not available', { details: { retryAfterSeconds: 1 }, cause: error })
   }
   return error
 }
+
+const tooLarge = (cause?: unknown) => new StatusError('RequestEntityTooLarge', 'etcdserver: request is too large', { cause })

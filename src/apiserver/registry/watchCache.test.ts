@@ -16,7 +16,7 @@ function nodeNameOf(entry: CacheEntry): string {
 
 function newCache(): WatchCache {
   const cache = new WatchCache(prefix, [nodeIndex])
-  cache.load([], 1)
+  cache.load([], 1, [], 0)
   return cache
 }
 
@@ -88,7 +88,7 @@ test('API-08 a watch resumes after any revision still held, without gap or repea
 
 test('API-08 history that is gone is refused as expired with upstream text', () => {
   const cache = new WatchCache(prefix, [])
-  cache.load([], 40)
+  cache.load([], 40, [], 0)
   assert.throws(
     () => watch(cache, everything, 39, 40),
     (error) => isStatus(error, 'Expired') && error.message === 'too old resource version: 39 (40)',

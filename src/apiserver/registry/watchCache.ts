@@ -145,22 +145,28 @@ export class WatchCache {
     return this.#entries.count(start > from ? start : from, to)
   }
 
-  /** Starts over from a complete reading at `revision`; open watches must have been ended. */
-  load(entries: Iterable<CacheEntry>, revision: number, unreadable: readonly UnreadableEntry[] = []): void {
+  /** Takes in a complete reading at `revision`. After the first one, the difference reaches open watches and listeners as events, and history stays. */
+  load(entries: Iterable<CacheEntry>, revision: number, unreadable: readonly UnreadableEntry[], nowMs: number): void {
     const before = this.#entries
+    const isFirst = this.#loadedAt === 0
+    const hidesSome = unreadable.length > 0 || this.#unreadable.size > 0
     this.#entries = new SortedMap()
     this.#unreadable = new SortedMap()
-    for (const entry of unreadable) this.#unreadable.set(this.#keyOf(entry.kv), entry)
-    for (const entry of entries) {
-      this.#entries.set(entry.key, entry)
-      if (entry.resourceVersion > this.#changedAt) this.#changedAt = entry.resourceVersion
-    }
-    this.#changes = []
-    this.#head = 0
-    this.#floor = revision
     this.#loadedAt = revision
-    if (before.size > 0) this.#changedAt = revision
-    this.#tellDifference(before)
+    for (const entry of unreadable) this.#unreadable.set(this.#keyOf(entry.kv), entry)
+    for (const read of entries) {
+      const known = before.get(read.key)
+      this.#entries.set(read.key, known?.resourceVersion === read.resourceVersion ? known : read)
+      if (isFirst && read.resourceVersion > this.#changedAt) this.#changedAt = read.resourceVersion
+    }
+    const hasReaders = !isFirst || this.#listeners.size > 0
+    const changes = hasReaders ? changesBetween(before, this.#entries, revision, nowMs) : []
+    if (isFirst) this.#floor = revision
+    else if (hidesSome) {
+      this.#startHistory(revision)
+      this.closeWatches()
+    } else for (const change of changes) this.#record(change, nowMs)
+    for (const change of changes) this.#callListeners(change)
   }
 
   /**
@@ -203,13 +209,20 @@ export class WatchCache {
     if (this.#unreadable.size > 0 && this.#unreadable.delete(key)) this.#changedAt = revision
     const change = event.type === 'put' ? this.#put(key, event, revision, nowMs) : this.#delete(key, revision, nowMs)
     if (!change) return
-    this.#changedAt = revision
+    this.#record(change, nowMs)
+    this.#callListeners(change)
+  }
+
+  #record(change: CacheChange, nowMs: number): void {
+    this.#changedAt = change.revision
     this.#remember(change, nowMs)
     this.#groups.dispatch(change)
-    if (this.#listeners.size > 0) {
-      const told = { type: change.type, object: change.entry.object, old: change.previous?.object }
-      for (const listener of this.#listeners) listener(told)
-    }
+  }
+
+  #callListeners(change: CacheChange): void {
+    if (this.#listeners.size === 0) return
+    const seen = { type: change.type, object: change.entry.object, old: change.previous?.object }
+    for (const listener of this.#listeners) listener(seen)
   }
 
   onChange(listener: ChangeListener): () => void {
@@ -333,19 +346,22 @@ export class WatchCache {
     }
     return items
   }
+}
 
-  /** Listeners keep their own state: after a reload they hear what changed meanwhile. */
-  #tellDifference(before: SortedMap<CacheEntry>): void {
-    if (this.#listeners.size === 0) return
-    for (const old of before.range()) {
-      if (!this.#entries.get(old.key)) for (const listener of this.#listeners) listener({ type: 'DELETED', object: old.object, old: old.object })
-    }
-    for (const entry of this.#entries.range()) {
-      const old = before.get(entry.key)
-      if (old?.resourceVersion === entry.resourceVersion) continue
-      for (const listener of this.#listeners) listener({ type: old ? 'MODIFIED' : 'ADDED', object: entry.object, old: old?.object })
-    }
+/** What must have happened between two readings, in order of revision. Of a deletion only the revision of the second reading is known. */
+function changesBetween(before: SortedMap<CacheEntry>, after: SortedMap<CacheEntry>, revision: number, nowMs: number): CacheChange[] {
+  const changes: CacheChange[] = []
+  const deleted = (old: CacheEntry, at: number) => changes.push(new CacheChange('DELETED', old.at(at), old, at, nowMs))
+  for (const entry of after.range()) {
+    const old = before.get(entry.key)
+    if (old?.resourceVersion === entry.resourceVersion) continue
+    const isSameObject = old?.createRevision === entry.createRevision
+    // Deleted and created again: the deletion came before the creation.
+    if (old && !isSameObject) deleted(old, entry.createRevision - 1)
+    changes.push(new CacheChange(isSameObject ? 'MODIFIED' : 'ADDED', entry, isSameObject ? old : undefined, entry.resourceVersion, nowMs))
   }
+  for (const old of before.range()) if (!after.get(old.key)) deleted(old, revision)
+  return changes.sort((a, b) => a.revision - b.revision)
 }
 
 function readEvent(event: StoreEvent, value: Uint8Array | UnreadableValue): CacheEvent {

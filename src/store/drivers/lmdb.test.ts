@@ -26,7 +26,7 @@ test('ETC-10 what was acknowledged is there after opening again: history, leases
   await write(store, remove('c'))
   await store.close()
   store = await reopen()
-  assert.deepEqual([store.currentRevision(), await show(store, 'a', 'z', { revision: 2 })], [4, 'a=1@2/2/1 b=1@2/2/1 c=1@2/2/1'])
+  assert.deepEqual([await store.latestRevision(), await show(store, 'a', 'z', { revision: 2 })], [4, 'a=1@2/2/1 b=1@2/2/1 c=1@2/2/1'])
   await write(store, put('a', '3'))
   await store.compact(5)
   await store.close()

@@ -4,14 +4,17 @@
  */
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
-import type { Revision, Store, StoreEventBatch, StoreWatchOptions, Transaction, TransactionResult } from '../store.ts'
+import type { Op, Revision, Store, StoreEventBatch, StoreWatchOptions, Transaction, TransactionResult } from '../store.ts'
 import { isStoreError, storeError } from '../storeError.ts'
 import type { Backend, BackendChange, BackendState } from './backend.ts'
 import { Leases } from './leases.ts'
 import { MvccEngine } from './mvcc/engine.ts'
 import { isTombstone, type Version } from './mvcc/keyHistory.ts'
+import { RevisionTimes } from './revisionTimes.ts'
 import { WatchHub } from './watchHub.ts'
 
+/** Twice what etcd takes (1.5 MiB), as the limit of request bodies is: JSON is that much larger than protobuf. */
+export const defaultMaxValueBytes = 3 * 1024 * 1024
 /** Default of `MvccStoreOptions.maxLogBytes`. */
 export const defaultMaxLogBytes = 32 << 20
 
@@ -22,6 +25,8 @@ export interface MvccStoreOptions {
   readonly maxLogBytes: number
   /** Puts are refused with 'noSpace' beyond this; absent: no limit. */
   readonly quotaBytes?: number | undefined
+  /** See Store; default: `defaultMaxValueBytes`. */
+  readonly maxValueBytes?: number | undefined
 }
 
 interface Pending {
@@ -45,6 +50,8 @@ export class MvccStore implements Store {
   readonly #engine: MvccEngine
   readonly #hub: WatchHub
   readonly #leases: Leases
+  readonly #times = new RevisionTimes()
+  readonly maxValueBytes: number
   #queue: Pending[] = []
   #writing: Promise<void> | undefined
   #compacting: Promise<void> = Promise.resolve()
@@ -53,6 +60,7 @@ export class MvccStore implements Store {
   constructor(backend: Backend, options: MvccStoreOptions) {
     this.#backend = backend
     this.#options = options
+    this.maxValueBytes = options.maxValueBytes ?? defaultMaxValueBytes
     this.#engine = new MvccEngine((version) => backend.load?.(version))
     this.#hub = new WatchHub(this.#engine, { forgetValues: backend.load !== undefined, maxLogBytes: options.maxLogBytes })
     this.#leases = new Leases(options.clock, (id) => this.#expireLease(id))
@@ -71,8 +79,12 @@ export class MvccStore implements Store {
     return this
   }
 
-  currentRevision(): Revision {
+  latestRevision(): Revision {
     return this.#engine.durableRevision
+  }
+
+  revisionTime(revision: Revision): number | undefined {
+    return revision > this.#engine.durableRevision ? undefined : this.#times.of(revision)
   }
 
   async range(...[from, to, options]: Parameters<Store['range']>): ReturnType<Store['range']> {
@@ -118,6 +130,7 @@ export class MvccStore implements Store {
   async compact(revision: Revision): Promise<void> {
     this.#checkOpen()
     this.#engine.startCompaction(revision)
+    this.#times.forgetBefore(revision)
     const recorded = this.#append({ type: 'compact', revision })
     const before = this.#compacting
     this.#compacting = (async () => {
@@ -151,6 +164,7 @@ export class MvccStore implements Store {
 
   #write(transaction: Transaction) {
     const { quotaBytes } = this.#options
+    if (hasLargerPut(transaction, this.maxValueBytes)) throw storeError('tooLarge')
     if (quotaBytes !== undefined && this.#usedBytes() > quotaBytes && wantsSpace(transaction)) throw storeError('noSpace')
     const written = this.#engine.write(transaction, (id) => this.#leases.check(id))
     for (const version of written.versions) this.#leases.move(version.key, this.#engine.versionBefore(version)?.lease ?? 0, version.lease)
@@ -182,8 +196,10 @@ export class MvccStore implements Store {
         this.#takeBack(group, error)
         continue
       }
+      const nowMs = this.#options.clock.now()
       for (const change of changes) {
         if (change.type !== 'revision') continue
+        this.#times.note(change.revision, nowMs)
         this.#engine.commit(change.versions)
         this.#hub.publish(change.revision, change.versions)
       }
@@ -230,4 +246,9 @@ export class MvccStore implements Store {
 
 function wantsSpace({ success, failure }: Transaction): boolean {
   return success.some((op) => op.type === 'put') || (failure?.some((op) => op.type === 'put') ?? false)
+}
+
+function hasLargerPut({ success, failure = [] }: Transaction, maxBytes: number): boolean {
+  const isLarger = (op: Op) => op.type === 'put' && op.value.length > maxBytes
+  return success.some(isLarger) || failure.some(isLarger)
 }

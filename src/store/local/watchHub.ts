@@ -38,6 +38,8 @@ export class WatchHub {
   readonly #options: WatchHubOptions
   readonly #watchers = new WatcherIndex<Watcher>()
   readonly #all = new Set<Watcher>()
+  /** Live watchers that want to know of revisions without an event for them. */
+  readonly #following = new Set<Watcher>()
   #log: Logged[] = []
   #logStart = 0
   #logBytes = 0
@@ -63,6 +65,7 @@ export class WatchHub {
       })
     }
     for (const [watcher, events] of wanted) deliver(watcher, { revision, events })
+    for (const watcher of this.#following) if (revision >= watcher.firstLive && !wanted.has(watcher)) watcher.options.onProgress?.(revision)
   }
 
   /** Resolves when the signal aborts; rejects with 'compacted', 'closed', or what onBatch threw. */
@@ -92,6 +95,7 @@ export class WatchHub {
   }
 
   async #catchUp(watcher: Watcher, ended: () => boolean): Promise<void> {
+    let delivered = 0
     let next = watcher.options.startRevision || this.#engine.durableRevision + 1
     while (next <= this.#engine.durableRevision) {
       if (next < this.#engine.compactRevision) throw storeError('compacted', { revision: this.#engine.compactRevision })
@@ -102,6 +106,7 @@ export class WatchHub {
         const events: StoreEvent[] = []
         for (; missed[i]?.modRevision === revision; i++) events.push(eventOf(this.#engine, missed[i] as Version, watcher.options.previous === true))
         watcher.onBatch({ revision, events })
+        delivered = revision
         sinceTurn += events.length
         if (sinceTurn >= catchUpSlice) {
           sinceTurn = 0
@@ -113,7 +118,9 @@ export class WatchHub {
     }
     // No turn of the event loop lies between the last look and joining, so nothing slips through.
     watcher.firstLive = next
-    if (!ended()) this.#join(watcher)
+    if (ended()) return
+    this.#join(watcher)
+    if (delivered < next - 1) watcher.options.onProgress?.(next - 1)
   }
 
   #missed(options: StoreWatchOptions, first: Revision, last: Revision): readonly Version[] {
@@ -145,13 +152,15 @@ export class WatchHub {
   }
 
   #join(watcher: Watcher): void {
-    const { from, to } = watcher.options
+    const { from, to, onProgress } = watcher.options
+    if (onProgress) this.#following.add(watcher)
     if (to === undefined) this.#watchers.addKey(from, watcher)
     else this.#watchers.addRange(from, upperEnd(to), watcher)
   }
 
   #leave(watcher: Watcher): void {
     this.#all.delete(watcher)
+    this.#following.delete(watcher)
     this.#watchers.removeKey(watcher.options.from, watcher)
     this.#watchers.removeRange(watcher)
   }

@@ -99,7 +99,7 @@ async function skiff(...args: string[]): Promise<void> {
 async function compact(): Promise<void> {
   const file = path.join(clusterPaths(cluster.env.SKIFF_HOME ?? '', name).store, 'data.mdb')
   const store = await openLmdbStore({ path: file, clock: realClock, log: noLog })
-  await store.compact(store.currentRevision())
+  await store.compact(await store.latestRevision())
   await store.close()
 }
 

@@ -148,7 +148,8 @@ test('a full store is told in the words that operators know, and reading goes on
   const store: Store = new Proxy(kept, {
     get: (target, key) => {
       if (key === 'transact' && full) return () => Promise.reject(Object.assign(new Error('full'), { code: 'noSpace' }))
-      return Reflect.get(target, key).bind(target)
+      const member = Reflect.get(target, key)
+      return typeof member === 'function' ? member.bind(target) : member
     },
   })
   const api = await startServer(t, { store })

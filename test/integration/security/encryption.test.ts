@@ -54,7 +54,7 @@ function lasting(): { store: Store; start(...resources: object[]): Promise<TestA
   }
 }
 function bound(store: Store): Partial<Store> {
-  const names = ['range', 'currentRevision', 'transact', 'watch', 'grantLease', 'keepLeaseAlive', 'revokeLease', 'compact', 'size'] as const
+  const names = ['range', 'latestRevision', 'revisionTime', 'transact', 'watch', 'grantLease', 'keepLeaseAlive', 'revokeLease', 'compact', 'size'] as const
   return Object.fromEntries(names.map((name) => [name, (store[name] as (...args: unknown[]) => unknown).bind(store)])) as Partial<Store>
 }
 

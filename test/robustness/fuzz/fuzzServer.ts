@@ -43,8 +43,8 @@ const api = await startTestApiServer({
 for (const name of ['fuzz', 'other']) await api.client.transport.request({ method: 'POST', path: '/api/v1/namespaces', body: { metadata: { name } } })
 const [serving, client] = [await testCertificates(), await testCertificates('CN=fuzz-client, O=system:masters')]
 const listener = await api.server.listen({ host: '127.0.0.1', port: 0, idleTimeoutMs: Number(process.argv[3]), tls: { ...serving, clientCa: client.cert } })
-const compacting = setInterval(() => {
-  const revision = store.currentRevision() - keptRevisions
+const compacting = setInterval(async () => {
+  const revision = (await store.latestRevision()) - keptRevisions
   if (revision > 1) void store.compact(revision).catch(() => undefined)
 }, compactEveryMs)
 process.stdout.write(`${JSON.stringify({ port: listener.port, ca: serving.cert, client, token })}\n`)

@@ -46,7 +46,7 @@ export class Model {
       for (const event of events) this.#take(event, revision)
       this.#revision = revision
     }
-    this.#revision = this.#store.currentRevision()
+    this.#revision = this.#latest()
     this.#first = this.#revision
     const from = { from: '/', to: '0', startRevision: this.#revision + 1 }
     return this.#store.watch(from, ({ revision, events }) => take(revision, events), signal)
@@ -54,7 +54,12 @@ export class Model {
 
   /** Everything that is written by now is in the model afterwards. */
   async settled(): Promise<void> {
-    while (this.#revision < this.#store.currentRevision()) await new Promise((resolve) => setImmediate(resolve))
+    while (this.#revision < this.#latest()) await new Promise((resolve) => setImmediate(resolve))
+  }
+
+  /** A local store answers at once. */
+  #latest(): number {
+    return this.#store.latestRevision() as number
   }
 
   nowMs(): number {
