@@ -4,7 +4,7 @@ SHELL := /bin/bash
 NODE ?= node
 STAMP := node_modules/.package-lock.json
 
-.PHONY: up down test lint bench status build packages test-packages clean
+.PHONY: up down test lint bench status build packages test-packages generate clean
 
 up: build packages
 	bin/skiff up
@@ -43,6 +43,10 @@ $(STAMP): package.json package-lock.json
 dist/.built: $(STAMP) $(shell find src scripts -type f 2>/dev/null)
 	$(NODE) scripts/build.mjs
 	@touch dist/.built
+
+# Writes src/api/gen from the pinned release of Kubernetes.
+generate: $(STAMP)
+	scripts/generate.sh
 
 clean:
 	rm -rf dist node_modules

@@ -5,6 +5,7 @@
  */
 import type { Logger } from './log.ts'
 import type { Metrics } from './metrics.ts'
+import { kubernetesVersion } from './version.ts'
 
 /** As the metric names them; a stable feature has none. */
 export type FeatureStage = 'ALPHA' | 'BETA' | '' | 'DEPRECATED'
@@ -151,7 +152,9 @@ export function featureGateWarnings(settings: FeatureGateSettings, followed: rea
     const asksForMany = name === 'AllAlpha' || name === 'AllBeta'
     return wanted === gate.default || asksForMany || followed.includes(name) ? [] : [`${name}=${wanted}`]
   })
-  return fixed.length === 0 ? leaving : [...leaving, `Feature gates without effect here, these features stay as v1.36 has them by default: ${fixed.join(', ')}`]
+  return fixed.length === 0
+    ? leaving
+    : [...leaving, `Feature gates without effect here, these features stay as v${kubernetesVersion} has them by default: ${fixed.join(', ')}`]
 }
 
 /**

@@ -210,9 +210,6 @@ export const kubeletDefaults: KubeletConfig = {
   fileCheckFrequencyMs: 20_000,
 }
 
-/** The version that nodes report: the Kubernetes release that this project implements. */
-export const kubeletVersion = 'v1.36.0'
-
 /** Fills in upstream's defaults. */
 export function kubeletConfig(config: Partial<KubeletConfig> & Pick<KubeletConfig, 'nodeName'>): KubeletConfig {
   const merged = config.mergeDefaultEvictionSettings ? { evictionHard: { ...kubeletDefaults.evictionHard, ...config.evictionHard } } : {}

@@ -1,6 +1,7 @@
 /** The command line (L5): builds the commands over local clusters, and turns failures into exit codes. */
 import os from 'node:os'
 import { Command, CommanderError } from 'commander'
+import { kubernetesRelease, kubernetesVersion } from '#base/version'
 import type { CommandContext } from '#cli/command'
 import { commands } from '#cli/commands/index'
 import { CommandError, exitCodes } from '#cli/exitCodes'
@@ -9,13 +10,11 @@ import { skiffHome } from './localCluster/clusterState.ts'
 import { createLocalClusterManager } from './localCluster/localClusterManager.ts'
 import { createRealClock } from './realClock.ts'
 
-export const version = 'v1.36.0'
-
 export async function runCommandLine(argv: readonly string[]): Promise<void> {
   const context = realContext(argv)
   const program = new Command('skiff')
-    .description('Kubernetes v1.36, whole, in TypeScript')
-    .version(version)
+    .description(`Kubernetes v${kubernetesVersion}, whole, in TypeScript`)
+    .version(kubernetesRelease)
     .showHelpAfterError('(skiff --help lists the commands)')
   program.exitOverride().configureOutput({ writeErr: (text) => context.stderr.write(text) })
   for (const command of commands) command.register(program, context)

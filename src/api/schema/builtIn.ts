@@ -2,6 +2,7 @@
  * The compiled schemas of the built-in kinds (L1), resolved from the generated table one definition at a time, on first use.
  * Recursive definitions (JSONSchemaProps) work because a node's fields are resolved when they are first asked for.
  */
+import { kubernetesVersion } from '#base/version'
 import { type DefinitionRow, type FieldExtras, type FieldRow, factsTable, once } from '../gen/table.ts'
 import type { GroupVersionKind } from '../machinery/meta.ts'
 import type { Field, Schema, SchemaFormat } from './schema.ts'
@@ -59,7 +60,7 @@ export function schemaOfDefinition(name: string): Schema {
   const index = registry().byName.get(name)
   if (index !== undefined) return resolve(index)
   const leaf = Object.values(leaves).find((candidate) => candidate.definition === name)
-  if (!leaf) throw new Error(`no definition ${name} in the v1.36 API`)
+  if (!leaf) throw new Error(`no definition ${name} in the API of Kubernetes ${kubernetesVersion}`)
   return leaf
 }
 

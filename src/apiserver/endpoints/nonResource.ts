@@ -1,6 +1,7 @@
 /** Paths that are no resource (L3): discovery, health, version, metrics. */
 import type { Info } from '#api/gen/types/version'
 import { HealthSlis } from '#base/healthSlis'
+import { kubernetesMajor, kubernetesMinor, kubernetesRelease, minCompatibilityMinor } from '#base/version'
 import type { Answer } from '../answer.ts'
 import { textAnswer } from '../answer.ts'
 import type { ServerRequest } from '../request.ts'
@@ -39,13 +40,13 @@ export function nonResourceHandler(parts: NonResourceParts): (request: ServerReq
 
 /** What `kubectl version` shows; clients compare major and minor. */
 export const versionInfo: Info = {
-  major: '1',
-  minor: '36',
-  emulationMajor: '1',
-  emulationMinor: '36',
-  minCompatibilityMajor: '1',
-  minCompatibilityMinor: '35',
-  gitVersion: 'v1.36.0+skiff',
+  major: kubernetesMajor,
+  minor: kubernetesMinor,
+  emulationMajor: kubernetesMajor,
+  emulationMinor: kubernetesMinor,
+  minCompatibilityMajor: kubernetesMajor,
+  minCompatibilityMinor,
+  gitVersion: `${kubernetesRelease}+skiff`,
   gitCommit: '',
   gitTreeState: 'clean',
   buildDate: '',

@@ -3,8 +3,9 @@ import type { ContainerImage, Node, NodeAddress, NodeCondition, NodeStatus } fro
 import type { Frozen } from '#api/machinery/meta'
 import { canonicalQuantity } from '#api/machinery/quantity'
 import { formatTime } from '#base/time'
+import { kubernetesRelease } from '#base/version'
 import type { RuntimeImage, RuntimeStatus, RuntimeVersion } from '#grpc/criTypes'
-import { type KubeletConfig, kubeletVersion } from '../config.ts'
+import type { KubeletConfig } from '../config.ts'
 import { thresholdAmount } from '../eviction/thresholds.ts'
 import type { MachineInfo } from '../host.ts'
 import { milliUnits, quantity } from '../pods/quantities.ts'
@@ -156,7 +157,7 @@ export function nodeStatus(previous: Frozen<NodeStatus> | undefined, facts: Node
         : (previous?.nodeInfo?.containerRuntimeVersion ?? 'containerd://Unknown'),
       kernelVersion: machine.kernelVersion,
       kubeProxyVersion: '',
-      kubeletVersion,
+      kubeletVersion: kubernetesRelease,
       machineID: machine.machineID,
       operatingSystem: 'linux',
       osImage: machine.osImage,

@@ -1,6 +1,7 @@
 /** Lifecycle hooks (L3): exec, httpGet and sleep. Upstream: kubelet/lifecycle/handlers.go (v1.36). */
 import type { HTTPGetAction, LifecycleHandler } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { kubernetesVersion } from '#base/version'
 import type { KubeletContext } from '../context.ts'
 import { type HttpTarget, httpRequest } from '../probes/http.ts'
 import { type FrozenContainer, type FrozenPod, formatPod } from './containers.ts'
@@ -75,7 +76,7 @@ async function httpHook(context: KubeletContext, { pod, container, podIP, signal
     path,
     https: action.scheme === 'HTTPS',
     headers: action.httpHeaders ?? [],
-    userAgent: 'kube-lifecycle/1.36',
+    userAgent: `kube-lifecycle/${kubernetesVersion}`,
   }
   const ask = (to: HttpTarget) => httpRequest(host, to, signal ?? AbortSignal.timeout(30_000))
   try {

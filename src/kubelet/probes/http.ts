@@ -11,7 +11,7 @@ export interface HttpTarget {
   readonly path: string
   readonly https: boolean
   readonly headers: readonly { readonly name: string; readonly value: string }[]
-  /** Who asks: 'kube-probe/1.36'. */
+  /** Such as kube-probe/MAJOR.MINOR. */
   readonly userAgent: string
 }
 

@@ -1,6 +1,7 @@
 /** Carries out one probe (L3): exec, httpGet, tcpSocket or grpc. Upstream: kubelet/prober/prober.go, pkg/probe (v1.36). */
 import type { Probe } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { kubernetesVersion } from '#base/version'
 import { CriError } from '#grpc/criError'
 import type { KubeletContext } from '../context.ts'
 import type { FrozenContainer } from '../pods/containers.ts'
@@ -81,7 +82,14 @@ async function httpProbe(host: Host, action: NonNullable<Frozen<Probe>['httpGet'
   const port = containerPort(action.port, target.container)
   const { host: named, path: asked, scheme, httpHeaders } = action
   const path = `/${(asked ?? '').replace(/^\//, '')}`
-  const request = { host: named || target.podIP, port, path, https: scheme === 'HTTPS', headers: httpHeaders ?? [], userAgent: 'kube-probe/1.36' }
+  const request = {
+    host: named || target.podIP,
+    port,
+    path,
+    https: scheme === 'HTTPS',
+    headers: httpHeaders ?? [],
+    userAgent: `kube-probe/${kubernetesVersion}`,
+  }
   try {
     const { status, body } = await httpRequest(host, request, AbortSignal.timeout(timeoutSeconds * 1000))
     if (status < 200 || status >= 400) return failure(`HTTP probe failed with statuscode: ${status}`)

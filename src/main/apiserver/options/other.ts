@@ -1,4 +1,5 @@
 /** Flags of kube-apiserver's whose choice this server has made already (L5): taken where they ask for that, refused where they ask for something else. */
+import { kubernetesVersion } from '#base/version'
 import { duration, flag, text, UsageError, whole } from './flags.ts'
 import { optionGroup } from './optionGroup.ts'
 
@@ -14,7 +15,7 @@ export const other = optionGroup({
     'coordinated-leadership-renew-deadline': duration('Accepted, without effect, as --coordinated-leadership-lease-duration', 10_000),
     'coordinated-leadership-retry-period': duration('Accepted, without effect, as --coordinated-leadership-lease-duration', 2000),
     'debug-socket-path': text(absent),
-    'emulated-version': text('Only empty or 1.36, the version that this is'),
+    'emulated-version': text(`Only empty or ${kubernetesVersion}, the version that this is`),
     'enable-logs-handler': flag('Accepted, without effect: the log goes to the standard error, and no path shows it'),
     'livez-grace-period': duration('Accepted, without effect: /livez is well as soon as the process answers', 0),
     'max-connection-bytes-per-sec': whole('Accepted, without effect: streams are as fast as both ends take them', 0),
@@ -27,7 +28,7 @@ export const other = optionGroup({
     const emulated = values['emulated-version'].replace(/^kube=/, '')
     const faults = [
       ...absentFlags.filter((name) => values[name] !== '').map((name) => `--${name} is not there: leave it out`),
-      ...(['', '1.36'].includes(emulated) ? [] : [`--emulated-version ${emulated} is not there: only 1.36`]),
+      ...(['', kubernetesVersion].includes(emulated) ? [] : [`--emulated-version ${emulated} is not there: only ${kubernetesVersion}`]),
     ]
     if (faults.length > 0) throw new UsageError(faults)
     return {}
