@@ -1,5 +1,5 @@
 /**
- * What every moving part is (L0): a function of what it needs that returns something to run until told to stop.
+ * The form of every component (L0): a function of its dependencies that returns something to run until a signal aborts.
  * `run` resolves only when everything it started has truly stopped; it rejects only on a failure it cannot survive.
  */
 export interface Component {

@@ -36,7 +36,7 @@ for (const [settings, faults] of [
   test(`${JSON.stringify(settings)}: ${faults.join() || 'fine'}`, () => assert.deepEqual(featureGateFaults(settings), faults))
 }
 
-test('whoever asks for what cannot be had is told; what can be turned is not spoken of', () => {
+test('gates that have no effect here are reported, gates that can be turned are not', () => {
   assert.deepEqual(featureGateWarnings({}), [])
   assert.deepEqual(featureGateWarnings({ MemoryQoS: true }, ['MemoryQoS']), [])
   assert.deepEqual(featureGateWarnings({ MemoryQoS: true, WatchList: true, EventedPLEG: true }, ['MemoryQoS']), [

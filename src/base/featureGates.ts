@@ -141,7 +141,7 @@ export function featureGateFaults(settings: FeatureGateSettings): string[] {
   })
 }
 
-/** What to tell whoever asked for it: features that leave, and those that stay as they are here, whatever is asked. `followed`: those that can be turned. */
+/** The log lines for gates that were set: deprecated or removed features, and features whose gate has no effect here. `followed`: gates that do have one. */
 export function featureGateWarnings(settings: FeatureGateSettings, followed: readonly string[] = []): string[] {
   const leaving = Object.entries(settings).flatMap(([name, value]) => {
     const kind = { ALPHA: '', BETA: '', '': 'GA', DEPRECATED: 'deprecated' }[featureGates.get(name)?.stage ?? 'ALPHA']

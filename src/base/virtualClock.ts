@@ -1,7 +1,7 @@
 /**
- * A clock that moves only when told (L0), for tests and for clusters under virtual time.
+ * A clock that only `advance` moves (L0), for tests and for clusters under virtual time.
  * Invariants: timers fire in order of due time, then of creation; promises settle before the next timer fires;
- * a timer that keeps re-arming itself without the time moving on is reported, not looped on for ever.
+ * a timer that keeps re-arming itself at one instant is reported as a runaway.
  */
 import type { Clock, Timer } from './clock.ts'
 import { Heap } from './heap.ts'

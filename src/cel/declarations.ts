@@ -66,7 +66,7 @@ export const overload = (id: string, signature: string, invoke: Invoke): Overloa
 /** A function called as `receiver.name(...)`; the receiver's type comes first in the signature. */
 export const member = (id: string, signature: string, invoke: Invoke): Overload => makeOverload(id, signature, true, invoke)
 
-/** An overload whose code is made anew for each place where it is called. */
+/** An overload whose code is generated for each call site. */
 export const prepared = (make: typeof overload, id: string, signature: string, prepare: () => Invoke): Overload => ({
   ...make(id, signature, prepare()),
   prepare,

@@ -24,7 +24,7 @@ export interface ClusterDnsDeps {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics: Metrics
-  /** Name servers for everything outside the cluster, asked for anew each time: they may change while we run. */
+  /** Name servers for names outside the cluster, read for each query since they may change. */
   readonly upstreams: () => Promise<readonly string[]>
 }
 
@@ -98,7 +98,7 @@ async function announce(deps: ClusterDnsDeps, config: ClusterDnsConfig, signal: 
 }
 
 async function ensureService(client: Client, config: ClusterDnsConfig): Promise<void> {
-  // Asked for first: creating it again would be refused for its address, before anybody looks at its name.
+  // Read first: a second create is refused for its address before the server compares names.
   const there = await client
     .of(services)
     .get({ namespace, name: serviceName })

@@ -60,7 +60,7 @@ export function readQuestion(bytes: Buffer): DnsQuestion | undefined {
   }
 }
 
-/** The answer's bytes; over `maxBytes` the answers are left out and the client is told to come back over TCP. */
+/** The answer's bytes; over `maxBytes` the answers are left out and the truncation bit asks the client to use TCP. */
 export function writeAnswer(question: DnsQuestion, answer: DnsAnswer, maxBytes: number): Buffer {
   const whole = write(question, answer, false)
   return whole.length <= maxBytes ? whole : write(question, { ...answer, answers: [], authority: [], additional: [] }, true)

@@ -26,7 +26,7 @@ const say = loadService(text, 't.Echo').get('Say')!
 const count = loadService(text, 't.Echo').get('Count')!
 type Text = { readonly text: string }
 
-/** A server of another implementation. It answers in capitals, fails with the status that it is told as a number, and says nothing to "wait". */
+/** A server of another implementation. It answers in capitals, fails with the status code that the text names, and never answers "wait". */
 async function serve(target: string): Promise<Server> {
   const { Echo } = loadPackageDefinition(fromJSON(parseProto(text) as never, { defaults: true })).t as unknown as Record<string, { service: ServiceDefinition }>
   const server = new Server({ 'grpc.max_receive_message_length': -1 })
@@ -141,7 +141,7 @@ test('a connection that broke fails its calls and is opened again by the next', 
     assert.equal(await ask('again'), 'AGAIN')
   }))
 
-test('who waits for the server gets an answer once it is there', () =>
+test('a call that waits for the server is answered once the server listens', () =>
   withServer(async (world) => {
     world.server.forceShutdown()
     const patient = world.ask('late', { waitForReady: true })

@@ -46,7 +46,7 @@ export function addressOf(target: string): NetConnectOpts {
 
 /**
  * @param target see {@link addressOf}; nothing is opened before the first call
- * @param userAgent what the server is told of us
+ * @param userAgent sent in the user-agent header
  */
 export function connectGrpc(target: string, userAgent = 'skiff'): GrpcConnection {
   const session = reconnecting(addressOf(target))

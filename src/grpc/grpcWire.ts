@@ -99,7 +99,7 @@ function decodeMessage(text: string): string {
   }
 }
 
-/** The error that trailers tell of; undefined for OK and where they say nothing. */
+/** The error in the trailers; undefined for OK and where there is no status. */
 export function errorOf(trailers: IncomingHttpHeaders): GrpcError | undefined {
   const status = trailers['grpc-status']
   if (status === undefined || status === '0') return undefined

@@ -7,7 +7,7 @@ export interface ProtoField {
   readonly type: string
   readonly id: number
   readonly rule?: 'repeated'
-  /** Of a map. */
+  /** Type of the keys of a map field. */
   readonly keyType?: string
 }
 

@@ -150,7 +150,7 @@ export class ProtoReader {
     return this.bytes().toString('utf8')
   }
 
-  /** Goes past a field that nobody knows. */
+  /** Skips an unknown field. */
   skip(wireType: number): void {
     if (wireType === wireVarint) this.#varint()
     else if (wireType === wireLengthDelimited) this.bytes()

@@ -56,7 +56,7 @@ export async function serveUnix(path: string, services: readonly UnixServiceImpl
     sessions.add(session)
     session.once('close', () => sessions.delete(session))
   })
-  // Whoever is gone before its answer needs none.
+  // A client that disconnected gets no answer.
   server.on('sessionError', () => {})
   server.on('stream', (stream, headers) => {
     stream.on('error', () => {})

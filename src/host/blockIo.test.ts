@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { createDisks, devicesOfV1, devicesOfV2 } from './blockIo.ts'
 
-test('OBS-10 v1 and v2 tell of the same reads and writes by device', () => {
+test('OBS-10 cgroup v1 and v2 report the same reads and writes per device', () => {
   const v1 = devicesOfV1('8:0 Read 10\n8:0 Write 20\n8:0 Total 30\nTotal 30\n', '8:0 Read 1\n8:0 Write 2\n8:0 Total 3\nTotal 3\n')
   assert.deepEqual(v1, [{ major: 8, minor: 0, bytes: { Read: 10, Write: 20, Total: 30 }, requests: { Read: 1, Write: 2, Total: 3 } }])
   const v2 = devicesOfV2('8:0 rbytes=10 wbytes=20 rios=1 wios=2 dbytes=5 dios=1 cost.usage=7\n')
@@ -13,7 +13,7 @@ test('OBS-10 v1 and v2 tell of the same reads and writes by device', () => {
   assert.deepEqual([devicesOfV1('Total 0\n', 'Total 0\n'), devicesOfV2('')], [[], []])
 })
 
-test('OBS-10 each file system on a block device is told once, with what its device did', async () => {
+test('OBS-10 each file system on a block device is reported once, with the counters of its device', async () => {
   const root = await mkdtemp(join(tmpdir(), 'skiff-disks-'))
   try {
     for (const directory of ['proc/self', 'sys/dev/block', 'dev/mapper', 'data']) await mkdir(join(root, directory), { recursive: true })

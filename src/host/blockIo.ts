@@ -7,7 +7,7 @@ import { readFile, statfs } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { parseMountInfo } from './mounts.ts'
 
-/** Of one device, since the group was made. By operation, as the kernel names them: Read, Write, Discard, and of v1 also Sync, Async, Total. */
+/** Counters of one device since the group was made, by the kernel's names of operations: Read, Write, Discard, and in v1 also Sync, Async, Total. */
 export interface DeviceIo {
   readonly major: number
   readonly minor: number

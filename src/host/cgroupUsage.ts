@@ -57,7 +57,7 @@ export interface CgroupMemory {
   readonly inactiveFileBytes: number
   readonly pageFaults: number
   readonly majorPageFaults: number
-  /** Of the group alone, without those below it; v2 does not tell them apart. */
+  /** Usage of the group without its children; v2 reports only the sum. */
   readonly ownPageFaults: number
   readonly ownMajorPageFaults: number
 }
@@ -242,7 +242,7 @@ export interface InterfaceUsage {
   readonly sendDropped: number
 }
 
-/** Of the network that the process lives in, without its loopback. */
+/** Counters of the process's network namespace, without loopback. */
 export function interfacesOf(pid: number | 'self'): InterfaceUsage[] {
   return parseInterfaces(textIn(`/proc/${pid}/net/dev`))
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { makeDirectory, readTextIfExists, writeFileAtomic } from './files.ts'
 
-test('a file that is replaced is whole, and nothing lies beside it, also when writing failed', async (t) => {
+test('a replaced file is whole and no temporary file remains, even after a failed write', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'skiff-files-'))
   t.after(() => rm(directory, { recursive: true, force: true }))
   const file = join(directory, 'state')

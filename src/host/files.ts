@@ -62,7 +62,7 @@ export async function writeFileAtomic(path: string, content: string | Uint8Array
     }
     await rename(temporary, path)
   } catch (error) {
-    // On a full disk too: half a file that nobody knows would only take more of it.
+    // Also on a full disk: the half-written file would keep space that nothing reclaims.
     await rm(temporary, { force: true })
     throw error
   }

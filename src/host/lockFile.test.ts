@@ -18,7 +18,7 @@ async function inTemporary(run: (file: string, dir: string) => Promise<void>): P
   }
 }
 
-test('of many at once each holds it alone, and nothing is left', () =>
+test('many contenders hold the lock one at a time, and no file remains', () =>
   inTemporary(async (file, dir) => {
     let [inside, most, done] = [0, 0, 0]
     await Promise.all(

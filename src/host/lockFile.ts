@@ -19,7 +19,7 @@ export interface LockFileOptions {
   readonly timeoutMs: number
   /** Called once when another holds it; undefined when the file does not say who. */
   readonly onWait?: (pid: number | undefined) => void
-  /** What to throw when the wait was in vain. */
+  /** The error to throw when the wait times out. */
   readonly refuse: (pid: number | undefined) => Error
 }
 
@@ -52,7 +52,7 @@ async function take(file: string, { clock, timeoutMs, onWait, refuse }: LockFile
   }
 }
 
-/** False when the file is there. For a moment it is empty: whoever sees it so waits, as for any that says nothing. */
+/** False when the file exists. It is empty for a moment after its creation: a contender waits then, as for any lock without a readable owner. */
 async function createWith(file: string, text: string): Promise<boolean> {
   try {
     await writeFile(file, text, { flag: 'wx', mode: 0o600 })
@@ -67,8 +67,8 @@ async function createWith(file: string, text: string): Promise<boolean> {
 const forgottenGuardMs = 10_000
 
 /**
- * Only one at a time may remove a lock, and looks again before it does: of several that found it stale, the others must not touch the lock that
- * the first has made since.
+ * One process at a time removes a stale lock, and checks it again first: when several find it stale, the first one may already
+ * have made a new lock, which the others must not remove.
  */
 async function removeStale(file: string, text: string, clock: Clock): Promise<void> {
   const guard = `${file}.stale`

@@ -25,7 +25,7 @@ export interface MountRequest {
 export interface Mounter {
   list(): Promise<MountPoint[]>
   mount(request: MountRequest): Promise<void>
-  /** Bind mounts what a descriptor is open on: nobody can exchange it for something else meanwhile. */
+  /** Bind mounts the file behind an open descriptor, so that its path cannot be exchanged in between. */
   bindDescriptor(descriptor: number, target: string): Promise<void>
   /** Absent mounts are fine. `lazy` detaches now and cleans up when the last user leaves. */
   unmount(target: string, options?: { readonly lazy?: boolean }): Promise<void>

@@ -31,7 +31,7 @@ export interface NetworkAgentConfig {
 
 const configFile = '10-skiff.conflist'
 const retryMs = 1000
-/** The kernel tells nobody here that a route is gone. flannel looks as often in its host-gw mode. */
+/** A removed route is not reported to this process; check as often as flannel does in its host-gw mode. */
 const resyncMs = 10_000
 
 export function createNetworkAgent(deps: NetworkAgentDeps, config: NetworkAgentConfig): Component {

@@ -35,7 +35,7 @@ test('NET-05 one route per other real node that has a pod CIDR and an address', 
   assert.deepEqual(wantedRoutes(nodes, 'self', nodeAddress), [{ cidr: '10.244.1.0/24', via: '10.88.0.11' }])
 })
 
-test('NET-05 only what changed is told to the kernel', () => {
+test('NET-05 only changed routes are sent to the kernel', () => {
   const a = { cidr: '10.244.1.0/24', via: '10.88.0.11' }
   const b = { cidr: '10.244.2.0/24', via: '10.88.0.12' }
   assert.deepEqual(routeChanges([a, b], [a, b]), [])

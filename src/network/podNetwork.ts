@@ -36,12 +36,12 @@ export function wantedRoutes(nodes: readonly Frozen<Node>[], self: string, addre
     })
 }
 
-/** Simulated nodes have addresses that nobody answers on. */
+/** Simulated nodes have addresses that do not answer. */
 function isSimulated(node: Frozen<Node>): boolean {
   return node.status.nodeInfo?.containerRuntimeVersion?.startsWith('simulated://') ?? false
 }
 
-/** Marks our routes in the kernel's table, so that those of an earlier run are found again and nobody else's are touched. Any free number will do. */
+/** Marks our routes in the kernel's table, so that a later run finds them and never touches others. Any free number will do. */
 export const routeProtocol = 107
 
 /** Reads what `ip -json route show` prints. */

@@ -71,7 +71,7 @@ function occursIn(mapping: Mapping, parameter: CelType, within: CelType): boolea
   return parametersOf(within).some((inner) => occursIn(mapping, parameter, inner))
 }
 
-/** Of two types that fit each other, the one that says less. */
+/** The more general of two assignable types. */
 export function mostGeneral(a: CelType, b: CelType): CelType {
   return isEqualOrLessSpecific(a, b) ? a : b
 }

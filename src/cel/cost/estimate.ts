@@ -19,7 +19,7 @@ export function estimateCost(checked: CheckedExpression, estimators: ReadonlyMap
   return new Estimation(checked, estimators, sizes).cost(checked.expression)
 }
 
-/** Sizes of the keys and values (for lists: of the indices and items) of a container. */
+/** Sizes of the keys and values of a map, or of the indices and items of a list. */
 interface EntrySize {
   readonly container: 'list' | 'map'
   readonly key: CostEstimate

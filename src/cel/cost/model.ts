@@ -28,9 +28,9 @@ export const selectCost = 1
 export const createListCost = 10
 export const createMapCost = 30
 export const createStructCost = 40
-/** Of one character, when a string is read or copied. */
+/** Cost of reading or copying one character of a string. */
 export const stringTraversalFactor = 0.1
-/** Of one character of a pattern: an expression in it is guessed to have four. */
+/** Cost of one character of a pattern; each expression in a pattern is assumed to have four characters. */
 export const regexLengthFactor = 0.25
 
 /** Stands for "no bound": upstream's largest 64-bit number. */

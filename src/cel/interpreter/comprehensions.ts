@@ -132,7 +132,7 @@ function collection(loop: Comprehension): { transform: Expression; filter?: Expr
 }
 
 function planCollection(each: Each, transform: Evaluate, filter: Evaluate | undefined): Evaluate {
-  // Of one append: the accumulator, the list of one item, and the addition.
+  // Cost of one append: the accumulator, the list of one item, and the addition.
   const appendCost = selectCost + createListCost + 1
   return (frame) => {
     const items: Value[] = []

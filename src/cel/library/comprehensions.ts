@@ -60,7 +60,7 @@ const insertion =
 
 function insert(map: MapValue, key: Value, value: Value): MapValue {
   if (map.has(key)) throw new EvaluationError(`insert failed: key ${describe(key)} already exists`)
-  // The accumulator of a loop is nobody else's: it grows in place, and only its first insertion copies.
+  // The loop alone holds its accumulator, so it grows in place; only the first insertion copies.
   const target = map instanceof GrowingMap ? map : new GrowingMap()
   if (target !== map) for (const existing of map.keys()) target.set(existing, map.get(existing)!)
   target.set(key, value)

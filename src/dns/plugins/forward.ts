@@ -1,6 +1,6 @@
 /**
- * Passes questions on to the name servers of the host (L3), trying one after another. A server on a loopback address would be ourselves, or
- * nobody in this network namespace, and is left out; with no server left, outside names fail at once. Upstream: CoreDNS plugin/forward.
+ * Forwards queries to the name servers of the host (L3), trying one after another. A server on a loopback address is left out: in
+ * this network namespace that is this server or none. With no server left, outside names fail at once. Upstream: CoreDNS plugin/forward.
  */
 import dgram from 'node:dgram'
 import net from 'node:net'

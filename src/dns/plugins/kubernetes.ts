@@ -13,7 +13,7 @@ export function createKubernetesPlugin(view: ClusterView, zone: string): DnsPlug
       const { name, type } = question
       if (name.endsWith('.in-addr.arpa')) {
         const answers = reverseLookUp(view, zone, name)
-        // An address that is not ours may be somebody's: the next plugin asks outside.
+        // The next plugin forwards addresses outside the cluster.
         return answers.length > 0 ? { code: 'NOERROR', authoritative: true, answers: type === 'PTR' ? answers : [] } : undefined
       }
       if (name !== zone && !name.endsWith(`.${zone}`)) return undefined

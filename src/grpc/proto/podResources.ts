@@ -1,4 +1,4 @@
-/** Who uses which devices, CPUs and memory of a node (L1): podresources v1. Upstream: k8s.io/kubelet/pkg/apis/podresources/v1 (v1.36). */
+/** The devices, CPUs and memory that pods of a node use (L1): podresources v1. Upstream: k8s.io/kubelet/pkg/apis/podresources/v1 (v1.36). */
 export const podResourcesProto = `
 package v1;
 service PodResourcesLister {

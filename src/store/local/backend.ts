@@ -21,7 +21,7 @@ export interface BackendState {
 }
 
 export interface Backend {
-  /** Resolves when whoever writes at the same time has come along, for a backend to which each group is one write. Absent: now. */
+  /** Waits one turn so that concurrent writes share one group, for a backend that writes each group at once. Absent: no wait. */
   gather?(): Promise<void>
   /** Resolves when the changes are durable, in order; after a crash a prefix of everything appended is there. Rejects having written nothing. */
   append(changes: readonly BackendChange[]): Promise<void>

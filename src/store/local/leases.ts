@@ -1,6 +1,6 @@
 /**
  * Leases (L2): who holds which keys, and when they run out. Upstream: etcd's server/lease. After a restart a lease gets its whole time again.
- * Deleting the keys is the store's work: it is told through `expire`.
+ * The store deletes the keys of an expired lease: `expire` calls it.
  */
 import type { Clock, Timer } from '#base/clock'
 import { storeError } from '../storeError.ts'

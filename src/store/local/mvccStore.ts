@@ -30,7 +30,7 @@ export interface MvccStoreOptions {
 }
 
 interface Pending {
-  /** Absent: nothing to write, only to wait for what was written before. */
+  /** Absent: nothing to write, only wait for earlier writes. */
   readonly change: BackendChange | undefined
   readonly resolve: () => void
   readonly reject: (error: unknown) => void
@@ -138,7 +138,7 @@ export class MvccStore implements Store {
       await recorded
       await this.#forgetGarbage()
     })()
-    // Whoever asked hears of a failure; later compactions start anew and forget what this one left.
+    // The caller gets the failure; a later compaction also removes what this one left.
     const done = this.#compacting
     this.#compacting = done.catch(() => {})
     await done
@@ -183,7 +183,7 @@ export class MvccStore implements Store {
   }
 
   async #writeLoop(): Promise<void> {
-    // Starting in the next microtask lets everything of this one join the first group, and keeps announcements out of callers' stacks.
+    // Start in the next microtask: all writes of this one share the first group, and watchers are not called from a writer's stack.
     await Promise.resolve()
     while (this.#queue.length > 0) {
       await this.#backend.gather?.()
@@ -208,7 +208,7 @@ export class MvccStore implements Store {
     this.#writing = undefined
   }
 
-  /** The group is not on disk, and everything behind it was decided on top of it: all of it fails and never was. */
+  /** The group is not on the disk, and every later transaction was evaluated on top of it: roll all of them back and reject them. */
   #takeBack(group: readonly Pending[], cause: unknown): void {
     const error = isStoreError(cause) ? cause : storeError('unavailable', { cause })
     this.#options.log.error(cause, 'Writing to the store failed', { code: error.code })

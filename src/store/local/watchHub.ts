@@ -1,5 +1,5 @@
 /**
- * Watches (L2): one ordered log of recent durable changes, delivered once to whoever watches their keys, with no work per idle watcher.
+ * Watches (L2): one ordered log of recent durable changes, delivered once to the watchers of their keys, with no work per idle watcher.
  * A late watcher is caught up from the log or, if it starts before the log, from the histories, and only then joins the live ones:
  * no gap, no repeat. Upstream: etcd's synced and unsynced watcher groups (server/storage/mvcc/watchable_store.go).
  */
@@ -79,7 +79,7 @@ export class WatchHub {
     signal.addEventListener('abort', onAbort, { once: true })
     let ended = false
     try {
-      // The catch-up may fail or the watch may end first; either way the other one is told to stop.
+      // The catch-up fails or the watch ends: either one stops the other.
       this.#catchUp(watcher, () => ended).catch(reject)
       await promise
     } finally {
@@ -174,7 +174,7 @@ function deliver(watcher: Watcher, batch: StoreEventBatch): void {
   }
 }
 
-/** The event of a change, made at most once with and once without the previous version, whoever asks. */
+/** Makes the event of a change at most twice for all watchers: with and without the previous version. */
 function lazyEvents(engine: MvccEngine, version: Version): (previous: boolean) => StoreEvent {
   const made: { plain?: StoreEvent; full?: StoreEvent } = {}
   return (previous) => {

@@ -146,7 +146,7 @@ for (let seed = 1; seed <= 20; seed++) {
   })
 }
 
-test('ETC-10 what cannot move on is refused once the journal is full, and nothing acknowledged is lost; with space again it goes on', async () => {
+test('ETC-10 a full journal refuses writes while the backend cannot take its entries, loses nothing acknowledged, and accepts writes once there is space', async () => {
   const path = newPath()
   const { backend, durable, state } = memoryBackend()
   const journaled = journaledBackend(backend, open(path), { number: 0, isShortOfSpace: () => false, log: noLog })

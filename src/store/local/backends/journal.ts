@@ -1,6 +1,6 @@
 /**
  * A journal on disk (L2): two segments of one preallocated file, written in turn, each write on the disk when it is done. What is read back is what
- * was written after a given number, in order, up to the first entry that is not whole: the write that a crash cut off, which nobody was told of.
+ * was written after a given number, in order, up to the first entry that is not whole: the write that a crash cut off, which was never acknowledged.
  * Layout of an entry, little endian: u32 CRC-32 of all that follows, begun with the store's identity, u32 length of the payload, f64 number, payload.
  * Numbers go up by one.
  */
@@ -14,7 +14,7 @@ const head = 16
 const segments = 2
 /** While the disk answers within this time, waiting for it is shorter than handing the write to another thread. */
 const shortMs = 0.4
-/** How much the newest write counts in what the disk is held to be. */
+/** Weight of the newest write in the moving average of the write time. */
 const weight = 1 / 16
 
 export interface JournalOptions {
@@ -42,7 +42,7 @@ export class Journal {
   #next = 1
   #usualMs = 0
 
-  /** Creates the file where it is missing or of another size. Entries of a store of another identity are none. @throws Error of the file system */
+  /** Creates the file where it is missing or of another size. Entries of a store with another identity are ignored. @throws Error of the file system */
   constructor({ path, identity, segmentBytes, clock }: JournalOptions) {
     this.#file = openFile(path, segmentBytes * segments)
     this.#identity = identity
@@ -60,7 +60,7 @@ export class Journal {
     return this.#used + head + payload.length <= this.#segmentBytes
   }
 
-  /** What was written with numbers above `number`, in order. */
+  /** Entries with numbers above `number`, in order. */
   after(number: number): JournalEntry[] {
     const all = new Map<number, JournalEntry>()
     for (let segment = 0; segment < segments; segment++) for (const entry of this.#read(segment)) all.set(entry.number, entry)
@@ -69,19 +69,19 @@ export class Journal {
     return found
   }
 
-  /** From here on numbers follow this one, at the start of a segment: everything before is kept elsewhere. */
+  /** Continues with the number after this one, at the start of a segment. The backend must already have everything before. */
   startAfter(number: number): void {
     this.#next = number + 1
     this.#used = 0
   }
 
-  /** Goes on in the other segment, whose entries must be kept elsewhere. */
+  /** Switches to the other segment. The backend must already have its entries. */
   turn(): void {
     this.#segment = (this.#segment + 1) % segments
     this.#used = 0
   }
 
-  /** The entry's number, once it is on the disk. One at a time, and only what fits. */
+  /** Resolves with the entry's number once it is on the disk. Call it for one entry at a time, and only for one that fits. */
   async append(payload: Buffer): Promise<number> {
     const entry = encodeEntry(this.#identity, this.#next, payload)
     const position = this.#segment * this.#segmentBytes + this.#used
@@ -139,7 +139,7 @@ function openFile(path: string, size: number): number {
   }
 }
 
-/** The file's name is on the disk, too. */
+/** Syncs the folder, so that the file's name is on the disk too. */
 function syncFolder(path: string): void {
   const folder = openSync(path, 'r')
   try {

@@ -1,6 +1,6 @@
 /**
- * A backend behind a journal (L2): changes are durable when they are in the journal, which is one short write, and go on to the backend many at a
- * time. Without enough space for both, on a journal that cannot be written, and for what is longer than a segment, the backend takes them directly.
+ * A backend behind a journal (L2): changes are durable once they are in the journal, which is one short write, and move to the backend many at a
+ * time. The backend takes changes directly when space is short, when the journal cannot be written, and when they are longer than a segment.
  */
 import type { Logger } from '#base/log'
 import type { Revision } from '../../store.ts'
@@ -9,14 +9,14 @@ import type { Version } from '../mvcc/keyHistory.ts'
 import type { Journal } from './journal.ts'
 import { decodeRecord, encodeRecord } from './record.ts'
 
-/** A change with the record of its versions, which is written as it is. */
+/** A change with the encoded record of its versions. */
 export interface RecordedChange {
   readonly change: BackendChange
   readonly record: Buffer | undefined
 }
 
 export interface CheckpointedBackend extends Backend {
-  /** Resolves when the changes, and that everything up to this journal entry is there, are durable. */
+  /** Resolves when the changes and the number of the journal entry that they reach up to are durable. */
   checkpoint(changes: readonly RecordedChange[], number: number): Promise<void>
 }
 
@@ -33,13 +33,13 @@ export function recorded(change: BackendChange): RecordedChange {
 }
 
 export function journaledBackend(inner: CheckpointedBackend, journal: Journal, { number, isShortOfSpace, log }: JournaledOptions): Backend {
-  /** In the journal, and not yet handed on. */
+  /** Changes in the journal that are not yet moved to the backend. */
   let pending: RecordedChange[] = []
-  /** The records of those and of what is being handed on. */
+  /** Records of changes that are not yet moved or are being moved. */
   const records = new Map<Revision, Buffer>()
   let recordBytes = 0
   let last = number
-  /** Up to here the backend has it. */
+  /** Number of the last entry that the backend has. */
   let moved = number
   /** The last entry of the segment that is not written now. */
   let boundary = number
@@ -73,12 +73,12 @@ export function journaledBackend(inner: CheckpointedBackend, journal: Journal, {
   }
 
   const moveEverything = async () => {
-    // One that is under way has not taken what came since.
+    // A checkpoint under way does not include later changes.
     if (moving) await moving.catch(() => {})
     if (moved < last || pending.length > 0) await move()
   }
 
-  /** The journal starts anew behind what the backend has now. */
+  /** The journal continues after the last entry that the backend has. */
   const appendDirectly = async (changes: readonly BackendChange[]) => {
     await moveEverything()
     await inner.append(changes)
@@ -86,7 +86,7 @@ export function journaledBackend(inner: CheckpointedBackend, journal: Journal, {
     boundary = last
   }
 
-  /** False: the backend must take it. */
+  /** Returns false when the backend must take the changes directly. */
   const makeRoom = async (payload: Buffer): Promise<boolean> => {
     if (isDirect) isDirect = isShortOfSpace()
     if (isBroken || isDirect || payload.length > journal.longest) return false
@@ -119,7 +119,7 @@ export function journaledBackend(inner: CheckpointedBackend, journal: Journal, {
         last = await journal.append(payload)
       } catch (error) {
         log.error(error, 'Writing to the journal failed; the store goes on without it')
-        // Whether the entry is on the disk or not, the backend is told that it has it.
+        // The backend records the entry as taken in, whether or not it reached the disk.
         last++
         isBroken = true
         return appendDirectly(changes)

@@ -17,7 +17,7 @@ import { type CheckpointedBackend, decodeChanges, journaledBackend, type Recorde
 import { changesIn, decodeRecord, encodeRecord } from './record.ts'
 
 export interface LmdbBackendOptions {
-  /** The file; a lock file and the journal (`-journal`) appear beside it. Its folder exists. */
+  /** The file. Its folder must exist; a lock file and the journal (`-journal`) are created in it. */
   readonly path: string
   readonly clock: Clock
   readonly log: Logger
@@ -110,7 +110,7 @@ function readState({ records, leases, facts }: Files): BackendState {
   }
 }
 
-/** Of a checkpoint, how many changes are handed to LMDB before others get a turn. */
+/** Changes of a checkpoint handed to LMDB in one turn of the event loop. */
 const slice = 128
 
 function lmdbBackend(files: Files): CheckpointedBackend {
@@ -130,7 +130,7 @@ function lmdbBackend(files: Files): CheckpointedBackend {
       const writes: Promise<boolean>[] = []
       for (const [index, change] of changes.entries()) {
         const written = write(files, change)
-        // One that fails while the others are still being handed over is heard of at the end.
+        // A failure while others are still handed over is reported by `durable`, at the end.
         written.catch(() => {})
         writes.push(written)
         if (index % slice === slice - 1) await new Promise((resolve) => setImmediate(resolve))
@@ -150,7 +150,7 @@ function lmdbBackend(files: Files): CheckpointedBackend {
     },
     async close() {
       const closing = root.close()
-      // After a failed flush the binding waits for it for ever. Nothing acknowledged is outstanding, so there is nothing to wait for.
+      // After a failed flush the binding never resolves. Everything acknowledged is on the disk, so closing does not wait for it.
       if (failed) closing.catch(() => {})
       else await closing
     },

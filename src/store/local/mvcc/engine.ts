@@ -28,7 +28,7 @@ export class MvccEngine {
   readonly #newest = new SortedMap<Version>()
   /** Versions that replaced another one or are tombstones, in revision order: compaction looks at these keys and at no others. */
   #replacing: { revision: Revision; key: string }[] = []
-  /** How many of them are already dealt with. */
+  /** Number of leading entries that compaction has processed. */
   #replacingStart = 0
   readonly #load: (version: Version) => Uint8Array | undefined
   #written: Revision = 1
@@ -57,7 +57,7 @@ export class MvccEngine {
     return this.#liveBytes
   }
 
-  /** Puts back one version that the backend remembered; called in revision order, before anything else. */
+  /** Restores one version from the backend; called in revision order, before any other method. */
   restore(version: Version): void {
     this.#append(version)
     this.#written = Math.max(this.#written, version.modRevision)
@@ -75,7 +75,7 @@ export class MvccEngine {
     return versionBefore(this.#histories.get(version.key), version)
   }
 
-  /** The value a version was written with. @throws StoreError 'compacted' when it is gone. */
+  /** The value of a version. @throws StoreError 'compacted' when it was forgotten */
   valueOf(version: Version): Uint8Array {
     if (version.value) return version.value
     if (isTombstone(version)) return noBytes
@@ -110,7 +110,7 @@ export class MvccEngine {
   write(transaction: Transaction, checkLease: (id: number) => void): Written {
     const succeeded = transaction.compare.every((compare) => this.#holds(compare))
     const ops = succeeded ? transaction.success : (transaction.failure ?? [])
-    // Everything that can refuse refuses before the first change, so that no change has to be taken back.
+    // All checks run before the first change, so that none has to be rolled back.
     for (const op of ops) {
       if (op.type === 'put' && op.lease) checkLease(op.lease)
       if (op.type === 'range' && op.options?.revision) this.#checkReadable(op.options.revision)
@@ -130,7 +130,7 @@ export class MvccEngine {
     }
   }
 
-  /** Takes back changes that did not become durable; called with all of them, newest first. */
+  /** Rolls back a change that did not become durable; called for all of them, newest first. */
   rollback(version: Version): void {
     const history = this.#histories.get(version.key)
     history?.pop()
@@ -279,7 +279,7 @@ export class MvccEngine {
     const history = this.#histories.get(version.key)
     if (history) history.push(version)
     else this.#histories.set(version.key, [version])
-    // A tombstone whose put is already forgotten comes back alone from a backend: it is garbage just the same.
+    // A backend may return a tombstone alone when its put is already forgotten; it is garbage too.
     if (history || isTombstone(version)) this.#replacing.push({ revision: version.modRevision, key: version.key })
     this.#totalBytes += version.bytes
   }

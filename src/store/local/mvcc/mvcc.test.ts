@@ -90,7 +90,7 @@ test('what did not become durable is taken back without a trace', () => {
   engine.commit(put('a', 1).versions)
   const bytes = [engine.totalBytes, engine.liveBytes]
   const lost = [put('a', 2), put('b', 1), engine.write({ compare: [], success: [{ type: 'delete', from: 'a', to: 'z' }] }, () => {})]
-  // Readers see nothing of it, transactions everything.
+  // Not yet durable: readers do not see it, transactions do.
   assert.deepEqual([engine.durableRevision, engine.range('a', 'z').count, engine.writtenVersion('a')], [2, 1, undefined])
   for (const { versions } of lost.toReversed()) for (const version of versions.toReversed()) engine.rollback(version)
   assert.deepEqual([engine.writtenVersion('a')?.version, engine.writtenVersion('b'), engine.totalBytes, engine.liveBytes], [1, undefined, ...bytes])

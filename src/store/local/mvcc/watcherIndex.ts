@@ -1,5 +1,5 @@
 /**
- * Who watches a key (L2, pure): single keys by hash, ranges sorted by their start with the running maximum of their ends,
+ * Finds the watchers of a key (L2, pure): single keys by hash, ranges sorted by their start with the running maximum of their ends,
  * so that an event meets only the watchers around it however many there are.
  */
 interface Range<W> {
