@@ -117,7 +117,7 @@ test('a server that is silent is left alone for a while, and one question finds 
     return silent && server === '10.0.0.1' ? undefined : query
   }
   const plugin = createForwardPlugin({ servers: async () => ['10.0.0.1', '10.0.0.2'], clock, ask })
-  const resolve = () => plugin.resolve(undefined as never, Buffer.from('question'))
+  const resolve = () => plugin.resolve(undefined as never, Buffer.from('question'), 'udp')
   await resolve()
   await resolve()
   assert.deepEqual(asked.splice(0), ['10.0.0.1', '10.0.0.2', '10.0.0.2'])
@@ -133,7 +133,73 @@ test('a server that is silent is left alone for a while, and one question finds 
 
 test('a server that cannot be reached at all is an answer too, not the end of the process', async () => {
   const plugin = createForwardPlugin({ servers: async () => ['255.255.255.255'], clock: new VirtualClock() })
-  assert.deepEqual(await plugin.resolve(undefined as never, Buffer.alloc(12)), { code: 'SERVFAIL', authoritative: false, answers: [] })
+  assert.deepEqual(await plugin.resolve(undefined as never, Buffer.alloc(12), 'udp'), { code: 'SERVFAIL', authoritative: false, answers: [] })
+})
+
+/** A name server outside the cluster: truncated over UDP, 300 addresses over TCP. Over UDP it first sends answers to other questions. */
+async function withOutside(fn: (port: number) => Promise<void>): Promise<void> {
+  const answers = Array.from({ length: 300 }, (_, i) => ({ name: 'long.example', ttl: 5, type: 'A' as const, address: `10.1.${i >> 8}.${i & 255}` }))
+  const respond = (query: Buffer, maxBytes: number) => {
+    const question = readQuestion(query)
+    assert.ok(question)
+    return writeAnswer(question, { code: 'NOERROR', authoritative: false, answers }, maxBytes)
+  }
+  const tcp = net.createServer((socket) => {
+    socket.once('data', (chunk) => {
+      const answer = respond(chunk.subarray(2), 65_535)
+      socket.write(Buffer.from([answer.length >> 8, answer.length & 255]))
+      for (let at = 0; at < answer.length; at += 1_000) socket.write(answer.subarray(at, at + 1_000))
+    })
+    socket.on('error', () => {})
+  })
+  tcp.listen(0, '127.0.0.1')
+  await once(tcp, 'listening')
+  const { port } = tcp.address() as net.AddressInfo
+  const udp = dgram.createSocket('udp4').bind(port, '127.0.0.1')
+  await once(udp, 'listening')
+  udp.on('message', (query, from) => {
+    const send = (bytes: Buffer) => udp.send(bytes, from.port, from.address)
+    const other = dnsPacket.encode({ type: 'response', id: query.readUInt16BE(0), questions: [{ type: 'A', name: 'forged.example' }] })
+    send(other)
+    send(query)
+    send(respond(query, 512))
+  })
+  try {
+    await fn(port)
+  } finally {
+    tcp.close()
+    udp.close()
+  }
+}
+
+test('SVC-12 a question that came over TCP is forwarded over TCP and gets all of a long answer', () =>
+  withOutside(async (port) => {
+    const plugin = createForwardPlugin({ servers: async () => ['127.0.0.1'], port, clock: new VirtualClock() })
+    const query = dnsPacket.encode({ type: 'query', id: 7, questions: [{ type: 'A', name: 'LONG.example' }] })
+    const ask = async (protocol: 'udp' | 'tcp') => {
+      const answer = await plugin.resolve(undefined as never, query, protocol)
+      assert.ok(answer && 'raw' in answer)
+      return dnsPacket.decode(answer.raw)
+    }
+    const [short, long] = [await ask('udp'), await ask('tcp')]
+    assert.deepEqual([short.flag_tc, short.answers?.length, short.questions?.[0]?.name], [true, 0, 'LONG.example'])
+    assert.deepEqual([long.flag_tc, long.answers?.length], [false, 300])
+  }))
+
+test('SVC-12 forwarded questions under way are bounded, and one more is refused', async () => {
+  const gate = new AbortController()
+  const answered = once(gate.signal, 'abort')
+  const ask = async (_server: string, query: Buffer) => {
+    await answered
+    return query
+  }
+  const plugin = createForwardPlugin({ servers: async () => ['10.0.0.1'], clock: new VirtualClock(), ask })
+  const resolve = () => plugin.resolve(undefined as never, Buffer.from('question'), 'udp')
+  const underWay = Array.from({ length: 1_000 }, resolve)
+  assert.deepEqual(await resolve(), { code: 'REFUSED', authoritative: false, answers: [] })
+  gate.abort()
+  await Promise.all(underWay)
+  assert.ok('raw' in ((await resolve()) ?? {}))
 })
 
 test('only servers that can be asked from here are upstreams', () => {

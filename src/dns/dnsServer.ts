@@ -7,7 +7,7 @@ import net from 'node:net'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import { type DnsQuestion, readQuestion, writeAnswer, writeError } from './message.ts'
-import type { DnsPlugin } from './plugins/plugin.ts'
+import type { DnsPlugin, DnsProtocol } from './plugins/plugin.ts'
 
 export interface DnsServerOptions {
   readonly plugins: readonly DnsPlugin[]
@@ -24,13 +24,13 @@ const maxTcpBytes = 65_535
 /** Listens until the signal aborts. Rejects when an address cannot be bound. */
 export async function runDnsServer(options: DnsServerOptions, signal: AbortSignal): Promise<void> {
   const requests = options.metrics.counter({ name: 'coredns_dns_requests_total', help: 'DNS requests, by type and transport.', labels: ['type', 'proto'] })
-  const answer = async (query: Buffer, maxBytes: (question: DnsQuestion) => number, proto: string): Promise<Buffer | undefined> => {
+  const answer = async (query: Buffer, maxBytes: (question: DnsQuestion) => number, proto: DnsProtocol): Promise<Buffer | undefined> => {
     const question = readQuestion(query)
     if (!question) return query.length >= 12 ? writeError(query, 'FORMERR') : undefined
     requests.inc({ type: question.type, proto })
     try {
       for (const plugin of options.plugins) {
-        const result = await plugin.resolve(question, query)
+        const result = await plugin.resolve(question, query, proto)
         if (result) return 'raw' in result ? result.raw : writeAnswer(question, result, maxBytes(question))
       }
       return writeError(query, 'REFUSED')

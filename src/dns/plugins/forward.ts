@@ -6,12 +6,16 @@ import dgram from 'node:dgram'
 import net from 'node:net'
 import type { Clock } from '#base/clock'
 import type { DnsAnswer } from '../message.ts'
-import type { DnsPlugin } from './plugin.ts'
+import type { DnsPlugin, DnsProtocol } from './plugin.ts'
 
+const headerBytes = 12
 const timeoutMs = 2000
+/** Queries under way to other servers; more are refused. As `max_concurrent` of the Corefile that kubeadm installs. */
+const maxConcurrent = 1000
 /** A server that did not answer is not asked again for this long, so that outside names fail at once where there is no outside. */
 const silenceMs = 5000
 const failed: DnsAnswer = { code: 'SERVFAIL', authoritative: false, answers: [] }
+const refused: DnsAnswer = { code: 'REFUSED', authoritative: false, answers: [] }
 
 /** The servers of a resolv.conf that can be asked from here. */
 export function upstreamServers(resolvConf: string): string[] {
@@ -22,57 +26,139 @@ export function upstreamServers(resolvConf: string): string[] {
 export interface ForwardDeps {
   readonly servers: () => Promise<readonly string[]>
   readonly clock: Clock
+  /** Port of the servers. Default 53. */
+  readonly port?: number
   /** One question to one server; undefined when no answer comes in time. */
-  readonly ask?: (server: string, query: Buffer) => Promise<Buffer | undefined>
+  readonly ask?: Ask
 }
 
-export function createForwardPlugin({ servers, clock, ask = askOverUdp }: ForwardDeps): DnsPlugin {
-  /** Until when a silent server is left alone. */
-  const silentUntilMs = new Map<string, number>()
+export function createForwardPlugin({ servers, clock, port = 53, ask = askServer(port) }: ForwardDeps): DnsPlugin {
+  const silent = new SilentServers(clock)
+  let underWay = 0
+  const forward = async (query: Buffer, protocol: DnsProtocol) => {
+    for (const server of await servers()) {
+      if (!silent.mayAsk(server)) continue
+      const raw = await ask(server, query, protocol)
+      silent.note(server, raw !== undefined)
+      if (raw) return { raw }
+    }
+    return failed
+  }
   return {
     name: 'forward',
-    resolve: async (_question, query) => {
-      for (const server of await servers()) {
-        const nowMs = clock.monotonicMs()
-        const until = silentUntilMs.get(server)
-        if (until !== undefined) {
-          if (nowMs < until) continue
-          // This question finds out whether it is back; those that come meanwhile need not wait for the answer.
-          silentUntilMs.set(server, nowMs + timeoutMs + silenceMs)
-        }
-        const raw = await ask(server, query)
-        if (raw) {
-          silentUntilMs.delete(server)
-          return { raw }
-        }
-        silentUntilMs.set(server, clock.monotonicMs() + silenceMs)
+    resolve: async (_question, query, protocol) => {
+      if (underWay >= maxConcurrent) return refused
+      underWay++
+      try {
+        return await forward(query, protocol)
+      } finally {
+        underWay--
       }
-      return failed
     },
   }
 }
 
+/** Servers that did not answer, each with the time until which it is not asked. */
+class SilentServers {
+  readonly #untilMs = new Map<string, number>()
+  readonly #clock: Clock
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  mayAsk(server: string): boolean {
+    const untilMs = this.#untilMs.get(server)
+    if (untilMs === undefined) return true
+    const nowMs = this.#clock.monotonicMs()
+    if (nowMs < untilMs) return false
+    // This question finds out whether the server is back; others do not wait for it meanwhile.
+    this.#untilMs.set(server, nowMs + timeoutMs + silenceMs)
+    return true
+  }
+
+  note(server: string, hasAnswered: boolean): void {
+    if (hasAnswered) this.#untilMs.delete(server)
+    else this.#untilMs.set(server, this.#clock.monotonicMs() + silenceMs)
+  }
+}
+
+type Ask = (server: string, query: Buffer, protocol: DnsProtocol) => Promise<Buffer | undefined>
+
+/** An error counts as no answer: the next server is asked. */
+function askServer(port: number): Ask {
+  return (server, query, protocol) => (protocol === 'udp' ? askOverUdp(server, port, query) : askOverTcp(server, port, query))
+}
+
 /** One question over UDP from a fresh port. */
-function askOverUdp(server: string, query: Buffer): Promise<Buffer | undefined> {
+function askOverUdp(server: string, port: number, query: Buffer): Promise<Buffer | undefined> {
+  const socket = dgram.createSocket(net.isIPv6(server) ? 'udp6' : 'udp4')
+  return withinTimeout(
+    (finish) => {
+      socket.on('error', () => finish())
+      socket.on('message', (answer) => {
+        if (answers(answer, query)) finish(answer)
+      })
+      // Without a route to the server, connecting fails here and not as an event.
+      socket.connect(port, server, (error?: Error) => {
+        if (error) finish()
+        else socket.send(query)
+      })
+    },
+    () => socket.close(),
+  )
+}
+
+/** One question over a TCP connection of its own, for clients that asked over TCP because the answer is long. */
+function askOverTcp(server: string, port: number, query: Buffer): Promise<Buffer | undefined> {
+  const socket = net.connect({ host: server, port })
+  return withinTimeout(
+    (finish) => {
+      let received: Buffer = Buffer.alloc(0)
+      const length = Buffer.alloc(2)
+      length.writeUInt16BE(query.length)
+      socket.write(Buffer.concat([length, query]))
+      socket.on('error', () => finish())
+      socket.on('close', () => finish())
+      socket.on('data', (chunk) => {
+        received = Buffer.concat([received, chunk])
+        if (received.length < 2 || received.length < 2 + received.readUInt16BE(0)) return
+        const answer = received.subarray(2, 2 + received.readUInt16BE(0))
+        finish(answers(answer, query) ? answer : undefined)
+      })
+    },
+    () => socket.destroy(),
+  )
+}
+
+type Finish = (answer?: Buffer) => void
+
+function withinTimeout(start: (finish: Finish) => void, close: () => void): Promise<Buffer | undefined> {
   return new Promise((resolve) => {
-    const socket = dgram.createSocket(net.isIPv6(server) ? 'udp6' : 'udp4')
     let finished = false
-    const finish = (answer?: Buffer) => {
+    const finish: Finish = (answer) => {
       if (finished) return
       finished = true
       clearTimeout(timer)
-      socket.close()
+      close()
       resolve(answer)
     }
     const timer = setTimeout(finish, timeoutMs)
-    socket.on('error', () => finish())
-    socket.on('message', (answer) => {
-      if (answer.length >= 12 && answer.readUInt16BE(0) === query.readUInt16BE(0)) finish(answer)
-    })
-    // Without a route to the server, connecting fails here and not as an event.
-    socket.connect(53, server, (error?: Error) => {
-      if (error) finish()
-      else socket.send(query)
-    })
+    start(finish)
   })
+}
+
+/** Whether a message is the answer to a query: same id, and the same question where it repeats one. */
+function answers(answer: Buffer, query: Buffer): boolean {
+  if (answer.length < headerBytes || answer.readUInt16BE(0) !== query.readUInt16BE(0) || ((answer[2] ?? 0) & 0x80) === 0) return false
+  if (answer.readUInt16BE(4) === 0) return true
+  const end = questionEnd(query)
+  return answer.toString('latin1', headerBytes, end).toLowerCase() === query.toString('latin1', headerBytes, end).toLowerCase()
+}
+
+/** Index after the first question of a query that has been read already: its name in labels, type and class. */
+function questionEnd(query: Buffer): number {
+  let at = headerBytes
+  for (let length = query[at] ?? 0; length > 0; length = query[at] ?? 0) at += length + 1
+  return at + 5
 }
