@@ -43,6 +43,17 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   main: [...components, 'cli'],
 }
 
+/**
+ * Layers inside a top folder: subfolder → the subfolders beside it that it may import. Files directly in the top folder assemble the subfolders:
+ * they import all of them, and no subfolder imports them. A subfolder's tests may import anything of the top folder.
+ */
+export const rooms: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  store: { local: [], drivers: ['local'] },
+}
+
+/** Files directly in a top folder that its subfolders may import all the same: the contract that they implement. */
+export const shared: Readonly<Record<string, readonly string[]>> = { store: ['store.ts', 'storeError.ts'] }
+
 /** Code that must be a function of its arguments: no clock, timers, process or I/O. Globs under src/. */
 export const pure: readonly string[] = ['base/**', 'api/**', 'cel/**', 'scheduler/plugins/**', 'store/local/mvcc/**', 'proxy/model.ts']
 

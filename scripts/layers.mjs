@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** Writes biome.json from architecture/layers.ts, so that the table is the only place that states the layers. Run with tsx; --print writes to stdout. */
 import fs from 'node:fs'
-import { impureGlobals, layers, maxLinesPerFile, maxLinesPerFunction, pure } from '../architecture/layers.ts'
+import { impureGlobals, layers, maxLinesPerFile, maxLinesPerFunction, pure, rooms, shared } from '../architecture/layers.ts'
 
 const folders = Object.keys(layers)
 const pureFolders = pure.map((glob) => `src/${glob}`)
@@ -21,15 +21,40 @@ function bans(folder, { test = false, isPure = false } = {}) {
   return { level: 'error', options: { patterns: groups } }
 }
 
+/** The deepest folder below a subfolder of a room that the rules look at. */
+const deepest = 4
+
+/**
+ * The bans on other subfolders of a room, one override per depth: how far a path climbs to leave the subfolder depends on where the importing file
+ * lies. `folder` is the subfolder or, with rules of its own, a folder below it.
+ */
+function roomOverrides(room, subfolder, { folder = subfolder, isPure = pure.includes(`${room}/**`) } = {}) {
+  const first = folder.split('/').length
+  return Array.from({ length: deepest - first + 1 }, (_, index) => roomOverride(room, subfolder, { folder, isPure, depth: first + index, below: index + 1 }))
+}
+
+function roomOverride(room, subfolder, { folder, isPure, depth, below }) {
+  const banned = Object.keys(rooms[room]).filter((other) => other !== subfolder && !rooms[room][subfolder].includes(other))
+  const up = '../'.repeat(depth)
+  const group = [...banned.map((other) => `${up}${other}/**`), `${up}*.ts`, ...(shared[room] ?? []).map((file) => `!${up}${file}`)]
+  const rule = bans(room, { isPure })
+  rule.options.patterns.push({ group, message: `${room}/${subfolder} may not import this part of ${room}: see rooms in architecture/layers.ts` })
+  return { includes: [`src/${room}/${folder}${'/*'.repeat(below)}.ts`, '!**/*.test.ts'], linter: { rules: { style: { noRestrictedImports: rule } } } }
+}
+
 const overrides = [{ includes: ['src/**', 'test/**', 'bench/**'], linter: { rules: { style: { noDefaultExport: 'error' } } } }]
 for (const folder of folders) {
   const isPure = pure.some((glob) => glob === `${folder}/**`)
   overrides.push({ includes: [`src/${folder}/**`, '!**/*.test.ts'], linter: { rules: { style: { noRestrictedImports: bans(folder, { isPure }) } } } })
   overrides.push({ includes: [`src/${folder}/**/*.test.ts`], linter: { rules: { style: { noRestrictedImports: bans(folder, { test: true }) } } } })
 }
+for (const [room, subfolders] of Object.entries(rooms)) {
+  for (const subfolder of Object.keys(subfolders)) overrides.push(...roomOverrides(room, subfolder))
+}
 for (const glob of pure.filter((glob) => !folders.some((folder) => glob === `${folder}/**`))) {
-  const folder = glob.split('/')[0]
-  overrides.push({ includes: [`src/${glob}`, '!**/*.test.ts'], linter: { rules: { style: { noRestrictedImports: bans(folder, { isPure: true }) } } } })
+  const [folder, subfolder] = glob.split('/')
+  if (rooms[folder]) overrides.push(...roomOverrides(folder, subfolder, { folder: glob.replace(`${folder}/`, '').replace('/**', ''), isPure: true }))
+  else overrides.push({ includes: [`src/${glob}`, '!**/*.test.ts'], linter: { rules: { style: { noRestrictedImports: bans(folder, { isPure: true }) } } } })
 }
 overrides.push({
   includes: [...pureFolders, '!**/*.test.ts'],

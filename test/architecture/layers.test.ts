@@ -53,6 +53,26 @@ const faults: { name: string; files: Record<string, string>; rule: string }[] = 
     files: { 'src/scheduler/clock.ts': clock, 'src/controllers/a.ts': "import { clock } from '#scheduler/clock'\nexport const a = clock\n" },
     rule: 'noRestrictedImports',
   },
+  {
+    name: 'a subfolder importing one above it in the same room',
+    files: { 'src/store/drivers/clock.ts': clock, 'src/store/local/a.ts': "import { clock } from '../drivers/clock.ts'\nexport const a = clock\n" },
+    rule: 'noRestrictedImports',
+  },
+  {
+    name: 'a deeper folder importing a subfolder above its own',
+    files: { 'src/store/drivers/clock.ts': clock, 'src/store/local/mvcc/a.ts': "import { clock } from '../../drivers/clock.ts'\nexport const a = clock\n" },
+    rule: 'noRestrictedImports',
+  },
+  {
+    name: 'a subfolder importing a file of the assembly above it',
+    files: { 'src/store/clock.ts': clock, 'src/store/local/a.ts': "import { clock } from '../clock.ts'\nexport const a = clock\n" },
+    rule: 'noRestrictedImports',
+  },
+  {
+    name: 'I/O in a pure folder of a room',
+    files: { 'src/store/local/mvcc/a.ts': "import fs from 'node:fs'\nexport const a = fs.constants\n" },
+    rule: 'noRestrictedImports',
+  },
   { name: 'I/O in pure code', files: { 'src/api/a.ts': "import fs from 'node:fs'\nexport const a = fs.constants\n" }, rule: 'noRestrictedImports' },
   { name: 'a clock read in pure code', files: { 'src/base/a.ts': 'export const a = Date.now()\n' }, rule: 'noRestrictedGlobals' },
   {
