@@ -12,6 +12,9 @@ const [role, ...rest] = process.argv.slice(2)
 // nft, ip and their like are in sbin, which is not on every root's PATH.
 process.env.PATH = [process.env.PATH, '/usr/local/sbin', '/usr/sbin', '/sbin'].filter(Boolean).join(':')
 
+// Whatever the mask was: what is made without a mode of its own, others may not write.
+process.umask(process.umask(0o022) | 0o022)
+
 /** Each resolves with the exit code. */
 const components = {
   apiserver: async (args: string[], signal: AbortSignal) => (await import('./layouts/apiserver.ts')).runApiServer(args, signal),

@@ -21,6 +21,7 @@ export const pauseImage = 'skiff.internal/pause:1'
 export function initScript(dir: string, hostname: string, resolvConf: string): string {
   return `#!/bin/sh
 set -e
+umask 022
 exec </dev/null >>${quote(`${dir}/init.log`)} 2>&1
 mount --make-rslave /
 mkdir -p /dev/shm
