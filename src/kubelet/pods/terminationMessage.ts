@@ -1,8 +1,8 @@
 /** What a container left as its last words (L3): its termination log, or the end of its output if it asked for that. Upstream: kuberuntime_container.go getTerminationMessage (v1.36). */
-import { open } from 'node:fs/promises'
 import type { KubeletContext } from '../context.ts'
 import { annotationKeys } from '../runtime/labels.ts'
 import type { ContainerRecord, PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
+import { openRegular } from '../volumes/safeOpen.ts'
 
 const maxBytes = 4096
 const maxLogLines = 80
@@ -42,7 +42,8 @@ async function read(context: KubeletContext, record: ContainerRecord): Promise<s
 }
 
 async function tail(path: string, limit: number): Promise<string> {
-  const file = await open(path, 'r').catch(() => undefined)
+  // A volume may be mounted there, and hold a pipe, a directory or a link.
+  const file = await openRegular(path).catch(() => undefined)
   if (!file) return ''
   try {
     const { size } = await file.stat()

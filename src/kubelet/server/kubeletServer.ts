@@ -266,6 +266,8 @@ async function answerUpgrade(deps: Admitting, noteStream: NoteStream, request: I
     await admit(deps, request, pathname)
     const [what = '', ...path] = segments
     if (!['exec', 'attach', 'portForward'].includes(what)) throw new HttpError(404, '404 page not found')
+    // Another method would ask for another verb, which says nothing about running commands.
+    if (request.method !== 'GET' && request.method !== 'POST') throw new HttpError(405, '405: Method Not Allowed')
     if (!deps.view.config.enableDebuggingHandlers) throw debuggingDisabled()
     noteStream(what, request.headers)
     // Loaded by the first who streams: most nodes never see one.
