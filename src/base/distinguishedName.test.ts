@@ -11,7 +11,7 @@ const readable: readonly { name: string; subject: readonly CraftedAttributes[]; 
   { name: 'of an empty common name', subject: [[['CN', '']]] },
   { name: 'of two common names: the last', subject: [[['CN', 'alice']], [['CN', 'system:node:x']]], user: 'system:node:x' },
   {
-    name: 'of two common names side by side: the last',
+    name: 'two common names side by side: the last',
     subject: [
       [
         ['CN', 'alice'],

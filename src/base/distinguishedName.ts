@@ -1,6 +1,6 @@
 /**
  * Reads and writes distinguished names (L0, pure): the one place that says which user and which groups a subject names. The API server, the kubelet,
- * admission and the signer all ask here. A string is decoded by its tag. Of several common names the last counts; every organization counts.
+ * admission and the signer all ask here. A string is decoded by its tag. The last of several common names counts; every organization counts.
  * Upstream: Go's crypto/x509/pkix Name.FillFromRDNSequence and ToRDNSequence, crypto/x509 parseASN1String.
  */
 import { derElements, derIdentifier, derInside, derTag, encodeDer, encodeIdentifier } from './der.ts'
@@ -74,7 +74,7 @@ export function organizationsOf(name: DistinguishedName): string[] {
   return valuesOf(name, nameType.organization)
 }
 
-/** Who a client certificate stands for. */
+/** The user that a client certificate stands for. */
 export interface SubjectUser {
   readonly name: string
   readonly uid: string | undefined
@@ -85,7 +85,7 @@ export interface SubjectUser {
 const uidType = '1.3.6.1.4.1.57683.2'
 
 /**
- * The user of a client certificate, by the last common name. Undefined: it names nobody. A text: what is wrong with it.
+ * The user of a client certificate, by the last common name. Undefined: it has no common name. A text: what is wrong with it.
  * Upstream: apiserver/pkg/authentication/request/x509 CommonNameUserConversion.
  */
 export function userOfCertificate(der: Uint8Array): SubjectUser | string | undefined {
@@ -161,8 +161,8 @@ const keptTypes = [
 const singleTypes: readonly string[] = [nameType.commonName, nameType.serialNumber]
 
 /**
- * DER of the name that a certificate gets for a request's: attributes of the kinds above and of no other, so that nobody is signed an attribute that
- * no check has read, such as a user's UID.
+ * DER of the name that a certificate gets for a request's: attributes of the kinds above and of no other. A signer must not certify an attribute that no
+ * check has read, such as a user's UID.
  */
 export function encodeKeptName(name: DistinguishedName): Uint8Array {
   const sets = keptTypes.flatMap((type) => {

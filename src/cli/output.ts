@@ -1,6 +1,6 @@
 /**
- * Prints what a command found (L4): as JSON, or as text. Names come from the cluster, and whoever may create an object chooses them; so strings are
- * escaped before the text is made of them, and no name can write a line of its own.
+ * Prints what a command found (L4): as JSON, or as text. Names come from the cluster, where tenants choose them; so strings are escaped before the text is
+ * made of them, and no name can write a line of its own.
  */
 import { printableData } from '#base/printable'
 import type { CommandContext } from './command.ts'

@@ -11,7 +11,7 @@ export interface ExecOptions {
   readonly timeoutMs?: number | undefined
   readonly cwd?: string | undefined
   readonly env?: Readonly<Record<string, string>> | undefined
-  /** Of each output; a program that says more is killed, and what it said until then is kept. Absent: 256 MiB. */
+  /** The most that either output may hold: a program that writes more is killed, and what it wrote until then is kept. Absent: 256 MiB. */
   readonly maxOutputBytes?: number | undefined
   /** Kills the program when aborted. */
   readonly signal?: AbortSignal | undefined
@@ -54,7 +54,7 @@ export async function check(exec: Exec, command: string, args: readonly string[]
 
 const signalNumbers: Readonly<Record<string, number>> = { SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGABRT: 6, SIGKILL: 9, SIGSEGV: 11, SIGPIPE: 13, SIGTERM: 15 }
 
-/** No program that we run says as much in its right mind. */
+/** Far more than any program that we run writes. */
 const mostOutputBytes = 256 * 2 ** 20
 
 /**

@@ -10,7 +10,7 @@ export type CraftedValue = string | readonly [tag: number, content: Uint8Array]
 /** One relative name: attributes that stand side by side. */
 export type CraftedAttributes = readonly (readonly [type: string, value: CraftedValue])[]
 
-/** `CN` and `O` beside dotted identifiers. */
+/** `CN` and `O` may be written in place of dotted identifiers. */
 const shortTypes: Readonly<Record<string, string>> = { CN: nameType.commonName, O: nameType.organization }
 
 /** DER of a name. */

@@ -83,7 +83,7 @@ function encodeNames({ dnsNames, emailAddresses, ipAddresses, uris }: Alternativ
   return all.length === 0 ? undefined : encodeDer(derTag.sequence, ...all)
 }
 
-/** Of an address as the reader of requests writes it: four bytes, or eight groups. */
+/** The bytes of an address as the reader of requests writes it: four numbers, or eight groups. */
 function addressBytes(address: string): Uint8Array {
   if (!address.includes(':')) return Uint8Array.from(address.split('.').map(Number))
   return Uint8Array.from(address.split(':').flatMap((group) => [Number.parseInt(group, 16) >> 8, Number.parseInt(group, 16) & 0xff]))

@@ -29,17 +29,19 @@ async function read(context: KubeletContext, record: ContainerRecord): Promise<s
   const written = mount && context.host ? await tail(context.host.path(mount.hostPath), maxBytes) : ''
   const fallBack = record.status.annotations[annotationKeys.terminationMessagePolicy] === 'FallbackToLogsOnError' && record.exitCode !== 0
   if (written !== '' || !fallBack) return written
-  const chunks: Uint8Array[] = []
+  // A line may be as long as the log: only its end is kept.
+  let end: Buffer = Buffer.alloc(0)
   try {
     const options = { follow: false, timestamps: false, tailLines: maxLogLines }
-    for await (const chunk of context.runtime.logs(record.status, options, AbortSignal.timeout(5_000))) chunks.push(chunk)
+    for await (const chunk of context.runtime.logs(record.status, options, AbortSignal.timeout(5_000))) end = lastOf(Buffer.concat([end, chunk]))
   } catch {
     // No log, no message: the exit code still tells.
     return ''
   }
-  const all = Buffer.concat(chunks)
-  return all.subarray(Math.max(0, all.length - maxLogBytes)).toString()
+  return end.toString()
 }
+
+const lastOf = (bytes: Buffer) => bytes.subarray(Math.max(0, bytes.length - maxLogBytes))
 
 async function tail(path: string, limit: number): Promise<string> {
   // A volume may be mounted there, and hold a pipe, a directory or a link.

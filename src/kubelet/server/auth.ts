@@ -126,7 +126,7 @@ export function apiAuth(client: Client, clock: Clock, nodeName: string, settings
   }
 }
 
-/** Requests of the same user wait for one review: it may not take for ever. Upstream: TokenAccessReviewTimeout of cmd/kubelet/app/auth.go. */
+/** Requests of the same user wait for one review, so it ends in time. Upstream: TokenAccessReviewTimeout of cmd/kubelet/app/auth.go. */
 const reviewTimeoutMs = 10_000
 
 const authenticated = 'system:authenticated'

@@ -1,5 +1,5 @@
 /**
- * Who calls the kubelet (L3): the client certificate of the connection, then the bearer token, then nobody. A credential that is wrong does not make
+ * Authenticates requests to the kubelet (L3): by the client certificate of the connection, then by the bearer token. A credential that is wrong does not make
  * its bearer anonymous. Upstream: cmd/kubelet/app/auth.go BuildAuthn, apiserver/pkg/authentication/authenticatorfactory/delegating.go (v1.36).
  */
 import { X509Certificate } from 'node:crypto'

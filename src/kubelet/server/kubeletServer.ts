@@ -64,7 +64,7 @@ export interface KubeletServer extends Component {
 
 function contextOf({ cert, key, clientCa, minVersion = 'TLSv1.2', ciphers, curves }: KubeletServerTls): SecureContextOptions {
   const groups = curves ? { ecdhCurve: curves.join(':') } : {}
-  // Without an authority nobody's certificate is believed: absent, Node would believe all authorities of the web.
+  // An empty list: without one, Node would trust every public certificate authority.
   return { cert, key, minVersion, ...groups, ca: clientCa ?? [], ...(ciphers ? { ciphers: ciphers.join(':') } : {}) }
 }
 

@@ -67,7 +67,7 @@ function manifestPod(manifest: Partial<Pod> | null, text: string, { source, node
 function check(pod: Pod): void {
   const metadata = validateObjectMeta(pod.metadata, true, nameIsDnsSubdomain, FieldPath.of('metadata'))
   const faults = [...metadata, ...validatePodSpec(pod.spec, FieldPath.of('spec'))].map(({ field, body }) => `${field}: ${body}`)
-  // The API makes uids, so nobody checks them there. Here a file does, and directories have its name.
+  // The API server makes uids; a manifest may hold any text, and a directory is named after it.
   if (!isPathComponent(pod.metadata.uid ?? '')) faults.unshift(`metadata.uid: Invalid value: "${pod.metadata.uid}": must be the name of a directory`)
   if (faults.length > 0) throw new Error(`invalid pod: [${faults.join(', ')}]`)
   const resource = referencedResource(pod)

@@ -59,10 +59,30 @@ for (const { name, make } of kinds) {
       await mkdir(join(directory, 'volume'))
       const volumes = new Map([['v', { name: 'v', plugin: 'p', path: '/volume', block: false, readOnly: false }]])
       await make(join(directory, 'volume/env'))
-      const reading = Array.from({ length: many }, () => volumeFile({ host: atRoot(directory) }, volumes, 'v', 'env'))
-      for (const one of reading) await assert.rejects(one, /is no regular file|is not in the volume/)
+      const read = () => assert.rejects(volumeFile({ host: atRoot(directory) }, volumes, 'v', 'env'), /is no regular file|is not in the volume/)
+      await Promise.all(Array.from({ length: many }, read))
     }))
 }
+
+test('KUB-09 a termination message out of the log is the last 2,048 bytes, the log is one long line', async () => {
+  let largest = 0
+  async function* logs() {
+    const base = process.memoryUsage().arrayBuffers
+    for (let i = 0; i < 200; i++) {
+      yield Buffer.alloc(1 << 20, 'x')
+      largest = Math.max(largest, process.memoryUsage().arrayBuffers - base)
+    }
+    yield Buffer.from('the end')
+  }
+  const annotations = { [annotationKeys.terminationMessagePath]: '/end', [annotationKeys.terminationMessagePolicy]: 'FallbackToLogsOnError' }
+  const record = { id: 'c', state: 'exited', exitCode: 1, status: { annotations, mounts: [] } } as unknown as ContainerRecord
+  const context = { host: atRoot('/nonexistent'), runtime: { logs } } as unknown as KubeletContext
+  const { containers } = await withTerminationMessages(context, { containers: [record] } as unknown as PodRuntimeStatus, new Map())
+  const message = containers[0]?.message ?? ''
+  assert.deepEqual([message.length, message.endsWith('the end')], [2048, true])
+  // What the collector has not taken yet counts, too.
+  assert.ok(largest < 128 << 20, String(largest))
+})
 
 test('KUB-11 an environment file is read up to its end', () =>
   inTemporary(async (directory) => {

@@ -187,7 +187,7 @@ describe('EXP-04 certificate requests', () => {
     ['BMPString', [['O', bmp(masters)]]],
     ['T61String', [['O', [derTag.t61String, Buffer.from(masters)]]]],
     [
-      'BMPString beside the common name',
+      'BMPString in one relative name with the common name',
       [
         ['CN', 'u'],
         ['O', bmp(masters)],

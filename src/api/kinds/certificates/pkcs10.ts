@@ -1,5 +1,5 @@
 /**
- * Reads PKCS#10 certificate requests (L1, pure): whom a request names, by which names and with which key. Validation, admission, the approver and the
+ * Reads PKCS#10 certificate requests (L1, pure): the subject of a request, its other names and its key. Validation, admission, the approver and the
  * signer read requests here and nowhere else, so that all of them see the same one. `#client/requestSignature` checks the signature. RFC 2986.
  * Upstream: pkg/apis/certificates ParseCSR, Go's crypto/x509 ParseCertificateRequest.
  */
@@ -7,7 +7,7 @@ import { type DerElement, derElements, derIdentifier, derInside, derTag } from '
 import { commonNameOf, type DistinguishedName, nameType, organizationsOf, readName } from '#base/distinguishedName'
 import { parsePem } from './pem.ts'
 
-/** Names beside the subject. Those of other kinds are not read, and are not signed. */
+/** The subject alternative names. Names of other kinds are not read, and are not signed. */
 export interface AlternativeNames {
   readonly dnsNames: readonly string[]
   /** As they are written in text. */
@@ -35,7 +35,8 @@ export const certificateBlockType = 'CERTIFICATE'
 const malformed = 'asn1: structure error: malformed certificate request'
 
 /**
- * The parts of a request, out of the base64 of its PEM: of the first block, as upstream.
+ * Reads the first PEM block, as upstream.
+ * @param base64 the PEM, as the API carries it
  * @returns the fault when it is none.
  */
 export function parseCertificateRequest(base64: string): CertificateRequest | string {
