@@ -3,10 +3,9 @@
  * the direction of text are written as `\uXXXX`. JSON stays the same JSON. Called where text leaves the process, so that no caller has to remember it.
  */
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
-const inLine = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g
-// biome-ignore lint/suspicious/noControlCharactersInRegex: all of the above but tabs and line feeds
-const inLines = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g
+const marks = '\\p{Cc}\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ufeff'
+const inLine = new RegExp(`[${marks}]`, 'gu')
+const inLines = new RegExp(`(?![\\n\\t])[${marks}]`, 'gu')
 
 const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 

@@ -32,8 +32,7 @@ export function warningHeaders(warnings: readonly string[]): string[] {
 }
 
 // As upstream: a text with control characters makes no header.
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
-const controls = /[\u0000-\u001f\u007f-\u009f]/
+const controls = /\p{Cc}/u
 
 /** A quoted string of one line, as headers need it. */
 function quoted(text: string): string {
