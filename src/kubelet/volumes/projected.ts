@@ -43,7 +43,7 @@ async function projectedFiles(
  * Only the pod may read it: the user that all of its containers share, and its group, which gets its permission with the volume's ownership. Without
  * either the mode counts. Upstream: pkg/volume/projected collectData, pkg/volume/util FsUserFrom.
  */
-function tokenOwner(pod: FrozenPod, mode: number): { mode: number; uid?: number } {
+export function tokenOwner(pod: FrozenPod, mode: number): { mode: number; uid?: number } {
   const { initContainers = [], containers, ephemeralContainers = [] } = pod.spec
   const all = [...initContainers, ...containers, ...ephemeralContainers]
   const users = new Set(all.map(({ securityContext }) => securityContext?.runAsUser ?? pod.spec.securityContext?.runAsUser))
