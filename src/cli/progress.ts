@@ -1,5 +1,6 @@
 /** Long work, shown (L4): ticked steps with their times on a terminal, plain lines elsewhere, nothing with --quiet. */
 import type { Clock } from '#base/clock'
+import { printable, printableLines } from '#base/printable'
 
 export interface Progress {
   /** Runs a step under a title; the tick or cross comes with its end. */
@@ -21,9 +22,10 @@ export function createProgress(options: ProgressOptions): Progress {
   const paint = (code: number, text: string) => (options.color ? `\u001b[${code}m${text}\u001b[0m` : text)
   return {
     note: (text) => {
-      if (!quiet) write(`${text}\n`)
+      if (!quiet) write(`${printableLines(text)}\n`)
     },
-    step: async (title, work) => {
+    step: async (given, work) => {
+      const title = printable(given)
       const started = clock.monotonicMs()
       if (terminal && !quiet) write(` ${paint(36, '•')} ${title} …`)
       const end = (mark: string) => {

@@ -17,6 +17,11 @@ test('a program that overstays its time is killed', async () => {
   assert.deepEqual([result.code, result.timedOut], [137, true])
 })
 
+test('a program that says too much is killed, and what it said until then is kept', async () => {
+  const { stdout, code } = await exec.run('sh', ['-c', 'while :; do echo yes; done'], { maxOutputBytes: 10_000 })
+  assert.deepEqual([stdout.length, code], [10_000, 137])
+})
+
 test('check names the program and what it said', async () => {
   await assert.rejects(check(exec, 'sh', ['-c', 'echo no >&2; exit 1']), (error) => error instanceof ExecError && error.message.endsWith('exit 1: no'))
 })

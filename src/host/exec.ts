@@ -11,6 +11,8 @@ export interface ExecOptions {
   readonly timeoutMs?: number | undefined
   readonly cwd?: string | undefined
   readonly env?: Readonly<Record<string, string>> | undefined
+  /** The most that either output may hold: a program that writes more is killed, and what it wrote until then is kept. Absent: 256 MiB. */
+  readonly maxOutputBytes?: number | undefined
   /** Kills the program when aborted. */
   readonly signal?: AbortSignal | undefined
   /** Open files that the program gets as its descriptors 3, 4 and so on. */
@@ -52,6 +54,9 @@ export async function check(exec: Exec, command: string, args: readonly string[]
 
 const signalNumbers: Readonly<Record<string, number>> = { SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGABRT: 6, SIGKILL: 9, SIGSEGV: 11, SIGPIPE: 13, SIGTERM: 15 }
 
+/** Far more than any program that we run writes. */
+const mostOutputBytes = 256 * 2 ** 20
+
 /**
  * The real thing.
  * @param prefix words put before every command, e.g. ['nsenter', '-t', '42', '-m', '-n', '--'] to act inside another node's namespaces.
@@ -84,8 +89,16 @@ export function createExec(prefix: readonly string[] = []): Exec {
                 timedOut = true
                 child.kill('SIGKILL')
               }, options.timeoutMs)
-        child.stdout?.on('data', (chunk: Buffer) => stdout.push(chunk))
-        child.stderr?.on('data', (chunk: Buffer) => stderr.push(chunk))
+        const collect = (stream: NodeJS.ReadableStream | null, parts: Buffer[]) => {
+          let room = options.maxOutputBytes ?? mostOutputBytes
+          stream?.on('data', (chunk: Buffer) => {
+            if (room > 0) parts.push(chunk.subarray(0, room))
+            room -= chunk.length
+            if (room < 0) child.kill('SIGKILL')
+          })
+        }
+        collect(child.stdout, stdout)
+        collect(child.stderr, stderr)
         child.on('error', (error) => {
           failure = error.message
         })

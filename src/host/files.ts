@@ -2,7 +2,7 @@
  * Small file helpers (L1) that several components need and node:fs does not have: atomic replacement, absent files as values, disk usage.
  */
 import { randomBytes } from 'node:crypto'
-import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { chmod, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /** True when the error says that the file is not there. */
@@ -45,6 +45,27 @@ export async function makeDirectory(path: string, mode?: number): Promise<string
     await mkdir(path, { recursive: true, mode })
     return failed
   }
+}
+
+const forOthers = 0o077
+const sticky = 0o1000
+
+/**
+ * Makes the directory and those above it, open to its owner alone, whatever the umask; closes it when it was there and open to others. A directory of
+ * another user, or one that users share (sticky, such as /tmp), stays as it is.
+ */
+export async function makePrivateDirectory(path: string): Promise<void> {
+  await makeDirectory(path, 0o700)
+  const { mode, uid } = await stat(path)
+  if ((mode & forOthers) !== 0 && (mode & sticky) === 0 && uid === process.geteuid?.()) await chmod(path, 0o700)
+}
+
+/** Takes a file of secrets from everybody but its owner, when others may read or write it. Absent: nothing happens. */
+export async function makePrivateFile(path: string): Promise<void> {
+  const found = await stat(path).catch((error: unknown) => {
+    if (!isMissing(error)) throw error
+  })
+  if (found && (found.mode & 0o007) !== 0 && found.uid === process.geteuid?.()) await chmod(path, 0o600)
 }
 
 /** Replaces a file so that a reader sees the old content or the new, never a part; fsynced before the rename. */

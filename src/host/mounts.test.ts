@@ -35,6 +35,19 @@ test('parseMountInfo reads binds, shared marks and escaped blanks', () => {
   ])
 })
 
+test('a source that looks like an option is none', async () => {
+  const words: string[][] = []
+  const mounter = createMounter({
+    run: async (command, args) => {
+      words.push([command, ...args])
+      return { code: 0, stdout: '', stderr: '', timedOut: false }
+    },
+    spawn: () => assert.fail('nothing is spawned'),
+  })
+  await mounter.mount({ source: '--make-rshared', target: '/x', options: ['bind'] })
+  assert.deepEqual(words, [['mount', '-o', 'bind', '--', '--make-rshared', '/x']])
+})
+
 test('unmounting what is not mounted is fine; other failures are not', async () => {
   const answer = (stderr: string): ExecResult => ({ code: 32, stdout: '', stderr, timedOut: false })
   const mounter = (stderr: string) =>

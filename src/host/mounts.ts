@@ -66,7 +66,8 @@ export function createMounter(exec: Exec, pid: number | 'self' = 'self'): Mounte
     mount: async ({ source, target, filesystem, options = [] }) => {
       const type = filesystem ? ['-t', filesystem] : []
       const flags = options.length > 0 ? ['-o', options.join(',')] : []
-      await check(exec, 'mount', [...type, ...flags, source, target])
+      // A source may be any text: it is no option.
+      await check(exec, 'mount', [...type, ...flags, '--', source, target])
     },
     bindDescriptor: async (descriptor, target) => {
       await check(exec, 'mount', ['--no-canonicalize', '-o', 'bind', '/proc/self/fd/3', target], { descriptors: [descriptor] })

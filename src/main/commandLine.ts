@@ -1,6 +1,7 @@
 /** The command line (L5): builds the commands over local clusters, and turns failures into exit codes. */
 import os from 'node:os'
 import { Command, CommanderError } from 'commander'
+import { printable, printableError, printableLines } from '#base/printable'
 import { kubernetesRelease, kubernetesVersion } from '#base/version'
 import type { CommandContext } from '#cli/command'
 import { commands } from '#cli/commands/index'
@@ -16,7 +17,7 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
     .description(`Kubernetes v${kubernetesVersion}, whole, in TypeScript`)
     .version(kubernetesRelease)
     .showHelpAfterError('(skiff --help lists the commands)')
-  program.exitOverride().configureOutput({ writeErr: (text) => context.stderr.write(text) })
+  program.exitOverride().configureOutput({ writeErr: (text) => context.stderr.write(printableLines(text)) })
   for (const command of commands) command.register(program, context)
   for (const command of program.commands) inheritErrors(command)
   process.once('SIGINT', () => process.exit(exitCodes.interrupted))
@@ -39,10 +40,10 @@ function inheritErrors(command: Command): void {
 function report(error: unknown, context: CommandContext): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage
   if (error instanceof CommandError) {
-    context.stderr.write(`error: ${error.message}\n${error.hint ? `hint: ${error.hint}\n` : ''}`)
+    context.stderr.write(`error: ${printable(error.message)}\n${error.hint ? `hint: ${printable(error.hint)}\n` : ''}`)
     return exitCodes[error.exit]
   }
-  context.stderr.write(`error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
+  context.stderr.write(`error: ${printableError(error)}\n`)
   return exitCodes.internal
 }
 
@@ -66,7 +67,8 @@ function realContext(argv: readonly string[]): CommandContext {
     home,
     isRoot,
     platform: process.platform,
-    stdout: { write: (text) => process.stdout.write(text), isTTY: process.stdout.isTTY ?? false },
+    stdout: { write: (text) => process.stdout.write(printableLines(text)), isTTY: process.stdout.isTTY ?? false },
+    // Progress colors and overwrites its lines; it escapes the titles that it is given itself.
     stderr: { write: (text) => process.stderr.write(text), isTTY: process.stderr.isTTY ?? false },
   }
 }

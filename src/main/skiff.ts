@@ -4,12 +4,16 @@
  */
 import { parseArgs } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
+import { printable, printableError } from '#base/printable'
 import { describeError } from './textLog.ts'
 
 const [role, ...rest] = process.argv.slice(2)
 
 // nft, ip and their like are in sbin, which is not on every root's PATH.
 process.env.PATH = [process.env.PATH, '/usr/local/sbin', '/usr/sbin', '/sbin'].filter(Boolean).join(':')
+
+// Whatever the mask was: what is made without a mode of its own, others may not write.
+process.umask(process.umask(0o022) | 0o022)
 
 /** Each resolves with the exit code. */
 const components = {
@@ -26,7 +30,7 @@ try {
   else if (role !== undefined && Object.hasOwn(components, role)) await runComponent(role as keyof typeof components, rest)
   else await (await import('./commandLine.ts')).runCommandLine(process.argv)
 } catch (error) {
-  console.error(`skiff: ${describeError(error)}`)
+  console.error(`skiff: ${printable(describeError(error))}`)
   process.exit(1)
 }
 
@@ -73,7 +77,7 @@ function stoppedBySignals(): AbortController {
   }
   // A forgotten promise is a bug to mend, not a reason to take a cluster down. An exception that nobody caught still ends the process.
   process.on('unhandledRejection', (reason) => {
-    console.error(`skiff: unhandled rejection: ${reason instanceof Error ? (reason.stack ?? reason.message) : String(reason)}`)
+    console.error(`skiff: unhandled rejection: ${printableError(reason)}`)
   })
   return stopping
 }

@@ -3,6 +3,7 @@
  * Lines go to a stream as they come; a JSON form carries the same keys. Upstream: k8s.io/klog v2, component-base/logs.
  */
 import type { LogFields, Logger } from '#base/log'
+import { printable } from '#base/printable'
 
 export interface TextLogOptions {
   readonly write: (line: string) => void
@@ -15,7 +16,8 @@ export interface TextLogOptions {
 export function createTextLog(options: TextLogOptions, name = '', bound: LogFields = {}): Logger {
   const emit = (severity: 'I' | 'W' | 'E', message: string, fields: LogFields = {}) => {
     const all = { ...bound, ...fields }
-    options.write(options.format === 'json' ? jsonLine(options, severity, name, message, all) : textLine(options, severity, name, message, all))
+    const line = options.format === 'json' ? jsonLine(options, severity, name, message, all) : textLine(options, severity, name, message, all)
+    options.write(`${printable(line)}\n`)
   }
   const info: Logger['info'] = (message, fields) => emit('I', message, fields)
   return {
@@ -37,11 +39,11 @@ function textLine(options: TextLogOptions, severity: string, name: string, messa
   const iso = new Date(options.nowMs()).toISOString()
   const stamp = `${iso.slice(5, 7)}${iso.slice(8, 10)} ${iso.slice(11, 23)}000`
   const pairs = Object.entries(fields).map(([key, value]) => ` ${key}=${printValue(value)}`)
-  return `${severity}${stamp} ${options.pid} ${name || 'skiff'}] ${JSON.stringify(message)}${pairs.join('')}\n`
+  return `${severity}${stamp} ${options.pid} ${name || 'skiff'}] ${JSON.stringify(message)}${pairs.join('')}`
 }
 
 function jsonLine(options: TextLogOptions, severity: string, name: string, message: string, fields: LogFields): string {
-  return `${JSON.stringify({ ts: options.nowMs(), severity, logger: name, msg: message, ...fields })}\n`
+  return `${JSON.stringify({ ts: options.nowMs(), severity, logger: name, msg: message, ...fields })}`
 }
 
 function printValue(value: unknown): string {

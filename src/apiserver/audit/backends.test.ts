@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
+import { printable } from '#base/printable'
 import { VirtualClock } from '#base/virtualClock'
 import type { AuditBackend, ReportLoss } from './backend.ts'
 import { type BatchConfig, createBatchBackend } from './batch.ts'
@@ -122,6 +123,19 @@ test('API-21 the log has a line for each event, as JSON or as text; what cannot 
   }
   assert.equal(createLogBackend(failing, 'json', reportLoss).process([eventOf('a')]), false)
   assert.deepEqual(lost, ['log: disk full: a'])
+})
+
+test('API-21 an audit line holds no control characters, whatever the request said', () => {
+  const hostile = 'x\u001b[2K\r\ny\u007f\u009b\u202e\u2028'
+  for (const format of ['json', 'legacy'] as const) {
+    const written: string[] = []
+    const writer = { write: (text: string) => void written.push(text), close: () => Promise.resolve() }
+    const event = eventOf('a', { impersonatedUser: { name: hostile, groups: [hostile] }, annotations: { [hostile]: hostile } }, `/${hostile}`)
+    assert.equal(createLogBackend(writer, format, recording().reportLoss).process([event]), true)
+    const [line = '', ...more] = written.join('').split('\n')
+    assert.deepEqual([printable(line), more], [line, ['']])
+    if (format === 'json') assert.equal(JSON.parse(line).requestURI, `/${hostile}`)
+  }
 })
 
 test('API-21 a line longer than a file may be is lost alone', () => {

@@ -1,4 +1,5 @@
 /** Writes audit events as lines (L3). Upstream: apiserver/plugin/pkg/audit/log. */
+import { printable } from '#base/printable'
 import type { AuditBackend, ReportLoss } from './backend.ts'
 import type { AuditEvent } from './event.ts'
 
@@ -33,7 +34,7 @@ export function createLogBackend(writer: LineWriter, format: LogFormat, reportLo
       let text = ''
       let areAll = true
       for (const event of events) {
-        const line = `${format === 'json' ? event.json() : event.legacy()}\n`
+        const line = `${printable(format === 'json' ? event.json() : event.legacy())}\n`
         if (fits(line, event)) text += line
         else areAll = false
       }

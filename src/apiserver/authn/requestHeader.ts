@@ -4,16 +4,16 @@
  * Upstream: apiserver/pkg/authentication/request/headerrequest.
  */
 import { X509Certificate } from 'node:crypto'
-// Node's toLegacyObject() leaves the tls module half loaded when it is the first to need it.
-import 'node:tls'
 import type { Clock } from '#base/clock'
+import { commonNameOf, subjectOfCertificate } from '#base/distinguishedName'
 import { inLowerCase, userOfHeaders } from '../aggregation/identityHeaders.ts'
 import { withAuthenticatedGroup } from './authenticatedGroup.ts'
 import type { Authenticator } from './authenticator.ts'
 import type { RequestHeaderSettings } from './settings.ts'
 
 interface Proxy {
-  readonly commonName: string
+  /** Undefined: the subject cannot be read. */
+  readonly commonName: string | undefined
   readonly validToMs: number
 }
 
@@ -31,7 +31,7 @@ export function requestHeaderAuthenticator(clock: Clock, settings: RequestHeader
         known.set(peerCertificate.raw, proxy)
       }
       if (clock.now() > proxy.validToMs) return { decision: 'rejected', reason: 'x509: certificate has expired or is not yet valid' }
-      if (allowedNames.length > 0 && !allowedNames.includes(proxy.commonName)) {
+      if (proxy.commonName === undefined || (allowedNames.length > 0 && !allowedNames.includes(proxy.commonName))) {
         return { decision: 'rejected', reason: `x509: subject with cn=${proxy.commonName} is not in the allowed list` }
       }
       const user = userOfHeaders(headers, names)
@@ -41,7 +41,7 @@ export function requestHeaderAuthenticator(clock: Clock, settings: RequestHeader
 }
 
 function read(raw: Uint8Array): Proxy {
-  const certificate = new X509Certificate(raw)
-  const { CN = '' } = certificate.toLegacyObject().subject as unknown as Readonly<Record<string, string | readonly string[] | undefined>>
-  return { commonName: [CN].flat().at(-1) ?? '', validToMs: Date.parse(certificate.validTo) }
+  const subject = subjectOfCertificate(raw)
+  // A subject that cannot be read is none that was allowed.
+  return { commonName: typeof subject === 'string' ? undefined : commonNameOf(subject), validToMs: Date.parse(new X509Certificate(raw).validTo) }
 }

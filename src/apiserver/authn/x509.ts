@@ -1,16 +1,14 @@
 /**
- * Authenticates by client certificate (L3): the common name is the user, the organizations are the groups, and a subject may carry a uid.
+ * Authenticates by client certificate (L3): the last common name is the user, the organizations are the groups, and a subject may carry a uid.
  * TLS has verified the chain; the time is checked again, because a connection may outlive its certificate.
  * Upstream: apiserver/pkg/authentication/request/x509 (CommonNameUserConversion).
  */
 import { X509Certificate } from 'node:crypto'
-// Node's toLegacyObject() leaves the tls module half loaded when it is the first to need it.
-import 'node:tls'
 import type { Clock } from '#base/clock'
+import { userOfCertificate } from '#base/distinguishedName'
 import { type Metrics, noMetrics } from '#base/metrics'
 import type { PeerCertificate, UserInfo } from '../request.ts'
 import type { AuthenticationResult, Authenticator } from './authenticator.ts'
-import { subjectValues } from './certificateSubject.ts'
 
 interface Known {
   readonly result: AuthenticationResult
@@ -49,22 +47,15 @@ export function x509Authenticator(clock: Clock, metrics: Metrics = noMetrics): A
   }
 }
 
-/** The attribute of a subject that holds the user's uid. Upstream: apimachinery's asn1.X509UID. */
-const uidAttribute = '1.3.6.1.4.1.57683.2'
-
 function read({ raw }: PeerCertificate): Known {
   const certificate = new X509Certificate(raw)
   const validToMs = Date.parse(certificate.validTo)
-  // Node's types say string, but a repeated attribute is an array.
-  const subject = certificate.toLegacyObject().subject as unknown as Readonly<Record<string, string | readonly string[] | undefined>>
-  const name = [subject.CN ?? ''].flat().at(-1) ?? ''
+  const found = userOfCertificate(certificate.raw)
   // As upstream: a certificate without a common name identifies nobody.
-  if (name === '') return { result: undefined, validToMs }
-  const uids = subjectValues(certificate.raw, uidAttribute)
-  const fault = uids.length > 1 ? `expected 1 UID, but found multiple: [${uids.join(' ')}]` : uids[0] === '' ? 'UID cannot be an empty string' : undefined
-  if (fault) return { result: { decision: 'rejected', reason: fault }, validToMs }
-  const groups = [...[subject.O ?? []].flat(), 'system:authenticated']
+  if (!found) return { result: undefined, validToMs }
+  if (typeof found === 'string') return { result: { decision: 'rejected', reason: found }, validToMs }
+  const { name, uid, groups } = found
   const extra = { 'authentication.kubernetes.io/credential-id': [`X509SHA256=${certificate.fingerprint256.replaceAll(':', '').toLowerCase()}`] }
-  const user: UserInfo = { name, ...(uids[0] ? { uid: uids[0] } : {}), groups: [...new Set(groups)], extra }
+  const user: UserInfo = { name, ...(uid ? { uid } : {}), groups: [...new Set([...groups, 'system:authenticated'])], extra }
   return { result: { decision: 'authenticated', user }, validToMs }
 }

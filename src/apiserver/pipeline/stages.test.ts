@@ -141,7 +141,7 @@ test('API-31 warningRecorder says everything once, and not too much', async () =
     )
     return request.responseHeaders?.warning
   }
-  assert.deepEqual(await warn(['a "b"', 'a "b"', 'c\nd']), ['299 - "a \\"b\\""', '299 - "c d"'])
+  assert.deepEqual(await warn(['a "b"', 'a "b"', 'c\nd', 'e\u001b', 'f\u009b', 'g\u202e']), ['299 - "a \\"b\\""', '299 - "g "'])
   assert.equal(await warn([]), undefined)
   const long = Array.from({ length: 40 }, (_, at) => `${at} ${'x'.repeat(500)}`)
   const cut = (await warn(long)) as string[]

@@ -17,7 +17,7 @@ function record({ warnings, responseHeaders }: ServerRequest): void {
 
 /** `299 - "text"` for each, as RFC 7234 has it. */
 export function warningHeaders(warnings: readonly string[]): string[] {
-  const texts = [...new Set(warnings)].filter((text) => text !== '').map((text) => [...text])
+  const texts = [...new Set(warnings)].filter((text) => text !== '' && !controls.test(text)).map((text) => [...text])
   const total = texts.reduce((sum, text) => sum + text.length, 0)
   const cut = total > mostCharacters
   const headers: string[] = []
@@ -31,8 +31,11 @@ export function warningHeaders(warnings: readonly string[]): string[] {
   return headers
 }
 
+// As upstream: a text with control characters makes no header.
+const controls = /\p{Cc}/u
+
 /** A quoted string of one line, as headers need it. */
 function quoted(text: string): string {
-  const clean = text.replace(/[^\x20-\x7e\u0080-\u00ff]/g, ' ')
+  const clean = text.replace(/[^\x20-\x7e\u00a0-\u00ff]/g, ' ')
   return `"${clean.replace(/["\\]/g, '\\$&')}"`
 }

@@ -2,6 +2,7 @@
 import { humanDuration } from '#api/machinery/duration'
 import { formatTime } from '#base/time'
 import { type CliCommand, type CommandContext, progressFor, resolveCluster } from '../command.ts'
+import { printFound } from '../output.ts'
 import { table } from './status.ts'
 
 export const certs: CliCommand = {
@@ -23,13 +24,13 @@ export const certs: CliCommand = {
   },
 }
 
-async function check({ clusters, clock, stdout }: CommandContext, name: string): Promise<void> {
-  const found = [...(await clusters.certificates(name))].sort((a, b) => Number(a.isAuthority) - Number(b.isAuthority))
+async function check(context: CommandContext, name: string): Promise<void> {
+  const found = [...(await context.clusters.certificates(name))].sort((a, b) => Number(a.isAuthority) - Number(b.isAuthority))
   const rows = found.map(({ name: certificate, expiresMs, isAuthority, authority }) => [
     certificate,
     formatTime(expiresMs),
-    humanDuration(expiresMs - clock.now()),
+    humanDuration(expiresMs - context.clock.now()),
     isAuthority ? '' : authority,
   ])
-  stdout.write(table([['CERTIFICATE', 'EXPIRES', 'RESIDUAL TIME', 'AUTHORITY'], ...rows]))
+  printFound(context, 'text', [['CERTIFICATE', 'EXPIRES', 'RESIDUAL TIME', 'AUTHORITY'], ...rows], table)
 }

@@ -4,6 +4,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
 import { Command } from 'commander'
+import { printableLines } from '#base/printable'
 import { VirtualClock } from '#base/virtualClock'
 import type { ClusterManager, ClusterStatus } from '../clusterManager.ts'
 import type { CommandContext } from '../command.ts'
@@ -141,4 +142,61 @@ test('certs check lists leaves, then authorities, with the time they have left; 
   const { stdout } = await run(['certs', 'check', 'a'], { certificates })
   assert.match(stdout, /^CERTIFICATE +EXPIRES +RESIDUAL TIME +AUTHORITY\napiserver +\S+Z +90d +kubernetes\nca +\S+Z +10y *\n$/)
   assert.deepEqual((await run(['certs', 'renew', 'a'])).calls, ['renew a'])
+})
+
+/** Ends the line and the color before, forges a line of its own, and turns the direction of what follows. */
+const hostile = 'x\u001b[2K\r\nyes: all is well\u009b1m\u202e\u2028'
+
+/** Answers every question with these by the end of their path, with no success where there is none. */
+const cluster = (answers: Readonly<Record<string, unknown>>): Partial<ClusterManager> => ({
+  ask: async (_name, path) => {
+    const found = Object.entries(answers).find(([end]) => path.split('?')[0]?.endsWith(end))
+    return found ? { status: 200, body: JSON.stringify(found[1]) } : { status: 404, body: JSON.stringify({ message: `no ${hostile}` }) }
+  },
+})
+const subjects = [{ kind: 'User', name: 'jane' }]
+const why = {
+  access: cluster({
+    '/apis': { groups: [{ name: hostile, preferredVersion: { groupVersion: 'x/v1' } }] },
+    '/api/v1': { resources: [{ name: 'pods', singularName: 'pod', kind: 'Pod', namespaced: true }] },
+    '/subjectaccessreviews': { status: { allowed: false, reason: hostile } },
+    '/clusterrolebindings': { items: [{ metadata: { name: hostile }, subjects, roleRef: { kind: 'ClusterRole', name: hostile } }] },
+    '/rolebindings': { items: [] },
+    [`/clusterroles/${encodeURIComponent(hostile)}`]: { rules: [{ apiGroups: ['*'], resources: ['pods'], verbs: ['get'], resourceNames: [hostile] }] },
+  }),
+  namespace: cluster({
+    '/namespaces/a': {
+      metadata: { deletionTimestamp: hostile, finalizers: [hostile] },
+      status: { conditions: [{ type: hostile, status: 'True', message: hostile }] },
+    },
+    '/apis': { groups: [] },
+    '/api/v1': { resources: [{ name: hostile, namespaced: true, verbs: ['list', 'delete'] }] },
+    [`/${hostile}`]: { metadata: {}, items: [{ metadata: { name: hostile, finalizers: [hostile] } }] },
+  }),
+}
+const printed = [
+  { name: 'why can', words: ['why', 'can', 'jane', 'list', 'pods'], overrides: why.access },
+  { name: 'why ns', words: ['why', 'ns/a'], overrides: why.namespace },
+  { name: 'status', words: ['status'], overrides: { status: async () => ({ ...running, directory: hostile, pids: [{ role: hostile, pid: 1 }] }) } },
+  { name: 'image ls', words: ['image', 'ls'], overrides: { images: async () => [{ node: 'n', name: hostile, bytes: 1 }] } },
+  { name: 'delete --dry-run', words: ['delete', 'a', '--dry-run'], overrides: { delete: async () => [hostile] } },
+  {
+    name: 'certs check',
+    words: ['certs', 'check'],
+    overrides: { certificates: async () => [{ name: hostile, expiresMs: 0, isAuthority: false, authority: hostile }] },
+  },
+] as unknown as readonly { name: string; words: string[]; overrides: Partial<ClusterManager> }[]
+for (const { name, words, overrides } of printed) {
+  test(`${name} prints a name with control characters and line ends as part of its line`, async () => {
+    const { stdout, error } = await run(words, overrides)
+    assert.equal(error, undefined)
+    assert.ok(stdout.includes('x\\u001b[2K\\u000d\\u000ayes: all is well'), stdout)
+    assert.equal(stdout, printableLines(stdout))
+    assert.doesNotMatch(stdout, /^yes/m)
+  })
+}
+
+test('why can prints the user as part of its line, the user has line ends', async () => {
+  const { stdout } = await run(['why', 'can', 'a\nyes: a', 'list', 'pods'], why.access)
+  assert.match(stdout, /^no: a\\u000ayes: a list pods in default$/m)
 })

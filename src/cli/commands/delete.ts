@@ -1,6 +1,7 @@
 /** `skiff delete [NAME]`: removes every trace of a cluster. Deleting what is not there is fine, so that clean-up scripts are safe (L4). */
 import { type CliCommand, type CommandContext, checkName, defaultClusterName, progressFor } from '../command.ts'
 import { kubeconfigPath, removeFromKubeconfig } from '../kubeconfigFile.ts'
+import { printFound } from '../output.ts'
 
 interface DeleteFlags {
   all?: boolean
@@ -35,7 +36,7 @@ async function deleteOne(context: CommandContext, name: string, flags: DeleteFla
   const places = await context.clusters.kubeconfigs(name)
   const removed = await context.clusters.delete(name, progress, flags.dryRun ?? false)
   if (flags.dryRun) {
-    context.stdout.write(`${removed.map((line) => `would remove ${line}`).join('\n')}\n`)
+    printFound(context, 'text', removed, (lines) => `${lines.map((line) => `would remove ${line}`).join('\n')}\n`)
     return
   }
   const file = await kubeconfigPath({ flag: flags.kubeconfig, variable: context.env.KUBECONFIG, home: context.home })

@@ -2,6 +2,7 @@
 import fs from 'node:fs/promises'
 import type { CliCommand, CommandContext } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
+import { printFound } from '../output.ts'
 
 export interface Finding {
   readonly check: string
@@ -21,10 +22,7 @@ export const doctor: CliCommand = {
       .option('-o, --output <format>', 'json')
       .action(async (flags: { output?: string }) => {
         const findings = await examine(context)
-        if (flags.output === 'json') context.stdout.write(`${JSON.stringify(findings, null, 2)}\n`)
-        else
-          for (const one of findings)
-            context.stdout.write(`${one.ok ? '✓' : one.required ? '✗' : '!'} ${one.check}: ${one.found}${one.ok ? '' : `\n    fix: ${one.fix}`}\n`)
+        printFound(context, flags.output === 'json' ? 'json' : 'text', findings, (found) => found.map(lineOf).join(''))
         const broken = findings.filter((one) => one.required && !one.ok)
         if (broken.length > 0) {
           throw new CommandError('unmetPrerequisite', `real nodes cannot run here: ${broken.map((one) => one.check).join(', ')}`, {
@@ -34,6 +32,8 @@ export const doctor: CliCommand = {
       })
   },
 }
+
+const lineOf = ({ ok, required, check, found, fix }: Finding) => `${ok ? '✓' : required ? '✗' : '!'} ${check}: ${found}${ok ? '' : `\n    fix: ${fix}`}\n`
 
 const programs: readonly [program: string, debianPackage: string, required: boolean][] = [
   ['containerd', 'containerd', true],

@@ -2,6 +2,7 @@
 import fs from 'node:fs/promises'
 import { type CliCommand, progressFor, resolveCluster } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
+import { printFound } from '../output.ts'
 import { table } from './status.ts'
 
 export const image: CliCommand = {
@@ -17,7 +18,9 @@ export const image: CliCommand = {
         const cluster = await resolveCluster(context, flags.name)
         for (const file of files) await checkFile(file)
         const loaded = await context.clusters.loadImages(cluster, files, progressFor(context, flags.quiet ?? false))
-        for (const one of loaded) for (const name of one.names) context.stdout.write(`${name} is on ${one.node} of cluster "${cluster}"\n`)
+        printFound(context, 'text', loaded, (all) =>
+          all.flatMap(({ names, node }) => names.map((name) => `${name} is on ${node} of cluster "${cluster}"\n`)).join(''),
+        )
       })
     group
       .command('ls')
@@ -26,7 +29,7 @@ export const image: CliCommand = {
       .action(async (flags: { name?: string }) => {
         const found = await context.clusters.images(await resolveCluster(context, flags.name))
         const rows = found.map((one) => [one.node, one.name, `${(one.bytes / 1e6).toFixed(1)}MB`])
-        context.stdout.write(table([['NODE', 'IMAGE', 'SIZE'], ...rows]))
+        printFound(context, 'text', [['NODE', 'IMAGE', 'SIZE'], ...rows], table)
       })
   },
 }

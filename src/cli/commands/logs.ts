@@ -1,6 +1,7 @@
 /** `skiff logs [NAME]`: the logs of Skiff's own processes (L4). */
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
+import { printable } from '#base/printable'
 import { type CliCommand, resolveCluster } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
 import { followLogs, type LogFiles } from '../logTail.ts'
@@ -24,7 +25,7 @@ export const logs: CliCommand = {
           throw new CommandError('notFound', `no log of ${flags.source ?? 'this cluster'}`, {
             hint: `there are: ${files.map((one) => one.source).join(', ') || 'none'}`,
           })
-        const write = (source: string, line: string) => context.stdout.write(chosen.length > 1 ? `${source}: ${line}\n` : `${line}\n`)
+        const write = (source: string, line: string) => context.stdout.write(`${printable(chosen.length > 1 ? `${source}: ${line}` : line)}\n`)
         if (flags.follow) {
           const logs = async () => ((await context.clusters.exists(cluster)) ? choose(await context.clusters.logFiles(cluster)) : undefined)
           await followLogs({ clock: context.clock, tail: Number(flags.tail), logs, write })

@@ -2,6 +2,7 @@
 import type { ClusterStatus } from '../clusterManager.ts'
 import { type CliCommand, resolveCluster } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
+import { printFound } from '../output.ts'
 
 export const status: CliCommand = {
   name: 'status',
@@ -12,7 +13,7 @@ export const status: CliCommand = {
       .option('-o, --output <format>', 'json')
       .action(async (name: string | undefined, flags: { output?: string }) => {
         const found = await context.clusters.status(await resolveCluster(context, name))
-        context.stdout.write(asJson(flags.output) ? `${JSON.stringify(found, null, 2)}\n` : describe(found))
+        printFound(context, formatOf(flags.output), found, describe)
       })
   },
 }
@@ -26,19 +27,16 @@ export const ls: CliCommand = {
       .option('-o, --output <format>', 'json')
       .action(async (flags: { output?: string }) => {
         const all = await Promise.all((await context.clusters.names()).map((name) => context.clusters.status(name)))
-        if (asJson(flags.output)) {
-          context.stdout.write(`${JSON.stringify(all, null, 2)}\n`)
-          return
-        }
-        const rows = all.map((one) => [one.name, stateOf(one), String(one.nodes.length), one.server])
-        context.stdout.write(table([['NAME', 'STATE', 'NODES', 'SERVER'], ...rows]))
+        printFound(context, formatOf(flags.output), all, (found) =>
+          table([['NAME', 'STATE', 'NODES', 'SERVER'], ...found.map((one) => [one.name, stateOf(one), String(one.nodes.length), one.server])]),
+        )
       })
   },
 }
 
-function asJson(output: string | undefined): boolean {
+function formatOf(output: string | undefined): 'json' | 'text' {
   if (output !== undefined && output !== 'json') throw new CommandError('usage', `-o ${output}: expected json`)
-  return output === 'json'
+  return output ?? 'text'
 }
 
 function stateOf(one: ClusterStatus): string {

@@ -4,8 +4,10 @@
  */
 import { readFile } from 'node:fs/promises'
 import type { NodeExplanation, SchedulingExplanation } from '#api/debug/scheduling'
-import { type CliCommand, resolveCluster } from '../command.ts'
+import { printableData } from '#base/printable'
+import { type CliCommand, type CommandContext, resolveCluster } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
+import { printFound } from '../output.ts'
 import { describeAccess, explainAccess } from '../why/access.ts'
 import { explainManifest } from '../why/manifest.ts'
 import { describeNamespace, explainNamespace } from '../why/namespace.ts'
@@ -37,21 +39,25 @@ export const why: CliCommand = {
         if (flags.output !== undefined && flags.output !== 'json') throw new CommandError('usage', `-o ${flags.output}: expected json`)
         const question = questionOf(what, flags)
         const cluster = await resolveCluster(context, flags.cluster)
-        const { found, text } = await question((path, body) => context.clusters.ask(cluster, path, body))
-        context.stdout.write(flags.output === 'json' ? `${JSON.stringify(found, null, 2)}\n` : text)
+        const print = await question((path, body) => context.clusters.ask(cluster, path, body))
+        print(context, flags.output === 'json' ? 'json' : 'text')
       })
   },
 }
 
-type Question = (ask: Ask) => Promise<{ readonly found: unknown; readonly text: string }>
+type Print = (context: CommandContext, format: 'json' | 'text') => void
+type Question = (ask: Ask) => Promise<Print>
+
+function answer<T>(found: T, describeFound: (found: T) => string): Print {
+  return (context, format) => printFound(context, format, found, describeFound)
+}
 
 function questionOf(what: readonly string[], { namespace, filename, asGroup = [] }: Flags): Question {
   const [first, ...rest] = what
   if (filename !== undefined) {
     if (first !== undefined) throw new CommandError('usage', `why -f ${filename} ${first}: expected a file or a name, not both`)
     return async (ask) => {
-      const found = await explainManifest(ask, await textOf(filename), filename, namespace)
-      return { found, text: describe(found) }
+      return answer(await explainManifest(ask, await textOf(filename), filename, namespace), describe)
     }
   }
   if (first === undefined) throw new CommandError('usage', 'why: expected pod/NAME, ns/NAME, can USER VERB RESOURCE, or -f FILE')
@@ -60,15 +66,14 @@ function questionOf(what: readonly string[], { namespace, filename, asGroup = []
   const ended = /^(?:ns|namespaces?)\/([^/]+)$/.exec(first)?.[1]
   if (ended !== undefined)
     return async (ask) => {
-      const found = await explainNamespace(ask, ended)
-      return { found, text: describeNamespace(found) }
+      return answer(await explainNamespace(ask, ended), describeNamespace)
     }
   const pod = podOf(first, namespace ?? 'default')
   return async (ask) => {
     const found = await askFor<SchedulingExplanation>(ask, `/debug/scheduling?pod=${encodeURIComponent(pod)}`).catch((error: unknown) => {
       throw withHint(error, pod)
     })
-    return { found, text: describe(found) }
+    return answer(found, describe)
   }
 }
 
@@ -77,8 +82,7 @@ function accessQuestion([user, verb, resource, name, ...more]: readonly string[]
     throw new CommandError('usage', 'why can: expected USER VERB RESOURCE [NAME], for instance: why can jane get pods')
   const asked = { user, verb, resource, name, namespace, groups }
   return async (ask) => {
-    const found = await explainAccess(ask, asked)
-    return { found, text: describeAccess(asked, found) }
+    return answer(await explainAccess(ask, asked), (found) => describeAccess(printableData(asked), found))
   }
 }
 

@@ -4,12 +4,12 @@
  */
 import type { SubjectAccessReview } from '#api/gen/types/authorization.v1'
 import type { CertificateSigningRequest } from '#api/gen/types/certificates.v1'
+import { parseCertificateRequest } from '#api/kinds/certificates/pkcs10'
 import type { Frozen } from '#api/machinery/meta'
 import { certificateSigningRequests, subjectAccessReviews } from '#client/builtIn'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
 import { createReconciler, enqueueSelf } from '../framework/reconciler.ts'
 import { isDecided, kubeletClient, requestFault } from './signerRules.ts'
-import { readRequest } from './x509.ts'
 
 export const certificateApproving: ControllerDescriptor = {
   name: 'certificatesigningrequest-approving-controller',
@@ -38,7 +38,8 @@ function createApprovingController(context: ControllerContext) {
     const request = informer.store.get(name)
     if (!request || request.status?.certificate || isDecided(request, 'Approved') || isDecided(request, 'Denied')) return
     if (request.spec.signerName !== kubeletClient) return
-    const content = await readRequest(request.spec.request)
+    const content = parseCertificateRequest(request.spec.request)
+    if (typeof content === 'string') throw new Error(`unable to parse csr "${name}": ${content}`)
     if (requestFault(kubeletClient, content, request.spec.usages ?? []) !== undefined) return
     const fitting = approvals.filter(({ forItself }) => !forItself || request.spec.username === content.commonName)
     for (const { subresource, message } of fitting) {

@@ -2,10 +2,21 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { CertificateSigningRequest } from '#api/gen/types/certificates.v1'
 import { isOutdated } from './cleaner.ts'
-import { apiServerClient, certificateDurationMs, kubeletClient, kubeletServing, legacyUnknown, requestFault } from './signerRules.ts'
-import type { RequestContent } from './x509.ts'
+import { apiServerClient, certificateDurationMs, kubeletClient, kubeletServing, legacyUnknown, type RequestContent, requestFault } from './signerRules.ts'
 
-const node: RequestContent = { commonName: 'system:node:a', organizations: ['system:nodes'], dnsNames: [], ipAddresses: [], emailAddresses: [], uris: [] }
+const node: RequestContent = {
+  subject: [],
+  commonName: 'system:node:a',
+  organizations: ['system:nodes'],
+  dnsNames: [],
+  ipAddresses: [],
+  emailAddresses: [],
+  uris: [],
+}
+const twoNames = [
+  { type: '2.5.4.3', value: 'alice' },
+  { type: '2.5.4.3', value: 'system:node:a' },
+]
 const client = ['digital signature', 'client auth']
 const server = ['digital signature', 'key encipherment', 'server auth']
 const rules = [
@@ -22,6 +33,16 @@ const rules = [
   { signer: apiServerClient, content: node, usages: ['client auth'], want: undefined },
   { signer: apiServerClient, content: node, usages: server, want: 'invalid usage for client certificate: server auth' },
   { signer: apiServerClient, content: node, usages: ['digital signature'], want: 'missing required usage for client certificate: client auth' },
+  {
+    signer: apiServerClient,
+    content: { ...node, organizations: ['a', 'system:masters'] },
+    usages: ['client auth'],
+    want: 'use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed',
+  },
+  { signer: kubeletClient, content: { ...node, subject: twoNames }, usages: client, want: 'subject has 2 common names, only one is allowed' },
+  { signer: kubeletServing, content: { ...node, subject: twoNames }, usages: server, want: 'subject has 2 common names, only one is allowed' },
+  { signer: apiServerClient, content: { ...node, subject: twoNames }, usages: client, want: 'subject has 2 common names, only one is allowed' },
+  { signer: legacyUnknown, content: { ...node, subject: twoNames }, usages: client, want: 'subject has 2 common names, only one is allowed' },
   { signer: legacyUnknown, content: node, usages: ['any'], want: undefined },
 ] as const
 for (const { signer, content, usages, want } of rules) {

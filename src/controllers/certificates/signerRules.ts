@@ -2,9 +2,9 @@
  * What the built-in signers demand of a request (L3). Pure. Upstream: pkg/apis/certificates/helpers.go, pkg/controller/certificates/signer/signer.go (v1.36).
  */
 import type { CertificateSigningRequest } from '#api/gen/types/certificates.v1'
+import { type CertificateRequest, subjectFault } from '#api/kinds/certificates/pkcs10'
 import { isConditionTrue } from '#api/machinery/conditions'
 import type { Frozen } from '#api/machinery/meta'
-import type { RequestContent } from './x509.ts'
 
 export const kubeletServing = 'kubernetes.io/kubelet-serving'
 export const kubeletClient = 'kubernetes.io/kube-apiserver-client-kubelet'
@@ -19,11 +19,19 @@ export function isBuiltInSigner(name: string): name is BuiltInSigner {
 
 const nodePrefix = 'system:node:'
 
-/** What is wrong with a request for this signer; undefined: nothing. Anything goes for the legacy one. */
+/** What the rules read of a request. */
+export type RequestContent = Pick<CertificateRequest, 'subject' | 'commonName' | 'organizations' | 'dnsNames' | 'ipAddresses' | 'emailAddresses' | 'uris'>
+
+/**
+ * What is wrong with a request for this signer; undefined: nothing. The subject is checked again here, because a request may be older than the checks
+ * at its creation, and the admission plugin for it can be turned off.
+ */
 export function requestFault(signer: BuiltInSigner, content: RequestContent, usages: readonly string[]): string | undefined {
+  const fault = subjectFault(content.subject)
+  if (fault !== undefined) return fault
   if (signer === kubeletServing) return kubeletServingFault(content, usages)
   if (signer === kubeletClient) return kubeletClientFault(content, usages)
-  return signer === apiServerClient ? clientUsageFault(usages) : undefined
+  return signer === apiServerClient ? (mastersFault(content) ?? clientUsageFault(usages)) : undefined
 }
 
 function kubeletServingFault({ commonName, organizations, dnsNames, ipAddresses, emailAddresses, uris }: RequestContent, usages: readonly string[]) {
@@ -50,6 +58,10 @@ function usageSetFault(usages: readonly string[], auth: string): string | undefi
   const wanted = [auth, 'digital signature'].sort()
   if (JSON.stringify(given) === JSON.stringify(wanted)) return undefined
   return `usages did not match [${[...wanted, 'key encipherment'].sort().join(' ')}]`
+}
+
+function mastersFault({ organizations }: RequestContent): string | undefined {
+  return organizations.includes('system:masters') ? `use of ${apiServerClient} signer with system:masters group is not allowed` : undefined
 }
 
 function clientUsageFault(usages: readonly string[]): string | undefined {

@@ -3,13 +3,14 @@
  * Upstream: pkg/controller/certificates/signer, cmd/kube-controller-manager/app/certificates.go (v1.36).
  */
 import type { CertificateSigningRequest } from '#api/gen/types/certificates.v1'
+import { parseCertificateRequest } from '#api/kinds/certificates/pkcs10'
 import type { Frozen } from '#api/machinery/meta'
 import { formatTime } from '#base/time'
 import { certificateSigningRequests } from '#client/builtIn'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
 import { createReconciler, enqueueSelf } from '../framework/reconciler.ts'
 import { certificateDurationMs, hasFailed, isBuiltInSigner, isDecided, requestFault } from './signerRules.ts'
-import { readRequest, signRequest } from './x509.ts'
+import { signRequest } from './x509.ts'
 
 export const certificateSigning: ControllerDescriptor = {
   name: 'certificatesigningrequest-signing-controller',
@@ -34,11 +35,13 @@ function createSigningController(context: ControllerContext) {
     const { signerName, usages = [], expirationSeconds } = request.spec
     const authority = isBuiltInSigner(signerName) ? options.clusterSigning?.authorityOf(signerName) : undefined
     if (!isBuiltInSigner(signerName) || !authority) return
-    const fault = requestFault(signerName, await readRequest(request.spec.request), usages)
+    const content = parseCertificateRequest(request.spec.request)
+    if (typeof content === 'string') throw new Error(`unable to parse csr "${name}": ${content}`)
+    const fault = requestFault(signerName, content, usages)
     if (fault !== undefined) return fail(request, fault, signal)
     const longestMs = options.clusterSigning?.durationMs ?? defaultDurationMs
     const signing = { usages, durationMs: certificateDurationMs(expirationSeconds, longestMs), nowMs: clock.now() }
-    const certificate = await signRequest(request.spec.request, authority, signing)
+    const certificate = await signRequest(content, authority, signing)
     await client.updateStatus({ ...request, status: { ...request.status, certificate } } as Frozen<CertificateSigningRequest>, { signal })
   }
 

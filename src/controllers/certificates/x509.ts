@@ -1,23 +1,18 @@
 /**
- * Reads and signs PKCS#10 requests (L3). The X.509 library is loaded only when there is one: a start should not pay for it.
+ * Signs certificate requests (L3). The X.509 library is loaded only when there is one: a start should not pay for it. It writes certificates only;
+ * `#api/kinds/certificates/pkcs10` reads requests, so that what is signed is what was checked.
  * Upstream: pkg/controller/certificates/authority (v1.36).
  */
 import type { webcrypto } from 'node:crypto'
+import type { AlternativeNames, CertificateRequest } from '#api/kinds/certificates/pkcs10'
+import { derTag, encodeDer } from '#base/der'
+import { encodeKeptName } from '#base/distinguishedName'
+import { signatureFault } from '#client/requestSignature'
 
 /** PEM. */
 export interface CertificateAuthority {
   readonly cert: string
   readonly key: string
-}
-
-/** What a request asks for. */
-export interface RequestContent {
-  readonly commonName: string
-  readonly organizations: readonly string[]
-  readonly dnsNames: readonly string[]
-  readonly ipAddresses: readonly string[]
-  readonly emailAddresses: readonly string[]
-  readonly uris: readonly string[]
 }
 
 async function library() {
@@ -28,28 +23,6 @@ async function library() {
 }
 
 type Library = Awaited<ReturnType<typeof library>>
-type Request = InstanceType<Library['Pkcs10CertificateRequest']>
-
-/** @param base64 of the request's PEM, as the API carries it */
-export async function readRequest(base64: string): Promise<RequestContent> {
-  const x509 = await library()
-  const request = new x509.Pkcs10CertificateRequest(pemText(base64))
-  const names = alternativeNames(x509, request)
-  const of = (type: string) => names.filter((name) => name.type === type).map(({ value }) => value)
-  return {
-    commonName: request.subjectName.getField('CN').at(-1) ?? '',
-    organizations: request.subjectName.getField('O'),
-    dnsNames: of('dns'),
-    ipAddresses: of('ip'),
-    emailAddresses: of('email'),
-    uris: of('url'),
-  }
-}
-
-function alternativeNames(x509: Library, request: Request) {
-  return request.extensions.filter((extension) => extension instanceof x509.SubjectAlternativeNameExtension).flatMap(({ names }) => [...names.items])
-}
-
 /** Certificates begin a little earlier, for clocks that differ; those that live shorter than this get the time added. */
 const backdateMs = 5 * 60_000
 const shortMs = 8 * 3_600_000
@@ -62,16 +35,19 @@ export interface SignOptions {
 
 /**
  * The certificate for a request, with its subject, alternative names and key, and none of its other wishes.
- * @returns the base64 of its PEM. @throws Error for an authority that has expired, and usages that are none
+ * @returns the base64 of its PEM. @throws Error for a request that its key has not signed, an authority that has expired, and usages that are none
  */
-export async function signRequest(base64: string, authority: CertificateAuthority, { usages, durationMs, nowMs }: SignOptions): Promise<string> {
+export async function signRequest(request: CertificateRequest, authority: CertificateAuthority, { usages, durationMs, nowMs }: SignOptions): Promise<string> {
+  const forged = signatureFault(request)
+  if (forged !== undefined) throw new Error(`unable to verify certificate request signature: ${forged}`)
   const x509 = await library()
-  const request = new x509.Pkcs10CertificateRequest(pemText(base64))
   const issuer = new x509.X509Certificate(authority.cert)
   const expiresMs = issuer.notAfter.getTime()
   if (nowMs >= expiresMs) throw new Error(`refusing to sign a certificate that expires in the past: NotAfter=${issuer.notAfter.toISOString()}`)
   const { flags, extended } = keyUsages(x509, usages)
-  const names = alternativeNames(x509, request)
+  const names = encodeNames(request)
+  const subject = encodeKeptName(request.subject)
+  const hasSubject = subject.length > encodeDer(derTag.sequence).length
   const algorithm = issuer.publicKey.algorithm as webcrypto.RsaHashedKeyAlgorithm | webcrypto.EcKeyAlgorithm
   const signingAlgorithm = algorithm.name === 'ECDSA' ? { ...algorithm, hash: 'SHA-256' } : { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' }
   const { createPrivateKey } = await import('node:crypto')
@@ -79,22 +55,38 @@ export async function signRequest(base64: string, authority: CertificateAuthorit
   const signingKey = await crypto.subtle.importKey('pkcs8', pkcs8, signingAlgorithm, false, ['sign'])
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: serialNumber(),
-    subject: request.subject,
-    issuer: issuer.subject,
+    subject: new x509.Name(subject),
+    issuer: issuer.subjectName,
     notBefore: new Date(nowMs - backdateMs),
     notAfter: new Date(Math.min(nowMs + durationMs - (durationMs < shortMs ? 0 : backdateMs), expiresMs)),
     signingAlgorithm,
-    publicKey: request.publicKey,
+    publicKey: new x509.PublicKey(request.publicKeyInfo),
     signingKey,
     extensions: [
       ...(flags === 0 ? [] : [new x509.KeyUsagesExtension(flags, true)]),
       ...(extended.length === 0 ? [] : [new x509.ExtendedKeyUsageExtension(extended)]),
       new x509.BasicConstraintsExtension(false, undefined, true),
       await x509.AuthorityKeyIdentifierExtension.create(issuer.publicKey),
-      ...(names.length === 0 ? [] : [new x509.SubjectAlternativeNameExtension(names, request.subject === '')]),
+      ...(names ? [new x509.Extension(subjectAlternativeName, !hasSubject, names)] : []),
     ],
   })
   return Buffer.from(`${certificate.toString('pem')}\n`).toString('base64')
+}
+
+const subjectAlternativeName = '2.5.29.17'
+
+/** DER of the alternative names, in upstream's order; undefined: there are none. */
+function encodeNames({ dnsNames, emailAddresses, ipAddresses, uris }: AlternativeNames): Uint8Array | undefined {
+  const texts = (tag: number, values: readonly string[]) => values.map((value) => encodeDer(tag, Buffer.from(value, 'latin1')))
+  const addresses = ipAddresses.map((address) => encodeDer(0x87, addressBytes(address)))
+  const all = [...texts(0x82, dnsNames), ...texts(0x81, emailAddresses), ...addresses, ...texts(0x86, uris)]
+  return all.length === 0 ? undefined : encodeDer(derTag.sequence, ...all)
+}
+
+/** The bytes of an address as the reader of requests writes it: four numbers, or eight groups. */
+function addressBytes(address: string): Uint8Array {
+  if (!address.includes(':')) return Uint8Array.from(address.split('.').map(Number))
+  return Uint8Array.from(address.split(':').flatMap((group) => [Number.parseInt(group, 16) >> 8, Number.parseInt(group, 16) & 0xff]))
 }
 
 /** When a certificate ends, in milliseconds since the epoch. @throws Error when it is no PEM */

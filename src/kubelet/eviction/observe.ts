@@ -110,9 +110,18 @@ export async function podUsages(context: KubeletContext, host: KubeletHost, pods
       containers.push({ name, memoryBytes: memory?.workingSetBytes?.value ?? 0, rootfs, logs })
     }
     const processCount = needs.processes ? ((await host.cgroups.stats(podCgroupPath(context.config.cgroupRoot, pod)))?.processes ?? 0) : 0
-    usages.set(uid, { containers, processes: processCount, volumes: needs.disk ? await volumeUsages(context, host, pod) : new Map() })
+    const volumes = needs.disk ? await volumeUsages(context, host, pod) : new Map<string, DiskUsage>()
+    const managedFiles = needs.disk ? await managedUsage(context, host, pod) : undefined
+    usages.set(uid, { containers, processes: processCount, volumes, managedFiles })
   }
   return usages
+}
+
+/** Unlike upstream, termination logs count: a container may write as much to its own as it likes. */
+async function managedUsage({ config }: KubeletContext, host: KubeletHost, pod: FrozenPod): Promise<DiskUsage> {
+  const own = podDirectory(config.rootDirectory, pod.metadata.uid ?? '')
+  const [hosts, logs] = await Promise.all([directoryUsage(host.path(`${own}/etc-hosts`)), directoryUsage(host.path(`${own}/containers`))])
+  return { bytes: hosts.bytes + logs.bytes, inodes: hosts.inodes + logs.inodes }
 }
 
 /** Of volumes that live on the node's own disk. */

@@ -1,4 +1,4 @@
-/** What a pod uses of what can run short (L3, pure). Upstream: kubelet/eviction/helpers.go podDiskUsage, memoryUsage, processUsage (v1.36). */
+/** What a pod uses of what can run short (L3, pure). Upstream: kubelet/eviction/helpers.go podDiskUsage, podLocalEphemeralStorageUsage, memoryUsage, processUsage (v1.36). */
 
 export interface DiskUsage {
   readonly bytes: number
@@ -16,6 +16,8 @@ export interface ContainerUsage {
 export interface PodUsage {
   readonly containers: readonly ContainerUsage[]
   readonly processes: number
+  /** Files of the kubelet that containers may write: the hosts file and termination logs. Absent: not measured. */
+  readonly managedFiles?: DiskUsage | undefined
   /** Local volumes that were measured, by name. */
   readonly volumes: ReadonlyMap<string, DiskUsage>
 }
@@ -32,5 +34,7 @@ export function diskOf(usage: PodUsage, unit: keyof DiskUsage, parts: readonly D
     (sum, { rootfs, logs }) => sum + (parts.includes('rootfs') ? rootfs[unit] : 0) + (parts.includes('logs') ? logs[unit] : 0),
     0,
   )
-  return parts.includes('volumes') ? [...usage.volumes.values()].reduce((sum, volume) => sum + volume[unit], containers) : containers
+  // They lie where the volumes do.
+  const others = parts.includes('volumes') ? [...usage.volumes.values(), ...(usage.managedFiles ? [usage.managedFiles] : [])] : []
+  return others.reduce((sum, one) => sum + one[unit], containers)
 }

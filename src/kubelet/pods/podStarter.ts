@@ -2,8 +2,6 @@
  * Starts sandboxes and containers (L3): everything between the decision to start one and its process.
  * Upstream: kuberuntime_sandbox.go createPodSandbox, kuberuntime_container.go startContainer (v1.36).
  */
-import { readFile, realpath, stat } from 'node:fs/promises'
-import { join } from 'node:path'
 import { rpcErrorText } from '#grpc/criError'
 import type { PodSandboxConfig } from '#grpc/criTypes'
 import { makeDirectory } from '#host/files'
@@ -16,7 +14,7 @@ import { containerRecord, findContainer, type PodRuntimeStatus } from '../runtim
 import { type ImageVolumes, pullImageVolumes } from '../volumes/imageVolumes.ts'
 import type { MountedVolumes } from '../volumes/volumePlugin.ts'
 import { type FrozenContainer, type FrozenPod, formatPod } from './containers.ts'
-import { ConfigError, makeEnvironment } from './environment.ts'
+import { makeEnvironment } from './environment.ts'
 import { killContainer } from './killing.ts'
 import { runLifecycleHandler } from './lifecycle.ts'
 import { containerDevices, containerMounts } from './mounts.ts'
@@ -25,6 +23,7 @@ import { podResolver } from './resolver.ts'
 import { containerConfig, podLogDirectory, podSandboxConfig } from './runtimeConfig.ts'
 import { verifyRunAsNonRoot } from './securityContext.ts'
 import { StartError } from './startError.ts'
+import { volumeFile } from './volumeFile.ts'
 
 export interface StartRequest {
   readonly pod: FrozenPod
@@ -157,21 +156,6 @@ async function configure(
     targetId: target?.id,
   }
   return containerConfig(pod, container, inputs, context.config)
-}
-
-const maxEnvironmentFileBytes = 64 * 1024
-
-/** A file of a volume, and of nothing else: links may not lead out of it. */
-async function volumeFile({ host }: KubeletContext, volumes: StartRequest['volumes'], name: string, path: string): Promise<string> {
-  const volume = volumes.get(name)
-  if (!host || !volume) throw new ConfigError(`cannot find the volume "${name}" referenced by FileKeyRef`)
-  const root = await realpath(host.path(volume.path))
-  const file = await realpath(join(root, path))
-  if (!file.startsWith(`${root}/`)) throw new ConfigError(`the file "${path}" referenced by FileKeyRef is not in the volume "${name}"`)
-  const { size } = await stat(file)
-  if (size > maxEnvironmentFileBytes)
-    throw new ConfigError(`the file "${path}" referenced by FileKeyRef has ${size} bytes: at most ${maxEnvironmentFileBytes} are read`)
-  return readFile(file, 'utf8')
 }
 
 /** A container whose postStart hook fails is killed again. */

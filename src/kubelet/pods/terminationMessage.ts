@@ -1,8 +1,8 @@
 /** What a container left as its last words (L3): its termination log, or the end of its output if it asked for that. Upstream: kuberuntime_container.go getTerminationMessage (v1.36). */
-import { open } from 'node:fs/promises'
 import type { KubeletContext } from '../context.ts'
 import { annotationKeys } from '../runtime/labels.ts'
 import type { ContainerRecord, PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
+import { openRegular } from '../volumes/safeOpen.ts'
 
 const maxBytes = 4096
 const maxLogLines = 80
@@ -29,20 +29,23 @@ async function read(context: KubeletContext, record: ContainerRecord): Promise<s
   const written = mount && context.host ? await tail(context.host.path(mount.hostPath), maxBytes) : ''
   const fallBack = record.status.annotations[annotationKeys.terminationMessagePolicy] === 'FallbackToLogsOnError' && record.exitCode !== 0
   if (written !== '' || !fallBack) return written
-  const chunks: Uint8Array[] = []
+  // A line may be as long as the log: only its end is kept.
+  let end: Buffer = Buffer.alloc(0)
   try {
     const options = { follow: false, timestamps: false, tailLines: maxLogLines }
-    for await (const chunk of context.runtime.logs(record.status, options, AbortSignal.timeout(5_000))) chunks.push(chunk)
+    for await (const chunk of context.runtime.logs(record.status, options, AbortSignal.timeout(5_000))) end = lastOf(Buffer.concat([end, chunk]))
   } catch {
     // No log, no message: the exit code still tells.
     return ''
   }
-  const all = Buffer.concat(chunks)
-  return all.subarray(Math.max(0, all.length - maxLogBytes)).toString()
+  return end.toString()
 }
 
+const lastOf = (bytes: Buffer) => bytes.subarray(Math.max(0, bytes.length - maxLogBytes))
+
 async function tail(path: string, limit: number): Promise<string> {
-  const file = await open(path, 'r').catch(() => undefined)
+  // A volume may be mounted there, and hold a pipe, a directory or a link.
+  const file = await openRegular(path).catch(() => undefined)
   if (!file) return ''
   try {
     const { size } = await file.stat()

@@ -49,7 +49,8 @@ const canonical = (name: string) => name.toLowerCase().replace(/(^|-)[a-z]/g, (l
 
 /** The probe's own headers, several of a name too; an empty value of a standard one takes it away. */
 export function requestHeaders({ headers, userAgent }: Pick<HttpTarget, 'headers' | 'userAgent'>): Record<string, string[]> {
-  const all: Record<string, string[]> = {}
+  // A pod names the headers, `__proto__` too.
+  const all: Record<string, string[]> = Object.create(null)
   for (const { name, value } of headers) all[canonical(name)] = [...(all[canonical(name)] ?? []), value]
   for (const [name, value] of [
     ['User-Agent', userAgent],

@@ -126,6 +126,9 @@ export function apiAuth(client: Client, clock: Clock, nodeName: string, settings
   }
 }
 
+/** Requests of the same user wait for one review, so it ends in time. Upstream: TokenAccessReviewTimeout of cmd/kubelet/app/auth.go. */
+const reviewTimeoutMs = 10_000
+
 const authenticated = 'system:authenticated'
 
 /** With a certificate that the authority signed, or a token that the API server knows. */
@@ -135,7 +138,7 @@ export function withAuthenticated(groups: readonly string[]): string[] {
 
 async function reviewToken(client: Client, token: string): Promise<KubeletUser | undefined> {
   const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', metadata: {}, spec: { token } }
-  const { status } = await client.of<TokenReview>(tokenReviews).create(review)
+  const { status } = await client.of<TokenReview>(tokenReviews).create(review, { signal: AbortSignal.timeout(reviewTimeoutMs) })
   if (!status?.authenticated || !status.user) return undefined
   const { username = '', uid, groups = [], extra } = status.user
   return { name: username, ...(uid ? { uid } : {}), groups: withAuthenticated(groups), ...(extra ? { extra } : {}) }
@@ -144,5 +147,5 @@ async function reviewToken(client: Client, token: string): Promise<KubeletUser |
 async function reviewAccess(client: Client, { name, groups, uid, extra }: KubeletUser, resourceAttributes: object): Promise<boolean> {
   const spec = { user: name, groups: [...groups], ...(uid ? { uid } : {}), ...(extra ? { extra } : {}), resourceAttributes }
   const review = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', metadata: {}, spec } as SubjectAccessReview
-  return (await client.of<SubjectAccessReview>(subjectAccessReviews).create(review)).status?.allowed ?? false
+  return (await client.of<SubjectAccessReview>(subjectAccessReviews).create(review, { signal: AbortSignal.timeout(reviewTimeoutMs) })).status?.allowed ?? false
 }

@@ -7,7 +7,7 @@ import { createServer as createPlainServer, type Server as HttpServer, type Inco
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { SecureContextOptions, SecureVersion, TLSSocket } from 'node:tls'
+import type { SecureContextOptions, SecureVersion } from 'node:tls'
 import type { Clock } from '#base/clock'
 import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
@@ -15,8 +15,9 @@ import { type Metrics, noMetrics } from '#base/metrics'
 import { refuse } from '#streaming/upgrade'
 import type { ConfigurationDocument } from '../configuration/document.ts'
 import type { KubeletView } from '../kubelet.ts'
-import { anonymousUser, attributesOf, type KubeletAuth, type KubeletUser, withAuthenticated } from './auth.ts'
+import { attributesOf, type KubeletAuth } from './auth.ts'
 import { HttpError } from './httpError.ts'
+import { createIdentifier } from './identify.ts'
 import { createRequestMetrics, createStreamMetrics, type RequestMetrics } from './requestMetrics.ts'
 import { contentTypes, createRoutes, debuggingDisabled, type Page, type Routes } from './routes.ts'
 
@@ -63,7 +64,8 @@ export interface KubeletServer extends Component {
 
 function contextOf({ cert, key, clientCa, minVersion = 'TLSv1.2', ciphers, curves }: KubeletServerTls): SecureContextOptions {
   const groups = curves ? { ecdhCurve: curves.join(':') } : {}
-  return { cert, key, minVersion, ...groups, ...(clientCa ? { ca: clientCa } : {}), ...(ciphers ? { ciphers: ciphers.join(':') } : {}) }
+  // An empty list: without one, Node would trust every public certificate authority.
+  return { cert, key, minVersion, ...groups, ca: clientCa ?? [], ...(ciphers ? { ciphers: ciphers.join(':') } : {}) }
 }
 
 export function createKubeletServer(deps: KubeletServerDeps, config: KubeletServerConfig): KubeletServer {
@@ -149,13 +151,19 @@ export function createReadOnlyServer(deps: Omit<KubeletServerDeps, 'auth'>, conf
     run: async (signal) => {
       const server = createPlainServer()
       const auth: KubeletAuth = { anonymous: true, authenticateToken: async () => undefined, authorize: async () => false }
-      servePlain(server, { ...deps, auth, readOnly: true }, createRequestMetrics(deps.metrics ?? noMetrics, deps.clock, 'readonly'), signal)
+      servePlain(
+        server,
+        { ...deps, auth, identify: async () => undefined, readOnly: true },
+        createRequestMetrics(deps.metrics ?? noMetrics, deps.clock, 'readonly'),
+        signal,
+      )
       await listen(server, config.port, config.address, markListening, signal)
     },
   }
 }
 
-function serve(server: Server, deps: KubeletServerDeps, signal: AbortSignal): void {
+function serve(server: Server, given: KubeletServerDeps, signal: AbortSignal): void {
+  const deps = { ...given, identify: createIdentifier(given) }
   const measure = createRequestMetrics(deps.metrics ?? noMetrics, deps.clock)
   servePlain(server, deps, measure, signal)
   // Whatever they are read from, containers are told of under cAdvisor's names.
@@ -179,9 +187,12 @@ function serve(server: Server, deps: KubeletServerDeps, signal: AbortSignal): vo
   })
 }
 
+type Identify = ReturnType<typeof createIdentifier>
+type Admitting = KubeletServerDeps & { readonly identify: Identify }
+
 /** @throws HttpError 401, 403, or 500 when nobody could be asked */
-async function admit(deps: KubeletServerDeps, request: IncomingMessage, pathname: string): Promise<void> {
-  const user = await identify(deps, request)
+async function admit(deps: Admitting, request: IncomingMessage, pathname: string): Promise<void> {
+  const user = await deps.identify(request)
   if (!user) throw new HttpError(401, 'Unauthorized')
   const wanted = attributesOf(request.method ?? 'GET', pathname)
   const who = `user=${user.name}, verb=${wanted[0]?.verb}, resource=nodes`
@@ -197,26 +208,8 @@ async function admit(deps: KubeletServerDeps, request: IncomingMessage, pathname
   throw new HttpError(403, `Forbidden (${who}, subresource(s)=[${wanted.map(({ subresource }) => subresource).join(' ')}])\n`)
 }
 
-async function identify(deps: KubeletServerDeps, request: IncomingMessage): Promise<KubeletUser | undefined> {
-  const socket = request.socket as TLSSocket
-  if (socket.authorized) {
-    const { subject } = socket.getPeerCertificate()
-    const organizations = subject?.O as string | string[] | undefined
-    const [name] = [subject?.CN].flat()
-    if (name) return { name, groups: withAuthenticated(organizations === undefined ? [] : [organizations].flat()) }
-  }
-  const token = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? '')?.[1]
-  if (token === undefined) return deps.auth.anonymous ? anonymousUser : undefined
-  try {
-    return await deps.auth.authenticateToken(token)
-  } catch (error) {
-    deps.log.error(error, 'Unable to authenticate the request due to an error')
-    return undefined
-  }
-}
-
 /** `readOnly`: nobody is asked who he is, and there is only what everybody may know. */
-type PlainDeps = KubeletServerDeps & { readonly readOnly?: boolean | undefined }
+type PlainDeps = Admitting & { readonly readOnly?: boolean | undefined }
 
 /** @throws HttpError 400 for a path that cannot be decoded */
 function locate(request: IncomingMessage) {
@@ -266,13 +259,15 @@ async function send(response: ServerResponse, { type, body, code = 200 }: Page, 
 
 type NoteStream = ReturnType<typeof createStreamMetrics>
 
-async function answerUpgrade(deps: KubeletServerDeps, noteStream: NoteStream, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+async function answerUpgrade(deps: Admitting, noteStream: NoteStream, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
   const upgrade = { request, socket, head }
   try {
     const { pathname, segments, query } = locate(request)
     await admit(deps, request, pathname)
     const [what = '', ...path] = segments
     if (!['exec', 'attach', 'portForward'].includes(what)) throw new HttpError(404, '404 page not found')
+    // Another method would ask for another verb, which says nothing about running commands.
+    if (request.method !== 'GET' && request.method !== 'POST') throw new HttpError(405, '405: Method Not Allowed')
     if (!deps.view.config.enableDebuggingHandlers) throw debuggingDisabled()
     noteStream(what, request.headers)
     // Loaded by the first who streams: most nodes never see one.

@@ -203,7 +203,7 @@ async function logPage(view: KubeletView, path: readonly string[], query: URLSea
   if (!enableSystemLogHandler) throw new HttpError(405, 'logs endpoint is disabled.\n')
   const host = view.context()?.host
   if (!host) throw new HttpError(404, 'a simulated node has no log files')
-  if (query.has('query') && enableSystemLogQuery && gateEnabled(view.config, 'NodeLogQuery')) return text(await queryLogs(host, query))
+  if (query.has('query') && enableSystemLogQuery && gateEnabled(view.config, 'NodeLogQuery')) return { type: 'text', body: await queryLogs(host, query) }
   const answer = await systemLog(host, path)
   return 'listing' in answer ? { type: 'html', body: answer.listing } : { type: 'stream', body: answer.content }
 }

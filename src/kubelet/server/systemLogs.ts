@@ -2,12 +2,15 @@
  * GET /logs (L3): the files below /var/log of the node, and with NodeLogQuery the journal of services. Upstream: kubelet/kubelet.go ServeLogs,
  * kubelet/kubelet_server_journal.go (v1.36).
  */
-import { open, readdir, realpath, stat } from 'node:fs/promises'
+import { readdir, realpath, stat } from 'node:fs/promises'
 import type { KubeletHost } from '../host.ts'
+import { openRegularWithin } from '../volumes/safeOpen.ts'
 import { HttpError } from './httpError.ts'
 
 const root = '/var/log'
 const maxQueryLines = 100_000
+/** More is cut off: the answer is kept in memory. */
+const maxJournalBytes = 32 * 2 ** 20
 
 export type SystemLogAnswer = { readonly listing: string } | { readonly content: AsyncIterable<Uint8Array> }
 
@@ -18,7 +21,10 @@ export async function systemLog(host: KubeletHost, path: readonly string[]): Pro
   const file = await realpath(`${base}/${path.join('/')}`).catch(() => missing())
   if (file !== base && !file.startsWith(`${base}/`)) throw new HttpError(403, '403 Forbidden')
   if ((await stat(file)).isDirectory()) return { listing: await listing(file) }
-  return { content: (await open(file, 'r')).createReadStream() }
+  // Links that came since are not followed; and a pipe would keep a thread waiting for its writer.
+  const opened = await openRegularWithin(base, file)
+  if (!opened) throw new HttpError(404, '404 page not found')
+  return { content: opened.createReadStream() }
 }
 
 function missing(): never {
@@ -35,7 +41,7 @@ async function listing(directory: string): Promise<string> {
 }
 
 /** GET /logs/?query=…: of services, from the journal; of a file, its lines. @throws HttpError 400 when the query says something impossible */
-export async function queryLogs(host: KubeletHost, query: URLSearchParams): Promise<string> {
+export async function queryLogs(host: KubeletHost, query: URLSearchParams): Promise<string | AsyncIterable<Uint8Array>> {
   const names = query.getAll('query')
   const files = names.filter((name) => name.includes('/'))
   if (files.length > 0 && names.length > 1) throw new HttpError(400, 'query: cannot specify a file and more files or services')
@@ -43,21 +49,15 @@ export async function queryLogs(host: KubeletHost, query: URLSearchParams): Prom
   if (file !== undefined) {
     const answer = await systemLog(host, file.split('/').filter(Boolean))
     if ('listing' in answer) throw new HttpError(400, `query: ${file} is a directory`)
-    return textOf(answer.content)
+    return answer.content
   }
   for (const name of names) {
     if (!/^[a-zA-Z0-9@._:-]+$/.test(name) || name.startsWith('-') || name.length > 64)
       throw new HttpError(400, `query: Invalid value: "${name}": input contains unsupported characters`)
   }
-  const result = await host.exec.run('journalctl', journalArguments(names, query), { timeoutMs: 30_000 })
+  const result = await host.exec.run('journalctl', journalArguments(names, query), { timeoutMs: 30_000, maxOutputBytes: maxJournalBytes })
   if (result.code !== 0) throw new HttpError(500, `journalctl: ${result.stderr.trim() || 'the node has no journal'}`)
   return result.stdout
-}
-
-async function textOf(content: AsyncIterable<Uint8Array>): Promise<string> {
-  const parts: Uint8Array[] = []
-  for await (const part of content) parts.push(part)
-  return Buffer.concat(parts).toString()
 }
 
 function journalArguments(names: readonly string[], query: URLSearchParams): string[] {

@@ -4,14 +4,17 @@
  */
 import { createHash } from 'node:crypto'
 import type { Pod } from '#api/gen/types/core.v1'
+import { referencedResource } from '#api/helpers/objectReferences'
 import { qosClass } from '#api/helpers/podResources'
 import { setPodDefaults } from '#api/kinds/core/pod/defaults'
 import { validatePodSpec } from '#api/kinds/core/pod/validatePodSpec'
 import { FieldPath } from '#api/machinery/fieldPath'
+import { nameIsDnsSubdomain } from '#api/machinery/names'
+import { validateObjectMeta } from '#api/machinery/objectMeta'
 import { parseYaml } from '#api/machinery/yaml'
 import { formatTime } from '#base/time'
 import { configHashAnnotation, configSourceAnnotation } from '../pods/containers.ts'
-import { referencedObjects } from './objectCache.ts'
+import { isPathComponent } from '../volumes/podDirectory.ts'
 
 const configSeenAnnotation = 'kubernetes.io/config.seen'
 
@@ -62,9 +65,11 @@ function manifestPod(manifest: Partial<Pod> | null, text: string, { source, node
 
 /** Nobody admits a static pod: what the API would refuse, and what only the API could answer, is refused here. */
 function check(pod: Pod): void {
-  const faults = validatePodSpec(pod.spec, FieldPath.of('spec')).map(({ field, body }) => `${field}: ${body}`)
+  const metadata = validateObjectMeta(pod.metadata, true, nameIsDnsSubdomain, FieldPath.of('metadata'))
+  const faults = [...metadata, ...validatePodSpec(pod.spec, FieldPath.of('spec'))].map(({ field, body }) => `${field}: ${body}`)
+  // The API server makes uids; a manifest may hold any text, and a directory is named after it.
+  if (!isPathComponent(pod.metadata.uid ?? '')) faults.unshift(`metadata.uid: Invalid value: "${pod.metadata.uid}": must be the name of a directory`)
   if (faults.length > 0) throw new Error(`invalid pod: [${faults.join(', ')}]`)
-  const [named] = referencedObjects(pod)
-  if (named) throw new Error(`static pods may not reference ${named[0]}: "${named[1]}"`)
-  if (pod.spec.serviceAccountName) throw new Error(`static pods may not reference serviceaccounts: "${pod.spec.serviceAccountName}"`)
+  const resource = referencedResource(pod)
+  if (resource !== undefined) throw new Error(`static pods may not reference ${resource}`)
 }

@@ -82,13 +82,28 @@ test('KUB-16 a list behind a URL becomes pods with the API’s defaults, without
 
 const unusable: [text: string, want: RegExp][] = [
   ['containers: [{name: C, image: i}]', /invalid pod: \[spec\.containers\[0\]\.name: Invalid value/],
-  ['containers: [{name: c, image: i, envFrom: [{secretRef: {name: s}}]}]', /static pods may not reference secrets: "s"/],
-  ['{serviceAccountName: who, containers: [{name: c, image: i}]}', /static pods may not reference serviceaccounts: "who"/],
+  ['containers: [{name: c, image: i, envFrom: [{secretRef: {name: s}}]}]', /static pods may not reference secrets$/],
+  ['{serviceAccountName: who, containers: [{name: c, image: i}]}', /static pods may not reference serviceaccounts$/],
+  [
+    'containers: [{name: c, image: i}], volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: t}}]}}]',
+    /static pods may not reference serviceaccounts \(via projected volumes\)$/,
+  ],
+  ['containers: [{name: c, image: i}], volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]', /static pods may not reference persistentvolumeclaims$/],
 ]
 for (const [spec, want] of unusable) {
   const text = `apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: ${spec.startsWith('{') ? spec : `{${spec}}`}`
   test(`KUB-16 refused as a static pod: ${spec}`, () => assert.throws(() => staticPod(text, 'n', 0), want))
 }
+
+const badMetadata: [metadata: string, want: RegExp][] = [
+  ['{name: x, uid: ../../x}', /metadata\.uid: Invalid value: "\.\.\/\.\.\/x": must be the name of a directory/],
+  ['{name: x, uid: ".."}', /metadata\.uid/],
+  ['{name: ../../x}', /metadata\.name: Invalid value/],
+  ['{name: x, namespace: ../x}', /metadata\.namespace: Invalid value/],
+]
+for (const [metadata, want] of badMetadata)
+  test(`KUB-16 refused as a static pod: metadata ${metadata}`, () =>
+    assert.throws(() => staticPod(`apiVersion: v1\nkind: Pod\nmetadata: ${metadata}\nspec: {containers: [{name: c, image: i}]}`, 'n', 0), want))
 
 test('KUB-26 pods hear of changes of what they name, not of its first list, for which they wait', async () => {
   const server = new HistoryTransport()

@@ -81,6 +81,8 @@ function sharedMount({ context }: VolumeContext, volumeName: string): string {
 
 /** Formats the device unless it has a filesystem, and mounts it where all pods of the node share it. */
 async function mountDevice(host: KubeletHost, device: string, target: string, filesystem: string): Promise<string> {
+  // It becomes a part of a program's name, and of mount's arguments.
+  if (!/^[A-Za-z0-9][A-Za-z0-9._]*$/.test(filesystem)) throw new Error(`"${filesystem}" is no name of a filesystem`)
   if (await isMountPoint(host, target)) return target
   const { code, stdout } = await host.exec.run('blkid', ['-p', '-s', 'TYPE', '-s', 'PTTYPE', '-o', 'export', device])
   const found = /^TYPE=(.*)$/m.exec(stdout)?.[1]

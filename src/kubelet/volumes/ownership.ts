@@ -4,11 +4,11 @@
  * and handles a bounded number of files at once. Upstream: pkg/volume/volume_linux.go (v1.36).
  */
 import type { Stats } from 'node:fs'
-import { chmod, chown, lstat, opendir, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { chmod, chown, type FileHandle, opendir, stat } from 'node:fs/promises'
 import type { KubeletContext } from '../context.ts'
 import type { FrozenPod } from '../pods/containers.ts'
 import { podReference } from '../pods/podReference.ts'
+import { openEntry, openPlace, pathOf } from './safeOpen.ts'
 
 export interface Ownership {
   readonly fsGroup: number | undefined
@@ -30,7 +30,7 @@ const permissions = (readOnly: boolean | undefined) => (readOnly ? 0o440 : 0o660
 export async function setVolumeOwnership(path: string, { fsGroup, readOnly, policy, onFile = () => {} }: Ownership): Promise<void> {
   if (fsGroup === undefined) return
   if (policy === 'OnRootMismatch' && rootIsRight(await stat(path), fsGroup, readOnly)) return
-  await changeTree(path, await lstat(path), { group: fsGroup, mask: permissions(readOnly), onFile })
+  await changeTree(await openPlace(path), { group: fsGroup, mask: permissions(readOnly), onFile })
 }
 
 /** Whether the root has the group, at least the permissions, and the set-group-id bit: then all below is taken to be right. */
@@ -45,30 +45,43 @@ interface Change {
   onFile(): void
 }
 
-/** Children first: a root that is right then says that the walk was finished. */
-async function changeTree(path: string, stats: Stats, change: Change): Promise<void> {
-  if (stats.isDirectory()) {
-    let batch: Promise<void>[] = []
-    for await (const entry of await opendir(path)) {
-      const child = join(path, entry.name)
-      // One directory at a time: the depth of the tree bounds what is open.
-      if (entry.isDirectory()) await changeTree(child, await lstat(child), change)
-      else batch.push(lstat(child).then((childStats) => changeOne(child, childStats, change)))
-      if (batch.length < filesAtOnce) continue
+/**
+ * Children first: a root that is right then says that the walk was finished. Every entry is opened from its directory and changed through what was opened,
+ * so that a container that exchanges a directory for a link meanwhile leads us nowhere. Closes the place.
+ */
+async function changeTree(place: FileHandle, change: Change): Promise<void> {
+  try {
+    const stats = await place.stat()
+    if (stats.isDirectory()) {
+      let batch: Promise<void>[] = []
+      for await (const entry of await opendir(pathOf(place))) {
+        const child = openEntry(place, entry.name)
+        // One directory at a time: the depth of the tree bounds what is open.
+        if (entry.isDirectory()) await changeEntry(child, change)
+        else batch.push(changeEntry(child, change))
+        if (batch.length < filesAtOnce) continue
+        await Promise.all(batch)
+        batch = []
+      }
       await Promise.all(batch)
-      batch = []
     }
-    await Promise.all(batch)
+    await changeOne(place, stats, change)
+  } finally {
+    await place.close()
   }
-  await changeOne(path, stats, change)
 }
 
-async function changeOne(path: string, stats: Stats, { group, mask, onFile }: Change): Promise<void> {
+async function changeEntry(opening: Promise<FileHandle | undefined>, change: Change): Promise<void> {
+  const place = await opening
+  if (place) await changeTree(place, change)
+}
+
+async function changeOne(place: FileHandle, stats: Stats, { group, mask, onFile }: Change): Promise<void> {
   onFile()
   // What a link points to is changed where it is, if it is in the volume at all.
   if (stats.isSymbolicLink()) return
-  await chown(path, stats.uid, group)
-  await chmod(path, (stats.mode & 0o7777) | mask | (stats.isDirectory() ? directoryMask : 0))
+  await chown(pathOf(place), stats.uid, group)
+  await chmod(pathOf(place), (stats.mode & 0o7777) | mask | (stats.isDirectory() ? directoryMask : 0))
 }
 
 const slowMs = 30_000

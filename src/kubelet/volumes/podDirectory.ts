@@ -1,2 +1,10 @@
 /** Where the kubelet keeps what belongs to a pod (L3). Upstream: kubelet_getters.go (v1.36). */
-export const podDirectory = (rootDirectory: string, uid: string): string => `${rootDirectory}/pods/${uid}`
+export function podDirectory(rootDirectory: string, uid: string): string {
+  // A uid that is no name of a directory would lead to another one, which is deleted with the pod.
+  if (!isPathComponent(uid)) throw new Error(`the uid "${uid}" of a pod cannot be the name of a directory`)
+  return `${rootDirectory}/pods/${uid}`
+}
+
+export function isPathComponent(name: string): boolean {
+  return name !== '' && name !== '.' && name !== '..' && !name.includes('/') && !name.includes('\0')
+}

@@ -39,16 +39,17 @@ async function projectedFiles(
   throw new Error(`projected volume source ${Object.keys(source).join(', ')} is not supported`)
 }
 
-/** Only the pod may read it: its group if it has one, else its user if all containers share one, else whoever the mode lets. */
-function tokenOwner(pod: FrozenPod, mode: number): { mode: number; uid?: number } {
-  if (fsGroupOf(pod) !== undefined) return { mode: 0o600 }
-  const users = new Set(
-    [...(pod.spec.initContainers ?? []), ...pod.spec.containers].map(
-      (container) => container.securityContext?.runAsUser ?? pod.spec.securityContext?.runAsUser,
-    ),
-  )
+/**
+ * Only the pod may read it: the user that all of its containers share, and its group, which gets its permission with the volume's ownership. Without
+ * either the mode counts. Upstream: pkg/volume/projected collectData, pkg/volume/util FsUserFrom.
+ */
+export function tokenOwner(pod: FrozenPod, mode: number): { mode: number; uid?: number } {
+  const { initContainers = [], containers, ephemeralContainers = [] } = pod.spec
+  const all = [...initContainers, ...containers, ...ephemeralContainers]
+  const users = new Set(all.map(({ securityContext }) => securityContext?.runAsUser ?? pod.spec.securityContext?.runAsUser))
   const [user] = users
-  return users.size === 1 && user !== undefined ? { mode: 0o600, uid: user } : { mode }
+  if (users.size === 1 && user !== undefined) return { mode: 0o600, uid: user }
+  return { mode: fsGroupOf(pod) === undefined ? mode : 0o600 }
 }
 
 export const projectedVolume: VolumePlugin = {

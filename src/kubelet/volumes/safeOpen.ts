@@ -12,7 +12,20 @@ import { isMissing } from '#host/files'
 const pathOnly = 0o10000000
 const openFlags = pathOnly | constants.O_NOFOLLOW
 
-const through = (parent: FileHandle, name: string) => `/proc/self/fd/${parent.fd}/${name}`
+/** The path of what is open, whatever has become of the names that led to it. */
+export const pathOf = (place: FileHandle) => `/proc/self/fd/${place.fd}`
+const through = (parent: FileHandle, name: string) => `${pathOf(parent)}/${name}`
+
+/** Opens a place in the tree, neither for reading nor for writing. The caller closes. */
+export const openPlace = (path: string): Promise<FileHandle> => open(path, openFlags)
+
+/** An entry of an open directory, the link itself where it is one; undefined: it is gone. The caller closes. */
+export async function openEntry(directory: FileHandle, name: string): Promise<FileHandle | undefined> {
+  return openPlace(through(directory, name)).catch((error: unknown) => {
+    if (!isMissing(error)) throw error
+    return undefined
+  })
+}
 
 export class OutsideError extends Error {}
 
@@ -37,6 +50,35 @@ export async function openWithin(root: string, path: string): Promise<FileHandle
     }
   }
   return current
+}
+
+/** A file that was opened as a place in the tree, opened for reading; undefined: it is no regular file. Both handles are the caller's to close. */
+async function reopenRegular(place: FileHandle): Promise<FileHandle | undefined> {
+  // A pipe would keep a thread waiting for a writer, a device would hand out a disk.
+  return (await place.stat()).isFile() ? open(pathOf(place), constants.O_RDONLY | constants.O_NONBLOCK) : undefined
+}
+
+/** Opens a regular file for reading. Undefined when the path is a link or anything else, such as a pipe that a container made; absent files too. */
+export async function openRegular(path: string): Promise<FileHandle | undefined> {
+  const place = await open(path, openFlags).catch((error: unknown) => {
+    if (!isMissing(error)) throw error
+  })
+  if (!place) return undefined
+  try {
+    return await reopenRegular(place)
+  } finally {
+    await place.close()
+  }
+}
+
+/** The same inside `root`: both are paths that realpath has answered, and links that came since are not followed. @throws OutsideError */
+export async function openRegularWithin(root: string, path: string): Promise<FileHandle | undefined> {
+  const place = await openWithin(root, path)
+  try {
+    return await reopenRegular(place)
+  } finally {
+    await place.close()
+  }
 }
 
 /** Makes the directory `path` and those above it as far as they are missing, with the mode, all inside `root`. */

@@ -15,6 +15,7 @@ import { memoryVolumeBytes, pageSizeOption } from './emptyDir.ts'
 import { createExclusive } from './exclusive.ts'
 import { rootIsRight, setVolumeOwnership, watchOwnership } from './ownership.ts'
 import { knowsNoSwap } from './podMounts.ts'
+import { tokenOwner } from './projected.ts'
 import { makeDirectoriesWithin, OutsideError, openWithin } from './safeOpen.ts'
 import { createWaits } from './waits.ts'
 
@@ -48,6 +49,20 @@ const sizes: readonly [allocatable: string, podLimit: number, sizeLimit: string 
 for (const [allocatable, podLimit, sizeLimit, want] of sizes)
   test(`STO-01 memory of ${allocatable} on the node, ${podLimit} for the pod, ${sizeLimit} for the volume gives ${want}`, () =>
     assert.equal(memoryVolumeBytes(allocatable, podLimit, sizeLimit), want))
+
+const runAs = (...users: (number | undefined)[]) =>
+  users.map((runAsUser, i) => ({ name: `c${i}`, ...(runAsUser === undefined ? {} : { securityContext: { runAsUser } }) }))
+const owners: readonly { name: string; spec: Partial<Pod['spec']>; want: { mode: number; uid?: number } }[] = [
+  { name: 'no users and no group', spec: { containers: runAs(undefined) }, want: { mode: 0o644 } },
+  { name: 'one user', spec: { containers: runAs(7), initContainers: runAs(7) }, want: { mode: 0o600, uid: 7 } },
+  { name: 'one user and a group', spec: { containers: runAs(7), securityContext: { fsGroup: 9 } }, want: { mode: 0o600, uid: 7 } },
+  { name: 'the user of the pod', spec: { containers: runAs(undefined), securityContext: { runAsUser: 7 } }, want: { mode: 0o600, uid: 7 } },
+  { name: 'two users', spec: { containers: runAs(7, 8) }, want: { mode: 0o644 } },
+  { name: 'two users and a group', spec: { containers: runAs(7, 8), securityContext: { fsGroup: 9 } }, want: { mode: 0o600 } },
+  { name: 'a debugging container of another user', spec: { containers: runAs(7), ephemeralContainers: runAs(8) }, want: { mode: 0o644 } },
+]
+for (const { name, spec, want } of owners)
+  test(`STO-03 a token of a pod is for its user and its group alone, the pod has ${name}`, () => assert.deepEqual(tokenOwner(podOf(spec), 0o644), want))
 
 const asking = (...names: string[]) => podOf({ containers: names.map((name, i) => ({ name: `c${i}`, resources: { requests: { [name]: '4Mi' } } })) })
 

@@ -3,6 +3,7 @@
  * Upstream: component-base/cli Run, and the commands of cmd/kube-*.
  */
 import path from 'node:path'
+import { printable } from '#base/printable'
 import { exitCodes } from '#cli/exitCodes'
 import { createConfigFile } from '../apiserver/configFile.ts'
 import { type Flags, UsageError } from '../apiserver/options/flags.ts'
@@ -47,7 +48,7 @@ export async function runInForeground<Groups extends object>(
     return exitCodes.ok
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
-    for (const fault of error.faults) process.stderr.write(`error: ${fault}\n`)
+    for (const fault of error.faults) process.stderr.write(`error: ${printable(fault)}\n`)
     process.stderr.write(`hint: skiff ${command} --help lists the flags\n`)
     return exitCodes.usage
   }

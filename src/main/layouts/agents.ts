@@ -86,6 +86,7 @@ async function startAgent(options: AgentsOptions, node: RealNode): Promise<Child
   if (!init) return undefined
   const log = await fs.open(path.join(dir, 'agent.log'), 'a', 0o600)
   try {
+    await log.chmod(0o600)
     const [file = '', ...args] = [...enterVnode(init), ...options.self, 'node-agent', '--config', '/mnt/node/agent.json', '--v', String(options.verbosity)]
     const child = spawn(file, args, { stdio: ['pipe', log.fd, log.fd], cwd: '/' })
     await once(child, 'spawn')

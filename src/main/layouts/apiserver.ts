@@ -2,13 +2,13 @@
  * The API server alone (L5), with kube-apiserver's flags, in the foreground: the store is a file of ours, certificates that no flag names are made and
  * renewed. Upstream: cmd/kube-apiserver.
  */
-import fs from 'node:fs/promises'
 import path from 'node:path'
 import { strategyFor } from '#api/kinds/index'
 import { createApiServer } from '#apiserver/apiServer'
 import type { Encryption } from '#apiserver/encryption/encryption'
 import { createRegistry } from '#apiserver/registry/registry'
 import type { ExternalSigner } from '#apiserver/tokens/externalSigner'
+import { makePrivateDirectory } from '#host/files'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import {
   certificateFiles,
@@ -41,7 +41,7 @@ type Options = OptionsOf<typeof aloneGroups>
 async function serve(options: Options, signal: AbortSignal): Promise<void> {
   const { serving } = options
   const tools = processTools('apiserver', options.logs, options.metrics.disabled)
-  await fs.mkdir(serving.dataDir, { recursive: true, mode: 0o700 })
+  await makePrivateDirectory(serving.dataDir)
   const hosts = [
     'localhost',
     'kubernetes',

@@ -2,7 +2,6 @@
  * The server of a local cluster, all in one process (L5): store, API server, controllers, scheduler and simulated nodes, which talk to the API
  * without sockets; and the agents of real nodes as child processes.
  */
-import fs from 'node:fs/promises'
 import { networkInterfaces } from 'node:os'
 import path from 'node:path'
 import { strategyFor } from '#api/kinds/index'
@@ -13,6 +12,7 @@ import type { ServingTls } from '#apiserver/server/servingTls'
 import type { ExternalSigner } from '#apiserver/tokens/externalSigner'
 import { refreshKubeconfig } from '#cli/kubeconfigFile'
 import { createClient } from '#client/clientOverTransport'
+import { makePrivateDirectory } from '#host/files'
 import { createExplainer, type Explainer } from '#scheduler/explain/explainer'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import { createConfigFile } from '../apiserver/configFile.ts'
@@ -50,7 +50,8 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
   const load = () => ensurePki(paths.pki, hosts, tools.clock.now())
   const certificates = createLivePki(await load(), load, tools)
   const { pki } = certificates
-  await fs.mkdir(paths.store, { recursive: true, mode: 0o700 })
+  await makePrivateDirectory(paths.dir)
+  await makePrivateDirectory(paths.store)
   const store = await openLmdbStore({ path: path.join(paths.store, 'data.mdb'), clock: tools.clock, log: tools.log.with('store') })
   const options = await serverOptions([...ownArgs, ...(state.apiServerArgs ?? [])], { file: (name) => createConfigFile(name, tools.clock) })
   const encryption = await encryptionFromOptions(options, { ...tools, log: tools.log.with('encryption') })

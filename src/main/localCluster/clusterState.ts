@@ -1,8 +1,7 @@
 /** What a local cluster is made of, on disk (L5): one folder per cluster, one JSON file that says what it consists of. */
 import { createHash } from 'node:crypto'
-import fs from 'node:fs/promises'
 import path from 'node:path'
-import { readTextIfExists, writeFileAtomic } from '#host/files'
+import { makePrivateDirectory, readTextIfExists, writeFileAtomic } from '#host/files'
 import { type ClusterNetwork, gatewayOf } from '../vnode/clusterNetwork.ts'
 
 export interface RealNode {
@@ -103,7 +102,7 @@ export async function readState(paths: ClusterPaths): Promise<ClusterState | und
 }
 
 export async function writeState(paths: ClusterPaths, state: ClusterState): Promise<void> {
-  await fs.mkdir(paths.dir, { recursive: true, mode: 0o700 })
+  await makePrivateDirectory(paths.dir)
   await writeFileAtomic(paths.state, `${JSON.stringify(state, null, 2)}\n`, 0o600)
 }
 

@@ -2,13 +2,14 @@
 import { spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
 import type { Clock } from '#base/clock'
-import { readTextIfExists } from '#host/files'
+import { readTextIfExists, writeFileAtomic } from '#host/files'
 import { isRunning, type ProcessRef, startTimeOf } from '#host/processes'
 
 /** Starts a program that outlives this one, with its output appended to a log; remembers it in a pid file. */
 export async function startDetached(command: readonly string[], logFile: string, pidFile: string, env: Readonly<Record<string, string>>): Promise<ProcessRef> {
   const log = await fs.open(logFile, 'a', 0o600)
   try {
+    await log.chmod(0o600)
     const [file = '', ...args] = command
     const child = spawn(file, args, { detached: true, stdio: ['ignore', log.fd, log.fd], cwd: '/', env: { ...process.env, ...env } })
     await new Promise<void>((resolve, reject) => {
@@ -18,7 +19,7 @@ export async function startDetached(command: readonly string[], logFile: string,
     child.unref()
     const pid = child.pid as number
     const ref = { pid, startTime: (await startTimeOf(pid)) ?? '' }
-    await fs.writeFile(pidFile, JSON.stringify(ref), { mode: 0o600 })
+    await writeFileAtomic(pidFile, JSON.stringify(ref), 0o600)
     return ref
   } finally {
     await log.close()

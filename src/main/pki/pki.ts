@@ -5,6 +5,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
+import { makePrivateFile, writeFileAtomic } from '#host/files'
 import { type CertificateRequest, createAuthority, createSigningKey, issueCertificate, type KeyPair, renewAuthority } from './certificates.ts'
 
 export interface Pki {
@@ -71,6 +72,7 @@ async function ensureLeaf(dir: string, name: string, by: KeyPair, request: Omit<
 
 async function signingKey(dir: string): Promise<string> {
   const file = path.join(dir, 'sa.key')
+  await makePrivateFile(file)
   const found = await readIfThere(file)
   if (found) return found
   const key = await createSigningKey()
@@ -96,7 +98,9 @@ function covers(cert: string, hosts: readonly string[]): boolean {
 }
 
 async function readPair(dir: string, name: string): Promise<KeyPair | undefined> {
-  const [cert, key] = await Promise.all([readIfThere(path.join(dir, `${name}.crt`)), readIfThere(path.join(dir, `${name}.key`))])
+  const keyFile = path.join(dir, `${name}.key`)
+  await makePrivateFile(keyFile)
+  const [cert, key] = await Promise.all([readIfThere(path.join(dir, `${name}.crt`)), readIfThere(keyFile)])
   return cert && key && belongTogether(cert, key) ? { cert, key } : undefined
 }
 
@@ -113,9 +117,7 @@ async function writePair(dir: string, name: string, pair: KeyPair): Promise<KeyP
 
 /** Written under another name and moved, so that a crash never leaves half a key. */
 async function writePrivate(file: string, text: string): Promise<void> {
-  const temporary = `${file}.new`
-  await fs.writeFile(temporary, text, { mode: 0o600 })
-  await fs.rename(temporary, file)
+  await writeFileAtomic(file, text, 0o600)
 }
 
 async function readIfThere(file: string): Promise<string | undefined> {

@@ -10,6 +10,19 @@ export const nodePaths = {
   cniPlugins: '/usr/lib/cni',
 } as const
 
+/**
+ * Host ports answer on the node's own 127.0.0.1 only while the kernel routes such addresses. Then it would take them from a pod or a neighbor too, which
+ * would reach what listens for the node alone (CVE-2020-8558). Upstream: kubelet/kubelet_network_linux.go, KUBE-FIREWALL.
+ */
+export const loopbackRules = `table ip skiff-loopback {
+  chain prerouting {
+    type filter hook prerouting priority -310; policy accept;
+    iifname != "lo" ip daddr 127.0.0.0/8 drop
+    iifname != "lo" ip saddr 127.0.0.0/8 drop
+  }
+}
+`
+
 /** The name under which the pause image is kept in each node's containerd. */
 export const pauseImage = 'skiff.internal/pause:1'
 
@@ -21,6 +34,7 @@ export const pauseImage = 'skiff.internal/pause:1'
 export function initScript(dir: string, hostname: string, resolvConf: string): string {
   return `#!/bin/sh
 set -e
+umask 022
 exec </dev/null >>${quote(`${dir}/init.log`)} 2>&1
 mount --make-rslave /
 mkdir -p /dev/shm
@@ -52,6 +66,8 @@ END
 printf '127.0.0.1 localhost\\n::1 localhost\\n127.0.1.1 %s\\n' ${quote(hostname)} >/etc/hosts
 echo ${quote(hostname)} >/proc/sys/kernel/hostname
 echo 1 >/proc/sys/net/ipv4/ip_forward
+nft -f - <<'END'
+${loopbackRules}END
 echo 1 >/proc/sys/net/ipv4/conf/all/route_localnet
 [ ! -e /proc/sys/net/bridge/bridge-nf-call-iptables ] || echo 1 >/proc/sys/net/bridge/bridge-nf-call-iptables
 mount --make-rshared /

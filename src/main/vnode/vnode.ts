@@ -7,7 +7,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Clock } from '#base/clock'
 import type { Exec } from '#host/exec'
-import { readTextIfExists } from '#host/files'
+import { makePrivateDirectory, readTextIfExists, writeFileAtomic } from '#host/files'
 import { isRunning, type ProcessRef, startTimeOf } from '#host/processes'
 import { type NodeNetwork, removeNodeNetwork } from './clusterNetwork.ts'
 import { containerdConfig, initScript, nodePaths } from './files.ts'
@@ -27,10 +27,12 @@ const socketTimeoutMs = 20_000
 export async function ensureVnode(spec: VnodeSpec, clock: Clock): Promise<ProcessRef> {
   const running = await vnodeProcess(spec.dir)
   if (running) return running
-  await fs.mkdir(spec.dir, { recursive: true, mode: 0o700 })
-  await fs.writeFile(path.join(spec.dir, 'containerd.toml'), containerdConfig())
+  await makePrivateDirectory(spec.dir)
+  // The node's shell appends to its logs: they keep the mode that they have.
+  for (const log of ['init.log', 'containerd.log']) await (await fs.open(path.join(spec.dir, log), 'a', 0o600)).close()
+  await writeFileAtomic(path.join(spec.dir, 'containerd.toml'), containerdConfig(), 0o600)
   const script = path.join(spec.dir, 'init.sh')
-  await fs.writeFile(script, initScript(spec.dir, spec.name, spec.resolvConf), { mode: 0o700 })
+  await writeFileAtomic(script, initScript(spec.dir, spec.name, spec.resolvConf), 0o700)
   const launcher = spawn(
     'nsenter',
     [`--net=/run/netns/${spec.network.namespace}`, 'unshare', '-m', '-u', '-i', '-p', '--fork', '--kill-child', '--propagation', 'unchanged', 'sh', script],
@@ -45,7 +47,7 @@ export async function ensureVnode(spec: VnodeSpec, clock: Clock): Promise<Proces
   if (launcher.pid === undefined) await failed
   try {
     const init = await Promise.race([failed, waitForContainerd(launcher.pid as number, clock)])
-    await fs.writeFile(path.join(spec.dir, 'init.pid'), JSON.stringify(init))
+    await writeFileAtomic(path.join(spec.dir, 'init.pid'), JSON.stringify(init), 0o600)
     return init
   } catch (error) {
     const log = await tailOf(path.join(spec.dir, 'init.log'), path.join(spec.dir, 'containerd.log'))

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -14,6 +14,27 @@ let stores = 0
 const newPath = () => join(folder, `${stores++}.lmdb`)
 
 describeStore({ name: 'lmdb', open: (clock) => openLmdbStore({ path: newPath(), clock, log: noLog, maxLogBytes: 64 }) })
+
+for (const { name, isThere } of [
+  { name: 'new', isThere: false },
+  { name: 'there already and open to others', isThere: true },
+]) {
+  test(`ETC-10 every file of the store belongs to its owner alone, the files are ${name}`, async () => {
+    const path = newPath()
+    const files = [path, `${path}-lock`, `${path}-journal`]
+    const before = process.umask(0)
+    try {
+      if (isThere) for (const file of files) writeFileSync(file, '', { mode: 0o666 })
+      await (await openLmdbStore({ path, clock: new VirtualClock(), log: noLog })).close()
+    } finally {
+      process.umask(before)
+    }
+    assert.deepEqual(
+      files.map((file) => statSync(file).mode & 0o777),
+      [0o600, 0o600, 0o600],
+    )
+  })
+}
 
 test('ETC-10 what was acknowledged is there after opening again: history, leases and compaction', async () => {
   const path = newPath()

@@ -6,9 +6,12 @@ import 'reflect-metadata'
 import * as x509 from '@peculiar/x509'
 import { isStatus } from '#api/machinery/status'
 import { secretTokens } from '#apiserver/tokens/secretTokens'
+import { derTag, encodeDer } from '#base/der'
+import { userOfCertificate } from '#base/distinguishedName'
 import { certificateSigningRequests, clusterRoleBindings, configMaps, namespaces, secrets, serviceAccounts } from '#client/builtIn'
 import { detachedSignature } from '#controllers/bootstrap/signer'
 import { createAuthority, type KeyPair } from '#main/pki/certificates'
+import { bmp, craftedExtension, craftedName, craftedRequest } from '#testing/craftedCertificates'
 import { eventually, startTestCluster, type TestCluster, testServiceAccountKey } from './cluster.ts'
 
 let cluster: TestCluster
@@ -51,9 +54,53 @@ test('CTL-19 an approved request is signed by the authority, for as long as it a
   await approve('jane')
   const certificate = await certificateOf('jane')
   assert.equal(certificate.verify(new X509Certificate(authority.cert).publicKey), true)
-  assert.deepEqual([certificate.subject, certificate.ca, certificate.keyUsage], ['CN=jane\nO=team', false, ['1.3.6.1.5.5.7.3.2']])
+  assert.deepEqual([certificate.subject, certificate.ca, certificate.keyUsage], ['O=team\nCN=jane', false, ['1.3.6.1.5.5.7.3.2']])
   // Five minutes earlier than now, for clocks that differ.
   assert.equal(Date.parse(certificate.validTo) - Date.parse(certificate.validFrom), 65 * 60_000)
+})
+
+const uidType = '1.3.6.1.4.1.57683.2'
+const directoryName = encodeDer(0xa4, craftedName([[['O', 'system:masters']]]))
+const alternativeNames = (...names: readonly Uint8Array[]) => craftedExtension('2.5.29.17', encodeDer(derTag.sequence, ...names), true)
+const toBase64 = (pem: string) => Buffer.from(pem).toString('base64')
+
+test('CTL-19 a certificate has what was checked of its request, and nothing else', async () => {
+  const authorityForAll = craftedExtension('2.5.29.19', encodeDer(derTag.sequence, encodeDer(0x01, Uint8Array.of(0xff))), true)
+  const names = alternativeNames(encodeDer(0x82, Buffer.from('a.test')), directoryName, encodeDer(0x87, Uint8Array.of(192, 0, 2, 1)))
+  const pem = craftedRequest(
+    [
+      [[uidType, 'another user']],
+      [
+        ['CN', 'jane'],
+        ['O', 'a'],
+      ],
+      [['O', bmp('b')]],
+      [['1.2.3.4', 'x']],
+    ],
+    { extensions: [names, authorityForAll] },
+  )
+  const spec = { request: toBase64(pem), signerName: 'kubernetes.io/kube-apiserver-client', usages: ['client auth'] }
+  await requests().create({ metadata: { name: 'crafted' }, spec })
+  await approve('crafted')
+  const certificate = await certificateOf('crafted')
+  assert.deepEqual([certificate.subject, certificate.subjectAltName, certificate.ca], ['O=a + O=b\nCN=jane', 'DNS:a.test, IP Address:192.0.2.1', false])
+  assert.deepEqual(userOfCertificate(certificate.raw), { name: 'jane', uid: undefined, groups: ['a', 'b'] })
+})
+
+test('CTL-19 a request for system:masters fails at its signer, the admission plugin was turned off', async () => {
+  const spec = {
+    request: toBase64(craftedRequest([[['O', bmp('system:masters')]], [['CN', 'u']]])),
+    signerName: 'kubernetes.io/kube-apiserver-client',
+    usages: ['client auth'],
+  }
+  await requests().create({ metadata: { name: 'masters' }, spec })
+  await approve('masters')
+  const condition = await eventually(async () => (await requests().get({ name: 'masters' })).status?.conditions?.find(({ type }) => type === 'Failed') ?? false)
+  assert.deepEqual(
+    [condition.reason, condition.message],
+    ['SignerValidationFailure', 'use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed'],
+  )
+  assert.equal((await requests().get({ name: 'masters' })).status?.certificate, undefined)
 })
 
 test('CTL-19 a request that its signer does not take fails, and says why', async () => {
@@ -87,7 +134,7 @@ test('CTL-19 a kubelet gets its client certificate by itself when it was given t
   await eventually(() => joining.of(certificateSigningRequests).create({ metadata: { name: 'node-b' }, spec }))
   // The right may come later than the request.
   await bind('may-have', 'system:certificates.k8s.io:certificatesigningrequests:nodeclient')
-  assert.equal((await certificateOf('node-b')).subject, 'O=system:nodes\nCN=system:node:b'.split('\n').reverse().join('\n'))
+  assert.equal((await certificateOf('node-b')).subject, 'O=system:nodes\nCN=system:node:b')
   const { status } = await requests().get({ name: 'node-b' })
   assert.deepEqual(
     status?.conditions?.map(({ type, reason, message }) => [type, reason, message]),

@@ -216,6 +216,33 @@ test('KUB-17 what is only read is refused to other methods, and says which one i
   })
 })
 
+/** The status of an upgrade of exec with this method, on a kubelet that allows everything. */
+async function upgradeStatus(method: string): Promise<number | undefined> {
+  const view = { config: kubeletConfig({ nodeName: 'n1' }), pod: () => undefined } as unknown as KubeletView
+  const auth = { anonymous: true, authenticateToken: async () => undefined, authorize: async () => true }
+  const deps = { view, auth, clock: new VirtualClock(0), log: noLog }
+  const server = createKubeletServer(deps, { address: '127.0.0.1', port: 0, cert: serving.cert, key: serving.key })
+  const stop = new AbortController()
+  const running = server.run(stop.signal)
+  try {
+    const port = await server.listening
+    const path = '/exec/a/b/c?command=id&output=1'
+    const headers = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13', 'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==' }
+    return await new Promise((resolve, reject) => {
+      https
+        .request({ host: '127.0.0.1', port, path, method, headers, ca: ca.cert, agent: false }, ({ statusCode }) => resolve(statusCode))
+        .on('error', reject)
+        .end()
+    })
+  } finally {
+    stop.abort()
+    await running
+  }
+}
+
+for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+  test(`KUB-17 exec is refused, the method of the upgrade is ${method}`, async () => assert.equal(await upgradeStatus(method), 405))
+
 test('AUZ-09 a question that nobody could answer is no answer: the first failure ends the request', async () => {
   await withServer({ allowed: ['broken pods', 'proxy'] }, async ({ get, asked }) => {
     const body = 'Authorization error (user=ann, verb=get, resource=nodes, subresource=pods)'

@@ -7,7 +7,8 @@ import { seededRandom } from '#base/random'
 import { changed, kindRules } from '#testing/kindRules'
 import { ecdsaRequest, ed25519Request, selfSignedCertificate } from '#testing/testCertificateRequests'
 import { certificateSigningRequest } from './certificateSigningRequest.ts'
-import { parseCertificateRequest, parsePem } from './pkcs10.ts'
+import { parsePem } from './pem.ts'
+import { parseCertificateRequest } from './pkcs10.ts'
 
 const good: CertificateSigningRequest = {
   apiVersion: 'certificates.k8s.io/v1',
@@ -127,4 +128,28 @@ test('EXP-04 a certificate request is read down to what is signed, and how', () 
   const [block] = parsePem(Buffer.from(ecdsaRequest, 'base64').toString())
   const cut = `-----BEGIN CERTIFICATE REQUEST-----\n${Buffer.from(block?.bytes.subarray(0, 40) ?? []).toString('base64')}\n-----END CERTIFICATE REQUEST-----\n`
   assert.equal(parseCertificateRequest(base64(cut)), 'asn1: structure error: malformed certificate request')
+})
+
+const block = (text: string, type = 'A') => `-----BEGIN ${type}-----\n${text}\n-----END ${type}-----\n`
+const pems: readonly { name: string; text: string; want: readonly string[] }[] = [
+  { name: 'two blocks and text around them', text: `x\n${block('AA==')}y\n${block('AQ==', 'B')}z`, want: ['A 00', 'B 01'] },
+  { name: 'line ends of two bytes', text: block('AA==').replaceAll('\n', '\r\n'), want: ['A 00'] },
+  { name: 'a beginning without an end before a block', text: `-----BEGIN A-----\nAQ==\n${block('AA==')}`, want: ['A 00'] },
+  { name: 'an end of another type', text: block('AA==').replace('END A', 'END B'), want: [] },
+  { name: 'characters that are not base64', text: `${block('A!A==')}${block('AQ==')}`, want: ['A 01'] },
+  { name: 'no end', text: '-----BEGIN A-----\nAA==', want: [] },
+]
+for (const { name, text, want } of pems) {
+  test(`EXP-04 PEM blocks are read, ${name}`, () =>
+    assert.deepEqual(
+      parsePem(text).map(({ type, bytes }) => `${type} ${Buffer.from(bytes).toString('hex')}`),
+      want,
+    ))
+}
+
+test('EXP-04 a request of two PEM blocks is the first of them', () => {
+  const both = Buffer.concat([Buffer.from(ecdsaRequest, 'base64'), Buffer.from(ed25519Request, 'base64')]).toString('base64')
+  const parsed = parseCertificateRequest(both)
+  assert.ok(typeof parsed !== 'string')
+  assert.deepEqual([parsed.commonName, parsed.organizations], ['alice', ['team']])
 })

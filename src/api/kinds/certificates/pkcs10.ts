@@ -1,23 +1,25 @@
 /**
- * Reads PEM blocks and PKCS#10 certificate requests (L1, pure): enough of DER to find the parts that are signed, by whom and how. Whether the
- * signature is right is for the API server to say, which has cryptography at hand. RFC 2986, RFC 7468.
+ * Reads PKCS#10 certificate requests (L1, pure): the subject of a request, its other names and its key. Validation, admission, the approver and the
+ * signer read requests here and nowhere else, so that all of them see the same one. `#client/requestSignature` checks the signature. RFC 2986.
+ * Upstream: pkg/apis/certificates ParseCSR, Go's crypto/x509 ParseCertificateRequest.
  */
+import { type DerElement, derElements, derIdentifier, derInside, derTag } from '#base/der'
+import { commonNameOf, type DistinguishedName, nameType, organizationsOf, readName } from '#base/distinguishedName'
+import { parsePem } from './pem.ts'
 
-export interface PemBlock {
-  readonly type: string
-  readonly hasHeaders: boolean
-  readonly bytes: Uint8Array
+/** The subject alternative names. Names of other kinds are not read, and are not signed. */
+export interface AlternativeNames {
+  readonly dnsNames: readonly string[]
+  /** As they are written in text. */
+  readonly ipAddresses: readonly string[]
+  readonly emailAddresses: readonly string[]
+  readonly uris: readonly string[]
 }
 
-export interface SubjectAttribute {
-  /** Dotted object identifier: `2.5.4.10` is an organization. */
-  readonly type: string
-  readonly value: string
-}
-
-export interface CertificateRequest {
-  /** In order. */
-  readonly subject: readonly SubjectAttribute[]
+export interface CertificateRequest extends AlternativeNames {
+  readonly subject: DistinguishedName
+  readonly commonName: string
+  readonly organizations: readonly string[]
   /** DER of what is signed. */
   readonly signed: Uint8Array
   /** DER of the SubjectPublicKeyInfo. */
@@ -30,100 +32,110 @@ export interface CertificateRequest {
 export const requestBlockType = 'CERTIFICATE REQUEST'
 export const certificateBlockType = 'CERTIFICATE'
 
-/** All blocks of a PEM text, in order; text between them is no matter. */
-export function parsePem(text: string): PemBlock[] {
-  const blocks: PemBlock[] = []
-  for (const [, type = '', body = ''] of text.matchAll(/-----BEGIN ([^\n-]+)-----\r?\n([\s\S]*?)-----END \1-----/g)) {
-    const lines = body.split(/\r?\n/)
-    const headers = lines.filter((line) => line.includes(':'))
-    const base64 = lines.filter((line) => !line.includes(':')).join('')
-    blocks.push({ type, hasHeaders: headers.length > 0, bytes: Buffer.from(base64, 'base64') })
-  }
-  return blocks
-}
+const malformed = 'asn1: structure error: malformed certificate request'
 
 /**
- * The parts of a request, out of the base64 of its PEM.
+ * Reads the first PEM block, as upstream.
+ * @param base64 the PEM, as the API carries it
  * @returns the fault when it is none.
  */
 export function parseCertificateRequest(base64: string): CertificateRequest | string {
   const [block] = parsePem(Buffer.from(base64, 'base64').toString('latin1'))
   if (block?.type !== requestBlockType) return `PEM block type must be ${requestBlockType}`
-  const outer = onlyElement(block.bytes)
-  const [info, algorithm, signature, ...more] = outer?.tag === sequence ? elementsOf(outer.content) : []
-  const [, subject, publicKeyInfo] = info?.tag === sequence ? elementsOf(info.content) : []
-  const [identifier] = algorithm?.tag === sequence ? elementsOf(algorithm.content) : []
-  const isWhole = more.length === 0 && signature?.tag === bitString && identifier?.tag === objectIdentifier
-  if (!info || !isWhole || subject?.tag !== sequence || publicKeyInfo?.tag !== sequence) return 'asn1: structure error: malformed certificate request'
+  const [info, algorithm, signature, ...more] = derInside(block.bytes, derTag.sequence) ?? []
+  const [version, subject, publicKeyInfo, attributes] = (info?.tag === derTag.sequence ? derElements(info.content) : undefined) ?? []
+  const [identifier] = (algorithm?.tag === derTag.sequence ? derElements(algorithm.content) : undefined) ?? []
+  const signedWith = identifier?.tag === derTag.objectIdentifier ? derIdentifier(identifier.content) : undefined
+  // The first byte of a bit string counts its unused bits: none in a signature.
+  const isSigned = signature?.tag === derTag.bitString && signature.content[0] === 0 && signedWith !== undefined
+  if (!info || !isSigned || more.length > 0 || version?.tag !== derTag.integer || !subject || publicKeyInfo?.tag !== derTag.sequence) return malformed
+  const name = readName(subject.whole)
+  if (typeof name === 'string') return name
+  const names = alternativeNames(attributes)
+  if (typeof names === 'string') return names
   return {
-    subject: elementsOf(subject.content).flatMap((set) => elementsOf(set.content).flatMap(attributeOf)),
+    ...names,
+    subject: name,
+    commonName: commonNameOf(name),
+    organizations: organizationsOf(name),
     signed: info.whole,
     publicKeyInfo: publicKeyInfo.whole,
-    algorithm: dotted(identifier.content),
-    // The first byte of a bit string counts its unused bits: none in a signature.
+    algorithm: signedWith,
     signature: signature.content.subarray(1),
   }
 }
 
-function attributeOf({ content }: Element): SubjectAttribute[] {
-  const [type, value] = elementsOf(content)
-  return type?.tag === objectIdentifier && value ? [{ type: dotted(type.content), value: new TextDecoder().decode(value.content) }] : []
+/** What keeps signers of this cluster from a subject; undefined: nothing. Another reader of the certificate could take one of two names for the user. */
+export function subjectFault(subject: DistinguishedName): string | undefined {
+  const names = subject.filter(({ type }) => type === nameType.commonName)
+  if (names.length > 1) return `subject has ${names.length} common names, only one is allowed`
+  const isUnread = ({ type, value }: DistinguishedName[number]) => value === undefined && (type === nameType.commonName || type === nameType.organization)
+  return subject.some(isUnread) ? 'subject has a common name or an organization of an unsupported string type' : undefined
 }
 
-/** Whether the bytes are one DER sequence of at least three parts: all that can be said of a certificate without reading it. */
+const attributesTag = 0xa0
+const extensionRequest = '1.2.840.113549.1.9.14'
+const subjectAlternativeName = '2.5.29.17'
+
+function alternativeNames(attributes: DerElement | undefined): AlternativeNames | string {
+  const none: AlternativeNames = { dnsNames: [], ipAddresses: [], emailAddresses: [], uris: [] }
+  if (attributes?.tag !== attributesTag) return none
+  const list = derElements(attributes.content)
+  if (!list) return malformed
+  const extensions = list.flatMap(({ content }) => {
+    const [type, values] = derElements(content) ?? []
+    const isRequest = type?.tag === derTag.objectIdentifier && derIdentifier(type.content) === extensionRequest
+    const [first] = (isRequest && values?.tag === derTag.set ? derElements(values.content) : undefined) ?? []
+    return first ? [first] : []
+  })
+  const seen = new Set<string>()
+  let names: AlternativeNames | string = none
+  for (const { whole } of extensions) {
+    for (const extension of derInside(whole, derTag.sequence) ?? [undefined]) {
+      const [type, ...rest] = (extension?.tag === derTag.sequence ? derElements(extension.content) : undefined) ?? []
+      const identifier = type?.tag === derTag.objectIdentifier ? derIdentifier(type.content) : undefined
+      const value = rest.at(-1)
+      if (identifier === undefined || value?.tag !== derTag.octetString) return malformed
+      if (seen.has(identifier)) return 'x509: certificate request contains duplicate requested extensions'
+      seen.add(identifier)
+      if (identifier === subjectAlternativeName) names = readAlternativeNames(value.content)
+      if (typeof names === 'string') return names
+    }
+  }
+  return names
+}
+
+const generalName = { email: 0x81, dns: 0x82, uri: 0x86, ip: 0x87 }
+
+function readAlternativeNames(der: Uint8Array): AlternativeNames | string {
+  const names = derInside(der, derTag.sequence)
+  if (!names) return 'x509: invalid subject alternative names'
+  const texts = (tag: number) => names.filter((name) => name.tag === tag).map(({ content }) => Buffer.from(content).toString('latin1'))
+  const kinds = [
+    ['rfc822Name', generalName.email],
+    ['dNSName', generalName.dns],
+    ['uniformResourceIdentifier', generalName.uri],
+  ] as const
+  for (const [kind, tag] of kinds)
+    if (names.some((name) => name.tag === tag && name.content.some((byte) => byte >= 0x80))) return `x509: SAN ${kind} is malformed`
+  const addresses = names.filter(({ tag }) => tag === generalName.ip).map(({ content }) => content)
+  const wrong = addresses.find(({ length }) => length !== 4 && length !== 16)
+  if (wrong) return `x509: cannot parse IP address of length ${wrong.length}`
+  return {
+    dnsNames: texts(generalName.dns),
+    ipAddresses: addresses.map(addressText),
+    emailAddresses: texts(generalName.email),
+    uris: texts(generalName.uri),
+  }
+}
+
+function addressText(bytes: Uint8Array): string {
+  if (bytes.length === 4) return bytes.join('.')
+  const groups = Array.from({ length: 8 }, (_, i) => ((bytes[2 * i] ?? 0) * 256 + (bytes[2 * i + 1] ?? 0)).toString(16))
+  return groups.join(':')
+}
+
+/** Whether the bytes are one DER sequence of three parts: all that can be said of a certificate without reading it. */
 export function looksLikeCertificate(bytes: Uint8Array): boolean {
-  const outer = onlyElement(bytes)
-  return outer?.tag === sequence && elementsOf(outer.content).length === 3
-}
-
-const sequence = 0x30
-const bitString = 0x03
-const objectIdentifier = 0x06
-
-interface Element {
-  readonly tag: number
-  readonly content: Uint8Array
-  readonly whole: Uint8Array
-}
-
-function onlyElement(bytes: Uint8Array): Element | undefined {
-  const found = elementsOf(bytes)
-  return found.length === 1 ? found[0] : undefined
-}
-
-/** The elements that fill the bytes; none when they do not fit. */
-function elementsOf(bytes: Uint8Array): Element[] {
-  const found: Element[] = []
-  for (let at = 0; at < bytes.length; ) {
-    const length = lengthAt(bytes, at + 1)
-    if (!length || length.end + length.value > bytes.length) return []
-    const end = length.end + length.value
-    found.push({ tag: bytes[at] ?? 0, content: bytes.subarray(length.end, end), whole: bytes.subarray(at, end) })
-    at = end
-  }
-  return found
-}
-
-function lengthAt(bytes: Uint8Array, at: number): { readonly value: number; readonly end: number } | undefined {
-  const first = bytes[at]
-  if (first === undefined) return undefined
-  if (first < 0x80) return { value: first, end: at + 1 }
-  const size = first & 0x7f
-  if (size === 0 || size > 4 || at + size >= bytes.length) return undefined
-  let value = 0
-  for (let i = 1; i <= size; i++) value = value * 256 + (bytes[at + i] ?? 0)
-  return { value, end: at + 1 + size }
-}
-
-function dotted(bytes: Uint8Array): string {
-  const [first = 0, ...rest] = bytes
-  const parts = [Math.min(Math.floor(first / 40), 2), first - 40 * Math.min(Math.floor(first / 40), 2)]
-  let value = 0
-  for (const byte of rest) {
-    value = value * 128 + (byte & 0x7f)
-    if (byte & 0x80) continue
-    parts.push(value)
-    value = 0
-  }
-  return parts.join('.')
+  return derInside(bytes, derTag.sequence)?.length === 3
 }

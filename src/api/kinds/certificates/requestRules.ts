@@ -7,13 +7,16 @@ import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
 import type { UpdateInput } from '../defineKind.ts'
-import { certificateBlockType, looksLikeCertificate, parseCertificateRequest, parsePem } from './pkcs10.ts'
+import { parsePem } from './pem.ts'
+import { certificateBlockType, looksLikeCertificate, parseCertificateRequest, subjectFault } from './pkcs10.ts'
 import { validateSignerName } from './signerName.ts'
 
 type Request = CertificateSigningRequest
 type Conditions = readonly Frozen<CertificateSigningRequestCondition>[]
 
 const legacySigner = 'kubernetes.io/legacy-unknown'
+/** Signers of this cluster. */
+const builtInSigners = ['kubernetes.io/kube-apiserver-client', 'kubernetes.io/kube-apiserver-client-kubelet', 'kubernetes.io/kubelet-serving', legacySigner]
 const minSeconds = 600
 const usages = [
   'any',
@@ -55,7 +58,8 @@ export function validateRequest(obj: Request, old: Frozen<Request> | undefined, 
   const { request, signerName, expirationSeconds } = obj.spec
   const errors: FieldError[] = []
   const parsed = parseCertificateRequest(request ?? '')
-  if (typeof parsed === 'string') errors.push(fieldError.invalid(at.child('request'), request ?? null, parsed))
+  const subject = typeof parsed === 'string' ? parsed : old || !builtInSigners.includes(signerName) ? undefined : subjectFault(parsed.subject)
+  if (subject !== undefined) errors.push(fieldError.invalid(at.child('request'), request ?? null, subject))
   errors.push(...usageFaults(obj.spec.usages ?? [], old?.spec.usages ?? [], at.child('usages')))
   if (signerName === legacySigner && old?.spec.signerName !== legacySigner)
     errors.push(fieldError.invalid(at.child('signerName'), signerName, 'the legacy signerName is not allowed via this API version'))

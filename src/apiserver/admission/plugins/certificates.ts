@@ -15,7 +15,6 @@ import { isResource, isSubresource, objectOf, refuse } from '../attributes.ts'
 
 const group = 'certificates.k8s.io'
 const requests = 'certificatesigningrequests'
-const organization = '2.5.4.10'
 const clientSigner = 'kubernetes.io/kube-apiserver-client'
 
 /** Approving and denying takes the verb approve on the signer. */
@@ -74,8 +73,7 @@ export const certificateSubjectRestriction: AdmissionPlugin = {
     if (spec.signerName !== clientSigner) return
     const parsed = parseCertificateRequest(spec.request)
     if (typeof parsed === 'string') throw refuse(attributes, `failed to parse CSR: ${parsed}`)
-    if (parsed.subject.some(({ type, value }) => type === organization && value === 'system:masters'))
-      throw refuse(attributes, `use of ${clientSigner} signer with system:masters group is not allowed`)
+    if (parsed.organizations.includes('system:masters')) throw refuse(attributes, `use of ${clientSigner} signer with system:masters group is not allowed`)
   },
 }
 

@@ -71,7 +71,6 @@ function checkSlice(attributes: AdmissionAttributes, node: string): void {
 }
 
 const kubeletSigners: ReadonlySet<string> = new Set(['kubernetes.io/kubelet-serving', 'kubernetes.io/kube-apiserver-client-kubelet'])
-const commonName = '2.5.4.3'
 
 /** The signers for kubelets make certificates in the name of the node that asks, and of no other. */
 function checkCertificateRequest(attributes: AdmissionAttributes, node: string): void {
@@ -80,6 +79,5 @@ function checkCertificateRequest(attributes: AdmissionAttributes, node: string):
   if (!kubeletSigners.has(signerName)) return
   const parsed = parseCertificateRequest(request)
   if (typeof parsed === 'string') throw refuse(attributes, `unable to parse csr: ${parsed}`)
-  const name = parsed.subject.findLast(({ type }) => type === commonName)?.value ?? ''
-  if (name !== `system:node:${node}`) throw refuse(attributes, `can only create a node CSR with CN=system:node:${node}`)
+  if (parsed.commonName !== `system:node:${node}`) throw refuse(attributes, `can only create a node CSR with CN=system:node:${node}`)
 }

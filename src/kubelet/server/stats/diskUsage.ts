@@ -2,7 +2,7 @@
  * What files and filesystems take (L3): a volume's own filesystem is asked, a directory of the node's is added up. Adding up is dear, so its results are
  * kept for a while. Upstream: kubelet/server/stats/volume_stat_calculator.go, volume/util/fs (v1.36).
  */
-import { type Dirent, lstatSync, readdirSync } from 'node:fs'
+import { type Dir, lstatSync, opendirSync } from 'node:fs'
 import type { Clock } from '#base/clock'
 import type { KubeletHost } from '../../host.ts'
 
@@ -14,20 +14,31 @@ export interface DirectoryUsage {
 /** Entries looked at before others get a turn. */
 const batch = 500
 
-/** Of everything below, on the directory's own filesystem; a file with several names counts once. What goes away meanwhile counts nothing. */
+/**
+ * Of everything below, on the directory's own filesystem; a file with several names counts once. What goes away meanwhile counts nothing. A directory is
+ * read bit by bit: its size is its owner's choice.
+ */
 export async function directoryUsage(directory: string): Promise<DirectoryUsage> {
-  const seen = new Set<string>()
-  const waiting = [directory]
-  const device = statOf(directory)?.dev
-  let [bytes, inodes, looked] = [0, 0, 0]
+  const root = statOf(directory)
+  if (!root) return { bytes: 0, inodes: 0 }
+  const linked = new Set<number>()
+  const waiting = root.isDirectory() ? [directory] : []
+  let [bytes, inodes, looked] = [root.blocks * 512, 1, 0]
   for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
-    const stat = statOf(path)
-    if (++looked % batch === 0) await new Promise((resolve) => setImmediate(resolve))
-    if (!stat || stat.dev !== device || (stat.nlink > 1 && !stat.isDirectory() && seen.has(String(stat.ino)))) continue
-    seen.add(String(stat.ino))
-    bytes += stat.blocks * 512
-    inodes++
-    if (stat.isDirectory()) waiting.push(...entriesOf(path).map(({ name }) => `${path}/${name}`))
+    const entries = openDirectory(path)
+    try {
+      for (let entry = entries?.readSync(); entry; entry = entries?.readSync()) {
+        if (++looked % batch === 0) await new Promise((resolve) => setImmediate(resolve))
+        const stat = statOf(`${path}/${entry.name}`)
+        if (!stat || stat.dev !== root.dev || linked.has(stat.ino)) continue
+        if (stat.nlink > 1 && !stat.isDirectory()) linked.add(stat.ino)
+        bytes += stat.blocks * 512
+        inodes++
+        if (stat.isDirectory()) waiting.push(`${path}/${entry.name}`)
+      }
+    } finally {
+      entries?.closeSync()
+    }
   }
   return { bytes, inodes }
 }
@@ -36,11 +47,11 @@ function statOf(path: string) {
   return lstatSync(path, { throwIfNoEntry: false })
 }
 
-function entriesOf(path: string): Dirent[] {
+function openDirectory(path: string): Dir | undefined {
   try {
-    return readdirSync(path, { withFileTypes: true })
+    return opendirSync(path)
   } catch {
-    return []
+    return undefined
   }
 }
 

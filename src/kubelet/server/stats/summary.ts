@@ -132,7 +132,8 @@ async function podOf(deps: SummaryDeps, pod: PodUsage, nodeFs: FilesystemStats |
   const logs = await Promise.all(pod.containers.map((container) => logUsage(deps, pod, container)))
   const layers = pod.containers.map(({ name }) => deps.writableLayers.get(name) ?? { bytes: 0, inodes: 0 })
   const volumes = await volumesOf(deps, pod, nodeFs)
-  const local = [...logs, ...layers, ...volumes.filter(({ isEphemeral }) => isEphemeral).map(({ used }) => used)]
+  const managed = await managedFiles(deps, pod)
+  const local = [...logs, ...layers, ...managed, ...volumes.filter(({ isEphemeral }) => isEphemeral).map(({ used }) => used)]
   const ephemeral = local.reduce((total, { bytes, inodes }) => ({ bytes: total.bytes + bytes, inodes: total.inodes + inodes }), { bytes: 0, inodes: 0 })
   return {
     ...basis,
@@ -167,6 +168,12 @@ export async function logUsage(
 ): Promise<DirectoryUsage> {
   const directory = `${view.config.podLogsDirectory}/${metadata.namespace}_${metadata.name}_${uid}/${container}`
   return (await disk?.directory(directory)) ?? { bytes: 0, inodes: 0 }
+}
+
+/** The hosts file and termination logs, which containers may write. */
+async function managedFiles({ view, disk }: Pick<SummaryDeps, 'view' | 'disk'>, { uid }: PodUsage): Promise<DirectoryUsage[]> {
+  const own = podDirectory(view.config.rootDirectory, uid)
+  return disk ? Promise.all([disk.directory(`${own}/etc-hosts`), disk.directory(`${own}/containers`)]) : []
 }
 
 interface MeasuredVolume {

@@ -6,6 +6,7 @@
 import { X509Certificate } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
+import { writeFileAtomic } from '#host/files'
 import { pairOf } from '../../apiserver/options/namedFiles.ts'
 import type { KeyPair } from '../../pki/certificates.ts'
 
@@ -37,7 +38,7 @@ export function createCertificateStore(directory: string, name: string): Certifi
       await fs.mkdir(directory, { recursive: true, mode: 0o700 })
       const stamp = new Date(nowMs).toISOString().slice(0, 19).replace('T', '-').replaceAll(':', '-')
       const file = `${name}-${stamp}.pem`
-      await fs.writeFile(path.join(directory, file), `${cert.trim()}\n${key.trim()}\n`, { mode: 0o600 })
+      await writeFileAtomic(path.join(directory, file), `${cert.trim()}\n${key.trim()}\n`, 0o600)
       const next = path.join(directory, `.${name}-updated.pem`)
       await fs.rm(next, { force: true })
       await fs.symlink(file, next)

@@ -3,6 +3,7 @@ import { lstat, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
+import { parseCertificateRequest } from '#api/kinds/certificates/pkcs10'
 import type { ConfigFile } from '#apiserver/configFile'
 import { noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
@@ -158,7 +159,9 @@ test('KUB-23 a client certificate is rotated in time: a new file, the link moved
         },
         get: async () => {
           const { request } = asked.at(-1) as { request: string }
-          const certificate = await signRequest(request, ca, { usages: ['digital signature', 'client auth'], durationMs: 10 * 86_400_000, nowMs: clock.now() })
+          const content = parseCertificateRequest(request)
+          assert.ok(typeof content !== 'string')
+          const certificate = await signRequest(content, ca, { usages: ['digital signature', 'client auth'], durationMs: 10 * 86_400_000, nowMs: clock.now() })
           return { status: { certificate } }
         },
       }),

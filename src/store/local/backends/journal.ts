@@ -4,7 +4,7 @@
  * Layout of an entry, little endian: u32 CRC-32 of all that follows, begun with the store's identity, u32 length of the payload, f64 number, payload.
  * Numbers go up by one.
  */
-import { closeSync, constants, fstatSync, fsyncSync, openSync, readSync, write, writeSync } from 'node:fs'
+import { closeSync, constants, fchmodSync, fstatSync, fsyncSync, openSync, readSync, write, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { crc32 } from 'node:zlib'
@@ -122,6 +122,7 @@ function encodeEntry(identity: number, number: number, payload: Buffer): Buffer 
 function openFile(path: string, size: number): number {
   const file = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_DSYNC, 0o600)
   try {
+    if ((fstatSync(file).mode & 0o777) !== 0o600) fchmodSync(file, 0o600)
     if (fstatSync(file).size !== size) {
       const plain = openSync(path, 'w', 0o600)
       try {

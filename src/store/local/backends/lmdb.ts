@@ -4,7 +4,7 @@
  * Only copy-on-write LMDB with synced commits is crash-safe: never noSync, mapAsync or useWritemap.
  */
 import { randomInt } from 'node:crypto'
-import { existsSync, statfsSync, statSync } from 'node:fs'
+import { closeSync, existsSync, fchmodSync, fstatSync, openSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { type Database, open, type RootDatabase } from 'lmdb'
 import type { Clock } from '#base/clock'
@@ -43,6 +43,7 @@ export async function openLmdbBackend({ path, clock, log }: LmdbBackendOptions):
   return { backend: journal ? journaledBackend(lmdb, journal, { number, isShortOfSpace, log }) : lmdb, state: readState(files) }
 }
 
+const ownerOnly = 0o600
 const segmentBytes = 2 << 20
 /** LMDB takes what both segments hold with this much, even if it must copy as much again. */
 const leastFreeBytes = 8 * segmentBytes
@@ -86,6 +87,7 @@ function freeBytes(path: string): number {
 
 function openFiles(path: string): Files {
   try {
+    for (const file of [path, `${path}-lock`]) makePrivate(file)
     // Without turn batching every promise of a write is ours: the batch's own would be rejected unheard when the disk is full.
     const root = open({ path, noSubdir: true, maxDbs: 4, eventTurnBatching: false })
     return {
@@ -97,6 +99,16 @@ function openFiles(path: string): Files {
     }
   } catch (cause) {
     throw storeError('unavailable', { cause })
+  }
+}
+
+/** LMDB makes files that everybody may read, so they are made before it opens them. It takes an empty file for a new one. */
+function makePrivate(file: string): void {
+  const descriptor = openSync(file, 'a', ownerOnly)
+  try {
+    if ((fstatSync(descriptor).mode & 0o777) !== ownerOnly) fchmodSync(descriptor, ownerOnly)
+  } finally {
+    closeSync(descriptor)
   }
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseCertificateRequest } from '#api/kinds/certificates/pkcs10'
 import { ecdsaRequest, ed25519Request } from '#testing/testCertificateRequests'
-import { signatureFault } from './certificateRequests.ts'
+import { signatureFault } from './requestSignature.ts'
 
 for (const [name, base64, fault] of [
   ['ECDSA', ecdsaRequest, 'x509: ECDSA verification failure'],

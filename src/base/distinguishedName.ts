@@ -1,0 +1,185 @@
+/**
+ * Reads and writes distinguished names (L0, pure): the one place that says which user and which groups a subject names. The API server, the kubelet,
+ * admission and the signer all ask here. A string is decoded by its tag. The last of several common names counts; every organization counts.
+ * Upstream: Go's crypto/x509/pkix Name.FillFromRDNSequence and ToRDNSequence, crypto/x509 parseASN1String.
+ */
+import { derElements, derIdentifier, derInside, derTag, encodeDer, encodeIdentifier } from './der.ts'
+
+export interface NameAttribute {
+  /** Dotted object identifier. */
+  readonly type: string
+  /** Undefined: the value is of no kind that a name is read from, and counts for nothing. UniversalString is one such kind. */
+  readonly value: string | undefined
+}
+
+/** Attributes in order; those of one relative name count one by one. */
+export type DistinguishedName = readonly NameAttribute[]
+
+export const nameType = {
+  commonName: '2.5.4.3',
+  serialNumber: '2.5.4.5',
+  country: '2.5.4.6',
+  locality: '2.5.4.7',
+  province: '2.5.4.8',
+  streetAddress: '2.5.4.9',
+  organization: '2.5.4.10',
+  organizationalUnit: '2.5.4.11',
+  postalCode: '2.5.4.17',
+} as const
+
+/** The attributes of a DER name; a fault in words when it is none. */
+export function readName(der: Uint8Array): DistinguishedName | string {
+  const malformed = 'x509: invalid RDNSequence'
+  const sets = derInside(der, derTag.sequence)
+  if (!sets) return malformed
+  const attributes: NameAttribute[] = []
+  for (const { tag, content } of sets) {
+    const pairs = tag === derTag.set ? derElements(content) : undefined
+    if (!pairs) return malformed
+    for (const pair of pairs) {
+      const [type, value, ...more] = (pair.tag === derTag.sequence ? derElements(pair.content) : undefined) ?? []
+      const identifier = type?.tag === derTag.objectIdentifier ? derIdentifier(type.content) : undefined
+      if (identifier === undefined || !value || more.length > 0) return `${malformed}: invalid attribute`
+      const text = readString(value.tag, value.content)
+      if (typeof text === 'object') return `${malformed}: invalid attribute value: ${text.fault}`
+      attributes.push({ type: identifier, value: text })
+    }
+  }
+  return attributes
+}
+
+/** The subject of a DER certificate; a fault in words when there is none. */
+export function subjectOfCertificate(der: Uint8Array): DistinguishedName | string {
+  const [toBeSigned] = derInside(der, derTag.sequence) ?? []
+  const parts = toBeSigned?.tag === derTag.sequence ? derElements(toBeSigned.content) : undefined
+  // Serial number, algorithm, issuer and validity come before the subject, and before them a version, which is optional.
+  const subject = parts?.[parts[0]?.tag === explicitVersion ? 5 : 4]
+  return subject ? readName(subject.whole) : 'x509: malformed certificate'
+}
+
+const explicitVersion = 0xa0
+
+/** Every value of an attribute, in order. */
+export function valuesOf(name: DistinguishedName, type: string): string[] {
+  return name.flatMap((attribute) => (attribute.type === type && attribute.value !== undefined ? [attribute.value] : []))
+}
+
+/** The user of a subject: its last common name; empty when it has none. */
+export function commonNameOf(name: DistinguishedName): string {
+  return valuesOf(name, nameType.commonName).at(-1) ?? ''
+}
+
+/** The groups of a subject: all of its organizations, in order. */
+export function organizationsOf(name: DistinguishedName): string[] {
+  return valuesOf(name, nameType.organization)
+}
+
+/** The user that a client certificate stands for. */
+export interface SubjectUser {
+  readonly name: string
+  readonly uid: string | undefined
+  readonly groups: readonly string[]
+}
+
+/** The attribute that holds a user's UID. Upstream: apimachinery's asn1.X509UID. */
+const uidType = '1.3.6.1.4.1.57683.2'
+
+/**
+ * The user of a client certificate, by the last common name. Undefined: it has no common name. A text: what is wrong with it.
+ * Upstream: apiserver/pkg/authentication/request/x509 CommonNameUserConversion.
+ */
+export function userOfCertificate(der: Uint8Array): SubjectUser | string | undefined {
+  const subject = subjectOfCertificate(der)
+  if (typeof subject === 'string') return subject
+  const name = commonNameOf(subject)
+  if (name === '') return undefined
+  const uids = valuesOf(subject, uidType)
+  if (uids.length > 1) return `expected 1 UID, but found multiple: [${uids.join(' ')}]`
+  return uids[0] === '' ? 'UID cannot be an empty string' : { name, uid: uids[0], groups: organizationsOf(subject) }
+}
+
+type Text = string | undefined | { readonly fault: string }
+
+function readString(tag: number, content: Uint8Array): Text {
+  const check = (kind: string, isAllowed: (byte: number) => boolean) => (content.every(isAllowed) ? latin1(content) : { fault: `invalid ${kind}` })
+  if (tag === derTag.utf8String) return readUtf8(content)
+  if (tag === derTag.bmpString) return readBmp(content)
+  // As upstream and OpenSSL: T.61 is read as ISO 8859-1, which it almost is.
+  if (tag === derTag.t61String) return latin1(content)
+  if (tag === derTag.printableString) return check('PrintableString', (byte) => isPrintable(byte) || byte === asterisk || byte === ampersand)
+  if (tag === derTag.ia5String) return check('IA5String', (byte) => byte < 0x80)
+  if (tag === derTag.numericString) return check('NumericString', (byte) => byte === 0x20 || (byte >= 0x30 && byte <= 0x39))
+  return undefined
+}
+
+function readUtf8(content: Uint8Array): Text {
+  try {
+    // A byte order mark is part of the value: without it, another value would look the same.
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(content)
+  } catch {
+    return { fault: 'invalid UTF-8 string' }
+  }
+}
+
+/** Two bytes a character, none of them a surrogate or a noncharacter; a terminator at the end is left out. */
+function readBmp(content: Uint8Array): Text {
+  if (content.length % 2 !== 0) return { fault: 'invalid BMPString' }
+  const units: number[] = []
+  for (let at = 0; at < content.length; at += 2) {
+    const unit = (content[at] ?? 0) * 256 + (content[at + 1] ?? 0)
+    const isReserved = unit >= 0xfffe || (unit >= 0xfdd0 && unit <= 0xfdef) || (unit >= 0xd800 && unit <= 0xdfff)
+    if (isReserved) return { fault: 'invalid BMPString' }
+    units.push(unit)
+  }
+  if (units.at(-1) === 0) units.pop()
+  return units.map((unit) => String.fromCharCode(unit)).join('')
+}
+
+function latin1(content: Uint8Array): string {
+  return Array.from(content, (byte) => String.fromCharCode(byte)).join('')
+}
+
+const asterisk = 0x2a
+const ampersand = 0x26
+
+function isPrintable(byte: number): boolean {
+  return /[A-Za-z0-9 '()+,\-./:=?]/.test(String.fromCharCode(byte))
+}
+
+/** The attributes that a signed certificate keeps of a request, in their order. */
+const keptTypes = [
+  nameType.country,
+  nameType.organization,
+  nameType.organizationalUnit,
+  nameType.locality,
+  nameType.province,
+  nameType.streetAddress,
+  nameType.postalCode,
+  nameType.commonName,
+  nameType.serialNumber,
+]
+const singleTypes: readonly string[] = [nameType.commonName, nameType.serialNumber]
+
+/**
+ * DER of the name that a certificate gets for a request's: attributes of the kinds above and of no other. A signer must not certify an attribute that no
+ * check has read, such as a user's UID.
+ */
+export function encodeKeptName(name: DistinguishedName): Uint8Array {
+  const sets = keptTypes.flatMap((type) => {
+    const all = valuesOf(name, type)
+    const values = singleTypes.includes(type) ? all.slice(-1).filter((value) => value !== '') : all
+    const pairs = values.map((value) => encodeDer(derTag.sequence, encodeIdentifier(type), encodeText(value)))
+    return pairs.length === 0 ? [] : [encodeDer(derTag.set, ...pairs.sort(compareBytes))]
+  })
+  return encodeDer(derTag.sequence, ...sets)
+}
+
+function encodeText(value: string): Uint8Array {
+  const bytes = new TextEncoder().encode(value)
+  return encodeDer(bytes.every(isPrintable) ? derTag.printableString : derTag.utf8String, bytes)
+}
+
+function compareBytes(a: Uint8Array, b: Uint8Array): number {
+  const at = a.findIndex((byte, i) => byte !== b[i])
+  return at < 0 ? a.length - b.length : (a[at] ?? 0) - (b[at] ?? -1)
+}
