@@ -24,6 +24,7 @@ import { type CachedResource, Cacher } from './cacher.ts'
 import { certificateRequestHooks } from './certificateRequests.ts'
 import { formsOf } from './forms.ts'
 import { otherVersions } from './otherVersions.ts'
+import { policyParamHooks } from './policyParams.ts'
 import { defaultServiceNetwork, type ServiceNetwork, serviceHooks } from './services/hooks.ts'
 import { Storage } from './storage.ts'
 import { keyFor, type ServedResource, type StorageHooks, type StoredResource } from './storedResource.ts'
@@ -88,7 +89,7 @@ export function createRegistry(deps: RegistryDeps): Registry {
   transformers?.onChange(() => void cacher.readAgain())
   const served = new Map<string, ServedResource>()
   const services = serviceHooks(deps.serviceNetwork ?? defaultServiceNetwork, deps.random)
-  const hooks = { '/services': services.hooks, 'certificates.k8s.io/certificatesigningrequests': certificateRequestHooks }
+  const hooks = { ...policyParamHooks, '/services': services.hooks, 'certificates.k8s.io/certificatesigningrequests': certificateRequestHooks }
   for (const one of facts) served.set(resourceKey(one.group, one.version, one.resource), servedResource(deps, cacher, hooks, one))
   linkVersions(served)
   const stored = new Map<string, StoredResource>()
