@@ -61,6 +61,8 @@ function failure(request: ServerRequest, error: string): Answer {
 /** What the request is about, for those who decide whether it may. Its user and meaning must be known. */
 export function attributesOf(request: ServerRequest): AuthorizationAttributes {
   const info = request.info as RequestInfo
+  // As upstream, a verb in the path is authorized without the selectors.
+  const isSelecting = selectorVerbs.has(info.verb) && !info.isVerbByPath
   return {
     user: request.user as UserInfo,
     verb: info.verb,
@@ -72,8 +74,8 @@ export function attributesOf(request: ServerRequest): AuthorizationAttributes {
     resource: info.resource,
     subresource: info.subresource,
     name: info.name,
-    fieldSelector: selectorVerbs.has(info.verb) ? fieldTerms(info.fieldSelector) : undefined,
-    labelSelector: selectorVerbs.has(info.verb) ? info.labelSelector : undefined,
+    fieldSelector: isSelecting ? fieldTerms(info.fieldSelector) : undefined,
+    labelSelector: isSelecting ? info.labelSelector : undefined,
   }
 }
 

@@ -21,6 +21,12 @@ export interface CheckedWrite {
   readonly object: Frozen<KubeObject>
   /** Absent: the write creates. */
   readonly old?: Frozen<KubeObject> | undefined
+  /** Empty for the object itself. */
+  readonly subresource: string
+  /** The request's: create, update or patch. */
+  readonly verb: string
+  /** The request's version of the resource. */
+  readonly version: string
   readonly user: UserInfo
   readonly authorizers: readonly Authorizer[]
   readonly reader: ObjectReader
@@ -31,7 +37,7 @@ export interface StorageHooks {
   /** After prepareForCreate, before validation; may change the object. Refusals are thrown. A dry run leaves nothing behind. */
   beforeCreate?(object: KubeObject, dryRun: boolean): Promise<Reservation>
   beforeUpdate?(object: KubeObject, old: Frozen<KubeObject>, dryRun: boolean): Promise<Reservation>
-  /** After validation, where that found no fault; not for subresources. Upstream does this within Validate and ValidateUpdate. */
+  /** After validation, where that found no fault. Upstream does this within Validate and ValidateUpdate. */
   checkRights?(write: CheckedWrite): Promise<readonly FieldError[]>
   /** The object is gone from the store. */
   afterDelete?(object: Frozen<KubeObject>): Promise<void>

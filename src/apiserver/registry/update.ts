@@ -118,7 +118,7 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
   let isStored = false
   try {
     validate(deps, context, request.name, object, old)
-    if (stored.hooks?.checkRights && context.subresource === '') await checkRights(deps, context, request.name, object, old)
+    if (stored.hooks?.checkRights) await checkRights(deps, context, request.name, object, old)
     const attributes = admitted
       ? attributesOf(admitted.context, 'UPDATE', request.name, admitted.view(object as Frozen<KubeObject>), admitted.view(old), request.options)
       : attributesOf(context, 'UPDATE', request.name, object, old, request.options)

@@ -49,8 +49,10 @@ export function attributesOf(
 /** @throws Status Invalid when the author of a well-formed write may not do what it brings about */
 export async function checkRights(deps: WriterDeps, context: WriteContext, name: string, object: KubeObject, old?: Frozen<KubeObject>): Promise<void> {
   const { reader, authorizers } = deps
-  const frozen = object as Frozen<KubeObject>
-  throwIfInvalid(context, name, (await context.served.stored.hooks?.checkRights?.({ object: frozen, old, user: context.user, authorizers, reader })) ?? [])
+  const { served, subresource, user, request } = context
+  const verb = request?.info?.verb ?? (old ? 'update' : 'create')
+  const write = { object: object as Frozen<KubeObject>, old, subresource, verb, version: served.version, user, authorizers, reader }
+  throwIfInvalid(context, name, (await served.stored.hooks?.checkRights?.(write)) ?? [])
 }
 
 /** Throws the 422 that collects all errors, if there are any. */

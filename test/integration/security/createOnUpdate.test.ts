@@ -128,6 +128,13 @@ test('AUZ-01 the create check includes the name, a right to create one name does
   assert.deepEqual([(await update('ofAnotherName')).status, (await update('ofThisName')).status], [403, 201])
 })
 
+test('AUZ-01 POST is authorized without a name, a field selector names an object that the user may create', async () => {
+  const body = map('stranger')
+  for (const query of ['', '?fieldSelector=metadata.name%3Dmine', '?watch=true&fieldSelector=metadata.name%3Dmine']) {
+    assert.equal((await call('ofThisName', 'POST', `${maps}${query}`, body)).status, 403, query)
+  }
+})
+
 test('AUZ-01 a user without create still changes existing objects, and gets 404 from patches that never create', async () => {
   await admin('POST', maps, map('there'))
   const changed = { ...map('there'), data: { a: 'b' } }
