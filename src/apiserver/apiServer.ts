@@ -49,6 +49,7 @@ import type { SpanSink } from './pipeline/tracing.ts'
 import { compactRegularly } from './registry/compactor.ts'
 import type { Registry } from './registry/registry.ts'
 import { defaultServiceNetwork } from './registry/services/hooks.ts'
+import type { WriterDeps } from './registry/writer.ts'
 import type { ServerRequest, TraceEntry, UserInfo } from './request.ts'
 import { inProcessTransport } from './server/inProcess.ts'
 import { type Listener, type ListenOptions, listen } from './server/listener.ts'
@@ -140,7 +141,7 @@ const startRetryMs = 500
 const defaults = { requestTimeoutMs: 60_000, maxInFlight: { readOnly: 400, mutating: 200 }, minWatchTimeoutMs: 1_800_000 }
 
 export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {}): ApiServer {
-  const { registry, clock, random, store } = deps
+  const { registry, clock, store } = deps
   const stopping = new AbortController()
   const beginning = latch()
   const notice = shutdownNotice(clock, stopping.signal, config.shutdownDelayMs)
@@ -150,7 +151,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     store,
     clock,
     yaml: new YamlThread(),
-    writer: { storage: registry.storage, reader: registry.reader, clock, random, admission: createAdmissionChain(deps.admission, clock, deps.metrics) },
+    writer: writerOf(deps),
     minWatchTimeoutMs: config.minWatchTimeoutMs ?? defaults.minWatchTimeoutMs,
   }
   const catalog = new Catalog()
@@ -249,6 +250,10 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
       await deps.audit?.close?.()
     },
   }
+}
+
+function writerOf({ registry, clock, random, metrics, authorizers, admission }: ApiServerDeps): WriterDeps {
+  return { storage: registry.storage, reader: registry.reader, clock, random, authorizers, admission: createAdmissionChain(admission, clock, metrics) }
 }
 
 /** The end of the first start. */

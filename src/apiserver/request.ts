@@ -31,6 +31,8 @@ export interface RequestInfo {
   readonly parts: readonly string[]
   readonly fieldSelector?: string | undefined
   readonly labelSelector?: string | undefined
+  /** The path itself names the verb: `/api/v1/watch/pods`. */
+  readonly isVerbByPath?: boolean | undefined
 }
 
 /** A decision of one stage, for traces, audit, metrics and explain. */

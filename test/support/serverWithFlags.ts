@@ -1,6 +1,6 @@
 /** A real API server configured as users do it: by kube-apiserver's flags, with the whole of its security. */
 import { generateKeyPairSync } from 'node:crypto'
-import { noLog } from '#base/log'
+import { type Logger, noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
 import { seededRandom } from '#base/random'
 import { createConfigFile } from '#main/apiserver/configFile'
@@ -9,7 +9,8 @@ import { serverOptions } from '#main/apiserver/options/index'
 import { startTestApiServer, type TestApiServer, type TestApiServerOptions } from '#testing/apiServer'
 import { realClock } from '#testing/realClock'
 
-export async function startServerWithFlags(flags: readonly string[], more: TestApiServerOptions = {}): Promise<TestApiServer> {
+/** @param more `log` gets what the server's security logs */
+export async function startServerWithFlags(flags: readonly string[], more: TestApiServerOptions & { readonly log?: Logger } = {}): Promise<TestApiServer> {
   const clock = more.clock ?? realClock
   const options = await serverOptions(flags, { file: (name) => createConfigFile(name, clock) })
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
@@ -21,7 +22,15 @@ export async function startServerWithFlags(flags: readonly string[], more: TestA
     encryption,
     authorities: authoritiesFromOptions(options),
     deps: (registry) => ({
-      ...depsFromOptions(options, { reader: registry.reader, clock, random: seededRandom(1), serviceAccountKey, externalSigner, metrics: more.metrics }),
+      ...depsFromOptions(options, {
+        reader: registry.reader,
+        clock,
+        random: seededRandom(1),
+        serviceAccountKey,
+        externalSigner,
+        metrics: more.metrics,
+        log: more.log,
+      }),
       ...more.deps?.(registry),
     }),
     config: { ...configFromOptions(options), ...more.config },

@@ -37,7 +37,8 @@ function textOf(secret: Frozen<Secret>, name: string): string {
 }
 
 function sameText(a: string, b: string): boolean {
-  return a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
+  const [one, other] = [Buffer.from(a), Buffer.from(b)]
+  return one.length === other.length && timingSafeEqual(one, other)
 }
 
 /** A time that cannot be read counts as past. */

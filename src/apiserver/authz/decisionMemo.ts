@@ -45,7 +45,8 @@ export class DecisionMemo {
   #of(user: UserInfo): Decisions {
     let decisions = this.#byUser.get(user)
     if (decisions) return decisions
-    const identity = `${user.name}\n${user.groups.join('\n')}`
+    // In JSON, because names and groups may contain any separator.
+    const identity = JSON.stringify([user.name, user.groups])
     decisions = this.#byIdentity.get(identity)
     if (!decisions) {
       decisions = new Map()

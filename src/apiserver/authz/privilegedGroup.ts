@@ -4,10 +4,12 @@
  */
 import type { AuthorizationDecision, Authorizer } from './authorizer.ts'
 
+export const privilegedGroup = 'system:masters'
+
 const allowed: AuthorizationDecision = { decision: 'allow', reason: '' }
 const other: AuthorizationDecision = { decision: 'noOpinion', reason: '' }
 
 export const privilegedGroupAuthorizer: Authorizer = {
   name: 'privilegedGroup',
-  authorize: ({ user }) => (user.groups.includes('system:masters') ? allowed : other),
+  authorize: ({ user }) => (user.groups.includes(privilegedGroup) ? allowed : other),
 }

@@ -4,7 +4,8 @@ import type { PolicyRule } from '#api/gen/types/rbac.v1'
 import type { AuthorizationAttributes } from './authorizer.ts'
 import { bootstrapClusterRoleBindings, bootstrapClusterRoles, bootstrapRoleBindings, bootstrapRoles } from './bootstrapPolicy/objects.ts'
 import { mergePolicy } from './bootstrapPolicy/reconcile.ts'
-import { printRule, ruleAllows, uncovered } from './rules.ts'
+import { uncovered } from './coverage.ts'
+import { printRule, ruleAllows } from './rules.ts'
 
 const attributes = (some: Partial<AuthorizationAttributes>): AuthorizationAttributes => ({
   user: { name: 'u', groups: [] },

@@ -1,6 +1,5 @@
 /**
- * What one policy rule allows, and whether rules cover others (L3, pure). Upstream: pkg/apis/rbac/v1/evaluation_helpers.go,
- * component-helpers/auth/rbac/validation/policy_comparator.go.
+ * What one policy rule allows (L3, pure). Upstream: pkg/apis/rbac/v1/evaluation_helpers.go.
  */
 import type { PolicyRule } from '#api/gen/types/rbac.v1'
 import type { Frozen } from '#api/machinery/meta'
@@ -16,11 +15,6 @@ export function ruleAllows(attributes: AuthorizationAttributes, rule: Rule): boo
     resourceMatches(rule.resources ?? [], attributes.resource, attributes.subresource) &&
     (!rule.resourceNames?.length || rule.resourceNames.includes(attributes.name))
   )
-}
-
-/** What of `wanted` the `held` rules do not cover, broken down to single verbs, groups and resources; empty when all is covered. */
-export function uncovered(held: readonly Rule[], wanted: readonly Rule[]): PolicyRule[] {
-  return wanted.flatMap(breakdown).filter((part) => !held.some((rule) => covers(rule, part)))
 }
 
 /** As upstream prints a rule in the refusal of an escalation. */
@@ -42,38 +36,10 @@ function matches(allowed: readonly string[] | undefined, value: string): boolean
 }
 
 function urlMatches(allowed: string, path: string): boolean {
-  return allowed === '*' || allowed === path || (allowed.endsWith('*') && path.startsWith(allowed.slice(0, -1)))
+  return allowed === '*' || allowed === path || (allowed.endsWith('*') && path.startsWith(allowed.replace(/\*+$/, '')))
 }
 
 function resourceMatches(allowed: readonly string[], resource: string, subresource: string): boolean {
   const combined = subresource ? `${resource}/${subresource}` : resource
   return allowed.some((one) => one === '*' || one === combined || (subresource !== '' && one === `*/${subresource}`))
-}
-
-function breakdown(rule: Rule): PolicyRule[] {
-  const parts: PolicyRule[] = []
-  for (const verb of rule.verbs) {
-    for (const group of rule.apiGroups ?? []) {
-      for (const resource of rule.resources ?? []) {
-        const part = { verbs: [verb], apiGroups: [group], resources: [resource] }
-        if (!rule.resourceNames?.length) parts.push(part)
-        else for (const name of rule.resourceNames) parts.push({ ...part, resourceNames: [name] })
-      }
-    }
-    for (const url of rule.nonResourceURLs ?? []) parts.push({ verbs: [verb], nonResourceURLs: [url] })
-  }
-  return parts
-}
-
-function covers(rule: Rule, part: PolicyRule): boolean {
-  if (!matches(rule.verbs, part.verbs[0] as string)) return false
-  const url = part.nonResourceURLs?.[0]
-  if (url !== undefined) return (rule.nonResourceURLs ?? []).some((held) => held === '*' || held === url || urlMatches(held, url))
-  const [resource = '', subresource = ''] = (part.resources?.[0] ?? '').split('/')
-  const name = part.resourceNames?.[0]
-  return (
-    matches(rule.apiGroups, part.apiGroups?.[0] ?? '') &&
-    resourceMatches(rule.resources ?? [], resource, subresource) &&
-    (!rule.resourceNames?.length || (name !== undefined && rule.resourceNames.includes(name)))
-  )
 }

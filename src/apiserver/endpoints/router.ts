@@ -69,9 +69,12 @@ function foreignDiscovery(parts: RouterParts, request: ServerRequest): Promise<A
 /** What may be done to namespaced kinds in all namespaces at once. */
 const acrossNamespaces: ReadonlySet<string> = new Set(['list', 'watch'])
 
-/** Objects of namespaced kinds live below their namespace; cluster-scoped ones do not. */
+/**
+ * Objects of namespaced kinds live below their namespace; cluster-scoped ones do not. `/namespaces/a/namespaces/b` is authorized in the namespace a,
+ * so it must not reach the namespace b: of namespaces, only those below which the request is authorized fit.
+ */
 function placeFits(facts: ResourceFacts, info: RequestInfo): boolean {
-  if (!facts.namespaced) return info.namespace === '' || info.resource === 'namespaces'
+  if (!facts.namespaced) return info.namespace === '' || (info.resource === 'namespaces' && info.parts[0] === info.namespace)
   // Across namespaces there are lists and watches, and a create of computed resources never.
   return info.namespace !== '' || info.parts.length === 0
 }

@@ -81,7 +81,7 @@ export async function update(scope: Scope): Promise<Answer> {
   const result = await updateObject(deps.writer, context, {
     name: info.name,
     // With a resourceVersion the write fits one state only, so there is no second try that would need an untouched object.
-    transform: () => (object.metadata.resourceVersion ? object : deepCopy<KubeObject>(object)),
+    transform: (current) => (current && object.metadata.resourceVersion ? object : deepCopy<KubeObject>(object)),
   })
   return shown(scope, result.entry, (object) => presenter.object(object, result.created ? 201 : 200))
 }

@@ -3,11 +3,11 @@
  * Upstream: apiserver/pkg/endpoints/filters/authorization.go; texts of responsewriters.Forbidden.
  */
 import { type FieldTerm, parseFieldSelector } from '#api/machinery/fieldSelector'
-import { forbidden, StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Metrics } from '#base/metrics'
 import type { Answer } from '../answer.ts'
 import type { AuthorizationAttributes, AuthorizationDecision, Authorizer } from '../authz/authorizer.ts'
+import { forbiddenError, sanitized } from '../authz/forbidden.ts'
 import { authorize } from '../authz/union.ts'
 import { type RequestAudit, type RequestInfo, requestUri, type ServerRequest, type UserInfo } from '../request.ts'
 import { authorizationMetrics } from './authorizationMetrics.ts'
@@ -58,16 +58,11 @@ function failure(request: ServerRequest, error: string): Answer {
   return { type: 'bytes', status: 500, contentType: 'text/plain; charset=utf-8', bytes: Buffer.from(text), headers }
 }
 
-const markup: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
-
-/** What users chose must not look like HTML. */
-function sanitized(text: string): string {
-  return text.replace(/[&<>]/g, (char) => markup[char] as string)
-}
-
 /** What the request is about, for those who decide whether it may. Its user and meaning must be known. */
 export function attributesOf(request: ServerRequest): AuthorizationAttributes {
   const info = request.info as RequestInfo
+  // As upstream, a verb in the path is authorized without the selectors.
+  const isSelecting = selectorVerbs.has(info.verb) && !info.isVerbByPath
   return {
     user: request.user as UserInfo,
     verb: info.verb,
@@ -79,8 +74,8 @@ export function attributesOf(request: ServerRequest): AuthorizationAttributes {
     resource: info.resource,
     subresource: info.subresource,
     name: info.name,
-    fieldSelector: selectorVerbs.has(info.verb) ? fieldTerms(info.fieldSelector) : undefined,
-    labelSelector: selectorVerbs.has(info.verb) ? info.labelSelector : undefined,
+    fieldSelector: isSelecting ? fieldTerms(info.fieldSelector) : undefined,
+    labelSelector: isSelecting ? info.labelSelector : undefined,
   }
 }
 
@@ -94,21 +89,4 @@ export function fieldTerms(text: string | undefined): readonly FieldTerm[] | und
   } catch {
     return undefined
   }
-}
-
-/** `pods "x" is forbidden: User "u" cannot get resource "pods" in API group "" in the namespace "n"` and its variants. */
-export function forbiddenError(attributes: AuthorizationAttributes, reason: string): StatusError {
-  const message = `${sanitized(describe(attributes))}${reason ? `: ${reason}` : ''}`
-  if (!attributes.isResourceRequest) {
-    return new StatusError('Forbidden', `forbidden: ${message}`, { details: {} })
-  }
-  return forbidden({ group: attributes.apiGroup, resource: attributes.resource }, attributes.name, message)
-}
-
-function describe({ user, verb, isResourceRequest, path, namespace, apiGroup, resource, subresource }: AuthorizationAttributes): string {
-  const who = JSON.stringify(user.name)
-  if (!isResourceRequest) return `User ${who} cannot ${verb} path ${JSON.stringify(path)}`
-  const what = subresource ? `${resource}/${subresource}` : resource
-  const where = namespace ? `in the namespace ${JSON.stringify(namespace)}` : 'at the cluster scope'
-  return `User ${who} cannot ${verb} resource ${JSON.stringify(what)} in API group ${JSON.stringify(apiGroup)} ${where}`
 }

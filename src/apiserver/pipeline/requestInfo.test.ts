@@ -21,6 +21,17 @@ const cases: Case[] = [
   { request: 'DELETE /apis/apps/v1/namespaces/a/deployments', want: { verb: 'deletecollection', apiGroup: 'apps', resource: 'deployments' } },
   { request: 'PATCH /apis/apps/v1/namespaces/a/deployments/d/scale', want: { verb: 'patch', resource: 'deployments', subresource: 'scale', name: 'd' } },
   { request: 'GET /api/v1/namespaces/a/pods?fieldSelector=metadata.name=x', want: { ...core, verb: 'list', name: 'x' } },
+  { request: 'GET /api/v1/namespaces/a/pods?watch=1&fieldSelector=metadata.name=x', want: { ...core, verb: 'watch', name: 'x' } },
+  // Only reads are narrowed by a selector.
+  { request: 'POST /api/v1/namespaces/a/pods?watch=1&fieldSelector=metadata.name=x', want: { ...core, verb: 'create', name: '' } },
+  { request: 'PUT /api/v1/namespaces/a/pods?watch=1&fieldSelector=metadata.name=x', want: { ...core, verb: 'update', name: '' } },
+  { request: 'DELETE /api/v1/namespaces/a/pods?fieldSelector=metadata.name=x', want: { ...core, verb: 'deletecollection', name: '' } },
+  { request: 'GET /api/v1/watch/namespaces/a/pods?fieldSelector=metadata.name=x', want: { ...core, verb: 'watch', name: '', isVerbByPath: true } },
+  { request: 'GET /api/v1/namespaces/a/pods/y?watch=1', want: { ...core, verb: 'get', name: 'y' } },
+  // Segments without text are no way around a name.
+  { request: 'POST /api/v1/namespaces/a/pods//x', want: { ...core, verb: 'create', resource: 'pods', name: '', subresource: '', parts: ['', 'x'] } },
+  { request: 'GET /api/v1/namespaces//pods', want: { ...core, verb: 'list', resource: 'pods', namespace: '' } },
+  { request: 'GET //api/v1/namespaces/a/pods/x//', want: { ...core, verb: 'get', resource: 'pods', name: 'x' } },
   {
     request: 'GET /api/v1/nodes/n/proxy/pods/a',
     want: { ...core, verb: 'get', resource: 'nodes', subresource: 'proxy', name: 'n', parts: ['n', 'proxy', 'pods', 'a'] },

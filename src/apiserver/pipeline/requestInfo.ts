@@ -29,7 +29,8 @@ export function parseRequestInfo(method: string, path: string, query: ServerRequ
   if ((!isGrouped && parts[0] !== 'api') || parts.length <= at) return nonResourceInfo(method, path)
   let verb = verbOf[method] ?? ''
   const special = parts[at]!
-  if (specialVerbs.has(special)) {
+  const isByPath = specialVerbs.has(special)
+  if (isByPath) {
     if (parts.length < at + 2) return nonResourceInfo(method, path)
     verb = special
     at++
@@ -39,9 +40,10 @@ export function parseRequestInfo(method: string, path: string, query: ServerRequ
     namespace = parts[at + 1]!
     if (parts.length > at + 2 && !namespaceSubresources.has(parts[at + 2]!)) at += 2
   }
-  const isWatch = verb === 'watch' || truthy(query.get('watch'))
   const fieldSelector = query.get('fieldSelector') ?? undefined
+  const labelSelector = query.get('labelSelector') ?? undefined
   const name = parts[at + 1] ?? ''
+  const meant = name === '' ? collectionVerb(verb, query) : verb
   return {
     isResourceRequest: true,
     path,
@@ -51,23 +53,24 @@ export function parseRequestInfo(method: string, path: string, query: ServerRequ
     namespace,
     resource: parts[at] ?? '',
     parts: parts.slice(at + 1),
-    // A watch of one object is asked for with its name in the path; its subresource has no watch.
-    verb: name === '' ? collectionVerb(verb, isWatch) : verb === 'get' && isWatch ? 'watch' : verb,
-    subresource: name === '' || verb === 'watch' ? '' : (parts[at + 2] ?? ''),
-    name: name === '' ? nameOfSelector(verb, isWatch, fieldSelector) : name,
+    verb: meant,
+    subresource: name === '' || isByPath ? '' : (parts[at + 2] ?? ''),
+    // Only what was a GET is narrowed by its selector: the body of a POST names an object of its own.
+    name: name === '' && verb === 'get' ? nameOfSelector(fieldSelector) : name,
     fieldSelector,
-    labelSelector: query.get('labelSelector') ?? undefined,
+    labelSelector,
+    ...(isByPath ? { isVerbByPath: true } : {}),
   }
 }
 
-function collectionVerb(verb: string, isWatch: boolean): string {
-  if (verb === 'get') return isWatch ? 'watch' : 'list'
+function collectionVerb(verb: string, query: ServerRequest['query']): string {
+  if (verb === 'get') return truthy(query.get('watch')) ? 'watch' : 'list'
   return verb === 'delete' ? 'deletecollection' : verb
 }
 
 /** A list or watch of one object by field selector is authorized by the object's name. */
-function nameOfSelector(verb: string, isWatch: boolean, fieldSelector: string | undefined): string {
-  if (!fieldSelector?.includes('metadata.name') || (verb !== 'get' && !isWatch && verb !== 'delete')) return ''
+function nameOfSelector(fieldSelector: string | undefined): string {
+  if (!fieldSelector?.includes('metadata.name')) return ''
   try {
     const name = parseFieldSelector(fieldSelector).requiresExactMatch('metadata.name') ?? ''
     return isPathSegmentName(name).length === 0 ? name : ''
@@ -104,5 +107,5 @@ function splitPath(path: string): string[] {
 
 /** Query flags as Go's strconv.ParseBool with apimachinery's leniency: present and not false. */
 export function truthy(value: string | null): boolean {
-  return value !== null && value !== 'false' && value !== '0' && value !== 'False' && value !== 'FALSE'
+  return value !== null && value !== '0' && value.toLowerCase() !== 'false'
 }

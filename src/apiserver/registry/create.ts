@@ -17,31 +17,33 @@ import { trackManagers } from './managers.ts'
 import { keyFor, type WriteContext } from './storedResource.ts'
 import { notingStoreLatency } from './storeLatency.ts'
 import { newSystemMetadata } from './systemMetadata.ts'
-import { attributesOf, metadataPath, rootPath, strategyContext, throwIfInvalid, type WriterDeps } from './writer.ts'
+import { attributesOf, checkRights, metadataPath, rootPath, strategyContext, throwIfInvalid, type WriterDeps } from './writer.ts'
 
 /** How often a name made from generateName is tried again on a collision, as upstream. */
 const generateNameTries = 8
 
+export interface CreateRequest {
+  /** Where they are not those of the query. */
+  readonly options?: Readonly<Record<string, unknown>> | undefined
+  /** Checks that the user may create, where the request's verb is another one. Runs after validation, before validating admission. */
+  readonly authorize?: (() => Promise<void>) | undefined
+}
+
 /** `object` is decoded and defaulted, of the served version; it belongs to the registry from here on. */
-export async function createObject(
-  deps: WriterDeps,
-  context: WriteContext,
-  object: KubeObject,
-  options?: Readonly<Record<string, unknown>>,
-): Promise<CacheEntry> {
+export async function createObject(deps: WriterDeps, context: WriteContext, object: KubeObject, request: CreateRequest = {}): Promise<CacheEntry> {
   ensureNamespace(context, object)
   if (object.metadata.resourceVersion) throw new StatusError('', 'resourceVersion should not be set on objects to be created')
   const tracking = context.managedFieldsDone ? undefined : trackManagers(context, object, undefined, deps.clock.now())
   if (tracking) await tracking
-  await admit(deps.admission, attributesOf(context, 'CREATE', object.metadata.name ?? '', object, undefined, options))
+  await admit(deps.admission, attributesOf(context, 'CREATE', object.metadata.name ?? '', object, undefined, request.options))
   const { metadata } = object
-  if (!metadata.generateName || metadata.name) return createNamed(deps, context, object, options)
+  if (!metadata.generateName || metadata.name) return createNamed(deps, context, object, request)
   for (let attempt = 1; ; attempt++) {
     // Each try gets its own copy: a write that lost may already have been prepared.
     const copy = deepCopy(object)
     copy.metadata.name = `${metadata.generateName.slice(0, 58)}${randomName(deps.random)}`
     try {
-      return await createNamed(deps, context, copy, options)
+      return await createNamed(deps, context, copy, request)
     } catch (error) {
       const collided = error instanceof StatusError && error.reason === 'AlreadyExists'
       if (!collided) throw error
@@ -54,12 +56,7 @@ export async function createObject(
   }
 }
 
-async function createNamed(
-  deps: WriterDeps,
-  context: WriteContext,
-  served: KubeObject,
-  options: Readonly<Record<string, unknown>> | undefined,
-): Promise<CacheEntry> {
+async function createNamed(deps: WriterDeps, context: WriteContext, served: KubeObject, { options, authorize }: CreateRequest): Promise<CacheEntry> {
   const { stored } = context.served
   const { strategy } = stored
   const object = context.served.toStrategy(served)
@@ -76,8 +73,10 @@ async function createNamed(
       ...(strategy.validate?.(input) ?? []),
     ]
     throwIfInvalid(context, metadata.name ?? '', errors)
+    if (stored.hooks?.checkRights) await checkRights(deps, context, metadata.name ?? '', object)
     for (const warning of strategy.warnings?.(input) ?? []) context.warn(warning)
     strategy.canonicalize?.(object)
+    if (authorize) await authorize()
     await deps.admission.validate(attributesOf(context, 'CREATE', metadata.name ?? '', object, undefined, options))
     const entry = await store(deps, context, object)
     isStored = !context.dryRun

@@ -35,13 +35,12 @@ export interface DeleteResult {
 export async function deleteObject(deps: WriterDeps, context: WriteContext, request: DeleteRequest): Promise<DeleteResult> {
   const { served } = context
   const key = keyFor(served, context.namespace, request.name)
-  let admitted = false
   for (let attempt = 1; attempt <= maxTries; attempt++) {
     const current = await deps.storage.read(served.stored, key)
     if (!current) throw notFound(served, request.name)
     checkPreconditions(context, request, current.object)
-    if (!admitted && !deps.admission.isEmpty) await admitOnce(deps, context, request, current)
-    admitted = true
+    // Each try is admitted: what was allowed of an earlier state says nothing about this one.
+    if (!deps.admission.isEmpty) await admitState(deps, context, request, current)
     const result = await attemptDelete(deps, context, request, current)
     if (result) return result
     if (context.cancellation?.aborted) context.cancellation.signal.throwIfAborted()
@@ -50,7 +49,7 @@ export async function deleteObject(deps: WriterDeps, context: WriteContext, requ
 }
 
 /** Plugins see the object as the request's version shows it. */
-async function admitOnce(deps: WriterDeps, context: WriteContext, request: DeleteRequest, current: CacheEntry): Promise<void> {
+async function admitState(deps: WriterDeps, context: WriteContext, request: DeleteRequest, current: CacheEntry): Promise<void> {
   const { view } = context.served
   const preparing = prepareViews([current], view, context.cancellation)
   if (preparing) await preparing

@@ -22,8 +22,10 @@ import { formatGroupResource, type GroupResource } from '../encryption/groupReso
 import type { VersionView } from './cacheEntry.ts'
 import { type CachedResource, Cacher } from './cacher.ts'
 import { certificateRequestHooks } from './certificateRequests.ts'
+import { claimStatusHooks } from './claimStatusRights.ts'
 import { formsOf } from './forms.ts'
 import { otherVersions } from './otherVersions.ts'
+import { policyParamHooks } from './policyParams.ts'
 import { defaultServiceNetwork, type ServiceNetwork, serviceHooks } from './services/hooks.ts'
 import { Storage } from './storage.ts'
 import { keyFor, type ServedResource, type StorageHooks, type StoredResource } from './storedResource.ts'
@@ -88,7 +90,12 @@ export function createRegistry(deps: RegistryDeps): Registry {
   transformers?.onChange(() => void cacher.readAgain())
   const served = new Map<string, ServedResource>()
   const services = serviceHooks(deps.serviceNetwork ?? defaultServiceNetwork, deps.random)
-  const hooks = { '/services': services.hooks, 'certificates.k8s.io/certificatesigningrequests': certificateRequestHooks }
+  const hooks = {
+    ...policyParamHooks,
+    '/services': services.hooks,
+    'certificates.k8s.io/certificatesigningrequests': certificateRequestHooks,
+    'resource.k8s.io/resourceclaims': claimStatusHooks,
+  }
   for (const one of facts) served.set(resourceKey(one.group, one.version, one.resource), servedResource(deps, cacher, hooks, one))
   linkVersions(served)
   const stored = new Map<string, StoredResource>()

@@ -4,21 +4,41 @@
  * Upstream: registry.Store plus the handlers' RequestScope.
  */
 import type { KindStrategy } from '#api/kinds/defineKind'
+import type { FieldError } from '#api/machinery/fieldPath'
 import type { OtherVersions } from '#api/machinery/managedFields/versions'
 import type { Frozen, GroupVersionKind, KubeObject } from '#api/machinery/meta'
 import type { Schema } from '#api/schema/schema'
-import type { AdmissionForms } from '../admission/admission.ts'
+import type { AdmissionForms, ObjectReader } from '../admission/admission.ts'
+import type { Authorizer } from '../authz/authorizer.ts'
 import type { Cancellation } from '../cancellation.ts'
 import type { ServerRequest, UserInfo } from '../request.ts'
 import type { CacheEntry, VersionView } from './cacheEntry.ts'
 import type { ForeignConversion } from './convertedVersions.ts'
 import type { WatchCache } from './watchCache.ts'
 
+/** A write that is well-formed, and what it takes to find out whether its author may do what it brings about. */
+export interface CheckedWrite {
+  readonly object: Frozen<KubeObject>
+  /** Absent: the write creates. */
+  readonly old?: Frozen<KubeObject> | undefined
+  /** Empty for the object itself. */
+  readonly subresource: string
+  /** The request's: create, update or patch. */
+  readonly verb: string
+  /** The request's version of the resource. */
+  readonly version: string
+  readonly user: UserInfo
+  readonly authorizers: readonly Authorizer[]
+  readonly reader: ObjectReader
+}
+
 /** Work that a resource needs around its writes beyond what a strategy, which is pure, may do: services allocate addresses. */
 export interface StorageHooks {
   /** After prepareForCreate, before validation; may change the object. Refusals are thrown. A dry run leaves nothing behind. */
   beforeCreate?(object: KubeObject, dryRun: boolean): Promise<Reservation>
   beforeUpdate?(object: KubeObject, old: Frozen<KubeObject>, dryRun: boolean): Promise<Reservation>
+  /** After validation, where that found no fault. Upstream does this within Validate and ValidateUpdate. */
+  checkRights?(write: CheckedWrite): Promise<readonly FieldError[]>
   /** The object is gone from the store. */
   afterDelete?(object: Frozen<KubeObject>): Promise<void>
 }
@@ -102,7 +122,7 @@ export interface WriteContext {
   warn(text: string): void
   readonly cancellation?: Cancellation | undefined
   /** Admission is told its options, and notes things for its audit event. */
-  readonly request?: Pick<ServerRequest, 'query' | 'admissionAnnotations' | 'audit'> | undefined
+  readonly request?: Pick<ServerRequest, 'query' | 'admissionAnnotations' | 'audit' | 'info'> | undefined
   /** What the request carries, where that is no object of the resource: PodExecOptions, Binding. */
   readonly kind?: GroupVersionKind | undefined
 }

@@ -7,8 +7,10 @@ import type { KindStrategy } from '#api/kinds/defineKind'
 import type { FieldError } from '#api/machinery/fieldPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { validateObjectMetaUpdate } from '#api/machinery/objectMeta'
-import { badRequest, conflict, internalError, notFound, optimisticLockMessage } from '#api/machinery/status'
+import { badRequest, conflict, internalError, isStatus, notFound, optimisticLockMessage } from '#api/machinery/status'
 import { withNils } from '#api/schema/nils'
+import type { AuthorizationAttributes } from '../authz/authorizer.ts'
+import { mustBeAllowed } from '../authz/forbidden.ts'
 import { admit } from './admit.ts'
 import { CacheEntry, encodeStored, prepareViews } from './cacheEntry.ts'
 import { createObject, ensureNamespace } from './create.ts'
@@ -18,7 +20,7 @@ import { deepEqual, mayBeSameContent, mayBeSameSpec, sameObject, sameSpec } from
 import { keyFor, type WriteContext } from './storedResource.ts'
 import { notingStoreLatency } from './storeLatency.ts'
 import { keptSystemMetadata } from './systemMetadata.ts'
-import { attributesOf, metadataPath, rootPath, strategyContext, throwIfInvalid, type WriterDeps } from './writer.ts'
+import { attributesOf, checkRights, metadataPath, rootPath, strategyContext, throwIfInvalid, type WriterDeps } from './writer.ts'
 
 /** Tries against other writers; each loses only to a write that succeeded, so the system as a whole always moves on. */
 const maxTries = 100
@@ -54,16 +56,42 @@ export async function updateObject(deps: WriterDeps, context: WriteContext, requ
   throw conflict(served, request.name, optimisticLockMessage)
 }
 
-async function createInstead(deps: WriterDeps, context: WriteContext, request: UpdateRequest): Promise<UpdateResult> {
+/** Undefined when the object is there after all. */
+async function createInstead(deps: WriterDeps, context: WriteContext, request: UpdateRequest): Promise<UpdateResult | undefined> {
   const { served, subresource } = context
   const allowed = subresource === '' && (request.forceAllowCreate || served.stored.strategy.allowCreateOnUpdate)
   if (!allowed) throw notFound(served, request.name)
   const object = await request.transform(undefined)
   checkName(context, request.name, object)
-  if (request.preconditions?.uid) throw preconditionFailed(context, request.name, 'UID', request.preconditions.uid, '')
+  const uid = request.preconditions?.uid ?? object.metadata.uid
+  if (uid) throw preconditionFailed(context, request.name, 'UID', uid, '')
   delete object.metadata.resourceVersion
-  const entry = await createObject(deps, context, object, request.options)
-  return { entry, created: true, deleted: false }
+  try {
+    const authorize = () => mustBeAllowed(deps.authorizers, creationOf(context, request.name))
+    const entry = await createObject(deps, context, object, { options: request.options, authorize })
+    return { entry, created: true, deleted: false }
+  } catch (error) {
+    // When another request created the object meanwhile, the next try updates it.
+    const key = keyFor(served, context.namespace, request.name)
+    if (isStatus(error, 'AlreadyExists') && (await deps.storage.read(served.stored, key))) return undefined
+    throw error
+  }
+}
+
+/** The right that an update needs as well when it creates. */
+function creationOf({ served, subresource, namespace, user, request }: WriteContext, name: string): AuthorizationAttributes {
+  return {
+    user,
+    verb: 'create',
+    isResourceRequest: true,
+    path: request?.info?.path ?? '',
+    namespace,
+    apiGroup: served.group,
+    apiVersion: served.version,
+    resource: served.resource,
+    subresource,
+    name,
+  }
 }
 
 /** Undefined when the write must be tried again on a newer state. */
@@ -90,6 +118,7 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
   let isStored = false
   try {
     validate(deps, context, request.name, object, old)
+    if (stored.hooks?.checkRights) await checkRights(deps, context, request.name, object, old)
     const attributes = admitted
       ? attributesOf(admitted.context, 'UPDATE', request.name, admitted.view(object as Frozen<KubeObject>), admitted.view(old), request.options)
       : attributesOf(context, 'UPDATE', request.name, object, old, request.options)

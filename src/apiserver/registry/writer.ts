@@ -9,6 +9,7 @@ import type { Clock } from '#base/clock'
 import type { Random } from '#base/random'
 import type { AdmissionAttributes, AdmissionOperation, ObjectReader } from '../admission/admission.ts'
 import type { AdmissionChain } from '../admission/chain.ts'
+import type { Authorizer } from '../authz/authorizer.ts'
 import type { Storage } from './storage.ts'
 import type { WriteContext } from './storedResource.ts'
 import { type AdmissionContext, WriteAttributes } from './writeAttributes.ts'
@@ -18,6 +19,8 @@ export interface WriterDeps {
   readonly clock: Clock
   readonly random: Random
   readonly admission: AdmissionChain
+  /** Asked when a write does more than its verb says: an update that creates. */
+  readonly authorizers: readonly Authorizer[]
   /** For rules that depend on where an object is. */
   readonly reader: ObjectReader
 }
@@ -41,6 +44,15 @@ export function attributesOf(
   options?: Readonly<Record<string, unknown>>,
 ): AdmissionAttributes {
   return new WriteAttributes(context, operation, { name, object, oldObject, options })
+}
+
+/** @throws Status Invalid when the author of a well-formed write may not do what it brings about */
+export async function checkRights(deps: WriterDeps, context: WriteContext, name: string, object: KubeObject, old?: Frozen<KubeObject>): Promise<void> {
+  const { reader, authorizers } = deps
+  const { served, subresource, user, request } = context
+  const verb = request?.info?.verb ?? (old ? 'update' : 'create')
+  const write = { object: object as Frozen<KubeObject>, old, subresource, verb, version: served.version, user, authorizers, reader }
+  throwIfInvalid(context, name, (await served.stored.hooks?.checkRights?.(write)) ?? [])
 }
 
 /** Throws the 422 that collects all errors, if there are any. */

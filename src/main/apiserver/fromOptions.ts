@@ -6,7 +6,7 @@
 import { formatDuration } from '#api/machinery/duration'
 import type { Trust } from '#apiserver/aggregation/trustConfigMap'
 import type { ApiServerConfig, ApiServerDeps } from '#apiserver/apiServer'
-import { standardRequestHeaders } from '#apiserver/authn/settings'
+import { type AuthenticationSettings, standardRequestHeaders } from '#apiserver/authn/settings'
 import { createEncryption, type Encryption, type EncryptionDeps } from '#apiserver/encryption/encryption'
 import type { RegistryDeps } from '#apiserver/registry/registry'
 import { createSecurity, type SecurityDeps } from '#apiserver/security'
@@ -31,9 +31,21 @@ export function depsFromOptions(options: ServerOptions, given: SecurityDeps): Op
   const { clock, random, log = noLog, metrics = noMetrics } = given
   announceFeatures({ log, metrics }, options.features.featureGates)
   const audit = auditFromOptions(options.audit, { clock, random, log: log.with('audit'), metrics })
-  const { authentication, authorization, admission } = options
+  const { authorization, admission } = options
   const externalAddress = externalAddressOf(options.generic.externalHost, given.externalAddress)
-  return { ...createSecurity({ ...given, externalAddress, authentication: authentication.settings, authorization, admission }), audit }
+  return { ...createSecurity({ ...given, externalAddress, authentication: authenticationOf(options, log), authorization, admission }), audit }
+}
+
+/**
+ * Under the mode AlwaysAllow a request without a credential could do everything, so --anonymous-auth has no effect there. Configuration files are
+ * taken as they are. Upstream: ApplyAuthorization of pkg/kubeapiserver/options/authentication.go.
+ */
+function authenticationOf({ authentication, authorization }: ServerOptions, log: Logger): AuthenticationSettings {
+  const { settings, isAnonymousByFile } = authentication
+  const allowsAlways = !authorization.file && authorization.authorizers.some(({ type }) => type === 'AlwaysAllow')
+  if (!settings.anonymous || isAnonymousByFile || !allowsAlways) return settings
+  log.warn('Anonymous authentication is off, because the authorization mode AlwaysAllow would let such requests do everything')
+  return { ...settings, anonymous: undefined }
 }
 
 /** The flag may name a port; else it is the server's own. */

@@ -5,9 +5,11 @@
 import assert from 'node:assert/strict'
 import { rmSync, writeFileSync } from 'node:fs'
 import { after, before, beforeEach, describe, test } from 'node:test'
+import { type Logger, noLog } from '#base/log'
 import { createPrometheusMetrics } from '#main/prometheus'
 import type { TestApiServer } from '#testing/apiServer'
 import { type CannedServer, startCannedServer } from '../../support/cannedServer.ts'
+import { httpsCall } from '../../support/httpsCall.ts'
 import { openSsl } from '../../support/openssl.ts'
 import { startServerWithFlags } from '../../support/serverWithFlags.ts'
 
@@ -199,6 +201,44 @@ describe('AUZ-06 answers of a webhook', () => {
       assert.match(text, line)
   })
 })
+
+describe('AUN-01 requests without a credential under AlwaysAllow', () => {
+  const anonymousByFile = ssl.file('anonymous.yaml', 'apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\nanonymous: {enabled: true}\n')
+  const list = 'apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers: [{type: AlwaysAllow, name: alwaysallow}]\n'
+  const authorizersByFile = ssl.file('always.yaml', list)
+  const cases: readonly [name: string, flags: readonly string[], status: number, isLogged: boolean][] = [
+    ['are refused, the mode is AlwaysAllow', ['--authorization-mode=AlwaysAllow'], 401, true],
+    ['are refused, AlwaysAllow is one of the modes', ['--authorization-mode=RBAC,AlwaysAllow'], 401, true],
+    ['are refused, the flag --anonymous-auth allows them', ['--authorization-mode=AlwaysAllow', '--anonymous-auth=true'], 401, true],
+    ['are refused without a log line, the flag forbids them anyway', ['--authorization-mode=AlwaysAllow', '--anonymous-auth=false'], 401, false],
+    // Upstream resets the flag alone, and looks at the modes of the flag alone.
+    ['pass, a configuration file allows them', ['--authorization-mode=AlwaysAllow', `--authentication-config=${anonymousByFile}`], 200, false],
+    ['pass, a configuration file names AlwaysAllow', [`--authorization-config=${authorizersByFile}`], 200, false],
+    ['are forbidden, AlwaysAllow is not among the modes', ['--authorization-mode=RBAC'], 403, false],
+  ]
+  for (const [name, flags, status, isLogged] of cases) {
+    test(`AUN-01 requests without a credential ${name}`, async () => {
+      const lines: string[] = []
+      const api = await startServerWithFlags(flags, { log: loggerTo(lines) })
+      try {
+        const server = await api.listen()
+        const secrets = '/api/v1/namespaces/kube-system/secrets'
+        const basic = `Basic ${Buffer.from('admin:wrong').toString('base64')}`
+        assert.equal((await httpsCall(server, secrets)).status, status)
+        assert.equal((await httpsCall(server, secrets, { headers: { authorization: basic } })).status, status)
+        assert.equal(lines.filter((line) => line.startsWith('Anonymous authentication is off')).length, isLogged ? 1 : 0)
+      } finally {
+        await api.close()
+      }
+    })
+  }
+})
+
+/** Keeps the messages of warnings. */
+function loggerTo(lines: string[]): Logger {
+  const log: Logger = { ...noLog, warn: (message) => void lines.push(message), with: () => log, v: () => log }
+  return log
+}
 
 describe('AUZ-06 a configuration file', () => {
   const file = ssl.file('authorization.yaml', '')

@@ -72,8 +72,8 @@ export class RequestAuthorizer {
   }
 }
 
-function decided({ decision, reason }: Decision): AuthorizationDecision {
-  return { allowed: decision === 'allow', reason }
+function decided({ decision, reason, error }: Decision): AuthorizationDecision {
+  return { allowed: decision === 'allow', reason, ...(error === undefined ? {} : { error }) }
 }
 
 function attributesOf(check: AuthorizationCheck, user: UserInfo): AuthorizationAttributes {

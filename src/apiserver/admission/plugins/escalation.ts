@@ -6,8 +6,9 @@ import type { ClusterRole, PolicyRule, RoleBinding } from '#api/gen/types/rbac.v
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { notFound } from '#api/machinery/status'
 import type { AuthorizationAttributes, Authorizer } from '../../authz/authorizer.ts'
+import { type Coverage, coverage, RulesTooComplex } from '../../authz/coverage.ts'
 import type { RbacAuthorizer } from '../../authz/rbac.ts'
-import { printRule, uncovered } from '../../authz/rules.ts'
+import { printRule } from '../../authz/rules.ts'
 import { authorize } from '../../authz/union.ts'
 import { deepEqual } from '../../registry/sameObject.ts'
 import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
@@ -21,20 +22,19 @@ export function escalation(rbac: RbacAuthorizer, authorizers: readonly Authorize
     const base = { user, namespace, apiGroup: group, apiVersion: '*', resource: resource.resource, subresource: '', path: '', name: '', verb: '' }
     return (await authorize(authorizers, { ...base, isResourceRequest: true, ...wanted })).decision === 'allow'
   }
-  const holds = ({ user, namespace }: AdmissionAttributes, rules: readonly Frozen<PolicyRule>[]) =>
-    uncovered(rbac.granted(user, namespace).rules, rules).length === 0
+  const holds = async ({ user, namespace }: AdmissionAttributes, rules: readonly Frozen<PolicyRule>[]) =>
+    (await coverage(rbac.granted(user, namespace).rules, rules)).missing.length === 0
   /** @throws Status Forbidden when the user does not hold all of `rules`. */
-  const mustHold = (attributes: AdmissionAttributes, rules: readonly Frozen<PolicyRule>[]) => {
+  const mustHold = async (attributes: AdmissionAttributes, rules: readonly Frozen<PolicyRule>[]) => {
     const { rules: held, errors } = rbac.granted(attributes.user, attributes.namespace)
-    const missing = uncovered(held, rules)
-    if (missing.length === 0) return
+    const { missing, isCutShort } = await comparable(attributes, coverage(held, rules))
+    if (missing.length === 0 && !isCutShort) return
     const { name, groups } = attributes.user
     const who = `user ${JSON.stringify(name)} (groups=[${groups.map((one) => JSON.stringify(one)).join(' ')}])`
+    const lines = [...new Set(compact(missing).map(printRule))].sort()
+    if (isCutShort) lines.push('and more')
     const resolution = errors.length > 0 ? `; resolution errors: [${errors.join(', ')}]` : ''
-    throw refuse(
-      attributes,
-      `${who} is attempting to grant RBAC permissions not currently held:\n${[...new Set(compact(missing).map(printRule))].sort().join('\n')}${resolution}`,
-    )
+    throw refuse(attributes, `${who} is attempting to grant RBAC permissions not currently held:\n${lines.join('\n')}${resolution}`)
   }
   return {
     name: 'RBACEscalation',
@@ -47,19 +47,29 @@ export function escalation(rbac: RbacAuthorizer, authorizers: readonly Authorize
         const role = attributes.object as ClusterRole
         // As in the request: a new role's name is in its body.
         if (await may(attributes, { verb: 'escalate', name: attributes.operation === 'CREATE' ? '' : attributes.name })) return
-        mustHold(attributes, role.rules ?? [])
+        await mustHold(attributes, role.rules ?? [])
         // An aggregation rule may come to mean anything, and keeps a role from getting less.
         const aggregates = role.aggregationRule ?? (attributes.oldObject as Frozen<ClusterRole> | undefined)?.aggregationRule
-        if (aggregates && !holds(attributes, everything)) throw refuse(attributes, 'must have cluster-admin privileges to use the aggregationRule')
+        if (aggregates && !(await holds(attributes, everything))) throw refuse(attributes, 'must have cluster-admin privileges to use the aggregationRule')
       } else if (resource.resource === 'rolebindings' || resource.resource === 'clusterrolebindings') {
         const binding = attributes.object as RoleBinding
         const { kind, name } = binding.roleRef
         if (await may(attributes, { verb: 'bind', resource: kind === 'Role' ? 'roles' : 'clusterroles', name })) return
         const rules = rbac.rulesOf(binding.roleRef, attributes.namespace)
         if (!rules) throw notFound({ group, resource: kind === 'Role' ? 'roles' : 'clusterroles' }, name)
-        mustHold(attributes, rules)
+        await mustHold(attributes, rules)
       }
     },
+  }
+}
+
+/** @throws Status Forbidden when the comparison exceeds its bound */
+async function comparable(attributes: AdmissionAttributes, compared: Promise<Coverage>): Promise<Coverage> {
+  try {
+    return await compared
+  } catch (error) {
+    if (error instanceof RulesTooComplex) throw refuse(attributes, `${error.message}: split them up, or get the verb escalate or bind`)
+    throw error
   }
 }
 

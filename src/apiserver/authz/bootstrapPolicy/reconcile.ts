@@ -7,7 +7,7 @@ import type { ClusterRole, PolicyRule, RoleBinding, RoleRef, Subject } from '#ap
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import type { Transport } from '#client/transport'
-import { uncovered } from '../rules.ts'
+import { uncovered } from '../coverage.ts'
 import { autoUpdateAnnotation, bootstrapClusterRoleBindings, bootstrapClusterRoles, bootstrapRoleBindings, bootstrapRoles } from './objects.ts'
 
 type RoleOrBinding = KubeObject & { rules?: PolicyRule[] | undefined; aggregationRule?: unknown; roleRef?: RoleRef; subjects?: Subject[] | undefined }

@@ -6,12 +6,11 @@ import type { Pod } from '#api/gen/types/core.v1'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { badRequest, notFound, StatusError, type StatusReason } from '#api/machinery/status'
 import type { Answer } from '../../answer.ts'
-import type { AuthorizationAttributes, Authorizer } from '../../authz/authorizer.ts'
-import { authorize } from '../../authz/union.ts'
+import type { Authorizer } from '../../authz/authorizer.ts'
+import { mustBeAllowed } from '../../authz/forbidden.ts'
 import { type Backend, isUpgrade } from '../../backends/backend.ts'
 import { open } from '../../backends/connect.ts'
 import { tunnel } from '../../backends/tunnel.ts'
-import { forbiddenError } from '../../pipeline/authorization.ts'
 import { truthy } from '../../pipeline/requestInfo.ts'
 import type { UserInfo } from '../../request.ts'
 import type { Scope } from '../scope.ts'
@@ -122,9 +121,8 @@ async function mayCreate(deps: StreamDeps, scope: Scope): Promise<void> {
   const { request, info } = scope
   if (info.verb === 'create') return
   const { apiGroup, apiVersion, namespace, resource, subresource, name, path } = info
-  const user = request.user as UserInfo
-  const attributes: AuthorizationAttributes = {
-    user,
+  await mustBeAllowed(deps.authorizers, {
+    user: request.user as UserInfo,
     verb: 'create',
     isResourceRequest: true,
     path,
@@ -134,9 +132,7 @@ async function mayCreate(deps: StreamDeps, scope: Scope): Promise<void> {
     resource,
     subresource,
     name,
-  }
-  const result = await authorize(deps.authorizers, attributes)
-  if (result.decision !== 'allow') throw forbiddenError(attributes, result.reason)
+  })
 }
 
 async function findPod(scope: Scope): Promise<Frozen<Pod>> {

@@ -47,6 +47,8 @@ type Values = FlagValues<typeof flags>
 /** What the server is told, and whom its port asks for certificates. */
 export interface AuthenticationOptions {
   readonly settings: AuthenticationSettings
+  /** Whether anonymous requests are allowed is what the file of --authentication-config says, not the flag. */
+  readonly isAnonymousByFile: boolean
   /** The unix socket of the service that signs service account tokens. */
   readonly signingEndpoint: string | undefined
   /** PEM; the value is undefined when no file was named. */
@@ -68,7 +70,7 @@ export const authentication = optionGroup({
       authorities('requestheader-client-ca-file'),
       read('token-auth-file'),
     ])
-    const { jwt, anonymous } = await jwtOptions(values, serviceAccounts.issuers, context)
+    const { jwt, anonymous, isAnonymousByFile } = await jwtOptions(values, serviceAccounts.issuers, context)
     const tokenFile = tokenText === undefined ? undefined : usable(() => parseTokenFile(tokenText, values['token-auth-file'], noLog))
     if (clientCa.value && requestHeaderCa.value && values['requestheader-allowed-names'].length === 0 && overlap(clientCa.value, requestHeaderCa.value)) {
       throw new UsageError([overlapping])
@@ -84,6 +86,7 @@ export const authentication = optionGroup({
         jwt,
         webhook: await webhookTokenSettings(values, context),
       },
+      isAnonymousByFile,
       signingEndpoint: values['service-account-signing-endpoint'] || undefined,
       clientCa,
       requestHeaderCa,

@@ -46,6 +46,8 @@ export function oidcFaults(values: Values, hasFile: boolean): string[] {
 export interface JwtOptions {
   readonly jwt: JwtSettings | undefined
   readonly anonymous: AuthenticationSettings['anonymous']
+  /** The file says it, not the flag. */
+  readonly isAnonymousByFile: boolean
 }
 
 /** @throws UsageError with what is wrong with the flags or the file */
@@ -56,7 +58,7 @@ export async function jwtOptions(
 ): Promise<JwtOptions> {
   const byFlag = values['anonymous-auth'] ? { paths: [] } : undefined
   const path = values['authentication-config']
-  if (path === '') return { jwt: await jwtOfFlags(values, serviceAccountIssuers, context), anonymous: byFlag }
+  if (path === '') return { jwt: await jwtOfFlags(values, serviceAccountIssuers, context), anonymous: byFlag, isAnonymousByFile: false }
   const source = context.file(path)
   const content = (await readNamed(path, { file: () => source })) ?? ''
   const { configuration, authenticators } = usable(() => labelled(path, () => validConfiguration(content, serviceAccountIssuers)))
@@ -66,7 +68,7 @@ export async function jwtOptions(
   }
   const byFile = anonymous?.enabled ? { paths: (anonymous.conditions ?? []).map((condition) => condition.path ?? '') } : undefined
   const file = { source, content, configuration }
-  return { jwt: { authenticators, algorithms: signingAlgorithms, file }, anonymous: anonymous ? byFile : byFlag }
+  return { jwt: { authenticators, algorithms: signingAlgorithms, file }, anonymous: anonymous ? byFile : byFlag, isAnonymousByFile: anonymous !== undefined }
 }
 
 function labelled<T>(path: string, work: () => T): T {
