@@ -2,9 +2,11 @@
  * What control groups read from and write to block devices, and what the machine's disks are called and hold (L1), from the kernel's files.
  * Upstream: what cAdvisor takes from libcontainer's blkio statistics, and its fs package (v1.36).
  */
+
 import { readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { readFile, statfs } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { bareMap } from '#base/bareMap'
 import { parseMountInfo } from './mounts.ts'
 
 /** Of one device, since the group was made. By operation, as the kernel names them: Read, Write, Discard, and of v1 also Sync, Async, Total. */
@@ -45,14 +47,14 @@ export function devicesOfV1(serviceBytes: string, serviced: string): DeviceIo[] 
   return collect([...parse(serviceBytes, 'bytes'), ...parse(serviced, 'requests')])
 }
 
-const keysOfV2: Readonly<Record<string, readonly [kind: keyof Counts, operation: string]>> = {
+const keysOfV2: Readonly<Record<string, readonly [kind: keyof Counts, operation: string]>> = bareMap({
   rbytes: ['bytes', 'Read'],
   wbytes: ['bytes', 'Write'],
   dbytes: ['bytes', 'Discard'],
   rios: ['requests', 'Read'],
   wios: ['requests', 'Write'],
   dios: ['requests', 'Discard'],
-}
+})
 
 /** `8:0 rbytes=4096 wbytes=0 rios=1 wios=0 dbytes=0 dios=0` lines. */
 export function devicesOfV2(text: string): DeviceIo[] {

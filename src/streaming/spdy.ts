@@ -4,8 +4,10 @@
  * (moby/spdystream): a stream that nobody reads pauses the connection, so memory stays bounded.
  * Specification: SPDY protocol draft 3.1.
  */
+
 import { Duplex } from 'node:stream'
 import { constants, createDeflate, createInflate, type Deflate, type Inflate } from 'node:zlib'
+import { bareMap } from '#base/bareMap'
 import { readOnAfterFailedWrites, takeUnread } from './lastWords.ts'
 import { spdyDictionary } from './spdyDictionary.ts'
 
@@ -419,7 +421,7 @@ function encodeHeaders(headers: SpdyHeaders): Buffer {
 }
 
 function decodeHeaders(block: Buffer): SpdyHeaders {
-  const headers: Record<string, string> = {}
+  const headers: Record<string, string> = bareMap({})
   let at = 4
   const text = () => {
     const length = block.readUInt32BE(at)

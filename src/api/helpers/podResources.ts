@@ -3,10 +3,12 @@
  * Amounts are plain numbers: cpu in millicores, everything else in whole units (bytes, counts). Absent resources are omitted, never 0.
  * Upstream: component-helpers/resource helpers.go, kubernetes/pkg/apis/core/v1/helper/qos (v1.36).
  */
+
 import type { Container, ContainerStatus, Pod } from '#api/gen/types/core.v1'
 import { findCondition } from '#api/machinery/conditions'
 import type { Frozen } from '#api/machinery/meta'
 import { compareQuantities, formatQuantity, milliQuantity, quantityMilliValue, quantityOf, quantitySign, quantityValue } from '#api/machinery/quantity'
+import { bareMap } from '#base/bareMap'
 
 export type ResourceAmounts = Record<string, number>
 type ResourceList = Readonly<Record<string, string>>
@@ -37,7 +39,7 @@ export function isPodLevelResource(name: string): boolean {
 }
 
 export function amountsOf(list: ResourceList | undefined): ResourceAmounts {
-  const amounts: ResourceAmounts = {}
+  const amounts: ResourceAmounts = bareMap({})
   for (const name in list) amounts[name] = resourceAmount(name, list[name] as string)
   return amounts
 }

@@ -2,7 +2,9 @@
  * Label selectors (L1): the query text (`a=b,c in (d,e),!f`) and the object form (matchLabels, matchExpressions), compiled to one predicate.
  * Upstream: apimachinery/pkg/labels/selector.go, apis/meta/v1/helpers.go and apis/meta/v1/validation (v1.36).
  */
+
 import type { LabelSelector } from '#api/gen/types/meta.v1'
+import { bareMap } from '#base/bareMap'
 import type { DeepReadonly } from '#base/frozen'
 import { type FieldError, FieldPath, fieldError } from './fieldPath.ts'
 import { isLabelValue, isQualifiedName } from './names.ts'
@@ -105,7 +107,7 @@ export function validateLabelName(name: string, path: FieldPath): FieldError[] {
   return isQualifiedName(name).map((fault) => fieldError.invalid(path, name, fault))
 }
 
-const objectOperators: Readonly<Record<string, SelectorOperator>> = { In: 'in', NotIn: 'notin', Exists: 'exists', DoesNotExist: '!' }
+const objectOperators: Readonly<Record<string, SelectorOperator>> = bareMap({ In: 'in', NotIn: 'notin', Exists: 'exists', DoesNotExist: '!' })
 const binaryOperators = 'in, notin, =, ==, !=, gt, lt'
 
 function compile(requirements: readonly LabelRequirement[]): Selector {
@@ -200,7 +202,7 @@ interface Token {
 }
 
 const symbols = '=!(),><'
-const symbolTokens: Readonly<Record<string, Token['type']>> = {
+const symbolTokens: Readonly<Record<string, Token['type']>> = bareMap({
   ')': ')',
   ',': ',',
   '!': '!',
@@ -210,7 +212,7 @@ const symbolTokens: Readonly<Record<string, Token['type']>> = {
   '<': 'operator',
   '!=': 'operator',
   '(': '(',
-}
+})
 
 function tokenize(text: string): Token[] {
   const tokens: Token[] = []

@@ -4,8 +4,10 @@
  * (ratcheting). CEL rules, list types and embedded metadata are not this file's matter.
  * Upstream: kube-openapi/pkg/validation/validate, apiextensions-apiserver/pkg/apiserver/validation (validation.go, ratcheting.go; v1.36).
  */
+
 import { RE2JS } from 're2js'
 import type { JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
+import { bareMap } from '#base/bareMap'
 import { type FieldError, FieldPath, fieldError } from '../machinery/fieldPath.ts'
 import { isObject, jsonKey } from '../machinery/patch/objects.ts'
 import { Allowance, Findings } from './findings.ts'
@@ -357,4 +359,4 @@ function typeFault(props: JSONSchemaProps): (value: unknown) => TypeFault | unde
   }
 }
 
-const formatNames: Readonly<Record<string, string>> = { integer: 'int64', number: 'float64' }
+const formatNames: Readonly<Record<string, string>> = bareMap({ integer: 'int64', number: 'float64' })

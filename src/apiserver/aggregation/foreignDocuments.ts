@@ -2,8 +2,10 @@
  * What extension servers say of themselves (L3), read into this server's terms: discovery of either form, and their part of OpenAPI v2.
  * Pure. Upstream: kube-aggregator/pkg/apiserver/handler_discovery.go, kube-openapi/pkg/aggregator (FilterSpecByPaths).
  */
+
 import type { JsonSchema } from '#api/machinery/openapi/schemas'
 import type { ResourceFacts, SubresourceFacts } from '#api/resources'
+import { bareMap } from '#base/bareMap'
 
 interface Kind {
   readonly group?: string
@@ -77,7 +79,7 @@ export function openApiPart(document: JsonSchema, group: string, version: string
   const prefix = `/apis/${group}/${version}/`
   const all = (document.definitions ?? {}) as Record<string, unknown>
   const paths = Object.fromEntries(Object.entries((document.paths ?? {}) as object).filter(([path]) => path.startsWith(prefix)))
-  const definitions: Record<string, unknown> = {}
+  const definitions: Record<string, unknown> = bareMap({})
   const pending: unknown[] = [paths]
   while (pending.length > 0) {
     const value = pending.pop()

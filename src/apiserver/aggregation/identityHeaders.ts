@@ -2,7 +2,9 @@
  * How the front proxy says for whom it asks (L3), and how an API server behind one reads it: X-Remote-User, -Uid, -Group and -Extra-.
  * Upstream: client-go/transport (SetAuthProxyHeaders), apiserver/pkg/authentication/request/headerrequest.
  */
+
 import { badRequest } from '#api/machinery/status'
+import { bareMap } from '#base/bareMap'
 import type { UserInfo } from '../request.ts'
 
 export const identityHeaderNames = { user: 'x-remote-user', uid: 'x-remote-uid', group: 'x-remote-group', extraPrefix: 'x-remote-extra-' } as const
@@ -46,7 +48,7 @@ export function userOfHeaders(headers: Headers, names: IdentityHeaderNames): Use
   if (name === undefined) return undefined
   const uid = first(names.uidHeaders)
   const groups = names.groupHeaders.flatMap((header) => headerTexts(headers, header)).filter((group) => group !== '')
-  const extra: Record<string, readonly string[]> = {}
+  const extra: Record<string, readonly string[]> = bareMap({})
   for (const prefix of names.extraHeaderPrefixes) {
     for (const header of Object.keys(headers)) {
       if (!header.startsWith(prefix)) continue

@@ -2,8 +2,10 @@
  * What is known of one audited request, while it goes on (L3): handlers add the object and annotations; each stage becomes an event.
  * Upstream: apiserver/pkg/audit context.go and request.go.
  */
+
 import { formatDuration } from '#api/machinery/duration'
 import type { KubeObject } from '#api/machinery/meta'
+import { bareMap } from '#base/bareMap'
 import type { Answer } from '../answer.ts'
 import { type LatencyLayer, type RequestAudit, type RequestBody, requestUri, type ServerRequest } from '../request.ts'
 import { objectText, patchText, responseText } from './bodies.ts'
@@ -109,7 +111,7 @@ export class AuditRecord implements RequestAudit {
       this.#areShared = true
       return sorted(this.#annotations)
     }
-    const all: Record<string, string> = { ...this.#annotations, ...auditAnnotations }
+    const all: Record<string, string> = bareMap({ ...this.#annotations, ...auditAnnotations })
     for (const { key, value, level } of admissionAnnotations ?? []) if (level === 'Metadata' || this.rule.level !== 'Metadata') all[key] ??= value
     return Object.keys(all).length > 0 ? sorted(all) : undefined
   }

@@ -2,8 +2,10 @@
  * Decides whether the user may do this (L3). Authorizers are asked in order; the first that allows or denies decides.
  * Upstream: apiserver/pkg/endpoints/filters/authorization.go; texts of responsewriters.Forbidden.
  */
+
 import { type FieldTerm, parseFieldSelector } from '#api/machinery/fieldSelector'
 import { forbidden, StatusError } from '#api/machinery/status'
+import { bareMap } from '#base/bareMap'
 import type { Clock } from '#base/clock'
 import type { Metrics } from '#base/metrics'
 import type { Answer } from '../answer.ts'
@@ -58,7 +60,7 @@ function failure(request: ServerRequest, error: string): Answer {
   return { type: 'bytes', status: 500, contentType: 'text/plain; charset=utf-8', bytes: Buffer.from(text), headers }
 }
 
-const markup: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
+const markup: Readonly<Record<string, string>> = bareMap({ '&': '&amp;', '<': '&lt;', '>': '&gt;' })
 
 /** What users chose must not look like HTML. */
 function sanitized(text: string): string {

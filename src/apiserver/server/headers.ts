@@ -2,13 +2,15 @@
  * Headers of an HTTP/1.1 request as plain values (L3). Node joins repeated headers with commas; where each value stands for itself, as with the
  * groups of an impersonated user, they are taken apart again from what was really sent.
  */
+
 import type { IncomingHttpHeaders } from 'node:http'
+import { bareMap } from '#base/bareMap'
 import type { ServerRequest } from '../request.ts'
 import type { HeaderMap } from './respond.ts'
 
 /** @param raw names and values in turn, as sent */
 export function plainHeaders(headers: IncomingHttpHeaders, raw: readonly string[]): ServerRequest['headers'] {
-  const plain: HeaderMap = {}
+  const plain: HeaderMap = bareMap({})
   for (const name in headers) {
     const value = headers[name]
     if (value === undefined) continue

@@ -1,8 +1,10 @@
 /** HTTP/1.1 (L3): what curl, browsers and upgrades to WebSocket and SPDY speak. */
+
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
+import { bareMap } from '#base/bareMap'
 import { Cancellation } from '../cancellation.ts'
 import { connectionClosed, type ExchangeDeps, serve, serveUpgrade } from './exchange.ts'
 import { plainHeaders, repeatsHost } from './headers.ts'
@@ -53,7 +55,7 @@ export function http1Server(deps: ExchangeDeps, headersTimeoutMs: number): Serve
 
 /** Go's server is silent then, too. */
 const timedOut = 'ERR_HTTP_REQUEST_TIMEOUT'
-const refusals: Readonly<Record<string, string>> = { HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large' }
+const refusals: Readonly<Record<string, string>> = bareMap({ HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large' })
 
 /** For what is no request that could be answered as one: the connection ends. */
 function refuse(socket: Duplex, status = '400 Bad Request'): void {

@@ -2,8 +2,10 @@
  * The annotations that carry a Deployment's history on its ReplicaSets (L3). Pure.
  * Upstream: pkg/controller/deployment/util/deployment_util.go, SetNewReplicaSetAnnotations (v1.36).
  */
+
 import type { Deployment, ReplicaSet } from '#api/gen/types/apps.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { bareMap } from '#base/bareMap'
 import { desiredReplicasAnnotation, maxReplicasAnnotation, maxSurge, replicasOf, revisionAnnotation, revisionHistoryAnnotation, revisionOf } from './plan.ts'
 
 type Annotations = Readonly<Record<string, string>>
@@ -26,7 +28,7 @@ export function sizeAnnotations(deployment: Frozen<Deployment>): Annotations {
 
 /** The new set's annotations at `revision`; the set is absent when it is about to be created. */
 export function newSetAnnotations(deployment: Frozen<Deployment>, set: Frozen<ReplicaSet> | undefined, revision: number): Record<string, string> {
-  const annotations: Record<string, string> = { ...set?.metadata.annotations }
+  const annotations: Record<string, string> = bareMap({ ...set?.metadata.annotations })
   for (const [name, value] of Object.entries(deployment.metadata.annotations ?? {})) if (!notCopied.has(name)) annotations[name] = value
   const before = annotations[revisionAnnotation]
   if ((set ? revisionOf(set) : 0) < revision) {

@@ -2,6 +2,7 @@
  * Which endpoints a Service has, and how its EndpointSlices must change to say so (L3). Pure: full slices stay, changed ones are updated in
  * place, the rest fills what has room. Upstream: k8s.io/endpointslice reconciler.go, utils.go (v1.36).
  */
+
 import type { Node, Pod, Service } from '#api/gen/types/core.v1'
 import type { Endpoint, EndpointHints, EndpointPort, EndpointSlice } from '#api/gen/types/discovery.v1'
 import { isPodReady, isPodTerminal } from '#api/helpers/pods'
@@ -9,6 +10,7 @@ import { findTargetPort, isHeadless } from '#api/helpers/services'
 import { semanticEqual } from '#api/machinery/equality'
 import { ipFamily } from '#api/machinery/ip'
 import type { Frozen } from '#api/machinery/meta'
+import { bareMap } from '#base/bareMap'
 import { deepCopy } from '#base/frozen'
 import type { NewObject } from '#client/client'
 
@@ -115,7 +117,7 @@ function hintsOf(service: Frozen<Service>, zone: string | undefined, nodeName: s
 }
 
 export function sliceLabels(service: Frozen<Service>): Record<string, string> {
-  const labels: Record<string, string> = {}
+  const labels: Record<string, string> = bareMap({})
   for (const [name, value] of Object.entries(service.metadata.labels ?? {})) if (!notCopiedLabels.has(name)) labels[name] = value
   labels[serviceNameLabel] = service.metadata.name ?? ''
   labels[managedByLabel] = managedBy

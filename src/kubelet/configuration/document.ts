@@ -2,8 +2,10 @@
  * Reads KubeletConfiguration documents (L3, pure): one file, drop-ins merged over it in order, defaults for the rest. A field that does not exist, or
  * holds another type, is refused. Upstream: kubelet/kubeletconfig/configfiles, cmd/kubelet/app/server.go mergeKubeletConfigurations (v1.36).
  */
+
 import { formatDuration, parseDuration } from '#api/machinery/duration'
 import { parseYaml } from '#api/machinery/yaml'
+import { bareMap } from '#base/bareMap'
 import { configurationApiVersion, configurationFields, configurationKind, type FieldType } from './fields.ts'
 
 /** As in the file, by upstream's names. */
@@ -58,7 +60,7 @@ export function readDocument(text: string, file: string): ConfigurationDocument 
 
 /** Objects are merged member by member; lists and everything else are replaced, as with a JSON merge patch. */
 export function mergeDocuments(below: ConfigurationDocument, above: ConfigurationDocument): ConfigurationDocument {
-  const merged: Record<string, unknown> = { ...below }
+  const merged: Record<string, unknown> = bareMap({ ...below })
   for (const [name, value] of Object.entries(above)) {
     const before = merged[name]
     merged[name] = isObject(value) && isObject(before) ? mergeDocuments(before, value) : value
@@ -68,7 +70,7 @@ export function mergeDocuments(below: ConfigurationDocument, above: Configuratio
 
 /** The document with every default that upstream fills in. */
 export function defaultDocument(given: ConfigurationDocument): ConfigurationDocument {
-  const filled: Record<string, unknown> = {}
+  const filled: Record<string, unknown> = bareMap({})
   for (const [name, { type, default: byDefault }] of Object.entries(configurationFields)) {
     const value = isUnset(type, given[name]) ? byDefault : given[name]
     if (value !== undefined) filled[name] = type === 'duration' ? normalDuration(value as string) : value

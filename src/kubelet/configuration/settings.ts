@@ -2,8 +2,10 @@
  * From a KubeletConfiguration document to what the kubelet works with, and back for /configz (L3, pure). A field that the kubelet works with has the
  * same name there, durations with Ms behind it; whatever is not there is not supported, and said so when somebody sets it.
  */
+
 import { formatDuration, parseDuration } from '#api/machinery/duration'
 import { parseQuantity, quantityAsNumber } from '#api/machinery/quantity'
+import { bareMap } from '#base/bareMap'
 import { type KubeletConfig, kubeletDefaults } from '../config.ts'
 import { type ConfigurationDocument, defaultDocument } from './document.ts'
 import { configurationFields } from './fields.ts'
@@ -18,7 +20,7 @@ interface CrashLoopBackOff {
   readonly maxContainerRestartPeriod?: string
 }
 
-const translations: Readonly<Record<string, Translation>> = {
+const translations: Readonly<Record<string, Translation>> = bareMap({
   containerLogMaxSize: {
     inward: (value) => ({ containerLogMaxSizeBytes: quantityAsNumber(parseQuantity(value as string)) }),
     outward: ({ containerLogMaxSizeBytes: bytes }) => (bytes % 2 ** 20 === 0 ? `${bytes / 2 ** 20}Mi` : String(bytes)),
@@ -34,7 +36,7 @@ const translations: Readonly<Record<string, Translation>> = {
   },
   // A file's name there, its content inside.
   resolvConf: { inward: () => ({}), outward: () => '/etc/resolv.conf' },
-}
+})
 
 /** What the process around the kubelet takes from the document. */
 const usedAround = new Set([
@@ -101,7 +103,7 @@ function evictionOf({ evictionHard, mergeDefaultEvictionSettings }: Configuratio
 
 /** The document as /configz shows it. `around`: what only the process around the kubelet knows. */
 export function documentOf(config: KubeletConfig, around: ConfigurationDocument = {}): ConfigurationDocument {
-  const document: Record<string, unknown> = { ...defaultDocument(around) }
+  const document: Record<string, unknown> = bareMap({ ...defaultDocument(around) })
   for (const name of Object.keys(configurationFields)) {
     const translation = translations[name]
     const inner = innerName(name)

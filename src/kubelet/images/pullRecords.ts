@@ -2,8 +2,10 @@
  * Whose credentials brought each image onto the node (L3), so that a pod without them cannot use what another pod's secret has pulled. Kept on disk: they
  * must outlive the kubelet. Upstream: kubelet/images/pullmanager (v1.36), kinds ImagePullIntent and ImagePulledRecord.
  */
+
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, rm } from 'node:fs/promises'
+import { bareMap } from '#base/bareMap'
 import { formatTime, parseTime } from '#base/time'
 import type { RuntimeImage } from '#grpc/criTypes'
 import { listIfExists, writeFileAtomic } from '#host/files'
@@ -136,7 +138,7 @@ export async function openPullRecords(context: KubeletContext): Promise<PullReco
   const record = async (image: string, imageRef: string, added: PullCredentials | undefined): Promise<void> => {
     const before = await read<PulledRecord>(path('pulled', imageRef))
     const name = withoutTag(image)
-    const credentialMapping = { ...before?.credentialMapping }
+    const credentialMapping = bareMap({ ...before?.credentialMapping })
     if (added) credentialMapping[name] = mergeCredentials(credentialMapping[name], added)
     if (before && JSON.stringify(before.credentialMapping ?? {}) === JSON.stringify(credentialMapping)) return
     const next: PulledRecord = { kind: 'ImagePulledRecord', apiVersion, lastUpdatedTime: formatTime(clock.now()), imageRef, credentialMapping }

@@ -1,7 +1,9 @@
 /** The Node object that a kubelet reports (L3, pure). Upstream: kubelet_node_status.go, kubelet/nodestatus/setters.go (v1.36). */
+
 import type { ContainerImage, Node, NodeAddress, NodeCondition, NodeStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { canonicalQuantity } from '#api/machinery/quantity'
+import { bareMap } from '#base/bareMap'
 import { formatTime } from '#base/time'
 import type { RuntimeImage, RuntimeStatus, RuntimeVersion } from '#grpc/criTypes'
 import { type KubeletConfig, kubeletVersion } from '../config.ts'
@@ -254,12 +256,12 @@ export function initialNode(status: NodeStatus, machine: MachineInfo, config: Ku
   }
 }
 
-const transitionReasons: Readonly<Record<string, readonly [yes: string, no: string]>> = {
+const transitionReasons: Readonly<Record<string, readonly [yes: string, no: string]>> = bareMap({
   MemoryPressure: ['NodeHasInsufficientMemory', 'NodeHasSufficientMemory'],
   DiskPressure: ['NodeHasDiskPressure', 'NodeHasNoDiskPressure'],
   PIDPressure: ['NodeHasInsufficientPID', 'NodeHasSufficientPID'],
   Ready: ['NodeReady', 'NodeNotReady'],
-}
+})
 
 /** What the events about conditions that changed are called. */
 export function transitions(before: readonly Frozen<NodeCondition>[] | undefined, after: readonly NodeCondition[] | undefined): string[] {

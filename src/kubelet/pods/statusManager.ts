@@ -2,9 +2,11 @@
  * Sends pod statuses to the API server (L3): the smallest patch that makes the server's status ours, never more often than it changes.
  * Upstream: kubelet/status/status_manager.go (v1.36).
  */
+
 import type { PodStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { bareMap } from '#base/bareMap'
 import { deepCopy } from '#base/frozen'
 import { pods } from '#client/builtIn'
 import type { KubeletContext } from '../context.ts'
@@ -27,7 +29,7 @@ export interface StatusManager {
   remove(uid: string): void
 }
 
-const listKeys: Readonly<Record<string, string>> = { conditions: 'type', podIPs: 'ip', hostIPs: 'ip' }
+const listKeys: Readonly<Record<string, string>> = bareMap({ conditions: 'type', podIPs: 'ip', hostIPs: 'ip' })
 
 /** Told by others, who made the claims; a node may not change them. */
 const membersOfOthers = new Set(['resourceClaimStatuses', 'extendedResourceClaimStatus', 'nodeAllocatableResourceClaimStatuses'])
@@ -37,7 +39,7 @@ const membersOfOthers = new Set(['resourceClaimStatuses', 'extendedResourceClaim
  * lists of addresses whole, with the order directive that upstream's patches have.
  */
 export function statusPatch(before: Frozen<PodStatus>, after: Frozen<PodStatus>): Record<string, unknown> | undefined {
-  const patch: Record<string, unknown> = {}
+  const patch: Record<string, unknown> = bareMap({})
   const old = before as Readonly<Record<string, unknown>>
   const next = after as Readonly<Record<string, unknown>>
   for (const key of new Set([...Object.keys(old), ...Object.keys(next)])) {

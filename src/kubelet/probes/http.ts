@@ -1,8 +1,10 @@
 /** HTTP and TCP requests from the node's network (L3), as probes and hooks make them: no redirects to other hosts, any certificate. Upstream: kubelet/probe/http (v1.36). */
+
 import { type IncomingMessage, request as plainRequest } from 'node:http'
 import { request as tlsRequest } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { connect as tlsConnect } from 'node:tls'
+import { bareMap } from '#base/bareMap'
 import type { KubeletHost } from '../host.ts'
 
 export interface HttpTarget {
@@ -49,7 +51,7 @@ const canonical = (name: string) => name.toLowerCase().replace(/(^|-)[a-z]/g, (l
 
 /** The probe's own headers, several of a name too; an empty value of a standard one takes it away. */
 export function requestHeaders({ headers, userAgent }: Pick<HttpTarget, 'headers' | 'userAgent'>): Record<string, string[]> {
-  const all: Record<string, string[]> = {}
+  const all: Record<string, string[]> = bareMap({})
   for (const { name, value } of headers) all[canonical(name)] = [...(all[canonical(name)] ?? []), value]
   for (const [name, value] of [
     ['User-Agent', userAgent],

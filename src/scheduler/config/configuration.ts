@@ -2,9 +2,11 @@
  * KubeSchedulerConfiguration v1 (L3): decoded strictly, defaulted, checked, and turned into what the scheduler takes.
  * Upstream: kube-scheduler/config/v1, pkg/scheduler/apis/config/v1/defaults.go, validation/validation.go (v1.36).
  */
+
 import { decodeConfiguration } from '#api/configuration/decode'
 import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { isQualifiedName } from '#api/machinery/names'
+import { bareMap } from '#base/bareMap'
 import { createHttpExtender, type ExtenderConfig, type ExtenderTlsConfig } from '../extenders/httpExtender.ts'
 import type { PluginDefinition } from '../framework/plugin.ts'
 import { defaultPluginArgs, type PluginArgs } from '../framework/pluginArgs.ts'
@@ -107,7 +109,7 @@ function profileOf(given: Raw, path: FieldPath, only: boolean, pluginFiles: stri
     const { enabled = [], disabled = [] } = (sets[point] ?? {}) as { enabled?: readonly EnabledPlugin[]; disabled?: readonly EnabledPlugin[] }
     if (enabled.length > 0 || disabled.length > 0) plugins[point] = { enabled, disabled: disabled.map(({ name }) => name) }
   }
-  const args: Record<string, unknown> = {}
+  const args: Record<string, unknown> = bareMap({})
   const seen = new Set<string>()
   for (const [i, entry] of ((given.pluginConfig ?? []) as readonly { readonly name?: string; readonly args?: unknown }[]).entries()) {
     const { name = '' } = entry

@@ -2,11 +2,13 @@
  * What would make a node's filters let a pod through (L3): for each plugin that refuses, the smallest change of the pod or the node, in words and as a
  * trial. Pure. Plugins that refuse for more than one node's sake (topology, devices, volumes) have no such change.
  */
+
 import type { NodeSelectorRequirement, NodeSelectorTerm, Taint } from '#api/gen/types/core.v1'
 import { hostPortsOverlap } from '#api/helpers/hostPorts'
 import { amountText } from '#api/helpers/podResources'
 import { tolerationsTolerateTaint } from '#api/helpers/taints'
 import type { Frozen } from '#api/machinery/meta'
+import { bareMap } from '#base/bareMap'
 import type { NodeInfo } from '../framework/nodeInfo.ts'
 import type { PodInfo } from '../framework/podInfo.ts'
 
@@ -27,13 +29,13 @@ export interface Change {
 /** None: another plugin's change sees to it. */
 type Proposer = (pod: PodInfo, node: NodeInfo) => readonly Change[] | undefined
 
-const proposers: Readonly<Record<string, Proposer>> = {
+const proposers: Readonly<Record<string, Proposer>> = bareMap({
   NodeUnschedulable: uncordon,
   TaintToleration: tolerate,
   NodeAffinity: label,
   NodePorts: freePorts,
   NodeResourcesFit: makeRoom,
-}
+})
 
 /** Undefined: no change of one pod or one node is known to help with that plugin. */
 export function changesFor(plugin: string, pod: PodInfo, node: NodeInfo): readonly Change[] | undefined {

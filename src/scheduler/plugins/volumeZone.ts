@@ -1,9 +1,11 @@
 /**
  * Keeps pods in the zone and region that their volumes' labels name (L3). Upstream: plugins/volumezone (v1.36).
  */
+
 import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from '#api/gen/types/core.v1'
 import { storageClassOf } from '#api/helpers/volumes'
 import type { Frozen } from '#api/machinery/meta'
+import { bareMap } from '#base/bareMap'
 import { persistentVolumeClaims, persistentVolumes, storageClasses } from '#client/builtIn'
 import { actions, on } from '../framework/clusterEvent.ts'
 import { type StateData, stateKey } from '../framework/cycleState.ts'
@@ -13,12 +15,12 @@ import { type Refusal, reasons, unresolvable } from '../framework/status.ts'
 const zone = 'topology.kubernetes.io/zone'
 const region = 'topology.kubernetes.io/region'
 /** Each label with the one that a node may have instead. */
-const labels: Readonly<Record<string, string>> = {
+const labels: Readonly<Record<string, string>> = bareMap({
   'failure-domain.beta.kubernetes.io/zone': zone,
   'failure-domain.beta.kubernetes.io/region': region,
   [zone]: zone,
   [region]: region,
-}
+})
 
 interface Topology {
   readonly label: string

@@ -3,9 +3,11 @@
  * that what is not understood is refused when a file is read, with the Stage's name. What they do to an object is lifecycle.ts's work.
  * Upstream: kwok pkg/apis/v1alpha1/stage_types.go, pkg/apis/internalversion/conversion.go.
  */
+
 import { kubernetesEnvironment } from '#api/cel/environment'
 import type { KubeObject } from '#api/machinery/meta'
 import { parseYamlDocuments } from '#api/machinery/yaml'
+import { bareMap } from '#base/bareMap'
 import { dynamicValue, toJson } from '#cel/json'
 import { dynType } from '#cel/types'
 import { compileJsonQuery } from './jsonQuery.ts'
@@ -189,7 +191,7 @@ function requirementTest({ key, operator, values = [] }: Requirement): Test {
   const query = compileJsonQuery(key)
   const has: Test = (object) => (query(object) ?? []).some((value) => ['string', 'boolean', 'number'].includes(typeof value) && values.includes(String(value)))
   const exists: Test = (object) => (query(object) ?? []).length > 0
-  const tests: Readonly<Record<string, Test>> = { In: has, NotIn: (object) => !has(object), Exists: exists, DoesNotExist: (object) => !exists(object) }
+  const tests: Readonly<Record<string, Test>> = bareMap({ In: has, NotIn: (object) => !has(object), Exists: exists, DoesNotExist: (object) => !exists(object) })
   const test = tests[operator]
   if (!test) throw new Error(`operator ${JSON.stringify(operator)} is not supported; there are ${Object.keys(tests).join(', ')}`)
   const takesValues = operator.endsWith('In')

@@ -2,8 +2,10 @@
  * HorizontalPodAutoscaler between v1, which knows a CPU percentage only, and v2, which is stored (L1). What v1 cannot say travels in
  * upstream's annotations, in v1's own older shapes; they are never stored. Upstream: pkg/apis/autoscaling/v1/conversion.go (v1.36).
  */
+
 import type { HorizontalPodAutoscaler as HorizontalPodAutoscalerV1 } from '#api/gen/types/autoscaling.v1'
 import type { HorizontalPodAutoscaler, MetricSpec, MetricStatus } from '#api/gen/types/autoscaling.v2'
+import { bareMap } from '#base/bareMap'
 
 const annotation = {
   metrics: 'autoscaling.alpha.kubernetes.io/metrics',
@@ -89,13 +91,13 @@ function withAnnotations<M extends { annotations?: Record<string, string> | unde
 }
 
 /** v1's names of what v2 keeps in `metric` and in `target` or `current`. */
-const older: Readonly<Record<string, { readonly metric: string; readonly selector: string; readonly about?: string }>> = {
+const older: Readonly<Record<string, { readonly metric: string; readonly selector: string; readonly about?: string }>> = bareMap({
   object: { metric: 'metricName', selector: 'selector', about: 'target' },
   pods: { metric: 'metricName', selector: 'selector' },
   external: { metric: 'metricName', selector: 'metricSelector' },
   resource: { metric: '', selector: '' },
   containerResource: { metric: '', selector: '' },
-}
+})
 
 const capitalized = (word: string): string => word.slice(0, 1).toUpperCase() + word.slice(1)
 
@@ -113,12 +115,12 @@ function valueName(source: string, prefix: string, field: string): string {
 }
 
 function toOlder({ type, ...sources }: Fields, prefix: 'target' | 'current'): Fields {
-  const result: Fields = { type }
+  const result: Fields = bareMap({ type })
   for (const [source, value] of Object.entries(sources)) {
     const shape = older[source]
     if (!shape || !isFields(value)) continue
     const { metric, describedObject, [prefix]: values, ...rest } = value
-    const out: Fields = { ...rest }
+    const out: Fields = bareMap({ ...rest })
     if (isFields(metric)) {
       out[shape.metric] = metric.name
       if (metric.selector !== undefined) out[shape.selector] = metric.selector
@@ -132,13 +134,13 @@ function toOlder({ type, ...sources }: Fields, prefix: 'target' | 'current'): Fi
 
 /** Back from v1's shapes: `target…` values make a spec, `current…` values a status. */
 function newer({ type, ...sources }: Fields): Fields {
-  const result: Fields = { type }
+  const result: Fields = bareMap({ type })
   for (const [source, value] of Object.entries(sources)) {
     const shape = older[source]
     if (!shape || !isFields(value)) continue
     const prefix = Object.keys(value).some((key) => key.startsWith('current')) ? 'current' : 'target'
-    const out: Fields = {}
-    const values: Fields = {}
+    const out: Fields = bareMap({})
+    const values: Fields = bareMap({})
     for (const [field, amount] of Object.entries(value)) {
       const name = ['averageUtilization', 'averageValue', 'value'].find((one) => valueName(source, prefix, one) === field)
       if (name) values[name] = amount

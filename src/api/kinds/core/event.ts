@@ -2,6 +2,7 @@
  * Event (L1): one stored object with two shapes, core/v1 and events.k8s.io/v1. Stored as core/v1, as upstream does.
  * Upstream: pkg/registry/core/event, pkg/apis/events/v1/conversion.go, pkg/apis/core/validation/events.go (v1.36).
  */
+
 import type { Event as CoreEvent } from '#api/gen/types/core.v1'
 import type { Event } from '#api/gen/types/events.v1'
 import { semanticEqual } from '#api/machinery/equality'
@@ -10,6 +11,7 @@ import type { Frozen } from '#api/machinery/meta'
 import { isQualifiedName, nameIsPathSegment } from '#api/machinery/names'
 import { immutableMessage } from '#api/machinery/objectMeta'
 import { ageOf } from '#api/machinery/table'
+import { bareMap } from '#base/bareMap'
 import { parseTime } from '#base/time'
 import { type Column, defineKind, type KindStrategy } from '../defineKind.ts'
 import { faults } from '../rules.ts'
@@ -94,7 +96,7 @@ export function eventOf(from: Frozen<CoreEvent>): Event {
 
 /** A copy with some fields under other names, without those that are not set. */
 function renamed(from: object, names: Readonly<Record<string, string>>): Record<string, unknown> {
-  const copy: Record<string, unknown> = {}
+  const copy: Record<string, unknown> = bareMap({})
   for (const [name, value] of Object.entries(from)) if (value !== undefined) copy[names[name] ?? name] = value
   return copy
 }

@@ -1,10 +1,12 @@
 /** StorageClass (L1). Upstream: pkg/registry/storage/storageclass, pkg/apis/storage/{v1/defaults,validation} (v1.36). */
+
 import type { TopologySelectorTerm } from '#api/gen/types/core.v1'
 import type { StorageClass } from '#api/gen/types/storage.v1'
 import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { validateLabelName } from '#api/machinery/labelSelector'
 import { validateImmutable } from '#api/machinery/objectMeta'
+import { bareMap } from '#base/bareMap'
 import { ageColumn, boolean, nameColumn, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { nodeLabelWarnings } from '../nodeLabelWarnings.ts'
@@ -68,7 +70,7 @@ function topologiesFaults(terms: readonly TopologySelectorTerm[], path: FieldPat
 }
 
 function termFaults({ matchLabelExpressions = [] }: TopologySelectorTerm, path: FieldPath) {
-  const meaning: Record<string, string[]> = {}
+  const meaning: Record<string, string[]> = bareMap({})
   const errors: FieldError[] = []
   for (const [i, { key, values = [] }] of matchLabelExpressions.entries()) {
     const at = path.index(i)

@@ -4,6 +4,7 @@
  * holds "."; the root is never a member. All functions are pure; their results share unchanged parts with their inputs.
  * Upstream: structured-merge-diff/v6/fieldpath (v1.36).
  */
+import { bareMap } from '#base/bareMap'
 
 export interface FieldSet {
   readonly [element: string]: FieldSet
@@ -28,7 +29,7 @@ function isMember(node: FieldSet): boolean {
 export function union(a: FieldSet, b: FieldSet): FieldSet {
   if (a === b || isEmpty(b)) return a
   if (isEmpty(a)) return b
-  const result: MutableFieldSet = { ...a }
+  const result: MutableFieldSet = bareMap({ ...a })
   for (const element of Object.keys(b)) {
     const left = result[element]
     const right = b[element] as FieldSet
@@ -55,7 +56,7 @@ export function intersection(a: FieldSet, b: FieldSet): FieldSet {
 
 /** `a` without the members of `b` and everything below them. */
 export function differenceBelow(a: FieldSet, b: FieldSet): FieldSet {
-  const result: MutableFieldSet = {}
+  const result: MutableFieldSet = bareMap({})
   for (const element of Object.keys(a)) {
     const left = a[element] as FieldSet
     const right = b[element]
@@ -69,7 +70,7 @@ export function differenceBelow(a: FieldSet, b: FieldSet): FieldSet {
 }
 
 function combine(a: FieldSet, b: FieldSet, nested: boolean, keep: (inA: boolean, inB: boolean) => boolean): FieldSet | undefined {
-  const result: MutableFieldSet = {}
+  const result: MutableFieldSet = bareMap({})
   let changed = false
   let children = 0
   for (const element of Object.keys(a)) {
@@ -91,7 +92,7 @@ function combine(a: FieldSet, b: FieldSet, nested: boolean, keep: (inA: boolean,
 }
 
 function intersectNodes(a: FieldSet, b: FieldSet, root: boolean): FieldSet | undefined {
-  const result: MutableFieldSet = {}
+  const result: MutableFieldSet = bareMap({})
   let children = 0
   for (const element of Object.keys(a)) {
     if (element === '.') continue
@@ -117,7 +118,7 @@ export function equals(a: FieldSet, b: FieldSet): boolean {
 
 /** The set with every named parent of a member made a member too (fields only, not list items). */
 export function withNamedParents(set: FieldSet): FieldSet {
-  const result: MutableFieldSet = {}
+  const result: MutableFieldSet = bareMap({})
   for (const element of Object.keys(set)) {
     const node = set[element] as FieldSet
     const inner = isEmpty(node) ? node : withNamedParents(node)

@@ -2,7 +2,9 @@
  * The memory manager (L3): a policy with its remembered state, and on which NUMA nodes a container's memory must be.
  * Upstream: kubelet/cm/memorymanager/memory_manager.go, policy_none.go (v1.36).
  */
+
 import { amountsOf } from '#api/helpers/podResources'
+import { bareMap } from '#base/bareMap'
 import type { MachineTopology } from '../machineTopology.ts'
 import type { CheckpointFile } from '../state/checkpointFile.ts'
 import type { HintProvider } from '../topology/topologyManager.ts'
@@ -36,7 +38,7 @@ export interface MemoryManager extends HintProvider {
 /** @throws Error in upstream's words for reservations that do not add up. */
 export function reservedMemory(topology: MachineTopology, { reservedMemory: list, nodeReserved }: MemoryManagerSettings): ReservedMemory {
   const reserved = new Map<number, Record<string, number>>()
-  const totals: Record<string, number> = {}
+  const totals: Record<string, number> = bareMap({})
   for (const { numaNode, limits } of list) {
     if (!topology.numaNodes.some(({ id }) => id === numaNode))
       throw new Error(`the reserved memory configuration references a NUMA node ${numaNode} that does not exist on this machine`)

@@ -2,7 +2,9 @@
  * The static memory policy (L3, pure over its state): containers of Guaranteed pods get their memory and huge pages from as few NUMA nodes as
  * possible, and nodes that share one allocation share all. Upstream: kubelet/cm/memorymanager/policy_static.go (v1.36).
  */
+
 import { amountsOf } from '#api/helpers/podResources'
+import { bareMap } from '#base/bareMap'
 import { type FrozenContainer, type FrozenPod, isRestartableInitContainer } from '../../pods/containers.ts'
 import { podQosClass } from '../../pods/resources.ts'
 import { hugepageResource, type MachineTopology } from '../machineTopology.ts'
@@ -27,9 +29,9 @@ function requestsOf(container: FrozenContainer): Requests {
 }
 
 function podRequestsOf(pod: FrozenPod): Requests {
-  const total: Record<string, number> = {}
-  const sidecars: Record<string, number> = {}
-  const peak: Record<string, number> = {}
+  const total: Record<string, number> = bareMap({})
+  const sidecars: Record<string, number> = bareMap({})
+  const peak: Record<string, number> = bareMap({})
   const add = (to: Record<string, number>, more: Requests) => {
     for (const [name, bytes] of Object.entries(more)) to[name] = (to[name] ?? 0) + bytes
   }
@@ -59,7 +61,7 @@ export function emptyMachine({ numaNodes }: MachineTopology, reserved: ReservedM
       reserved: 0,
       free: allocatable,
     })
-    const memoryMap: Record<string, MemoryTable> = {}
+    const memoryMap: Record<string, MemoryTable> = bareMap({})
     let inPages = 0
     for (const [size, pages] of hugepages) {
       const name = hugepageResource(size)

@@ -2,7 +2,9 @@
  * The flag that turns built-in APIs off (L5). Nothing but what v1.36 serves by default is built in, so there is nothing to turn on.
  * Upstream: apiserver/pkg/server/options/api_enablement.go, pkg/server/resourceconfig/helpers.go.
  */
+
 import { builtInResources, groupVersionKey, type ResourceFacts, resourceKey } from '#api/resources'
+import { bareMap } from '#base/bareMap'
 import { pairs, UsageError } from './flags.ts'
 import { optionGroup } from './optionGroup.ts'
 
@@ -16,12 +18,12 @@ export const apiEnablement = optionGroup({
   settings: (values) => ({ disabledResources: disabledResources(values['runtime-config']) }),
 })
 
-const kindsOfVersion: Readonly<Record<string, RegExp>> = {
+const kindsOfVersion: Readonly<Record<string, RegExp>> = bareMap({
   'api/all': /^v\d+/,
   'api/ga': /^v\d+$/,
   'api/beta': /^v\d+beta\d+$/,
   'api/alpha': /^v\d+alpha\d+$/,
-}
+})
 const notByDefault: ReadonlySet<string> = new Set(['api/all', 'api/beta', 'api/alpha'])
 
 /** Where the server itself writes before it is ready. */

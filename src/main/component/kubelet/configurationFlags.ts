@@ -2,8 +2,10 @@
  * The kubelet's flags that say the same as fields of its configuration file (L5): made from the table of fields. They win over the file and its drop-ins,
  * and are deprecated upstream, which is said. Upstream: AddKubeletConfigFlags of cmd/kubelet/app/options/options.go (v1.36).
  */
+
 import { parseDuration } from '#api/machinery/duration'
 import { isQuantity } from '#api/machinery/quantity'
+import { bareMap } from '#base/bareMap'
 import { type ConfigurationDocument, mergeDocuments } from '#kubelet/configuration/document'
 import { configurationFields, type FieldType } from '#kubelet/configuration/fields'
 import { type Flag, type Flags, type FlagValues, flag, list, pairs, switches, text, texts, UsageError, whole } from '../../apiserver/options/flags.ts'
@@ -67,7 +69,7 @@ const headers: Flag<Readonly<Record<string, readonly string[]>>> = {
       .flatMap(([name, values]) => values.map((one) => `${name}:${one}`))
       .join(','),
   parse(given, before = {}) {
-    const all: Record<string, readonly string[]> = { ...before }
+    const all: Record<string, readonly string[]> = bareMap({ ...before })
     for (const pair of given.split(',').filter(Boolean)) {
       const at = pair.indexOf(':')
       if (at < 0) throw new Error('malformed pair, expect string:string')

@@ -2,9 +2,11 @@
  * How much of a device's capacity a request takes (L3), by the device's policy, and whether that much is left.
  * Upstream: dynamic-resource-allocation/structured consumable_capacity.go (v1.36).
  */
+
 import type { CapacityRequestPolicy, Device, DeviceCapacity } from '#api/gen/types/resource.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { addQuantities, compareQuantities, parseQuantity, type Quantity, quantityOf, quantityValue } from '#api/machinery/quantity'
+import { bareMap } from '#base/bareMap'
 
 /** Name of the capacity → amount. */
 export type Amounts = Readonly<Record<string, Quantity>>
@@ -14,7 +16,7 @@ type Requested = Readonly<Record<string, string>> | undefined
 /** What the request takes of the device; undefined: the device does not have such capacities, or not in such portions. */
 export function consumedBy(requested: Requested, { capacity = {} }: Frozen<Device>): Amounts | undefined {
   if (Object.keys(requested ?? {}).some((name) => !Object.hasOwn(capacity, name))) return undefined
-  const consumed: Record<string, Quantity> = {}
+  const consumed: Record<string, Quantity> = bareMap({})
   for (const [name, one] of Object.entries(capacity)) {
     const amount = portion(requested?.[name], one)
     if (breaks(amount, one.requestPolicy)) return undefined
@@ -33,7 +35,7 @@ export function isLeft(consumed: Amounts, { capacity = {} }: Frozen<Device>, ...
 }
 
 export function addAmounts(a: Amounts | undefined, b: Amounts): Amounts {
-  const sum: Record<string, Quantity> = { ...a }
+  const sum: Record<string, Quantity> = bareMap({ ...a })
   for (const [name, amount] of Object.entries(b)) sum[name] = sum[name] ? addQuantities(sum[name], amount) : amount
   return sum
 }

@@ -2,11 +2,13 @@
  * The spread constraints of a pod, compiled, each with the table that counts its pods (L3). Pods of one template share them.
  * Upstream: plugins/podtopologyspread/common.go (v1.36).
  */
+
 import type { Node, Pod, Taint, TopologySpreadConstraint } from '#api/gen/types/core.v1'
 import { podMatchesNodeSelectorAndAffinity } from '#api/helpers/nodes'
 import { findUntoleratedTaint } from '#api/helpers/taints'
 import { both, type Selector, selectorOf, selectorOfMap } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
+import { bareMap } from '#base/bareMap'
 import { LruCache } from '#base/lruCache'
 import type { PodInfo } from '../../framework/podInfo.ts'
 import type { Snapshot } from '../../framework/snapshot.ts'
@@ -81,7 +83,7 @@ function describe(pod: Frozen<Pod>, constraints: readonly Frozen<TopologySpreadC
 }
 
 function compileOne(pod: Frozen<Pod>, constraint: Frozen<TopologySpreadConstraint>, replacing: Selector | undefined): Omit<SpreadConstraint, 'table'> {
-  const labels: Record<string, string> = {}
+  const labels: Record<string, string> = bareMap({})
   for (const key of constraint.matchLabelKeys ?? []) {
     const value = pod.metadata.labels?.[key]
     if (value !== undefined) labels[key] = value
