@@ -8,19 +8,17 @@ function Bare(): void {}
 Bare.prototype = Object.freeze(Object.create(null))
 const Constructor = Bare as unknown as new () => object
 
-/** A map with these entries, or with none yet. */
+/** A map without entries yet. */
+export function emptyMap<V>(): Record<string, V> {
+  return new Constructor() as Record<string, V>
+}
+
+/** A map with these entries. */
 export function bareMap<T extends object>(entries: T): T {
   return Object.assign(new Constructor(), entries) as T
 }
 
-/** Like Object.fromEntries. */
-export function bareMapOf<V>(entries: Iterable<readonly [string, V]>): Record<string, V> {
-  const map = new Constructor() as Record<string, V>
-  for (const [key, value] of entries) map[key] = value
-  return map
-}
-
 /** A map's own value. For objects that come decoded from JSON, which have a prototype. */
-export function own<V>(map: Readonly<Record<string, V>> | undefined, key: string): V | undefined {
+export function ownValue<V>(map: Readonly<Record<string, V>> | undefined, key: string): V | undefined {
   return map !== undefined && Object.hasOwn(map, key) ? map[key] : undefined
 }

@@ -2,7 +2,7 @@
  * Messages of our service descriptions as plain objects (L1): camelCase members, 64-bit numbers as numbers, enums by name, bytes as Buffer. What a
  * message does not say is there with its default, and null for a message within.
  */
-import { bareMap } from '#base/bareMap'
+import { bareMap, emptyMap } from '#base/bareMap'
 import { type ProtoEntry, type ProtoField, type ProtoNamespace, parseProto } from './protoText.ts'
 import { ProtoReader, ProtoWriter, wireLengthDelimited, wireVarint } from './protoWire.ts'
 
@@ -136,7 +136,7 @@ class Messages {
   }
 
   #decode(name: string, bytes: Uint8Array): Message {
-    const message: Message = bareMap({})
+    const message: Message = emptyMap()
     for (const field of this.#fieldsOf(name)) message[field.name] = field.initial()
     const byId = this.#byId.get(name)
     const reader = new ProtoReader(bytes)

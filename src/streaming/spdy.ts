@@ -7,7 +7,7 @@
 
 import { Duplex } from 'node:stream'
 import { constants, createDeflate, createInflate, type Deflate, type Inflate } from 'node:zlib'
-import { bareMap } from '#base/bareMap'
+import { emptyMap } from '#base/bareMap'
 import { readOnAfterFailedWrites, takeUnread } from './lastWords.ts'
 import { spdyDictionary } from './spdyDictionary.ts'
 
@@ -421,7 +421,7 @@ function encodeHeaders(headers: SpdyHeaders): Buffer {
 }
 
 function decodeHeaders(block: Buffer): SpdyHeaders {
-  const headers: Record<string, string> = bareMap({})
+  const headers: Record<string, string> = emptyMap()
   let at = 4
   const text = () => {
     const length = block.readUInt32BE(at)

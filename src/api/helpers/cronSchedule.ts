@@ -2,7 +2,7 @@
  * Reads cron schedules (L1): five fields of numbers, names, lists, ranges and steps, or an @descriptor. When they are due is the cron job
  * controller's work. Faults are worded as upstream's, which the API server passes on. Upstream: github.com/robfig/cron/v3 ParseStandard.
  */
-import { bareMap } from '#base/bareMap'
+import { bareMap, ownValue } from '#base/bareMap'
 
 export interface CronSchedule {
   readonly minutes: ReadonlySet<number>
@@ -113,7 +113,7 @@ function parseRange(text: string, bounds: Bounds) {
 }
 
 function numberOf(text: string, { names }: Bounds): number {
-  return names?.[text.toLowerCase()] ?? wholeNumber(text)
+  return ownValue(names, text.toLowerCase()) ?? wholeNumber(text)
 }
 
 function wholeNumber(text: string): number {

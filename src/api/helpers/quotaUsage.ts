@@ -7,7 +7,7 @@ import type { PersistentVolumeClaim, Pod, ResourceQuota, ScopedResourceSelectorR
 import type { ResourceClaim } from '#api/gen/types/resource.v1'
 import type { Frozen, GroupResource, KubeObject } from '#api/machinery/meta'
 import { formatQuantity, milliQuantity, quantityOf } from '#api/machinery/quantity'
-import { bareMap } from '#base/bareMap'
+import { bareMap, emptyMap } from '#base/bareMap'
 import { parseTime } from '#base/time'
 import { podLimits, podRequests, qosClass, resourceAmount } from './podResources.ts'
 
@@ -93,9 +93,9 @@ function claimUsage({ metadata, spec, status }: Frozen<PersistentVolumeClaim>): 
 
 /** Devices by their class; of alternatives the one that takes most of a class counts. Upstream: evaluator/core/resource_claims.go. */
 function resourceClaimUsage({ spec }: Frozen<ResourceClaim>): Record<string, number> {
-  const usage: Record<string, number> = bareMap({})
+  const usage: Record<string, number> = emptyMap()
   for (const { exactly, firstAvailable } of spec.devices?.requests ?? []) {
-    const most: Record<string, number> = bareMap({})
+    const most: Record<string, number> = emptyMap()
     for (const { deviceClassName, allocationMode, count } of firstAvailable ?? (exactly ? [exactly] : [])) {
       const name = `${deviceClassName}.deviceclass.resource.k8s.io/devices`
       most[name] = Math.max(most[name] ?? 0, allocationMode === 'All' ? mostDevicesOfClaim : (count ?? 1))

@@ -5,7 +5,7 @@
 
 import type { JsonSchema } from '#api/machinery/openapi/schemas'
 import type { ResourceFacts, SubresourceFacts } from '#api/resources'
-import { bareMap } from '#base/bareMap'
+import { emptyMap } from '#base/bareMap'
 
 interface Kind {
   readonly group?: string
@@ -79,7 +79,7 @@ export function openApiPart(document: JsonSchema, group: string, version: string
   const prefix = `/apis/${group}/${version}/`
   const all = (document.definitions ?? {}) as Record<string, unknown>
   const paths = Object.fromEntries(Object.entries((document.paths ?? {}) as object).filter(([path]) => path.startsWith(prefix)))
-  const definitions: Record<string, unknown> = bareMap({})
+  const definitions: Record<string, unknown> = emptyMap()
   const pending: unknown[] = [paths]
   while (pending.length > 0) {
     const value = pending.pop()

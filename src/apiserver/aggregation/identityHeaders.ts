@@ -4,7 +4,7 @@
  */
 
 import { badRequest } from '#api/machinery/status'
-import { bareMap } from '#base/bareMap'
+import { emptyMap } from '#base/bareMap'
 import type { UserInfo } from '../request.ts'
 
 export const identityHeaderNames = { user: 'x-remote-user', uid: 'x-remote-uid', group: 'x-remote-group', extraPrefix: 'x-remote-extra-' } as const
@@ -48,7 +48,7 @@ export function userOfHeaders(headers: Headers, names: IdentityHeaderNames): Use
   if (name === undefined) return undefined
   const uid = first(names.uidHeaders)
   const groups = names.groupHeaders.flatMap((header) => headerTexts(headers, header)).filter((group) => group !== '')
-  const extra: Record<string, readonly string[]> = bareMap({})
+  const extra: Record<string, readonly string[]> = emptyMap()
   for (const prefix of names.extraHeaderPrefixes) {
     for (const header of Object.keys(headers)) {
       if (!header.startsWith(prefix)) continue

@@ -2,6 +2,7 @@
  * The rules of one version of a custom resource (L3), in the form that built-in kinds' rules have: the registry runs both alike.
  * Upstream: apiextensions-apiserver/pkg/registry/customresource (strategy.go, status_strategy.go, validator.go).
  */
+
 import type { CustomResourceSubresourceScale, JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
 import type { RuleOutcome } from '#api/kinds/apiextensions/ruleEvaluation'
 import type { CreateInput, KindStrategy, UpdateInput } from '#api/kinds/defineKind'
@@ -13,6 +14,7 @@ import { validateEmbeddedResources } from '#api/schema/embeddedResources'
 import { validateListTypes } from '#api/schema/listTypes'
 import type { Schema } from '#api/schema/schema'
 import { compileValidation } from '#api/schema/structuralValidation'
+import { ownValue } from '#base/bareMap'
 import { deepCopy } from '#base/frozen'
 import { columnsOf } from './columns.ts'
 import type { Definition, DefinitionVersion } from './definitions.ts'
@@ -142,7 +144,7 @@ function scaleOf(scale: Frozen<CustomResourceSubresourceScale>): NonNullable<Kin
 function valueAt(object: unknown, path: string): unknown {
   let value = object
   for (const part of path.replace(/^\./, '').split('.'))
-    value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[part] : undefined
+    value = typeof value === 'object' && value !== null ? ownValue(value as Record<string, unknown>, part) : undefined
   return value
 }
 

@@ -3,12 +3,15 @@
  * on the newest state when somebody else wrote in between. A write that changes nothing keeps the resourceVersion.
  * Upstream: handlers/update.go and patch.go, pkg/registry/rest/update.go, pkg/registry/generic/registry/store.go.
  */
+
 import type { KindStrategy } from '#api/kinds/defineKind'
 import type { FieldError } from '#api/machinery/fieldPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { validateObjectMetaUpdate } from '#api/machinery/objectMeta'
+import { setOwn } from '#api/machinery/patch/objects'
 import { badRequest, conflict, internalError, notFound, optimisticLockMessage } from '#api/machinery/status'
 import { withNils } from '#api/schema/nils'
+import { ownValue } from '#base/bareMap'
 import { admit } from './admit.ts'
 import { CacheEntry, encodeStored, prepareViews } from './cacheEntry.ts'
 import { createObject, ensureNamespace } from './create.ts'
@@ -174,13 +177,13 @@ function isUnchanged(object: KubeObject, old: Frozen<KubeObject>): boolean {
 
 function viewStrategy(context: WriteContext) {
   const { strategy } = context.served.stored
-  return context.subresource === 'status' ? strategy.status : strategy.subresources?.[context.subresource]
+  return context.subresource === 'status' ? strategy.status : ownValue(strategy.subresources, context.subresource)
 }
 
 function keepAllButStatus(object: KubeObject, old: Frozen<KubeObject>): void {
   const fields = object as unknown as Record<string, unknown>
-  for (const field of Object.keys(fields)) if (field !== 'status' && field !== 'metadata' && !(field in old)) delete fields[field]
-  for (const [field, value] of Object.entries(old)) if (field !== 'status' && field !== 'metadata') fields[field] = value
+  for (const field of Object.keys(fields)) if (field !== 'status' && field !== 'metadata' && !Object.hasOwn(old, field)) delete fields[field]
+  for (const [field, value] of Object.entries(old)) if (field !== 'status' && field !== 'metadata') setOwn(fields, field, value)
 }
 
 function restore(object: KubeObject, old: Frozen<KubeObject>, field: string): void {

@@ -4,13 +4,13 @@
  */
 
 import type { IncomingHttpHeaders } from 'node:http'
-import { bareMap } from '#base/bareMap'
+import { emptyMap } from '#base/bareMap'
 import type { ServerRequest } from '../request.ts'
 import type { HeaderMap } from './respond.ts'
 
 /** @param raw names and values in turn, as sent */
 export function plainHeaders(headers: IncomingHttpHeaders, raw: readonly string[]): ServerRequest['headers'] {
-  const plain: HeaderMap = bareMap({})
+  const plain: HeaderMap = emptyMap()
   for (const name in headers) {
     const value = headers[name]
     if (value === undefined) continue

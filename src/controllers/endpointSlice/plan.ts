@@ -10,7 +10,7 @@ import { findTargetPort, isHeadless } from '#api/helpers/services'
 import { semanticEqual } from '#api/machinery/equality'
 import { ipFamily } from '#api/machinery/ip'
 import type { Frozen } from '#api/machinery/meta'
-import { bareMap } from '#base/bareMap'
+import { emptyMap } from '#base/bareMap'
 import { deepCopy } from '#base/frozen'
 import type { NewObject } from '#client/client'
 
@@ -117,7 +117,7 @@ function hintsOf(service: Frozen<Service>, zone: string | undefined, nodeName: s
 }
 
 export function sliceLabels(service: Frozen<Service>): Record<string, string> {
-  const labels: Record<string, string> = bareMap({})
+  const labels: Record<string, string> = emptyMap()
   for (const [name, value] of Object.entries(service.metadata.labels ?? {})) if (!notCopiedLabels.has(name)) labels[name] = value
   labels[serviceNameLabel] = service.metadata.name ?? ''
   labels[managedByLabel] = managedBy

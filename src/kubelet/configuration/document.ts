@@ -5,7 +5,7 @@
 
 import { formatDuration, parseDuration } from '#api/machinery/duration'
 import { parseYaml } from '#api/machinery/yaml'
-import { bareMap } from '#base/bareMap'
+import { bareMap, emptyMap } from '#base/bareMap'
 import { configurationApiVersion, configurationFields, configurationKind, type FieldType } from './fields.ts'
 
 /** As in the file, by upstream's names. */
@@ -70,7 +70,7 @@ export function mergeDocuments(below: ConfigurationDocument, above: Configuratio
 
 /** The document with every default that upstream fills in. */
 export function defaultDocument(given: ConfigurationDocument): ConfigurationDocument {
-  const filled: Record<string, unknown> = bareMap({})
+  const filled: Record<string, unknown> = emptyMap()
   for (const [name, { type, default: byDefault }] of Object.entries(configurationFields)) {
     const value = isUnset(type, given[name]) ? byDefault : given[name]
     if (value !== undefined) filled[name] = type === 'duration' ? normalDuration(value as string) : value

@@ -5,7 +5,7 @@
 
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, rm } from 'node:fs/promises'
-import { bareMap } from '#base/bareMap'
+import { bareMap, ownValue } from '#base/bareMap'
 import { formatTime, parseTime } from '#base/time'
 import type { RuntimeImage } from '#grpc/criTypes'
 import { listIfExists, writeFileAtomic } from '#host/files'
@@ -169,7 +169,7 @@ export async function openPullRecords(context: KubeletContext): Promise<PullReco
       if (!requiresVerification(image, byKubelet, config.imagePullCredentialsVerificationPolicy, config.preloadedImagesVerificationAllowlist)) {
         return metrics.checked('credentialPolicyAllowed')
       }
-      const recorded = known?.credentialMapping?.[withoutTag(image)]
+      const recorded = ownValue(known?.credentialMapping, withoutTag(image))
       if (recorded?.nodePodsAccessible) return metrics.checked('credentialRecordFound')
       const granted = grants(recorded, await credentials())
       if (typeof granted === 'object' && (recorded?.kubernetesSecrets?.length ?? 0) < maxSecrets) await record(image, imageRef, credentialsOf(granted.new))

@@ -6,7 +6,7 @@
 import type { PodStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
-import { bareMap } from '#base/bareMap'
+import { bareMap, emptyMap } from '#base/bareMap'
 import { deepCopy } from '#base/frozen'
 import { pods } from '#client/builtIn'
 import type { KubeletContext } from '../context.ts'
@@ -39,7 +39,7 @@ const membersOfOthers = new Set(['resourceClaimStatuses', 'extendedResourceClaim
  * lists of addresses whole, with the order directive that upstream's patches have.
  */
 export function statusPatch(before: Frozen<PodStatus>, after: Frozen<PodStatus>): Record<string, unknown> | undefined {
-  const patch: Record<string, unknown> = bareMap({})
+  const patch: Record<string, unknown> = emptyMap()
   const old = before as Readonly<Record<string, unknown>>
   const next = after as Readonly<Record<string, unknown>>
   for (const key of new Set([...Object.keys(old), ...Object.keys(next)])) {

@@ -6,7 +6,7 @@
 import { decodeConfiguration } from '#api/configuration/decode'
 import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { isQualifiedName } from '#api/machinery/names'
-import { bareMap } from '#base/bareMap'
+import { emptyMap } from '#base/bareMap'
 import { createHttpExtender, type ExtenderConfig, type ExtenderTlsConfig } from '../extenders/httpExtender.ts'
 import type { PluginDefinition } from '../framework/plugin.ts'
 import { defaultPluginArgs, type PluginArgs } from '../framework/pluginArgs.ts'
@@ -109,7 +109,7 @@ function profileOf(given: Raw, path: FieldPath, only: boolean, pluginFiles: stri
     const { enabled = [], disabled = [] } = (sets[point] ?? {}) as { enabled?: readonly EnabledPlugin[]; disabled?: readonly EnabledPlugin[] }
     if (enabled.length > 0 || disabled.length > 0) plugins[point] = { enabled, disabled: disabled.map(({ name }) => name) }
   }
-  const args: Record<string, unknown> = bareMap({})
+  const args: Record<string, unknown> = emptyMap()
   const seen = new Set<string>()
   for (const [i, entry] of ((given.pluginConfig ?? []) as readonly { readonly name?: string; readonly args?: unknown }[]).entries()) {
     const { name = '' } = entry

@@ -8,7 +8,7 @@ import { hostPortsOverlap } from '#api/helpers/hostPorts'
 import { amountText } from '#api/helpers/podResources'
 import { tolerationsTolerateTaint } from '#api/helpers/taints'
 import type { Frozen } from '#api/machinery/meta'
-import { bareMap } from '#base/bareMap'
+import { bareMap, ownValue } from '#base/bareMap'
 import type { NodeInfo } from '../framework/nodeInfo.ts'
 import type { PodInfo } from '../framework/podInfo.ts'
 
@@ -100,7 +100,7 @@ function labelsForTerm({ matchExpressions = [], matchFields = [] }: Frozen<NodeS
   const wanted = new Map<string, string | undefined>()
   for (const requirement of matchExpressions) {
     const { key } = requirement
-    const way = labelFor(requirement, labels[key])
+    const way = labelFor(requirement, ownValue(labels, key))
     if (way !== 'right') wanted.set(key, way)
   }
   return wanted

@@ -5,7 +5,7 @@
 
 import type { HorizontalPodAutoscaler as HorizontalPodAutoscalerV1 } from '#api/gen/types/autoscaling.v1'
 import type { HorizontalPodAutoscaler, MetricSpec, MetricStatus } from '#api/gen/types/autoscaling.v2'
-import { bareMap } from '#base/bareMap'
+import { bareMap, emptyMap } from '#base/bareMap'
 
 const annotation = {
   metrics: 'autoscaling.alpha.kubernetes.io/metrics',
@@ -139,8 +139,8 @@ function newer({ type, ...sources }: Fields): Fields {
     const shape = older[source]
     if (!shape || !isFields(value)) continue
     const prefix = Object.keys(value).some((key) => key.startsWith('current')) ? 'current' : 'target'
-    const out: Fields = bareMap({})
-    const values: Fields = bareMap({})
+    const out: Fields = emptyMap()
+    const values: Fields = emptyMap()
     for (const [field, amount] of Object.entries(value)) {
       const name = ['averageUtilization', 'averageValue', 'value'].find((one) => valueName(source, prefix, one) === field)
       if (name) values[name] = amount

@@ -2,11 +2,13 @@
  * Secret (L1): stringData is folded into data, the type never changes, and each known type has its required keys.
  * Upstream: pkg/registry/core/secret, pkg/apis/core/v1/conversion.go, pkg/apis/core/validation (v1.36).
  */
+
 import type { Secret } from '#api/gen/types/core.v1'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { JsonSyntaxError, parseJson } from '#api/machinery/json'
 import { isConfigMapKey } from '#api/machinery/names'
 import { immutableMessage, validateImmutable } from '#api/machinery/objectMeta'
+import { setOwn } from '../../machinery/patch/objects.ts'
 import { ageColumn, integer, nameColumn, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { faults } from '../rules.ts'
@@ -37,7 +39,7 @@ export const secret = defineKind<Secret>({
     if (!obj.stringData) return
     for (const [key, value] of Object.entries(obj.stringData)) {
       obj.data ??= {}
-      obj.data[key] = base64Encode(value)
+      setOwn(obj.data, key, base64Encode(value))
     }
     delete obj.stringData
   },

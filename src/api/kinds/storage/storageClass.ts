@@ -6,7 +6,7 @@ import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { validateLabelName } from '#api/machinery/labelSelector'
 import { validateImmutable } from '#api/machinery/objectMeta'
-import { bareMap } from '#base/bareMap'
+import { emptyMap } from '#base/bareMap'
 import { ageColumn, boolean, nameColumn, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { nodeLabelWarnings } from '../nodeLabelWarnings.ts'
@@ -70,7 +70,7 @@ function topologiesFaults(terms: readonly TopologySelectorTerm[], path: FieldPat
 }
 
 function termFaults({ matchLabelExpressions = [] }: TopologySelectorTerm, path: FieldPath) {
-  const meaning: Record<string, string[]> = bareMap({})
+  const meaning: Record<string, string[]> = emptyMap()
   const errors: FieldError[] = []
   for (const [i, { key, values = [] }] of matchLabelExpressions.entries()) {
     const at = path.index(i)

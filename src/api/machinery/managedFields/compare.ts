@@ -2,7 +2,6 @@
  * What an update changed (L1): the fields added or modified, and the fields removed. Runs on every write, so equal parts cost nothing
  * when the two objects share them. Upstream: structured-merge-diff/v6/typed/compare.go (v1.36).
  */
-import { bareMap } from '#base/bareMap'
 import type { Schema } from '../../schema/schema.ts'
 import { hasZero, zeroOf } from '../../schema/zeros.ts'
 import { type JsonObject, jsonEqual } from '../patch/objects.ts'
@@ -57,7 +56,7 @@ export function compareObjects(old: JsonObject | undefined, updated: JsonObject,
 export function withoutServerFields(set: FieldSet): FieldSet {
   const { 'f:apiVersion': _apiVersion, 'f:kind': _kind, 'f:metadata': metadata, ...rest } = set
   if (metadata === undefined) return rest
-  const kept: MutableFieldSet = bareMap({})
+  const kept: MutableFieldSet = {}
   for (const element of Object.keys(metadata)) {
     if (element !== '.' && !serverMetadata.has(element.slice(2))) kept[element] = metadata[element] as FieldSet
   }
@@ -187,7 +186,7 @@ function compareDuplicates(
 function everything(value: unknown, schema: Schema | undefined): FieldSet {
   const shape = shapeOf(value, schema)
   if (shape === 'leaf') return member
-  const set: MutableFieldSet = bareMap({ '.': member })
+  const set: MutableFieldSet = { '.': member }
   let size = 0
   if (shape === 'members') {
     for (const name of Object.keys(value as JsonObject)) {

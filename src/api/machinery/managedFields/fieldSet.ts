@@ -4,7 +4,6 @@
  * holds "."; the root is never a member. All functions are pure; their results share unchanged parts with their inputs.
  * Upstream: structured-merge-diff/v6/fieldpath (v1.36).
  */
-import { bareMap } from '#base/bareMap'
 
 export interface FieldSet {
   readonly [element: string]: FieldSet
@@ -29,7 +28,7 @@ function isMember(node: FieldSet): boolean {
 export function union(a: FieldSet, b: FieldSet): FieldSet {
   if (a === b || isEmpty(b)) return a
   if (isEmpty(a)) return b
-  const result: MutableFieldSet = bareMap({ ...a })
+  const result: MutableFieldSet = { ...a }
   for (const element of Object.keys(b)) {
     const left = result[element]
     const right = b[element] as FieldSet
@@ -56,7 +55,7 @@ export function intersection(a: FieldSet, b: FieldSet): FieldSet {
 
 /** `a` without the members of `b` and everything below them. */
 export function differenceBelow(a: FieldSet, b: FieldSet): FieldSet {
-  const result: MutableFieldSet = bareMap({})
+  const result: MutableFieldSet = {}
   for (const element of Object.keys(a)) {
     const left = a[element] as FieldSet
     const right = b[element]
@@ -70,7 +69,7 @@ export function differenceBelow(a: FieldSet, b: FieldSet): FieldSet {
 }
 
 function combine(a: FieldSet, b: FieldSet, nested: boolean, keep: (inA: boolean, inB: boolean) => boolean): FieldSet | undefined {
-  const result: MutableFieldSet = bareMap({})
+  const result: MutableFieldSet = {}
   let changed = false
   let children = 0
   for (const element of Object.keys(a)) {
@@ -92,7 +91,7 @@ function combine(a: FieldSet, b: FieldSet, nested: boolean, keep: (inA: boolean,
 }
 
 function intersectNodes(a: FieldSet, b: FieldSet, root: boolean): FieldSet | undefined {
-  const result: MutableFieldSet = bareMap({})
+  const result: MutableFieldSet = {}
   let children = 0
   for (const element of Object.keys(a)) {
     if (element === '.') continue
@@ -118,7 +117,7 @@ export function equals(a: FieldSet, b: FieldSet): boolean {
 
 /** The set with every named parent of a member made a member too (fields only, not list items). */
 export function withNamedParents(set: FieldSet): FieldSet {
-  const result: MutableFieldSet = bareMap({})
+  const result: MutableFieldSet = {}
   for (const element of Object.keys(set)) {
     const node = set[element] as FieldSet
     const inner = isEmpty(node) ? node : withNamedParents(node)

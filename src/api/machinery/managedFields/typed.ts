@@ -3,7 +3,6 @@
  * Without a schema (free-form parts of custom resources) maps are granular and lists atomic.
  * Upstream: structured-merge-diff/v6/typed (v1.36).
  */
-import { bareMap } from '#base/bareMap'
 import { perSchema } from '../../schema/perSchema.ts'
 import type { Schema } from '../../schema/schema.ts'
 import { isObject, type JsonObject } from '../patch/objects.ts'
@@ -99,7 +98,7 @@ export function fieldSetOf(value: unknown, schema: Schema | undefined): FieldSet
 }
 
 function ownedBelow(value: unknown, schema: Schema | undefined): FieldSet {
-  const set: MutableFieldSet = bareMap({})
+  const set: MutableFieldSet = {}
   if (shapeOf(value, schema) === 'items') {
     const items = itemsByElement(value as unknown[], schema)
     const several = duplicatesOf(value as unknown[], items, schema)

@@ -6,7 +6,7 @@
 import type { Container, LimitRange, PersistentVolumeClaim, Pod } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { addQuantities, canonicalQuantity, compareQuantities, formatQuantity, maxQuantity, quantityAsNumber } from '#api/machinery/quantity'
-import { bareMap } from '#base/bareMap'
+import { bareMap, emptyMap } from '#base/bareMap'
 import { aggregateReasons } from '../../reasons.ts'
 import type { AdmissionAttributes, AdmissionPlugin, ObjectReader } from '../admission.ts'
 import { isResource, isSubresource, objectOf, refuse } from '../attributes.ts'
@@ -140,8 +140,8 @@ function aboveRatio(name: string, type: string, ratio: string, request: string |
  * the pod says for itself takes their place.
  */
 function podTotal(pod: Pod, kind: 'requests' | 'limits'): Record<string, string> {
-  const sidecars: Record<string, string> = bareMap({})
-  const steps: Record<string, string> = bareMap({})
+  const sidecars: Record<string, string> = emptyMap()
+  const steps: Record<string, string> = emptyMap()
   for (const { resources, restartPolicy } of pod.spec.initContainers ?? []) {
     for (const [name, amount] of Object.entries(resources?.[kind] ?? {})) {
       const together = formatQuantity(addQuantities(sidecars[name] ?? '0', amount))

@@ -1,7 +1,7 @@
 /** Whom a request wants to be (L3), as its headers say it. Upstream: processImpersonationHeaders of apiserver/pkg/endpoints/filters/impersonation (v1.36). */
 
 import { badRequest } from '#api/machinery/status'
-import { bareMap } from '#base/bareMap'
+import { emptyMap } from '#base/bareMap'
 import { headerTexts, unescapeKey } from '../../aggregation/identityHeaders.ts'
 import type { ServerRequest, UserInfo } from '../../request.ts'
 
@@ -18,7 +18,7 @@ const extraPrefix = 'impersonate-extra-'
 /** Undefined: the request is its sender's own. @throws Status BadRequest for groups, uids or extra values of nobody */
 export function wantedUser({ headers }: ServerRequest): WantedUser | undefined {
   if (!isAsked(headers)) return undefined
-  const extra: Record<string, readonly string[]> = bareMap({})
+  const extra: Record<string, readonly string[]> = emptyMap()
   for (const header of Object.keys(headers)) {
     if (!header.startsWith(extraPrefix)) continue
     const key = unescapeKey(header.slice(extraPrefix.length))

@@ -3,8 +3,10 @@
  * placements one change at a time, so that a scheduling cycle counts nothing anew. What a pod is asked again: never; what a node is: when it changes.
  * Cycles ask for hundreds of nodes, so that each leads to its domain without a look-up.
  */
+
 import type { Node } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { ownValue } from '#base/bareMap'
 import { countIn, type NodeInfo } from '../../framework/nodeInfo.ts'
 import type { PodInfo } from '../../framework/podInfo.ts'
 
@@ -65,7 +67,7 @@ export class DomainTable {
   around(node: NodeInfo): number | undefined {
     const domain = this.#at(node)?.domain
     if (domain) return domain.pods
-    const value = node.node.metadata.labels?.[this.shape.topologyKey]
+    const value = ownValue(node.node.metadata.labels, this.shape.topologyKey)
     return value === undefined ? undefined : this.inDomain(value)
   }
 
@@ -130,7 +132,7 @@ export class DomainTable {
   }
 
   #domainOf(node: Frozen<Node>): string | undefined {
-    const value = node.metadata.labels?.[this.shape.topologyKey]
+    const value = ownValue(node.metadata.labels, this.shape.topologyKey)
     return value === undefined || this.shape.includes?.(node) === false ? undefined : value
   }
 

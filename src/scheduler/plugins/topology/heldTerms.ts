@@ -2,9 +2,11 @@
  * The affinity terms that placed pods have, each once however many pods have it, with how many of them run in each domain of its topology (L3).
  * A cycle asks each distinct term whether it is about the incoming pod, not each pod.
  */
+
 import type { Node, Pod } from '#api/gen/types/core.v1'
 import { type LabelMap, nothing } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
+import { ownValue } from '#base/bareMap'
 import { countIn, type NodeInfo } from '../../framework/nodeInfo.ts'
 import { type AffinityTerm, affinityTermMatches, type PodInfo } from '../../framework/podInfo.ts'
 import type { PlacementIndex } from '../../framework/snapshot.ts'
@@ -112,5 +114,5 @@ export class HeldTerms implements PlacementIndex {
 }
 
 function domainOf(term: AffinityTerm, node: Frozen<Node>): string | undefined {
-  return node.metadata.labels?.[term.topologyKey]
+  return ownValue(node.metadata.labels, term.topologyKey)
 }
