@@ -2,10 +2,12 @@
  * Questions about volumes and claims that scheduler and controllers share (L1): which claims a pod has, and which volume would do for a claim.
  * Upstream: component-helpers/storage/volume/pv_helpers.go, helpers.go, storage/ephemeral/ephemeral.go (v1.36).
  */
+
 import type { Node, PersistentVolume, PersistentVolumeClaim, Pod, Volume } from '#api/gen/types/core.v1'
 import { selectorOf } from '#api/machinery/labelSelector'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { compareQuantities } from '#api/machinery/quantity'
+import { ownValue } from '#base/bareMap'
 import { nodeSelectorMatches } from './nodes.ts'
 import { isControlledBy } from './owners.ts'
 
@@ -52,7 +54,7 @@ export function defaultStorageClassOf<T extends Frozen<KubeObject>>(classes: rea
 
 /** The newest of those that one of the annotations calls the default; of the same age the first by name. */
 export function newestDefault<T extends Frozen<KubeObject>>(classes: readonly T[], annotations: readonly string[]): T | undefined {
-  const defaults = classes.filter((one) => annotations.some((annotation) => one.metadata.annotations?.[annotation] === 'true'))
+  const defaults = classes.filter((one) => annotations.some((annotation) => ownValue(one.metadata.annotations, annotation) === 'true'))
   const created = (one: T) => one.metadata.creationTimestamp ?? ''
   const order = (a: T, b: T) => (created(a) === created(b) ? ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1) : created(a) > created(b) ? -1 : 1)
   return defaults.sort(order)[0]

@@ -1,8 +1,10 @@
 /**
  * What a bootstrap token's secret says (L3). Pure. Upstream: k8s.io/cluster-bootstrap/util/secrets (v1.36).
  */
+
 import type { Secret } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { ownValue } from '#base/bareMap'
 import { parseTime } from '#base/time'
 
 const namePrefix = 'bootstrap-token-'
@@ -12,7 +14,7 @@ export function isBootstrapToken({ type, metadata }: Frozen<Secret>): boolean {
 }
 
 function textOf(secret: Frozen<Secret>, key: string): string {
-  return Buffer.from(secret.data?.[key] ?? '', 'base64').toString()
+  return Buffer.from(ownValue(secret.data, key) ?? '', 'base64').toString()
 }
 
 /** When the token ends; undefined: never. A time that cannot be read is past. */

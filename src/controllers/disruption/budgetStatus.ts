@@ -24,7 +24,9 @@ export function budgetStatus(
 ): PodDisruptionBudgetStatus {
   const { maxUnavailable, minAvailable } = budget.spec
   const disruptedPods = stillDisrupted(budget, selected, nowMs)
-  const currentHealthy = selected.filter((pod) => isPodReady(pod) && !pod.metadata.deletionTimestamp && !((pod.metadata.name ?? '') in disruptedPods)).length
+  const currentHealthy = selected.filter(
+    (pod) => isPodReady(pod) && !pod.metadata.deletionTimestamp && !Object.hasOwn(disruptedPods, pod.metadata.name ?? ''),
+  ).length
   let expectedPods = selected.length
   let desiredHealthy = 0
   if (maxUnavailable !== undefined) {

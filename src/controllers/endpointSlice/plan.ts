@@ -10,7 +10,7 @@ import { findTargetPort, isHeadless } from '#api/helpers/services'
 import { semanticEqual } from '#api/machinery/equality'
 import { ipFamily } from '#api/machinery/ip'
 import type { Frozen } from '#api/machinery/meta'
-import { emptyMap } from '#base/bareMap'
+import { emptyMap, ownValue } from '#base/bareMap'
 import { deepCopy } from '#base/frozen'
 import type { NewObject } from '#client/client'
 
@@ -103,7 +103,7 @@ function endpointOf(service: Frozen<Service>, pod: Frozen<Pod>, address: string,
 
 /** spec.trafficDistribution, where it counts. */
 export function trafficDistribution({ metadata, spec }: Frozen<Service>): string | undefined {
-  const isElsewise = topologyAnnotations.some((name) => /^[Aa]uto$/.test(metadata.annotations?.[name] ?? ''))
+  const isElsewise = topologyAnnotations.some((name) => /^[Aa]uto$/.test(ownValue(metadata.annotations, name) ?? ''))
   return isElsewise ? undefined : spec.trafficDistribution
 }
 

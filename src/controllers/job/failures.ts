@@ -2,10 +2,12 @@
  * Which pods of a job have failed, when, and how long their replacements wait (L3). Pure. With backoffLimitPerIndex each index has its own
  * count, which its pods hand on in annotations. Upstream: pkg/controller/job/backoff_utils.go and indexed_job_utils.go (v1.36).
  */
+
 import type { Job } from '#api/gen/types/batch.v1'
 import type { ContainerStatus, Pod } from '#api/gen/types/core.v1'
 import { podCondition } from '#api/helpers/pods'
 import type { Frozen } from '#api/machinery/meta'
+import { ownValue } from '#base/bareMap'
 import { parseTime } from '#base/time'
 import { validIndex } from './indexes.ts'
 import { matchPodFailurePolicy } from './podFailurePolicy.ts'
@@ -64,7 +66,7 @@ function failureCount(pod: Frozen<Pod>): number {
 
 /** Anybody who may write pods may write these: what is no count is 0. */
 function countOf(pod: Frozen<Pod>, annotation: string): number {
-  const text = pod.metadata.annotations?.[annotation] ?? ''
+  const text = ownValue(pod.metadata.annotations, annotation) ?? ''
   const count = /^\d+$/.test(text) ? Number(text) : 0
   return count <= 0x7f_ff_ff_ff ? count : 0
 }

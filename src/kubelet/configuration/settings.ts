@@ -107,7 +107,7 @@ export function documentOf(config: KubeletConfig, around: ConfigurationDocument 
   for (const name of Object.keys(configurationFields)) {
     const translation = translations[name]
     const inner = innerName(name)
-    if (translation && !(name in around)) document[name] = translation.outward(config)
+    if (translation && !Object.hasOwn(around, name)) document[name] = translation.outward(config)
     else if (inner && !isEmpty(config[inner]) && !isUnsetNumber(name, config[inner]))
       document[name] = inner.endsWith('Ms') ? formatDuration(config[inner] as number) : config[inner]
   }
@@ -127,7 +127,8 @@ function isUnsetNumber(name: string, value: unknown): boolean {
 /** One sentence for each field that somebody set and nobody heeds. @param given before defaults */
 export function unsupported(given: ConfigurationDocument): string[] {
   return Object.entries(given).flatMap(([name, value]) => {
-    const isKnown = innerName(name) ?? (name in translations || [usedAround, usedByServer, usedByHealth, withoutEffect].some((names) => names.has(name)))
+    const isKnown =
+      innerName(name) ?? (Object.hasOwn(translations, name) || [usedAround, usedByServer, usedByHealth, withoutEffect].some((names) => names.has(name)))
     if (isKnown || JSON.stringify(value) === JSON.stringify(configurationFields[name]?.default)) return []
     return [`${name} is set, but this kubelet does not support it: it has no effect`]
   })

@@ -3,7 +3,7 @@
 import type { ContainerImage, Node, NodeAddress, NodeCondition, NodeStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { canonicalQuantity } from '#api/machinery/quantity'
-import { bareMap } from '#base/bareMap'
+import { bareMap, ownValue } from '#base/bareMap'
 import { formatTime } from '#base/time'
 import type { RuntimeImage, RuntimeStatus, RuntimeVersion } from '#grpc/criTypes'
 import { type KubeletConfig, kubeletVersion } from '../config.ts'
@@ -218,8 +218,8 @@ const reconciledLabels = [
 export function registrationPatch(existing: Frozen<Node>, wanted: Node): object | undefined {
   const labels = Object.fromEntries(
     reconciledLabels.flatMap((name) => {
-      const value = wanted.metadata.labels?.[name]
-      return value === undefined || existing.metadata.labels?.[name] === value ? [] : [[name, value]]
+      const value = ownValue(wanted.metadata.labels, name)
+      return value === undefined || ownValue(existing.metadata.labels, name) === value ? [] : [[name, value]]
     }),
   )
   const managed = wanted.metadata.annotations?.[managedAttachAnnotation]

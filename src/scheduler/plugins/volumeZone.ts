@@ -5,7 +5,7 @@
 import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from '#api/gen/types/core.v1'
 import { storageClassOf } from '#api/helpers/volumes'
 import type { Frozen } from '#api/machinery/meta'
-import { bareMap } from '#base/bareMap'
+import { bareMap, ownValue } from '#base/bareMap'
 import { persistentVolumeClaims, persistentVolumes, storageClasses } from '#client/builtIn'
 import { actions, on } from '../framework/clusterEvent.ts'
 import { type StateData, stateKey } from '../framework/cycleState.ts'
@@ -75,7 +75,7 @@ export const volumeZone = definePlugin('VolumeZone', (_args, handle) => {
         return spec.volumes?.some(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName === object?.metadata.name) === true
       }),
       on('PersistentVolume', actions.Add | actions.Update, (_pod, { old, object }) => {
-        return !old || Object.keys(labels).some((label) => old.metadata.labels?.[label] !== object?.metadata.labels?.[label])
+        return !old || Object.keys(labels).some((label) => ownValue(old.metadata.labels, label) !== ownValue(object?.metadata.labels, label))
       }),
     ],
     preFilter: (state, { pod }) => {
@@ -93,7 +93,9 @@ export const volumeZone = definePlugin('VolumeZone', (_args, handle) => {
 function topologiesOfVolume({ metadata }: Frozen<PersistentVolume>): Topology[] {
   const found: Topology[] = []
   for (const label of Object.keys(labels)) {
-    const values = metadata.labels?.[label]?.split('__').map((value) => value.trim())
+    const values = ownValue(metadata.labels, label)
+      ?.split('__')
+      .map((value) => value.trim())
     // A label with an empty part says nothing.
     if (values?.every((value) => value !== '')) found.push({ label, values: new Set(values) })
   }

@@ -7,7 +7,7 @@
 import { kubernetesEnvironment } from '#api/cel/environment'
 import type { KubeObject } from '#api/machinery/meta'
 import { parseYamlDocuments } from '#api/machinery/yaml'
-import { bareMap } from '#base/bareMap'
+import { bareMap, ownValue } from '#base/bareMap'
 import { dynamicValue, toJson } from '#cel/json'
 import { dynType } from '#cel/types'
 import { compileJsonQuery } from './jsonQuery.ts'
@@ -171,12 +171,12 @@ function testsOf({ matchLabels = {}, matchAnnotations = {}, matchExpressions = [
     ...Object.entries(matchLabels).map(
       ([key, value]): Test =>
         ({ metadata }) =>
-          metadata.labels?.[key] === value,
+          ownValue(metadata.labels, key) === value,
     ),
     ...Object.entries(matchAnnotations).map(
       ([key, value]): Test =>
         ({ metadata }) =>
-          metadata.annotations?.[key] === value,
+          ownValue(metadata.annotations, key) === value,
     ),
     ...matchExpressions.map(({ jq, cel, key, operator = '', values }) => {
       if (cel) return celTest(cel.expression)

@@ -45,7 +45,7 @@ interface Preference {
 /** The resources that are not served, by `resourceKey`. @throws UsageError with every fault */
 function disabledResources(config: Readonly<Record<string, string>>): ReadonlySet<string> {
   const faults: string[] = []
-  const rank = (key: string) => (key in kindsOfVersion ? Object.keys(kindsOfVersion).indexOf(key) : key.split('/').length * 10)
+  const rank = (key: string) => (Object.hasOwn(kindsOfVersion, key) ? Object.keys(kindsOfVersion).indexOf(key) : key.split('/').length * 10)
   const preferences = Object.entries(config)
     .sort(([a], [b]) => rank(a) - rank(b))
     .flatMap(([key, value]): Preference[] => {

@@ -2,12 +2,14 @@
  * Which volumes a pod would get on a node (L3): existing ones that would do, and ones that can be made there.
  * Upstream: plugins/volumebinding/binder.go FindPodVolumes (v1.36).
  */
+
 import type { Node, PersistentVolume, PersistentVolumeClaim } from '#api/gen/types/core.v1'
 import type { CSIDriver, CSIStorageCapacity, StorageClass } from '#api/gen/types/storage.v1'
 import { findMatchingVolume, noProvisioner, storageClassOf, volumeAnnotations, volumeReaches } from '#api/helpers/volumes'
 import { selectorOf } from '#api/machinery/labelSelector'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 import { compareQuantities, type QuantityInput } from '#api/machinery/quantity'
+import { ownValue } from '#base/bareMap'
 import type { Lister } from '#client/cache/lister'
 import { reasons } from '../../framework/status.ts'
 import type { AssumedObjects } from './assumedObjects.ts'
@@ -101,7 +103,7 @@ function provisioningProblem(claims: readonly Frozen<PersistentVolumeClaim>[], n
 function isAllowed({ allowedTopologies = [] }: Frozen<StorageClass>, { metadata }: Frozen<Node>): boolean {
   if (allowedTopologies.length === 0) return true
   return allowedTopologies.some(({ matchLabelExpressions: all = [] }) => {
-    return all.length > 0 && all.every(({ key, values }) => values.includes(metadata.labels?.[key] ?? ''))
+    return all.length > 0 && all.every(({ key, values }) => values.includes(ownValue(metadata.labels, key) ?? ''))
   })
 }
 

@@ -3,10 +3,12 @@
  * scheduling constraints. The resize, ephemeralcontainers and status endpoints have their own rules.
  * Upstream: pkg/apis/core/validation ValidatePodUpdate, ValidatePodEphemeralContainersUpdate (v1.36).
  */
+
 import type { Pod, PodSpec } from '#api/gen/types/core.v1'
 import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
+import { ownValue } from '#base/bareMap'
 import { deepCopy } from '#base/frozen'
 import { validateTolerations } from './validateScheduling.ts'
 
@@ -99,7 +101,7 @@ function munge(spec: PodSpec, old: Frozen<PodSpec>): PodSpec {
 /** While gated, constraints may be made narrower: labels added to nodeSelector, requirements added to node affinity. */
 function steeringFaults(spec: PodSpec, old: Frozen<PodSpec>, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
-  if (!Object.entries(old.nodeSelector ?? {}).every(([key, value]) => spec.nodeSelector?.[key] === value)) {
+  if (!Object.entries(old.nodeSelector ?? {}).every(([key, value]) => ownValue(spec.nodeSelector, key) === value)) {
     const only = 'only additions to spec.nodeSelector are allowed (no mutations or deletions)'
     errors.push(fieldError.invalid(path.child('nodeSelector'), spec.nodeSelector, only))
   }
