@@ -2,7 +2,7 @@
  * Messages of our service descriptions as plain objects (L1): camelCase members, 64-bit numbers as numbers, enums by name, bytes as Buffer. What a
  * message does not say is there with its default, and null for a message within.
  */
-import { bareMap, emptyMap } from '#base/bareMap'
+import { bareMap } from '#base/bareMap'
 import { type ProtoEntry, type ProtoField, type ProtoNamespace, parseProto } from './protoText.ts'
 import { ProtoReader, ProtoWriter, wireLengthDelimited, wireVarint } from './protoWire.ts'
 
@@ -136,7 +136,7 @@ class Messages {
   }
 
   #decode(name: string, bytes: Uint8Array): Message {
-    const message: Message = emptyMap()
+    const message: Message = {}
     for (const field of this.#fieldsOf(name)) message[field.name] = field.initial()
     const byId = this.#byId.get(name)
     const reader = new ProtoReader(bytes)
@@ -242,7 +242,8 @@ function mapField(name: string, id: number, key: ValueCodec, value: ValueCodec):
         else if (tag === 16 + value.wireType) content = value.read(pair)
         else pair.skip(tag & 7)
       }
-      ;(into[name] as Message)[String(member)] = content
+      // A key may be any text, also the name of a setter that objects inherit.
+      Object.defineProperty(into[name], String(member), { value: content, configurable: true, enumerable: true, writable: true })
     },
   }
 }

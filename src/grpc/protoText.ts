@@ -74,5 +74,5 @@ export function parseProto(text: string): ProtoNamespace {
   return packageName
     .split('.')
     .filter(Boolean)
-    .reduceRight<ProtoNamespace>((inner, part) => ({ nested: { [part]: inner } }), { nested })
+    .reduceRight<ProtoNamespace>((inner, part) => ({ nested: { [part]: inner } }), { nested: { ...nested } })
 }

@@ -5,7 +5,7 @@
 
 import type { JsonSchema } from '#api/machinery/openapi/schemas'
 import type { ResourceFacts, SubresourceFacts } from '#api/resources'
-import { emptyMap } from '#base/bareMap'
+import { emptyMap, ownValue } from '#base/bareMap'
 
 interface Kind {
   readonly group?: string
@@ -86,11 +86,12 @@ export function openApiPart(document: JsonSchema, group: string, version: string
     if (typeof value !== 'object' || value === null) continue
     const reference = (value as { $ref?: unknown }).$ref
     const name = typeof reference === 'string' ? reference.replace('#/definitions/', '') : ''
-    if (name !== '' && all[name] !== undefined && definitions[name] === undefined) {
-      definitions[name] = all[name]
-      pending.push(all[name])
+    const definition = ownValue(all, name)
+    if (name !== '' && definition !== undefined && definitions[name] === undefined) {
+      definitions[name] = definition
+      pending.push(definition)
     }
     pending.push(...Object.values(value))
   }
-  return { paths, definitions }
+  return { paths, definitions: { ...definitions } }
 }

@@ -56,7 +56,7 @@ export function userOfHeaders(headers: Headers, names: IdentityHeaderNames): Use
       extra[key] = [...(extra[key] ?? []), ...headerTexts(headers, header)]
     }
   }
-  return { name, groups, ...(uid ? { uid } : {}), ...(Object.keys(extra).length > 0 ? { extra } : {}) }
+  return { name, groups, ...(uid ? { uid } : {}), ...(Object.keys(extra).length > 0 ? { extra: { ...extra } } : {}) }
 }
 
 /** Headers are bytes: UTF-8 travels as such. */

@@ -1,5 +1,7 @@
 /** Deep equality of JSON values (L3): how the registry sees that a write changes nothing, and that a spec changed. */
 import { ownValue } from '#base/bareMap'
+
+/** Whether two JSON values are the same; a member that is undefined counts as absent. */
 export function deepEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false

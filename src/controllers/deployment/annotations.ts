@@ -36,7 +36,7 @@ export function newSetAnnotations(deployment: Frozen<Deployment>, set: Frozen<Re
     // A set that returns (rollback) remembers the revisions it has been.
     if (before !== undefined) annotations[revisionHistoryAnnotation] = lengthen(annotations[revisionHistoryAnnotation], before)
   }
-  return set ? annotations : { ...annotations, ...sizeAnnotations(deployment) }
+  return set ? { ...annotations } : { ...annotations, ...sizeAnnotations(deployment) }
 }
 
 function lengthen(history: string | undefined, revision: string): string {

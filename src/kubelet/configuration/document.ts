@@ -65,7 +65,7 @@ export function mergeDocuments(below: ConfigurationDocument, above: Configuratio
     const before = merged[name]
     merged[name] = isObject(value) && isObject(before) ? mergeDocuments(before, value) : value
   }
-  return merged
+  return { ...merged }
 }
 
 /** The document with every default that upstream fills in. */

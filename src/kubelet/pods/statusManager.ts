@@ -49,7 +49,7 @@ export function statusPatch(before: Frozen<PodStatus>, after: Frozen<PodStatus>)
     else if (mergeKey) Object.assign(patch, listPatch(key, mergeKey, (old[key] ?? []) as Item[], next[key] as Item[]))
     else patch[key] = next[key]
   }
-  return Object.keys(patch).length > 0 ? patch : undefined
+  return Object.keys(patch).length > 0 ? { ...patch } : undefined
 }
 
 type Item = Readonly<Record<string, unknown>>

@@ -123,7 +123,7 @@ function profileOf(given: Raw, path: FieldPath, only: boolean, pluginFiles: stri
     schedulerName: given.schedulerName ?? (only ? 'default-scheduler' : ''),
     percentageOfNodesToScore: given.percentageOfNodesToScore,
     plugins,
-    args,
+    args: { ...args },
   }
 }
 

@@ -127,9 +127,9 @@ function toOlder({ type, ...sources }: Fields, prefix: 'target' | 'current'): Fi
     }
     if (shape.about && describedObject !== undefined) out[shape.about] = describedObject
     for (const [field, amount] of Object.entries(isFields(values) ? values : {})) if (field !== 'type') out[valueName(source, prefix, field)] = amount
-    result[source] = out
+    result[source] = { ...out }
   }
-  return result
+  return { ...result }
 }
 
 /** Back from v1's shapes: `target…` values make a spec, `current…` values a status. */
@@ -150,7 +150,7 @@ function newer({ type, ...sources }: Fields): Fields {
     }
     if (prefix === 'target')
       values.type = values.averageUtilization !== undefined ? 'Utilization' : values.averageValue !== undefined ? 'AverageValue' : 'Value'
-    result[source] = { ...out, [prefix]: values }
+    result[source] = { ...out, [prefix]: { ...values } }
   }
-  return result
+  return { ...result }
 }

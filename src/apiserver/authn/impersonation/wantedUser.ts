@@ -28,7 +28,7 @@ export function wantedUser({ headers }: ServerRequest): WantedUser | undefined {
     name: headerTexts(headers, 'impersonate-user')[0] ?? '',
     uid: headerTexts(headers, 'impersonate-uid')[0] ?? '',
     groups: headerTexts(headers, 'impersonate-group'),
-    extra,
+    extra: { ...extra },
   }
   if (wanted.name !== '') return wanted
   if (wanted.uid === '' && wanted.groups.length === 0 && Object.keys(extra).length === 0) return undefined

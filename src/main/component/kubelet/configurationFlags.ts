@@ -76,7 +76,7 @@ const headers: Flag<Readonly<Record<string, readonly string[]>>> = {
       const name = pair.slice(0, at).trim()
       all[name] = [...(all[name] ?? []), pair.slice(at + 1).trim()]
     }
-    return all
+    return { ...all }
   },
 }
 
