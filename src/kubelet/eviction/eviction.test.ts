@@ -102,7 +102,7 @@ test('KUB-13 a soft threshold needs its grace period, a minimum reclaim keeps it
 
 function using(memoryMi: number, diskMi = 0, more: Partial<PodUsage> = {}): PodUsage {
   const containers = [{ name: 'c', memoryBytes: memoryMi * Mi, rootfs: { bytes: diskMi * Mi, inodes: diskMi }, logs: { bytes: 0, inodes: 0 } }]
-  return { containers, processes: memoryMi, volumes: new Map(), ...more }
+  return { containers, processes: memoryMi, hostsFile: { bytes: 0, inodes: 0 }, volumes: new Map(), ...more }
 }
 
 const used: Record<string, PodUsage | undefined> = {
@@ -175,6 +175,12 @@ const storage = [
     name: 'volume and container together',
     pod: limited({ 'ephemeral-storage': '10Mi' }),
     usage: using(0, 6, volume(6)),
+    want: { signal: 'ephemeralpodfs.limit', message: 'Pod ephemeral local storage usage exceeds the total limit of containers 10Mi. ' },
+  },
+  {
+    name: 'CVE-2020-8557 the hosts file alone, which no container owns',
+    pod: limited({ 'ephemeral-storage': '10Mi' }),
+    usage: using(0, 0, { hostsFile: { bytes: 11 * Mi, inodes: 1 } }),
     want: { signal: 'ephemeralpodfs.limit', message: 'Pod ephemeral local storage usage exceeds the total limit of containers 10Mi. ' },
   },
   {

@@ -31,7 +31,7 @@ export function storageExcess(pod: FrozenPod, usage: PodUsage, dedicatedImageFs:
     return { signal: 'emptydirfs.limit', message: `Usage of EmptyDir volume "${volume.name}" exceeds the limit "${canonicalQuantity(limit)}". ` }
   }
   const podLimit = podLimits(pod)[storage]
-  if (podLimit !== undefined && diskOf(usage, 'bytes') > podLimit) {
+  if (podLimit !== undefined && diskOf(usage, 'bytes') + usage.hostsFile.bytes > podLimit) {
     const limit = podLimitText(pod, podLimit)
     return { signal: 'ephemeralpodfs.limit', message: `Pod ephemeral local storage usage exceeds the total limit of containers ${limit}. ` }
   }

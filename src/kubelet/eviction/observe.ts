@@ -11,7 +11,7 @@ import { podCgroupPath, qosCgroupPath } from '../pods/resources.ts'
 import { podLogDirectory } from '../pods/runtimeConfig.ts'
 import { kubepodsLimits } from '../resources/cgroupTree.ts'
 import { labelKeys } from '../runtime/labels.ts'
-import { podDirectory } from '../volumes/podDirectory.ts'
+import { hostsPath, podDirectory } from '../volumes/podDirectory.ts'
 import type { ContainerUsage, DiskUsage, PodUsage } from './podUsage.ts'
 import type { Observation, Observations } from './thresholds.ts'
 
@@ -110,7 +110,9 @@ export async function podUsages(context: KubeletContext, host: KubeletHost, pods
       containers.push({ name, memoryBytes: memory?.workingSetBytes?.value ?? 0, rootfs, logs })
     }
     const processCount = needs.processes ? ((await host.cgroups.stats(podCgroupPath(context.config.cgroupRoot, pod)))?.processes ?? 0) : 0
-    usages.set(uid, { containers, processes: processCount, volumes: needs.disk ? await volumeUsages(context, host, pod) : new Map() })
+    const volumes = needs.disk ? await volumeUsages(context, host, pod) : new Map<string, DiskUsage>()
+    const hostsFile = needs.disk ? await directoryUsage(host.path(hostsPath(context.config.rootDirectory, uid))) : nothing
+    usages.set(uid, { containers, processes: processCount, hostsFile, volumes })
   }
   return usages
 }

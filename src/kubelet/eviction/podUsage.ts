@@ -16,6 +16,8 @@ export interface ContainerUsage {
 export interface PodUsage {
   readonly containers: readonly ContainerUsage[]
   readonly processes: number
+  /** The pod's /etc/hosts on the node's disk: each of its containers may write there. */
+  readonly hostsFile: DiskUsage
   /** Local volumes that were measured, by name. */
   readonly volumes: ReadonlyMap<string, DiskUsage>
 }

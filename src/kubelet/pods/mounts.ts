@@ -15,7 +15,7 @@ import type { KubeletContext } from '../context.ts'
 import type { KubeletHost } from '../host.ts'
 import { findHandler, handlerName } from '../runtime/handlers.ts'
 import type { ImageVolumes } from '../volumes/imageVolumes.ts'
-import { podDirectory } from '../volumes/podDirectory.ts'
+import { hostsPath, podDirectory } from '../volumes/podDirectory.ts'
 import { bindSubPath, makeSubPath } from '../volumes/subPath.ts'
 import type { MountedVolume, MountedVolumes } from '../volumes/volumePlugin.ts'
 import type { FrozenContainer, FrozenPod } from './containers.ts'
@@ -138,7 +138,7 @@ export function containerDevices({ container, volumes }: Pick<MountInputs, 'cont
 }
 
 async function writeHostsFile(context: KubeletContext, host: KubeletHost, { pod, podIPs }: MountInputs): Promise<string> {
-  const path = `${podDirectory(context.config.rootDirectory, pod.metadata.uid ?? '')}/etc-hosts`
+  const path = hostsPath(context.config.rootDirectory, pod.metadata.uid ?? '')
   const nodeHosts = pod.spec.hostNetwork ? ((await readTextIfExists(host.path('/etc/hosts'))) ?? '') : ''
   await makeDirectory(dirname(host.path(path)))
   await writeFile(host.path(path), hostsFile(pod, podIPs, context.config.clusterDomain, nodeHosts), { mode: 0o644 })

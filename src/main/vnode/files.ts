@@ -14,6 +14,22 @@ export const nodePaths = {
 export const pauseImage = 'skiff.internal/pause:1'
 
 /**
+ * Node ports answer on the node's own 127.0.0.1, for which the kernel has to route loopback addresses. Then it also takes packets to and from such
+ * addresses off the wire, and pods and neighbours reach what listens on the node's loopback alone (CVE-2020-8558). Those packets are dropped.
+ * Upstream: KUBE-FIREWALL of kubelet_network_linux.go.
+ */
+export const loopbackGuard = `table ip skiff-loopback
+delete table ip skiff-loopback
+table ip skiff-loopback {
+  chain prerouting {
+    type filter hook prerouting priority raw; policy accept;
+    iifname != "lo" ip daddr 127.0.0.0/8 drop
+    iifname != "lo" ip saddr 127.0.0.0/8 drop
+  }
+}
+`
+
+/**
  * Process 1 of a node: makes the node's view of the file system, then keeps containerd running. /etc and /var are layers over the host's, so
  * that the standard paths exist without a trace on the host; containerd's own data cannot lie on a layer and is bound from the node's folder.
  * @param dir the node's folder on the host.
@@ -52,7 +68,10 @@ END
 printf '127.0.0.1 localhost\\n::1 localhost\\n127.0.1.1 %s\\n' ${quote(hostname)} >/etc/hosts
 echo ${quote(hostname)} >/proc/sys/kernel/hostname
 echo 1 >/proc/sys/net/ipv4/ip_forward
+nft -f - <<'END'
+${loopbackGuard}END
 echo 1 >/proc/sys/net/ipv4/conf/all/route_localnet
+for f in /proc/sys/net/ipv6/conf/*/accept_ra; do [ ! -e "$f" ] || echo 0 >"$f"; done
 [ ! -e /proc/sys/net/bridge/bridge-nf-call-iptables ] || echo 1 >/proc/sys/net/bridge/bridge-nf-call-iptables
 mount --make-rshared /
 while :; do

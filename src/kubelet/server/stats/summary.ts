@@ -12,7 +12,7 @@ import { processes } from '../../eviction/observe.ts'
 import type { Observation } from '../../eviction/thresholds.ts'
 import type { FilesystemStats, KubeletHost } from '../../host.ts'
 import type { KubeletView } from '../../kubelet.ts'
-import { podDirectory } from '../../volumes/podDirectory.ts'
+import { hostsPath, podDirectory } from '../../volumes/podDirectory.ts'
 import type { DirectoryUsage, DiskUsage } from './diskUsage.ts'
 import type { ContainerUsage, GroupUsage, NodeUsage, PodUsage } from './usage.ts'
 import type { VolumeStats } from './volumeMetrics.ts'
@@ -132,7 +132,8 @@ async function podOf(deps: SummaryDeps, pod: PodUsage, nodeFs: FilesystemStats |
   const logs = await Promise.all(pod.containers.map((container) => logUsage(deps, pod, container)))
   const layers = pod.containers.map(({ name }) => deps.writableLayers.get(name) ?? { bytes: 0, inodes: 0 })
   const volumes = await volumesOf(deps, pod, nodeFs)
-  const local = [...logs, ...layers, ...volumes.filter(({ isEphemeral }) => isEphemeral).map(({ used }) => used)]
+  const hostsFile = (await deps.disk?.directory(hostsPath(view.config.rootDirectory, pod.uid))) ?? { bytes: 0, inodes: 0 }
+  const local = [...logs, ...layers, hostsFile, ...volumes.filter(({ isEphemeral }) => isEphemeral).map(({ used }) => used)]
   const ephemeral = local.reduce((total, { bytes, inodes }) => ({ bytes: total.bytes + bytes, inodes: total.inodes + inodes }), { bytes: 0, inodes: 0 })
   return {
     ...basis,
