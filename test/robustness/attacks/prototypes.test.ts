@@ -3,14 +3,9 @@
  * keys, rules. Each is treated as any other name, no answer is above 499, and the objects of the process stay as they were.
  */
 import assert from 'node:assert/strict'
-import fs from 'node:fs'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
 import { after, before, test } from 'node:test'
-import type { TestApiServer, TestListener } from '#testing/apiServer'
-import { type RawAnswer, rawHttp } from '../../integration/api/rawHttp.ts'
 import { definition, establish, version } from '../../integration/crd/support.ts'
-import { startServerWithFlags } from '../../support/serverWithFlags.ts'
+import { startTokenServer, type TokenServer } from './tokenServer.ts'
 
 const keys = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf'] as const
 /** Label keys and resource names start and end with a letter or digit. */
@@ -19,42 +14,20 @@ const namespaced = '/api/v1/namespaces/default'
 const configMaps = `${namespaced}/configmaps`
 const pods = `${namespaced}/pods`
 
-const folder = fs.mkdtempSync(path.join(tmpdir(), 'skiff-prototypes-'))
-let api: TestApiServer
-let listener: TestListener
+let server: TokenServer
 const members = Object.getOwnPropertyNames(Object.prototype)
 
 before(async () => {
-  const tokens = path.join(folder, 'tokens.csv')
-  fs.writeFileSync(tokens, 'admin,admin,1,system:masters\n', { mode: 0o600 })
-  api = await startServerWithFlags([
-    `--token-auth-file=${tokens}`,
-    '--enable-admission-plugins=ResourceQuota,LimitRanger,PodNodeSelector,PodTolerationRestriction,ServiceAccount',
-  ])
-  listener = { ...(await api.listen()), token: 'admin' }
-  await json('POST', `${namespaced}/serviceaccounts`, '{"metadata":{"name":"default"}}')
+  server = await startTokenServer({}, ['--enable-admission-plugins=ResourceQuota,LimitRanger,PodNodeSelector,PodTolerationRestriction,ServiceAccount'])
 })
 after(async () => {
-  await api.close()
-  fs.rmSync(folder, { recursive: true, force: true })
+  await server.close()
   assert.deepEqual(Object.getOwnPropertyNames(Object.prototype), members)
 })
 
-const send = (method: string, path: string, body?: string, headers: Record<string, string> = {}): Promise<RawAnswer> =>
-  rawHttp(listener, { method, path, ...(body === undefined ? {} : { body }), headers: { ...(body ? { 'content-type': 'application/json' } : {}), ...headers } })
-
-/** The answer's object, which must be there. */
-async function json(method: string, path: string, body?: string, headers: Record<string, string> = {}) {
-  const answer = await send(method, path, body, headers)
-  assert.ok(answer.status < 300, `${answer.status} ${answer.body}`)
-  return JSON.parse(answer.body.toString())
-}
-
-async function statusOf(method: string, path: string, body?: string, headers: Record<string, string> = {}): Promise<number> {
-  const { status, body: text } = await send(method, path, body, headers)
-  assert.ok(status < 500, `${method} ${path}: ${status} ${text.toString().slice(0, 300)}`)
-  return status
-}
+const send = (method: string, target: string, body?: unknown, headers?: Record<string, string>) => server.send('admin', method, target, body, headers)
+const json = (method: string, target: string, body?: unknown, headers?: Record<string, string>) => server.json('admin', method, target, body, headers)
+const statusOf = (method: string, target: string, body?: unknown, headers?: Record<string, string>) => server.statusOf('admin', method, target, body, headers)
 
 /** Every key with this value, as JSON. */
 const all = (value: string, of: readonly string[] = keys) => `{${of.map((key) => `"${key}":${value}`).join()}}`
@@ -126,7 +99,7 @@ test('API-05 every key survives protobuf', async () => {
   const type = 'application/vnd.kubernetes.protobuf'
   const { body } = await send('GET', `${configMaps}/encoded`, undefined, { accept: type })
   await json('DELETE', `${configMaps}/encoded`)
-  const created = await rawHttp(listener, { method: 'POST', path: configMaps, body: withoutVersion(body), headers: { 'content-type': type } })
+  const created = await send('POST', configMaps, withoutVersion(body), { 'content-type': type })
   assert.ok(created.status < 300, created.body.toString())
   const { data } = await json('GET', `${configMaps}/encoded`)
   assert.deepEqual(Object.keys(data).sort(), [...keys].sort())
@@ -233,7 +206,7 @@ test('CRD-01 fields of every name are pruned, defaulted, validated and selected 
     additionalPrinterColumns: words.map((word) => ({ name: word, type: 'string', jsonPath: `.spec.${word}` })),
     selectableFields: words.map((word) => ({ jsonPath: `.spec.${word}` })),
   }
-  await establish(api.client, definition('names', 'Name', [version('v1', schema as never, more)]))
+  await establish(server.api.client, definition('names', 'Name', [version('v1', schema as never, more)]))
   const path = '/apis/example.com/v1/namespaces/default/names'
   const body = (name: string, rest: string) => `{"apiVersion":"example.com/v1","kind":"Name","metadata":{"name":"${name}"},${rest}}`
   const made = await json('POST', path, body('a', `"spec":{"__proto__":"x","isPrototypeOf":"x"},"__proto__":{"x":1},"free":${all('1')}`))

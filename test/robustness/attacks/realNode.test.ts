@@ -78,7 +78,7 @@ test('NET-01 CVE-2020-10749 the node takes no IPv6 routes from what pods announc
   assert.deepEqual(accepting, [])
 })
 
-test('KUB-09 CVE-2017-1002101 CVE-2021-25741 a part of a volume that is a link out of it is not mounted', options, async () => {
+test('KUB-11 CVE-2017-1002101 CVE-2021-25741 a part of a volume that is a link out of it is not mounted', options, async () => {
   const volumeMounts = [{ name: 'v', mountPath: '/v' }]
   await create('linker', {
     volumes: [{ name: 'v', emptyDir: {} }],
@@ -95,7 +95,7 @@ test('KUB-09 CVE-2017-1002101 CVE-2021-25741 a part of a volume that is a link o
   assert.match(await phaseOf('linker'), /waiting/)
 })
 
-test('KUB-09 CVE-2021-25741 a part of a volume that is exchanged for a link between checks leads nowhere', options, async () => {
+test('KUB-11 CVE-2021-25741 a part of a volume that is exchanged for a link between checks leads nowhere', options, async () => {
   const swap = 'mkdir -p /v/part /v/other; while :; do mv /v/part /v/kept; ln -s /etc /v/part; rm /v/part; mv /v/kept /v/part; done'
   const volumeMounts = [{ name: 'v', mountPath: '/v' }]
   const look = 'if [ -e /part/passwd ] || [ -e /part/hostname ]; then echo escaped; sleep 600; fi; exit 1'
@@ -113,7 +113,7 @@ test('KUB-09 CVE-2021-25741 a part of a volume that is exchanged for a link betw
   await cluster.must(['delete', 'pod', 'swapper', '--force', '--wait=false'])
 })
 
-test('KUB-09 CVE-2024-10220 CVE-2025-1767 a gitRepo volume starts no git', options, async () => {
+test('KUB-11 CVE-2024-10220 CVE-2025-1767 a gitRepo volume starts no git', options, async () => {
   const volumes = [{ name: 'g', gitRepo: { repository: '/etc', directory: 'g/.git', revision: 'main' } }]
   await create('cloner', { volumes, containers: [container({ volumeMounts: [{ name: 'g', mountPath: '/g' }] })] })
   const failed = await eventually(
