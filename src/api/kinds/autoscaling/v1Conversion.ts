@@ -6,6 +6,9 @@
 import type { HorizontalPodAutoscaler as HorizontalPodAutoscalerV1 } from '#api/gen/types/autoscaling.v1'
 import type { HorizontalPodAutoscaler, MetricSpec, MetricStatus } from '#api/gen/types/autoscaling.v2'
 import { bareMap, emptyMap } from '#base/bareMap'
+import { parseJson } from '../../machinery/json.ts'
+import { schemaOfDefinition } from '../../schema/builtIn.ts'
+import { decode } from '../../schema/decode.ts'
 
 const annotation = {
   metrics: 'autoscaling.alpha.kubernetes.io/metrics',
@@ -52,18 +55,18 @@ export function toV2(v1: HorizontalPodAutoscalerV1): HorizontalPodAutoscaler {
   const { targetCPUUtilizationPercentage: percentage, ...spec } = v1.spec ?? { maxReplicas: 0, scaleTargetRef: { kind: '', name: '' } }
   const { currentCPUUtilizationPercentage: current, ...status } = v1.status ?? { currentReplicas: 0, desiredReplicas: 0 }
   const read = (key: keyof typeof annotation) => parse(v1.metadata.annotations?.[annotation[key]])
-  const others = list(read('metrics')).map((metric) => newer(metric) as unknown as MetricSpec)
+  const others = all<MetricSpec>('MetricSpec', list(read('metrics')).map(newer))
   const metrics = [...others, ...(percentage === undefined ? [] : [cpuMetric(percentage)])]
-  const kept = list(read('currentMetrics')).map((metric) => newer(metric) as unknown as MetricStatus)
+  const kept = all<MetricStatus>('MetricStatus', list(read('currentMetrics')).map(newer))
   const cpu = current === undefined ? [] : [{ type: 'Resource', resource: { name: 'cpu', current: { averageUtilization: current } } }]
   const currentMetrics = kept.length > 0 ? kept : cpu
-  const conditions = list(read('conditions'))
-  const behavior = read('behavior')
+  const conditions = all('HorizontalPodAutoscalerCondition', list(read('conditions')))
+  const [behavior] = all('HorizontalPodAutoscalerBehavior', [read('behavior')].filter(isFields))
   return {
     ...v1,
     apiVersion: 'autoscaling/v2',
     metadata: withAnnotations(v1.metadata, withoutOurs(v1.metadata.annotations)),
-    spec: { ...spec, metrics: metrics.length > 0 ? metrics : [cpuMetric(80)], ...(isFields(behavior) ? { behavior } : {}) },
+    spec: { ...spec, metrics: metrics.length > 0 ? metrics : [cpuMetric(80)], ...(behavior ? { behavior } : {}) },
     status: { ...status, ...(currentMetrics.length > 0 ? { currentMetrics } : {}), ...(conditions.length > 0 ? { conditions } : {}) },
   } as unknown as HorizontalPodAutoscaler
 }
@@ -74,9 +77,19 @@ const list = (value: unknown): Fields[] => (Array.isArray(value) ? value.filter(
 /** Anybody may write annotations: what is no JSON is passed over. */
 function parse(text: string | undefined): unknown {
   try {
-    return text === undefined ? undefined : JSON.parse(text)
+    return text === undefined ? undefined : parseJson(text).value
   } catch {
     return undefined
+  }
+}
+
+/** The values as the type has them; none when one of them does not fit it, as Go's decoder gives up a list (CVE-2024-0793). */
+function all<T>(type: string, values: readonly Fields[]): T[] {
+  const schema = schemaOfDefinition(`io.k8s.api.autoscaling.v2.${type}`)
+  try {
+    return values.map((value) => decode(value, schema, { unknown: 'drop', absent: 'keep' }).object as T)
+  } catch {
+    return []
   }
 }
 
