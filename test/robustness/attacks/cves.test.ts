@@ -3,6 +3,9 @@
  * memory and time have to do with is in bombs.test.ts and its neighbours.
  */
 import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { definition, establish, version } from '../../integration/crd/support.ts'
 import { type Json, RawAnswer, startWebhookServer, type WebhookServer } from '../../support/webhookServer.ts'
@@ -363,4 +366,52 @@ test('API-28 CVE-2020-8552 what clients call themselves and ask for makes no mor
   const before = await lines()
   await round(1_000)
   assert.ok((await lines()) - before <= 20, `${before} lines became ${await lines()}`)
+})
+
+test('ADM-11 CVE-2023-2727 the image policy is asked about debugging containers, too', { timeout: 60_000 }, async () => {
+  const folder = fs.mkdtempSync(path.join(tmpdir(), 'skiff-image-policy-'))
+  hooks.on('/images', () => {
+    const { spec } = hooks.asked.at(-1)?.review ?? {}
+    const allowed = spec.containers.every(({ image }: { image: string }) => !image.includes('forbidden'))
+    return new RawAnswer(200, JSON.stringify({ apiVersion: 'imagepolicy.k8s.io/v1alpha1', kind: 'ImageReview', status: { allowed } }), {
+      'content-type': 'application/json',
+    })
+  })
+  const { url, caBundle } = hooks.client('/images')
+  const clusters = [{ name: 'c', cluster: { server: url, 'certificate-authority-data': caBundle } }]
+  const kubeconfig = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters,
+    users: [{ name: 'u', user: {} }],
+    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+    'current-context': 'x',
+  }
+  fs.writeFileSync(path.join(folder, 'kubeconfig'), JSON.stringify(kubeconfig))
+  const imagePolicy = { kubeConfigFile: path.join(folder, 'kubeconfig'), allowTTL: 5, denyTTL: 5, retryBackoff: 500, defaultAllow: false }
+  const plugins = [{ name: 'ImagePolicyWebhook', configuration: { imagePolicy } }]
+  fs.writeFileSync(path.join(folder, 'admission.yaml'), JSON.stringify({ apiVersion: 'apiserver.config.k8s.io/v1', kind: 'AdmissionConfiguration', plugins }))
+  const strict = await startTokenServer({}, ['--enable-admission-plugins=ImagePolicyWebhook', `--admission-control-config-file=${folder}/admission.yaml`])
+  try {
+    const pod = (name: string, image: string) => ({ metadata: { name }, spec: { automountServiceAccountToken: false, containers: [{ name: 'c', image }] } })
+    assert.equal(await strict.statusOf('admin', 'POST', `${namespaced}/pods`, pod('bad', 'forbidden')), 403)
+    assert.equal(await strict.statusOf('admin', 'POST', `${namespaced}/pods`, pod('good', 'fine')), 201)
+    for (const [image, status] of [
+      ['forbidden', 403],
+      ['fine', 200],
+    ] as const) {
+      const debug = { spec: { ephemeralContainers: [{ name: image, image }] } }
+      const type = { 'content-type': 'application/strategic-merge-patch+json' }
+      assert.equal(await strict.statusOf('admin', 'PATCH', `${namespaced}/pods/good/ephemeralcontainers`, debug, type), status, image)
+    }
+    assert.equal(
+      await strict.statusOf('admin', 'PATCH', `${namespaced}/pods/good`, [{ op: 'replace', path: '/spec/containers/0/image', value: 'forbidden' }], {
+        'content-type': 'application/json-patch+json',
+      }),
+      403,
+    )
+  } finally {
+    await strict.close()
+    fs.rmSync(folder, { recursive: true, force: true })
+  }
 })
