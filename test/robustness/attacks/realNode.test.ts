@@ -152,3 +152,22 @@ test('KUB-19 CVE-2023-2431 an empty name of a local seccomp profile does not mea
   const told = await eventually('the refusal', 60_000, waiting, (text) => /Error/.test(text))
   assert.match(told, /localhostProfile must be set if seccompProfile type is Localhost/)
 })
+
+test('KUB-11 CVE-2017-1002102 no container writes into the volumes that the kubelet fills', options, async () => {
+  await cluster.must(['create', 'configmap', 'filled', '--from-literal=a=b'])
+  await cluster.must(['create', 'secret', 'generic', 'filled', '--from-literal=a=b'])
+  const fieldRef = { fieldPath: 'metadata.name' }
+  const items = [{ path: 'a', fieldRef }]
+  const volumes = [
+    { name: 'config', configMap: { name: 'filled' } },
+    { name: 'secret', secret: { secretName: 'filled' } },
+    { name: 'downward', downwardAPI: { items } },
+    { name: 'projected', projected: { sources: [{ configMap: { name: 'filled' } }] } },
+  ]
+  const volumeMounts = volumes.map(({ name: volume }) => ({ name: volume, mountPath: `/v/${volume}`, readOnly: false }))
+  await create('writer', { volumes, containers: [container({ volumeMounts })] })
+  await cluster.must(['wait', '--for=condition=Ready', 'pod/writer', '--timeout=60s'])
+  const write =
+    'cd /v/$V && { cat a >/dev/null && (ln -s / ..data_tmp || mv ..data x || rm a || touch b || echo c >a) 2>/dev/null && echo written || echo refused; }'
+  for (const { name: volume } of volumes) assert.equal(await inPod('writer', `V=${volume}; ${write}`), 'refused', volume)
+})
