@@ -6,7 +6,7 @@ import { test } from 'node:test'
 
 const root = path.resolve(import.meta.dirname, '../..')
 
-/** Whoever adds a CVE says why no test can prove it. */
+/** A row without a test gives the reason. */
 const unproved = /^cannot apply: /
 
 /** @returns what is wrong with the page */

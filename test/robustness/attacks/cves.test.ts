@@ -1,6 +1,6 @@
 /**
- * Holes that Kubernetes' API server had (docs/cves.md), each tried over TLS by somebody with just the rights that it took. What a whole server's
- * memory and time have to do with is in bombs.test.ts and its neighbours.
+ * Holes that Kubernetes' API server had (docs/cves.md), each tried over TLS by a user with just the rights that it took. Attacks on memory and time
+ * are in bombs.test.ts and its neighbours.
  */
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
@@ -189,7 +189,7 @@ test('AUZ-02 CVE-2021-25740 who edits or administers a namespace writes no endpo
   }
 })
 
-test('ADM-11 CVE-2020-8554 with DenyServiceExternalIPs nobody takes an address for a Service', async () => {
+test('ADM-11 CVE-2020-8554 a Service takes no external address, DenyServiceExternalIPs is on', async () => {
   const body = { metadata: { name: 'taken' }, spec: { ports: [{ port: 443 }], externalIPs: ['203.0.113.7'] } }
   assert.equal(await server.statusOf('editor', 'POST', `${namespaced}/services`, body), 403)
   const plain = { ...body, spec: { ports: body.spec.ports } }

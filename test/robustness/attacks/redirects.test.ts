@@ -1,5 +1,5 @@
 /**
- * Backends that redirect: a kubelet, an extension API server. The server follows nobody, since it would show its certificates elsewhere, and passes
+ * Backends that redirect: a kubelet, an extension API server. The server follows none, since it would show its certificates elsewhere, and passes
  * no redirect of an extension server on, since the client would show its own credentials there.
  */
 import assert from 'node:assert/strict'

@@ -1,4 +1,4 @@
-/** An API server with kube-apiserver's flags on a TLS port, where everybody's token is their name, and what tests of single holes ask it. */
+/** An API server with kube-apiserver's flags on a TLS port, where a user's token is the user's name. For tests of single vulnerabilities. */
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import { tmpdir } from 'node:os'
