@@ -4,8 +4,8 @@
  * Upstream: apiserver/pkg/admission/plugin/webhook/mutating/{dispatcher,reinvocationcontext}.go (v1.36).
  */
 import { semanticEqual } from '#api/machinery/equality'
-import { type Frozen, groupVersion, type KubeObject } from '#api/machinery/meta'
 import { parseJson } from '#api/machinery/json'
+import { type Frozen, groupVersion, type KubeObject } from '#api/machinery/meta'
 import { applyJsonPatch, type JsonPatchOperation, parseJsonPatch } from '#api/machinery/patch/jsonPatch'
 import { internalError, isStatus } from '#api/machinery/status'
 import { withNils } from '#api/schema/nils'
