@@ -113,6 +113,8 @@ export interface ApiServerConfig extends PipelineOptions {
   readonly kubelet?: KubeletAccess | undefined
   /** What extension API servers are shown (--proxy-client-cert-file, --proxy-client-key-file). */
   readonly proxyClient?: Pick<BackendTls, 'cert' | 'key'> | undefined
+  /** Whether redirects by extension API servers reach clients, who may follow them with their credentials (--aggregator-reject-forwarding-redirects). */
+  readonly forwardsRedirects?: boolean | undefined
   /** How extension API servers recognise this server and its users. Absent: they are not told. */
   readonly trust?: Trust | undefined
 }
@@ -183,8 +185,8 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
   const transport: ApiServer['transport'] = (user, userAgent) => inProcessTransport({ handle, clock }, user, userAgent)
   const own = transport(loopbackUser, 'kube-apiserver')
   registry.connect(own)
-  const { proxyClient: clientCertificate, trust } = config
-  const aggregation = createAggregationLayer({ ...deps, reader: registry.reader, catalog, transport: own, clientCertificate, trust })
+  const { proxyClient: clientCertificate, forwardsRedirects, trust } = config
+  const aggregation = createAggregationLayer({ ...deps, reader: registry.reader, catalog, transport: own, clientCertificate, forwardsRedirects, trust })
   const customResources = installCustomResources({
     registry,
     catalog,

@@ -1,5 +1,6 @@
 /** The catalog's source of everything that is compiled in (L3): stored resources from the registry, computed ones with their handlers. */
 import { builtInGroupVersions, builtInResources, groupVersionKey, resourceKey } from '#api/resources'
+import { bareMap } from '#base/bareMap'
 import type { CatalogSource } from './catalog.ts'
 import type { Handler } from './pipeline/stage.ts'
 import type { Registry } from './registry/registry.ts'
@@ -28,7 +29,7 @@ export function builtInSource(
 }
 
 /** What every answer of these resources warns of. */
-const deprecated: Readonly<Record<string, string>> = {
+const deprecated: Readonly<Record<string, string>> = bareMap({
   '/v1/endpoints': 'v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice',
   '/v1/componentstatuses': 'v1 ComponentStatus is deprecated in v1.19+',
-}
+})

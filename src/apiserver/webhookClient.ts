@@ -5,6 +5,7 @@
 import { Agent, request as httpsRequest } from 'node:https'
 import { StringDecoder } from 'node:string_decoder'
 import { checkServerIdentity, type PeerCertificate, rootCertificates } from 'node:tls'
+import { parseJson } from '#api/machinery/json'
 
 export interface WebhookTarget {
   readonly url: string
@@ -66,7 +67,7 @@ export async function postJson(target: WebhookTarget, body: unknown, options: Po
 /** @throws Error in the words of Go's decoder */
 export function parseAnswer(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseJson(text).value
   } catch (error) {
     throw new Error(`couldn't get version/kind; json parse error: ${(error as Error).message}`)
   }

@@ -2,6 +2,7 @@
  * How functions are declared (L1, pure): overloads written as signatures, each with the code that runs it, gathered into libraries.
  * Upstream: cel-go common/decls/decls.go, cel/library.go (v0.26).
  */
+import { bareMap } from '#base/bareMap'
 
 import type { CallCost, CallEstimator } from './cost/model.ts'
 import type { Macro } from './syntax/macro.ts'
@@ -82,7 +83,7 @@ function makeOverload(id: string, signature: string, isMember: boolean, invoke: 
   return { id, parameters, result, member: isMember, typeParameters: [...names], invoke }
 }
 
-const namedTypes: Readonly<Record<string, CelType>> = {
+const namedTypes: Readonly<Record<string, CelType>> = bareMap({
   bool: boolType,
   int: intType,
   uint: uintType,
@@ -94,7 +95,7 @@ const namedTypes: Readonly<Record<string, CelType>> = {
   duration: durationType,
   dyn: dynType,
   type: typeType(),
-}
+})
 
 /** Reads `(string, list(T)) -> bool`. Single capitals are type parameters; any other unknown name is an opaque type of that name. */
 class SignatureReader {

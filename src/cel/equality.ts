@@ -2,7 +2,6 @@
  * Equality and order of values (L1, pure). Numbers compare across int, uint and double by their mathematical value.
  * Upstream: cel-go common/types, the Equal and Compare methods (v0.26).
  */
-
 import type { Value } from './values.ts'
 import { Double, Duration, EvaluationError, isInt, ListValue, MapValue, ObjectValue, OpaqueValue, Optional, Timestamp, TypeValue, Uint } from './values.ts'
 

@@ -2,7 +2,6 @@
  * The environment of the language alone (L1, pure): its types, functions and macros, to be extended with variables and libraries.
  * Upstream: cel-go cel/env.go NewEnv, common/stdlib/standard.go (v0.26).
  */
-
 import type { NameDeclaration } from './checker/checker.ts'
 import { check } from './checker/checker.ts'
 import { estimateCost } from './cost/estimate.ts'

@@ -1,7 +1,6 @@
 /**
  * Strings as CEL sees them (L1, pure): lengths in code points, doubles as Go prints them, values in messages.
  */
-
 import { formatDuration, formatTimestamp } from './time.ts'
 import type { Value } from './values.ts'
 import { Double, Duration, ListValue, MapValue, Timestamp, TypeValue, Uint } from './values.ts'

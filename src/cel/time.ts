@@ -2,6 +2,7 @@
  * Timestamps and durations as text and as parts (L1, pure). Zones by name come from the platform's own tables.
  * Upstream: cel-go common/types/timestamp.go, duration.go (v0.26); Go's time.ParseDuration and RFC 3339.
  */
+import { bareMap } from '#base/bareMap'
 import { civilFromDays, daysFromCivil, formatTime, parseTime } from '#base/time'
 import { Duration, EvaluationError, maxInt, minInt, Timestamp } from './values.ts'
 
@@ -35,7 +36,7 @@ export function formatTimestamp({ seconds, nanos }: Timestamp): string {
   return nanos === 0 ? text : `${text.slice(0, -1)}.${String(nanos).padStart(9, '0').replace(/0+$/, '')}Z`
 }
 
-const unitNanos: Readonly<Record<string, bigint>> = {
+const unitNanos: Readonly<Record<string, bigint>> = bareMap({
   ns: 1n,
   us: 1000n,
   µs: 1000n,
@@ -44,7 +45,7 @@ const unitNanos: Readonly<Record<string, bigint>> = {
   s: nanosPerSecond,
   m: 60n * nanosPerSecond,
   h: 3600n * nanosPerSecond,
-}
+})
 const durationPart = /(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)/y
 
 /** Go's notation, such as `1h15m30.918s`; undefined for anything else, and for what exceeds 64 bits of nanoseconds. */

@@ -2,6 +2,7 @@
  * Faults that types do not show (L1, pure): literals that their function will refuse, and literals of mixed types.
  * Upstream: cel-go cel/validator.go (v0.26), as Kubernetes enables it since 1.29.
  */
+import { bareMap } from '#base/bareMap'
 import type { CheckedExpression, Issue } from './environment.ts'
 import { compileRegularExpression } from './regularExpression.ts'
 import type { Expression } from './syntax/ast.ts'
@@ -11,11 +12,11 @@ import { dynType, formatType, isOptional, typesEqual } from './types.ts'
 import { EvaluationError } from './values.ts'
 
 /** The literals that a function accepts as its first argument. */
-const literalChecks: Readonly<Record<string, (text: string) => unknown>> = {
+const literalChecks: Readonly<Record<string, (text: string) => unknown>> = bareMap({
   duration: parseDuration,
   timestamp: parseTimestamp,
   matches: compileRegularExpression,
-}
+})
 
 function accepts(check: (text: string) => unknown, text: string): boolean {
   try {

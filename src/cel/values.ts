@@ -9,7 +9,6 @@
  * Lists, maps and objects are interfaces, so that JSON is wrapped lazily (json.ts) and never copied.
  * Upstream: cel-go common/types (v0.26).
  */
-
 import type { CelType } from './types.ts'
 import { formatType } from './types.ts'
 

@@ -2,6 +2,7 @@
  * Credentials from a program that a kubeconfig names (L2): run when first needed, when they have expired and when a server refuses them; once
  * for all calls that wait. Running the program is the caller's. Upstream: client-go/plugin/pkg/client/auth/exec (v1.36).
  */
+import { parseJson } from '#api/machinery/json'
 import type { Clock } from '#base/clock'
 import { parseTime } from '#base/time'
 import type { CredentialSource, Credentials } from './credentials.ts'
@@ -89,7 +90,8 @@ function isInteractive({ apiVersion, interactiveMode }: ExecConfig, { interactiv
 function readAnswer(text: string, apiVersion: string): { credentials: Credentials; expiresMs: number } {
   let answer: ExecCredential
   try {
-    answer = JSON.parse(text) as ExecCredential
+    // Unlike the engine's own, this parser's errors do not quote the text, which holds a token.
+    answer = parseJson(text).value as ExecCredential
   } catch (error) {
     throw new Error(`decoding stdout: ${(error as Error).message}`, { cause: error })
   }

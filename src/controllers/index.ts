@@ -1,5 +1,4 @@
 /** All controllers, in the order in which they start (L3). */
-
 import { attachDetach } from './attachDetach/attachDetach.ts'
 import { bootstrapSigner } from './bootstrap/signer.ts'
 import { tokenCleaner } from './bootstrap/tokenCleaner.ts'

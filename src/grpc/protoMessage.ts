@@ -2,6 +2,7 @@
  * Messages of our service descriptions as plain objects (L1): camelCase members, 64-bit numbers as numbers, enums by name, bytes as Buffer. What a
  * message does not say is there with its default, and null for a message within.
  */
+import { bareMap } from '#base/bareMap'
 import { type ProtoEntry, type ProtoField, type ProtoNamespace, parseProto } from './protoText.ts'
 import { ProtoReader, ProtoWriter, wireLengthDelimited, wireVarint } from './protoWire.ts'
 
@@ -44,7 +45,7 @@ function writeNumber(writer: ProtoWriter, value: unknown): void {
 
 const number = (read: (reader: ProtoReader) => number): ValueCodec => ({ wireType: wireVarint, initial: 0, write: writeNumber, read })
 
-const scalars: Readonly<Record<string, ValueCodec>> = {
+const scalars: Readonly<Record<string, ValueCodec>> = bareMap({
   int32: number((reader) => reader.int32()),
   int64: number((reader) => reader.int64()),
   uint32: number((reader) => reader.uint32()),
@@ -73,7 +74,7 @@ const scalars: Readonly<Record<string, ValueCodec>> = {
     },
     read: (reader) => reader.bytes(),
   },
-}
+})
 
 function enumCodec(values: Readonly<Record<string, number>>): ValueCodec {
   const names = new Map(Object.entries(values).map(([name, value]) => [value, name]))
@@ -241,7 +242,8 @@ function mapField(name: string, id: number, key: ValueCodec, value: ValueCodec):
         else if (tag === 16 + value.wireType) content = value.read(pair)
         else pair.skip(tag & 7)
       }
-      ;(into[name] as Message)[String(member)] = content
+      // A key may be any text, also the name of a setter that objects inherit.
+      Object.defineProperty(into[name], String(member), { value: content, configurable: true, enumerable: true, writable: true })
     },
   }
 }

@@ -2,6 +2,7 @@
  * Reads the small part of the protocol buffer language that our own service descriptions use (L1) into the JSON form of protobufjs: package, flat
  * messages, flat enums, services; one statement after another, fields in snake_case (they become camelCase in JavaScript).
  */
+import { emptyMap } from '#base/bareMap'
 
 export interface ProtoField {
   readonly type: string
@@ -63,7 +64,7 @@ function enumValue(statement: string): [string, number] {
 
 /** The protobufjs JSON descriptor of a description. Throws on anything outside the supported part. */
 export function parseProto(text: string): ProtoNamespace {
-  const nested: Record<string, ProtoEntry> = {}
+  const nested: Record<string, ProtoEntry> = emptyMap()
   for (const [, keyword, name = '', body = ''] of text.matchAll(block)) {
     if (keyword === 'message') nested[name] = { fields: Object.fromEntries(statements(body).map(field)) }
     else if (keyword === 'enum') nested[name] = { values: Object.fromEntries(statements(body).map(enumValue)) }
@@ -73,5 +74,5 @@ export function parseProto(text: string): ProtoNamespace {
   return packageName
     .split('.')
     .filter(Boolean)
-    .reduceRight<ProtoNamespace>((inner, part) => ({ nested: { [part]: inner } }), { nested })
+    .reduceRight<ProtoNamespace>((inner, part) => ({ nested: { [part]: inner } }), { nested: { ...nested } })
 }

@@ -5,6 +5,7 @@
 import { readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { readFile, statfs } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { bareMap } from '#base/bareMap'
 import { parseMountInfo } from './mounts.ts'
 
 /** Counters of one device since the group was made, by the kernel's names of operations: Read, Write, Discard, and in v1 also Sync, Async, Total. */
@@ -45,14 +46,14 @@ export function devicesOfV1(serviceBytes: string, serviced: string): DeviceIo[] 
   return collect([...parse(serviceBytes, 'bytes'), ...parse(serviced, 'requests')])
 }
 
-const keysOfV2: Readonly<Record<string, readonly [kind: keyof Counts, operation: string]>> = {
+const keysOfV2: Readonly<Record<string, readonly [kind: keyof Counts, operation: string]>> = bareMap({
   rbytes: ['bytes', 'Read'],
   wbytes: ['bytes', 'Write'],
   dbytes: ['bytes', 'Discard'],
   rios: ['requests', 'Read'],
   wios: ['requests', 'Write'],
   dios: ['requests', 'Discard'],
-}
+})
 
 /** `8:0 rbytes=4096 wbytes=0 rios=1 wios=0 dbytes=0 dios=0` lines. */
 export function devicesOfV2(text: string): DeviceIo[] {

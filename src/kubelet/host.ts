@@ -5,6 +5,7 @@ import { readFile, statfs } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { arch, cpus, release } from 'node:os'
 import type { Duplex } from 'node:stream'
+import { bareMap } from '#base/bareMap'
 import { type Cgroups, detectCgroups } from '#host/cgroups'
 import { createExec, type Exec } from '#host/exec'
 import { readTextIfExists } from '#host/files'
@@ -50,7 +51,7 @@ export interface KubeletHost {
   filesystem(nodePath: string): Promise<FilesystemStats>
 }
 
-const goArchitectures: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64', arm: 'arm', ia32: '386' }
+const goArchitectures: Readonly<Record<string, string>> = bareMap({ x64: 'amd64', arm64: 'arm64', arm: 'arm', ia32: '386' })
 
 /** What GOARCH would be. */
 export function goArchitecture(nodeArchitecture: string = arch()): string {

@@ -4,6 +4,7 @@
  */
 import { DEFAULT_CIPHERS } from 'node:tls'
 import type { TlsRules } from '#apiserver/server/servingTls'
+import { bareMap } from '#base/bareMap'
 
 /** They are nobody's to choose, in Go neither. */
 export const suitesOfVersion13 = DEFAULT_CIPHERS.split(':').filter((name) => name.startsWith('TLS_'))
@@ -27,17 +28,17 @@ export function tlsRulesOf(version: string | undefined, suites: readonly string[
   }
 }
 
-const versions: Readonly<Record<string, TlsRules['minVersion']>> = {
+const versions: Readonly<Record<string, TlsRules['minVersion']>> = bareMap({
   VersionTLS10: 'TLSv1',
   VersionTLS11: 'TLSv1.1',
   VersionTLS12: 'TLSv1.2',
   VersionTLS13: 'TLSv1.3',
-}
+})
 
 const neededByHttp2 = ['TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256', 'TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256']
 
 /** Go's names and OpenSSL's. Those of TLS 1.3 are always there. What is too weak for OpenSSL, RC4 and 3DES, is not in the list. */
-const suiteNames: Readonly<Record<string, string | undefined>> = {
+const suiteNames: Readonly<Record<string, string | undefined>> = bareMap({
   TLS_AES_128_GCM_SHA256: undefined,
   TLS_AES_256_GCM_SHA384: undefined,
   TLS_CHACHA20_POLY1305_SHA256: undefined,
@@ -60,4 +61,4 @@ const suiteNames: Readonly<Record<string, string | undefined>> = {
   TLS_RSA_WITH_AES_128_GCM_SHA256: 'AES128-GCM-SHA256',
   TLS_RSA_WITH_AES_256_CBC_SHA: 'AES256-SHA',
   TLS_RSA_WITH_AES_256_GCM_SHA384: 'AES256-GCM-SHA384',
-}
+})

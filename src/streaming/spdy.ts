@@ -6,6 +6,7 @@
  */
 import { Duplex } from 'node:stream'
 import { constants, createDeflate, createInflate, type Deflate, type Inflate } from 'node:zlib'
+import { emptyMap } from '#base/bareMap'
 import { readOnAfterFailedWrites, takeUnread } from './lastWords.ts'
 import { spdyDictionary } from './spdyDictionary.ts'
 
@@ -419,7 +420,7 @@ function encodeHeaders(headers: SpdyHeaders): Buffer {
 }
 
 function decodeHeaders(block: Buffer): SpdyHeaders {
-  const headers: Record<string, string> = {}
+  const headers: Record<string, string> = emptyMap()
   let at = 4
   const text = () => {
     const length = block.readUInt32BE(at)

@@ -2,7 +2,6 @@
  * A real API server in this process, for integration tests: the memory store, both transports, nothing imitated. Security is what the test
  * plugs in; by default everybody may do everything.
  */
-
 import { strategyFor } from '#api/kinds/index'
 import { type ApiServer, type ApiServerConfig, type ApiServerDeps, createApiServer } from '#apiserver/apiServer'
 import type { Encryption } from '#apiserver/encryption/encryption'

@@ -2,7 +2,6 @@
  * A component of a test cluster that can end in two ways: told to stop, it tidies up; when it crashes, its connection is cut first, so that nothing
  * it still does reaches anybody. Either way it can be started again, with nothing of what it knew.
  */
-
 import { setMaxListeners } from 'node:events'
 import type { UserInfo } from '#apiserver/request'
 import type { Clock } from '#base/clock'

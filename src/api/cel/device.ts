@@ -2,6 +2,7 @@
  * The CEL environment of device selectors (L1): the variable `device` with its driver, attributes, capacity and whether it is shared, and
  * cel.bind. All sizes are known, so that every selector has a worst cost. Upstream: dynamic-resource-allocation/cel/compile.go (v1.36).
  */
+import { bareMap } from '#base/bareMap'
 
 import { fixed, range, type SizeEstimator } from '#cel/cost/model'
 import type { CompileResult, Environment } from '#cel/environment'
@@ -28,7 +29,7 @@ const deviceType = objectType('kubernetes.DRADevice', {
 const deviceEnvironment: Environment = kubernetesEnvironment.extend({ libraries: [bindings], variables: { device: deviceType } })
 
 /** Largest sizes by the path below `device`, where `*` is any attribute. */
-const sizes: Readonly<Record<string, number>> = {
+const sizes: Readonly<Record<string, number>> = bareMap({
   driver: maxDriverLength,
   attributes: maxAttributes,
   'attributes @keys': maxDomainLength,
@@ -40,7 +41,7 @@ const sizes: Readonly<Record<string, number>> = {
   'capacity @keys': maxDomainLength,
   'capacity @values': maxAttributes,
   'capacity @values @keys': maxIdLength,
-}
+})
 
 const deviceSizes: SizeEstimator = ({ path }) => {
   if (path?.[0] !== 'device') return undefined

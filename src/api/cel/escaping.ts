@@ -1,9 +1,10 @@
 /**
  * Names of properties as identifiers of CEL (L1). Upstream: apiserver/pkg/cel/escaping.go (v1.36).
  */
+import { bareMap } from '#base/bareMap'
 import { reservedWords } from '#cel/syntax/operators'
 
-const escapes: Readonly<Record<string, string>> = { __: '__underscores__', '.': '__dot__', '-': '__dash__', '/': '__slash__' }
+const escapes: Readonly<Record<string, string>> = bareMap({ __: '__underscores__', '.': '__dot__', '-': '__dash__', '/': '__slash__' })
 
 /** How expressions write a property; undefined when they cannot. */
 export function escapeIdentifier(property: string): string | undefined {

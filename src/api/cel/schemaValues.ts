@@ -2,6 +2,7 @@
  * Values of custom resources that follow more than JSON's rules (L1): objects with declared fields, and lists that are sets or maps,
  * which compare without order and merge when added. Upstream: apiserver/pkg/cel/common/valuesunstructured.go, maplist.go (v1.36).
  */
+import { ownValue } from '#base/bareMap'
 import { equal } from '#cel/equality'
 import type { JsonConverter } from '#cel/json'
 import { JsonList } from '#cel/json'
@@ -48,7 +49,7 @@ export class DeclaredObject extends MapValue {
       if (Object.hasOwn(this.json, name) !== Object.hasOwn(other.json, name)) return false
     }
     const declared = new Set([...this.#fields.values()].map(({ name }) => name))
-    return Object.keys(this.json).every((name) => declared.has(name) || jsonEqual(this.json[name], other.json[name]))
+    return Object.keys(this.json).every((name) => declared.has(name) || jsonEqual(this.json[name], ownValue(other.json, name)))
   }
 }
 
@@ -68,7 +69,7 @@ export function listOf(props: JSONSchemaProps, convert: JsonConverter): (items: 
 
 /** The key of an item of a map list, as one text. */
 function keyOf(item: Value, keys: readonly string[]): string | undefined {
-  if (item instanceof DeclaredObject) return JSON.stringify(keys.map((key) => item.json[key] ?? null))
+  if (item instanceof DeclaredObject) return JSON.stringify(keys.map((key) => ownValue(item.json, key) ?? null))
   return item instanceof MapValue ? JSON.stringify(keys.map((key) => mapKey(item.get(key) ?? null) ?? null)) : undefined
 }
 

@@ -2,6 +2,7 @@
  * Reads cron schedules (L1): five fields of numbers, names, lists, ranges and steps, or an @descriptor. When they are due is the cron job
  * controller's work. Faults are worded as upstream's, which the API server passes on. Upstream: github.com/robfig/cron/v3 ParseStandard.
  */
+import { bareMap, ownValue } from '#base/bareMap'
 
 export interface CronSchedule {
   readonly minutes: ReadonlySet<number>
@@ -30,7 +31,7 @@ const fieldBounds: readonly Bounds[] = [
   { min: 1, max: 12, names: numbered('jan feb mar apr may jun jul aug sep oct nov dec', 1) },
   { min: 0, max: 6, names: numbered('sun mon tue wed thu fri sat', 0) },
 ]
-const descriptors: Readonly<Record<string, string>> = {
+const descriptors: Readonly<Record<string, string>> = bareMap({
   '@yearly': '0 0 1 1 *',
   '@annually': '0 0 1 1 *',
   '@monthly': '0 0 1 * *',
@@ -38,8 +39,8 @@ const descriptors: Readonly<Record<string, string>> = {
   '@daily': '0 0 * * *',
   '@midnight': '0 0 * * *',
   '@hourly': '0 * * * *',
-}
-const unitMs: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 }
+})
+const unitMs: Readonly<Record<string, number>> = bareMap({ h: 3_600_000, m: 60_000, s: 1000, ms: 1 })
 
 class CronFault extends Error {}
 
@@ -112,7 +113,7 @@ function parseRange(text: string, bounds: Bounds) {
 }
 
 function numberOf(text: string, { names }: Bounds): number {
-  return names?.[text.toLowerCase()] ?? wholeNumber(text)
+  return ownValue(names, text.toLowerCase()) ?? wholeNumber(text)
 }
 
 function wholeNumber(text: string): number {

@@ -7,6 +7,7 @@ import type { Container, ContainerStatus, Pod } from '#api/gen/types/core.v1'
 import { findCondition } from '#api/machinery/conditions'
 import type { Frozen } from '#api/machinery/meta'
 import { compareQuantities, formatQuantity, milliQuantity, quantityMilliValue, quantityOf, quantitySign, quantityValue } from '#api/machinery/quantity'
+import { emptyMap } from '#base/bareMap'
 
 export type ResourceAmounts = Record<string, number>
 type ResourceList = Readonly<Record<string, string>>
@@ -37,7 +38,7 @@ export function isPodLevelResource(name: string): boolean {
 }
 
 export function amountsOf(list: ResourceList | undefined): ResourceAmounts {
-  const amounts: ResourceAmounts = {}
+  const amounts: ResourceAmounts = emptyMap()
   for (const name in list) amounts[name] = resourceAmount(name, list[name] as string)
   return amounts
 }

@@ -6,6 +6,7 @@ import type { PersistentVolumeClaim, Pod, ResourceQuota, ScopedResourceSelectorR
 import type { ResourceClaim } from '#api/gen/types/resource.v1'
 import type { Frozen, GroupResource, KubeObject } from '#api/machinery/meta'
 import { formatQuantity, milliQuantity, quantityOf } from '#api/machinery/quantity'
+import { bareMap, emptyMap } from '#base/bareMap'
 import { parseTime } from '#base/time'
 import { podLimits, podRequests, qosClass, resourceAmount } from './podResources.ts'
 
@@ -34,7 +35,7 @@ export function isIgnoredByQuota({ group, resource }: GroupResource): boolean {
  * @param nowMs with it, pods that should be gone by now are not charged any more
  */
 export function quotaUsage({ group, resource }: GroupResource, object: Frozen<KubeObject>, nowMs?: number): QuotaAmounts {
-  const usage: Record<string, number> = { [`count/${resource}${group ? `.${group}` : ''}`]: 1 }
+  const usage: Record<string, number> = bareMap({ [`count/${resource}${group ? `.${group}` : ''}`]: 1 })
   if (group === 'resource.k8s.io' && resource === 'resourceclaims') return { ...usage, ...resourceClaimUsage(object as Frozen<ResourceClaim>) }
   if (group !== '') return usage
   if (resource === 'pods') return { ...usage, ...podUsage(object as Frozen<Pod>, nowMs) }
@@ -57,7 +58,7 @@ const resizing = { useStatusResources: true }
 
 function podUsage(pod: Frozen<Pod>, nowMs: number | undefined): Record<string, number> {
   if (!isCharged(pod, nowMs)) return {}
-  const usage: Record<string, number> = { pods: 1 }
+  const usage: Record<string, number> = bareMap({ pods: 1 })
   for (const [name, amount] of Object.entries(podRequests(pod, resizing))) {
     usage[`requests.${name}`] = amount
     if (bareNames.includes(name) || name.startsWith('hugepages-')) usage[name] = amount
@@ -91,9 +92,9 @@ function claimUsage({ metadata, spec, status }: Frozen<PersistentVolumeClaim>): 
 
 /** Devices by their class; of alternatives the one that takes most of a class counts. Upstream: evaluator/core/resource_claims.go. */
 function resourceClaimUsage({ spec }: Frozen<ResourceClaim>): Record<string, number> {
-  const usage: Record<string, number> = {}
+  const usage: Record<string, number> = emptyMap()
   for (const { exactly, firstAvailable } of spec.devices?.requests ?? []) {
-    const most: Record<string, number> = {}
+    const most: Record<string, number> = emptyMap()
     for (const { deviceClassName, allocationMode, count } of firstAvailable ?? (exactly ? [exactly] : [])) {
       const name = `${deviceClassName}.deviceclass.resource.k8s.io/devices`
       most[name] = Math.max(most[name] ?? 0, allocationMode === 'All' ? mostDevicesOfClaim : (count ?? 1))

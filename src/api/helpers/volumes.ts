@@ -6,6 +6,7 @@ import type { Node, PersistentVolume, PersistentVolumeClaim, Pod, Volume } from 
 import { selectorOf } from '#api/machinery/labelSelector'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { compareQuantities } from '#api/machinery/quantity'
+import { ownValue } from '#base/bareMap'
 import { nodeSelectorMatches } from './nodes.ts'
 import { isControlledBy } from './owners.ts'
 
@@ -52,7 +53,7 @@ export function defaultStorageClassOf<T extends Frozen<KubeObject>>(classes: rea
 
 /** The newest of those that one of the annotations calls the default; of the same age the first by name. */
 export function newestDefault<T extends Frozen<KubeObject>>(classes: readonly T[], annotations: readonly string[]): T | undefined {
-  const defaults = classes.filter((one) => annotations.some((annotation) => one.metadata.annotations?.[annotation] === 'true'))
+  const defaults = classes.filter((one) => annotations.some((annotation) => ownValue(one.metadata.annotations, annotation) === 'true'))
   const created = (one: T) => one.metadata.creationTimestamp ?? ''
   const order = (a: T, b: T) => (created(a) === created(b) ? ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1) : created(a) > created(b) ? -1 : 1)
   return defaults.sort(order)[0]

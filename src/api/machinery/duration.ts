@@ -2,6 +2,7 @@
  * Durations (L1): as tables print ages, and as Go writes them in fields such as metav1.Duration.
  * Upstream: apimachinery/pkg/util/duration, Go's time.ParseDuration and Duration.String.
  */
+import { bareMap } from '#base/bareMap'
 
 /** The age text of `kubectl get`: two or three significant figures. */
 export function humanDuration(ms: number): string {
@@ -26,7 +27,7 @@ function pair(large: number, largeUnit: string, small: number, smallUnit: string
   return small === 0 ? `${large}${largeUnit}` : `${large}${largeUnit}${small}${smallUnit}`
 }
 
-const unitMs: Readonly<Record<string, number>> = { ns: 1e-6, us: 1e-3, µs: 1e-3, μs: 1e-3, ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
+const unitMs: Readonly<Record<string, number>> = bareMap({ ns: 1e-6, us: 1e-3, µs: 1e-3, μs: 1e-3, ms: 1, s: 1000, m: 60_000, h: 3_600_000 })
 
 /** Milliseconds of Go's notation (`1h30m`, `1.5s`, `0`); undefined when it is none. */
 export function parseDuration(text: string): number | undefined {

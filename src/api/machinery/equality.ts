@@ -2,6 +2,7 @@
  * Equality of API values (L1) as upstream's apiequality.Semantic means it, over JSON: absent, null, '', false and [] are one value, because
  * Go's types cannot tell them apart in most fields; numbers are not, since most optional numbers are pointers. Quantities compare by text.
  */
+import { ownValue } from '#base/bareMap'
 
 /** Whether two API values mean the same. */
 export function semanticEqual(a: unknown, b: unknown): boolean {
@@ -12,8 +13,8 @@ export function semanticEqual(a: unknown, b: unknown): boolean {
   }
   const left = a as Readonly<Record<string, unknown>>
   const right = b as Readonly<Record<string, unknown>>
-  for (const key in left) if (!semanticEqual(left[key], right[key])) return false
-  for (const key in right) if (!(key in left) && !isEmptyValue(right[key])) return false
+  for (const key in left) if (!semanticEqual(left[key], ownValue(right, key))) return false
+  for (const key in right) if (!Object.hasOwn(left, key) && !isEmptyValue(right[key])) return false
   return true
 }
 

@@ -3,6 +3,7 @@
  * `.status.conditions[?(@.type=="Ready")].status`, `[*]`, slices and `..name`. Compiled once.
  * Upstream: client-go/util/jsonpath, with missing keys allowed.
  */
+import { bareMap } from '#base/bareMap'
 
 type Values = readonly unknown[]
 type Step = (values: Values) => unknown[]
@@ -109,14 +110,14 @@ function membersOf(value: unknown): unknown[] {
   return typeof value === 'object' && value !== null ? Object.values(value) : []
 }
 
-const comparisons: Readonly<Record<string, (left: unknown, right: unknown) => boolean>> = {
+const comparisons: Readonly<Record<string, (left: unknown, right: unknown) => boolean>> = bareMap({
   '==': (left, right) => left === right,
   '!=': (left, right) => left !== right,
   '<': (left, right) => (left as number) < (right as number),
   '>': (left, right) => (left as number) > (right as number),
   '<=': (left, right) => (left as number) <= (right as number),
   '>=': (left, right) => (left as number) >= (right as number),
-}
+})
 
 /** `@.type=="Ready"`, or a path alone, which asks whether it is there. */
 function filter(text: string): Step {

@@ -3,6 +3,7 @@
  * Upstream: apimachinery/pkg/labels/selector.go, apis/meta/v1/helpers.go and apis/meta/v1/validation (v1.36).
  */
 import type { LabelSelector } from '#api/gen/types/meta.v1'
+import { bareMap } from '#base/bareMap'
 import type { DeepReadonly } from '#base/frozen'
 import { type FieldError, FieldPath, fieldError } from './fieldPath.ts'
 import { isLabelValue, isQualifiedName } from './names.ts'
@@ -105,7 +106,7 @@ export function validateLabelName(name: string, path: FieldPath): FieldError[] {
   return isQualifiedName(name).map((fault) => fieldError.invalid(path, name, fault))
 }
 
-const objectOperators: Readonly<Record<string, SelectorOperator>> = { In: 'in', NotIn: 'notin', Exists: 'exists', DoesNotExist: '!' }
+const objectOperators: Readonly<Record<string, SelectorOperator>> = bareMap({ In: 'in', NotIn: 'notin', Exists: 'exists', DoesNotExist: '!' })
 const binaryOperators = 'in, notin, =, ==, !=, gt, lt'
 
 function compile(requirements: readonly LabelRequirement[]): Selector {
@@ -200,7 +201,7 @@ interface Token {
 }
 
 const symbols = '=!(),><'
-const symbolTokens: Readonly<Record<string, Token['type']>> = {
+const symbolTokens: Readonly<Record<string, Token['type']>> = bareMap({
   ')': ')',
   ',': ',',
   '!': '!',
@@ -210,7 +211,7 @@ const symbolTokens: Readonly<Record<string, Token['type']>> = {
   '<': 'operator',
   '!=': 'operator',
   '(': '(',
-}
+})
 
 function tokenize(text: string): Token[] {
   const tokens: Token[] = []

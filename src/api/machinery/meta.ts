@@ -1,5 +1,4 @@
 /** The few shapes that every kind shares (L1): identity of kinds and resources, and the object itself. */
-
 import type { ListMeta, ObjectMeta } from '#api/gen/types/meta.v1'
 import type { DeepReadonly } from '#base/frozen'
 

@@ -3,6 +3,7 @@
  * A quantity is units × 10^scale. Units are plain numbers while they are exact, and BigInt only beyond 2^53.
  * Upstream: apimachinery/pkg/api/resource quantity.go, suffix.go, math.go, amount.go (v1.36).
  */
+import { bareMap } from '#base/bareMap'
 
 /** How a quantity was written, hence how its canonical form is printed. */
 export type QuantityFormat = 'DecimalSI' | 'BinarySI' | 'DecimalExponent'
@@ -23,9 +24,9 @@ const formatPattern = /^([+-]?)(\d*)(?:\.(\d*))?(?:([eE])([+-]?\d+)|([numkMGTPE]
 const looseFormat = /^[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*$/
 const formatMessage = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
-const decimalExponents: Readonly<Record<string, number>> = { n: -9, u: -6, m: -3, '': 0, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 }
+const decimalExponents: Readonly<Record<string, number>> = bareMap({ n: -9, u: -6, m: -3, '': 0, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 })
 const decimalSuffixes: Readonly<Record<number, string>> = { [-9]: 'n', [-6]: 'u', [-3]: 'm', 0: '', 3: 'k', 6: 'M', 9: 'G', 12: 'T', 15: 'P', 18: 'E' }
-const binaryExponents: Readonly<Record<string, number>> = { Ki: 10, Mi: 20, Gi: 30, Ti: 40, Pi: 50, Ei: 60 }
+const binaryExponents: Readonly<Record<string, number>> = bareMap({ Ki: 10, Mi: 20, Gi: 30, Ti: 40, Pi: 50, Ei: 60 })
 const binarySuffixes = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei']
 const nanoScale = -9
 const maxInt64 = 2n ** 63n - 1n

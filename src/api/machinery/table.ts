@@ -2,7 +2,6 @@
  * meta.k8s.io/v1 Table and PartialObjectMetadata (L1): what `kubectl get` asks for, and what metadata-only clients watch.
  * Upstream: apiserver/pkg/endpoints/handlers/response.go, kubernetes/pkg/printers (v1.36).
  */
-
 import { parseTime } from '#base/time'
 import { withNils } from '../schema/nils.ts'
 import { humanDuration } from './duration.ts'

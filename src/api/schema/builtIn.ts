@@ -2,6 +2,8 @@
  * The compiled schemas of the built-in kinds (L1), resolved from the generated table one definition at a time, on first use.
  * Recursive definitions (JSONSchemaProps) work because a node's fields are resolved when they are first asked for.
  */
+
+import { bareMap } from '#base/bareMap'
 import { kubernetesVersion } from '#base/version'
 import { type DefinitionRow, type FieldExtras, type FieldRow, factsTable, once } from '../gen/table.ts'
 import type { GroupVersionKind } from '../machinery/meta.ts'
@@ -11,7 +13,7 @@ import { zerosOf } from './zeros.ts'
 const meta = 'io.k8s.apimachinery.pkg.apis.meta.v1'
 
 /** The letters of the table that stand for a leaf. */
-const leaves: Readonly<Record<string, Schema>> = {
+const leaves: Readonly<Record<string, Schema>> = bareMap({
   s: { type: 'string' },
   i: { type: 'integer', format: 'int32' },
   l: { type: 'integer', format: 'int64' },
@@ -26,7 +28,7 @@ const leaves: Readonly<Record<string, Schema>> = {
   f: { type: 'any', format: 'fields-v1', definition: `${meta}.FieldsV1`, preserveUnknownFields: true, mapType: 'atomic' },
   p: { type: 'any', format: 'json', definition: `${meta}.Patch`, preserveUnknownFields: true },
   o: { type: 'any', format: 'json', preserveUnknownFields: true },
-}
+})
 
 interface Registry {
   readonly rows: readonly DefinitionRow[]

@@ -2,6 +2,7 @@
  * Applies the constant defaults of a schema (L1): `+default` markers of built-in kinds, `default` of CRDs. Computed defaults are the kinds'.
  * As in upstream's generated defaulters, a default is set only inside parts that are present.
  */
+import { ownValue } from '#base/bareMap'
 import { deepCopy } from '#base/frozen'
 import { StatusError } from '../machinery/status.ts'
 import { perSchema } from './perSchema.ts'
@@ -45,11 +46,11 @@ function spend(budget: Budget, bytes: number): boolean {
 function defaultFields(object: Record<string, unknown>, fields: readonly FieldPlan[], budget: Budget): boolean {
   let changed = false
   for (const { name, schema, fallback, bytes, isDeep } of fields) {
-    if (fallback !== undefined && (object[name] === undefined || (object[name] === null && !schema.nullable)) && spend(budget, bytes)) {
+    if (fallback !== undefined && (ownValue(object, name) === undefined || (object[name] === null && !schema.nullable)) && spend(budget, bytes)) {
       object[name] = deepCopy(fallback)
       changed = true
     }
-    if (isDeep && fill(object[name], schema, budget)) changed = true
+    if (isDeep && fill(ownValue(object, name), schema, budget)) changed = true
   }
   return changed
 }

@@ -3,6 +3,7 @@
  * is accepted as it comes. Patterns are ours and linear, so no value can hang the server.
  * Upstream: kube-openapi/pkg/validation/strfmt, apiextensions-apiserver/pkg/apiserver/validation/formats.go (v1.36).
  */
+import { bareMap } from '#base/bareMap'
 import { parseTime } from '#base/time'
 import { parseCidr, parseIp } from '../machinery/ip.ts'
 import { isDns1123Label, isDns1123Subdomain } from '../machinery/names.ts'
@@ -14,7 +15,7 @@ const matches =
   (value) =>
     pattern.test(value)
 
-const formats: Readonly<Record<string, FormatCheck>> = {
+const formats: Readonly<Record<string, FormatCheck>> = bareMap({
   bsonobjectid: matches(/^[0-9a-f]{24}$/i),
   uri: matches(/^(\/|[a-z][a-z0-9+.-]*:)[^\s]*$/i),
   email: matches(/^(?:[^<>@]*<)?[^\s<>@]+@[^\s<>@]+>?$/),
@@ -43,7 +44,7 @@ const formats: Readonly<Record<string, FormatCheck>> = {
   datetime: (value) => parseTime(value) !== undefined,
   k8sshortname: (value) => isDns1123Label(value).length === 0,
   k8slongname: (value) => isDns1123Subdomain(value).length === 0,
-}
+})
 
 /** The check of a string's format; undefined for formats that are not checked. */
 export function formatCheck(format: string | undefined): FormatCheck | undefined {

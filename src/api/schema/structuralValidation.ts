@@ -6,6 +6,7 @@
  */
 import { RE2JS } from 're2js'
 import type { JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
+import { bareMap, ownValue } from '#base/bareMap'
 import { type FieldError, FieldPath, fieldError } from '../machinery/fieldPath.ts'
 import { isObject, jsonKey } from '../machinery/patch/objects.ts'
 import { Allowance, Findings } from './findings.ts'
@@ -296,7 +297,7 @@ function probe(check: Check, value: unknown, path: string, { allowance }: Findin
 /** Finds the old item of a new one: by its keys in lists of type map, in no other list. */
 export function correlateItems(old: unknown, keys: readonly string[] | undefined): (item: unknown) => unknown {
   if (!Array.isArray(old) || keys === undefined) return () => uncorrelated
-  const keyOf = (item: unknown) => (isObject(item) ? JSON.stringify(keys.map((key) => item[key] ?? null)) : undefined)
+  const keyOf = (item: unknown) => (isObject(item) ? JSON.stringify(keys.map((key) => ownValue(item, key) ?? null)) : undefined)
   const byKey = new Map<string | undefined, unknown>()
   for (const item of old) if (!byKey.has(keyOf(item))) byKey.set(keyOf(item), item)
   return (item) => {
@@ -357,4 +358,4 @@ function typeFault(props: JSONSchemaProps): (value: unknown) => TypeFault | unde
   }
 }
 
-const formatNames: Readonly<Record<string, string>> = { integer: 'int64', number: 'float64' }
+const formatNames: Readonly<Record<string, string>> = bareMap({ integer: 'int64', number: 'float64' })

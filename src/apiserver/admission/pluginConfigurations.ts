@@ -2,7 +2,6 @@
  * The configuration files of single admission plugins (L3): what is in them, and what is wrong with them.
  * Upstream: plugin/pkg/admission/{eventratelimit,podtolerationrestriction}/apis, podnodeselector/admission.go, imagepolicy/config.go (v1.36).
  */
-
 import path from 'node:path'
 import { decodeConfiguration } from '#api/configuration/decode'
 import { anything, integer, kind, list, struct, text } from '#api/configuration/schemas'

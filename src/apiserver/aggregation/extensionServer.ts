@@ -29,6 +29,8 @@ export interface ExtensionServerDeps {
   readonly random: Random
   /** What we show to extension servers; PEM. Absent: nothing, and they will not believe who asks. */
   readonly clientCertificate?: Pick<BackendTls, 'cert' | 'key'> | undefined
+  /** Default: a redirect is answered with 502. */
+  readonly forwardsRedirects?: boolean | undefined
   /** Told when a request found nobody: the APIService may not be available any more. */
   onUnreachable?(name: string): void
 }
@@ -68,8 +70,10 @@ export function createExtensionServers(deps: ExtensionServerDeps): ExtensionServ
   const backendFor = (apiService: Frozen<APIService>, path: string, user: UserInfo): Backend => {
     const { service = { namespace: '', name: '' } } = apiService.spec
     const place = resolveService(reader, random, service)
+    const { forwardsRedirects } = deps
     const seenAs = { 'x-forwarded-host': authority(place), 'x-forwarded-proto': 'https' }
-    return { ...place, path, tls: tlsOf(apiService, deps), agent, hostHeader: authority(place), headers: { ...seenAs, ...identityHeaders(user) } }
+    const headers = { ...seenAs, ...identityHeaders(user) }
+    return { ...place, path, tls: tlsOf(apiService, deps), agent, hostHeader: authority(place), headers, refusesRedirects: forwardsRedirects !== true }
   }
   return {
     handlerFor: (name) => (request) => {

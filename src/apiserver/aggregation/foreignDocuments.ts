@@ -4,6 +4,7 @@
  */
 import type { JsonSchema } from '#api/machinery/openapi/schemas'
 import type { ResourceFacts, SubresourceFacts } from '#api/resources'
+import { emptyMap, ownValue } from '#base/bareMap'
 
 interface Kind {
   readonly group?: string
@@ -77,18 +78,19 @@ export function openApiPart(document: JsonSchema, group: string, version: string
   const prefix = `/apis/${group}/${version}/`
   const all = (document.definitions ?? {}) as Record<string, unknown>
   const paths = Object.fromEntries(Object.entries((document.paths ?? {}) as object).filter(([path]) => path.startsWith(prefix)))
-  const definitions: Record<string, unknown> = {}
+  const definitions: Record<string, unknown> = emptyMap()
   const pending: unknown[] = [paths]
   while (pending.length > 0) {
     const value = pending.pop()
     if (typeof value !== 'object' || value === null) continue
     const reference = (value as { $ref?: unknown }).$ref
     const name = typeof reference === 'string' ? reference.replace('#/definitions/', '') : ''
-    if (name !== '' && all[name] !== undefined && definitions[name] === undefined) {
-      definitions[name] = all[name]
-      pending.push(all[name])
+    const definition = ownValue(all, name)
+    if (name !== '' && definition !== undefined && definitions[name] === undefined) {
+      definitions[name] = definition
+      pending.push(definition)
     }
     pending.push(...Object.values(value))
   }
-  return { paths, definitions }
+  return { paths, definitions: { ...definitions } }
 }

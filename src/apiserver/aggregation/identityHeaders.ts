@@ -3,6 +3,7 @@
  * Upstream: client-go/transport (SetAuthProxyHeaders), apiserver/pkg/authentication/request/headerrequest.
  */
 import { badRequest } from '#api/machinery/status'
+import { emptyMap } from '#base/bareMap'
 import type { UserInfo } from '../request.ts'
 
 export const identityHeaderNames = { user: 'x-remote-user', uid: 'x-remote-uid', group: 'x-remote-group', extraPrefix: 'x-remote-extra-' } as const
@@ -46,7 +47,7 @@ export function userOfHeaders(headers: Headers, names: IdentityHeaderNames): Use
   if (name === undefined) return undefined
   const uid = first(names.uidHeaders)
   const groups = names.groupHeaders.flatMap((header) => headerTexts(headers, header)).filter((group) => group !== '')
-  const extra: Record<string, readonly string[]> = {}
+  const extra: Record<string, readonly string[]> = emptyMap()
   for (const prefix of names.extraHeaderPrefixes) {
     for (const header of Object.keys(headers)) {
       if (!header.startsWith(prefix)) continue
@@ -54,7 +55,7 @@ export function userOfHeaders(headers: Headers, names: IdentityHeaderNames): Use
       extra[key] = [...(extra[key] ?? []), ...headerTexts(headers, header)]
     }
   }
-  return { name, groups, ...(uid ? { uid } : {}), ...(Object.keys(extra).length > 0 ? { extra } : {}) }
+  return { name, groups, ...(uid ? { uid } : {}), ...(Object.keys(extra).length > 0 ? { extra: { ...extra } } : {}) }
 }
 
 /** Headers are bytes: UTF-8 travels as such. */

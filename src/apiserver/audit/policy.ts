@@ -2,7 +2,6 @@
  * The audit policy (L3): which requests leave a trace, and how much of them. The first rule that matches decides.
  * Upstream: apiserver/pkg/audit/policy, pkg/apis/audit/validation (v1.36).
  */
-
 import { decodeConfiguration } from '#api/configuration/decode'
 import { anything, boolean, kind, list, struct, text } from '#api/configuration/schemas'
 import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'

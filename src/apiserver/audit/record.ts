@@ -4,6 +4,7 @@
  */
 import { formatDuration } from '#api/machinery/duration'
 import type { KubeObject } from '#api/machinery/meta'
+import { bareMap } from '#base/bareMap'
 import type { Answer } from '../answer.ts'
 import { type LatencyLayer, type RequestAudit, type RequestBody, requestUri, type ServerRequest } from '../request.ts'
 import { objectText, patchText, responseText } from './bodies.ts'
@@ -109,7 +110,7 @@ export class AuditRecord implements RequestAudit {
       this.#areShared = true
       return sorted(this.#annotations)
     }
-    const all: Record<string, string> = { ...this.#annotations, ...auditAnnotations }
+    const all: Record<string, string> = bareMap({ ...this.#annotations, ...auditAnnotations })
     for (const { key, value, level } of admissionAnnotations ?? []) if (level === 'Metadata' || this.rule.level !== 'Metadata') all[key] ??= value
     return Object.keys(all).length > 0 ? sorted(all) : undefined
   }

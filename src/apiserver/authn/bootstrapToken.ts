@@ -5,6 +5,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { Secret } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { ownValue } from '#base/bareMap'
 import type { Clock } from '#base/clock'
 import { parseTime } from '#base/time'
 import type { ObjectReader } from '../admission/admission.ts'
@@ -33,7 +34,7 @@ function bearerOf(token: string, reader: ObjectReader, nowMs: number): UserInfo 
 }
 
 function textOf(secret: Frozen<Secret>, name: string): string {
-  return Buffer.from(secret.data?.[name] ?? '', 'base64').toString()
+  return Buffer.from(ownValue(secret.data, name) ?? '', 'base64').toString()
 }
 
 function sameText(a: string, b: string): boolean {

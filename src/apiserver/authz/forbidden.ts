@@ -2,7 +2,9 @@
  * Refusals of authorization (L3): their text, and the check of a right beyond the request's own, such as the create that an update turns into.
  * Upstream: apiserver/pkg/endpoints/handlers/responsewriters/errors.go, withAuthorization of handlers/update.go.
  */
+
 import { forbidden, internalError, StatusError } from '#api/machinery/status'
+import { bareMap } from '#base/bareMap'
 import type { AuthorizationAttributes, Authorizer } from './authorizer.ts'
 import { authorize } from './union.ts'
 
@@ -17,7 +19,7 @@ export async function mustBeAllowed(authorizers: readonly Authorizer[], attribut
   throw forbiddenError(attributes, reason)
 }
 
-const markup: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
+const markup: Readonly<Record<string, string>> = bareMap({ '&': '&amp;', '<': '&lt;', '>': '&gt;' })
 
 /** What users chose must not look like HTML. */
 export function sanitized(text: string): string {

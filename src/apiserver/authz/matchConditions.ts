@@ -2,7 +2,6 @@
  * Which requests a webhook authorizer is asked about (L3): conditions in CEL over the SubjectAccessReview's spec, in its v1 form. One that is false
  * decides; errors count only when none is. Upstream: apiserver/pkg/authorization/cel (v1.36).
  */
-
 import { kubernetesEnvironment, perCallLimit } from '#api/cel/environment'
 import type { SubjectAccessReviewSpec } from '#api/gen/types/authorization.v1'
 import type { Environment, Program } from '#cel/environment'

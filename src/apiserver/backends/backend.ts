@@ -35,6 +35,8 @@ export interface Backend {
   readonly prefix?: string | undefined
   /** Headers that say for whom we ask; they replace any that the client sent. */
   readonly headers?: Readonly<Record<string, string | readonly string[]>> | undefined
+  /** A redirect is answered with 502: the client would follow it to a place that the backend chose. */
+  readonly refusesRedirects?: boolean | undefined
   /** Keeps connections. Absent: one per request. */
   readonly agent?: Agent | undefined
 }

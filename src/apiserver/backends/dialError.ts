@@ -2,18 +2,19 @@
  * Says why a backend could not be reached (L3), in the words that Go's net and tls packages use, because they end up in conditions and
  * answers that people search for.
  */
+import { bareMap } from '#base/bareMap'
 import { authority, type Backend } from './backend.ts'
 
-const systemErrors: Readonly<Record<string, string>> = {
+const systemErrors: Readonly<Record<string, string>> = bareMap({
   ECONNREFUSED: 'connect: connection refused',
   EHOSTUNREACH: 'connect: no route to host',
   ENETUNREACH: 'connect: network is unreachable',
   EACCES: 'connect: permission denied',
   EADDRNOTAVAIL: 'connect: cannot assign requested address',
   ETIMEDOUT: 'i/o timeout',
-}
+})
 
-const certificateErrors: Readonly<Record<string, string>> = {
+const certificateErrors: Readonly<Record<string, string>> = bareMap({
   DEPTH_ZERO_SELF_SIGNED_CERT: 'certificate signed by unknown authority',
   SELF_SIGNED_CERT_IN_CHAIN: 'certificate signed by unknown authority',
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'certificate signed by unknown authority',
@@ -23,7 +24,7 @@ const certificateErrors: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: 'certificate has expired or is not yet valid',
   CERT_NOT_YET_VALID: 'certificate has expired or is not yet valid',
   INVALID_PURPOSE: 'certificate specifies an incompatible key usage',
-}
+})
 
 export function dialErrorText(error: unknown, backend: Pick<Backend, 'host' | 'port'>): string {
   const { code = '', message } = error as NodeJS.ErrnoException

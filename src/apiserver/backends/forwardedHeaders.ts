@@ -2,6 +2,7 @@
  * Which headers go on to a backend and which come back (L3): nothing of one hop, no credential of the client, no identity but ours.
  * Upstream: net/http/httputil.ReverseProxy, apimachinery/pkg/util/proxy/transport.go, apiserver/pkg/endpoints/filters/authentication.go.
  */
+import { bareMap, emptyMap } from '#base/bareMap'
 import { offeredProtocols } from '../webSocketProtocols.ts'
 import { authority, type Backend, type ForwardedRequest } from './backend.ts'
 import { escapePath } from './backendPath.ts'
@@ -55,7 +56,7 @@ export function upgradeHead(request: ForwardedRequest, backend: Backend): Buffer
 function commonHeaders(request: ForwardedRequest, backend: Backend): HeaderMap {
   const { headers: sent, remoteAddress } = request
   const named = namedByConnection(sent.connection)
-  const headers: HeaderMap = { host: backend.hostHeader ?? first(sent.host) ?? authority(backend) }
+  const headers: HeaderMap = bareMap({ host: backend.hostHeader ?? first(sent.host) ?? authority(backend) })
   for (const [name, value] of Object.entries(sent)) {
     if (value === undefined || ofOneHop.has(name) || ours.has(name) || named.has(name)) continue
     if (oursByPrefix.some((prefix) => name.startsWith(prefix))) continue
@@ -70,7 +71,7 @@ function commonHeaders(request: ForwardedRequest, backend: Backend): HeaderMap {
 /** The headers of a backend's answer that go back to the client. */
 export function responseHeaders(received: Readonly<Record<string, string | readonly string[] | undefined>>): HeaderMap {
   const named = namedByConnection(received.connection)
-  const headers: HeaderMap = {}
+  const headers: HeaderMap = emptyMap()
   for (const [name, value] of Object.entries(received)) {
     if (value === undefined || ofOneHop.has(name) || crossOrigin.has(name) || named.has(name)) continue
     headers[name] = typeof value === 'string' ? value : [...value]

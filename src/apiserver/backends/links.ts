@@ -5,6 +5,7 @@
  */
 import { posix } from 'node:path'
 import { Transform } from 'node:stream'
+import { bareMap } from '#base/bareMap'
 
 export interface LinkBase {
   /** The proxy's path, without a trailing slash. */
@@ -23,7 +24,7 @@ export function rewriteLink(link: string, { prefix, backendHost, requestHost }: 
 }
 
 /** The attributes of each element that hold a URL. */
-const linkAttributes: Readonly<Record<string, readonly string[]>> = {
+const linkAttributes: Readonly<Record<string, readonly string[]>> = bareMap({
   a: ['href'],
   applet: ['codebase'],
   area: ['href'],
@@ -49,7 +50,7 @@ const linkAttributes: Readonly<Record<string, readonly string[]>> = {
   script: ['src'],
   source: ['src'],
   video: ['poster', 'src'],
-}
+})
 /** Elements whose content is text, whatever it looks like. */
 const rawText = /^(script|style|textarea|title|xmp|iframe|noembed|noframes)$/
 /** More than this of an unfinished tag or comment is no tag that we would rewrite. */

@@ -2,7 +2,6 @@
  * Deletes the instances of a CustomResourceDefinition that is going away (L3), and waits until the last is gone.
  * Upstream: apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go.
  */
-
 import type { CustomResourceDefinition } from '#api/gen/types/apiextensions.v1'
 import { isStatus } from '#api/machinery/status'
 import { deepCopy } from '#base/frozen'

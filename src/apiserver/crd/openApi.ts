@@ -10,6 +10,7 @@ import { FieldPath } from '#api/machinery/fieldPath'
 import type { DefinitionWriter, ExtraDefinition, JsonSchema } from '#api/machinery/openapi/schemas'
 import type { Schema } from '#api/schema/schema'
 import { listSchemaOf } from '#api/schema/structural'
+import { ownValue } from '#base/bareMap'
 import { type Definition, type DefinitionVersion, definitionName } from './definitions.ts'
 
 const metaV1 = 'io.k8s.apimachinery.pkg.apis.meta.v1'
@@ -163,7 +164,7 @@ function forVersion2(written: JsonSchema, props: Props): void {
     delete written.properties
   }
   if (props.nullable || (preserve && written.type === 'object') || (written.type === 'array' && written.items === undefined)) delete written.type
-  const nullable = (name: string) => props.properties?.[name]?.nullable === true
+  const nullable = (name: string) => ownValue(props.properties, name)?.nullable === true
   const required = additionalOf(props)?.nullable ? [] : (props.required ?? []).filter((name) => written.properties === undefined || !nullable(name))
   if (required.length > 0) written.required = required
   else delete written.required

@@ -13,6 +13,7 @@ import { validateEmbeddedResources } from '#api/schema/embeddedResources'
 import { validateListTypes } from '#api/schema/listTypes'
 import type { Schema } from '#api/schema/schema'
 import { compileValidation } from '#api/schema/structuralValidation'
+import { ownValue } from '#base/bareMap'
 import { deepCopy } from '#base/frozen'
 import { columnsOf } from './columns.ts'
 import type { Definition, DefinitionVersion } from './definitions.ts'
@@ -142,7 +143,7 @@ function scaleOf(scale: Frozen<CustomResourceSubresourceScale>): NonNullable<Kin
 function valueAt(object: unknown, path: string): unknown {
   let value = object
   for (const part of path.replace(/^\./, '').split('.'))
-    value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[part] : undefined
+    value = typeof value === 'object' && value !== null ? ownValue(value as Record<string, unknown>, part) : undefined
   return value
 }
 

@@ -2,7 +2,6 @@
  * EncryptionConfiguration as a file has it (L3, pure), with its defaults.
  * Upstream: apiserver/pkg/apis/apiserver/v1 (types_encryption.go, defaults.go, register.go; v1.36).
  */
-
 import { decodeConfiguration } from '#api/configuration/decode'
 import { integer, kind, list, struct, text } from '#api/configuration/schemas'
 import { parseDuration } from '#api/machinery/duration'

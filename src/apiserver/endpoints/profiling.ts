@@ -4,6 +4,7 @@
  * stops the server. Off with --profiling=false. Upstream: apiserver/pkg/server/routes/profiling.go.
  */
 import { Session } from 'node:inspector/promises'
+import { bareMap } from '#base/bareMap'
 import type { Clock } from '#base/clock'
 import { type Answer, textAnswer } from '../answer.ts'
 import type { ServerRequest } from '../request.ts'
@@ -14,7 +15,7 @@ const defaultSeconds = 30
 /** Records a profile until `done` and gives it. */
 type Record = (session: Session, done: () => Promise<void>) => Promise<object>
 
-const profiles: Readonly<{ [name: string]: { readonly title: string; readonly extension: string; readonly record: Record } }> = {
+const profiles: Readonly<{ [name: string]: { readonly title: string; readonly extension: string; readonly record: Record } }> = bareMap({
   profile: {
     title: 'CPU time',
     extension: 'cpuprofile',
@@ -34,7 +35,7 @@ const profiles: Readonly<{ [name: string]: { readonly title: string; readonly ex
       return (await session.post('HeapProfiler.stopSampling')).profile
     },
   },
-}
+})
 
 /** Answers the paths below /debug/pprof; undefined for others and for profiles that there are not. */
 export function profiling(clock: Clock): (request: ServerRequest) => Promise<Answer> | Answer | undefined {

@@ -4,6 +4,7 @@
  */
 import { StatusError } from '#api/machinery/status'
 import type { ResourceFacts, SubresourceFacts } from '#api/resources'
+import { bareMap } from '#base/bareMap'
 import type { Answer } from '../answer.ts'
 import { textAnswer } from '../answer.ts'
 import type { Catalog, CatalogEntry } from '../catalog.ts'
@@ -30,7 +31,7 @@ const pathNotFound = textAnswer(404, '404 page not found\n', { 'x-content-type-o
 
 const objectVerbs: Readonly<Record<string, VerbHandler>> = { get: getObject, update, patch, delete: deleteOne, watch: listOrWatch }
 const collectionVerbs: Readonly<Record<string, VerbHandler>> = { list: listOrWatch, watch: listOrWatch, create, deletecollection: deleteCollection }
-const viewVerbs: Readonly<Record<string, VerbHandler>> = { get: getObject, update, patch }
+const viewVerbs: Readonly<Record<string, VerbHandler>> = bareMap({ get: getObject, update, patch })
 
 export function createRouter(parts: RouterParts): Handler {
   const nonResource = async (request: ServerRequest) => (await parts.nonResource(request)) ?? notFoundAnswer(request)

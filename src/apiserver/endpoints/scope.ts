@@ -2,7 +2,6 @@
  * What every resource handler knows about its request (L3): the resource, who writes, under which field manager, dry run.
  * Upstream: handlers' RequestScope and the metav1 options.
  */
-
 import { StatusError } from '#api/machinery/status'
 import type { SubresourceFacts } from '#api/resources'
 import type { Clock } from '#base/clock'

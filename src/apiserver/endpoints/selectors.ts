@@ -3,6 +3,7 @@ import { type FieldSelector, parseFieldSelector } from '#api/machinery/fieldSele
 import { parseLabelSelector } from '#api/machinery/labelSelector'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { badRequest } from '#api/machinery/status'
+import { emptyMap } from '#base/bareMap'
 import type { CacheEntry } from '../registry/cacheEntry.ts'
 import { everything, type Selection } from '../registry/selection.ts'
 import type { ServedResource } from '../registry/storedResource.ts'
@@ -15,7 +16,7 @@ export function parseSelection(served: ServedResource, namespace: string, labelT
   const labels = parseLabelSelector(labelText)
   const fields = parseFieldSelector(fieldText)
   const get = checkedFields(served, fields)
-  const exactFields: Record<string, string> = {}
+  const exactFields: Record<string, string> = emptyMap()
   for (const { field, operator, value } of fields.terms) if (operator === '=') exactFields[field] = value
   if (name) {
     if (!fields.isEmpty && exactFields['metadata.name'] !== name) throw badRequest("fieldSelector metadata.name doesn't match requested name")

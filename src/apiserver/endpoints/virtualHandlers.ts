@@ -1,7 +1,6 @@
 /**
  * Endpoints of resources that are computed (L3): access reviews and the like, pod bindings by the collection, component statuses.
  */
-
 import type { KubeObject } from '#api/machinery/meta'
 import { builtInResource } from '#api/resources'
 import { schemaFor } from '#api/schema/builtIn'

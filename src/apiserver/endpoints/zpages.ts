@@ -3,6 +3,7 @@
  * JSON and YAML of config.k8s.io for those who ask for the kind.
  * Upstream: apiserver/pkg/server/{statusz,flagz} (v1.36).
  */
+import { bareMap } from '#base/bareMap'
 import type { Clock } from '#base/clock'
 import { formatTime } from '#base/time'
 import { type Answer, textAnswer } from '../answer.ts'
@@ -27,7 +28,7 @@ export interface ZpagesParts {
 const apiServer = 'kube-apiserver'
 const accepted = ['application/json', 'application/yaml', 'text/plain']
 /** The structured forms; the older one warns. */
-const versions: Readonly<Record<string, { readonly deprecated: boolean }>> = { v1alpha1: { deprecated: true }, v1beta1: { deprecated: false } }
+const versions: Readonly<Record<string, { readonly deprecated: boolean }>> = bareMap({ v1alpha1: { deprecated: true }, v1beta1: { deprecated: false } })
 
 export function zpages(parts: ZpagesParts): (request: ServerRequest) => Answer | undefined {
   return (request) => {

@@ -2,6 +2,7 @@
  * Counts open watches by what they look at (L3): a write costs more where many will hear of it.
  * Upstream: apiserver/pkg/util/flowcontrol/watch_tracker.go.
  */
+import { bareMap } from '#base/bareMap'
 import { fieldTerms } from '../pipeline/authorization.ts'
 import type { RequestInfo } from '../request.ts'
 
@@ -15,7 +16,7 @@ interface Counts {
 }
 
 /** Fields that caches index watches by: those for other values are not even looked at. */
-const indexedFields: Readonly<Record<string, string>> = { pods: 'spec.nodeName' }
+const indexedFields: Readonly<Record<string, string>> = bareMap({ pods: 'spec.nodeName' })
 
 export class WatchTracker {
   readonly #byResource = new Map<string, Counts>()

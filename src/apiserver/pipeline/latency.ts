@@ -2,6 +2,7 @@
  * Counts and times requests (L3) under upstream's metric names.
  * Upstream: apiserver/pkg/endpoints/filters/webhook_duration.go, pkg/endpoints/metrics.
  */
+import { bareMap } from '#base/bareMap'
 import type { Clock } from '#base/clock'
 import { LruCache } from '#base/lruCache'
 import type { CounterSeries, HistogramSeries, Metrics } from '#base/metrics'
@@ -105,7 +106,7 @@ function labelValues(request: ServerRequest) {
   }
 }
 
-const canonical: Readonly<Record<string, string>> = { create: 'POST', update: 'PUT', deletecollection: 'DELETECOLLECTION' }
+const canonical: Readonly<Record<string, string>> = bareMap({ create: 'POST', update: 'PUT', deletecollection: 'DELETECOLLECTION' })
 
 /** The verb as metrics and logs name it. */
 export function normalizedVerb({ info, method }: ServerRequest): string {

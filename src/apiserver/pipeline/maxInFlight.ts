@@ -2,7 +2,6 @@
  * Bounds how many requests are worked on at once (L3): more are told to come back in a second, or wait. Long-running ones do not count.
  * Upstream: apiserver/pkg/server/filters/maxinflight.go.
  */
-
 import { isOwnComponent } from '../flowcontrol/ownComponent.ts'
 import type { ServerRequest } from '../request.ts'
 import { finished, isLongRunning, type Stage } from './stage.ts'

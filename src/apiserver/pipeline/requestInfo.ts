@@ -4,10 +4,11 @@
  */
 import { parseFieldSelector } from '#api/machinery/fieldSelector'
 import { isPathSegmentName } from '#api/machinery/names'
+import { bareMap } from '#base/bareMap'
 import type { RequestInfo, ServerRequest } from '../request.ts'
 import { decided, type Stage } from './stage.ts'
 
-const verbOf: Readonly<Record<string, string>> = { POST: 'create', GET: 'get', HEAD: 'get', PUT: 'update', PATCH: 'patch', DELETE: 'delete' }
+const verbOf: Readonly<Record<string, string>> = bareMap({ POST: 'create', GET: 'get', HEAD: 'get', PUT: 'update', PATCH: 'patch', DELETE: 'delete' })
 /** Namespaces' own subresources: `/namespaces/x/status` is no resource named status. */
 const namespaceSubresources: ReadonlySet<string> = new Set(['status', 'finalize'])
 const specialVerbs: ReadonlySet<string> = new Set(['proxy', 'watch'])

@@ -2,7 +2,6 @@
  * Sends along what the request was warned of (L3), once each; beyond 4,096 characters in all, each is cut to 256 and what is then still too
  * much is left out. Upstream: apiserver/pkg/endpoints/filters/warning.go.
  */
-
 import type { ServerRequest } from '../request.ts'
 import { finished, type Stage } from './stage.ts'
 

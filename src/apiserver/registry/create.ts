@@ -3,7 +3,6 @@
  * canonicalize, validating admission, store.
  * Upstream: apiserver/pkg/endpoints/handlers/create.go, pkg/registry/rest/create.go, pkg/registry/generic/registry/store.go.
  */
-
 import type { KubeObject } from '#api/machinery/meta'
 import { nameIsDnsSubdomain } from '#api/machinery/names'
 import { validateObjectMeta } from '#api/machinery/objectMeta'

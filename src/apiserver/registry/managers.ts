@@ -5,6 +5,7 @@
 import { trackUpdate } from '#api/machinery/managedFields/manager'
 import type { OtherVersions } from '#api/machinery/managedFields/versions'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
+import { ownValue } from '#base/bareMap'
 import { withConvertedVersions } from './convertedVersions.ts'
 import type { WriteContext } from './storedResource.ts'
 
@@ -24,5 +25,5 @@ export function resetFields(context: WriteContext): readonly string[] {
   const { strategy, hasStatus } = context.served.stored
   if (context.subresource === '') return strategy.resetFields ?? (hasStatus ? ['status'] : [])
   if (context.subresource === 'status') return strategy.status?.resetFields ?? ['spec']
-  return strategy.subresources?.[context.subresource]?.resetFields ?? []
+  return ownValue(strategy.subresources, context.subresource)?.resetFields ?? []
 }

@@ -1,4 +1,7 @@
 /** Deep equality of JSON values (L3): how the registry sees that a write changes nothing, and that a spec changed. */
+import { ownValue } from '#base/bareMap'
+
+/** Whether two JSON values are the same; a member that is undefined counts as absent. */
 export function deepEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
@@ -21,8 +24,8 @@ const notSpecOrStatus: ReadonlySet<string> = new Set(['metadata', 'apiVersion', 
 
 /** Absent and undefined are the same; `except` names fields not looked at. */
 function sameFields(a: Record<string, unknown>, b: Record<string, unknown>, except: ReadonlySet<string>): boolean {
-  for (const key in a) if (a[key] !== undefined && !except.has(key) && !deepEqual(a[key], b[key])) return false
-  for (const key in b) if (b[key] !== undefined && !except.has(key) && a[key] === undefined) return false
+  for (const key in a) if (a[key] !== undefined && !except.has(key) && !deepEqual(a[key], ownValue(b, key))) return false
+  for (const key in b) if (b[key] !== undefined && !except.has(key) && ownValue(a, key) === undefined) return false
   return true
 }
 
@@ -58,8 +61,8 @@ export function mayBeSameSpec(a: object, b: object, withStatus = false): boolean
 }
 
 function mayHaveSameFields(a: Fields, b: Fields, except: ReadonlySet<string>): boolean {
-  for (const key in a) if (!except.has(key) && !mayBeEqual(a[key], b[key])) return false
-  for (const key in b) if (!except.has(key) && a[key] === undefined && !isNil(b[key])) return false
+  for (const key in a) if (!except.has(key) && !mayBeEqual(a[key], ownValue(b, key))) return false
+  for (const key in b) if (!except.has(key) && ownValue(a, key) === undefined && !isNil(b[key])) return false
   return true
 }
 

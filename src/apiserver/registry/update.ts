@@ -7,8 +7,10 @@ import type { KindStrategy } from '#api/kinds/defineKind'
 import type { FieldError } from '#api/machinery/fieldPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { validateObjectMetaUpdate } from '#api/machinery/objectMeta'
+import { setOwn } from '#api/machinery/patch/objects'
 import { badRequest, conflict, internalError, isStatus, notFound, optimisticLockMessage } from '#api/machinery/status'
 import { withNils } from '#api/schema/nils'
+import { ownValue } from '#base/bareMap'
 import type { AuthorizationAttributes } from '../authz/authorizer.ts'
 import { mustBeAllowed } from '../authz/forbidden.ts'
 import { admit } from './admit.ts'
@@ -203,13 +205,13 @@ function isUnchanged(object: KubeObject, old: Frozen<KubeObject>): boolean {
 
 function viewStrategy(context: WriteContext) {
   const { strategy } = context.served.stored
-  return context.subresource === 'status' ? strategy.status : strategy.subresources?.[context.subresource]
+  return context.subresource === 'status' ? strategy.status : ownValue(strategy.subresources, context.subresource)
 }
 
 function keepAllButStatus(object: KubeObject, old: Frozen<KubeObject>): void {
   const fields = object as unknown as Record<string, unknown>
-  for (const field of Object.keys(fields)) if (field !== 'status' && field !== 'metadata' && !(field in old)) delete fields[field]
-  for (const [field, value] of Object.entries(old)) if (field !== 'status' && field !== 'metadata') fields[field] = value
+  for (const field of Object.keys(fields)) if (field !== 'status' && field !== 'metadata' && !Object.hasOwn(old, field)) delete fields[field]
+  for (const [field, value] of Object.entries(old)) if (field !== 'status' && field !== 'metadata') setOwn(fields, field, value)
 }
 
 function restore(object: KubeObject, old: Frozen<KubeObject>, field: string): void {

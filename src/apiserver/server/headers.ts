@@ -3,12 +3,13 @@
  * groups of an impersonated user, they are taken apart again from what was really sent.
  */
 import type { IncomingHttpHeaders } from 'node:http'
+import { emptyMap } from '#base/bareMap'
 import type { ServerRequest } from '../request.ts'
 import type { HeaderMap } from './respond.ts'
 
 /** @param raw names and values in turn, as sent */
 export function plainHeaders(headers: IncomingHttpHeaders, raw: readonly string[]): ServerRequest['headers'] {
-  const plain: HeaderMap = {}
+  const plain: HeaderMap = emptyMap()
   for (const name in headers) {
     const value = headers[name]
     if (value === undefined) continue

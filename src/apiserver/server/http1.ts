@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
+import { bareMap } from '#base/bareMap'
 import { Cancellation } from '../cancellation.ts'
 import { connectionClosed, type ExchangeDeps, serve, serveUpgrade } from './exchange.ts'
 import { plainHeaders, repeatsHost } from './headers.ts'
@@ -53,7 +54,7 @@ export function http1Server(deps: ExchangeDeps, headersTimeoutMs: number): Serve
 
 /** Go's server is silent then, too. */
 const timedOut = 'ERR_HTTP_REQUEST_TIMEOUT'
-const refusals: Readonly<Record<string, string>> = { HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large' }
+const refusals: Readonly<Record<string, string>> = bareMap({ HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large' })
 
 /** For what is no request that could be answered as one: the connection ends. */
 function refuse(socket: Duplex, status = '400 Bad Request'): void {

@@ -2,6 +2,7 @@
  * Keys that sign and verify service account tokens (L3). Upstream: pkg/serviceaccount/jwt.go; key ids are the hash of the public key.
  */
 import { createHash, createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
+import { bareMap } from '#base/bareMap'
 
 /** What signs tokens: ours are signed with the first four, those of other issuers with any. */
 export type TokenAlgorithm = 'RS256' | 'ES256' | 'ES384' | 'ES512' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512'
@@ -18,7 +19,7 @@ export interface SigningKey extends VerificationKey {
   readonly privateKey: KeyObject
 }
 
-const curves: Readonly<Record<string, TokenAlgorithm>> = { prime256v1: 'ES256', secp384r1: 'ES384', secp521r1: 'ES512' }
+const curves: Readonly<Record<string, TokenAlgorithm>> = bareMap({ prime256v1: 'ES256', secp384r1: 'ES384', secp521r1: 'ES512' })
 
 /** @param pem a private key, RSA or elliptic. @throws Error for any other kind. */
 export function signingKey(pem: string): SigningKey {

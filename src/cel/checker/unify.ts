@@ -2,7 +2,6 @@
  * When one type may stand for another (L1, pure): assignability with type parameters, whose meanings gather in a mapping.
  * Upstream: cel-go checker/types.go, checker/mapping.go (v0.26).
  */
-
 import type { CelType } from '../types.ts'
 import { dynType, isDyn, listType, mapType, opaqueType, parametersOf, typesEqual, typeType } from '../types.ts'
 

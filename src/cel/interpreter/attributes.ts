@@ -2,7 +2,6 @@
  * Reading fields and items of values (L1, pure), plain, optional and as presence tests.
  * Through an optional everything read is optional again. Upstream: cel-go interpreter/attributes.go (v0.26).
  */
-
 import { describe } from '../text.ts'
 import type { Value } from '../values.ts'
 import { Double, EvaluationError, ListValue, MapValue, ObjectValue, Optional, Uint } from '../values.ts'

@@ -3,7 +3,6 @@
  * result and the same cost: all and exists stop early and absorb failures, map and filter fill one array.
  * Upstream: cel-go interpreter/interpretable.go evalFold, runtimecost.go (v0.26).
  */
-
 import { createListCost, selectCost } from '../cost/model.ts'
 import type { Comprehension, Expression } from '../syntax/ast.ts'
 import { conditional, logicalAnd, logicalNot, logicalOr, notStrictlyFalse } from '../syntax/operators.ts'

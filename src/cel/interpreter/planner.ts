@@ -4,7 +4,6 @@
  * when it stands alone as a branch of ?: or as an index, nothing for logic, whatever a function says for calls.
  * Upstream: cel-go interpreter/planner.go, decorators.go (with optimization on), runtimecost.go (v0.26).
  */
-
 import type { CallCost } from '../cost/model.ts'
 import { createListCost, createMapCost, createStructCost, selectCost } from '../cost/model.ts'
 import type { FunctionDeclaration, Overload } from '../declarations.ts'

@@ -1,7 +1,6 @@
 /**
  * + - * / % and unary minus (L1, pure), checked for overflow. Upstream: cel-go common/stdlib/standard.go, common/types/overflow.go (v0.26).
  */
-
 import type { FunctionDeclaration } from '../declarations.ts'
 import { declare, overload } from '../declarations.ts'
 import { addDuration, difference, duration } from '../time.ts'

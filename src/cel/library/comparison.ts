@@ -3,7 +3,6 @@
  * as they do not simply evaluate their arguments; here they have their signatures.
  * Upstream: cel-go common/stdlib/standard.go (v0.26).
  */
-
 import type { CallCost } from '../cost/model.ts'
 import { matchCost, sizeOfValue, traversal } from '../cost/model.ts'
 import type { FunctionDeclaration, Overload } from '../declarations.ts'

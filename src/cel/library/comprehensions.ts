@@ -2,7 +2,6 @@
  * Loops with two variables, index and item or key and value (L1, pure): all, exists, existsOne, transformList, transformMap,
  * transformMapEntry. And cel.bind. Upstream: cel-go ext/comprehensions.go, ext/bindings.go (v0.26).
  */
-
 import type { Library } from '../declarations.ts'
 import { declare, overload } from '../declarations.ts'
 import type { Expression } from '../syntax/ast.ts'

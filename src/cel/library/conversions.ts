@@ -2,6 +2,7 @@
  * Conversions between types, and the functions on strings that the language itself has (L1, pure).
  * Upstream: cel-go common/stdlib/standard.go, the ConvertToType methods of common/types (v0.26).
  */
+import { bareMap } from '#base/bareMap'
 
 import type { FunctionDeclaration } from '../declarations.ts'
 import { declare, member, overload, prepared } from '../declarations.ts'
@@ -41,10 +42,10 @@ function parseDouble(text: string): Double | undefined {
   return Number.isFinite(value) ? new Double(value) : undefined
 }
 
-const booleans: Readonly<Record<string, boolean>> = {
+const booleans: Readonly<Record<string, boolean>> = bareMap({
   ...Object.fromEntries(['1', 't', 'T', 'true', 'TRUE', 'True'].map((word) => [word, true])),
   ...Object.fromEntries(['0', 'f', 'F', 'false', 'FALSE', 'False'].map((word) => [word, false])),
-}
+})
 
 function truncate({ value }: Double): CelInt {
   // The bounds themselves are refused, as upstream does: a double cannot tell them from their neighbours.

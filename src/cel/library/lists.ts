@@ -2,7 +2,6 @@
  * The lists extension, version 3 (slice, flatten, range, distinct, reverse, sort, sortBy), and the sets extension (L1, pure), with
  * their costs. Upstream: cel-go ext/lists.go, ext/sets.go (v0.26).
  */
-
 import type { CallCost, CallEstimate, CallEstimator, CostEstimate, EstimateNode } from '../cost/model.ts'
 import { add, createListCost, fixed, multiply, scale, sizeOfValue, stringTraversalFactor, unbounded } from '../cost/model.ts'
 import type { Library, Overload } from '../declarations.ts'

@@ -2,7 +2,6 @@
  * Optional values (L1, pure): optional.of and its kin, optMap and optFlatMap. The operators `.?` and `[?]` and the short cuts of `or`
  * and `orValue` are the planner's. Upstream: cel-go cel/library.go (v0.26).
  */
-
 import type { Library } from '../declarations.ts'
 import { declare, member, overload } from '../declarations.ts'
 import type { Expression } from '../syntax/ast.ts'

@@ -2,6 +2,7 @@
  * `'%s is %d'.format([name, age])` (L1, pure), with the number formats of the library version that Kubernetes has: %f groups digits
  * and %e writes a power of ten, as in American English. Upstream: cel-go ext/formatting.go (v0.26).
  */
+import { bareMap } from '#base/bareMap'
 
 import type { Value } from '../values.ts'
 import { Double, Duration, EvaluationError, isInt, ListValue, MapValue, Timestamp, typeNameOf, Uint } from '../values.ts'
@@ -98,7 +99,7 @@ function mapText(map: MapValue): string {
 
 /** Go's %q. */
 function goQuote(text: string): string {
-  const named: Record<string, string> = { '\x07': '\\a', '\b': '\\b', '\f': '\\f', '\n': '\\n', '\r': '\\r', '\t': '\\t', '\v': '\\v' }
+  const named: Record<string, string> = bareMap({ '\x07': '\\a', '\b': '\\b', '\f': '\\f', '\n': '\\n', '\r': '\\r', '\t': '\\t', '\v': '\\v' })
   const escaped = text.replace(/[\\"]/g, '\\$&').replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (character) => {
     const code = character.codePointAt(0)!
     if (named[character]) return named[character]
@@ -114,7 +115,7 @@ function decimal(value: Value): string {
   throw formattingError(`decimal clause can only be used on integers, was given ${typeNameOf(value)}`)
 }
 
-const spelled: Readonly<Record<string, number>> = { NaN: Number.NaN, Infinity: Number.POSITIVE_INFINITY, '-Infinity': Number.NEGATIVE_INFINITY }
+const spelled: Readonly<Record<string, number>> = bareMap({ NaN: Number.NaN, Infinity: Number.POSITIVE_INFINITY, '-Infinity': Number.NEGATIVE_INFINITY })
 
 function asDouble(value: Value, clause: string): number {
   if (value instanceof Double) return value.value

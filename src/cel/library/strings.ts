@@ -2,6 +2,7 @@
  * The strings extension in the version that Kubernetes has (2): charAt, indexOf, replace, split, join, format and others (L1, pure).
  * Positions count code points. Upstream: cel-go ext/strings.go (v0.26).
  */
+import { bareMap } from '#base/bareMap'
 
 import type { Library } from '../declarations.ts'
 import { declare, member, overload } from '../declarations.ts'
@@ -99,7 +100,7 @@ function join(list: ListValue, separator = ''): string {
 const outerSpace =
   /^[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+|[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+$/g
 
-const quoteEscapes: Readonly<Record<string, string>> = {
+const quoteEscapes: Readonly<Record<string, string>> = bareMap({
   '\x07': '\\a',
   '\b': '\\b',
   '\f': '\\f',
@@ -109,7 +110,7 @@ const quoteEscapes: Readonly<Record<string, string>> = {
   '\v': '\\v',
   '\\': '\\\\',
   '"': '\\"',
-}
+})
 
 /** The text as a literal. */
 const quote = (text: string): string => `"${Array.from(text, (character) => quoteEscapes[character] ?? character).join('')}"`

@@ -2,7 +2,6 @@
  * The parts of timestamps and durations (L1, pure). Without a zone timestamps are read in UTC.
  * Upstream: cel-go common/stdlib/standard.go, common/types/timestamp.go, duration.go (v0.26).
  */
-
 import type { FunctionDeclaration, Overload } from '../declarations.ts'
 import { declare, member, prepared } from '../declarations.ts'
 import type { CivilTime } from '../time.ts'

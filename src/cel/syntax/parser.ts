@@ -3,7 +3,6 @@
  * Chains of && and || become balanced trees, so that long ones do not nest deeply; all other nesting is limited.
  * Upstream: cel-go parser/parser.go (v0.26); messages follow the texts of its ANTLR parser where one token is to blame.
  */
-
 import type { Value } from '../values.ts'
 import { Double, int, maxInt, maxUint, minInt, Uint } from '../values.ts'
 import type { Call, CreateList, CreateMap, CreateStruct, Expression, MapEntry, StructField } from './ast.ts'

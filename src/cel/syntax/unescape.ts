@@ -2,11 +2,12 @@
  * The value of a string or bytes literal (L1, pure): quotes off, escapes resolved.
  * Upstream: cel-go parser/unescape.go (v0.26).
  */
+import { bareMap } from '#base/bareMap'
 
 /** Why a literal has no value. Caught by the parser. */
 export class EscapeFault extends Error {}
 
-const simple: Readonly<Record<string, string>> = {
+const simple: Readonly<Record<string, string>> = bareMap({
   a: '\x07',
   b: '\b',
   f: '\f',
@@ -19,8 +20,8 @@ const simple: Readonly<Record<string, string>> = {
   '"': '"',
   '`': '`',
   '?': '?',
-}
-const hexDigits: Readonly<Record<string, number>> = { x: 2, X: 2, u: 4, U: 8 }
+})
+const hexDigits: Readonly<Record<string, number>> = bareMap({ x: 2, X: 2, u: 4, U: 8 })
 
 /** The text between the quotes, and whether escapes mean themselves (a raw literal). */
 function body(literal: string): { text: string; raw: boolean } {

@@ -3,6 +3,7 @@
  */
 import type { Secret } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { ownValue } from '#base/bareMap'
 import { parseTime } from '#base/time'
 
 const namePrefix = 'bootstrap-token-'
@@ -12,7 +13,7 @@ export function isBootstrapToken({ type, metadata }: Frozen<Secret>): boolean {
 }
 
 function textOf(secret: Frozen<Secret>, key: string): string {
-  return Buffer.from(secret.data?.[key] ?? '', 'base64').toString()
+  return Buffer.from(ownValue(secret.data, key) ?? '', 'base64').toString()
 }
 
 /** When the token ends; undefined: never. A time that cannot be read is past. */

@@ -3,6 +3,7 @@
  * Upstream: pkg/controller/bootstrap/bootstrapsigner.go, k8s.io/cluster-bootstrap/token/jws (v1.36).
  */
 import { createHmac } from 'node:crypto'
+import { ownValue } from '#base/bareMap'
 import { configMaps, secrets } from '#client/builtIn'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
 import { createReconciler } from '../framework/reconciler.ts'
@@ -38,7 +39,8 @@ function createSigner(context: ControllerContext) {
       const unsigned = Object.entries(object.data ?? {}).filter(([entry]) => !entry.startsWith(signaturePrefix))
       const signatures = tokens.map((token): [string, string] => [`${signaturePrefix}${token.id}`, detachedSignature(content, token.id, token.secret)])
       const data = Object.fromEntries([...unsigned, ...signatures])
-      const changed = Object.keys(data).length !== Object.keys(object.data ?? {}).length || signatures.some(([entry, value]) => object.data?.[entry] !== value)
+      const changed =
+        Object.keys(data).length !== Object.keys(object.data ?? {}).length || signatures.some(([entry, value]) => ownValue(object.data, entry) !== value)
       if (changed) await context.client.of(configMaps).update({ ...object, data }, { signal })
       return undefined
     },

@@ -5,6 +5,7 @@
  */
 import type { webcrypto } from 'node:crypto'
 import type { AlternativeNames, CertificateRequest } from '#api/kinds/certificates/pkcs10'
+import { bareMap } from '#base/bareMap'
 import { derTag, encodeDer } from '#base/der'
 import { encodeKeptName } from '#base/distinguishedName'
 import { signatureFault } from '#client/requestSignature'
@@ -97,7 +98,7 @@ export async function expiryOf(base64: string): Promise<number> {
 
 function keyUsages(x509: Library, usages: readonly string[]): { flags: number; extended: string[] } {
   const flag = x509.KeyUsageFlags
-  const flags: Readonly<Record<string, number>> = {
+  const flags: Readonly<Record<string, number>> = bareMap({
     signing: flag.digitalSignature,
     'digital signature': flag.digitalSignature,
     'content commitment': flag.nonRepudiation,
@@ -108,7 +109,7 @@ function keyUsages(x509: Library, usages: readonly string[]): { flags: number; e
     'crl sign': flag.cRLSign,
     'encipher only': flag.encipherOnly,
     'decipher only': flag.decipherOnly,
-  }
+  })
   const unknown = usages.filter((usage) => flags[usage] === undefined && extendedUsages[usage] === undefined)
   if (unknown.length > 0) throw new Error(`unrecognized usage values: [${unknown.map((usage) => JSON.stringify(usage)).join(' ')}]`)
   return {
@@ -117,7 +118,7 @@ function keyUsages(x509: Library, usages: readonly string[]): { flags: number; e
   }
 }
 
-const extendedUsages: Readonly<Record<string, string>> = {
+const extendedUsages: Readonly<Record<string, string>> = bareMap({
   any: '2.5.29.37.0',
   'server auth': '1.3.6.1.5.5.7.3.1',
   'client auth': '1.3.6.1.5.5.7.3.2',
@@ -131,7 +132,7 @@ const extendedUsages: Readonly<Record<string, string>> = {
   'ocsp signing': '1.3.6.1.5.5.7.3.9',
   'microsoft sgc': '1.3.6.1.4.1.311.10.3.3',
   'netscape sgc': '2.16.840.1.113730.4.1',
-}
+})
 
 function serialNumber(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16))

@@ -4,6 +4,7 @@
  */
 import type { Deployment, ReplicaSet } from '#api/gen/types/apps.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { bareMap } from '#base/bareMap'
 import { desiredReplicasAnnotation, maxReplicasAnnotation, maxSurge, replicasOf, revisionAnnotation, revisionHistoryAnnotation, revisionOf } from './plan.ts'
 
 type Annotations = Readonly<Record<string, string>>
@@ -26,7 +27,7 @@ export function sizeAnnotations(deployment: Frozen<Deployment>): Annotations {
 
 /** The new set's annotations at `revision`; the set is absent when it is about to be created. */
 export function newSetAnnotations(deployment: Frozen<Deployment>, set: Frozen<ReplicaSet> | undefined, revision: number): Record<string, string> {
-  const annotations: Record<string, string> = { ...set?.metadata.annotations }
+  const annotations: Record<string, string> = bareMap({ ...set?.metadata.annotations })
   for (const [name, value] of Object.entries(deployment.metadata.annotations ?? {})) if (!notCopied.has(name)) annotations[name] = value
   const before = annotations[revisionAnnotation]
   if ((set ? revisionOf(set) : 0) < revision) {
@@ -34,7 +35,7 @@ export function newSetAnnotations(deployment: Frozen<Deployment>, set: Frozen<Re
     // A set that returns (rollback) remembers the revisions it has been.
     if (before !== undefined) annotations[revisionHistoryAnnotation] = lengthen(annotations[revisionHistoryAnnotation], before)
   }
-  return set ? annotations : { ...annotations, ...sizeAnnotations(deployment) }
+  return set ? { ...annotations } : { ...annotations, ...sizeAnnotations(deployment) }
 }
 
 function lengthen(history: string | undefined, revision: string): string {

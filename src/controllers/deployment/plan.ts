@@ -7,6 +7,7 @@ import type { PodTemplateSpec } from '#api/gen/types/core.v1'
 import { semanticEqual } from '#api/machinery/equality'
 import { scaledValue } from '#api/machinery/intOrString'
 import type { Frozen } from '#api/machinery/meta'
+import { ownValue } from '#base/bareMap'
 import { parseTime } from '#base/time'
 
 export const revisionAnnotation = 'deployment.kubernetes.io/revision'
@@ -168,7 +169,7 @@ export function isScalingEvent(deployment: Frozen<Deployment>, sets: Sets): bool
 }
 
 function numberAnnotation(set: Frozen<ReplicaSet>, name: string): number | undefined {
-  const text = set.metadata.annotations?.[name]
+  const text = ownValue(set.metadata.annotations, name)
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined
 }
 

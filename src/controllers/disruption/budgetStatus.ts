@@ -8,6 +8,7 @@ import { isPodReady, isPodTerminal, podCondition } from '#api/helpers/pods'
 import { setStatusCondition } from '#api/machinery/conditions'
 import { scaledValue } from '#api/machinery/intOrString'
 import type { Frozen } from '#api/machinery/meta'
+import { ownValue } from '#base/bareMap'
 import { parseTime } from '#base/time'
 
 /** An eviction that was granted and whose pod is still not being deleted after this long did not happen. */
@@ -22,7 +23,9 @@ export function budgetStatus(
 ): PodDisruptionBudgetStatus {
   const { maxUnavailable, minAvailable } = budget.spec
   const disruptedPods = stillDisrupted(budget, selected, nowMs)
-  const currentHealthy = selected.filter((pod) => isPodReady(pod) && !pod.metadata.deletionTimestamp && !((pod.metadata.name ?? '') in disruptedPods)).length
+  const currentHealthy = selected.filter(
+    (pod) => isPodReady(pod) && !pod.metadata.deletionTimestamp && !Object.hasOwn(disruptedPods, pod.metadata.name ?? ''),
+  ).length
   let expectedPods = selected.length
   let desiredHealthy = 0
   if (maxUnavailable !== undefined) {
@@ -52,7 +55,7 @@ export function budgetStatus(
 export function stillDisrupted(budget: Frozen<PodDisruptionBudget>, selected: readonly Frozen<Pod>[], nowMs: number): Record<string, string> {
   const there = budget.status?.disruptedPods ?? {}
   const waiting = selected.flatMap(({ metadata }): [string, string][] => {
-    const time = there[metadata.name ?? '']
+    const time = ownValue(there, metadata.name ?? '')
     const expired = time === undefined || (parseTime(time) ?? 0) + deletionTimeoutMs < nowMs
     return expired || metadata.deletionTimestamp ? [] : [[metadata.name ?? '', time]]
   })
@@ -63,7 +66,9 @@ export function stillDisrupted(budget: Frozen<PodDisruptionBudget>, selected: re
 export function notDeleted(budget: Frozen<PodDisruptionBudget>, selected: readonly Frozen<Pod>[], nowMs: number): readonly Frozen<Pod>[] {
   const there = budget.status?.disruptedPods ?? {}
   const still = stillDisrupted(budget, selected, nowMs)
-  return selected.filter(({ metadata: { name = '', deletionTimestamp } }) => !deletionTimestamp && there[name] !== undefined && still[name] === undefined)
+  return selected.filter(
+    ({ metadata: { name = '', deletionTimestamp } }) => !deletionTimestamp && ownValue(there, name) !== undefined && ownValue(still, name) === undefined,
+  )
 }
 
 /** When the first of the granted evictions will be over its time; undefined: none is waiting. */

@@ -9,6 +9,7 @@ import { findTargetPort, isHeadless } from '#api/helpers/services'
 import { semanticEqual } from '#api/machinery/equality'
 import { ipFamily } from '#api/machinery/ip'
 import type { Frozen } from '#api/machinery/meta'
+import { emptyMap, ownValue } from '#base/bareMap'
 import { deepCopy } from '#base/frozen'
 import type { NewObject } from '#client/client'
 
@@ -101,7 +102,7 @@ function endpointOf(service: Frozen<Service>, pod: Frozen<Pod>, address: string,
 
 /** spec.trafficDistribution, where it counts. */
 export function trafficDistribution({ metadata, spec }: Frozen<Service>): string | undefined {
-  const isElsewise = topologyAnnotations.some((name) => /^[Aa]uto$/.test(metadata.annotations?.[name] ?? ''))
+  const isElsewise = topologyAnnotations.some((name) => /^[Aa]uto$/.test(ownValue(metadata.annotations, name) ?? ''))
   return isElsewise ? undefined : spec.trafficDistribution
 }
 
@@ -115,7 +116,7 @@ function hintsOf(service: Frozen<Service>, zone: string | undefined, nodeName: s
 }
 
 export function sliceLabels(service: Frozen<Service>): Record<string, string> {
-  const labels: Record<string, string> = {}
+  const labels: Record<string, string> = emptyMap()
   for (const [name, value] of Object.entries(service.metadata.labels ?? {})) if (!notCopiedLabels.has(name)) labels[name] = value
   labels[serviceNameLabel] = service.metadata.name ?? ''
   labels[managedByLabel] = managedBy

@@ -2,7 +2,6 @@
  * Runs controllers as a process of their own does (L3): one set of caches, the lead if asked for, health and metrics on a port, and a stop that
  * lets work under way end. Published as skiff/controller. Upstream: controller-runtime/pkg/manager.
  */
-
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import { type Metrics, noMetrics } from '#base/metrics'

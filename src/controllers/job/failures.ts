@@ -6,6 +6,7 @@ import type { Job } from '#api/gen/types/batch.v1'
 import type { ContainerStatus, Pod } from '#api/gen/types/core.v1'
 import { podCondition } from '#api/helpers/pods'
 import type { Frozen } from '#api/machinery/meta'
+import { ownValue } from '#base/bareMap'
 import { parseTime } from '#base/time'
 import { validIndex } from './indexes.ts'
 import { matchPodFailurePolicy } from './podFailurePolicy.ts'
@@ -64,7 +65,7 @@ function failureCount(pod: Frozen<Pod>): number {
 
 /** Anybody who may write pods may write these: what is no count is 0. */
 function countOf(pod: Frozen<Pod>, annotation: string): number {
-  const text = pod.metadata.annotations?.[annotation] ?? ''
+  const text = ownValue(pod.metadata.annotations, annotation) ?? ''
   const count = /^\d+$/.test(text) ? Number(text) : 0
   return count <= 0x7f_ff_ff_ff ? count : 0
 }

@@ -6,6 +6,7 @@ import type { Pod } from '#api/gen/types/core.v1'
 import { isPodAvailable, isPodReady, msUntilAvailable } from '#api/helpers/pods'
 import { findCondition, withoutCondition } from '#api/machinery/conditions'
 import type { Frozen } from '#api/machinery/meta'
+import { ownValue } from '#base/bareMap'
 import { formatTime } from '#base/time'
 import { podsToDelete } from '../shared/deletionRank.ts'
 
@@ -42,7 +43,7 @@ export function replicaSetStatus(
   const minReadySeconds = replicaSet.spec.minReadySeconds ?? 0
   return {
     replicas: active.length,
-    ...ifAny('fullyLabeledReplicas', active.filter((pod) => wanted.every(([key, value]) => pod.metadata.labels?.[key] === value)).length),
+    ...ifAny('fullyLabeledReplicas', active.filter((pod) => wanted.every(([key, value]) => ownValue(pod.metadata.labels, key) === value)).length),
     ...ifAny('readyReplicas', active.filter(isPodReady).length),
     ...ifAny('availableReplicas', active.filter((pod) => isPodAvailable(pod, minReadySeconds, nowMs)).length),
     terminatingReplicas: terminating,

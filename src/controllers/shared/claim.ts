@@ -2,7 +2,6 @@
  * Whose object is it (L3): a controller keeps what it owns and selects, releases what it no longer selects, and adopts orphans that it does.
  * Upstream: pkg/controller/controller_ref_manager.go (v1.36).
  */
-
 import { controllerOf, controllerReference } from '#api/helpers/owners'
 import type { Selector } from '#api/machinery/labelSelector'
 import type { Frozen, KubeObject } from '#api/machinery/meta'

@@ -5,10 +5,11 @@
 import type { Pod } from '#api/gen/types/core.v1'
 import { isPodReady, podCondition } from '#api/helpers/pods'
 import type { Frozen } from '#api/machinery/meta'
+import { bareMap } from '#base/bareMap'
 import { parseTime } from '#base/time'
 
 const deletionCostAnnotation = 'controller.kubernetes.io/pod-deletion-cost'
-const phaseOrder: Readonly<Record<string, number>> = { Pending: 0, Unknown: 1, Running: 2 }
+const phaseOrder: Readonly<Record<string, number>> = bareMap({ Pending: 0, Unknown: 1, Running: 2 })
 
 /**
  * The `count` pods of `pods` to delete first.

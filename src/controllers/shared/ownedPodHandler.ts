@@ -2,7 +2,6 @@
  * Turns pod events into keys of the controllers that own, owned or might adopt the pods (L3). Upstream: addPod, updatePod and deletePod of
  * pkg/controller/replicaset, and of every controller that is built like it (v1.36).
  */
-
 import type { Pod } from '#api/gen/types/core.v1'
 import type { LabelSelector } from '#api/gen/types/meta.v1'
 import { controllerOf } from '#api/helpers/owners'

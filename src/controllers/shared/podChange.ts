@@ -7,6 +7,7 @@ import type { Pod, PodTemplateSpec } from '#api/gen/types/core.v1'
 import type { LabelSelector } from '#api/gen/types/meta.v1'
 import { semanticEqual } from '#api/machinery/equality'
 import type { Frozen } from '#api/machinery/meta'
+import { ownValue } from '#base/bareMap'
 
 /** The part of a workload's spec that speaks of labels. */
 export interface PodsOf {
@@ -23,7 +24,7 @@ export function changesCounts(old: Frozen<Pod>, pod: Frozen<Pod>, workload: Pods
     !semanticEqual(before?.containerStatuses, after?.containerStatuses) ||
     !semanticEqual(before?.initContainerStatuses, after?.initContainerStatuses) ||
     !semanticEqual(ownMetadata(old), ownMetadata(pod)) ||
-    labelsOf(workload).some((label) => old.metadata.labels?.[label] !== pod.metadata.labels?.[label])
+    labelsOf(workload).some((label) => ownValue(old.metadata.labels, label) !== ownValue(pod.metadata.labels, label))
   )
 }
 

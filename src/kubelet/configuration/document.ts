@@ -4,6 +4,7 @@
  */
 import { formatDuration, parseDuration } from '#api/machinery/duration'
 import { parseYaml } from '#api/machinery/yaml'
+import { bareMap, emptyMap } from '#base/bareMap'
 import { configurationApiVersion, configurationFields, configurationKind, type FieldType } from './fields.ts'
 
 /** As in the file, by upstream's names. */
@@ -58,17 +59,17 @@ export function readDocument(text: string, file: string): ConfigurationDocument 
 
 /** Objects are merged member by member; lists and everything else are replaced, as with a JSON merge patch. */
 export function mergeDocuments(below: ConfigurationDocument, above: ConfigurationDocument): ConfigurationDocument {
-  const merged: Record<string, unknown> = { ...below }
+  const merged: Record<string, unknown> = bareMap({ ...below })
   for (const [name, value] of Object.entries(above)) {
     const before = merged[name]
     merged[name] = isObject(value) && isObject(before) ? mergeDocuments(before, value) : value
   }
-  return merged
+  return { ...merged }
 }
 
 /** The document with every default that upstream fills in. */
 export function defaultDocument(given: ConfigurationDocument): ConfigurationDocument {
-  const filled: Record<string, unknown> = {}
+  const filled: Record<string, unknown> = emptyMap()
   for (const [name, { type, default: byDefault }] of Object.entries(configurationFields)) {
     const value = isUnset(type, given[name]) ? byDefault : given[name]
     if (value !== undefined) filled[name] = type === 'duration' ? normalDuration(value as string) : value

@@ -2,6 +2,7 @@
  * Every field of KubeletConfiguration v1beta1 (L3, pure): its type, its default, and the flag that says the same. Upstream:
  * k8s.io/kubelet/config/v1beta1/types.go, kubelet/apis/config/v1beta1/defaults.go, cmd/kubelet/app/options/options.go (v1.36).
  */
+import { bareMap } from '#base/bareMap'
 
 export type FieldType = 'boolean' | 'integer' | 'number' | 'duration' | 'string' | 'list' | 'map' | 'gates' | 'object' | 'objects' | 'integers'
 
@@ -164,7 +165,7 @@ const volumes = {
   volumeStatsAggPeriod: field('duration', '1m0s', 'volume-stats-agg-period'),
 } as const
 
-export const configurationFields: Readonly<Record<string, ConfigurationField>> = {
+export const configurationFields: Readonly<Record<string, ConfigurationField>> = bareMap({
   ...serving,
   ...cluster,
   ...pods,
@@ -173,7 +174,7 @@ export const configurationFields: Readonly<Record<string, ConfigurationField>> =
   ...resources,
   ...network,
   ...volumes,
-}
+})
 
 export const configurationApiVersion = 'kubelet.config.k8s.io/v1beta1'
 export const configurationKind = 'KubeletConfiguration'

@@ -4,6 +4,7 @@
  */
 import { formatDuration, parseDuration } from '#api/machinery/duration'
 import { parseQuantity, quantityAsNumber } from '#api/machinery/quantity'
+import { bareMap } from '#base/bareMap'
 import { type KubeletConfig, kubeletDefaults } from '../config.ts'
 import { type ConfigurationDocument, defaultDocument } from './document.ts'
 import { configurationFields } from './fields.ts'
@@ -18,7 +19,7 @@ interface CrashLoopBackOff {
   readonly maxContainerRestartPeriod?: string
 }
 
-const translations: Readonly<Record<string, Translation>> = {
+const translations: Readonly<Record<string, Translation>> = bareMap({
   containerLogMaxSize: {
     inward: (value) => ({ containerLogMaxSizeBytes: quantityAsNumber(parseQuantity(value as string)) }),
     outward: ({ containerLogMaxSizeBytes: bytes }) => (bytes % 2 ** 20 === 0 ? `${bytes / 2 ** 20}Mi` : String(bytes)),
@@ -34,7 +35,7 @@ const translations: Readonly<Record<string, Translation>> = {
   },
   // A file's name there, its content inside.
   resolvConf: { inward: () => ({}), outward: () => '/etc/resolv.conf' },
-}
+})
 
 /** What the process around the kubelet takes from the document. */
 const usedAround = new Set([
@@ -101,11 +102,11 @@ function evictionOf({ evictionHard, mergeDefaultEvictionSettings }: Configuratio
 
 /** The document as /configz shows it. `around`: what only the process around the kubelet knows. */
 export function documentOf(config: KubeletConfig, around: ConfigurationDocument = {}): ConfigurationDocument {
-  const document: Record<string, unknown> = { ...defaultDocument(around) }
+  const document: Record<string, unknown> = bareMap({ ...defaultDocument(around) })
   for (const name of Object.keys(configurationFields)) {
     const translation = translations[name]
     const inner = innerName(name)
-    if (translation && !(name in around)) document[name] = translation.outward(config)
+    if (translation && !Object.hasOwn(around, name)) document[name] = translation.outward(config)
     else if (inner && !isEmpty(config[inner]) && !isUnsetNumber(name, config[inner]))
       document[name] = inner.endsWith('Ms') ? formatDuration(config[inner] as number) : config[inner]
   }
@@ -125,7 +126,8 @@ function isUnsetNumber(name: string, value: unknown): boolean {
 /** One sentence for each field that somebody set and nobody heeds. @param given before defaults */
 export function unsupported(given: ConfigurationDocument): string[] {
   return Object.entries(given).flatMap(([name, value]) => {
-    const isKnown = innerName(name) ?? (name in translations || [usedAround, usedByServer, usedByHealth, withoutEffect].some((names) => names.has(name)))
+    const isKnown =
+      innerName(name) ?? (Object.hasOwn(translations, name) || [usedAround, usedByServer, usedByHealth, withoutEffect].some((names) => names.has(name)))
     if (isKnown || JSON.stringify(value) === JSON.stringify(configurationFields[name]?.default)) return []
     return [`${name} is set, but this kubelet does not support it: it has no effect`]
   })

@@ -178,7 +178,7 @@ const storage = [
     want: { signal: 'ephemeralpodfs.limit', message: 'Pod ephemeral local storage usage exceeds the total limit of containers 10Mi. ' },
   },
   {
-    name: 'hosts file and termination logs together with the container',
+    name: 'CVE-2020-8557 hosts file and termination logs count together with the container',
     pod: limited({ 'ephemeral-storage': '10Mi' }),
     usage: using(0, 6, { managedFiles: { bytes: 6 * Mi, inodes: 2 } }),
     want: { signal: 'ephemeralpodfs.limit', message: 'Pod ephemeral local storage usage exceeds the total limit of containers 10Mi. ' },

@@ -5,6 +5,7 @@
 import { readFile } from 'node:fs/promises'
 import type { TokenRequest } from '#api/gen/types/authentication.v1'
 import { parseDuration } from '#api/machinery/duration'
+import { parseJson } from '#api/machinery/json'
 import { parseYaml } from '#api/machinery/yaml'
 import { serviceAccounts } from '#client/builtIn'
 import type { KubeletContext } from '../context.ts'
@@ -121,7 +122,8 @@ function createProvider(context: KubeletContext, host: KubeletHost, provider: Pr
     duration.observe((clock.monotonicMs() - startedMs) / 1000, series)
     if (result.code !== 0) errors.inc(series)
     if (result.code !== 0) throw new Error(`error execing credential provider plugin ${provider.name} for image ${image}: exit status ${result.code}`)
-    const answer = JSON.parse(result.stdout) as Answer & { kind?: string; apiVersion?: string }
+    // Unlike the engine's own, this parser's errors do not quote the text, which holds passwords.
+    const answer = parseJson(result.stdout).value as Answer & { kind?: string; apiVersion?: string }
     if (answer.kind !== 'CredentialProviderResponse') throw new Error(`failed to decode CredentialProviderResponse, unexpected kind: "${answer.kind}"`)
     if (answer.apiVersion !== provider.apiVersion) {
       throw new Error(

@@ -3,6 +3,7 @@
  * It ignores SIGCHLD, so that as PID 1 of a shared process namespace its orphans vanish by themselves, and then pauses for ever.
  */
 import { arch } from 'node:os'
+import { bareMap } from '#base/bareMap'
 import { goArchitecture } from '../host.ts'
 import { ociTar } from './ociTar.ts'
 
@@ -14,7 +15,7 @@ interface Machine {
 }
 
 /** rt_sigaction(SIGCHLD, {SIG_IGN, no flags, no restorer, no mask}, NULL, 8), then pause() in a loop; arm64 knows no pause, but ppoll() of nothing. */
-const machines: Readonly<Record<string, Machine>> = {
+const machines: Readonly<Record<string, Machine>> = bareMap({
   amd64: {
     elfMachine: 62,
     pageBytes: 0x1000,
@@ -45,7 +46,7 @@ const machines: Readonly<Record<string, Machine>> = {
       'faffff17', // again
     ]),
   },
-}
+})
 
 function fromHex(lines: readonly string[]): Buffer {
   return Buffer.from(lines.join('').replaceAll(' ', ''), 'hex')

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, rm } from 'node:fs/promises'
+import { bareMap, ownValue } from '#base/bareMap'
 import { formatTime, parseTime } from '#base/time'
 import type { RuntimeImage } from '#grpc/criTypes'
 import { listIfExists, writeFileAtomic } from '#host/files'
@@ -136,7 +137,7 @@ export async function openPullRecords(context: KubeletContext): Promise<PullReco
   const record = async (image: string, imageRef: string, added: PullCredentials | undefined): Promise<void> => {
     const before = await read<PulledRecord>(path('pulled', imageRef))
     const name = withoutTag(image)
-    const credentialMapping = { ...before?.credentialMapping }
+    const credentialMapping = bareMap({ ...before?.credentialMapping })
     if (added) credentialMapping[name] = mergeCredentials(credentialMapping[name], added)
     if (before && JSON.stringify(before.credentialMapping ?? {}) === JSON.stringify(credentialMapping)) return
     const next: PulledRecord = { kind: 'ImagePulledRecord', apiVersion, lastUpdatedTime: formatTime(clock.now()), imageRef, credentialMapping }
@@ -167,7 +168,7 @@ export async function openPullRecords(context: KubeletContext): Promise<PullReco
       if (!requiresVerification(image, byKubelet, config.imagePullCredentialsVerificationPolicy, config.preloadedImagesVerificationAllowlist)) {
         return metrics.checked('credentialPolicyAllowed')
       }
-      const recorded = known?.credentialMapping?.[withoutTag(image)]
+      const recorded = ownValue(known?.credentialMapping, withoutTag(image))
       if (recorded?.nodePodsAccessible) return metrics.checked('credentialRecordFound')
       const granted = grants(recorded, await credentials())
       if (typeof granted === 'object' && (recorded?.kubernetesSecrets?.length ?? 0) < maxSecrets) await record(image, imageRef, credentialsOf(granted.new))

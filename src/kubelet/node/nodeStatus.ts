@@ -2,6 +2,7 @@
 import type { ContainerImage, Node, NodeAddress, NodeCondition, NodeStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { canonicalQuantity } from '#api/machinery/quantity'
+import { bareMap, ownValue } from '#base/bareMap'
 import { formatTime } from '#base/time'
 import { kubernetesRelease } from '#base/version'
 import type { RuntimeImage, RuntimeStatus, RuntimeVersion } from '#grpc/criTypes'
@@ -217,8 +218,8 @@ const reconciledLabels = [
 export function registrationPatch(existing: Frozen<Node>, wanted: Node): object | undefined {
   const labels = Object.fromEntries(
     reconciledLabels.flatMap((name) => {
-      const value = wanted.metadata.labels?.[name]
-      return value === undefined || existing.metadata.labels?.[name] === value ? [] : [[name, value]]
+      const value = ownValue(wanted.metadata.labels, name)
+      return value === undefined || ownValue(existing.metadata.labels, name) === value ? [] : [[name, value]]
     }),
   )
   const managed = wanted.metadata.annotations?.[managedAttachAnnotation]
@@ -255,12 +256,12 @@ export function initialNode(status: NodeStatus, machine: MachineInfo, config: Ku
   }
 }
 
-const transitionReasons: Readonly<Record<string, readonly [yes: string, no: string]>> = {
+const transitionReasons: Readonly<Record<string, readonly [yes: string, no: string]>> = bareMap({
   MemoryPressure: ['NodeHasInsufficientMemory', 'NodeHasSufficientMemory'],
   DiskPressure: ['NodeHasDiskPressure', 'NodeHasNoDiskPressure'],
   PIDPressure: ['NodeHasInsufficientPID', 'NodeHasSufficientPID'],
   Ready: ['NodeReady', 'NodeNotReady'],
-}
+})
 
 /** What the events about conditions that changed are called. */
 export function transitions(before: readonly Frozen<NodeCondition>[] | undefined, after: readonly NodeCondition[] | undefined): string[] {

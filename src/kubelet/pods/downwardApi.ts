@@ -1,6 +1,7 @@
 /** Fields of a pod and resources of its containers as text (L3, pure). Upstream: kubelet/util fieldpath, api/v1/resource helpers (v1.36). */
 import type { ResourceFieldSelector } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { ownValue } from '#base/bareMap'
 import { type FrozenContainer, type FrozenPod, findSpecContainer } from './containers.ts'
 import { quantity } from './quantities.ts'
 
@@ -26,7 +27,7 @@ function formatMap(map: Readonly<Record<string, string>> | undefined): string {
 /** @throws Error for a field that the downward API does not offer. */
 export function podField(pod: FrozenPod, path: string, facts: Pick<PodRuntimeFacts, 'podIPs' | 'hostIPs'>): string {
   const match = subscripted.exec(path)
-  if (match) return (match[1] === 'labels' ? pod.metadata.labels : pod.metadata.annotations)?.[match[2] ?? ''] ?? ''
+  if (match) return ownValue(match[1] === 'labels' ? pod.metadata.labels : pod.metadata.annotations, match[2] ?? '') ?? ''
   switch (path) {
     case 'metadata.name':
       return pod.metadata.name ?? ''
@@ -64,7 +65,7 @@ export function resourceField(pod: FrozenPod, container: FrozenContainer, select
   if (where !== 'limits' && where !== 'requests') throw new Error(`unsupported container resource : ${selector.resource}`)
   const { limits, requests } = target.resources ?? {}
   const ofPod = ['cpu', 'memory'].includes(name) ? pod.spec.resources?.limits?.[name] : undefined
-  const value = where === 'limits' ? (limits?.[name] ?? ofPod ?? allocatable[name]) : (requests?.[name] ?? '0')
+  const value = where === 'limits' ? (ownValue(limits, name) ?? ofPod ?? ownValue(allocatable, name)) : (ownValue(requests, name) ?? '0')
   const divisor = quantity(selector.divisor) || 1
   return String(Math.ceil(quantity(value) / divisor - 1e-9))
 }

@@ -5,6 +5,7 @@
 import type { ConfigMap, EnvVar, FileKeySelector, Secret, Service } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { ownValue } from '#base/bareMap'
 import type { FrozenContainer, FrozenPod } from './containers.ts'
 import { type PodRuntimeFacts, podField, resourceField } from './downwardApi.ts'
 import { environmentFileValue } from './environmentFile.ts'
@@ -110,7 +111,7 @@ async function valueFrom(
   const data = await orAbsent(reference.optional, async () =>
     kind === 'ConfigMap' ? ((await sources.configMap(namespace, name)).data ?? {}) : decodeSecret(await sources.secret(namespace, name)),
   )
-  const value = data?.[reference.key]
+  const value = data && ownValue(data, reference.key)
   if (value === undefined && !reference.optional) throw new ConfigError(`couldn't find key ${reference.key} in ${kind} ${namespace}/${name}`)
   return value
 }

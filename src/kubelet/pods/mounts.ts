@@ -7,6 +7,7 @@ import { chmod, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { VolumeMount } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { bareMap } from '#base/bareMap'
 import type { Device, Mount } from '#grpc/criTypes'
 import { makeDirectory, readTextIfExists } from '#host/files'
 import type { KubeletContext } from '../context.ts'
@@ -33,11 +34,11 @@ export interface MountInputs {
 
 type FrozenMount = Frozen<VolumeMount>
 
-const propagations: Readonly<Record<string, NonNullable<Mount['propagation']>>> = {
+const propagations: Readonly<Record<string, NonNullable<Mount['propagation']>>> = bareMap({
   None: 'PROPAGATION_PRIVATE',
   HostToContainer: 'PROPAGATION_HOST_TO_CONTAINER',
   Bidirectional: 'PROPAGATION_BIDIRECTIONAL',
-}
+})
 
 export async function containerMounts(context: KubeletContext, host: KubeletHost, inputs: MountInputs): Promise<Mount[]> {
   const { container, pod } = inputs

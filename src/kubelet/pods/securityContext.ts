@@ -46,10 +46,14 @@ function namespaceOptions(pod: FrozenPod, users: UserNamespace, targetId?: strin
   }
 }
 
-/** Without a profile a container is unconfined, as upstream leaves it unless seccompDefault is on. */
+/** Without a profile a container is unconfined, as upstream leaves it unless seccompDefault is on. @throws ConfigError for a local profile without a name */
 export function seccomp(profile: Frozen<SeccompProfile> | undefined, rootDirectory: string): SecurityProfile {
   if (profile?.type === 'RuntimeDefault') return { profileType: 'RuntimeDefault' }
-  if (profile?.type === 'Localhost') return { profileType: 'Localhost', localhostRef: `${rootDirectory}/seccomp/${profile.localhostProfile ?? ''}` }
+  if (profile?.type === 'Localhost') {
+    // A runtime takes an empty reference for none at all.
+    if (!profile.localhostProfile) throw new ConfigError('localhostProfile must be set if seccompProfile type is Localhost.')
+    return { profileType: 'Localhost', localhostRef: `${rootDirectory}/seccomp/${profile.localhostProfile}` }
+  }
   return { profileType: 'Unconfined' }
 }
 

@@ -5,6 +5,7 @@
 import type { PodStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { bareMap, emptyMap } from '#base/bareMap'
 import { deepCopy } from '#base/frozen'
 import { pods } from '#client/builtIn'
 import type { KubeletContext } from '../context.ts'
@@ -27,7 +28,7 @@ export interface StatusManager {
   remove(uid: string): void
 }
 
-const listKeys: Readonly<Record<string, string>> = { conditions: 'type', podIPs: 'ip', hostIPs: 'ip' }
+const listKeys: Readonly<Record<string, string>> = bareMap({ conditions: 'type', podIPs: 'ip', hostIPs: 'ip' })
 
 /** Told by others, who made the claims; a node may not change them. */
 const membersOfOthers = new Set(['resourceClaimStatuses', 'extendedResourceClaimStatus', 'nodeAllocatableResourceClaimStatuses'])
@@ -37,7 +38,7 @@ const membersOfOthers = new Set(['resourceClaimStatuses', 'extendedResourceClaim
  * lists of addresses whole, with the order directive that upstream's patches have.
  */
 export function statusPatch(before: Frozen<PodStatus>, after: Frozen<PodStatus>): Record<string, unknown> | undefined {
-  const patch: Record<string, unknown> = {}
+  const patch: Record<string, unknown> = emptyMap()
   const old = before as Readonly<Record<string, unknown>>
   const next = after as Readonly<Record<string, unknown>>
   for (const key of new Set([...Object.keys(old), ...Object.keys(next)])) {
@@ -47,7 +48,7 @@ export function statusPatch(before: Frozen<PodStatus>, after: Frozen<PodStatus>)
     else if (mergeKey) Object.assign(patch, listPatch(key, mergeKey, (old[key] ?? []) as Item[], next[key] as Item[]))
     else patch[key] = next[key]
   }
-  return Object.keys(patch).length > 0 ? patch : undefined
+  return Object.keys(patch).length > 0 ? { ...patch } : undefined
 }
 
 type Item = Readonly<Record<string, unknown>>

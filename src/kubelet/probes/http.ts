@@ -3,6 +3,7 @@ import { type IncomingMessage, request as plainRequest } from 'node:http'
 import { request as tlsRequest } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { connect as tlsConnect } from 'node:tls'
+import { emptyMap } from '#base/bareMap'
 import type { KubeletHost } from '../host.ts'
 
 export interface HttpTarget {
@@ -49,8 +50,7 @@ const canonical = (name: string) => name.toLowerCase().replace(/(^|-)[a-z]/g, (l
 
 /** The probe's own headers, several of a name too; an empty value of a standard one takes it away. */
 export function requestHeaders({ headers, userAgent }: Pick<HttpTarget, 'headers' | 'userAgent'>): Record<string, string[]> {
-  // A pod names the headers, `__proto__` too.
-  const all: Record<string, string[]> = Object.create(null)
+  const all: Record<string, string[]> = emptyMap()
   for (const { name, value } of headers) all[canonical(name)] = [...(all[canonical(name)] ?? []), value]
   for (const [name, value] of [
     ['User-Agent', userAgent],

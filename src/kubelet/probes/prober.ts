@@ -1,6 +1,7 @@
 /** Carries out one probe (L3): exec, httpGet, tcpSocket or grpc. Upstream: kubelet/prober/prober.go, pkg/probe (v1.36). */
 import type { Probe } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { bareMap } from '#base/bareMap'
 import { kubernetesVersion } from '#base/version'
 import { CriError } from '#grpc/criError'
 import type { KubeletContext } from '../context.ts'
@@ -117,12 +118,12 @@ async function tcpProbe(host: Host, action: NonNullable<Frozen<Probe>['tcpSocket
 
 const isTimeout = (error: unknown) => error instanceof Error && (error.name === 'TimeoutError' || error.name === 'AbortError')
 
-const dialErrors: Readonly<Record<string, string>> = {
+const dialErrors: Readonly<Record<string, string>> = bareMap({
   ECONNREFUSED: 'connect: connection refused',
   EHOSTUNREACH: 'connect: no route to host',
   ENETUNREACH: 'connect: network is unreachable',
   ETIMEDOUT: 'i/o timeout',
-}
+})
 
 /** Go's words for what went wrong, which people and tools look for. */
 function causeOf(error: unknown, address: string): string {

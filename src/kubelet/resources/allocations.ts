@@ -3,6 +3,7 @@
  * can give more; who waits is looked at again whenever something changes, and from time to time. Upstream: kubelet/allocation/allocation_manager.go (v1.36).
  */
 import type { Pod } from '#api/gen/types/core.v1'
+import { ownValue } from '#base/bareMap'
 import { deepCopy, deepFreeze } from '#base/frozen'
 import type { KubeletContext } from '../context.ts'
 import { type FrozenContainer, type FrozenPod, isTerminalPhase } from '../pods/containers.ts'
@@ -122,7 +123,7 @@ export async function createAllocations({ context, pods, wake, room }: Allocatio
     conditions: progress.conditions,
     actuated: (podUid, container) => {
       const info = state.actuated.get(podUid)
-      return container === undefined ? info?.pod : info?.containers[container]
+      return container === undefined ? info?.pod : ownValue(info?.containers, container)
     },
     setActuated: async (podUid, container, resources) => {
       const info = state.actuated.get(podUid) ?? { containers: {} }
@@ -166,7 +167,7 @@ async function openState({ host, config }: KubeletContext): Promise<{ state: Rec
 
 function withResources(pod: FrozenPod, { containers, pod: whole }: PodResourceInfo): FrozenPod {
   const place = (list: readonly FrozenContainer[] | undefined) =>
-    list?.map((container) => ({ ...container, resources: containers[container.name] ?? container.resources }))
+    list?.map((container) => ({ ...container, resources: ownValue(containers, container.name) ?? container.resources }))
   const initContainers = place(pod.spec.initContainers)
   const spec = {
     ...pod.spec,

@@ -2,7 +2,6 @@
  * Tells agents on the node who has which devices, CPUs and memory (L3, edge): the pod resources API v1 at pod-resources/kubelet.sock, for root only.
  * Upstream: kubelet/apis/podresources/server_v1.go (v1.36).
  */
-
 import { podResourcesProto } from '#grpc/proto/podResources'
 import { GrpcRefusal, serveUnix } from '#grpc/unixServer'
 import { type FrozenContainer, type FrozenPod, isRestartableInitContainer, isTerminalPhase } from '../pods/containers.ts'

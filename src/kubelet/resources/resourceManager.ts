@@ -2,7 +2,6 @@
  * The node's resources as the sync loop sees them (L3): whether a pod can have what it asks for, what each container then gets, and what the node has.
  * Behind it the CPU, memory and device managers, aligned by the topology manager, and the DRA drivers. Upstream: kubelet/cm/container_manager_linux.go (v1.36).
  */
-
 import { mkdir } from 'node:fs/promises'
 import type { KubeletContext } from '../context.ts'
 import type { Refusal } from '../pods/admission.ts'

@@ -1,4 +1,5 @@
 /** Counts and times what the kubelet asks of its runtime (L3). Upstream: kuberuntime/instrumented_services.go, kubelet/metrics/metrics.go (v1.36). */
+import { bareMap } from '#base/bareMap'
 import type { Clock } from '#base/clock'
 import type { Metrics } from '#base/metrics'
 import type { PodSandboxConfig } from '#grpc/criTypes'
@@ -62,7 +63,7 @@ export function instrumentRuntime(runtime: RuntimeService, metrics: Metrics, clo
     help: 'How many sandboxes could not be started, by handler.',
     labels: ['runtime_handler'],
   })
-  const instrumented: Record<string, unknown> = { ...runtime }
+  const instrumented: Record<string, unknown> = bareMap({ ...runtime })
   for (const [method, operation_type] of Object.entries(operations)) {
     const call = runtime[method as keyof typeof operations] as (...args: unknown[]) => Promise<unknown>
     instrumented[method] = async (...args: unknown[]) => {

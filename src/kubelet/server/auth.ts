@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto'
 import type { TokenReview } from '#api/gen/types/authentication.v1'
 import type { SubjectAccessReview } from '#api/gen/types/authorization.v1'
+import { bareMap } from '#base/bareMap'
 import type { Clock } from '#base/clock'
 import { subjectAccessReviews, tokenReviews } from '#client/builtIn'
 import type { Client } from '#client/client'
@@ -54,7 +55,7 @@ export const authDefaults: KubeletAuthSettings = {
 
 export const anonymousUser: KubeletUser = { name: 'system:anonymous', groups: ['system:unauthenticated'] }
 
-const verbs: Readonly<Record<string, string>> = { POST: 'create', GET: 'get', PUT: 'update', PATCH: 'patch', DELETE: 'delete' }
+const verbs: Readonly<Record<string, string>> = bareMap({ POST: 'create', GET: 'get', PUT: 'update', PATCH: 'patch', DELETE: 'delete' })
 /** Subresources of their own beside proxy, which is enough for them too. */
 const fine = [
   ['/pods', 'pods'],

@@ -1,5 +1,6 @@
 /** Counts and times what the kubelet is asked (L3). Upstream: kubelet/server/metrics/metrics.go, server.go ServeHTTP (v1.36). */
 import type { IncomingHttpHeaders } from 'node:http'
+import { bareMap } from '#base/bareMap'
 import type { Clock } from '#base/clock'
 import type { Metrics } from '#base/metrics'
 
@@ -39,11 +40,11 @@ export function createRequestMetrics(metrics: Metrics, clock: Clock, serverType:
   }
 }
 
-const webSocketProtocols: Readonly<Record<string, string>> = {
+const webSocketProtocols: Readonly<Record<string, string>> = bareMap({
   exec: 'v5.channel.k8s.io',
   attach: 'v5.channel.k8s.io',
   portForward: 'SPDY/3.1+portforward.k8s.io',
-}
+})
 
 /** Counts streams that come as WebSockets to the kubelet itself; call with the path's first part and what the client asks for. */
 export function createStreamMetrics(metrics: Metrics): (what: string, headers: IncomingHttpHeaders) => void {

@@ -2,7 +2,8 @@
  * GET /logs (L3): the files below /var/log of the node, and with NodeLogQuery the journal of services. Upstream: kubelet/kubelet.go ServeLogs,
  * kubelet/kubelet_server_journal.go (v1.36).
  */
-import { readdir, realpath, stat } from 'node:fs/promises'
+import { open, readdir, realpath, stat } from 'node:fs/promises'
+import { bareMap } from '#base/bareMap'
 import type { KubeletHost } from '../host.ts'
 import { openRegularWithin } from '../volumes/safeOpen.ts'
 import { HttpError } from './httpError.ts'
@@ -31,7 +32,7 @@ function missing(): never {
   throw new HttpError(404, '404 page not found')
 }
 
-const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&#34;', "'": '&#39;' }
+const escapes: Readonly<Record<string, string>> = bareMap({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&#34;', "'": '&#39;' })
 
 async function listing(directory: string): Promise<string> {
   const entries = await readdir(directory, { withFileTypes: true })

@@ -1,16 +1,17 @@
 /** A path of the node (L3), after checking what it is: the pod's own or a PersistentVolume's. Upstream: pkg/volume/hostpath (v1.36). */
 import type { Stats } from 'node:fs'
 import { mkdir, stat, writeFile } from 'node:fs/promises'
+import { bareMap } from '#base/bareMap'
 import { isMissing } from '#host/files'
 import type { VolumePlugin } from './volumePlugin.ts'
 
-const descriptions: Readonly<Record<string, string>> = {
+const descriptions: Readonly<Record<string, string>> = bareMap({
   Directory: 'directory',
   File: 'file',
   Socket: 'socket file',
   CharDevice: 'character device',
   BlockDevice: 'block device',
-}
+})
 
 /** What the file is, in the API's words. */
 function fileType(stats: Stats): string | undefined {

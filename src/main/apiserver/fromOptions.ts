@@ -2,7 +2,6 @@
  * What kube-apiserver's flags decide about a server, in the shape that createApiServer wants (L5): one place for the local cluster, the component
  * alone, and tests.
  */
-
 import { formatDuration } from '#api/machinery/duration'
 import type { Trust } from '#apiserver/aggregation/trustConfigMap'
 import type { ApiServerConfig, ApiServerDeps } from '#apiserver/apiServer'
@@ -84,7 +83,7 @@ export function registryConfigOf({ storage, reach }: ServerOptions, serviceCidr:
 
 export function configFromOptions(options: ServerOptions): ApiServerConfig {
   const { priorityAndFairness } = options.features
-  return { ...options.generic, priorityAndFairness, ...options.apiEnablement, flags: options.flags }
+  return { ...options.generic, ...options.other, priorityAndFairness, ...options.apiEnablement, flags: options.flags }
 }
 
 /** Whose client certificates the port takes: those of the files that were named, beside the composition root's own. PEM. */

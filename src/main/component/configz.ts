@@ -1,7 +1,8 @@
 /** Configuration as /configz shows it (L5, pure): upstream's names of fields, which begin with capitals there, and durations in Go's notation. */
 import { formatDuration } from '#api/machinery/duration'
+import { bareMap } from '#base/bareMap'
 
-const capitals: Readonly<Record<string, string>> = { qps: 'QPS' }
+const capitals: Readonly<Record<string, string>> = bareMap({ qps: 'QPS' })
 
 /** Members that end in Ms become durations without it. What is undefined is left out. */
 export function configzOf(value: unknown): unknown {

@@ -2,7 +2,6 @@
  * `/debug/scheduling?pod=namespace/name` (L5): why a pod is where it is, as JSON; `?spec=POD`: where a pod would fit that is not there. Whoever may read that path may ask; it tells of all nodes and of other
  * pods' names. Served by a local cluster's API server, and by the scheduler's own port.
  */
-
 import type { Pod } from '#api/gen/types/core.v1'
 import { StatusError } from '#api/machinery/status'
 import type { Answer } from '#apiserver/answer'

@@ -1,5 +1,4 @@
 /** The scheduler alone (L5), with kube-scheduler's flags, in the foreground. Upstream: cmd/kube-scheduler (v1.36). */
-
 import { type KubeSchedulerConfiguration, schedulerConfigOf } from '#scheduler/config/configuration'
 import { createExplainer } from '#scheduler/explain/explainer'
 import type { OptionsOf } from '../apiserver/options/readOptions.ts'

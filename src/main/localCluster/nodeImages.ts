@@ -1,4 +1,5 @@
 /** Images of real nodes (L5): into each node's containerd with containerd's own tool, and what is there. */
+import { bareMap } from '#base/bareMap'
 
 import type { LoadedImage } from '#cli/clusterManager'
 import { CommandError } from '#cli/exitCodes'
@@ -35,7 +36,7 @@ export async function listImages(exec: Exec, paths: ClusterPaths, state: Cluster
   return found
 }
 
-const unitBytes: Readonly<Record<string, number>> = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 }
+const unitBytes: Readonly<Record<string, number>> = bareMap({ B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 })
 
 async function realNodes(paths: ClusterPaths, state: ClusterState): Promise<{ node: string; ctr: string[] }[]> {
   if (state.nodes.length === 0) throw new CommandError('unmetPrerequisite', `cluster "${state.name}" has only simulated nodes: they hold no images`)

@@ -5,6 +5,7 @@
 import { decodeConfiguration } from '#api/configuration/decode'
 import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { isQualifiedName } from '#api/machinery/names'
+import { emptyMap } from '#base/bareMap'
 import { createHttpExtender, type ExtenderConfig, type ExtenderTlsConfig } from '../extenders/httpExtender.ts'
 import type { PluginDefinition } from '../framework/plugin.ts'
 import { defaultPluginArgs, type PluginArgs } from '../framework/pluginArgs.ts'
@@ -107,7 +108,7 @@ function profileOf(given: Raw, path: FieldPath, only: boolean, pluginFiles: stri
     const { enabled = [], disabled = [] } = (sets[point] ?? {}) as { enabled?: readonly EnabledPlugin[]; disabled?: readonly EnabledPlugin[] }
     if (enabled.length > 0 || disabled.length > 0) plugins[point] = { enabled, disabled: disabled.map(({ name }) => name) }
   }
-  const args: Record<string, unknown> = {}
+  const args: Record<string, unknown> = emptyMap()
   const seen = new Set<string>()
   for (const [i, entry] of ((given.pluginConfig ?? []) as readonly { readonly name?: string; readonly args?: unknown }[]).entries()) {
     const { name = '' } = entry
@@ -121,7 +122,7 @@ function profileOf(given: Raw, path: FieldPath, only: boolean, pluginFiles: stri
     schedulerName: given.schedulerName ?? (only ? 'default-scheduler' : ''),
     percentageOfNodesToScore: given.percentageOfNodesToScore,
     plugins,
-    args,
+    args: { ...args },
   }
 }
 

@@ -1,8 +1,8 @@
 /** What a KubeSchedulerConfiguration may contain (L3). Upstream: kube-scheduler/config/v1/types.go, types_pluginargs.go; component-base config/v1alpha1 (v1.36). */
-
 import type { ConfigurationKind } from '#api/configuration/decode'
 import { anything, boolean, integer, kind, list, struct, text } from '#api/configuration/schemas'
 import type { Schema } from '#api/schema/schema'
+import { bareMap } from '#base/bareMap'
 import { extensionPoints } from '../framework/profile.ts'
 
 const integer64: Schema = { type: 'integer', format: 'int64' }
@@ -51,7 +51,7 @@ const resources = list(struct('ResourceSpec', { name: text, weight: integer64 })
 const shape = list(struct('UtilizationShapePoint', { utilization: integer, score: integer }))
 
 /** By plugin. */
-export const pluginArgsSchemas: Readonly<Record<string, Schema>> = {
+export const pluginArgsSchemas: Readonly<Record<string, Schema>> = bareMap({
   DefaultPreemption: kind('DefaultPreemptionArgs', { minCandidateNodesPercentage: integer, minCandidateNodesAbsolute: integer }),
   DynamicResources: kind('DynamicResourcesArgs', { filterTimeout: text, bindingTimeout: text }),
   InterPodAffinity: kind('InterPodAffinityArgs', { hardPodAffinityWeight: integer, ignorePreferredTermsOfExistingPods: boolean }),
@@ -64,4 +64,4 @@ export const pluginArgsSchemas: Readonly<Record<string, Schema>> = {
   }),
   PodTopologySpread: kind('PodTopologySpreadArgs', { defaultConstraints: anything, defaultingType: text }),
   VolumeBinding: kind('VolumeBindingArgs', { bindTimeoutSeconds: integer64, shape }),
-}
+})

@@ -7,6 +7,7 @@ import { hostPortsOverlap } from '#api/helpers/hostPorts'
 import { amountText } from '#api/helpers/podResources'
 import { tolerationsTolerateTaint } from '#api/helpers/taints'
 import type { Frozen } from '#api/machinery/meta'
+import { bareMap, ownValue } from '#base/bareMap'
 import type { NodeInfo } from '../framework/nodeInfo.ts'
 import type { PodInfo } from '../framework/podInfo.ts'
 
@@ -27,13 +28,13 @@ export interface Change {
 /** None: another plugin's change sees to it. */
 type Proposer = (pod: PodInfo, node: NodeInfo) => readonly Change[] | undefined
 
-const proposers: Readonly<Record<string, Proposer>> = {
+const proposers: Readonly<Record<string, Proposer>> = bareMap({
   NodeUnschedulable: uncordon,
   TaintToleration: tolerate,
   NodeAffinity: label,
   NodePorts: freePorts,
   NodeResourcesFit: makeRoom,
-}
+})
 
 /** Undefined: no change of one pod or one node is known to help with that plugin. */
 export function changesFor(plugin: string, pod: PodInfo, node: NodeInfo): readonly Change[] | undefined {
@@ -98,7 +99,7 @@ function labelsForTerm({ matchExpressions = [], matchFields = [] }: Frozen<NodeS
   const wanted = new Map<string, string | undefined>()
   for (const requirement of matchExpressions) {
     const { key } = requirement
-    const way = labelFor(requirement, labels[key])
+    const way = labelFor(requirement, ownValue(labels, key))
     if (way !== 'right') wanted.set(key, way)
   }
   return wanted

@@ -4,6 +4,7 @@
  */
 import type { NodeAffinity, TopologySpreadConstraint } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { bareMap } from '#base/bareMap'
 
 export interface ResourceSpec {
   readonly name: string
@@ -47,7 +48,7 @@ const cpuAndMemory: readonly ResourceSpec[] = [
 ]
 
 /** Upstream: pkg/scheduler/apis/config/v1/defaults.go. */
-export const defaultPluginArgs: Readonly<PluginArgs> = {
+export const defaultPluginArgs: Readonly<PluginArgs> = bareMap({
   DefaultPreemption: { minCandidateNodesPercentage: 10, minCandidateNodesAbsolute: 100 },
   DynamicResources: { filterTimeoutMs: 10_000, bindingTimeoutMs: 600_000 },
   InterPodAffinity: { hardPodAffinityWeight: 1, ignorePreferredTermsOfExistingPods: false },
@@ -56,4 +57,4 @@ export const defaultPluginArgs: Readonly<PluginArgs> = {
   NodeResourcesFit: { ignoredResources: [], ignoredResourceGroups: [], scoringStrategy: { type: 'LeastAllocated', resources: cpuAndMemory } },
   PodTopologySpread: { defaultConstraints: [], defaultingType: 'System' },
   VolumeBinding: { bindTimeoutSeconds: 600, shape: [] },
-}
+})

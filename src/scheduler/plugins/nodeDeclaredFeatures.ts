@@ -4,16 +4,17 @@
  */
 import type { Container, Pod } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { bareMap } from '#base/bareMap'
 import { actions, on } from '../framework/clusterEvent.ts'
 import { type StateData, stateKey } from '../framework/cycleState.ts'
 import { definePlugin } from '../framework/plugin.ts'
 import { reasons, unresolvable } from '../framework/status.ts'
 
 /** Those that matter when a pod is placed; others matter only when it is changed. */
-const features: Readonly<Record<string, (spec: Frozen<Pod>['spec']) => boolean>> = {
+const features: Readonly<Record<string, (spec: Frozen<Pod>['spec']) => boolean>> = bareMap({
   RestartAllContainersOnContainerExits: ({ containers, initContainers = [] }) => containers.some(restartsAll) || initContainers.some(restartsAll),
   UserNamespacesHostNetworkSupport: ({ hostNetwork, hostUsers }) => hostNetwork === true && hostUsers === false,
-}
+})
 
 function restartsAll({ restartPolicyRules }: Frozen<Container>): boolean {
   return restartPolicyRules?.some(({ action }) => action === 'RestartAllContainers') === true

@@ -86,7 +86,7 @@ function insufficient(pod: PodInfo, node: NodeInfo, ignores: ((name: string) => 
 const first = ['cpu', 'memory', 'ephemeral-storage']
 
 function resourceOrder(requests: Readonly<Record<string, number>>): string[] {
-  return [...first.filter((name) => name in requests), ...Object.keys(requests).filter((name) => !first.includes(name))]
+  return [...first.filter((name) => Object.hasOwn(requests, name)), ...Object.keys(requests).filter((name) => !first.includes(name))]
 }
 
 /** -1: the node has none of it. */

@@ -4,6 +4,7 @@
 import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from '#api/gen/types/core.v1'
 import { storageClassOf } from '#api/helpers/volumes'
 import type { Frozen } from '#api/machinery/meta'
+import { bareMap, ownValue } from '#base/bareMap'
 import { persistentVolumeClaims, persistentVolumes, storageClasses } from '#client/builtIn'
 import { actions, on } from '../framework/clusterEvent.ts'
 import { type StateData, stateKey } from '../framework/cycleState.ts'
@@ -13,12 +14,12 @@ import { type Refusal, reasons, unresolvable } from '../framework/status.ts'
 const zone = 'topology.kubernetes.io/zone'
 const region = 'topology.kubernetes.io/region'
 /** Each label with the one that a node may have instead. */
-const labels: Readonly<Record<string, string>> = {
+const labels: Readonly<Record<string, string>> = bareMap({
   'failure-domain.beta.kubernetes.io/zone': zone,
   'failure-domain.beta.kubernetes.io/region': region,
   [zone]: zone,
   [region]: region,
-}
+})
 
 interface Topology {
   readonly label: string
@@ -73,7 +74,7 @@ export const volumeZone = definePlugin('VolumeZone', (_args, handle) => {
         return spec.volumes?.some(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName === object?.metadata.name) === true
       }),
       on('PersistentVolume', actions.Add | actions.Update, (_pod, { old, object }) => {
-        return !old || Object.keys(labels).some((label) => old.metadata.labels?.[label] !== object?.metadata.labels?.[label])
+        return !old || Object.keys(labels).some((label) => ownValue(old.metadata.labels, label) !== ownValue(object?.metadata.labels, label))
       }),
     ],
     preFilter: (state, { pod }) => {
@@ -91,7 +92,9 @@ export const volumeZone = definePlugin('VolumeZone', (_args, handle) => {
 function topologiesOfVolume({ metadata }: Frozen<PersistentVolume>): Topology[] {
   const found: Topology[] = []
   for (const label of Object.keys(labels)) {
-    const values = metadata.labels?.[label]?.split('__').map((value) => value.trim())
+    const values = ownValue(metadata.labels, label)
+      ?.split('__')
+      .map((value) => value.trim())
     // A label with an empty part says nothing.
     if (values?.every((value) => value !== '')) found.push({ label, values: new Set(values) })
   }

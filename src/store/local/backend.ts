@@ -2,7 +2,6 @@
  * What a driver adds to the shared core (L2): durability. The core (mvccStore.ts) keeps the index, evaluates transactions, and serves watches;
  * a backend remembers changes in order and gives back old values.
  */
-
 import type { Revision } from '../store.ts'
 import type { Version } from './mvcc/keyHistory.ts'
 

@@ -3,7 +3,6 @@
  * A late watcher is caught up from the log or, if it starts before the log, from the histories, and only then joins the live ones:
  * no gap, no repeat. Upstream: etcd's synced and unsynced watcher groups (server/storage/mvcc/watchable_store.go).
  */
-
 import type { Revision, StoreEvent, StoreEventBatch, StoreWatchOptions } from '../store.ts'
 import { storeError } from '../storeError.ts'
 import type { MvccEngine } from './mvcc/engine.ts'

@@ -6,6 +6,7 @@
 import { kubernetesEnvironment } from '#api/cel/environment'
 import type { KubeObject } from '#api/machinery/meta'
 import { parseYamlDocuments } from '#api/machinery/yaml'
+import { bareMap, ownValue } from '#base/bareMap'
 import { dynamicValue, toJson } from '#cel/json'
 import { dynType } from '#cel/types'
 import { compileJsonQuery } from './jsonQuery.ts'
@@ -169,12 +170,12 @@ function testsOf({ matchLabels = {}, matchAnnotations = {}, matchExpressions = [
     ...Object.entries(matchLabels).map(
       ([key, value]): Test =>
         ({ metadata }) =>
-          metadata.labels?.[key] === value,
+          ownValue(metadata.labels, key) === value,
     ),
     ...Object.entries(matchAnnotations).map(
       ([key, value]): Test =>
         ({ metadata }) =>
-          metadata.annotations?.[key] === value,
+          ownValue(metadata.annotations, key) === value,
     ),
     ...matchExpressions.map(({ jq, cel, key, operator = '', values }) => {
       if (cel) return celTest(cel.expression)
@@ -189,7 +190,7 @@ function requirementTest({ key, operator, values = [] }: Requirement): Test {
   const query = compileJsonQuery(key)
   const has: Test = (object) => (query(object) ?? []).some((value) => ['string', 'boolean', 'number'].includes(typeof value) && values.includes(String(value)))
   const exists: Test = (object) => (query(object) ?? []).length > 0
-  const tests: Readonly<Record<string, Test>> = { In: has, NotIn: (object) => !has(object), Exists: exists, DoesNotExist: (object) => !exists(object) }
+  const tests: Readonly<Record<string, Test>> = bareMap({ In: has, NotIn: (object) => !has(object), Exists: exists, DoesNotExist: (object) => !exists(object) })
   const test = tests[operator]
   if (!test) throw new Error(`operator ${JSON.stringify(operator)} is not supported; there are ${Object.keys(tests).join(', ')}`)
   const takesValues = operator.endsWith('In')

@@ -3,6 +3,7 @@
  * not part of it (define, template, block, break, continue, methods) is refused by name, when the file is read and not when it is played.
  * Evaluating is template.ts's work. Upstream: Go text/template/parse.
  */
+import { bareMap } from '#base/bareMap'
 
 export type TemplateNode =
   | { readonly type: 'text'; readonly text: string }
@@ -62,7 +63,7 @@ function tokenize(source: string): Token[] {
   return tokens
 }
 
-const words: Readonly<Record<string, unknown>> = { true: true, false: false, nil: null }
+const words: Readonly<Record<string, unknown>> = bareMap({ true: true, false: false, nil: null })
 
 function tokenOf(groups: Readonly<Record<string, string | undefined>>, spaced: boolean): Token {
   if (groups.string !== undefined) return { kind: 'literal', text: groups.string, value: JSON.parse(groups.string), spaced }

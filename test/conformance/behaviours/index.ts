@@ -1,5 +1,4 @@
 /** Every group of behaviours that needs containers, by SIG. A group is one file and one line here. */
-
 import { controllerRevision, daemonSet } from './apps/daemonSet.ts'
 import { deployment } from './apps/deployment.ts'
 import { disruption } from './apps/disruption.ts'

@@ -114,6 +114,26 @@ test('CTL-10 ARC-15 deleting a namespace empties it, pods first, and waits for f
   assert.deepEqual(cluster.complaints, [])
 })
 
+test('CTL-10 CVE-2024-7598 a NetworkPolicy stays until the last pod of its namespace is gone', async () => {
+  const name = 'guarded'
+  await cluster.client.of(namespaces).create({ metadata: { name }, spec: {} })
+  const made = pod(name, 'p')
+  await cluster.client.of(pods).create({ ...made, metadata: { ...made.metadata, finalizers: ['example.com/hold'] } })
+  const policies = `/apis/networking.k8s.io/v1/namespaces/${name}/networkpolicies`
+  const request = async (method: 'GET' | 'POST', path: string, body?: unknown) =>
+    (await cluster.client.transport.request({ method, path, body })).body as { metadata: { deletionTimestamp?: string } }
+  await request('POST', policies, { metadata: { name: 'none' }, spec: { podSelector: {}, policyTypes: ['Ingress', 'Egress'] } })
+  await cluster.client.of(namespaces).delete({ name })
+  await eventually(async () => {
+    const { status } = await cluster.client.of(namespaces).get({ name })
+    const condition = status.conditions?.find(({ type }) => type === 'NamespaceContentRemaining')
+    return condition?.message === 'Some resources are remaining: pods. has 1 resource instances'
+  })
+  assert.equal((await request('GET', `${policies}/none`)).metadata.deletionTimestamp, undefined)
+  await cluster.client.of(pods).patch({ namespace: name, name: 'p' }, 'merge', { metadata: { finalizers: null } })
+  await eventually(async () => (await cluster.client.of(namespaces).list()).items.every(({ metadata }) => metadata.name !== name))
+})
+
 test('CTL-10 a pod that something holds is no failure of the namespace’s end', async () => {
   const name = 'stuck'
   await cluster.client.of(namespaces).create({ metadata: { name }, spec: {} })

@@ -3,6 +3,7 @@
  * Upstream: ValidateCustomResourceDefinitionOpenAPISchema of apiextensions-apiserver/pkg/apis/apiextensions/validation (v1.36).
  */
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
+import { ownValue } from '#base/bareMap'
 import { ruleTextFaults } from './ruleTexts.ts'
 import { additionalOf, itemsOf, type Props } from './schemaWalk.ts'
 
@@ -199,7 +200,7 @@ function mapListFaults(props: Props, keys: readonly string[], path: FieldPath): 
     return errors
   }
   for (const [index, key] of keys.entries()) {
-    const property = items.properties?.[key]
+    const property = ownValue(items.properties, key)
     if (!property) errors.push(fieldError.invalid(keysPath, keys, 'entries must all be names of item properties'))
     else if (property.type === 'array' || property.type === 'object') {
       const at = path.child('items', 'properties').key(key).child('type')
@@ -219,7 +220,7 @@ function mapListKeyFaults(props: Props, path: FieldPath): FieldError[] {
   if (items.nullable) errors.push(fieldError.forbidden(path.child('items', 'nullable'), `cannot be nullable when x-kubernetes-list-type is ${listType}`))
   if (listType === 'set') return errors
   for (const key of props['x-kubernetes-list-map-keys'] ?? []) {
-    const property = items.properties?.[key]
+    const property = ownValue(items.properties, key)
     if (!property) continue
     const at = path.child('items', 'properties').key(key)
     const inKeys = 'this property is in x-kubernetes-list-map-keys, so it'

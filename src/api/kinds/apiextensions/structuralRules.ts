@@ -6,6 +6,7 @@ import { RE2JS } from 're2js'
 import type { CustomResourceDefinitionSpec } from '#api/gen/types/apiextensions.v1'
 import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
+import { ownValue } from '#base/bareMap'
 import { additionalOf, itemsOf, type Props, schemasIn } from './schemaWalk.ts'
 
 type Level = 'root' | 'item' | 'field'
@@ -94,7 +95,7 @@ function objectFaults({ properties = {} }: Props, level: Level, path: FieldPath,
   const isObject = level === 'root' || embedded
   const at = (name: string) => path.child('properties').key(name)
   for (const name of ['kind', 'apiVersion']) {
-    const member = properties[name]
+    const member = ownValue(properties, name)
     if (isObject && member && member.type !== 'string') errors.push(fieldError.invalid(at(name).child('type'), member.type ?? '', 'must be string'))
   }
   const { metadata } = properties
@@ -179,7 +180,7 @@ function nestedCompleteness(logic: Props, structure: Props | undefined, sPath: F
   if (items) errors.push(...nestedCompleteness(items, itemsOf(structure), sPath.child('items'), vPath.child('items')))
   for (const [name, child] of Object.entries(logic.properties ?? {})) {
     const [sChild, vChild] = [sPath.child('properties').key(name), vPath.child('properties').key(name)]
-    errors.push(...nestedCompleteness(child, structure.properties?.[name], sChild, vChild))
+    errors.push(...nestedCompleteness(child, ownValue(structure.properties, name), sChild, vChild))
   }
   return errors
 }

@@ -1,5 +1,4 @@
 /** ControllerRevision (L1): a snapshot that never changes. Upstream: pkg/registry/apps/controllerrevision (v1.36). */
-
 import type { ControllerRevision } from '#api/gen/types/apps.v1'
 import { controllerOf } from '#api/helpers/owners'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'

@@ -4,6 +4,10 @@
  */
 import type { HorizontalPodAutoscaler as HorizontalPodAutoscalerV1 } from '#api/gen/types/autoscaling.v1'
 import type { HorizontalPodAutoscaler, MetricSpec, MetricStatus } from '#api/gen/types/autoscaling.v2'
+import { bareMap, emptyMap } from '#base/bareMap'
+import { parseJson } from '../../machinery/json.ts'
+import { schemaOfDefinition } from '../../schema/builtIn.ts'
+import { decode } from '../../schema/decode.ts'
 
 const annotation = {
   metrics: 'autoscaling.alpha.kubernetes.io/metrics',
@@ -50,18 +54,18 @@ export function toV2(v1: HorizontalPodAutoscalerV1): HorizontalPodAutoscaler {
   const { targetCPUUtilizationPercentage: percentage, ...spec } = v1.spec ?? { maxReplicas: 0, scaleTargetRef: { kind: '', name: '' } }
   const { currentCPUUtilizationPercentage: current, ...status } = v1.status ?? { currentReplicas: 0, desiredReplicas: 0 }
   const read = (key: keyof typeof annotation) => parse(v1.metadata.annotations?.[annotation[key]])
-  const others = list(read('metrics')).map((metric) => newer(metric) as unknown as MetricSpec)
+  const others = all<MetricSpec>('MetricSpec', list(read('metrics')).map(newer))
   const metrics = [...others, ...(percentage === undefined ? [] : [cpuMetric(percentage)])]
-  const kept = list(read('currentMetrics')).map((metric) => newer(metric) as unknown as MetricStatus)
+  const kept = all<MetricStatus>('MetricStatus', list(read('currentMetrics')).map(newer))
   const cpu = current === undefined ? [] : [{ type: 'Resource', resource: { name: 'cpu', current: { averageUtilization: current } } }]
   const currentMetrics = kept.length > 0 ? kept : cpu
-  const conditions = list(read('conditions'))
-  const behavior = read('behavior')
+  const conditions = all('HorizontalPodAutoscalerCondition', list(read('conditions')))
+  const [behavior] = all('HorizontalPodAutoscalerBehavior', [read('behavior')].filter(isFields))
   return {
     ...v1,
     apiVersion: 'autoscaling/v2',
     metadata: withAnnotations(v1.metadata, withoutOurs(v1.metadata.annotations)),
-    spec: { ...spec, metrics: metrics.length > 0 ? metrics : [cpuMetric(80)], ...(isFields(behavior) ? { behavior } : {}) },
+    spec: { ...spec, metrics: metrics.length > 0 ? metrics : [cpuMetric(80)], ...(behavior ? { behavior } : {}) },
     status: { ...status, ...(currentMetrics.length > 0 ? { currentMetrics } : {}), ...(conditions.length > 0 ? { conditions } : {}) },
   } as unknown as HorizontalPodAutoscaler
 }
@@ -72,9 +76,19 @@ const list = (value: unknown): Fields[] => (Array.isArray(value) ? value.filter(
 /** Anybody may write annotations: what is no JSON is passed over. */
 function parse(text: string | undefined): unknown {
   try {
-    return text === undefined ? undefined : JSON.parse(text)
+    return text === undefined ? undefined : parseJson(text).value
   } catch {
     return undefined
+  }
+}
+
+/** The values as the type has them; none when one of them does not fit it, as Go's decoder gives up a list (CVE-2024-0793). */
+function all<T>(type: string, values: readonly Fields[]): T[] {
+  const schema = schemaOfDefinition(`io.k8s.api.autoscaling.v2.${type}`)
+  try {
+    return values.map((value) => decode(value, schema, { unknown: 'drop', absent: 'keep' }).object as T)
+  } catch {
+    return []
   }
 }
 
@@ -89,13 +103,13 @@ function withAnnotations<M extends { annotations?: Record<string, string> | unde
 }
 
 /** v1's names of what v2 keeps in `metric` and in `target` or `current`. */
-const older: Readonly<Record<string, { readonly metric: string; readonly selector: string; readonly about?: string }>> = {
+const older: Readonly<Record<string, { readonly metric: string; readonly selector: string; readonly about?: string }>> = bareMap({
   object: { metric: 'metricName', selector: 'selector', about: 'target' },
   pods: { metric: 'metricName', selector: 'selector' },
   external: { metric: 'metricName', selector: 'metricSelector' },
   resource: { metric: '', selector: '' },
   containerResource: { metric: '', selector: '' },
-}
+})
 
 const capitalized = (word: string): string => word.slice(0, 1).toUpperCase() + word.slice(1)
 
@@ -113,32 +127,32 @@ function valueName(source: string, prefix: string, field: string): string {
 }
 
 function toOlder({ type, ...sources }: Fields, prefix: 'target' | 'current'): Fields {
-  const result: Fields = { type }
+  const result: Fields = bareMap({ type })
   for (const [source, value] of Object.entries(sources)) {
     const shape = older[source]
     if (!shape || !isFields(value)) continue
     const { metric, describedObject, [prefix]: values, ...rest } = value
-    const out: Fields = { ...rest }
+    const out: Fields = bareMap({ ...rest })
     if (isFields(metric)) {
       out[shape.metric] = metric.name
       if (metric.selector !== undefined) out[shape.selector] = metric.selector
     }
     if (shape.about && describedObject !== undefined) out[shape.about] = describedObject
     for (const [field, amount] of Object.entries(isFields(values) ? values : {})) if (field !== 'type') out[valueName(source, prefix, field)] = amount
-    result[source] = out
+    result[source] = { ...out }
   }
-  return result
+  return { ...result }
 }
 
 /** Back from v1's shapes: `target…` values make a spec, `current…` values a status. */
 function newer({ type, ...sources }: Fields): Fields {
-  const result: Fields = { type }
+  const result: Fields = bareMap({ type })
   for (const [source, value] of Object.entries(sources)) {
     const shape = older[source]
     if (!shape || !isFields(value)) continue
     const prefix = Object.keys(value).some((key) => key.startsWith('current')) ? 'current' : 'target'
-    const out: Fields = {}
-    const values: Fields = {}
+    const out: Fields = emptyMap()
+    const values: Fields = emptyMap()
     for (const [field, amount] of Object.entries(value)) {
       const name = ['averageUtilization', 'averageValue', 'value'].find((one) => valueName(source, prefix, one) === field)
       if (name) values[name] = amount
@@ -148,7 +162,7 @@ function newer({ type, ...sources }: Fields): Fields {
     }
     if (prefix === 'target')
       values.type = values.averageUtilization !== undefined ? 'Utilization' : values.averageValue !== undefined ? 'AverageValue' : 'Value'
-    result[source] = { ...out, [prefix]: values }
+    result[source] = { ...out, [prefix]: { ...values } }
   }
-  return result
+  return { ...result }
 }

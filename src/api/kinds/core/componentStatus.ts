@@ -1,10 +1,11 @@
 /** ComponentStatus (L1), deprecated and read-only. Upstream: pkg/registry/core/componentstatus, printComponentStatus (v1.36). */
 import type { ComponentStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { bareMap } from '#base/bareMap'
 import { nameColumn, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 
-const words: Readonly<Record<string, string>> = { True: 'Healthy', False: 'Unhealthy' }
+const words: Readonly<Record<string, string>> = bareMap({ True: 'Healthy', False: 'Unhealthy' })
 
 export const componentStatus = defineKind<ComponentStatus>({
   group: '',

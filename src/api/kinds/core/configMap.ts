@@ -3,6 +3,7 @@ import type { ConfigMap } from '#api/gen/types/core.v1'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { isConfigMapKey } from '#api/machinery/names'
 import { immutableMessage } from '#api/machinery/objectMeta'
+import { ownValue } from '#base/bareMap'
 import { ageColumn, integer, nameColumn } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { faults } from '../rules.ts'
@@ -37,7 +38,7 @@ function dataFaults(obj: ConfigMap, path: FieldPath): FieldError[] {
   for (const key in obj.data) {
     errors.push(...faults(data.key(key), key, isConfigMapKey(key)))
     if (obj.binaryData && Object.hasOwn(obj.binaryData, key)) errors.push(fieldError.invalid(data.key(key), key, 'duplicate of key present in binaryData'))
-    size += utf8Length(obj.data[key] as string)
+    size += utf8Length(ownValue(obj.data, key) as string)
   }
   for (const [key, value] of Object.entries(obj.binaryData ?? {})) {
     errors.push(...faults(path.child('binaryData').key(key), key, isConfigMapKey(key)))

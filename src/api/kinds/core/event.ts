@@ -10,6 +10,7 @@ import type { Frozen } from '#api/machinery/meta'
 import { isQualifiedName, nameIsPathSegment } from '#api/machinery/names'
 import { immutableMessage } from '#api/machinery/objectMeta'
 import { ageOf } from '#api/machinery/table'
+import { emptyMap } from '#base/bareMap'
 import { parseTime } from '#base/time'
 import { type Column, defineKind, type KindStrategy } from '../defineKind.ts'
 import { faults } from '../rules.ts'
@@ -94,7 +95,7 @@ export function eventOf(from: Frozen<CoreEvent>): Event {
 
 /** A copy with some fields under other names, without those that are not set. */
 function renamed(from: object, names: Readonly<Record<string, string>>): Record<string, unknown> {
-  const copy: Record<string, unknown> = {}
+  const copy: Record<string, unknown> = emptyMap()
   for (const [name, value] of Object.entries(from)) if (value !== undefined) copy[names[name] ?? name] = value
   return copy
 }

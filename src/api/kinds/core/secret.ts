@@ -7,6 +7,7 @@ import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fiel
 import { JsonSyntaxError, parseJson } from '#api/machinery/json'
 import { isConfigMapKey } from '#api/machinery/names'
 import { immutableMessage, validateImmutable } from '#api/machinery/objectMeta'
+import { setOwn } from '../../machinery/patch/objects.ts'
 import { ageColumn, integer, nameColumn, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { faults } from '../rules.ts'
@@ -37,7 +38,7 @@ export const secret = defineKind<Secret>({
     if (!obj.stringData) return
     for (const [key, value] of Object.entries(obj.stringData)) {
       obj.data ??= {}
-      obj.data[key] = base64Encode(value)
+      setOwn(obj.data, key, base64Encode(value))
     }
     delete obj.stringData
   },

@@ -3,7 +3,6 @@
  * only what shape they must have, and that an update that leaves them out keeps them.
  * Upstream: pkg/registry/core/service/{strategy,storage/storage}.go, pkg/apis/core/v1/defaults.go (v1.36).
  */
-
 import type { Service, ServicePort, ServiceSpec } from '#api/gen/types/core.v1'
 import { hasClusterIp, isExternallyAccessible } from '#api/helpers/services'
 import type { Frozen } from '#api/machinery/meta'

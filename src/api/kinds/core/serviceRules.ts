@@ -1,5 +1,4 @@
 /** Validation of services (L1). Upstream: pkg/apis/core/validation ValidateService, ValidateServiceUpdate (v1.36). */
-
 import type { Service, ServicePort } from '#api/gen/types/core.v1'
 import { isExternallyAccessible } from '#api/helpers/services'
 import { semanticEqual } from '#api/machinery/equality'

@@ -1,6 +1,7 @@
 /** Validation of quotas: names, amounts, and which pods they count (L1). Upstream: pkg/apis/core/validation ValidateResourceQuota (v1.36). */
 import type { ResourceQuota, ScopedResourceSelectorRequirement } from '#api/gen/types/core.v1'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
+import { bareMap } from '#base/bareMap'
 import { validateQuantity, validateResourceName } from './pod/validateResources.ts'
 
 type Spec = ResourceQuota['spec']
@@ -12,7 +13,7 @@ const others = [
   ...['services.nodeports', 'services.loadbalancers'],
 ]
 /** Scopes, and whether they may count anything of pods, or only how many there are. */
-const scopes: Readonly<Record<string, readonly string[]>> = {
+const scopes: Readonly<Record<string, readonly string[]>> = bareMap({
   BestEffort: ['pods'],
   NotBestEffort: podResources,
   Terminating: podResources,
@@ -20,7 +21,7 @@ const scopes: Readonly<Record<string, readonly string[]>> = {
   PriorityClass: podResources,
   CrossNamespacePodAffinity: podResources,
   VolumeAttributesClass: ['persistentvolumeclaims', 'requests.storage'],
-}
+})
 const conflicts = [
   ['BestEffort', 'NotBestEffort'],
   ['Terminating', 'NotTerminating'],

@@ -4,9 +4,10 @@ import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fiel
 import type { Frozen } from '#api/machinery/meta'
 import { isDns1123Subdomain } from '#api/machinery/names'
 import { canonicalQuantity, isQuantity, quantitySign } from '#api/machinery/quantity'
+import { bareMap } from '#base/bareMap'
 import { faults } from '../rules.ts'
 
-const short: Readonly<Record<string, string>> = { ReadWriteOnce: 'RWO', ReadOnlyMany: 'ROX', ReadWriteMany: 'RWX', ReadWriteOncePod: 'RWOP' }
+const short: Readonly<Record<string, string>> = bareMap({ ReadWriteOnce: 'RWO', ReadOnlyMany: 'ROX', ReadWriteMany: 'RWX', ReadWriteOncePod: 'RWOP' })
 /** What named the class before the field did. */
 export const classAnnotation = 'volume.beta.kubernetes.io/storage-class'
 export const classAnnotationWarning = 'deprecated since v1.8; use "storageClassName" attribute instead'

@@ -1,13 +1,14 @@
 /** PriorityClass (L1): a name for a number that never changes. Upstream: pkg/registry/scheduling, pkg/apis/scheduling/validation (v1.36). */
 import type { PriorityClass } from '#api/gen/types/scheduling.v1'
 import { type FieldError, fieldError } from '#api/machinery/fieldPath'
+import { bareMap } from '#base/bareMap'
 import { ageColumn, boolean, integer, nameColumn, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { oneOf } from '../rules.ts'
 
 const highestUserPriority = 1_000_000_000
 /** The only names that may begin with `system-`, and their values. */
-const systemClasses: Readonly<Record<string, number>> = { 'system-node-critical': 2_000_001_000, 'system-cluster-critical': 2_000_000_000 }
+const systemClasses: Readonly<Record<string, number>> = bareMap({ 'system-node-critical': 2_000_001_000, 'system-cluster-critical': 2_000_000_000 })
 
 export const priorityClass = defineKind<PriorityClass>({
   group: 'scheduling.k8s.io',

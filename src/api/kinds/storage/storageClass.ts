@@ -5,6 +5,7 @@ import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { validateLabelName } from '#api/machinery/labelSelector'
 import { validateImmutable } from '#api/machinery/objectMeta'
+import { emptyMap, ownValue } from '#base/bareMap'
 import { ageColumn, boolean, nameColumn, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { nodeLabelWarnings } from '../nodeLabelWarnings.ts'
@@ -20,7 +21,8 @@ export const storageClass = defineKind<StorageClass>({
   columns: [
     {
       ...nameColumn,
-      value: ({ metadata }) => `${metadata.name ?? ''}${defaultAnnotations.some((name) => metadata.annotations?.[name] === 'true') ? ' (default)' : ''}`,
+      value: ({ metadata }) =>
+        `${metadata.name ?? ''}${defaultAnnotations.some((name) => ownValue(metadata.annotations, name) === 'true') ? ' (default)' : ''}`,
     },
     text('Provisioner', (obj) => obj.provisioner ?? ''),
     text('ReclaimPolicy', (obj) => obj.reclaimPolicy ?? 'Delete'),
@@ -68,7 +70,7 @@ function topologiesFaults(terms: readonly TopologySelectorTerm[], path: FieldPat
 }
 
 function termFaults({ matchLabelExpressions = [] }: TopologySelectorTerm, path: FieldPath) {
-  const meaning: Record<string, string[]> = {}
+  const meaning: Record<string, string[]> = emptyMap()
   const errors: FieldError[] = []
   for (const [i, { key, values = [] }] of matchLabelExpressions.entries()) {
     const at = path.index(i)

@@ -3,6 +3,7 @@
  * entry by entry, so that a server can let others have their turn in between; putting them together as objects is for those who wait.
  * Upstream: kube-openapi/pkg/builder, pkg/builder3, apiserver/pkg/server/routes/openapi.go (v1.36).
  */
+import { bareMap } from '#base/bareMap'
 import type { ResourceFacts } from '../../resources.ts'
 import { definitionOf, schemaFor } from '../../schema/builtIn.ts'
 import { type DefinitionOf, generalPaths, groupPath, type Operation, type Parameter, type PathItem, pathsOf } from './paths.ts'
@@ -215,7 +216,7 @@ function statusText(code: string): string {
   return { 200: 'OK', 201: 'Created', 202: 'Accepted', 401: 'Unauthorized' }[code] ?? ''
 }
 
-const parameterTexts: Readonly<Record<string, string>> = {
+const parameterTexts: Readonly<Record<string, string>> = bareMap({
   allowWatchBookmarks: 'Ask a watch for BOOKMARK events.',
   continue: 'The token of a previous, partial list: go on from there.',
   dryRun: 'With All, every stage runs but nothing is stored.',
@@ -235,7 +236,7 @@ const parameterTexts: Readonly<Record<string, string>> = {
   sendInitialEvents: 'Begin a watch with the objects that exist.',
   timeoutSeconds: 'End the call after this time.',
   watch: 'Answer with a stream of changes.',
-}
+})
 
 function describeParameter(name: string): JsonSchema {
   const description = parameterTexts[name]

@@ -3,6 +3,7 @@
  * One table of messages and one walk. Upstream: google/gnostic-models openapiv2 (OpenAPIv2.proto), as used by kube-openapi.
  */
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
+import { bareMap } from '#base/bareMap'
 import type { DocumentEntry, EntryMember } from './document.ts'
 import type { JsonSchema } from './schemas.ts'
 
@@ -25,7 +26,7 @@ interface Message {
 }
 
 const operation = 'Operation'
-const messages: Readonly<Record<string, Message>> = {
+const messages: Readonly<Record<string, Message>> = bareMap({
   Document: {
     members: {
       swagger: [1, 'string'],
@@ -123,7 +124,7 @@ const messages: Readonly<Record<string, Message>> = {
     },
     extensions: 31,
   },
-}
+})
 
 /** Encodes a document that {@link openApiV2} built. Members that the format does not know are left out. */
 export function encodeGnostic(document: JsonSchema): Uint8Array {

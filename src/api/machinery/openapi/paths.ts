@@ -3,6 +3,7 @@
  * identifiers, actions, parameters and media types. ./v2.ts and ./v3.ts write them down.
  * Upstream: apiserver/pkg/endpoints/installer.go (v1.36).
  */
+import { bareMap } from '#base/bareMap'
 import type { ResourceFacts, SubresourceFacts } from '../../resources.ts'
 import { definitionOf } from '../../schema/builtIn.ts'
 import type { GroupVersionKind } from '../meta.ts'
@@ -331,13 +332,13 @@ function watchPaths(context: Context): PathItem[] {
   return items
 }
 
-const connectMethods: Readonly<Record<string, readonly Method[]>> = {
+const connectMethods: Readonly<Record<string, readonly Method[]>> = bareMap({
   create: ['post'],
   get: ['get'],
   delete: ['delete'],
   patch: ['patch'],
   update: ['put'],
-}
+})
 
 function subresourcePaths(outer: Context, sub: SubresourceFacts, path: string, place: readonly Parameter[]): PathItem[] {
   const context: Context = { ...outer, kind: sub.kind }

@@ -5,6 +5,7 @@
 import type { Container, LimitRange, PersistentVolumeClaim, Pod } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { addQuantities, canonicalQuantity, compareQuantities, formatQuantity, maxQuantity, quantityAsNumber } from '#api/machinery/quantity'
+import { bareMap, emptyMap } from '#base/bareMap'
 import { aggregateReasons } from '../../reasons.ts'
 import type { AdmissionAttributes, AdmissionPlugin, ObjectReader } from '../admission.ts'
 import { isResource, isSubresource, objectOf, refuse } from '../attributes.ts'
@@ -138,8 +139,8 @@ function aboveRatio(name: string, type: string, ratio: string, request: string |
  * the pod says for itself takes their place.
  */
 function podTotal(pod: Pod, kind: 'requests' | 'limits'): Record<string, string> {
-  const sidecars: Record<string, string> = {}
-  const steps: Record<string, string> = {}
+  const sidecars: Record<string, string> = emptyMap()
+  const steps: Record<string, string> = emptyMap()
   for (const { resources, restartPolicy } of pod.spec.initContainers ?? []) {
     for (const [name, amount] of Object.entries(resources?.[kind] ?? {})) {
       const together = formatQuantity(addQuantities(sidecars[name] ?? '0', amount))
@@ -147,7 +148,7 @@ function podTotal(pod: Pod, kind: 'requests' | 'limits'): Record<string, string>
       else steps[name] = formatQuantity(maxQuantity(steps[name] ?? '0', together))
     }
   }
-  const total = { ...sidecars }
+  const total = bareMap({ ...sidecars })
   for (const { resources } of pod.spec.containers) {
     for (const [name, amount] of Object.entries(resources?.[kind] ?? {})) total[name] = formatQuantity(addQuantities(total[name] ?? '0', amount))
   }

@@ -5,6 +5,7 @@
 import type { Namespace, Pod } from '#api/gen/types/core.v1'
 import { parseLabelSelector } from '#api/machinery/labelSelector'
 import { forbidden, internalError, type StatusError } from '#api/machinery/status'
+import { ownValue } from '#base/bareMap'
 import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
 import { isResource, objectOf, plainError } from '../attributes.ts'
 import { find, type Lookup, namespaceResource } from '../lookup.ts'
@@ -22,12 +23,12 @@ export function podNodeSelector(lookup: Lookup, selectors: NodeSelectors): Admis
     return labelsOf(namespace.metadata.annotations?.[annotation] ?? selectors.clusterDefaultNodeSelector)
   }
   const check = (attributes: AdmissionAttributes, wanted: Labels) => {
-    const own = objectOf<Pod>(attributes).spec.nodeSelector ?? {}
-    if (Object.entries(wanted).some(([key, value]) => own[key] !== undefined && own[key] !== value))
+    const chosen = objectOf<Pod>(attributes).spec.nodeSelector
+    if (Object.entries(wanted).some(([key, value]) => (ownValue(chosen, key) ?? value) !== value))
       throw refusal(attributes, 'pod node label selector conflicts with its namespace node label selector')
   }
   const checkAllowed = (attributes: AdmissionAttributes) => {
-    const allowed = labelsOf(selectors[attributes.namespace])
+    const allowed = labelsOf(ownValue(selectors, attributes.namespace))
     const own = Object.entries(objectOf<Pod>(attributes).spec.nodeSelector ?? {})
     if (Object.keys(allowed).length > 0 && own.some(([key, value]) => allowed[key] !== value))
       throw refusal(attributes, 'pod node label selector labels conflict with its namespace whitelist')

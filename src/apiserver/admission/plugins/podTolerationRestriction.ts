@@ -7,6 +7,7 @@ import { qosClass } from '#api/helpers/podResources'
 import { areAllowed, mergeTolerations } from '#api/helpers/tolerations'
 import type { Frozen } from '#api/machinery/meta'
 import { notFound } from '#api/machinery/status'
+import { ownValue } from '#base/bareMap'
 import { deepCopy } from '#base/frozen'
 import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
 import { isResource, objectOf, plainError } from '../attributes.ts'
@@ -27,7 +28,7 @@ export function podTolerationRestriction(lookup: Lookup, settings: TolerationSet
   const ofNamespace = async ({ namespace: name }: AdmissionAttributes, annotation: string) => {
     const namespace = await find<Namespace>(lookup, namespaceResource, '', name)
     if (!namespace) throw notFound(namespaceResource, name)
-    return tolerationsIn(namespace.metadata.annotations?.[annotation])
+    return tolerationsIn(ownValue(namespace.metadata.annotations, annotation))
   }
   const check = async (attributes: AdmissionAttributes) => {
     const { tolerations = [] } = objectOf<Pod>(attributes).spec

@@ -4,6 +4,7 @@ import type { RuntimeClass } from '#api/gen/types/node.v1'
 import { mergeTolerations } from '#api/helpers/tolerations'
 import type { Frozen } from '#api/machinery/meta'
 import { compareQuantities } from '#api/machinery/quantity'
+import { ownValue } from '#base/bareMap'
 import { deepCopy } from '#base/frozen'
 import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
 import { isResource, objectOf, refuse } from '../attributes.ts'
@@ -53,9 +54,9 @@ function setScheduling(attributes: AdmissionAttributes, { scheduling }: Frozen<R
   if (!scheduling) return
   const { spec } = objectOf<Pod>(attributes)
   for (const [key, value] of Object.entries(scheduling.nodeSelector ?? {})) {
-    const own = spec.nodeSelector?.[key]
-    if (own === undefined || own === value) continue
-    throw refuse(attributes, `conflict: runtimeClass.scheduling.nodeSelector[${key}] = ${value}; pod.spec.nodeSelector[${key}] = ${own}`)
+    const chosen = ownValue(spec.nodeSelector, key)
+    if (chosen === undefined || chosen === value) continue
+    throw refuse(attributes, `conflict: runtimeClass.scheduling.nodeSelector[${key}] = ${value}; pod.spec.nodeSelector[${key}] = ${chosen}`)
   }
   if (spec.nodeSelector || scheduling.nodeSelector) spec.nodeSelector = { ...spec.nodeSelector, ...scheduling.nodeSelector }
   const tolerations = mergeTolerations(spec.tolerations, scheduling.tolerations)

@@ -2,7 +2,6 @@
  * PodSecurityConfiguration (L3): what holds for namespaces without labels, and who is exempt.
  * Upstream: k8s.io/pod-security-admission/admission/api (v0.36): load, defaults, validation.
  */
-
 import { decodeConfiguration } from '#api/configuration/decode'
 import { kind, list, struct, text } from '#api/configuration/schemas'
 import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'

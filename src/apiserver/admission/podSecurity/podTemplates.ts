@@ -1,6 +1,7 @@
 /** Where the kinds that make pods say what these look like (L3). Upstream: k8s.io/pod-security-admission/admission/admission.go DefaultPodSpecExtractor. */
 import type { Pod, PodTemplateSpec } from '#api/gen/types/core.v1'
 import type { Frozen, GroupResource, KubeObject } from '#api/machinery/meta'
+import { bareMap } from '#base/bareMap'
 
 type PodLike = Pick<Frozen<PodTemplateSpec>, 'metadata' | 'spec'>
 
@@ -9,7 +10,7 @@ interface WithTemplate {
   readonly spec?: { readonly template?: Frozen<PodTemplateSpec>; readonly jobTemplate?: { readonly spec?: { readonly template?: Frozen<PodTemplateSpec> } } }
 }
 
-const groupOf: Readonly<Record<string, string>> = {
+const groupOf: Readonly<Record<string, string>> = bareMap({
   pods: '',
   replicationcontrollers: '',
   podtemplates: '',
@@ -19,7 +20,7 @@ const groupOf: Readonly<Record<string, string>> = {
   daemonsets: 'apps',
   jobs: 'batch',
   cronjobs: 'batch',
-}
+})
 
 export function hasPodTemplate({ group, resource }: GroupResource): boolean {
   return groupOf[resource] === group

@@ -2,7 +2,6 @@
  * Which policies are evaluated for a request, with which bindings and parameters (L3), in order; and what stands in the way of some of them.
  * Upstream: Dispatch of apiserver/pkg/admission/plugin/policy/generic/policy_dispatcher.go and validating/dispatcher.go (v1.36).
  */
-
 import type { Frozen } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import type { Authorizer } from '../../authz/authorizer.ts'

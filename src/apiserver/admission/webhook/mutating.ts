@@ -4,6 +4,7 @@
  * Upstream: apiserver/pkg/admission/plugin/webhook/mutating/{dispatcher,reinvocationcontext}.go (v1.36).
  */
 import { semanticEqual } from '#api/machinery/equality'
+import { parseJson } from '#api/machinery/json'
 import { type Frozen, groupVersion, type KubeObject } from '#api/machinery/meta'
 import { applyJsonPatch, type JsonPatchOperation, parseJsonPatch } from '#api/machinery/patch/jsonPatch'
 import { internalError, isStatus } from '#api/machinery/status'
@@ -91,7 +92,7 @@ function patchOf({ webhook }: Hook, { patch, patchType }: Verdict): readonly Jso
   if (patch === '') return []
   let operations: readonly JsonPatchOperation[]
   try {
-    const parsed: unknown = JSON.parse(patch)
+    const parsed = parseJson(patch).value
     operations = parsed === null ? [] : parseJsonPatch(parsed)
   } catch (error) {
     throw new CallError(webhook.name, `received undecodable patch in webhook response: ${(error as Error).message}`, 503)

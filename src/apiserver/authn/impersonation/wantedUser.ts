@@ -1,5 +1,6 @@
 /** Whom a request wants to be (L3), as its headers say it. Upstream: processImpersonationHeaders of apiserver/pkg/endpoints/filters/impersonation (v1.36). */
 import { badRequest } from '#api/machinery/status'
+import { emptyMap } from '#base/bareMap'
 import { headerTexts, unescapeKey } from '../../aggregation/identityHeaders.ts'
 import type { ServerRequest, UserInfo } from '../../request.ts'
 
@@ -16,7 +17,7 @@ const extraPrefix = 'impersonate-extra-'
 /** Undefined: the request is its sender's own. @throws Status BadRequest for groups, uids or extra values of nobody */
 export function wantedUser({ headers }: ServerRequest): WantedUser | undefined {
   if (!isAsked(headers)) return undefined
-  const extra: Record<string, readonly string[]> = {}
+  const extra: Record<string, readonly string[]> = emptyMap()
   for (const header of Object.keys(headers)) {
     if (!header.startsWith(extraPrefix)) continue
     const key = unescapeKey(header.slice(extraPrefix.length))
@@ -26,7 +27,7 @@ export function wantedUser({ headers }: ServerRequest): WantedUser | undefined {
     name: headerTexts(headers, 'impersonate-user')[0] ?? '',
     uid: headerTexts(headers, 'impersonate-uid')[0] ?? '',
     groups: headerTexts(headers, 'impersonate-group'),
-    extra,
+    extra: { ...extra },
   }
   if (wanted.name !== '') return wanted
   if (wanted.uid === '' && wanted.groups.length === 0 && Object.keys(extra).length === 0) return undefined

@@ -2,6 +2,7 @@
  * Makes a user of verified claims (L3, pure), by names of claims or by expressions, and checks the rules that must hold.
  * Upstream: getUsername, getGroups, getUID, getExtra and AuthenticateToken of plugin/pkg/authenticator/token/oidc/oidc.go (v1.36).
  */
+import { emptyMap } from '#base/bareMap'
 import type { Value } from '#cel/values'
 import type { UserInfo } from '../../request.ts'
 import { type CompiledExpression, evaluate, jsonValue, textsOf, userValue, type Variable } from './expressions.ts'
@@ -99,7 +100,7 @@ function extraOf(
   claims: Claims,
   value: Value,
 ): Readonly<Record<string, readonly string[]>> | undefined {
-  const extra: Record<string, readonly string[]> = {}
+  const extra: Record<string, readonly string[]> = emptyMap()
   if (typeof claims.jti === 'string' && claims.jti !== '') extra['authentication.kubernetes.io/credential-id'] = [`JTI=${claims.jti}`]
   for (const mapping of mappings) {
     const found = evaluate(mapping.value, 'claims', value)

@@ -2,6 +2,7 @@
  * The cluster roles that every cluster has (L3, data). Upstream: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go (v1.36).
  * The node role's rules are also what the Node authorizer lets a kubelet do beyond its own pods' objects.
  */
+import { bareMap } from '#base/bareMap'
 import { events, read, readWrite, type ShortRoles, type ShortRule, write } from './shorthand.ts'
 
 const certificates = 'certificates.k8s.io'
@@ -13,16 +14,16 @@ const delegated: readonly ShortRule[] = [
 const bothEvents = '- events.k8s.io'
 
 /** Selects the labels of the roles that these roles gather. */
-export const aggregated: Readonly<Record<string, string>> = { admin: 'aggregate-to-admin', edit: 'aggregate-to-edit', view: 'aggregate-to-view' }
+export const aggregated: Readonly<Record<string, string>> = bareMap({ admin: 'aggregate-to-admin', edit: 'aggregate-to-edit', view: 'aggregate-to-view' })
 
 /** Which roles carry which aggregation label. */
-export const aggregationLabels: Readonly<Record<string, string>> = {
+export const aggregationLabels: Readonly<Record<string, string>> = bareMap({
   edit: 'aggregate-to-admin',
   view: 'aggregate-to-edit',
   'system:aggregate-to-admin': 'aggregate-to-admin',
   'system:aggregate-to-edit': 'aggregate-to-edit',
   'system:aggregate-to-view': 'aggregate-to-view',
-}
+})
 
 export const nodeRules: readonly ShortRule[] = [
   ['create', 'authentication.k8s.io', 'tokenreviews'],

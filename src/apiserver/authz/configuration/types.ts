@@ -2,7 +2,6 @@
  * What AuthorizationConfiguration says, and how its file is read (L3). All versions that upstream still reads have these fields.
  * Upstream: apiserver/pkg/apis/apiserver/{v1,v1beta1,v1alpha1}/{types,defaults}.go (v1.36).
  */
-
 import { type ConfigurationKind, decodeConfiguration } from '#api/configuration/decode'
 import { boolean, kind, list, struct, text } from '#api/configuration/schemas'
 import { parseDuration } from '#api/machinery/duration'

@@ -2,7 +2,6 @@
  * pods/binding (L3): how a scheduler puts a pod on a node. Sets spec.nodeName and the PodScheduled condition in one write.
  * Upstream: pkg/registry/core/pod/storage BindingREST.
  */
-
 import type { Binding, Pod } from '#api/gen/types/core.v1'
 import { FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'

@@ -4,6 +4,7 @@
  */
 import { groupVersion, type KubeObject } from '#api/machinery/meta'
 import type { SubresourceFacts } from '#api/resources'
+import { bareMap } from '#base/bareMap'
 import { truthy } from '../../pipeline/requestInfo.ts'
 import { admit } from '../../registry/admit.ts'
 import { attributesOf } from '../../registry/writer.ts'
@@ -21,7 +22,7 @@ export async function connectAdmission(scope: Scope): Promise<void> {
 
 /** PodExecOptions and the like. */
 function connectOptions({ kind, parameters }: SubresourceFacts, query: URLSearchParams): KubeObject {
-  const options: Record<string, unknown> = { kind: kind.kind, apiVersion: groupVersion(kind) }
+  const options: Record<string, unknown> = bareMap({ kind: kind.kind, apiVersion: groupVersion(kind) })
   for (const { name, type } of parameters) {
     if (!query.has(name)) continue
     const values = query.getAll(name).map((value) => (type === 'boolean' ? truthy(value) : type === 'integer' ? Number(value) : value))

@@ -9,8 +9,10 @@ import { type ReplicasPaths, toParentEntries, toScaleEntries } from '#api/machin
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { applyJsonPatch, parseJsonPatch } from '#api/machinery/patch/jsonPatch'
 import { applyMergePatch } from '#api/machinery/patch/mergePatch'
+import { setOwn } from '#api/machinery/patch/objects'
 import { badRequest, conflict, internalError, notFound, optimisticLockMessage } from '#api/machinery/status'
 import { schemaFor } from '#api/schema/builtIn'
+import { ownValue } from '#base/bareMap'
 import { deepCopy } from '#base/frozen'
 import type { Answer } from '../../answer.ts'
 import { truthy } from '../../pipeline/requestInfo.ts'
@@ -175,15 +177,16 @@ function numberAt(object: unknown, path: string): number {
 
 function valueAt(object: unknown, path: string): unknown {
   let value: unknown = object
-  for (const part of path.split('.')) if (part !== '') value = (value as Record<string, unknown> | undefined | null)?.[part]
+  for (const part of path.split('.')) if (part !== '') value = ownValue((value ?? undefined) as Record<string, unknown> | undefined, part)
   return value
 }
 
 function setPath(object: Record<string, unknown>, path: readonly string[], value: unknown): void {
   let at = object
   for (const part of path.slice(0, -1)) {
-    at[part] ??= {}
-    at = at[part] as Record<string, unknown>
+    const below = ownValue(at, part) ?? {}
+    setOwn(at, part, below)
+    at = below as Record<string, unknown>
   }
-  at[path.at(-1) ?? ''] = value
+  setOwn(at, path.at(-1) ?? '', value)
 }

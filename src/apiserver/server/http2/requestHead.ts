@@ -2,6 +2,7 @@
  * The head of a request, field by field (L3): the pseudo fields, the headers as plain values, and whether it is a request at all. What HTTP/1.1
  * servers behind this one could read as two requests is malformed. Pure. Upstream: RFC 9113 sections 8.1 to 8.3, RFC 9110 section 8.6.
  */
+import { emptyMap } from '#base/bareMap'
 import { isListedHeader } from '../headers.ts'
 import type { FieldSink } from './hpack/decoder.ts'
 import { fieldOverhead } from './hpack/dynamicTable.ts'
@@ -21,7 +22,7 @@ type Headers = Record<string, string | string[]>
 export class RequestHead implements FieldSink {
   method = ''
   path = ''
-  headers: Headers = {}
+  headers: Headers = emptyMap()
   /** As announced. */
   contentLength: number | undefined
   isTooLarge = false

@@ -2,6 +2,7 @@
  * Who has which CPUs (L3, pure), and its checkpoint `cpu_manager_state` in upstream's format.
  * Upstream: kubelet/cm/cpumanager/state/state.go, checkpoint.go, state_checkpoint.go (v1.36).
  */
+import { emptyMap } from '#base/bareMap'
 import { type CpuSet, formatCpuSet, noCpus, parseCpuSet, union } from '../cpuSet.ts'
 import { type GoValue, goChecksum, goMap, goString } from '../state/goDump.ts'
 
@@ -72,7 +73,7 @@ function checksum({ policyName, defaultCpuSet, entries = {} }: Omit<CpuCheckpoin
 const types = ['state.CPUManagerCheckpoint', 'state.CPUManagerCheckpointV2'] as const
 
 export function renderCpuState(policyName: string, state: CpuState): string {
-  const entries: Record<string, Record<string, string>> = {}
+  const entries: Record<string, Record<string, string>> = emptyMap()
   for (const { podUid, container, cpus } of state.assignments()) {
     const containers = entries[podUid] ?? {}
     entries[podUid] = containers

@@ -2,6 +2,7 @@
  * The options of the static CPU policy (L3, pure): a table of names, how mature each is, and which cannot go together.
  * Upstream: kubelet/cm/cpumanager/policy_options.go (v1.36).
  */
+import { bareMap } from '#base/bareMap'
 import { type FeatureGateSettings, featureEnabled } from '#base/featureGates'
 
 export interface StaticOptions {
@@ -13,14 +14,14 @@ export interface StaticOptions {
   readonly alignByUncoreCache: boolean
 }
 
-const table: Readonly<Record<string, { readonly member: keyof StaticOptions; readonly level: 'Alpha' | 'Beta' | 'GA' }>> = {
+const table: Readonly<Record<string, { readonly member: keyof StaticOptions; readonly level: 'Alpha' | 'Beta' | 'GA' }>> = bareMap({
   'full-pcpus-only': { member: 'fullPhysicalCpusOnly', level: 'GA' },
   'distribute-cpus-across-numa': { member: 'distributeAcrossNuma', level: 'Beta' },
   'align-by-socket': { member: 'alignBySocket', level: 'Alpha' },
   'distribute-cpus-across-cores': { member: 'distributeAcrossCores', level: 'Alpha' },
   'strict-cpu-reservation': { member: 'strictReservation', level: 'GA' },
   'prefer-align-cpus-by-uncorecache': { member: 'alignByUncoreCache', level: 'GA' },
-}
+})
 
 export const noStaticOptions: StaticOptions = {
   fullPhysicalCpusOnly: false,
@@ -31,7 +32,7 @@ export const noStaticOptions: StaticOptions = {
   alignByUncoreCache: false,
 }
 
-const booleans: Readonly<Record<string, boolean>> = {
+const booleans: Readonly<Record<string, boolean>> = bareMap({
   true: true,
   false: false,
   '1': true,
@@ -42,7 +43,7 @@ const booleans: Readonly<Record<string, boolean>> = {
   F: false,
   True: true,
   False: false,
-}
+})
 
 /**
  * @param gates feature gates: alpha options need CPUManagerPolicyAlphaOptions, beta ones may be switched off by CPUManagerPolicyBetaOptions.

@@ -3,6 +3,7 @@
  * Upstream: kubelet/cm/memorymanager/memory_manager.go, policy_none.go (v1.36).
  */
 import { amountsOf } from '#api/helpers/podResources'
+import { emptyMap, ownValue } from '#base/bareMap'
 import type { MachineTopology } from '../machineTopology.ts'
 import type { CheckpointFile } from '../state/checkpointFile.ts'
 import type { HintProvider } from '../topology/topologyManager.ts'
@@ -36,19 +37,19 @@ export interface MemoryManager extends HintProvider {
 /** @throws Error in upstream's words for reservations that do not add up. */
 export function reservedMemory(topology: MachineTopology, { reservedMemory: list, nodeReserved }: MemoryManagerSettings): ReservedMemory {
   const reserved = new Map<number, Record<string, number>>()
-  const totals: Record<string, number> = {}
+  const totals: Record<string, number> = emptyMap()
   for (const { numaNode, limits } of list) {
     if (!topology.numaNodes.some(({ id }) => id === numaNode))
       throw new Error(`the reserved memory configuration references a NUMA node ${numaNode} that does not exist on this machine`)
-    const own = reserved.get(numaNode) ?? {}
-    reserved.set(numaNode, own)
+    const ofNode = reserved.get(numaNode) ?? {}
+    reserved.set(numaNode, ofNode)
     for (const [name, bytes] of Object.entries(amountsOf(limits))) {
-      own[name] = (own[name] ?? 0) + bytes
+      ofNode[name] = (ofNode[name] ?? 0) + bytes
       totals[name] = (totals[name] ?? 0) + bytes
     }
   }
   for (const name of new Set([...Object.keys(totals), ...Object.keys(nodeReserved)])) {
-    const [given, wanted] = [totals[name] ?? 0, nodeReserved[name] ?? 0]
+    const [given, wanted] = [totals[name] ?? 0, ownValue(nodeReserved, name) ?? 0]
     if (given !== wanted)
       throw new Error(`the total amount "${given}" of type "${name}" is not equal to the value "${wanted}" determined by Node Allocatable feature`)
   }
@@ -89,7 +90,7 @@ export async function createMemoryManager(topology: MachineTopology, settings: M
   const policy = chosen.create(topology, state, settings)
   const save = () => file.write(() => renderMemoryState(settings.policy, state))
   await save()
-  const blocks = (podUid: string, container: string) => state.entries[podUid]?.[container] ?? []
+  const blocks = (podUid: string, container: string) => ownValue(ownValue(state.entries, podUid), container) ?? []
   return {
     policy: settings.policy,
     hints: policy.hints,

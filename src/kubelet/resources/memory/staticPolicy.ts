@@ -3,6 +3,7 @@
  * possible, and nodes that share one allocation share all. Upstream: kubelet/cm/memorymanager/policy_static.go (v1.36).
  */
 import { amountsOf } from '#api/helpers/podResources'
+import { emptyMap, ownValue } from '#base/bareMap'
 import { type FrozenContainer, type FrozenPod, isRestartableInitContainer } from '../../pods/containers.ts'
 import { podQosClass } from '../../pods/resources.ts'
 import { hugepageResource, type MachineTopology } from '../machineTopology.ts'
@@ -27,9 +28,9 @@ function requestsOf(container: FrozenContainer): Requests {
 }
 
 function podRequestsOf(pod: FrozenPod): Requests {
-  const total: Record<string, number> = {}
-  const sidecars: Record<string, number> = {}
-  const peak: Record<string, number> = {}
+  const total: Record<string, number> = emptyMap()
+  const sidecars: Record<string, number> = emptyMap()
+  const peak: Record<string, number> = emptyMap()
   const add = (to: Record<string, number>, more: Requests) => {
     for (const [name, bytes] of Object.entries(more)) to[name] = (to[name] ?? 0) + bytes
   }
@@ -59,7 +60,7 @@ export function emptyMachine({ numaNodes }: MachineTopology, reserved: ReservedM
       reserved: 0,
       free: allocatable,
     })
-    const memoryMap: Record<string, MemoryTable> = {}
+    const memoryMap: Record<string, MemoryTable> = emptyMap()
     let inPages = 0
     for (const [size, pages] of hugepages) {
       const name = hugepageResource(size)
@@ -97,7 +98,7 @@ export function createStaticMemoryPolicy(topology: MachineTopology, reserved: Re
 
   const allocate = (pod: FrozenPod, container: FrozenContainer, hint: TopologyHint): void => {
     if (!isPinned(pod)) return
-    const known = state.entries[uidOf(pod)]?.[container.name]
+    const known = ownValue(state.entries[uidOf(pod)], container.name)
     if (known) {
       noteReuse(pod, container, known)
       return
@@ -137,13 +138,13 @@ export function createStaticMemoryPolicy(topology: MachineTopology, reserved: Re
   return {
     hints: (pod, container) => {
       if (!isPinned(pod)) return {}
-      const known = state.entries[uidOf(pod)]?.[container.name]
+      const known = ownValue(state.entries[uidOf(pod)], container.name)
       if (known) return remembered(known)
       return hintsFor(pod, requestsOf(container))
     },
     podHints: (pod) => {
       if (!isPinned(pod)) return {}
-      const known = pod.spec.containers.map(({ name }) => state.entries[uidOf(pod)]?.[name]).find((blocks) => blocks !== undefined)
+      const known = pod.spec.containers.map(({ name }) => ownValue(state.entries[uidOf(pod)], name)).find((blocks) => blocks !== undefined)
       return known ? remembered(known) : hintsFor(pod, podRequestsOf(pod))
     },
     allocate,
@@ -252,7 +253,7 @@ function shrinkInitBlocks(state: MemoryState, pod: FrozenPod, container: FrozenC
     for (const init of pod.spec.initContainers ?? []) {
       if (init.name === container.name || over === 0) break
       if (isRestartableInitContainer(init)) continue
-      const same = state.entries[pod.metadata.uid ?? '']?.[init.name]?.find(
+      const same = ownValue(state.entries[pod.metadata.uid ?? ''], init.name)?.find(
         ({ type, numaAffinity }) => type === block.type && numaAffinity.join() === block.numaAffinity.join(),
       )
       if (!same) continue

@@ -1,4 +1,5 @@
 /** Metrics that are made anew for every scrape, in Prometheus' text format with times (L3, pure). */
+import { bareMap } from '#base/bareMap'
 
 export type Labels = Readonly<Record<string, string>>
 
@@ -21,7 +22,7 @@ export function sorted(labels: Labels): Labels {
   return Object.fromEntries(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-const escapes: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '"': '\\"' }
+const escapes: Readonly<Record<string, string>> = bareMap({ '\\': '\\\\', '\n': '\\n', '"': '\\"' })
 const escaped = (value: string) => value.replace(/[\\\n"]/g, (sign) => escapes[sign] ?? sign)
 
 function sampleText(name: string, { labels, value, atMs }: Sample): string {

@@ -2,7 +2,6 @@
  * /stats/summary (L3): the Summary of the stats API v1alpha1, of node, pods and containers: CPU, memory, swap, processes, network, volumes and
  * ephemeral storage. Upstream: kubelet/apis/stats/v1alpha1/types.go, kubelet/server/stats/summary.go, stats/cri_stats_provider.go (v1.36).
  */
-
 import { uptime } from 'node:os'
 import { formatTime } from '#base/time'
 import type { InterfaceUsage, Stall } from '#host/cgroupUsage'

@@ -3,7 +3,6 @@
  * Everything that is shown to metrics pipelines is made of this; it is kept for some seconds, however many ask.
  * Upstream: kubelet/stats/cri_stats_provider.go, cAdvisor's housekeeping (v1.36).
  */
-
 import type { Clock } from '#base/clock'
 import { type CgroupUsage, type CgroupUsageReader, detectCgroupUsage, type InterfaceUsage, interfacesOf } from '#host/cgroupUsage'
 import type { KubeletView } from '../../kubelet.ts'

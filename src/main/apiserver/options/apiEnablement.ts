@@ -3,6 +3,7 @@
  * Upstream: apiserver/pkg/server/options/api_enablement.go, pkg/server/resourceconfig/helpers.go.
  */
 import { builtInResources, groupVersionKey, type ResourceFacts, resourceKey } from '#api/resources'
+import { bareMap } from '#base/bareMap'
 import { pairs, UsageError } from './flags.ts'
 import { optionGroup } from './optionGroup.ts'
 
@@ -16,12 +17,12 @@ export const apiEnablement = optionGroup({
   settings: (values) => ({ disabledResources: disabledResources(values['runtime-config']) }),
 })
 
-const kindsOfVersion: Readonly<Record<string, RegExp>> = {
+const kindsOfVersion: Readonly<Record<string, RegExp>> = bareMap({
   'api/all': /^v\d+/,
   'api/ga': /^v\d+$/,
   'api/beta': /^v\d+beta\d+$/,
   'api/alpha': /^v\d+alpha\d+$/,
-}
+})
 const notByDefault: ReadonlySet<string> = new Set(['api/all', 'api/beta', 'api/alpha'])
 
 /** Where the server itself writes before it is ready. */
@@ -43,7 +44,7 @@ interface Preference {
 /** The resources that are not served, by `resourceKey`. @throws UsageError with every fault */
 function disabledResources(config: Readonly<Record<string, string>>): ReadonlySet<string> {
   const faults: string[] = []
-  const rank = (key: string) => (key in kindsOfVersion ? Object.keys(kindsOfVersion).indexOf(key) : key.split('/').length * 10)
+  const rank = (key: string) => (Object.hasOwn(kindsOfVersion, key) ? Object.keys(kindsOfVersion).indexOf(key) : key.split('/').length * 10)
   const preferences = Object.entries(config)
     .sort(([a], [b]) => rank(a) - rank(b))
     .flatMap(([key, value]): Preference[] => {

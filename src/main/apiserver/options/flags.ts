@@ -3,6 +3,7 @@
  * Pure. Upstream: spf13/pflag's notation, k8s.io/component-base/cli/flag.
  */
 import { formatDuration, parseDuration } from '#api/machinery/duration'
+import { bareMap } from '#base/bareMap'
 
 /** A flag's type, by what its text becomes. */
 export interface Flag<T> {
@@ -57,7 +58,7 @@ export function pairs(usage: string): Flag<Readonly<Record<string, string>>> {
   }
 }
 
-const truth: Readonly<Record<string, boolean>> = { true: true, t: true, '1': true, false: false, f: false, '0': false }
+const truth: Readonly<Record<string, boolean>> = bareMap({ true: true, t: true, '1': true, false: false, f: false, '0': false })
 
 export function flag(usage: string, byDefault = false): Flag<boolean> {
   const parse = (given: string) => {

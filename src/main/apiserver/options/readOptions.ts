@@ -2,6 +2,7 @@
  * Reads the flags of a component by groups, each with its own settings and checks, and writes the text of --help (L5). Knows no group: every component
  * loads only its own.
  */
+import { emptyMap } from '#base/bareMap'
 import { type Flags, type FlagValues, parseFlags, UsageError } from './flags.ts'
 import type { OptionContext, OptionGroup } from './optionGroup.ts'
 
@@ -17,7 +18,7 @@ export async function readOptions<Groups extends object>(from: Groups, args: rea
   const flags: Flags = Object.assign({}, ...groups.map(([, group]) => group.flags))
   const values: FlagValues<Flags> = parseFlags(flags, args)
   const faults: string[] = []
-  const settings: Record<string, unknown> = {}
+  const settings: Record<string, unknown> = emptyMap()
   for (const [name, group] of groups) {
     try {
       settings[name] = await group.settings(values, context)

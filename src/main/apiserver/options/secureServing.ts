@@ -2,7 +2,6 @@
  * The flags that say how the port listens and speaks TLS and HTTP/2 (L5). The names of versions and suites are tlsNames.ts's matter.
  * Upstream: apiserver/pkg/server/options/serving.go, component-base/cli/flag/curves_flag.go, namedcertkey_flag.go (v1.36).
  */
-
 import type { ListenOptions } from '#apiserver/server/listener'
 import type { NamedCertificate, TlsRules } from '#apiserver/server/servingTls'
 import { curvesOf, unknownCurves } from '#base/tlsCurves'

@@ -2,7 +2,6 @@
  * A kubelet's certificates on disk (L5): each in a dated file with its key, and NAME-current.pem pointing to the newest, as kubeadm and monitoring
  * expect. Upstream: client-go/util/certificate/certificate_store.go (v1.36).
  */
-
 import { X509Certificate } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'

@@ -4,6 +4,7 @@
  */
 import { parseDuration } from '#api/machinery/duration'
 import { isQuantity } from '#api/machinery/quantity'
+import { bareMap } from '#base/bareMap'
 import { type ConfigurationDocument, mergeDocuments } from '#kubelet/configuration/document'
 import { configurationFields, type FieldType } from '#kubelet/configuration/fields'
 import { type Flag, type Flags, type FlagValues, flag, list, pairs, switches, text, texts, UsageError, whole } from '../../apiserver/options/flags.ts'
@@ -67,14 +68,14 @@ const headers: Flag<Readonly<Record<string, readonly string[]>>> = {
       .flatMap(([name, values]) => values.map((one) => `${name}:${one}`))
       .join(','),
   parse(given, before = {}) {
-    const all: Record<string, readonly string[]> = { ...before }
+    const all: Record<string, readonly string[]> = bareMap({ ...before })
     for (const pair of given.split(',').filter(Boolean)) {
       const at = pair.indexOf(':')
       if (at < 0) throw new Error('malformed pair, expect string:string')
       const name = pair.slice(0, at).trim()
       all[name] = [...(all[name] ?? []), pair.slice(at + 1).trim()]
     }
-    return all
+    return { ...all }
   },
 }
 

@@ -5,6 +5,7 @@
 import type { CapacityRequestPolicy, Device, DeviceCapacity } from '#api/gen/types/resource.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { addQuantities, compareQuantities, parseQuantity, type Quantity, quantityOf, quantityValue } from '#api/machinery/quantity'
+import { bareMap, emptyMap, ownValue } from '#base/bareMap'
 
 /** Name of the capacity → amount. */
 export type Amounts = Readonly<Record<string, Quantity>>
@@ -14,9 +15,9 @@ type Requested = Readonly<Record<string, string>> | undefined
 /** What the request takes of the device; undefined: the device does not have such capacities, or not in such portions. */
 export function consumedBy(requested: Requested, { capacity = {} }: Frozen<Device>): Amounts | undefined {
   if (Object.keys(requested ?? {}).some((name) => !Object.hasOwn(capacity, name))) return undefined
-  const consumed: Record<string, Quantity> = {}
+  const consumed: Record<string, Quantity> = emptyMap()
   for (const [name, one] of Object.entries(capacity)) {
-    const amount = portion(requested?.[name], one)
+    const amount = portion(ownValue(requested, name), one)
     if (breaks(amount, one.requestPolicy)) return undefined
     consumed[name] = amount
   }
@@ -33,7 +34,7 @@ export function isLeft(consumed: Amounts, { capacity = {} }: Frozen<Device>, ...
 }
 
 export function addAmounts(a: Amounts | undefined, b: Amounts): Amounts {
-  const sum: Record<string, Quantity> = { ...a }
+  const sum: Record<string, Quantity> = bareMap({ ...a })
   for (const [name, amount] of Object.entries(b)) sum[name] = sum[name] ? addQuantities(sum[name], amount) : amount
   return sum
 }

@@ -4,6 +4,7 @@
  */
 import type { DeviceAttribute, DeviceConstraint } from '#api/gen/types/resource.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { ownValue } from '#base/bareMap'
 import type { PoolDevice } from './pools.ts'
 
 export interface Constraint {
@@ -39,8 +40,8 @@ export function createConstraint({ requests, matchAttribute, distinctAttribute }
 /** Comparable across devices, the type included. An attribute without a domain is of the driver's. */
 function comparable({ device, pool }: PoolDevice, name: string): string | undefined {
   const slash = name.indexOf('/')
-  const short = slash >= 0 && name.slice(0, slash) === pool.driver ? device.attributes?.[name.slice(slash + 1)] : undefined
-  const attribute: Frozen<DeviceAttribute> | undefined = device.attributes?.[name] ?? short
+  const short = slash >= 0 && name.slice(0, slash) === pool.driver ? ownValue(device.attributes, name.slice(slash + 1)) : undefined
+  const attribute: Frozen<DeviceAttribute> | undefined = ownValue(device.attributes, name) ?? short
   if (!attribute) return undefined
   for (const type of ['string', 'int', 'bool', 'version'] as const) if (attribute[type] !== undefined) return `${type}:${attribute[type]}`
   return undefined

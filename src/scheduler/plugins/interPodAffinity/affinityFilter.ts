@@ -2,6 +2,7 @@
  * Whether a pod may go to a node as far as its company is concerned (L3): what it wants near, what it wants away, and who wants it away; with the
  * placements that preemption only tries counted on top. Upstream: plugins/interpodaffinity/filtering.go (v1.36).
  */
+import { ownValue } from '#base/bareMap'
 import type { NodeInfo } from '../../framework/nodeInfo.ts'
 import { affinityTermMatches, type PodInfo } from '../../framework/podInfo.ts'
 import { type FilterResult, reasons, unresolvable, unschedulable } from '../../framework/status.ts'
@@ -61,7 +62,7 @@ export class AffinityFilter implements TriesPods {
     this.#tried ??= { near: near.map(() => new Map()), away: away.map(() => new Map()), held: new Map() }
     const { labels } = node.metadata
     const count = (changes: Changes, topologyKey: string) => {
-      const value = labels?.[topologyKey]
+      const value = ownValue(labels, topologyKey)
       if (value !== undefined) changes.set(value, (changes.get(value) ?? 0) + by)
     }
     for (const [i, { shape }] of near.entries()) if (shape.counts(tried)) count(this.#tried.near[i] as Changes, shape.topologyKey)
@@ -107,14 +108,14 @@ export class AffinityFilter implements TriesPods {
     const { held } = this.#question
     if (!this.#tried) {
       for (const { term, domains } of this.#heldByOthers) {
-        const value = node.metadata.labels?.[term.topologyKey]
+        const value = ownValue(node.metadata.labels, term.topologyKey)
         if (value !== undefined && domains.has(value)) return true
       }
       return false
     }
     const keys = new Set([...held.map(({ term }) => term.topologyKey), ...this.#tried.held.keys()])
     for (const key of keys) {
-      const value = node.metadata.labels?.[key]
+      const value = ownValue(node.metadata.labels, key)
       if (value === undefined) continue
       let pods = this.#tried.held.get(key)?.get(value) ?? 0
       for (const { term, domains } of held) if (term.topologyKey === key) pods += domains.get(value) ?? 0
@@ -125,7 +126,7 @@ export class AffinityFilter implements TriesPods {
 }
 
 function triedAround(changes: Changes | undefined, { shape }: DomainTable, { node }: NodeInfo): number {
-  return changes?.get(node.metadata.labels?.[shape.topologyKey] ?? '') ?? 0
+  return changes?.get(ownValue(node.metadata.labels, shape.topologyKey) ?? '') ?? 0
 }
 
 function sum(changes: Changes | undefined): number {

@@ -4,6 +4,7 @@
  */
 import type { Node, Pod } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { ownValue } from '#base/bareMap'
 import { namespaces } from '#client/builtIn'
 import { actions, type ClusterEvent, on } from '../../framework/clusterEvent.ts'
 import { type StateData, stateKey } from '../../framework/cycleState.ts'
@@ -80,7 +81,7 @@ export const interPodAffinity = definePlugin('InterPodAffinity', ({ hardPodAffin
     score: (state, _pod, { node }) => {
       let score = 0
       for (const { topologyKey, weight, inDomain } of state.read(scoreKey)?.all ?? []) {
-        const value = node.metadata.labels?.[topologyKey]
+        const value = ownValue(node.metadata.labels, topologyKey)
         if (value !== undefined) score += weight * inDomain(value)
       }
       return score
@@ -132,6 +133,6 @@ function changesCompany(
 function changesDomains({ requiredAffinity, requiredAntiAffinity }: PodInfo, old: Frozen<Node> | undefined, node: Frozen<Node> | undefined): boolean {
   const terms = [...requiredAffinity, ...requiredAntiAffinity]
   if (terms.length === 0) return true
-  if (!old) return requiredAffinity.every(({ topologyKey }) => node?.metadata.labels?.[topologyKey] !== undefined)
-  return terms.some(({ topologyKey }) => old.metadata.labels?.[topologyKey] !== node?.metadata.labels?.[topologyKey])
+  if (!old) return requiredAffinity.every(({ topologyKey }) => ownValue(node?.metadata.labels, topologyKey) !== undefined)
+  return terms.some(({ topologyKey }) => ownValue(old.metadata.labels, topologyKey) !== ownValue(node?.metadata.labels, topologyKey))
 }

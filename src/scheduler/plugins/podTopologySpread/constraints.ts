@@ -7,6 +7,7 @@ import { podMatchesNodeSelectorAndAffinity } from '#api/helpers/nodes'
 import { findUntoleratedTaint } from '#api/helpers/taints'
 import { both, type Selector, selectorOf, selectorOfMap } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
+import { emptyMap, ownValue } from '#base/bareMap'
 import { LruCache } from '#base/lruCache'
 import type { PodInfo } from '../../framework/podInfo.ts'
 import type { Snapshot } from '../../framework/snapshot.ts'
@@ -74,16 +75,16 @@ export class ConstraintCompiler {
 /** Everything that the compiled constraints and their tables depend on. */
 function describe(pod: Frozen<Pod>, constraints: readonly Frozen<TopologySpreadConstraint>[], selector: Selector | undefined): string {
   const { metadata, spec } = pod
-  const byLabels = constraints.map(({ matchLabelKeys }) => matchLabelKeys?.map((key) => metadata.labels?.[key]))
+  const byLabels = constraints.map(({ matchLabelKeys }) => matchLabelKeys?.map((key) => ownValue(metadata.labels, key)))
   const tolerations = constraints.some(({ nodeTaintsPolicy }) => nodeTaintsPolicy === 'Honor') ? spec.tolerations : undefined
   const affinity = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution
   return JSON.stringify([metadata.namespace, constraints, selector?.toString(), byLabels, spec.nodeSelector, affinity, tolerations])
 }
 
 function compileOne(pod: Frozen<Pod>, constraint: Frozen<TopologySpreadConstraint>, replacing: Selector | undefined): Omit<SpreadConstraint, 'table'> {
-  const labels: Record<string, string> = {}
+  const labels: Record<string, string> = emptyMap()
   for (const key of constraint.matchLabelKeys ?? []) {
-    const value = pod.metadata.labels?.[key]
+    const value = ownValue(pod.metadata.labels, key)
     if (value !== undefined) labels[key] = value
   }
   return {
@@ -103,7 +104,7 @@ function countedPods(namespace: string | undefined, selector: Selector): (pod: P
 
 export function hasAllKeys(node: Frozen<Node>, keys: readonly string[]): boolean {
   const labels = node.metadata.labels
-  for (const key of keys) if (labels?.[key] === undefined) return false
+  for (const key of keys) if (ownValue(labels, key) === undefined) return false
   return true
 }
 

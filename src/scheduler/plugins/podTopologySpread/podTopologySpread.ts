@@ -5,6 +5,7 @@
 import type { Node, Pod, TopologySpreadConstraint } from '#api/gen/types/core.v1'
 import { everything, type Selector, selectorOf } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
+import { ownValue } from '#base/bareMap'
 import { actions, type ClusterEvent, on } from '../../framework/clusterEvent.ts'
 import { stateKey } from '../../framework/cycleState.ts'
 import { definePlugin } from '../../framework/plugin.ts'
@@ -96,6 +97,6 @@ function domainsDiffer(constraints: Constraints, old: Frozen<Node> | undefined, 
   const had = old !== undefined && hasAllKeys(old, keys)
   const has = node !== undefined && hasAllKeys(node, keys)
   if (!had || !has) return had || has
-  const moved = keys.some((key) => old.metadata.labels?.[key] !== node.metadata.labels?.[key])
+  const moved = keys.some((key) => ownValue(old.metadata.labels, key) !== ownValue(node.metadata.labels, key))
   return moved || JSON.stringify(old.spec?.taints) !== JSON.stringify(node.spec?.taints)
 }

@@ -2,6 +2,7 @@
  * Whether a pod may go to a node without spreading its like too unevenly (L3), with the placements that preemption only tries counted on top.
  * Upstream: plugins/podtopologyspread/filtering.go (v1.36).
  */
+import { ownValue } from '#base/bareMap'
 import type { NodeInfo } from '../../framework/nodeInfo.ts'
 import type { PodInfo } from '../../framework/podInfo.ts'
 import { type FilterResult, reasons, unresolvable, unschedulable } from '../../framework/status.ts'
@@ -33,7 +34,7 @@ export class SpreadFilter implements TriesPods {
     this.#changes ??= this.#constraints.all.map(() => new Map())
     this.#fewest = undefined
     for (const [i, { table, topologyKey }] of this.#constraints.all.entries()) {
-      const value = node.node.metadata.labels?.[topologyKey]
+      const value = ownValue(node.node.metadata.labels, topologyKey)
       if (value === undefined || !table.shape.counts(pod) || table.shape.includes?.(node.node) === false) continue
       const changes = this.#changes[i] as Map<string, number>
       changes.set(value, (changes.get(value) ?? 0) + by)
@@ -47,7 +48,7 @@ export class SpreadFilter implements TriesPods {
       const { table, topologyKey, maxSkew } = all[i] as SpreadConstraints['all'][number]
       const around = table.around(node)
       if (around === undefined) return missingLabel
-      const there = around + (this.#changes?.[i]?.get(node.node.metadata.labels?.[topologyKey] ?? '') ?? 0)
+      const there = around + (this.#changes?.[i]?.get(ownValue(node.node.metadata.labels, topologyKey) ?? '') ?? 0)
       if (there + (this.#countsItself[i] ? 1 : 0) - (this.#fewest[i] as number) > maxSkew) return uneven
     }
     return undefined

@@ -2,6 +2,7 @@
  * How crowded a node's domains are with the pod's like (L3): the fewer, the better, and a domain of few weighs less than one of many.
  * Upstream: plugins/podtopologyspread/scoring.go (v1.36).
  */
+import { ownValue } from '#base/bareMap'
 import type { StateData } from '../../framework/cycleState.ts'
 import type { NodeInfo } from '../../framework/nodeInfo.ts'
 import { maxNodeScore } from '../../framework/plugin.ts'
@@ -30,7 +31,7 @@ export class SpreadScore implements StateData {
   #domainsAmong(nodes: readonly NodeInfo[], key: string): number {
     if (key === hostnameLabel) return nodes.length - this.#ignored.size
     const values = new Set<string>()
-    for (const node of nodes) if (!this.#ignored.has(node)) values.add(node.node.metadata.labels?.[key] ?? '')
+    for (const node of nodes) if (!this.#ignored.has(node)) values.add(ownValue(node.node.metadata.labels, key) ?? '')
     return values.size
   }
 

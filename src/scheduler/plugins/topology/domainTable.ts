@@ -5,6 +5,7 @@
  */
 import type { Node } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { ownValue } from '#base/bareMap'
 import { countIn, type NodeInfo } from '../../framework/nodeInfo.ts'
 import type { PodInfo } from '../../framework/podInfo.ts'
 
@@ -65,7 +66,7 @@ export class DomainTable {
   around(node: NodeInfo): number | undefined {
     const domain = this.#at(node)?.domain
     if (domain) return domain.pods
-    const value = node.node.metadata.labels?.[this.shape.topologyKey]
+    const value = ownValue(node.node.metadata.labels, this.shape.topologyKey)
     return value === undefined ? undefined : this.inDomain(value)
   }
 
@@ -130,7 +131,7 @@ export class DomainTable {
   }
 
   #domainOf(node: Frozen<Node>): string | undefined {
-    const value = node.metadata.labels?.[this.shape.topologyKey]
+    const value = ownValue(node.metadata.labels, this.shape.topologyKey)
     return value === undefined || this.shape.includes?.(node) === false ? undefined : value
   }
 

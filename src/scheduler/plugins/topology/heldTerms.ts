@@ -5,6 +5,7 @@
 import type { Node, Pod } from '#api/gen/types/core.v1'
 import { type LabelMap, nothing } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
+import { ownValue } from '#base/bareMap'
 import { countIn, type NodeInfo } from '../../framework/nodeInfo.ts'
 import { type AffinityTerm, affinityTermMatches, type PodInfo } from '../../framework/podInfo.ts'
 import type { PlacementIndex } from '../../framework/snapshot.ts'
@@ -112,5 +113,5 @@ export class HeldTerms implements PlacementIndex {
 }
 
 function domainOf(term: AffinityTerm, node: Frozen<Node>): string | undefined {
-  return node.metadata.labels?.[term.topologyKey]
+  return ownValue(node.metadata.labels, term.topologyKey)
 }

@@ -8,6 +8,7 @@ import { findMatchingVolume, noProvisioner, storageClassOf, volumeAnnotations, v
 import { selectorOf } from '#api/machinery/labelSelector'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 import { compareQuantities, type QuantityInput } from '#api/machinery/quantity'
+import { ownValue } from '#base/bareMap'
 import type { Lister } from '#client/cache/lister'
 import { reasons } from '../../framework/status.ts'
 import type { AssumedObjects } from './assumedObjects.ts'
@@ -101,7 +102,7 @@ function provisioningProblem(claims: readonly Frozen<PersistentVolumeClaim>[], n
 function isAllowed({ allowedTopologies = [] }: Frozen<StorageClass>, { metadata }: Frozen<Node>): boolean {
   if (allowedTopologies.length === 0) return true
   return allowedTopologies.some(({ matchLabelExpressions: all = [] }) => {
-    return all.length > 0 && all.every(({ key, values }) => values.includes(metadata.labels?.[key] ?? ''))
+    return all.length > 0 && all.every(({ key, values }) => values.includes(ownValue(metadata.labels, key) ?? ''))
   })
 }
 

@@ -3,7 +3,6 @@
  * Layout, little endian: u32 count; per change: u32 sub, u32 version, f64 createRevision, f64 lease, u32 key length, u32 value length, key, value.
  * Version 0 is a tombstone. The record's key is the revision.
  */
-
 import type { Revision } from '../../store.ts'
 import type { Version } from '../mvcc/keyHistory.ts'
 

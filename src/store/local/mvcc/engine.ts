@@ -3,7 +3,6 @@
  * Two views of one data: *written* (the newest end of each history), which transactions see, and *durable*, which readers see.
  * A transaction is written at once and becomes durable by commit(); rollback() takes back everything not durable.
  */
-
 import { SortedMap } from '#base/sortedMap'
 import type { Compare, Op, OpResult, RangeOptions, RangeResult, Revision, Transaction } from '../../store.ts'
 import { storeError } from '../../storeError.ts'

@@ -5,6 +5,7 @@
 import type { Container, ContainerPort, HTTPGetAction, Pod, PodSpec, PodTemplateSpec, Probe, Volume } from '#api/gen/types/core.v1'
 import { amountText, isPodLevelResource, podRequests } from '#api/helpers/podResources'
 import { isQuantity } from '#api/machinery/quantity'
+import { bareMap } from '#base/bareMap'
 
 /** The part of a container that init, app and ephemeral containers share. */
 type AnyContainer = Omit<Container, 'name'>
@@ -47,7 +48,7 @@ function setPodLevelRequests(pod: Pod): void {
   const containers = [...(pod.spec.containers ?? []), ...(pod.spec.initContainers ?? [])]
   // A wrong quantity is for validation to refuse.
   if (!containers.flatMap((container) => Object.values(container.resources?.requests ?? {})).every(isQuantity)) return
-  const requests = { ...resources.requests }
+  const requests = bareMap({ ...resources.requests })
   for (const [name, sum] of Object.entries(podRequests(pod, { skipPodLevelResources: true, excludeOverhead: true })))
     if (isPodLevelResource(name) && !name.startsWith('hugepages-')) requests[name] ??= amountText(name, sum)
   for (const [name, limit] of Object.entries(resources.limits ?? {})) if (isPodLevelResource(name)) requests[name] ??= limit

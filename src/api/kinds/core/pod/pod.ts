@@ -2,7 +2,6 @@
  * Pod (L1): how it is born, what may change, how it is deleted, and how `kubectl get pods` shows it.
  * Upstream: pkg/registry/core/pod/strategy.go (v1.36).
  */
-
 import type { Container, Pod, PodSpec } from '#api/gen/types/core.v1'
 import { qosClass } from '#api/helpers/podResources'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'

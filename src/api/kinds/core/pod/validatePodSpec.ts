@@ -1,5 +1,4 @@
 /** Validation of a whole pod spec and of pod templates (L1). Upstream: pkg/apis/core/validation ValidatePodSpec, ValidatePodTemplateSpec (v1.36). */
-
 import type { PodDNSConfig, PodSpec, PodTemplateSpec } from '#api/gen/types/core.v1'
 import { amountText, isPodLevelResource, podRequests, resourceAmount } from '#api/helpers/podResources'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
@@ -8,6 +7,7 @@ import { validateLabels } from '#api/machinery/labelSelector'
 import { isDns1123Label, isDns1123Subdomain, isDns1123SubdomainWithUnderscore, isQualifiedName, rangeMessage } from '#api/machinery/names'
 import { validateAnnotations } from '#api/machinery/objectMeta'
 import { canonicalQuantity, compareQuantities, isQuantity } from '#api/machinery/quantity'
+import { ownValue } from '#base/bareMap'
 import { faults, oneOf } from '../../rules.ts'
 import { validateAllContainers } from './validateContainers.ts'
 import { validateResourceRequirements } from './validateResources.ts'
@@ -177,14 +177,14 @@ function podResourceFaults(spec: PodSpec, path: FieldPath): FieldError[] {
   if (errors.length > 0 || !amounts.every(isQuantity)) return errors
   const sums = podRequests({ apiVersion: 'v1', kind: 'Pod', metadata: {}, spec, status: {} }, { skipPodLevelResources: true, excludeOverhead: true })
   for (const [name, sum] of Object.entries(sums)) {
-    const whole = requests[name]
+    const whole = ownValue(requests, name)
     if (whole === undefined || resourceAmount(name, whole) >= sum) continue
     const detail = `must be greater than or equal to aggregate container requests of ${amountText(name, sum)}`
     errors.push(fieldError.invalid(path.child('requests').key(name), canonicalQuantity(whole), detail))
   }
   for (const [i, container] of (spec.containers ?? []).entries()) {
     for (const [name, limit] of Object.entries(container.resources?.limits ?? {})) {
-      const whole = limits[name]
+      const whole = ownValue(limits, name)
       if (whole === undefined || compareQuantities(limit, whole) <= 0) continue
       const at = path.child('containers').index(i).key(name).child('limits')
       errors.push(fieldError.invalid(at, canonicalQuantity(limit), `must be less than or equal to pod limits of ${canonicalQuantity(whole)}`))

@@ -4,6 +4,7 @@ import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fiel
 import { isDns1123Label, isQualifiedName } from '#api/machinery/names'
 import { negativeMessage } from '#api/machinery/objectMeta'
 import { canonicalQuantity, compareQuantities, isQuantity, parseQuantity, quantityMilliValue, quantitySign, quantityValue } from '#api/machinery/quantity'
+import { ownValue } from '#base/bareMap'
 import { faults } from '../../rules.ts'
 
 const hugePages = 'hugepages-'
@@ -69,7 +70,7 @@ export function validateResourceRequirements(resources: ResourceRequirements | u
     const faulty = entryFaults(name, value, at.key(name))
     errors.push(...faulty)
     if (faulty.length > 0) continue
-    const limit = limits[name]
+    const limit = ownValue(limits, name)
     const overcommit = isNativeResource(name) && !name.startsWith(hugePages)
     if (limit === undefined) {
       if (!overcommit) errors.push(fieldError.required(path.child('limits'), 'Limit must be set for non overcommitable resources'))

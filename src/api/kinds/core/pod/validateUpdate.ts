@@ -7,6 +7,7 @@ import type { Pod, PodSpec } from '#api/gen/types/core.v1'
 import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
+import { ownValue } from '#base/bareMap'
 import { deepCopy } from '#base/frozen'
 import { validateTolerations } from './validateScheduling.ts'
 
@@ -99,7 +100,7 @@ function munge(spec: PodSpec, old: Frozen<PodSpec>): PodSpec {
 /** While gated, constraints may be made narrower: labels added to nodeSelector, requirements added to node affinity. */
 function steeringFaults(spec: PodSpec, old: Frozen<PodSpec>, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
-  if (!Object.entries(old.nodeSelector ?? {}).every(([key, value]) => spec.nodeSelector?.[key] === value)) {
+  if (!Object.entries(old.nodeSelector ?? {}).every(([key, value]) => ownValue(spec.nodeSelector, key) === value)) {
     const only = 'only additions to spec.nodeSelector are allowed (no mutations or deletions)'
     errors.push(fieldError.invalid(path.child('nodeSelector'), spec.nodeSelector, only))
   }

@@ -4,6 +4,7 @@ import { FieldPath } from '#api/machinery/fieldPath'
 import { ipWarnings } from '#api/machinery/formats'
 import type { Frozen, ObjectMeta } from '#api/machinery/meta'
 import { isDns1123Label, isLabelValue } from '#api/machinery/names'
+import { ownValue } from '#base/bareMap'
 import { nodeExpressionWarnings, nodeLabelWarnings } from '../../nodeLabelWarnings.ts'
 import { fractionWarnings } from '../fractions.ts'
 import { claimWarnings } from '../validateClaim.ts'
@@ -81,7 +82,9 @@ function specWarnings(spec: PodSpec, metadata: Metadata, template: FieldPath | u
 }
 
 function annotationWarnings(metadata: Metadata, path: FieldPath): string[] {
-  return Object.entries(deprecatedAnnotations).flatMap(([key, message]) => (metadata?.annotations?.[key] === undefined ? [] : [`${path.key(key)}: ${message}`]))
+  return Object.entries(deprecatedAnnotations).flatMap(([key, message]) =>
+    ownValue(metadata?.annotations, key) === undefined ? [] : [`${path.key(key)}: ${message}`],
+  )
 }
 
 function volumeWarnings(volume: Volume, path: FieldPath): readonly string[] {
@@ -169,7 +172,7 @@ function duplicateWarnings(spec: PodSpec, path: FieldPath): readonly string[] {
 
 /** Annotations that fields have replaced. A real pod's AppArmor annotations still count, so only templates are warned about those. */
 function profileWarnings(spec: PodSpec, containers: readonly PlacedContainer[], metadata: Metadata, path: FieldPath, isTemplate: boolean): string[] {
-  const about = (key: string, message: string) => (metadata?.annotations?.[key] === undefined ? [] : [`${path.key(key)}: ${message}`])
+  const about = (key: string, message: string) => (ownValue(metadata?.annotations, key) === undefined ? [] : [`${path.key(key)}: ${message}`])
   const seccomp = 'non-functional in v1.27+; use the "seccompProfile" field instead'
   const { seccompProfile, appArmorProfile } = spec.securityContext ?? {}
   return [
