@@ -17,6 +17,7 @@ import type { Answer } from './answer.ts'
 import type { Authenticator } from './authn/authenticator.ts'
 import type { Authorizer } from './authz/authorizer.ts'
 import type { BackendTls } from './backends/backend.ts'
+import { OwnPlaces } from './backends/ownPlaces.ts'
 import { bootstrap, keepBootstrapped } from './bootstrap/bootstrap.ts'
 import { repairIpAddresses } from './bootstrap/ipAddresses.ts'
 import type { Advertised } from './bootstrap/objects.ts'
@@ -144,7 +145,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
   const stopping = new AbortController()
   const beginning = latch()
   const notice = shutdownNotice(clock, stopping.signal, config.shutdownDelayMs)
-  let address = ''
+  const ownPlaces = new OwnPlaces(config.advertised)
   const endpoints: EndpointDeps = {
     registry,
     store,
@@ -159,11 +160,11 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
   const router = createRouter({
     catalog,
     endpoints,
-    subresources: subresourceHandlers({ endpoints, tokens: deps.tokens, kubelet: config.kubelet, authorizers: deps.authorizers }),
+    subresources: subresourceHandlers({ endpoints, tokens: deps.tokens, kubelet: config.kubelet, ownPlaces, authorizers: deps.authorizers }),
     nonResource: otherPaths(deps, config, {
       catalog,
       isStarted: beginning.isDone,
-      address: () => address,
+      address: () => ownPlaces.newest,
       shutdown: notice.signal,
       openApi,
       flowControl: () => flowControl,
@@ -183,7 +184,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
   const own = transport(loopbackUser, 'kube-apiserver')
   registry.connect(own)
   const { proxyClient: clientCertificate, trust } = config
-  const aggregation = createAggregationLayer({ ...deps, reader: registry.reader, catalog, transport: own, clientCertificate, trust })
+  const aggregation = createAggregationLayer({ ...deps, ownPlaces, reader: registry.reader, catalog, transport: own, clientCertificate, trust })
   const customResources = installCustomResources({
     registry,
     catalog,
@@ -220,8 +221,9 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     async listen(options) {
       const beforeAnswers = () => deps.audit?.flush?.()
       const listener = await listen({ handle, upgrade: upgradeHandler(handle, clock, beforeAnswers), beforeAnswers, clock, log: deps.log }, options)
-      address = `${listener.host}:${listener.port}`
+      const forget = ownPlaces.add(listener)
       const close = () => {
+        forget()
         stopping.abort()
         drained ??= drain()
         return config.shutdownSendRetryAfter ? drained.then(() => listener.close()) : listener.close(drained)

@@ -15,6 +15,7 @@ import { authority, type Backend, type BackendTls, isUpgrade } from '../backends
 import { escapePath, querySuffix } from '../backends/backendPath.ts'
 import { sendRequest } from '../backends/connect.ts'
 import { dialErrorText } from '../backends/dialError.ts'
+import type { OwnPlaces } from '../backends/ownPlaces.ts'
 import { proxyPlain } from '../backends/plainProxy.ts'
 import { tunnel } from '../backends/tunnel.ts'
 import type { Handler } from '../pipeline/stage.ts'
@@ -27,6 +28,8 @@ export const apiServices = { group: 'apiregistration.k8s.io', resource: 'apiserv
 export interface ExtensionServerDeps {
   readonly reader: ObjectReader
   readonly random: Random
+  /** An extension server is never this server: requests would go in circles. */
+  readonly ownPlaces: OwnPlaces
   /** What we show to extension servers; PEM. Absent: nothing, and they will not believe who asks. */
   readonly clientCertificate?: Pick<BackendTls, 'cert' | 'key'> | undefined
   /** Told when a request found nobody: the APIService may not be available any more. */
@@ -62,14 +65,15 @@ const maxIdleConnections = 16
 const idleTimeoutMs = 60_000
 
 export function createExtensionServers(deps: ExtensionServerDeps): ExtensionServers {
-  const { reader, random } = deps
+  const { reader, random, ownPlaces } = deps
   // One pool: connections are told apart by address, server name and certificates.
   const agent = new Agent({ keepAlive: true, maxFreeSockets: maxIdleConnections, timeout: idleTimeoutMs })
   const backendFor = (apiService: Frozen<APIService>, path: string, user: UserInfo): Backend => {
     const { service = { namespace: '', name: '' } } = apiService.spec
     const place = resolveService(reader, random, service)
     const seenAs = { 'x-forwarded-host': authority(place), 'x-forwarded-proto': 'https' }
-    return { ...place, path, tls: tlsOf(apiService, deps), agent, hostHeader: authority(place), headers: { ...seenAs, ...identityHeaders(user) } }
+    const mayDial = (address: string) => !ownPlaces.has(address, place.port)
+    return { ...place, path, tls: tlsOf(apiService, deps), agent, mayDial, hostHeader: authority(place), headers: { ...seenAs, ...identityHeaders(user) } }
   }
   return {
     handlerFor: (name) => (request) => {

@@ -35,6 +35,8 @@ export interface Backend {
   readonly prefix?: string | undefined
   /** Headers that say for whom we ask; they replace any that the client sent. */
   readonly headers?: Readonly<Record<string, string | readonly string[]>> | undefined
+  /** Whether this IP address may be connected to; a name is refused when one of its addresses is. Absent: every address may. */
+  readonly mayDial?: ((address: string) => boolean) | undefined
   /** Keeps connections. Absent: one per request. */
   readonly agent?: Agent | undefined
 }

@@ -16,10 +16,9 @@ import { truthy } from '../../pipeline/requestInfo.ts'
 import type { UserInfo } from '../../request.ts'
 import type { Scope } from '../scope.ts'
 import { connectAdmission } from './connectAdmission.ts'
-import { type KubeletAccess, nodeBackend } from './node.ts'
+import { type NodeReach, nodeBackend } from './node.ts'
 
-export interface StreamDeps {
-  readonly kubelet?: KubeletAccess | undefined
+export interface StreamDeps extends NodeReach {
   readonly authorizers: readonly Authorizer[]
 }
 
@@ -168,7 +167,7 @@ function chooseContainer(pod: Frozen<Pod>, asked: string): string {
 }
 
 function nodeOf(deps: StreamDeps, scope: Scope, pod: Frozen<Pod>, path: string): Backend {
-  return nodeBackend(scope.deps.registry.reader, pod.spec?.nodeName ?? '', path, deps.kubelet)
+  return nodeBackend(scope.deps.registry.reader, pod.spec?.nodeName ?? '', path, deps)
 }
 
 function suffix(parameters: URLSearchParams): string {
