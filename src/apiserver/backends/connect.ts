@@ -43,7 +43,7 @@ export function sendRequest(request: ForwardedRequest, backend: Backend, body?: 
   const headers = requestHeaders(request, backend)
   if (Buffer.isBuffer(body)) headers['content-length'] = String(body.length)
   return new Promise((resolve, reject) => {
-    const { port, path } = backend
+    const { path } = backend
     const agent = backend.agent ?? (false as const)
     const options = { method: request.method, path, headers, signal: request.cancellation.signal, agent, ...allowedPlace(backend) }
     const outgoing = backend.tls ? httpsRequest({ ...options, ...tlsOptions(backend) }) : httpRequest(options)
