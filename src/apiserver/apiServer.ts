@@ -113,6 +113,8 @@ export interface ApiServerConfig extends PipelineOptions {
   readonly kubelet?: KubeletAccess | undefined
   /** What extension API servers are shown (--proxy-client-cert-file, --proxy-client-key-file). */
   readonly proxyClient?: Pick<BackendTls, 'cert' | 'key'> | undefined
+  /** Default true: a redirect of an extension API server is answered with 502, not forwarded. */
+  readonly rejectForwardingRedirects?: boolean | undefined
   /** How extension API servers recognise this server and its users. Absent: they are not told. */
   readonly trust?: Trust | undefined
 }
@@ -183,8 +185,9 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
   const transport: ApiServer['transport'] = (user, userAgent) => inProcessTransport({ handle, clock }, user, userAgent)
   const own = transport(loopbackUser, 'kube-apiserver')
   registry.connect(own)
-  const { proxyClient: clientCertificate, trust } = config
-  const aggregation = createAggregationLayer({ ...deps, ownPlaces, reader: registry.reader, catalog, transport: own, clientCertificate, trust })
+  const { proxyClient: clientCertificate, trust, rejectForwardingRedirects } = config
+  const reach = { ownPlaces, clientCertificate, rejectForwardingRedirects }
+  const aggregation = createAggregationLayer({ ...deps, ...reach, reader: registry.reader, catalog, transport: own, trust })
   const customResources = installCustomResources({
     registry,
     catalog,

@@ -32,6 +32,8 @@ export interface ExtensionServerDeps {
   readonly ownPlaces: OwnPlaces
   /** What we show to extension servers; PEM. Absent: nothing, and they will not believe who asks. */
   readonly clientCertificate?: Pick<BackendTls, 'cert' | 'key'> | undefined
+  /** Default true. */
+  readonly rejectForwardingRedirects?: boolean | undefined
   /** Told when a request found nobody: the APIService may not be available any more. */
   onUnreachable?(name: string): void
 }
@@ -80,9 +82,11 @@ export function createExtensionServers(deps: ExtensionServerDeps): ExtensionServ
       const apiService = reader.get<KubeObject>(apiServices, '', name) as Frozen<APIService> | undefined
       if (!apiService || !isConditionTrue(apiService.status?.conditions, 'Available')) return unavailable
       const unreachable = () => deps.onUnreachable?.(name)
-      return orUnavailable(unreachable, () => {
+      return orUnavailable(unreachable, async () => {
         const backend = backendFor(apiService, `${escapePath(request.path)}${querySuffix(request)}`, request.user as UserInfo)
-        return isUpgrade(request) ? tunnel(request, backend) : proxyPlain(request, backend)
+        if (isUpgrade(request)) return tunnel(request, backend)
+        const answer = await proxyPlain(request, backend)
+        return deps.rejectForwardingRedirects === false ? answer : withoutRedirect(answer)
       })
     },
     async fetch(apiService, { path, accept, etag, user, limitBytes, signal }) {
@@ -104,6 +108,13 @@ export function createExtensionServers(deps: ExtensionServerDeps): ExtensionServ
 }
 
 const unavailable = textAnswer(503, 'service unavailable\n', { 'x-content-type-options': 'nosniff' })
+
+/** A client that follows a redirect may send its credentials there (CVE-2022-3172). */
+function withoutRedirect(answer: Answer): Answer {
+  if (answer.type !== 'stream' || answer.status < 300 || answer.status > 399 || !answer.headers.location) return answer
+  answer.body.destroy()
+  return textAnswer(502, 'the backend attempted to redirect this request, which is not permitted')
+}
 
 async function orUnavailable(unreachable: () => void, answer: () => Promise<Answer> | Answer): Promise<Answer> {
   try {

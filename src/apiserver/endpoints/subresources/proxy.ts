@@ -49,7 +49,7 @@ async function proxy(deps: StreamDeps, scope: Scope, locate: Locate, kind: strin
   const backend: Backend = { ...place, mayDial, path: `${escapePath(rest === '' ? '/' : rest)}${query}`, prefix }
   if (isUpgrade(request)) return tunnel(request, backend)
   // Relative links of a page at the bare path would lead out of the proxy.
-  if (rest === '' && (request.method === 'GET' || request.method === 'HEAD')) return movedTo(`${escapePath(request.path)}/${query}`)
+  if (rest === '' && (request.method === 'GET' || request.method === 'HEAD')) return movedTo(`${escapePath(request.path.replace(/^\/+/, '/'))}/${query}`)
   return proxyPlain(request, backend)
 }
 

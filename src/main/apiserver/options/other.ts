@@ -8,7 +8,6 @@ const absentFlags = ['debug-socket-path', 'peer-advertise-ip', 'peer-advertise-p
 export const other = optionGroup({
   name: 'Other',
   flags: {
-    'aggregator-reject-forwarding-redirects': flag('Accepted, without effect: redirects of extension API servers go to the client as they are', true),
     'contention-profiling': flag('Accepted, without effect: there are no locks to wait for'),
     'coordinated-leadership-lease-duration': duration('Accepted, without effect: leaders are elected by those who want to lead', 15_000),
     'coordinated-leadership-renew-deadline': duration('Accepted, without effect, as --coordinated-leadership-lease-duration', 10_000),
