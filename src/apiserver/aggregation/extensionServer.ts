@@ -20,8 +20,9 @@ import { proxyPlain } from '../backends/plainProxy.ts'
 import { tunnel } from '../backends/tunnel.ts'
 import type { Handler } from '../pipeline/stage.ts'
 import type { UserInfo } from '../request.ts'
-import { identityHeaders } from './identityHeaders.ts'
+import { identityHeaders, inLowerCase } from './identityHeaders.ts'
 import { resolveService } from './serviceResolver.ts'
+import type { Trust } from './trustConfigMap.ts'
 
 export const apiServices = { group: 'apiregistration.k8s.io', resource: 'apiservices' }
 
@@ -32,6 +33,8 @@ export interface ExtensionServerDeps {
   readonly ownPlaces: OwnPlaces
   /** What we show to extension servers; PEM. Absent: nothing, and they will not believe who asks. */
   readonly clientCertificate?: Pick<BackendTls, 'cert' | 'key'> | undefined
+  /** How extension servers are told to read identities: no client may send such headers to them. */
+  readonly trust?: Pick<Trust, 'requestHeader'> | undefined
   /** Default true. */
   readonly rejectForwardingRedirects?: boolean | undefined
   /** Told when a request found nobody: the APIService may not be available any more. */
@@ -75,7 +78,16 @@ export function createExtensionServers(deps: ExtensionServerDeps): ExtensionServ
     const place = resolveService(reader, random, service)
     const seenAs = { 'x-forwarded-host': authority(place), 'x-forwarded-proto': 'https' }
     const mayDial = (address: string) => !ownPlaces.has(address, place.port)
-    return { ...place, path, tls: tlsOf(apiService, deps), agent, mayDial, hostHeader: authority(place), headers: { ...seenAs, ...identityHeaders(user) } }
+    return {
+      ...place,
+      path,
+      tls: tlsOf(apiService, deps),
+      agent,
+      mayDial,
+      identityHeaders: namesOf(deps.trust),
+      hostHeader: authority(place),
+      headers: { ...seenAs, ...identityHeaders(user) },
+    }
   }
   return {
     handlerFor: (name) => (request) => {
@@ -105,6 +117,12 @@ export function createExtensionServers(deps: ExtensionServerDeps): ExtensionServ
     },
     close: () => agent.destroy(),
   }
+}
+
+function namesOf(trust: ExtensionServerDeps['trust']): readonly string[] {
+  if (!trust) return []
+  const { usernameHeaders, uidHeaders, groupHeaders, extraHeaderPrefixes } = inLowerCase(trust.requestHeader)
+  return [...usernameHeaders, ...uidHeaders, ...groupHeaders, ...extraHeaderPrefixes]
 }
 
 const unavailable = textAnswer(503, 'service unavailable\n', { 'x-content-type-options': 'nosniff' })

@@ -37,6 +37,8 @@ export interface Backend {
   readonly headers?: Readonly<Record<string, string | readonly string[]>> | undefined
   /** Whether this IP address may be connected to; a name is refused when one of its addresses is. Absent: every address may. */
   readonly mayDial?: ((address: string) => boolean) | undefined
+  /** More headers that would name an identity to this backend, in lower case; one that ends in a hyphen stands for all that begin so. */
+  readonly identityHeaders?: readonly string[] | undefined
   /** Keeps connections. Absent: one per request. */
   readonly agent?: Agent | undefined
 }

@@ -51,8 +51,11 @@ function commonHeaders(request: ForwardedRequest, backend: Backend): HeaderMap {
   const named = namedByConnection(sent.connection)
   const headers: HeaderMap = { host: backend.hostHeader ?? first(sent.host) ?? authority(backend) }
   for (const [name, value] of Object.entries(sent)) {
-    if (value === undefined || ofOneHop.has(name) || ours.has(name) || named.has(name)) continue
-    if (oursByPrefix.some((prefix) => name.startsWith(prefix))) continue
+    // Some servers read an underscore in a header's name as a hyphen.
+    const asRead = name.includes('_') ? name.replaceAll('_', '-') : name
+    if (value === undefined || ofOneHop.has(asRead) || ours.has(asRead) || named.has(name)) continue
+    if (oursByPrefix.some((prefix) => asRead.startsWith(prefix))) continue
+    if (backend.identityHeaders?.some((one) => (one.endsWith('-') ? asRead.startsWith(one) : asRead === one))) continue
     headers[name] = typeof value === 'string' ? value : [...value]
   }
   const hops = [...[sent['x-forwarded-for'] ?? []].flat(), ...(remoteAddress === '' ? [] : [remoteAddress])]
