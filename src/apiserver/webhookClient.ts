@@ -41,7 +41,7 @@ export interface WebhookAnswer {
 
 /** JSON of this size is parsed in one turn of the event loop. */
 const defaultAnswerBytes = 16 * 1024 * 1024
-/** Of an error's body in messages; upstream's bound. */
+/** Characters of a webhook's error that a message quotes; upstream's bound. */
 const maxErrorText = 2048
 /** As Go's transport. */
 const idleConnectionMs = 90_000

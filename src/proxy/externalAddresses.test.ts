@@ -41,7 +41,7 @@ function slice({ name, endpoint }: Subject): EndpointSlice[] {
   ]
 }
 
-/** What the kernel is told about an address and port: the chain's endpoint, or the verdict. */
+/** The nftables contents for these Services. */
 function tableOf(subjects: readonly Subject[]) {
   const services = subjects.map(service)
   const rules = buildModel(services, subjects.flatMap(slice), place, 'IPv4', addressRule(services, [range]))
@@ -137,7 +137,7 @@ test('SVC-06 of two Services with one external address and port, the load balanc
   assert.equal(owner([old, { ...young, port: 80 }], '203.0.113.1 . tcp . 80'), 'aaa')
 })
 
-test('SVC-03 source ranges of the annotation that are no ranges reach no rule: they let nobody in', () => {
+test('SVC-03 source ranges of the annotation that are no ranges reach no rule: no client is let in', () => {
   const annotations = { 'service.beta.kubernetes.io/load-balancer-source-ranges': '192.0.2.0/24 accept\nflush ruleset\n#, 198.51.100.0/24' }
   const subject: Subject = { name: 'evil', clusterIp: '10.96.0.66', endpoint: '10.0.0.66', ingress: [{ ip: '203.0.113.1' }], annotations }
   const script = renderTable('ip kube-proxy', tableOf([api, { ...subject, spec: { type: 'LoadBalancer' } }]), undefined)

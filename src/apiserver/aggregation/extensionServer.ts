@@ -33,7 +33,7 @@ export interface ExtensionServerDeps {
   readonly ownPlaces: OwnPlaces
   /** What we show to extension servers; PEM. Absent: nothing, and they will not believe who asks. */
   readonly clientCertificate?: Pick<BackendTls, 'cert' | 'key'> | undefined
-  /** How extension servers are told to read identities: no client may send such headers to them. */
+  /** The headers in which extension servers read identities: none of them is forwarded from a client. */
   readonly trust?: Pick<Trust, 'requestHeader'> | undefined
   /** Default true. */
   readonly rejectForwardingRedirects?: boolean | undefined

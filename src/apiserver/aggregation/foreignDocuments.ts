@@ -5,7 +5,7 @@
 import type { JsonSchema } from '#api/machinery/openapi/schemas'
 import type { ResourceFacts, SubresourceFacts } from '#api/resources'
 
-/** A document is written by whoever runs the extension server: everything in it is checked before it enters this server's own documents. */
+/** A document of an extension server may be hostile: every member is checked before it enters this server's own documents. */
 type Untrusted = Readonly<Record<string, unknown>>
 
 /** apidiscovery.k8s.io/v2 APIGroupDiscoveryList. */

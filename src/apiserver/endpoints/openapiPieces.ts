@@ -53,7 +53,7 @@ export class OpenApiPieces {
   }
 }
 
-/** Leaves out what cannot be encoded: one foreign server must not take everybody's document away. */
+/** Leaves out what cannot be encoded: otherwise one foreign server could make the document fail for every client. */
 function forgiving({ entry }: EntryForm): EntryForm {
   return {
     entry(one) {

@@ -130,7 +130,7 @@ function assemble(options: Options, { tools, pki, store, encryption, externalSig
       healthChecks: encryption?.healthChecks,
       describe: describeLazily(),
       metricsText: () => metrics.render(),
-      // Whoever brings another certificate grants it what it needs, as upstream.
+      // The administrator grants rights to a certificate that a flag names, as upstream.
       postStartHooks: [...(deps.postStartHooks ?? []), ...(serving.kubeletClient ? [] : [mayCallKubelets])],
     },
     {

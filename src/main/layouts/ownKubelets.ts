@@ -1,6 +1,6 @@
 /**
- * The kubelets that run in this process, by node (L5). The API server goes to a loopback address for one of these only: the status of a Node is
- * written by whoever may patch it, and could name any port of this host.
+ * The kubelets that run in this process, by node (L5). The API server goes to a loopback address for one of these only: the status of a Node can
+ * be patched, and could name any port of this host.
  */
 export interface OwnKubelets {
   add(nodeName: string, address: string, port: number): void

@@ -94,7 +94,7 @@ function isSignedBy(cert: string, authorityCert: string): boolean {
   return new X509Certificate(cert).verify(new X509Certificate(authorityCert).publicKey)
 }
 
-/** A certificate of an earlier version may stand for somebody with more rights. */
+/** A certificate that an earlier version made may name a user or groups with more rights. */
 function names(cert: string, { commonName, organizations = [] }: Pick<CertificateRequest, 'commonName' | 'organizations'>): boolean {
   const attributes = new X509Certificate(cert).subject.split('\n')
   const wanted = [`CN=${commonName}`, ...organizations.map((organization) => `O=${organization}`)]

@@ -1,6 +1,6 @@
 /**
  * An extension API server that answers with documents of the wrong shape, too deep, too many or too long, and with redirects: what it says of itself
- * must not spoil discovery and OpenAPI for everybody else, nor lead a client's credentials elsewhere.
+ * must not spoil discovery and OpenAPI for other clients, nor lead a client's credentials elsewhere.
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -44,7 +44,7 @@ interface Documents {
   readonly openApi?: string
 }
 
-/** Registers the server anew, so that its documents are asked for; resolves when they were. */
+/** Registers the server again, so that its documents are fetched; resolves after that. */
 async function register({ resources, openApi = '{}' }: Documents): Promise<void> {
   let asked = 0
   answers = (path, response) => {
@@ -118,7 +118,7 @@ const hostileOpenApi: readonly (readonly [name: string, document: string])[] = [
   ['is no JSON', '{'],
 ]
 for (const [what, openApi] of hostileOpenApi) {
-  test(`API-28 an extension server whose OpenAPI document ${what} does not spoil everybody’s`, async () => {
+  test(`API-28 an extension server whose OpenAPI document ${what} does not spoil the document of the API server`, async () => {
     await register({ resources: [good], openApi })
     for (const accept of ['application/json', 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf']) {
       const { status, text } = await get('/openapi/v2', accept)

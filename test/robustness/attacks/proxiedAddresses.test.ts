@@ -1,5 +1,5 @@
 /**
- * Addresses that lead back to the API server or into its host: in the status of Nodes and Pods, behind Services and behind APIServices. Somebody who
+ * Addresses that lead back to the API server or into its host: in the status of Nodes and Pods, behind Services and behind APIServices. A user who
  * may patch a status chooses where the API server connects, with the API server's certificate (CVE-2022-3294, CVE-2020-8555).
  */
 import assert from 'node:assert/strict'
