@@ -3,11 +3,12 @@
  * objects are handed over by reference.
  */
 import type { Duplex, Readable } from 'node:stream'
+import type { Clock } from '#base/clock'
 import type { EventForm } from './registry/watchEvent.ts'
 import type { WatchSession } from './registry/watchSession.ts'
 import type { CachedObject } from './request.ts'
 
-export type AnswerHeaders = Readonly<Record<string, string>>
+export type AnswerHeaders = Readonly<Record<string, string | readonly string[]>>
 
 /** How a JSON value is written when not compactly. */
 export type Encoding = 'yaml' | 'pretty' | 'protobuf'
@@ -77,8 +78,8 @@ export interface StreamAnswer {
 /** The connection itself is handed over: exec, attach, port-forward, proxied WebSockets. */
 export interface TunnelAnswer {
   readonly type: 'tunnel'
-  /** Resolves when the tunnel is closed. */
-  connect(socket: Duplex, head: Buffer): Promise<void>
+  /** Resolves when the tunnel is closed; with an answer for the client when the backend did not switch protocols. `head`: what followed the request's head. */
+  connect(socket: Duplex, head: Buffer, clock: Clock): Promise<BytesAnswer | undefined>
 }
 
 export type Answer = ObjectAnswer | ListAnswer | ValueAnswer | BytesAnswer | WatchAnswer | StreamAnswer | TunnelAnswer

@@ -17,6 +17,7 @@ import type { Answer } from './answer.ts'
 import type { Authenticator } from './authn/authenticator.ts'
 import type { Authorizer } from './authz/authorizer.ts'
 import type { BackendTls } from './backends/backend.ts'
+import { OwnPlaces } from './backends/ownPlaces.ts'
 import { bootstrap, keepBootstrapped } from './bootstrap/bootstrap.ts'
 import { repairIpAddresses } from './bootstrap/ipAddresses.ts'
 import type { Advertised } from './bootstrap/objects.ts'
@@ -113,8 +114,8 @@ export interface ApiServerConfig extends PipelineOptions {
   readonly kubelet?: KubeletAccess | undefined
   /** What extension API servers are shown (--proxy-client-cert-file, --proxy-client-key-file). */
   readonly proxyClient?: Pick<BackendTls, 'cert' | 'key'> | undefined
-  /** Whether redirects by extension API servers reach clients, who may follow them with their credentials (--aggregator-reject-forwarding-redirects). */
-  readonly forwardsRedirects?: boolean | undefined
+  /** Default true: a redirect of an extension API server is answered with 502, not forwarded. */
+  readonly rejectForwardingRedirects?: boolean | undefined
   /** How extension API servers recognise this server and its users. Absent: they are not told. */
   readonly trust?: Trust | undefined
 }
@@ -147,7 +148,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
   const stopping = new AbortController()
   const beginning = latch()
   const notice = shutdownNotice(clock, stopping.signal, config.shutdownDelayMs)
-  let address = ''
+  const ownPlaces = new OwnPlaces(config.advertised)
   const endpoints: EndpointDeps = {
     registry,
     store,
@@ -162,11 +163,11 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
   const router = createRouter({
     catalog,
     endpoints,
-    subresources: subresourceHandlers({ endpoints, tokens: deps.tokens, kubelet: config.kubelet, authorizers: deps.authorizers }),
+    subresources: subresourceHandlers({ endpoints, tokens: deps.tokens, kubelet: config.kubelet, ownPlaces, authorizers: deps.authorizers }),
     nonResource: otherPaths(deps, config, {
       catalog,
       isStarted: beginning.isDone,
-      address: () => address,
+      address: () => ownPlaces.newest,
       shutdown: notice.signal,
       openApi,
       flowControl: () => flowControl,
@@ -185,8 +186,9 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
   const transport: ApiServer['transport'] = (user, userAgent) => inProcessTransport({ handle, clock }, user, userAgent)
   const own = transport(loopbackUser, 'kube-apiserver')
   registry.connect(own)
-  const { proxyClient: clientCertificate, forwardsRedirects, trust } = config
-  const aggregation = createAggregationLayer({ ...deps, reader: registry.reader, catalog, transport: own, clientCertificate, forwardsRedirects, trust })
+  const { proxyClient: clientCertificate, trust, rejectForwardingRedirects } = config
+  const reach = { ownPlaces, clientCertificate, rejectForwardingRedirects }
+  const aggregation = createAggregationLayer({ ...deps, ...reach, reader: registry.reader, catalog, transport: own, trust })
   const customResources = installCustomResources({
     registry,
     catalog,
@@ -223,8 +225,9 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     async listen(options) {
       const beforeAnswers = () => deps.audit?.flush?.()
       const listener = await listen({ handle, upgrade: upgradeHandler(handle, clock, beforeAnswers), beforeAnswers, clock, log: deps.log }, options)
-      address = `${listener.host}:${listener.port}`
+      const forget = ownPlaces.add(listener)
       const close = () => {
+        forget()
         stopping.abort()
         drained ??= drain()
         return config.shutdownSendRetryAfter ? drained.then(() => listener.close()) : listener.close(drained)

@@ -40,7 +40,10 @@ export interface WebhookAnswer {
   readonly text: string
 }
 
-const defaultAnswerBytes = 64 * 1024 * 1024
+/** JSON of this size is parsed in one turn of the event loop. */
+const defaultAnswerBytes = 16 * 1024 * 1024
+/** Characters of a webhook's error that a message quotes; upstream's bound. */
+const maxErrorText = 2048
 /** As Go's transport. */
 const idleConnectionMs = 90_000
 
@@ -60,7 +63,8 @@ export function retireWebhookPool(pool: Agent): void {
 /** The answer's JSON. @throws Error with what went wrong, in one line */
 export async function postJson(target: WebhookTarget, body: unknown, options: PostOptions): Promise<unknown> {
   const { status, text } = await postText(target, JSON.stringify(body), options)
-  if (status < 200 || status > 299) throw postError(target, options, new Error(text.trim() || `the server answered with status ${status}`))
+  if (status < 200 || status > 299)
+    throw postError(target, options, new Error(text.trim().slice(0, maxErrorText) || `the server answered with status ${status}`))
   return parseAnswer(text)
 }
 

@@ -5,7 +5,9 @@
 import type { Service, ServicePort } from '#api/gen/types/core.v1'
 import type { EndpointHints, EndpointSlice, Endpoint as SliceEndpoint } from '#api/gen/types/discovery.v1'
 import { externalPolicyLocal, hasClusterIp, internalPolicyLocal, loadBalancerSourceRanges } from '#api/helpers/services'
+import { parseCidr, parseIp } from '#api/machinery/ip'
 import type { Frozen } from '#api/machinery/meta'
+import { type AddressRule, addressRule, externalAddresses, withoutConflicts } from './externalAddresses.ts'
 import { type NodePlace, nearest } from './topology.ts'
 
 export type Protocol = 'tcp' | 'udp' | 'sctp'
@@ -46,8 +48,14 @@ const defaultAffinitySeconds = 10_800
 
 export type Family = 'IPv4' | 'IPv6'
 
-/** The rules of this node, in the order of their names. */
-export function buildModel(services: readonly Frozen<Service>[], slices: readonly Frozen<EndpointSlice>[], place: NodePlace, family: Family): ServiceRule[] {
+/** The rules of this node, in the order of their names. `rule`: which external addresses are served. */
+export function buildModel(
+  services: readonly Frozen<Service>[],
+  slices: readonly Frozen<EndpointSlice>[],
+  place: NodePlace,
+  family: Family,
+  rule: AddressRule = addressRule(services, []),
+): ServiceRule[] {
   const byService = new Map<string, Frozen<EndpointSlice>[]>()
   for (const slice of slices) {
     const name = slice.metadata.labels?.[serviceNameLabel]
@@ -57,10 +65,12 @@ export function buildModel(services: readonly Frozen<Service>[], slices: readonl
     if (list) list.push(slice)
     else byService.set(key, [slice])
   }
-  return services
+  const oldestFirst = services
     .filter((service) => hasClusterIp(service) && service.spec.type !== 'ExternalName')
-    .flatMap((service) => rulesOf(service, byService.get(`${service.metadata.namespace}/${service.metadata.name}`) ?? [], place, family))
-    .sort((a, b) => (ruleKey(a) < ruleKey(b) ? -1 : 1))
+    .map((service) => ({ service, key: `${service.metadata.namespace}/${service.metadata.name}`, created: service.metadata.creationTimestamp ?? '' }))
+    .sort((a, b) => (a.created !== b.created ? (a.created < b.created ? -1 : 1) : a.key < b.key ? -1 : 1))
+  const rules = oldestFirst.flatMap(({ service, key }) => rulesOf(service, byService.get(key) ?? [], place, family, rule))
+  return withoutConflicts(rules).sort((a, b) => (ruleKey(a) < ruleKey(b) ? -1 : 1))
 }
 
 /** Unique within a model. */
@@ -68,14 +78,12 @@ export function ruleKey(rule: ServiceRule): string {
   return `${rule.service}/${rule.protocol}/${rule.portName}`
 }
 
-function rulesOf(service: Frozen<Service>, slices: readonly Frozen<EndpointSlice>[], place: NodePlace, family: Family): ServiceRule[] {
+function rulesOf(service: Frozen<Service>, slices: readonly Frozen<EndpointSlice>[], place: NodePlace, family: Family, rule: AddressRule): ServiceRule[] {
   const inFamily = (ip: string) => ip.includes(':') === (family === 'IPv6')
   const { spec } = service
   const clusterIp = [...(spec.clusterIPs ?? []), ...(spec.clusterIP ? [spec.clusterIP] : [])].find((ip) => ip !== 'None' && inFamily(ip))
   if (!clusterIp) return []
-  const ingress = service.status?.loadBalancer?.ingress ?? []
-  const loadBalancerIps = ingress.flatMap(({ ip, ipMode }) => (ip && ipMode !== 'Proxy' && inFamily(ip) ? [ip] : []))
-  const externalIps = [...(spec.externalIPs ?? []).filter(inFamily), ...loadBalancerIps]
+  const { externalIps, loadBalancerIps } = externalAddresses(service, rule, family === 'IPv6')
   const sourceRanges = loadBalancerSourceRanges(service)
   return (spec.ports ?? []).map((port) => {
     const endpoints = endpointsOf(port, slices, place.nodeName)
@@ -86,9 +94,9 @@ function rulesOf(service: Frozen<Service>, slices: readonly Frozen<EndpointSlice
       clusterIp,
       port: port.port,
       nodePort: port.nodePort || undefined,
-      externalIps: [...new Set(externalIps)],
+      externalIps: [...new Set([...externalIps, ...loadBalancerIps])],
       loadBalancerIps,
-      sourceRanges: sourceRanges.length > 0 ? sourceRanges.filter(inFamily) : undefined,
+      sourceRanges: sourceRanges.length > 0 ? sourceRanges.filter((range) => inFamily(range) && parseCidr(range)) : undefined,
       affinitySeconds: spec.sessionAffinity === 'ClientIP' ? (spec.sessionAffinityConfig?.clientIP?.timeoutSeconds ?? defaultAffinitySeconds) : undefined,
       internalPolicyLocal: internalPolicyLocal(service),
       externalPolicyLocal: externalPolicyLocal(service),
@@ -128,7 +136,8 @@ function endpointsOf(port: Frozen<ServicePort>, slices: readonly Frozen<Endpoint
 
 function candidateOf(endpoint: Frozen<SliceEndpoint>, port: number, nodeName: string): Candidate | undefined {
   const ip = endpoint.addresses[0]
-  if (!ip) return undefined
+  // It becomes a word of a rule.
+  if (!ip || !parseIp(ip)) return undefined
   const ready = endpoint.conditions?.ready ?? true
   return {
     ip,

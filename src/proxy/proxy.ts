@@ -9,10 +9,13 @@ import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import { createWakeUp } from '#base/wakeUp'
-import { endpointSlices, nodes, services } from '#client/builtIn'
+import { endpointSlices, nodes, serviceCIDRs, services } from '#client/builtIn'
 import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
+import type { EventRecorder } from '#client/eventRecorder'
 import type { Conntrack } from '#host/conntrack'
 import type { Exec } from '#host/exec'
+import { addressRule } from './externalAddresses.ts'
+import { noteIgnoredAddresses } from './ignoredAddressEvents.ts'
 import { buildModel, type ServiceRule } from './model.ts'
 import { proxyModes } from './modes/index.ts'
 import type { ProxyBackend } from './modes/mode.ts'
@@ -25,6 +28,8 @@ export interface ProxyDeps {
   readonly metrics: Metrics
   readonly exec: Exec
   readonly conntrack: Conntrack
+  /** Tells owners of Services what is not served. */
+  readonly events: EventRecorder
 }
 
 export interface ProxyConfig {
@@ -50,6 +55,7 @@ async function runProxy(deps: ProxyDeps, config: ProxyConfig, signal: AbortSigna
   const serviceInformer = deps.informers.of(services)
   const sliceInformer = deps.informers.of(endpointSlices)
   const nodeInformer = deps.informers.of(nodes)
+  const rangeInformer = deps.informers.of(serviceCIDRs)
   const duration = deps.metrics.histogram({ name: 'kubeproxy_sync_proxy_rules_duration_seconds', help: 'Time to bring the rules up to date.' })
   const changes = createWakeUp()
   changes.ring()
@@ -63,19 +69,25 @@ async function runProxy(deps: ProxyDeps, config: ProxyConfig, signal: AbortSigna
   const registrations = [
     serviceInformer.addHandler(handler),
     sliceInformer.addHandler(handler),
+    rangeInformer.addHandler(handler),
     nodeInformer.addHandler({ onAdd: followZone, onUpdate: (_, node) => followZone(node) }),
   ]
+  const note = noteIgnoredAddresses(deps.events)
   let before: readonly ServiceRule[] = []
   let failures = 0
   try {
-    await Promise.all([serviceInformer.synced(signal), sliceInformer.synced(signal), nodeInformer.synced(signal)])
+    await Promise.all([serviceInformer.synced(signal), sliceInformer.synced(signal), nodeInformer.synced(signal), rangeInformer.synced(signal)])
     while (!signal.aborted) {
       await changes.wait(signal)
       await deps.clock.sleep(settleMs, signal)
-      const rules = buildModel(serviceInformer.store.list(), sliceInformer.store.list(), { nodeName: config.nodeName, zone }, 'IPv4')
+      const listed = serviceInformer.store.list()
+      const ranges = [config.serviceCidr, ...rangeInformer.store.list().flatMap(({ spec }) => spec?.cidrs ?? [])]
+      const rule = addressRule(listed, ranges)
+      const rules = buildModel(listed, sliceInformer.store.list(), { nodeName: config.nodeName, zone }, 'IPv4', rule)
       const startedMs = deps.clock.monotonicMs()
       try {
         await backend.apply(rules)
+        note(listed, rule)
         for (const flow of staleUdpFlows(before, rules)) await deps.conntrack.delete(flow)
         before = rules
         failures = 0

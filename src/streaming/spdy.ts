@@ -14,7 +14,8 @@ const frameType = { synStream: 1, synReply: 2, rstStream: 3, settings: 4, ping: 
 const flagFin = 0x01
 const version = 3
 const maxDataBytes = 32 * 1024
-const maxHeaderBytes = 64 * 1024
+/** Bound of one header block: the headers of exec, attach and port-forward take some hundred bytes, and a connection may have thousands of streams. */
+const maxHeaderBytes = 8 * 1024
 /** A control frame waits until it is whole, so it must be small; data frames are passed on as they come and may have any length. */
 const maxControlBytes = maxHeaderBytes + 1024
 

@@ -49,11 +49,30 @@ export async function dialRemoteCommand(url: string, options: RemoteCommandOptio
     stdout,
     stderr,
     resize: (size) => {
-      if (resize && !resize.destroyed) resize.write(`${JSON.stringify({ Width: size.width, Height: size.height })}\n`)
+      if (resize) writeLatest(resize, `${JSON.stringify({ Width: size.width, Height: size.height })}\n`)
     },
     result: text(error).then(resultOfStatus),
     close,
   }
+}
+
+const waitingText = new WeakMap<Writable, string>()
+
+/** While the other side takes nothing, only the newest text waits: a client can send sizes faster than they are taken. */
+function writeLatest(stream: Writable, text: string): void {
+  if (stream.destroyed) return
+  if (!stream.writableNeedDrain) {
+    stream.write(text)
+    return
+  }
+  if (!waitingText.has(stream)) {
+    stream.once('drain', () => {
+      const newest = waitingText.get(stream)
+      waitingText.delete(stream)
+      if (newest !== undefined) writeLatest(stream, newest)
+    })
+  }
+  waitingText.set(stream, text)
 }
 
 /** Opens port-forwarding at `url`; each call of `connect` is one forwarded connection to `port`. */
@@ -79,6 +98,17 @@ async function openStream(connection: SpdyConnection, headers: SpdyHeaders) {
   return stream
 }
 
+const maxErrorLength = 400
+
+async function beginningOf(body: AsyncIterable<unknown>): Promise<string> {
+  let beginning = ''
+  for await (const chunk of body) {
+    beginning += String(chunk)
+    if (beginning.length >= maxErrorLength) break
+  }
+  return beginning.slice(0, maxErrorLength)
+}
+
 function upgradeToSpdy(url: string, protocol: string, dial: DialOptions): Promise<{ socket: Duplex; head: Buffer }> {
   return new Promise((resolve, reject) => {
     const client = url.startsWith('https:') ? https : http
@@ -88,9 +118,15 @@ function upgradeToSpdy(url: string, protocol: string, dial: DialOptions): Promis
       ...(dial.signal ? { signal: dial.signal } : {}),
       headers: { ...dial.headers, Connection: 'Upgrade', Upgrade: 'SPDY/3.1', 'X-Stream-Protocol-Version': protocol },
     })
-    request.once('upgrade', (_response, socket, head) => resolve({ socket, head }))
+    request.once('upgrade', (response, socket, head) => {
+      if (response.headers.upgrade?.toLowerCase() === 'spdy/3.1') resolve({ socket, head })
+      else {
+        socket.destroy()
+        reject(new Error(`unable to upgrade connection: the server switched to ${JSON.stringify(response.headers.upgrade)}`))
+      }
+    })
     request.once('response', (response) => {
-      text(response).then((body) => reject(new Error(`unable to upgrade connection: ${response.statusCode}: ${body.trim().slice(0, 400)}`)), reject)
+      beginningOf(response).then((body) => reject(new Error(`unable to upgrade connection: ${response.statusCode}: ${body.trim()}`)), reject)
     })
     request.once('error', reject)
     request.end()

@@ -117,6 +117,10 @@ export function serveSpdyPortForward(socket: Duplex, onConnection: (connection: 
         const pair = waiting.get(requestId) ?? {}
         pair[type] = stream
         waiting.set(requestId, pair)
+        // A stream that ends without its partner must not be remembered for as long as the connection lives.
+        stream.once('close', () => {
+          if (waiting.get(requestId) === pair) waiting.delete(requestId)
+        })
         void stream.accept().catch(() => {})
         const { data, error } = pair
         if (!data || !error) return

@@ -55,25 +55,31 @@ export function resultOfStatus(text: string): SessionResult {
   }
 }
 
-/** Terminal sizes as they come, one JSON object after another: `{"Width":80,"Height":24}`. Anything else is passed over. */
+/**
+ * Terminal sizes as they come, one JSON object after another: `{"Width":80,"Height":24}`. The first text that is no JSON ends them, as upstream's
+ * decoder; what follows is read and dropped, because an error costs much more time than the byte that causes it.
+ */
 export async function* readResizes(stream: Readable): AsyncGenerator<TerminalSize> {
   let pending = ''
+  let isOver = false
   for await (const chunk of stream) {
+    if (isOver) continue
     pending += String(chunk)
-    for (let end = pending.indexOf('}'); end >= 0; end = pending.indexOf('}')) {
+    for (let end = pending.indexOf('}'); end >= 0 && !isOver; end = pending.indexOf('}')) {
       const size = parseSize(pending.slice(0, end + 1))
       pending = pending.slice(end + 1)
-      if (size) yield size
+      if (size === 'no JSON') isOver = true
+      else if (size) yield size
     }
-    if (pending.length > 4096) pending = ''
+    isOver ||= pending.length > 4096
   }
 }
 
-function parseSize(text: string): TerminalSize | undefined {
+function parseSize(text: string): TerminalSize | 'no JSON' | undefined {
   try {
     const { Width, Height } = JSON.parse(text) as { Width?: unknown; Height?: unknown }
     return typeof Width === 'number' && typeof Height === 'number' ? { width: Width, height: Height } : undefined
   } catch {
-    return undefined
+    return 'no JSON'
   }
 }

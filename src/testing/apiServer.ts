@@ -5,6 +5,7 @@
 import { strategyFor } from '#api/kinds/index'
 import { type ApiServer, type ApiServerConfig, type ApiServerDeps, createApiServer } from '#apiserver/apiServer'
 import type { Encryption } from '#apiserver/encryption/encryption'
+import type { KubeletAccess } from '#apiserver/endpoints/subresources/node'
 import { createRegistry, type Registry } from '#apiserver/registry/registry'
 import type { ServiceNetwork } from '#apiserver/registry/services/hooks'
 import type { UserInfo } from '#apiserver/request'
@@ -40,7 +41,7 @@ export interface TestApiServerOptions {
   /** Where services get addresses and node ports from; absent: the defaults. */
   readonly serviceNetwork?: ServiceNetwork | undefined
   /** The client certificate that the server shows to kubelets. */
-  readonly kubelet?: { readonly cert: string; readonly key: string; readonly allowLoopback?: boolean } | undefined
+  readonly kubelet?: KubeletAccess | undefined
   readonly maxInFlight?: { readonly readOnly: number; readonly mutating: number } | undefined
 }
 

@@ -16,6 +16,8 @@ import { createClient } from '#client/clientOverTransport'
 import type { Transport } from '#client/transport'
 import type { ControllerOptions } from '#controllers/framework/controller'
 import { defaultProfile, type SimulatedProfile } from '#kubelet/runtime/simulated/profile'
+import { createOwnKubelets } from '#main/layouts/ownKubelets'
+import { kubeletClientUser } from '#main/pki/pki'
 import { createMemoryStore } from '#store/drivers/memory'
 import type { Store } from '#store/store'
 import { isStoreError } from '#store/storeError'
@@ -138,6 +140,7 @@ class Cluster implements TestCluster {
   readonly #transports = new Map<string, Transport>()
   #server: ApiServer | undefined
   #kubeletCredentials: KubeletCredentials | undefined
+  readonly #ownKubelets = createOwnKubelets()
   #port: Promise<{ readonly cert: string; readonly listener: Listener }> | undefined
 
   constructor(options: ClusterOptions) {
@@ -162,9 +165,9 @@ class Cluster implements TestCluster {
 
   async begin(): Promise<void> {
     const { controllers = ['*'], controllerOptions = {}, scheduler = true, apiServerArgs = [], stages } = this.#options
-    if (this.#options.kubeletPorts) this.#kubeletCredentials = await testCertificates('CN=kube-apiserver, O=system:masters')
+    if (this.#options.kubeletPorts) this.#kubeletCredentials = await testCertificates(`CN=${kubeletClientUser}`)
     const setup = await apiServerSetup(this.#store, apiServerArgs, this.clock)
-    this.#addPart('kube-apiserver', (life) => this.#liveAsApiServer(makeApiServer(setup, this.#tools, this.#kubeletCredentials), life))
+    this.#addPart('kube-apiserver', (life) => this.#liveAsApiServer(makeApiServer(setup, this.#tools, this.#kubeletCredentials, this.#ownKubelets), life))
     await this.until(async () => this.#server !== undefined)
     if (controllers)
       this.#addPart('kube-controller-manager', (life) => liveAsControllers(this.#tools, controllers, { clusterCidr, ...controllerOptions }, life))
@@ -220,6 +223,7 @@ class Cluster implements TestCluster {
       part: this.#partDeps(),
       profile: { ...defaultProfile, ...profile },
       kubeletCredentials: this.#kubeletCredentials,
+      ownKubelets: this.#ownKubelets,
       podCidr: controllers === false ? '10.244.0.0/16' : undefined,
     }
     const node = new SimulatedNode(typeof spec === 'string' ? { name: spec } : spec, setup)

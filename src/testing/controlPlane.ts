@@ -11,12 +11,15 @@ import { type Random, seededRandom } from '#base/random'
 import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import { createClient } from '#client/clientOverTransport'
 import { eventSeriesRecorders } from '#client/eventSeriesRecorder'
+import type { Transport } from '#client/transport'
 import type { ControllerOptions } from '#controllers/framework/controller'
 import { createControllerManager } from '#controllers/framework/manager'
 import { controllers } from '#controllers/index'
 import { createConfigFile } from '#main/apiserver/configFile'
 import { configFromOptions, depsFromOptions } from '#main/apiserver/fromOptions'
 import { type ServerOptions, serverOptions } from '#main/apiserver/options/index'
+import { ensureKubeletAccess } from '#main/layouts/addonAccess'
+import type { OwnKubelets } from '#main/layouts/ownKubelets'
 import { createScheduler } from '#scheduler/scheduler'
 import type { Store } from '#store/store'
 import type { KubeletCredentials } from './kubeletPort.ts'
@@ -67,11 +70,14 @@ export async function apiServerSetup(store: Store, args: readonly string[], cloc
   return { store, options, serviceAccountKey: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString() }
 }
 
+const mayCallKubelets = (transport: Transport, signal: AbortSignal) => ensureKubeletAccess(createClient(transport), signal)
+
 /** A new API server over the cluster's store. `toKubelets`: what it shows to them. */
 export function makeApiServer(
   { store, options, serviceAccountKey }: ApiServerSetup,
   tools: ClusterTools,
   toKubelets: KubeletCredentials | undefined,
+  ownKubelets: OwnKubelets,
 ): ApiServer {
   const { clock, requestClock, metrics } = tools
   const log = tools.log.with('apiserver')
@@ -84,8 +90,18 @@ export function makeApiServer(
       request.headers.authorization === `Bearer ${adminToken}` ? ({ decision: 'authenticated', user: adminUser } as const) : undefined,
   }
   return createApiServer(
-    { store, clock, random, log, metrics, registry, ...deps, authenticators: [testToken, ...deps.authenticators] },
-    { ...configFromOptions(options), advertised: () => ({ address: '192.0.2.1', port: 6443 }), kubelet: { ...toKubelets, allowLoopback: true } },
+    {
+      store,
+      clock,
+      random,
+      log,
+      metrics,
+      registry,
+      ...deps,
+      authenticators: [testToken, ...deps.authenticators],
+      postStartHooks: [...(deps.postStartHooks ?? []), ...(toKubelets ? [mayCallKubelets] : [])],
+    },
+    { ...configFromOptions(options), advertised: () => ({ address: '192.0.2.1', port: 6443 }), kubelet: { ...toKubelets, isOwnKubelet: ownKubelets.has } },
   )
 }
 

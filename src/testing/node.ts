@@ -8,6 +8,7 @@ import { createKubelet } from '#kubelet/kubelet'
 import { simulatedMachine } from '#kubelet/runtime/simulated/machine'
 import type { SimulatedProfile } from '#kubelet/runtime/simulated/profile'
 import { createSimulatedRuntime, type SimulatedEnding, type SimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
+import type { OwnKubelets } from '#main/layouts/ownKubelets'
 import type { ClusterTools } from './controlPlane.ts'
 import { type KubeletCredentials, runWithPort } from './kubeletPort.ts'
 import { type Life, Part, type PartDeps } from './part.ts'
@@ -31,7 +32,10 @@ export interface NodeSetup {
   readonly podCidr: string | undefined
   /** Absent: the kubelet has no port. */
   readonly kubeletCredentials: KubeletCredentials | undefined
+  readonly ownKubelets: OwnKubelets
 }
+
+const address = '127.0.0.1'
 
 export class SimulatedNode {
   readonly name: string
@@ -111,7 +115,7 @@ export class SimulatedNode {
   }
 
   #live(life: Life): Promise<void> {
-    const { tools, kubeletCredentials } = this.#setup
+    const { tools, kubeletCredentials, ownKubelets } = this.#setup
     const { labels = {}, taints = [], cpus = 16, memoryBytes = 64 * 2 ** 30, maxPods = 110, leaseSeconds = 160 } = this.#spec
     const user = { name: `system:node:${this.name}`, groups: ['system:nodes', 'system:authenticated'] }
     const client = createClient(life.link(user, 'kubelet'))
@@ -129,7 +133,7 @@ export class SimulatedNode {
         },
         {
           nodeName: this.name,
-          nodeIPs: ['127.0.0.1'],
+          nodeIPs: [address],
           nodeLabels: { 'skiff.dev/runtime': 'simulated', ...labels },
           registerWithTaints: taints,
           maxPods,
@@ -142,6 +146,10 @@ export class SimulatedNode {
       )
     if (!kubeletCredentials) return create(undefined).run(life.signal)
     const { activity } = this.#setup.part
-    return runWithPort({ client, log, activity, clock: tools.clock }, kubeletCredentials, this.name, create, life.signal)
+    const withPort = (port: number) => {
+      ownKubelets.add(this.name, address, port)
+      return create(port)
+    }
+    return runWithPort({ client, log, activity, clock: tools.clock }, kubeletCredentials, this.name, withPort, life.signal)
   }
 }

@@ -6,9 +6,12 @@ import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { after, before, test } from 'node:test'
+import type { Service } from '../../src/api/gen/types/core.v1.ts'
+import type { EndpointSlice } from '../../src/api/gen/types/discovery.v1.ts'
 import { createExec, type Exec } from '../../src/host/exec.ts'
 import { inNetworkNamespace } from '../../src/host/netns.ts'
-import type { ServiceRule } from '../../src/proxy/model.ts'
+import { addressRule } from '../../src/proxy/externalAddresses.ts'
+import { buildModel, type ServiceRule } from '../../src/proxy/model.ts'
 import type { ProxyBackend } from '../../src/proxy/modes/mode.ts'
 import { nftables } from '../../src/proxy/modes/nftables.ts'
 
@@ -122,6 +125,34 @@ test('SVC-03 a load balancer’s address answers those that its ranges let in, a
   assert.equal(await askFrom(clientExec, '203.0.113.9', 80), 'timeout')
   await backend.apply([rule(balanced)])
   assert.match(await ask('203.0.113.9', 80, '10.244.0.3'), /^10.244.0.[12] /)
+})
+
+test('SVC-06 a cluster IP cannot be taken over by external addresses of another Service', options, async () => {
+  const serviceOf = (name: string, clusterIP: string, more: Partial<Service['spec']> = {}): Service => ({
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name, namespace: 'default' },
+    spec: { type: 'ClusterIP', clusterIP, clusterIPs: [clusterIP], ports: [{ port: 443, protocol: 'TCP' }], ...more },
+    status: { loadBalancer: name === 'evil' ? { ingress: [{ ip: '10.96.0.1' }] } : {} },
+  })
+  const sliceOf = (name: string, ip: string): EndpointSlice => ({
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: { name, namespace: 'default', labels: { 'kubernetes.io/service-name': name } },
+    addressType: 'IPv4',
+    endpoints: [{ addresses: [ip] }],
+    ports: [{ port: 8080 }],
+  })
+  const answering = sliceOf('kubernetes', '10.244.0.1')
+  const evil = serviceOf('evil', '10.96.0.66', { externalIPs: ['10.96.0.1'], loadBalancerSourceRanges: ['203.0.113.0/24'], type: 'LoadBalancer' })
+  for (const slices of [[answering, sliceOf('evil', '10.244.0.2')], [answering]]) {
+    const services = [serviceOf('kubernetes', '10.96.0.1'), evil]
+    await backend.apply(buildModel(services, slices, { nodeName: 'n' }, 'IPv4', addressRule(services, ['10.96.0.0/16'])))
+    for (let i = 0; i < 4; i++) {
+      assert.match(await ask('10.96.0.1', 443, '10.244.0.3'), /^10.244.0.1 /)
+      assert.match(await askFrom(clientExec, '10.96.0.1', 443), /^10.244.0.1 /)
+    }
+  }
 })
 
 test('SVC-10 ClientIP affinity keeps a client with its endpoint', options, async () => {

@@ -12,7 +12,7 @@ import type { ResourceFacts } from '#api/resources'
 import type { Clock } from '#base/clock'
 import type { UserInfo } from '../request.ts'
 import type { ExtensionServers, Fetched } from './extensionServer.ts'
-import { type DiscoveryList, factsOfDiscovery, factsOfResourceList, openApiPart, type ResourceList } from './foreignDocuments.ts'
+import { type DiscoveryList, factsOfDiscovery, factsOfResourceList, openApiPart, parseDocument, type ResourceList } from './foreignDocuments.ts'
 import { portOf } from './serviceResolver.ts'
 
 /** What is known of one group-version. */
@@ -42,7 +42,8 @@ interface Known {
 export const aggregatorUser: UserInfo = { name: 'system:kube-aggregator', groups: ['system:masters'] }
 const openApiUser: UserInfo = { name: 'system:aggregator', groups: [] }
 const refreshMs = 60_000
-const maxDocumentBytes = 32 * 1024 * 1024
+/** Parsed in one turn of the event loop. */
+const maxDocumentBytes = 16 * 1024 * 1024
 
 export class DocumentCache {
   readonly #servers: ExtensionServers
@@ -118,7 +119,7 @@ export class DocumentCache {
 }
 
 function documentOf({ etag, body }: Fetched): Document {
-  return { etag, hash: createHash('sha256').update(body).digest('hex').toUpperCase(), value: JSON.parse(body.toString()) }
+  return { etag, hash: createHash('sha256').update(body).digest('hex').toUpperCase(), value: parseDocument(body) }
 }
 
 function isAggregated({ contentType }: Fetched): boolean {
@@ -127,9 +128,9 @@ function isAggregated({ contentType }: Fetched): boolean {
 
 /** The index names the hash of each document in its address. */
 function v3Hash(index: Document | undefined, group: string, version: string): string | undefined {
-  const { paths = {} } = (index?.value ?? {}) as { paths?: Readonly<Record<string, { serverRelativeURL?: string }>> }
-  const address = paths[`apis/${group}/${version}`]?.serverRelativeURL
-  if (address === undefined) return undefined
+  const { paths } = (index?.value ?? {}) as { paths?: Readonly<Record<string, { serverRelativeURL?: unknown } | null>> | null }
+  const address = paths?.[`apis/${group}/${version}`]?.serverRelativeURL
+  if (typeof address !== 'string') return undefined
   return new URLSearchParams(address.split('?')[1]).get('hash') ?? index?.hash
 }
 

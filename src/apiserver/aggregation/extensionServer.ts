@@ -15,22 +15,28 @@ import { authority, type Backend, type BackendTls, isUpgrade } from '../backends
 import { escapePath, querySuffix } from '../backends/backendPath.ts'
 import { sendRequest } from '../backends/connect.ts'
 import { dialErrorText } from '../backends/dialError.ts'
+import type { OwnPlaces } from '../backends/ownPlaces.ts'
 import { proxyPlain } from '../backends/plainProxy.ts'
 import { tunnel } from '../backends/tunnel.ts'
 import type { Handler } from '../pipeline/stage.ts'
 import type { UserInfo } from '../request.ts'
-import { identityHeaders } from './identityHeaders.ts'
+import { identityHeaders, inLowerCase } from './identityHeaders.ts'
 import { resolveService } from './serviceResolver.ts'
+import type { Trust } from './trustConfigMap.ts'
 
 export const apiServices = { group: 'apiregistration.k8s.io', resource: 'apiservices' }
 
 export interface ExtensionServerDeps {
   readonly reader: ObjectReader
   readonly random: Random
+  /** An extension server is never this server: requests would go in circles. */
+  readonly ownPlaces: OwnPlaces
   /** What we show to extension servers; PEM. Absent: nothing, and they will not believe who asks. */
   readonly clientCertificate?: Pick<BackendTls, 'cert' | 'key'> | undefined
-  /** Default: a redirect is answered with 502. */
-  readonly forwardsRedirects?: boolean | undefined
+  /** The headers in which extension servers read identities: none of them is forwarded from a client. */
+  readonly trust?: Pick<Trust, 'requestHeader'> | undefined
+  /** Default true. */
+  readonly rejectForwardingRedirects?: boolean | undefined
   /** Told when a request found nobody: the APIService may not be available any more. */
   onUnreachable?(name: string): void
 }
@@ -64,25 +70,35 @@ const maxIdleConnections = 16
 const idleTimeoutMs = 60_000
 
 export function createExtensionServers(deps: ExtensionServerDeps): ExtensionServers {
-  const { reader, random } = deps
+  const { reader, random, ownPlaces } = deps
   // One pool: connections are told apart by address, server name and certificates.
   const agent = new Agent({ keepAlive: true, maxFreeSockets: maxIdleConnections, timeout: idleTimeoutMs })
   const backendFor = (apiService: Frozen<APIService>, path: string, user: UserInfo): Backend => {
     const { service = { namespace: '', name: '' } } = apiService.spec
     const place = resolveService(reader, random, service)
-    const { forwardsRedirects } = deps
     const seenAs = { 'x-forwarded-host': authority(place), 'x-forwarded-proto': 'https' }
-    const headers = { ...seenAs, ...identityHeaders(user) }
-    return { ...place, path, tls: tlsOf(apiService, deps), agent, hostHeader: authority(place), headers, refusesRedirects: forwardsRedirects !== true }
+    const mayDial = (address: string) => !ownPlaces.has(address, place.port)
+    return {
+      ...place,
+      path,
+      tls: tlsOf(apiService, deps),
+      agent,
+      mayDial,
+      identityHeaders: namesOf(deps.trust),
+      hostHeader: authority(place),
+      headers: { ...seenAs, ...identityHeaders(user) },
+    }
   }
   return {
     handlerFor: (name) => (request) => {
       const apiService = reader.get<KubeObject>(apiServices, '', name) as Frozen<APIService> | undefined
       if (!apiService || !isConditionTrue(apiService.status?.conditions, 'Available')) return unavailable
       const unreachable = () => deps.onUnreachable?.(name)
-      return orUnavailable(unreachable, () => {
+      return orUnavailable(unreachable, async () => {
         const backend = backendFor(apiService, `${escapePath(request.path)}${querySuffix(request)}`, request.user as UserInfo)
-        return isUpgrade(request) ? tunnel(request, backend) : proxyPlain(request, backend)
+        if (isUpgrade(request)) return tunnel(request, backend)
+        const answer = await proxyPlain(request, backend)
+        return deps.rejectForwardingRedirects === false ? answer : withoutRedirect(answer)
       })
     },
     async fetch(apiService, { path, accept, etag, user, limitBytes, signal }) {
@@ -103,7 +119,20 @@ export function createExtensionServers(deps: ExtensionServerDeps): ExtensionServ
   }
 }
 
+function namesOf(trust: ExtensionServerDeps['trust']): readonly string[] {
+  if (!trust) return []
+  const { usernameHeaders, uidHeaders, groupHeaders, extraHeaderPrefixes } = inLowerCase(trust.requestHeader)
+  return [...usernameHeaders, ...uidHeaders, ...groupHeaders, ...extraHeaderPrefixes]
+}
+
 const unavailable = textAnswer(503, 'service unavailable\n', { 'x-content-type-options': 'nosniff' })
+
+/** A client that follows a redirect may send its credentials there (CVE-2022-3172). */
+function withoutRedirect(answer: Answer): Answer {
+  if (answer.type !== 'stream' || answer.status < 300 || answer.status > 399 || !answer.headers.location) return answer
+  answer.body.destroy()
+  return textAnswer(502, 'the backend attempted to redirect this request, which is not permitted')
+}
 
 async function orUnavailable(unreachable: () => void, answer: () => Promise<Answer> | Answer): Promise<Answer> {
   try {

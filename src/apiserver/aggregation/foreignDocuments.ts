@@ -4,93 +4,116 @@
  */
 import type { JsonSchema } from '#api/machinery/openapi/schemas'
 import type { ResourceFacts, SubresourceFacts } from '#api/resources'
-import { emptyMap, ownValue } from '#base/bareMap'
 
-interface Kind {
-  readonly group?: string
-  readonly version?: string
-  readonly kind?: string
-}
+/** A document of an extension server may be hostile: every member is checked before it enters this server's own documents. */
+type Untrusted = Readonly<Record<string, unknown>>
 
-/** apidiscovery.k8s.io/v2 APIGroupDiscoveryList, as far as it is read. */
-export interface DiscoveryList {
-  readonly items?: readonly {
-    readonly metadata?: { readonly name?: string }
-    readonly versions?: readonly { readonly version: string; readonly resources?: readonly DiscoveredResource[] }[]
-  }[]
-}
+/** apidiscovery.k8s.io/v2 APIGroupDiscoveryList. */
+export type DiscoveryList = Untrusted
+/** metav1.APIResourceList. */
+export type ResourceList = Untrusted
 
-interface DiscoveredResource {
-  readonly resource: string
-  readonly responseKind?: Kind
-  readonly scope?: string
-  readonly singularResource?: string
-  readonly verbs?: readonly string[]
-  readonly shortNames?: readonly string[]
-  readonly categories?: readonly string[]
-  readonly subresources?: readonly { readonly subresource: string; readonly responseKind?: Kind; readonly verbs?: readonly string[] }[]
-}
+/** Discovery is sent to every client, so one group-version has no more than this many resources, and a resource as many subresources. */
+const maxResources = 5_000
+const maxNameLength = 253
+const maxWords = 64
+/** More is no document of an API, and would exhaust the stack of code that walks it. */
+const maxDepth = 1_000
+/** No path separators, no control characters. */
+const name = /^[A-Za-z0-9][A-Za-z0-9_.:-]*$/
 
-/** metav1.APIResourceList, as far as it is read. */
-export interface ResourceList {
-  readonly resources?: readonly (Kind & {
-    readonly name: string
-    readonly singularName?: string
-    readonly namespaced?: boolean
-    readonly verbs?: readonly string[]
-    readonly shortNames?: readonly string[]
-    readonly categories?: readonly string[]
-  })[]
+const objectOf = (value: unknown): Untrusted => (typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Untrusted) : {})
+const listOf = (value: unknown): readonly Untrusted[] => (Array.isArray(value) ? value.map(objectOf) : [])
+const textOf = (value: unknown): string => (typeof value === 'string' && value.length <= maxNameLength && name.test(value) ? value : '')
+const textsOf = (value: unknown): string[] => (Array.isArray(value) ? value.slice(0, maxWords).map(textOf).filter(Boolean) : [])
+
+/** @throws Error for what is no JSON, or nests too deep */
+export function parseDocument(body: Buffer): unknown {
+  let depth = 0
+  let inString = false
+  for (let i = 0; i < body.length; i++) {
+    const byte = body[i]
+    if (inString) {
+      if (byte === 0x5c) i++
+      else if (byte === 0x22) inString = false
+    } else if (byte === 0x22) inString = true
+    else if (byte === 0x5b || byte === 0x7b) {
+      if (++depth > maxDepth) throw new Error('the document nests too deep')
+    } else if (byte === 0x5d || byte === 0x7d) depth--
+  }
+  return JSON.parse(body.toString())
 }
 
 /** The resources of a group-version; none when the document does not have it. */
 export function factsOfDiscovery(list: DiscoveryList, group: string, version: string): ResourceFacts[] {
-  const found = list.items?.find(({ metadata }) => (metadata?.name ?? '') === group)?.versions?.find((one) => one.version === version)
-  return (found?.resources ?? []).map((one) => ({
-    ...{ group, version, kind: one.responseKind?.kind ?? '' },
-    ...{ resource: one.resource, singular: one.singularResource ?? '', namespaced: one.scope === 'Namespaced' },
-    ...{ verbs: one.verbs ?? [], shortNames: one.shortNames ?? [], categories: one.categories ?? [] },
-    subresources: (one.subresources ?? []).map((sub) => subresource(sub.subresource, sub.responseKind, group, version, sub.verbs)),
-  }))
+  const groups = listOf(objectOf(list).items)
+  const versions = listOf(groups.find(({ metadata }) => (objectOf(metadata).name ?? '') === group)?.versions)
+  const resources = listOf(versions.find((one) => one.version === version)?.resources)
+  return resources.slice(0, maxResources).flatMap((one) => {
+    const resource = textOf(one.resource)
+    if (resource === '') return []
+    const subresources = listOf(one.subresources).slice(0, maxResources)
+    return [
+      {
+        ...{ group, version, kind: textOf(objectOf(one.responseKind).kind) },
+        ...{ resource, singular: textOf(one.singularResource), namespaced: one.scope === 'Namespaced' },
+        ...{ verbs: textsOf(one.verbs), shortNames: textsOf(one.shortNames), categories: textsOf(one.categories) },
+        subresources: subresources.flatMap((sub) => subresource(sub.subresource, objectOf(sub.responseKind), group, version, sub.verbs)),
+      },
+    ]
+  })
 }
 
 /** The same from the plain form, where subresources stand beside their resources. */
 export function factsOfResourceList(list: ResourceList, group: string, version: string): ResourceFacts[] {
-  const all = list.resources ?? []
-  return all
-    .filter(({ name }) => !name.includes('/'))
-    .map((one) => ({
-      ...{ group, version, kind: one.kind ?? '' },
-      ...{ resource: one.name, singular: one.singularName ?? '', namespaced: one.namespaced === true },
-      ...{ verbs: one.verbs ?? [], shortNames: one.shortNames ?? [], categories: one.categories ?? [] },
-      subresources: all
-        .filter(({ name }) => name.startsWith(`${one.name}/`))
-        .map((sub) => subresource(sub.name.slice(one.name.length + 1), sub, group, version, sub.verbs)),
-    }))
+  const all = listOf(objectOf(list).resources).slice(0, 2 * maxResources)
+  const subresources = new Map<string, SubresourceFacts[]>()
+  for (const one of all) {
+    const [resource = '', sub, ...rest] = typeof one.name === 'string' ? one.name.split('/', 3) : []
+    if (sub === undefined || rest.length > 0) continue
+    const found = subresource(sub, one, group, version, one.verbs)
+    const known = subresources.get(resource)
+    if (known) known.push(...found)
+    else subresources.set(resource, found)
+  }
+  return all.flatMap((one) => {
+    const resource = textOf(one.name)
+    if (resource === '') return []
+    return [
+      {
+        ...{ group, version, kind: textOf(one.kind) },
+        ...{ resource, singular: textOf(one.singularName), namespaced: one.namespaced === true },
+        ...{ verbs: textsOf(one.verbs), shortNames: textsOf(one.shortNames), categories: textsOf(one.categories) },
+        subresources: subresources.get(resource) ?? [],
+      },
+    ]
+  })
 }
 
-function subresource(name: string, kind: Kind | undefined, group: string, version: string, verbs: readonly string[] = []): SubresourceFacts {
-  return { name, kind: { group: kind?.group ?? group, version: kind?.version ?? version, kind: kind?.kind ?? '' }, verbs, connect: false, parameters: [] }
+function subresource(named: unknown, kind: Untrusted, group: string, version: string, verbs: unknown): SubresourceFacts[] {
+  const text = textOf(named)
+  if (text === '') return []
+  const of = { group: kind.group === undefined ? group : textOf(kind.group), version: kind.version === undefined ? version : textOf(kind.version) }
+  return [{ name: text, kind: { ...of, kind: textOf(kind.kind) }, verbs: textsOf(verbs), connect: false, parameters: [] }]
 }
 
 /** The paths of a group-version and the definitions that they need. */
 export function openApiPart(document: JsonSchema, group: string, version: string): JsonSchema {
   const prefix = `/apis/${group}/${version}/`
-  const all = (document.definitions ?? {}) as Record<string, unknown>
-  const paths = Object.fromEntries(Object.entries((document.paths ?? {}) as object).filter(([path]) => path.startsWith(prefix)))
-  const definitions: Record<string, unknown> = emptyMap()
+  const all = objectOf(objectOf(document).definitions)
+  const paths = Object.fromEntries(Object.entries(objectOf(objectOf(document).paths)).filter(([path]) => path.startsWith(prefix)))
+  const definitions = new Map<string, unknown>()
   const pending: unknown[] = [paths]
   while (pending.length > 0) {
     const value = pending.pop()
     if (typeof value !== 'object' || value === null) continue
     const reference = (value as { $ref?: unknown }).$ref
     const name = typeof reference === 'string' ? reference.replace('#/definitions/', '') : ''
-    const definition = ownValue(all, name)
-    if (name !== '' && definition !== undefined && definitions[name] === undefined) {
-      definitions[name] = definition
-      pending.push(definition)
+    if (name !== '' && Object.hasOwn(all, name) && !definitions.has(name)) {
+      definitions.set(name, all[name])
+      pending.push(all[name])
     }
-    pending.push(...Object.values(value))
+    for (const member of Object.values(value)) pending.push(member)
   }
-  return { paths, definitions: { ...definitions } }
+  return { paths, definitions: Object.fromEntries(definitions) }
 }

@@ -35,8 +35,10 @@ export interface Backend {
   readonly prefix?: string | undefined
   /** Headers that say for whom we ask; they replace any that the client sent. */
   readonly headers?: Readonly<Record<string, string | readonly string[]>> | undefined
-  /** A redirect is answered with 502: the client would follow it to a place that the backend chose. */
-  readonly refusesRedirects?: boolean | undefined
+  /** Whether this IP address may be connected to; a name is refused when one of its addresses is. Absent: every address may. */
+  readonly mayDial?: ((address: string) => boolean) | undefined
+  /** More headers that would name an identity to this backend, in lower case; one that ends in a hyphen stands for all that begin so. */
+  readonly identityHeaders?: readonly string[] | undefined
   /** Keeps connections. Absent: one per request. */
   readonly agent?: Agent | undefined
 }

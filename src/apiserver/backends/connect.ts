@@ -2,15 +2,17 @@
  * Makes connections to backends and sends requests on (L3).
  * Upstream: apimachinery/pkg/util/proxy (dial.go, upgradeaware.go), pkg/registry/core/rest.
  */
+import { type LookupAddress, lookup } from 'node:dns'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import { connect as netConnect } from 'node:net'
+import { isIP, type LookupFunction, connect as netConnect, type Socket } from 'node:net'
 import type { Duplex, Readable } from 'node:stream'
 import { type ConnectionOptions, connect as tlsConnect } from 'node:tls'
 import { StatusError } from '#api/machinery/status'
-import type { Backend, ForwardedRequest } from './backend.ts'
+import { authority, type Backend, type ForwardedRequest } from './backend.ts'
 import { dialErrorText } from './dialError.ts'
 import { requestHeaders } from './forwardedHeaders.ts'
+import { addressNotAllowed } from './proxyableAddress.ts'
 
 const connectTimeoutMs = 30_000
 
@@ -41,11 +43,12 @@ export function sendRequest(request: ForwardedRequest, backend: Backend, body?: 
   const headers = requestHeaders(request, backend)
   if (Buffer.isBuffer(body)) headers['content-length'] = String(body.length)
   return new Promise((resolve, reject) => {
-    const { host, port, path } = backend
-    const options = { method: request.method, host, port, path, headers, signal: request.cancellation.signal, agent: backend.agent ?? (false as const) }
+    const { path } = backend
+    const agent = backend.agent ?? (false as const)
+    const options = { method: request.method, path, headers, signal: request.cancellation.signal, agent, ...allowedPlace(backend) }
     const outgoing = backend.tls ? httpsRequest({ ...options, ...tlsOptions(backend) }) : httpRequest(options)
     outgoing.setTimeout(connectTimeoutMs, () => {
-      if (!outgoing.socket || outgoing.socket.connecting) outgoing.destroy(new Error(`dial tcp ${host}:${port}: i/o timeout`))
+      if (!outgoing.socket || outgoing.socket.connecting) outgoing.destroy(new Error(`dial tcp ${authority(backend)}: i/o timeout`))
     })
     outgoing.on('response', (response) => {
       // Whoever reads the body sees it break off; nobody may be reading yet.
@@ -67,13 +70,20 @@ export function sendRequest(request: ForwardedRequest, backend: Backend, body?: 
 /** Opens a connection for an upgraded request. @throws StatusError 500, upstream's text for a backend that cannot be dialled */
 export function dial(backend: Backend): Promise<Duplex> {
   return new Promise((resolve, reject) => {
-    const { host, port } = backend
-    const socket = backend.tls ? tlsConnect({ host, port, ALPNProtocols: ['http/1.1'], ...tlsOptions(backend) }) : netConnect({ host, port })
+    const failed = (error: Error) => reject(new StatusError('', `error dialing backend: ${dialErrorText(error, backend)}`, { cause: error }))
+    let socket: Socket
+    try {
+      const place = allowedPlace(backend)
+      socket = backend.tls ? tlsConnect({ ...place, ALPNProtocols: ['http/1.1'], ...tlsOptions(backend) }) : netConnect(place)
+    } catch (error) {
+      failed(error as Error)
+      return
+    }
     const fail = (error: Error) => {
       socket.destroy()
-      reject(new StatusError('', `error dialing backend: ${dialErrorText(error, backend)}`, { cause: error }))
+      failed(error)
     }
-    socket.setTimeout(connectTimeoutMs, () => fail(new Error(`dial tcp ${host}:${port}: i/o timeout`)))
+    socket.setTimeout(connectTimeoutMs, () => fail(new Error(`dial tcp ${authority(backend)}: i/o timeout`)))
     socket.once('error', fail)
     socket.once(backend.tls ? 'secureConnect' : 'connect', () => {
       socket.setTimeout(0)
@@ -82,6 +92,23 @@ export function dial(backend: Backend): Promise<Duplex> {
       resolve(socket)
     })
   })
+}
+
+/**
+ * Host and port, with a look-up that checks the very addresses that are then connected to: asked twice, a name can have two answers.
+ * @throws Error for an address that must not be connected to
+ */
+function allowedPlace({ host, port, mayDial }: Backend): { host: string; port: number; lookup?: LookupFunction } {
+  if (!mayDial) return { host, port }
+  if (isIP(host) !== 0 && !mayDial(host)) throw new Error(addressNotAllowed)
+  const checked: LookupFunction = (name, options, done) => {
+    lookup(name, options, (error, address, family) => {
+      const found = typeof address === 'string' ? [address] : (address as readonly LookupAddress[] | undefined)?.map((one) => one.address)
+      if (!error && !found?.every(mayDial)) done(new Error(addressNotAllowed), '')
+      else done(error, address, family)
+    })
+  }
+  return { host, port, lookup: checked }
 }
 
 function tlsOptions({ tls = {} }: Backend): ConnectionOptions {

@@ -39,18 +39,12 @@ export function requestHeaders(request: ForwardedRequest, backend: Backend): Hea
   return headers
 }
 
-/** The head of an upgraded request, as it is written to the connection. */
-export function upgradeHead(request: ForwardedRequest, backend: Backend): Buffer {
-  const lines = [`${request.method} ${backend.path} HTTP/1.1`, 'connection: Upgrade', `upgrade: ${request.headers.upgrade}`]
-  for (const [name, value] of Object.entries(commonHeaders(request, backend))) {
-    if (name === 'content-length') continue
-    for (const one of typeof value === 'string' ? [value] : value) {
-      // A token that browsers smuggle in as a subprotocol is for this server, not for the backend.
-      const kept = name === 'sec-websocket-protocol' ? offeredProtocols(one).join(', ') : one
-      if (kept !== '') lines.push(`${name}: ${kept}`)
-    }
-  }
-  return Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1')
+/** The headers of an upgrade request. */
+export function upgradeHeaders(request: ForwardedRequest, backend: Backend): HeaderMap {
+  const { 'content-length': _, 'sec-websocket-protocol': offered, ...headers } = commonHeaders(request, backend)
+  // A token that browsers smuggle in as a subprotocol is for this server, not for the backend.
+  const kept = offeredProtocols(offered).join(', ')
+  return { ...headers, ...(kept === '' ? {} : { 'sec-websocket-protocol': kept }), connection: 'Upgrade', upgrade: String(request.headers.upgrade) }
 }
 
 function commonHeaders(request: ForwardedRequest, backend: Backend): HeaderMap {
@@ -58,8 +52,11 @@ function commonHeaders(request: ForwardedRequest, backend: Backend): HeaderMap {
   const named = namedByConnection(sent.connection)
   const headers: HeaderMap = bareMap({ host: backend.hostHeader ?? first(sent.host) ?? authority(backend) })
   for (const [name, value] of Object.entries(sent)) {
-    if (value === undefined || ofOneHop.has(name) || ours.has(name) || named.has(name)) continue
-    if (oursByPrefix.some((prefix) => name.startsWith(prefix))) continue
+    // Some servers read an underscore in a header's name as a hyphen.
+    const asRead = name.includes('_') ? name.replaceAll('_', '-') : name
+    if (value === undefined || ofOneHop.has(asRead) || ours.has(asRead) || named.has(name)) continue
+    if (oursByPrefix.some((prefix) => asRead.startsWith(prefix))) continue
+    if (backend.identityHeaders?.some((one) => (one.endsWith('-') ? asRead.startsWith(one) : asRead === one))) continue
     headers[name] = typeof value === 'string' ? value : [...value]
   }
   const hops = [...[sent['x-forwarded-for'] ?? []].flat(), ...(remoteAddress === '' ? [] : [remoteAddress])]

@@ -59,3 +59,17 @@ test('page: an endless tag does not gather in memory', async () => {
   const long = Buffer.from(`<a ${'x'.repeat(200_000)}`)
   assert.deepEqual(await through([long, long]), Buffer.concat([long, long]))
 })
+
+test('page: long tags without a value take time in proportion to their length', async () => {
+  const tags = Buffer.from(`<a ${'x'.repeat(15_000)}>`.repeat(30))
+  const startedMs = performance.now()
+  assert.equal((await through([tags])).length, tags.length)
+  assert.ok(performance.now() - startedMs < 1_000, 'it took a second')
+})
+
+test('page: a tag that arrives byte by byte is not read again for each byte', async () => {
+  const bytes = Array.from(Buffer.from(`<a title="${'x'.repeat(15_000)}" href="/a">`), (byte) => Buffer.from([byte]))
+  const startedMs = performance.now()
+  assert.ok((await through(bytes)).toString().endsWith(`href="${base.prefix}/a">`))
+  assert.ok(performance.now() - startedMs < 1_000, 'it took a second')
+})

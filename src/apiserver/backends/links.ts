@@ -53,9 +53,14 @@ const linkAttributes: Readonly<Record<string, readonly string[]>> = bareMap({
 })
 /** Elements whose content is text, whatever it looks like. */
 const rawText = /^(script|style|textarea|title|xmp|iframe|noembed|noframes)$/
-/** More than this of an unfinished tag or comment is no tag that we would rewrite. */
-const maxTagLength = 64 * 1024
-const attribute = /([^\s"'<>/=]+)(\s*=\s*)("[^"]*"|'[^']*'|[^\s"'>]+)/g
+/** An unfinished tag or comment that is longer is passed on as it is: each piece of the page that arrives has the unfinished part read again. */
+const maxTagLength = 16 * 1024
+/** From this length on an unfinished tag is read again only when a piece arrives that could end it. */
+const patientLength = 1024
+// Sticky, and tried one after the other: one expression for all of an attribute takes quadratic time for a long name without a value.
+const attributeName = /[^\s"'<>/=]+/y
+const equalsSign = /\s*=\s*/y
+const attributeValue = /"[^"]*"|'[^']*'|[^\s"'>]+/y
 
 /** Rewrites the links of an HTML page that is written through it. */
 export function linkRewriter(base: LinkBase): Transform {
@@ -69,7 +74,14 @@ export function linkRewriter(base: LinkBase): Transform {
   }
   return new Transform({
     // One character per byte, so that whatever the page's encoding is comes out as it went in.
-    transform: (chunk: Buffer, _encoding, done) => done(null, Buffer.from(write(pending + chunk.toString('latin1'), false), 'latin1')),
+    transform: (chunk: Buffer, _encoding, done) => {
+      const arrived = chunk.toString('latin1')
+      const text = pending + arrived
+      if (pending.length > patientLength && text.length <= maxTagLength && !arrived.includes('>')) {
+        pending = text
+        done()
+      } else done(null, Buffer.from(write(text, false), 'latin1'))
+    },
     flush: (done) => done(null, Buffer.from(write(pending, true), 'latin1')),
   })
 }
@@ -141,14 +153,32 @@ function endOfTag(text: string, from: number): number | undefined {
 function rewriteTag(tag: string, name: string, base: LinkBase): string {
   const attributes = linkAttributes[name]
   if (!attributes) return tag
-  const start = name.length + 1
-  return (
-    tag.slice(0, start) +
-    tag.slice(start).replace(attribute, (whole, key: string, equals: string, value: string) => {
-      if (!attributes.includes(key.toLowerCase())) return whole
-      const quote = /^["']/.exec(value)?.[0] ?? ''
+  let done = ''
+  let copied = 0
+  for (let at = name.length + 1; at < tag.length; ) {
+    const key = matchAt(attributeName, tag, at)
+    if (key === '') {
+      at++
+      continue
+    }
+    at += key.length
+    const equals = matchAt(equalsSign, tag, at)
+    if (equals === '') continue
+    at += equals.length
+    const value = matchAt(attributeValue, tag, at)
+    if (value !== '' && attributes.includes(key.toLowerCase())) {
+      const quote = value[0] === '"' || value[0] === "'" ? value[0] : ''
       const link = quote === '' ? value : value.slice(1, -1)
-      return `${key}${equals}${quote}${rewriteLink(link, base)}${quote}`
-    })
-  )
+      done += `${tag.slice(copied, at)}${quote}${rewriteLink(link, base)}${quote}`
+      copied = at + value.length
+    }
+    at += value.length
+  }
+  return done + tag.slice(copied)
+}
+
+/** What the sticky expression matches there; empty: nothing. */
+function matchAt(expression: RegExp, text: string, at: number): string {
+  expression.lastIndex = at
+  return expression.exec(text)?.[0] ?? ''
 }

@@ -6,7 +6,7 @@
 import type { IncomingMessage } from 'node:http'
 import { pipeline, type Readable } from 'node:stream'
 import { createGunzip, createGzip } from 'node:zlib'
-import { type Answer, textAnswer } from '../answer.ts'
+import type { Answer } from '../answer.ts'
 import type { ServerRequest } from '../request.ts'
 import { authority, type Backend } from './backend.ts'
 import { open } from './connect.ts'
@@ -19,17 +19,9 @@ const inProcessBodyBytes = 64 * 1024 * 1024
 /** @throws ServiceUnavailable when nobody answers */
 export async function proxyPlain(request: ServerRequest, backend: Backend): Promise<Answer> {
   const response = await open(request, backend, request.inProcessUser ? await valueBody(request) : request.body)
-  if (backend.refusesRedirects && isRedirect(response)) {
-    response.destroy()
-    return textAnswer(502, 'the backend attempted to redirect this request, which is not permitted')
-  }
   const headers = responseHeaders(response.headers)
   const body = backend.prefix === undefined ? response : rewritten(request, backend.prefix, backend, response, headers)
   return { type: 'stream', status: response.statusCode ?? 502, headers, body }
-}
-
-function isRedirect({ statusCode = 0, headers }: IncomingMessage): boolean {
-  return statusCode >= 300 && statusCode <= 399 && headers.location !== undefined && headers.location !== ''
 }
 
 async function valueBody(request: ServerRequest): Promise<Buffer | undefined> {

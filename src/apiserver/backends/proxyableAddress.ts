@@ -21,6 +21,9 @@ for (const [network, prefix, family] of [
   denied.addSubnet(network, prefix, family)
 }
 
+/** Upstream's text. */
+export const addressNotAllowed = 'address not allowed'
+
 export function isProxyableAddress(address: string): boolean {
   const family = isIP(address)
   return family !== 0 && !denied.check(address, family === 4 ? 'ipv4' : 'ipv6')
@@ -30,7 +33,7 @@ export function isProxyableAddress(address: string): boolean {
 export async function checkProxyable(host: string): Promise<void> {
   const addresses = isIP(host) ? [host] : await addressesOf(host)
   if (addresses.length === 0) throw badRequest('No addresses for hostname')
-  if (!addresses.every(isProxyableAddress)) throw badRequest('address not allowed')
+  if (!addresses.every(isProxyableAddress)) throw badRequest(addressNotAllowed)
 }
 
 async function addressesOf(host: string): Promise<readonly string[]> {

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { test } from 'node:test'
+import { realClock } from '#testing/realClock'
 import type { ServerRequest } from '../request.ts'
 import { tunnel } from './tunnel.ts'
 
@@ -35,7 +36,7 @@ test('API-29 the last bytes of a backend that resets its connection reach a slow
   const accepted = once(server, 'connection') as Promise<[Socket]>
   const answer = tunnel(request, { host: '127.0.0.1', port: (server.address() as AddressInfo).port, path: '/' })
   assert.equal(answer.type, 'tunnel')
-  const joined = answer.type === 'tunnel' ? answer.connect(client, Buffer.alloc(0)) : Promise.resolve()
+  const joined = answer.type === 'tunnel' ? answer.connect(client, Buffer.alloc(0), realClock) : Promise.resolve()
   const [backend] = await accepted
   await once(backend, 'data')
   await new Promise<void>((resolve) => backend.write(head, () => resolve()))

@@ -1,73 +1,72 @@
 /**
- * Hands a client's connection over to a backend once that has agreed to switch protocols (L3): byte for byte, so it does not matter whether
- * SPDY or WebSocket is spoken. A backend that refuses is quoted.
- * Upstream: apimachinery/pkg/util/proxy/upgradeaware.go (tryUpgrade).
+ * Hands a client's connection over to a backend that has agreed to switch to the protocol that the client asked for (L3): byte for byte, so it
+ * does not matter whether that is SPDY or WebSocket. Before the backend's 101 nothing that follows the client's head is sent on, and any other
+ * answer is an ordinary one after which both connections end. A joined connection would carry the client's next requests to the backend with
+ * this server's credentials (CVE-2018-1002105).
+ * Upstream: apimachinery/pkg/util/proxy/upgradeaware.go (tryUpgrade), net/http/httputil (handleUpgradeResponse).
  */
+import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { StatusError } from '#api/machinery/status'
-import type { Answer } from '../answer.ts'
+import type { Clock } from '#base/clock'
+import { hangUp } from '#streaming/hangUp'
+import type { Answer, BytesAnswer } from '../answer.ts'
 import type { ServerRequest } from '../request.ts'
 import type { Backend } from './backend.ts'
 import { dial } from './connect.ts'
-import { upgradeHead } from './forwardedHeaders.ts'
+import { responseHeaders } from './forwardedHeaders.ts'
+import { requestUpgrade } from './upgradeRequest.ts'
 
-const maxHeadBytes = 64 * 1024
-const headEnd = Buffer.from('\r\n\r\n')
+/** Upstream's deadline for the body of a refusal. */
+const refusalTimeoutMs = 10_000
+const maxRefusalBytes = 1024 * 1024
 
 export function tunnel(request: ServerRequest, backend: Backend): Answer {
   return {
     type: 'tunnel',
-    async connect(socket, head) {
+    async connect(socket, head, clock) {
       const upstream = await dial(backend)
       const gone = () => upstream.destroy()
       socket.once('close', gone)
-      upstream.write(upgradeHead(request, backend))
-      if (head.length > 0) upstream.write(head)
-      const received = await readHead(upstream)
-      const status = Number(/^HTTP\/1\.[01] (\d{3})/.exec(received.toString('latin1', 0, 16))?.[1] ?? 0)
-      if (status !== 101 && status < 400) {
-        upstream.destroy()
-        throw new StatusError('', `invalid upgrade response: status code ${status}`)
-      }
+      const answered = await requestUpgrade(request, backend, upstream)
+      if (answered.type === 'refused') return refusalOf(request, answered.response, upstream, clock)
       socket.removeListener('close', gone)
-      socket.write(received)
-      await join(socket, upstream)
+      socket.write(answered.head)
+      if (answered.rest.length > 0) socket.write(answered.rest)
+      if (head.length > 0) upstream.write(head)
+      await join(socket, upstream, clock)
+      return undefined
     },
   }
 }
 
-/** What a backend sends until its head is whole; a little of what follows may be among it. */
-function readHead(upstream: Duplex): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    let received: Buffer = Buffer.alloc(0)
-    const stop = () => {
-      upstream.pause()
-      upstream.removeListener('data', read)
-      upstream.removeListener('error', fail)
-      upstream.removeListener('close', closed)
-      upstream.removeListener('end', closed)
+/** A backend's answer that does not switch protocols, whole. The connection to the backend is over. @throws StatusError 500 for one that is no refusal either */
+async function refusalOf({ method }: ServerRequest, response: IncomingMessage, upstream: Duplex, clock: Clock): Promise<BytesAnswer> {
+  const status = response.statusCode ?? 0
+  const timer = clock.timer(refusalTimeoutMs, () => upstream.destroy())
+  try {
+    if (status < 400) throw new StatusError('', `invalid upgrade response: status code ${status}`)
+    const chunks: Buffer[] = []
+    let length = 0
+    for await (const chunk of response) {
+      length += (chunk as Buffer).length
+      if (length > maxRefusalBytes) throw new Error(`its body is larger than ${maxRefusalBytes} bytes`)
+      chunks.push(chunk as Buffer)
     }
-    const fail = (error: Error) => {
-      stop()
-      upstream.destroy()
-      reject(new StatusError('', `error reading the upgrade response: ${error.message}`, { cause: error }))
-    }
-    const closed = () => fail(new Error('unexpected EOF'))
-    const read = (chunk: Buffer) => {
-      received = received.length === 0 ? chunk : Buffer.concat([received, chunk])
-      if (received.indexOf(headEnd) >= 0) {
-        stop()
-        resolve(received)
-      } else if (received.length > maxHeadBytes) fail(new Error('the head is too long'))
-    }
-    upstream.on('data', read)
-    upstream.on('error', fail)
-    upstream.on('close', closed)
-    upstream.on('end', closed)
-  })
+    const { 'content-type': contentType = '', 'content-length': announced, ...headers } = responseHeaders(response.headers)
+    const ofHead = method === 'HEAD' && announced !== undefined ? { 'content-length': announced } : {}
+    return { type: 'bytes', status, contentType: String(contentType), bytes: Buffer.concat(chunks), headers: { ...headers, ...ofHead } }
+  } catch (error) {
+    if (error instanceof StatusError) throw error
+    throw new StatusError('', `error reading the upgrade response: ${(error as Error).message}`, { cause: error })
+  } finally {
+    timer.cancel()
+    upstream.destroy()
+  }
 }
 
-function join(a: Duplex, b: Duplex): Promise<void> {
+/** Copies both ways until both ends are closed. When one end closes, the other one gets what is left and a bounded time to take it. */
+function join(a: Duplex, b: Duplex, clock: Clock): Promise<void> {
   return new Promise((resolve) => {
     let open = 2
     for (const [from, to] of [
@@ -78,8 +77,8 @@ function join(a: Duplex, b: Duplex): Promise<void> {
         // A connection that was reset may have received more than the other one has taken.
         const left: Buffer | null = from.read()
         if (left !== null && to.writable) to.write(left)
-        to.end()
-        to.unpipe(from).resume()
+        to.unpipe(from)
+        hangUp(to, clock)
         if (--open === 0) resolve()
       }
       from.pipe(to)

@@ -43,12 +43,26 @@ export class OpenApiPieces {
       const { revision, definitions, foreign, openApi } = source
       const entries = openApi?.v2 ? () => entriesOf(openApi.v2 as JsonSchema) : definitions && !foreign ? () => ownEntries(source, input) : undefined
       if (!entries) continue
-      const piece = this.#pieces.get(revision) ?? (await encoded(this.#form, entries()))
+      const form = openApi?.v2 ? forgiving(this.#form) : this.#form
+      const piece = this.#pieces.get(revision) ?? (await encoded(form, entries()))
       kept.set(revision, piece)
       pieces.push(piece)
     }
     this.#pieces = kept
     return joined(this.#form, openApiV2Head(input), pieces)
+  }
+}
+
+/** Leaves out what cannot be encoded: otherwise one foreign server could make the document fail for every client. */
+function forgiving({ entry }: EntryForm): EntryForm {
+  return {
+    entry(one) {
+      try {
+        return entry(one)
+      } catch {
+        return undefined
+      }
+    },
   }
 }
 
@@ -62,11 +76,16 @@ function* entriesOf(document: JsonSchema): Generator<DocumentEntry> {
     for (const [name, value] of Object.entries((document[member] ?? {}) as Record<string, JsonSchema>)) yield { member, name, value }
 }
 
-async function encoded(form: DocumentForm, entries: Iterable<DocumentEntry>): Promise<Piece> {
+interface EntryForm {
+  entry(one: DocumentEntry): Uint8Array | undefined
+}
+
+async function encoded(form: EntryForm, entries: Iterable<DocumentEntry>): Promise<Piece> {
   const turns = new Turns(bytesPerTurn)
   const piece = { paths: new Map<string, Uint8Array>(), definitions: new Map<string, Uint8Array>(), parameters: new Map<string, Uint8Array>() }
   for (const entry of entries) {
     const bytes = form.entry(entry)
+    if (!bytes) continue
     piece[entry.member].set(entry.name, bytes)
     await turns.after(bytes.length)
   }

@@ -18,8 +18,11 @@ export function upgradeHandler(
   return async (request, socket, head) => {
     const answer = await handle(request)
     beforeAnswers()
-    if (answer.type === 'tunnel') await answer.connect(socket, head)
-    else if ((answer.type === 'watch' || answer.type === 'stream') && wantsWebSocket(request)) await respondOverWebSocket(request, answer, socket, head, clock)
-    else await writeRawAnswer(socket, answer)
+    if (answer.type === 'tunnel') {
+      const refusal = await answer.connect(socket, head, clock)
+      if (refusal) await writeRawAnswer(socket, refusal, clock)
+    } else if ((answer.type === 'watch' || answer.type === 'stream') && wantsWebSocket(request))
+      await respondOverWebSocket(request, answer, socket, head, clock)
+    else await writeRawAnswer(socket, answer, clock)
   }
 }

@@ -99,9 +99,9 @@ test('API-21 where its first event is lost, a request is refused before anything
 test('API-21 a tunnel has an event when it opens and one when it closes', async () => {
   const { request, events, clock } = setUp()
   request.info = parseRequestInfo('POST', '/api/v1/namespaces/a/pods/p/exec', new URLSearchParams())
-  const opened = await auditStage(writingTo(events), clock).handle(request, () => ({ type: 'tunnel', connect: () => Promise.resolve() }))
+  const opened = await auditStage(writingTo(events), clock).handle(request, () => ({ type: 'tunnel', connect: () => Promise.resolve(undefined) }))
   assert.deepEqual(stagesOf(events), ['RequestReceived', 'ResponseStarted 101'])
-  if (opened.type === 'tunnel') await opened.connect(new Duplex(), Buffer.alloc(0))
+  if (opened.type === 'tunnel') await opened.connect(new Duplex(), Buffer.alloc(0), clock)
   assert.deepEqual(stagesOf(events), ['RequestReceived', 'ResponseStarted 101', 'ResponseComplete 101'])
 })
 

@@ -125,7 +125,7 @@ class AuditedRequest {
     const complete = () => void this.#complete(status, answer)
     if (answer.type === 'watch') answer.session.whenClosed(complete)
     else if (answer.type === 'stream') answer.body.once('close', complete)
-    else if (answer.type === 'tunnel') return { ...answer, connect: (socket, head) => answer.connect(socket, head).finally(complete) }
+    else if (answer.type === 'tunnel') return { ...answer, connect: (...connection) => answer.connect(...connection).finally(complete) }
     return answer
   }
 }

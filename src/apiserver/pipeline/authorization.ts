@@ -3,8 +3,6 @@
  * Upstream: apiserver/pkg/endpoints/filters/authorization.go; texts of responsewriters.Forbidden.
  */
 import { type FieldTerm, parseFieldSelector } from '#api/machinery/fieldSelector'
-import { forbidden, StatusError } from '#api/machinery/status'
-import { bareMap } from '#base/bareMap'
 import type { Clock } from '#base/clock'
 import type { Metrics } from '#base/metrics'
 import type { Answer } from '../answer.ts'

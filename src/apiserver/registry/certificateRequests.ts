@@ -2,7 +2,6 @@
  * Refuses certificate requests that are not signed with the key they are for (L3): the strategy, which is pure, has checked their form.
  * Upstream: pkg/apis/certificates/validation validateCSR (v1.36).
  */
-import { createPublicKey, verify } from 'node:crypto'
 import type { CertificateSigningRequest } from '#api/gen/types/certificates.v1'
 import { parseCertificateRequest } from '#api/kinds/certificates/pkcs10'
 import { FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'

@@ -5,9 +5,10 @@
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
-import { isStatus, StatusError } from '#api/machinery/status'
+import { badRequest, isStatus, StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
+import { hangUp } from '#streaming/hangUp'
 import { type Answer, statusOf } from '../answer.ts'
 import { statusAnswer } from '../pipeline/panicRecovery.ts'
 import type { Handler } from '../pipeline/stage.ts'
@@ -59,16 +60,22 @@ function refuse(error: StatusError, out: Outgoing): void {
 
 export async function serveUpgrade(deps: ExchangeDeps, arrived: Arrived, socket: Duplex, head: Buffer): Promise<void> {
   try {
+    if (announcesBody(arrived)) throw badRequest('an upgrade request must not have a body')
     await deps.upgrade(serverRequest(arrived), socket, head)
   } catch (error) {
     if (!isStatus(error) && !arrived.cancellation.aborted) deps.log.error(error, 'An upgraded request failed', { url: arrived.url })
     const answer = statusAnswer(isStatus(error) ? error : new StatusError('InternalError', 'the upgrade failed'))
-    await writeRawAnswer(socket, answer)
+    await writeRawAnswer(socket, answer, deps.clock)
   }
 }
 
-/** The answer to an upgrade request that does not switch protocols. */
-export async function writeRawAnswer(socket: Duplex, answer: Answer): Promise<void> {
+/** Node takes such a body for the first bytes of the new protocol. Two readers would disagree where it ends, and no handler would see it. */
+function announcesBody({ headers }: Arrived): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0
+}
+
+/** The answer to an upgrade request that does not switch protocols; the connection ends with it. */
+export async function writeRawAnswer(socket: Duplex, answer: Answer, clock: Clock): Promise<void> {
   if (socket.destroyed || (answer.type !== 'value' && answer.type !== 'bytes' && answer.type !== 'object' && answer.type !== 'list')) {
     discard(answer)
     socket.destroy()
@@ -76,9 +83,11 @@ export async function writeRawAnswer(socket: Duplex, answer: Answer): Promise<vo
   }
   const { contentType, bytes } = answer.type === 'list' ? wholeList(await encodeList(answer)) : encodeAnswer(answer)
   const status = statusOf(answer)
-  const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Error'}`, `content-type: ${contentType}`, `content-length: ${bytes.length}`, 'connection: close']
-  socket.write(`${head.join('\r\n')}\r\n\r\n`)
-  socket.end(bytes)
+  const more = 'headers' in answer ? answer.headers : undefined
+  const headers = { ...(contentType ? { 'content-type': contentType } : {}), 'content-length': bytes.length, ...more, connection: 'close' }
+  const lines = Object.entries(headers).flatMap(([name, value]) => [value].flat().map((one) => `${name}: ${one}`))
+  const head = Buffer.from(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Error'}\r\n${lines.join('\r\n')}\r\n\r\n`, 'latin1')
+  hangUp(socket, clock, Buffer.concat([head, bytes]))
 }
 
 /** Ends what an answer would have been read from, when nobody will. */

@@ -12,6 +12,7 @@ import type { Clock } from '#base/clock'
 import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
 import { type Metrics, noMetrics } from '#base/metrics'
+import { hangUp } from '#streaming/hangUp'
 import { refuse } from '#streaming/upgrade'
 import type { ConfigurationDocument } from '../configuration/document.ts'
 import type { KubeletView } from '../kubelet.ts'
@@ -181,7 +182,8 @@ function serve(server: Server, given: KubeletServerDeps, signal: AbortSignal): v
       ended()
     })
     answerUpgrade(deps, noteStream, request, socket, head).catch((error: unknown) => {
-      if (!socket.destroyed && !(error instanceof HttpError)) socket.destroy()
+      // An answer may still be on its way to the client.
+      hangUp(socket, deps.clock)
       deps.log.v(2).info('Stream failed', { path: request.url, error: String(error) })
     })
   })
@@ -216,7 +218,8 @@ function locate(request: IncomingMessage) {
   try {
     const url = new URL(request.url ?? '/', 'https://kubelet')
     const segments = url.pathname.split('/').filter(Boolean).map(decodeURIComponent)
-    return { pathname: url.pathname, segments, query: url.searchParams }
+    // What is authorized is the path as the routes see it: decoded, without empty segments.
+    return { pathname: `/${segments.join('/')}`, segments, query: url.searchParams }
   } catch {
     throw new HttpError(400, 'the path of the request cannot be decoded')
   }
@@ -262,6 +265,7 @@ type NoteStream = ReturnType<typeof createStreamMetrics>
 async function answerUpgrade(deps: Admitting, noteStream: NoteStream, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
   const upgrade = { request, socket, head }
   try {
+    if (announcesBody(request)) throw new HttpError(400, 'an upgrade request must not have a body')
     const { pathname, segments, query } = locate(request)
     await admit(deps, request, pathname)
     const [what = '', ...path] = segments
@@ -275,9 +279,14 @@ async function answerUpgrade(deps: Admitting, noteStream: NoteStream, request: I
     if (what === 'portForward') await portForward(deps.view, path, query, upgrade)
     else await remoteCommand(deps.view, what as 'exec' | 'attach', path, query, upgrade)
   } catch (error) {
-    if (!(error instanceof HttpError)) throw error
-    answerError(upgrade, error)
+    if (error instanceof HttpError) answerError(upgrade, error)
+    throw error
   }
+}
+
+/** Node takes a body for the first bytes of the new protocol. */
+function announcesBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0
 }
 
 function answerError(upgrade: Parameters<typeof refuse>[0], error: HttpError): void {

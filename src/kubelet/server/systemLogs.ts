@@ -2,7 +2,7 @@
  * GET /logs (L3): the files below /var/log of the node, and with NodeLogQuery the journal of services. Upstream: kubelet/kubelet.go ServeLogs,
  * kubelet/kubelet_server_journal.go (v1.36).
  */
-import { open, readdir, realpath, stat } from 'node:fs/promises'
+import { readdir, realpath, stat } from 'node:fs/promises'
 import { bareMap } from '#base/bareMap'
 import type { KubeletHost } from '../host.ts'
 import { openRegularWithin } from '../volumes/safeOpen.ts'

@@ -83,7 +83,8 @@ export function registryConfigOf({ storage, reach }: ServerOptions, serviceCidr:
 
 export function configFromOptions(options: ServerOptions): ApiServerConfig {
   const { priorityAndFairness } = options.features
-  return { ...options.generic, ...options.other, priorityAndFairness, ...options.apiEnablement, flags: options.flags }
+  const { rejectForwardingRedirects } = options.reach
+  return { ...options.generic, priorityAndFairness, rejectForwardingRedirects, ...options.apiEnablement, flags: options.flags }
 }
 
 /** Whose client certificates the port takes: those of the files that were named, beside the composition root's own. PEM. */

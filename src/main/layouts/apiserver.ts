@@ -8,6 +8,8 @@ import { createApiServer } from '#apiserver/apiServer'
 import type { Encryption } from '#apiserver/encryption/encryption'
 import { createRegistry } from '#apiserver/registry/registry'
 import type { ExternalSigner } from '#apiserver/tokens/externalSigner'
+import { createClient } from '#client/clientOverTransport'
+import type { Transport } from '#client/transport'
 import { makePrivateDirectory } from '#host/files'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import {
@@ -27,6 +29,7 @@ import type { OptionsOf } from '../apiserver/options/readOptions.ts'
 import { runInForeground } from '../component/foreground.ts'
 import { createLivePki, live } from '../pki/livePki.ts'
 import { ensurePki } from '../pki/pki.ts'
+import { ensureKubeletAccess } from './addonAccess.ts'
 import { describeLazily } from './descriptions.ts'
 import { processTools, runTogether } from './processTools.ts'
 
@@ -114,6 +117,7 @@ function assemble(options: Options, { tools, pki, store, encryption, externalSig
     externalAddress,
     frontProxyNames,
   }
+  const deps = depsFromOptions(options, given)
   return createApiServer(
     {
       store,
@@ -122,10 +126,12 @@ function assemble(options: Options, { tools, pki, store, encryption, externalSig
       log,
       metrics,
       registry,
-      ...depsFromOptions(options, given),
+      ...deps,
       healthChecks: encryption?.healthChecks,
       describe: describeLazily(),
       metricsText: () => metrics.render(),
+      // The administrator grants rights to a certificate that a flag names, as upstream.
+      postStartHooks: [...(deps.postStartHooks ?? []), ...(serving.kubeletClient ? [] : [mayCallKubelets])],
     },
     {
       ...configFromOptions(options),
@@ -141,5 +147,7 @@ function assemble(options: Options, { tools, pki, store, encryption, externalSig
     },
   )
 }
+
+const mayCallKubelets = (transport: Transport, signal: AbortSignal) => ensureKubeletAccess(createClient(transport), signal)
 
 const frontProxyNames = ['front-proxy-client']

@@ -7,6 +7,7 @@ import { withoutNils } from '#api/schema/nils'
 import type { Component } from '#base/component'
 import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import { createClient } from '#client/clientOverTransport'
+import { createEventRecorder } from '#client/eventRecorder'
 import { createHttpTransport } from '#client/httpTransport'
 import { createClusterDns } from '#dns/clusterDns'
 import { upstreamServers } from '#dns/plugins/forward'
@@ -122,9 +123,11 @@ function network(config: AgentConfig, tools: ProcessTools, renewals: Renewals): 
   const proxy = access(config, 'proxy', 'kube-proxy', { tools, renewals })
   const dns = access(config, 'dns', 'cluster-dns', { tools, renewals })
   const { nodeName, nodeAddress, clusterCidr, serviceCidr } = config
+  const log = tools.log.with('kube-proxy')
+  const events = createEventRecorder({ ...tools, client: proxy.client, log }, { component: 'kube-proxy', host: nodeName })
   return [
     createProxy(
-      { informers: proxy.informers, ...tools, log: tools.log.with('kube-proxy'), exec, conntrack: createConntrack(exec) },
+      { informers: proxy.informers, ...tools, log, exec, conntrack: createConntrack(exec), events },
       { nodeName, clusterCidr, serviceCidr, mode: 'auto' },
     ),
     createNetworkAgent({ informers: proxy.informers, ...tools, log: tools.log.with('network'), exec }, { nodeName, cniConfigDir: nodePaths.cniConfig }),

@@ -34,11 +34,12 @@ import { kubeconfigEntry } from '../localCluster/kubeconfigEntry.ts'
 import { createLivePki, live } from '../pki/livePki.ts'
 import { ensurePki, type Pki } from '../pki/pki.ts'
 import { gatewayOf } from '../vnode/clusterNetwork.ts'
-import { ensureAddonAccess } from './addonAccess.ts'
+import { ensureAddonAccess, ensureKubeletAccess } from './addonAccess.ts'
 import { addressPlan } from './agentConfig.ts'
 import { ensureClusterInfo } from './clusterInfo.ts'
 import { describeLazily } from './descriptions.ts'
 import { logRotation } from './logRotation.ts'
+import { createOwnKubelets, type OwnKubelets } from './ownKubelets.ts'
 import { type ProcessTools, processTools, runTogether } from './processTools.ts'
 
 export async function runServer(clusterDir: string, verbosity: number, signal: AbortSignal): Promise<void> {
@@ -57,7 +58,8 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
   const encryption = await encryptionFromOptions(options, { ...tools, log: tools.log.with('encryption') })
   const externalSigner = await signerFromOptions(options, tools)
   const explainer = createExplainer()
-  const server = assemble(tools, { state, pki, store, options, encryption, externalSigner, explainer })
+  const ownKubelets = createOwnKubelets()
+  const server = assemble(tools, { state, pki, store, options, encryption, externalSigner, explainer, ownKubelets })
   // The API outlives the components: what they have under way would wait in vain for a cache that no longer follows the store.
   const serving = new AbortController()
   const running = Promise.all([server.run(serving.signal), encryption?.run(serving.signal)])
@@ -79,7 +81,7 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
   const { controlPlane, nodes } = await import('./serverComponents.ts')
   const components = [
     ...(await controlPlane(server, tools, { pki, explainer, state })),
-    ...(await nodes(server, { tools, state, paths, certificates, verbosity })),
+    ...(await nodes(server, { tools, state, paths, certificates, ownKubelets, verbosity })),
     certificates.component,
     logs,
   ]
@@ -125,9 +127,10 @@ interface Parts {
   readonly encryption: Encryption | undefined
   readonly externalSigner: ExternalSigner | undefined
   readonly explainer: Explainer
+  readonly ownKubelets: OwnKubelets
 }
 
-function assemble(tools: ProcessTools, { state, pki, store, options, encryption, externalSigner, explainer }: Parts): ApiServer {
+function assemble(tools: ProcessTools, { state, pki, store, options, encryption, externalSigner, explainer, ownKubelets }: Parts): ApiServer {
   const { clock, random, log, metrics } = tools
   const registry = createRegistry({
     store,
@@ -165,6 +168,7 @@ function assemble(tools: ProcessTools, { state, pki, store, options, encryption,
       postStartHooks: [
         ...(deps.postStartHooks ?? []),
         (transport, signal) => ensureAddonAccess(createClient(transport), signal),
+        (transport, signal) => ensureKubeletAccess(createClient(transport), signal),
         (transport, signal) => ensureClusterInfo(createClient(transport), `https://${address ?? '127.0.0.1'}:${state.port}`, pki.ca.cert, signal),
       ],
       describe: describeLazily(),
@@ -181,7 +185,7 @@ function assemble(tools: ProcessTools, { state, pki, store, options, encryption,
         ...pki.apiserverKubeletClient,
         ca: pki.ca.cert,
         addressTypes: options.reach.kubeletAddressTypes,
-        allowLoopback: state.simulatedNodes.length > 0,
+        isOwnKubelet: ownKubelets.has,
       })),
     },
   )

@@ -30,6 +30,7 @@ import { addressPlan } from './agentConfig.ts'
 import { createAgents, renewAgentCertificates } from './agents.ts'
 import { createHostRoutes } from './hostRoutes.ts'
 import { createLocalPorts } from './localPorts.ts'
+import type { OwnKubelets } from './ownKubelets.ts'
 import type { ProcessTools } from './processTools.ts'
 import { createSimulatedNodes } from './simulatedNodes.ts'
 
@@ -94,15 +95,17 @@ interface NodesOptions {
   readonly state: ClusterState
   readonly paths: ClusterPaths
   readonly certificates: LivePki
+  readonly ownKubelets: OwnKubelets
   readonly verbosity: number
 }
 
 /** Simulated nodes run here; real ones have an agent process each, and need routes and ports on the host. */
-export async function nodes(server: ApiServer, { tools, state, paths, certificates, verbosity }: NodesOptions): Promise<Component[]> {
+export async function nodes(server: ApiServer, { tools, state, paths, certificates, ownKubelets, verbosity }: NodesOptions): Promise<Component[]> {
   const { pki, onLook } = certificates
   const simulated = await createSimulatedNodes({
     names: state.simulatedNodes,
     tools,
+    ownKubelets,
     transportOf: (name) => server.transport({ name: `system:node:${name}`, groups: ['system:nodes', authenticated] }, 'kubelet'),
     clusterDns: addressPlan.clusterDns,
     clusterDomain: addressPlan.clusterDomain,

@@ -11,11 +11,14 @@ import { createSimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRunt
 import { apiAuth } from '#kubelet/server/auth'
 import { createKubeletServer } from '#kubelet/server/kubeletServer'
 import { freePort } from '../localCluster/freePort.ts'
+import type { OwnKubelets } from './ownKubelets.ts'
 import type { ProcessTools } from './processTools.ts'
 
 export interface SimulatedNodesOptions {
   readonly names: readonly string[]
   readonly tools: ProcessTools
+  /** Where the API server learns at which loopback ports their kubelets are. */
+  readonly ownKubelets: OwnKubelets
   /** A way into the API as that node. */
   transportOf(nodeName: string): Transport
   readonly clusterDns: string
@@ -39,6 +42,7 @@ async function simulatedNode(options: SimulatedNodesOptions, nodeName: string): 
   const client = createClient(options.transportOf(nodeName))
   const log = tools.log.with('kubelet', { node: nodeName })
   const port = await freePort()
+  options.ownKubelets.add(nodeName, address, port)
   const kubelet = createKubelet(
     {
       client,

@@ -23,6 +23,9 @@ export interface Pki {
   readonly serviceAccountKey: string
 }
 
+/** What the API server is to kubelets. It has no group: RBAC grants it kubelets' API, as ClusterRole system:kubelet-api-admin says. */
+export const kubeletClientUser = 'kube-apiserver-kubelet-client'
+
 const authorityDays = 3650
 const leafDays = 365
 
@@ -34,7 +37,7 @@ export async function ensurePki(dir: string, hosts: readonly string[], nowMs: nu
   const leaf = (name: string, by: KeyPair, request: Omit<CertificateRequest, 'validDays'>) => ensureLeaf(dir, name, by, request, nowMs)
   const [apiserver, apiserverKubeletClient, frontProxyClient, admin, serviceAccountKey] = await Promise.all([
     leaf('apiserver', ca, { commonName: 'kube-apiserver', usage: 'server', hosts }),
-    leaf('apiserver-kubelet-client', ca, { commonName: 'kube-apiserver-kubelet-client', organizations: ['system:masters'], usage: 'client' }),
+    leaf('apiserver-kubelet-client', ca, { commonName: kubeletClientUser, usage: 'client' }),
     leaf('front-proxy-client', frontProxyCa, { commonName: 'front-proxy-client', usage: 'client' }),
     leaf('admin', ca, { commonName: 'kubernetes-admin', organizations: ['system:masters'], usage: 'client' }),
     signingKey(dir),
@@ -66,7 +69,8 @@ async function authority(dir: string, name: string, commonName: string, nowMs: n
 
 async function ensureLeaf(dir: string, name: string, by: KeyPair, request: Omit<CertificateRequest, 'validDays'>, nowMs: number): Promise<KeyPair> {
   const found = await readPair(dir, name)
-  if (found && isFresh(found.cert, nowMs) && isSignedBy(found.cert, by.cert) && covers(found.cert, request.hosts ?? [])) return found
+  if (found && isFresh(found.cert, nowMs) && isSignedBy(found.cert, by.cert) && names(found.cert, request) && covers(found.cert, request.hosts ?? []))
+    return found
   return writePair(dir, name, await issueCertificate(by, { ...request, validDays: leafDays }, nowMs))
 }
 
@@ -90,6 +94,13 @@ function isFresh(cert: string, nowMs: number): boolean {
 
 function isSignedBy(cert: string, authorityCert: string): boolean {
   return new X509Certificate(cert).verify(new X509Certificate(authorityCert).publicKey)
+}
+
+/** A certificate that an earlier version made may name a user or groups with more rights. */
+function names(cert: string, { commonName, organizations = [] }: Pick<CertificateRequest, 'commonName' | 'organizations'>): boolean {
+  const attributes = new X509Certificate(cert).subject.split('\n')
+  const wanted = [`CN=${commonName}`, ...organizations.map((organization) => `O=${organization}`)]
+  return attributes.length === wanted.length && wanted.every((attribute) => attributes.includes(attribute))
 }
 
 function covers(cert: string, hosts: readonly string[]): boolean {

@@ -152,7 +152,7 @@ async function startNode(t: TestContext, api: TestApiServer): Promise<void> {
 
 for (const what of ['exec', 'attach']) {
   test(`API-21 ${what} has an event when it begins, before the client knows, and one when it ends`, { timeout: 60_000 }, async (t) => {
-    const { api, listener, events } = await start(t, everything, [], { kubelet: { ...(await testCertificates()), allowLoopback: true } })
+    const { api, listener, events } = await start(t, everything, [], { kubelet: await testCertificates() })
     await startNode(t, api)
     const url = `wss://127.0.0.1:${listener.port}${core}/pods/p/${what}?stdin=true&stdout=true${what === 'exec' ? '&command=cat' : ''}`
     const headers = { authorization: 'Bearer alice-token', 'audit-id': what }

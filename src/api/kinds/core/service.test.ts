@@ -73,6 +73,28 @@ const cases: [string, Partial<ServiceSpec>, string[]][] = [
   ],
   ['ranges', { loadBalancerSourceRanges: ['10.0.0.0/8'] }, ["spec.LoadBalancerSourceRanges: Forbidden: may only be used when `type` is 'LoadBalancer'"]],
 ]
+
+const annotated: readonly (readonly [type: Service['spec']['type'], value: string, want: string[]])[] = [
+  ['LoadBalancer', '10.0.0.0/8, 192.0.2.1/32', []],
+  ['LoadBalancer', '  ', []],
+  ['LoadBalancer', '10.0.0.0/8 return\nflush ruleset', ['10.0.0.0/8 return\nflush ruleset']],
+  ['LoadBalancer', '10.0.0.0/8,,', ['', '']],
+]
+for (const [type, value, want] of annotated)
+  test(`service validation: the annotated source ranges ${JSON.stringify(value)}`, () => {
+    const obj = subject({ type: type ?? '' })
+    const key = 'service.beta.kubernetes.io/load-balancer-source-ranges'
+    obj.metadata.annotations = { [key]: value }
+    const errors = texts(service.validate?.({ obj, path, context })).filter((text) => text.startsWith('metadata.annotations'))
+    const wanted = want.map(
+      (one) => `metadata.annotations[${key}]: Invalid value: ${JSON.stringify(one)}: must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)`,
+    )
+    assert.deepEqual(errors, wanted)
+    obj.spec.type = 'ClusterIP'
+    const forbidden = `metadata.annotations[${key}]: Forbidden: may only be used when \`type\` is 'LoadBalancer'`
+    assert.equal(texts(service.validate?.({ obj, path, context })).filter((text) => text === forbidden).length, 1)
+  })
+
 for (const [name, spec, want] of cases)
   test(`service validation: ${name}`, () => assert.deepEqual(texts(service.validate?.({ obj: subject(spec), path, context })), want))
 

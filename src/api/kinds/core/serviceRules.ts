@@ -140,7 +140,7 @@ function portFaults(ports: readonly ServicePort[] | undefined, type: string | un
   })
 }
 
-function loadBalancerFaults({ spec }: Service, path: FieldPath): FieldError[] {
+function loadBalancerFaults({ metadata, spec }: Service, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
   const only = "may only be used when `type` is 'LoadBalancer'"
   const balanced = spec.type === 'LoadBalancer'
@@ -149,6 +149,8 @@ function loadBalancerFaults({ spec }: Service, path: FieldPath): FieldError[] {
   if (spec.loadBalancerSourceRanges?.length && !balanced) errors.push(fieldError.forbidden(ranges, only))
   for (const [i, range] of (spec.loadBalancerSourceRanges ?? []).entries())
     if (!parseCidr(range.trim())) errors.push(fieldError.invalid(ranges.index(i), range, invalidCidrMessage))
+  const annotated = metadata.annotations?.[sourceRangesAnnotation]
+  if (annotated !== undefined && !spec.loadBalancerSourceRanges?.length) errors.push(...annotatedRangesFaults(annotated, balanced ? undefined : only))
   if (spec.loadBalancerClass !== undefined) {
     if (!balanced) errors.push(fieldError.forbidden(path.child('loadBalancerClass'), only))
     else errors.push(...faults(path.child('loadBalancerClass'), spec.loadBalancerClass, isQualifiedName(spec.loadBalancerClass)))
@@ -156,6 +158,16 @@ function loadBalancerFaults({ spec }: Service, path: FieldPath): FieldError[] {
   if (spec.allocateLoadBalancerNodePorts !== undefined && !balanced) errors.push(fieldError.forbidden(path.child('allocateLoadBalancerNodePorts'), only))
   if (balanced && spec.allocateLoadBalancerNodePorts === undefined) errors.push(fieldError.required(FieldPath.of('allocateLoadBalancerNodePorts')))
   return errors
+}
+
+const sourceRangesAnnotation = 'service.beta.kubernetes.io/load-balancer-source-ranges'
+
+/** Proxies read the annotation as they read the field. */
+function annotatedRangesFaults(text: string, forbidden: string | undefined): FieldError[] {
+  const path = FieldPath.of('metadata', 'annotations').key(sourceRangesAnnotation)
+  const ranges = text.trim() === '' ? [] : text.split(',').map((range) => range.trim())
+  const invalid = ranges.filter((range) => !parseCidr(range)).map((range) => fieldError.invalid(path, range, invalidCidrMessage))
+  return [...(forbidden === undefined ? [] : [fieldError.forbidden(path, forbidden)]), ...invalid]
 }
 
 function policyFaults(obj: Service, path: FieldPath): FieldError[] {

@@ -4,11 +4,16 @@ import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { notFound, StatusError } from '#api/machinery/status'
 import type { ObjectReader } from '../../admission/admission.ts'
 import type { Backend, BackendTls } from '../../backends/backend.ts'
+import type { OwnPlaces } from '../../backends/ownPlaces.ts'
+import { isProxyableAddress } from '../../backends/proxyableAddress.ts'
 
 /** The API server's own credentials towards kubelets. Without `ca` their certificates are not checked, as upstream's default. */
 export interface KubeletAccess extends BackendTls {
-  /** Kubelets of simulated nodes live on this host's loopback address; without this the node proxy does not go there. */
-  readonly allowLoopback?: boolean | undefined
+  /**
+   * Whether this process runs the kubelet of that node at that address and port. Present: loopback and link-local addresses are connected to only then,
+   * whatever the node's status says. Absent: log, exec and the like follow the status, as upstream; the node proxy never goes to such addresses.
+   */
+  readonly isOwnKubelet?: ((nodeName: string, address: string, port: number) => boolean) | undefined
   /** Upstream's --kubelet-preferred-address-types; absent: addresses before names, which may not resolve here. */
   readonly addressTypes?: readonly string[] | undefined
 }
@@ -17,14 +22,23 @@ const defaultAddressTypes = ['InternalIP', 'ExternalIP', 'Hostname', 'InternalDN
 const defaultPort = 10250
 const nodes = { group: '', resource: 'nodes' }
 
+export interface NodeReach {
+  readonly kubelet?: KubeletAccess | undefined
+  readonly ownPlaces: OwnPlaces
+}
+
 /** @throws NotFound for an unknown node, and a 500 with upstream's text for one without addresses */
-export function nodeBackend(reader: ObjectReader, nodeName: string, path: string, kubelet: KubeletAccess | undefined): Backend {
+export function nodeBackend(reader: ObjectReader, nodeName: string, path: string, { kubelet, ownPlaces }: NodeReach): Backend {
   const node = reader.get<KubeObject>(nodes, '', nodeName) as Frozen<Node> | undefined
   if (!node) throw notFound(nodes, nodeName)
   const addresses = node.status?.addresses ?? []
   for (const type of kubelet?.addressTypes ?? defaultAddressTypes) {
     const host = addresses.find((one) => one.type === type)?.address
-    if (host) return { host, port: node.status?.daemonEndpoints?.kubeletEndpoint?.Port || defaultPort, tls: kubelet ?? {}, path }
+    if (!host) continue
+    const port = node.status?.daemonEndpoints?.kubeletEndpoint?.Port || defaultPort
+    const isOwn = kubelet?.isOwnKubelet
+    const mayDial = (address: string) => !ownPlaces.has(address, port) && (!isOwn || isProxyableAddress(address) || isOwn(nodeName, address, port))
+    return { host, port, tls: kubelet ?? {}, path, mayDial }
   }
   throw new StatusError('', `no preferred addresses found; known addresses: [${addresses.map((one) => `{${one.type} ${one.address}}`).join(' ')}]`)
 }

@@ -15,10 +15,9 @@ import { truthy } from '../../pipeline/requestInfo.ts'
 import type { UserInfo } from '../../request.ts'
 import type { Scope } from '../scope.ts'
 import { connectAdmission } from './connectAdmission.ts'
-import { type KubeletAccess, nodeBackend } from './node.ts'
+import { type NodeReach, nodeBackend } from './node.ts'
 
-export interface StreamDeps {
-  readonly kubelet?: KubeletAccess | undefined
+export interface StreamDeps extends NodeReach {
   readonly authorizers: readonly Authorizer[]
 }
 
@@ -50,11 +49,23 @@ async function log(deps: StreamDeps, scope: Scope): Promise<Answer> {
   const response = await open(request, nodeOf(deps, scope, pod, path))
   const status = response.statusCode ?? 500
   if (status >= 400) {
-    const chunks: Buffer[] = []
-    for await (const chunk of response) chunks.push(chunk as Buffer)
-    throw kubeletError(status, Buffer.concat(chunks).toString().trim())
+    throw kubeletError(status, (await beginningOf(response, maxErrorBytes)).trim())
   }
   return { type: 'stream', status, headers: { 'content-type': 'text/plain' }, body: response }
+}
+
+/** Upstream's bound for what a kubelet says about a failure. */
+const maxErrorBytes = 50_000
+
+async function beginningOf(body: AsyncIterable<unknown>, maxBytes: number): Promise<string> {
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of body) {
+    chunks.push(chunk as Buffer)
+    length += (chunk as Buffer).length
+    if (length >= maxBytes) break
+  }
+  return Buffer.concat(chunks).toString('utf8', 0, maxBytes)
 }
 
 function checkLogOptions(query: URLSearchParams, name: string): void {
@@ -164,7 +175,7 @@ function chooseContainer(pod: Frozen<Pod>, asked: string): string {
 }
 
 function nodeOf(deps: StreamDeps, scope: Scope, pod: Frozen<Pod>, path: string): Backend {
-  return nodeBackend(scope.deps.registry.reader, pod.spec?.nodeName ?? '', path, deps.kubelet)
+  return nodeBackend(scope.deps.registry.reader, pod.spec?.nodeName ?? '', path, deps)
 }
 
 function suffix(parameters: URLSearchParams): string {

@@ -18,7 +18,7 @@ import { connectAdmission } from './connectAdmission.ts'
 import { nodeBackend } from './node.ts'
 import type { StreamDeps } from './podStreams.ts'
 
-type Place = Pick<Backend, 'host' | 'port' | 'tls'>
+type Place = Pick<Backend, 'host' | 'port' | 'tls' | 'mayDial'>
 type Locate = (deps: StreamDeps, scope: Scope, named: Named) => Place | Promise<Place>
 
 interface Named {
@@ -45,10 +45,11 @@ async function proxy(deps: StreamDeps, scope: Scope, locate: Locate, kind: strin
   const place = await locate(deps, scope, parseName(info.name, kind))
   const [prefix, rest] = splitPath(scope)
   const query = querySuffix(request)
-  const backend: Backend = { ...place, path: `${escapePath(rest === '' ? '/' : rest)}${query}`, prefix }
+  const mayDial = place.mayDial ?? ((address) => isProxyableAddress(address) && !deps.ownPlaces.has(address, place.port))
+  const backend: Backend = { ...place, mayDial, path: `${escapePath(rest === '' ? '/' : rest)}${query}`, prefix }
   if (isUpgrade(request)) return tunnel(request, backend)
   // Relative links of a page at the bare path would lead out of the proxy.
-  if (rest === '' && (request.method === 'GET' || request.method === 'HEAD')) return movedTo(`${escapePath(request.path)}/${query}`)
+  if (rest === '' && (request.method === 'GET' || request.method === 'HEAD')) return movedTo(`${escapePath(request.path.replace(/^\/+/, '/'))}/${query}`)
   return proxyPlain(request, backend)
 }
 
@@ -77,10 +78,12 @@ function splitPath({ request, info }: Scope): [prefix: string, rest: string] {
 }
 
 async function locateNode(deps: StreamDeps, scope: Scope, named: Named): Promise<Place> {
-  const { host, port, tls } = nodeBackend(scope.deps.registry.reader, named.name, '/', deps.kubelet)
+  const { host, port, tls, mayDial } = nodeBackend(scope.deps.registry.reader, named.name, '/', deps)
   const isKubelet = named.port === '' || named.port === String(port)
-  if (!(isKubelet && deps.kubelet?.allowLoopback)) await checkProxyable(host)
-  return isKubelet ? { host, port, tls } : { host, port: portNumber(named.port), ...secure(named) }
+  const isOwn = isKubelet && deps.kubelet?.isOwnKubelet?.(named.name, host, port) === true
+  if (!isOwn) await checkProxyable(host)
+  if (!isKubelet) return { host, port: portNumber(named.port), ...secure(named) }
+  return { host, port, tls, mayDial: isOwn ? mayDial : (address) => isProxyableAddress(address) && mayDial?.(address) !== false }
 }
 
 function locatePod(_deps: StreamDeps, scope: Scope, named: Named): Place {

@@ -48,7 +48,10 @@ test('what an etcd, clouds and proxies are asked for is taken as kubeadm and env
     ],
     noFiles,
   )
-  assert.deepEqual([storage, reach], [{ eventTtlSeconds: 600 }, { kubeletAddressTypes: ['Hostname', 'InternalIP'], nodePorts: [31_000, 31_099] }])
+  assert.deepEqual(
+    [storage, reach],
+    [{ eventTtlSeconds: 600 }, { kubeletAddressTypes: ['Hostname', 'InternalIP'], nodePorts: [31_000, 31_099], rejectForwardingRedirects: true }],
+  )
   await assert.rejects(
     serverOptions(
       ['--etcd-servers=http://127.0.0.1:2379', '--allow-privileged=false', '--kubelet-preferred-address-types=IP', '--tracing-config-file=f'],

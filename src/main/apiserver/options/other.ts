@@ -1,6 +1,6 @@
 /**
  * Flags of kube-apiserver's whose choice this server has made already (L5): taken where they ask for that, refused where they ask for something
- * else; and the one about redirects.
+ * else.
  */
 import { kubernetesVersion } from '#base/version'
 import { duration, flag, text, UsageError, whole } from './flags.ts'
@@ -12,7 +12,6 @@ const absentFlags = ['debug-socket-path', 'peer-advertise-ip', 'peer-advertise-p
 export const other = optionGroup({
   name: 'Other',
   flags: {
-    'aggregator-reject-forwarding-redirects': flag('Whether a redirect by an extension API server is answered with 502 instead of sent on to the client', true),
     'contention-profiling': flag('Accepted, without effect: there are no locks to wait for'),
     'coordinated-leadership-lease-duration': duration('Accepted, without effect: leaders are elected by those who want to lead', 15_000),
     'coordinated-leadership-renew-deadline': duration('Accepted, without effect, as --coordinated-leadership-lease-duration', 10_000),
@@ -34,6 +33,6 @@ export const other = optionGroup({
       ...(['', kubernetesVersion].includes(emulated) ? [] : [`--emulated-version ${emulated} is not there: only ${kubernetesVersion}`]),
     ]
     if (faults.length > 0) throw new UsageError(faults)
-    return { forwardsRedirects: !values['aggregator-reject-forwarding-redirects'] }
+    return {}
   },
 })

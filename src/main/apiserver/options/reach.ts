@@ -8,6 +8,7 @@ const noProxies = 'Only empty: the server goes to all it calls by itself'
 export const reach = optionGroup({
   name: 'Reach',
   flags: {
+    'aggregator-reject-forwarding-redirect': flag('Answer 502 where an extension API server answers with a redirect', true),
     'allow-privileged': flag('Only true: the policies of namespaces say which pods may ask for privileges', true),
     'egress-selector-config-file': text(noProxies),
     'enable-aggregator-routing': flag("Accepted, without effect: extension API servers are reached by their services' endpoints"),
@@ -32,7 +33,11 @@ export const reach = optionGroup({
       ...(values['kubernetes-service-node-port'] === 0 ? [] : ['--kubernetes-service-node-port is not there: only 0']),
     ]
     if (faults.length > 0) throw new UsageError(faults)
-    return { kubeletAddressTypes: types, nodePorts: values['service-node-port-range'] }
+    return {
+      kubeletAddressTypes: types,
+      nodePorts: values['service-node-port-range'],
+      rejectForwardingRedirects: values['aggregator-reject-forwarding-redirect'],
+    }
   },
 })
 
