@@ -26,7 +26,11 @@ function formatMap(map: Readonly<Record<string, string>> | undefined): string {
 /** @throws Error for a field that the downward API does not offer. */
 export function podField(pod: FrozenPod, path: string, facts: Pick<PodRuntimeFacts, 'podIPs' | 'hostIPs'>): string {
   const match = subscripted.exec(path)
-  if (match) return (match[1] === 'labels' ? pod.metadata.labels : pod.metadata.annotations)?.[match[2] ?? ''] ?? ''
+  if (match) {
+    const map = match[1] === 'labels' ? pod.metadata.labels : pod.metadata.annotations
+    const key = match[2] ?? ''
+    return (map && Object.hasOwn(map, key) ? map[key] : undefined) ?? ''
+  }
   switch (path) {
     case 'metadata.name':
       return pod.metadata.name ?? ''
