@@ -7,8 +7,6 @@ export interface Poison {
   readonly objects: () => readonly (readonly [path: string, body: { readonly metadata: { readonly name: string } } & Record<string, unknown>])[]
   /** Whether the API takes it. Default true. */
   readonly accepted?: boolean | undefined
-  /** The longest turn that the event loop may take meanwhile. Default 250 ms. */
-  readonly turnMs?: number | undefined
 }
 
 const core = (resource: string) => `/api/v1/namespaces/tenant/${resource}`
@@ -19,7 +17,9 @@ const list = <T>(count: number, item: (index: number) => T): T[] => Array.from({
 
 const labels = { app: 'poison' }
 const container = { name: 'c', image: 'i' }
-const template = { metadata: { labels }, spec: { containers: [container] } }
+// The other node is for the innocent.
+const nodeSelector = { 'kubernetes.io/hostname': 'n1' }
+const template = { metadata: { labels }, spec: { containers: [container], nodeSelector } }
 const workload = (name: string, spec: object) => ({ metadata: { name }, spec: { selector: { matchLabels: labels }, template, ...spec } })
 const pod = (name: string, spec: object) => ({ metadata: { name, labels }, spec: { containers: [container], ...spec } })
 const job = (name: string, spec: object) => ({
@@ -58,8 +58,93 @@ export const poisons: readonly Poison[] = [
       ]),
   },
   {
-    row: 'CTL-07',
-    name: 'an indexed Job of 100000 completions at once',
-    objects: () => [[batch('jobs'), job('wide', { completions: 100_000, parallelism: 100_000, completionMode: 'Indexed', suspend: true })]],
+    row: 'CTL-04',
+    name: 'a Deployment, ReplicaSet, ReplicationController, StatefulSet and Jobs of 2147483647 pods at once',
+    objects: () => [
+      [apps('deployments'), workload('wide', { replicas: maxInt32, strategy: { rollingUpdate: { maxSurge: '100%', maxUnavailable: maxInt32 } } })],
+      [apps('replicasets'), workload('wide-set', { replicas: maxInt32, selector: { matchLabels: labels }, template })],
+      [core('replicationcontrollers'), { metadata: { name: 'wide' }, spec: { replicas: maxInt32, selector: labels, template } }],
+      [apps('statefulsets'), workload('wide', { serviceName: 's', replicas: maxInt32, podManagementPolicy: 'Parallel' })],
+      [batch('jobs'), job('wide', { parallelism: maxInt32, completions: maxInt32 })],
+      [batch('jobs'), job('wide-indexed', { parallelism: 100_000, completions: 100_000, completionMode: 'Indexed', backoffLimitPerIndex: 1 })],
+      [
+        '/apis/policy/v1/namespaces/tenant/poddisruptionbudgets',
+        { metadata: { name: 'p' }, spec: { maxUnavailable: '1%', selector: { matchLabels: labels } } },
+      ],
+    ],
   },
+  {
+    row: 'SCH-10',
+    name: 'eight pods of 4000 topology spread constraints',
+    objects: () =>
+      list(8, (i) => [
+        core('pods'),
+        pod(`spread-${i}`, {
+          topologySpreadConstraints: list(4000, (n) => ({
+            maxSkew: 1,
+            topologyKey: n % 2 === 0 ? 'kubernetes.io/hostname' : `zone-${n}`,
+            whenUnsatisfiable: n % 2 === 0 ? 'DoNotSchedule' : 'ScheduleAnyway',
+            labelSelector: { matchLabels: { ...labels, n: `${n}` } },
+          })),
+        }),
+      ]),
+  },
+  ...longLists(),
 ]
+
+/** Objects whose lists have as many entries as a request holds. */
+function longLists(): Poison[] {
+  const many = 20_000
+  const configMap = (name: string, metadata: object) => ({ metadata: { name, ...metadata }, data: {} })
+  const podWith = (name: string, spec: object): Poison => ({ row: 'ARC-10', name: `a pod of many ${name}`, objects: () => [[core('pods'), pod('many', spec)]] })
+  const uid = (i: number) => `00000000-0000-0000-0000-${String(i).padStart(12, '0')}`
+  const requirement = (i: number) => ({ key: `k${i}`, operator: 'In', values: [`${i}`] })
+  const affinityTerm = (i: number) => ({ topologyKey: 'kubernetes.io/hostname', labelSelector: { matchLabels: { k: `${i}` } } })
+  return [
+    {
+      row: 'ARC-10',
+      name: 'an object of 60000 finalizers',
+      objects: () => [[core('configmaps'), configMap('f', { finalizers: list(60_000, (i) => `a.b/f${i}`) })]],
+    },
+    {
+      row: 'ARC-10',
+      name: 'an object of many owners',
+      objects: () => [
+        [core('configmaps'), configMap('o', { ownerReferences: list(15_000, (i) => ({ apiVersion: 'v1', kind: 'ConfigMap', name: `n${i}`, uid: uid(i) })) })],
+      ],
+    },
+    {
+      row: 'ARC-10',
+      name: 'an object of many labels',
+      objects: () => [[core('configmaps'), configMap('l', { labels: Object.fromEntries(list(60_000, (i) => [`k${i}`, `${i}`])) })]],
+    },
+    podWith('tolerations', { tolerations: list(many, (i) => ({ key: `k${i}`, operator: 'Equal', value: 'v', effect: 'NoSchedule' })) }),
+    podWith('host aliases', { hostAliases: list(many, (i) => ({ ip: `10.${(i >> 16) & 255}.${(i >> 8) & 255}.${i & 255}`, hostnames: ['h'] })) }),
+    podWith('variables', { containers: [{ ...container, env: list(many, (i) => ({ name: `V${i}`, value: '$(V0)' })) }] }),
+    podWith('ports', {
+      containers: [{ ...container, ports: list(many, (i) => ({ name: `p${i}`, containerPort: (i % 65_535) + 1, protocol: i < 65_535 ? 'TCP' : 'UDP' })) }],
+    }),
+    podWith('volumes', { volumes: list(many, (i) => ({ name: `v${i}`, emptyDir: {} })) }),
+    podWith('init containers', { initContainers: list(10_000, (i) => ({ name: `i${i}`, image: 'i' })) }),
+    podWith('terms of node affinity', {
+      affinity: {
+        nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: list(10_000, (i) => ({ matchExpressions: [requirement(i)] })) } },
+      },
+    }),
+    podWith('terms of pod affinity', {
+      affinity: {
+        podAffinity: { preferredDuringSchedulingIgnoredDuringExecution: list(6000, (i) => ({ weight: 1, podAffinityTerm: affinityTerm(i) })) },
+        podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: list(3000, affinityTerm) },
+      },
+    }),
+    podWith('scheduling gates', { schedulingGates: list(many, (i) => ({ name: `a.b/g${i}` })) }),
+    {
+      row: 'CTL-11',
+      name: 'a Service of many ports',
+      objects: () => [
+        [core('services'), { metadata: { name: 's' }, spec: { selector: labels, ports: list(10_000, (i) => ({ name: `p${i}`, port: i + 1 })) } }],
+        ...list(20, (i) => [core('pods'), pod(`p${i}`, {})] as const),
+      ],
+    },
+  ]
+}
