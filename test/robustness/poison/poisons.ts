@@ -82,7 +82,7 @@ export const poisons: readonly Poison[] = [
         pod(`spread-${i}`, {
           topologySpreadConstraints: list(4000, (n) => ({
             maxSkew: 1,
-            topologyKey: n % 2 === 0 ? 'kubernetes.io/hostname' : `zone-${n}`,
+            topologyKey: `zone-${n}`,
             whenUnsatisfiable: n % 2 === 0 ? 'DoNotSchedule' : 'ScheduleAnyway',
             labelSelector: { matchLabels: { ...labels, n: `${n}` } },
           })),
@@ -110,7 +110,7 @@ function longLists(): Poison[] {
       row: 'ARC-10',
       name: 'an object of many owners',
       objects: () => [
-        [core('configmaps'), configMap('o', { ownerReferences: list(15_000, (i) => ({ apiVersion: 'v1', kind: 'ConfigMap', name: `n${i}`, uid: uid(i) })) })],
+        [core('configmaps'), configMap('o', { ownerReferences: list(10_000, (i) => ({ apiVersion: 'v1', kind: 'ConfigMap', name: `n${i}`, uid: uid(i) })) })],
       ],
     },
     {
