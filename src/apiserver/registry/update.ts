@@ -3,12 +3,14 @@
  * on the newest state when somebody else wrote in between. A write that changes nothing keeps the resourceVersion.
  * Upstream: handlers/update.go and patch.go, pkg/registry/rest/update.go, pkg/registry/generic/registry/store.go.
  */
+
 import type { KindStrategy } from '#api/kinds/defineKind'
 import type { FieldError } from '#api/machinery/fieldPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { validateObjectMetaUpdate } from '#api/machinery/objectMeta'
 import { badRequest, conflict, internalError, notFound, optimisticLockMessage } from '#api/machinery/status'
 import { withNils } from '#api/schema/nils'
+import { turn } from '../fairLoop.ts'
 import { admit } from './admit.ts'
 import { CacheEntry, encodeStored, prepareViews } from './cacheEntry.ts'
 import { createObject, ensureNamespace } from './create.ts'
@@ -81,6 +83,7 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
   checkResourceVersion(context, request.name, changed.metadata.resourceVersion, current)
   const tracking = context.managedFieldsDone ? undefined : trackManagers(context, changed, oldServed, deps.clock.now())
   if (tracking) await tracking
+  if (context.isLarge) await turn()
   const { admitted } = request
   if (!admitted) await admit(deps.admission, attributesOf(context, 'UPDATE', request.name, changed, oldServed, request.options))
   const object = served.toStrategy(changed)

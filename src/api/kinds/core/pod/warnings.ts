@@ -157,7 +157,10 @@ function affinityWarnings(spec: PodSpec, path: FieldPath): string[] {
 
 function duplicateWarnings(spec: PodSpec, path: FieldPath): readonly string[] {
   if (!spec.hostAliases && !spec.imagePullSecrets) return none
-  const repeated = (values: readonly string[]) => values.flatMap((value, i) => (values.indexOf(value) < i ? [{ value: JSON.stringify(value), i }] : []))
+  const repeated = (values: readonly string[]) => {
+    const seen = new Set<string>()
+    return values.flatMap((value, i) => (seen.size < seen.add(value).size ? [] : [{ value: JSON.stringify(value), i }]))
+  }
   const secrets = (spec.imagePullSecrets ?? []).map(({ name = '' }) => name)
   const secret = (i: number) => path.child('imagePullSecrets').index(i).child('name')
   return [
