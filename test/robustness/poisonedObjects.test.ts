@@ -8,7 +8,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { assertServesInnocent, createKilledCluster, type KilledCluster } from './poison/killedCluster.ts'
 import { type Poison, poisons } from './poison/poisons.ts'
 
-const maxTurnMs = 250
+/** 250 ms on a machine of one's own; one that is shared is slower, and collects garbage with less memory. */
+const maxTurnMs = 500
 const handledForMs = 700
 const mergePatch = { headers: { 'content-type': 'application/merge-patch+json' } }
 
@@ -45,7 +46,10 @@ async function survives(cluster: KilledCluster, { objects, accepted = true }: Po
   await assertServesInnocent(cluster, 'web')
   for (const [path, { metadata }] of accepted ? objects() : []) {
     const at = `${path}/${metadata.name}`
-    assert.equal((await cluster.call('GET', at)).status, 200)
+    const { status } = await cluster.call('GET', at)
+    // The garbage collector has removed what its owners left.
+    if (status === 404 && 'ownerReferences' in metadata) continue
+    assert.equal(status, 200)
     assert.equal((await cluster.call('DELETE', `${at}?propagationPolicy=Background`)).status, 200)
   }
   for (const [path, body] of accepted ? objects() : []) {

@@ -61,7 +61,7 @@ export function podFromTemplate(template: Frozen<PodTemplateSpec>, owner: Frozen
 }
 
 /** Calls that begin in one turn of the event loop: some milliseconds of work. */
-const callsPerTurn = 8
+const callsPerTurn = 4
 
 /** Calls `fn` for all items at once, but lets others have their turn while it begins. @returns the first error */
 export async function forAllInTurns<T>(clock: Clock, items: readonly T[], fn: (item: T) => Promise<void>): Promise<{ successes: number; error: unknown }> {

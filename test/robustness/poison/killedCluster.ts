@@ -95,7 +95,11 @@ export function createKilledCluster({ nodes = 2, apiServerArgs = [] }: Partial<O
     async seed(objects) {
       assert.equal(child, undefined, 'the file is another process’s')
       const store = await openLmdbStore({ path: path.join(folder, 'data.mdb'), clock: realClock, log: noLog })
-      const success = Object.entries(objects).map(([key, object]) => ({ type: 'put' as const, key, value: Buffer.from(JSON.stringify(object)) }))
+      const success = Object.entries(objects).map(([key, object]) => ({
+        type: 'put' as const,
+        key,
+        value: Buffer.from(typeof object === 'string' ? object : JSON.stringify(object)),
+      }))
       await store.transact({ compare: [], success })
       await store.close()
     },

@@ -122,10 +122,10 @@ function longLists(): Poison[] {
     podWith('host aliases', { hostAliases: list(many, (i) => ({ ip: `10.${(i >> 16) & 255}.${(i >> 8) & 255}.${i & 255}`, hostnames: ['h'] })) }),
     podWith('variables', { containers: [{ ...container, env: list(many, (i) => ({ name: `V${i}`, value: '$(V0)' })) }] }),
     podWith('ports', {
-      containers: [{ ...container, ports: list(many, (i) => ({ name: `p${i}`, containerPort: (i % 65_535) + 1, protocol: i < 65_535 ? 'TCP' : 'UDP' })) }],
+      containers: [{ ...container, ports: list(many / 2, (i) => ({ name: `p${i}`, containerPort: (i % 65_535) + 1, protocol: i < 65_535 ? 'TCP' : 'UDP' })) }],
     }),
     podWith('volumes', { volumes: list(many, (i) => ({ name: `v${i}`, emptyDir: {} })) }),
-    podWith('init containers', { initContainers: list(10_000, (i) => ({ name: `i${i}`, image: 'i' })) }),
+    podWith('init containers', { initContainers: list(5000, (i) => ({ name: `i${i}`, image: 'i' })) }),
     podWith('terms of node affinity', {
       affinity: {
         nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: list(10_000, (i) => ({ matchExpressions: [requirement(i)] })) } },
