@@ -42,7 +42,7 @@ export function createPodPace(clock: Clock, pods: ReadableStore<Pod>): PodPace {
       }
       const everyMs = (1000 / creationsPerSecond) * Math.max(1, unscheduled / steadyUnscheduled)
       const nowMs = clock.monotonicMs()
-      const dueMs = Math.max(nextMs.get(namespace) ?? nowMs, nowMs - lookAgainMs)
+      const dueMs = Math.max(nextMs.get(namespace) ?? nowMs, nowMs - Math.max(2 * lookAgainMs, everyMs))
       const paced = Math.max(0, Math.floor((nowMs - dueMs) / everyMs))
       nextMs.set(namespace, dueMs + paced * everyMs)
       const count = Math.min(wanted, free + paced)
