@@ -24,7 +24,7 @@ test('ARC-10 a cluster over objects that no API takes starts, serves others, and
     let found = 0
     for (const { path } of broken) {
       const read = await cluster.call('GET', path)
-      // A controller may have removed what belongs to nobody.
+      // A controller may have removed an object without an owner.
       if (read.status === 404) continue
       found++
       const deleted = await cluster.call('DELETE', path)

@@ -107,7 +107,7 @@ test('CTL-08 a clock that was set back waits for the time of the CronJob', () =>
   assert.equal(hasMissedMany(parse('* * * * *'), future, at('2026-01-01T00:00:00Z')), false)
 })
 
-// Upstream's search takes Thursday 23:00 for the beginning of a Friday without a midnight, and goes on with Saturday.
+// Upstream's search takes Thursday 23:00 for the beginning of a Friday without a midnight, and continues with Saturday.
 test('CTL-08 east of Greenwich a day whose midnight is skipped is none for a schedule by days, as upstream', () => {
   const next = nextTime(parse('0 5 * * 5'), at('2026-04-20T10:00:00Z'), zoneOf('Africa/Cairo'))
   assert.equal(formatTime(next ?? 0), '2026-05-01T02:00:00Z')

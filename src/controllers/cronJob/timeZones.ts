@@ -44,7 +44,7 @@ function zoneOf(format: Intl.DateTimeFormat): Zone {
   }
 }
 
-/** The time at which clocks of the zone show `localMs`, counted as if it was UTC. Of a time that they skip: what Go takes for it. */
+/** The time at which clocks of the zone show `localMs`, counted as if it was UTC. For a time that they skip it is the one that Go takes. */
 export function fromLocal(localMs: number, zone: Zone): number {
   const offset = zone.offsetAt(localMs)
   return localMs - (offset === 0 ? 0 : zone.offsetAt(localMs - offset))

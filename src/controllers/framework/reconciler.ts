@@ -35,7 +35,7 @@ export interface Reconciler extends Component {
   also(task: (signal: AbortSignal) => Promise<void>): void
 }
 
-/** How long a controller's workers go on within one turn. */
+/** How long a controller's workers may work within one turn. */
 const sliceMs = 5
 
 export function createReconciler(context: ControllerContext, options: ReconcilerOptions): Reconciler {

@@ -32,7 +32,7 @@ const replicasOf = (set: Frozen<StatefulSet>) => set.spec.replicas ?? 1
 /** The first ordinal beyond the set: no pod is made whose name ordinalOf does not read. */
 const endOrdinal = (set: Frozen<StatefulSet>) => Math.min(firstOrdinal(set) + replicasOf(set), maxOrdinal + 1)
 
-/** Pods that one sync creates at most; their events call for the next sync, which goes on. Upstream creates as many at a time. */
+/** Pods that one sync creates at most; their events call for the next sync, which creates more. Upstream creates as many at a time. */
 const maxCreationsPerSync = 500
 
 /** The set's pods by ordinal: those it wants, lowest first, and those beyond, highest first. */

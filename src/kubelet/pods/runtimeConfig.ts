@@ -72,7 +72,7 @@ export interface ContainerInputs {
   readonly targetId?: string | undefined
 }
 
-/** What the runtime is told about one container. @throws Error when references make command and arguments too long */
+/** The configuration of one container for the runtime. @throws Error when references make command and arguments too long */
 export function containerConfig(pod: FrozenPod, container: FrozenContainer, inputs: ContainerInputs, config: KubeletConfig): ContainerConfig {
   const { options } = inputs
   const lookup = (name: string) => inputs.environment.get(name)

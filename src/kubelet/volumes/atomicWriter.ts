@@ -47,7 +47,7 @@ export interface WriteOptions {
   readonly fsGroup?: number | undefined
   /** Milliseconds since the epoch: the time is part of the hidden directory's name. */
   readonly nowMs: number
-  /** Lets others go on between the files. */
+  /** Gives others a turn between the files. */
   readonly turn: () => Promise<void>
 }
 

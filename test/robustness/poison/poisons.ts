@@ -1,4 +1,4 @@
-/** Small objects that a tenant may create, and that are large to whoever does what they ask for at once. */
+/** Objects that a tenant may create, and that cost a component far more than their size if it does all that they ask for at once. */
 
 export interface Poison {
   readonly row: string

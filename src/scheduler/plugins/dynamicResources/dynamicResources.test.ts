@@ -322,13 +322,13 @@ test('DRA-04 a search that takes too long is given up', async () => {
   let nowMs = 0
   Object.defineProperty(fixture.clock, 'monotonicMs', { value: () => (nowMs += 1000) })
   const pod = podWith('c')
-  // The cycle ends soon; the search goes on between cycles, up to the timeout.
+  // The cycle ends soon; the search continues between cycles, up to the timeout.
   assert.deepEqual(fixture.decide(pod), searching)
   await fixture.clock.advance(20_000)
   assert.deepEqual(fixture.decide(pod), { message: '0/1 nodes are available: 1 timed out trying to allocate devices.' })
 })
 
-test('DRA-04 a search that goes on between cycles gives its answer to the next cycle of its pod', async () => {
+test('DRA-04 a search that continues between cycles gives its answer to the next cycle of its pod', async () => {
   const devices = Array.from({ length: 40 }, (_, index) =>
     gpu(`g${index}`, { attributes: strings({ [`${driver}/numa`]: `${index}`, [`${driver}/rack`]: `${index % 20}` }) }),
   )

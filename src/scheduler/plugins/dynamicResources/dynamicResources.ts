@@ -29,7 +29,7 @@ import { type SearchBasis, type SlowOutcome, SlowSearches, slice } from './slowS
 const name = 'DynamicResources'
 const maxAlternatives = 8
 const bindingPollMs = 5000
-/** What a cycle searches itself, on all nodes; what takes longer goes on between the cycles. */
+/** What a cycle searches itself, on all nodes; a longer search continues between the cycles. */
 const searchPerCycleMs = 50
 
 type Claim = Frozen<ResourceClaim>

@@ -1,5 +1,5 @@
 /**
- * Searches for devices that are too long for one scheduling cycle (L3): they go on between turns of the event loop, one after the other, while other
+ * Searches for devices that are too long for one scheduling cycle (L3): they continue between turns of the event loop, one after the other, while other
  * pods are scheduled, and their pods come back to the queue with the answer. Upstream: the filter timeout of plugins/dynamicresources (v1.36), during
  * which no other pod is scheduled.
  */
@@ -15,7 +15,7 @@ export interface SearchBasis {
   readonly claims: readonly Frozen<ResourceClaim>[]
   /** The resource slices, in order. */
   readonly index: object
-  /** Of the devices in use. */
+  /** The version of the devices in use. */
   readonly version: number
 }
 

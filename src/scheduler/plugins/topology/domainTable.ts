@@ -100,7 +100,7 @@ export class DomainTable {
   }
 
   setNode(node: NodeInfo): void {
-    // Without the label nobody asks for its pods: they are counted when it gets one.
+    // The pods of a node without the label are counted when it gets one.
     if (!this.#at(node) && node.node.metadata.labels?.[this.shape.topologyKey] === undefined) return
     const there = this.#known(node)
     const value = this.#domainOf(node.node)
