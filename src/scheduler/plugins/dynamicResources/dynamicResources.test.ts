@@ -357,6 +357,12 @@ test('DRA-04 requests that must share a value are refused by counting, also wher
   assert.ok(performance.now() - startMs < 1000)
 })
 
+/** Processor time of this process: others may use the machine, too. */
+const processorMs = () => {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
+}
+
 test('DRA-04 a search of exponential size leaves the cycle to others and ends with upstream’s timeout', async () => {
   const requests = Array.from({ length: 24 }, (_, index) => ({
     ...exactly({ selectors: selecting(`device.attributes["${driver}"].numa != "${index}"`) }),
@@ -377,13 +383,13 @@ test('DRA-04 a search of exponential size leaves the cycle to others and ends wi
     [nodeOf({ name: 'a' })],
   )
   const pod = podWith('c')
-  const startMs = performance.now()
+  const startMs = processorMs()
   assert.deepEqual(fixture.decide(pod), searching)
-  assert.ok(performance.now() - startMs < 250)
+  assert.ok(processorMs() - startMs < 250)
   for (let slices = 0; slices < 1100; slices++) {
-    const sliceMs = performance.now()
+    const sliceMs = processorMs()
     await fixture.clock.advance(10)
-    assert.ok(performance.now() - sliceMs < 250)
+    assert.ok(processorMs() - sliceMs < 250)
   }
   assert.deepEqual(fixture.decide(pod), { message: '0/1 nodes are available: 1 timed out trying to allocate devices.' })
 })
