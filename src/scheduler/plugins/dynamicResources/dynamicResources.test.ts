@@ -382,6 +382,8 @@ test('DRA-04 a search of exponential size leaves the cycle to others and ends wi
     claims,
     [nodeOf({ name: 'a' })],
   )
+  let nowMs = 0
+  Object.defineProperty(fixture.clock, 'monotonicMs', { value: () => (nowMs += 4) })
   const pod = podWith('c')
   const startMs = processorMs()
   assert.deepEqual(fixture.decide(pod), searching)
