@@ -56,6 +56,10 @@ export class Turns {
   }
 }
 
-function turn(): Promise<void> {
+/** Bodies from this size on take more than some milliseconds at each step of a write. */
+export const largeBodyBytes = 256 * 1024
+
+/** Resolves in a later turn of the event loop. */
+export function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }

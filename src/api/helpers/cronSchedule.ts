@@ -87,7 +87,8 @@ const isAny = (field: string): boolean => field.split(',').some((part) => /^[*?]
 
 function parseField(text: string, bounds: Bounds): Set<number> {
   const values = new Set<number>()
-  for (const part of text.split(',').filter(Boolean)) {
+  // A list may be as long as a request; most of it repeats.
+  for (const part of new Set(text.split(',').filter(Boolean))) {
     const { start, end, step } = parseRange(part, bounds)
     for (let value = start; value <= end; value += step) values.add(value)
   }

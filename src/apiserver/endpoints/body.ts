@@ -2,6 +2,7 @@
  * From a request's body to an object of the served kind (L3): media type, JSON or YAML, apiVersion and kind, strict fields, defaults.
  * Upstream: handlers/create.go and its serializers (v1.36).
  */
+
 import { JsonSyntaxError, parseJson } from '#api/machinery/json'
 import { groupVersion, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
 import { ProtobufError } from '#api/machinery/protobuf/decode'
@@ -14,6 +15,7 @@ import { applyDefaults } from '#api/schema/defaults'
 import type { Schema } from '#api/schema/schema'
 import { decodeStructural } from '#api/schema/structuralDecode'
 import { deepCopy } from '#base/frozen'
+import { largeBodyBytes, turn } from '../fairLoop.ts'
 import type { RequestBody, ServerRequest } from '../request.ts'
 import type { YamlThread } from '../yaml/yamlThread.ts'
 
@@ -170,7 +172,10 @@ export async function decodeBody(source: BodySource, expected: ExpectedKind, kee
   const body = ready instanceof Promise ? await ready : ready
   const kept = body.type === 'value' ? keep?.(body.value) : undefined
   const parsed = parseBody(kept ? ({ ...body, value: kept.rest } as RequestBody) : body, validation !== 'Ignore')
+  const isLarge = body.type === 'bytes' && body.bytes.length > largeBodyBytes
+  if (isLarge) await turn()
   const decoded = decodeValue(request, parsed, expected, validation)
+  if (isLarge) await turn()
   const object = kept ? kept.joined(decoded) : decoded
   request.audit?.requestObject(object)
   return object

@@ -10,6 +10,7 @@ import { alreadyExists, badRequest, StatusError } from '#api/machinery/status'
 import { deepCopy } from '#base/frozen'
 import { randomName, randomUid } from '#base/random'
 import { formatTime } from '#base/time'
+import { turn } from '../fairLoop.ts'
 import { admit } from './admit.ts'
 import { CacheEntry, encodeStored } from './cacheEntry.ts'
 import { trackManagers } from './managers.ts'
@@ -34,6 +35,7 @@ export async function createObject(deps: WriterDeps, context: WriteContext, obje
   if (object.metadata.resourceVersion) throw new StatusError('', 'resourceVersion should not be set on objects to be created')
   const tracking = context.managedFieldsDone ? undefined : trackManagers(context, object, undefined, deps.clock.now())
   if (tracking) await tracking
+  if (context.isLarge) await turn()
   await admit(deps.admission, attributesOf(context, 'CREATE', object.metadata.name ?? '', object, undefined, request.options))
   const { metadata } = object
   if (!metadata.generateName || metadata.name) return createNamed(deps, context, object, request)
@@ -77,6 +79,7 @@ async function createNamed(deps: WriterDeps, context: WriteContext, served: Kube
     strategy.canonicalize?.(object)
     if (authorize) await authorize()
     await deps.admission.validate(attributesOf(context, 'CREATE', metadata.name ?? '', object, undefined, options))
+    if (context.isLarge) await turn()
     const entry = await store(deps, context, object)
     isStored = !context.dryRun
     return entry

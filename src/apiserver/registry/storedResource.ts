@@ -119,6 +119,8 @@ export interface WriteContext {
   readonly dryRun: boolean
   /** The change came through server-side apply, which keeps metadata.managedFields itself. */
   readonly managedFieldsDone?: boolean | undefined
+  /** The body is so large that others get a turn between the steps of the write. */
+  readonly isLarge?: boolean | undefined
   warn(text: string): void
   readonly cancellation?: Cancellation | undefined
   /** Admission is told its options, and notes things for its audit event. */

@@ -3,6 +3,7 @@
  * on the newest state when somebody else wrote in between. A write that changes nothing keeps the resourceVersion.
  * Upstream: handlers/update.go and patch.go, pkg/registry/rest/update.go, pkg/registry/generic/registry/store.go.
  */
+
 import type { KindStrategy } from '#api/kinds/defineKind'
 import type { FieldError } from '#api/machinery/fieldPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
@@ -13,6 +14,7 @@ import { withNils } from '#api/schema/nils'
 import { ownValue } from '#base/bareMap'
 import type { AuthorizationAttributes } from '../authz/authorizer.ts'
 import { mustBeAllowed } from '../authz/forbidden.ts'
+import { turn } from '../fairLoop.ts'
 import { admit } from './admit.ts'
 import { CacheEntry, encodeStored, prepareViews } from './cacheEntry.ts'
 import { createObject, ensureNamespace } from './create.ts'
@@ -111,6 +113,7 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
   checkResourceVersion(context, request.name, changed.metadata.resourceVersion, current)
   const tracking = context.managedFieldsDone ? undefined : trackManagers(context, changed, oldServed, deps.clock.now())
   if (tracking) await tracking
+  if (context.isLarge) await turn()
   const { admitted } = request
   if (!admitted) await admit(deps.admission, attributesOf(context, 'UPDATE', request.name, changed, oldServed, request.options))
   const object = served.toStrategy(changed)

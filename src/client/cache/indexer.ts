@@ -20,6 +20,8 @@ export interface ReadableStore<T extends KubeObject> {
   values(): IterableIterator<Frozen<T>>
   /** Objects that have `value` among their values of the index. @throws Error when there is no such index. */
   byIndex(index: string, value: string): readonly Frozen<T>[]
+  /** How many objects {@link byIndex} gives. */
+  countByIndex(index: string, value: string): number
   /** All values of an index that some object has. */
   indexValues(index: string): readonly string[]
 }
@@ -72,6 +74,10 @@ export class Indexer<T extends KubeObject> implements ReadableStore<T> {
       if (object) found.push(object)
     }
     return found
+  }
+
+  countByIndex(index: string, value: string): number {
+    return this.#index(index).get(value)?.size ?? 0
   }
 
   indexValues(index: string): readonly string[] {

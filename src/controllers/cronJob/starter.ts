@@ -16,7 +16,8 @@ import type { Client, NewObject } from '#client/client'
 import { type EventRecorder, referenceOf } from '#client/eventRecorder'
 import type { Result } from '../framework/reconciler.ts'
 import { isNamespaceTerminating, messageOf } from '../shared/podControl.ts'
-import { hasMissedMany, isTimeZone, mostRecentTime, nextTime, timeOf } from './schedule.ts'
+import { hasMissedMany, mostRecentTime, nextTime, timeOf } from './schedule.ts'
+import { TimeZones, utc, type Zone } from './timeZones.ts'
 
 /** A little late, so that a coarse clock does not wake us before the time. */
 const afterDueMs = 100
@@ -42,6 +43,7 @@ export function createStarter({ client, clock, events, metrics }: StarterDeps): 
     help: 'How much later than its scheduled time a job was created, in seconds.',
     buckets: exponentialBuckets(1, 2, 10),
   })
+  const zones = new TimeZones()
   return { startWhenDue, msUntilNext, remove }
 
   async function remove(
@@ -58,35 +60,42 @@ export function createStarter({ client, clock, events, metrics }: StarterDeps): 
   }
 
   /** Tells in an event what makes a schedule useless. */
-  function scheduleOf(cron: Frozen<CronJob>): CronSchedule | undefined {
-    const read = readSchedule(cron)
+  function scheduleOf(cron: Frozen<CronJob>): ZonedSchedule | undefined {
+    const read = readSchedule(cron, zones)
     if ('reason' in read) events.event(cron, 'Warning', read.reason, read.message)
     return 'reason' in read ? undefined : read
   }
 
   function msUntilNext(cron: Frozen<CronJob>): number | undefined {
-    const schedule = readSchedule(cron)
-    if ('reason' in schedule) return undefined
+    const read = readSchedule(cron, zones)
+    if ('reason' in read) return undefined
+    const { schedule, zone } = read
     const nowMs = clock.now()
     const sinceMs = startOf(cron) ?? nowMs
     // From the last time that was, so that intervals keep their rhythm.
-    const lastMs = mostRecentTime(schedule, sinceMs, nowMs, cron.spec.timeZone) ?? sinceMs
-    const nextMs = nextTime(schedule, lastMs, cron.spec.timeZone)
+    const lastMs = mostRecentTime(schedule, sinceMs, nowMs, zone) ?? sinceMs
+    const nextMs = nextTime(schedule, lastMs, zone)
     return nextMs === undefined ? undefined : nextMs - nowMs + afterDueMs
   }
 
   async function startWhenDue(cron: Frozen<CronJob>, status: CronJobStatus, signal: AbortSignal): Promise<Result | undefined> {
-    const { timeZone, startingDeadlineSeconds, concurrencyPolicy } = cron.spec
-    const schedule = scheduleOf(cron)
-    if (!schedule) return undefined
+    const { startingDeadlineSeconds, concurrencyPolicy } = cron.spec
+    const read = scheduleOf(cron)
+    if (!read) return undefined
+    const { schedule, zone } = read
     const nowMs = clock.now()
     const wait: Result = { requeueAfterMs: msUntilNext(cron) }
     // What is older than the deadline is as if it had never been.
     const deadlineMs = startingDeadlineSeconds === undefined ? Number.NEGATIVE_INFINITY : nowMs - startingDeadlineSeconds * 1000
     const sinceMs = Math.max(startOf(cron) ?? nowMs, deadlineMs)
-    const dueMs = mostRecentTime(schedule, sinceMs, nowMs, timeZone)
+    if (nextTime(schedule, sinceMs, zone) === undefined) {
+      const why = 'time difference between two schedules is less than 1 second'
+      events.event(cron, 'Warning', 'InvalidSchedule', `invalid schedule: ${cron.spec.schedule} : ${why}`)
+      return undefined
+    }
+    const dueMs = mostRecentTime(schedule, sinceMs, nowMs, zone)
     if (dueMs === undefined) return wait
-    if (hasMissedMany(schedule, sinceMs, nowMs, timeZone)) {
+    if (hasMissedMany(schedule, sinceMs, nowMs, zone)) {
       const message = 'too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew'
       events.event(cron, 'Warning', 'TooManyMissedTimes', message)
     }
@@ -128,13 +137,22 @@ export function createStarter({ client, clock, events, metrics }: StarterDeps): 
 /** Times up to this one are settled. */
 const startOf = (cron: Frozen<CronJob>) => timeOf(cron.status?.lastScheduleTime) ?? timeOf(cron.metadata.creationTimestamp)
 
+interface ZonedSchedule {
+  readonly schedule: CronSchedule
+  readonly zone: Zone
+}
+
 /** The schedule, or why it is none, as an event says it. */
-function readSchedule({ spec: { schedule, timeZone } }: Frozen<CronJob>): CronSchedule | { readonly reason: string; readonly message: string } {
-  if (timeZone !== undefined && !isTimeZone(timeZone)) {
-    return { reason: 'UnknownTimeZone', message: `invalid timeZone: ${JSON.stringify(timeZone)}: unknown time zone ${timeZone}` }
-  }
-  const parsed = parseCronSchedule(schedule)
-  return 'fault' in parsed ? { reason: 'UnparseableSchedule', message: `unparseable schedule: ${JSON.stringify(schedule)} : ${parsed.fault}` } : parsed
+function readSchedule(
+  { spec: { schedule: text, timeZone } }: Frozen<CronJob>,
+  zones: TimeZones,
+): ZonedSchedule | { readonly reason: string; readonly message: string } {
+  const zone = timeZone ? zones.of(timeZone) : utc
+  if (!zone) return { reason: 'UnknownTimeZone', message: `invalid timeZone: ${JSON.stringify(timeZone)}: unknown time zone ${timeZone}` }
+  const schedule = parseCronSchedule(text)
+  return 'fault' in schedule
+    ? { reason: 'UnparseableSchedule', message: `unparseable schedule: ${JSON.stringify(text)} : ${schedule.fault}` }
+    : { schedule, zone }
 }
 
 const jobName = (cron: Frozen<CronJob>, dueMs: number) => `${cron.metadata.name}-${Math.floor(dueMs / 60_000)}`

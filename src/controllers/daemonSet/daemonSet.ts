@@ -18,7 +18,7 @@ import { claim } from '../shared/claim.ts'
 import { currentRevision, type History, ownRevisions, revisionHash, revisionsToClean } from '../shared/history.ts'
 import { controllerUidIndex, podControllerIndexers } from '../shared/indexes.ts'
 import { ownedPodHandler } from '../shared/ownedPodHandler.ts'
-import { createPodControl, isNamespaceTerminating, slowStartBatch } from '../shared/podControl.ts'
+import { createPodControl, forAllInTurns, isNamespaceTerminating, slowStartBatch } from '../shared/podControl.ts'
 import { createEndedPods } from './endedPods.ts'
 import {
   daemonPod,
@@ -123,7 +123,9 @@ function createDaemonSetController(context: ControllerContext) {
       // Over and on its way out: nobody need wait for it.
       if (isPodTerminal(pod) && pod.metadata.deletionTimestamp) continue
       const node = targetNode(pod)
-      byNode.set(node, [...(byNode.get(node) ?? []), pod])
+      const there = byNode.get(node)
+      if (there) there.push(pod)
+      else byNode.set(node, [pod])
     }
     return byNode
   }
@@ -138,21 +140,19 @@ function createDaemonSetController(context: ControllerContext) {
   ): Promise<void> {
     if (createOn.length + remove.length === 0) return
     expectations.expect(key, createOn.length, remove.map(keyOf))
-    const { successes, error } = await slowStartBatch(createOn.length, async (i) => {
+    const { successes, error } = await slowStartBatch(clock, createOn.length, async (i) => {
       await podControl.create(set, daemonPod(set, createOn[i] ?? '', hash), signal).catch((error: unknown) => {
         if (!isNamespaceTerminating(error)) throw error
       })
     })
     expectations.creationsFailed(key, createOn.length - successes)
-    const results = await Promise.allSettled(
-      remove.map((pod) =>
-        podControl.delete(set, pod, signal).catch((error: unknown) => {
-          expectations.deletionObserved(key, keyOf(pod))
-          if (!isStatus(error, 'NotFound')) throw error
-        }),
-      ),
+    const removed = await forAllInTurns(clock, remove, (pod) =>
+      podControl.delete(set, pod, signal).catch((error: unknown) => {
+        expectations.deletionObserved(key, keyOf(pod))
+        if (!isStatus(error, 'NotFound')) throw error
+      }),
     )
-    const failure = error ?? results.find((result) => result.status === 'rejected')?.reason
+    const failure = error ?? removed.error
     if (failure !== undefined) throw failure
   }
 }

@@ -16,6 +16,9 @@ export const desiredReplicasAnnotation = 'deployment.kubernetes.io/desired-repli
 export const maxReplicasAnnotation = 'deployment.kubernetes.io/max-replicas'
 export const podTemplateHashLabel = 'pod-template-hash'
 
+/** replicas has 32 bits; with the surge the sum can need more. */
+const maxReplicas = 2 ** 31 - 1
+
 type Sets = readonly Frozen<ReplicaSet>[]
 
 export const replicasOf = (object: { readonly spec: { readonly replicas?: number | undefined } }): number => object.spec.replicas ?? 1
@@ -132,7 +135,7 @@ export function scaleProportionally(deployment: Frozen<Deployment>, newSet: Froz
   })
   // Rounding's rest goes to the largest.
   if (toAdd !== 0 && sizes[0] !== undefined) sizes[0] = Math.max(0, sizes[0] + toAdd - added)
-  return ordered.map((set, i) => ({ set, to: sizes[i] ?? 0 }))
+  return ordered.map((set, i) => ({ set, to: Math.min(sizes[i] ?? 0, maxReplicas) }))
 }
 
 function shareOf(deployment: Frozen<Deployment>, set: Frozen<ReplicaSet>, toAdd: number, added: number): number {

@@ -14,13 +14,10 @@ import { parseTime } from '#base/time'
 /** An eviction that was granted and whose pod is still not being deleted after this long did not happen. */
 export const deletionTimeoutMs = 2 * 60_000
 
-/** @param expected what the pods' controllers want together; counts where the budget is relative to it. */
-export function budgetStatus(
-  budget: Frozen<PodDisruptionBudget>,
-  selected: readonly Frozen<Pod>[],
-  expected: number,
-  nowMs: number,
-): PodDisruptionBudgetStatus {
+/** @param wanted what the pods' controllers want together; counts where the budget is relative to it. */
+export function budgetStatus(budget: Frozen<PodDisruptionBudget>, selected: readonly Frozen<Pod>[], wanted: number, nowMs: number): PodDisruptionBudgetStatus {
+  // Controllers that want 2147483647 pods each want more together than the status can say.
+  const expected = Math.min(wanted, 2 ** 31 - 1)
   const { maxUnavailable, minAvailable } = budget.spec
   const disruptedPods = stillDisrupted(budget, selected, nowMs)
   const currentHealthy = selected.filter(

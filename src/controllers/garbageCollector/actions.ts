@@ -2,8 +2,10 @@
  * What the garbage collector does to objects (L3): each write names the uid, so that a namesake that came later is never touched.
  * Upstream: pkg/controller/garbagecollector/operations.go, patch.go, uid_cache.go (v1.36).
  */
+
 import type { Frozen, KubeObject, OwnerReference } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import type { Clock } from '#base/clock'
 import { LruCache } from '#base/lruCache'
 import type { Client, Resource } from '#client/client'
 import type { Result } from '../framework/reconciler.ts'
@@ -17,7 +19,10 @@ export type Kind = { readonly apiVersion: string; readonly kind: string }
 /** Owners that are known to be gone: a uid never comes back, so that many dependents of one owner ask for it once. Upstream's size. */
 const absentOwners = 500
 
-export function createActions(client: Client, resourceOf: (of: Kind) => Resource<KubeObject> | undefined) {
+/** Owners that are looked up in one turn of the event loop. */
+const ownersPerTurn = 50
+
+export function createActions(client: Client, clock: Clock, resourceOf: (of: Kind) => Resource<KubeObject> | undefined) {
   const absent = new LruCache<string, object>(absentOwners)
   return { live, classify, dropOwners, unblock, dropFinalizer, remove }
 
@@ -42,7 +47,8 @@ export function createActions(client: Client, resourceOf: (of: Kind) => Resource
   /** Owners that remain, that are gone, and that wait in the foreground for their dependents. */
   async function classify(node: GraphNode, owners: readonly Readonly<OwnerReference>[], signal: AbortSignal) {
     const result = { solid: [] as OwnerReference[], dangling: [] as OwnerReference[], waiting: [] as OwnerReference[] }
-    for (const owner of owners) {
+    for (const [index, owner] of owners.entries()) {
+      if (index > 0 && index % ownersPerTurn === 0) await clock.turn()
       if (!canOwn(owner, node)) {
         // Not valid, and no retry will make it so: leave the object alone.
         result.solid.push(owner)

@@ -32,7 +32,7 @@ function createGarbageCollector(context: ControllerContext): Component {
   const discover = createResourceDiscovery(context.client)
   let discovered: Discovered = { watchable: [], byKind: new Map() }
   const resourceOf = ({ apiVersion, kind }: Kind) => discovered.byKind.get(`${apiVersion} ${kind}`)
-  const actions = createActions(context.client, resourceOf)
+  const actions = createActions(context.client, context.clock, resourceOf)
   const { live, classify, dropOwners, dropFinalizer, unblock, remove } = actions
   const watched = new Map<string, HandlerRegistration>()
   const deletions = createReconciler(context, {

@@ -17,6 +17,7 @@ import { controllerUidIndex, podControllerIndexers } from '../shared/indexes.ts'
 import { ownedPodHandler } from '../shared/ownedPodHandler.ts'
 import { changesCounts } from '../shared/podChange.ts'
 import { createPodControl } from '../shared/podControl.ts'
+import { createPodPace } from '../shared/podPace.ts'
 import { createJobMetrics, type SyncAction } from './jobMetrics.ts'
 import { createJobPods, releasePod } from './manage.ts'
 import * as plan from './plan.ts'
@@ -33,7 +34,8 @@ function createJobController(context: ControllerContext) {
   const events = context.events('job-controller')
   const expectations = createExpectations(clock)
   const metrics = createJobMetrics(context.metrics)
-  const jobPods = createJobPods({ client, clock, podControl: createPodControl(client, events), expectations, metrics })
+  const pace = createPodPace(clock, podInformer.store)
+  const jobPods = createJobPods({ client, clock, podControl: createPodControl(client, events), expectations, metrics, pace })
   const reconciler = createReconciler(context, { name: job.name, queueName: 'job', workers: 5, reconcile })
   reconciler.watch(informer, {
     ...enqueueSelf<Job>(reconciler.queue),

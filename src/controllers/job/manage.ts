@@ -10,7 +10,8 @@ import type { Clock } from '#base/clock'
 import { pods } from '#client/builtIn'
 import type { Client, NewObject } from '#client/client'
 import type { Expectations } from '#client/expectations'
-import { isNamespaceTerminating, type PodControl, podFromTemplate, slowStartBatch } from '../shared/podControl.ts'
+import { forAllInTurns, isNamespaceTerminating, type PodControl, podFromTemplate, slowStartBatch } from '../shared/podControl.ts'
+import type { PodPace } from '../shared/podPace.ts'
 import { dueIndexes, failureAnnotations, hasLimitPerIndex, msUntilRetry, onlyReplacesFailed } from './failures.ts'
 import { completionIndexAnnotation, isIndexed } from './indexes.ts'
 import type { JobMetrics, SyncAction } from './jobMetrics.ts'
@@ -26,6 +27,7 @@ export interface JobPodsDeps {
   readonly podControl: PodControl
   readonly expectations: Expectations
   readonly metrics: JobMetrics
+  readonly pace: PodPace
 }
 
 export interface Managed {
@@ -42,7 +44,7 @@ export interface JobPods {
 }
 
 /** The hands of the job controller: `expectations` hear of every pod that is asked for. */
-export function createJobPods({ client, clock, podControl, expectations, metrics }: JobPodsDeps): JobPods {
+export function createJobPods({ client, clock, podControl, expectations, metrics, pace }: JobPodsDeps): JobPods {
   return { manage, end: (key, object, { active }, signal) => remove(key, object, active, signal) }
 
   async function manage(key: string, object: Frozen<Job>, counts: plan.Counts, signal: AbortSignal): Promise<Managed> {
@@ -51,7 +53,8 @@ export function createJobPods({ client, clock, podControl, expectations, metrics
     const surplus = plan.surplusPods(object, counts.active, Math.max(0, active - wanted), clock.now()).slice(0, maxPodsPerSync)
     if (surplus.length > 0) {
       // Nobody's failure: they go uncounted.
-      await Promise.all(surplus.map((pod) => releasePod(client, pod, signal)))
+      const { error } = await forAllInTurns(clock, surplus, (pod) => releasePod(client, pod, signal))
+      if (error !== undefined) throw error
       await remove(key, object, surplus, signal)
       return { action: 'pods_deleted' }
     }
@@ -59,21 +62,23 @@ export function createJobPods({ client, clock, podControl, expectations, metrics
     if (missing <= 0) return { action: 'tracking' }
     if (hasLimitPerIndex(object)) {
       const { due, nextMs } = dueIndexes(plan.nextIndexes(object, counts, missing), counts.held, clock.now())
-      await create(key, object, due.length, (i) => jobPod(object, due[i], failureAnnotations(object, counts.held.get(due[i] ?? -1))), signal)
-      return { action: due.length > 0 ? 'pods_created' : 'tracking', waitMs: nextMs }
+      const { count, waitMs = nextMs } = pace.take(object.metadata.namespace, due.length)
+      await create(key, object, count, (i) => jobPod(object, due[i], failureAnnotations(object, counts.held.get(due[i] ?? -1))), signal)
+      return { action: count > 0 ? 'pods_created' : 'tracking', waitMs }
     }
-    const waitMs = msUntilRetry(counts.pods, clock.now())
-    if (waitMs > 0) return { action: 'tracking', waitMs }
+    const retryMs = msUntilRetry(counts.pods, clock.now())
+    if (retryMs > 0) return { action: 'tracking', waitMs: retryMs }
     const indexes = isIndexed(object) ? plan.nextIndexes(object, counts, missing) : undefined
-    await create(key, object, indexes?.length ?? missing, (i) => jobPod(object, indexes?.[i]), signal)
-    return { action: 'pods_created' }
+    const { count, waitMs } = pace.take(object.metadata.namespace, indexes?.length ?? missing)
+    await create(key, object, count, (i) => jobPod(object, indexes?.[i]), signal)
+    return { action: count > 0 ? 'pods_created' : 'tracking', waitMs }
   }
 
   async function create(key: string, object: Frozen<Job>, count: number, podOf: (i: number) => NewObject<Pod>, signal: AbortSignal): Promise<void> {
     const replaces = (object.status?.failed ?? 0) > 0 || (object.status?.terminating ?? 0) > 0
     const reason = !replaces ? 'new' : onlyReplacesFailed(object) ? 'recreate_failed' : 'recreate_terminating_or_failed'
     expectations.expectCreations(key, count)
-    const { successes, error } = await slowStartBatch(count, async (i) => {
+    const { successes, error } = await slowStartBatch(clock, count, async (i) => {
       await podControl.create(object, podOf(i), signal).catch((error: unknown) => {
         if (!isNamespaceTerminating(error)) throw error
       })
@@ -86,14 +91,13 @@ export function createJobPods({ client, clock, podControl, expectations, metrics
   async function remove(key: string, object: Frozen<Job>, leaving: readonly Frozen<Pod>[], signal: AbortSignal): Promise<void> {
     if (leaving.length === 0) return
     expectations.expectDeletions(key, leaving.map(keyOf))
-    await Promise.all(
-      leaving.map((pod) =>
-        podControl.delete(object, pod, signal).catch((error: unknown) => {
-          expectations.deletionObserved(key, keyOf(pod))
-          if (!isStatus(error, 'NotFound')) throw error
-        }),
-      ),
+    const { error } = await forAllInTurns(clock, leaving, (pod) =>
+      podControl.delete(object, pod, signal).catch((error: unknown) => {
+        expectations.deletionObserved(key, keyOf(pod))
+        if (!isStatus(error, 'NotFound')) throw error
+      }),
     )
+    if (error !== undefined) throw error
   }
 }
 

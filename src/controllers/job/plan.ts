@@ -168,7 +168,11 @@ export function surplusPods(job: Frozen<Job>, active: Pods, count: number, nowMs
     for (const pod of active) {
       const index = validIndex(job, pod)
       if (index === undefined) surplus.push(pod)
-      else byIndex.set(index, [...(byIndex.get(index) ?? []), pod])
+      else {
+        const same = byIndex.get(index)
+        if (same) same.push(pod)
+        else byIndex.set(index, [pod])
+      }
     }
     for (const same of byIndex.values()) surplus.push(...podsToDelete(same, same, same.length - 1, nowMs))
     const leaving = new Set(surplus)

@@ -21,7 +21,8 @@ import { deletionAgeRatios } from '../shared/deletionRank.ts'
 import { controllerUidIndex, podControllerIndexers, replicaSetControllerIndexers } from '../shared/indexes.ts'
 import { ownedPodHandler } from '../shared/ownedPodHandler.ts'
 import { changesCounts } from '../shared/podChange.ts'
-import { createPodControl, isNamespaceTerminating, messageOf, podFromTemplate, slowStartBatch } from '../shared/podControl.ts'
+import { createPodControl, forAllInTurns, isNamespaceTerminating, messageOf, podFromTemplate, slowStartBatch } from '../shared/podControl.ts'
+import { createPodPace } from '../shared/podPace.ts'
 import { msUntilNextAvailable, planReplicas, replicaSetStatus } from './plan.ts'
 
 export const replicaSet: ControllerDescriptor = {
@@ -69,6 +70,7 @@ export function createReplicaController<T extends Replicating>(context: Controll
   const informer = context.informers.of(kind.resource)
   podInformer.addIndexers(podControllerIndexers)
   const podControl = createPodControl(client, context.events(kind.component))
+  const pace = createPodPace(clock, podInformer.store)
   const expectations = createExpectations(clock)
   const ageRatios = context.metrics.histogram({
     name: 'replicaset_controller_sorting_deletion_age_ratio',
@@ -103,20 +105,22 @@ export function createReplicaController<T extends Replicating>(context: Controll
       selector,
       signal,
     })
-    let failure: unknown
-    if (maySync && !set.metadata.deletionTimestamp) failure = await manageReplicas(key, set, { active, related: () => relatedPods(object) }, signal)
+    const { failure, waitMs }: Managed =
+      maySync && !set.metadata.deletionTimestamp ? await manageReplicas(key, set, { active, related: () => relatedPods(object) }, signal) : {}
     const status = replicaSetStatus(set, active, owned.filter(isPodTerminating).length, failure === undefined ? undefined : messageOf(failure), clock.now())
     await updateStatus(object, kind.statusOf(status), signal)
     if (failure !== undefined) throw failure
-    return { requeueAfterMs: msUntilNextAvailable(set, active, clock.now()) }
+    const waits = [waitMs, msUntilNextAvailable(set, active, clock.now())].filter((ms) => ms !== undefined)
+    return waits.length > 0 ? { requeueAfterMs: Math.min(...waits) } : undefined
   }
 
-  /** Carries out the plan; returns the first failure. */
-  async function manageReplicas(key: string, set: Frozen<ReplicaSet>, { active, related }: OwnPods, signal: AbortSignal): Promise<unknown> {
+  /** Carries out the plan. */
+  async function manageReplicas(key: string, set: Frozen<ReplicaSet>, { active, related }: OwnPods, signal: AbortSignal): Promise<Managed> {
     const plan = planReplicas(set, active, related, clock.now())
     if (plan.create > 0) {
-      expectations.expectCreations(key, plan.create)
-      const { successes, error } = await slowStartBatch(plan.create, async () => {
+      const { count, waitMs } = pace.take(set.metadata.namespace, plan.create)
+      expectations.expectCreations(key, count)
+      const { successes, error } = await slowStartBatch(clock, count, async () => {
         try {
           await podControl.create(set, podFromTemplate(set.spec.template ?? {}, set), signal)
         } catch (error) {
@@ -124,23 +128,21 @@ export function createReplicaController<T extends Replicating>(context: Controll
           if (!isNamespaceTerminating(error)) throw error
         }
       })
-      if (successes < plan.create) expectations.creationsFailed(key, plan.create - successes)
-      return error
+      if (successes < count) expectations.creationsFailed(key, count - successes)
+      return { failure: error, waitMs }
     }
-    if (plan.remove.length === 0) return undefined
+    if (plan.remove.length === 0) return {}
     if (plan.remove.length < active.length) for (const ratio of deletionAgeRatios(active, plan.remove, clock.now())) ageRatios.observe(ratio)
     expectations.expectDeletions(key, plan.remove.map(keyOf))
-    const results = await Promise.allSettled(
-      plan.remove.map(async (pod) => {
-        try {
-          await podControl.delete(set, pod, signal)
-        } catch (error) {
-          expectations.deletionObserved(key, keyOf(pod))
-          if (!isStatus(error, 'NotFound')) throw error
-        }
-      }),
-    )
-    return results.find((result) => result.status === 'rejected')?.reason
+    const { error } = await forAllInTurns(clock, plan.remove, async (pod) => {
+      try {
+        await podControl.delete(set, pod, signal)
+      } catch (error) {
+        expectations.deletionObserved(key, keyOf(pod))
+        if (!isStatus(error, 'NotFound')) throw error
+      }
+    })
+    return { failure: error }
   }
 
   /** Pods of all that share this one's controller: the Deployment's pods. */
@@ -152,6 +154,13 @@ export function createReplicaController<T extends Replicating>(context: Controll
     if (semanticEqual(status, object.status)) return
     await client.of(kind.resource).updateStatus({ ...object, status } as Frozen<T>, { signal })
   }
+}
+
+interface Managed {
+  /** The first one. */
+  readonly failure?: unknown
+  /** When more pods may be created. */
+  readonly waitMs?: number | undefined
 }
 
 interface OwnPods {

@@ -12,7 +12,13 @@ export const controllerUidIndex = 'controllerUid'
 
 const byController = (object: Frozen<KubeObject>): readonly string[] => [controllerOf(object)?.uid ?? `orphan:${object.metadata.namespace}`]
 
-export const podControllerIndexers: Indexers<Pod> = { [controllerUidIndex]: byController }
+/** Value: the namespace, of pods that wait for a node. */
+export const unscheduledPodsIndex = 'unscheduled'
+const nothing: readonly string[] = []
+const byUnscheduled = ({ metadata, spec }: Frozen<Pod>): readonly string[] =>
+  spec.nodeName || metadata.deletionTimestamp ? nothing : [metadata.namespace ?? '']
+
+export const podControllerIndexers: Indexers<Pod> = { [controllerUidIndex]: byController, [unscheduledPodsIndex]: byUnscheduled }
 export const replicaSetControllerIndexers: Indexers<ReplicaSet> = { [controllerUidIndex]: byController }
 
 export const jobControllerIndexers: Indexers<Job> = { [controllerUidIndex]: byController }

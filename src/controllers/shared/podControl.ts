@@ -6,6 +6,7 @@ import type { Pod, PodTemplateSpec } from '#api/gen/types/core.v1'
 import { controllerReference } from '#api/helpers/owners'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import type { Clock } from '#base/clock'
 import { deepCopy } from '#base/frozen'
 import { pods } from '#client/builtIn'
 import type { Client, NewObject } from '#client/client'
@@ -59,17 +60,37 @@ export function podFromTemplate(template: Frozen<PodTemplateSpec>, owner: Frozen
   return { metadata, spec: deepCopy<Pod['spec']>(template.spec) }
 }
 
+/** Calls that begin in one turn of the event loop: some milliseconds of work. */
+const callsPerTurn = 4
+
+/** Calls `fn` for all items at once, but lets others have their turn while it begins. @returns the first error */
+export async function forAllInTurns<T>(clock: Clock, items: readonly T[], fn: (item: T) => Promise<void>): Promise<{ successes: number; error: unknown }> {
+  const calls: Promise<void>[] = []
+  for (const item of items) {
+    if (calls.length > 0 && calls.length % callsPerTurn === 0) await clock.turn()
+    const call = fn(item)
+    // It may fail while others begin; allSettled below tells.
+    call.catch(() => {})
+    calls.push(call)
+  }
+  const results = await Promise.allSettled(calls)
+  return {
+    successes: results.filter(({ status }) => status === 'fulfilled').length,
+    error: results.find((result) => result.status === 'rejected')?.reason,
+  }
+}
+
 /**
  * Calls `fn` `count` times, with 0, 1, 2 and so on, in batches of 1, 2, 4, …: when the first fails, thousands of others that would fail too are not tried.
  * @returns how many succeeded, and the first error
  */
-export async function slowStartBatch(count: number, fn: (i: number) => Promise<void>): Promise<{ successes: number; error: unknown }> {
+export async function slowStartBatch(clock: Clock, count: number, fn: (i: number) => Promise<void>): Promise<{ successes: number; error: unknown }> {
   let successes = 0
   for (let done = 0, size = 1; done < count; done += size, size *= 2) {
-    const results = await Promise.allSettled(Array.from({ length: Math.min(size, count - done) }, (_, i) => fn(done + i)))
-    const failed = results.find((result) => result.status === 'rejected')
-    successes += results.filter((result) => result.status === 'fulfilled').length
-    if (failed) return { successes, error: failed.reason }
+    const batch = Array.from({ length: Math.min(size, count - done) }, (_, i) => done + i)
+    const results = await forAllInTurns(clock, batch, fn)
+    successes += results.successes
+    if (results.error !== undefined) return { successes, error: results.error }
   }
   return { successes, error: undefined }
 }

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
 import { selectorOfMap } from '#api/machinery/labelSelector'
 import type { KubeObject } from '#api/machinery/meta'
+import { realClock } from '#testing/realClock'
 import { decide } from './claim.ts'
 import { podsToDelete } from './deletionRank.ts'
 import { slowStartBatch } from './podControl.ts'
@@ -48,7 +49,7 @@ for (const { name, goes, stays, related = [] } of pairs) {
 test('CTL-03 batches double, and stop at the first that fails', async () => {
   let calls = 0
   const count = (failAt: number) =>
-    slowStartBatch(20, async () => {
+    slowStartBatch(realClock, 20, async () => {
       if (++calls === failAt) throw new Error('refused')
     })
   assert.deepEqual(await count(-1), { successes: 20, error: undefined })

@@ -7,7 +7,7 @@ import type { Pod } from '#api/gen/types/core.v1'
 import { isPodAvailable, isPodReady, isPodTerminal, msUntilAvailable } from '#api/helpers/pods'
 import { scaledValue } from '#api/machinery/intOrString'
 import type { Frozen } from '#api/machinery/meta'
-import { hasIdentity, ordinalOf, podRevisionLabel } from './pods.ts'
+import { hasIdentity, maxOrdinal, ordinalOf, podRevisionLabel } from './pods.ts'
 
 export interface Revisions {
   /** Names of ControllerRevisions. */
@@ -29,19 +29,40 @@ const revisionOf = (pod: Frozen<Pod>) => pod.metadata.labels?.[podRevisionLabel]
 const isTerminating = (pod: Frozen<Pod>) => pod.metadata.deletionTimestamp !== undefined
 const firstOrdinal = (set: Frozen<StatefulSet>): number => set.spec.ordinals?.start ?? 0
 const replicasOf = (set: Frozen<StatefulSet>) => set.spec.replicas ?? 1
+/** The first ordinal beyond the set: no pod is made whose name ordinalOf does not read. */
+const endOrdinal = (set: Frozen<StatefulSet>) => Math.min(firstOrdinal(set) + replicasOf(set), maxOrdinal + 1)
 
-/** The set's pods by ordinal: those it wants, and those beyond, highest first. */
+/** Pods that one sync creates at most; their events call for the next sync, which creates more. Upstream creates as many at a time. */
+const maxCreationsPerSync = 500
+
+/** The set's pods by ordinal: those it wants, lowest first, and those beyond, highest first. */
 function arrange(set: Frozen<StatefulSet>, pods: readonly Frozen<Pod>[]) {
-  const [start, end] = [firstOrdinal(set), firstOrdinal(set) + replicasOf(set)]
-  const wanted = new Map<number, Frozen<Pod>>()
+  const [start, end] = [firstOrdinal(set), endOrdinal(set)]
+  const found: [number, Frozen<Pod>][] = []
   const condemned: { readonly ordinal: number; readonly pod: Frozen<Pod> }[] = []
   for (const pod of pods) {
     const ordinal = ordinalOf(set, pod)
     if (ordinal === undefined) continue
-    if (ordinal >= start && ordinal < end) wanted.set(ordinal, pod)
+    if (ordinal >= start && ordinal < end) found.push([ordinal, pod])
     else condemned.push({ ordinal, pod })
   }
+  const wanted = new Map(found.sort(([a], [b]) => a - b))
   return { wanted, condemned: condemned.sort((a, b) => b.ordinal - a.ordinal).map(({ pod }) => pod) }
+}
+
+/**
+ * Ordinals that have no pod, lowest first, at most `limit`. The work grows with the pods that are there, not with spec.replicas.
+ * @param present in ascending order
+ */
+function missingOrdinals(set: Frozen<StatefulSet>, present: Iterable<number>, limit: number): number[] {
+  const missing: number[] = []
+  let next = firstOrdinal(set)
+  for (const ordinal of [...present, endOrdinal(set)]) {
+    for (; next < ordinal && missing.length < limit; next++) missing.push(next)
+    if (missing.length === limit) return missing
+    next = ordinal + 1
+  }
+  return missing
 }
 
 /** Which revision a pod that is made now belongs to: below the partition of a rolling update, the one before. */
@@ -71,19 +92,20 @@ export function planStatefulSet(
     requeueAfterMs: minReadySeconds > 0 ? msUntilAvailable(pod, minReadySeconds, nowMs) || undefined : undefined,
   })
   const plan: { create: StatefulPlan['create']; remove: Frozen<Pod>[]; mend: Frozen<Pod>[] } = { create: [], remove: [], mend: [] }
-  const ordinals = Array.from({ length: replicasOf(set) }, (_, i) => firstOrdinal(set) + i)
-  for (const ordinal of ordinals) {
-    const pod = wanted.get(ordinal)
-    if (!pod) plan.create.push({ ordinal, updated: isUpdated(set, ordinal) })
-    else if (isPodTerminal(pod) && !isTerminating(pod)) plan.remove.push(pod)
+  const missing = missingOrdinals(set, wanted.keys(), monotonic ? 1 : maxCreationsPerSync)
+  const [firstMissing = Number.POSITIVE_INFINITY] = missing
+  for (const [ordinal, pod] of wanted) {
+    if (monotonic && ordinal > firstMissing) break
+    if (isPodTerminal(pod) && !isTerminating(pod)) plan.remove.push(pod)
     else if (!monotonic || isHealthy(pod)) {
       if (!hasIdentity(set, pod)) plan.mend.push(pod)
       continue
     } else return waits(pod)
     if (monotonic) return plan
   }
-  const firstUnhealthy =
-    ordinals.map((ordinal) => wanted.get(ordinal)).find((pod) => pod && !isHealthy(pod)) ?? [...condemned].reverse().find((pod) => !isHealthy(pod))
+  for (const ordinal of missing) plan.create.push({ ordinal, updated: isUpdated(set, ordinal) })
+  if (monotonic && missing.length > 0) return plan
+  const firstUnhealthy = [...wanted.values(), ...[...condemned].reverse()].find((pod) => !isHealthy(pod))
   for (const pod of condemned) {
     if (isTerminating(pod)) {
       if (monotonic) return plan
@@ -111,11 +133,9 @@ type UpdatePlanner = (
 /** Highest ordinal first, whatever state it is in; the next only when all above are updated and healthy; none below the partition. */
 const planUpdateOneByOne: UpdatePlanner = (set, wanted, revisions, isHealthy, waits, plan) => {
   if ((set.spec.updateStrategy?.type ?? 'RollingUpdate') !== 'RollingUpdate') return plan
-  const first = firstOrdinal(set)
-  const last = first + (set.spec.updateStrategy?.rollingUpdate?.partition ?? 0)
-  for (let ordinal = first + replicasOf(set) - 1; ordinal >= last; ordinal--) {
-    const pod = wanted.get(ordinal)
-    if (!pod) continue
+  const last = firstOrdinal(set) + (set.spec.updateStrategy?.rollingUpdate?.partition ?? 0)
+  for (const [ordinal, pod] of [...wanted].reverse()) {
+    if (ordinal < last) break
     if (revisionOf(pod) !== revisions.update && !isTerminating(pod)) return { ...plan, remove: [pod] }
     if (!isHealthy(pod)) return waits(pod)
   }
@@ -126,18 +146,15 @@ const planUpdateOneByOne: UpdatePlanner = (set, wanted, revisions, isHealthy, wa
 const planUpdate: UpdatePlanner = (set, wanted, revisions, isHealthy, waits, plan) => {
   const { type = 'RollingUpdate', rollingUpdate } = set.spec.updateStrategy ?? {}
   if (type !== 'RollingUpdate') return plan
-  const ordinals = Array.from({ length: replicasOf(set) }, (_, i) => firstOrdinal(set) + i)
-  const unavailable = ordinals.filter((ordinal) => {
-    const pod = wanted.get(ordinal)
-    return !pod || !isHealthy(pod)
-  })
-  const outdated = ordinals
-    .filter((ordinal) => ordinal >= firstOrdinal(set) + (rollingUpdate?.partition ?? 0))
-    .flatMap((ordinal) => wanted.get(ordinal) ?? [])
+  // Nothing is missing here: a plan that creates pods has returned before.
+  const unavailable = [...wanted.values()].filter((pod) => !isHealthy(pod))
+  const outdated = [...wanted]
+    .filter(([ordinal]) => ordinal >= firstOrdinal(set) + (rollingUpdate?.partition ?? 0))
+    .map(([, pod]) => pod)
     .filter((pod) => revisionOf(pod) !== revisions.update && !isTerminating(pod))
   const budget = maxUnavailable(set) - unavailable.length
   if (outdated.length > 0 && budget > 0) return { ...plan, remove: outdated.reverse().slice(0, budget) }
-  const waitsFor = wanted.get(unavailable.at(-1) ?? -1)
+  const waitsFor = unavailable.at(-1)
   return waitsFor ? waits(waitsFor) : plan
 }
 
@@ -149,7 +166,7 @@ function maxUnavailable(set: Frozen<StatefulSet>): number {
 /** The set no longer has a place for the pod. */
 export function isCondemned(set: Frozen<StatefulSet>, pod: Frozen<Pod>): boolean {
   const ordinal = ordinalOf(set, pod)
-  return ordinal !== undefined && (ordinal < firstOrdinal(set) || ordinal >= firstOrdinal(set) + replicasOf(set))
+  return ordinal !== undefined && (ordinal < firstOrdinal(set) || ordinal >= endOrdinal(set))
 }
 
 /** The counts and revisions of a StatefulSet's status. */

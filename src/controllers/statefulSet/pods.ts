@@ -11,12 +11,16 @@ import { podFromTemplate } from '../shared/podControl.ts'
 
 export const podRevisionLabel = 'controller-revision-hash'
 
+/** Upstream reads ordinals as 32 bits; a name with more than that has none. */
+export const maxOrdinal = 2 ** 31 - 1
+
 /** The ordinal in a pod's name; undefined for a name that is not of this set. */
 export function ordinalOf(set: Frozen<StatefulSet>, pod: Frozen<Pod>): number | undefined {
   const { name = '' } = pod.metadata
   const prefix = `${set.metadata.name}-`
   const text = name.startsWith(prefix) ? name.slice(prefix.length) : ''
-  return /^\d+$/.test(text) ? Number(text) : undefined
+  const ordinal = /^\d+$/.test(text) ? Number(text) : undefined
+  return ordinal === undefined || ordinal > maxOrdinal ? undefined : ordinal
 }
 
 export const claimName = (set: Frozen<StatefulSet>, template: string, ordinal: number): string => `${template}-${set.metadata.name}-${ordinal}`

@@ -83,6 +83,34 @@ test('CTL-05 an update is done when all replicas that are wanted are updated and
   assert.equal(statefulSetStatus(object, [pod(0, 'b'), pod(1, 'b')], revisions, now).currentRevision, 'b')
 })
 
+const most = 2 ** 31 - 1
+const bounded: readonly (readonly [
+  name: string,
+  fields: Partial<StatefulSetSpec>,
+  pods: Pod[],
+  want: readonly [create: number, first: number | undefined, remove: number],
+])[] = [
+  ['in order', { replicas: most }, [pod(0, 'a'), pod(1, 'a')], [1, 2, 0]],
+  ['in parallel', { replicas: most, podManagementPolicy: 'Parallel' }, [pod(1, 'a')], [500, 0, 0]],
+  ['above a start at the limit', { replicas: most, podManagementPolicy: 'Parallel', ordinals: { start: most } }, [], [1, most, 0]],
+  ['with a partition at the limit', { replicas: most, updateStrategy: { rollingUpdate: { partition: most } } }, [pod(0, 'a')], [1, 1, 0]],
+  ['with pods beyond the end', { replicas: 1, ordinals: { start: most } }, [pod(most, 'a'), pod(0, 'a')], [0, undefined, 1]],
+]
+for (const [name, fields, pods, want] of bounded) {
+  test(`CTL-05 a plan for 2147483647 replicas is as small as one sync: ${name}`, () => {
+    const plan = planStatefulSet(set(fields), pods, revisions, now)
+    assert.deepEqual([plan.create.length, plan.create[0]?.ordinal, plan.remove.length], want)
+  })
+}
+
+test('CTL-05 a pod whose ordinal has more than 32 bits belongs to no place, as upstream', () => {
+  const { remove } = planStatefulSet(set({ replicas: 0 }), [pod(2 ** 31, 'a'), pod(most, 'a')], revisions, now)
+  assert.deepEqual(
+    remove.map(({ metadata }) => metadata.name),
+    [`web-${most}`],
+  )
+})
+
 const claim = (ownerReferences: OwnerReference[]): PersistentVolumeClaim => ({
   apiVersion: 'v1',
   kind: 'PersistentVolumeClaim',

@@ -18,6 +18,7 @@ import { currentRevision, type History, ownRevisions, revisionsToClean } from '.
 import { controllerUidIndex, podControllerIndexers } from '../shared/indexes.ts'
 import { ownedPodHandler } from '../shared/ownedPodHandler.ts'
 import { slowStartBatch } from '../shared/podControl.ts'
+import { createPodPace } from '../shared/podPace.ts'
 import { planStatefulSet, type Revisions, statefulSetStatus } from './plan.ts'
 import { createStatefulPodControl } from './podControl.ts'
 import { ordinalOf, podRevisionLabel } from './pods.ts'
@@ -37,6 +38,7 @@ function createStatefulSetController(context: ControllerContext) {
   const revisionInformer = context.informers.of(controllerRevisions)
   podInformer.addIndexers(podControllerIndexers)
   const events = context.events('statefulset-controller')
+  const pace = createPodPace(clock, podInformer.store)
   const reconciler = createReconciler(context, { name: statefulSet.name, queueName: 'statefulset', workers: 5, reconcile })
   const podControl = createStatefulPodControl({ client, events, claims: claimInformer })
   const features = { maxUnavailable: featureEnabled(context.options.featureGates ?? {}, 'MaxUnavailableStatefulSet') }
@@ -87,14 +89,15 @@ function createStatefulSetController(context: ControllerContext) {
   ): Promise<Result> {
     for (const pod of mine) await podControl.settleClaims(set, pod, signal)
     const plan = planStatefulSet(set, mine, names, clock.now(), features)
-    const { error } = await slowStartBatch(plan.create.length, async (i) => {
+    const { count, waitMs } = pace.take(set.metadata.namespace, plan.create.length)
+    const { error } = await slowStartBatch(clock, count, async (i) => {
       const { ordinal = 0, updated } = plan.create[i] ?? {}
       await podControl.create(set, ordinal, updated ? update : current, signal)
     })
     if (error !== undefined) throw error
     for (const pod of plan.mend) await podControl.mendIdentity(set, pod, signal)
     for (const pod of plan.remove) await podControl.remove(set, pod, signal)
-    return { requeueAfterMs: plan.requeueAfterMs }
+    return { requeueAfterMs: waitMs ?? plan.requeueAfterMs }
   }
 
   async function clean(set: Frozen<StatefulSet>, history: History, mine: readonly Frozen<Pod>[], revisions: Revisions, signal: AbortSignal): Promise<void> {

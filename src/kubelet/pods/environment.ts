@@ -9,7 +9,7 @@ import { ownValue } from '#base/bareMap'
 import type { FrozenContainer, FrozenPod } from './containers.ts'
 import { type PodRuntimeFacts, podField, resourceField } from './downwardApi.ts'
 import { environmentFileValue } from './environmentFile.ts'
-import { expand } from './expansion.ts'
+import { expand, maxWordsLength } from './expansion.ts'
 
 export interface EnvironmentSources {
   configMap(namespace: string, name: string): Promise<Frozen<ConfigMap>>
@@ -26,28 +26,27 @@ export class ConfigError extends Error {}
 const environmentName = (name: string) => name.toUpperCase().replaceAll('-', '_')
 
 /** {SVC}_SERVICE_HOST and the Docker-link variables for services that have a cluster IP. */
-export function serviceVariables(services: readonly Frozen<Service>[]): [string, string][] {
-  return services.flatMap((service): [string, string][] => {
+export function* serviceVariables(services: Iterable<Frozen<Service>>): Generator<[string, string]> {
+  for (const service of services) {
     const ip = service.spec.clusterIP
     const [first] = service.spec.ports ?? []
-    if (!ip || ip === 'None' || !first) return []
+    if (!ip || ip === 'None' || !first) continue
     const prefix = environmentName(service.metadata.name ?? '')
     const joined = (port: number) => (ip.includes(':') ? `[${ip}]:${port}` : `${ip}:${port}`)
     const url = (port: { readonly protocol?: string | undefined; readonly port: number }) => `${(port.protocol ?? 'TCP').toLowerCase()}://${joined(port.port)}`
-    const named = (service.spec.ports ?? []).flatMap((port): [string, string][] =>
-      port.name ? [[`${prefix}_SERVICE_PORT_${environmentName(port.name)}`, String(port.port)]] : [],
-    )
-    const links = (service.spec.ports ?? []).flatMap((port): [string, string][] => {
-      const base = `${prefix}_PORT_${port.port}_${(port.protocol ?? 'TCP').toUpperCase()}`
-      return [
-        [base, url(port)],
-        [`${base}_PROTO`, (port.protocol ?? 'TCP').toLowerCase()],
-        [`${base}_PORT`, String(port.port)],
-        [`${base}_ADDR`, ip],
-      ]
-    })
-    return [[`${prefix}_SERVICE_HOST`, ip], [`${prefix}_SERVICE_PORT`, String(first.port)], ...named, [`${prefix}_PORT`, url(first)], ...links]
-  })
+    yield [`${prefix}_SERVICE_HOST`, ip]
+    yield [`${prefix}_SERVICE_PORT`, String(first.port)]
+    for (const { name, port } of service.spec.ports ?? []) if (name) yield [`${prefix}_SERVICE_PORT_${environmentName(name)}`, String(port)]
+    yield [`${prefix}_PORT`, url(first)]
+    for (const port of service.spec.ports ?? []) {
+      const protocol = port.protocol ?? 'TCP'
+      const base = `${prefix}_PORT_${port.port}_${protocol.toUpperCase()}`
+      yield [base, url(port)]
+      yield [`${base}_PROTO`, protocol.toLowerCase()]
+      yield [`${base}_PORT`, String(port.port)]
+      yield [`${base}_ADDR`, ip]
+    }
+  }
 }
 
 /** Services whose variables a container gets: the master service always, those of its namespace unless it says no. */
@@ -65,7 +64,29 @@ export function relevantServices(pod: FrozenPod, services: readonly Frozen<Servi
   return [...byName.values()]
 }
 
-async function envFrom(pod: FrozenPod, container: FrozenContainer, sources: EnvironmentSources, result: Map<string, string>): Promise<void> {
+/** Variables by name. Refuses more than a kernel starts a process with: the same ConfigMap may be named thousands of times. */
+class Variables extends Map<string, string> {
+  #length = 0
+
+  override set(name: string, value: string): this {
+    // What is written over counts, too: it has been work.
+    this.#length += name.length + value.length + variableOverhead
+    if (this.#length > maxWordsLength) throw new ConfigError(`the environment has more than ${maxWordsLength} characters`)
+    return super.set(name, value)
+  }
+}
+
+/** The equals sign, the end and the pointer. */
+const variableOverhead = 10
+
+/** Characters of all variables together, as they are passed to a process. */
+export function environmentLength(environment: ReadonlyMap<string, string>): number {
+  let length = 0
+  for (const [name, value] of environment) length += name.length + value.length + variableOverhead
+  return length
+}
+
+async function envFrom(pod: FrozenPod, container: FrozenContainer, sources: EnvironmentSources, result: Variables): Promise<void> {
   const namespace = pod.metadata.namespace ?? ''
   for (const source of container.envFrom ?? []) {
     const reference = source.configMapRef ?? source.secretRef
@@ -108,10 +129,12 @@ async function valueFrom(
   if (!reference) throw new ConfigError(`environment variable ${variable.name}: this source is not supported`)
   const kind = from?.configMapKeyRef ? 'ConfigMap' : 'Secret'
   const name = reference.name ?? ''
-  const data = await orAbsent(reference.optional, async () =>
-    kind === 'ConfigMap' ? ((await sources.configMap(namespace, name)).data ?? {}) : decodeSecret(await sources.secret(namespace, name)),
+  const data = await orAbsent(
+    reference.optional,
+    async () => (kind === 'ConfigMap' ? await sources.configMap(namespace, name) : await sources.secret(namespace, name)).data ?? {},
   )
-  const value = data && ownValue(data, reference.key)
+  const written = ownValue(data, reference.key)
+  const value = written !== undefined && kind === 'Secret' ? Buffer.from(written, 'base64').toString() : written
   if (value === undefined && !reference.optional) throw new ConfigError(`couldn't find key ${reference.key} in ${kind} ${namespace}/${name}`)
   return value
 }
@@ -138,8 +161,9 @@ export async function makeEnvironment(
   facts: PodRuntimeFacts,
   sources: EnvironmentSources,
 ): Promise<Map<string, string>> {
-  const services = new Map(serviceVariables(relevantServices(pod, sources.services())))
-  const result = new Map<string, string>()
+  const services = new Variables()
+  for (const [name, value] of serviceVariables(relevantServices(pod, sources.services()))) services.set(name, value)
+  const result = new Variables()
   await envFrom(pod, container, sources, result)
   const declared = new Map<string, string>()
   for (const variable of container.env ?? []) {

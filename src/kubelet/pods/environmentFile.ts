@@ -26,12 +26,13 @@ export function environmentFileValue(text: string, key: string): string {
     }
     if (!written.startsWith("'")) throw wrong('value must be enclosed in single quotes')
     const first = index + 1
-    let value = written.slice(1)
-    while (!value.includes("'")) {
+    const parts = [written.slice(1)]
+    while (!parts.at(-1)?.includes("'")) {
       index++
       if (index >= lines.length) throw new Error(`invalid environment variable format starting at line ${first}: unclosed single quote`)
-      value += `\n${lines[index]}`
+      parts.push(lines[index] ?? '')
     }
+    const value = parts.join('\n')
     const end = value.indexOf("'")
     if (!/^[ \t]*(#|$)/.test(value.slice(end + 1))) throw wrong('unexpected content after closing quote')
     if (name === key) return value.slice(0, end)

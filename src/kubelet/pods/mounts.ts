@@ -34,6 +34,9 @@ export interface MountInputs {
 
 type FrozenMount = Frozen<VolumeMount>
 
+/** Linux' PATH_MAX. */
+const maxPathLength = 4096
+
 const propagations: Readonly<Record<string, NonNullable<Mount['propagation']>>> = bareMap({
   None: 'PROPAGATION_PRIVATE',
   HostToContainer: 'PROPAGATION_HOST_TO_CONTAINER',
@@ -96,11 +99,12 @@ export function resolveRecursiveReadOnly(mount: FrozenMount, supported: boolean)
 
 function expandStrictly(expression: string, environment: ReadonlyMap<string, string>): string {
   let missing: string | undefined
-  const path = expand(expression, (name) => {
+  const lookup = (name: string) => {
     const value = environment.get(name)
     if (value === undefined) missing = name
     return value
-  })
+  }
+  const path = expand(expression, lookup, maxPathLength)
   if (missing !== undefined) throw new ConfigError(`missing value for "${missing}"`)
   return path
 }

@@ -9,7 +9,7 @@ import { BackOff } from './backOff.ts'
 import { podField, resourceField } from './downwardApi.ts'
 import { ConfigError, type EnvironmentSources, makeEnvironment, relevantServices, serviceVariables } from './environment.ts'
 import { environmentFileValue } from './environmentFile.ts'
-import { expand } from './expansion.ts'
+import { expand, expandWords } from './expansion.ts'
 import { hostsFile, sandboxHostname } from './hostnames.ts'
 import { nodeUsers } from './idRanges.ts'
 import { containerResources, milliCpuToQuota, milliCpuToShares, oomScoreAdj, podCgroupLimits, podCgroupPath, podQosClass } from './resources.ts'
@@ -45,6 +45,57 @@ for (const [input, want] of expansions)
       expand(input, (name) => variables[name]),
       want,
     ))
+
+test('KUB-18 a value that doubles with each reference fails at the length that a kernel accepts', async () => {
+  const doubling = [{ name: 'A0', value: 'x'.repeat(64) }, ...Array.from({ length: 40 }, (_, i) => ({ name: `A${i + 1}`, value: `$(A${i})$(A${i})` }))]
+  await assert.rejects(environmentOf({ env: doubling }), { message: 'references in "$(A11)$(A11)" expand to more than 131072 characters' })
+  const eleven = await environmentOf({ env: doubling.slice(0, 12) })
+  assert.equal(eleven.A11?.length, 131_072)
+})
+
+test('KUB-18 many references to one long value fail at the length that a kernel accepts in all', async () => {
+  const long = { name: 'L', value: 'x'.repeat(100_000) }
+  const env = [long, ...Array.from({ length: 1000 }, (_, i) => ({ name: `E${i}`, value: '$(L)' }))]
+  await assert.rejects(environmentOf({ env }), { message: 'the environment has more than 6291456 characters' })
+  await assert.rejects(environmentOf({ env: [long, ...Array.from({ length: 1000 }, () => ({ name: 'SAME', value: '$(L)' }))] }), /6291456/)
+  const args = Array.from({ length: 1000 }, () => '$(L)')
+  assert.throws(() => expandWords(args, () => long.value), { message: 'command, arguments and environment expand to more than 6291456 characters' })
+})
+
+test('KUB-18 a ConfigMap that envFrom names thousands of times fails at the length that a kernel accepts', async () => {
+  const envFrom = Array.from({ length: 500_000 }, (_, i) => ({ prefix: `P${i}_`, configMapRef: { name: 'c' } }))
+  await assert.rejects(environmentOf({ envFrom }), { message: 'the environment has more than 6291456 characters' })
+})
+
+test('KUB-18 what is longer than any reference makes it is passed on as it is written', () => {
+  const word = 'x'.repeat(200_000)
+  assert.deepEqual(
+    expandWords([word], () => undefined),
+    [word],
+  )
+})
+
+test('KUB-18 a megabyte of unfinished references is read once', () => {
+  const input = '$('.repeat(500_000)
+  const startMs = performance.now()
+  assert.equal(
+    expand(input, () => 'x'),
+    input,
+  )
+  assert.equal(
+    expand(`${input})`, () => undefined),
+    `${input})`,
+  )
+  assert.ok(performance.now() - startMs < 2000)
+})
+
+test('KUB-18 a key that objects inherit is no key of a ConfigMap or label', async () => {
+  await assert.rejects(
+    environmentOf({ env: [{ name: 'X', valueFrom: { configMapKeyRef: { name: 'c', key: 'constructor' } } }] }),
+    /couldn't find key constructor/,
+  )
+  assert.equal(podField(pod({}, { labels: {} }), "metadata.labels['constructor']", facts), '')
+})
 
 const service = (name: string, namespace: string, ports: { name?: string; port: number; protocol?: string }[], clusterIP = '10.0.0.5'): Service => ({
   apiVersion: 'v1',

@@ -7,7 +7,8 @@ import type { KubeletConfig } from '../config.ts'
 import type { ContainerOptions } from '../resources/containerOptions.ts'
 import { containerAnnotations, containerLabels, podLabels } from '../runtime/labels.ts'
 import { configMirrorAnnotation, type FrozenContainer, type FrozenPod } from './containers.ts'
-import { expand } from './expansion.ts'
+import { environmentLength } from './environment.ts'
+import { expandWords } from './expansion.ts'
 import { sandboxHostname } from './hostnames.ts'
 import { podResolver } from './resolver.ts'
 import { type ContainerResourceOptions, containerResources, podCgroupPath, sandboxResources } from './resources.ts'
@@ -71,17 +72,19 @@ export interface ContainerInputs {
   readonly targetId?: string | undefined
 }
 
-/** What the runtime is told about one container. */
+/** The configuration of one container for the runtime. @throws Error when references make command and arguments too long */
 export function containerConfig(pod: FrozenPod, container: FrozenContainer, inputs: ContainerInputs, config: KubeletConfig): ContainerConfig {
   const { options } = inputs
   const lookup = (name: string) => inputs.environment.get(name)
+  const command = container.command ?? []
+  const words = expandWords([...command, ...(container.args ?? [])], lookup, environmentLength(inputs.environment))
   // What the spec says wins over what a plugin adds.
   const added = options.envs.filter(({ key }) => !inputs.environment.has(key))
   return {
     metadata: { name: container.name, attempt: inputs.restartCount },
     image: { image: inputs.imageRef },
-    command: (container.command ?? []).map((word) => expand(word, lookup)),
-    args: (container.args ?? []).map((word) => expand(word, lookup)),
+    command: words.slice(0, command.length),
+    args: words.slice(command.length),
     workingDir: container.workingDir ?? '',
     envs: [...[...inputs.environment].map(([key, value]) => ({ key, value })), ...added],
     mounts: [...inputs.mounts, ...options.mounts],

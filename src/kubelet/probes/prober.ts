@@ -6,7 +6,7 @@ import { kubernetesVersion } from '#base/version'
 import { CriError } from '#grpc/criError'
 import type { KubeletContext } from '../context.ts'
 import type { FrozenContainer } from '../pods/containers.ts'
-import { expand } from '../pods/expansion.ts'
+import { expandWords } from '../pods/expansion.ts'
 import { containerPort } from '../pods/lifecycle.ts'
 import { probeGrpc } from './grpcProbe.ts'
 import { httpRequest } from './http.ts'
@@ -66,7 +66,7 @@ async function probeOnce(context: KubeletContext, probe: Frozen<Probe>, target: 
 async function execProbe(context: KubeletContext, probe: Frozen<Probe>, target: ProbeTarget, timeoutSeconds: number): Promise<ProbeResult> {
   // Only what the spec itself says of the environment is known here.
   const named = new Map((target.container.env ?? []).map(({ name, value }) => [name, value ?? '']))
-  const command = (probe.exec?.command ?? []).map((word) => expand(word, (name) => named.get(name)))
+  const command = expandWords(probe.exec?.command ?? [], (name) => named.get(name))
   try {
     const { stdout, stderr, exitCode } = await context.runtime.execSync(target.containerId, command, timeoutSeconds)
     const output = Buffer.concat([stdout, stderr]).subarray(0, maxOutputBytes).toString()

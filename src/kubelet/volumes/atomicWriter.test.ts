@@ -18,7 +18,7 @@ async function inTemporary(run: (directory: string) => Promise<void>): Promise<v
 
 const payload = (files: Record<string, string>, mode = 0o644) => new Map(Object.entries(files).map(([path, text]) => [path, { data: Buffer.from(text), mode }]))
 
-const when = { nowMs: Date.UTC(2026, 0, 2, 3, 4, 5) }
+const when = { nowMs: Date.UTC(2026, 0, 2, 3, 4, 5), turn: () => Promise.resolve() }
 
 test('KUB-11 files appear through ..data and are replaced together', () =>
   inTemporary(async (directory) => {
@@ -73,3 +73,10 @@ test('host paths are checked, and created where they may be', () =>
     await assert.rejects(checkHostPath(path, '/node/x', 'FileOrCreate'), { message: "hostPath type check failed: /node/x is not a file, it's a Directory" })
     await assert.rejects(checkHostPath(path, '/node/x', 'Socket'), /is not a socket file/)
   }))
+
+test('KUB-11 a volume that asks for one long key thousands of times is refused at 64 MiB', () => {
+  const data = new Map([['k', new Uint8Array(1_000_000)]])
+  const items = Array.from({ length: 1000 }, (_, i) => ({ key: 'k', path: `f${i}` }))
+  assert.throws(() => selectItems('configmap', data, items, 0o644, false), { message: 'the files of the volume have more than 67108864 bytes' })
+  assert.equal(selectItems('configmap', data, items.slice(0, 60), 0o644, false).size, 60)
+})

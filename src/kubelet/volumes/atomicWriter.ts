@@ -47,10 +47,15 @@ export interface WriteOptions {
   readonly fsGroup?: number | undefined
   /** Milliseconds since the epoch: the time is part of the hidden directory's name. */
   readonly nowMs: number
+  /** Gives others a turn between the files. */
+  readonly turn: () => Promise<void>
 }
 
+/** Files that are written in one turn: some milliseconds of work. */
+const filesPerTurn = 100
+
 /** Makes the directory hold exactly the payload. Returns whether anything changed. */
-export async function writeAtomically(target: string, given: Payload, { fsGroup, nowMs }: WriteOptions): Promise<boolean> {
+export async function writeAtomically(target: string, given: Payload, { fsGroup, nowMs, turn }: WriteOptions): Promise<boolean> {
   const payload = cleanPaths(given)
   if ((await makeDirectory(target)) !== undefined) chmodSync(target, 0o777)
   const old = readLink(join(target, dataLink))
@@ -60,7 +65,11 @@ export async function writeAtomically(target: string, given: Payload, { fsGroup,
   const directory = mkdtempSync(join(target, `..${timestamp(nowMs)}.`))
   try {
     chmodSync(directory, 0o755)
-    for (const [path, file] of payload) await writeProjected(directory, path, file)
+    let written = 0
+    for (const [path, file] of payload) {
+      await writeProjected(directory, path, file)
+      if (++written % filesPerTurn === 0) await turn()
+    }
     await setVolumeOwnership(directory, { fsGroup, readOnly: true })
     linkVisibleNames(target, payload)
     const temporary = join(target, `${dataLink}_tmp`)

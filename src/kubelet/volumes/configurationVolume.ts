@@ -25,6 +25,6 @@ export function nestedMountPoints(pod: FrozenPod, volumeName: string): string[] 
 
 export async function writeConfiguration({ context, host }: VolumeContext, { pod, spec, directory }: VolumeRequest, files: Payload): Promise<void> {
   const path = host.path(directory)
-  await writeAtomically(path, files, { fsGroup: fsGroupOf(pod), nowMs: context.clock.now() })
+  await writeAtomically(path, files, { fsGroup: fsGroupOf(pod), nowMs: context.clock.now(), turn: () => context.clock.turn() })
   for (const point of nestedMountPoints(pod, spec.name)) await makeDirectory(join(path, point), 0o755)
 }

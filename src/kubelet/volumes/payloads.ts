@@ -20,14 +20,14 @@ export function selectItems(
   optional: boolean,
 ): Map<string, FileProjection> {
   if (!items || items.length === 0) return new Map([...data].map(([key, bytes]) => [key, { data: bytes, mode: defaultMode }]))
-  const files = new Map<string, FileProjection>()
+  const collected = new VolumeFiles()
   for (const { key, path, mode } of items) {
     const bytes = data.get(key)
-    if (bytes) files.set(path, { data: bytes, mode: mode ?? defaultMode })
+    if (bytes) collected.add(path, { data: bytes, mode: mode ?? defaultMode })
     else if (!optional)
       throw new Error(source === 'secret' ? `references non-existent secret key: ${key}` : `configmap references non-existent config key: ${key}`)
   }
-  return files
+  return collected.files
 }
 
 export function configMapData(configMap: Frozen<ConfigMap> | undefined): Map<string, Uint8Array> {
@@ -39,6 +39,22 @@ export function configMapData(configMap: Frozen<ConfigMap> | undefined): Map<str
 
 export function secretData(secret: Frozen<Secret> | undefined): Map<string, Uint8Array> {
   return new Map(Object.entries(secret?.data ?? {}).map(([key, text]) => [key, Buffer.from(text, 'base64')]))
+}
+
+/** What the files of one volume may hold together: the same object or field can be asked for thousands of times. */
+const maxVolumeBytes = 64 * 1024 * 1024
+
+/** Collects the files of a volume by path; a later one of the same path replaces the one before. */
+export class VolumeFiles {
+  readonly files = new Map<string, FileProjection>()
+  #bytes = 0
+
+  /** @throws Error when the files together have more bytes than a volume may hold */
+  add(path: string, file: FileProjection): void {
+    this.#bytes += file.data.length
+    if (this.#bytes > maxVolumeBytes) throw new Error(`the files of the volume have more than ${maxVolumeBytes} bytes`)
+    this.files.set(path, file)
+  }
 }
 
 /** The object, or undefined when it is optional and missing. */
@@ -60,15 +76,15 @@ export function downwardApiFiles(
 ): Map<string, FileProjection> {
   // Files cannot show addresses, which are not known yet: upstream allows metadata only.
   const facts = { podIPs: [], hostIPs: [] }
-  return new Map(
-    items.map((item) => {
-      const [container] = pod.spec.containers
-      const text = item.fieldRef
-        ? podField(pod, item.fieldRef.fieldPath, facts)
-        : item.resourceFieldRef && container
-          ? resourceField(pod, container, item.resourceFieldRef, context.allocatable)
-          : ''
-      return [item.path, { data: Buffer.from(text), mode: item.mode ?? defaultMode }]
-    }),
-  )
+  const collected = new VolumeFiles()
+  for (const item of items) {
+    const [container] = pod.spec.containers
+    const text = item.fieldRef
+      ? podField(pod, item.fieldRef.fieldPath, facts)
+      : item.resourceFieldRef && container
+        ? resourceField(pod, container, item.resourceFieldRef, context.allocatable)
+        : ''
+    collected.add(item.path, { data: Buffer.from(text), mode: item.mode ?? defaultMode })
+  }
+  return collected.files
 }

@@ -4,12 +4,14 @@ import type { Frozen } from '#api/machinery/meta'
 import type { FrozenPod } from '../pods/containers.ts'
 import type { FileProjection } from './atomicWriter.ts'
 import { writeConfiguration } from './configurationVolume.ts'
-import { configMapData, defaultFileMode, downwardApiFiles, optionally, secretData, selectItems } from './payloads.ts'
+import { configMapData, defaultFileMode, downwardApiFiles, optionally, secretData, selectItems, VolumeFiles } from './payloads.ts'
 import { mountTmpfs, unmountIfMounted } from './podMounts.ts'
 import { projectedTrustAnchors } from './trustBundles.ts'
 import { fsGroupOf, type VolumeContext, type VolumePlugin } from './volumePlugin.ts'
 
 const defaultTokenSeconds = 3600
+/** Each may bring a megabyte. */
+const sourcesAtOnce = 16
 
 async function projectedFiles(
   { context, tokens }: VolumeContext,
@@ -60,10 +62,14 @@ export const projectedVolume: VolumePlugin = {
   setUp: async (volumes, request) => {
     const { pod, spec, directory, refresh } = request
     const mode = spec.volume?.projected?.defaultMode ?? defaultFileMode
-    const parts = await Promise.all((spec.volume?.projected?.sources ?? []).map((source) => projectedFiles(volumes, pod, source, mode)))
+    const collected = new VolumeFiles()
+    const sources = spec.volume?.projected?.sources ?? []
+    for (let done = 0; done < sources.length; done += sourcesAtOnce) {
+      const parts = await Promise.all(sources.slice(done, done + sourcesAtOnce).map((source) => projectedFiles(volumes, pod, source, mode)))
+      for (const part of parts) for (const [path, file] of part) collected.add(path, file)
+    }
     if (!refresh) await mountTmpfs(volumes.host, directory)
-    const files = new Map(parts.flatMap((part) => [...part]))
-    await writeConfiguration(volumes, request, files)
+    await writeConfiguration(volumes, request, collected.files)
     return directory
   },
   tearDown: ({ host }, directory) => unmountIfMounted(host, directory),

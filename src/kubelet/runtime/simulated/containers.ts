@@ -23,7 +23,8 @@ function createContainer(state: State, podSandboxId: string, config: ContainerCo
   const shared = { id, metadata: config.metadata, image: { image: config.image.image }, imageRef: config.image.image, createdAt }
   const described = { labels: config.labels, annotations: config.annotations }
   state.containers.set(id, {
-    config,
+    // No process reads them, and references can make megabytes of a small pod.
+    config: { ...config, command: [], args: [], envs: [] },
     sandbox,
     logs: [],
     timers: new Set(),

@@ -17,6 +17,10 @@ import { type PreparedRequest, prepareRequest, type RequestVariant } from './req
 
 export const maxDevicesPerClaim = 32
 const stepsBetweenLooks = 256
+/** A search that is this long remembers what has failed, to try it once only. */
+const stepsBeforeMemory = 1000
+/** Some megabytes. */
+const maxRemembered = 50_000
 
 /** One device for one request. */
 export interface Taken {
@@ -33,7 +37,7 @@ export interface ClaimSolution {
   readonly chosen: readonly RequestVariant[]
 }
 
-export type AllocationOutcome = { readonly solution: readonly ClaimSolution[] } | { readonly failed: 'none' | 'invalidPools' | 'timeout' }
+export type AllocationOutcome = { readonly solution: readonly ClaimSolution[] } | { readonly failed: 'none' | 'invalidPools' }
 
 export interface AllocatorDeps {
   readonly pools: readonly Pool[]
@@ -41,23 +45,44 @@ export interface AllocatorDeps {
   readonly inUse: DevicesInUse
   readonly selectors: DeviceSelectors
   readonly classOf: (name: string) => Frozen<DeviceClass> | undefined
-  /** Whether the search has taken too long. */
-  readonly isOver: () => boolean
+}
+
+/** A search that can be left and taken up again: the devices in use and the pools must be the same then. */
+export interface Allocation {
+  /**
+   * @param leave when to leave it for now
+   * @returns undefined when it was left
+   * @throws Error when a claim or class is at fault, so that no other node would do either
+   */
+  run(leave: Leave): AllocationOutcome | undefined
+}
+
+export interface Leave {
+  /** Asked every few steps. */
+  isOver(): boolean
+  /** Asked after each selector, whose cost is not known. */
+  isLate(): boolean
 }
 
 /** @throws Error when a claim or class is at fault, so that no other node would do either */
-export function allocate(deps: AllocatorDeps, claims: readonly Frozen<ResourceClaim>[]): AllocationOutcome {
-  const search = new Search(deps, claims)
-  try {
-    if (search.run()) return { solution: search.solution() }
-  } catch (error) {
-    if (error === overTime) return { failed: 'timeout' }
-    throw error
+export function createAllocation(deps: AllocatorDeps, claims: readonly Frozen<ResourceClaim>[]): Allocation {
+  const failed = new Set<string>()
+  const matched = new Map<string, Map<PoolDevice, boolean>>()
+  return {
+    run(leave) {
+      try {
+        const search = new Search({ ...deps, failed, matched, leave }, claims)
+        if (search.run()) return { solution: search.solution() }
+      } catch (error) {
+        if (error === left) return undefined
+        throw error
+      }
+      return { failed: deps.pools.some(({ state }) => state === 'invalid') ? 'invalidPools' : 'none' }
+    },
   }
-  return { failed: deps.pools.some(({ state }) => state === 'invalid') ? 'invalidPools' : 'none' }
 }
 
-const overTime = new Error('over time')
+const left = new Error('left for now')
 
 /** Where the search is: in a claim, a request of it, perhaps one of its variants, and how many devices that has by now. */
 interface Position {
@@ -76,10 +101,19 @@ interface ClaimWork {
   readonly constraints: readonly Constraint[]
   readonly taken: Taken[]
   readonly chosen: number[]
+  /** Whether the devices with a value are enough for all that must have it, by constraint and value. */
+  readonly groups: Map<string, boolean>
+}
+
+interface SearchDeps extends AllocatorDeps {
+  /** States from which nothing was found, also by the searches before this one. */
+  readonly failed: Set<string>
+  readonly matched: Map<string, Map<PoolDevice, boolean>>
+  readonly leave: Leave
 }
 
 class Search {
-  readonly #deps: AllocatorDeps
+  readonly #deps: SearchDeps
   readonly #work: readonly ClaimWork[]
   /** Those of all usable pools, in order. */
   readonly #devices: readonly PoolDevice[]
@@ -89,17 +123,20 @@ class Search {
   readonly #counters: CounterUse
   #steps = 0
 
-  constructor(deps: AllocatorDeps, claims: readonly Frozen<ResourceClaim>[]) {
+  constructor(deps: SearchDeps, claims: readonly Frozen<ResourceClaim>[]) {
     this.#deps = deps
+    const afterMatch = () => {
+      if (deps.leave.isLate()) throw left
+    }
     this.#devices = deps.pools.flatMap((pool) => (pool.state === 'usable' ? pool.devices : []))
     this.#counters = new CounterUse(deps.inUse)
     this.#work = claims.map((claim) => {
-      const requests = (claim.spec.devices?.requests ?? []).map((request) => prepareRequest(request, claim, deps))
+      const requests = (claim.spec.devices?.requests ?? []).map((request) => prepareRequest(request, claim, { ...deps, afterMatch }))
       const least = requests.reduce((sum, { variants }) => sum + Math.min(...variants.map(({ count }) => count)), 0)
       if (least > maxDevicesPerClaim)
         throw new Error(`claim ${keyOf(claim)}: number of requested devices ${least} exceeds the claim limit of ${maxDevicesPerClaim}`)
       const constraints = (claim.spec.devices?.constraints ?? []).map((one, index) => createConstraint(one, `claim ${keyOf(claim)}, constraint #${index}`))
-      return { claim, requests, constraints, taken: [], chosen: [] }
+      return { claim, requests, constraints, taken: [], chosen: [], groups: new Map() }
     })
   }
 
@@ -117,7 +154,29 @@ class Search {
 
   /** @param from the first device to try: the devices of one request are taken in their order, so that no set of them is tried twice */
   #next(at: Position, from: number): Outcome {
-    if (++this.#steps % stepsBetweenLooks === 0 && this.#deps.isOver()) throw overTime
+    this.#step()
+    const mayForget = this.#steps < stepsBeforeMemory && this.#deps.failed.size === 0
+    const key = mayForget || this.#deps.failed.size >= maxRemembered ? undefined : this.#stateAt(at, from)
+    if (key !== undefined && this.#deps.failed.has(key)) return 'none'
+    const outcome = this.#go(at, from)
+    if (key !== undefined && outcome === 'none') this.#deps.failed.add(key)
+    return outcome
+  }
+
+  #step(): void {
+    if (++this.#steps % stepsBetweenLooks === 0 && this.#deps.leave.isOver()) throw left
+  }
+
+  /** All that what comes next depends on: which request got which device matters to constraints only. */
+  #stateAt(at: Position, from: number): string {
+    const claims = this.#work.slice(0, at.claim + 1).map(({ taken, constraints }) => {
+      const devices = taken.map(({ device, variant, consumed }) => (consumed || variant.adminAccess ? `${device.id}@${variant.fullName}` : device.id)).sort()
+      return `${devices.join()};${constraints.map((constraint) => constraint.state()).join('|')}`
+    })
+    return `${at.claim}.${at.request}.${at.variant ?? ''}.${at.count}.${from} ${claims.join('/')}`
+  }
+
+  #go(at: Position, from: number): Outcome {
     const work = this.#work[at.claim]
     if (!work) return 'found'
     const request = work.requests[at.request]
@@ -160,6 +219,7 @@ class Search {
 
   #takeAny(at: Position, work: ClaimWork, variant: RequestVariant, from: number): Outcome {
     for (let index = from; index < this.#devices.length; index++) {
+      this.#step()
       const device = this.#devices[index] as PoolDevice
       const undo = this.#take(at, work, variant, device)
       if (!undo) continue
@@ -183,6 +243,11 @@ class Search {
     const usesCounters = !(isShared && (this.#deps.inUse.shares(id) !== undefined || this.#shares.has(id)))
     if (usesCounters && !this.#counters.take(device)) return undefined
     const added = addToAll(work.constraints, variant.names, device)
+    if (added && !this.#isGroupEnough(work, variant, device)) {
+      for (const constraint of work.constraints) constraint.remove(variant.names, device)
+      if (usesCounters) this.#counters.giveBack(device)
+      return undefined
+    }
     if (!added) {
       if (usesCounters) this.#counters.giveBack(device)
       if (variant.all)
@@ -201,6 +266,37 @@ class Search {
       if (usesCounters) this.#counters.giveBack(device)
       for (const constraint of work.constraints) constraint.remove(variant.names, device)
     }
+  }
+
+  /** Counts before it tries: the devices that share a value must be as many as the requests that need one. */
+  #isGroupEnough(work: ClaimWork, variant: RequestVariant, device: PoolDevice): boolean {
+    return work.constraints.every(({ group }, index) => {
+      if (!group?.concerns(variant.names) || variant.all) return true
+      const value = group.valueOf(device)
+      const key = `${index} ${value}`
+      let isEnough = work.groups.get(key)
+      if (isEnough === undefined) {
+        isEnough = this.#count(
+          work,
+          (one) => group.concerns(one),
+          (one) => group.valueOf(one) === value,
+        )
+        work.groups.set(key, isEnough)
+      }
+      return isEnough
+    })
+  }
+
+  #count({ requests }: ClaimWork, concerns: (names: readonly string[]) => boolean, isInGroup: (device: PoolDevice) => boolean): boolean {
+    // A request with alternatives, for all devices or for an administrator follows other rules: it is left out.
+    const counted = requests.flatMap(({ variants: [variant], isPrioritized }) =>
+      variant && !isPrioritized && !variant.all && !variant.adminAccess && concerns(variant.names) ? [variant] : [],
+    )
+    const devices = this.#devices.filter((device) => isInGroup(device) && !this.#deps.inUse.has(device.id))
+    if (devices.some(({ device }) => device.allowMultipleAllocations)) return true
+    const fits = counted.map((variant) => devices.filter((device) => variant.matches(device) && isTolerated(device, variant)))
+    const needed = counted.reduce((sum, { count }) => sum + count, 0)
+    return new Set(fits.flat()).size >= needed && counted.every(({ count }, index) => (fits[index]?.length ?? 0) >= count)
   }
 
   #isInUse(id: string): boolean {

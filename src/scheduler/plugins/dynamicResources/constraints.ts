@@ -12,6 +12,10 @@ export interface Constraint {
   add(names: readonly string[], device: PoolDevice): boolean
   /** Undoes an add of the same device; the last comes first. */
   remove(names: readonly string[], device: PoolDevice): void
+  /** What later devices depend on, as text. */
+  state(): string
+  /** For a constraint that all devices share a value: the value of a device, and whether devices for these names must have it. */
+  readonly group?: { valueOf(device: PoolDevice): string | undefined; concerns(names: readonly string[]): boolean } | undefined
 }
 
 /** @throws Error for a constraint of a kind that is not known */
@@ -34,6 +38,8 @@ export function createConstraint({ requests, matchAttribute, distinctAttribute }
     remove: (names) => {
       if (concerns(names)) values.pop()
     },
+    state: () => (matchAttribute === undefined ? [...values].sort().join() : (values[0] ?? '')),
+    group: matchAttribute === undefined ? undefined : { valueOf: (device) => comparable(device, attribute), concerns },
   }
 }
 

@@ -20,6 +20,13 @@ export class DevicesInUse {
   /** Device → what each claim has of it. */
   readonly #shares = new Map<string, Map<string, Amounts>>()
 
+  #version = 0
+
+  /** Another one after each change. */
+  get version(): number {
+    return this.#version
+  }
+
   /** Whether somebody has the device for himself. */
   has(id: string): boolean {
     return this.#whole.has(id)
@@ -36,6 +43,7 @@ export class DevicesInUse {
 
   /** Replaces what the claim has. */
   set(claimUid: string, allocation: Frozen<AllocationResult> | undefined): void {
+    if (allocation || this.#ofClaim.has(claimUid)) this.#version++
     for (const { id, share } of this.#ofClaim.get(claimUid) ?? []) {
       if (share) this.#dropShare(id, claimUid)
       else this.#count(id, -1)

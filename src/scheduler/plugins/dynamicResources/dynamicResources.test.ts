@@ -312,12 +312,86 @@ test('DRA-02 a selector that fails is an error of the claim, not a refusal by no
   assert.throws(() => bad.decide(podWith('c')), /claim default\/c: selector #0: CEL runtime error: no such key: none/)
 })
 
-test('DRA-04 a search that takes too long is given up', () => {
+const searching = { message: '0/1 nodes are available: 1 still searching for devices of the resource claims.' }
+
+test('DRA-04 a search that takes too long is given up', async () => {
   const devices = Array.from({ length: 30 }, (_, index) => numa(`g${index}`, `${index % 15}`))
   const claims = [claimOf('c', [exactly({ count: 16 })], { constraints: [{ distinctAttribute: `${driver}/numa` }] })]
   const fixture = cluster([onNode('a', ...devices)], claims, [nodeOf({ name: 'a' })])
   // Time goes on with every look at the clock.
   let nowMs = 0
   Object.defineProperty(fixture.clock, 'monotonicMs', { value: () => (nowMs += 1000) })
-  assert.deepEqual(fixture.decide(podWith('c')), { message: '0/1 nodes are available: 1 timed out trying to allocate devices.' })
+  const pod = podWith('c')
+  // The cycle ends soon; the search continues between cycles, up to the timeout.
+  assert.deepEqual(fixture.decide(pod), searching)
+  await fixture.clock.advance(20_000)
+  assert.deepEqual(fixture.decide(pod), { message: '0/1 nodes are available: 1 timed out trying to allocate devices.' })
+})
+
+test('DRA-04 a search that continues between cycles gives its answer to the next cycle of its pod', async () => {
+  const devices = Array.from({ length: 40 }, (_, index) =>
+    gpu(`g${index}`, { attributes: strings({ [`${driver}/numa`]: `${index}`, [`${driver}/rack`]: `${index % 20}` }) }),
+  )
+  const constraints = [{ distinctAttribute: `${driver}/numa` }, { distinctAttribute: `${driver}/rack` }]
+  const claims = [claimOf('c', [exactly({ count: 20 })], { constraints })]
+  const fixture = cluster([onNode('a', ...devices)], claims, [nodeOf({ name: 'a' })])
+  let nowMs = 0
+  Object.defineProperty(fixture.clock, 'monotonicMs', { value: () => (nowMs += 40) })
+  const pod = podWith('c')
+  assert.deepEqual(fixture.decide(pod), searching)
+  await fixture.clock.advance(20_000)
+  assert.deepEqual(fixture.decide(pod), { on: 'a' })
+})
+
+test('DRA-04 requests that must share a value are refused by counting, also where no value has enough devices', () => {
+  const requests = Array.from({ length: 12 }, (_, index) => ({ ...exactly(), name: `r${index}` }))
+  const claims = [claimOf('c', requests, { constraints: [{ matchAttribute: `${driver}/numa` }] })]
+  const decide = (values: number) => {
+    const devices = Array.from({ length: 64 }, (_, index) => numa(`g${index}`, `${index % values}`))
+    return cluster([onNode('a', ...devices)], claims, [nodeOf({ name: 'a' })]).decide(podWith('c'))
+  }
+  const startMs = performance.now()
+  assert.deepEqual(decide(6), { message: '0/1 nodes are available: 1 cannot allocate all claims.' })
+  assert.deepEqual(decide(64), { message: '0/1 nodes are available: 1 cannot allocate all claims.' })
+  assert.deepEqual(decide(5), { on: 'a' })
+  assert.ok(performance.now() - startMs < 1000)
+})
+
+/** Processor time of this process: others may use the machine, too. */
+const processorMs = () => {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
+}
+
+test('DRA-04 a search of exponential size leaves the cycle to others and ends with upstream’s timeout', async () => {
+  const requests = Array.from({ length: 24 }, (_, index) => ({
+    ...exactly({ selectors: selecting(`device.attributes["${driver}"].numa != "${index}"`) }),
+    name: `r${index}`,
+  }))
+  const claims = [claimOf('c', requests)]
+  const fixture = cluster(
+    [
+      onNode(
+        'a',
+        ...Array.from({ length: 23 }, (_, index) => model(`g${index}`, `${index}`)).map((one, index) => ({
+          ...one,
+          attributes: strings({ numa: `n${index}` }),
+        })),
+      ),
+    ],
+    claims,
+    [nodeOf({ name: 'a' })],
+  )
+  let nowMs = 0
+  Object.defineProperty(fixture.clock, 'monotonicMs', { value: () => (nowMs += 4) })
+  const pod = podWith('c')
+  const startMs = processorMs()
+  assert.deepEqual(fixture.decide(pod), searching)
+  assert.ok(processorMs() - startMs < 250)
+  for (let slices = 0; slices < 1100; slices++) {
+    const sliceMs = processorMs()
+    await fixture.clock.advance(10)
+    assert.ok(processorMs() - sliceMs < 250)
+  }
+  assert.deepEqual(fixture.decide(pod), { message: '0/1 nodes are available: 1 timed out trying to allocate devices.' })
 })

@@ -15,7 +15,7 @@ import type { PluginArgs } from '../../framework/pluginArgs.ts'
 import type { PodInfo } from '../../framework/podInfo.ts'
 import { type Refusal, unresolvable, unschedulable } from '../../framework/status.ts'
 import { allocationOf } from './allocationResult.ts'
-import { allocate, type ClaimSolution } from './allocator.ts'
+import { type ClaimSolution, createAllocation, type Leave } from './allocator.ts'
 import { bindingReadiness, hasBindingConditions } from './bindingConditions.ts'
 import { ClaimTracker, canBeReserved, claimsOf, isReservedFor } from './claimTracker.ts'
 import { bindClaim, deallocateClaim, releaseClaim } from './claimWrites.ts'
@@ -24,10 +24,13 @@ import { deleteClaim, type ExtendedClaim, type ExtendedVariant, extendedClaimOf,
 import { ExtendedResourceClasses } from './extendedResources.ts'
 import { PoolIndex } from './pools.ts'
 import { requeueEvents } from './requeue.ts'
+import { type SearchBasis, type SlowOutcome, SlowSearches, slice } from './slowSearches.ts'
 
 const name = 'DynamicResources'
 const maxAlternatives = 8
 const bindingPollMs = 5000
+/** What a cycle searches itself, on all nodes; a longer search continues between the cycles. */
+const searchPerCycleMs = 50
 
 type Claim = Frozen<ResourceClaim>
 
@@ -44,8 +47,8 @@ interface ClaimState extends StateData {
   readonly extended: ExtendedClaim | undefined
   /** Answers by node: the same whatever pods are there. */
   readonly byNode: Map<string, Refusal | NodeAnswer>
-  /** When searching for devices has taken too long. */
-  deadlineMs: number | undefined
+  /** Says when the cycle has searched for as long as it may. */
+  slice: Leave | undefined
   /** Set by reserve, by the claims' uids. */
   readonly allocations: Map<string, AllocationResult>
 }
@@ -59,6 +62,8 @@ interface NodeAnswer {
 const claimState = stateKey<ClaimState>(name)
 
 const notAvailable = unresolvable('resourceclaim not available on the node')
+const timedOut = unresolvable('timed out trying to allocate devices')
+const stillSearching = unresolvable('still searching for devices of the resource claims')
 const cannotAllocate = unresolvable('cannot allocate all claims')
 
 export const dynamicResources = definePlugin(name, (args, handle) => {
@@ -100,14 +105,14 @@ export const dynamicResources = definePlugin(name, (args, handle) => {
         unavailable: new Set<Claim>(),
         extended,
         byNode: new Map(),
-        deadlineMs: undefined,
+        slice: undefined,
         allocations: new Map(),
       })
       return undefined
     },
-    filter: (state, _pod, node) => {
+    filter: (state, { pod }, node) => {
       const known = state.read(claimState)
-      const answer = known ? finder(known, node) : undefined
+      const answer = known ? finder(known, pod, node) : undefined
       return answer && 'code' in answer ? answer : undefined
     },
     postFilter: async (state, pod) => ({ refusal: unschedulable(await freeSomeClaim(handle, state.read(claimState), pod)) }),
@@ -144,14 +149,14 @@ export const dynamicResources = definePlugin(name, (args, handle) => {
   }
 })
 
-type Finder = (known: ClaimState, node: NodeInfo) => Refusal | NodeAnswer
+type Finder = (known: ClaimState, pod: Frozen<Pod>, node: NodeInfo) => Refusal | NodeAnswer
 
 interface FinderDeps {
   readonly args: PluginArgs['DynamicResources']
   readonly handle: Handle
   readonly tracker: ClaimTracker
   readonly extendedClasses: ExtendedResourceClasses
-  readonly classOf: Parameters<typeof allocate>[0]['classOf']
+  readonly classOf: Parameters<typeof createAllocation>[0]['classOf']
 }
 
 /** Answers from what is known of slices; they are put in order only when one of them has changed. */
@@ -162,36 +167,54 @@ function createFinder({ args, handle, tracker, extendedClasses, classOf }: Finde
     index = undefined
   }
   const slices = handle.watch<ResourceSlice>(resourceSlices, { onAdd: changed, onUpdate: changed, onDelete: changed })
-  return (known, node) => {
+  const slowSearches = new SlowSearches(handle, args.filterTimeoutMs, (basis) => basis.index === index && basis.version === tracker.inUse.version)
+  return (known, pod, node) => {
     const before = known.byNode.get(node.name)
     if (before) return before
     index ??= new PoolIndex(slices.values())
-    const answer = answerFor(known, node, index)
+    const answer = answerFor(known, pod, node, index)
     known.byNode.set(node.name, answer)
     return answer
   }
 
-  function answerFor(known: ClaimState, node: NodeInfo, pools: PoolIndex): Refusal | NodeAnswer {
+  function answerFor(known: ClaimState, pod: Frozen<Pod>, node: NodeInfo, pools: PoolIndex): Refusal | NodeAnswer {
     const variant = known.extended && variantFor(known.extended, node, extendedClasses)
     if (variant && 'code' in variant) return variant
     const unavailable = known.claims.filter((claim) => known.failed.has(claim) || !isAvailableOn(claim, node.node))
     const wanted = variant ? [...known.toAllocate, variant.claim] : known.toAllocate
-    const found = wanted.length === 0 ? [] : search(known, wanted, node.node, pools)
+    const found =
+      wanted.length === 0
+        ? []
+        : search(known, { pod, isLasting: !variant }, { node: node.node, claims: wanted, index: pools, version: tracker.inUse.version }, pools)
     if ('code' in found) return found
     for (const claim of unavailable) known.unavailable.add(claim)
     return unavailable.length > 0 ? notAvailable : { solutions: found, extended: variant }
   }
 
-  function search(known: ClaimState, wanted: readonly Claim[], node: Frozen<Node>, pools: PoolIndex): Refusal | readonly ClaimSolution[] {
-    // One limit for all nodes of the cycle, which waits for no other thread to go on.
-    known.deadlineMs ??= handle.clock.monotonicMs() + args.filterTimeoutMs
-    const { deadlineMs } = known
-    const isOver = () => args.filterTimeoutMs > 0 && handle.clock.monotonicMs() >= deadlineMs
-    const outcome = allocate({ pools: pools.poolsOf(node), node, inUse: tracker.inUse, selectors, classOf, isOver }, wanted)
-    if ('solution' in outcome) return outcome.solution
-    if (outcome.failed === 'timeout') return unresolvable('timed out trying to allocate devices')
-    return outcome.failed === 'invalidPools' ? unresolvable('invalid resource pools were encountered') : cannotAllocate
+  /** @param isLasting the claims will be the same objects in the pod's next cycle */
+  function search(known: ClaimState, { pod, isLasting }: Searcher, basis: SearchBasis, pools: PoolIndex): Refusal | readonly ClaimSolution[] {
+    const earlier = isLasting ? slowSearches.answer(pod, basis) : undefined
+    if (earlier) return answerOf(earlier)
+    known.slice ??= slice(() => handle.clock.monotonicMs(), searchPerCycleMs)
+    const begin = () => createAllocation({ pools: pools.poolsOf(basis.node), node: basis.node, inUse: tracker.inUse, selectors, classOf }, basis.claims)
+    const outcome = known.slice.isOver() ? undefined : begin().run(known.slice)
+    if (outcome) return answerOf(outcome)
+    if (!isLasting) return timedOut
+    slowSearches.add({ pod, basis, begin })
+    return stillSearching
   }
+}
+
+interface Searcher {
+  readonly pod: Frozen<Pod>
+  readonly isLasting: boolean
+}
+
+function answerOf(outcome: SlowOutcome): Refusal | readonly ClaimSolution[] {
+  if ('error' in outcome) throw outcome.error
+  if ('solution' in outcome) return outcome.solution
+  if (outcome.failed === 'timeout') return timedOut
+  return outcome.failed === 'invalidPools' ? unresolvable('invalid resource pools were encountered') : cannotAllocate
 }
 
 function isAvailableOn({ status }: Claim, node: Frozen<Node>): boolean {

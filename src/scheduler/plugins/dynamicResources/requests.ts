@@ -34,6 +34,10 @@ export interface PrepareDeps {
   readonly node: Parameters<typeof reaches>[1]
   readonly selectors: DeviceSelectors
   readonly classOf: (name: string) => Frozen<DeviceClass> | undefined
+  /** What selectors have said, by request; kept when a search is left. */
+  readonly matched: Map<string, Map<PoolDevice, boolean>>
+  /** Called after each question to selectors, which may take long. Throws to leave the search. */
+  readonly afterMatch: () => void
 }
 
 /** @throws Error when the claim cannot be satisfied as it is, or a pool that `All` needs is not whole */
@@ -55,7 +59,8 @@ function variantOf(
   const { deviceClassName, allocationMode = 'ExactCount', selectors, tolerations = [], capacity } = request
   const deviceClass = deps.classOf(deviceClassName)
   if (!deviceClass) throw new Error(`${where}: could not retrieve device class ${deviceClassName}: deviceclass.resource.k8s.io "${deviceClassName}" not found`)
-  const known = new Map<PoolDevice, boolean>()
+  const known = deps.matched.get(where) ?? new Map<PoolDevice, boolean>()
+  deps.matched.set(where, known)
   const matches = (device: PoolDevice): boolean => {
     let answer = known.get(device)
     if (answer === undefined) {
@@ -65,6 +70,7 @@ function variantOf(
         deps.selectors.match(selectors, device.device, pool.driver, owner) &&
         (!slice.spec.perDeviceNodeSelection || reaches(device.device, deps.node))
       known.set(device, answer)
+      deps.afterMatch()
     }
     return answer
   }

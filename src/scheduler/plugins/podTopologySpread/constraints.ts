@@ -35,12 +35,18 @@ export interface SpreadConstraints {
   readonly requiresAllKeys: boolean
 }
 
+interface Compiled {
+  readonly number: number
+  readonly constraints: readonly Omit<SpreadConstraint, 'table'>[]
+}
+
 /** What is worked out for one pod holds for all that look the same to spreading. */
 const mostKept = 256
 
 export class ConstraintCompiler {
   readonly #tables: DomainTables
-  readonly #kept = new LruCache<string, readonly Omit<SpreadConstraint, 'table'>[]>(mostKept)
+  readonly #kept = new LruCache<string, Compiled>(mostKept)
+  #made = 0
 
   constructor(tables: DomainTables) {
     this.#tables = tables
@@ -56,12 +62,14 @@ export class ConstraintCompiler {
     const text = describe(pod, constraints, options.selector)
     let compiled = this.#kept.get(text)
     if (!compiled) {
-      compiled = constraints.map((constraint) => compileOne(pod, constraint, options.selector))
+      // The text may be as long as the pod: tables are found by a number that stands for it.
+      compiled = { number: this.#made++, constraints: constraints.map((constraint) => compileOne(pod, constraint, options.selector)) }
       this.#kept.set(text, compiled)
     }
-    const keys = options.requiresAllKeys ? compiled.map(({ topologyKey }) => topologyKey) : []
-    const all = compiled.map((one, i) => {
-      const table = this.#tables.get(`${options.requiresAllKeys} ${i} ${text}`, snapshot, () => ({
+    const { number } = compiled
+    const keys = options.requiresAllKeys ? compiled.constraints.map(({ topologyKey }) => topologyKey) : []
+    const all = compiled.constraints.map((one, i) => {
+      const table = this.#tables.get(`${options.requiresAllKeys} ${i} ${number}`, snapshot, () => ({
         topologyKey: one.topologyKey,
         counts: countedPods(pod.metadata.namespace, one.selector),
         includes: (node) => hasAllKeys(node, keys) && isIncluded(one, pod, node),
