@@ -54,7 +54,8 @@ const linkAttributes: Readonly<Record<string, readonly string[]>> = {
 const rawText = /^(script|style|textarea|title|xmp|iframe|noembed|noframes)$/
 /** More than this of an unfinished tag or comment is no tag that we would rewrite. */
 const maxTagLength = 64 * 1024
-const attribute = /([^\s"'<>/=]+)(\s*=\s*)("[^"]*"|'[^']*'|[^\s"'>]+)/g
+/** A name begins where none could have begun before: else each of its letters would be tried as one. */
+const attribute = /(?<![^\s"'<>/=])([^\s"'<>/=]+)(\s*=\s*)("[^"]*"|'[^']*'|[^\s"'>]+)/g
 
 /** Rewrites the links of an HTML page that is written through it. */
 export function linkRewriter(base: LinkBase): Transform {

@@ -45,6 +45,8 @@ export class CacheEntry implements CachedObject {
   readonly key: string
   readonly resourceVersion: number
   readonly createRevision: number
+  /** How long the stored value is, or was. */
+  readonly storedBytes: number
   protobuf: Uint8Array | undefined = undefined
   untypedTail: Uint8Array | undefined = undefined
   #stored: Uint8Array | undefined
@@ -52,8 +54,16 @@ export class CacheEntry implements CachedObject {
   #object: Frozen<KubeObject> | undefined
   #views: Map<VersionView, CachedObject> | undefined
 
-  private constructor(key: string, resourceVersion: number, createRevision: number, stored: Uint8Array | undefined, object: Frozen<KubeObject> | undefined) {
+  private constructor(
+    key: string,
+    resourceVersion: number,
+    createRevision: number,
+    stored: Uint8Array | undefined,
+    object: Frozen<KubeObject> | undefined,
+    storedBytes = stored?.byteLength ?? 0,
+  ) {
     this.key = key
+    this.storedBytes = storedBytes
     this.resourceVersion = resourceVersion
     this.createRevision = createRevision
     this.#stored = stored
@@ -76,7 +86,16 @@ export class CacheEntry implements CachedObject {
   /** The same content under another resourceVersion: what watchers see of a deleted object. */
   at(revision: number): CacheEntry {
     const object = { ...this.object, metadata: { ...this.object.metadata, resourceVersion: String(revision) } }
-    return new CacheEntry(this.key, revision, this.createRevision, undefined, deepFreeze(object) as Frozen<KubeObject>)
+    return new CacheEntry(this.key, revision, this.createRevision, undefined, deepFreeze(object) as Frozen<KubeObject>, this.storedBytes)
+  }
+
+  /** Keeps the bytes alone: the rest is made again should somebody ask. */
+  rest(): void {
+    if (this.#stored === undefined) void this.bytes
+    this.#object = undefined
+    this.#views = undefined
+    this.protobuf = undefined
+    this.untypedTail = undefined
   }
 
   get bytes(): Uint8Array {

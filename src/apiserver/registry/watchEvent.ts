@@ -73,6 +73,20 @@ export class CacheChange {
     this.atMs = atMs
   }
 
+  /** How long the stored value is that would be kept for this change alone. */
+  get bytes(): number {
+    return Math.max(this.entry.storedBytes, this.previous?.storedBytes ?? 0)
+  }
+
+  /** Keeps what history needs: watchers that have been told hold their event themselves. */
+  rest(): void {
+    this.previous?.rest()
+    if (this.type === 'DELETED') this.entry.rest()
+    this.#added = undefined
+    this.#modified = undefined
+    this.#deleted = undefined
+  }
+
   /**
    * The event for a watcher whose selection held the object before and holds it now: an object that enters a selection is ADDED, one
    * that leaves it is DELETED with its last matching content. Undefined when the watcher sees nothing.

@@ -116,7 +116,10 @@ function outgoingOf({ beforeAnswers = () => {} }: ExchangeDeps, response: Server
       if (!response.destroyed) response.end(chunk)
     },
     endWith: (pieces) => writeAll(response, pieces, cancellation),
-    abort: () => response.destroy(),
+    abort: () => {
+      // Once all is handed over, the connection may serve somebody else's request.
+      if (!response.writableFinished) response.destroy()
+    },
     stream: response,
   }
 }
