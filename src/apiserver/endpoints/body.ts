@@ -14,6 +14,7 @@ import { applyDefaults } from '#api/schema/defaults'
 import type { Schema } from '#api/schema/schema'
 import { decodeStructural } from '#api/schema/structuralDecode'
 import { deepCopy } from '#base/frozen'
+import { isLargeObject, turn } from '../fairLoop.ts'
 import type { RequestBody, ServerRequest } from '../request.ts'
 import type { YamlThread } from '../yaml/yamlThread.ts'
 
@@ -88,7 +89,10 @@ export function refuseTooMany(value: unknown, bytes: number): void {
     if (++composites > maxComposites) {
       throw new StatusError('RequestEntityTooLarge', `Request entity too large: it holds more than ${maxComposites} objects and lists`)
     }
-    for (const member of Object.values(one)) if (typeof member === 'object' && member !== null) waiting.push(member)
+    for (const key in one) {
+      const member = (one as Record<string, unknown>)[key]
+      if (typeof member === 'object' && member !== null) waiting.push(member)
+    }
   }
 }
 
@@ -170,9 +174,12 @@ export async function decodeBody(source: BodySource, expected: ExpectedKind, kee
   const body = ready instanceof Promise ? await ready : ready
   const kept = body.type === 'value' ? keep?.(body.value) : undefined
   const parsed = parseBody(kept ? ({ ...body, value: kept.rest } as RequestBody) : body, validation !== 'Ignore')
+  const isLarge = isLargeObject(request.bodyBytes ?? 0)
+  if (isLarge) await turn()
   const decoded = decodeValue(request, parsed, expected, validation)
   const object = kept ? kept.joined(decoded) : decoded
   request.audit?.requestObject(object)
+  if (isLarge) await turn()
   return object
 }
 

@@ -9,6 +9,7 @@ import { schemaFor } from '#api/schema/builtIn'
 import { withNils, withoutNils } from '#api/schema/nils'
 import { deepFreeze } from '#base/frozen'
 import type { Cancellation } from '../cancellation.ts'
+import { isLargeObject, turn } from '../fairLoop.ts'
 import type { CachedObject } from '../request.ts'
 
 /** Another served version of the same stored object. */
@@ -139,6 +140,15 @@ export class CacheEntry implements CachedObject {
   forgetViews(): void {
     this.#views = undefined
   }
+}
+
+/** {@link CacheEntry.transient}; others have a turn before and after the pass over a large one. */
+export async function transientEntry(key: string, value: Uint8Array, like?: CacheEntry): Promise<CacheEntry> {
+  const isLarge = isLargeObject(value.byteLength)
+  if (isLarge) await turn()
+  const entry = CacheEntry.transient(key, value, like)
+  if (isLarge) await turn()
+  return entry
 }
 
 /** Its bytes are made when somebody asks for them: who wrote the object often does not. */

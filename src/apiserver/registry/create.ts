@@ -11,8 +11,9 @@ import { alreadyExists, badRequest, StatusError } from '#api/machinery/status'
 import { deepCopy } from '#base/frozen'
 import { randomName, randomUid } from '#base/random'
 import { formatTime } from '#base/time'
+import { isLargeObject, turn } from '../fairLoop.ts'
 import { admit } from './admit.ts'
-import { CacheEntry, encodeStored } from './cacheEntry.ts'
+import { CacheEntry, encodeStored, transientEntry } from './cacheEntry.ts'
 import { trackManagers } from './managers.ts'
 import { keyFor, type WriteContext } from './storedResource.ts'
 import { notingStoreLatency } from './storeLatency.ts'
@@ -33,7 +34,10 @@ export async function createObject(
   if (object.metadata.resourceVersion) throw new StatusError('', 'resourceVersion should not be set on objects to be created')
   const tracking = context.managedFieldsDone ? undefined : trackManagers(context, object, undefined, deps.clock.now())
   if (tracking) await tracking
+  const isLarge = isLargeObject(context.request?.bodyBytes ?? 0)
+  if (isLarge) await turn()
   await admit(deps.admission, attributesOf(context, 'CREATE', object.metadata.name ?? '', object, undefined, options))
+  if (isLarge) await turn()
   const { metadata } = object
   if (!metadata.generateName || metadata.name) return createNamed(deps, context, object, options)
   for (let attempt = 1; ; attempt++) {
@@ -78,6 +82,7 @@ async function createNamed(
     throwIfInvalid(context, metadata.name ?? '', errors)
     for (const warning of strategy.warnings?.(input) ?? []) context.warn(warning)
     strategy.canonicalize?.(object)
+    if (isLargeObject(context.request?.bodyBytes ?? 0)) await turn()
     await deps.admission.validate(attributesOf(context, 'CREATE', metadata.name ?? '', object, undefined, options))
     const entry = await store(deps, context, object)
     isStored = !context.dryRun
@@ -94,7 +99,7 @@ async function store(deps: WriterDeps, context: WriteContext, object: KubeObject
   if (context.dryRun) {
     const existing = await deps.storage.read(stored, key)
     if (existing) throw existsError(context, existing, name)
-    return CacheEntry.transient(key, encodeStored(await context.served.toStored(object)))
+    return transientEntry(key, encodeStored(await context.served.toStored(object)))
   }
   const converting = context.served.toStored(object)
   const converted = converting instanceof Promise ? await converting : converting

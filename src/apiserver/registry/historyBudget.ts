@@ -18,6 +18,8 @@ interface LargeChange {
   readonly history: BoundedHistory
   readonly revision: number
   readonly bytes: number
+  /** Keeps what history needs. */
+  rest(): void
 }
 
 export class HistoryBudget {
@@ -29,9 +31,11 @@ export class HistoryBudget {
     this.#mostBytes = mostBytes
   }
 
-  /** Notes a large change; older ones may have to go. The last one stays. */
-  add(history: BoundedHistory, revision: number, bytes: number): void {
-    this.#changes.push({ history, revision, bytes })
+  /** Notes a large change; older ones may have to go. The last one stays, and stays whole: those who follow the changes are about to look at it. */
+  add(history: BoundedHistory, change: Omit<LargeChange, 'history'>): void {
+    this.#changes.at(-1)?.rest()
+    const { revision, bytes } = change
+    this.#changes.push({ history, revision, bytes, rest: () => change.rest() })
     this.#bytes += bytes
     while (this.#bytes > this.#mostBytes && this.#changes.length > 1) {
       const oldest = this.#changes.shift() as LargeChange

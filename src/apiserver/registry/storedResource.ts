@@ -102,7 +102,7 @@ export interface WriteContext {
   warn(text: string): void
   readonly cancellation?: Cancellation | undefined
   /** Admission is told its options, and notes things for its audit event. */
-  readonly request?: Pick<ServerRequest, 'query' | 'admissionAnnotations' | 'audit'> | undefined
+  readonly request?: Pick<ServerRequest, 'query' | 'admissionAnnotations' | 'audit' | 'bodyBytes'> | undefined
   /** What the request carries, where that is no object of the resource: PodExecOptions, Binding. */
   readonly kind?: GroupVersionKind | undefined
 }

@@ -9,8 +9,9 @@ import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { validateObjectMetaUpdate } from '#api/machinery/objectMeta'
 import { badRequest, conflict, internalError, notFound, optimisticLockMessage } from '#api/machinery/status'
 import { withNils } from '#api/schema/nils'
+import { isLargeObject, turn } from '../fairLoop.ts'
 import { admit } from './admit.ts'
-import { CacheEntry, encodeStored, prepareViews } from './cacheEntry.ts'
+import { CacheEntry, encodeStored, prepareViews, transientEntry } from './cacheEntry.ts'
 import { createObject, ensureNamespace } from './create.ts'
 import { readyToDelete } from './deletion.ts'
 import { trackManagers } from './managers.ts'
@@ -74,32 +75,40 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
   if (preparing) await preparing
   const old = current.view(served.strategyView).object
   const oldServed = current.view(served.view).object
+  const isLarge = isLargeObject(Math.max(current.storedBytes, context.request?.bodyBytes ?? 0))
+  if (isLarge) await turn()
   const changed = await request.transform(oldServed)
+  if (isLarge) await turn()
   checkName(context, request.name, changed)
   checkPreconditions(context, request, changed, old)
   ensureNamespace(context, changed)
   checkResourceVersion(context, request.name, changed.metadata.resourceVersion, current)
   const tracking = context.managedFieldsDone ? undefined : trackManagers(context, changed, oldServed, deps.clock.now())
   if (tracking) await tracking
+  if (isLarge) await turn()
   const { admitted } = request
   if (!admitted) await admit(deps.admission, attributesOf(context, 'UPDATE', request.name, changed, oldServed, request.options))
   const object = served.toStrategy(changed)
   prepare(deps, context, object, old)
+  if (isLarge) await turn()
   // Most kinds have no hook, and wait for nothing.
   const reservation = stored.hooks?.beforeUpdate && (await stored.hooks.beforeUpdate(object, old, context.dryRun))
   let isStored = false
   try {
     validate(deps, context, request.name, object, old)
+    if (isLarge) await turn()
     const attributes = admitted
       ? attributesOf(admitted.context, 'UPDATE', request.name, admitted.view(object as Frozen<KubeObject>), admitted.view(old), request.options)
       : attributesOf(context, 'UPDATE', request.name, object, old, request.options)
     await deps.admission.validate(attributes)
+    if (isLarge) await turn()
     if (isUnchanged(object, old) && !served.isOutdated?.(current) && !(stored.cache.values.transformed && (await deps.storage.isStale(stored, current)))) {
       return { entry: current, created: false, deleted: false }
     }
     if (context.dryRun) {
-      return { entry: CacheEntry.transient(current.key, encodeStored(await served.toStored(object)), current), created: false, deleted: false }
+      return { entry: await transientEntry(current.key, encodeStored(await served.toStored(object)), current), created: false, deleted: false }
     }
+    if (isLarge) await turn()
     const result = await write(deps, context, object, current)
     isStored = result !== undefined
     return result

@@ -227,13 +227,7 @@ export class WatchCache {
       const told = { type: change.type, object: change.entry.object, old: change.previous?.object }
       for (const listener of this.#listeners) listener(told)
     }
-    if (change.bytes >= largeBytes) this.#boundLarge(change)
-  }
-
-  /** What is only history is kept in its shortest form, and not for long. */
-  #boundLarge(change: CacheChange): void {
-    change.rest()
-    this.#budgets.history.add(this, change.revision, change.bytes)
+    if (change.bytes >= largeBytes) this.#budgets.history.add(this, change)
   }
 
   /** For the budget: whoever wants to resume before this revision lists again. */

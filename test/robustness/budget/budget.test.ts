@@ -71,9 +71,9 @@ test('API-02 no field of any kind takes more than its budget of time and memory'
   await innocentPodRuns(cluster)
   const growth = (await cluster.heldBytes()) - before
   t.diagnostic(`memory held: ${Math.round(before / 1024 / 1024)} MiB before, ${Math.round(growth / 1024 / 1024)} MiB more after`)
+  await cluster.stop()
   assert.deepEqual(found, [])
   assert.ok(growth < mostGrowth, `${growth} bytes stay in memory`)
-  await cluster.stop()
 })
 
 async function targetFor(cluster: BudgetCluster, targets: Map<string, Target>, { kind }: BudgetField): Promise<Target> {
