@@ -227,7 +227,9 @@ export class WatchCache {
       const told = { type: change.type, object: change.entry.object, old: change.previous?.object }
       for (const listener of this.#listeners) listener(told)
     }
-    if (change.bytes >= largeBytes) this.#budgets.history.add(this, change)
+    if (change.bytes < largeBytes) return
+    change.previous?.rest()
+    this.#budgets.history.add(this, change)
   }
 
   /** For the budget: whoever wants to resume before this revision lists again. */
@@ -339,7 +341,9 @@ export class WatchCache {
   }
 
   #forgetOldest(): void {
-    this.#floor = this.#changes[this.#head]!.revision
+    const oldest = this.#changes[this.#head]!
+    this.#floor = oldest.revision
+    oldest.forget()
     this.#head++
   }
 
