@@ -25,7 +25,7 @@ export function laddersOf(schema: Schema, name: string): Ladder[] {
     case 'number':
       return integers(schema.format)
     case 'string':
-      return strings(schema)
+      return strings(schema, name)
     case 'array':
       return lists(schema.element, name)
     case 'map':
@@ -72,7 +72,14 @@ function integers(format: Schema['format']): Ladder[] {
 /** Strings that patterns walk again and again, and such that are taken apart by their separators. */
 const pumps = ['0', '/', '.', '-', ' ', ',', '$(A)', '%41', '::', '\n', '(', '[', '"', 'a.', 'a/', '0.', '1h', '=', 'é']
 
-function strings({ enum: allowed, format }: Schema): Ladder[] {
+/** Three for each field, others for the next: every field would be tried for an hour otherwise. */
+function chosenPumps(name: string): string[] {
+  let hash = 7
+  for (let at = 0; at < name.length; at++) hash = (hash * 31 + name.charCodeAt(at)) % 1_000_003
+  return [0, 1, 2].map((at) => pumps[(hash + at * 7) % pumps.length] as string)
+}
+
+function strings({ enum: allowed, format }: Schema, name: string): Ladder[] {
   const long = ladder('long', [requestBytes, storedBytes, 10_000, 1000, 253, 63], (length) => 'a'.repeat(length))
   if (allowed) return [long]
   if (format === 'byte') return [ladder('long', [storedBytes, 1000], (length) => Buffer.alloc((length * 3) / 4).toString('base64')), long]
@@ -81,7 +88,10 @@ function strings({ enum: allowed, format }: Schema): Ladder[] {
     const times = [`9999-12-31T23:59:59${fraction}Z`, `0001-01-01T00:00:00${fraction}Z`]
     return [...times.map((time) => ladder(time, [time], same)), ladder('fraction', [storedBytes], (length) => `2026-01-01T00:00:00.${digits(length)}Z`), long]
   }
-  return [long, ...pumps.map((pump) => ladder(JSON.stringify(pump), [storedBytes], (length) => pump.repeat(Math.floor(length / Buffer.byteLength(pump)))))]
+  return [
+    long,
+    ...chosenPumps(name).map((pump) => ladder(JSON.stringify(pump), [storedBytes], (length) => pump.repeat(Math.floor(length / Buffer.byteLength(pump))))),
+  ]
 }
 
 function lists(element: Schema | undefined, name: string): Ladder[] {

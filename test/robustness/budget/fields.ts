@@ -28,6 +28,8 @@ export interface BudgetField {
   readonly schema: Schema
   /** As users write it: `spec.containers[].env[].name`. */
   readonly name: string
+  /** The definition that has it, and where below: fields of one origin are read by the same code. */
+  readonly origin: string
   /** Lies in the pod template of another kind than Pod: the same code has seen the same field there. */
   readonly isInTemplate: boolean
 }
@@ -51,21 +53,21 @@ function kindOf([groupVersion, resource, , kind, scope, verbs]: ResourceRow): Ki
 
 export function fieldsOf(kind: Kind): BudgetField[] {
   const found: BudgetField[] = []
-  const visit = (schema: Schema, path: readonly Step[], within: ReadonlySet<string>): void => {
+  const visit = (schema: Schema, path: readonly Step[], within: ReadonlySet<string>, origin: string): void => {
     const { definition } = schema
     if (definition && within.has(definition)) return
     const deeper = definition ? new Set([...within, definition]) : within
     const name = nameOfPath(path)
-    if (path.length > 0 && schema.type !== 'object') found.push({ kind, path, schema, name, isInTemplate: within.has(podSpec) && kind.kind !== 'Pod' })
+    if (path.length > 0 && schema.type !== 'object') found.push({ kind, path, schema, name, origin, isInTemplate: within.has(podSpec) && kind.kind !== 'Pod' })
     for (const field of schema.fields?.values() ?? []) {
       const inner = [...path, field.name]
       if (skipped.has(nameOfPath(inner)) || (path.length === 0 && field.name === 'status')) continue
       if (name === 'metadata' && !ofMetadata.has(field.name)) continue
-      visit(field.schema, inner, deeper)
+      visit(field.schema, inner, deeper, `${definition ?? origin}.${field.name}`)
     }
-    if (schema.element && schema.element.type !== 'string') visit(schema.element, [...path, schema.type === 'array' ? inList : inMap], deeper)
+    if (schema.element && schema.element.type !== 'string') visit(schema.element, [...path, schema.type === 'array' ? inList : inMap], deeper, `${origin}[]`)
   }
-  visit(kind.schema, [], new Set())
+  visit(kind.schema, [], new Set(), '')
   return found
 }
 
