@@ -23,7 +23,6 @@ lines.on('line', async (line) => {
   await cluster.compact()
   collectGarbage()
   const { heapUsed, external } = process.memoryUsage()
-  if (process.env.SNAP) (await import('node:v8')).writeHeapSnapshot(`/tmp/snap-${Date.now()}.heapsnapshot`)
   longest.take()
   say({ heldBytes: heapUsed + external })
 })

@@ -33,7 +33,7 @@ export function laddersOf(schema: Schema, name: string): Ladder[] {
     case 'any':
       return [
         ladder('wide', [30_000, 1000], (count) => Object.fromEntries(numbers(count).map((at) => [`k${at}`, {}]))),
-        ladder('deep', [5000, 500, 50], nested),
+        ladder('deep', [2000, 500, 50], nested),
         ladder('text', [storedBytes, 1000], (length) => ({ a: 'a'.repeat(length) })),
       ]
     default:

@@ -2,6 +2,7 @@
  * What webhooks and policies share (L1): rules of groups, versions and resources, selectors, match conditions, parameters.
  * Upstream: pkg/apis/admissionregistration/validation, apiserver/pkg/util/webhook/validation.go (v1.36).
  */
+
 import type {
   MatchCondition,
   MatchResources,
@@ -11,6 +12,7 @@ import type {
   RuleWithOperations,
   ServiceReference,
 } from '#api/gen/types/admissionregistration.v1'
+import { repeatedAt } from '#api/machinery/duplicates'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { validateLabelSelector } from '#api/machinery/labelSelector'
 import { isDns1035Label, isDns1123Subdomain, isPathSegmentName, isPortNumber, isQualifiedName } from '#api/machinery/names'
@@ -95,9 +97,10 @@ export function validateMatchResources(match: MatchResources | undefined, path: 
 
 function namedRuleFaults(rule: NamedRuleWithOperations, path: FieldPath): FieldError[] {
   const names = rule.resourceNames ?? []
+  const repeated = repeatedAt(names)
   const errors = names.flatMap((name, i) => [
     ...faults(path.child('resourceNames').index(i), name, isPathSegmentName(name)),
-    ...(names.indexOf(name) < i ? [fieldError.duplicate(path.child('resourceNames').index(i), name)] : []),
+    ...(repeated.has(i) ? [fieldError.duplicate(path.child('resourceNames').index(i), name)] : []),
   ])
   return [...errors, ...validateRule(rule, path)]
 }

@@ -2,8 +2,10 @@
  * Node (L1): taints, pod CIDRs that are given once, and a status that the kubelet owns from the first moment.
  * Upstream: pkg/registry/core/node, pkg/apis/core/validation ValidateNode*, printers printNode (v1.36).
  */
+
 import type { Node, Taint } from '#api/gen/types/core.v1'
 import { isConditionTrue } from '#api/machinery/conditions'
+import { repeatedAt } from '#api/machinery/duplicates'
 import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { ipFamily, parseCidr } from '#api/machinery/ip'
@@ -115,7 +117,7 @@ function specFaults(obj: Node, path: FieldPath): FieldError[] {
   const families = new Set(cidrs.map((cidr) => ipFamily(cidr.split('/')[0] ?? '')))
   if (cidrs.length > 2 || families.size < 2)
     errors.push(fieldError.invalid(path.child('podCIDRs'), cidrs, 'may specify no more than one CIDR for each IP family'))
-  for (const [i, cidr] of cidrs.entries()) if (cidrs.indexOf(cidr) < i) errors.push(fieldError.duplicate(path.child('podCIDRs').index(i), cidr))
+  for (const i of repeatedAt(cidrs)) errors.push(fieldError.duplicate(path.child('podCIDRs').index(i), cidrs[i]))
   return errors
 }
 

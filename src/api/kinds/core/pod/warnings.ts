@@ -1,5 +1,7 @@
 /** Warnings about pods and templates: what works, but surprises or goes away (L1). Upstream: pkg/api/pod/warnings.go, pkg/api/node/util.go (v1.36). */
+
 import type { Container, NodeSelectorTerm, Pod, PodSpec, PodTemplateSpec, Volume } from '#api/gen/types/core.v1'
+import { repeatedAt } from '#api/machinery/duplicates'
 import { FieldPath } from '#api/machinery/fieldPath'
 import { ipWarnings } from '#api/machinery/formats'
 import type { Frozen, ObjectMeta } from '#api/machinery/meta'
@@ -157,7 +159,7 @@ function affinityWarnings(spec: PodSpec, path: FieldPath): string[] {
 
 function duplicateWarnings(spec: PodSpec, path: FieldPath): readonly string[] {
   if (!spec.hostAliases && !spec.imagePullSecrets) return none
-  const repeated = (values: readonly string[]) => values.flatMap((value, i) => (values.indexOf(value) < i ? [{ value: JSON.stringify(value), i }] : []))
+  const repeated = (values: readonly string[]) => [...repeatedAt(values)].map((i) => ({ value: JSON.stringify(values[i]), i }))
   const secrets = (spec.imagePullSecrets ?? []).map(({ name = '' }) => name)
   const secret = (i: number) => path.child('imagePullSecrets').index(i).child('name')
   return [
