@@ -59,14 +59,14 @@ export async function applyConfiguration(scope: Scope, body: RequestBody): Promi
   const { deps, request, info, served } = scope
   const expected = expectedKind(served)
   const value = parseConfiguration(scope, body)
-  const isLarge = isLargeObject(request.bodyBytes ?? 0)
-  if (isLarge) await turn()
+  const isLargeBody = isLargeObject(request.bodyBytes ?? 0)
+  if (isLargeBody) await turn()
   const { applied, unknownFields } = configurationOf(scope, value, expected)
   const context = { ...writeContext(scope, 'PatchOptions'), managedFieldsDone: true }
   return updateObject(deps.writer, context, {
     name: info.name,
     forceAllowCreate: true,
-    transform: async (current) => {
+    transform: async (current, isLarge = isLargeBody) => {
       const inputWith = (otherVersion: OtherVersions | undefined) => ({
         live: current,
         applied,

@@ -13,7 +13,7 @@ import { badRequest, isStatus, notFound } from '#api/machinery/status'
 import { withNils } from '#api/schema/nils'
 import { deepCopy } from '#base/frozen'
 import type { Answer } from '../answer.ts'
-import { isLargeObject, turn } from '../fairLoop.ts'
+import { turn } from '../fairLoop.ts'
 import { updateObject } from '../registry/update.ts'
 import type { RequestBody } from '../request.ts'
 import { applyConfiguration } from './apply.ts'
@@ -54,12 +54,11 @@ export async function patch(scope: Scope): Promise<Answer> {
     }
     const validation = fieldValidationOf(request)
     const patch = patchValue(raw, validation !== 'Ignore')
-    const isLarge = isLargeObject(request.bodyBytes ?? 0)
     const apply = patcher(scope, type, patch.value)
     const context = writeContext(scope, 'PatchOptions')
     return updateObject(deps.writer, context, {
       name: info.name,
-      transform: async (current) => {
+      transform: async (current, isLarge) => {
         if (!current) throw notFound(served, info.name)
         const kept = type === jsonPatchType ? undefined : keptByPatch(scope, current, patch.value)
         const value = apply((kept?.rest ?? current) as Frozen<KubeObject>)

@@ -10,7 +10,13 @@ import { withConvertedVersions } from './convertedVersions.ts'
 import type { WriteContext } from './storedResource.ts'
 
 /** Sets `updated.metadata.managedFields`: at once, unless versions are converted by others. */
-export function trackManagers(context: WriteContext, updated: KubeObject, old: Frozen<KubeObject> | undefined, nowMs: number): Promise<void> | undefined {
+export function trackManagers(
+  context: WriteContext,
+  updated: KubeObject,
+  old: Frozen<KubeObject> | undefined,
+  nowMs: number,
+  isLarge = isLargeObject(context.request?.bodyBytes ?? 0),
+): Promise<void> | undefined {
   const { served, subresource, fieldManager } = context
   const { schema, apiVersion } = served
   const reset = resetFields(context)
@@ -18,7 +24,7 @@ export function trackManagers(context: WriteContext, updated: KubeObject, old: F
     return { old, updated, schema, manager: fieldManager, apiVersion, subresource, resetFields: reset, nowMs, otherVersion }
   }
   if (served.foreignConversion) return withConvertedVersions(served.foreignConversion, apiVersion, (otherVersion) => trackUpdate(input(otherVersion)))
-  if (isLargeObject(context.request?.bodyBytes ?? 0)) return inSteps(trackUpdateSteps(input(served.otherVersion)), true)
+  if (isLarge) return inSteps(trackUpdateSteps(input(served.otherVersion)), true)
   trackUpdate(input(served.otherVersion))
   return undefined
 }

@@ -26,8 +26,11 @@ const maxTries = 100
 
 export interface UpdateRequest {
   readonly name: string
-  /** Makes the new object, of the served version, from the newest state; it belongs to the registry from then on. */
-  transform(current: Frozen<KubeObject> | undefined): Promise<KubeObject> | KubeObject
+  /**
+   * Makes the new object, of the served version, from the newest state; it belongs to the registry from then on.
+   * @param isLarge each pass over it is to have a turn of its own
+   */
+  transform(current: Frozen<KubeObject> | undefined, isLarge?: boolean): Promise<KubeObject> | KubeObject
   /** Apply may create whatever the kind says. */
   readonly forceAllowCreate?: boolean | undefined
   readonly preconditions?: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined } | undefined
@@ -77,13 +80,13 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
   const oldServed = current.view(served.view).object
   const isLarge = isLargeObject(Math.max(current.storedBytes, context.request?.bodyBytes ?? 0))
   if (isLarge) await turn()
-  const changed = await request.transform(oldServed)
+  const changed = await request.transform(oldServed, isLarge)
   if (isLarge) await turn()
   checkName(context, request.name, changed)
   checkPreconditions(context, request, changed, old)
   ensureNamespace(context, changed)
   checkResourceVersion(context, request.name, changed.metadata.resourceVersion, current)
-  const tracking = context.managedFieldsDone ? undefined : trackManagers(context, changed, oldServed, deps.clock.now())
+  const tracking = context.managedFieldsDone ? undefined : trackManagers(context, changed, oldServed, deps.clock.now(), isLarge)
   if (tracking) await tracking
   if (isLarge) await turn()
   const { admitted } = request

@@ -5,7 +5,7 @@
  *   SKIFF_SOAK=1          everything
  *   SKIFF_BUDGET_ONLY=…   an expression for `resource field`
  *   SKIFF_BUDGET_SEED=…   another share
- *   SKIFF_BUDGET_SECONDS=… how long a share may take
+ *   SKIFF_BUDGET_COUNT=…  how many fields' ladders a share has
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -17,7 +17,16 @@ import { type Measurement, measure, type Target, targetOf } from './measure.ts'
 
 const longestTurnMs = 250
 const mostGrowth = 64 * 1024 * 1024
-const shareSeconds = Number(process.env.SKIFF_BUDGET_SECONDS ?? 60)
+const shareCount = Number(process.env.SKIFF_BUDGET_COUNT ?? 40)
+/** What took too long once is in every share. */
+const failedOnce = new Set([
+  'pods spec.containers[].resources.limits exponent',
+  'pods spec.containers[].resources.limits digits and a letter',
+  'configmaps data many',
+  'configmaps metadata.labels many',
+  'pods spec.hostAliases many',
+  'nodes spec.podCIDRs many',
+])
 const isSoak = process.env.SKIFF_SOAK === '1'
 const only = process.env.SKIFF_BUDGET_ONLY ? new RegExp(process.env.SKIFF_BUDGET_ONLY) : undefined
 const isDistinct = process.env.SKIFF_BUDGET_ALL !== '1'
@@ -33,7 +42,18 @@ function plan(): { readonly all: Trial[]; readonly chosen: Trial[]; readonly kin
   const fields = kinds.flatMap(fieldsOf).filter(({ schema }) => schema.type !== 'boolean')
   const all = fields.flatMap((field) => laddersOf(field.schema, field.name.split('.').at(-1) ?? '').map((ladder) => ({ field, ladder })))
   const wanted = only ? all.filter(({ field, ladder }) => only.test(`${field.kind.resource} ${field.name} ${ladder.name}`)) : all
-  return { all, chosen: isSoak ? wanted : shuffled(isDistinct ? firstOfEach(wanted) : wanted), kinds: kinds.length, fields: fields.length }
+  return {
+    all,
+    chosen: isSoak ? wanted : only ? shuffled(isDistinct ? firstOfEach(wanted) : wanted) : share(wanted),
+    kinds: kinds.length,
+    fields: fields.length,
+  }
+}
+
+function share(trials: readonly Trial[]): Trial[] {
+  const again = trials.filter(({ field, ladder }) => failedOnce.has(`${field.kind.resource} ${field.name} ${ladder.name}`))
+  assert.equal(again.length, failedOnce.size)
+  return [...again, ...shuffled(firstOfEach(trials)).slice(0, shareCount)]
 }
 
 /** One field of each definition: the others of that definition are read by the same code. */
@@ -57,7 +77,7 @@ function shuffled<T>(items: readonly T[]): T[] {
 }
 
 test('API-02 no field of any kind takes more than its budget of time and memory', {
-  timeout: isSoak ? 24 * 3600_000 : 220_000 + shareSeconds * 1000,
+  timeout: isSoak ? 24 * 3600_000 : 280_000,
 }, async (t) => {
   const { all, chosen, kinds, fields } = plan()
   const values = all.reduce((sum, { ladder }) => sum + ladder.steps.length, 0)
@@ -71,9 +91,7 @@ test('API-02 no field of any kind takes more than its budget of time and memory'
   let requests = 0
   let accepted = 0
   let done = 0
-  const until = performance.now() + shareSeconds * 1000
   for (const { field, ladder } of chosen) {
-    if (!isSoak && performance.now() > until) break
     const measured = await measure(cluster, await targetFor(cluster, targets, field), field, ladder)
     done++
     requests += measured.requests

@@ -111,7 +111,9 @@ function maps(element: Schema | undefined, name: string): Ladder[] {
   const of = element ?? { type: 'string' }
   const value = (index: number) => (of.type === 'string' && !of.format ? 'v' : sample(of, name, index))
   const entry = { k100000: value(99_999) }
+  const amounts = of.format === 'quantity' ? quantities : []
   return [
+    ...amounts.map(({ name, steps }) => ({ name, steps: steps.map((step) => () => ({ cpu: step(), memory: '1Gi' })) })),
     ladder('many', counts, (count) => Object.fromEntries(numbers(fitting(entry, count)).map((at) => [`k${at}`, value(at)]))),
     ladder('many qualified', counts, (count) =>
       Object.fromEntries(numbers(fitting({ 'example.com/k100000': value(99_999) }, count)).map((at) => [`example.com/k${at}`, value(at)])),

@@ -19,7 +19,7 @@ const requestLimit = 3 * 1024 * 1024
 const longestTurnMs = 250
 /** What fails is done again: a turn that is long by chance is not long three times. */
 const attempts = 3
-/** Controllers, scheduler and kubelets get so long to begin with what was created; a number may make them work for longer. */
+/** For so long turns are measured while controllers, scheduler and kubelets begin with what was created; a number may make them work for longer. */
 const reactionMs = 60
 const numberReactionMs = 500
 

@@ -109,15 +109,15 @@ function specFaults(obj: Node, path: FieldPath): FieldError[] {
   // The path is upstream's: taints were annotations once.
   const errors = validateTaints(obj.spec.taints, FieldPath.of('metadata', 'taints'))
   const cidrs = obj.spec.podCIDRs ?? []
+  const at = path.child('podCIDRs')
   for (const [i, cidr] of cidrs.entries()) {
-    if (!parseCidr(cidr))
-      errors.push(fieldError.invalid(path.child('podCIDRs').index(i), cidr, 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)'))
+    if (!parseCidr(cidr)) errors.push(fieldError.invalid(at.index(i), cidr, 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)'))
   }
   if (cidrs.length < 2) return errors
   const families = new Set(cidrs.map((cidr) => ipFamily(cidr.split('/')[0] ?? '')))
   if (cidrs.length > 2 || families.size < 2)
     errors.push(fieldError.invalid(path.child('podCIDRs'), cidrs, 'may specify no more than one CIDR for each IP family'))
-  for (const i of repeatedAt(cidrs)) errors.push(fieldError.duplicate(path.child('podCIDRs').index(i), cidrs[i]))
+  for (const i of repeatedAt(cidrs)) errors.push(fieldError.duplicate(at.index(i), cidrs[i]))
   return errors
 }
 
