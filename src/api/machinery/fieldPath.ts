@@ -72,7 +72,7 @@ export function printValue(value: unknown): string {
 
 const withDetail = (head: string, detail: string) => (detail ? `${head}: ${detail}` : head)
 
-/** Its texts are put together when they are read: of a million faults nobody reads more than the first. */
+/** Puts the texts together when they are read: an object can have a million faults, and the answer shows the first thousand. */
 function lazily(type: FieldErrorType, path: FieldPath, body: () => string): FieldError {
   return {
     type,

@@ -93,7 +93,7 @@ for (const [name, input] of longAndRefused)
     assert.ok(cpuMs < 250, `${cpuMs} ms`)
   })
 
-/** The smallest CPU time of three runs: what the machine does beside it only adds. */
+/** The smallest CPU time of three runs: other work of the machine only adds to it. */
 function measured<T>(work: () => T): { value: T; cpuMs: number } {
   const runs = [1, 2, 3].map(() => {
     const before = process.cpuUsage()

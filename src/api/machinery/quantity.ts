@@ -34,7 +34,7 @@ const maxInt64 = 2n ** 63n - 1n
 const largestExponent = 2 ** 31 - 1
 /** Significant digits that are taken. Upstream has no bound except the size of the request. */
 const maxDigits = 1000
-/** Of two values whose exponents lie further apart, only the larger one counts in a sum. Upstream writes the zeros between them. */
+/** Where the exponents of two values lie further apart, their sum is the larger value. Upstream writes the zeros between them. */
 const maxShift = 1000
 /** A fraction of a binary quantity is cut here, which no multiple of 2^60 makes visible at the scale of nano. */
 const finestBinaryScale = -200

@@ -90,7 +90,7 @@ export class CacheEntry implements CachedObject {
     return new CacheEntry(this.key, revision, this.createRevision, undefined, deepFreeze(object) as Frozen<KubeObject>, this.storedBytes)
   }
 
-  /** Keeps the bytes alone: the rest is made again should somebody ask. */
+  /** Keeps the bytes alone: the rest is made again when it is read. */
   rest(): void {
     if (this.#stored === undefined) void this.bytes
     this.#object = undefined

@@ -1,7 +1,7 @@
 /**
  * What the histories of all watch caches may hold in large objects (L3). A ring keeps its last thousand changes, which is nothing where objects have
- * some kilobytes, and gigabytes where somebody writes objects of a megabyte again and again: beyond the budget the oldest large changes go first,
- * and whoever wanted to resume before them lists again. Upstream bounds the number of changes alone (watchCache capacity).
+ * some kilobytes, and gigabytes where a client writes objects of a megabyte again and again: beyond the budget the oldest large changes go first,
+ * and a watcher that resumes from before them lists again. Upstream bounds the number of changes alone (watchCache capacity).
  */
 
 /** From here on an object counts as large. */

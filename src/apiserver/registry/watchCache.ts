@@ -60,7 +60,7 @@ export interface WatchStart {
   readonly prepare?: ((items: readonly WatchItem[]) => Promise<void> | undefined) | undefined
 }
 
-/** What large objects may take in memory beside the current state. */
+/** What large objects may take in memory in addition to the current state. */
 export interface CacheBudgets {
   readonly history: HistoryBudget
   readonly unread: UnreadBudget
@@ -232,7 +232,7 @@ export class WatchCache {
     this.#budgets.history.add(this, change)
   }
 
-  /** For the budget: whoever wants to resume before this revision lists again. */
+  /** Called by the budget. A watcher that resumes from before this revision lists again. */
   forgetThrough(revision: number): void {
     while (this.#head < this.#changes.length && this.#changes[this.#head]!.revision <= revision) this.#forgetOldest()
     this.#shrink()

@@ -95,7 +95,7 @@ export class CacheChange {
     return Math.max(this.entry.storedBytes, this.previous?.storedBytes ?? 0)
   }
 
-  /** Keeps what history needs: watchers that have been told hold their event themselves. */
+  /** Keeps what history needs: watchers hold the events that they have not sent yet. */
   rest(): void {
     if (this.type === 'DELETED') this.#entry?.rest()
     this.#added = undefined

@@ -80,7 +80,7 @@ export class WatchSession implements UnreadHolder {
     this.#signal()
   }
 
-  /** Whoever did not read that much will not read the rest either; the client resumes from where it is. */
+  /** Ends the watch of a client that is too far behind to catch up. It resumes from what it has read. */
   cutOff(): void {
     this.#release(this.#items, this.#preloaded)
     this.#items = []
@@ -161,7 +161,7 @@ export class WatchSession implements UnreadHolder {
     return this.#ended
   }
 
-  /** Of the state that the watch starts with, what is on its way counts. */
+  /** Items of the starting state count as unread from the moment that they are handed out. */
   #startedWith(taken: readonly WatchItem[]): void {
     const count = Math.min(this.#preloaded, taken.length)
     this.#preloaded -= count

@@ -117,7 +117,7 @@ function outgoingOf({ beforeAnswers = () => {} }: ExchangeDeps, response: Server
     },
     endWith: (pieces) => writeAll(response, pieces, cancellation),
     abort: () => {
-      // Once all is handed over, the connection may serve somebody else's request.
+      // After the last byte of an answer the connection may serve another request.
       if (!response.writableFinished) response.destroy()
     },
     stream: response,

@@ -160,7 +160,7 @@ async function respondWatch(request: ServerRequest, answer: WatchAnswer, out: Ou
   }
 }
 
-/** A client that was cut off may still read what is on its way to it, if it does so soon: nobody would end a connection that nobody reads. */
+/** A client that was cut off may still read the bytes on their way to it for a while. A connection that is never read would stay open otherwise. */
 function hangUpLater(out: Outgoing, clock: Clock): void {
   const timer = clock.timer(hangUpMs, () => out.abort())
   void out.drained().then(() => timer.cancel())

@@ -1,7 +1,7 @@
 /**
  * The budget for what a client sizes: for every kind and every numeric, list, map and string field, values at the edge of what validation allows, up to
- * what a request may carry, as somebody with the role edit where that is enough. No turn of the event loop of the server is longer than 250 ms, nothing
- * stays in memory, and somebody else's pod still runs. A share, chosen by a seed, is run with the other tests; `make soak` runs all of it.
+ * what a request may carry, as an account with the role edit where that is enough. No turn of the event loop of the server is longer than 250 ms, nothing
+ * stays in memory, and the pod of another account still runs. A share, chosen by a seed, is run with the other tests; `make soak` runs all of it.
  *   SKIFF_SOAK=1          everything
  *   SKIFF_BUDGET_ONLY=…   an expression for `resource field`
  *   SKIFF_BUDGET_SEED=…   another share
@@ -117,7 +117,7 @@ async function targetFor(cluster: BudgetCluster, targets: Map<string, Target>, {
 
 const runsWithinMs = 60_000
 
-/** Somebody else goes on meanwhile: a pod is scheduled and runs. */
+/** The scheduler and the kubelets still work: a new pod is scheduled and runs. */
 async function innocentPodRuns(cluster: BudgetCluster): Promise<void> {
   const path = `/api/v1/namespaces/${budgetNamespace}/pods`
   const pod = { metadata: { name: 'innocent' }, spec: { containers: [{ name: 'c', image: 'x' }], terminationGracePeriodSeconds: 0 } }

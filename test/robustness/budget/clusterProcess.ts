@@ -86,7 +86,7 @@ export async function startBudgetCluster(): Promise<BudgetCluster> {
   return cluster
 }
 
-/** For whoever looks for what takes the time: SKIFF_BUDGET_FLAGS=--cpu-prof. */
+/** Flags of the process, such as --cpu-prof to see what takes the time. */
 function extraFlags(): string[] {
   return (process.env.SKIFF_BUDGET_FLAGS ?? '').split(' ').filter(Boolean)
 }

@@ -10,7 +10,7 @@ export interface Ladder {
   readonly steps: readonly (() => unknown)[]
 }
 
-/** Beside what else an object has, and what the server adds: managed fields of as many keys again. */
+/** Leaves room for the rest of the object, and for its managed fields, which hold each key again. */
 const storedBytes = 1_400_000
 /** Just below what a request may have. */
 const requestBytes = 3_000_000

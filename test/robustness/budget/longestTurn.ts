@@ -1,6 +1,6 @@
 /**
  * The longest turn of this process's event loop. A turn counts with the smaller one of the time that it took and the processor time that was used in
- * it, so that other processes of the machine do not count; what garbage collection does beside it is in both.
+ * it, so that other processes of the machine do not count; garbage collection is in both.
  */
 const everyMs = 2
 

@@ -29,7 +29,7 @@ export interface Target {
   readonly collection: string
 }
 
-/** Who may create the kind: the least of the three. */
+/** The role with the fewest rights that may create the kind. */
 export async function targetOf(cluster: BudgetCluster, kind: Kind): Promise<Target> {
   const base = kind.group ? `/apis/${kind.group}/${kind.version}` : `/api/${kind.version}`
   const collection = `${base}${kind.isNamespaced ? `/namespaces/${budgetNamespace}` : ''}/${kind.resource}`

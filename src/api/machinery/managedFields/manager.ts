@@ -48,7 +48,7 @@ export interface ApplyInput extends Common {
 
 const lastAppliedAnnotation = 'kubectl.kubernetes.io/last-applied-configuration'
 
-/** Work in passes, each of which takes its time over a large object: whoever runs it may do other things in between. */
+/** Work in passes, each of which takes its time over a large object: the caller may do other work in between. */
 type Steps<T> = Generator<undefined, T>
 
 function finished<T>(steps: Steps<T>): T {
@@ -63,7 +63,7 @@ export function trackUpdate(input: UpdateInput): void {
   finished(trackUpdateSteps(input))
 }
 
-/** {@link trackUpdate}, with pauses. Nobody else may change the objects meanwhile. */
+/** {@link trackUpdate}, with pauses. The objects must not change meanwhile. */
 export function* trackUpdateSteps(input: UpdateInput): Steps<void> {
   const { old, updated } = input
   const claims = startingClaims(old, updated, input.subresource !== undefined && input.subresource !== '')
@@ -173,7 +173,7 @@ export function apply(input: ApplyInput): KubeObject {
   return finished(applySteps(input))
 }
 
-/** {@link apply}, with pauses. Nobody else may change the objects meanwhile. */
+/** {@link apply}, with pauses. The objects must not change meanwhile. */
 export function* applySteps(input: ApplyInput): Steps<KubeObject> {
   const { live, applied, schema } = input
   if (applied.metadata.managedFields !== undefined && applied.metadata.managedFields.length > 0) throw badRequest('metadata.managedFields must be nil')
