@@ -4,7 +4,7 @@ SHELL := /bin/bash
 NODE ?= node
 STAMP := node_modules/.package-lock.json
 
-.PHONY: up down test lint bench status build packages test-packages generate clean
+.PHONY: up down test soak lint bench status build packages test-packages generate clean
 
 up: build packages
 	bin/skiff up
@@ -16,6 +16,10 @@ build: dist/.built
 
 test: build test-packages
 	$(NODE) scripts/test.mjs $(TEST_ARGS)
+
+# Long rounds: every field of every kind with the largest values that a request may carry. Takes hours; no part of `make test`.
+soak: build
+	SKIFF_SOAK=1 $(NODE) --import tsx --test --test-timeout=86400000 test/robustness/budget/budget.test.ts
 
 lint: $(STAMP)
 	npx --no-install biome ci .

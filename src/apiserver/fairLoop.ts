@@ -56,10 +56,23 @@ export class Turns {
   }
 }
 
-/** Bodies from this size on take more than some milliseconds at each step of a write. */
-export const largeBodyBytes = 256 * 1024
+/** From here on each pass over an object (to decode, validate, compare, encode it) is work enough for a turn of its own. */
+const largeObjectBytes = 64 * 1024
 
-/** Resolves in a later turn of the event loop. */
+export function isLargeObject(bytes: number): boolean {
+  return bytes >= largeObjectBytes
+}
+
+/** Runs work that offers to pause: it does when `pauses`. */
+export async function inSteps<T>(steps: Generator<undefined, T>, pauses: boolean): Promise<T> {
+  for (;;) {
+    const step = steps.next()
+    if (step.done) return step.value
+    if (pauses) await turn()
+  }
+}
+
+/** Resolves when others had their turn. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }

@@ -70,6 +70,8 @@ export interface ServerRequest {
   readonly cancellation: Cancellation
   /** Reads the whole body, at most `limitBytes` (RequestEntityTooLarge beyond); in-process callers hand over a value instead. */
   readBody(limitBytes: number): Promise<RequestBody>
+  /** How long the body is that was read. Absent: none was, or it is a value of this process. */
+  readonly bodyBytes?: number | undefined
   /** The body as it arrives, for those that pass it on instead of reading it. Absent: there is none, or the caller is in this process. */
   readonly body?: Readable | undefined
   /** Absent in this process. */

@@ -6,7 +6,11 @@ export function deepFreeze<T>(value: T): DeepReadonly<T> {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value)
     if (Array.isArray(value)) for (const item of value) deepFreeze(item)
-    else for (const key in value) deepFreeze((value as Record<string, unknown>)[key])
+    else
+      for (const key in value) {
+        const member = (value as Record<string, unknown>)[key]
+        if (typeof member === 'object') deepFreeze(member)
+      }
   }
   return value as DeepReadonly<T>
 }
@@ -17,7 +21,8 @@ export function deepCopy<T>(value: T | DeepReadonly<T>): T {
   if (Array.isArray(value)) return value.map((item) => deepCopy(item)) as T
   const copy: Record<string, unknown> = {}
   for (const key in value) {
-    const member = deepCopy((value as Record<string, unknown>)[key])
+    const own = (value as Record<string, unknown>)[key]
+    const member = typeof own === 'object' ? deepCopy(own) : own
     // Assigning to `__proto__` would set the prototype instead, whose members would then pass for the object's own.
     if (key === '__proto__') Object.defineProperty(copy, key, { value: member, configurable: true, enumerable: true, writable: true })
     else copy[key] = member

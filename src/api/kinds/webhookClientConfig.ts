@@ -50,7 +50,7 @@ export function validateWebhookService(path: FieldPath, { name, namespace, path:
   return errors
 }
 
-const certificate = /-----BEGIN CERTIFICATE-----\s+[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/
+const certificate = /-----BEGIN CERTIFICATE-----\s[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/
 
 /** Whether base64 text holds PEM certificates; nothing at all means the system's trust store. */
 export function isCaBundle(base64: string): boolean {

@@ -34,7 +34,7 @@ export function parseDuration(text: string): number | undefined {
   const sign = text.startsWith('-') ? -1 : 1
   const body = text.replace(/^[+-]/, '')
   if (body === '0') return 0
-  if (!/^((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$/.test(body)) return undefined
+  if (!/^((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$/.test(body)) return undefined
   let ms = 0
   for (const [, amount, unit] of body.matchAll(/([\d.]+)(ns|us|µs|μs|ms|s|m|h)/g)) ms += Number(amount) * (unitMs[unit as string] as number)
   return sign * ms

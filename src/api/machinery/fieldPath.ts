@@ -72,40 +72,35 @@ export function printValue(value: unknown): string {
 
 const withDetail = (head: string, detail: string) => (detail ? `${head}: ${detail}` : head)
 
+/** Puts the texts together when they are read: an object can have a million faults, and the answer shows the first thousand. */
+function lazily(type: FieldErrorType, path: FieldPath, body: () => string): FieldError {
+  return {
+    type,
+    get field() {
+      return path.toString()
+    },
+    get body() {
+      return body()
+    },
+  }
+}
+
 export const fieldError = {
-  required: (path: FieldPath, detail = ''): FieldError => ({ type: 'FieldValueRequired', field: path.toString(), body: withDetail('Required value', detail) }),
-  invalid: (path: FieldPath, value: unknown, detail: string): FieldError => ({
-    type: 'FieldValueInvalid',
-    field: path.toString(),
-    body: withDetail(`Invalid value: ${printValue(value)}`, detail),
-  }),
-  typeInvalid: (path: FieldPath, value: unknown, detail: string): FieldError => ({
-    type: 'FieldValueTypeInvalid',
-    field: path.toString(),
-    body: withDetail(`Invalid value: ${printValue(value)}`, detail),
-  }),
-  duplicate: (path: FieldPath, value: unknown): FieldError => ({
-    type: 'FieldValueDuplicate',
-    field: path.toString(),
-    body: `Duplicate value: ${printValue(value)}`,
-  }),
-  notFound: (path: FieldPath, value: unknown): FieldError => ({ type: 'FieldValueNotFound', field: path.toString(), body: `Not found: ${printValue(value)}` }),
-  forbidden: (path: FieldPath, detail: string): FieldError => ({ type: 'FieldValueForbidden', field: path.toString(), body: withDetail('Forbidden', detail) }),
-  notSupported: (path: FieldPath, value: unknown, supported: readonly string[]): FieldError => ({
-    type: 'FieldValueNotSupported',
-    field: path.toString(),
-    body: `Unsupported value: ${printValue(value)}: supported values: ${supported.map((s) => JSON.stringify(s)).join(', ')}`,
-  }),
-  tooLong: (path: FieldPath, maxLength: number): FieldError => ({
-    type: 'FieldValueTooLong',
-    field: path.toString(),
-    body: `Too long: may not be more than ${maxLength} ${maxLength === 1 ? 'byte' : 'bytes'}`,
-  }),
-  tooMany: (path: FieldPath, actual: number, max: number): FieldError => ({
-    type: 'FieldValueTooMany',
-    field: path.toString(),
-    body: `Too many: ${actual}: must have at most ${max} items`,
-  }),
+  required: (path: FieldPath, detail = '') => lazily('FieldValueRequired', path, () => withDetail('Required value', detail)),
+  invalid: (path: FieldPath, value: unknown, detail: string) =>
+    lazily('FieldValueInvalid', path, () => withDetail(`Invalid value: ${printValue(value)}`, detail)),
+  typeInvalid: (path: FieldPath, value: unknown, detail: string) =>
+    lazily('FieldValueTypeInvalid', path, () => withDetail(`Invalid value: ${printValue(value)}`, detail)),
+  duplicate: (path: FieldPath, value: unknown) => lazily('FieldValueDuplicate', path, () => `Duplicate value: ${printValue(value)}`),
+  notFound: (path: FieldPath, value: unknown) => lazily('FieldValueNotFound', path, () => `Not found: ${printValue(value)}`),
+  forbidden: (path: FieldPath, detail: string) => lazily('FieldValueForbidden', path, () => withDetail('Forbidden', detail)),
+  notSupported: (path: FieldPath, value: unknown, supported: readonly string[]) =>
+    lazily('FieldValueNotSupported', path, () => {
+      return `Unsupported value: ${printValue(value)}: supported values: ${supported.map((s) => JSON.stringify(s)).join(', ')}`
+    }),
+  tooLong: (path: FieldPath, maxLength: number) =>
+    lazily('FieldValueTooLong', path, () => `Too long: may not be more than ${maxLength} ${maxLength === 1 ? 'byte' : 'bytes'}`),
+  tooMany: (path: FieldPath, actual: number, max: number) => lazily('FieldValueTooMany', path, () => `Too many: ${actual}: must have at most ${max} items`),
 }
 
 /** Nobody reads more; an object of 3 MiB can have a million faults, whose description would be a hundred times its size. */

@@ -121,7 +121,7 @@ const comparisons: Readonly<Record<string, (left: unknown, right: unknown) => bo
 
 /** `@.type=="Ready"`, or a path alone, which asks whether it is there. */
 function filter(text: string): Step {
-  const match = /^(.*?)\s*(==|!=|<=|>=|<|>)\s*(.*)$/s.exec(text)
+  const match = /^(.*?)(==|!=|<=|>=|<|>)(.*)$/s.exec(text)
   const left = compileJsonPath((match?.[1] ?? text).trim())
   if (!match) return (values) => values.flatMap((value) => (Array.isArray(value) ? value.filter((item) => left(item).length > 0) : []))
   const holds = comparisons[match[2] as string] as (left: unknown, right: unknown) => boolean

@@ -1,6 +1,7 @@
 /**
  * Resource quantities such as `100m`, `1.5Gi` and `1e3` (L1): parsing, the canonical form, exact arithmetic and comparison.
- * A quantity is units × 10^scale. Units are plain numbers while they are exact, and BigInt only beyond 2^53.
+ * A quantity is units × 10^scale. Units are plain numbers while they are exact, and BigInt only beyond 2^53. An exponent is never written out
+ * in digits, so what an operation costs depends on the significant digits, of which there are at most a thousand.
  * Upstream: apimachinery/pkg/api/resource quantity.go, suffix.go, math.go, amount.go (v1.36).
  */
 import { bareMap } from '#base/bareMap'
@@ -21,7 +22,8 @@ export type QuantityInput = string | number | Quantity
 export class QuantityError extends Error {}
 
 const formatPattern = /^([+-]?)(\d*)(?:\.(\d*))?(?:([eE])([+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)$/
-const looseFormat = /^[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*$/
+/** The expression of the message. The look-ahead makes it fail in proportion to the text, where [0-9.]+ and [0-9]* could share digits in any way. */
+const looseFormat = /^[+-]?[0-9.]+(?![0-9.])[eEinumkKMGTP]*[-+]?[0-9]*$/
 const formatMessage = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 const decimalExponents: Readonly<Record<string, number>> = bareMap({ n: -9, u: -6, m: -3, '': 0, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 })
@@ -30,6 +32,13 @@ const binaryExponents: Readonly<Record<string, number>> = bareMap({ Ki: 10, Mi: 
 const binarySuffixes = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei']
 const nanoScale = -9
 const maxInt64 = 2n ** 63n - 1n
+const largestExponent = 2 ** 31 - 1
+/** Significant digits that are taken. Upstream has no bound except the size of the request. */
+const maxDigits = 1000
+/** Where the exponents of two values lie further apart, their sum is the larger value. Upstream writes the zeros between them. */
+const maxShift = 1000
+/** A fraction of a binary quantity is cut here, which no multiple of 2^60 makes visible at the scale of nano. */
+const finestBinaryScale = -200
 
 /** Parses the wire form. @throws QuantityError with upstream's text */
 export function parseQuantity(input: QuantityInput): Quantity {
@@ -39,13 +48,15 @@ export function parseQuantity(input: QuantityInput): Quantity {
   if (!match) throw new QuantityError(looseFormat.test(text) && !/\..*\./.test(text) ? "unable to parse quantity's suffix" : formatMessage)
   const [, sign = '', whole = '', fraction = '', exponentMark, exponentText, suffix = ''] = match
   if (whole === '' && fraction === '') throw new QuantityError(formatMessage)
-  const digits = whole + fraction
   const binary = binaryExponents[suffix]
-  let units: number | bigint = digits.length <= 15 ? Number(digits) : shrink(BigInt(digits))
-  if (sign === '-') units = negateUnits(units)
-  if (binary !== undefined) return limited(multiply(units, binary <= 50 ? 2 ** binary : 2n ** BigInt(binary)), -fraction.length, 'BinarySI')
   const exponent = exponentMark === undefined ? (decimalExponents[suffix] ?? 0) : Number(exponentText)
-  return limited(units, exponent - fraction.length, exponentMark === undefined ? 'DecimalSI' : 'DecimalExponent')
+  if (Math.abs(exponent) > largestExponent) throw new QuantityError("unable to parse quantity's suffix")
+  const digits = whole + fraction
+  const written =
+    digits.length <= 15 ? { units: Number(digits), scale: -fraction.length } : significant(digits, -fraction.length, exponent, binary !== undefined)
+  const units = sign === '-' ? negateUnits(written.units) : written.units
+  if (binary !== undefined) return limited(multiply(units, binary <= 50 ? 2 ** binary : 2n ** BigInt(binary)), written.scale, 'BinarySI')
+  return limited(units, exponent + written.scale, exponentMark === undefined ? 'DecimalSI' : 'DecimalExponent')
 }
 
 /** True when the text (or number) is a quantity. */
@@ -62,7 +73,9 @@ export function isQuantity(input: unknown): input is string | number {
 /** The canonical text: what a server stores and returns for any spelling of the value. */
 export function formatQuantity(quantity: Quantity): string {
   if (isZero(quantity)) return '0'
-  const binary = quantity.format === 'BinarySI' && (compareQuantities(quantity, kibi) >= 0 || compareQuantities(quantity, minusKibi) <= 0)
+  // A sum may be binary and have a large exponent; it keeps that.
+  const binary =
+    quantity.format === 'BinarySI' && quantity.scale <= maxShift && (compareQuantities(quantity, kibi) >= 0 || compareQuantities(quantity, minusKibi) <= 0)
   return binary ? formatBinary(quantity) : formatDecimal(quantity)
 }
 
@@ -73,7 +86,9 @@ export function canonicalQuantity(input: QuantityInput): string {
 
 /** Negative, zero or positive, as a sort function wants it. */
 export function compareQuantities(a: QuantityInput, b: QuantityInput): number {
-  const [x, y] = aligned(parseQuantity(a), parseQuantity(b))
+  const [left, right] = [parseQuantity(a), parseQuantity(b)]
+  if (farApart(left, right)) return compareMagnitudes(left, right)
+  const [x, y] = aligned(left, right)
   return x < y ? -1 : x > y ? 1 : 0
 }
 
@@ -81,9 +96,11 @@ export function compareQuantities(a: QuantityInput, b: QuantityInput): number {
 export function addQuantities(a: QuantityInput, b: QuantityInput): Quantity {
   const left = parseQuantity(a)
   const right = parseQuantity(b)
+  const format = isZero(left) ? right.format : left.format
+  if (farApart(left, right)) return { ...(compareMagnitudes(absolute(left), absolute(right)) >= 0 ? left : right), format }
   const [x, y, scale] = aligned(left, right)
   const sum = typeof x === 'number' && typeof y === 'number' && Number.isSafeInteger(x + y) ? x + y : shrink(BigInt(x) + BigInt(y))
-  return { units: sum, scale, format: isZero(left) ? right.format : left.format }
+  return { ...bounded(sum, scale), format }
 }
 
 export function subtractQuantities(a: QuantityInput, b: QuantityInput): Quantity {
@@ -106,19 +123,21 @@ export function quantitySign(input: QuantityInput): number {
   return units > 0 ? 1 : units < 0 ? -1 : 0
 }
 
-/** The value, rounded away from zero to a whole number: bytes of memory, counts. */
+/** The value, rounded away from zero to a whole number: bytes of memory, counts. Beyond 64 bits it is the largest number of 64 bits. */
 export function quantityValue(input: QuantityInput): number {
   return scaledValue(parseQuantity(input), 0)
 }
 
-/** The value in thousandths, rounded away from zero: millicores. */
+/** The value in thousandths, rounded away from zero: millicores. Beyond 64 bits it is the largest number of 64 bits. */
 export function quantityMilliValue(input: QuantityInput): number {
   return scaledValue(parseQuantity(input), -3)
 }
 
-/** The value with its fraction, for ratios and display; not exact. */
+/** The value with its fraction, for ratios and display; not exact, and infinite beyond what a double holds. */
 export function quantityAsNumber(input: QuantityInput): number {
-  const { units, scale } = parseQuantity(input)
+  const quantity = parseQuantity(input)
+  if (isZero(quantity)) return 0
+  const { units, scale } = quantity
   return scale < 0 ? Number(units) / 10 ** -scale : Number(units) * 10 ** scale
 }
 
@@ -131,6 +150,29 @@ export function quantityOf(value: number | bigint, format: QuantityFormat = 'Dec
 export function milliQuantity(milli: number, format: QuantityFormat = 'DecimalSI'): Quantity {
   return { units: milli, scale: -3, format }
 }
+
+/** Digits without the zeros at both ends, which would cost as if they said something; what is finer than any result is rounded up. */
+function significant(digits: string, scale: number, exponent: number, binary: boolean): { units: number | bigint; scale: number } {
+  let start = 0
+  while (digits.charCodeAt(start) === zero) start++
+  let end = digits.length
+  while (end > start && digits.charCodeAt(end - 1) === zero) end--
+  if (start === end) return { units: 0, scale: 0 }
+  const finest = binary ? finestBinaryScale : nanoScale - exponent
+  const lowest = scale + digits.length - end
+  if (lowest >= finest) return { units: wholeUnits(digits.slice(start, end), binary), scale: lowest }
+  const kept = end - (finest - lowest)
+  return { units: kept <= start ? 1 : shrink(BigInt(wholeUnits(digits.slice(start, kept), binary)) + 1n), scale: finest }
+}
+
+/** @throws QuantityError with too many digits, unless the value is going to be the largest one allowed */
+function wholeUnits(digits: string, binary: boolean): number | bigint {
+  if (digits.length <= maxDigits) return shrink(BigInt(digits))
+  if (binary) return BigInt(digits.slice(0, maxDigits))
+  throw new QuantityError('unable to parse numeric part of quantity')
+}
+
+const zero = 48
 
 function isZero(quantity: Quantity): boolean {
   return quantity.units === 0 || quantity.units === 0n
@@ -161,7 +203,7 @@ function multiply(units: number | bigint, factor: number | bigint): number | big
 /** Nothing finer than nano, rounded away from zero: who asks for a little should get a little. Binary values stop at the largest int64. */
 function limited(units: number | bigint, scale: number, format: QuantityFormat): Quantity {
   if (format === 'BinarySI') {
-    const whole = rescale({ units, scale }, 0)
+    const whole = scale > 19 ? BigInt(units) * 10n ** 20n : rescale({ units, scale }, 0)
     if (whole > maxInt64) return { units: maxInt64, scale: 0, format }
     if (-whole > maxInt64) return { units: -maxInt64, scale: 0, format }
     const positiveBelowOne = units > 0 && scale < 0 && BigInt(units) < 10n ** BigInt(-scale)
@@ -175,7 +217,7 @@ function limited(units: number | bigint, scale: number, format: QuantityFormat):
 /** Units at another scale, rounded away from zero where the new scale is coarser. */
 function rescale(of: { units: number | bigint; scale: number }, scale: number): number | bigint {
   const shift = of.scale - scale
-  if (shift === 0) return of.units
+  if (shift === 0 || of.units === 0 || of.units === 0n) return of.units
   if (shift > 0) return shift <= 15 ? multiply(of.units, 10 ** shift) : multiply(of.units, 10n ** BigInt(shift))
   if (typeof of.units === 'number' && shift >= -15) {
     const divisor = 10 ** -shift
@@ -183,6 +225,7 @@ function rescale(of: { units: number | bigint; scale: number }, scale: number): 
     const quotient = (of.units - remainder) / divisor
     return remainder > 0 ? quotient + 1 : remainder < 0 ? quotient - 1 : quotient
   }
+  if (-shift > 2 * digitsAtMost(of.units)) return of.units > 0 ? 1 : of.units < 0 ? -1 : 0
   const divisor = 10n ** BigInt(-shift)
   const units = BigInt(of.units)
   const remainder = units % divisor
@@ -190,27 +233,59 @@ function rescale(of: { units: number | bigint; scale: number }, scale: number): 
 }
 
 function aligned(a: Quantity, b: Quantity): [number | bigint, number | bigint, number] {
-  const scale = Math.min(a.scale, b.scale)
+  // Zero has any scale.
+  const scale = isZero(a) ? b.scale : isZero(b) ? a.scale : Math.min(a.scale, b.scale)
   return [rescale(a, scale), rescale(b, scale), scale]
 }
 
+function farApart(a: Quantity, b: Quantity): boolean {
+  return Math.abs(a.scale - b.scale) > maxShift && !isZero(a) && !isZero(b)
+}
+
+function absolute(quantity: Quantity): Quantity {
+  return quantity.units < 0 ? { ...quantity, units: negateUnits(quantity.units) } : quantity
+}
+
+/** Compares two values whose exponents lie far apart, without writing the difference out in zeros, unless their digits make up for it. */
+function compareMagnitudes(a: Quantity, b: Quantity): number {
+  const sign = quantitySign(a)
+  if (sign !== quantitySign(b)) return Math.sign(sign - quantitySign(b))
+  const [most, least] = a.scale > b.scale ? [a, b] : [b, a]
+  const clearly = most.scale > least.scale + digitsAtMost(least.units)
+  if (clearly) return most === a ? sign : -sign
+  const [x, y] = aligned(a, b)
+  return x < y ? -1 : x > y ? 1 : 0
+}
+
+/** A sum is never so long that its own text would be refused: the last digits are rounded away. */
+function bounded(units: number | bigint, scale: number): { units: number | bigint; scale: number } {
+  if (typeof units === 'number' || digitsAtMost(units) <= maxDigits) return { units, scale }
+  const excess = String(units).length - (units < 0n ? 1 : 0) - maxDigits
+  return excess <= 0 ? { units, scale } : { units: rescale({ units, scale }, scale + excess), scale: scale + excess }
+}
+
+/** No fewer than the decimal digits that the units have; at most a fifth more, where they are many. */
+function digitsAtMost(units: number | bigint): number {
+  return typeof units === 'number' ? 16 : Math.ceil(units.toString(16).length * 1.205)
+}
+
+const maxValue = 2 ** 63
+
 function scaledValue(quantity: Quantity, scale: number): number {
-  return Number(rescale(quantity, scale))
+  if (isZero(quantity)) return 0
+  if (quantity.scale - scale > 19) return quantity.units > 0 ? maxValue : -maxValue
+  return Math.max(-maxValue, Math.min(maxValue, Number(rescale(quantity, scale))))
 }
 
 function formatDecimal({ units, scale, format }: Quantity): string {
-  let digits = BigInt(units)
-  let exponent = scale
-  while (digits % 10n === 0n) {
-    digits /= 10n
-    exponent++
-  }
-  while (exponent % 3 !== 0) {
-    digits *= 10n
-    exponent--
-  }
+  const text = String(units)
+  let end = text.length
+  while (text.charCodeAt(end - 1) === zero) end--
+  let exponent = scale + text.length - end
+  const missing = ((exponent % 3) + 3) % 3
+  exponent -= missing
   const suffix = format === 'DecimalExponent' ? undefined : decimalSuffixes[exponent]
-  return `${digits}${suffix ?? (exponent === 0 ? '' : `e${exponent}`)}`
+  return `${text.slice(0, end)}${'0'.repeat(missing)}${suffix ?? (exponent === 0 ? '' : `e${exponent}`)}`
 }
 
 function formatBinary(quantity: Quantity): string {

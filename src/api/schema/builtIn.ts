@@ -2,7 +2,6 @@
  * The compiled schemas of the built-in kinds (L1), resolved from the generated table one definition at a time, on first use.
  * Recursive definitions (JSONSchemaProps) work because a node's fields are resolved when they are first asked for.
  */
-
 import { bareMap } from '#base/bareMap'
 import { kubernetesVersion } from '#base/version'
 import { type DefinitionRow, type FieldExtras, type FieldRow, factsTable, once } from '../gen/table.ts'

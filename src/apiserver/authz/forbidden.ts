@@ -2,7 +2,6 @@
  * Refusals of authorization (L3): their text, and the check of a right beyond the request's own, such as the create that an update turns into.
  * Upstream: apiserver/pkg/endpoints/handlers/responsewriters/errors.go, withAuthorization of handlers/update.go.
  */
-
 import { forbidden, internalError, StatusError } from '#api/machinery/status'
 import { bareMap } from '#base/bareMap'
 import type { AuthorizationAttributes, Authorizer } from './authorizer.ts'

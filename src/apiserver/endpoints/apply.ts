@@ -3,12 +3,13 @@
  * Upstream: handlers/patch.go applyPatcher.
  */
 import { serverMetadata } from '#api/machinery/managedFields/compare'
-import { apply } from '#api/machinery/managedFields/manager'
+import { apply, applySteps } from '#api/machinery/managedFields/manager'
 import type { OtherVersions } from '#api/machinery/managedFields/versions'
 import type { KubeObject } from '#api/machinery/meta'
 import { badRequest } from '#api/machinery/status'
 import { strictProblems } from '#api/schema/decode'
 import { deepCopy } from '#base/frozen'
+import { inSteps, isLargeObject, turn } from '../fairLoop.ts'
 import { truthy } from '../pipeline/requestInfo.ts'
 import { withConvertedVersions } from '../registry/convertedVersions.ts'
 import { resetFields } from '../registry/managers.ts'
@@ -27,12 +28,18 @@ export interface Configuration {
 
 /** @throws Status Invalid without a field manager, BadRequest for what is no object of the expected kind. */
 export function readConfiguration(scope: Scope, body: RequestBody, expected: ExpectedKind): Configuration {
-  const { request, info, served } = scope
+  return configurationOf(scope, parseConfiguration(scope, body), expected)
+}
+
+function parseConfiguration({ request }: Scope, body: RequestBody): unknown {
   if (!request.query.get('fieldManager')) {
     throw invalidOption('PatchOptions', 'fieldManager', 'FieldValueRequired', 'Required value: is required for apply patch')
   }
   // YAML contains JSON, so one parser reads what clients send as either.
-  const { value } = parseBody(body.type === 'value' ? body : { ...body, contentType: yamlType }, true)
+  return parseBody(body.type === 'value' ? body : { ...body, contentType: yamlType }, true).value
+}
+
+function configurationOf({ request, info, served }: Scope, value: unknown, expected: ExpectedKind): Configuration {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw badRequest('error decoding YAML: the configuration must be an object')
   checkKind(value as Partial<KubeObject>, expected)
   const { object, unknownFields } = decodeExpected(value, expected, { unknown: 'collect', absent: 'keep' })
@@ -51,29 +58,35 @@ export function readConfiguration(scope: Scope, body: RequestBody, expected: Exp
 export async function applyConfiguration(scope: Scope, body: RequestBody): Promise<UpdateResult> {
   const { deps, request, info, served } = scope
   const expected = expectedKind(served)
-  const { applied, unknownFields } = readConfiguration(scope, body, expected)
+  const value = parseConfiguration(scope, body)
+  const isLargeBody = isLargeObject(request.bodyBytes ?? 0)
+  if (isLargeBody) await turn()
+  const { applied, unknownFields } = configurationOf(scope, value, expected)
   const context = { ...writeContext(scope, 'PatchOptions'), managedFieldsDone: true }
   return updateObject(deps.writer, context, {
     name: info.name,
     forceAllowCreate: true,
-    transform: async (current) => {
-      const applyWith = (otherVersion: OtherVersions | undefined) =>
-        apply({
-          live: current,
-          applied,
-          schema: served.schema,
-          manager: context.fieldManager,
-          apiVersion: served.apiVersion,
-          subresource: info.subresource,
-          resetFields: resetFields(context),
-          force: truthy(request.query.get('force')),
-          nowMs: deps.clock.now(),
-          unknownFields,
-          otherVersion,
-        })
+    transform: async (current, isLarge = isLargeBody) => {
+      const inputWith = (otherVersion: OtherVersions | undefined) => ({
+        live: current,
+        applied,
+        schema: served.schema,
+        manager: context.fieldManager,
+        apiVersion: served.apiVersion,
+        subresource: info.subresource,
+        resetFields: resetFields(context),
+        force: truthy(request.query.get('force')),
+        nowMs: deps.clock.now(),
+        unknownFields,
+        otherVersion,
+      })
       const { foreignConversion } = served
-      const merged = foreignConversion ? await withConvertedVersions(foreignConversion, served.apiVersion, applyWith) : applyWith(served.otherVersion)
+      const merged = foreignConversion
+        ? await withConvertedVersions(foreignConversion, served.apiVersion, (otherVersion) => apply(inputWith(otherVersion)))
+        : await inSteps(applySteps(inputWith(served.otherVersion)), isLarge)
+      if (isLarge) await turn()
       const copy = deepCopy<KubeObject>(merged)
+      if (isLarge) await turn()
       if (current && applied.metadata.resourceVersion) copy.metadata.resourceVersion = applied.metadata.resourceVersion
       return decodeValue(request, { value: copy, duplicates: [] }, expected, 'Ignore')
     },

@@ -2,7 +2,6 @@
  * From a request's body to an object of the served kind (L3): media type, JSON or YAML, apiVersion and kind, strict fields, defaults.
  * Upstream: handlers/create.go and its serializers (v1.36).
  */
-
 import { JsonSyntaxError, parseJson } from '#api/machinery/json'
 import { groupVersion, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
 import { ProtobufError } from '#api/machinery/protobuf/decode'
@@ -15,7 +14,7 @@ import { applyDefaults } from '#api/schema/defaults'
 import type { Schema } from '#api/schema/schema'
 import { decodeStructural } from '#api/schema/structuralDecode'
 import { deepCopy } from '#base/frozen'
-import { largeBodyBytes, turn } from '../fairLoop.ts'
+import { isLargeObject, turn } from '../fairLoop.ts'
 import type { RequestBody, ServerRequest } from '../request.ts'
 import type { YamlThread } from '../yaml/yamlThread.ts'
 
@@ -90,7 +89,10 @@ export function refuseTooMany(value: unknown, bytes: number): void {
     if (++composites > maxComposites) {
       throw new StatusError('RequestEntityTooLarge', `Request entity too large: it holds more than ${maxComposites} objects and lists`)
     }
-    for (const member of Object.values(one)) if (typeof member === 'object' && member !== null) waiting.push(member)
+    for (const key in one) {
+      const member = (one as Record<string, unknown>)[key]
+      if (typeof member === 'object' && member !== null) waiting.push(member)
+    }
   }
 }
 
@@ -172,12 +174,13 @@ export async function decodeBody(source: BodySource, expected: ExpectedKind, kee
   const body = ready instanceof Promise ? await ready : ready
   const kept = body.type === 'value' ? keep?.(body.value) : undefined
   const parsed = parseBody(kept ? ({ ...body, value: kept.rest } as RequestBody) : body, validation !== 'Ignore')
-  const isLarge = body.type === 'bytes' && body.bytes.length > largeBodyBytes
+  const isLarge = isLargeObject(request.bodyBytes ?? 0)
   if (isLarge) await turn()
   const decoded = decodeValue(request, parsed, expected, validation)
   if (isLarge) await turn()
   const object = kept ? kept.joined(decoded) : decoded
   request.audit?.requestObject(object)
+  if (isLarge) await turn()
   return object
 }
 

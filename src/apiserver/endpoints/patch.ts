@@ -13,6 +13,7 @@ import { badRequest, isStatus, notFound } from '#api/machinery/status'
 import { withNils } from '#api/schema/nils'
 import { deepCopy } from '#base/frozen'
 import type { Answer } from '../answer.ts'
+import { turn } from '../fairLoop.ts'
 import { updateObject } from '../registry/update.ts'
 import type { RequestBody } from '../request.ts'
 import { applyConfiguration } from './apply.ts'
@@ -57,10 +58,11 @@ export async function patch(scope: Scope): Promise<Answer> {
     const context = writeContext(scope, 'PatchOptions')
     return updateObject(deps.writer, context, {
       name: info.name,
-      transform: (current) => {
+      transform: async (current, isLarge) => {
         if (!current) throw notFound(served, info.name)
         const kept = type === jsonPatchType ? undefined : keptByPatch(scope, current, patch.value)
         const value = apply((kept?.rest ?? current) as Frozen<KubeObject>)
+        if (isLarge) await turn()
         // The library that reads JSON patches is a lenient one.
         const duplicates = type === jsonPatchType ? [] : patch.duplicates
         const shownValue = () => (type === strategicMergePatchType ? goPrint(patch.value) : JSON.stringify(apply(current)))

@@ -7,7 +7,6 @@ import type { SubresourceFacts } from '#api/resources'
 import type { Clock } from '#base/clock'
 import type { ReadView } from '#store/store'
 import type { Answer } from '../answer.ts'
-import { largeBodyBytes } from '../fairLoop.ts'
 import { type CacheEntry, prepareViews } from '../registry/cacheEntry.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { ServedResource, WriteContext } from '../registry/storedResource.ts'
@@ -55,7 +54,6 @@ export function writeContext(scope: Scope, kind: string, options: { dryRun?: rea
     user: request.user as UserInfo,
     fieldManager: fieldManagerOf(request, kind),
     dryRun: dryRunOf(options.dryRun ?? request.query.getAll('dryRun'), kind),
-    isLarge: Number(request.headers['content-length']) > largeBodyBytes,
     warn: (text) => request.warnings.push(text),
     cancellation: request.cancellation,
     request,

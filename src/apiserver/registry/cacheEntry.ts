@@ -9,6 +9,7 @@ import { schemaFor } from '#api/schema/builtIn'
 import { withNils, withoutNils } from '#api/schema/nils'
 import { deepFreeze } from '#base/frozen'
 import type { Cancellation } from '../cancellation.ts'
+import { isLargeObject, turn } from '../fairLoop.ts'
 import type { CachedObject } from '../request.ts'
 
 /** Another served version of the same stored object. */
@@ -45,6 +46,8 @@ export class CacheEntry implements CachedObject {
   readonly key: string
   readonly resourceVersion: number
   readonly createRevision: number
+  /** How long the stored value is, or was. */
+  readonly storedBytes: number
   protobuf: Uint8Array | undefined = undefined
   untypedTail: Uint8Array | undefined = undefined
   #stored: Uint8Array | undefined
@@ -52,8 +55,16 @@ export class CacheEntry implements CachedObject {
   #object: Frozen<KubeObject> | undefined
   #views: Map<VersionView, CachedObject> | undefined
 
-  private constructor(key: string, resourceVersion: number, createRevision: number, stored: Uint8Array | undefined, object: Frozen<KubeObject> | undefined) {
+  private constructor(
+    key: string,
+    resourceVersion: number,
+    createRevision: number,
+    stored: Uint8Array | undefined,
+    object: Frozen<KubeObject> | undefined,
+    storedBytes = stored?.byteLength ?? 0,
+  ) {
     this.key = key
+    this.storedBytes = storedBytes
     this.resourceVersion = resourceVersion
     this.createRevision = createRevision
     this.#stored = stored
@@ -76,7 +87,16 @@ export class CacheEntry implements CachedObject {
   /** The same content under another resourceVersion: what watchers see of a deleted object. */
   at(revision: number): CacheEntry {
     const object = { ...this.object, metadata: { ...this.object.metadata, resourceVersion: String(revision) } }
-    return new CacheEntry(this.key, revision, this.createRevision, undefined, deepFreeze(object) as Frozen<KubeObject>)
+    return new CacheEntry(this.key, revision, this.createRevision, undefined, deepFreeze(object) as Frozen<KubeObject>, this.storedBytes)
+  }
+
+  /** Keeps the bytes alone: the rest is made again when it is read. */
+  rest(): void {
+    if (this.#stored === undefined) void this.bytes
+    this.#object = undefined
+    this.#views = undefined
+    this.protobuf = undefined
+    this.untypedTail = undefined
   }
 
   get bytes(): Uint8Array {
@@ -120,6 +140,15 @@ export class CacheEntry implements CachedObject {
   forgetViews(): void {
     this.#views = undefined
   }
+}
+
+/** {@link CacheEntry.transient}; others have a turn before and after the pass over a large one. */
+export async function transientEntry(key: string, value: Uint8Array, like?: CacheEntry): Promise<CacheEntry> {
+  const isLarge = isLargeObject(value.byteLength)
+  if (isLarge) await turn()
+  const entry = CacheEntry.transient(key, value, like)
+  if (isLarge) await turn()
+  return entry
 }
 
 /** Its bytes are made when somebody asks for them: who wrote the object often does not. */

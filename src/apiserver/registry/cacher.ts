@@ -13,7 +13,7 @@ import { isStoreError } from '#store/storeError'
 import type { Cancellation } from '../cancellation.ts'
 import { CacheEntry } from './cacheEntry.ts'
 import { mayBeEncrypted, type StoredValues, UnreadableValue } from './storedValues.ts'
-import { type CacheEvent, type UnreadableEntry, WatchCache } from './watchCache.ts'
+import { type CacheEvent, cacheBudgets, type UnreadableEntry, WatchCache } from './watchCache.ts'
 import type { FieldIndex } from './watchGroups.ts'
 
 const registryFrom = '/registry/'
@@ -54,6 +54,7 @@ export class Cacher {
   readonly #log: Logger
   readonly #bookmarkMs: number
   readonly #caches = new Map<string, WatchCache>()
+  readonly #budgets = cacheBudgets()
   /** Caches that are being filled, with what happened meanwhile. */
   readonly #filling = new Map<string, { event: CacheEvent; revision: number }[]>()
   /** What came while a value's key is being fetched. */
@@ -79,7 +80,7 @@ export class Cacher {
     this.#log = deps.log
     this.#bookmarkMs = deps.bookmarkMs ?? defaultBookmarkMs
     this.#transformed = resources.some(({ values }) => values?.transformed)
-    for (const { prefix, indexes, values } of resources) this.#caches.set(prefix, new WatchCache(prefix, indexes, values))
+    for (const { prefix, indexes, values } of resources) this.#caches.set(prefix, new WatchCache(prefix, indexes, values, this.#budgets))
     this.#loaded = new Promise((resolve) => {
       this.#setLoaded = resolve
     })
@@ -93,7 +94,7 @@ export class Cacher {
 
   /** Adds a resource at run time. Resolves when its cache holds what the store has; its changes are followed from then on. */
   async add({ prefix, indexes, values }: CachedResource): Promise<WatchCache> {
-    const cache = new WatchCache(prefix, indexes, values)
+    const cache = new WatchCache(prefix, indexes, values, this.#budgets)
     this.#caches.set(prefix, cache)
     await this.#fill(prefix, cache)
     return cache

@@ -10,9 +10,9 @@ import { alreadyExists, badRequest, StatusError } from '#api/machinery/status'
 import { deepCopy } from '#base/frozen'
 import { randomName, randomUid } from '#base/random'
 import { formatTime } from '#base/time'
-import { turn } from '../fairLoop.ts'
+import { isLargeObject, turn } from '../fairLoop.ts'
 import { admit } from './admit.ts'
-import { CacheEntry, encodeStored } from './cacheEntry.ts'
+import { type CacheEntry, encodeStored, transientEntry } from './cacheEntry.ts'
 import { trackManagers } from './managers.ts'
 import { keyFor, type WriteContext } from './storedResource.ts'
 import { notingStoreLatency } from './storeLatency.ts'
@@ -35,8 +35,10 @@ export async function createObject(deps: WriterDeps, context: WriteContext, obje
   if (object.metadata.resourceVersion) throw new StatusError('', 'resourceVersion should not be set on objects to be created')
   const tracking = context.managedFieldsDone ? undefined : trackManagers(context, object, undefined, deps.clock.now())
   if (tracking) await tracking
-  if (context.isLarge) await turn()
+  const isLarge = isLargeObject(context.request?.bodyBytes ?? 0)
+  if (isLarge) await turn()
   await admit(deps.admission, attributesOf(context, 'CREATE', object.metadata.name ?? '', object, undefined, request.options))
+  if (isLarge) await turn()
   const { metadata } = object
   if (!metadata.generateName || metadata.name) return createNamed(deps, context, object, request)
   for (let attempt = 1; ; attempt++) {
@@ -60,6 +62,7 @@ export async function createObject(deps: WriterDeps, context: WriteContext, obje
 async function createNamed(deps: WriterDeps, context: WriteContext, served: KubeObject, { options, authorize }: CreateRequest): Promise<CacheEntry> {
   const { stored } = context.served
   const { strategy } = stored
+  const isLarge = isLargeObject(context.request?.bodyBytes ?? 0)
   const object = context.served.toStrategy(served)
   const metadata = fillSystemFields(deps, object)
   if (strategy.generation !== false) metadata.generation = 1
@@ -77,9 +80,10 @@ async function createNamed(deps: WriterDeps, context: WriteContext, served: Kube
     if (stored.hooks?.checkRights) await checkRights(deps, context, metadata.name ?? '', object)
     for (const warning of strategy.warnings?.(input) ?? []) context.warn(warning)
     strategy.canonicalize?.(object)
+    if (isLarge) await turn()
     if (authorize) await authorize()
     await deps.admission.validate(attributesOf(context, 'CREATE', metadata.name ?? '', object, undefined, options))
-    if (context.isLarge) await turn()
+    if (isLarge) await turn()
     const entry = await store(deps, context, object)
     isStored = !context.dryRun
     return entry
@@ -95,7 +99,7 @@ async function store(deps: WriterDeps, context: WriteContext, object: KubeObject
   if (context.dryRun) {
     const existing = await deps.storage.read(stored, key)
     if (existing) throw existsError(context, existing, name)
-    return CacheEntry.transient(key, encodeStored(await context.served.toStored(object)))
+    return transientEntry(key, encodeStored(await context.served.toStored(object)))
   }
   const converting = context.served.toStored(object)
   const converted = converting instanceof Promise ? await converting : converting

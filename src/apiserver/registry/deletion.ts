@@ -6,8 +6,9 @@ import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { conflict, notFound, optimisticLockMessage } from '#api/machinery/status'
 import { deepCopy } from '#base/frozen'
 import { formatTime, parseTime } from '#base/time'
+import { isLargeObject, turn } from '../fairLoop.ts'
 import { admitDeletion } from './admit.ts'
-import { CacheEntry, encodeStored, prepareViews } from './cacheEntry.ts'
+import { type CacheEntry, encodeStored, prepareViews, transientEntry } from './cacheEntry.ts'
 import { keyFor, type StoredResource, type WriteContext } from './storedResource.ts'
 import { notingStoreLatency } from './storeLatency.ts'
 import { attributesOf, type WriterDeps } from './writer.ts'
@@ -59,7 +60,10 @@ async function admitState(deps: WriterDeps, context: WriteContext, request: Dele
 /** Undefined when the deletion must be tried again on a newer state. */
 async function attemptDelete(deps: WriterDeps, context: WriteContext, request: DeleteRequest, current: CacheEntry): Promise<DeleteResult | undefined> {
   const { stored } = context.served
+  const isLarge = isLargeObject(current.storedBytes)
+  if (isLarge) await turn()
   const plan = planDeletion(stored, request, current.object, deps.clock.now())
+  if (isLarge) await turn()
   if (plan === 'pending') return { entry: current, deleted: false }
   if (plan === 'now') {
     if (context.dryRun) return { entry: current, deleted: true }
@@ -68,7 +72,7 @@ async function attemptDelete(deps: WriterDeps, context: WriteContext, request: D
     if (stored.hooks?.afterDelete) await stored.hooks.afterDelete(current.object)
     return { entry: current, deleted: true }
   }
-  if (context.dryRun) return { entry: CacheEntry.transient(current.key, encodeStored(plan), current), deleted: false }
+  if (context.dryRun) return { entry: await transientEntry(current.key, encodeStored(plan), current), deleted: false }
   const entry = await notingStoreLatency(deps, context, () => deps.storage.put(stored, current.key, plan, current))
   return entry && { entry, deleted: false }
 }

@@ -2,21 +2,31 @@
  * Keeps metadata.managedFields on ordinary writes (L3): who set which field, at which endpoint.
  * Upstream: the FieldManager calls of handlers/create.go and update.go.
  */
-import { trackUpdate } from '#api/machinery/managedFields/manager'
+import { trackUpdate, trackUpdateSteps } from '#api/machinery/managedFields/manager'
 import type { OtherVersions } from '#api/machinery/managedFields/versions'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { ownValue } from '#base/bareMap'
+import { inSteps, isLargeObject } from '../fairLoop.ts'
 import { withConvertedVersions } from './convertedVersions.ts'
 import type { WriteContext } from './storedResource.ts'
 
 /** Sets `updated.metadata.managedFields`: at once, unless versions are converted by others. */
-export function trackManagers(context: WriteContext, updated: KubeObject, old: Frozen<KubeObject> | undefined, nowMs: number): Promise<void> | undefined {
+export function trackManagers(
+  context: WriteContext,
+  updated: KubeObject,
+  old: Frozen<KubeObject> | undefined,
+  nowMs: number,
+  isLarge = isLargeObject(context.request?.bodyBytes ?? 0),
+): Promise<void> | undefined {
   const { served, subresource, fieldManager } = context
   const { schema, apiVersion } = served
-  const track = (otherVersion: OtherVersions | undefined) =>
-    trackUpdate({ old, updated, schema, manager: fieldManager, apiVersion, subresource, resetFields: resetFields(context), nowMs, otherVersion })
-  if (served.foreignConversion) return withConvertedVersions(served.foreignConversion, apiVersion, track)
-  track(served.otherVersion)
+  const reset = resetFields(context)
+  const input = (otherVersion: OtherVersions | undefined) => {
+    return { old, updated, schema, manager: fieldManager, apiVersion, subresource, resetFields: reset, nowMs, otherVersion }
+  }
+  if (served.foreignConversion) return withConvertedVersions(served.foreignConversion, apiVersion, (otherVersion) => trackUpdate(input(otherVersion)))
+  if (isLarge) return inSteps(trackUpdateSteps(input(served.otherVersion)), true)
+  trackUpdate(input(served.otherVersion))
   return undefined
 }
 

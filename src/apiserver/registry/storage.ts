@@ -6,6 +6,7 @@ import type { KubeObject } from '#api/machinery/meta'
 import { StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Op, Store, StoreError, TransactionResult } from '#store/store'
+import { isLargeObject, turn } from '../fairLoop.ts'
 import { CacheEntry, encodeStored } from './cacheEntry.ts'
 import type { Cacher } from './cacher.ts'
 import type { StoredResource } from './storedResource.ts'
@@ -40,6 +41,7 @@ export class Storage {
     const plain = encodeStored(object)
     // What an object gains on its way here (defaults, managed fields) counts too.
     if (plain.length > this.#store.maxValueBytes) throw tooLarge()
+    if (isLargeObject(plain.length)) await turn()
     const storeKey = resource.prefix + key
     const value = resource.cache.values.write(storeKey, plain)
     const lease = resource.ttlSeconds === undefined ? undefined : await this.#lease(resource.ttlSeconds)
@@ -54,6 +56,8 @@ export class Storage {
     }
     const wait = this.#cacher.waitFor(result.revision)
     if (wait) await wait
+    // The cache has taken the object in, which is a pass of its own; the answer is another.
+    if (isLargeObject(plain.length)) await turn()
     const cached = resource.cache.get(key)
     if (cached?.resourceVersion === result.revision) return cached
     // Somebody wrote again already: what we wrote is parsed anew, because `object` belongs to the cache's history now.

@@ -119,12 +119,10 @@ export interface WriteContext {
   readonly dryRun: boolean
   /** The change came through server-side apply, which keeps metadata.managedFields itself. */
   readonly managedFieldsDone?: boolean | undefined
-  /** The body is so large that others get a turn between the steps of the write. */
-  readonly isLarge?: boolean | undefined
   warn(text: string): void
   readonly cancellation?: Cancellation | undefined
   /** Admission is told its options, and notes things for its audit event. */
-  readonly request?: Pick<ServerRequest, 'query' | 'admissionAnnotations' | 'audit' | 'info'> | undefined
+  readonly request?: Pick<ServerRequest, 'query' | 'admissionAnnotations' | 'audit' | 'info' | 'bodyBytes'> | undefined
   /** What the request carries, where that is no object of the resource: PodExecOptions, Binding. */
   readonly kind?: GroupVersionKind | undefined
 }

@@ -3,7 +3,6 @@
  * on the newest state when somebody else wrote in between. A write that changes nothing keeps the resourceVersion.
  * Upstream: handlers/update.go and patch.go, pkg/registry/rest/update.go, pkg/registry/generic/registry/store.go.
  */
-
 import type { KindStrategy } from '#api/kinds/defineKind'
 import type { FieldError } from '#api/machinery/fieldPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
@@ -14,9 +13,9 @@ import { withNils } from '#api/schema/nils'
 import { ownValue } from '#base/bareMap'
 import type { AuthorizationAttributes } from '../authz/authorizer.ts'
 import { mustBeAllowed } from '../authz/forbidden.ts'
-import { turn } from '../fairLoop.ts'
+import { isLargeObject, turn } from '../fairLoop.ts'
 import { admit } from './admit.ts'
-import { CacheEntry, encodeStored, prepareViews } from './cacheEntry.ts'
+import { CacheEntry, encodeStored, prepareViews, transientEntry } from './cacheEntry.ts'
 import { createObject, ensureNamespace } from './create.ts'
 import { readyToDelete } from './deletion.ts'
 import { trackManagers } from './managers.ts'
@@ -31,8 +30,11 @@ const maxTries = 100
 
 export interface UpdateRequest {
   readonly name: string
-  /** Makes the new object, of the served version, from the newest state; it belongs to the registry from then on. */
-  transform(current: Frozen<KubeObject> | undefined): Promise<KubeObject> | KubeObject
+  /**
+   * Makes the new object, of the served version, from the newest state; it belongs to the registry from then on.
+   * @param isLarge each pass over it is to have a turn of its own
+   */
+  transform(current: Frozen<KubeObject> | undefined, isLarge?: boolean): Promise<KubeObject> | KubeObject
   /** Apply may create whatever the kind says. */
   readonly forceAllowCreate?: boolean | undefined
   readonly preconditions?: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined } | undefined
@@ -106,34 +108,41 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
   if (preparing) await preparing
   const old = current.view(served.strategyView).object
   const oldServed = current.view(served.view).object
-  const changed = await request.transform(oldServed)
+  const isLarge = isLargeObject(Math.max(current.storedBytes, context.request?.bodyBytes ?? 0))
+  if (isLarge) await turn()
+  const changed = await request.transform(oldServed, isLarge)
+  if (isLarge) await turn()
   checkName(context, request.name, changed)
   checkPreconditions(context, request, changed, old)
   ensureNamespace(context, changed)
   checkResourceVersion(context, request.name, changed.metadata.resourceVersion, current)
-  const tracking = context.managedFieldsDone ? undefined : trackManagers(context, changed, oldServed, deps.clock.now())
+  const tracking = context.managedFieldsDone ? undefined : trackManagers(context, changed, oldServed, deps.clock.now(), isLarge)
   if (tracking) await tracking
-  if (context.isLarge) await turn()
+  if (isLarge) await turn()
   const { admitted } = request
   if (!admitted) await admit(deps.admission, attributesOf(context, 'UPDATE', request.name, changed, oldServed, request.options))
   const object = served.toStrategy(changed)
   prepare(deps, context, object, old)
+  if (isLarge) await turn()
   // Most kinds have no hook, and wait for nothing.
   const reservation = stored.hooks?.beforeUpdate && (await stored.hooks.beforeUpdate(object, old, context.dryRun))
   let isStored = false
   try {
     validate(deps, context, request.name, object, old)
     if (stored.hooks?.checkRights) await checkRights(deps, context, request.name, object, old)
+    if (isLarge) await turn()
     const attributes = admitted
       ? attributesOf(admitted.context, 'UPDATE', request.name, admitted.view(object as Frozen<KubeObject>), admitted.view(old), request.options)
       : attributesOf(context, 'UPDATE', request.name, object, old, request.options)
     await deps.admission.validate(attributes)
+    if (isLarge) await turn()
     if (isUnchanged(object, old) && !served.isOutdated?.(current) && !(stored.cache.values.transformed && (await deps.storage.isStale(stored, current)))) {
       return { entry: current, created: false, deleted: false }
     }
     if (context.dryRun) {
-      return { entry: CacheEntry.transient(current.key, encodeStored(await served.toStored(object)), current), created: false, deleted: false }
+      return { entry: await transientEntry(current.key, encodeStored(await served.toStored(object)), current), created: false, deleted: false }
     }
+    if (isLarge) await turn()
     const result = await write(deps, context, object, current)
     isStored = result !== undefined
     return result

@@ -8,8 +8,10 @@ import { StatusError, tooManyRequests } from '#api/machinery/status'
 import { SortedMap } from '#base/sortedMap'
 import type { KeyValue, StoreEvent } from '#store/store'
 import { CacheEntry } from './cacheEntry.ts'
+import { HistoryBudget, largeBytes } from './historyBudget.ts'
 import { keyRange, matches, type Selection } from './selection.ts'
 import { StoredValues, type UnreadableValue } from './storedValues.ts'
+import { UnreadBudget } from './unreadBudget.ts'
 import { CacheChange, WatchedEvent } from './watchEvent.ts'
 import { type FieldIndex, WatchGroups } from './watchGroups.ts'
 import { type WatchItem, WatchSession } from './watchSession.ts'
@@ -58,6 +60,16 @@ export interface WatchStart {
   readonly prepare?: ((items: readonly WatchItem[]) => Promise<void> | undefined) | undefined
 }
 
+/** What large objects may take in memory in addition to the current state. */
+export interface CacheBudgets {
+  readonly history: HistoryBudget
+  readonly unread: UnreadBudget
+}
+
+export function cacheBudgets(): CacheBudgets {
+  return { history: new HistoryBudget(), unread: new UnreadBudget() }
+}
+
 export class WatchCache {
   readonly prefix: string
   #entries = new SortedMap<CacheEntry>()
@@ -75,11 +87,16 @@ export class WatchCache {
   readonly #pending = new Map<string, Pending>()
   #unreadable = new SortedMap<UnreadableEntry>()
   readonly values: StoredValues
+  readonly #budgets: CacheBudgets
 
-  /** @param values absent: they are kept as they are */
-  constructor(prefix: string, indexes: readonly FieldIndex[], values = new StoredValues('', undefined)) {
+  /**
+   * @param values absent: they are kept as they are
+   * @param budgets for large objects; shared by the caches of a server
+   */
+  constructor(prefix: string, indexes: readonly FieldIndex[], values = new StoredValues('', undefined), budgets = cacheBudgets()) {
     this.prefix = prefix
     this.values = values
+    this.#budgets = budgets
     this.#groups = new WatchGroups(indexes)
   }
 
@@ -167,6 +184,7 @@ export class WatchCache {
       this.closeWatches()
     } else for (const change of changes) this.#record(change, nowMs)
     for (const change of changes) this.#callListeners(change)
+    if (!isFirst && !hidesSome) for (const change of changes) this.#countAsHistory(change)
   }
 
   /**
@@ -211,6 +229,7 @@ export class WatchCache {
     if (!change) return
     this.#record(change, nowMs)
     this.#callListeners(change)
+    this.#countAsHistory(change)
   }
 
   #record(change: CacheChange, nowMs: number): void {
@@ -223,6 +242,19 @@ export class WatchCache {
     if (this.#listeners.size === 0) return
     const seen = { type: change.type, object: change.entry.object, old: change.previous?.object }
     for (const listener of this.#listeners) listener(seen)
+  }
+
+  /** Called last: the previous object is dropped from memory, and would be parsed again for a listener. */
+  #countAsHistory(change: CacheChange): void {
+    if (change.bytes < largeBytes) return
+    change.previous?.rest()
+    this.#budgets.history.add(this, change)
+  }
+
+  /** Called by the budget. A watcher that resumes from before this revision lists again. */
+  forgetThrough(revision: number): void {
+    while (this.#head < this.#changes.length && this.#changes[this.#head]!.revision <= revision) this.#forgetOldest()
+    this.#shrink()
   }
 
   onChange(listener: ChangeListener): () => void {
@@ -242,6 +274,7 @@ export class WatchCache {
       afterRevision: Math.max(afterRevision ?? 0, revision),
       bookmarks: start.bookmarks,
       limit: sessionLimit,
+      unread: this.#budgets.unread,
       prepare: start.prepare,
       onClose: () => this.#groups.remove(selection, session),
     })
@@ -321,13 +354,22 @@ export class WatchCache {
       const held = this.#changes.length - this.#head
       const oldest = this.#changes[this.#head]!
       if (held <= leastChanges || (held <= mostChanges && nowMs - oldest.atMs < freshMs)) break
-      this.#floor = oldest.revision
-      this.#head++
+      this.#forgetOldest()
     }
-    if (this.#head > leastChanges && this.#head * 2 > this.#changes.length) {
-      this.#changes = this.#changes.slice(this.#head)
-      this.#head = 0
-    }
+    if (this.#head > leastChanges) this.#shrink()
+  }
+
+  #forgetOldest(): void {
+    const oldest = this.#changes[this.#head]!
+    this.#floor = oldest.revision
+    oldest.forget()
+    this.#head++
+  }
+
+  #shrink(): void {
+    if (this.#head * 2 <= this.#changes.length) return
+    this.#changes = this.#changes.slice(this.#head)
+    this.#head = 0
   }
 
   #currentState(selection: Selection): WatchItem[] {

@@ -57,20 +57,50 @@ const tail = Buffer.from('}\n')
 /** One change of the store, in the ring. `entry` is the new state, or the last one at the deletion's revision. */
 export class CacheChange {
   readonly type: ChangeType
-  readonly entry: CacheEntry
-  readonly previous: CacheEntry | undefined
   readonly revision: number
   readonly atMs: number
+  #entry: CacheEntry | undefined
+  #previous: CacheEntry | undefined
   #added: WatchedEvent | undefined
   #modified: WatchedEvent | undefined
   #deleted: WatchedEvent | undefined
 
   constructor(type: ChangeType, entry: CacheEntry, previous: CacheEntry | undefined, revision: number, atMs: number) {
     this.type = type
-    this.entry = entry
-    this.previous = previous
+    this.#entry = entry
+    this.#previous = previous
     this.revision = revision
     this.atMs = atMs
+  }
+
+  get entry(): CacheEntry {
+    return this.#entry as CacheEntry
+  }
+
+  get previous(): CacheEntry | undefined {
+    return this.#previous
+  }
+
+  /** The ring has passed it, though its place may be taken away later: the objects go now. */
+  forget(): void {
+    this.#entry = undefined
+    this.#previous = undefined
+    this.#added = undefined
+    this.#modified = undefined
+    this.#deleted = undefined
+  }
+
+  /** How long the stored value is that would be kept for this change alone. */
+  get bytes(): number {
+    return Math.max(this.entry.storedBytes, this.previous?.storedBytes ?? 0)
+  }
+
+  /** Keeps what history needs: watchers hold the events that they have not sent yet. */
+  rest(): void {
+    if (this.type === 'DELETED') this.#entry?.rest()
+    this.#added = undefined
+    this.#modified = undefined
+    this.#deleted = undefined
   }
 
   /**

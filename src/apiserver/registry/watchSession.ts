@@ -4,6 +4,7 @@
  */
 import type { StatusError } from '#api/machinery/status'
 import { EncodedBatches } from './encodedBatches.ts'
+import { UnreadBudget, type UnreadHolder } from './unreadBudget.ts'
 import type { WatchedEvent } from './watchEvent.ts'
 
 export interface Bookmark {
@@ -17,17 +18,22 @@ export type WatchItem = WatchedEvent | Bookmark
 
 const nothing: readonly WatchItem[] = []
 
-export class WatchSession {
+export class WatchSession implements UnreadHolder {
   /** Shared with the watches that see the same. */
   batches = new EncodedBatches<WatchItem>()
   /** Events at or below this revision were seen or are not wanted. */
   readonly afterRevision: number
   readonly bookmarks: boolean
   #items: WatchItem[] = []
+  /** What was handed out last: its bytes are with the consumer until it asks for more. */
+  #handedOut: readonly WatchItem[] = nothing
+  /** So many items from the front are the state that the watch starts with. */
+  #preloaded = 0
   #wake: (() => void) | undefined
   #ended = false
   #error: StatusError | undefined
   readonly #limit: number
+  readonly #unread: UnreadBudget
   readonly #prepare: ((items: readonly WatchItem[]) => Promise<void> | undefined) | undefined
   readonly #onClose: (() => void)[]
 
@@ -35,12 +41,15 @@ export class WatchSession {
     afterRevision: number
     bookmarks: boolean
     limit: number
+    /** Absent: one of its own. */
+    unread?: UnreadBudget | undefined
     prepare?: ((items: readonly WatchItem[]) => Promise<void> | undefined) | undefined
     onClose: () => void
   }) {
     this.afterRevision = options.afterRevision
     this.bookmarks = options.bookmarks
     this.#limit = options.limit
+    this.#unread = options.unread ?? new UnreadBudget()
     this.#prepare = options.prepare
     this.#onClose = [options.onClose]
   }
@@ -55,6 +64,7 @@ export class WatchSession {
   /** What the watch starts with, before any live event; not bounded, because the cache holds it anyway. */
   preload(items: readonly WatchItem[]): void {
     this.#items = this.#items.concat(items)
+    this.#preloaded = this.#items.length
     this.#signal()
   }
 
@@ -62,13 +72,25 @@ export class WatchSession {
   push(item: WatchItem): void {
     if (this.#ended) return
     if (this.#items.length >= this.#limit) {
-      // Whoever did not read that much will not read the rest either; the client resumes from where it is.
-      this.#items = []
-      this.close()
+      this.cutOff()
       return
     }
     this.#items.push(item)
+    if (item.type !== 'BOOKMARK') this.#unread.hold(item.entry, this)
     this.#signal()
+  }
+
+  /** Ends the watch of a client that is too far behind to catch up. It resumes from what it has read. */
+  cutOff(): void {
+    this.#release(this.#items, this.#preloaded)
+    this.#items = []
+    this.#preloaded = 0
+    this.close()
+  }
+
+  /** Whether the consumer has yet to take something of the state that the watch started with. */
+  get isStarting(): boolean {
+    return this.#preloaded > 0
   }
 
   /** All that is ready, or waits for more; undefined after the end. Throws the error that ended the watch. One caller at a time. */
@@ -84,13 +106,22 @@ export class WatchSession {
     }
   }
 
-  /** All that is ready, without waiting: empty when there is nothing yet, undefined after the end. Throws the error that ended the watch. */
-  take(): readonly WatchItem[] | undefined {
+  /**
+   * What is ready, without waiting: empty when there is nothing yet, undefined after the end. Throws the error that ended the watch.
+   * @param mostBytes of stored objects, unless the first one alone is longer; absent: all
+   */
+  take(mostBytes?: number): readonly WatchItem[] | undefined {
+    if (this.#handedOut.length > 0) this.#release(this.#handedOut, 0)
     const items = this.#items
     if (items.length > 0) {
-      this.#items = []
-      return items
+      const count = mostBytes === undefined || items.length === 1 ? items.length : countWithin(items, mostBytes)
+      const taken = count === items.length ? items : items.slice(0, count)
+      this.#items = count === items.length ? [] : items.slice(count)
+      this.#handedOut = taken
+      if (this.#preloaded > 0) this.#startedWith(taken)
+      return taken
     }
+    this.#handedOut = nothing
     if (this.#error) throw this.#error
     return this.#ended ? undefined : nothing
   }
@@ -112,6 +143,9 @@ export class WatchSession {
   close(error?: StatusError): void {
     if (this.#ended) return
     this.#ended = true
+    this.#release(this.#handedOut, 0)
+    this.#release(this.#items, this.#preloaded)
+    this.#handedOut = nothing
     this.#error = error
     for (const fn of this.#onClose.splice(0)) fn()
     this.#signal()
@@ -127,9 +161,37 @@ export class WatchSession {
     return this.#ended
   }
 
+  /** Items of the starting state count as unread from the moment that they are handed out. */
+  #startedWith(taken: readonly WatchItem[]): void {
+    const count = Math.min(this.#preloaded, taken.length)
+    this.#preloaded -= count
+    for (let at = 0; at < count; at++) {
+      const item = taken[at]
+      if (item && item.type !== 'BOOKMARK') this.#unread.hold(item.entry, this)
+    }
+  }
+
+  #release(items: readonly WatchItem[], from: number): void {
+    for (let at = from; at < items.length; at++) {
+      const item = items[at]
+      if (item && item.type !== 'BOOKMARK') this.#unread.release(item.entry, this)
+    }
+  }
+
   #signal(): void {
     const wake = this.#wake
     this.#wake = undefined
     wake?.()
   }
+}
+
+/** How many items from the front stay within so many bytes; at least one. */
+function countWithin(items: readonly WatchItem[], mostBytes: number): number {
+  let bytes = 0
+  for (let at = 0; at < items.length; at++) {
+    const item = items[at]
+    if (item && item.type !== 'BOOKMARK') bytes += item.entry.storedBytes
+    if (bytes > mostBytes) return Math.max(1, at)
+  }
+  return items.length
 }

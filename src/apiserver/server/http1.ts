@@ -117,7 +117,10 @@ function outgoingOf({ beforeAnswers = () => {} }: ExchangeDeps, response: Server
       if (!response.destroyed) response.end(chunk)
     },
     endWith: (pieces) => writeAll(response, pieces, cancellation),
-    abort: () => response.destroy(),
+    abort: () => {
+      // After the last byte of an answer the connection may serve another request.
+      if (!response.writableFinished) response.destroy()
+    },
     stream: response,
   }
 }

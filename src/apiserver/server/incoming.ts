@@ -48,6 +48,7 @@ class IncomingRequest implements ServerRequest {
   readonly cancellation: Cancellation
   readonly warnings: string[] = []
   receivedMs = 0
+  bodyBytes: number | undefined = undefined
   readonly #arrived: Arrived
   #read: Promise<Buffer> | undefined
 
@@ -73,7 +74,9 @@ class IncomingRequest implements ServerRequest {
   async readBody(limitBytes: number): Promise<RequestBody> {
     const contentType = this.headers['content-type']
     this.#read ??= this.#arrived.readBody(limitBytes)
-    return { type: 'bytes', bytes: await this.#read, contentType: typeof contentType === 'string' ? contentType : '' }
+    const bytes = await this.#read
+    this.bodyBytes = bytes.length
+    return { type: 'bytes', bytes, contentType: typeof contentType === 'string' ? contentType : '' }
   }
 }
 

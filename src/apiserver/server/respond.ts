@@ -39,6 +39,11 @@ const bodiless: ReadonlySet<number> = new Set([204, 205, 304])
 /** Upstream's threshold for compressing answers. */
 const gzipFromBytes = 128 * 1024
 const compress = promisify(gzip)
+/** What a watch encodes at a time, unless one object is longer. */
+const portionBytes = 256 * 1024
+/** For each portion of the state that a watch starts with; a list has as long for all of it. */
+const startWithinMs = 60_000
+const hangUpMs = 10_000
 export const initialEventsEnd: Readonly<Record<string, string>> = { 'k8s.io/initial-events-end': 'true' }
 
 export async function respond(request: ServerRequest, answer: Answer, out: Outgoing, clock: Clock): Promise<void> {
@@ -117,12 +122,16 @@ async function respondWatch(request: ServerRequest, answer: WatchAnswer, out: Ou
   if (signal.aborted) close()
   else signal.addEventListener('abort', close, { once: true })
   out.start(200, { ...headers, 'content-type': watchTypes[answer.encoding ?? 'pretty'] }, true)
+  const giveUp = () => {
+    session.cutOff()
+    out.abort()
+  }
   try {
     const encode = (item: WatchItem) => encodeItem(answer, item)
     let { first } = answer
     const form = `${answer.encoding ?? 'pretty'} ${answer.form.key}`
     for (;;) {
-      const items = session.take()
+      const items = session.take(portionBytes)
       if (!items || request.cancellation.aborted) break
       if (items.length === 0) {
         await session.ready()
@@ -132,7 +141,11 @@ async function respondWatch(request: ServerRequest, answer: WatchAnswer, out: Ou
       if (pending) await pending
       const bytes = first ? Buffer.concat(items.map((item, at) => encodeItem(formAt(answer, at), item))) : session.batches.bytes(items, form, encode)
       first = undefined
-      if (!out.write(bytes)) await drainedOrClosed()
+      if (out.write(bytes)) continue
+      const late = session.isStarting ? clock.timer(startWithinMs, giveUp) : undefined
+      await drainedOrClosed()
+      late?.cancel()
+      if (session.ended) hangUpLater(out, clock)
     }
     out.end()
   } catch (error) {
@@ -145,6 +158,12 @@ async function respondWatch(request: ServerRequest, answer: WatchAnswer, out: Ou
     session.close()
     signal.removeEventListener('abort', close)
   }
+}
+
+/** A client that was cut off may still read the bytes on their way to it for a while. A connection that is never read would stay open otherwise. */
+function hangUpLater(out: Outgoing, clock: Clock): void {
+  const timer = clock.timer(hangUpMs, () => out.abort())
+  void out.drained().then(() => timer.cancel())
 }
 
 const watchTypes: Readonly<Record<Encoding, string>> = {

@@ -97,8 +97,16 @@ function join(list: ListValue, separator = ''): string {
 }
 
 /** Unicode's white space as Go's TrimSpace knows it, which is not JavaScript's: no byte order mark, but U+0085. */
-const outerSpace =
-  /^[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+|[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+$/g
+const space = /[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/
+
+/** Looks at the ends alone: an expression for the end would be tried at each space within. */
+function trim(text: string): string {
+  let start = 0
+  let end = text.length
+  while (start < end && space.test(text.charAt(start))) start++
+  while (end > start && space.test(text.charAt(end - 1))) end--
+  return text.slice(start, end)
+}
 
 const quoteEscapes: Readonly<Record<string, string>> = bareMap({
   '\x07': '\\a',
@@ -151,10 +159,7 @@ export const strings: Library = {
       member('string_substring_int', '(string, int) -> string', substring),
       member('string_substring_int_int', '(string, int, int) -> string', substring),
     ),
-    declare(
-      'trim',
-      member('string_trim', '(string) -> string', (text: string) => text.replace(outerSpace, '')),
-    ),
+    declare('trim', member('string_trim', '(string) -> string', trim)),
     declare('format', member('string_format', '(string, list(dyn)) -> string', format)),
     declare('strings.quote', overload('strings_quote', '(string) -> string', quote)),
     declare('join', member('list_join', '(list(string)) -> string', join), member('list_join_string', '(list(string), string) -> string', join)),

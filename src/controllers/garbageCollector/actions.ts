@@ -2,7 +2,6 @@
  * What the garbage collector does to objects (L3): each write names the uid, so that a namesake that came later is never touched.
  * Upstream: pkg/controller/garbagecollector/operations.go, patch.go, uid_cache.go (v1.36).
  */
-
 import type { Frozen, KubeObject, OwnerReference } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import type { Clock } from '#base/clock'

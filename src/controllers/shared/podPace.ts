@@ -3,7 +3,6 @@
  * node, controllers create no faster than upstream's do, so that one that asks for two thousand million neither fills the memory nor keeps the
  * scheduler from others' pods. Upstream: --kube-api-qps and --kube-api-burst of kube-controller-manager (v1.36), which limit all calls.
  */
-
 import type { Pod } from '#api/gen/types/core.v1'
 import type { Clock } from '#base/clock'
 import type { ReadableStore } from '#client/cache/indexer'

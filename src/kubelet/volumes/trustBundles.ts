@@ -14,7 +14,7 @@ import { gateEnabled } from '../resources/config.ts'
 const gate = 'ClusterTrustBundleProjection'
 /** Beta: not among the resources that every server has. */
 const clusterTrustBundles = clusterScoped<ClusterTrustBundle>('certificates.k8s.io', 'v1beta1', 'clustertrustbundles', 'ClusterTrustBundle')
-const pemBlock = /-----BEGIN CERTIFICATE-----\s*([A-Za-z0-9+/=\s]+?)\s*-----END CERTIFICATE-----/g
+const pemBlock = /-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----/g
 
 /** The certificates of all bundles, without repetitions, in an order that nobody may rely on but that stays the same. */
 export function trustAnchors(bundles: readonly string[]): string {

@@ -139,7 +139,10 @@ export class WatchHub {
     this.#log.push(logged)
     for (const version of logged.versions) this.#logBytes += version.bytes
     while (this.#logBytes > this.#options.maxLogBytes && this.#logStart < this.#log.length - 1) {
-      for (const version of (this.#log[this.#logStart++] as Logged).versions) {
+      const { revision, versions } = this.#log[this.#logStart] as Logged
+      // The place is taken away later, and must not keep the values until then.
+      this.#log[this.#logStart++] = { revision, versions: [] }
+      for (const version of versions) {
         this.#logBytes -= version.bytes
         if (this.#options.forgetValues) version.value = undefined
       }

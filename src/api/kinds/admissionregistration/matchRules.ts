@@ -11,6 +11,7 @@ import type {
   RuleWithOperations,
   ServiceReference,
 } from '#api/gen/types/admissionregistration.v1'
+import { repeatedAt } from '#api/machinery/duplicates'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { validateLabelSelector } from '#api/machinery/labelSelector'
 import { isDns1035Label, isDns1123Subdomain, isPathSegmentName, isPortNumber, isQualifiedName } from '#api/machinery/names'
@@ -95,9 +96,10 @@ export function validateMatchResources(match: MatchResources | undefined, path: 
 
 function namedRuleFaults(rule: NamedRuleWithOperations, path: FieldPath): FieldError[] {
   const names = rule.resourceNames ?? []
+  const repeated = repeatedAt(names)
   const errors = names.flatMap((name, i) => [
     ...faults(path.child('resourceNames').index(i), name, isPathSegmentName(name)),
-    ...(names.indexOf(name) < i ? [fieldError.duplicate(path.child('resourceNames').index(i), name)] : []),
+    ...(repeated.has(i) ? [fieldError.duplicate(path.child('resourceNames').index(i), name)] : []),
   ])
   return [...errors, ...validateRule(rule, path)]
 }
@@ -110,7 +112,8 @@ export function validateMatchConditions(conditions: readonly MatchCondition[] | 
   const all = conditions ?? []
   const errors: FieldError[] = all.length > maxMatchConditions ? [fieldError.tooMany(path, all.length, maxMatchConditions)] : []
   const names = new Set<string>()
-  for (const [i, { name, expression }] of all.entries()) {
+  // Of too many, the rest is refused anyway: to compile thousands of expressions takes seconds.
+  for (const [i, { name, expression }] of all.slice(0, maxMatchConditions).entries()) {
     const at = path.index(i)
     if (!expression?.trim()) errors.push(fieldError.required(at.child('expression')))
     else errors.push(...check(expression.trim(), at.child('expression')))

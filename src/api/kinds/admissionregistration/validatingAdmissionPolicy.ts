@@ -7,6 +7,7 @@ import type {
   ValidatingAdmissionPolicyBinding,
   Validation,
 } from '#api/gen/types/admissionregistration.v1'
+import { repeatedAt } from '#api/machinery/duplicates'
 import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
@@ -123,9 +124,10 @@ function bindingFaults({ spec }: ValidatingAdmissionPolicyBinding, path: FieldPa
 
 function actionsFaults(given: readonly string[], path: FieldPath): FieldError[] {
   if (given.length === 0) return [fieldError.required(path, 'at least one validation action is required')]
+  const repeated = repeatedAt(given)
   const errors = given.flatMap((action, i) => [
     ...optionalWord(action, actions, path.index(i)),
-    ...(given.indexOf(action) < i ? [fieldError.duplicate(path.index(i), action)] : []),
+    ...(repeated.has(i) ? [fieldError.duplicate(path.index(i), action)] : []),
   ])
   const twice = 'must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)'
   return given.includes('Deny') && given.includes('Warn') ? [...errors, fieldError.invalid(path, given, twice)] : errors

@@ -3,6 +3,7 @@
  * Upstream: pkg/registry/admissionregistration, pkg/apis/admissionregistration/{v1/defaults,validation} (v1.36).
  */
 import type { MutatingWebhook, MutatingWebhookConfiguration, ValidatingWebhook, ValidatingWebhookConfiguration } from '#api/gen/types/admissionregistration.v1'
+import { repeatedAt } from '#api/machinery/duplicates'
 import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { validateFullyQualifiedName } from '#api/machinery/formats'
@@ -132,8 +133,9 @@ function clientFaults({ clientConfig }: Webhook, path: FieldPath): FieldError[] 
 
 function reviewFaults({ admissionReviewVersions: versions = [] }: Webhook, { anyReviews }: Leniency, path: FieldPath): FieldError[] {
   if (versions.length === 0) return [fieldError.required(path, `must specify one of ${knownReviews.join(', ')}`)]
+  const repeated = repeatedAt(versions)
   const errors = versions.flatMap((version, i) =>
-    versions.indexOf(version) < i ? [fieldError.invalid(path.index(i), version, 'duplicate version')] : faults(path.index(i), version, isDns1035Label(version)),
+    repeated.has(i) ? [fieldError.invalid(path.index(i), version, 'duplicate version')] : faults(path.index(i), version, isDns1035Label(version)),
   )
   if (!anyReviews && !versions.some((version) => knownReviews.includes(version)))
     errors.push(fieldError.invalid(path, versions, `must include at least one of ${knownReviews.join(', ')}`))

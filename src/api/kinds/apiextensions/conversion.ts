@@ -1,5 +1,6 @@
 /** The rules for spec.conversion of a CustomResourceDefinition (L1). Upstream: apiextensions-apiserver/pkg/apis/apiextensions/validation (v1.36). */
 import type { CustomResourceConversion } from '#api/gen/types/apiextensions.v1'
+import { repeatedAt } from '#api/machinery/duplicates'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
 import { isDns1035Label } from '#api/machinery/names'
@@ -46,9 +47,10 @@ function webhookFaults(webhook: Frozen<CustomResourceConversion>['webhook'], pat
 function reviewVersionFaults(versions: readonly string[], path: FieldPath, { requireRecognizedReviewVersion }: ConversionOptions): FieldError[] {
   if (versions.length === 0) return [fieldError.required(path)]
   const errors: FieldError[] = []
+  const repeated = repeatedAt(versions)
   for (const [index, version] of versions.entries()) {
     const at = path.index(index)
-    if (versions.indexOf(version) < index) errors.push(fieldError.invalid(at, version, 'duplicate version'))
+    if (repeated.has(index)) errors.push(fieldError.invalid(at, version, 'duplicate version'))
     else errors.push(...isDns1035Label(version).map((fault) => fieldError.invalid(at, version, fault)))
   }
   if (requireRecognizedReviewVersion && !versions.some((version) => reviewVersions.includes(version)))

@@ -2,6 +2,7 @@
  * The rules for openAPIV3Schema itself (L1): what may be said in it, and how Kubernetes' own markers fit together.
  * Upstream: ValidateCustomResourceDefinitionOpenAPISchema of apiextensions-apiserver/pkg/apis/apiextensions/validation (v1.36).
  */
+import { repeatedAt } from '#api/machinery/duplicates'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { ownValue } from '#base/bareMap'
 import { ruleTextFaults } from './ruleTexts.ts'
@@ -199,6 +200,7 @@ function mapListFaults(props: Props, keys: readonly string[], path: FieldPath): 
     errors.push(fieldError.invalid(path.child('items', 'type'), items.type ?? '', "must be object if parent array's x-kubernetes-list-type is map"))
     return errors
   }
+  const repeated = repeatedAt(keys)
   for (const [index, key] of keys.entries()) {
     const property = ownValue(items.properties, key)
     if (!property) errors.push(fieldError.invalid(keysPath, keys, 'entries must all be names of item properties'))
@@ -206,7 +208,7 @@ function mapListFaults(props: Props, keys: readonly string[], path: FieldPath): 
       const at = path.child('items', 'properties').key(key).child('type')
       errors.push(fieldError.invalid(at, items.type, "must be a scalar type if parent array's x-kubernetes-list-type is map"))
     }
-    if (keys.indexOf(key) < index) errors.push(fieldError.invalid(keysPath, keys, 'must not contain duplicate entries'))
+    if (repeated.has(index)) errors.push(fieldError.invalid(keysPath, keys, 'must not contain duplicate entries'))
   }
   return errors
 }

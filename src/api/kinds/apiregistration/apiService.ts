@@ -90,5 +90,7 @@ function conditionFaults({ status }: APIService, path: FieldPath): FieldError[] 
 
 /** How many bytes a base64 text holds. */
 function decodedLength(base64: string): number {
-  return Math.floor((base64.replace(/=+$/, '').length * 3) / 4)
+  let end = base64.length
+  while (base64[end - 1] === '=') end--
+  return Math.floor((end * 3) / 4)
 }

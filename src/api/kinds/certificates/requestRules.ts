@@ -2,12 +2,11 @@
  * What a CertificateSigningRequest may hold, and who may change which part of it (L1). What an old object already had wrong may stay.
  * Upstream: pkg/apis/certificates/validation (v1.36).
  */
-
 import type { CertificateSigningRequest, CertificateSigningRequestCondition } from '#api/gen/types/certificates.v1'
+import { repeatedAt } from '#api/machinery/duplicates'
 import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
-import { repeatedItems } from '#api/machinery/repeatedItems'
 import type { UpdateInput } from '../defineKind.ts'
 import { parsePem } from './pem.ts'
 import { certificateBlockType, looksLikeCertificate, parseCertificateRequest, subjectFault } from './pkcs10.ts'
@@ -102,7 +101,7 @@ function usageFaults(given: readonly string[], before: readonly string[], path: 
   const anyUsage = before.some((usage) => !usages.includes(usage))
   const errors = given.length === 0 ? [fieldError.required(path)] : []
   if (!anyUsage) for (const [i, usage] of given.entries()) if (!usages.includes(usage)) errors.push(fieldError.notSupported(path.index(i), usage, usages))
-  if (!repeats(before)) for (const [i, usage] of repeatedItems(given)) errors.push(fieldError.duplicate(path.index(i), usage))
+  if (!repeats(before)) for (const i of repeatedAt(given)) errors.push(fieldError.duplicate(path.index(i), given[i]))
   return errors
 }
 

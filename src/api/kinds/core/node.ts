@@ -2,16 +2,15 @@
  * Node (L1): taints, pod CIDRs that are given once, and a status that the kubelet owns from the first moment.
  * Upstream: pkg/registry/core/node, pkg/apis/core/validation ValidateNode*, printers printNode (v1.36).
  */
-
 import type { Node, Taint } from '#api/gen/types/core.v1'
 import { isConditionTrue } from '#api/machinery/conditions'
+import { repeatedAt } from '#api/machinery/duplicates'
 import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { ipFamily, parseCidr } from '#api/machinery/ip'
 import { validateLabelName } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
 import { isLabelValue } from '#api/machinery/names'
-import { repeatedItems } from '#api/machinery/repeatedItems'
 import { ageColumn, nameColumn, none, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { faults, keepStatus, oneOf, statusStrategy } from '../rules.ts'
@@ -109,15 +108,15 @@ function specFaults(obj: Node, path: FieldPath): FieldError[] {
   // The path is upstream's: taints were annotations once.
   const errors = validateTaints(obj.spec.taints, FieldPath.of('metadata', 'taints'))
   const cidrs = obj.spec.podCIDRs ?? []
+  const at = path.child('podCIDRs')
   for (const [i, cidr] of cidrs.entries()) {
-    if (!parseCidr(cidr))
-      errors.push(fieldError.invalid(path.child('podCIDRs').index(i), cidr, 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)'))
+    if (!parseCidr(cidr)) errors.push(fieldError.invalid(at.index(i), cidr, 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)'))
   }
   if (cidrs.length < 2) return errors
   const families = new Set(cidrs.map((cidr) => ipFamily(cidr.split('/')[0] ?? '')))
   if (cidrs.length > 2 || families.size < 2)
     errors.push(fieldError.invalid(path.child('podCIDRs'), cidrs, 'may specify no more than one CIDR for each IP family'))
-  for (const [i, cidr] of repeatedItems(cidrs)) errors.push(fieldError.duplicate(path.child('podCIDRs').index(i), cidr))
+  for (const i of repeatedAt(cidrs)) errors.push(fieldError.duplicate(at.index(i), cidrs[i]))
   return errors
 }
 

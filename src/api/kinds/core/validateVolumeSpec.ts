@@ -85,7 +85,7 @@ function sourceFaults(spec: PersistentVolumeSpec, name: string, path: FieldPath)
   if (!first) return [fieldError.required(path, 'must specify a volume type')]
   const errors = ownFaults(spec, first, name, path.child(first === 'gcePersistentDisk' ? 'persistentDisk' : first))
   if (spec.local && !spec.nodeAffinity?.required) errors.push(fieldError.required(path.child('nodeAffinity'), 'Local volume requires node affinity'))
-  if (spec.hostPath && spec.persistentVolumeReclaimPolicy === 'Recycle' && /^\/+(\.?\/*)*$/.test(spec.hostPath.path))
+  if (spec.hostPath && spec.persistentVolumeReclaimPolicy === 'Recycle' && /^\/[./]*$/.test(spec.hostPath.path))
     errors.push(fieldError.forbidden(path.child('persistentVolumeReclaimPolicy'), "may not be 'recycle' for a hostPath mount of '/'"))
   const tooMany = 'may not specify more than 1 volume type'
   return [...errors, ...more.map((source) => fieldError.forbidden(path.child(source === 'cephfs' ? 'cephFS' : source), tooMany))]

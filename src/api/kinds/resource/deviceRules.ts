@@ -1,12 +1,11 @@
 /** Names, selectors, configurations and tolerations of devices (L1). Upstream: pkg/apis/resource/validation (v1.36). */
-
 import { compileSelector, maxSelectorCost } from '#api/cel/device'
 import type { NodeSelector } from '#api/gen/types/core.v1'
 import type { DeviceSelector, DeviceTaint, DeviceToleration, OpaqueDeviceConfiguration } from '#api/gen/types/resource.v1'
+import { repeatedAt } from '#api/machinery/duplicates'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { validateLabelName } from '#api/machinery/labelSelector'
 import { isDns1123Label, isDns1123Subdomain, isLabelValue } from '#api/machinery/names'
-import { repeatedItems } from '#api/machinery/repeatedItems'
 import { formatType, isDyn } from '#cel/types'
 import { utf8Length } from '../core/data.ts'
 import { validateNodeSelectorTerm } from '../core/pod/validateScheduling.ts'
@@ -172,7 +171,7 @@ export function tolerationFaults({ key, value = '', operator, effect }: DeviceTo
 export function bindingConditionFaults(conditions: readonly string[] = [], failures: readonly string[] = [], path: FieldPath): FieldError[] {
   const [ready, failed] = [path.child('bindingConditions'), path.child('bindingFailureConditions')]
   const max = 4
-  const repeats = (list: readonly string[], at: FieldPath) => repeatedItems(list).map(([i, one]) => fieldError.duplicate(at.index(i), one))
+  const repeats = (list: readonly string[], at: FieldPath) => [...repeatedAt(list)].map((i) => fieldError.duplicate(at.index(i), list[i]))
   const errors = [
     ...listFaults(conditions, max, validateLabelName, ready),
     ...listFaults(failures, max, validateLabelName, failed),

@@ -1,5 +1,6 @@
 /** CSINode (L1). Upstream: pkg/registry/storage/csinode, pkg/apis/storage/validation (v1.36). */
 import type { CSINode, CSINodeDriver } from '#api/gen/types/storage.v1'
+import { repeatedAt } from '#api/machinery/duplicates'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { isQualifiedName } from '#api/machinery/names'
 import { validateImmutable, validateNonNegative } from '#api/machinery/objectMeta'
@@ -47,9 +48,10 @@ function driverFaults({ name, nodeID, allocatable }: CSINodeDriver, path: FieldP
 }
 
 function topologyKeyFaults(keys: readonly string[], path: FieldPath): FieldError[] {
+  const repeated = repeatedAt(keys)
   return keys.flatMap((key, i) => [
     ...(key ? [] : [fieldError.required(path)]),
-    ...(keys.indexOf(key) < i ? [fieldError.duplicate(path, key)] : []),
+    ...(repeated.has(i) ? [fieldError.duplicate(path, key)] : []),
     ...faults(path, key, isQualifiedName(key)),
   ])
 }

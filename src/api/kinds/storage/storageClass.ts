@@ -1,6 +1,7 @@
 /** StorageClass (L1). Upstream: pkg/registry/storage/storageclass, pkg/apis/storage/{v1/defaults,validation} (v1.36). */
 import type { TopologySelectorTerm } from '#api/gen/types/core.v1'
 import type { StorageClass } from '#api/gen/types/storage.v1'
+import { repeatedAt } from '#api/machinery/duplicates'
 import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { validateLabelName } from '#api/machinery/labelSelector'
@@ -75,7 +76,7 @@ function termFaults({ matchLabelExpressions = [] }: TopologySelectorTerm, path: 
   for (const [i, { key, values = [] }] of matchLabelExpressions.entries()) {
     const at = path.index(i)
     if (values.length === 0) errors.push(fieldError.required(at.child('values')))
-    for (const [j, value] of values.entries()) if (values.indexOf(value) < j) errors.push(fieldError.duplicate(at.child('values').index(j), value))
+    for (const j of repeatedAt(values)) errors.push(fieldError.duplicate(at.child('values').index(j), values[j]))
     errors.push(...validateLabelName(key, at.child('key')))
     if (Object.hasOwn(meaning, key)) errors.push(fieldError.duplicate(at.child('key'), key))
     meaning[key] = [...new Set(values)].sort()

@@ -48,13 +48,29 @@ export interface ApplyInput extends Common {
 
 const lastAppliedAnnotation = 'kubectl.kubernetes.io/last-applied-configuration'
 
+/** Work in passes, each of which takes its time over a large object: the caller may do other work in between. */
+type Steps<T> = Generator<undefined, T>
+
+function finished<T>(steps: Steps<T>): T {
+  for (;;) {
+    const step = steps.next()
+    if (step.done) return step.value
+  }
+}
+
 /** Keeps managedFields of an object that is created, updated or patched (not applied). Sets `updated.metadata.managedFields`. */
 export function trackUpdate(input: UpdateInput): void {
+  finished(trackUpdateSteps(input))
+}
+
+/** {@link trackUpdate}, with pauses. The objects must not change meanwhile. */
+export function* trackUpdateSteps(input: UpdateInput): Steps<void> {
   const { old, updated } = input
   const claims = startingClaims(old, updated, input.subresource !== undefined && input.subresource !== '')
   // An object that was never tracked stays untracked until someone applies.
   const isTracked = claims.length > 0 || old === undefined
-  const next = isTracked ? capUpdateManagers(updateClaims(claims, input)) : []
+  const next = isTracked ? capUpdateManagers(yield* updateClaims(claims, input)) : []
+  yield
   if (next.length > 0) updated.metadata.managedFields = writeEntries(next)
   else delete updated.metadata.managedFields
 }
@@ -96,9 +112,11 @@ function ownMembers(object: JsonObject, other: JsonObject): JsonObject {
   return own
 }
 
-function updateClaims(claims: readonly Claim[], input: UpdateInput): Claim[] {
+function* updateClaims(claims: readonly Claim[], input: UpdateInput): Steps<Claim[]> {
+  yield
   const { old, updated } = comparedParts(input)
   const { changed, removed } = filtered(compareOf(old, updated, input.schema), input.resetFields)
+  yield
   const self: Claim = {
     manager: input.manager === '' ? 'unknown' : input.manager,
     operation: 'Update',
@@ -108,6 +126,7 @@ function updateClaims(claims: readonly Claim[], input: UpdateInput): Claim[] {
     fields: changed,
   }
   const next = withoutFields(claims, lossesOf(input, old, updated, { changed, removed }))
+  yield
   if (isEmpty(changed)) return next
   const at = next.findIndex((claim) => sameManager(claim, self))
   const previous = claims.find((claim) => sameManager(claim, self))
@@ -151,13 +170,21 @@ function withoutFields(claims: readonly Claim[], lossIn: Losses): Claim[] {
  * @throws StatusError Conflict with FieldManagerConflict causes unless forced; BadRequest when the configuration holds managedFields.
  */
 export function apply(input: ApplyInput): KubeObject {
+  return finished(applySteps(input))
+}
+
+/** {@link apply}, with pauses. The objects must not change meanwhile. */
+export function* applySteps(input: ApplyInput): Steps<KubeObject> {
   const { live, applied, schema } = input
   if (applied.metadata.managedFields !== undefined && applied.metadata.managedFields.length > 0) throw badRequest('metadata.managedFields must be nil')
   refuseFaults(input)
-  const attempt = applyOnce(input, input.force)
+  yield
+  const attempt = yield* applyOnce(input, input.force)
+  yield
   if (attempt.conflicts.length === 0) return finish(input, attempt)
   // Moving from client-side apply: what the annotation says kubectl applied is kubectl's to take.
-  if (input.manager === 'kubectl' && live !== undefined && allowedByLastApplied(live, attempt.conflicts, schema)) return finish(input, applyOnce(input, true))
+  if (input.manager === 'kubectl' && live !== undefined && allowedByLastApplied(live, attempt.conflicts, schema))
+    return finish(input, yield* applyOnce(input, true))
   throw conflictError(attempt.conflicts)
 }
 
@@ -173,10 +200,12 @@ interface Conflict {
   readonly fields: FieldSet
 }
 
-function applyOnce(input: ApplyInput, force: boolean): Attempt {
+function* applyOnce(input: ApplyInput, force: boolean): Steps<Attempt> {
   const { live, applied, schema } = input
   const before = claimsBeforeApply(input)
+  yield
   const owned = ownSet(input)
+  yield
   const self: Claim = {
     manager: input.manager,
     operation: 'Apply',
@@ -188,13 +217,18 @@ function applyOnce(input: ApplyInput, force: boolean): Attempt {
   const last = before.find((claim) => sameManager(claim, self))
   const others = before.filter((claim) => claim !== last)
   const merged = mergeTyped(live, applied, schema) as KubeObject
+  yield
   const object = last === undefined ? merged : prune(merged, last, [...others, self], input)
   object.apiVersion = applied.apiVersion
   object.kind = applied.kind
+  yield
   const comparison = filtered(compareOf(live, object, schema), input.resetFields)
+  yield
   const lossIn = lossesOf(input, live, object, comparison)
   const conflicts = force ? [] : conflictsOf(others, lossIn)
+  yield
   const claims = [...withoutFields(others, lossIn), ...(isEmpty(owned) ? [] : [self])]
+  yield
   const unchanged =
     live !== undefined &&
     isEmpty(comparison.changed) &&

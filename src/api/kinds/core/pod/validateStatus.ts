@@ -3,6 +3,7 @@
  * Upstream: pkg/apis/core/validation ValidatePodStatusUpdate (v1.36).
  */
 import type { ContainerStatus, Pod, PodSpec } from '#api/gen/types/core.v1'
+import { repeatedAt } from '#api/machinery/duplicates'
 import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { invalidIpMessage, ipFamily } from '#api/machinery/ip'
 import type { Frozen } from '#api/machinery/meta'
@@ -121,7 +122,6 @@ function addressFaults(addresses: readonly { ip: string }[], path: FieldPath): F
   if (addresses.length < 2) return errors
   const families = new Set(addresses.map(({ ip }) => ipFamily(ip)))
   if (addresses.length > 2 || families.size < 2) errors.push(fieldError.invalid(path, addresses, 'may specify no more than one IP for each IP family'))
-  for (const [i, address] of addresses.entries())
-    if (addresses.findIndex(({ ip }) => ip === address.ip) < i) errors.push(fieldError.duplicate(path.index(i), address))
+  for (const i of repeatedAt(addresses.map(({ ip }) => ip))) errors.push(fieldError.duplicate(path.index(i), addresses[i]))
   return errors
 }

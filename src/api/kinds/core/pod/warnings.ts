@@ -1,11 +1,10 @@
 /** Warnings about pods and templates: what works, but surprises or goes away (L1). Upstream: pkg/api/pod/warnings.go, pkg/api/node/util.go (v1.36). */
-
 import type { Container, NodeSelectorTerm, Pod, PodSpec, PodTemplateSpec, Volume } from '#api/gen/types/core.v1'
+import { repeatedAt } from '#api/machinery/duplicates'
 import { FieldPath } from '#api/machinery/fieldPath'
 import { ipWarnings } from '#api/machinery/formats'
 import type { Frozen, ObjectMeta } from '#api/machinery/meta'
 import { isDns1123Label, isLabelValue } from '#api/machinery/names'
-import { repeatedItems } from '#api/machinery/repeatedItems'
 import { ownValue } from '#base/bareMap'
 import { nodeExpressionWarnings, nodeLabelWarnings } from '../../nodeLabelWarnings.ts'
 import { fractionWarnings } from '../fractions.ts'
@@ -162,7 +161,7 @@ function affinityWarnings(spec: PodSpec, path: FieldPath): string[] {
 
 function duplicateWarnings(spec: PodSpec, path: FieldPath): readonly string[] {
   if (!spec.hostAliases && !spec.imagePullSecrets) return none
-  const repeated = (values: readonly string[]) => repeatedItems(values).map(([i, value]) => ({ value: JSON.stringify(value), i }))
+  const repeated = (values: readonly string[]) => [...repeatedAt(values)].map((i) => ({ value: JSON.stringify(values[i]), i }))
   const secrets = (spec.imagePullSecrets ?? []).map(({ name = '' }) => name)
   const secret = (i: number) => path.child('imagePullSecrets').index(i).child('name')
   return [
