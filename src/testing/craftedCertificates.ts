@@ -2,6 +2,7 @@
  * Certificates and certificate requests with any subject, written byte by byte (testing): what libraries refuse to write, and an attacker writes.
  */
 import { createHash, generateKeyPairSync, type KeyObject, sign, X509Certificate } from 'node:crypto'
+import { bareMap } from '#base/bareMap'
 import { derInside, derTag, encodeDer, encodeIdentifier } from '#base/der'
 import { nameType } from '#base/distinguishedName'
 
@@ -11,7 +12,7 @@ export type CraftedValue = string | readonly [tag: number, content: Uint8Array]
 export type CraftedAttributes = readonly (readonly [type: string, value: CraftedValue])[]
 
 /** `CN` and `O` may be written in place of dotted identifiers. */
-const shortTypes: Readonly<Record<string, string>> = { CN: nameType.commonName, O: nameType.organization }
+const shortTypes: Readonly<Record<string, string>> = bareMap({ CN: nameType.commonName, O: nameType.organization })
 
 /** DER of a name. */
 export function craftedName(relative: readonly CraftedAttributes[]): Uint8Array {

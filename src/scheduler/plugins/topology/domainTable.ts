@@ -102,7 +102,7 @@ export class DomainTable {
 
   setNode(node: NodeInfo): void {
     // The pods of a node without the label are counted when it gets one.
-    if (!this.#at(node) && node.node.metadata.labels?.[this.shape.topologyKey] === undefined) return
+    if (!this.#at(node) && ownValue(node.node.metadata.labels, this.shape.topologyKey) === undefined) return
     const there = this.#known(node)
     const value = this.#domainOf(node.node)
     if (there.domain?.value === value) return
