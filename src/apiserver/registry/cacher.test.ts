@@ -5,6 +5,7 @@ import { noLog } from '#base/log'
 import { VirtualClock } from '#base/virtualClock'
 import { createMemoryStore } from '#store/drivers/memory'
 import type { Store } from '#store/store'
+import { changedStore } from '#testing/changedStore'
 import { Cacher } from './cacher.ts'
 import { everything } from './selection.ts'
 
@@ -77,14 +78,7 @@ function fragile(store: Store) {
     state.ranges++
     return store.range(...args)
   }
-  const members = { watch, range } as Partial<Store>
-  const proxy: Store = new Proxy(store, {
-    get: (target, key) => {
-      const member = Reflect.get(members, key) ?? Reflect.get(target, key)
-      return typeof member === 'function' ? member.bind(target) : member
-    },
-  })
-  return { proxy, state }
+  return { proxy: changedStore(store, { watch, range }), state }
 }
 
 const keysOf = (cacher: Cacher) => [...cacher.cache(prefix).select(everything)].map((entry) => entry.key)
@@ -171,13 +165,7 @@ test('API-07 a consistent read does not wait for writes outside the registry', a
 test('API-07 a consistent read waits for the revision that a remote store names', async () => {
   const clock = new VirtualClock('2026-01-01T00:00:00Z')
   const store = createMemoryStore({ clock })
-  const remote: Store = new Proxy(store, {
-    get: (target, key) => {
-      if (key === 'latestRevision') return async () => target.latestRevision()
-      const member = Reflect.get(target, key)
-      return typeof member === 'function' ? member.bind(target) : member
-    },
-  })
+  const remote = changedStore(store, { latestRevision: async () => store.latestRevision() })
   const { cacher, close } = start(remote, clock)
   await cacher.loaded
   const revision = await put(store, 'one')

@@ -10,6 +10,7 @@ import { configMaps } from '#client/builtIn'
 import { createMemoryStore } from '#store/drivers/memory'
 import type { Store } from '#store/store'
 import { startTestApiServer, type TestApiServer, type TestApiServerOptions } from '#testing/apiServer'
+import { changedStore } from '#testing/changedStore'
 import { realClock } from '#testing/realClock'
 
 /** A server that is closed whatever becomes of the test: one left open would keep the whole run waiting. */
@@ -145,13 +146,9 @@ test('API-02 who reads the trace sees what each stage decided, in order', async 
 test('a full store is told in the words that operators know, and reading goes on', async (t) => {
   const kept = createMemoryStore({ clock: realClock })
   let full = false
-  const store: Store = new Proxy(kept, {
-    get: (target, key) => {
-      if (key === 'transact' && full) return () => Promise.reject(Object.assign(new Error('full'), { code: 'noSpace' }))
-      const member = Reflect.get(target, key)
-      return typeof member === 'function' ? member.bind(target) : member
-    },
-  })
+  const transact: Store['transact'] = (transaction) =>
+    full ? Promise.reject(Object.assign(new Error('full'), { code: 'noSpace' })) : kept.transact(transaction)
+  const store = changedStore(kept, { transact })
   const api = await startServer(t, { store })
   full = true
   const call = api

@@ -6,6 +6,7 @@ import { isStatus, StatusError } from '#api/machinery/status'
 import { ipAddresses, serviceCIDRs, services } from '#client/builtIn'
 import { createMemoryStore } from '#store/drivers/memory'
 import { startTestApiServer, type TestApiServer, type TestApiServerOptions } from '#testing/apiServer'
+import { lastingStore } from '#testing/changedStore'
 import { realClock } from '#testing/realClock'
 
 async function withServer(options: TestApiServerOptions, use: (api: TestApiServer) => Promise<void>): Promise<void> {
@@ -125,8 +126,7 @@ test('SVC-01 node ports: one for a port of several protocols, refused when taken
   }))
 
 test('SVC-01 a server that starts puts right what a crash left behind', async () => {
-  const kept = createMemoryStore({ clock: realClock })
-  const store = new Proxy(kept, { get: (target, key) => (key === 'close' ? async () => {} : Reflect.get(target, key).bind(target)) })
+  const store = lastingStore(createMemoryStore({ clock: realClock }))
   let ip = ''
   await withServer({ store }, async (api) => {
     ip = (await make(api, 'web')).spec.clusterIP ?? ''

@@ -4,6 +4,7 @@ import test from 'node:test'
 import { endpointSlices, ipAddresses, namespaces, pods, priorityClasses, serviceCIDRs, services } from '#client/builtIn'
 import { createMemoryStore } from '#store/drivers/memory'
 import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
+import { lastingStore } from '#testing/changedStore'
 import { realClock } from '#testing/realClock'
 import { startServerWithFlags } from '../../support/serverWithFlags.ts'
 
@@ -50,7 +51,7 @@ test('every cluster IP has an IPAddress object that names its service', async ()
 test('a server that starts over the same store finds everything again, and gives no address twice', async () => {
   const clock = realClock
   const kept = createMemoryStore({ clock })
-  const store = new Proxy(kept, { get: (target, key) => (key === 'close' ? async () => {} : Reflect.get(target, key).bind(target)) })
+  const store = lastingStore(kept)
   const create = (api: TestApiServer, name: string) =>
     api.client.of(services).create({ metadata: { namespace: 'default', name }, spec: { ports: [{ port: 80 }] } })
   const first = await startTestApiServer({ store })

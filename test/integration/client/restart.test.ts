@@ -12,8 +12,8 @@ import { createSharedInformer } from '#client/cache/sharedInformer'
 import { createClient } from '#client/clientOverTransport'
 import { createHttpTransport } from '#client/httpTransport'
 import { createMemoryStore } from '#store/drivers/memory'
-import type { Store } from '#store/store'
 import { startTestApiServer } from '#testing/apiServer'
+import { lastingStore } from '#testing/changedStore'
 import { realClock } from '#testing/realClock'
 
 /** One address in front of servers that come and go; while there is none, connections are refused by being closed. */
@@ -45,17 +45,6 @@ async function address() {
   }
 }
 
-/** The same store outlives the servers over it. */
-function kept(store: Store): Store {
-  return new Proxy(store, {
-    get: (target, name) => {
-      if (name === 'close') return async () => {}
-      const member = Reflect.get(target, name, target) as unknown
-      return typeof member === 'function' ? member.bind(target) : member
-    },
-  })
-}
-
 const until = async (holds: () => boolean) => {
   const deadline = AbortSignal.timeout(60_000)
   while (!holds()) await realClock.sleep(5, deadline)
@@ -64,7 +53,7 @@ const until = async (holds: () => boolean) => {
 test('CGO-01 an informer survives a restart of its server, and compaction meanwhile, with no event missed', async () => {
   const store = createMemoryStore({ clock: realClock })
   const front = await address()
-  let api = await startTestApiServer({ store: kept(store) })
+  let api = await startTestApiServer({ store: lastingStore(store) })
   const listener = await api.listen()
   front.lead(listener.port)
   await api.client.of(namespaces).create({ metadata: { name: 'x' }, spec: {} })
@@ -104,7 +93,7 @@ test('CGO-01 an informer survives a restart of its server, and compaction meanwh
       await remove('before')
       if (compacts) await store.compact((await store.range('/', undefined, { limit: 1 })).revision)
       await api.close()
-      api = await startTestApiServer({ store: kept(store) })
+      api = await startTestApiServer({ store: lastingStore(store) })
       await write('after', String(compacts))
       front.lead((await api.listen()).port)
       const wanted = async () => new Map((await api.client.of(configMaps).list({ namespace: 'x' })).items.map((item) => [keyOf(item), item.data?.v ?? '']))

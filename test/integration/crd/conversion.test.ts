@@ -7,6 +7,7 @@ import type { CustomResourceConversion, JSONSchemaProps } from '#api/gen/types/a
 import type { KubeObject } from '#api/machinery/meta'
 import { createMemoryStore } from '#store/drivers/memory'
 import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
+import { lastingStore } from '#testing/changedStore'
 import { realClock } from '#testing/realClock'
 import { testCertificates } from '#testing/testCertificates'
 import { refused } from '../../support/refused.ts'
@@ -251,7 +252,7 @@ test('CRD-04 a webhook is found through its service, by the name that its certif
 
 test('CRD-01 a server that starts over the same store serves custom resources before it is ready', async () => {
   const kept = createMemoryStore({ clock: realClock })
-  const store = new Proxy(kept, { get: (target, key) => (key === 'close' ? async () => {} : Reflect.get(target, key).bind(target)) })
+  const store = lastingStore(kept)
   const first = await startTestApiServer({ store })
   await establish(first.client, hosts({ strategy: 'None' }))
   const made = await plain(first.client).request('POST', path('v1'), host('a', { host: 'h' }))

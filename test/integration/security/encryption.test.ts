@@ -15,6 +15,7 @@ import { openLmdbStore } from '#store/drivers/lmdb'
 import { createMemoryStore } from '#store/drivers/memory'
 import type { Store } from '#store/store'
 import type { TestApiServer } from '#testing/apiServer'
+import { lastingStore } from '#testing/changedStore'
 import { realClock } from '#testing/realClock'
 import { type KmsPlugin, startKmsPlugin } from '../../support/kmsPlugin.ts'
 import { startServerWithFlags } from '../../support/serverWithFlags.ts'
@@ -46,18 +47,13 @@ async function writeConfig(file: string, ...resources: object[]): Promise<void> 
 /** One store that outlives its servers: each is started on it and ends without closing it. */
 function lasting(): { store: Store; start(...resources: object[]): Promise<TestApiServer> } {
   const inner = createMemoryStore({ clock: realClock })
-  const store: Store = Object.assign(Object.create(inner) as Store, bound(inner), { close: async () => undefined })
+  const store = lastingStore(inner)
   return {
     store,
     start: async (...resources) =>
       startServerWithFlags(resources.length === 0 ? [] : [`--encryption-provider-config=${await configFile(...resources)}`], { store }),
   }
 }
-function bound(store: Store): Partial<Store> {
-  const names = ['range', 'latestRevision', 'revisionTime', 'transact', 'watch', 'grantLease', 'keepLeaseAlive', 'revokeLease', 'compact', 'size'] as const
-  return Object.fromEntries(names.map((name) => [name, (store[name] as (...args: unknown[]) => unknown).bind(store)])) as Partial<Store>
-}
-
 async function raw(store: Store, storeKey: string): Promise<string> {
   const { kvs } = await store.range(storeKey)
   return Buffer.from(kvs[0]?.value ?? []).toString('latin1')
