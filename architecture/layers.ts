@@ -49,6 +49,27 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
  */
 export const rooms: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   store: { local: [], drivers: ['local'] },
+  apiserver: {
+    yaml: [],
+    core: ['yaml'],
+    webhooks: [],
+    encryption: ['core'],
+    tokens: ['core'],
+    audit: ['core'],
+    backends: ['core'],
+    server: ['core'],
+    authz: ['core', 'webhooks'],
+    authn: ['authz', 'core', 'tokens', 'webhooks'],
+    admission: ['authz', 'core', 'webhooks'],
+    registry: ['admission', 'authn', 'authz', 'core', 'encryption'],
+    flowcontrol: ['core', 'registry'],
+    pipeline: ['audit', 'authn', 'authz', 'core', 'flowcontrol'],
+    reviews: ['authn', 'authz', 'core'],
+    bootstrap: ['core', 'registry'],
+    aggregation: ['authn', 'backends', 'bootstrap', 'core', 'registry'],
+    crd: ['admission', 'aggregation', 'core', 'registry', 'webhooks'],
+    endpoints: ['admission', 'authz', 'backends', 'core', 'registry', 'server', 'yaml'],
+  },
 }
 
 /** Files directly in a top folder that its subfolders may import all the same: the contract that they implement. */

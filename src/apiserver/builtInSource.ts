@@ -1,8 +1,8 @@
 /** The catalog's source of everything that is compiled in (L3): stored resources from the registry, computed ones with their handlers. */
 import { builtInGroupVersions, builtInResources, groupVersionKey, resourceKey } from '#api/resources'
 import { bareMap } from '#base/bareMap'
-import type { CatalogSource } from './catalog.ts'
-import type { Handler } from './pipeline/stage.ts'
+import type { Handler } from './core/stage.ts'
+import type { CatalogSource } from './registry/catalog.ts'
 import type { Registry } from './registry/registry.ts'
 
 /**

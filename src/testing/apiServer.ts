@@ -4,11 +4,11 @@
  */
 import { strategyFor } from '#api/kinds/index'
 import { type ApiServer, type ApiServerConfig, type ApiServerDeps, createApiServer } from '#apiserver/apiServer'
+import type { UserInfo } from '#apiserver/core/request'
 import type { Encryption } from '#apiserver/encryption/encryption'
 import type { KubeletAccess } from '#apiserver/endpoints/subresources/node'
 import { createRegistry, type Registry } from '#apiserver/registry/registry'
 import type { ServiceNetwork } from '#apiserver/registry/services/hooks'
-import type { UserInfo } from '#apiserver/request'
 import type { Listener } from '#apiserver/server/listener'
 import type { ClientAuthorities } from '#apiserver/server/peerCertificate'
 import type { Clock } from '#base/clock'

@@ -4,7 +4,7 @@
  */
 import { toYaml } from '#api/machinery/yaml'
 import type { ApiServer } from '#apiserver/apiServer'
-import type { UserInfo } from '#apiserver/request'
+import type { UserInfo } from '#apiserver/core/request'
 import type { Listener } from '#apiserver/server/listener'
 import type { Clock } from '#base/clock'
 import { type Logger, noLog } from '#base/log'

@@ -3,7 +3,7 @@
  * it still does reaches anybody. Either way it can be started again, with nothing of what it knew.
  */
 import { setMaxListeners } from 'node:events'
-import type { UserInfo } from '#apiserver/request'
+import type { UserInfo } from '#apiserver/core/request'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import { type Faults, Link } from './faults.ts'

@@ -64,6 +64,11 @@ const faults: { name: string; files: Record<string, string>; rule: string }[] = 
     rule: 'noRestrictedImports',
   },
   {
+    name: 'authorization importing authentication, which stands above it',
+    files: { 'src/apiserver/authn/clock.ts': clock, 'src/apiserver/authz/a.ts': "import { clock } from '../authn/clock.ts'\nexport const a = clock\n" },
+    rule: 'noRestrictedImports',
+  },
+  {
     name: 'a subfolder importing a file of the assembly above it',
     files: { 'src/store/clock.ts': clock, 'src/store/local/a.ts': "import { clock } from '../clock.ts'\nexport const a = clock\n" },
     rule: 'noRestrictedImports',

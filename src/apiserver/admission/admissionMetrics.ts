@@ -1,6 +1,6 @@
 /** The metrics of admission by webhooks and match conditions (L3). Upstream: apiserver/pkg/admission/metrics/metrics.go (v1.36). */
 import type { Metrics } from '#base/metrics'
-import type { DeprecatedCertificate } from '../webhookClient.ts'
+import type { DeprecatedCertificate } from '../webhooks/webhookClient.ts'
 
 /** How a webhook is used; upstream's labels. */
 export type WebhookStep = 'admit' | 'validating'

@@ -6,7 +6,7 @@ import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { internalError, isStatus } from '#api/machinery/status'
 import { resourcePath } from '#client/clientOverTransport'
 import type { Transport } from '#client/transport'
-import type { ObjectReader } from './admission.ts'
+import type { ObjectReader } from '../core/objectReader.ts'
 
 export interface LookupResource {
   readonly group: string

@@ -4,7 +4,7 @@
  */
 import type { Frozen, GroupResource, KubeObject } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
-import type { ObjectReader } from './admission.ts'
+import type { ObjectReader } from '../core/objectReader.ts'
 
 interface Reservation {
   readonly object: Frozen<KubeObject>

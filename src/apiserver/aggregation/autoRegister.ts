@@ -11,9 +11,9 @@ import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Transport } from '#client/transport'
 import { createWorkQueue } from '#client/workqueue/workQueue'
-import type { ObjectReader } from '../admission/admission.ts'
-import type { Catalog } from '../catalog.ts'
-import { deepEqual } from '../registry/sameObject.ts'
+import type { ObjectReader } from '../core/objectReader.ts'
+import { deepEqual } from '../core/sameObject.ts'
+import type { Catalog } from '../registry/catalog.ts'
 import { apiServices } from './extensionServer.ts'
 
 export interface AutoRegisterDeps {

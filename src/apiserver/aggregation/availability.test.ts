@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { APIService } from '#api/gen/types/apiregistration.v1'
 import { seededRandom } from '#base/random'
-import type { ObjectReader } from '../admission/admission.ts'
+import type { ObjectReader } from '../core/objectReader.ts'
 import { objectsAgainst, withAvailability } from './availability.ts'
 import { resolveService } from './serviceResolver.ts'
 

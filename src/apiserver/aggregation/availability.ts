@@ -5,7 +5,7 @@
 import type { APIService, APIServiceCondition } from '#api/gen/types/apiregistration.v1'
 import type { Service } from '#api/gen/types/core.v1'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
-import type { ObjectReader } from '../admission/admission.ts'
+import type { ObjectReader } from '../core/objectReader.ts'
 import { portOf, readyPlaces, services, slicesOf } from './serviceResolver.ts'
 
 export type Availability = Pick<APIServiceCondition, 'status' | 'reason' | 'message'> & { readonly message: string; readonly reason: string }

@@ -9,7 +9,7 @@ import type { EndpointSlice } from '#api/gen/types/discovery.v1'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { notFound, StatusError } from '#api/machinery/status'
 import type { Random } from '#base/random'
-import type { ObjectReader } from '../admission/admission.ts'
+import type { ObjectReader } from '../core/objectReader.ts'
 
 export type ServiceReference = NonNullable<Frozen<APIService>['spec']['service']>
 

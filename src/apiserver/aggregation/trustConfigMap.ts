@@ -6,9 +6,9 @@
 import type { KubeObject } from '#api/machinery/meta'
 import type { Logger } from '#base/log'
 import type { Transport } from '#client/transport'
-import type { ObjectReader } from '../admission/admission.ts'
 import type { RequestHeaderSettings } from '../authn/settings.ts'
 import { reconcile } from '../bootstrap/bootstrap.ts'
+import type { ObjectReader } from '../core/objectReader.ts'
 
 export interface Trust {
   /** PEM: who signs client certificates of users. */

@@ -1,8 +1,8 @@
 /** The policy and the backends together (L3): what the pipeline's audit stage talks to. Upstream: apiserver/pkg/audit/metrics.go. */
 import type { CounterSeries, Metrics } from '#base/metrics'
-import type { AuditSink } from '../pipeline/audit.ts'
 import type { AuditBackend } from './backend.ts'
 import type { AuditPolicy } from './policy.ts'
+import type { AuditSink } from './sink.ts'
 import { AuditTexts } from './texts.ts'
 
 export function createAuditSink(policy: AuditPolicy, backend: AuditBackend, metrics: Metrics): AuditSink {

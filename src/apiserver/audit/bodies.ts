@@ -1,9 +1,9 @@
 /** Bodies as the audit log shows them (L3): JSON, without managed fields where the policy says so; stored objects by the bytes they have. */
 import type { KubeObject } from '#api/machinery/meta'
 import { parseYaml } from '#api/machinery/yaml'
-import type { Answer } from '../answer.ts'
-import type { RequestBody } from '../request.ts'
-import { listValue } from '../server/encode.ts'
+import type { Answer } from '../core/answer.ts'
+import { listValue } from '../core/encode.ts'
+import type { RequestBody } from '../core/request.ts'
 
 export function objectText(object: object, omitManagedFields: boolean): string {
   return JSON.stringify(omitManagedFields ? withoutManagedFields(object) : object)

@@ -4,7 +4,7 @@
  * Upstream: apiserver/pkg/apis/audit/v1/types.go, pkg/audit/format.go.
  */
 import { formatMicroTime } from '#base/time'
-import type { UserInfo } from '../request.ts'
+import type { UserInfo } from '../core/request.ts'
 import { type AuditTexts, type Origin, quote } from './texts.ts'
 
 export const auditLevels = ['None', 'Metadata', 'Request', 'RequestResponse'] as const

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { parseRequestInfo } from '../pipeline/requestInfo.ts'
+import { parseRequestInfo } from '../core/requestInfo.ts'
 import { parseAuditPolicy } from './policy.ts'
 
 const policy = parseAuditPolicy(`

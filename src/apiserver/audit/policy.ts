@@ -6,7 +6,7 @@ import { decodeConfiguration } from '#api/configuration/decode'
 import { anything, boolean, kind, list, struct, text } from '#api/configuration/schemas'
 import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { nameIsDnsSubdomain } from '#api/machinery/names'
-import type { RequestInfo, ServerRequest, UserInfo } from '../request.ts'
+import type { RequestInfo, ServerRequest, UserInfo } from '../core/request.ts'
 import { type AuditLevel, type AuditRule, type AuditStageName, auditLevels, auditStages } from './event.ts'
 
 interface GroupResources {

@@ -3,7 +3,7 @@
  * Upstream: apimachinery/pkg/util/net SourceIPs.
  */
 import { isIP } from 'node:net'
-import type { ServerRequest } from '../request.ts'
+import type { ServerRequest } from '../core/request.ts'
 
 export function sourceIps({ headers, remoteAddress }: Pick<ServerRequest, 'headers' | 'remoteAddress'>): readonly string[] {
   const forwarded = headers['x-forwarded-for']

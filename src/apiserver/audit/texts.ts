@@ -3,7 +3,7 @@
  * are made once. Bounded: whoever is forgotten is made again.
  */
 import { formatTime } from '#base/time'
-import type { ServerRequest, UserInfo } from '../request.ts'
+import type { ServerRequest, UserInfo } from '../core/request.ts'
 import { sourceIps } from './sourceIps.ts'
 
 export interface Origin {

@@ -1,5 +1,5 @@
 /** The group of everybody who is known (L3). Upstream: apiserver/pkg/authentication/group/authenticated_group_adder.go. */
-import type { UserInfo } from '../request.ts'
+import type { UserInfo } from '../core/request.ts'
 
 const authenticated = 'system:authenticated'
 const unauthenticated = 'system:unauthenticated'

@@ -1,5 +1,5 @@
 /** Authentication's contract (L3): the first authenticator that recognises a credential decides; one that finds none of its kind abstains. */
-import type { ServerRequest, UserInfo } from '../request.ts'
+import type { ServerRequest, UserInfo } from '../core/request.ts'
 
 export type AuthenticationResult =
   | { readonly decision: 'authenticated'; readonly user: UserInfo; readonly audiences?: readonly string[] | undefined }

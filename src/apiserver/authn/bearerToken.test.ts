@@ -1,7 +1,7 @@
 /** Which token a request bears, by header or subprotocol. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { ServerRequest } from '../request.ts'
+import type { ServerRequest } from '../core/request.ts'
 import { bearerTokenAuthenticator } from './bearerToken.ts'
 
 const cases: { name: string; headers: Record<string, string>; want: string | undefined; warns?: boolean }[] = [

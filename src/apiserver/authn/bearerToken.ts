@@ -2,8 +2,8 @@
  * Finds the bearer token of a request (L3), in the header or, for browsers' WebSockets, in a subprotocol, and asks the token authenticators.
  * A token that nobody knows is refused. Upstream: apiserver/pkg/authentication/request/{bearertoken,websocket}.
  */
-import type { ServerRequest } from '../request.ts'
-import { tokenOfProtocols } from '../webSocketProtocols.ts'
+import type { ServerRequest } from '../core/request.ts'
+import { tokenOfProtocols } from '../core/webSocketProtocols.ts'
 import type { Authenticator } from './authenticator.ts'
 import type { TokenAuthenticator, TokenResult } from './tokenAuthenticator.ts'
 import { firstThatAuthenticates } from './union.ts'

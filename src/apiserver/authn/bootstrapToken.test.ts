@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { VirtualClock } from '#base/virtualClock'
-import type { ObjectReader } from '../admission/admission.ts'
+import type { ObjectReader } from '../core/objectReader.ts'
 import { bootstrapTokenAuthenticator } from './bootstrapToken.ts'
 
 const token = 'abcdef.0123456789abcdef'

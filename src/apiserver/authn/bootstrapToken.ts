@@ -8,8 +8,8 @@ import type { Frozen } from '#api/machinery/meta'
 import { ownValue } from '#base/bareMap'
 import type { Clock } from '#base/clock'
 import { parseTime } from '#base/time'
-import type { ObjectReader } from '../admission/admission.ts'
-import type { UserInfo } from '../request.ts'
+import type { ObjectReader } from '../core/objectReader.ts'
+import type { UserInfo } from '../core/request.ts'
 import { audienceAgnostic, type TokenAuthenticator } from './tokenAuthenticator.ts'
 
 const form = /^([a-z0-9]{6})\.([a-z0-9]{16})$/

@@ -8,7 +8,7 @@ import type { Secret, ServiceAccount } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import { type Metrics, noMetrics } from '#base/metrics'
-import type { ObjectReader } from '../admission/admission.ts'
+import type { ObjectReader } from '../core/objectReader.ts'
 import type { ClaimsCheck, ClaimsReader } from './serviceAccount.ts'
 import { serviceAccountUser, splitServiceAccountName } from './serviceAccountUser.ts'
 

@@ -6,7 +6,7 @@
 import { X509Certificate } from 'node:crypto'
 import type { Clock } from '#base/clock'
 import { commonNameOf, subjectOfCertificate } from '#base/distinguishedName'
-import { inLowerCase, userOfHeaders } from '../aggregation/identityHeaders.ts'
+import { inLowerCase, userOfHeaders } from '../core/identityHeaders.ts'
 import { withAuthenticatedGroup } from './authenticatedGroup.ts'
 import type { Authenticator } from './authenticator.ts'
 import type { RequestHeaderSettings } from './settings.ts'

@@ -4,7 +4,7 @@
  * Whom a token names is ./boundClaims.ts and, for tokens of secrets, ./legacyClaims.ts. Upstream: pkg/serviceaccount/jwt.go (v1.36).
  */
 import { LruCache } from '#base/lruCache'
-import type { UserInfo } from '../request.ts'
+import type { UserInfo } from '../core/request.ts'
 import { keyIdOf, peekClaims, verifySignature } from '../tokens/jwt.ts'
 import { type KeySet, keysFor } from '../tokens/keySet.ts'
 import type { TokenAuthenticator, TokenRemarks, TokenResult } from './tokenAuthenticator.ts'

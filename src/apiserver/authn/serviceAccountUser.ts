@@ -1,6 +1,6 @@
 /** Service accounts as users (L3): their names and groups. Upstream: apiserver/pkg/authentication/serviceaccount/util.go. */
 import { isDns1123Label, isDns1123Subdomain } from '#api/machinery/names'
-import type { UserInfo } from '../request.ts'
+import type { UserInfo } from '../core/request.ts'
 
 const prefix = 'system:serviceaccount:'
 

@@ -1,5 +1,5 @@
 /** Authenticators of bearer tokens (L3): asked for requests and for TokenReviews. Upstream: apiserver/pkg/authentication/authenticator. */
-import type { UserInfo } from '../request.ts'
+import type { UserInfo } from '../core/request.ts'
 
 /** What an authenticator has to say beside its decision: to the client, and to the audit log by key. */
 export interface TokenRemarks {

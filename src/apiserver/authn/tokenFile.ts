@@ -3,7 +3,7 @@
  * Upstream: apiserver/pkg/authentication/token/tokenfile.
  */
 import type { Logger } from '#base/log'
-import type { UserInfo } from '../request.ts'
+import type { UserInfo } from '../core/request.ts'
 import { withAuthenticatedGroup } from './authenticatedGroup.ts'
 import { parseCsv } from './csv.ts'
 import { audienceAgnostic, type TokenAuthenticator } from './tokenAuthenticator.ts'

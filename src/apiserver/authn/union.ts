@@ -3,7 +3,7 @@
  * So a good token beside a foreign certificate passes, and a bad credential alone never becomes anonymous.
  * Upstream: apiserver/pkg/authentication/request/union, pkg/authentication/token/union.
  */
-import { aggregateReasons } from '../reasons.ts'
+import { aggregateReasons } from '../core/reasons.ts'
 import type { Authenticator } from './authenticator.ts'
 
 export function unionAuthenticator(authenticators: readonly Authenticator[]): Authenticator {

@@ -7,7 +7,7 @@ import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Random } from '#base/random'
 import { createHttpTransport, type HttpTransportOptions } from '#client/httpTransport'
-import { insistently } from '../webhookRetry.ts'
+import { insistently } from '../webhooks/webhookRetry.ts'
 import { withAuthenticatedGroup } from './authenticatedGroup.ts'
 import type { TokenAuthenticator, TokenResult } from './tokenAuthenticator.ts'
 

@@ -4,7 +4,7 @@ import { webcrypto } from 'node:crypto'
 import { test } from 'node:test'
 import * as x509 from '@peculiar/x509'
 import { VirtualClock } from '#base/virtualClock'
-import type { PeerCertificate, ServerRequest } from '../request.ts'
+import type { PeerCertificate, ServerRequest } from '../core/request.ts'
 import { x509Authenticator } from './x509.ts'
 
 x509.cryptoProvider.set(webcrypto as unknown as Parameters<typeof x509.cryptoProvider.set>[0])

@@ -7,7 +7,7 @@ import { X509Certificate } from 'node:crypto'
 import type { Clock } from '#base/clock'
 import { userOfCertificate } from '#base/distinguishedName'
 import { type Metrics, noMetrics } from '#base/metrics'
-import type { PeerCertificate, UserInfo } from '../request.ts'
+import type { PeerCertificate, UserInfo } from '../core/request.ts'
 import type { AuthenticationResult, Authenticator } from './authenticator.ts'
 
 interface Known {

@@ -2,7 +2,7 @@
  * Attribute-based access control (L3): a file with a policy a line, read at start; whoever one of them fits is allowed.
  * Upstream: pkg/auth/authorizer/abac, pkg/apis/abac (v0 and v1beta1).
  */
-import type { UserInfo } from '../request.ts'
+import type { UserInfo } from '../core/request.ts'
 import type { AuthorizationAttributes, AuthorizationDecision, Authorizer, PolicyRuleInfo } from './authorizer.ts'
 
 export interface AbacPolicy {

@@ -1,7 +1,7 @@
 /** Authorization's contract (L3). Upstream: apiserver/pkg/authorization/authorizer/interfaces.go. */
 import type { FieldTerm } from '#api/machinery/fieldSelector'
 import type { LabelRequirement } from '#api/machinery/labelSelector'
-import type { UserInfo } from '../request.ts'
+import type { UserInfo } from '../core/request.ts'
 
 export interface AuthorizationAttributes {
   readonly user: UserInfo

@@ -5,7 +5,7 @@
  */
 import type { PolicyRule } from '#api/gen/types/rbac.v1'
 import type { Frozen } from '#api/machinery/meta'
-import { Turns } from '../fairLoop.ts'
+import { Turns } from '../core/fairLoop.ts'
 
 type Rule = Frozen<PolicyRule>
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { UserInfo } from '../request.ts'
+import type { UserInfo } from '../core/request.ts'
 import type { AuthorizationAttributes } from './authorizer.ts'
 import { DecisionMemo } from './decisionMemo.ts'
 

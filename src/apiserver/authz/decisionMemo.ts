@@ -3,7 +3,7 @@
  * them; where one does, nothing is remembered. Bounded: what is forgotten is worked out again.
  */
 import { LruCache } from '#base/lruCache'
-import type { UserInfo } from '../request.ts'
+import type { UserInfo } from '../core/request.ts'
 import type { AuthorizationAttributes, AuthorizationDecision } from './authorizer.ts'
 
 export interface Decided {

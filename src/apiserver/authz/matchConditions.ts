@@ -7,7 +7,7 @@ import type { SubjectAccessReviewSpec } from '#api/gen/types/authorization.v1'
 import type { Environment, Program } from '#cel/environment'
 import { dynamicValue } from '#cel/json'
 import { formatType, listType, mapType, type ObjectType, objectType, stringType } from '#cel/types'
-import { aggregateReasons } from '../reasons.ts'
+import { aggregateReasons } from '../core/reasons.ts'
 
 export interface MatchCondition {
   readonly expression: string

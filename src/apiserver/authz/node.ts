@@ -2,8 +2,8 @@
  * Lets a node read only what its own pods need (L3): secrets, config maps, claims, volumes and tokens by relation, itself and its pods by name or
  * selector, everything else by the node role's rules. Upstream: plugin/pkg/auth/authorizer/node/node_authorizer.go (v1.36).
  */
-import type { ObjectReader } from '../admission/admission.ts'
-import type { UserInfo } from '../request.ts'
+import type { ObjectReader } from '../core/objectReader.ts'
+import type { UserInfo } from '../core/request.ts'
 import type { AuthorizationAttributes, AuthorizationDecision, Authorizer } from './authorizer.ts'
 import { nodeRules } from './bootstrapPolicy/clusterRoles.ts'
 import { expandRule } from './bootstrapPolicy/shorthand.ts'

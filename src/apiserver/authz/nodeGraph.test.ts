@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
-import type { ObjectReader } from '../admission/admission.ts'
+import type { ObjectReader } from '../core/objectReader.ts'
 import { createNodeGraph, type RelatedKind } from './nodeGraph.ts'
 
 type Change = Parameters<Parameters<ObjectReader['onChange']>[1]>[0]

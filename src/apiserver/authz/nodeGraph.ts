@@ -9,7 +9,7 @@ import type { VolumeAttachment } from '#api/gen/types/storage.v1'
 import { persistentVolumeSecrets, podClaimNames, podConfigMapNames, podResourceClaimNames, podSecretNames } from '#api/helpers/objectReferences'
 import { isMirrorPod } from '#api/helpers/pods'
 import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
-import type { ObjectReader } from '../admission/admission.ts'
+import type { ObjectReader } from '../core/objectReader.ts'
 
 export type RelatedKind =
   | 'configmap'

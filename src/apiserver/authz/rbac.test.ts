@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import type { PolicyRule } from '#api/gen/types/rbac.v1'
-import type { ObjectReader } from '../admission/admission.ts'
-import type { UserInfo } from '../request.ts'
+import type { ObjectReader } from '../core/objectReader.ts'
+import type { UserInfo } from '../core/request.ts'
 import type { AuthorizationAttributes } from './authorizer.ts'
 import { rbacAuthorizer } from './rbac.ts'
 

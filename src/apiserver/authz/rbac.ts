@@ -4,9 +4,9 @@
  */
 import type { ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject } from '#api/gen/types/rbac.v1'
 import type { Frozen } from '#api/machinery/meta'
-import type { ObjectReader } from '../admission/admission.ts'
-import { aggregateReasons } from '../reasons.ts'
-import type { UserInfo } from '../request.ts'
+import type { ObjectReader } from '../core/objectReader.ts'
+import { aggregateReasons } from '../core/reasons.ts'
+import type { UserInfo } from '../core/request.ts'
 import type { AuthorizationAttributes, Authorizer } from './authorizer.ts'
 import { type Decided, DecisionMemo } from './decisionMemo.ts'
 import { ruleAllows } from './rules.ts'

@@ -1,6 +1,6 @@
 /** What authorization is told (L3): which authorizers are asked, in which order, and where the order comes from. */
 import type { HttpTransportOptions } from '#client/httpTransport'
-import type { ConfigFile } from '../configFile.ts'
+import type { ConfigFile } from '../core/configFile.ts'
 import type { AbacPolicy } from './abac.ts'
 import type { AuthorizationMode } from './configuration/types.ts'
 import type { ValidatedAuthorizer } from './configuration/validation.ts'

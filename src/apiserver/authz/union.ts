@@ -2,8 +2,8 @@
  * Several authorizers as one (L3): asked in order, the first that allows or denies decides; the reasons and errors of those before it are kept for
  * the case that nobody does. Upstream: apiserver/pkg/authorization/union.
  */
-import { aggregateReasons } from '../reasons.ts'
-import type { UserInfo } from '../request.ts'
+import { aggregateReasons } from '../core/reasons.ts'
+import type { UserInfo } from '../core/request.ts'
 import type { AuthorizationAttributes, AuthorizationDecision, Authorizer, RulesAnswer } from './authorizer.ts'
 
 /** Those who had no opinion, so far. */

@@ -3,7 +3,7 @@
  * Connections are connect.ts's matter, what is done with them plainProxy.ts's and tunnel.ts's.
  */
 import type { Agent } from 'node:http'
-import type { ServerRequest } from '../request.ts'
+import type { ServerRequest } from '../core/request.ts'
 
 export interface BackendTls {
   /** PEM: what we show. */

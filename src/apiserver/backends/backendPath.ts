@@ -1,5 +1,5 @@
 /** Paths and queries as they go on to a backend (L3). Paths were decoded once when they came in, so they are escaped again. */
-import type { ServerRequest } from '../request.ts'
+import type { ServerRequest } from '../core/request.ts'
 
 /** Escapes a decoded path; a `?` or `#` in it stays part of the path. */
 export function escapePath(path: string): string {

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { test } from 'node:test'
 import { realClock } from '#testing/realClock'
-import type { ServerRequest } from '../request.ts'
+import type { ServerRequest } from '../core/request.ts'
 import { tunnel } from './tunnel.ts'
 
 const head = 'HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: x\r\n\r\n'

@@ -5,7 +5,7 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { StatusError } from '#api/machinery/status'
-import type { ServerRequest } from '../request.ts'
+import type { ServerRequest } from '../core/request.ts'
 import type { Backend } from './backend.ts'
 import { upgradeHeaders } from './forwardedHeaders.ts'
 

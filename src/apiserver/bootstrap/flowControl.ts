@@ -15,7 +15,7 @@ import { semanticEqual } from '#api/machinery/equality'
 import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import type { ApiRequest, Transport } from '#client/transport'
-import type { ObjectReader } from '../admission/admission.ts'
+import type { ObjectReader } from '../core/objectReader.ts'
 
 type Configuration = FlowSchema | PriorityLevelConfiguration
 

@@ -11,7 +11,7 @@ import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import { parseTime } from '#base/time'
 import type { ApiRequest, Transport } from '#client/transport'
-import type { ObjectReader } from '../admission/admission.ts'
+import type { ObjectReader } from '../core/objectReader.ts'
 import { ipAddressesPath, ipAddressFor, managedBy, type ServiceRef } from '../registry/services/ipAllocator.ts'
 import { clusterIpsOf, serviceRef } from '../registry/services/serviceFields.ts'
 

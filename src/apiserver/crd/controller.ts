@@ -10,7 +10,7 @@ import type { Clock } from '#base/clock'
 import { deepCopy } from '#base/frozen'
 import type { Logger } from '#base/log'
 import type { Transport } from '#client/transport'
-import type { ObjectReader } from '../admission/admission.ts'
+import type { ObjectReader } from '../core/objectReader.ts'
 import { plannedStatus } from './conditions.ts'
 import { cleanupFinalizer, type Definition, definitions } from './definitions.ts'
 

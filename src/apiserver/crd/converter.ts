@@ -10,8 +10,8 @@ import type { Schema } from '#api/schema/schema'
 import { pruneUnknownFields } from '#api/schema/structural'
 import { normalizeStored } from '#api/schema/structuralDecode'
 import { type DeepReadonly, deepCopy } from '#base/frozen'
-import type { Cancellation } from '../cancellation.ts'
-import type { VersionView } from '../registry/cacheEntry.ts'
+import type { Cancellation } from '../core/cancellation.ts'
+import type { VersionView } from '../core/watch/cacheEntry.ts'
 import type { ForeignConversion } from '../registry/convertedVersions.ts'
 
 /** Asks a webhook; the answer has the objects in the same order. */

@@ -6,7 +6,7 @@
 import type { KubeObject } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
-import type { Catalog } from '../catalog.ts'
+import type { Catalog } from '../registry/catalog.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { WatchCache } from '../registry/watchCache.ts'
 import { type CustomResource, type CustomResourceParts, customResource } from './customResource.ts'

@@ -3,7 +3,7 @@
  * the one that leaves values alone.
  * Upstream: apiserver/pkg/storage/value/transformer.go, encrypt/identity (v1.36).
  */
-import { aggregateReasons } from '../reasons.ts'
+import { aggregateReasons } from '../core/reasons.ts'
 import type { ObserveTransformation } from './metrics.ts'
 
 export interface TransformContext {

@@ -4,9 +4,9 @@
  */
 import { badRequest } from '#api/machinery/status'
 import { schemaOfDefinition } from '#api/schema/builtIn'
-import { truthy } from '../pipeline/requestInfo.ts'
+import { decodeValue, maxBodyBytes, type ParsedBody, parseBody, readyBody } from '../core/body.ts'
+import { truthy } from '../core/requestInfo.ts'
 import type { DeleteRequest } from '../registry/deletion.ts'
-import { decodeValue, maxBodyBytes, type ParsedBody, parseBody, readyBody } from './body.ts'
 import { invalidOption, type Scope } from './scope.ts'
 
 export interface DeleteOptionsBody {

@@ -13,10 +13,10 @@ import {
   type DiscoveryGroup,
   discoveryGroups,
 } from '#api/machinery/discovery'
-import type { Answer, BytesAnswer } from '../answer.ts'
-import type { Catalog } from '../catalog.ts'
-import type { ServerRequest } from '../request.ts'
-import { clauses, negotiate, notAcceptable } from './negotiate.ts'
+import type { Answer, BytesAnswer } from '../core/answer.ts'
+import { clauses, negotiate, notAcceptable } from '../core/negotiate.ts'
+import type { ServerRequest } from '../core/request.ts'
+import type { Catalog } from '../registry/catalog.ts'
 
 export interface Discovery {
   /** Undefined when the path is no discovery path. */

@@ -3,7 +3,7 @@
  * Upstream: apimachinery/pkg/apis/meta/internalversion/{defaults,validation} (v1.36).
  */
 import { type FieldError, FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'
-import { truthy } from '../pipeline/requestInfo.ts'
+import { truthy } from '../core/requestInfo.ts'
 
 const matchPath = FieldPath.of('resourceVersionMatch')
 const initialPath = FieldPath.of('sendInitialEvents')

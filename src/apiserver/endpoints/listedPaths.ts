@@ -1,6 +1,6 @@
 /** What GET / lists (L3): every path that is no single resource. Upstream: apiserver/pkg/server/routes/index.go and the generic server's handlers. */
-import type { Catalog } from '../catalog.ts'
-import type { HealthCheck } from './health.ts'
+import type { HealthCheck } from '../core/health.ts'
+import type { Catalog } from '../registry/catalog.ts'
 
 const always = [
   '/.well-known/openid-configuration',

@@ -5,10 +5,10 @@
 import { encodeMessage } from '#api/machinery/protobuf/encode'
 import { partialObjectMetadataSchema, protobufListPieces, protobufMediaType } from '#api/machinery/protobuf/envelope'
 import { toYaml } from '#api/machinery/yaml'
-import type { BytesAnswer } from '../answer.ts'
-import { inSlices } from '../fairLoop.ts'
-import type { CachedObject } from '../request.ts'
-import type { AnswerForm } from './negotiate.ts'
+import type { BytesAnswer } from '../core/answer.ts'
+import { inSlices } from '../core/fairLoop.ts'
+import type { AnswerForm } from '../core/negotiate.ts'
+import type { CachedObject } from '../core/request.ts'
 
 /** Shorter ones are written at once. */
 export const longListItems = 500

@@ -2,11 +2,11 @@
 import type { Info } from '#api/gen/types/version'
 import { HealthSlis } from '#base/healthSlis'
 import { kubernetesMajor, kubernetesMinor, kubernetesRelease, minCompatibilityMinor } from '#base/version'
-import type { Answer } from '../answer.ts'
-import { textAnswer } from '../answer.ts'
-import type { ServerRequest } from '../request.ts'
+import type { Answer } from '../core/answer.ts'
+import { textAnswer } from '../core/answer.ts'
+import { type HealthCheck, healthAnswer, slisAnswer } from '../core/health.ts'
+import type { ServerRequest } from '../core/request.ts'
 import type { Discovery } from './discovery.ts'
-import { type HealthCheck, healthAnswer, slisAnswer } from './health.ts'
 import { methodNotAllowed } from './router.ts'
 
 export interface NonResourceParts {

@@ -3,7 +3,7 @@ import test from 'node:test'
 import { openApiV2, openApiV2Entries, openApiV2Head, openApiV3, openApiV3Entries, openApiV3Head } from '#api/machinery/openapi/document'
 import { encodeGnostic } from '#api/machinery/openapi/gnostic'
 import { builtInResources } from '#api/resources'
-import { Catalog, type CatalogSource } from '../catalog.ts'
+import { Catalog, type CatalogSource } from '../registry/catalog.ts'
 import { jsonV2, jsonV3, protobufV2 } from './openapiForms.ts'
 import { encodeDocument, OpenApiPieces } from './openapiPieces.ts'
 

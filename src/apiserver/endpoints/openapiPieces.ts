@@ -6,8 +6,8 @@
  */
 import { type DocumentEntry, type EntryMember, entryMembers, type OpenApiInput, openApiV2Entries, openApiV2Head } from '#api/machinery/openapi/document'
 import type { JsonSchema } from '#api/machinery/openapi/schemas'
-import type { Catalog, CatalogSource } from '../catalog.ts'
-import { Turns } from '../fairLoop.ts'
+import { Turns } from '../core/fairLoop.ts'
+import type { Catalog, CatalogSource } from '../registry/catalog.ts'
 import type { DocumentForm } from './openapiForms.ts'
 
 /** By member of the document: each of its keys, encoded. */

@@ -12,11 +12,7 @@ import { applyStrategicMergePatch } from '#api/machinery/patch/strategicMerge'
 import { badRequest, isStatus, notFound } from '#api/machinery/status'
 import { withNils } from '#api/schema/nils'
 import { deepCopy } from '#base/frozen'
-import type { Answer } from '../answer.ts'
-import { turn } from '../fairLoop.ts'
-import { updateObject } from '../registry/update.ts'
-import type { RequestBody } from '../request.ts'
-import { applyConfiguration } from './apply.ts'
+import type { Answer } from '../core/answer.ts'
 import {
   decodeValue,
   fieldValidationOf,
@@ -28,8 +24,12 @@ import {
   refuseTooMany,
   unsupportedMediaType,
   yamlType,
-} from './body.ts'
-import { expectedKind } from './expectedKind.ts'
+} from '../core/body.ts'
+import { turn } from '../core/fairLoop.ts'
+import type { RequestBody } from '../core/request.ts'
+import { expectedKind } from '../registry/expectedKind.ts'
+import { updateObject } from '../registry/update.ts'
+import { applyConfiguration } from './apply.ts'
 import { keptByPatch } from './keptParts.ts'
 import { applyPatchType, jsonPatchType, mergePatchType, patchTypesOf, strategicMergePatchType } from './patchTypes.ts'
 import { createPresenter } from './present.ts'

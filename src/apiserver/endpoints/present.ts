@@ -8,12 +8,12 @@ import { badRequest } from '#api/machinery/status'
 import { type IncludeObject, partialObjectMetadata, tableRow, toTable } from '#api/machinery/table'
 import { schemaFor } from '#api/schema/builtIn'
 import { withNils } from '#api/schema/nils'
-import type { Answer, WatchForm } from '../answer.ts'
+import type { Answer, WatchForm } from '../core/answer.ts'
+import { type AnswerForm, encodingOf, negotiate } from '../core/negotiate.ts'
+import type { CachedObject, ServerRequest } from '../core/request.ts'
 import type { ListResult } from '../registry/list.ts'
 import type { ServedResource } from '../registry/storedResource.ts'
-import type { CachedObject, ServerRequest } from '../request.ts'
 import { encodeLongList, longListItems } from './longLists.ts'
-import { type AnswerForm, encodingOf, negotiate } from './negotiate.ts'
 
 export interface Presenter {
   object(object: CachedObject, status: number): Answer

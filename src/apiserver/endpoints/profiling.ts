@@ -6,8 +6,8 @@
 import { Session } from 'node:inspector/promises'
 import { bareMap } from '#base/bareMap'
 import type { Clock } from '#base/clock'
-import { type Answer, textAnswer } from '../answer.ts'
-import type { ServerRequest } from '../request.ts'
+import { type Answer, textAnswer } from '../core/answer.ts'
+import type { ServerRequest } from '../core/request.ts'
 
 const root = '/debug/pprof'
 const defaultSeconds = 30

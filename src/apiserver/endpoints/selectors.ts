@@ -4,7 +4,7 @@ import { parseLabelSelector } from '#api/machinery/labelSelector'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { badRequest } from '#api/machinery/status'
 import { emptyMap } from '#base/bareMap'
-import type { CacheEntry } from '../registry/cacheEntry.ts'
+import type { CacheEntry } from '../core/watch/cacheEntry.ts'
 import { everything, type Selection } from '../registry/selection.ts'
 import type { ServedResource } from '../registry/storedResource.ts'
 

@@ -4,8 +4,8 @@
  */
 import type { Duplex } from 'node:stream'
 import type { Clock } from '#base/clock'
-import type { Handler } from '../pipeline/stage.ts'
-import type { ServerRequest } from '../request.ts'
+import type { ServerRequest } from '../core/request.ts'
+import type { Handler } from '../core/stage.ts'
 import { writeRawAnswer } from '../server/exchange.ts'
 import { respondOverWebSocket, wantsWebSocket } from '../server/webSocket.ts'
 

@@ -4,15 +4,15 @@
 import type { KubeObject } from '#api/machinery/meta'
 import { builtInResource } from '#api/resources'
 import { schemaFor } from '#api/schema/builtIn'
-import type { Handler } from '../pipeline/stage.ts'
+import { decodeBody } from '../core/body.ts'
+import { encodingOf, negotiate } from '../core/negotiate.ts'
+import type { RequestInfo, UserInfo } from '../core/request.ts'
+import type { Handler } from '../core/stage.ts'
+import type { VirtualResource } from '../core/virtualResource.ts'
 import { admit } from '../registry/admit.ts'
 import { attributesOf } from '../registry/writer.ts'
-import type { RequestInfo, UserInfo } from '../request.ts'
-import { decodeBody } from './body.ts'
-import { encodingOf, negotiate } from './negotiate.ts'
 import { methodNotAllowed } from './router.ts'
 import { dryRunOf, type EndpointDeps } from './scope.ts'
-import type { VirtualResource } from './virtualResource.ts'
 
 export function virtualHandlers(deps: EndpointDeps, resources: readonly VirtualResource[]): ReadonlyMap<string, Handler> {
   return new Map(resources.map((one) => [`${one.group}/${one.version}/${one.resource}`, handlerOf(deps, one)]))

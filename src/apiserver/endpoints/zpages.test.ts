@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isStatus } from '#api/machinery/status'
 import { VirtualClock } from '#base/virtualClock'
-import type { Answer } from '../answer.ts'
-import type { ServerRequest } from '../request.ts'
+import type { Answer } from '../core/answer.ts'
+import type { ServerRequest } from '../core/request.ts'
 import { zpages } from './zpages.ts'
 
 const clock = new VirtualClock('2026-11-07T09:05:00Z')

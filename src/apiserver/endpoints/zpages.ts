@@ -6,9 +6,9 @@
 import { bareMap } from '#base/bareMap'
 import type { Clock } from '#base/clock'
 import { formatTime } from '#base/time'
-import { type Answer, textAnswer } from '../answer.ts'
-import type { ServerRequest } from '../request.ts'
-import { clauses, notAcceptable } from './negotiate.ts'
+import { type Answer, textAnswer } from '../core/answer.ts'
+import { clauses, notAcceptable } from '../core/negotiate.ts'
+import type { ServerRequest } from '../core/request.ts'
 
 export interface ZpagesParts {
   /** Whose pages they are; default: kube-apiserver. */

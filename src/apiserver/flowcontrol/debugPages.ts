@@ -5,8 +5,8 @@
 import { formatDuration } from '#api/machinery/duration'
 import { groupVersion } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
-import { type Answer, textAnswer } from '../answer.ts'
-import type { RequestInfo, ServerRequest } from '../request.ts'
+import { type Answer, textAnswer } from '../core/answer.ts'
+import type { RequestInfo, ServerRequest } from '../core/request.ts'
 import type { FlowRequest, Queue } from './flowRequest.ts'
 import type { PriorityLevel } from './priorityLevel.ts'
 

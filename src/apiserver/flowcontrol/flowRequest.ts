@@ -2,7 +2,7 @@
  * One request on its way through flow control (L3), and lists of them that anybody can leave at once.
  * Upstream: fairqueuing/queueset types.go and fifo_list.go.
  */
-import type { ServerRequest } from '../request.ts'
+import type { ServerRequest } from '../core/request.ts'
 import type { DroppedRequests } from './droppedRequests.ts'
 import type { SchemaMetrics } from './flowMetrics.ts'
 import type { WorkEstimate } from './workEstimate.ts'

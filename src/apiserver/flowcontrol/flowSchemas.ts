@@ -6,7 +6,7 @@
 import type { FlowSchema, PolicyRulesWithSubjects } from '#api/gen/types/flowcontrol.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { LruCache } from '#base/lruCache'
-import type { RequestInfo, UserInfo } from '../request.ts'
+import type { RequestInfo, UserInfo } from '../core/request.ts'
 import type { SchemaMetrics } from './flowMetrics.ts'
 import type { Flow } from './flowRequest.ts'
 import type { PriorityLevel } from './priorityLevel.ts'

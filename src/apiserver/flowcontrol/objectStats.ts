@@ -3,10 +3,10 @@
  * again after a minute. Upstream: storage metrics feeding flowcontrol/request/object_count_tracker.go.
  */
 import type { Clock } from '#base/clock'
+import type { RequestInfo } from '../core/request.ts'
 import type { Registry } from '../registry/registry.ts'
 import { everything } from '../registry/selection.ts'
 import type { WatchCache } from '../registry/watchCache.ts'
-import type { RequestInfo } from '../request.ts'
 import type { ObjectStats } from './workEstimate.ts'
 
 const freshMs = 60_000

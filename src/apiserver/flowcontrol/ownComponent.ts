@@ -1,5 +1,5 @@
 /** Who is never turned away, but waits (L3). */
-import type { ServerRequest } from '../request.ts'
+import type { ServerRequest } from '../core/request.ts'
 
 /**
  * Components in this process (scheduler, kubelets of simulated nodes) wait in their queue however long it is: there is no connection to

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { mandatoryPriorityLevels, suggestedPriorityLevels } from '#api/kinds/flowcontrol/bootstrapObjects'
 import { VirtualClock } from '#base/virtualClock'
-import { requestOf } from '../pipeline/testPipeline.ts'
+import { requestOf } from '../core/testRequest.ts'
 import { PriorityLevels } from './priorityLevels.ts'
 import { flowNamed, metrics, oneSeat } from './testFlows.ts'
 

@@ -4,7 +4,7 @@
  * Upstream: apiserver/pkg/util/flowcontrol/fairqueuing/queueset (doc.go explains the arithmetic).
  */
 import type { Clock } from '#base/clock'
-import type { ServerRequest } from '../request.ts'
+import type { ServerRequest } from '../core/request.ts'
 import type { LevelMetrics } from './flowMetrics.ts'
 import { estimatedServiceSeconds, type Flow, FlowRequest, Queue, RequestList } from './flowRequest.ts'
 import type { Integrator } from './integrator.ts'

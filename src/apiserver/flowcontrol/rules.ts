@@ -4,7 +4,7 @@
  */
 import type { NonResourcePolicyRule, PolicyRulesWithSubjects, ResourcePolicyRule, Subject } from '#api/gen/types/flowcontrol.v1'
 import type { Frozen } from '#api/machinery/meta'
-import type { RequestInfo, UserInfo } from '../request.ts'
+import type { RequestInfo, UserInfo } from '../core/request.ts'
 
 const any = '*'
 const serviceAccountPrefix = 'system:serviceaccount:'

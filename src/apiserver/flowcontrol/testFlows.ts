@@ -1,7 +1,7 @@
 /** Flows, levels and requests for the tests of flow control (tests only). */
 import { noMetrics } from '#base/metrics'
 import { VirtualClock } from '#base/virtualClock'
-import { requestOf } from '../pipeline/testPipeline.ts'
+import { requestOf } from '../core/testRequest.ts'
 import { DroppedRequests } from './droppedRequests.ts'
 import { flowControlMetrics } from './flowMetrics.ts'
 import type { Flow, FlowRequest } from './flowRequest.ts'

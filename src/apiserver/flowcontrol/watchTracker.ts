@@ -3,8 +3,8 @@
  * Upstream: apiserver/pkg/util/flowcontrol/watch_tracker.go.
  */
 import { bareMap } from '#base/bareMap'
-import { fieldTerms } from '../pipeline/authorization.ts'
-import type { RequestInfo } from '../request.ts'
+import { fieldTerms } from '../core/fieldTerms.ts'
+import type { RequestInfo } from '../core/request.ts'
 
 type Watched = Pick<RequestInfo, 'apiGroup' | 'resource' | 'namespace' | 'name' | 'fieldSelector'>
 

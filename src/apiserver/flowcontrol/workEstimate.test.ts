@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { parseRequestInfo } from '../pipeline/requestInfo.ts'
-import { requestOf } from '../pipeline/testPipeline.ts'
+import { parseRequestInfo } from '../core/requestInfo.ts'
+import { requestOf } from '../core/testRequest.ts'
 import { WatchTracker } from './watchTracker.ts'
 import { createWorkEstimator } from './workEstimate.ts'
 

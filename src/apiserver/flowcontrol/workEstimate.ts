@@ -3,8 +3,8 @@
  * Upstream: apiserver/pkg/util/flowcontrol/request (with the gates SizeBasedListCostEstimate and WatchList on).
  */
 import type { HistogramSeries } from '#base/metrics'
-import { truthy } from '../pipeline/requestInfo.ts'
-import type { RequestInfo, ServerRequest } from '../request.ts'
+import type { RequestInfo, ServerRequest } from '../core/request.ts'
+import { truthy } from '../core/requestInfo.ts'
 
 export interface WorkEstimate {
   /** While the server works on it. */

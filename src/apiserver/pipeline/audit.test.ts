@@ -3,11 +3,12 @@ import { Duplex } from 'node:stream'
 import test from 'node:test'
 import { isStatus, notFound } from '#api/machinery/status'
 import { VirtualClock } from '#base/virtualClock'
-import { textAnswer } from '../answer.ts'
+import type { AuditSink } from '../audit/sink.ts'
 import { AuditTexts } from '../audit/texts.ts'
-import type { ServerRequest } from '../request.ts'
-import { type AuditSink, auditStage } from './audit.ts'
-import { parseRequestInfo } from './requestInfo.ts'
+import { textAnswer } from '../core/answer.ts'
+import type { ServerRequest } from '../core/request.ts'
+import { parseRequestInfo } from '../core/requestInfo.ts'
+import { auditStage } from './audit.ts'
 
 const cases = [
   { name: 'an answer', work: () => textAnswer(200, 'ok'), want: ['RequestReceived', 'ResponseComplete 200'] },

@@ -4,27 +4,12 @@
  */
 import { isStatus, type Status, StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
-import { type Answer, statusOf } from '../answer.ts'
-import type { AuditEvent, AuditRule, AuditStageName, ResponseStatus } from '../audit/event.ts'
+import type { AuditEvent, AuditStageName, ResponseStatus } from '../audit/event.ts'
 import { AuditRecord } from '../audit/record.ts'
-import type { AuditTexts } from '../audit/texts.ts'
-import type { ServerRequest } from '../request.ts'
-import { type Handler, isLongRunning, type Stage } from './stage.ts'
-
-export interface AuditSink {
-  /** Undefined: the request leaves no trace. Asked once per request, when its user is known, or when it is refused without one. */
-  rule(request: ServerRequest): AuditRule | undefined
-  /** False: it is lost, and nothing may happen without it. A promise: whoever asks waits for it. Must not throw. */
-  process(event: AuditEvent): boolean | Promise<boolean>
-  /** What its events share. */
-  readonly texts: AuditTexts
-  /** Writes down at once what waits for the end of the turn. Called before an answer goes out. */
-  flush?(): void
-  /** A request was refused because its first event was lost. */
-  rejected?(): void
-  /** Writes down what it still has. */
-  close?(): Promise<void>
-}
+import type { AuditSink } from '../audit/sink.ts'
+import { type Answer, statusOf } from '../core/answer.ts'
+import type { ServerRequest } from '../core/request.ts'
+import { type Handler, isLongRunning, type Stage } from '../core/stage.ts'
 
 export function auditStage(sink: AuditSink | undefined, clock: Clock): Stage {
   return {

@@ -1,6 +1,6 @@
 /** Gives every request its audit id (L3): the client's own, or a new one; it goes out in the Audit-Id header. */
 import { type Random, randomUid } from '#base/random'
-import type { Stage } from './stage.ts'
+import type { Stage } from '../core/stage.ts'
 
 export function auditInitStage(random: Random): Stage {
   return {

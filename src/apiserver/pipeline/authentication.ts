@@ -6,12 +6,12 @@
 import { unauthorized } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Metrics } from '#base/metrics'
+import type { AuditSink } from '../audit/sink.ts'
 import type { AuthenticationResult, Authenticator } from '../authn/authenticator.ts'
-import type { ServerRequest, UserInfo } from '../request.ts'
-import type { AuditSink } from './audit.ts'
+import type { ServerRequest, UserInfo } from '../core/request.ts'
+import { decided, type Handler, type Stage } from '../core/stage.ts'
 import { auditFailedAuthentication } from './authenticationAudit.ts'
 import { authenticationMetrics } from './authenticationMetrics.ts'
-import { decided, type Handler, type Stage } from './stage.ts'
 
 export interface AuthenticationStageDeps {
   readonly authenticators: readonly Authenticator[]

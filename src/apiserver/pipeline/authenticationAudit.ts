@@ -2,8 +2,9 @@
  * What the audit log says of a request that nobody could be found for (L3): which credentials it tried, never their contents.
  * Upstream: apiserver/pkg/endpoints/filters/authn_audit.go.
  */
-import type { ServerRequest } from '../request.ts'
-import { type AuditSink, auditRefusal } from './audit.ts'
+import type { AuditSink } from '../audit/sink.ts'
+import type { ServerRequest } from '../core/request.ts'
+import { auditRefusal } from './audit.ts'
 
 export function auditFailedAuthentication(sink: AuditSink | undefined, request: ServerRequest, nowMs: number): void {
   auditRefusal(sink, request, nowMs, { message: describeAttempt(request), code: 401 })

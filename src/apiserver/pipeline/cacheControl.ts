@@ -1,5 +1,5 @@
 /** What is behind authorization is for nobody else's cache (L3). Upstream: apiserver/pkg/endpoints/filters/cachecontrol.go. */
-import type { Stage } from './stage.ts'
+import type { Stage } from '../core/stage.ts'
 
 export const cacheControlStage: Stage = {
   name: 'cacheControl',

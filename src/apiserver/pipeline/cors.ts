@@ -3,8 +3,8 @@
  * Upstream: apiserver/pkg/server/filters/cors.go.
  */
 import { RE2JS } from 're2js'
-import type { BytesAnswer } from '../answer.ts'
-import type { Stage } from './stage.ts'
+import type { BytesAnswer } from '../core/answer.ts'
+import type { Stage } from '../core/stage.ts'
 
 const preflight: BytesAnswer = { type: 'bytes', status: 204, contentType: '', bytes: new Uint8Array() }
 

@@ -3,7 +3,7 @@
  * servers. What is under way goes on: the listener turns `connection: close` into a GOAWAY. Upstream: apiserver/pkg/server/filters/goaway.go.
  */
 import type { Random } from '#base/random'
-import type { Stage } from './stage.ts'
+import type { Stage } from '../core/stage.ts'
 
 export function goawayStage(chance: number, random: Random): Stage {
   return {

@@ -1,5 +1,5 @@
 /** Strict-Transport-Security for browsers (L3; --strict-transport-security-directives). Upstream: apiserver/pkg/server/filters/hsts.go. */
-import type { Stage } from './stage.ts'
+import type { Stage } from '../core/stage.ts'
 
 export function hstsStage(directives: readonly string[]): Stage {
   const value = directives.join('; ')

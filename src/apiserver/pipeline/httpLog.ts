@@ -1,9 +1,9 @@
 /** The access log (L3), one line per request at verbosity 3 with upstream's keys. Upstream: apiserver/pkg/server/httplog. */
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
-import { requestUri, type ServerRequest } from '../request.ts'
+import { requestUri, type ServerRequest } from '../core/request.ts'
+import { codeOf, finished, type Stage } from '../core/stage.ts'
 import { normalizedVerb } from './latency.ts'
-import { codeOf, finished, type Stage } from './stage.ts'
 
 const accessVerbosity = 3
 

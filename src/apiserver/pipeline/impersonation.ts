@@ -8,9 +8,9 @@ import { createImpersonator } from '../authn/impersonation/impersonator.ts'
 import { impersonationMetrics } from '../authn/impersonation/metrics.ts'
 import { type WantedUser, wantedUser } from '../authn/impersonation/wantedUser.ts'
 import type { Authorizer } from '../authz/authorizer.ts'
-import type { ServerRequest } from '../request.ts'
+import type { ServerRequest } from '../core/request.ts'
+import { decided, type Handler, type Stage } from '../core/stage.ts'
 import { attributesOf } from './authorization.ts'
-import { decided, type Handler, type Stage } from './stage.ts'
 
 export interface ImpersonationStageDeps {
   readonly authorizers: readonly Authorizer[]

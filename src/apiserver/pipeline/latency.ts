@@ -6,9 +6,9 @@ import { bareMap } from '#base/bareMap'
 import type { Clock } from '#base/clock'
 import { LruCache } from '#base/lruCache'
 import type { CounterSeries, HistogramSeries, Metrics } from '#base/metrics'
-import type { WatchSession } from '../registry/watchSession.ts'
-import type { ServerRequest } from '../request.ts'
-import { codeOf, finished, isLongRunning, type Stage } from './stage.ts'
+import type { ServerRequest } from '../core/request.ts'
+import { codeOf, finished, isLongRunning, type Stage } from '../core/stage.ts'
+import type { WatchSession } from '../core/watch/watchSession.ts'
 
 const durationBuckets = [0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60]
 

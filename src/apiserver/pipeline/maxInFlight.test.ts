@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { textAnswer } from '../answer.ts'
+import { textAnswer } from '../core/answer.ts'
+import { requestOf } from '../core/testRequest.ts'
 import { maxInFlightStage } from './maxInFlight.ts'
-import { jane, requestOf } from './testPipeline.ts'
+import { jane } from './testPipeline.ts'
 
 const ok = textAnswer(200, 'ok')
 

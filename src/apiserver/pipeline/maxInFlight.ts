@@ -2,9 +2,9 @@
  * Bounds how many requests are worked on at once (L3): more are told to come back in a second, or wait. Long-running ones do not count.
  * Upstream: apiserver/pkg/server/filters/maxinflight.go.
  */
+import type { ServerRequest } from '../core/request.ts'
+import { finished, isLongRunning, type Stage } from '../core/stage.ts'
 import { isOwnComponent } from '../flowcontrol/ownComponent.ts'
-import type { ServerRequest } from '../request.ts'
-import { finished, isLongRunning, type Stage } from './stage.ts'
 import { createTooManyRequests } from './tooManyRequests.ts'
 
 export interface InFlightLimits {

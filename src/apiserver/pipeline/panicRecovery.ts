@@ -4,9 +4,9 @@
  */
 import { internalError, StatusError } from '#api/machinery/status'
 import type { Logger } from '#base/log'
-import type { Answer, Encoding } from '../answer.ts'
-import { errorEncoding } from '../endpoints/negotiate.ts'
-import type { Stage } from './stage.ts'
+import { errorEncoding } from '../core/negotiate.ts'
+import type { Stage } from '../core/stage.ts'
+import { statusAnswer } from '../core/statusAnswer.ts'
 
 export function panicRecoveryStage(log: Logger): Stage {
   return {
@@ -36,15 +36,4 @@ function overflowsStack(error: unknown): boolean {
 
 function tooComplex(): StatusError {
   return new StatusError('RequestEntityTooLarge', 'the request has too many values or faults to be handled; send a smaller one')
-}
-
-export function statusAnswer(error: StatusError, encoding?: Encoding): Answer {
-  const retryAfter = error.details?.retryAfterSeconds
-  return {
-    type: 'value',
-    status: error.code,
-    value: error.toStatus(),
-    ...(encoding ? { encoding } : {}),
-    ...(retryAfter ? { headers: { 'retry-after': String(retryAfter) } } : {}),
-  }
 }

@@ -3,12 +3,12 @@
  * or time for are told when to come back. Of watches, only the start counts. Upstream: apiserver/pkg/server/filters/priority-and-fairness.go.
  */
 import type { Clock } from '#base/clock'
-import type { Answer } from '../answer.ts'
+import type { Answer } from '../core/answer.ts'
+import type { ServerRequest } from '../core/request.ts'
+import { decided, finished, type Handler, isLongRunning, type Stage } from '../core/stage.ts'
 import type { FlowControl } from '../flowcontrol/flowControl.ts'
 import type { FlowRequest } from '../flowcontrol/flowRequest.ts'
 import { isOwnComponent } from '../flowcontrol/ownComponent.ts'
-import type { ServerRequest } from '../request.ts'
-import { decided, finished, type Handler, isLongRunning, type Stage } from './stage.ts'
 import { createTooManyRequests } from './tooManyRequests.ts'
 
 const mostWaitMs = 60_000

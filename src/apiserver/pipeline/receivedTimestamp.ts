@@ -1,6 +1,6 @@
 /** Writes down when a request arrived (L3); audit, access log and spans count from there. Upstream: filters/request_received_time.go. */
 import type { Clock } from '#base/clock'
-import type { Stage } from './stage.ts'
+import type { Stage } from '../core/stage.ts'
 
 export function receivedTimestampStage(clock: Clock): Stage {
   return {

@@ -5,9 +5,10 @@
 import { parseDuration } from '#api/machinery/duration'
 import { badRequest } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
-import type { ServerRequest } from '../request.ts'
-import { type AuditSink, auditRefusal } from './audit.ts'
-import { isLongRunning, type Stage } from './stage.ts'
+import type { AuditSink } from '../audit/sink.ts'
+import type { ServerRequest } from '../core/request.ts'
+import { isLongRunning, type Stage } from '../core/stage.ts'
+import { auditRefusal } from './audit.ts'
 
 export function requestDeadlineStage(sink: AuditSink | undefined, clock: Clock, mostMs: number): Stage {
   return {

@@ -2,9 +2,9 @@
  * While the server shuts down, sends clients elsewhere (L3; --shutdown-send-retry-after): 429, Retry-After, and the connection closes. Probes,
  * metrics and the server's own requests still pass. Upstream: apiserver/pkg/server/filters/with_retry_after.go.
  */
-import { textAnswer } from '../answer.ts'
-import type { ServerRequest } from '../request.ts'
-import type { Stage } from './stage.ts'
+import { textAnswer } from '../core/answer.ts'
+import type { ServerRequest } from '../core/request.ts'
+import type { Stage } from '../core/stage.ts'
 
 const shuttingDown = textAnswer(429, 'The apiserver is shutting down, please try again later.\n', {
   connection: 'close',

@@ -3,12 +3,12 @@ import { noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
 import { seededRandom } from '#base/random'
 import { VirtualClock } from '#base/virtualClock'
-import { type Answer, textAnswer } from '../answer.ts'
-import { Cancellation } from '../cancellation.ts'
-import type { ServerRequest, UserInfo } from '../request.ts'
+import { type Answer, textAnswer } from '../core/answer.ts'
+import type { ServerRequest, UserInfo } from '../core/request.ts'
+import type { Handler } from '../core/stage.ts'
+import { requestOf, type Sent } from '../core/testRequest.ts'
 import { createPipeline, type PipelineConfig, type PipelineDeps } from './index.ts'
 import { RequestGroup } from './requestGroup.ts'
-import type { Handler } from './stage.ts'
 
 export const jane: UserInfo = { name: 'jane', groups: ['dev', 'system:authenticated'] }
 export const baseConfig: PipelineConfig = { requestTimeoutMs: 60_000, maxInFlight: { readOnly: 10, mutating: 10 } }
@@ -27,20 +27,6 @@ export function pipelineDeps(changes: Partial<PipelineDeps> = {}): PipelineDeps 
     watches: new RequestGroup(),
     ...changes,
   } as PipelineDeps & { readonly clock: VirtualClock }
-}
-
-export interface Sent {
-  readonly method?: string
-  readonly url?: string
-  readonly headers?: ServerRequest['headers']
-}
-
-export function requestOf({ method = 'GET', url = '/api/v1/namespaces/a/pods/p', headers = {} }: Sent = {}): ServerRequest {
-  const [path = '', query] = url.split('?')
-  return {
-    ...{ method, path, query: new URLSearchParams(query), headers, remoteAddress: '192.0.2.7', isHttp2: true, responseHeaders: {}, receivedMs: 0 },
-    ...{ cancellation: new Cancellation(), warnings: [], readBody: () => Promise.resolve({ type: 'value', value: undefined, contentType: '' }) },
-  }
 }
 
 /** Sends one request through the whole pipeline. */

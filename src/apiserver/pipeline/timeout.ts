@@ -4,9 +4,9 @@
  */
 import { StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
-import type { Answer } from '../answer.ts'
-import type { ServerRequest } from '../request.ts'
-import type { Handler, Stage } from './stage.ts'
+import type { Answer } from '../core/answer.ts'
+import type { ServerRequest } from '../core/request.ts'
+import type { Handler, Stage } from '../core/stage.ts'
 
 export function timeoutStage(clock: Clock): Stage {
   return {

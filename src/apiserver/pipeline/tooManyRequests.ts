@@ -3,8 +3,8 @@
  * that client libraries make of it. Upstream: server/filters/maxinflight.go tooManyRequests.
  */
 import { tooManyRequests } from '#api/machinery/status'
-import type { Answer } from '../answer.ts'
-import type { ServerRequest } from '../request.ts'
+import type { Answer } from '../core/answer.ts'
+import type { ServerRequest } from '../core/request.ts'
 
 const message = 'Too many requests, please try again later.'
 

@@ -6,9 +6,9 @@
 import { StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Random } from '#base/random'
-import { statusOf } from '../answer.ts'
-import { requestUri, type ServerRequest } from '../request.ts'
-import type { Handler, Stage } from './stage.ts'
+import { statusOf } from '../core/answer.ts'
+import { requestUri, type ServerRequest } from '../core/request.ts'
+import type { Handler, Stage } from '../core/stage.ts'
 
 export interface SpanContext {
   /** 32 hexadecimal digits. */

@@ -4,9 +4,9 @@
  * Upstream: apiserver/pkg/server/filters/waitgroup.go.
  */
 import { StatusError } from '#api/machinery/status'
+import { finished, isLongRunning, type Stage } from '../core/stage.ts'
 import type { RequestGroup } from './requestGroup.ts'
 import { isExemptFromRetryAfter } from './retryAfter.ts'
-import { finished, isLongRunning, type Stage } from './stage.ts'
 
 export function waitGroupStage(requests: RequestGroup, shutdown: AbortSignal): Stage {
   const done = () => requests.done()

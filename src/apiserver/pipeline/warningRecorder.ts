@@ -2,8 +2,8 @@
  * Sends along what the request was warned of (L3), once each; beyond 4,096 characters in all, each is cut to 256 and what is then still too
  * much is left out. Upstream: apiserver/pkg/endpoints/filters/warning.go.
  */
-import type { ServerRequest } from '../request.ts'
-import { finished, type Stage } from './stage.ts'
+import type { ServerRequest } from '../core/request.ts'
+import { finished, type Stage } from '../core/stage.ts'
 
 const mostCharacters = 4 * 1024
 const mostOfEach = 256

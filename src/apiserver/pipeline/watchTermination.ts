@@ -2,9 +2,9 @@
  * Counts watches, so that a shutdown can let them end in order (L3; --shutdown-watch-termination-grace-period), and lets no new one in
  * meanwhile. Upstream: apiserver/pkg/server/filters/watch_termination.go.
  */
-import type { ServerRequest } from '../request.ts'
+import type { ServerRequest } from '../core/request.ts'
+import { finished, type Handler, type Stage } from '../core/stage.ts'
 import type { RequestGroup } from './requestGroup.ts'
-import { finished, type Handler, type Stage } from './stage.ts'
 import { shuttingDown } from './waitGroup.ts'
 
 export function watchTerminationStage(watches: RequestGroup): Stage {

@@ -11,7 +11,7 @@ import { splitServiceAccountName } from '../authn/serviceAccountUser.ts'
 import type { AuthorizationAttributes } from '../authz/authorizer.ts'
 import { forbiddenError } from '../authz/forbidden.ts'
 import { authorize } from '../authz/union.ts'
-import type { UserInfo } from '../request.ts'
+import type { UserInfo } from '../core/request.ts'
 import type { CheckedWrite, StorageHooks } from './storedResource.ts'
 
 type Status = NonNullable<Frozen<ResourceClaim>['status']>

@@ -5,10 +5,10 @@
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { internalError } from '#api/machinery/status'
 import { deepCopy } from '#base/frozen'
-import type { AdmissionForms } from '../admission/admission.ts'
-import type { Cancellation } from '../cancellation.ts'
-import { decodeExpected, decodeMade } from '../endpoints/body.ts'
-import { expectedKind } from '../endpoints/expectedKind.ts'
+import { decodeExpected, decodeMade } from '../core/body.ts'
+import type { Cancellation } from '../core/cancellation.ts'
+import type { AdmissionForms } from '../core/objectReader.ts'
+import { expectedKind } from './expectedKind.ts'
 import type { ServedResource } from './storedResource.ts'
 
 /** `versions`: all that serve one storage. */

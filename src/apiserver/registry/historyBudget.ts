@@ -4,8 +4,6 @@
  * and a watcher that resumes from before them lists again. Upstream bounds the number of changes alone (watchCache capacity).
  */
 
-/** From here on an object counts as large. */
-export const largeBytes = 64 * 1024
 const mostLargeBytes = 8 * 1024 * 1024
 
 /** A history that holds large changes. */

@@ -5,9 +5,9 @@
  */
 import { badRequest, expired, StatusError } from '#api/machinery/status'
 import type { KeyValue, ReadView, StoreError } from '#store/store'
-import type { Cancellation } from '../cancellation.ts'
-import type { CachedObject } from '../request.ts'
-import { CacheEntry, prepareViews } from './cacheEntry.ts'
+import type { Cancellation } from '../core/cancellation.ts'
+import type { CachedObject } from '../core/request.ts'
+import { CacheEntry, prepareViews } from '../core/watch/cacheEntry.ts'
 import { type Cacher, tooLargeResourceVersion } from './cacher.ts'
 import { decodeContinue, encodeContinue } from './continueToken.ts'
 import { keyRange, matches, type Selection } from './selection.ts'

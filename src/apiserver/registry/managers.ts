@@ -6,7 +6,7 @@ import { trackUpdate, trackUpdateSteps } from '#api/machinery/managedFields/mana
 import type { OtherVersions } from '#api/machinery/managedFields/versions'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { ownValue } from '#base/bareMap'
-import { inSteps, isLargeObject } from '../fairLoop.ts'
+import { inSteps, isLargeObject } from '../core/fairLoop.ts'
 import { withConvertedVersions } from './convertedVersions.ts'
 import type { WriteContext } from './storedResource.ts'
 

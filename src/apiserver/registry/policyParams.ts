@@ -5,10 +5,10 @@
 import type { ParamKind, ParamRef } from '#api/gen/types/admissionregistration.v1'
 import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { type Frozen, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
-import type { ObjectReader } from '../admission/admission.ts'
 import { privilegedGroup } from '../authz/privilegedGroup.ts'
 import { authorize } from '../authz/union.ts'
-import type { UserInfo } from '../request.ts'
+import type { ObjectReader } from '../core/objectReader.ts'
+import type { UserInfo } from '../core/request.ts'
 import type { CheckedWrite, StorageHooks } from './storedResource.ts'
 
 const group = 'admissionregistration.k8s.io'

@@ -3,7 +3,7 @@
  * so that their watchers are served together.
  * Upstream: storage.SelectionPredicate.
  */
-import type { CacheEntry } from './cacheEntry.ts'
+import type { CacheEntry } from '../core/watch/cacheEntry.ts'
 
 export interface Selection {
   readonly key: string

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { isStatus } from '#api/machinery/status'
-import type { CacheEntry } from './cacheEntry.ts'
+import type { CacheEntry } from '../core/watch/cacheEntry.ts'
+import type { WatchItem, WatchSession } from '../core/watch/watchSession.ts'
 import { everything, type Selection } from './selection.ts'
 import { WatchCache } from './watchCache.ts'
 import type { FieldIndex } from './watchGroups.ts'
-import type { WatchItem, WatchSession } from './watchSession.ts'
 
 const prefix = '/registry/pods/'
 const nodeIndex: FieldIndex = { field: 'spec.nodeName', value: (entry) => nodeNameOf(entry) }

@@ -7,14 +7,15 @@ import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { StatusError, tooManyRequests } from '#api/machinery/status'
 import { SortedMap } from '#base/sortedMap'
 import type { KeyValue, StoreEvent } from '#store/store'
-import { CacheEntry } from './cacheEntry.ts'
-import { HistoryBudget, largeBytes } from './historyBudget.ts'
+import { isLargeObject } from '../core/fairLoop.ts'
+import { CacheEntry } from '../core/watch/cacheEntry.ts'
+import { UnreadBudget } from '../core/watch/unreadBudget.ts'
+import { CacheChange, WatchedEvent } from '../core/watch/watchEvent.ts'
+import { type WatchItem, WatchSession } from '../core/watch/watchSession.ts'
+import { HistoryBudget } from './historyBudget.ts'
 import { keyRange, matches, type Selection } from './selection.ts'
 import { StoredValues, type UnreadableValue } from './storedValues.ts'
-import { UnreadBudget } from './unreadBudget.ts'
-import { CacheChange, WatchedEvent } from './watchEvent.ts'
 import { type FieldIndex, WatchGroups } from './watchGroups.ts'
-import { type WatchItem, WatchSession } from './watchSession.ts'
 
 /** Changes younger than this stay in the ring (upstream's eventFreshDuration), up to the greatest number; few ones always stay. */
 const freshMs = 75_000
@@ -246,7 +247,7 @@ export class WatchCache {
 
   /** Called last: the previous object is dropped from memory, and would be parsed again for a listener. */
   #countAsHistory(change: CacheChange): void {
-    if (change.bytes < largeBytes) return
+    if (!isLargeObject(change.bytes)) return
     change.previous?.rest()
     this.#budgets.history.add(this, change)
   }

@@ -3,11 +3,11 @@
  * selections that name one value of an indexed field (a node's pods, one object by name) are reached through that value alone.
  * Upstream: cacher's indexedWatchers with triggers.
  */
-import type { CacheEntry } from './cacheEntry.ts'
-import { EncodedBatches } from './encodedBatches.ts'
+import type { CacheEntry } from '../core/watch/cacheEntry.ts'
+import { EncodedBatches } from '../core/watch/encodedBatches.ts'
+import type { CacheChange } from '../core/watch/watchEvent.ts'
+import type { WatchItem, WatchSession } from '../core/watch/watchSession.ts'
 import { matches, type Selection } from './selection.ts'
-import type { CacheChange } from './watchEvent.ts'
-import type { WatchItem, WatchSession } from './watchSession.ts'
 
 export interface FieldIndex {
   readonly field: string

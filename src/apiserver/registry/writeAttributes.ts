@@ -3,9 +3,10 @@
  * Upstream: apiserver/pkg/admission/attributes.go.
  */
 import type { Frozen, GroupVersionKind, GroupVersionResource, KubeObject } from '#api/machinery/meta'
-import type { AdmissionAttributes, AdmissionForms, AdmissionOperation, Reinvocation } from '../admission/admission.ts'
-import type { Cancellation } from '../cancellation.ts'
-import type { UserInfo } from '../request.ts'
+import type { AdmissionAttributes, AdmissionOperation, Reinvocation } from '../admission/admission.ts'
+import type { Cancellation } from '../core/cancellation.ts'
+import type { AdmissionForms } from '../core/objectReader.ts'
+import type { UserInfo } from '../core/request.ts'
 import type { ServedResource, WriteContext } from './storedResource.ts'
 
 /** What admission needs to know of a write; also of what is not stored. */

@@ -17,8 +17,8 @@ import { type FieldError, FieldPath, fieldError, invalid } from '#api/machinery/
 import { badRequest } from '#api/machinery/status'
 import type { AuthorizationAttributes, Authorizer } from '../authz/authorizer.ts'
 import { authorize, rulesFor } from '../authz/union.ts'
-import type { VirtualResource } from '../endpoints/virtualResource.ts'
-import type { UserInfo } from '../request.ts'
+import type { UserInfo } from '../core/request.ts'
+import type { VirtualResource } from '../core/virtualResource.ts'
 import { evaluationError, fieldTermsOf, labelRequirementsOf } from './selectors.ts'
 
 const group = 'authorization.k8s.io'

@@ -3,9 +3,9 @@ import type { SelfSubjectReview, TokenReview, UserInfo as WireUser } from '#api/
 import { badRequest } from '#api/machinery/status'
 import { authenticateToken } from '../authn/bearerToken.ts'
 import type { TokenAuthenticator } from '../authn/tokenAuthenticator.ts'
-import type { VirtualResource } from '../endpoints/virtualResource.ts'
-import { aggregateReasons } from '../reasons.ts'
-import type { UserInfo } from '../request.ts'
+import { aggregateReasons } from '../core/reasons.ts'
+import type { UserInfo } from '../core/request.ts'
+import type { VirtualResource } from '../core/virtualResource.ts'
 
 const group = 'authentication.k8s.io'
 const version = 'v1'

@@ -4,7 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { emptyMap } from '#base/bareMap'
-import type { ServerRequest } from '../request.ts'
+import type { ServerRequest } from '../core/request.ts'
 import type { HeaderMap } from './respond.ts'
 
 /** @param raw names and values in turn, as sent */

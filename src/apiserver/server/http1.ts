@@ -4,11 +4,11 @@ import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import { bareMap } from '#base/bareMap'
-import { Cancellation } from '../cancellation.ts'
+import { Cancellation } from '../core/cancellation.ts'
+import { bodyOf, lengthOf, type Pieces } from '../core/pieces.ts'
 import { connectionClosed, type ExchangeDeps, serve, serveUpgrade } from './exchange.ts'
 import { plainHeaders, repeatsHost } from './headers.ts'
 import { type Arrived, bodyEndedEarly, bodyTooLarge, type Peer } from './incoming.ts'
-import { bodyOf, lengthOf, type Pieces } from './pieces.ts'
 import { drained, type Outgoing } from './respond.ts'
 
 const maxHeaderBytes = 256 * 1024

@@ -3,8 +3,8 @@
  */
 import type { Readable } from 'node:stream'
 import { badRequest, StatusError } from '#api/machinery/status'
-import type { Cancellation } from '../cancellation.ts'
-import type { PeerCertificate, RequestBody, ServerRequest } from '../request.ts'
+import type { Cancellation } from '../core/cancellation.ts'
+import type { PeerCertificate, RequestBody, ServerRequest } from '../core/request.ts'
 
 /** What a connection knows of a request. */
 export interface Arrived {

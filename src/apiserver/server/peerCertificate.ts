@@ -5,7 +5,7 @@
  */
 import { X509Certificate } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
-import type { PeerCertificate } from '../request.ts'
+import type { PeerCertificate } from '../core/request.ts'
 import type { Peer } from './incoming.ts'
 
 /** PEM, one or more certificates each. */

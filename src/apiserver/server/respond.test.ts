@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { VirtualClock } from '#base/virtualClock'
-import type { WatchAnswer } from '../answer.ts'
-import { Cancellation } from '../cancellation.ts'
-import { CacheEntry } from '../registry/cacheEntry.ts'
-import { WatchedEvent } from '../registry/watchEvent.ts'
-import { WatchSession } from '../registry/watchSession.ts'
-import type { ServerRequest } from '../request.ts'
+import type { WatchAnswer } from '../core/answer.ts'
+import { Cancellation } from '../core/cancellation.ts'
+import type { ServerRequest } from '../core/request.ts'
+import { CacheEntry } from '../core/watch/cacheEntry.ts'
+import { WatchedEvent } from '../core/watch/watchEvent.ts'
+import { WatchSession } from '../core/watch/watchSession.ts'
 import { type Outgoing, respond } from './respond.ts'
 
 const value = Buffer.from('{"apiVersion":"v1","kind":"A","metadata":{"name":"x"}}')

@@ -9,12 +9,12 @@ import { encodeWatchFrame, protobufMediaType } from '#api/machinery/protobuf/env
 import { isStatus } from '#api/machinery/status'
 import { toYaml } from '#api/machinery/yaml'
 import type { Clock } from '#base/clock'
-import { type Answer, type Encoding, type ListAnswer, statusOf, type WatchAnswer } from '../answer.ts'
-import type { Cancellation } from '../cancellation.ts'
-import type { WatchItem } from '../registry/watchSession.ts'
-import type { ServerRequest } from '../request.ts'
-import { encodeAnswer, encodeList, protobufOf } from './encode.ts'
-import { bodyOf, lengthOf, type Pieces } from './pieces.ts'
+import { type Answer, type Encoding, type ListAnswer, statusOf, type WatchAnswer } from '../core/answer.ts'
+import type { Cancellation } from '../core/cancellation.ts'
+import { encodeAnswer, encodeList, protobufOf } from '../core/encode.ts'
+import { bodyOf, lengthOf, type Pieces } from '../core/pieces.ts'
+import type { ServerRequest } from '../core/request.ts'
+import type { WatchItem } from '../core/watch/watchSession.ts'
 
 export type HeaderMap = Record<string, string | readonly string[]>
 

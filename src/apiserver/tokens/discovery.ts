@@ -1,6 +1,6 @@
 /** What others need to verify our tokens (L3): the OpenID discovery document and the key set. Upstream: pkg/serviceaccount/openidmetadata.go, pkg/routes/openidmetadata.go. */
-import type { Answer } from '../answer.ts'
-import type { ServerRequest } from '../request.ts'
+import type { Answer } from '../core/answer.ts'
+import type { ServerRequest } from '../core/request.ts'
 import type { KeySet } from './keySet.ts'
 import type { VerificationKey } from './keys.ts'
 

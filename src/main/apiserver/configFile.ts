@@ -5,7 +5,7 @@
 import { type FSWatcher, watch } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import type { ConfigFile } from '#apiserver/configFile'
+import type { ConfigFile } from '#apiserver/core/configFile'
 import type { Clock } from '#base/clock'
 
 const lookEveryMs = 60_000

@@ -2,7 +2,7 @@
  * What the processes of single components have in common (L5): a way to the API server, a port of their own, the lead. Upstream: Run of
  * cmd/kube-scheduler/app/server.go and cmd/kube-controller-manager/app/controllermanager.go (v1.36).
  */
-import type { HealthCheck } from '#apiserver/endpoints/health'
+import type { HealthCheck } from '#apiserver/core/health'
 import type { Listener } from '#apiserver/server/listener'
 import { announceFeatures, type FeatureGateSettings } from '#base/featureGates'
 import { followCertificates } from '../apiserver/fromOptions.ts'

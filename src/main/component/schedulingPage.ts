@@ -4,8 +4,8 @@
  */
 import type { Pod } from '#api/gen/types/core.v1'
 import { StatusError } from '#api/machinery/status'
-import type { Answer } from '#apiserver/answer'
-import type { ServerRequest } from '#apiserver/request'
+import type { Answer } from '#apiserver/core/answer'
+import type { ServerRequest } from '#apiserver/core/request'
 import { deepFreeze } from '#base/frozen'
 import { type Explainer, parsePodName } from '#scheduler/explain/explainer'
 

@@ -1,5 +1,5 @@
 /** The controllers alone (L5), with kube-controller-manager's flags, in the foreground. Upstream: cmd/kube-controller-manager (v1.36). */
-import { secretTokens } from '#apiserver/tokens/secretTokens'
+import { secretTokens } from '#apiserver/authn/secretTokens'
 import { turnableFeatures } from '#controllers/framework/controller'
 import { createControllerManager } from '#controllers/framework/manager'
 import { controllers } from '#controllers/index'

@@ -3,8 +3,8 @@
  * routes and ports of real nodes. A module of its own, so that the API can be served before this code is read. Upstream has processes for them.
  */
 import type { ApiServer } from '#apiserver/apiServer'
-import type { UserInfo } from '#apiserver/request'
-import { secretTokens } from '#apiserver/tokens/secretTokens'
+import { secretTokens } from '#apiserver/authn/secretTokens'
+import type { UserInfo } from '#apiserver/core/request'
 import type { Component } from '#base/component'
 import { featureGateWarnings } from '#base/featureGates'
 import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'

@@ -1,5 +1,5 @@
 /** Brings Stages into a test cluster (testing): the kind, the Stages themselves, and the life of who plays them. */
-import type { UserInfo } from '#apiserver/request'
+import type { UserInfo } from '#apiserver/core/request'
 import { customResourceDefinitions } from '#client/builtIn'
 import type { Client } from '#client/client'
 import { createClient } from '#client/clientOverTransport'

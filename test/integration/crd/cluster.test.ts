@@ -1,7 +1,7 @@
 /** What the rest of the cluster makes of custom resources: roles, admission, quota, garbage collection, the end of a namespace. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import type { UserInfo } from '#apiserver/request'
+import type { UserInfo } from '#apiserver/core/request'
 import { createSecurity } from '#apiserver/security'
 import { noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'

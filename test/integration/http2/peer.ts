@@ -1,7 +1,7 @@
 /** For tests (L3): a listener with a handler of the test's own, and a peer that sends frames as it pleases over a real TLS connection. */
 import { once } from 'node:events'
 import { connect, type TLSSocket } from 'node:tls'
-import type { Handler } from '#apiserver/pipeline/stage'
+import type { Handler } from '#apiserver/core/stage'
 import { flag, frameHeadBytes, frameType, preface, settingsAck, settingsFrame, writeFrameHead } from '#apiserver/server/http2/frames'
 import { type Listener, listen } from '#apiserver/server/listener'
 import { noLog } from '#base/log'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isStatus } from '#api/machinery/status'
-import type { UserInfo } from '#apiserver/request'
+import type { UserInfo } from '#apiserver/core/request'
 import { createSecurity } from '#apiserver/security'
 import { noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { after, before, test } from 'node:test'
 import { StatusError } from '#api/machinery/status'
-import type { UserInfo } from '#apiserver/request'
+import type { UserInfo } from '#apiserver/core/request'
 import type { TestApiServer } from '#testing/apiServer'
 import { startServerWithFlags } from '../../support/serverWithFlags.ts'
 

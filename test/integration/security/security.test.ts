@@ -7,7 +7,7 @@ import type { SelfSubjectAccessReview, SelfSubjectRulesReview, SubjectAccessRevi
 import type { Pod } from '#api/gen/types/core.v1'
 import type { ClusterRole } from '#api/gen/types/rbac.v1'
 import { StatusError } from '#api/machinery/status'
-import type { UserInfo } from '#apiserver/request'
+import type { UserInfo } from '#apiserver/core/request'
 import { createSecurity } from '#apiserver/security'
 import { seededRandom } from '#base/random'
 import { createMemoryStore } from '#store/drivers/memory'

@@ -1,7 +1,7 @@
 /** Two managers of controllers and two schedulers over one API server, under virtual time: one of each acts, whatever happens to the other. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { UserInfo } from '#apiserver/request'
+import type { UserInfo } from '#apiserver/core/request'
 import { noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
 import { seededRandom } from '#base/random'

@@ -2,7 +2,7 @@
  * A process of a component, as far as one process can hold several (tests only): it can be killed, cut off, or fall asleep like a virtual machine
  * that is paused, and then wakes up with everything that it missed. What it writes is written down as it goes out.
  */
-import type { UserInfo } from '#apiserver/request'
+import type { UserInfo } from '#apiserver/core/request'
 import type { Clock } from '#base/clock'
 import type { Client } from '#client/client'
 import { createClient } from '#client/clientOverTransport'

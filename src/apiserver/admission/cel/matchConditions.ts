@@ -7,7 +7,7 @@ import type { AdmissionCompiler, AdmissionExpression } from '#api/cel/admissionC
 import type { MatchCondition } from '#api/gen/types/admissionregistration.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { boolType } from '#cel/types'
-import { aggregateReasons } from '../../reasons.ts'
+import { aggregateReasons } from '../../core/reasons.ts'
 import { AdmissionActivation, type AdmissionInput, BudgetExceeded, type Evaluated } from './activation.ts'
 
 export interface MatchConditions {

@@ -8,7 +8,7 @@ import { parseFieldSelector } from '#api/machinery/fieldSelector'
 import type { OpaqueValue } from '#cel/values'
 import type { AuthorizationAttributes, Authorizer } from '../../authz/authorizer.ts'
 import { authorize } from '../../authz/union.ts'
-import type { UserInfo } from '../../request.ts'
+import type { UserInfo } from '../../core/request.ts'
 import type { AdmissionAttributes } from '../admission.ts'
 
 type Decision = Awaited<ReturnType<typeof authorize>>

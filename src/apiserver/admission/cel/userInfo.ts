@@ -1,5 +1,5 @@
 /** authentication.k8s.io UserInfo as admission reviews and expressions show it (L3). */
-import type { UserInfo } from '../../request.ts'
+import type { UserInfo } from '../../core/request.ts'
 
 export function userInfoOf({ name, uid, groups, extra }: UserInfo): object {
   return {

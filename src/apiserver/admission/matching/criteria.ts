@@ -4,7 +4,8 @@
  */
 import type { MatchResources } from '#api/gen/types/admissionregistration.v1'
 import type { Frozen } from '#api/machinery/meta'
-import type { AdmissionAttributes, ObjectReader } from '../admission.ts'
+import type { ObjectReader } from '../../core/objectReader.ts'
+import type { AdmissionAttributes } from '../admission.ts'
 import { type Invocation, matchRules, type RuleSubject } from './rules.ts'
 import { type Selectors, select, selectorsOf } from './selectors.ts'
 

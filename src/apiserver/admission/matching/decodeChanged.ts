@@ -2,7 +2,7 @@
 import { groupVersion, type KubeObject } from '#api/machinery/meta'
 import { badRequest } from '#api/machinery/status'
 import { schemaFor } from '#api/schema/builtIn'
-import { decodeMade } from '../../endpoints/body.ts'
+import { decodeMade } from '../../core/body.ts'
 import type { AdmissionAttributes } from '../admission.ts'
 
 /** Takes the value over. `apiVersion`: of the version it was made in. @throws StatusError when it is no such object any more */

@@ -5,7 +5,8 @@
  */
 import type { NamedRuleWithOperations } from '#api/gen/types/admissionregistration.v1'
 import type { Frozen, GroupVersionKind, GroupVersionResource } from '#api/machinery/meta'
-import type { AdmissionAttributes, AdmissionForm } from '../admission.ts'
+import type { AdmissionForm } from '../../core/objectReader.ts'
+import type { AdmissionAttributes } from '../admission.ts'
 
 export type Rule = Frozen<NamedRuleWithOperations>
 

@@ -6,7 +6,8 @@ import type { LabelSelector } from '#api/gen/types/meta.v1'
 import { everything, type LabelMap, type Selector, selectorOf } from '#api/machinery/labelSelector'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { notFound, type StatusError } from '#api/machinery/status'
-import type { AdmissionAttributes, ObjectReader } from '../admission.ts'
+import type { ObjectReader } from '../../core/objectReader.ts'
+import type { AdmissionAttributes } from '../admission.ts'
 
 export const namespaces = { group: '', resource: 'namespaces' }
 

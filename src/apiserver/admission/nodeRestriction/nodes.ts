@@ -4,7 +4,7 @@
  */
 import type { Node } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
-import { deepEqual } from '../../registry/sameObject.ts'
+import { deepEqual } from '../../core/sameObject.ts'
 import type { AdmissionAttributes } from '../admission.ts'
 import { objectOf, refuse } from '../attributes.ts'
 

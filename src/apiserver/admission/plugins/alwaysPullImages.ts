@@ -5,7 +5,7 @@
 import type { Container, EphemeralContainer, Pod, PodSpec } from '#api/gen/types/core.v1'
 import { FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
-import { aggregateReasons } from '../../reasons.ts'
+import { aggregateReasons } from '../../core/reasons.ts'
 import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
 import { isResource, isSubresource, objectOf, plainError, refuse } from '../attributes.ts'
 

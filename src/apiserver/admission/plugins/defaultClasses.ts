@@ -5,7 +5,8 @@
 import type { PersistentVolumeClaim } from '#api/gen/types/core.v1'
 import type { Ingress } from '#api/gen/types/networking.v1'
 import { defaultStorageClassOf, namesStorageClass, newestDefault } from '#api/helpers/volumes'
-import type { AdmissionPlugin, ObjectReader } from '../admission.ts'
+import type { ObjectReader } from '../../core/objectReader.ts'
+import type { AdmissionPlugin } from '../admission.ts'
 import { isResource } from '../attributes.ts'
 
 /** Gives a claim that names no class the newest of the default ones. */

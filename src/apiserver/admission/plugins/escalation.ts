@@ -10,7 +10,7 @@ import { type Coverage, coverage, RulesTooComplex } from '../../authz/coverage.t
 import type { RbacAuthorizer } from '../../authz/rbac.ts'
 import { printRule } from '../../authz/rules.ts'
 import { authorize } from '../../authz/union.ts'
-import { deepEqual } from '../../registry/sameObject.ts'
+import { deepEqual } from '../../core/sameObject.ts'
 import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
 import { refuse } from '../attributes.ts'
 

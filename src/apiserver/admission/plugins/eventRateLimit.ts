@@ -7,7 +7,7 @@ import { StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import { LruCache } from '#base/lruCache'
 import { createTokenBucket, type TokenBucket } from '#client/workqueue/rateLimiter'
-import { aggregateReasons } from '../../reasons.ts'
+import { aggregateReasons } from '../../core/reasons.ts'
 import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
 
 export const eventLimitTypes = ['Namespace', 'Server', 'SourceAndObject', 'User'] as const

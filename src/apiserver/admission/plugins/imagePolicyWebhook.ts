@@ -8,7 +8,7 @@ import type { Clock } from '#base/clock'
 import { LruCache } from '#base/lruCache'
 import type { Random } from '#base/random'
 import { createHttpTransport, type HttpTransportOptions } from '#client/httpTransport'
-import { insistently } from '../../webhookRetry.ts'
+import { insistently } from '../../webhooks/webhookRetry.ts'
 import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
 import { isResource, isSubresource, objectOf, refuse } from '../attributes.ts'
 

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
 import { StatusError } from '#api/machinery/status'
-import type { AdmissionAttributes, ObjectReader } from '../admission.ts'
+import type { ObjectReader } from '../../core/objectReader.ts'
+import type { AdmissionAttributes } from '../admission.ts'
 import { limitRanger } from './limitRanger.ts'
 
 const reader = (...ranges: object[][]): ObjectReader => ({

@@ -6,8 +6,9 @@ import type { Container, LimitRange, PersistentVolumeClaim, Pod } from '#api/gen
 import type { Frozen } from '#api/machinery/meta'
 import { addQuantities, canonicalQuantity, compareQuantities, formatQuantity, maxQuantity, quantityAsNumber } from '#api/machinery/quantity'
 import { bareMap, emptyMap } from '#base/bareMap'
-import { aggregateReasons } from '../../reasons.ts'
-import type { AdmissionAttributes, AdmissionPlugin, ObjectReader } from '../admission.ts'
+import type { ObjectReader } from '../../core/objectReader.ts'
+import { aggregateReasons } from '../../core/reasons.ts'
+import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
 import { isResource, isSubresource, objectOf, refuse } from '../attributes.ts'
 
 type Amounts = Readonly<Record<string, string>>

@@ -1,7 +1,8 @@
 /** Makes the namespace that something is created in (L3). Off by default. Upstream: plugin/pkg/admission/namespace/autoprovision. */
 import { isStatus } from '#api/machinery/status'
 import type { Transport } from '#client/transport'
-import type { AdmissionPlugin, ObjectReader } from '../admission.ts'
+import type { ObjectReader } from '../../core/objectReader.ts'
+import type { AdmissionPlugin } from '../admission.ts'
 import { refuse } from '../attributes.ts'
 import { needsNamespace } from './namespaceExists.ts'
 

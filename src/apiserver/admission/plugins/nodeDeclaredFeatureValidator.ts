@@ -6,7 +6,8 @@
 import type { Node, Pod } from '#api/gen/types/core.v1'
 import { semanticEqual } from '#api/machinery/equality'
 import type { Frozen } from '#api/machinery/meta'
-import type { AdmissionPlugin, ObjectReader } from '../admission.ts'
+import type { ObjectReader } from '../../core/objectReader.ts'
+import type { AdmissionPlugin } from '../admission.ts'
 import { isResource, isSubresource, objectOf, refuse } from '../attributes.ts'
 
 type Spec = Frozen<Pod>['spec']

@@ -6,7 +6,8 @@ import { semanticEqual } from '#api/machinery/equality'
 import { type Frozen, type KubeObject, type OwnerReference, parseGroupVersion } from '#api/machinery/meta'
 import type { AuthorizationAttributes, Authorizer } from '../../authz/authorizer.ts'
 import { authorize } from '../../authz/union.ts'
-import type { AdmissionAttributes, AdmissionPlugin, ObjectReader } from '../admission.ts'
+import type { ObjectReader } from '../../core/objectReader.ts'
+import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
 import { isSubresource, refuse } from '../attributes.ts'
 
 export function ownerReferencesPermissionEnforcement(reader: ObjectReader, authorizers: readonly Authorizer[]): AdmissionPlugin {

@@ -3,7 +3,8 @@ import type { PersistentVolumeClaim } from '#api/gen/types/core.v1'
 import type { StorageClass } from '#api/gen/types/storage.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { compareQuantities } from '#api/machinery/quantity'
-import type { AdmissionPlugin, ObjectReader } from '../admission.ts'
+import type { ObjectReader } from '../../core/objectReader.ts'
+import type { AdmissionPlugin } from '../admission.ts'
 import { isResource, objectOf, refuse } from '../attributes.ts'
 
 export function persistentVolumeClaimResize(reader: ObjectReader): AdmissionPlugin {

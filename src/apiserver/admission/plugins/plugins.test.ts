@@ -5,7 +5,8 @@ import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { isStatus, StatusError } from '#api/machinery/status'
 import { seededRandom } from '#base/random'
 import { VirtualClock } from '#base/virtualClock'
-import type { AdmissionAttributes, ObjectReader } from '../admission.ts'
+import type { ObjectReader } from '../../core/objectReader.ts'
+import type { AdmissionAttributes } from '../admission.ts'
 import { createAdmissionPlugins } from './index.ts'
 
 type Stored = KubeObject & Record<string, unknown>

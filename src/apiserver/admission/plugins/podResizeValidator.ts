@@ -2,7 +2,8 @@
 import type { Node, Pod } from '#api/gen/types/core.v1'
 import { podRequests, resourceAmount } from '#api/helpers/podResources'
 import type { Frozen } from '#api/machinery/meta'
-import type { AdmissionPlugin, ObjectReader } from '../admission.ts'
+import type { ObjectReader } from '../../core/objectReader.ts'
+import type { AdmissionPlugin } from '../admission.ts'
 import { isSubresource, objectOf, refuse } from '../attributes.ts'
 
 export function podResizeValidator(reader: ObjectReader): AdmissionPlugin {

@@ -24,8 +24,9 @@ import {
   sameLevelVersion,
 } from '#api/podSecurity/policy'
 import type { Clock } from '#base/clock'
-import { aggregateReasons } from '../../reasons.ts'
-import type { AdmissionAttributes, AdmissionPlugin, ObjectReader } from '../admission.ts'
+import type { ObjectReader } from '../../core/objectReader.ts'
+import { aggregateReasons } from '../../core/reasons.ts'
+import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
 import { objectOf, refuse, requestNamespace } from '../attributes.ts'
 import type { PodSecurityConfiguration } from '../podSecurity/configuration.ts'
 import { warningsAboutExistingPods } from '../podSecurity/existingPods.ts'

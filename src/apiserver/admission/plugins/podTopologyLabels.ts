@@ -1,7 +1,8 @@
 /** Pods carry the zone and the region of their node, for the downward API (L3). Upstream: plugin/pkg/admission/podtopologylabels. */
 import type { Binding, Node, Pod } from '#api/gen/types/core.v1'
 import type { KubeObject } from '#api/machinery/meta'
-import type { AdmissionPlugin, ObjectReader } from '../admission.ts'
+import type { ObjectReader } from '../../core/objectReader.ts'
+import type { AdmissionPlugin } from '../admission.ts'
 import { isResource, isSubresource, objectOf } from '../attributes.ts'
 
 const copied = ['topology.kubernetes.io/zone', 'topology.kubernetes.io/region']

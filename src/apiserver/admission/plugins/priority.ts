@@ -2,7 +2,8 @@
 import type { Pod } from '#api/gen/types/core.v1'
 import type { PriorityClass } from '#api/gen/types/scheduling.v1'
 import type { Frozen } from '#api/machinery/meta'
-import type { AdmissionAttributes, AdmissionPlugin, ObjectReader } from '../admission.ts'
+import type { ObjectReader } from '../../core/objectReader.ts'
+import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
 import { isResource, objectOf, refuse } from '../attributes.ts'
 
 const priorityClasses = { group: 'scheduling.k8s.io', resource: 'priorityclasses' }

@@ -6,8 +6,8 @@
 import type { ParamKind, ParamRef } from '#api/gen/types/admissionregistration.v1'
 import { selectorOf } from '#api/machinery/labelSelector'
 import { type Frozen, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
-import type { Cancellation } from '../../cancellation.ts'
-import type { KnownKind, ObjectReader } from '../admission.ts'
+import type { Cancellation } from '../../core/cancellation.ts'
+import type { KnownKind, ObjectReader } from '../../core/objectReader.ts'
 
 export type Param = Frozen<KubeObject> | undefined
 

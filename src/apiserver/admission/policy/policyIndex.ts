@@ -5,7 +5,8 @@
  */
 import type { MatchResources, ParamKind, ParamRef } from '#api/gen/types/admissionregistration.v1'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
-import type { AdmissionAttributes, AdmissionForms, ObjectReader } from '../admission.ts'
+import type { AdmissionForms, ObjectReader } from '../../core/objectReader.ts'
+import type { AdmissionAttributes } from '../admission.ts'
 import { type Criteria, couldMatch, criteriaOf } from '../matching/criteria.ts'
 import { subjectOf } from '../matching/rules.ts'
 

@@ -2,7 +2,8 @@
 import type { Namespace } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { notFound } from '#api/machinery/status'
-import type { AdmissionAttributes, ObjectReader } from '../admission.ts'
+import type { ObjectReader } from '../../core/objectReader.ts'
+import type { AdmissionAttributes } from '../admission.ts'
 import { namespaces } from '../matching/selectors.ts'
 
 /** The namespace of the object; a namespace itself has none. @throws StatusError NotFound */

@@ -4,7 +4,7 @@
  */
 import { badRequest, isStatus } from '#api/machinery/status'
 import { randomUid } from '#base/random'
-import { type DeprecatedCertificate, deprecatedCertificate, parseAnswer, postText, type WebhookAnswer } from '../../webhookClient.ts'
+import { type DeprecatedCertificate, deprecatedCertificate, parseAnswer, postText, type WebhookAnswer } from '../../webhooks/webhookClient.ts'
 import type { AdmissionAttributes } from '../admission.ts'
 import type { Invocation } from '../matching/rules.ts'
 import type { VersionedObjects } from '../matching/versioned.ts'

@@ -4,8 +4,9 @@
  * Upstream: apiserver/pkg/admission/configuration/*_webhook_manager.go.
  */
 import type { KubeObject } from '#api/machinery/meta'
-import { createWebhookPool, retireWebhookPool } from '../../webhookClient.ts'
-import type { AdmissionAttributes, AdmissionForms, ObjectReader } from '../admission.ts'
+import type { AdmissionForms, ObjectReader } from '../../core/objectReader.ts'
+import { createWebhookPool, retireWebhookPool } from '../../webhooks/webhookClient.ts'
+import type { AdmissionAttributes } from '../admission.ts'
 import { type Invocation, matchRules, subjectOf } from '../matching/rules.ts'
 import { type Hook, type HookDeps, hooksOf, type WebhookConfiguration } from './hook.ts'
 

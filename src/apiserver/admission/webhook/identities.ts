@@ -4,7 +4,7 @@
  */
 import { identityHeaders } from '#client/identityHeaders'
 import { type Kubeconfig, type KubeconfigDeps, type ResolvedUser, resolveUser } from '#client/kubeconfig'
-import type { WebhookIdentity } from '../../webhookClient.ts'
+import type { WebhookIdentity } from '../../webhooks/webhookClient.ts'
 
 /** Of a server by its host and port, `name.namespace.svc:443` for services. Undefined: as nobody. */
 export type IdentityOf = (hostPort: string) => WebhookIdentity | undefined

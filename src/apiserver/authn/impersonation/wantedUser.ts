@@ -1,8 +1,8 @@
 /** Whom a request wants to be (L3), as its headers say it. Upstream: processImpersonationHeaders of apiserver/pkg/endpoints/filters/impersonation (v1.36). */
 import { badRequest } from '#api/machinery/status'
 import { emptyMap } from '#base/bareMap'
-import { headerTexts, unescapeKey } from '../../aggregation/identityHeaders.ts'
-import type { ServerRequest, UserInfo } from '../../request.ts'
+import { headerTexts, unescapeKey } from '../../core/identityHeaders.ts'
+import type { ServerRequest, UserInfo } from '../../core/request.ts'
 
 /** Exactly what the headers say: nothing is implied yet. */
 export interface WantedUser {

@@ -4,7 +4,7 @@
  */
 import { emptyMap } from '#base/bareMap'
 import type { Value } from '#cel/values'
-import type { UserInfo } from '../../request.ts'
+import type { UserInfo } from '../../core/request.ts'
 import { type CompiledExpression, evaluate, jsonValue, textsOf, userValue, type Variable } from './expressions.ts'
 import type { CompiledRule, ValidatedAuthenticator } from './validation.ts'
 import type { Claims } from './verifier.ts'

@@ -10,7 +10,7 @@ import type { CheckedExpression, Environment, Program } from '#cel/environment'
 import { JsonList } from '#cel/json'
 import { dynType, listType, mapType, objectType, stringType } from '#cel/types'
 import { Double, ListValue, MapValue, type Value } from '#cel/values'
-import type { UserInfo } from '../../request.ts'
+import type { UserInfo } from '../../core/request.ts'
 
 export interface CompiledExpression {
   readonly expression: string

@@ -5,8 +5,8 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { FieldPath, fieldError } from '#api/machinery/fieldPath'
-import type { ConfigFile } from '../../configFile.ts'
-import { aggregateReasons } from '../../reasons.ts'
+import type { ConfigFile } from '../../core/configFile.ts'
+import { aggregateReasons } from '../../core/reasons.ts'
 import type { TokenAuthenticator, TokenResult } from '../tokenAuthenticator.ts'
 import { firstThatAuthenticates } from '../union.ts'
 import { type AuthenticationConfiguration, decodeAuthenticationConfiguration } from './configuration.ts'

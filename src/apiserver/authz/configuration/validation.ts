@@ -7,7 +7,7 @@ import path from 'node:path'
 import { formatDuration } from '#api/machinery/duration'
 import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { isDns1123Subdomain } from '#api/machinery/names'
-import { aggregateReasons } from '../../reasons.ts'
+import { aggregateReasons } from '../../core/reasons.ts'
 import { compileMatchCondition, type MatchCondition } from '../matchConditions.ts'
 import {
   type AuthorizationConfiguration,

@@ -5,7 +5,7 @@
 import { groupVersion, type KubeObject } from '#api/machinery/meta'
 import type { SubresourceFacts } from '#api/resources'
 import { bareMap } from '#base/bareMap'
-import { truthy } from '../../pipeline/requestInfo.ts'
+import { truthy } from '../../core/requestInfo.ts'
 import { admit } from '../../registry/admit.ts'
 import { attributesOf } from '../../registry/writer.ts'
 import { type Scope, writeContext } from '../scope.ts'

@@ -1,7 +1,7 @@
 /** The subresources that are no view of their object (L3), one file each. */
+import type { TokenIssuer } from '../../core/virtualResource.ts'
 import type { SubresourceHandlers } from '../router.ts'
 import type { EndpointDeps } from '../scope.ts'
-import type { TokenIssuer } from '../virtualResource.ts'
 import { bindingHandlers } from './binding.ts'
 import { evictionHandlers } from './eviction.ts'
 import { podStreamHandlers, type StreamDeps } from './podStreams.ts'

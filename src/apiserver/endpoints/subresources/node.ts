@@ -2,10 +2,10 @@
 import type { Node } from '#api/gen/types/core.v1'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { notFound, StatusError } from '#api/machinery/status'
-import type { ObjectReader } from '../../admission/admission.ts'
 import type { Backend, BackendTls } from '../../backends/backend.ts'
 import type { OwnPlaces } from '../../backends/ownPlaces.ts'
 import { isProxyableAddress } from '../../backends/proxyableAddress.ts'
+import type { ObjectReader } from '../../core/objectReader.ts'
 
 /** The API server's own credentials towards kubelets. Without `ca` their certificates are not checked, as upstream's default. */
 export interface KubeletAccess extends BackendTls {

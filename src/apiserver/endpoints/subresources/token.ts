@@ -4,13 +4,13 @@ import { FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'
 import type { KubeObject } from '#api/machinery/meta'
 import { conflict, notFound, StatusError } from '#api/machinery/status'
 import { schemaFor } from '#api/schema/builtIn'
-import type { Answer } from '../../answer.ts'
+import type { Answer } from '../../core/answer.ts'
+import { decodeBody } from '../../core/body.ts'
+import type { UserInfo } from '../../core/request.ts'
+import type { TokenIssuer } from '../../core/virtualResource.ts'
 import { admit } from '../../registry/admit.ts'
 import { attributesOf } from '../../registry/writer.ts'
-import type { UserInfo } from '../../request.ts'
-import { decodeBody } from '../body.ts'
 import { type Scope, writeContext } from '../scope.ts'
-import type { TokenIssuer } from '../virtualResource.ts'
 
 const tokenRequestKind = { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' }
 

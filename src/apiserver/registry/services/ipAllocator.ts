@@ -10,7 +10,7 @@ import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { internalError, isStatus } from '#api/machinery/status'
 import type { Random } from '#base/random'
 import type { Transport } from '#client/transport'
-import type { ObjectReader } from '../../admission/admission.ts'
+import type { ObjectReader } from '../../core/objectReader.ts'
 import { familyOf, type IpFamily, IpRange } from './ipRange.ts'
 
 export const defaultServiceCidrName = 'kubernetes'

@@ -3,10 +3,10 @@
  * uses. What is written waits here until the connection takes it along.
  */
 import { type Readable, Writable } from 'node:stream'
-import { Cancellation } from '../../cancellation.ts'
+import { Cancellation } from '../../core/cancellation.ts'
+import type { Pieces } from '../../core/pieces.ts'
 import { connectionClosed } from '../exchange.ts'
 import type { Arrived, Peer } from '../incoming.ts'
-import type { Pieces } from '../pieces.ts'
 import type { HeaderMap, Outgoing } from '../respond.ts'
 import { errorCode } from './errors.ts'
 import { largestWindow } from './frames.ts'

@@ -6,7 +6,7 @@ import type { JwtAuthenticatorConfiguration } from '#apiserver/authn/oidc/config
 import { type JwtSettings, signingAlgorithms, validConfiguration } from '#apiserver/authn/oidc/reloadingAuthenticators'
 import { validateAuthenticationConfiguration } from '#apiserver/authn/oidc/validation'
 import type { AuthenticationSettings } from '#apiserver/authn/settings'
-import { aggregateReasons } from '#apiserver/reasons'
+import { aggregateReasons } from '#apiserver/core/reasons'
 import { type FlagValues, list, text, texts, UsageError } from './flags.ts'
 import { readNamed, usable } from './namedFiles.ts'
 import type { OptionContext } from './optionGroup.ts'

@@ -2,7 +2,7 @@
  * One heading of kube-apiserver's flags (L5), and what they come to. A group is one file and one line in index.ts.
  * Upstream: the option structs of k8s.io/apiserver/pkg/server/options and pkg/kubeapiserver/options.
  */
-import type { ConfigFile } from '#apiserver/configFile'
+import type { ConfigFile } from '#apiserver/core/configFile'
 import type { Flags, FlagValues } from './flags.ts'
 
 export interface OptionContext {

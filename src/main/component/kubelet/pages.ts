@@ -4,8 +4,8 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { toYaml } from '#api/machinery/yaml'
-import type { Answer } from '#apiserver/answer'
-import type { ServerRequest } from '#apiserver/request'
+import type { Answer } from '#apiserver/core/answer'
+import type { ServerRequest } from '#apiserver/core/request'
 import type { Clock } from '#base/clock'
 import type { Page } from '#kubelet/server/routes'
 

@@ -5,7 +5,7 @@
  */
 import type { TokenRequest } from '#api/gen/types/authentication.v1'
 import type { KubeObject } from '#api/machinery/meta'
-import type { UserInfo } from '../request.ts'
+import type { UserInfo } from './request.ts'
 
 export interface VirtualRequest<T extends KubeObject = KubeObject> {
   /** Decoded and defaulted; the implementation may change and return it. */

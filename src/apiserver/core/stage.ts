@@ -1,7 +1,7 @@
 /** One stage of the request pipeline (L3): decides about a request, or passes it on. */
 import { StatusError } from '#api/machinery/status'
-import { type Answer, statusOf } from '../answer.ts'
-import type { ServerRequest } from '../request.ts'
+import { type Answer, statusOf } from './answer.ts'
+import type { ServerRequest } from './request.ts'
 
 export type Handler = (request: ServerRequest) => Promise<Answer> | Answer
 

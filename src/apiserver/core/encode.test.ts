@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import type { ListAnswer } from '../answer.ts'
-import { CacheEntry } from '../registry/cacheEntry.ts'
+import type { ListAnswer } from './answer.ts'
 import { encodeList } from './encode.ts'
+import { CacheEntry } from './watch/cacheEntry.ts'
 
 const textOf = async (answer: ListAnswer) => Buffer.concat((await encodeList(answer)).pieces).toString()
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ResourceFacts } from '#api/resources'
+import type { Handler } from '../core/stage.ts'
 import { Catalog, type CatalogSource } from './catalog.ts'
-import type { Handler } from './pipeline/stage.ts'
 
 const facts = (group: string, version: string, resource: string, kind: string): ResourceFacts => ({
   group,

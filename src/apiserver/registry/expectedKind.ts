@@ -1,7 +1,7 @@
 /** What decoding needs to know of a served resource (L3). Upstream: the serializers and the defaulter of handlers' RequestScope. */
 import type { KubeObject } from '#api/machinery/meta'
-import type { ServedResource } from '../registry/storedResource.ts'
-import type { ExpectedKind } from './body.ts'
+import type { ExpectedKind } from '../core/body.ts'
+import type { ServedResource } from './storedResource.ts'
 
 /** What a body must be to be an object of the served resource. */
 export function expectedKind(served: ServedResource): ExpectedKind {

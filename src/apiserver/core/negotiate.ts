@@ -4,9 +4,9 @@
  */
 import { protobufMediaType } from '#api/machinery/protobuf/envelope'
 import { StatusError } from '#api/machinery/status'
-import type { Encoding } from '../answer.ts'
-import { truthy } from '../pipeline/requestInfo.ts'
-import type { ServerRequest } from '../request.ts'
+import type { Encoding } from './answer.ts'
+import type { ServerRequest } from './request.ts'
+import { truthy } from './requestInfo.ts'
 
 export type Transformation = 'Table' | 'PartialObjectMetadata' | 'PartialObjectMetadataList'
 

@@ -4,7 +4,7 @@
  */
 import { badRequest } from '#api/machinery/status'
 import { emptyMap } from '#base/bareMap'
-import type { UserInfo } from '../request.ts'
+import type { UserInfo } from './request.ts'
 
 export const identityHeaderNames = { user: 'x-remote-user', uid: 'x-remote-uid', group: 'x-remote-group', extraPrefix: 'x-remote-extra-' } as const
 

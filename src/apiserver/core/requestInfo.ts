@@ -5,7 +5,7 @@
 import { parseFieldSelector } from '#api/machinery/fieldSelector'
 import { isPathSegmentName } from '#api/machinery/names'
 import { bareMap } from '#base/bareMap'
-import type { RequestInfo, ServerRequest } from '../request.ts'
+import type { RequestInfo, ServerRequest } from './request.ts'
 import { decided, type Stage } from './stage.ts'
 
 const verbOf: Readonly<Record<string, string>> = bareMap({ POST: 'create', GET: 'get', HEAD: 'get', PUT: 'update', PATCH: 'patch', DELETE: 'delete' })

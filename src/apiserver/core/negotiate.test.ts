@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { isStatus } from '#api/machinery/status'
-import type { ServerRequest } from '../request.ts'
 import { negotiate } from './negotiate.ts'
+import type { ServerRequest } from './request.ts'
 
 function form(accept: string | undefined, query = '', agent = 'kubectl/v1.36.0'): unknown {
   const request = { headers: { accept, 'user-agent': agent }, query: new URLSearchParams(query) } as unknown as ServerRequest

@@ -3,8 +3,8 @@
  * first who are furthest behind: they come back and resume, or list again. Upstream bounds the number of events per watcher alone
  * (cacheWatcher's channel) and ends a watcher whose channel stays full.
  */
+import { isLargeObject } from '../fairLoop.ts'
 import type { CacheEntry } from './cacheEntry.ts'
-import { largeBytes } from './historyBudget.ts'
 
 const mostUnreadBytes = 16 * 1024 * 1024
 
@@ -29,7 +29,7 @@ export class UnreadBudget {
 
   /** What the holder has not read yet. Some holders may be cut off, this one among them. */
   hold(entry: CacheEntry, holder: UnreadHolder): void {
-    if (entry.storedBytes < largeBytes) return
+    if (!isLargeObject(entry.storedBytes)) return
     const holders = this.#holders.get(entry)
     if (holders) {
       holders.add(holder)
@@ -41,7 +41,7 @@ export class UnreadBudget {
   }
 
   release(entry: CacheEntry, holder: UnreadHolder): void {
-    if (entry.storedBytes < largeBytes) return
+    if (!isLargeObject(entry.storedBytes)) return
     const holders = this.#holders.get(entry)
     if (!holders?.delete(holder) || holders.size > 0) return
     this.#holders.delete(entry)

@@ -14,9 +14,9 @@ import { applyDefaults } from '#api/schema/defaults'
 import type { Schema } from '#api/schema/schema'
 import { decodeStructural } from '#api/schema/structuralDecode'
 import { deepCopy } from '#base/frozen'
-import { isLargeObject, turn } from '../fairLoop.ts'
-import type { RequestBody, ServerRequest } from '../request.ts'
 import type { YamlThread } from '../yaml/yamlThread.ts'
+import { isLargeObject, turn } from './fairLoop.ts'
+import type { RequestBody, ServerRequest } from './request.ts'
 
 /** Upstream's limit on what a resource handler reads. */
 export const maxBodyBytes = 3 * 1024 * 1024

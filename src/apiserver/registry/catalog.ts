@@ -6,8 +6,8 @@
  */
 import type { ExtraDefinition, JsonSchema } from '#api/machinery/openapi/schemas'
 import { type GroupVersionFacts, groupVersionKey, type ResourceFacts, resourceKey } from '#api/resources'
-import type { Handler } from './pipeline/stage.ts'
-import type { ServedResource } from './registry/storedResource.ts'
+import type { Handler } from '../core/stage.ts'
+import type { ServedResource } from './storedResource.ts'
 
 /** One resource in one version, and how its requests are answered. */
 export interface CatalogEntry {

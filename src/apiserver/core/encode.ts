@@ -8,9 +8,9 @@ import { toYaml } from '#api/machinery/yaml'
 import { schemaFor, schemaOfDefinition } from '#api/schema/builtIn'
 import { withNils } from '#api/schema/nils'
 import type { Schema } from '#api/schema/schema'
-import type { BytesAnswer, Encoding, ListAnswer, ObjectAnswer, ValueAnswer } from '../answer.ts'
-import type { CachedObject } from '../request.ts'
+import type { BytesAnswer, Encoding, ListAnswer, ObjectAnswer, ValueAnswer } from './answer.ts'
 import type { Pieces } from './pieces.ts'
+import type { CachedObject } from './request.ts'
 
 export interface Encoded {
   readonly contentType: string

@@ -3,9 +3,9 @@
  * Upstream: apiserver/pkg/server/healthz.
  */
 import type { HealthSlis } from '#base/healthSlis'
-import type { Answer } from '../answer.ts'
-import { textAnswer } from '../answer.ts'
-import type { ServerRequest } from '../request.ts'
+import type { Answer } from './answer.ts'
+import { textAnswer } from './answer.ts'
+import type { ServerRequest } from './request.ts'
 
 export interface HealthCheck {
   readonly name: string

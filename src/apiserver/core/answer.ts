@@ -4,9 +4,9 @@
  */
 import type { Duplex, Readable } from 'node:stream'
 import type { Clock } from '#base/clock'
-import type { EventForm } from './registry/watchEvent.ts'
-import type { WatchSession } from './registry/watchSession.ts'
 import type { CachedObject } from './request.ts'
+import type { EventForm } from './watch/watchEvent.ts'
+import type { WatchSession } from './watch/watchSession.ts'
 
 export type AnswerHeaders = Readonly<Record<string, string | readonly string[]>>
 

@@ -4,9 +4,9 @@
  */
 import type { Secret, ServiceAccount } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
-import { claimPrefix, legacyIssuer } from '../authn/legacyClaims.ts'
-import { signToken } from './jwt.ts'
-import { signingKey } from './keys.ts'
+import { signToken } from '../tokens/jwt.ts'
+import { signingKey } from '../tokens/keys.ts'
+import { claimPrefix, legacyIssuer } from './legacyClaims.ts'
 
 /** @param pem the private key of service account tokens */
 export function secretTokens(pem: string): (account: Frozen<ServiceAccount>, secret: Frozen<Secret>) => string {
