@@ -7,7 +7,7 @@ import { isStatus } from '#api/machinery/status'
 import type { Answer } from '../answer.ts'
 import { truthy } from '../pipeline/requestInfo.ts'
 import { prepareViews } from '../registry/cacheEntry.ts'
-import { invalidRevision } from '../registry/list.ts'
+import { parseRevision } from '../registry/list.ts'
 import type { Selection } from '../registry/selection.ts'
 import type { ServedResource } from '../registry/storedResource.ts'
 import { type WatchItem, WatchSession } from '../registry/watchSession.ts'
@@ -51,8 +51,7 @@ async function openWatch(scope: Scope, selection: Selection): Promise<WatchSessi
   const { deps, request, served } = scope
   const { query } = request
   const text = query.get('resourceVersion') ?? ''
-  if (text !== '' && !/^\d+$/.test(text)) throw invalidRevision(text)
-  const revision = Number(text || 0)
+  const revision = parseRevision(text)
   const bookmarks = truthy(query.get('allowWatchBookmarks'))
   const fromState = wantsInitialEvents(query)
   const { cacher } = deps.registry

@@ -3,7 +3,7 @@
  * Upstream: apiserver/pkg/util/flowcontrol/watch_tracker.go.
  */
 import { bareMap } from '#base/bareMap'
-import { fieldTerms } from '../pipeline/authorization.ts'
+import { fieldTerms } from '../authz/fieldTerms.ts'
 import type { RequestInfo } from '../request.ts'
 
 type Watched = Pick<RequestInfo, 'apiGroup' | 'resource' | 'namespace' | 'name' | 'fieldSelector'>

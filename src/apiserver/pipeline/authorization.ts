@@ -2,11 +2,11 @@
  * Decides whether the user may do this (L3). Authorizers are asked in order; the first that allows or denies decides.
  * Upstream: apiserver/pkg/endpoints/filters/authorization.go; texts of responsewriters.Forbidden.
  */
-import { type FieldTerm, parseFieldSelector } from '#api/machinery/fieldSelector'
 import type { Clock } from '#base/clock'
 import type { Metrics } from '#base/metrics'
 import type { Answer } from '../answer.ts'
 import type { AuthorizationAttributes, AuthorizationDecision, Authorizer } from '../authz/authorizer.ts'
+import { fieldTerms } from '../authz/fieldTerms.ts'
 import { forbiddenError, sanitized } from '../authz/forbidden.ts'
 import { authorize } from '../authz/union.ts'
 import { type RequestAudit, type RequestInfo, requestUri, type ServerRequest, type UserInfo } from '../request.ts'
@@ -80,13 +80,3 @@ export function attributesOf(request: ServerRequest): AuthorizationAttributes {
 }
 
 const selectorVerbs: ReadonlySet<string> = new Set(['list', 'watch', 'deletecollection'])
-
-/** What does not parse narrows nothing: the handler refuses it later, to those who may ask at all. */
-export function fieldTerms(text: string | undefined): readonly FieldTerm[] | undefined {
-  if (!text) return undefined
-  try {
-    return parseFieldSelector(text).terms
-  } catch {
-    return undefined
-  }
-}
