@@ -24,6 +24,7 @@ export function offeredProtocols(header: HeaderValue): string[] {
 /** A token among the protocols, or why it does not count: such a request has a wrong credential, not none. */
 export type ProtocolToken = { readonly token: string } | { readonly fault: string }
 
+/** @returns undefined when none of the protocols carries a token */
 export function tokenOfProtocols(header: HeaderValue): ProtocolToken | undefined {
   const carriers = names(header).filter((name) => name.startsWith(bearerPrefix))
   const encoded = carriers[0]?.slice(bearerPrefix.length)
