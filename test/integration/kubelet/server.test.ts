@@ -217,7 +217,7 @@ test('KUB-17 what is only read is refused to other methods, and says which one i
   })
 })
 
-/** The status of an upgrade of exec, on a kubelet that allows everything to everybody, or to those alone whose token is good. */
+/** The status of an upgrade of exec. Without protocols the kubelet allows every request; with them it needs the good token. */
 async function upgradeStatus(method: string, protocols?: string): Promise<number | undefined> {
   const view = { config: kubeletConfig({ nodeName: 'n1' }), pod: () => undefined } as unknown as KubeletView
   const auth: KubeletAuth = {

@@ -73,7 +73,7 @@ async function userOf(token: string, { url, keys, options, resolver, authenticat
   return withAuthenticatedGroup(userOfClaims(authenticator, claims))
 }
 
-/** Whoever serves a distributed claim names its issuer, and looking for an issuer does not end. Upstream has no bound. */
+/** The server of a distributed claim names its issuer, and discovery of an issuer retries without end. Upstream has no bound. */
 const mostClaimIssuers = 64
 
 /** Only groups by the name of their claim may stand elsewhere. */

@@ -1,6 +1,6 @@
 /**
  * Drops packets from other machines to loopback addresses of this one (L5), which route_localnet, as node ports on localhost need it, would let in
- * (CVE-2020-8558). The rules lie in a table of their own; it is written again each minute, as somebody may flush it, and ends with the kubelet.
+ * (CVE-2020-8558). The rules lie in a table of their own, are written again each minute in case they were flushed, and end with the kubelet.
  * Upstream: pkg/kubelet/kubelet_network_linux.go (v1.36), the chain KUBE-FIREWALL, unless makeIPTablesUtilChains is false.
  */
 import type { Clock } from '#base/clock'
