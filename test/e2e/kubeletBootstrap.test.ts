@@ -91,6 +91,7 @@ function kubeletArgs(): string[] {
     'address: 127.0.0.1',
     `containerRuntimeEndpoint: unix://${containerd.socket}`,
     `cgroupRoot: ${containerd.cgroupRoot}`,
+    'makeIPTablesUtilChains: false',
     `podLogsDir: ${containerd.directory}/logs`,
     `imageServiceEndpoint: unix://${containerd.socket}`,
     'tlsMinVersion: VersionTLS12',

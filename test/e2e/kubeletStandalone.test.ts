@@ -54,6 +54,8 @@ before(async () => {
     apiVersion: 'kubelet.config.k8s.io/v1beta1',
     kind: 'KubeletConfiguration',
     cgroupRoot: containerd.cgroupRoot,
+    // The host's packet filter is not the test's to change.
+    makeIPTablesUtilChains: false,
     podLogsDir: at('logs'),
     logging: { format: 'json' },
     evictionHard: { 'memory.available': '1Mi' },

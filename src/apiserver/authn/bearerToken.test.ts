@@ -31,3 +31,18 @@ for (const { name, headers, want, warns = false } of cases) {
     assert.equal(request.warnings.length > 0, warns)
   })
 }
+
+const faulty: readonly (readonly [name: string, protocols: string])[] = [
+  ['two tokens', 'x, base64url.bearer.authorization.k8s.io.YWJj, base64url.bearer.authorization.k8s.io.YWJj'],
+  ['an encoding with padding', 'x, base64url.bearer.authorization.k8s.io.YWI='],
+  ['a token that is no UTF-8', 'x, base64url.bearer.authorization.k8s.io._w'],
+  ['no other subprotocol', 'base64url.bearer.authorization.k8s.io.YWJj'],
+]
+for (const [name, protocols] of faulty) {
+  test(`AUN-03 a subprotocol with a token is a wrong credential, not none, ${name}`, async () => {
+    const authenticator = { name: 'test', authenticateToken: () => assert.fail('the token is not asked about') }
+    const request = { headers: { 'sec-websocket-protocol': protocols }, warnings: [] } as unknown as ServerRequest
+    const result = await bearerTokenAuthenticator([authenticator], ['a']).authenticate(request)
+    assert.equal(result && 'decision' in result && result.decision, 'rejected')
+  })
+}

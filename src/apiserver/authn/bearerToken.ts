@@ -2,8 +2,9 @@
  * Finds the bearer token of a request (L3), in the header or, for browsers' WebSockets, in a subprotocol, and asks the token authenticators.
  * A token that nobody knows is refused. Upstream: apiserver/pkg/authentication/request/{bearertoken,websocket}.
  */
+
+import { tokenOfProtocols } from '#streaming/webSocketProtocols'
 import type { ServerRequest } from '../core/request.ts'
-import { tokenOfProtocols } from '../core/webSocketProtocols.ts'
 import type { Authenticator } from './authenticator.ts'
 import type { TokenAuthenticator, TokenResult } from './tokenAuthenticator.ts'
 import { firstThatAuthenticates } from './union.ts'
@@ -14,6 +15,7 @@ export function bearerTokenAuthenticator(authenticators: readonly TokenAuthentic
     authenticate(request) {
       const token = bearerToken(request)
       if (token === undefined) return undefined
+      if (typeof token === 'object') return { decision: 'rejected', reason: token.fault }
       const pending = authenticateToken(authenticators, token, audiences)
       return pending instanceof Promise ? pending.then((late) => remarked(late, request)) : remarked(pending, request)
     },
@@ -39,12 +41,13 @@ export function authenticateToken(
 const scheme = 'bearer '
 const extraSpace = 'the provided Authorization header contains extra space before the bearer token, and is ignored'
 
-function bearerToken({ headers, warnings }: ServerRequest): string | undefined {
+function bearerToken({ headers, warnings }: ServerRequest): string | { readonly fault: string } | undefined {
   const { authorization } = headers
   const token = typeof authorization === 'string' ? ofHeader(authorization, warnings) : undefined
   if (token !== undefined) return token
   const protocols = headers['sec-websocket-protocol']
-  return protocols === undefined ? undefined : tokenOfProtocols(protocols)
+  const carried = protocols === undefined ? undefined : tokenOfProtocols(protocols)
+  return carried && 'token' in carried ? carried.token : carried
 }
 
 /** Every request comes here: a regular expression would look at each character of a long token. */

@@ -11,7 +11,7 @@ export interface BackendTls {
   readonly key?: string | Buffer | undefined
   /** PEM: who must have signed the backend's certificate. */
   readonly ca?: string | Buffer | undefined
-  /** The name that the certificate must carry. Absent: any, since kubelets are reached by address. */
+  /** The name that the certificate must carry. Absent: the host, if there is a `ca`; otherwise any. */
   readonly serverName?: string | undefined
   /** Nothing is checked. So it is without `ca` and `serverName` too, as upstream proxies to pods. */
   readonly insecure?: boolean | undefined

@@ -111,15 +111,15 @@ function allowedPlace({ host, port, mayDial }: Backend): { host: string; port: n
   return { host, port, lookup: checked }
 }
 
-function tlsOptions({ tls = {} }: Backend): ConnectionOptions {
+function tlsOptions({ host, tls = {} }: Backend): ConnectionOptions {
   const { cert, key, ca, serverName, insecure } = tls
   return {
     ...(cert ? { cert } : {}),
     ...(key ? { key } : {}),
     ...(ca ? { ca } : {}),
     rejectUnauthorized: !insecure && (ca !== undefined || serverName !== undefined),
-    servername: serverName ?? '',
-    // Without a name to expect, what counts is that the CA signed it.
-    ...(serverName === undefined ? { checkServerIdentity: () => undefined } : {}),
+    // Without a name, the certificate must be for the address or name that is dialled.
+    servername: serverName ?? (isIP(host) === 0 ? host : ''),
+    ...(ca === undefined && serverName === undefined ? { checkServerIdentity: () => undefined } : {}),
   }
 }

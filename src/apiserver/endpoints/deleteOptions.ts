@@ -8,6 +8,7 @@ import { decodeValue, maxBodyBytes, type ParsedBody, parseBody, readyBody } from
 import { truthy } from '../core/requestInfo.ts'
 import type { DeleteRequest } from '../registry/deletion.ts'
 import { invalidOption, type Scope } from './scope.ts'
+import { wholeNumber } from './selectors.ts'
 
 export interface DeleteOptionsBody {
   gracePeriodSeconds?: number | undefined
@@ -62,7 +63,7 @@ function optionsOfQuery(query: URLSearchParams): DeleteOptionsBody {
   const policy = query.get('propagationPolicy')
   const orphan = query.get('orphanDependents')
   return {
-    ...(grace === null ? {} : { gracePeriodSeconds: Number(grace) }),
+    ...(grace === null ? {} : { gracePeriodSeconds: wholeNumber(grace) }),
     ...(policy === null ? {} : { propagationPolicy: policy }),
     ...(orphan === null ? {} : { orphanDependents: truthy(orphan) }),
   }

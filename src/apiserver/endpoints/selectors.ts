@@ -55,7 +55,12 @@ function shownObject({ view }: ServedResource, entry: CacheEntry): Frozen<KubeOb
 /** A whole number of the query, 0 when it is not there. @throws BadRequest in Go's words */
 export function integerOf(query: URLSearchParams, name: string): number {
   const text = query.get(name) ?? ''
-  if (text === '') return 0
-  if (!/^[+-]?\d+$/.test(text)) throw badRequest(`strconv.ParseInt: parsing ${JSON.stringify(text)}: invalid syntax`)
-  return Number(text)
+  return text === '' ? 0 : wholeNumber(text)
+}
+
+/** @throws BadRequest in the words of Go's strconv, unless it is a whole number of 64 bits */
+export function wholeNumber(text: string): number {
+  const value = /^[+-]?\d+$/.test(text) ? Number(text) : Number.NaN
+  if (Math.abs(value) < 2 ** 63) return value
+  throw badRequest(`strconv.ParseInt: parsing ${JSON.stringify(text)}: ${Number.isNaN(value) ? 'invalid syntax' : 'value out of range'}`)
 }

@@ -12,7 +12,7 @@ import { type CacheEntry, prepareViews } from '../core/watch/cacheEntry.ts'
 import { createObject } from '../registry/create.ts'
 import { deleteObject } from '../registry/deletion.ts'
 import { expectedKind } from '../registry/expectedKind.ts'
-import { listObjects } from '../registry/list.ts'
+import { listObjects, parseRevision } from '../registry/list.ts'
 import { keyFor, type ServedResource } from '../registry/storedResource.ts'
 import { updateObject } from '../registry/update.ts'
 import { deleteOptions } from './deleteOptions.ts'
@@ -29,7 +29,7 @@ export function getObject(scope: Scope): Promise<Answer> | Answer {
   const presenter = createPresenter(request, served, () => deps.clock.now())
   const { cacher } = deps.registry
   const revision = request.query.get('resourceVersion') ?? ''
-  const wait = revision === '' ? cacher.waitUntilCurrent(request.cancellation) : cacher.waitFor(Number(revision) || 1, request.cancellation)
+  const wait = revision === '' ? cacher.waitUntilCurrent(request.cancellation) : cacher.waitFor(parseRevision(revision) || 1, request.cancellation)
   const answer = () => {
     const entry = served.stored.cache.get(keyFor(served, info.namespace, info.name))
     if (!entry) throw notFound(served, info.name)

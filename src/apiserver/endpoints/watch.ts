@@ -9,7 +9,7 @@ import { encodingOf, notAcceptable } from '../core/negotiate.ts'
 import { truthy } from '../core/requestInfo.ts'
 import { prepareViews } from '../core/watch/cacheEntry.ts'
 import { type WatchItem, WatchSession } from '../core/watch/watchSession.ts'
-import { invalidRevision } from '../registry/list.ts'
+import { parseRevision } from '../registry/list.ts'
 import type { Selection } from '../registry/selection.ts'
 import type { ServedResource } from '../registry/storedResource.ts'
 import { checkWatchOptions, wantsInitialEvents } from './listOptions.ts'
@@ -51,8 +51,7 @@ async function openWatch(scope: Scope, selection: Selection): Promise<WatchSessi
   const { deps, request, served } = scope
   const { query } = request
   const text = query.get('resourceVersion') ?? ''
-  if (text !== '' && !/^\d+$/.test(text)) throw invalidRevision(text)
-  const revision = Number(text || 0)
+  const revision = parseRevision(text)
   const bookmarks = truthy(query.get('allowWatchBookmarks'))
   const fromState = wantsInitialEvents(query)
   const { cacher } = deps.registry

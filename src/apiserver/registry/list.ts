@@ -156,14 +156,12 @@ function page(query: ListQuery, items: readonly CacheEntry[], last: string, revi
   return { items, resourceVersion: revision, continue: token, ...(query.selection.matchesObject ? {} : { remainingItemCount: remaining }) }
 }
 
-function parseRevision(text: string): number {
+/** @throws BadRequest as upstream's storage.NewInvalidError, unless it is a whole number of 64 bits */
+export function parseRevision(text: string): number {
   if (text === '') return 0
-  if (!/^\d+$/.test(text)) throw invalidRevision(text)
-  return Number(text)
-}
-
-/** Upstream's storage.NewInvalidError for a resource version that is no number. */
-export function invalidRevision(text: string): StatusError {
-  const body = `Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`
-  return badRequest(`resourceVersion: ${body}`)
+  const isNumber = /^\d+$/.test(text)
+  const revision = Number(text)
+  if (isNumber && revision < 2 ** 64) return revision
+  const quoted = JSON.stringify(text)
+  throw badRequest(`resourceVersion: Invalid value: ${quoted}: strconv.ParseUint: parsing ${quoted}: ${isNumber ? 'value out of range' : 'invalid syntax'}`)
 }

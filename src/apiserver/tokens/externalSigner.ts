@@ -8,6 +8,7 @@ import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import type { TokenSigner } from './issuer.ts'
+import { decodeBase64Url } from './jwt.ts'
 import { type KeySet, keysFor } from './keySet.ts'
 import { type VerificationKey, verificationKeyOf } from './keys.ts'
 
@@ -103,7 +104,7 @@ function signerOf(service: SignerService, keySet: FetchedKeySet, metrics: Metric
 async function headerFault(text: string, keySet: FetchedKeySet): Promise<string | undefined> {
   let header: Readonly<Record<string, unknown>>
   try {
-    header = JSON.parse(Buffer.from(text, 'base64url').toString()) as Readonly<Record<string, unknown>>
+    header = JSON.parse(String(decodeBase64Url(text))) as Readonly<Record<string, unknown>>
   } catch (error) {
     return `while parsing header JSON: ${(error as Error).message}`
   }

@@ -57,9 +57,9 @@ export function peekClaims(token: string): Record<string, unknown> | undefined {
 export function verifySignature(token: string, keys: readonly VerificationKey[]): Record<string, unknown> | undefined {
   const parts = token.split('.')
   const header = jsonPart(parts, 0)
-  if (!header || parts.length !== 3 || header.crit !== undefined) return undefined
+  const signature = decodeBase64Url(parts[2] ?? '')
+  if (!header || !signature || parts.length !== 3 || header.crit !== undefined) return undefined
   const signed = Buffer.from(`${parts[0]}.${parts[1]}`)
-  const signature = Buffer.from(parts[2] as string, 'base64url')
   const fits = (key: VerificationKey) =>
     key.algorithm === header.alg &&
     (header.kid === undefined || header.kid === key.id) &&
@@ -80,9 +80,14 @@ export function keyIdOf(token: string): string | undefined {
 
 function jsonPart(parts: readonly string[], index: number): Record<string, unknown> | undefined {
   try {
-    const value: unknown = JSON.parse(Buffer.from(parts[index] ?? '', 'base64url').toString())
+    const value: unknown = JSON.parse(String(decodeBase64Url(parts[index] ?? '')))
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined
   } catch {
     return undefined
   }
+}
+
+/** Buffer.from passes over characters that do not belong there: one signature would have many spellings. Undefined: it is no base64url without padding. */
+export function decodeBase64Url(text: string): Buffer | undefined {
+  return /^[A-Za-z0-9_-]*$/.test(text) && text.length % 4 !== 1 ? Buffer.from(text, 'base64url') : undefined
 }

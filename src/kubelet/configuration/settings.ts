@@ -64,12 +64,11 @@ const usedByServer = new Set([
   'rotateCertificates',
   'serverTLSBootstrap',
 ])
-const usedByHealth = new Set(['healthzPort', 'healthzBindAddress', 'enableServer', 'mergeDefaultEvictionSettings'])
+const usedByHealth = new Set(['healthzPort', 'healthzBindAddress', 'enableServer', 'mergeDefaultEvictionSettings', 'makeIPTablesUtilChains'])
 /** Nothing here depends on them: upstream's own words for the first two are that they have no effect. */
 const withoutEffect = new Set([
   'iptablesMasqueradeBit',
   'iptablesDropBit',
-  'makeIPTablesUtilChains',
   'hairpinMode',
   'contentType',
   'enableContentionProfiling',

@@ -437,5 +437,5 @@ test('KUB-19 profiles, labels and policies reach the runtime as they are asked f
   })
   assert.deepEqual(confined.apparmor, { profileType: 'Localhost', localhostRef: 'web' })
   assert.deepEqual([confined.selinuxOptions, confined.supplementalGroupsPolicy], [{ user: '', role: '', type: '', level: 's0' }, 1])
-  assert.equal(of({}, { appArmorProfile: { type: 'Unconfined' } }).apparmor, undefined)
+  assert.deepEqual(of({}, { appArmorProfile: { type: 'Unconfined' } }).apparmor, { profileType: 'Unconfined' })
 })

@@ -58,7 +58,9 @@ export function seccomp(profile: Frozen<SeccompProfile> | undefined, rootDirecto
 }
 
 function appArmor({ type, localhostProfile }: Frozen<AppArmorProfile>): SecurityProfile {
-  return type === 'Localhost' ? { profileType: 'Localhost', localhostRef: localhostProfile ?? '' } : { profileType: 'RuntimeDefault' }
+  if (type === 'Localhost') return { profileType: 'Localhost', localhostRef: localhostProfile ?? '' }
+  // Without a profile the runtime confines the container by its own.
+  return { profileType: type === 'Unconfined' ? 'Unconfined' : 'RuntimeDefault' }
 }
 
 /** Refuses a container that must not run as root and would. @throws ConfigError with upstream's text. */
@@ -105,7 +107,7 @@ export function containerSecurityContext(
   const user = context.runAsUser ?? image?.uid?.value
   const { appArmorProfile, seLinuxOptions } = context
   return {
-    ...(appArmorProfile && appArmorProfile.type !== 'Unconfined' && !privileged ? { apparmor: appArmor(appArmorProfile) } : {}),
+    ...(appArmorProfile && !privileged ? { apparmor: appArmor(appArmorProfile) } : {}),
     ...(seLinuxOptions ? { selinuxOptions: seLinux(seLinuxOptions) } : {}),
     ...(pod.spec.securityContext?.supplementalGroupsPolicy === 'Strict' ? { supplementalGroupsPolicy: 1 } : {}),
     namespaceOptions: namespaceOptions(pod, options.users, options.targetId),

@@ -56,13 +56,11 @@ export const authDefaults: KubeletAuthSettings = {
 export const anonymousUser: KubeletUser = { name: 'system:anonymous', groups: ['system:unauthenticated'] }
 
 const verbs: Readonly<Record<string, string>> = bareMap({ POST: 'create', GET: 'get', PUT: 'update', PATCH: 'patch', DELETE: 'delete' })
-/** Subresources of their own beside proxy, which is enough for them too. */
+/** Subresources of their own; proxy is enough for these, too. */
 const fine = [
   ['/pods', 'pods'],
   ['/healthz', 'healthz'],
   ['/configz', 'configz'],
-  ['/statusz', 'statusz'],
-  ['/flagz', 'flagz'],
   ['/runningpods', 'pods'],
 ] as const
 /** For these, proxy is not enough. */
@@ -71,6 +69,9 @@ const coarse = [
   ['/metrics', 'metrics'],
   ['/logs', 'log'],
   ['/checkpoint', 'checkpoint'],
+  ['/statusz', 'statusz'],
+  // Flags are configuration.
+  ['/flagz', 'configz'],
 ] as const
 
 /** What must be allowed, most particular first: any of them is enough. */

@@ -1,5 +1,6 @@
 /**
- * Authenticates requests to the kubelet (L3): by the client certificate of the connection, then by the bearer token. A credential that is wrong does not make
+ * Authenticates requests to the kubelet (L3): by the client certificate of the connection, then by the bearer token, in
+ * the header or among a WebSocket's subprotocols. A credential that is wrong does not make
  * its bearer anonymous. Upstream: cmd/kubelet/app/auth.go BuildAuthn, apiserver/pkg/authentication/authenticatorfactory/delegating.go (v1.36).
  */
 import { X509Certificate } from 'node:crypto'
@@ -8,6 +9,7 @@ import type { TLSSocket } from 'node:tls'
 import type { Clock } from '#base/clock'
 import { userOfCertificate } from '#base/distinguishedName'
 import type { Logger } from '#base/log'
+import { offeredProtocols, tokenOfProtocols } from '#streaming/webSocketProtocols'
 import { anonymousUser, type KubeletAuth, type KubeletUser, withAuthenticated } from './auth.ts'
 
 interface Deps {
@@ -36,10 +38,18 @@ export function createIdentifier({ auth, clock, log }: Deps): (request: Incoming
     const { user, fault } = shownBy(request.socket as TLSSocket)
     if (user) return user
     if (fault !== undefined) log.error(new Error(fault), 'Unable to authenticate the request due to an error')
-    const token = bearerToken(request.headers.authorization)
-    if (token === undefined) return auth.anonymous && fault === undefined ? anonymousUser : undefined
+    const { headers } = request
+    const token = bearerToken(headers.authorization)
+    const carried = headers.upgrade?.toLowerCase() === 'websocket' ? tokenOfProtocols(headers['sec-websocket-protocol']) : undefined
+    if (token === undefined && !carried) return auth.anonymous && fault === undefined ? anonymousUser : undefined
     try {
-      return await auth.authenticateToken(token)
+      const known = token === undefined ? undefined : await auth.authenticateToken(token)
+      if (known || !carried) return known
+      if ('fault' in carried) throw new Error(carried.fault)
+      const browser = await auth.authenticateToken(carried.token)
+      // The handshake answers with one of the others.
+      if (browser) headers['sec-websocket-protocol'] = offeredProtocols(headers['sec-websocket-protocol']).join(', ')
+      return browser
     } catch (error) {
       log.error(error, 'Unable to authenticate the request due to an error')
       return undefined

@@ -7,6 +7,7 @@ import type { Component } from '#base/component'
 import { announceFeatures, type FeatureGateSettings } from '#base/featureGates'
 import { curvesOf } from '#base/tlsCurves'
 import { connectCri } from '#grpc/criClient'
+import { createExec } from '#host/exec'
 import type { AuthenticationSettings, AuthorizationSettings, ConfigurationDocument } from '#kubelet/configuration/document'
 import { settingsOf } from '#kubelet/configuration/settings'
 import { createKubeletHost } from '#kubelet/host'
@@ -27,6 +28,7 @@ import { createCertificateStore } from '../component/kubelet/certificateStore.ts
 import { configurationFlags } from '../component/kubelet/configurationFlags.ts'
 import { createHealthPort } from '../component/kubelet/healthPort.ts'
 import { effectiveConfiguration, type KubeletFlags, kubeletFlags } from '../component/kubelet/kubeletFlags.ts'
+import { createLoopbackFirewall } from '../component/kubelet/loopbackFirewall.ts'
 import { defaultAddress } from '../component/kubelet/nodeAddresses.ts'
 import { kubeletPages } from '../component/kubelet/pages.ts'
 import { applyProcessLimits, checkSwap } from '../component/kubelet/processLimits.ts'
@@ -121,7 +123,8 @@ async function nodeComponents(parts: Parts, signal: AbortSignal): Promise<Compon
     },
   )
   const health = createHealthPort(document.healthzBindAddress as string, document.healthzPort as number, () => syncLoopFault(kubelet.view, tools.clock))
-  const components: Component[] = [kubelet, ...(document.healthzPort === 0 ? [] : [health])]
+  const firewall = createLoopbackFirewall({ exec: createExec(), clock: tools.clock, log })
+  const components: Component[] = [kubelet, ...(document.healthzPort === 0 ? [] : [health]), ...(document.makeIPTablesUtilChains === true ? [firewall] : [])]
   if (document.enableServer !== true) return components
   const serving = await servingFor(parts, nodeIPs, (tls) => server.setTls(tls), signal)
   const told = { view: kubelet.view, clock: tools.clock, log, metrics: tools.metrics, metricsText: () => tools.metrics.render() }

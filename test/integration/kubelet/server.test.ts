@@ -8,7 +8,7 @@ import { VirtualClock } from '#base/virtualClock'
 import type { Client } from '#client/client'
 import { type KubeletConfig, kubeletConfig } from '#kubelet/config'
 import type { KubeletView } from '#kubelet/kubelet'
-import { apiAuth, attributesOf, authDefaults, type KubeletAuthSettings } from '#kubelet/server/auth'
+import { apiAuth, attributesOf, authDefaults, type KubeletAuth, type KubeletAuthSettings } from '#kubelet/server/auth'
 import { createKubeletServer, createReadOnlyServer } from '#kubelet/server/kubeletServer'
 import { createStreamMetrics } from '#kubelet/server/requestMetrics'
 import { createAuthority, issueCertificate, type KeyPair } from '#main/pki/certificates'
@@ -118,7 +118,8 @@ const paths: readonly (readonly [path: string, subresources: string])[] = [
   ['/healthz', 'healthz,proxy'],
   ['/healthz/syncloop', 'healthz,proxy'],
   ['/configz', 'configz,proxy'],
-  ['/statusz', 'statusz,proxy'],
+  ['/statusz', 'statusz'],
+  ['/flagz', 'configz'],
   ['/stats/summary', 'stats'],
   ['/metrics', 'metrics'],
   ['/metrics/cadvisor', 'metrics'],
@@ -216,10 +217,14 @@ test('KUB-17 what is only read is refused to other methods, and says which one i
   })
 })
 
-/** The status of an upgrade of exec with this method, on a kubelet that allows everything. */
-async function upgradeStatus(method: string): Promise<number | undefined> {
+/** The status of an upgrade of exec. Without protocols the kubelet allows every request; with them it needs the good token. */
+async function upgradeStatus(method: string, protocols?: string): Promise<number | undefined> {
   const view = { config: kubeletConfig({ nodeName: 'n1' }), pod: () => undefined } as unknown as KubeletView
-  const auth = { anonymous: true, authenticateToken: async () => undefined, authorize: async () => true }
+  const auth: KubeletAuth = {
+    anonymous: protocols === undefined,
+    authenticateToken: async (token) => (token === 'good' ? { name: 'bot', groups: [] } : undefined),
+    authorize: async () => true,
+  }
   const deps = { view, auth, clock: new VirtualClock(0), log: noLog }
   const server = createKubeletServer(deps, { address: '127.0.0.1', port: 0, cert: serving.cert, key: serving.key })
   const stop = new AbortController()
@@ -227,7 +232,9 @@ async function upgradeStatus(method: string): Promise<number | undefined> {
   try {
     const port = await server.listening
     const path = '/exec/a/b/c?command=id&output=1'
-    const headers = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13', 'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==' }
+    const offered = protocols === undefined ? {} : { 'sec-websocket-protocol': protocols }
+    const key = { 'sec-websocket-version': '13', 'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==' }
+    const headers = { connection: 'Upgrade', upgrade: 'websocket', ...key, ...offered }
     return await new Promise((resolve, reject) => {
       https
         .request({ host: '127.0.0.1', port, path, method, headers, ca: ca.cert, agent: false }, ({ statusCode }) => resolve(statusCode))
@@ -242,6 +249,16 @@ async function upgradeStatus(method: string): Promise<number | undefined> {
 
 for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS'])
   test(`KUB-17 exec is refused, the method of the upgrade is ${method}`, async () => assert.equal(await upgradeStatus(method), 405))
+
+const carrier = (token: string) => `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`
+for (const [name, protocols, status] of [
+  ['is known, its pod is missing', `${carrier('good')}, v5.channel.k8s.io`, 404],
+  ['is unknown', `${carrier('bad')}, v5.channel.k8s.io`, 401],
+  ['stands alone', carrier('good'), 401],
+  ['is one of two', `${carrier('good')}, ${carrier('good')}, v5.channel.k8s.io`, 401],
+] as const)
+  test(`AUN-03 a kubelet takes the token among the subprotocols of a WebSocket, it ${name}: ${status}`, async () =>
+    assert.equal(await upgradeStatus('GET', protocols), status))
 
 test('AUZ-09 a question that nobody could answer is no answer: the first failure ends the request', async () => {
   await withServer({ allowed: ['broken pods', 'proxy'] }, async ({ get, asked }) => {

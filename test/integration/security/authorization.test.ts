@@ -234,6 +234,16 @@ describe('AUN-01 requests without a credential under AlwaysAllow', () => {
   }
 })
 
+test('AUN-01 a server does not start, both --anonymous-auth and the configuration file say whether anonymous requests pass', async () => {
+  const file = ssl.file('anonymous.yaml', 'apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\nanonymous: {enabled: false}\n')
+  for (const flag of ['--anonymous-auth=true', '--anonymous-auth=false', '--anonymous-auth']) {
+    await assert.rejects(
+      startServerWithFlags([`--authentication-config=${file}`, flag]),
+      /--anonymous-auth flag cannot be set when anonymous field is configured/,
+    )
+  }
+})
+
 /** Keeps the messages of warnings. */
 function loggerTo(lines: string[]): Logger {
   const log: Logger = { ...noLog, warn: (message) => void lines.push(message), with: () => log, v: () => log }

@@ -55,3 +55,20 @@ for (const isLate of [false, true]) {
     })
   }
 }
+
+test('ADM-06 checks carry their selectors, and one that does not parse narrows nothing', async () => {
+  const asked: AuthorizationAttributes[] = []
+  const authorizer = new RequestAuthorizer([authorizerOf(false, asked)], attributes, 'd')
+  const check = "authorizer.group('').resource('pods')"
+  const expression = `${check}.fieldSelector('spec.nodeName=a').labelSelector('app=web').check('list').allowed() && ${check}.fieldSelector('broken').check('list').allowed()`
+  const compiled = compileMatchConditions(new AdmissionCompiler({ hasParams: false }, false), [{ name: 'c', expression }]) as MatchConditions
+  const input = { attributes, resource: kind, kind, object: undefined, oldObject: undefined, authorizer }
+  assert.deepEqual(await evaluateMatchConditions(compiled, input, 'Fail'), { matches: true, failures: 0 })
+  assert.deepEqual(
+    asked.map(({ fieldSelector, labelSelector }) => [fieldSelector?.map(({ field }) => field), labelSelector]),
+    [
+      [['spec.nodeName'], 'app=web'],
+      [undefined, undefined],
+    ],
+  )
+})

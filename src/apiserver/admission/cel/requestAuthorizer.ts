@@ -4,10 +4,10 @@
  * Upstream: apiserver/pkg/admission/plugin/authorizer/caching_authorizer.go.
  */
 import { type AuthorizationCheck, type AuthorizationDecision, type Authorize, authorizerValue, resourceCheckValue } from '#api/cel/authz'
-import { parseFieldSelector } from '#api/machinery/fieldSelector'
 import type { OpaqueValue } from '#cel/values'
 import type { AuthorizationAttributes, Authorizer } from '../../authz/authorizer.ts'
 import { authorize } from '../../authz/union.ts'
+import { fieldTerms } from '../../core/fieldTerms.ts'
 import type { UserInfo } from '../../core/request.ts'
 import type { AdmissionAttributes } from '../admission.ts'
 
@@ -77,7 +77,7 @@ function decided({ decision, reason, error }: Decision): AuthorizationDecision {
 }
 
 function attributesOf(check: AuthorizationCheck, user: UserInfo): AuthorizationAttributes {
-  const { verb, path = '', group = '', resource, subresource = '', namespace = '', name = '', fieldSelector } = check
+  const { verb, path = '', group = '', resource, subresource = '', namespace = '', name = '', fieldSelector, labelSelector } = check
   return {
     user: check.serviceAccount ? serviceAccountUser(check.serviceAccount) : user,
     verb,
@@ -89,7 +89,8 @@ function attributesOf(check: AuthorizationCheck, user: UserInfo): AuthorizationA
     resource: resource ?? '',
     subresource,
     name,
-    fieldSelector: fieldSelector ? parseFieldSelector(fieldSelector).terms : undefined,
+    fieldSelector: fieldTerms(fieldSelector),
+    labelSelector: labelSelector || undefined,
   }
 }
 

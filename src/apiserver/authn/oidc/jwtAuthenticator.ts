@@ -73,6 +73,9 @@ async function userOf(token: string, { url, keys, options, resolver, authenticat
   return withAuthenticatedGroup(userOfClaims(authenticator, claims))
 }
 
+/** The server of a distributed claim names its issuer, and discovery of an issuer retries without end. Upstream has no bound. */
+const mostClaimIssuers = 64
+
 /** Only groups by the name of their claim may stand elsewhere. */
 function resolverOf(
   deps: JwtAuthenticatorDeps,
@@ -85,6 +88,7 @@ function resolverOf(
   const keysOf = (issuer: string) => {
     let keys = issuers.get(issuer)
     if (!keys) {
+      if (issuers.size >= mostClaimIssuers) return undefined
       keys = discovering({ url: issuer, get, observe: () => {} }, deps, signal)
       issuers.set(issuer, keys)
     }

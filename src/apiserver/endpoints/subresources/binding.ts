@@ -17,14 +17,14 @@ import { ensureNamespace } from '../../registry/create.ts'
 import { updateObject } from '../../registry/update.ts'
 import { attributesOf } from '../../registry/writer.ts'
 import { methodNotAllowed } from '../router.ts'
-import type { EndpointDeps, Scope } from '../scope.ts'
-import { writeContext } from '../scope.ts'
+import { type EndpointDeps, type Scope, writeContext } from '../scope.ts'
 import { setPodCondition } from './podConditions.ts'
 
 export const bindingHandlers = { create: bind }
 
 const pods = { group: '', resource: 'pods' }
 const bindingKind = { group: '', version: 'v1', kind: 'Binding' }
+const bindings = { group: '', version: 'v1', resource: 'bindings' }
 
 /** POST to the collection `bindings` names the pod in the body. */
 export function bindingsHandler(endpoints: EndpointDeps): Handler {
@@ -48,7 +48,9 @@ async function bind(scope: Scope): Promise<Answer> {
   checkTarget(binding, name)
   const context = writeContext(scope, 'CreateOptions')
   ensureNamespace(context, binding as unknown as KubeObject)
-  const attributes = attributesOf({ ...context, kind: bindingKind }, 'CREATE', name, binding as unknown as KubeObject, undefined)
+  // As upstream, rules of policies and webhooks name `bindings` and `pods/binding` separately.
+  const asked = info.resource === 'bindings' ? { ...context, served: { ...context.served, ...bindings }, subresource: '' } : context
+  const attributes = attributesOf({ ...asked, kind: bindingKind }, 'CREATE', name, binding as unknown as KubeObject, undefined)
   await admit(deps.writer.admission, attributes)
   await deps.writer.admission.validate(attributes)
   // Upstream writes past the managers of fields: nobody owns the node of a pod.

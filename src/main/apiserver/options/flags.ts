@@ -131,6 +131,12 @@ export class UsageError extends Error {
  * @throws UsageError with every unknown flag and every value that does not parse, in upstream's words
  */
 export function parseFlags<F extends Flags>(flags: F, args: readonly string[]): FlagValues<F> {
+  const given = givenFlags(flags, args)
+  return Object.fromEntries(Object.entries(flags).map(([name, one]) => [name, given.has(name) ? given.get(name) : one.default])) as FlagValues<F>
+}
+
+/** The flags that stand in the arguments, with their values. @throws UsageError as parseFlags */
+export function givenFlags(flags: Flags, args: readonly string[]): ReadonlyMap<string, unknown> {
   const given = new Map<string, unknown>()
   const faults: string[] = []
   for (let at = 0; at < args.length; at++) {
@@ -151,7 +157,7 @@ export function parseFlags<F extends Flags>(flags: F, args: readonly string[]): 
     }
   }
   if (faults.length > 0) throw new UsageError(faults)
-  return Object.fromEntries(Object.entries(flags).map(([name, one]) => [name, given.has(name) ? given.get(name) : one.default])) as FlagValues<F>
+  return given
 }
 
 function split(argument: string): [name: string | undefined, value: string | undefined] {

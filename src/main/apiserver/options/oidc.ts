@@ -63,7 +63,7 @@ export async function jwtOptions(
   const content = (await readNamed(path, { file: () => source })) ?? ''
   const { configuration, authenticators } = usable(() => labelled(path, () => validConfiguration(content, serviceAccountIssuers)))
   const { anonymous } = configuration
-  if (anonymous && !values['anonymous-auth']) {
+  if (anonymous && context.isGiven?.('anonymous-auth')) {
     throw new UsageError(['anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in authentication configuration file'])
   }
   const byFile = anonymous?.enabled ? { paths: (anonymous.conditions ?? []).map((condition) => condition.path ?? '') } : undefined

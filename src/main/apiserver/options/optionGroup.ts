@@ -8,6 +8,8 @@ import type { Flags, FlagValues } from './flags.ts'
 export interface OptionContext {
   /** A file that a flag names; it is followed where the setting can be reloaded. */
   file(path: string): ConfigFile
+  /** Whether the flag stands on the command line, with its default or another value. Absent: no flag does. */
+  isGiven?(flag: string): boolean
 }
 
 export interface OptionGroup<F extends Flags, Settings> {

@@ -3,7 +3,7 @@
  * loads only its own.
  */
 import { emptyMap } from '#base/bareMap'
-import { type Flags, type FlagValues, parseFlags, UsageError } from './flags.ts'
+import { type Flags, type FlagValues, givenFlags, parseFlags, UsageError } from './flags.ts'
 import type { OptionContext, OptionGroup } from './optionGroup.ts'
 
 type SettingsOf<G> = G extends OptionGroup<infer _F, infer S> ? S : never
@@ -17,11 +17,12 @@ export async function readOptions<Groups extends object>(from: Groups, args: rea
   const groups = Object.entries(from) as [string, OptionGroup<Flags, unknown>][]
   const flags: Flags = Object.assign({}, ...groups.map(([, group]) => group.flags))
   const values: FlagValues<Flags> = parseFlags(flags, args)
+  const given = givenFlags(flags, args)
   const faults: string[] = []
   const settings: Record<string, unknown> = emptyMap()
   for (const [name, group] of groups) {
     try {
-      settings[name] = await group.settings(values, context)
+      settings[name] = await group.settings(values, { ...context, isGiven: (flag) => given.has(flag) })
     } catch (error) {
       if (!(error instanceof UsageError)) throw error
       faults.push(...error.faults)
