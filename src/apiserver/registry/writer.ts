@@ -27,7 +27,6 @@ export interface WriterDeps {
 
 export const rootPath = FieldPath.of()
 const namespaces = { group: '', resource: 'namespaces' }
-export const metadataPath = FieldPath.of('metadata')
 
 export function strategyContext(deps: WriterDeps, context: WriteContext): StrategyContext {
   const namespaceLabels = () => deps.reader.get<KubeObject>(namespaces, '', context.namespace)?.metadata.labels
