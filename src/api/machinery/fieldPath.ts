@@ -50,7 +50,7 @@ export class FieldPath {
   }
 }
 
-/** Validation stops when an object has more faults than this: every further one takes time, and nobody reads it. */
+/** Validation stops when an object has more faults than this: each further one takes time, and no answer shows it. */
 const mostCollected = 20_000
 
 /** Ends a validation early. */
