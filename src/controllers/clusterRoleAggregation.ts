@@ -5,6 +5,7 @@
 import type { ClusterRole, PolicyRule } from '#api/gen/types/rbac.v1'
 import { selectorOf } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
+import type { Clock } from '#base/clock'
 import { clusterRoles } from '#client/builtIn'
 import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
 import { createReconciler } from './framework/reconciler.ts'
@@ -25,7 +26,7 @@ function createClusterRoleAggregation(context: ControllerContext) {
     async reconcile(name, signal) {
       const role = informer.lister.get({ name })
       if (!role?.aggregationRule) return undefined
-      const rules = aggregatedRules(role, informer.store.list())
+      const rules = await aggregatedRules(role, informer.store.list(), context.clock)
       if (JSON.stringify(rules) === JSON.stringify(role.rules ?? [])) return undefined
       const body = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name }, rules }
       await context.client.of(clusterRoles).patch({ name }, 'apply', body, { fieldManager: 'clusterrole-aggregation-controller', force: true, signal })
@@ -40,16 +41,24 @@ function createClusterRoleAggregation(context: ControllerContext) {
   return reconciler
 }
 
+/** Selectors that are tried before other work gets its turn. */
+const selectorsPerTurn = 200
+
 /** The rules of the chosen roles in the order of their names, each once; never the role's own. */
-export function aggregatedRules(role: Frozen<ClusterRole>, all: readonly Frozen<ClusterRole>[]): Frozen<PolicyRule>[] {
-  const selectors = (role.aggregationRule?.clusterRoleSelectors ?? []).map((selector) => selectorOf(selector))
-  const sorted = [...all].sort((a, b) => ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1))
-  const rules = new Map<string, Frozen<PolicyRule>>()
-  for (const selector of selectors) {
-    for (const other of sorted) {
-      if (other.metadata.name === role.metadata.name || !selector.matches(other.metadata.labels ?? {})) continue
-      for (const rule of other.rules ?? []) rules.set(JSON.stringify(rule), rule)
-    }
+export async function aggregatedRules(role: Frozen<ClusterRole>, all: readonly Frozen<ClusterRole>[], clock: Clock): Promise<Frozen<PolicyRule>[]> {
+  const selectors = role.aggregationRule?.clusterRoleSelectors ?? []
+  const others = all.filter(({ metadata }) => metadata.name !== role.metadata.name).sort((a, b) => ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1))
+  const chosen = new Set<Frozen<ClusterRole>>()
+  const tried = new Set<string>()
+  for (const [index, one] of selectors.entries()) {
+    if ((index + 1) % selectorsPerTurn === 0) await clock.turn()
+    const text = JSON.stringify(one)
+    if (tried.has(text)) continue
+    tried.add(text)
+    const selector = selectorOf(one)
+    for (const other of others) if (!chosen.has(other) && selector.matches(other.metadata.labels ?? {})) chosen.add(other)
   }
+  const rules = new Map<string, Frozen<PolicyRule>>()
+  for (const { rules: own } of chosen) for (const rule of own ?? []) rules.set(JSON.stringify(rule), rule)
   return [...rules.values()]
 }

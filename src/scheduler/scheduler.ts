@@ -65,6 +65,8 @@ export const defaultSchedulerConfig: SchedulerConfig = {
   extenders: [],
 }
 
+/** A pod's cycle may be long; the next one waits then until others had their turn. */
+const longestTurnMs = 20
 /** Cycles between two looks at the network, so that watches are not starved. */
 const cyclesPerTurn = 32
 const maxBindingsInFlight = 128
@@ -145,6 +147,7 @@ async function runScheduler(
   try {
     await Promise.all([...watches.informers].map((informer) => informer.synced(signal)))
     await cluster.synced(signal)
+    let turnStartedMs = deps.clock.monotonicMs()
     for (let cycles = 1; ; cycles++) {
       // A promise only where there is nothing to do.
       const queued = queue.tryPop() ?? (await queue.pop(signal))
@@ -152,7 +155,10 @@ async function runScheduler(
       const asked = cycle.run(queued)
       if (asked) await asked
       showSizes()
-      if (cycles % cyclesPerTurn === 0) await setImmediate()
+      if (cycles % cyclesPerTurn === 0 || deps.clock.monotonicMs() - turnStartedMs > longestTurnMs) {
+        await setImmediate()
+        turnStartedMs = deps.clock.monotonicMs()
+      }
       if (!binding.hasRoom(maxBindingsInFlight)) await binding.room(maxBindingsInFlight)
     }
   } catch (error) {

@@ -8,8 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { assertServesInnocent, createKilledCluster, type KilledCluster } from './poison/killedCluster.ts'
 import { type Poison, poisons } from './poison/poisons.ts'
 
-/** 250 ms on a machine of one's own; one that is shared is slower, and collects garbage with less memory. */
-const maxTurnMs = 500
+const maxTurnMs = 250
 const handledForMs = 700
 const mergePatch = { headers: { 'content-type': 'application/merge-patch+json' } }
 

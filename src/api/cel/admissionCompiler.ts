@@ -25,6 +25,7 @@ export interface CompileOptions {
 export class AdmissionCompiler {
   readonly #given: Omit<AdmissionVariables, 'variables'>
   readonly #withVariables: boolean
+  /** The environments read it as it grows: copying it for each variable would take minutes for a policy of thousands. */
   readonly #types = new Map<string, CelType>()
   readonly #environments = new Map<string, Environment>()
   /** By name, in the order of their declaration. */
@@ -40,7 +41,6 @@ export class AdmissionCompiler {
     const compiled = this.compile(source)
     this.variables.set(name, compiled)
     this.#types.set(name, compiled.program ? compiled.resultType : dynType)
-    this.#environments.clear()
     return compiled
   }
 
@@ -56,7 +56,7 @@ export class AdmissionCompiler {
     const key = `${hasAuthorizer} ${hasPatchTypes}`
     const known = this.#environments.get(key)
     if (known) return known
-    const variables = this.#withVariables ? objectType('kubernetes.variables', new Map(this.#types)) : undefined
+    const variables = this.#withVariables ? objectType('kubernetes.variables', this.#types) : undefined
     const made = admissionEnvironment({ ...this.#given, hasAuthorizer, hasPatchTypes, variables })
     this.#environments.set(key, made)
     return made

@@ -12,7 +12,7 @@ export class FieldPath {
   readonly #step: string | number
   readonly #isKey: boolean
 
-  private constructor(parent: FieldPath | undefined, step: string | number, isKey = false) {
+  protected constructor(parent: FieldPath | undefined, step: string | number, isKey = false) {
     this.#parent = parent
     this.#step = step
     this.#isKey = isKey
@@ -36,10 +36,48 @@ export class FieldPath {
     return new FieldPath(this, key, true)
   }
 
+  /** The path that this one and its relatives begin with. */
+  get root(): FieldPath {
+    let path: FieldPath = this
+    while (path.#parent) path = path.#parent
+    return path
+  }
+
   toString(): string {
     const parent = this.#parent?.toString() ?? ''
     if (this.#isKey || typeof this.#step === 'number') return `${parent}[${this.#step}]`
     return parent === '' ? this.#step : `${parent}.${this.#step}`
+  }
+}
+
+/** Validation stops when an object has more faults than this: each further one takes time, and no answer shows it. */
+const mostCollected = 20_000
+
+/** Ends a validation early. */
+class TooManyFaults extends Error {}
+
+/** The root of the paths of one validation, which counts its faults. */
+class CountingRoot extends FieldPath {
+  readonly faults: FieldError[] = []
+
+  constructor() {
+    super(undefined, '')
+  }
+
+  note(fault: FieldError): void {
+    this.faults.push(fault)
+    if (this.faults.length > mostCollected) throw new TooManyFaults('the object has too many faults')
+  }
+}
+
+/** Runs a validation whose paths begin with the given root. It is stopped when the object has too many faults: the first ones are the result then. */
+export function limitedFaults(validate: (root: FieldPath) => readonly FieldError[]): readonly FieldError[] {
+  const root = new CountingRoot()
+  try {
+    return validate(root)
+  } catch (error) {
+    if (error instanceof TooManyFaults) return root.faults
+    throw error
   }
 }
 
@@ -74,7 +112,7 @@ const withDetail = (head: string, detail: string) => (detail ? `${head}: ${detai
 
 /** Puts the texts together when they are read: an object can have a million faults, and the answer shows the first thousand. */
 function lazily(type: FieldErrorType, path: FieldPath, body: () => string): FieldError {
-  return {
+  const fault: FieldError = {
     type,
     get field() {
       return path.toString()
@@ -83,6 +121,9 @@ function lazily(type: FieldErrorType, path: FieldPath, body: () => string): Fiel
       return body()
     },
   }
+  const { root } = path
+  if (root instanceof CountingRoot) root.note(fault)
+  return fault
 }
 
 export const fieldError = {
@@ -105,24 +146,28 @@ export const fieldError = {
 
 /** Nobody reads more; an object of 3 MiB can have a million faults, whose description would be a hundred times its size. */
 const mostErrors = 1_000
+/** Nor longer texts: a fault may show a whole list, and each item of that list may have one. */
+const mostCharacters = 1_000_000
 
 /**
  * The 422 that a list of field errors becomes: the first 1,000 of them, and how many more there are. `group` and `kind` are the object's.
  * Upstream: errors.NewInvalid, which has no such limit.
  */
 export function invalid(of: { group: string; kind: string }, name: string, all: readonly FieldError[]): StatusError {
-  const errors = all.length > mostErrors ? all.slice(0, mostErrors) : all
+  const causes: { reason: FieldErrorType; message: string; field: string }[] = []
   // The message says each thing once; the causes repeat what several checks have found.
-  const texts = [...new Set(errors.map((e) => `${e.field}: ${e.body}`))]
-  if (all.length > mostErrors) texts.push(`and ${all.length - mostErrors} more errors`)
-  const joined = texts.length === 1 ? texts[0] : `[${texts.join(', ')}]`
+  const texts = new Set<string>()
+  let characters = 0
+  for (const { type, field, body } of all) {
+    if (causes.length >= mostErrors || characters > mostCharacters) break
+    causes.push({ reason: type, message: body, field })
+    texts.add(`${field}: ${body}`)
+    characters += body.length
+  }
+  if (all.length > causes.length) texts.add(`and ${all.length > mostCollected ? 'at least ' : ''}${all.length - causes.length} more errors`)
+  const joined = texts.size === 1 ? [...texts][0] : `[${[...texts].join(', ')}]`
   const qualifiedKind = of.group ? `${of.kind}.${of.group}` : of.kind
   return new StatusError('Invalid', `${qualifiedKind} "${name}" is invalid: ${joined}`, {
-    details: {
-      name,
-      ...(of.group ? { group: of.group } : {}),
-      kind: of.kind,
-      causes: errors.map((e) => ({ reason: e.type, message: e.body, field: e.field })),
-    },
+    details: { name, ...(of.group ? { group: of.group } : {}), kind: of.kind, causes },
   })
 }

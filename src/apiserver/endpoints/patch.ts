@@ -5,7 +5,7 @@
 import { FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'
 import { JsonSyntaxError, parseJson } from '#api/machinery/json'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
-import { applyJsonPatch, parseJsonPatch } from '#api/machinery/patch/jsonPatch'
+import { jsonPatchSteps, parseJsonPatch } from '#api/machinery/patch/jsonPatch'
 import { applyMergePatch } from '#api/machinery/patch/mergePatch'
 import { goPrint } from '#api/machinery/patch/objects'
 import { applyStrategicMergePatch } from '#api/machinery/patch/strategicMerge'
@@ -25,7 +25,7 @@ import {
   unsupportedMediaType,
   yamlType,
 } from '../core/body.ts'
-import { turn } from '../core/fairLoop.ts'
+import { inSteps, turn } from '../core/fairLoop.ts'
 import type { RequestBody } from '../core/request.ts'
 import { expectedKind } from '../registry/expectedKind.ts'
 import { updateObject } from '../registry/update.ts'
@@ -61,11 +61,15 @@ export async function patch(scope: Scope): Promise<Answer> {
       transform: async (current, isLarge) => {
         if (!current) throw notFound(served, info.name)
         const kept = type === jsonPatchType ? undefined : keptByPatch(scope, current, patch.value)
-        const value = apply((kept?.rest ?? current) as Frozen<KubeObject>)
+        const applied = apply((kept?.rest ?? current) as Frozen<KubeObject>)
+        const patched = applied instanceof Promise ? await applied : applied
+        if (isLarge) await turn()
+        // What operations bring may be the patch's own.
+        const value = type === jsonPatchType ? deepCopy(patched) : patched
         if (isLarge) await turn()
         // The library that reads JSON patches is a lenient one.
         const duplicates = type === jsonPatchType ? [] : patch.duplicates
-        const shownValue = () => (type === strategicMergePatchType ? goPrint(patch.value) : JSON.stringify(apply(current)))
+        const shownValue = () => (type === strategicMergePatchType ? goPrint(patch.value) : JSON.stringify(type === jsonPatchType ? patched : apply(current)))
         const object = whatPatchMade(shownValue, () => decodeValue(request, { value, duplicates }, expectedKind(served), validation))
         return kept ? kept.joined(object) : object
       },
@@ -86,8 +90,7 @@ function whatPatchMade(shownValue: () => string, decode: () => KubeObject): Kube
 function patcher(scope: Scope, type: string, value: unknown): (current: Frozen<KubeObject>) => unknown {
   if (type === jsonPatchType) {
     const operations = parseJsonPatch(value)
-    // What operations bring may be the patch's own.
-    return (current) => deepCopy(applyJsonPatch(withNils(current), operations))
+    return (current) => inSteps(jsonPatchSteps(withNils(current), operations), true)
   }
   if (typeof value !== 'object' || Array.isArray(value)) {
     const text = `json: cannot unmarshal ${goKind(value)} into Go value of type map[string]interface {}`

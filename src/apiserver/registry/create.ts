@@ -3,6 +3,8 @@
  * canonicalize, validating admission, store.
  * Upstream: apiserver/pkg/endpoints/handlers/create.go, pkg/registry/rest/create.go, pkg/registry/generic/registry/store.go.
  */
+
+import { limitedFaults } from '#api/machinery/fieldPath'
 import type { KubeObject } from '#api/machinery/meta'
 import { nameIsDnsSubdomain } from '#api/machinery/names'
 import { validateObjectMeta } from '#api/machinery/objectMeta'
@@ -17,7 +19,7 @@ import { trackManagers } from './managers.ts'
 import { keyFor, type WriteContext } from './storedResource.ts'
 import { notingStoreLatency } from './storeLatency.ts'
 import { newSystemMetadata } from './systemMetadata.ts'
-import { attributesOf, checkRights, metadataPath, rootPath, strategyContext, throwIfInvalid, type WriterDeps } from './writer.ts'
+import { attributesOf, checkRights, rootPath, strategyContext, throwIfInvalid, type WriterDeps } from './writer.ts'
 
 /** How often a name made from generateName is tried again on a collision, as upstream. */
 const generateNameTries = 8
@@ -72,11 +74,14 @@ async function createNamed(deps: WriterDeps, context: WriteContext, served: Kube
   const reservation = stored.hooks?.beforeCreate && (await stored.hooks.beforeCreate(object, context.dryRun))
   let isStored = false
   try {
-    const errors = [
-      ...validateObjectMeta(metadata, stored.namespaced, strategy.validateName ?? nameIsDnsSubdomain, metadataPath),
-      ...(strategy.validate?.(input) ?? []),
-    ]
+    const ofMetadata = limitedFaults((root) =>
+      validateObjectMeta(metadata, stored.namespaced, strategy.validateName ?? nameIsDnsSubdomain, root.child('metadata')),
+    )
+    if (isLarge) await turn()
+    const ofKind = limitedFaults((path) => strategy.validate?.({ ...input, path }) ?? [])
+    const errors = ofMetadata.length === 0 ? ofKind : [...ofMetadata, ...ofKind]
     throwIfInvalid(context, metadata.name ?? '', errors)
+    if (isLarge) await turn()
     if (stored.hooks?.checkRights) await checkRights(deps, context, metadata.name ?? '', object)
     for (const warning of strategy.warnings?.(input) ?? []) context.warn(warning)
     strategy.canonicalize?.(object)

@@ -4,7 +4,7 @@
  * Upstream: handlers/update.go and patch.go, pkg/registry/rest/update.go, pkg/registry/generic/registry/store.go.
  */
 import type { KindStrategy } from '#api/kinds/defineKind'
-import type { FieldError } from '#api/machinery/fieldPath'
+import { type FieldError, limitedFaults } from '#api/machinery/fieldPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { validateObjectMetaUpdate } from '#api/machinery/objectMeta'
 import { setOwn } from '#api/machinery/patch/objects'
@@ -23,7 +23,7 @@ import { trackManagers } from './managers.ts'
 import { keyFor, type WriteContext } from './storedResource.ts'
 import { notingStoreLatency } from './storeLatency.ts'
 import { keptSystemMetadata } from './systemMetadata.ts'
-import { attributesOf, checkRights, metadataPath, rootPath, strategyContext, throwIfInvalid, type WriterDeps } from './writer.ts'
+import { attributesOf, checkRights, rootPath, strategyContext, throwIfInvalid, type WriterDeps } from './writer.ts'
 
 /** Tries against other writers; each loses only to a write that succeeded, so the system as a whole always moves on. */
 const maxTries = 100
@@ -128,7 +128,10 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
   const reservation = stored.hooks?.beforeUpdate && (await stored.hooks.beforeUpdate(object, old, context.dryRun))
   let isStored = false
   try {
-    validate(deps, context, request.name, object, old)
+    const ofMetadata = limitedFaults((root) => validateObjectMetaUpdate(object.metadata, old.metadata, root.child('metadata')))
+    if (isLarge) await turn()
+    validate(deps, context, request.name, object, old, ofMetadata)
+    if (isLarge) await turn()
     if (stored.hooks?.checkRights) await checkRights(deps, context, request.name, object, old)
     if (isLarge) await turn()
     const attributes = admitted
@@ -199,13 +202,14 @@ function changesGeneration({ generationCountsStatus, generationCountsLabels }: K
 /** Being scheduled is no change of what the user wants. */
 const generationless: ReadonlySet<string> = new Set(['status', 'binding'])
 
-function validate(deps: WriterDeps, context: WriteContext, name: string, object: KubeObject, old: Frozen<KubeObject>): void {
+function validate(deps: WriterDeps, context: WriteContext, name: string, object: KubeObject, old: Frozen<KubeObject>, ofMetadata: readonly FieldError[]): void {
   const { stored } = context.served
   const { strategy } = stored
   const input = { obj: object, old, path: rootPath, context: strategyContext(deps, context) }
-  const own = context.subresource === '' ? strategy.validateUpdate?.(input) : viewStrategy(context)?.validateUpdate?.(input)
-  const errors: FieldError[] = [...validateObjectMetaUpdate(object.metadata, old.metadata, metadataPath), ...(own ?? [])]
-  throwIfInvalid(context, name, errors)
+  const own = limitedFaults(
+    (path) => (context.subresource === '' ? strategy.validateUpdate?.({ ...input, path }) : viewStrategy(context)?.validateUpdate?.({ ...input, path })) ?? [],
+  )
+  throwIfInvalid(context, name, ofMetadata.length === 0 ? own : [...ofMetadata, ...own])
   if (context.subresource === '') for (const warning of strategy.warnings?.(input, old) ?? []) context.warn(warning)
   strategy.canonicalize?.(object)
 }

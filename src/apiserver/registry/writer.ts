@@ -2,8 +2,7 @@
  * What every write of the registry needs (L3), and the pieces that create, update and delete share.
  */
 import type { StrategyContext } from '#api/kinds/defineKind'
-import type { FieldError } from '#api/machinery/fieldPath'
-import { FieldPath, invalid } from '#api/machinery/fieldPath'
+import { type FieldError, FieldPath, invalid } from '#api/machinery/fieldPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import type { Random } from '#base/random'
@@ -28,7 +27,6 @@ export interface WriterDeps {
 
 export const rootPath = FieldPath.of()
 const namespaces = { group: '', resource: 'namespaces' }
-export const metadataPath = FieldPath.of('metadata')
 
 export function strategyContext(deps: WriterDeps, context: WriteContext): StrategyContext {
   const namespaceLabels = () => deps.reader.get<KubeObject>(namespaces, '', context.namespace)?.metadata.labels

@@ -177,7 +177,8 @@ async function watch<T extends KubeObject>(run: Run<T>, initialFrom?: string): P
         collecting = undefined
         events = batch.slice(end + 1)
       }
-      passOn(run, events)
+      const passing = events.length > eventsPerLook ? passOnInTurns(run, events) : passOn(run, events)
+      if (passing) await passing
     }
     if (collecting && !run.signal.aborted) throw new Error('the watch ended before its first state was complete')
     return seen
@@ -198,6 +199,22 @@ function collect<T extends KubeObject>(into: Map<string, Frozen<T>>, batch: read
     else into.set(key, event.object)
   }
   return -1
+}
+
+/** Events that are passed on before the time is looked at, and for how long before others get their turn. */
+const eventsPerLook = 16
+const longestTurnMs = 20
+
+/** Handlers may take long for an event, such as a pod's for which thousands of refused pods wait. */
+async function passOnInTurns<T extends KubeObject>(run: Run<T>, events: readonly WatchEvent<Frozen<T>>[]): Promise<void> {
+  const { clock } = run.deps
+  let startedMs = clock.monotonicMs()
+  for (let from = 0; from < events.length && !run.signal.aborted; from += eventsPerLook) {
+    passOn(run, events.slice(from, from + eventsPerLook))
+    if (clock.monotonicMs() - startedMs < longestTurnMs) continue
+    await clock.turn()
+    startedMs = clock.monotonicMs()
+  }
 }
 
 function passOn<T extends KubeObject>(run: Run<T>, batch: readonly WatchEvent<Frozen<T>>[]): void {

@@ -19,9 +19,17 @@ const longestTurnMs = 250
 const mostGrowth = 64 * 1024 * 1024
 const shareCount = Number(process.env.SKIFF_BUDGET_COUNT ?? 40)
 /** Fields of every share: a turn was longer than the budget once. */
-const failedOnce = new Set(['pods spec.containers[].resources.limits exponent', 'pods spec.containers[].resources.limits digits and a letter'])
+const failedOnce = new Set([
+  'pods spec.containers[].resources.limits exponent',
+  'pods spec.containers[].resources.limits digits and a letter',
+  'pods spec.tolerations many',
+  'nodes spec.podCIDRs many, the same',
+  'configmaps data many',
+  'clusterroles aggregationRule.clusterRoleSelectors many, the same',
+])
 const isSoak = process.env.SKIFF_SOAK === '1'
 const only = process.env.SKIFF_BUDGET_ONLY ? new RegExp(process.env.SKIFF_BUDGET_ONLY) : undefined
+const isVerbose = process.env.SKIFF_BUDGET_VERBOSE === '1'
 const isDistinct = process.env.SKIFF_BUDGET_ALL !== '1'
 const seed = Number(process.env.SKIFF_BUDGET_SEED ?? 17)
 
@@ -71,7 +79,7 @@ function shuffled<T>(items: readonly T[]): T[] {
 }
 
 test('API-02 no field of any kind takes more than its budget of time and memory', {
-  timeout: isSoak ? 24 * 3600_000 : 280_000,
+  timeout: isSoak || only ? 24 * 3600_000 : 280_000,
 }, async (t) => {
   const { all, chosen, kinds, fields } = plan()
   const values = all.reduce((sum, { ladder }) => sum + ladder.steps.length, 0)
@@ -87,11 +95,12 @@ test('API-02 no field of any kind takes more than its budget of time and memory'
   let accepted = 0
   let done = 0
   for (const { field, ladder } of chosen) {
+    if (isVerbose) process.stderr.write(`${field.kind.resource} ${field.name} ${ladder.name}\n`)
     const measured = await measure(cluster, await targetFor(cluster, targets, field), field, ladder)
     done++
     requests += measured.requests
     if (measured.accepted !== undefined) accepted++
-    if (process.env.SKIFF_BUDGET_VERBOSE) process.stderr.write(`${JSON.stringify(measured)}\n`)
+    if (isVerbose) process.stderr.write(`${JSON.stringify(measured)}\n`)
     if (measured.turnMs > longestTurnMs) found.push(measured)
   }
   t.diagnostic(`${done} ladders sent in ${requests} requests; of ${accepted} a step was accepted`)

@@ -87,6 +87,22 @@ const cases: readonly (readonly [string, Request])[] = [
     ),
   ],
   [
+    'a JSON patch that copies 60,000 keys 9,000 times',
+    patch(
+      'wide',
+      range(9000).map((at) => ({ op: 'copy', from: '/data', path: `/metadata/x${at}` })),
+      jsonPatch,
+    ),
+  ],
+  [
+    'a JSON patch that copies 60,000 keys 4 times',
+    patch(
+      'wide',
+      range(4).map((at) => ({ op: 'copy', from: '/data', path: `/metadata/x${at}` })),
+      jsonPatch,
+    ),
+  ],
+  [
     'a JSON patch that moves 60,000 keys 9,000 times',
     patch(
       'wide',

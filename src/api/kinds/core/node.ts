@@ -6,7 +6,7 @@ import type { Node, Taint } from '#api/gen/types/core.v1'
 import { isConditionTrue } from '#api/machinery/conditions'
 import { repeatedAt } from '#api/machinery/duplicates'
 import { semanticEqual } from '#api/machinery/equality'
-import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
+import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { ipFamily, parseCidr } from '#api/machinery/ip'
 import { validateLabelName } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
@@ -106,7 +106,7 @@ function addressOf(obj: Frozen<Node>, type: string): string {
 
 function specFaults(obj: Node, path: FieldPath): FieldError[] {
   // The path is upstream's: taints were annotations once.
-  const errors = validateTaints(obj.spec.taints, FieldPath.of('metadata', 'taints'))
+  const errors = validateTaints(obj.spec.taints, path.root.child('metadata', 'taints'))
   const cidrs = obj.spec.podCIDRs ?? []
   const at = path.child('podCIDRs')
   for (const [i, cidr] of cidrs.entries()) {

@@ -47,10 +47,33 @@ export function parseJsonPatch(patch: unknown): readonly JsonPatchOperation[] {
  * @throws StatusError Invalid (422) with upstream's general text when an operation does not apply; its cause says which and why.
  */
 export function applyJsonPatch(document: unknown, patch: readonly JsonPatchOperation[]): unknown {
+  const steps = jsonPatchSteps(document, patch)
+  for (;;) {
+    const step = steps.next()
+    if (step.done) return step.value
+  }
+}
+
+/** Work between two pauses of {@link jsonPatchSteps}, in characters of JSON that operations copy. */
+const stepCharacters = 256 * 1024
+/** Adds to each operation: the least that one costs. */
+const operationCharacters = 512
+
+/** {@link applyJsonPatch} for a caller that lets others have their turn whenever it pauses: a patch that does little never does. */
+export function* jsonPatchSteps(document: unknown, patch: readonly JsonPatchOperation[]): Generator<undefined, unknown> {
   const holder: Holder = { root: { document: deepCopy(document) }, lists: new EditedLists() }
   const state = { copied: 0 }
   try {
-    for (const operation of patch) applyOperation(holder, operation, state)
+    let done = 0
+    for (const operation of patch) {
+      const before = state.copied
+      applyOperation(holder, operation, state)
+      done += operationCharacters + state.copied - before
+      if (done < stepCharacters) continue
+      done = 0
+      yield
+    }
+    if (state.copied > stepCharacters) yield
     holder.lists.settle(holder.root)
   } catch (error) {
     if (!(error instanceof PatchFault)) throw error

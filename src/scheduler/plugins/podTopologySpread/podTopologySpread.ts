@@ -45,9 +45,20 @@ export const podTopologySpread = definePlugin('PodTopologySpread', ({ defaultCon
     return compiler.compile(pod, wanted, snapshot, { selector, requiresAllKeys: action === 'DoNotSchedule' || !isSystemDefault })
   }
 
+  const kept = new WeakMap<Frozen<Pod>, Counted>()
+  // A pod that waits is asked about on each event of any other pod.
+  const selectorsOf = (pod: Frozen<Pod>): Counted => {
+    let counted = kept.get(pod)
+    if (!counted) {
+      counted = hardConstraints(pod, defaults).map(({ labelSelector }) => labelSelector && selectorOf(labelSelector))
+      kept.set(pod, counted)
+    }
+    return counted
+  }
+
   return {
     requeueOn: [
-      on('AssignedPod', actions.Add | actions.UpdatePodLabel | actions.Delete, (pod, event) => countsDifferently(hardConstraints(pod, defaults), pod, event)),
+      on('AssignedPod', actions.Add | actions.UpdatePodLabel | actions.Delete, (pod, event) => countsDifferently(selectorsOf(pod), pod, event)),
       on('TargetPod', actions.UpdatePodLabel),
       on('Node', actions.Add | actions.Delete | actions.UpdateNodeLabel | actions.UpdateNodeTaint, (pod, { old, object }) =>
         domainsDiffer(hardConstraints(pod, defaults), old, object),
@@ -79,12 +90,18 @@ function hardConstraints(pod: Frozen<Pod>, defaults: Constraints): Constraints {
   return (own.length > 0 ? own : defaults).filter(({ whenUnsatisfiable }) => whenUnsatisfiable === 'DoNotSchedule')
 }
 
-/** Whether the change of another pod changes what some constraint counts. Default constraints have no selector of their own, so that any pod may count. */
-function countsDifferently(constraints: Constraints, pod: Frozen<Pod>, { old, object }: ClusterEvent<'AssignedPod'>): boolean {
+/** The selectors of the constraints that can refuse a pod; undefined: the constraint has none of its own, so that any pod may count. */
+type Counted = readonly (Selector | undefined)[]
+
+/** With more constraints than this a pod is tried again on each event of its namespace: after its back-off, which costs less than to ask all selectors. */
+const mostAsked = 64
+
+/** Whether the change of another pod changes what some constraint counts. */
+function countsDifferently(selectors: Counted, pod: Frozen<Pod>, { old, object }: ClusterEvent<'AssignedPod'>): boolean {
   if ((object ?? old)?.metadata.namespace !== pod.metadata.namespace) return false
-  return constraints.some(({ labelSelector }) => {
-    if (!labelSelector) return true
-    const selector = selectorOf(labelSelector)
+  if (selectors.length > mostAsked) return true
+  return selectors.some((selector) => {
+    if (!selector) return true
     const matched = old !== undefined && selector.matches(old.metadata.labels)
     const matches = object !== undefined && selector.matches(object.metadata.labels)
     return matched !== matches

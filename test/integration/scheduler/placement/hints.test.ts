@@ -166,9 +166,24 @@ const spreading = pod({
 })
 const inZone = (value: string): Node => node('a', { labels: { [zone]: value } })
 const running = (app: string, namespace = 'default') => pod({ name: 'other', on: 'a', labels: { app }, namespace })
+const spreadingWidely: Pod = {
+  ...spreading,
+  spec: {
+    ...spreading.spec,
+    topologySpreadConstraints: Array.from({ length: 65 }, (_, i) => ({
+      maxSkew: 1,
+      topologyKey: `zone-${i}`,
+      whenUnsatisfiable: 'DoNotSchedule',
+      labelSelector: { matchLabels: { app: 'web' } },
+    })),
+  },
+}
+
 hints('PodTopologySpread', [
   { name: 'a pod that counts', pod: spreading, event: ['AssignedPod', 'Add'], object: running('web'), want: true },
   { name: 'a pod that does not', pod: spreading, event: ['AssignedPod', 'Add'], object: running('db'), want: false },
+  { name: 'a pod that does not, of so many constraints that they are not asked', pod: spreadingWidely, event: gone, old: running('db'), want: true },
+  { name: 'a pod of another namespace, of so many constraints', pod: spreadingWidely, event: gone, old: running('web', 'other'), want: false },
   { name: 'a pod of another namespace', pod: spreading, event: ['AssignedPod', 'Add'], object: running('web', 'other'), want: false },
   { name: 'a pod that counted ended', pod: spreading, event: gone, old: running('web'), want: true },
   { name: 'a pod that counts now', pod: spreading, event: ['AssignedPod', 'UpdatePodLabel'], old: running('db'), object: running('web'), want: true },

@@ -230,6 +230,25 @@ const changes: [string, (spec: PodSpec) => void, string | undefined][] = [
     "spec.schedulingGates[0].name: Forbidden: only deletion is allowed, but found new scheduling gate 'g'",
   ],
 ]
+const tolerations = [
+  { key: 'a', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 5 },
+  { key: 'b', operator: 'Equal', value: 'v' },
+]
+const tolerationChanges: [string, object[], string[]][] = [
+  ['their order and seconds', [tolerations[1] as object, { ...tolerations[0], tolerationSeconds: 7 }], []],
+  ['an empty effect', [tolerations[0] as object, { ...tolerations[1], effect: '' }], []],
+  ['one less', [tolerations[0] as object], ['existing toleration can not be modified except its tolerationSeconds']],
+  ['the value of one', [tolerations[0] as object, { ...tolerations[1], value: 'w' }], ['existing toleration can not be modified except its tolerationSeconds']],
+]
+for (const [name, changed, want] of tolerationChanges)
+  test(`pod update of tolerations: ${name}`, () => {
+    const obj = subject({ tolerations: changed })
+    assert.deepEqual(
+      texts(pod.validateUpdate?.({ obj, old: subject({ tolerations }), path, context }) ?? []),
+      want.map((detail) => `spec.tolerations: Forbidden: ${detail}`),
+    )
+  })
+
 for (const [name, change, want] of changes)
   test(`pod update: ${name}`, () => {
     const old = subject()

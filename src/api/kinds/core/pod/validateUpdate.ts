@@ -3,7 +3,7 @@
  * scheduling constraints. The resize, ephemeralcontainers and status endpoints have their own rules.
  * Upstream: pkg/apis/core/validation ValidatePodUpdate, ValidatePodEphemeralContainersUpdate (v1.36).
  */
-import type { Pod, PodSpec } from '#api/gen/types/core.v1'
+import type { Pod, PodSpec, Toleration } from '#api/gen/types/core.v1'
 import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
@@ -56,12 +56,16 @@ function deadlineFaults(spec: PodSpec, old: Frozen<PodSpec>, path: FieldPath): F
 }
 
 function tolerationFaults(spec: PodSpec, old: Frozen<PodSpec>, path: FieldPath): FieldError[] {
-  const kept = (old.tolerations ?? []).every((before) =>
-    (spec.tolerations ?? []).some((now) => semanticEqual({ ...now, tolerationSeconds: undefined }, { ...before, tolerationSeconds: undefined })),
-  )
+  // Both lists may be as long as the object: comparing each with each would take minutes.
+  const present = new Set((spec.tolerations ?? []).map(withoutSeconds))
+  const kept = (old.tolerations ?? []).every((before) => present.has(withoutSeconds(before)))
   const at = path.child('tolerations')
   if (!kept) return [fieldError.forbidden(at, 'existing toleration can not be modified except its tolerationSeconds')]
   return validateTolerations(spec.tolerations, at)
+}
+
+function withoutSeconds({ key = '', operator = '', value = '', effect = '' }: Frozen<Toleration>): string {
+  return JSON.stringify([key, operator, value, effect])
 }
 
 function gateFaults(spec: PodSpec, old: Frozen<PodSpec>, path: FieldPath): FieldError[] {
