@@ -12,9 +12,10 @@ import { createObject } from '../registry/create.ts'
 import { deleteObject } from '../registry/deletion.ts'
 import { listObjects } from '../registry/list.ts'
 import { keyFor, type ServedResource } from '../registry/storedResource.ts'
+import { deleteUnreadable } from '../registry/unsafeDeletion.ts'
 import { updateObject } from '../registry/update.ts'
 import { decodeBody } from './body.ts'
-import { deleteOptions } from './deleteOptions.ts'
+import { deleteOptions, refuseUnsafe } from './deleteOptions.ts'
 import { expectedKind } from './expectedKind.ts'
 import { keptByCaller } from './keptParts.ts'
 import { checkListOptions } from './listOptions.ts'
@@ -90,6 +91,12 @@ export async function deleteOne(scope: Scope): Promise<Answer> {
   const { deps, info, served } = scope
   const { options, request } = await deleteOptions(scope)
   const context = writeContext(scope, 'DeleteOptions', options)
+  if (options.ignoreStoreReadErrorWithClusterBreakingPotential) {
+    scope.request.auditAnnotations = { ...scope.request.auditAnnotations, 'apiserver.k8s.io/unsafe-delete-ignore-read-error': '' }
+    await deleteUnreadable(deps.writer, context, info.name)
+    const details = { name: info.name, kind: served.kind }
+    return { type: 'value', status: 200, value: { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details, code: 200 } }
+  }
   const result = await deleteObject(deps.writer, context, { ...request, name: info.name })
   if (!result.deleted || answersWithObject.has(`${served.group}/${served.resource}`))
     return shown(scope, result.entry, (object) => ({ type: 'object', status: 200, object }))
@@ -125,6 +132,7 @@ export async function deleteCollection(scope: Scope): Promise<Answer> {
   const { deps, request, info, served } = scope
   const presenter = createPresenter(request, served, () => deps.clock.now())
   const { options, request: deletion } = await deleteOptions(scope)
+  refuseUnsafe(options)
   const result = await listObjects({ cacher: deps.registry.cacher, store: deps.store }, served, listQuery(scope, info.namespace), request.cancellation)
   const context = writeContext(scope, 'DeleteOptions', options)
   const ended: (CacheEntry | undefined)[] = []

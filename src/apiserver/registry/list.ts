@@ -129,7 +129,9 @@ async function fromStore(
 async function entryOf({ stored: { cache, prefix } }: ServedResource, kv: KeyValue): Promise<CacheEntry> {
   const value = await cache.values.read(kv.key, kv.value)
   if (value instanceof UnreadableValue) throw value.failureOf(kv.key)
-  return CacheEntry.stored(kv.key.slice(prefix.length), value, kv.modRevision, kv.createRevision)
+  const entry = CacheEntry.read(kv.key.slice(prefix.length), value, kv.modRevision, kv.createRevision)
+  if (entry instanceof UnreadableValue) throw entry.failureOf(kv.key)
+  return entry
 }
 
 async function readAt(store: ReadView, from: string, to: string, revision: number, limit: number, restart: string | undefined) {

@@ -4,6 +4,7 @@
  * Upstream: the transformer of apiserver/pkg/storage/etcd3/store.go (v1.36).
  */
 import { internalError, type StatusError } from '#api/machinery/status'
+import { parseGroupResource } from '../encryption/groupResource.ts'
 import { identityTransformer, type TransformedValue, type ValueTransformer } from '../encryption/transformer.ts'
 
 export class StoredValues {
@@ -17,6 +18,11 @@ export class StoredValues {
   constructor(resource: string, transformer: ValueTransformer | undefined) {
     this.#resource = resource
     this.#transformer = transformer
+  }
+
+  /** As metrics label it. */
+  get groupResource(): { readonly group: string; readonly resource: string } {
+    return parseGroupResource(this.#resource)
   }
 
   /** Whether values must be read before they are objects. */
@@ -71,9 +77,12 @@ export function mayBeEncrypted(value: Uint8Array): boolean {
 /** A value that nobody has the key of, or that was damaged. */
 export class UnreadableValue {
   readonly error: Error
+  /** Damaged: the bytes are no object. Otherwise a key is missing, which may come. */
+  readonly isDamaged: boolean
 
-  constructor(error: Error) {
+  constructor(error: Error, isDamaged = false) {
     this.error = error
+    this.isDamaged = isDamaged
   }
 
   /** What a reader of this one object is told. */
@@ -83,6 +92,7 @@ export class UnreadableValue {
 
   /** What a reader of several objects is told. */
   failureOf(key: string): StatusError {
-    return internalError(new Error(`unable to transform key ${JSON.stringify(key)}: ${this.error.message}`, { cause: this.error }))
+    const what = this.isDamaged ? 'decode' : 'transform'
+    return internalError(new Error(`unable to ${what} key ${JSON.stringify(key)}: ${this.error.message}`, { cause: this.error }))
   }
 }
