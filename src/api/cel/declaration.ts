@@ -3,6 +3,7 @@
  * its JSON becomes a value. What has no type in the schema is not declared, and expressions cannot reach it.
  * Upstream: apiserver/pkg/cel/common/schemas.go, pkg/cel/types.go, apiextensions-apiserver/pkg/apiserver/schema/cel/model (v1.36).
  */
+import { greatest } from '#base/extremes'
 import { parseTime } from '#base/time'
 import type { CostEstimate, SizeEstimator } from '#cel/cost/model'
 import { fixed, range } from '#cel/cost/model'
@@ -206,7 +207,10 @@ function declareString(props: JSONSchemaProps): Declaration {
 function maxStringLength({ maxLength, enum: values, 'x-kubernetes-int-or-string': isIntOrString }: JSONSchemaProps): number {
   if (maxLength !== undefined) return notNegative(maxLength) * 4
   if (!isIntOrString && values && values.length > 0) {
-    return Math.max(0, ...values.map((value) => (typeof value === 'string' ? new TextEncoder().encode(value).length : 0)))
+    return greatest(
+      values.map((value) => (typeof value === 'string' ? new TextEncoder().encode(value).length : 0)),
+      0,
+    )
   }
   return maxRequestBytes - 2
 }

@@ -5,8 +5,10 @@
  * meanwhile reaches the clients' watches as events: they stay open.
  * Upstream: apiserver/pkg/storage/cacher, one reflector per resource; here one for all, since the store is ours.
  */
+
 import { StatusError } from '#api/machinery/status'
 import type { Clock, Timer } from '#base/clock'
+import { append } from '#base/extremes'
 import type { Logger } from '#base/log'
 import { type Counter, type Metrics, noMetrics } from '#base/metrics'
 import type { KeyValue, Store, StoreEventBatch, StoreWatchOptions } from '#store/store'
@@ -249,7 +251,7 @@ export class Cacher {
     let revision: number | undefined
     for (let next = from; ; ) {
       const page = await this.#store.range(next, to, { limit: pageKeys, revision })
-      kvs.push(...page.kvs)
+      append(kvs, page.kvs)
       revision ??= page.revision
       const last = page.kvs.at(-1)
       if (!page.more || !last) return { kvs, revision }

@@ -2,11 +2,13 @@
  * What a Job has done, whether it is over, and what it lacks (L3). Pure. status.ts counts its pods exactly once and writes it down.
  * Upstream: pkg/controller/job/job_controller.go (v1.36).
  */
+
 import type { Job } from '#api/gen/types/batch.v1'
 import type { Pod } from '#api/gen/types/core.v1'
 import { isPodActive, isPodReady, isPodTerminating } from '#api/helpers/pods'
 import { findCondition } from '#api/machinery/conditions'
 import type { Frozen } from '#api/machinery/meta'
+import { append } from '#base/extremes'
 import { parseTime } from '#base/time'
 import { podsToDelete } from '../shared/deletionRank.ts'
 import { failsIndex, hasLimitPerIndex, isPodFailed, onlyReplacesFailed, podsAwaitingReplacement } from './failures.ts'
@@ -186,7 +188,7 @@ export function surplusPods(job: Frozen<Job>, active: Pods, count: number, nowMs
         else byIndex.set(index, [pod])
       }
     }
-    for (const same of byIndex.values()) surplus.push(...podsToDelete(same, same, same.length - 1, nowMs))
+    for (const same of byIndex.values()) append(surplus, podsToDelete(same, same, same.length - 1, nowMs))
     const leaving = new Set(surplus)
     rest = active.filter((pod) => !leaving.has(pod))
   }

@@ -2,9 +2,11 @@
  * Pods that run without the API server (L3): those of files and of a URL; each is shown in the API by a mirror pod, which is only an image of it.
  * Upstream: kubelet/config/config.go, kubelet/pod/mirror_client.go (v1.36).
  */
+
 import type { Pod } from '#api/gen/types/core.v1'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { least } from '#base/extremes'
 import { deepCopy } from '#base/frozen'
 import { nodes, pods } from '#client/builtIn'
 import type { KubeletContext } from '../context.ts'
@@ -146,7 +148,7 @@ export function createStaticPods(context: KubeletContext, onNewMirror: (uid: str
     run: async (workers, signal) => {
       if (!isUsed) return
       const sources = await sourcesOf(context)
-      const periodMs = Math.min(...sources.map((entry) => entry.periodMs))
+      const periodMs = least(sources.map((entry) => entry.periodMs))
       for (const { source } of sources) source.watch(() => wakeMirrors(), signal)
       while (!signal.aborted) {
         // What changes while everything is read counts as well.
