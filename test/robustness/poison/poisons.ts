@@ -57,6 +57,10 @@ export const poisons: readonly Poison[] = [
         { metadata: { name: `never-${i}` }, spec: { schedule: '0 0 31 2 *', timeZone: 'Europe/Berlin', jobTemplate: job('', {}) } },
       ]),
   },
+]
+
+/** More of them: what starts many pods, or costs the scheduler most. */
+export const widePoisons: readonly Poison[] = [
   {
     row: 'CTL-04',
     name: 'a Deployment, ReplicaSet, ReplicationController, StatefulSet and Jobs of 2147483647 pods at once',
