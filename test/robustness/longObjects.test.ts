@@ -3,6 +3,4 @@ import { test } from 'node:test'
 import { longObjects } from './poison/poisons.ts'
 import { surviveAll } from './poison/survives.ts'
 
-const half = Math.ceil(longObjects.length / 2)
-
-test('ARC-10 objects of many list entries stop neither the cluster nor its next start', { timeout: 280_000 }, (t) => surviveAll(t, longObjects.slice(0, half)))
+test('ARC-10 objects of many list entries stop neither the cluster nor its next start', { timeout: 280_000 }, (t) => surviveAll(t, longObjects.slice(0, 5)))
