@@ -87,6 +87,7 @@ export async function update(scope: Scope): Promise<Answer> {
   return shown(scope, result.entry, (object) => presenter.object(object, result.created ? 201 : 200))
 }
 
+/** DELETE of one object: as usual, or of one that cannot be read, where the options ask for it. */
 export async function deleteOne(scope: Scope): Promise<Answer> {
   const { deps, info, served } = scope
   const { options, request } = await deleteOptions(scope)
