@@ -105,6 +105,8 @@ export interface ApiServerConfig extends PipelineOptions {
   /** How long a shutdown waits at most for requests under way; default: as long as a request may take. */
   readonly shutdownTimeoutMs?: number | undefined
   readonly minWatchTimeoutMs?: number | undefined
+  /** The feature gate AllowUnsafeMalformedObjectDeletion; default false. */
+  readonly unsafeDeletion?: boolean | undefined
   /** Whether profiles of this process are served below /debug/pprof; default true. */
   readonly profiling?: boolean | undefined
   /** Default 10.96.0.0/16; the registry's service network must be the same. */
@@ -156,7 +158,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     clock,
     yaml: new YamlThread(),
     writer: writerOf(deps),
-    minWatchTimeoutMs: config.minWatchTimeoutMs ?? defaults.minWatchTimeoutMs,
+    ...endpointSettings(config),
   }
   const catalog = new Catalog()
   catalog.set('built-in', builtInSource(registry, computedResources(deps, endpoints), versionInfo.gitVersion, config.disabledResources))
@@ -256,6 +258,10 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
       await deps.audit?.close?.()
     },
   }
+}
+
+function endpointSettings({ unsafeDeletion = false, minWatchTimeoutMs = defaults.minWatchTimeoutMs }: ApiServerConfig) {
+  return { unsafeDeletion, minWatchTimeoutMs }
 }
 
 function writerOf({ registry, clock, random, metrics, authorizers, admission }: ApiServerDeps): WriterDeps {

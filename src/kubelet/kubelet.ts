@@ -43,7 +43,7 @@ import { createResourceManager } from './resources/resourceManager.ts'
 import type { ResourceManager } from './resources/resourceService.ts'
 import { instrumentRuntime } from './runtime/instrumentedRuntime.ts'
 import type { RuntimeService } from './runtime/runtimeService.ts'
-import { listWatch, mirror } from './sources/listWatch.ts'
+import { isolated, listWatch, mirror } from './sources/listWatch.ts'
 import { createObjectCache } from './sources/objectCache.ts'
 import { createStaticPods, type StaticPods } from './sources/staticPods.ts'
 import { createVolumeManager } from './volumes/volumeManager.ts'
@@ -300,19 +300,21 @@ async function watchPods(
   signal: AbortSignal,
 ): Promise<void> {
   let first = true
+  const alone = (pod: FrozenPod, call: () => void) => isolated(context.log, pod, call)
+  const take = (pod: FrozenPod) => {
+    if (!statics.mirrorSeen(pod, false)) workers.update(pod)
+  }
   const handler = {
     replace: (items: readonly FrozenPod[]) => {
       const uids = new Set(items.map((pod) => pod.metadata.uid))
-      for (const pod of workers.list()) if (!uids.has(pod.metadata.uid) && !isStaticPod(pod)) workers.deleted(pod)
+      for (const pod of workers.list()) if (!uids.has(pod.metadata.uid) && !isStaticPod(pod)) alone(pod, () => workers.deleted(pod))
       statics.forgetMirrors()
-      for (const pod of items) if (!statics.mirrorSeen(pod, false)) workers.update(pod)
+      for (const pod of items) alone(pod, () => take(pod))
       if (!first) return
       first = false
       statics.read.then(onAllListed).catch((error: unknown) => context.log.warn('Removing what earlier pods left failed', { error: String(error) }))
     },
-    changed: (pod: FrozenPod) => {
-      if (!statics.mirrorSeen(pod, false)) workers.update(pod)
-    },
+    changed: take,
     deleted: (pod: FrozenPod) => {
       if (!statics.mirrorSeen(pod, true)) workers.deleted(pod)
     },

@@ -303,13 +303,19 @@ function askFilters(
   tally: FilterTally | undefined,
 ): NodeRefusal | undefined {
   if (tally) tally.asked++
-  for (let i = 0; i < filters.length; i++) {
-    const plugin = filters[i] as FilterPlugin
-    const refusal = plugin.filter(state, pod, node)
-    if (refusal) {
-      tally?.refusedAt(i)
-      return { refusal, plugin: plugin.name }
+  let asked = ''
+  try {
+    for (let i = 0; i < filters.length; i++) {
+      const plugin = filters[i] as FilterPlugin
+      asked = plugin.name
+      const refusal = plugin.filter(state, pod, node)
+      if (refusal) {
+        tally?.refusedAt(i)
+        return { refusal, plugin: plugin.name }
+      }
     }
+  } catch (error) {
+    throw new Error(`running "${asked}" filter plugin: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
   }
   return undefined
 }

@@ -78,6 +78,7 @@ export async function startTestApiServer(options: TestApiServerOptions = {}): Pr
     store,
     clock,
     log: noLog,
+    metrics: options.metrics,
     random,
     strategyFor,
     serviceNetwork: options.serviceNetwork,

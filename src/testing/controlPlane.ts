@@ -82,7 +82,7 @@ export function makeApiServer(
   const { clock, requestClock, metrics } = tools
   const log = tools.log.with('apiserver')
   const random = tools.random('apiserver')
-  const registry = createRegistry({ store, clock, log, random, strategyFor, bookmarkMs: tools.bookmarkMs })
+  const registry = createRegistry({ store, clock, log, metrics, random, strategyFor, bookmarkMs: tools.bookmarkMs })
   const deps = depsFromOptions(options, { reader: registry.reader, clock, requestClock, random, log, metrics, serviceAccountKey })
   const testToken = {
     name: 'test',

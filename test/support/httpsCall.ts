@@ -29,7 +29,11 @@ export function httpsCall(server: { readonly url: string; readonly ca: string },
       ca: server.ca,
       agent: false,
       ...(cert ? { cert, key } : {}),
-      headers: { ...(sent ? { 'content-type': 'application/json' } : {}), ...(headers as Record<string, string>) },
+      // For DELETE node adds no length of its own.
+      headers: {
+        ...(sent ? { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(sent)) } : {}),
+        ...(headers as Record<string, string>),
+      },
     })
     outgoing.on('error', reject)
     outgoing.on('response', (response) => {

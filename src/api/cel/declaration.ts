@@ -3,16 +3,26 @@
  * its JSON becomes a value. What has no type in the schema is not declared, and expressions cannot reach it.
  * Upstream: apiserver/pkg/cel/common/schemas.go, pkg/cel/types.go, apiextensions-apiserver/pkg/apiserver/schema/cel/model (v1.36).
  */
+import { greatest } from '#base/extremes'
 import { parseTime } from '#base/time'
-import type { CostEstimate, SizeEstimator } from '#cel/cost/model'
-import { fixed, range } from '#cel/cost/model'
-import type { JsonConverter } from '#cel/json'
-import { JsonMap, jsonInt } from '#cel/json'
+import { type CostEstimate, fixed, range, type SizeEstimator } from '#cel/cost/model'
+import { type JsonConverter, JsonMap, jsonInt } from '#cel/json'
 import { parseDuration, parseTimestamp } from '#cel/time'
-import type { CelType } from '#cel/types'
-import { boolType, bytesType, doubleType, durationType, dynType, intType, listType, mapType, objectType, stringType, timestampType } from '#cel/types'
-import type { Value } from '#cel/values'
-import { Double, EvaluationError } from '#cel/values'
+import {
+  boolType,
+  bytesType,
+  type CelType,
+  doubleType,
+  durationType,
+  dynType,
+  intType,
+  listType,
+  mapType,
+  objectType,
+  stringType,
+  timestampType,
+} from '#cel/types'
+import { Double, EvaluationError, type Value } from '#cel/values'
 import type { JSONSchemaProps } from '../gen/types/apiextensions.v1.ts'
 import { escapeIdentifier } from './escaping.ts'
 import { DeclaredObject, listOf } from './schemaValues.ts'
@@ -206,7 +216,10 @@ function declareString(props: JSONSchemaProps): Declaration {
 function maxStringLength({ maxLength, enum: values, 'x-kubernetes-int-or-string': isIntOrString }: JSONSchemaProps): number {
   if (maxLength !== undefined) return notNegative(maxLength) * 4
   if (!isIntOrString && values && values.length > 0) {
-    return Math.max(0, ...values.map((value) => (typeof value === 'string' ? new TextEncoder().encode(value).length : 0)))
+    return greatest(
+      values.map((value) => (typeof value === 'string' ? new TextEncoder().encode(value).length : 0)),
+      0,
+    )
   }
   return maxRequestBytes - 2
 }

@@ -2,8 +2,10 @@
  * Holds a pod against a level and version of the Pod Security Standards (L1, pure).
  * Upstream: k8s.io/pod-security-admission/policy/registry.go (v0.36).
  */
+
 import type { PodSpec } from '#api/gen/types/core.v1'
 import type { Frozen, ObjectMeta } from '#api/machinery/meta'
+import { greatest } from '#base/extremes'
 import type { CheckPod, Control, Violation } from './control.ts'
 import type { LevelVersion } from './policy.ts'
 
@@ -12,7 +14,7 @@ export type Evaluator = (policy: LevelVersion, metadata: Frozen<Partial<ObjectMe
 
 /** Sorts the controls into levels and versions once. A version later than any control's own is the newest. */
 export function createEvaluator(controls: readonly Control[]): Evaluator {
-  const newest = Math.max(...controls.flatMap(({ revisions }) => revisions.map(({ since }) => since)))
+  const newest = greatest(controls.flatMap(({ revisions }) => revisions.map(({ since }) => since)))
   const versions = Array.from({ length: newest + 1 }, (_, version) => ({
     baseline: checksOf(controls, 'baseline', version),
     restricted: checksOf(controls, 'restricted', version),

@@ -2,8 +2,10 @@
  * What extension servers say of themselves (L3), read into this server's terms: discovery of either form, and their part of OpenAPI v2.
  * Pure. Upstream: kube-aggregator/pkg/apiserver/handler_discovery.go, kube-openapi/pkg/aggregator (FilterSpecByPaths).
  */
+
 import type { JsonSchema } from '#api/machinery/openapi/schemas'
 import type { ResourceFacts, SubresourceFacts } from '#api/resources'
+import { append } from '#base/extremes'
 
 /** A document of an extension server may be hostile: every member is checked before it enters this server's own documents. */
 type Untrusted = Readonly<Record<string, unknown>>
@@ -73,7 +75,7 @@ export function factsOfResourceList(list: ResourceList, group: string, version: 
     if (sub === undefined || rest.length > 0) continue
     const found = subresource(sub, one, group, version, one.verbs)
     const known = subresources.get(resource)
-    if (known) known.push(...found)
+    if (known) append(known, found)
     else subresources.set(resource, found)
   }
   return all.flatMap((one) => {

@@ -3,6 +3,7 @@
  * the same time. Whoever answers a request asks for it first, so that no client learns what is not written down; at the latest it happens when
  * the turn is over.
  */
+import { append } from '#base/extremes'
 import type { AuditBackend } from './backend.ts'
 import type { AuditEvent } from './event.ts'
 
@@ -18,7 +19,7 @@ export function createTurnEnd(delegate: AuditBackend): AuditBackend {
   return {
     process(events) {
       if (kept.length === 0) setImmediate(flush)
-      kept.push(...events)
+      append(kept, events)
       return true
     },
     flush,

@@ -2,6 +2,7 @@
  * From a request's body to an object of the served kind (L3): media type, JSON or YAML, apiVersion and kind, strict fields, defaults.
  * Upstream: handlers/create.go and its serializers (v1.36).
  */
+
 import { JsonSyntaxError, parseJson } from '#api/machinery/json'
 import { groupVersion, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
 import { ProtobufError } from '#api/machinery/protobuf/decode'
@@ -13,6 +14,7 @@ import { cannotBeHandled, type Decoded, type DecodeOptions, decode, strictDecodi
 import { applyDefaults } from '#api/schema/defaults'
 import type { Schema } from '#api/schema/schema'
 import { decodeStructural } from '#api/schema/structuralDecode'
+import { append } from '#base/extremes'
 import { deepCopy } from '#base/frozen'
 import type { YamlThread } from '../yaml/yamlThread.ts'
 import { isLargeObject, turn } from './fairLoop.ts'
@@ -221,7 +223,7 @@ export function decodeExpected(value: unknown, expected: ExpectedKind, options: 
 function reportStrict(request: ServerRequest, object: Record<string, unknown>, problems: readonly string[], validation: FieldValidation): void {
   if (problems.length === 0) return
   if (validation === 'Strict') throw strictDecodingError(object, problems)
-  request.warnings.push(...problems)
+  append(request.warnings, problems)
 }
 
 /** A body may leave its kind out; one that says something else is refused. */

@@ -2,12 +2,14 @@
  * Server-side apply (L3): the endpoint's part; merging and ownership are api/machinery/managedFields.
  * Upstream: handlers/patch.go applyPatcher.
  */
+
 import { serverMetadata } from '#api/machinery/managedFields/compare'
 import { apply, applySteps } from '#api/machinery/managedFields/manager'
 import type { OtherVersions } from '#api/machinery/managedFields/versions'
 import type { KubeObject } from '#api/machinery/meta'
 import { badRequest } from '#api/machinery/status'
 import { strictProblems } from '#api/schema/decode'
+import { append } from '#base/extremes'
 import { deepCopy } from '#base/frozen'
 import { checkKind, decodeExpected, decodeValue, type ExpectedKind, fieldValidationOf, parseBody, yamlType } from '../core/body.ts'
 import { inSteps, isLargeObject, turn } from '../core/fairLoop.ts'
@@ -51,7 +53,7 @@ function configurationOf({ request, info, served }: Scope, value: unknown, expec
   }
   if (served.namespaced) applied.metadata.namespace ||= info.namespace
   const validation = fieldValidationOf(request)
-  if (validation === 'Warn') request.warnings.push(...strictProblems(unknownFields, []))
+  if (validation === 'Warn') append(request.warnings, strictProblems(unknownFields, []))
   return { applied, unknownFields: validation === 'Ignore' ? [] : unknownFields }
 }
 

@@ -16,6 +16,7 @@ export interface DeleteOptionsBody {
   orphanDependents?: boolean | undefined
   preconditions?: { uid?: string | undefined; resourceVersion?: string | undefined } | undefined
   dryRun?: string[] | undefined
+  ignoreStoreReadErrorWithClusterBreakingPotential?: boolean | undefined
 }
 
 /** From the body where there is one, else from the query. */
@@ -25,7 +26,34 @@ export async function deleteOptions(scope: Scope): Promise<{ options: DeleteOpti
   const options = parsed.value === undefined || parsed.value === null ? optionsOfQuery(request.query) : decodeOptions(scope, parsed)
   if (typeof parsed.value === 'object' && parsed.value !== null) request.audit?.requestObject(parsed.value)
   if (request.query.has('dryRun') && !options.dryRun?.length) options.dryRun = request.query.getAll('dryRun')
+  // Upstream ignores the option while the gate is off.
+  if (!scope.deps.unsafeDeletion) delete options[ignoreReadError]
+  checkUnsafe(options)
   return { options, request: checkedDeletion(options) }
+}
+
+const ignoreReadError = 'ignoreStoreReadErrorWithClusterBreakingPotential'
+const excludedByUnsafe = ['dryRun', 'propagationPolicy', 'orphanDependents', 'gracePeriodSeconds', 'preconditions'] as const
+
+/** Of a collection. @throws Status Invalid */
+export function refuseUnsafe(options: DeleteOptionsBody): void {
+  if (!options[ignoreReadError]) return
+  throw invalidOption(
+    'DeleteOptions',
+    ignoreReadError,
+    'FieldValueInvalid',
+    'Invalid value: true: is not allowed with DELETECOLLECTION, try again after removing the option',
+  )
+}
+
+/** @throws Status Invalid */
+function checkUnsafe(options: DeleteOptionsBody): void {
+  if (!options[ignoreReadError]) return
+  for (const other of excludedByUnsafe) {
+    const value = options[other]
+    if (value === undefined || (Array.isArray(value) && value.length === 0)) continue
+    throw invalidOption('DeleteOptions', ignoreReadError, 'FieldValueInvalid', `Invalid value: true: cannot be set together with .${other}`)
+  }
 }
 
 /** @throws Status Invalid */
@@ -62,9 +90,11 @@ function optionsOfQuery(query: URLSearchParams): DeleteOptionsBody {
   const grace = query.get('gracePeriodSeconds')
   const policy = query.get('propagationPolicy')
   const orphan = query.get('orphanDependents')
+  const ignore = query.get(ignoreReadError)
   return {
     ...(grace === null ? {} : { gracePeriodSeconds: wholeNumber(grace) }),
     ...(policy === null ? {} : { propagationPolicy: policy }),
     ...(orphan === null ? {} : { orphanDependents: truthy(orphan) }),
+    ...(ignore === null ? {} : { [ignoreReadError]: truthy(ignore) }),
   }
 }

@@ -20,6 +20,8 @@ export interface EndpointDeps {
   readonly store: ReadView
   readonly clock: Clock
   readonly yaml: YamlThread
+  /** The feature gate AllowUnsafeMalformedObjectDeletion: objects that cannot be read may be deleted. */
+  readonly unsafeDeletion: boolean
   /** Watches without a timeoutSeconds of their own last at least this long, at most twice as long. */
   readonly minWatchTimeoutMs: number
 }

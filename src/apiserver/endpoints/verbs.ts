@@ -14,8 +14,9 @@ import { deleteObject } from '../registry/deletion.ts'
 import { expectedKind } from '../registry/expectedKind.ts'
 import { listObjects, parseRevision } from '../registry/list.ts'
 import { keyFor, type ServedResource } from '../registry/storedResource.ts'
+import { deleteUnreadable } from '../registry/unsafeDeletion.ts'
 import { updateObject } from '../registry/update.ts'
-import { deleteOptions } from './deleteOptions.ts'
+import { deleteOptions, refuseUnsafe } from './deleteOptions.ts'
 import { keptByCaller } from './keptParts.ts'
 import { checkListOptions } from './listOptions.ts'
 import { createPresenter } from './present.ts'
@@ -86,10 +87,17 @@ export async function update(scope: Scope): Promise<Answer> {
   return shown(scope, result.entry, (object) => presenter.object(object, result.created ? 201 : 200))
 }
 
+/** DELETE of one object: as usual, or of one that cannot be read, where the options ask for it. */
 export async function deleteOne(scope: Scope): Promise<Answer> {
   const { deps, info, served } = scope
   const { options, request } = await deleteOptions(scope)
   const context = writeContext(scope, 'DeleteOptions', options)
+  if (options.ignoreStoreReadErrorWithClusterBreakingPotential) {
+    scope.request.auditAnnotations = { ...scope.request.auditAnnotations, 'apiserver.k8s.io/unsafe-delete-ignore-read-error': '' }
+    await deleteUnreadable(deps.writer, context, info.name)
+    const details = { name: info.name, kind: served.kind }
+    return { type: 'value', status: 200, value: { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details, code: 200 } }
+  }
   const result = await deleteObject(deps.writer, context, { ...request, name: info.name })
   if (!result.deleted || answersWithObject.has(`${served.group}/${served.resource}`))
     return shown(scope, result.entry, (object) => ({ type: 'object', status: 200, object }))
@@ -125,6 +133,7 @@ export async function deleteCollection(scope: Scope): Promise<Answer> {
   const { deps, request, info, served } = scope
   const presenter = createPresenter(request, served, () => deps.clock.now())
   const { options, request: deletion } = await deleteOptions(scope)
+  refuseUnsafe(options)
   const result = await listObjects({ cacher: deps.registry.cacher, store: deps.store }, served, listQuery(scope, info.namespace), request.cancellation)
   const context = writeContext(scope, 'DeleteOptions', options)
   const ended: (CacheEntry | undefined)[] = []

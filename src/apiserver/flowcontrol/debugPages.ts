@@ -2,9 +2,11 @@
  * The tables under /debug/api_priority_and_fairness (L3), with upstream's columns and layout: cells end with a comma and are padded to the
  * width of their column. Upstream: apf_controller_debug.go.
  */
+
 import { formatDuration } from '#api/machinery/duration'
 import { groupVersion } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
+import { greatest } from '#base/extremes'
 import { type Answer, textAnswer } from '../core/answer.ts'
 import type { RequestInfo, ServerRequest } from '../core/request.ts'
 import type { FlowRequest, Queue } from './flowRequest.ts'
@@ -103,6 +105,11 @@ function timeText(epochMs: number): string {
 /** As Go's tabwriter: a space behind the widest cell of each column; the last one is not padded. */
 function table(rows: readonly (readonly string[])[]): string {
   const count = rows[0]?.length ?? 0
-  const widths = Array.from({ length: count - 1 }, (_, column) => Math.max(leastWidth, ...rows.map((row) => (row[column] ?? '').length + 2)))
+  const widths = Array.from({ length: count - 1 }, (_, column) =>
+    greatest(
+      rows.map((row) => (row[column] ?? '').length + 2),
+      leastWidth,
+    ),
+  )
   return rows.map((row) => `${row.map((cell, column) => (column < count - 1 ? `${cell},`.padEnd(widths[column] as number) : cell)).join('')}\n`).join('')
 }

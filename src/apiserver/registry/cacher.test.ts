@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { isStatus } from '#api/machinery/status'
-import { noLog } from '#base/log'
+import { type Logger, noLog } from '#base/log'
+import { noMetrics } from '#base/metrics'
 import { VirtualClock } from '#base/virtualClock'
 import { createMemoryStore } from '#store/drivers/memory'
 import type { Store } from '#store/store'
 import { changedStore } from '#testing/changedStore'
 import { Cacher } from './cacher.ts'
 import { everything } from './selection.ts'
+import { StoredValues } from './storedValues.ts'
 
 const prefix = '/registry/configmaps/'
 const value = (name: string) => Buffer.from(JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'a' } }))
@@ -185,4 +187,34 @@ test('API-07 a first reading of many pages holds all keys of one revision', asyn
   await cacher.loaded
   assert.deepEqual([keysOf(cacher), state.ranges], [names.map((name) => `a/${name}`), 3])
   await close()
+})
+
+test('API-07 a damaged value is counted and logged by its key and without its content, and the other objects are served', async () => {
+  const clock = new VirtualClock('2026-01-01T00:00:00Z')
+  const store = createMemoryStore({ clock })
+  await put(store, 'whole')
+  const damage = (key: string) => store.transact({ compare: [], success: [{ type: 'put', key, value: Buffer.from('{"data":hunter2') }] })
+  await damage(`${prefix}a/damaged`)
+  const counted: unknown[] = []
+  const counter = { inc: (labels: unknown) => void counted.push(labels), series: () => ({ inc: () => {} }) }
+  const logged: string[] = []
+  const log: Logger = { ...noLog, error: (error, _message, more) => void logged.push(`${(error as Error).message} ${JSON.stringify(more)}`) }
+  const values = new StoredValues('configmaps', undefined)
+  const cacher = new Cacher({ store, clock, log, metrics: { ...noMetrics, counter: () => counter } }, [{ prefix, indexes: [], values }])
+  const stop = new AbortController()
+  const running = cacher.run(stop.signal)
+  await cacher.loaded
+  const { revision } = await damage(`${prefix}a/later`)
+  await cacher.waitFor(revision)
+  const cache = cacher.cache(prefix)
+  assert.deepEqual([cache.get('a/whole')?.key, cache.unreadable.map(({ kv }) => kv.key)], ['a/whole', [`${prefix}a/damaged`, `${prefix}a/later`]])
+  assert.throws(() => cache.get('a/later'), /the value is no JSON/)
+  const labels = { group: '', resource: 'configmaps' }
+  assert.deepEqual(counted, [labels, labels])
+  assert.deepEqual(logged, [`the value is no JSON {"key":"${prefix}a/damaged"}`, `the value is no JSON {"key":"${prefix}a/later"}`])
+  const repaired = await put(store, 'later')
+  await cacher.waitFor(repaired)
+  assert.deepEqual([cache.get('a/later')?.key, cache.unreadable.length], ['a/later', 1])
+  stop.abort()
+  await running
 })

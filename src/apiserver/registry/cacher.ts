@@ -5,14 +5,18 @@
  * meanwhile reaches the clients' watches as events: they stay open.
  * Upstream: apiserver/pkg/storage/cacher, one reflector per resource; here one for all, since the store is ours.
  */
+
 import { StatusError } from '#api/machinery/status'
 import type { Clock, Timer } from '#base/clock'
+import { append } from '#base/extremes'
 import type { Logger } from '#base/log'
+import { type Counter, type Metrics, noMetrics } from '#base/metrics'
 import type { KeyValue, Store, StoreEventBatch, StoreWatchOptions } from '#store/store'
 import { isStoreError } from '#store/storeError'
 import type { Cancellation } from '../core/cancellation.ts'
 import { CacheEntry } from '../core/watch/cacheEntry.ts'
-import { mayBeEncrypted, type StoredValues, UnreadableValue } from './storedValues.ts'
+import { UnreadableValue } from '../core/watch/unreadableValue.ts'
+import { mayBeEncrypted, type StoredValues } from './storedValues.ts'
 import { type CacheEvent, cacheBudgets, type UnreadableEntry, WatchCache } from './watchCache.ts'
 import type { FieldIndex } from './watchGroups.ts'
 
@@ -22,7 +26,9 @@ const defaultBookmarkMs = 60_000
 const reconnectMs = 1_000
 /** Keys read at once: an answer of a remote store stays small, and other requests get their turn. */
 const pageKeys = 2_000
-/** Objects that cannot be read are tried again after this time, and after twice as long each time. */
+/** Values of this size together are parsed in one turn. */
+const turnBytes = 1_000_000
+/** Objects that cannot be decrypted are tried again after this time, and after twice as long each time. */
 const retryMs = 1_000
 const longestRetryMs = 30_000
 /** How long a read waits for the caches to reach a revision, as upstream's blockTimeout. */
@@ -53,6 +59,7 @@ export class Cacher {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #bookmarkMs: number
+  readonly #decodeErrors: Counter
   readonly #caches = new Map<string, WatchCache>()
   readonly #budgets = cacheBudgets()
   /** Caches that are being filled, with what happened meanwhile. */
@@ -74,8 +81,16 @@ export class Cacher {
   #loaded: Promise<void>
   #setLoaded: () => void = () => {}
 
-  constructor(deps: { store: Store; clock: Clock; log: Logger; bookmarkMs?: number | undefined }, resources: readonly CachedResource[]) {
+  constructor(
+    deps: { store: Store; clock: Clock; log: Logger; metrics?: Metrics | undefined; bookmarkMs?: number | undefined },
+    resources: readonly CachedResource[],
+  ) {
     this.#store = deps.store
+    this.#decodeErrors = (deps.metrics ?? noMetrics).counter({
+      name: 'apiserver_storage_decode_errors_total',
+      help: 'Stored values that are no objects, by resource.',
+      labels: ['group', 'resource'],
+    })
     this.#clock = deps.clock
     this.#log = deps.log
     this.#bookmarkMs = deps.bookmarkMs ?? defaultBookmarkMs
@@ -106,12 +121,12 @@ export class Cacher {
     this.#filling.set(prefix, meanwhile)
     try {
       const { kvs, revision } = await this.#readPages(prefix, `${prefix.slice(0, -1)}0`)
-      const reading = await readAll(cache, kvs)
+      const reading = await this.#readAll(cache, kvs)
       // Everything has been read anew in the meantime, or the resource is gone again.
       if (this.#filling.get(prefix) !== meanwhile) return
       this.#load(cache, reading, revision)
       const nowMs = this.#clock.now()
-      for (const { event, revision: at } of meanwhile) cache.apply(event, at, nowMs)
+      for (const { event, revision: at } of meanwhile) this.#applyTo(cache, event, at, nowMs)
     } finally {
       if (this.#filling.get(prefix) === meanwhile) this.#filling.delete(prefix)
     }
@@ -222,7 +237,9 @@ export class Cacher {
       const prefix = this.#prefixOf(kv.key)
       if (prefix !== undefined) byPrefix.get(prefix)?.push(kv)
     }
-    const readings = await Promise.all([...this.#caches].map(async ([prefix, cache]) => [cache, await readAll(cache, byPrefix.get(prefix) ?? [])] as const))
+    const readings = await Promise.all(
+      [...this.#caches].map(async ([prefix, cache]) => [cache, await this.#readAll(cache, byPrefix.get(prefix) ?? [])] as const),
+    )
     for (const [cache, reading] of readings) this.#load(cache, reading, revision)
     this.#mustLoad = false
     this.#reached(revision)
@@ -235,7 +252,7 @@ export class Cacher {
     let revision: number | undefined
     for (let next = from; ; ) {
       const page = await this.#store.range(next, to, { limit: pageKeys, revision })
-      kvs.push(...page.kvs)
+      append(kvs, page.kvs)
       revision ??= page.revision
       const last = page.kvs.at(-1)
       if (!page.more || !last) return { kvs, revision }
@@ -244,9 +261,28 @@ export class Cacher {
     }
   }
 
+  async #readAll(cache: WatchCache, kvs: readonly KeyValue[]): Promise<Reading> {
+    const values = kvs.map((kv) => cache.values.read(kv.key, kv.value))
+    const read = values.some((value) => value instanceof Promise) ? await Promise.all(values) : (values as (Uint8Array | UnreadableValue)[])
+    const entries: CacheEntry[] = []
+    const unreadable: UnreadableEntry[] = []
+    let parsedBytes = 0
+    for (const [at, kv] of kvs.entries()) {
+      const plain = read[at] as Uint8Array | UnreadableValue
+      const value = plain instanceof UnreadableValue ? plain : CacheEntry.read(kv.key.slice(cache.prefix.length), plain, kv.modRevision, kv.createRevision)
+      if (value instanceof UnreadableValue) unreadable.push({ kv, value })
+      else entries.push(value)
+      parsedBytes += kv.value.byteLength
+      if (parsedBytes < turnBytes) continue
+      parsedBytes = 0
+      await this.#clock.turn()
+    }
+    return { entries, unreadable }
+  }
+
   #load(cache: WatchCache, { entries, unreadable }: Reading, revision: number): void {
     cache.load(entries, revision, unreadable, this.#clock.now())
-    for (const { kv, value } of unreadable) this.#reportUnreadable(kv.key, value)
+    for (const { kv, value } of unreadable) this.#reportUnreadable(cache, kv.key, value)
   }
 
   /** Batches are taken in at once, unless one holds values whose key must be fetched first: those that follow it wait. */
@@ -304,15 +340,24 @@ export class Cacher {
     for (const event of batch.events) {
       const prefix = this.#prefixOf(event.kv.key)
       if (prefix === undefined) continue
-      if (event.unreadable) this.#reportUnreadable(event.kv.key, event.unreadable)
       const filling = this.#filling.size === 0 ? undefined : this.#filling.get(prefix)
       if (filling) filling.push({ event, revision: batch.revision })
-      else this.cache(prefix).apply(event, batch.revision, nowMs)
+      else this.#applyTo(this.cache(prefix), event, batch.revision, nowMs)
     }
     this.#reached(batch.revision)
   }
 
-  #reportUnreadable(key: string, { error }: UnreadableValue): void {
+  #applyTo(cache: WatchCache, event: CacheEvent, revision: number, nowMs: number): void {
+    const unreadable = cache.apply(event, revision, nowMs)
+    if (unreadable) this.#reportUnreadable(cache, event.kv.key, unreadable)
+  }
+
+  #reportUnreadable(cache: WatchCache, key: string, { error, isDamaged }: UnreadableValue): void {
+    if (isDamaged) {
+      this.#decodeErrors.inc(cache.values.groupResource)
+      this.#log.error(error, 'A stored value is no object; the other ones are served', { key })
+      return
+    }
     this.#log.error(error, 'failed to decrypt data', { key })
     this.#retry ??= this.#clock.timer(this.#retryMs, () => void this.readAgain())
   }
@@ -324,6 +369,7 @@ export class Cacher {
     const failed = await Promise.all(
       [...this.#caches.values()].flatMap((cache) =>
         cache.unreadable.map(async (entry) => {
+          if (entry.value.isDamaged) return false
           const value = await cache.values.read(entry.kv.key, entry.kv.value)
           if (value instanceof UnreadableValue) return true
           cache.reveal(entry, value, this.#revision)
@@ -368,19 +414,6 @@ function holdsEncrypted({ events }: StoreEventBatch): boolean {
 interface Reading {
   readonly entries: readonly CacheEntry[]
   readonly unreadable: readonly UnreadableEntry[]
-}
-
-async function readAll(cache: WatchCache, kvs: readonly KeyValue[]): Promise<Reading> {
-  const values = kvs.map((kv) => cache.values.read(kv.key, kv.value))
-  const read = values.some((value) => value instanceof Promise) ? await Promise.all(values) : (values as (Uint8Array | UnreadableValue)[])
-  const entries: CacheEntry[] = []
-  const unreadable: UnreadableEntry[] = []
-  for (const [at, kv] of kvs.entries()) {
-    const value = read[at] as Uint8Array | UnreadableValue
-    if (value instanceof UnreadableValue) unreadable.push({ kv, value })
-    else entries.push(CacheEntry.stored(kv.key.slice(cache.prefix.length), value, kv.modRevision, kv.createRevision))
-  }
-  return { entries, unreadable }
 }
 
 function shuttingDown(): StatusError {

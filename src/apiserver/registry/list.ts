@@ -8,11 +8,11 @@ import type { KeyValue, ReadView, StoreError } from '#store/store'
 import type { Cancellation } from '../core/cancellation.ts'
 import type { CachedObject } from '../core/request.ts'
 import { CacheEntry, prepareViews } from '../core/watch/cacheEntry.ts'
+import { UnreadableValue } from '../core/watch/unreadableValue.ts'
 import { type Cacher, tooLargeResourceVersion } from './cacher.ts'
 import { decodeContinue, encodeContinue } from './continueToken.ts'
 import { keyRange, matches, type Selection } from './selection.ts'
 import type { ServedResource } from './storedResource.ts'
-import { UnreadableValue } from './storedValues.ts'
 
 export interface ListQuery {
   readonly selection: Selection
@@ -129,7 +129,9 @@ async function fromStore(
 async function entryOf({ stored: { cache, prefix } }: ServedResource, kv: KeyValue): Promise<CacheEntry> {
   const value = await cache.values.read(kv.key, kv.value)
   if (value instanceof UnreadableValue) throw value.failureOf(kv.key)
-  return CacheEntry.stored(kv.key.slice(prefix.length), value, kv.modRevision, kv.createRevision)
+  const entry = CacheEntry.read(kv.key.slice(prefix.length), value, kv.modRevision, kv.createRevision)
+  if (entry instanceof UnreadableValue) throw entry.failureOf(kv.key)
+  return entry
 }
 
 async function readAt(store: ReadView, from: string, to: string, revision: number, limit: number, restart: string | undefined) {

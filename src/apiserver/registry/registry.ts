@@ -13,6 +13,7 @@ import type { Schema } from '#api/schema/schema'
 import type { Clock } from '#base/clock'
 import { deepCopy } from '#base/frozen'
 import type { Logger } from '#base/log'
+import type { Metrics } from '#base/metrics'
 import type { Random } from '#base/random'
 import type { Transport } from '#client/transport'
 import type { Store } from '#store/store'
@@ -55,6 +56,7 @@ export interface RegistryDeps {
   readonly store: Store
   readonly clock: Clock
   readonly log: Logger
+  readonly metrics?: Metrics | undefined
   strategyFor(group: string, kind: string): KindStrategy | undefined
   readonly random: Random
   /** Where services get addresses and node ports from; absent: the defaults. */

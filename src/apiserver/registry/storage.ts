@@ -28,9 +28,13 @@ export class Storage {
 
   /** The newest acknowledged state of one object. */
   async read(resource: StoredResource, key: string): Promise<CacheEntry | undefined> {
-    const wait = this.#cacher.waitUntilCurrent()
-    if (wait) await wait
+    await this.current()
     return resource.cache.get(key)
+  }
+
+  /** Until the caches hold the newest acknowledged write. */
+  current(): Promise<void> | undefined {
+    return this.#cacher.waitUntilCurrent()
   }
 
   /**
@@ -78,7 +82,7 @@ export class Storage {
   }
 
   /** The deletion's revision; undefined when somebody else wrote in between. */
-  async delete(resource: StoredResource, current: CacheEntry): Promise<number | undefined> {
+  async delete(resource: StoredResource, current: Pick<CacheEntry, 'key' | 'resourceVersion'>): Promise<number | undefined> {
     const storeKey = resource.prefix + current.key
     const result = await this.#transact(storeKey, current, { type: 'delete', from: storeKey })
     if (!result.succeeded) return undefined
@@ -87,7 +91,7 @@ export class Storage {
     return result.revision
   }
 
-  async #transact(storeKey: string, current: CacheEntry | undefined, op: Op): Promise<TransactionResult> {
+  async #transact(storeKey: string, current: Pick<CacheEntry, 'resourceVersion'> | undefined, op: Op): Promise<TransactionResult> {
     try {
       return await this.#store.transact({
         compare: [{ key: storeKey, target: 'mod', op: '=', value: current?.resourceVersion ?? 0 }],

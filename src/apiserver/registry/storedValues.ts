@@ -3,7 +3,9 @@
  * configuration asks for it. Without one nothing is done, but encrypted values are told apart from objects.
  * Upstream: the transformer of apiserver/pkg/storage/etcd3/store.go (v1.36).
  */
-import { internalError, type StatusError } from '#api/machinery/status'
+import { internalError } from '#api/machinery/status'
+import { UnreadableValue } from '../core/watch/unreadableValue.ts'
+import { parseGroupResource } from '../encryption/groupResource.ts'
 import { identityTransformer, type TransformedValue, type ValueTransformer } from '../encryption/transformer.ts'
 
 export class StoredValues {
@@ -17,6 +19,11 @@ export class StoredValues {
   constructor(resource: string, transformer: ValueTransformer | undefined) {
     this.#resource = resource
     this.#transformer = transformer
+  }
+
+  /** As metrics label it. */
+  get groupResource(): { readonly group: string; readonly resource: string } {
+    return parseGroupResource(this.#resource)
   }
 
   /** Whether values must be read before they are objects. */
@@ -66,23 +73,4 @@ export class StoredValues {
 /** By the first byte of `k8s:enc:`. JSON begins otherwise; upstream's protobuf does not, and is looked at more closely. */
 export function mayBeEncrypted(value: Uint8Array): boolean {
   return value[0] === 0x6b
-}
-
-/** A value that nobody has the key of, or that was damaged. */
-export class UnreadableValue {
-  readonly error: Error
-
-  constructor(error: Error) {
-    this.error = error
-  }
-
-  /** What a reader of this one object is told. */
-  failure(): StatusError {
-    return internalError(this.error)
-  }
-
-  /** What a reader of several objects is told. */
-  failureOf(key: string): StatusError {
-    return internalError(new Error(`unable to transform key ${JSON.stringify(key)}: ${this.error.message}`, { cause: this.error }))
-  }
 }

@@ -9,12 +9,13 @@ import { SortedMap } from '#base/sortedMap'
 import type { KeyValue, StoreEvent } from '#store/store'
 import { isLargeObject } from '../core/fairLoop.ts'
 import { CacheEntry } from '../core/watch/cacheEntry.ts'
+import { UnreadableValue } from '../core/watch/unreadableValue.ts'
 import { UnreadBudget } from '../core/watch/unreadBudget.ts'
 import { CacheChange, WatchedEvent } from '../core/watch/watchEvent.ts'
 import { type WatchItem, WatchSession } from '../core/watch/watchSession.ts'
 import { HistoryBudget } from './historyBudget.ts'
 import { keyRange, matches, type Selection } from './selection.ts'
-import { StoredValues, type UnreadableValue } from './storedValues.ts'
+import { StoredValues } from './storedValues.ts'
 import { type FieldIndex, WatchGroups } from './watchGroups.ts'
 
 /** Changes younger than this stay in the ring (upstream's eventFreshDuration), up to the greatest number; few ones always stay. */
@@ -111,6 +112,11 @@ export class WatchCache {
   #refuseUnreadable(key: string): void {
     const found = this.#unreadable.get(key)
     if (found) throw found.value.failure()
+  }
+
+  /** The object of this key, if it is there but cannot be read. */
+  unreadableAt(key: string): UnreadableEntry | undefined {
+    return this.#unreadable.get(key)
   }
 
   /** Objects that are there but cannot be read. */
@@ -216,21 +222,30 @@ export class WatchCache {
     return value instanceof Promise ? value.then((one) => readEvent(event, one)) : readEvent(event, value)
   }
 
-  /** Takes in one event of the store. */
-  apply(event: CacheEvent, revision: number, nowMs: number): void {
+  /** Takes in one event of the store. Returns what of it cannot be read. */
+  apply(event: CacheEvent, revision: number, nowMs: number): UnreadableValue | undefined {
     // A cache that is added at run time may have been read ahead of the events.
-    if (revision <= this.#loadedAt) return
+    if (revision <= this.#loadedAt) return undefined
     const key = this.#keyOf(event.kv)
-    if (event.unreadable) {
-      this.#hide(key, { kv: event.kv, value: event.unreadable }, revision)
-      return
+    const entry = event.type === 'put' ? (event.unreadable ?? this.#entryOf(key, event, revision)) : undefined
+    if (entry instanceof UnreadableValue) {
+      this.#hide(key, { kv: event.kv, value: entry }, revision)
+      return entry
     }
     if (this.#unreadable.size > 0 && this.#unreadable.delete(key)) this.#changedAt = revision
-    const change = event.type === 'put' ? this.#put(key, event, revision, nowMs) : this.#delete(key, revision, nowMs)
-    if (!change) return
+    const change = entry ? this.#put(key, entry, revision, nowMs) : this.#delete(key, revision, nowMs)
+    if (!change) return undefined
     this.#record(change, nowMs)
     this.#callListeners(change)
     this.#countAsHistory(change)
+    return undefined
+  }
+
+  #entryOf(key: string, event: CacheEvent, revision: number): CacheEntry | UnreadableValue {
+    const { value, createRevision } = event.kv
+    const parsed = event.parsed ?? this.#claim(key, value)?.object
+    // Another process wrote it.
+    return parsed ? CacheEntry.stored(key, value, revision, createRevision, parsed) : CacheEntry.read(key, value, revision, createRevision)
   }
 
   #record(change: CacheChange, nowMs: number): void {
@@ -303,8 +318,12 @@ export class WatchCache {
   reveal({ kv }: UnreadableEntry, value: Uint8Array, revision: number): void {
     const key = this.#keyOf(kv)
     if (this.#unreadable.get(key)?.kv !== kv) return
+    const entry = CacheEntry.read(key, value, kv.modRevision, kv.createRevision)
+    if (entry instanceof UnreadableValue) {
+      this.#unreadable.set(key, { kv, value: entry })
+      return
+    }
     this.#unreadable.delete(key)
-    const entry = CacheEntry.stored(key, value, kv.modRevision, kv.createRevision)
     this.#entries.set(key, entry)
     this.#startHistory(revision)
     for (const listener of this.#listeners) listener({ type: 'ADDED', object: entry.object })
@@ -336,10 +355,7 @@ export class WatchCache {
     return pending
   }
 
-  #put(key: string, event: CacheEvent, revision: number, nowMs: number): CacheChange {
-    const { value, createRevision } = event.kv
-    const parsed = event.parsed ?? this.#claim(key, value)?.object
-    const entry = CacheEntry.stored(key, value, revision, createRevision, parsed)
+  #put(key: string, entry: CacheEntry, revision: number, nowMs: number): CacheChange {
     const previous = this.#entries.set(key, entry)
     return new CacheChange(previous ? 'MODIFIED' : 'ADDED', entry, previous, revision, nowMs)
   }

@@ -1,4 +1,5 @@
 /** `skiff status [NAME]` and `skiff ls`: what runs, in words or as JSON (L4). */
+import { greatest } from '#base/extremes'
 import type { ClusterStatus } from '../clusterManager.ts'
 import { type CliCommand, resolveCluster } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
@@ -55,7 +56,7 @@ function describe(found: ClusterStatus): string {
 
 /** Columns as wide as their widest cell, three spaces apart, as kubectl prints. */
 export function table(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)))
+  const widths = (rows[0] ?? []).map((_, column) => greatest(rows.map((row) => (row[column] ?? '').length)))
   return rows
     .map(
       (row) =>

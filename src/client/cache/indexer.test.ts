@@ -46,3 +46,22 @@ test('CGO-03 indexes are added late, conflicts and unknown names are refused', (
   assert.throws(() => indexer.addIndexers({ label: () => [] }), /conflict/)
   assert.throws(() => indexer.byIndex('nothing', ''), /does not exist/)
 })
+
+test('CGO-03 an object that an index function fails on is kept, indexed elsewhere, replaced and removed', () => {
+  const faults: string[] = []
+  const failing = (pod: Frozen<KubeObject>) => {
+    if (pod.metadata.labels?.bad) throw new Error('no value')
+    return byLabel(pod)
+  }
+  const indexer = new Indexer<KubeObject>({ failing }, (error, index, { metadata }) => faults.push(`${index} ${metadata.name} ${(error as Error).message}`))
+  indexer.set(object('x', 'a', { bad: '1' }))
+  indexer.set(object('x', 'b', { k: 'v' }))
+  indexer.addIndexers({ late: failing })
+  assert.deepEqual(faults, ['failing a no value', 'late a no value'])
+  assert.deepEqual([indexer.byIndex('namespace', 'x').length, indexer.indexValues('failing'), indexer.indexValues('late')], [2, ['k=v'], ['k=v']])
+  indexer.set(object('x', 'b', { bad: '1' }))
+  indexer.set(object('x', 'a', { k: 'w' }))
+  assert.deepEqual([indexer.indexValues('failing'), indexer.byIndex('late', 'k=w').map(({ metadata }) => metadata.name)], [['k=w'], ['a']])
+  for (const key of ['x/a', 'x/b']) assert.equal(indexer.delete(key)?.kind, 'Pod')
+  assert.deepEqual([indexer.size, indexer.indexValues('failing')], [0, []])
+})

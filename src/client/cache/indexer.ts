@@ -7,6 +7,8 @@ import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
 /** The index values of an object: none, one or several. */
 export type IndexFunction<T extends KubeObject> = (object: Frozen<T>) => readonly string[]
 export type Indexers<T extends KubeObject> = Readonly<Record<string, IndexFunction<T>>>
+/** Hears of an object that an index function failed on: it is kept, without a value in that index. */
+export type OnIndexFault<T extends KubeObject> = (error: unknown, index: string, object: Frozen<T>) => void
 
 /** The index by namespace that every store has. */
 export const namespaceIndex = 'namespace'
@@ -26,11 +28,20 @@ export interface ReadableStore<T extends KubeObject> {
   indexValues(index: string): readonly string[]
 }
 
+interface Index<T extends KubeObject> {
+  readonly name: string
+  readonly values: IndexFunction<T>
+  readonly keys: Map<string, Set<string>>
+}
+
 export class Indexer<T extends KubeObject> implements ReadableStore<T> {
   readonly #objects = new Map<string, Frozen<T>>()
-  readonly #indexes = new Map<string, { readonly values: IndexFunction<T>; readonly keys: Map<string, Set<string>> }>()
+  readonly #indexes = new Map<string, Index<T>>()
 
-  constructor(indexers: Indexers<T> = {}) {
+  readonly #onFault: OnIndexFault<T>
+
+  constructor(indexers: Indexers<T> = {}, onFault: OnIndexFault<T> = () => {}) {
+    this.#onFault = onFault
     this.addIndexers({ [namespaceIndex]: (object) => [object.metadata.namespace ?? ''] })
     this.addIndexers(indexers)
   }
@@ -41,9 +52,9 @@ export class Indexer<T extends KubeObject> implements ReadableStore<T> {
       const there = this.#indexes.get(name)
       if (there?.values === values) continue
       if (there) throw new Error(`indexer conflict: ${name}`)
-      const index = { values, keys: new Map<string, Set<string>>() }
+      const index: Index<T> = { name, values, keys: new Map() }
       this.#indexes.set(name, index)
-      for (const [key, object] of this.#objects) insert(index.keys, values(object), key)
+      for (const [key, object] of this.#objects) insert(index.keys, this.#valuesOf(index, object, true), key)
     }
   }
 
@@ -89,7 +100,9 @@ export class Indexer<T extends KubeObject> implements ReadableStore<T> {
     const key = keyOf(object)
     const old = this.#objects.get(key)
     this.#objects.set(key, object)
-    for (const { values, keys } of this.#indexes.values()) reindex(keys, old ? values(old) : [], values(object), key)
+    for (const index of this.#indexes.values()) {
+      reindex(index.keys, old ? this.#valuesOf(index, old, false) : [], this.#valuesOf(index, object, true), key)
+    }
     return old
   }
 
@@ -98,8 +111,18 @@ export class Indexer<T extends KubeObject> implements ReadableStore<T> {
     const old = this.#objects.get(key)
     if (!old) return undefined
     this.#objects.delete(key)
-    for (const { values, keys } of this.#indexes.values()) reindex(keys, values(old), [], key)
+    for (const index of this.#indexes.values()) reindex(index.keys, this.#valuesOf(index, old, false), [], key)
     return old
+  }
+
+  /** @param tells whether a fault is told of: once for each version of an object */
+  #valuesOf(index: Index<T>, object: Frozen<T>, tells: boolean): readonly string[] {
+    try {
+      return index.values(object)
+    } catch (error) {
+      if (tells) this.#onFault(error, index.name, object)
+      return []
+    }
   }
 
   #index(name: string): Map<string, Set<string>> {

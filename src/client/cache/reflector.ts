@@ -7,6 +7,7 @@ import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
+import type { Metrics } from '#base/metrics'
 import type { Random } from '#base/random'
 import { createBackoff, reflectorBackoff } from '../backoff.ts'
 import type { ResourceClient } from '../client.ts'
@@ -16,6 +17,7 @@ export interface ReflectorDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
+  readonly metrics?: Metrics | undefined
   /** A watch ends by itself after this long, at most twice as long. Default 300, as upstream; more where connections cannot die silently. */
   readonly minWatchSeconds?: number | undefined
 }

@@ -43,6 +43,12 @@ export interface SharedInformer<T extends KubeObject> {
   run(signal: AbortSignal): Promise<void>
 }
 
+const objectFaults = {
+  name: 'informer_object_faults_total',
+  help: 'Objects that an index function, a transform or an event handler failed on.',
+  labels: ['resource', 'what'],
+}
+
 interface Listener<T extends KubeObject> {
   readonly handler: EventHandler<T>
   readonly resyncPeriodMs: number | undefined
@@ -82,7 +88,7 @@ class Informer<T extends KubeObject> implements SharedInformer<T>, ReflectorTarg
   constructor(client: ResourceClient<T>, deps: ReflectorDeps, options: SharedInformerOptions<T>) {
     const { indexers, transform, ...reflectorOptions } = options
     this.resource = client.resource
-    this.store = new Indexer<T>(indexers)
+    this.store = new Indexer<T>(indexers, (error, index, object) => this.#tell(error, `index ${index}`, object))
     this.lister = createLister(this.store)
     this.#client = client
     this.#deps = deps
@@ -93,7 +99,7 @@ class Informer<T extends KubeObject> implements SharedInformer<T>, ReflectorTarg
   addHandler(handler: EventHandler<T>, options: { readonly resyncPeriodMs?: number } = {}): HandlerRegistration {
     const listener: Listener<T> = { handler, resyncPeriodMs: options.resyncPeriodMs || undefined, timer: undefined, removed: false }
     this.#listeners = [...this.#listeners, listener]
-    for (const object of this.store.list()) this.#guard(() => handler.onAdd?.(object, true))
+    for (const object of this.store.list()) this.#guard(object, () => handler.onAdd?.(object, true))
     if (this.#running) this.#armResync(listener)
     return {
       hasSynced: () => this.#synced,
@@ -184,11 +190,12 @@ class Informer<T extends KubeObject> implements SharedInformer<T>, ReflectorTarg
   }
 
   #put(arrived: Frozen<T>, initial: boolean): void {
-    const object = this.#transform ? this.#transform(arrived) : arrived
+    const object = this.#transformed(arrived)
+    if (!object) return
     const old = this.store.set(object)
     for (const listener of this.#listeners) {
       if (listener.removed) continue
-      this.#guard(() => {
+      this.#guard(object, () => {
         if (old) listener.handler.onUpdate?.(old, object)
         else listener.handler.onAdd?.(object, initial)
       })
@@ -198,9 +205,9 @@ class Informer<T extends KubeObject> implements SharedInformer<T>, ReflectorTarg
   #remove(key: string, final: Frozen<T> | undefined): void {
     const last = this.store.delete(key)
     if (!last) return
-    const object = final && this.#transform ? this.#transform(final) : (final ?? last)
+    const object = (final && this.#transformed(final)) ?? last
     for (const listener of this.#listeners) {
-      if (!listener.removed) this.#guard(() => listener.handler.onDelete?.(object, final === undefined))
+      if (!listener.removed) this.#guard(object, () => listener.handler.onDelete?.(object, final === undefined))
     }
   }
 
@@ -208,17 +215,35 @@ class Informer<T extends KubeObject> implements SharedInformer<T>, ReflectorTarg
     if (listener.resyncPeriodMs === undefined) return
     listener.timer?.cancel()
     listener.timer = this.#deps.clock.timer(listener.resyncPeriodMs, () => {
-      for (const object of this.store.list()) this.#guard(() => listener.handler.onUpdate?.(object, object))
+      for (const object of this.store.list()) this.#guard(object, () => listener.handler.onUpdate?.(object, object))
       this.#armResync(listener)
     })
   }
 
   /** One handler's fault must not keep the others, or the store, from the change. */
-  #guard(call: () => void): void {
+  #guard(object: Frozen<T>, call: () => void): void {
     try {
       call()
     } catch (error) {
-      this.#deps.log.error(error, 'An event handler failed', { resource: this.resource.resource })
+      this.#tell(error, 'event handler', object)
     }
+  }
+
+  /** Undefined when the transform fails: the store keeps what it has of the object, as upstream's does. */
+  #transformed(object: Frozen<T>): Frozen<T> | undefined {
+    if (!this.#transform) return object
+    try {
+      return this.#transform(object)
+    } catch (error) {
+      this.#tell(error, 'transform', object)
+      return undefined
+    }
+  }
+
+  /** One object's fault must not keep the others from the store. */
+  #tell(error: unknown, what: string, object: Frozen<T>): void {
+    const { resource } = this.resource
+    this.#deps.log.error(error, 'An informer could not take in an object', { resource, what, key: keyOf(object) })
+    this.#deps.metrics?.counter(objectFaults).inc({ resource, what })
   }
 }

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { noLog } from '#base/log'
+import { noMetrics } from '#base/metrics'
 import { seededRandom } from '#base/random'
 import { VirtualClock } from '#base/virtualClock'
 import { anObject, HistoryTransport } from '#testing/historyTransport'
@@ -122,6 +123,48 @@ test('CGO-04 a factory narrows what its informers ask for, and what they keep', 
   await factory.synced(stopping.signal)
   assert.deepEqual([server.requests[0]?.path, server.requests[0]?.query?.labelSelector], ['/api/v1/namespaces/x/pods', 'for=pods'])
   assert.deepEqual(Object.keys(informer.store.get('x/a') ?? {}), ['apiVersion', 'kind', 'metadata'])
+  stopping.abort()
+  await done
+})
+
+test('CGO-04 objects that an index function, a transform or a handler fails on hold up no other object, at the start and later', async () => {
+  const fails = (pod: Frozen<Pod>, how: string) => {
+    if (pod.metadata.name?.startsWith(how)) throw new Error(`cannot ${how}`)
+  }
+  const transform = (pod: Frozen<Pod>): Frozen<Pod> => {
+    fails(pod, 'transform')
+    return pod
+  }
+  const byNode = (pod: Frozen<Pod>) => {
+    fails(pod, 'index')
+    return ['node']
+  }
+  const server = new HistoryTransport()
+  for (const name of ['handle-1', 'index-1', 'transform-1', 'z-1']) put(server, name)
+  const clock = new VirtualClock()
+  const counted: unknown[] = []
+  const counter = { inc: (labels: unknown) => void counted.push(labels), series: () => ({ inc: () => {} }) }
+  const deps = { clock, random: seededRandom(1), log: noLog, metrics: { ...noMetrics, counter: () => counter } }
+  const informer = createSharedInformer(createClient(server).of(pods), deps, { transform, indexers: { byNode } })
+  const heard: (string | undefined)[] = []
+  informer.addHandler({
+    onAdd: (pod) => {
+      fails(pod, 'handle')
+      heard.push(pod.metadata.name)
+    },
+  })
+  const stopping = new AbortController()
+  const done = informer.run(stopping.signal)
+  await clock.advance(0)
+  assert.deepEqual([informer.hasSynced(), heard], [true, ['index-1', 'z-1']])
+  for (const name of ['handle-2', 'index-2', 'transform-2', 'z-2']) put(server, name)
+  server.remove(pathOf('index-1'))
+  await clock.advance(0)
+  assert.deepEqual(heard, ['index-1', 'z-1', 'index-2', 'z-2'])
+  assert.deepEqual([...informer.store.keys()].sort(), ['x/handle-1', 'x/handle-2', 'x/index-2', 'x/z-1', 'x/z-2'])
+  assert.equal(informer.store.byIndex('byNode', 'node').length, 4)
+  const once = ['event handler', 'index byNode', 'transform'].map((what) => ({ resource: 'pods', what }))
+  assert.deepEqual(counted, [...once, ...once])
   stopping.abort()
   await done
 })

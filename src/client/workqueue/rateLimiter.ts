@@ -1,7 +1,9 @@
 /**
  * How long an item that failed waits before it is tried again (L2). Upstream: client-go/util/workqueue/default_rate_limiters.go (v1.36).
  */
+
 import type { Clock } from '#base/clock'
+import { greatest } from '#base/extremes'
 
 export interface RateLimiter<T> {
   /** Milliseconds to wait now; counts as a failure of the item. */
@@ -83,11 +85,11 @@ export function withMaxWaitRateLimiter<T>(limiter: RateLimiter<T>, maxMs: number
 /** The longest wait of several limiters. */
 export function maxOfRateLimiter<T>(...limiters: readonly RateLimiter<T>[]): RateLimiter<T> {
   return {
-    when: (item) => Math.max(...limiters.map((limiter) => limiter.when(item))),
+    when: (item) => greatest(limiters.map((limiter) => limiter.when(item))),
     forget: (item) => {
       for (const limiter of limiters) limiter.forget(item)
     },
-    numRequeues: (item) => Math.max(...limiters.map((limiter) => limiter.numRequeues(item))),
+    numRequeues: (item) => greatest(limiters.map((limiter) => limiter.numRequeues(item))),
   }
 }
 

@@ -3,9 +3,11 @@
  * the work. What is attached stands in the node's status, where the kubelet waits for it.
  * Upstream: pkg/controller/volume/attachdetach, pkg/volume/csi/csi_attacher.go (v1.36).
  */
+
 import type { Node, PersistentVolume } from '#api/gen/types/core.v1'
 import type { VolumeAttachment } from '#api/gen/types/storage.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { least } from '#base/extremes'
 import { csiDrivers, nodes, persistentVolumeClaims, persistentVolumes, pods, volumeAttachments } from '#client/builtIn'
 import type { Indexers } from '#client/cache/indexer'
 import { readYourWrites } from '#client/cache/readYourWrites'
@@ -100,7 +102,7 @@ function createAttachDetachController(context: ControllerContext) {
     metrics.observe(nodeName, wanted, there.keys())
     reports.keep(nodeName, wanted, plan.taken)
     const waits = [plan.lookAgainMs, lateMs].filter((ms) => ms !== undefined)
-    return waits.length > 0 ? { requeueAfterMs: Math.min(...waits) } : undefined
+    return waits.length > 0 ? { requeueAfterMs: least(waits) } : undefined
   }
 
   /** By the volume's unique name: what there is for this node, or its status speaks of. */

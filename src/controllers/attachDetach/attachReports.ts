@@ -2,9 +2,11 @@
  * Tells pods what becomes of their volumes (L3): attached, refused by the driver, late, or in use on another node.
  * Upstream: reconciler.go reportMultiAttachError, operation_generator.go GenerateAttachVolumeFunc, csi_attacher.go waitForVolumeAttachment (v1.36).
  */
+
 import type { PersistentVolume, Pod } from '#api/gen/types/core.v1'
 import type { VolumeAttachment } from '#api/gen/types/storage.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { least } from '#base/extremes'
 import { parseTime } from '#base/time'
 import type { EventRecorder } from '#client/eventRecorder'
 import type { Wanted } from './attachable.ts'
@@ -67,7 +69,7 @@ export function createReports(events: EventRecorder, podsOf: (volume: Volume) =>
       }
       if (since.size === 0) return void lateSince.delete(nodeName)
       lateSince.set(nodeName, since)
-      return Math.min(...since.values()) + patienceMs - nowMs
+      return least(since.values()) + patienceMs - nowMs
     },
     keep(nodeName, wanted, taken) {
       const still = new Set([...(told.get(nodeName) ?? [])].filter((name) => wanted.has(name) && taken.includes(name)))

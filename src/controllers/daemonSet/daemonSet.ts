@@ -2,6 +2,7 @@
  * Runs one pod of a DaemonSet on each node that it fits (L3). plan.ts decides where, history.ts keeps revisions; this file listens and acts.
  * Upstream: pkg/controller/daemon/daemon_controller.go (v1.36).
  */
+
 import type { DaemonSet } from '#api/gen/types/apps.v1'
 import type { Node, Pod } from '#api/gen/types/core.v1'
 import { isPodTerminal } from '#api/helpers/pods'
@@ -9,6 +10,7 @@ import { semanticEqual } from '#api/machinery/equality'
 import { selectorOf } from '#api/machinery/labelSelector'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { least } from '#base/extremes'
 import { controllerRevisions, daemonSets, nodes, pods } from '#client/builtIn'
 import type { Client } from '#client/client'
 import { createExpectations } from '#client/expectations'
@@ -90,7 +92,7 @@ function createDaemonSetController(context: ControllerContext) {
     try {
       const waitMs = expectations.satisfied(key) ? await carryOut(key, set, byNode, history, signal) : undefined
       const waits = [waitMs, msUntilNextAvailable(set, byNode, clock.now())].filter((ms) => ms !== undefined)
-      return waits.length > 0 ? { requeueAfterMs: Math.min(...waits) } : undefined
+      return waits.length > 0 ? { requeueAfterMs: least(waits) } : undefined
     } finally {
       // Also when a pod could not be made: the status says how far it got.
       const counts = daemonSetStatus(set, nodeInformer.store.list(), byNode, revisionHash(history.current), clock.now())

@@ -3,10 +3,12 @@
  * away must not be asked without end. Waits double from 1 s to 15 min and start over after twice the longest without a failure.
  * Upstream: failedPodsBackoff in pkg/controller/daemon/daemon_controller.go, client-go/util/flowcontrol/backoff.go (v1.36).
  */
+
 import type { DaemonSet } from '#api/gen/types/apps.v1'
 import type { Pod } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
+import { least } from '#base/extremes'
 import type { EventRecorder } from '#client/eventRecorder'
 import type { DaemonPlan } from './plan.ts'
 
@@ -51,7 +53,7 @@ export function createEndedPods(clock: Clock, events: EventRecorder): EndedPods 
         else events.event(set, 'Warning', 'FailedDaemonPod', `Found failed ${which}, will try to kill it`)
         return leftMs > 0 ? [] : [pod]
       })
-      return { pods, waitMs: waits.length > 0 ? Math.min(...waits) : undefined }
+      return { pods, waitMs: waits.length > 0 ? least(waits) : undefined }
     },
   }
 }

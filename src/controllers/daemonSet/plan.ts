@@ -1,6 +1,7 @@
 /**
  * Where a DaemonSet's pods belong, and which go or come (L3). Pure. Upstream: pkg/controller/daemon (v1.36).
  */
+
 import type { DaemonSet, DaemonSetStatus } from '#api/gen/types/apps.v1'
 import type { Node, Pod, Toleration } from '#api/gen/types/core.v1'
 import { podMatchesNodeSelectorAndAffinity } from '#api/helpers/nodes'
@@ -8,6 +9,7 @@ import { isPodAvailable, isPodReady, isPodTerminal, msUntilAvailable } from '#ap
 import { findUntoleratedTaint } from '#api/helpers/taints'
 import { scaledValue } from '#api/machinery/intOrString'
 import type { Frozen } from '#api/machinery/meta'
+import { append, least } from '#base/extremes'
 import { deepCopy } from '#base/frozen'
 import type { NewObject } from '#client/client'
 import { podFromTemplate } from '../shared/podControl.ts'
@@ -94,13 +96,25 @@ export function planPlacement(set: Frozen<DaemonSet>, nodes: readonly Frozen<Nod
     if (run && pods.length === 0) plan.createOn.push(name)
     else if (keep) {
       const present = pods.filter(({ metadata }) => !metadata.deletionTimestamp)
-      plan.ended.push(...present.filter(isPodTerminal).map((pod) => ({ pod, node: name })))
+      append(
+        plan.ended,
+        present.filter(isPodTerminal).map((pod) => ({ pod, node: name })),
+      )
       const running = present.filter((pod) => !isPodTerminal(pod)).sort(scheduledOldestFirst)
-      plan.remove.push(...(surge ? beyondSurge(set, running, hash, nowMs) : running.slice(1)))
-    } else plan.remove.push(...pods.filter(({ metadata }) => !metadata.deletionTimestamp))
+      append(plan.remove, surge ? beyondSurge(set, running, hash, nowMs) : running.slice(1))
+    } else
+      append(
+        plan.remove,
+        pods.filter(({ metadata }) => !metadata.deletionTimestamp),
+      )
   }
   const known = new Set(nodes.map(({ metadata }) => metadata.name))
-  for (const [name, pods] of byNode) if (!known.has(name)) plan.remove.push(...pods.filter((pod) => !pod.metadata.deletionTimestamp && !pod.spec.nodeName))
+  for (const [name, pods] of byNode)
+    if (!known.has(name))
+      append(
+        plan.remove,
+        pods.filter((pod) => !pod.metadata.deletionTimestamp && !pod.spec.nodeName),
+      )
   return plan
 }
 
@@ -165,8 +179,8 @@ export function planUpdate(
       remove.push(old)
     }
   }
-  if (maxSurge > 0) createOn.push(...surgeCandidates.slice(0, Math.max(0, maxSurge - surging)))
-  else remove.push(...candidates.slice(0, Math.max(0, maxUnavailable - unavailable)))
+  if (maxSurge > 0) append(createOn, surgeCandidates.slice(0, Math.max(0, maxSurge - surging)))
+  else append(remove, candidates.slice(0, Math.max(0, maxUnavailable - unavailable)))
   return { createOn, remove }
 }
 
@@ -203,5 +217,5 @@ export function daemonSetStatus(set: Frozen<DaemonSet>, nodes: readonly Frozen<N
 export function msUntilNextAvailable(set: Frozen<DaemonSet>, byNode: PodsByNode, nowMs: number): number | undefined {
   const { minReadySeconds = 0 } = set.spec
   const waits = minReadySeconds === 0 ? [] : [...byNode.values()].flat().flatMap((pod) => msUntilAvailable(pod, minReadySeconds, nowMs) || [])
-  return waits.length === 0 ? undefined : Math.min(...waits)
+  return waits.length === 0 ? undefined : least(waits)
 }

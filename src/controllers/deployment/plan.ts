@@ -2,12 +2,14 @@
  * The arithmetic of Deployments (L3): which ReplicaSet is the new one, how large each may be, in which order old ones shrink. Pure.
  * Upstream: pkg/controller/deployment/util/deployment_util.go, rolling.go, sync.go (v1.36).
  */
+
 import type { Deployment, ReplicaSet } from '#api/gen/types/apps.v1'
 import type { PodTemplateSpec } from '#api/gen/types/core.v1'
 import { semanticEqual } from '#api/machinery/equality'
 import { scaledValue } from '#api/machinery/intOrString'
 import type { Frozen } from '#api/machinery/meta'
 import { ownValue } from '#base/bareMap'
+import { greatest } from '#base/extremes'
 import { parseTime } from '#base/time'
 
 export const revisionAnnotation = 'deployment.kubernetes.io/revision'
@@ -68,7 +70,7 @@ export function revisionOf(object: { readonly metadata: { readonly annotations?:
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : 0
 }
 
-export const maxRevision = (sets: Sets): number => Math.max(0, ...sets.map(revisionOf))
+export const maxRevision = (sets: Sets): number => greatest(sets.map(revisionOf), 0)
 
 /** The size that the new set may have now. */
 export function newSetReplicas(deployment: Frozen<Deployment>, all: Sets, newSet: number): number {

@@ -2,9 +2,11 @@
  * Deletes pods whose devices have NoExecute taints that their claims do not tolerate, at once or when tolerationSeconds are over (L3). Rules that taint
  * devices from outside their slices (DeviceTaintRule) are off by default upstream and not read here. Upstream: pkg/controller/devicetainteviction (v1.36).
  */
+
 import type { Pod } from '#api/gen/types/core.v1'
 import type { ResourceClaim, ResourceSlice } from '#api/gen/types/resource.v1'
 import { type Frozen, keyOf } from '#api/machinery/meta'
+import { least } from '#base/extremes'
 import { pods, resourceClaims, resourceSlices } from '#client/builtIn'
 import type { Indexers } from '#client/cache/indexer'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
@@ -77,6 +79,6 @@ function createDeviceTaintEvictionController(context: ControllerContext) {
       if (!claim?.status?.reservedFor?.some((consumer) => consumer.uid === uid)) return []
       return evictionTime(claim, (pool) => slices.store.byIndex(byPool, pool), clock.now()) ?? []
     })
-    return times.length === 0 ? undefined : Math.min(...times)
+    return times.length === 0 ? undefined : least(times)
   }
 }

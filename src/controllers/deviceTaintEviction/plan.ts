@@ -2,9 +2,11 @@
  * When a pod has to go because of its devices' taints (L3, pure): a NoExecute taint that the claim's request does not tolerate, or does not tolerate any
  * longer. Upstream: pkg/controller/devicetainteviction (v1.36).
  */
+
 import type { DeviceRequestAllocationResult, DeviceTaint, ResourceClaim, ResourceSlice } from '#api/gen/types/resource.v1'
 import { deviceTolerationToleratesTaint } from '#api/helpers/deviceTaints'
 import type { Frozen } from '#api/machinery/meta'
+import { greatest, least } from '#base/extremes'
 import { parseTime } from '#base/time'
 
 type Result = Frozen<DeviceRequestAllocationResult>
@@ -16,7 +18,7 @@ export function poolKey({ driver, pool }: Pick<Result, 'driver' | 'pool'>): stri
 
 /** The NoExecute taints of a device, as the newest slices of its pool tell. */
 export function noExecuteTaints({ device }: Result, slicesOfPool: readonly Frozen<ResourceSlice>[]): readonly Frozen<DeviceTaint>[] {
-  const newest = Math.max(...slicesOfPool.map(({ spec }) => spec.pool.generation))
+  const newest = greatest(slicesOfPool.map(({ spec }) => spec.pool.generation))
   return slicesOfPool
     .filter(({ spec }) => spec.pool.generation === newest)
     .flatMap(({ spec }) => spec.devices?.find(({ name }) => name === device)?.taints ?? [])
@@ -33,7 +35,7 @@ export function evictionTime(claim: Frozen<ResourceClaim>, slicesOf: (poolKey: s
       // Tolerated for good.
       if (tolerations.length > 0 && seconds.length === 0) continue
       const sinceMs = parseTime(taint.timeAdded ?? '') ?? nowMs
-      const until = sinceMs + (tolerations.length === 0 ? 0 : Math.max(0, Math.min(...seconds))) * 1000
+      const until = sinceMs + (tolerations.length === 0 ? 0 : Math.max(0, least(seconds))) * 1000
       dueMs = Math.min(dueMs ?? until, until)
     }
   return dueMs

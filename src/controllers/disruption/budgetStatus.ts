@@ -1,6 +1,7 @@
 /**
  * What a PodDisruptionBudget's status says (L3). Pure. Upstream: pkg/controller/disruption/disruption.go (v1.36).
  */
+
 import type { Pod } from '#api/gen/types/core.v1'
 import type { Condition } from '#api/gen/types/meta.v1'
 import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from '#api/gen/types/policy.v1'
@@ -9,6 +10,7 @@ import { setStatusCondition } from '#api/machinery/conditions'
 import { scaledValue } from '#api/machinery/intOrString'
 import type { Frozen } from '#api/machinery/meta'
 import { ownValue } from '#base/bareMap'
+import { least } from '#base/extremes'
 import { parseTime } from '#base/time'
 
 /** An eviction that was granted and whose pod is still not being deleted after this long did not happen. */
@@ -71,7 +73,7 @@ export function notDeleted(budget: Frozen<PodDisruptionBudget>, selected: readon
 /** When the first of the granted evictions will be over its time; undefined: none is waiting. */
 export function msUntilRecheck(disruptedPods: Readonly<Record<string, string>> | undefined, nowMs: number): number | undefined {
   const times = Object.values(disruptedPods ?? {}).map((time) => (parseTime(time) ?? nowMs) + deletionTimeoutMs - nowMs)
-  return times.length === 0 ? undefined : Math.max(0, Math.min(...times)) + 1
+  return times.length === 0 ? undefined : Math.max(0, least(times)) + 1
 }
 
 /** What can still be said when the pods could not be counted: nothing may be evicted. */

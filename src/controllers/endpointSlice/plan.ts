@@ -2,6 +2,7 @@
  * Which endpoints a Service has, and how its EndpointSlices must change to say so (L3). Pure: full slices stay, changed ones are updated in
  * place, the rest fills what has room. Upstream: k8s.io/endpointslice reconciler.go, utils.go (v1.36).
  */
+
 import type { Node, Pod, Service } from '#api/gen/types/core.v1'
 import type { Endpoint, EndpointHints, EndpointPort, EndpointSlice } from '#api/gen/types/discovery.v1'
 import { isPodReady, isPodTerminal } from '#api/helpers/pods'
@@ -10,6 +11,7 @@ import { semanticEqual } from '#api/machinery/equality'
 import { ipFamily } from '#api/machinery/ip'
 import type { Frozen } from '#api/machinery/meta'
 import { emptyMap, ownValue } from '#base/bareMap'
+import { append } from '#base/extremes'
 import { deepCopy } from '#base/frozen'
 import type { NewObject } from '#client/client'
 
@@ -151,7 +153,7 @@ export function planSlices(
       fillSlices(plan, group, mine, labels, () => newSlice(type), max)
     }
   }
-  plan.remove.push(...left)
+  append(plan.remove, left)
   return plan
 }
 
@@ -189,13 +191,13 @@ function fillSlices(
   const additions = [...missing.values()]
   plan.endpoints.added += additions.length
   // Slices that are written anyway take the new ones first; then the fullest that has room for all of the rest.
-  for (const one of kept) if (one.changed) one.endpoints.push(...additions.splice(0, Math.max(0, max - one.endpoints.length)))
+  for (const one of kept) if (one.changed) append(one.endpoints, additions.splice(0, Math.max(0, max - one.endpoints.length)))
   if (additions.length > 0) {
     const roomy = kept
       .filter((one) => !one.changed && one.endpoints.length + additions.length <= max)
       .sort((a, b) => b.endpoints.length - a.endpoints.length)[0]
     if (roomy) {
-      roomy.endpoints.push(...additions.splice(0))
+      append(roomy.endpoints, additions.splice(0))
       roomy.changed = true
     }
   }

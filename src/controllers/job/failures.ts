@@ -2,11 +2,13 @@
  * Which pods of a job have failed, when, and how long their replacements wait (L3). Pure. With backoffLimitPerIndex each index has its own
  * count, which its pods hand on in annotations. Upstream: pkg/controller/job/backoff_utils.go and indexed_job_utils.go (v1.36).
  */
+
 import type { Job } from '#api/gen/types/batch.v1'
 import type { ContainerStatus, Pod } from '#api/gen/types/core.v1'
 import { podCondition } from '#api/helpers/pods'
 import type { Frozen } from '#api/machinery/meta'
 import { ownValue } from '#base/bareMap'
+import { greatest, least } from '#base/extremes'
 import { parseTime } from '#base/time'
 import { validIndex } from './indexes.ts'
 import { matchPodFailurePolicy } from './podFailurePolicy.ts'
@@ -81,9 +83,9 @@ function msUntilNextTry(failures: number, lastFailureMs: number, nowMs: number):
 /** How long to wait before the job's next pod, after failures since its last success. */
 export function msUntilRetry(pods: Pods, nowMs: number): number {
   const ended = (phase: string) => pods.filter(({ status }) => status?.phase === phase).map(finishedMs)
-  const lastSuccessMs = Math.max(0, ...ended('Succeeded'))
+  const lastSuccessMs = greatest(ended('Succeeded'), 0)
   const failures = ended('Failed').filter((ms) => ms > lastSuccessMs)
-  return msUntilNextTry(failures.length, Math.max(...failures), nowMs)
+  return msUntilNextTry(failures.length, greatest(failures), nowMs)
 }
 
 /** Which of `indexes` may have their next pod now, and how long until another may. */
@@ -93,7 +95,7 @@ export function dueIndexes(indexes: readonly number[], held: ReadonlyMap<number,
     return failed ? msUntilNextTry(failureCount(failed) + 1, finishedMs(failed), nowMs) : 0
   })
   const waiting = waits.filter((ms) => ms > 0)
-  return { due: indexes.filter((_, i) => waits[i] === 0), nextMs: waiting.length > 0 ? Math.min(...waiting) : undefined }
+  return { due: indexes.filter((_, i) => waits[i] === 0), nextMs: waiting.length > 0 ? least(waiting) : undefined }
 }
 
 /** When a pod ended: by its containers, else by its readiness, else by its deletion. */
@@ -101,7 +103,7 @@ function finishedMs(pod: Frozen<Pod>): number {
   const sidecars = new Set((pod.spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always').map(({ name }) => name))
   const statuses = [...(pod.status?.containerStatuses ?? []), ...(pod.status?.initContainerStatuses ?? []).filter(({ name }) => sidecars.has(name))]
   const ends = statuses.map(({ state }: Frozen<ContainerStatus>) => parseTime(state?.terminated?.finishedAt ?? ''))
-  if (ends.length > 0 && ends.every((ms) => ms !== undefined)) return Math.max(...ends)
+  if (ends.length > 0 && ends.every((ms) => ms !== undefined)) return greatest(ends)
   const ready = podCondition(pod, 'Ready')
   const unreadyMs = ready?.status === 'False' ? parseTime(ready.lastTransitionTime ?? '') : undefined
   const deletedMs = parseTime(pod.metadata.deletionTimestamp ?? '')

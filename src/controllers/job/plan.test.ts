@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import type { Job } from '#api/gen/types/batch.v1'
 import type { Pod } from '#api/gen/types/core.v1'
 import { msUntilRetry } from './failures.ts'
-import { completionIndexAnnotation, formatIndexes, parseIndexes, parseIntervals } from './indexes.ts'
+import { completionIndexAnnotation, formatIndexes, IndexSet, parseIntervals } from './indexes.ts'
 import * as plan from './plan.ts'
 import { jobStatus, trackPods } from './status.ts'
 
@@ -25,13 +25,27 @@ const pod = (uid: string, phase: string, tracked = true): Pod => ({
 })
 
 test('CTL-07 indexes are written as runs, and read back', () => {
-  assert.equal(formatIndexes(new Set([0, 1, 2, 4, 6, 7])), '0-2,4,6,7')
+  assert.equal(formatIndexes(IndexSet.of([0, 1, 2, 4, 6, 7])), '0-2,4,6,7')
   assert.deepEqual(parseIntervals('0-3000000000,x,7', 5), [[0, 4]])
   fc.assert(
     fc.property(fc.uniqueArray(fc.nat(40)), (list) => {
-      assert.deepEqual(parseIndexes(formatIndexes(new Set(list)), 41), new Set([...list].sort((a, b) => a - b)))
+      const set = IndexSet.parse(formatIndexes(IndexSet.of(list)), 41)
+      const members = Array.from({ length: 41 }, (_, index) => index).filter((index) => set.has(index))
+      assert.deepEqual([members, set.size], [[...list].sort((a, b) => a - b), list.length])
+      for (const index of members) assert.ok(!set.has(set.nextOutside(index)) && set.nextOutside(index) > index)
+      assert.equal(set.countShared(IndexSet.of([3, 4, 9])), members.filter((index) => [3, 4, 9].includes(index)).length)
     }),
   )
+})
+
+test('CTL-07 a Job whose status names two thousand million indexes costs no more than one interval', () => {
+  const completions = 2 ** 31 - 1
+  const almost = `0-${completions - 3}`
+  const spec = { completions, parallelism: 10, completionMode: 'Indexed', backoffLimitPerIndex: 1, successPolicy: { rules: [{ succeededIndexes: almost }] } }
+  const counts = plan.countPods(job(spec, { completedIndexes: almost, failedIndexes: `${completions - 2}` }), [])
+  assert.deepEqual([counts.succeeded, plan.nextIndexes(job(spec), counts, 10)], [completions - 2, [completions - 1]])
+  assert.equal(plan.verdictOf(job(spec), counts, now)?.message, 'Matched rules at index 0')
+  assert.equal(formatIndexes(counts.succeededIndexes), almost)
 })
 
 test('CTL-07 a finished pod is counted once, whatever the order of status and finalizer', () => {

@@ -2,15 +2,17 @@
  * What a Job has done, whether it is over, and what it lacks (L3). Pure. status.ts counts its pods exactly once and writes it down.
  * Upstream: pkg/controller/job/job_controller.go (v1.36).
  */
+
 import type { Job } from '#api/gen/types/batch.v1'
 import type { Pod } from '#api/gen/types/core.v1'
 import { isPodActive, isPodReady, isPodTerminating } from '#api/helpers/pods'
 import { findCondition } from '#api/machinery/conditions'
 import type { Frozen } from '#api/machinery/meta'
+import { append } from '#base/extremes'
 import { parseTime } from '#base/time'
 import { podsToDelete } from '../shared/deletionRank.ts'
 import { failsIndex, hasLimitPerIndex, isPodFailed, onlyReplacesFailed, podsAwaitingReplacement } from './failures.ts'
-import { completionIndex, isIndexed, parseIndexes, validIndex } from './indexes.ts'
+import { completionIndex, IndexSet, isIndexed, validIndex } from './indexes.ts'
 import { matchPodFailurePolicy } from './podFailurePolicy.ts'
 import { matchSuccessPolicy } from './successPolicy.ts'
 
@@ -35,9 +37,9 @@ export interface Counts {
   /** All that have ended, those included that the status does not count yet. */
   readonly succeeded: number
   readonly failed: number
-  readonly succeededIndexes: ReadonlySet<number>
+  readonly succeededIndexes: IndexSet
   /** Of jobs with a limit per index only. */
-  readonly failedIndexes: ReadonlySet<number> | undefined
+  readonly failedIndexes: IndexSet | undefined
   /** Failed pods by index that stay until their replacement is there. */
   readonly held: ReadonlyMap<number, Frozen<Pod>>
 }
@@ -70,16 +72,20 @@ export function countPods(job: Frozen<Job>, pods: Pods): Counts {
 }
 
 function indexesOf(job: Frozen<Job>, tracked: Pods, completions: number) {
-  if (!isIndexed(job)) return { succeeded: new Set<number>(), failed: undefined }
-  const succeeded = parseIndexes(job.status?.completedIndexes, completions)
-  const failed = hasLimitPerIndex(job) ? parseIndexes(job.status?.failedIndexes, completions) : undefined
+  if (!isIndexed(job)) return { succeeded: new IndexSet([]), failed: undefined }
+  const hasLimit = hasLimitPerIndex(job)
+  const succeeded: number[] = []
+  const failed: number[] = []
   for (const pod of tracked) {
     const index = validIndex(job, pod)
     if (index === undefined) continue
-    if (pod.status?.phase === 'Succeeded') succeeded.add(index)
-    else if (failed && failsIndex(job, pod)) failed.add(index)
+    if (pod.status?.phase === 'Succeeded') succeeded.push(index)
+    else if (hasLimit && failsIndex(job, pod)) failed.push(index)
   }
-  return { succeeded, failed }
+  return {
+    succeeded: IndexSet.parse(job.status?.completedIndexes, completions, succeeded),
+    failed: hasLimit ? IndexSet.parse(job.status?.failedIndexes, completions, failed) : undefined,
+  }
 }
 
 /** Whether the job is over, and how; undefined while it goes on. What has been announced stays. */
@@ -153,8 +159,16 @@ export function nextIndexes(job: Frozen<Job>, counts: Counts, count: number): nu
   const working = onlyReplacesFailed(job) ? [...counts.active, ...counts.pods.filter(isPodTerminating)] : counts.active
   const busy = new Set<number | undefined>(working.map(completionIndex))
   const free: number[] = []
-  for (let index = 0; index < (job.spec.completions ?? 0) && free.length < count; index++) {
-    if (!counts.succeededIndexes.has(index) && !counts.failedIndexes?.has(index) && !busy.has(index)) free.push(index)
+  const { succeededIndexes, failedIndexes } = counts
+  for (let index = 0; index < (job.spec.completions ?? 0) && free.length < count; ) {
+    const next = succeededIndexes.nextOutside(index)
+    const open = failedIndexes?.nextOutside(next) ?? next
+    if (open > index) {
+      index = open
+      continue
+    }
+    if (!busy.has(index)) free.push(index)
+    index++
   }
   return free
 }
@@ -174,7 +188,7 @@ export function surplusPods(job: Frozen<Job>, active: Pods, count: number, nowMs
         else byIndex.set(index, [pod])
       }
     }
-    for (const same of byIndex.values()) surplus.push(...podsToDelete(same, same, same.length - 1, nowMs))
+    for (const same of byIndex.values()) append(surplus, podsToDelete(same, same, same.length - 1, nowMs))
     const leaving = new Set(surplus)
     rest = active.filter((pod) => !leaving.has(pod))
   }

@@ -5,6 +5,7 @@ import type { Pod } from '#api/gen/types/core.v1'
 import { formatTime } from '#base/time'
 import { VirtualClock } from '#base/virtualClock'
 import { dueIndexes, failureAnnotations } from './failures.ts'
+import { IndexSet } from './indexes.ts'
 import { jobPod } from './manage.ts'
 import * as plan from './plan.ts'
 import { matchPodFailurePolicy } from './podFailurePolicy.ts'
@@ -104,8 +105,8 @@ const successCases: { name: string; rules: object[]; succeeded: number[]; want: 
 for (const { name, rules, succeeded, want } of successCases) {
   test(`CTL-07 successPolicy: ${name}`, () => {
     const object = job({ completions: 10, completionMode: 'Indexed', successPolicy: { rules: rules as never } })
-    assert.equal(matchSuccessPolicy(object, new Set(succeeded)), want)
-    const verdict = plan.verdictOf(object, { ...plan.countPods(object, []), succeededIndexes: new Set(succeeded) }, 0)
+    assert.equal(matchSuccessPolicy(object, IndexSet.of(succeeded)), want)
+    const verdict = plan.verdictOf(object, { ...plan.countPods(object, []), succeededIndexes: IndexSet.of(succeeded) }, 0)
     assert.deepEqual([verdict?.type, verdict?.reason], want ? ['Complete', 'SuccessPolicy'] : [undefined, undefined])
   })
 }

@@ -2,9 +2,11 @@
  * Deletes pods that do not tolerate their node's NoExecute taints, at once or when their tolerationSeconds are over (L3).
  * Upstream: pkg/controller/tainteviction (v1.36).
  */
+
 import type { Pod, Taint } from '#api/gen/types/core.v1'
 import { tolerationToleratesTaint } from '#api/helpers/taints'
 import { type Frozen, keyOf } from '#api/machinery/meta'
+import { least } from '#base/extremes'
 import { parseTime } from '#base/time'
 import { nodes, pods } from '#client/builtIn'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
@@ -89,7 +91,7 @@ export function evictionTime(pod: Frozen<Pod>, taints: readonly Frozen<Taint>[],
     const seconds = tolerations.flatMap(({ tolerationSeconds }) => tolerationSeconds ?? [])
     if (seconds.length === 0) continue
     const sinceMs = parseTime(taint.timeAdded ?? '') ?? plannedMs
-    dueMs = Math.min(dueMs ?? Number.POSITIVE_INFINITY, sinceMs + Math.max(0, Math.min(...seconds)) * 1000)
+    dueMs = Math.min(dueMs ?? Number.POSITIVE_INFINITY, sinceMs + Math.max(0, least(seconds)) * 1000)
   }
   return dueMs
 }

@@ -1,12 +1,14 @@
 /**
  * What a ReplicaSet lacks, and what its status should say (L3). Pure. Upstream: pkg/controller/replicaset (v1.36).
  */
+
 import type { ReplicaSet, ReplicaSetCondition, ReplicaSetStatus } from '#api/gen/types/apps.v1'
 import type { Pod } from '#api/gen/types/core.v1'
 import { isPodAvailable, isPodReady, msUntilAvailable } from '#api/helpers/pods'
 import { findCondition, withoutCondition } from '#api/machinery/conditions'
 import type { Frozen } from '#api/machinery/meta'
 import { ownValue } from '#base/bareMap'
+import { least } from '#base/extremes'
 import { formatTime } from '#base/time'
 import { podsToDelete } from '../shared/deletionRank.ts'
 
@@ -72,5 +74,5 @@ export function msUntilNextAvailable(replicaSet: Frozen<ReplicaSet>, active: rea
   const minReadySeconds = replicaSet.spec.minReadySeconds ?? 0
   if (minReadySeconds === 0) return undefined
   const waits = active.flatMap((pod) => msUntilAvailable(pod, minReadySeconds, nowMs) ?? []).filter((ms) => ms > 0)
-  return waits.length === 0 ? undefined : Math.min(...waits)
+  return waits.length === 0 ? undefined : least(waits)
 }

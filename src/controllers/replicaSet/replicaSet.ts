@@ -2,6 +2,7 @@
  * Keeps as many pods as a ReplicaSet asks for (L3): adopts and releases, creates in growing batches, deletes what hurts least. The same for
  * ReplicationControllers, which replicationController.ts shows to it as ReplicaSets. Upstream: pkg/controller/replicaset/replica_set.go (v1.36).
  */
+
 import type { ReplicaSet, ReplicaSetStatus } from '#api/gen/types/apps.v1'
 import type { Pod } from '#api/gen/types/core.v1'
 import { controllerOf } from '#api/helpers/owners'
@@ -10,6 +11,7 @@ import { semanticEqual } from '#api/machinery/equality'
 import { selectorOf } from '#api/machinery/labelSelector'
 import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { least } from '#base/extremes'
 import { exponentialBuckets } from '#base/metrics'
 import { pods, replicaSets } from '#client/builtIn'
 import type { Resource } from '#client/client'
@@ -111,7 +113,7 @@ export function createReplicaController<T extends Replicating>(context: Controll
     await updateStatus(object, kind.statusOf(status), signal)
     if (failure !== undefined) throw failure
     const waits = [waitMs, msUntilNextAvailable(set, active, clock.now())].filter((ms) => ms !== undefined)
-    return waits.length > 0 ? { requeueAfterMs: Math.min(...waits) } : undefined
+    return waits.length > 0 ? { requeueAfterMs: least(waits) } : undefined
   }
 
   /** Carries out the plan. */

@@ -2,10 +2,12 @@
  * Which pods go first when there are too many (L3): those whose loss hurts least. Pure.
  * Upstream: pkg/controller/controller_utils.go, ActivePodsWithRanks (v1.36).
  */
+
 import type { Pod } from '#api/gen/types/core.v1'
 import { isPodReady, podCondition } from '#api/helpers/pods'
 import type { Frozen } from '#api/machinery/meta'
 import { bareMap } from '#base/bareMap'
+import { greatest } from '#base/extremes'
 import { parseTime } from '#base/time'
 
 const deletionCostAnnotation = 'controller.kubernetes.io/pod-deletion-cost'
@@ -78,7 +80,10 @@ function byRestarts(a: Frozen<Pod>, b: Frozen<Pod>): number {
   const most = (pod: Frozen<Pod>, sidecars: boolean) => {
     const restartable = new Set((pod.spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always').map(({ name }) => name))
     const statuses = sidecars ? pod.status?.initContainerStatuses?.filter(({ name }) => restartable.has(name)) : pod.status?.containerStatuses
-    return Math.max(0, ...(statuses ?? []).map(({ restartCount }) => restartCount))
+    return greatest(
+      (statuses ?? []).map(({ restartCount }) => restartCount),
+      0,
+    )
   }
   return most(b, false) - most(a, false) || most(b, true) - most(a, true)
 }

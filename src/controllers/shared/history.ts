@@ -2,6 +2,7 @@
  * The revisions of a workload's template, kept as ControllerRevisions for `kubectl rollout history` and `undo` (L3).
  * Upstream: pkg/controller/daemon/update.go, pkg/controller/statefulset, pkg/controller/history (v1.36).
  */
+
 import type { ControllerRevision, DaemonSet, StatefulSet } from '#api/gen/types/apps.v1'
 import { controllerReference } from '#api/helpers/owners'
 import { podTemplateHash } from '#api/helpers/podTemplateHash'
@@ -9,6 +10,7 @@ import { semanticEqual } from '#api/machinery/equality'
 import { selectorOf } from '#api/machinery/labelSelector'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { greatest } from '#base/extremes'
 import { controllerRevisions } from '#client/builtIn'
 import type { Client, NewObject, Resource } from '#client/client'
 import type { ControllerContext } from '../framework/controller.ts'
@@ -40,7 +42,10 @@ export async function currentRevision(
   const sameData = revisions.filter((revision) => semanticEqual(revision.data, data)).sort((a, b) => a.revision - b.revision)
   const same = sameData.at(-1)
   const old = revisions.filter((revision) => revision !== same)
-  const last = Math.max(0, ...old.map(({ revision }) => revision))
+  const last = greatest(
+    old.map(({ revision }) => revision),
+    0,
+  )
   const { collisionCount } = set.status ?? {}
   if (!same) return { ...(await createRevision(client, set, { data: data as never, revision: last + 1 }, signal)), old }
   const number = last + 1

@@ -2,7 +2,9 @@
  * Looks at the node for the eviction manager (L3): a few small files and statfs every round; the disk usage of pods only when somebody asks.
  * Upstream: kubelet/eviction/helpers.go makeSignalObservations, kubelet/server/stats (v1.36).
  */
+
 import { readFile, stat } from 'node:fs/promises'
+import { least } from '#base/extremes'
 import { directoryUsage } from '#host/directoryUsage'
 import type { KubeletContext } from '../context.ts'
 import type { KubeletHost } from '../host.ts'
@@ -84,7 +86,7 @@ export async function processes(): Promise<Observation | undefined> {
     ['/proc/sys/kernel/pid_max', '/proc/sys/kernel/threads-max', '/proc/loadavg'].map((file) => readFile(file, 'utf8').catch(() => '')),
   )
   const running = Number(/\/(\d+) /.exec(load ?? '')?.[1])
-  const capacity = Math.min(...[maxPid, maxThreads].filter((text) => text !== '').map(Number))
+  const capacity = least([maxPid, maxThreads].filter((text) => text !== '').map(Number))
   return Number.isFinite(running) && Number.isFinite(capacity) ? { available: capacity - running, capacity } : undefined
 }
 

@@ -3,9 +3,11 @@
  * from creation until the API has heard that everything runs, once with and once without pulling images and running init containers.
  * Upstream: kubelet/metrics/metrics.go, kubelet/util/pod_startup_latency_tracker.go (v1.36).
  */
+
 import type { ContainerStatus, PodStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
+import { greatest, least } from '#base/extremes'
 import type { Counter, Gauge, Histogram, Metrics } from '#base/metrics'
 import { parseTime } from '#base/time'
 import { type ContainerKind, type FrozenPod, isTerminalPhase } from './containers.ts'
@@ -203,5 +205,5 @@ function initMs(statuses: readonly Frozen<ContainerStatus>[]): number {
   const ended = statuses.flatMap(({ state }) => state?.terminated ?? [])
   const times = (of: (one: (typeof ended)[number]) => string | undefined) => ended.flatMap((one) => parseTime(of(one) ?? '') ?? [])
   const [starts, ends] = [times(({ startedAt }) => startedAt), times(({ finishedAt }) => finishedAt)]
-  return starts.length === 0 || ends.length === 0 ? 0 : Math.max(0, Math.max(...ends) - Math.min(...starts))
+  return starts.length === 0 || ends.length === 0 ? 0 : Math.max(0, greatest(ends) - least(starts))
 }

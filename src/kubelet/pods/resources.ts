@@ -2,9 +2,11 @@
  * Requests and limits as the kernel wants them (L3, pure): shares, quota, OOM score, QoS class and the cgroup each pod lives in.
  * Upstream: kubelet/cm/helpers_linux.go, kubelet/qos/policy.go, component-helpers/resource (v1.36).
  */
+
 import type { ResourceRequirements } from '#api/gen/types/core.v1'
 import { podLimits, podRequests, qosClass } from '#api/helpers/podResources'
 import type { Frozen } from '#api/machinery/meta'
+import { least } from '#base/extremes'
 import type { LinuxContainerResources } from '#grpc/criTypes'
 import { type CgroupLimits, hugepageFileSize } from '#host/cgroups'
 import { hugepageResource } from '../resources/machineTopology.ts'
@@ -118,7 +120,7 @@ export function oomScoreAdj(pod: FrozenPod, container: FrozenContainer, memoryCa
   const own = score(memoryOf(container))
   const isSidecar = isRestartableInitContainer(container) && pod.spec.initContainers?.some(({ name }) => name === container.name)
   // A sidecar must not go before those that it serves.
-  const adjustment = isSidecar ? Math.min(own, score(Math.min(...pod.spec.containers.map(memoryOf)))) : own
+  const adjustment = isSidecar ? Math.min(own, score(least(pod.spec.containers.map(memoryOf)))) : own
   // Above Guaranteed's, below BestEffort's.
   if (adjustment < bestEffortScore + guaranteedScore) return bestEffortScore + guaranteedScore
   return adjustment === bestEffortScore ? bestEffortScore - 1 : adjustment

@@ -3,9 +3,11 @@
  * runtime, the sandbox stays, and the pod starts from its first init container again. Upstream: kubelet/container/helpers.go ShouldAllContainersRestart,
  * AllContainersRestartCleanedUp; kubelet/status/generate.go GenerateAllContainersRestartingCondition (v1.36); KEP-5532.
  */
+
 import type { PodStatus } from '#api/gen/types/core.v1'
 import { findCondition } from '#api/machinery/conditions'
 import type { Frozen } from '#api/machinery/meta'
+import { greatest } from '#base/extremes'
 import type { KubeletContext } from '../context.ts'
 import { type ContainerRecord, findContainer, type PodRuntimeStatus, sandboxIPs } from '../runtime/podRuntimeStatus.ts'
 import { type FrozenContainer, type FrozenPod, isTerminalPhase, matchingRestartRule } from './containers.ts'
@@ -65,6 +67,9 @@ export async function resetContainers(context: KubeletContext, pod: FrozenPod, s
 
 /** Milliseconds until the next restart of them may begin. */
 export function msUntilReset(records: readonly ContainerRecord[], nowMs: number): number {
-  const newestMs = Math.max(0, ...records.map(({ startedAtMs }) => startedAtMs))
+  const newestMs = greatest(
+    records.map(({ startedAtMs }) => startedAtMs),
+    0,
+  )
   return newestMs > nowMs ? 0 : Math.max(0, newestMs + leastPeriodMs - nowMs)
 }

@@ -2,9 +2,11 @@
  * One step of one pod (L3): read what runs, report it, make the plan, carry it out. The plan is podActions'; this file only does.
  * Upstream: kubelet.go SyncPod, kuberuntime_manager.go SyncPod (v1.36).
  */
+
 import type { PodStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Timer } from '#base/clock'
+import { least } from '#base/extremes'
 import { parseTime } from '#base/time'
 import { rpcErrorText } from '#grpc/criError'
 import type { PodSandboxConfig } from '#grpc/criTypes'
@@ -189,7 +191,7 @@ export async function syncPod(machinery: PodMachinery, asked: FrozenPod, memory:
   // What happened during the step is in `after`: a sidecar that runs lets the next container start at once.
   if (isTerminalPhase(reached.phase) || hasWork(computePodActions(pod, after, probes), memory)) return { terminal: false, againInMs: 0 }
   const waits = [retryInMs, deadlineMs, context.config.syncFrequencyMs > 0 ? context.config.syncFrequencyMs : undefined].filter((ms) => ms !== undefined)
-  return { terminal: false, againInMs: waits.length > 0 ? Math.min(...waits) : undefined }
+  return { terminal: false, againInMs: waits.length > 0 ? least(waits) : undefined }
 }
 
 /** Waiting for a volume is no failure of the step: it has been told, and is looked at again when the volume may be tried. */
@@ -323,7 +325,7 @@ async function startContainers(pod: FrozenPod, actions: PodActions, start: Start
   for (const container of actions.initContainersToStart) retries.push(await start('init', container))
   for (const container of actions.containersToStart) retries.push(await start('regular', container))
   const wanted = retries.filter((ms) => ms !== undefined)
-  return wanted.length > 0 ? Math.min(...wanted) : undefined
+  return wanted.length > 0 ? least(wanted) : undefined
 }
 
 /** A container that is changed has a fresh start: what it waits for is tied to its image and its resources. */

@@ -61,3 +61,25 @@ test('KUB-26 a mirror that never had a list ends its wait with it', async () => 
   assert.equal(state.synced, true)
   await waiting
 })
+
+test('KUB-26 an object that its listener fails on holds up no other one, in the first list and later', async () => {
+  const server = new HistoryTransport()
+  const clock = new VirtualClock()
+  const path = (name: string) => `/api/v1/namespaces/x/configmaps/${name}`
+  const put = (name: string) => server.put(path(name), anObject('ConfigMap', { namespace: 'x', name }))
+  for (const name of ['bad-1', 'c-1']) put(name)
+  const stop = new AbortController()
+  const heard: (string | undefined)[] = []
+  const mirrored = mirror(createClient(server).of(configMaps), {}, { clock, log: noLog }, stop.signal, ({ metadata }) => {
+    if (metadata.name?.startsWith('bad')) throw new Error('cannot')
+    heard.push(metadata.name)
+  })
+  await clock.advance(100)
+  await mirrored.synced
+  for (const name of ['bad-2', 'c-2']) put(name)
+  await clock.advance(100)
+  assert.deepEqual([heard, mirrored.list().length], [['c-1', 'c-2'], 4])
+  stop.abort()
+  await clock.advance(1)
+  await mirrored.done
+})

@@ -14,10 +14,19 @@ export interface Selection {
 }
 
 export interface Handler<T> {
-  /** The whole selection, after the first list and after each further one. */
+  /** The whole selection, after the first list and after each further one. Must not fail because of one object. */
   replace(objects: readonly Frozen<T>[]): void
   changed(object: Frozen<T>): void
   deleted(object: Frozen<T>): void
+}
+
+/** One object's fault must not keep the others from the node. */
+export function isolated(log: Logger, object: Frozen<KubeObject>, call: () => void): void {
+  try {
+    call()
+  } catch (error) {
+    log.error(error, 'An object could not be taken in', { kind: object.kind, key: keyOf(object) })
+  }
 }
 
 const initialRetryMs = 500
@@ -46,8 +55,8 @@ export async function listWatch<T extends KubeObject>(
         retryMs = initialRetryMs
         for (const { type, object } of batch) {
           resourceVersion = object.metadata.resourceVersion ?? resourceVersion
-          if (type === 'DELETED') handler.deleted(object)
-          else if (type !== 'BOOKMARK') handler.changed(object)
+          if (type === 'DELETED') isolated(deps.log, object, () => handler.deleted(object))
+          else if (type !== 'BOOKMARK') isolated(deps.log, object, () => handler.changed(object))
         }
       }
     } catch (error) {
@@ -85,15 +94,16 @@ export function mirror<T extends KubeObject>(
   const synced = new Promise<void>((resolve) => {
     markSynced = resolve
   })
+  const changed = (item: Frozen<T>) => isolated(deps.log, item, () => onChange(item))
   const handler: Handler<T> = {
     replace: (items) => {
       const before = new Map(objects)
       objects.clear()
       for (const item of items) {
         objects.set(keyOf(item), item)
-        if (before.get(keyOf(item))?.metadata.resourceVersion !== item.metadata.resourceVersion) onChange(item)
+        if (before.get(keyOf(item))?.metadata.resourceVersion !== item.metadata.resourceVersion) changed(item)
       }
-      for (const [key, item] of before) if (!objects.has(key)) onChange(item)
+      for (const [key, item] of before) if (!objects.has(key)) changed(item)
       markSynced()
     },
     changed: (item) => {

@@ -2,18 +2,22 @@
  * Pods that run without the API server (L3): those of files and of a URL; each is shown in the API by a mirror pod, which is only an image of it.
  * Upstream: kubelet/config/config.go, kubelet/pod/mirror_client.go (v1.36).
  */
+
 import type { Pod } from '#api/gen/types/core.v1'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { least } from '#base/extremes'
 import { deepCopy } from '#base/frozen'
 import { nodes, pods } from '#client/builtIn'
 import type { KubeletContext } from '../context.ts'
 import { configHashAnnotation, configMirrorAnnotation, configSourceAnnotation, type FrozenPod, formatPod, isStaticPod } from '../pods/containers.ts'
 import { podReference } from '../pods/podReference.ts'
 import type { PodWorkers } from '../pods/podWorkers.ts'
+import { isolated } from './listWatch.ts'
 import type { PodSource } from './podSources.ts'
 
 const retryMs = 2_000
+const words = (error: unknown) => (error instanceof Error ? error.message : String(error))
 const never = Number.NEGATIVE_INFINITY
 
 export function isMirrorOf(mirror: FrozenPod, pod: FrozenPod): boolean {
@@ -99,7 +103,11 @@ export function createStaticPods(context: KubeletContext, onNewMirror: (uid: str
       // Files are looked at whenever there is a reason; others are asked only as often as they are to be.
       if (!entry.source.isCheap && nowMs - entry.readAtMs < entry.periodMs) continue
       entry.readAtMs = nowMs
-      entry.pods = (await entry.source.read()) ?? entry.pods
+      try {
+        entry.pods = (await entry.source.read()) ?? entry.pods
+      } catch (error) {
+        log.warn('Static pods could not be read', { error: words(error) })
+      }
     }
     const all = sources.flatMap(({ pods: read }) => read ?? [])
     const distinct = withoutDuplicates(all, (pod) => {
@@ -109,24 +117,34 @@ export function createStaticPods(context: KubeletContext, onNewMirror: (uid: str
     return new Map(distinct.map((pod) => [pod.metadata.uid ?? '', pod]))
   }
 
-  const syncMirrors = async (): Promise<void> => {
+  /** False when one is not in step: others are all the same, and it is tried again. */
+  const syncMirrors = async (): Promise<boolean> => {
     const client = context.client.of(pods)
+    let inStep = true
+    const failed = (key: string) => (error: unknown) => {
+      inStep = false
+      log.v(1).info('A mirror pod is not in step, will retry', { key, error: words(error) })
+    }
     const byKey = new Map([...current.values()].map((pod) => [keyOf(pod), pod]))
     for (const [key, mirror] of mirrors) {
       const pod = byKey.get(key)
       if (pod && isMirrorOf(mirror, pod)) continue
       const { namespace, name = '', uid } = mirror.metadata
       await client.delete({ namespace, name }, { gracePeriodSeconds: 0, preconditions: { uid } }).catch((error: unknown) => {
-        if (!isStatus(error, 'NotFound') && !isStatus(error, 'Conflict')) throw error
+        if (!isStatus(error, 'NotFound') && !isStatus(error, 'Conflict')) failed(key)(error)
       })
     }
-    for (const [key, pod] of byKey) {
-      if (mirrors.has(key)) continue
-      const node = await context.client.of(nodes).get({ name: config.nodeName })
-      await client.create(mirrorPod(pod, { name: config.nodeName, uid: node.metadata.uid ?? '' })).catch((error: unknown) => {
+    for (const [key, pod] of byKey) if (!mirrors.has(key)) await createMirror(pod).catch(failed(key))
+    return inStep
+  }
+  const createMirror = async (pod: Pod): Promise<void> => {
+    const node = await context.client.of(nodes).get({ name: config.nodeName })
+    await context.client
+      .of(pods)
+      .create(mirrorPod(pod, { name: config.nodeName, uid: node.metadata.uid ?? '' }))
+      .catch((error: unknown) => {
         if (!isStatus(error, 'AlreadyExists')) throw error
       })
-    }
   }
 
   return {
@@ -146,24 +164,18 @@ export function createStaticPods(context: KubeletContext, onNewMirror: (uid: str
     run: async (workers, signal) => {
       if (!isUsed) return
       const sources = await sourcesOf(context)
-      const periodMs = Math.min(...sources.map((entry) => entry.periodMs))
+      const periodMs = least(sources.map((entry) => entry.periodMs))
       for (const { source } of sources) source.watch(() => wakeMirrors(), signal)
       while (!signal.aborted) {
         // What changes while everything is read counts as well.
         const woken = new AbortController()
         wakeMirrors = () => woken.abort()
         const wanted = await readAll(sources)
-        for (const [uid, pod] of current) if (!wanted.has(uid)) workers.deleted(pod)
-        for (const [uid, pod] of wanted) if (!current.has(uid)) workers.update(pod)
+        for (const [uid, pod] of current) if (!wanted.has(uid)) isolated(log, pod, () => workers.deleted(pod))
+        for (const [uid, pod] of wanted) if (!current.has(uid)) isolated(log, pod, () => workers.update(pod))
         current = new Map([...wanted].map(([uid, pod]) => [uid, current.get(uid) ?? pod]))
         if (sources.every((entry) => entry.pods !== undefined)) markRead()
-        const synced = await (context.isStandalone ? Promise.resolve() : syncMirrors()).then(
-          () => true,
-          (error: unknown) => {
-            log.v(1).info('Mirror pods not in step, will retry', { error: error instanceof Error ? error.message : String(error) })
-            return false
-          },
-        )
+        const synced = context.isStandalone || (await syncMirrors())
         await clock.sleep(synced ? periodMs : retryMs, AbortSignal.any([signal, woken.signal])).catch(() => {})
       }
     },

@@ -3,6 +3,7 @@
  * and a pod that has missed volumes for long gets an event about all of them.
  * Upstream: util/goroutinemap/exponentialbackoff, volumemanager WaitForAttachAndMount (v1.36).
  */
+import { least } from '#base/extremes'
 import type { KubeletContext } from '../context.ts'
 import { BackOff } from '../pods/backOff.ts'
 import type { FrozenPod } from '../pods/containers.ts'
@@ -101,7 +102,7 @@ export function createWaits({ clock, recorder }: Pick<KubeletContext, 'clock' | 
         wait.toldMs = clock.monotonicMs()
         wait.fresh = false
       }
-      return new VolumesNotReady(message, Math.max(initialMs, Math.min(...missing.map((volume) => remaining(keyOf(uid, volume))))))
+      return new VolumesNotReady(message, Math.max(initialMs, least(missing.map((volume) => remaining(keyOf(uid, volume))))))
     },
     forget: (uid) => {
       for (const backOff of [mounts, claims]) backOff.reset(`${uid}/`)

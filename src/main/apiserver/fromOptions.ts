@@ -12,13 +12,15 @@ import { createSecurity, type SecurityDeps } from '#apiserver/security'
 import type { ClientAuthorities } from '#apiserver/server/peerCertificate'
 import type { ServingTls } from '#apiserver/server/servingTls'
 import { createExternalSigner, type ExternalSigner, type ExternalSignerDeps } from '#apiserver/tokens/externalSigner'
-import { announceFeatures } from '#base/featureGates'
+import { announceFeatures, featureEnabled } from '#base/featureGates'
 import { type Logger, noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
 import { auditFromOptions } from './auditFromOptions.ts'
 import type { ServerOptions } from './options/index.ts'
 import type { Followed } from './options/namedFiles.ts'
 import { namedCertificates } from './options/secureServing.ts'
+
+const unsafeDeletionGate = 'AllowUnsafeMalformedObjectDeletion'
 
 export type OptionDeps = Pick<
   ApiServerDeps,
@@ -28,7 +30,7 @@ export type OptionDeps = Pick<
 /** @param given what the composition root decides itself: keys, clock, the registry's reader */
 export function depsFromOptions(options: ServerOptions, given: SecurityDeps): OptionDeps {
   const { clock, random, log = noLog, metrics = noMetrics } = given
-  announceFeatures({ log, metrics }, options.features.featureGates)
+  announceFeatures({ log, metrics }, options.features.featureGates, [unsafeDeletionGate])
   const audit = auditFromOptions(options.audit, { clock, random, log: log.with('audit'), metrics })
   const { authorization, admission } = options
   const externalAddress = externalAddressOf(options.generic.externalHost, given.externalAddress)
@@ -82,9 +84,10 @@ export function registryConfigOf({ storage, reach }: ServerOptions, serviceCidr:
 }
 
 export function configFromOptions(options: ServerOptions): ApiServerConfig {
-  const { priorityAndFairness } = options.features
+  const { priorityAndFairness, featureGates } = options.features
+  const unsafeDeletion = featureEnabled(featureGates, unsafeDeletionGate)
   const { rejectForwardingRedirects } = options.reach
-  return { ...options.generic, priorityAndFairness, rejectForwardingRedirects, ...options.apiEnablement, flags: options.flags }
+  return { ...options.generic, priorityAndFairness, unsafeDeletion, rejectForwardingRedirects, ...options.apiEnablement, flags: options.flags }
 }
 
 /** Whose client certificates the port takes: those of the files that were named, beside the composition root's own. PEM. */

@@ -99,6 +99,7 @@ function assemble(options: Options, { tools, pki, store, encryption, externalSig
     store,
     clock,
     log: log.with('registry'),
+    metrics,
     random,
     strategyFor,
     ...registryConfigOf(options, serving.serviceCidr),

@@ -171,3 +171,28 @@ test('KUB-11 CVE-2017-1002102 no container writes into the volumes that the kube
     'cd /v/$V && { cat a >/dev/null && (ln -s / ..data_tmp || mv ..data x || rm a || touch b || echo c >a) 2>/dev/null && echo written || echo refused; }'
   for (const { name: volume } of volumes) assert.equal(await inPod('writer', `V=${volume}; ${write}`), 'refused', volume)
 })
+
+test('KUB-18 a pod whose variables double forty times gets CreateContainerConfigError, and the node goes on', options, async () => {
+  const env = [{ name: 'A0', value: 'x'.repeat(32) }, ...Array.from({ length: 40 }, (_, i) => ({ name: `A${i + 1}`, value: `$(A${i})$(A${i})` }))]
+  const agents = async () => (JSON.parse((await cluster.skiff(['status', name, '-o', 'json'])).stdout) as { pids: { role: string; pid: number }[] }).pids
+  const before = await agents()
+  await create('doubling', { containers: [container({ env })] })
+  const state = await eventually(
+    'the container’s state',
+    60_000,
+    () => phaseOf('doubling'),
+    (text) => text.includes('CreateContainerConfigError'),
+  )
+  assert.match(state, /^Pending/)
+  await create('beside', { containers: [container()] })
+  await cluster.must(['wait', '--for=condition=Ready', 'pod/beside', '--timeout=60s'])
+  assert.deepEqual(await agents(), before)
+})
+
+test('KUB-18 a container of 100 KiB of environment starts and has all of it', options, async () => {
+  const env = Array.from({ length: 20 }, (_, i) => ({ name: `V${i}`, value: `${i % 10}`.repeat(5 * 1024) }))
+  await create('roomy', { containers: [container({ env })] })
+  await cluster.must(['wait', '--for=condition=Ready', 'pod/roomy', '--timeout=60s'])
+  const bytes = await inPod('roomy', 'env | grep "^V[0-9]*=" | wc -c')
+  assert.ok(Number(bytes) > 100 * 1024, `${bytes} bytes`)
+})

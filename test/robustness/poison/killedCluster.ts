@@ -31,7 +31,7 @@ export interface KilledCluster {
   until(path: string, holds: (answer: HttpsAnswer) => boolean, withinMs?: number): Promise<HttpsAnswer>
   /** Milliseconds of processor time of its longest turn since the last call. */
   longestTurnMs(): Promise<number>
-  /** Puts objects under their keys of the store, past the API. Not while the process runs. */
+  /** Puts objects, or bytes that are none, under their keys of the store, past the API. Not while the process runs. */
   seed(objects: Readonly<Record<string, object>>): Promise<void>
   close(): Promise<void>
 }
@@ -98,7 +98,7 @@ export function createKilledCluster({ nodes = 2, apiServerArgs = [] }: Partial<O
       const success = Object.entries(objects).map(([key, object]) => ({
         type: 'put' as const,
         key,
-        value: Buffer.from(typeof object === 'string' ? object : JSON.stringify(object)),
+        value: Buffer.isBuffer(object) ? object : Buffer.from(JSON.stringify(object)),
       }))
       await store.transact({ compare: [], success })
       await store.close()

@@ -57,6 +57,10 @@ export const poisons: readonly Poison[] = [
         { metadata: { name: `never-${i}` }, spec: { schedule: '0 0 31 2 *', timeZone: 'Europe/Berlin', jobTemplate: job('', {}) } },
       ]),
   },
+]
+
+/** More of them: what starts many pods, or costs the scheduler most. */
+export const widePoisons: readonly Poison[] = [
   {
     row: 'CTL-04',
     name: 'a Deployment, ReplicaSet, ReplicationController, StatefulSet and Jobs of 2147483647 pods at once',
@@ -89,10 +93,11 @@ export const poisons: readonly Poison[] = [
         }),
       ]),
   },
-  ...longLists(),
 ]
 
 /** Objects whose lists have as many entries as a request holds. */
+export const longObjects: readonly Poison[] = longLists()
+
 function longLists(): Poison[] {
   const many = 20_000
   const configMap = (name: string, metadata: object) => ({ metadata: { name, ...metadata }, data: {} })

@@ -2,9 +2,11 @@
  * Nobody grants more than they hold (L3): creating or changing a role or a binding needs its permissions, or the verbs escalate and bind.
  * Upstream keeps this in the registry (pkg/registry/rbac/{clusterrole,role,…}/policybased); here it is the first validating plugin.
  */
+
 import type { ClusterRole, PolicyRule, RoleBinding } from '#api/gen/types/rbac.v1'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { notFound } from '#api/machinery/status'
+import { append } from '#base/extremes'
 import type { AuthorizationAttributes, Authorizer } from '../../authz/authorizer.ts'
 import { type Coverage, coverage, RulesTooComplex } from '../../authz/coverage.ts'
 import type { RbacAuthorizer } from '../../authz/rbac.ts'
@@ -93,7 +95,7 @@ function compact(rules: readonly PolicyRule[]): PolicyRule[] {
   for (const rule of rules) {
     const key = JSON.stringify([rule.apiGroups, rule.resources, rule.resourceNames, rule.nonResourceURLs, rule.nonResourceURLs && rule.verbs])
     const found = byTarget.get(key)
-    if (found) found.verbs.push(...rule.verbs)
+    if (found) append(found.verbs, rule.verbs)
     else byTarget.set(key, { ...rule, verbs: [...rule.verbs] })
   }
   return [...byTarget.values()]

@@ -3,11 +3,13 @@
  * and has not arrived there yet, so requests side by side cannot pass together.
  * Upstream: apiserver/pkg/admission/plugin/resourcequota (v1.36), which counts in the quota's status; here that is the controller's alone.
  */
+
 import type { Pod, ResourceQuota } from '#api/gen/types/core.v1'
 import { isPodLevelResource } from '#api/helpers/podResources'
 import { formatQuotaAmount, hasDeadline, isIgnoredByQuota, type QuotaAmounts, quotaAmount, quotaCovers, quotaUsage } from '#api/helpers/quotaUsage'
 import type { Frozen, GroupResource, KubeObject } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
+import { greatest } from '#base/extremes'
 import type { ObjectReader } from '../../core/objectReader.ts'
 import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
 import { plainError, refuse } from '../attributes.ts'
@@ -36,7 +38,7 @@ export function resourceQuota(reader: ObjectReader, clock: Clock, limitedResourc
   const used = ({ namespace, resource, ...rest }: AdmissionAttributes, quota: Frozen<ResourceQuota>, name: string, pending: Pending): number => {
     const except = nameOf(rest)
     const amountOf = (object: Frozen<KubeObject>) => (quotaCovers(quota, resource, object) ? (usageOf(resource, object)[name] ?? 0) : 0)
-    const most = (pendingName: string, atLeast: number) => Math.max(atLeast, ...(pending.get(pendingName) ?? []).map(amountOf))
+    const most = (pendingName: string, atLeast: number) => greatest((pending.get(pendingName) ?? []).map(amountOf), atLeast)
     const unseen = new Set(pending.keys()).add(except)
     let total = 0
     for (const object of reader.list(resource, namespace)) {

@@ -11,6 +11,7 @@ import { deepFreeze } from '#base/frozen'
 import type { Cancellation } from '../cancellation.ts'
 import { isLargeObject, turn } from '../fairLoop.ts'
 import type { CachedObject } from '../request.ts'
+import { UnreadableValue } from './unreadableValue.ts'
 
 /** Another served version of the same stored object. */
 export interface VersionView {
@@ -75,6 +76,19 @@ export class CacheEntry implements CachedObject {
   static stored(key: string, value: Uint8Array, revision: number, createRevision: number, parsed?: KubeObject): CacheEntry {
     if (parsed) parsed.metadata.resourceVersion = String(revision)
     return new CacheEntry(key, revision, createRevision, value, parsed && (deepFreeze(parsed) as Frozen<KubeObject>))
+  }
+
+  /** From a value that this process may not have written. The parsed object is kept, unless it is large. */
+  static read(key: string, value: Uint8Array, revision: number, createRevision: number): CacheEntry | UnreadableValue {
+    let parsed: KubeObject
+    try {
+      parsed = parseStored(value)
+      checkShape(parsed)
+    } catch (error) {
+      // The engine quotes what it cannot parse: that may be a Secret, and the message goes to the log.
+      return new UnreadableValue(error instanceof SyntaxError ? new Error('the value is no JSON') : (error as Error), true)
+    }
+    return CacheEntry.stored(key, value, revision, createRevision, isLargeObject(value.byteLength) ? undefined : parsed)
   }
 
   /** What a dry run would have stored: it has no resourceVersion of its own. */
@@ -173,7 +187,10 @@ class View implements CachedObject {
 /** Ours is JSON; what upstream's API server wrote into a shared etcd may be its protobuf form. */
 function parseStored(value: Uint8Array): KubeObject {
   const buffer = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
-  if (!isProtobuf(buffer)) return withoutNils(JSON.parse(buffer.toString()) as KubeObject)
+  if (!isProtobuf(buffer)) {
+    const object: unknown = JSON.parse(buffer.toString())
+    return (isRecord(object) ? withoutNils(object) : object) as KubeObject
+  }
   const object = decodeProtobuf(buffer, (apiVersion, kind) => {
     const { group, version } = parseGroupVersion(apiVersion)
     return schemaFor(group, version, kind)
@@ -181,6 +198,27 @@ function parseStored(value: Uint8Array): KubeObject {
   object.metadata ??= {}
   return object
 }
+
+/** What everybody takes for granted about an object. @throws Error */
+function checkShape(object: unknown): void {
+  if (!isRecord(object)) throw new Error('the value is no object')
+  for (const field of ['apiVersion', 'kind']) if (typeof object[field] !== 'string') throw new Error(`Object '${field}' is missing`)
+  const { metadata } = object
+  if (!isRecord(metadata)) throw new Error("Object 'metadata' is missing")
+  if (typeof metadata.name !== 'string' || metadata.name === '') throw new Error('metadata.name is missing')
+  if (!isAbsent(metadata.namespace) && typeof metadata.namespace !== 'string') throw new Error('metadata.namespace is no string')
+  for (const field of ['labels', 'annotations']) {
+    const map = metadata[field]
+    if (!isAbsent(map) && !(isRecord(map) && Object.values(map).every((value) => typeof value === 'string')))
+      throw new Error(`metadata.${field} is no map of strings`)
+  }
+  for (const field of ['finalizers', 'ownerReferences', 'managedFields']) {
+    if (!isAbsent(metadata[field]) && !Array.isArray(metadata[field])) throw new Error(`metadata.${field} is no list`)
+  }
+}
+
+const isAbsent = (value: unknown) => value === undefined || value === null
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function jsonOf(object: Frozen<KubeObject>): Buffer {
   return Buffer.from(JSON.stringify(withNils(object)))

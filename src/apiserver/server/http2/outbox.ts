@@ -2,6 +2,7 @@
  * What waits to be sent on a connection (L3), and in which order: frames of the connection's own first, then the streams in turns, as far as the
  * windows and the socket go. Upstream: RFC 9113 sections 5.2 and 6.9; golang.org/x/net/http2 (maxQueuedControlFrames).
  */
+import { append } from '#base/extremes'
 import { ConnectionError, errorCode } from './errors.ts'
 import { defaultFrameBytes, defaultWindow, flag, frameHeadBytes, frameType, largestWindow, writeFrameHead } from './frames.ts'
 import type { Slab } from './slab.ts'
@@ -59,7 +60,7 @@ export class Outbox {
       const before = left
       for (const [index, stream] of row.entries()) {
         if (left <= 0) {
-          this.#row.push(...row.slice(index))
+          append(this.#row, row.slice(index))
           return
         }
         left -= this.#turn(stream, slab, sent)

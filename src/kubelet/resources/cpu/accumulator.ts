@@ -2,6 +2,7 @@
  * Picks which CPUs a container gets (L3, pure): whole sockets and NUMA nodes first, then whole caches if asked, whole cores, single threads;
  * always from where least is left. Upstream: kubelet/cm/cpumanager/cpu_assignment.go (v1.36).
  */
+import { greatest } from '#base/extremes'
 import { type CpuSet, cpuSet, difference, noCpus, union } from '../cpuSet.ts'
 import { type CpuLayout, cpusPer, placesOf } from '../machineTopology.ts'
 
@@ -100,7 +101,10 @@ export class Accumulator {
   /** First one thread of every core, then the next of every core. */
   #spreadOrder(): number[] {
     const byCore = this.sorted('core').map((core) => [...this.layout.within(this.free, 'core', core)])
-    const longest = Math.max(0, ...byCore.map((cpus) => cpus.length))
+    const longest = greatest(
+      byCore.map((cpus) => cpus.length),
+      0,
+    )
     return Array.from({ length: longest }, (_, index) => byCore.flatMap((cpus) => cpus[index] ?? [])).flat()
   }
 }

@@ -2,6 +2,7 @@
  * Where a number of devices can come from (L3, pure): hints for the topology manager, and which devices lie where it then decides.
  * Upstream: kubelet/cm/devicemanager/topology_hints.go, manager.go filterByAffinity (v1.36).
  */
+import { least } from '#base/extremes'
 import { type NumaMask, nodeCount, nodeMasks, nodesIn, type TopologyHint } from '../topology/hints.ts'
 
 /** Device → the NUMA nodes that it belongs to; none: it does not say. */
@@ -41,7 +42,7 @@ export function byAffinity(available: readonly string[], nodesOf: DeviceNodes, a
   const wanted = new Set(nodesIn(affinity))
   const perNode = new Map<number, number>()
   for (const id of ids) for (const node of nodesOf(id)) perNode.set(node, (perNode.get(node) ?? 0) + 1)
-  const fewest = (id: string) => Math.min(...nodesOf(id).map((node) => perNode.get(node) ?? 0))
+  const fewest = (id: string) => least(nodesOf(id).map((node) => perNode.get(node) ?? 0))
   const placed = ids.filter((id) => nodesOf(id).length > 0).sort((a, b) => nodesOf(a).length - nodesOf(b).length || fewest(a) - fewest(b))
   return {
     aligned: placed.filter((id) => nodesOf(id).some((node) => wanted.has(node))),

@@ -2,10 +2,12 @@
  * Finds the plugins that put a socket into plugins_registry (L3, edge), asks what they are, and has the handler of their type register them; a socket
  * that is gone or was made anew ends the registration. Upstream: kubelet/pluginmanager (v1.36).
  */
+
 import { type FSWatcher, watch } from 'node:fs'
 import { lstat, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '#base/clock'
+import { least } from '#base/extremes'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import { createWakeUp } from '#base/wakeUp'
@@ -69,7 +71,7 @@ export async function watchPlugins(deps: PluginWatcherDeps, signal: AbortSignal)
       await reconcile(deps, known, signal)
       count(known)
       const dueMs = [...known.values()].flatMap(({ plugin, retryAtMs }) => (plugin ? [] : [retryAtMs - clock.now()]))
-      const timer = clock.timer(Math.max(1, Math.min(rescanMs, ...dueMs)), bell.ring)
+      const timer = clock.timer(Math.max(1, least(dueMs, rescanMs)), bell.ring)
       await bell.wait(signal)
       timer.cancel()
     }

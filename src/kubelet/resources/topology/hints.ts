@@ -2,6 +2,7 @@
  * NUMA affinities as bit masks, the hints that providers give about them, and how the best common one is found (L3, pure).
  * Upstream: kubelet/cm/topologymanager/policy.go, bitmask/bitmask.go, numa_info.go (v1.36).
  */
+import { greatest, least } from '#base/extremes'
 
 /** Bit n stands for NUMA node n. At most 31 nodes, which is far beyond what can be enumerated. */
 export type NumaMask = number
@@ -83,9 +84,9 @@ function mergePermutation(everything: NumaMask, permutation: readonly TopologyHi
 function bestNonPreferredCount(lists: readonly (readonly TopologyHint[])[]): number {
   const smallest = lists.flatMap((list) => {
     const counts = list.flatMap(({ affinity }) => (affinity === undefined ? [] : [nodeCount(affinity)]))
-    return counts.length === 0 ? [] : [Math.min(...counts)]
+    return counts.length === 0 ? [] : [least(counts)]
   })
-  return Math.max(0, ...smallest)
+  return greatest(smallest, 0)
 }
 
 /** The best of all permutations of one hint per list. @param preferClosest compare equally narrow affinities by distance. */

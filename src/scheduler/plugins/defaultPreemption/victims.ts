@@ -2,11 +2,13 @@
  * Which pods have to go from a node, and which node to take (L3). Pure.
  * Upstream: plugins/defaultpreemption SelectVictimsOnNode, filterPodsWithPDBViolation; framework/preemption pickOneNodeForPreemption.
  */
+
 import type { Pod } from '#api/gen/types/core.v1'
 import type { PodDisruptionBudget } from '#api/gen/types/policy.v1'
 import { podCondition } from '#api/helpers/pods'
 import { selectorOf } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
+import { greatest, least } from '#base/extremes'
 import { parseTime } from '#base/time'
 import type { CycleState } from '../../framework/cycleState.ts'
 import type { Handle, PreemptionCandidate } from '../../framework/handle.ts'
@@ -103,7 +105,7 @@ export function pickCandidate(candidates: readonly Candidate[], nowMs: number): 
   let left = candidates
   for (const score of criteria) {
     if (left.length <= 1) break
-    const best = Math.max(...left.map(score))
+    const best = greatest(left.map(score))
     left = left.filter((candidate) => score(candidate) === best)
   }
   return left[0]
@@ -111,8 +113,8 @@ export function pickCandidate(candidates: readonly Candidate[], nowMs: number): 
 
 /** Of the victims with the highest priority. */
 function earliestStart(victims: readonly PodInfo[], nowMs: number): number {
-  const highest = Math.max(...victims.map(({ priority }) => priority))
-  return Math.min(...victims.filter(({ priority }) => priority === highest).map((victim) => startedMs(victim, nowMs)))
+  const highest = greatest(victims.map(({ priority }) => priority))
+  return least(victims.filter(({ priority }) => priority === highest).map((victim) => startedMs(victim, nowMs)))
 }
 
 export function isTerminatingByPreemption(pod: Frozen<Pod>): boolean {

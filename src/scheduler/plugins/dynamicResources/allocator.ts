@@ -3,10 +3,12 @@
  * and the search goes back where a later one finds none. The first complete solution wins; nothing is scored.
  * Upstream: dynamic-resource-allocation/structured Allocator (v1.36, the channel of features that are on by default).
  */
+
 import type { Node } from '#api/gen/types/core.v1'
 import type { DeviceClass, ResourceClaim } from '#api/gen/types/resource.v1'
 import { deviceTolerationToleratesTaint } from '#api/helpers/deviceTaints'
 import { type Frozen, keyOf } from '#api/machinery/meta'
+import { least } from '#base/extremes'
 import { type Amounts, addAmounts, consumedBy, isLeft } from './capacity.ts'
 import { type Constraint, createConstraint } from './constraints.ts'
 import { CounterUse } from './counters.ts'
@@ -132,9 +134,9 @@ class Search {
     this.#counters = new CounterUse(deps.inUse)
     this.#work = claims.map((claim) => {
       const requests = (claim.spec.devices?.requests ?? []).map((request) => prepareRequest(request, claim, { ...deps, afterMatch }))
-      const least = requests.reduce((sum, { variants }) => sum + Math.min(...variants.map(({ count }) => count)), 0)
-      if (least > maxDevicesPerClaim)
-        throw new Error(`claim ${keyOf(claim)}: number of requested devices ${least} exceeds the claim limit of ${maxDevicesPerClaim}`)
+      const fewest = requests.reduce((sum, { variants }) => sum + least(variants.map(({ count }) => count)), 0)
+      if (fewest > maxDevicesPerClaim)
+        throw new Error(`claim ${keyOf(claim)}: number of requested devices ${fewest} exceeds the claim limit of ${maxDevicesPerClaim}`)
       const constraints = (claim.spec.devices?.constraints ?? []).map((one, index) => createConstraint(one, `claim ${keyOf(claim)}, constraint #${index}`))
       return { claim, requests, constraints, taken: [], chosen: [], groups: new Map() }
     })

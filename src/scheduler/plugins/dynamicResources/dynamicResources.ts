@@ -62,7 +62,6 @@ interface NodeAnswer {
 const claimState = stateKey<ClaimState>(name)
 
 const notAvailable = unresolvable('resourceclaim not available on the node')
-const timedOut = unresolvable('timed out trying to allocate devices')
 const stillSearching = unresolvable('still searching for devices of the resource claims')
 const cannotAllocate = unresolvable('cannot allocate all claims')
 
@@ -182,38 +181,29 @@ function createFinder({ args, handle, tracker, extendedClasses, classOf }: Finde
     if (variant && 'code' in variant) return variant
     const unavailable = known.claims.filter((claim) => known.failed.has(claim) || !isAvailableOn(claim, node.node))
     const wanted = variant ? [...known.toAllocate, variant.claim] : known.toAllocate
-    const found =
-      wanted.length === 0
-        ? []
-        : search(known, { pod, isLasting: !variant }, { node: node.node, claims: wanted, index: pools, version: tracker.inUse.version }, pools)
+    const found = wanted.length === 0 ? [] : search(known, pod, { node: node.node, claims: wanted, index: pools, version: tracker.inUse.version }, pools)
     if ('code' in found) return found
     for (const claim of unavailable) known.unavailable.add(claim)
     return unavailable.length > 0 ? notAvailable : { solutions: found, extended: variant }
   }
 
-  /** @param isLasting the claims will be the same objects in the pod's next cycle */
-  function search(known: ClaimState, { pod, isLasting }: Searcher, basis: SearchBasis, pools: PoolIndex): Refusal | readonly ClaimSolution[] {
-    const earlier = isLasting ? slowSearches.answer(pod, basis) : undefined
-    if (earlier) return answerOf(earlier)
+  function search(known: ClaimState, pod: Frozen<Pod>, basis: SearchBasis, pools: PoolIndex): Refusal | readonly ClaimSolution[] {
+    const earlier = slowSearches.answer(pod, basis)
+    if (earlier) return answerOf(earlier, basis.node)
     known.slice ??= slice(() => handle.clock.monotonicMs(), searchPerCycleMs)
     const begin = () => createAllocation({ pools: pools.poolsOf(basis.node), node: basis.node, inUse: tracker.inUse, selectors, classOf }, basis.claims)
     const outcome = known.slice.isOver() ? undefined : begin().run(known.slice)
-    if (outcome) return answerOf(outcome)
-    if (!isLasting) return timedOut
+    if (outcome) return answerOf(outcome, basis.node)
     slowSearches.add({ pod, basis, begin })
     return stillSearching
   }
 }
 
-interface Searcher {
-  readonly pod: Frozen<Pod>
-  readonly isLasting: boolean
-}
-
-function answerOf(outcome: SlowOutcome): Refusal | readonly ClaimSolution[] {
+/** @throws Error after a timeout, as upstream: the pod comes back after a wait, whatever happens in the cluster */
+function answerOf(outcome: SlowOutcome, node: Frozen<Node>): Refusal | readonly ClaimSolution[] {
   if ('error' in outcome) throw outcome.error
   if ('solution' in outcome) return outcome.solution
-  if (outcome.failed === 'timeout') return timedOut
+  if (outcome.failed === 'timeout') throw new Error(`node ${node.metadata.name}: timed out trying to allocate devices`)
   return outcome.failed === 'invalidPools' ? unresolvable('invalid resource pools were encountered') : cannotAllocate
 }
 

@@ -21,7 +21,7 @@ import { type ExtendedResourceClasses, extendedRequests } from './extendedResour
 type Claim = Frozen<ResourceClaim>
 
 /** No name that a claim could have: this one is in memory only. */
-const temporaryName = '<extended-resources>'
+export const temporaryName = '<extended-resources>'
 const pollMs = 100
 const seenLimitMs = 120_000
 

@@ -2,10 +2,12 @@
  * The pools of devices that a node can reach (L3), from the resource slices: only the newest generation of each, and nothing of a pool whose slices are
  * not all there yet. Upstream: dynamic-resource-allocation/structured GatherPools (v1.36).
  */
+
 import type { Node, NodeSelector } from '#api/gen/types/core.v1'
 import type { CounterSet, Device, ResourceSlice } from '#api/gen/types/resource.v1'
 import { nodeSelectorMatches } from '#api/helpers/nodes'
 import type { Frozen } from '#api/machinery/meta'
+import { greatest } from '#base/extremes'
 
 type Slice = Frozen<ResourceSlice>
 
@@ -63,7 +65,7 @@ export class PoolIndex {
       if (isRelevant(slice, node)) append(byPool, poolKey(slice), slice)
     const pools: Pool[] = []
     for (const [key, relevant] of byPool) {
-      const newest = Math.max(...relevant.map(({ spec }) => spec.pool.generation))
+      const newest = greatest(relevant.map(({ spec }) => spec.pool.generation))
       const all = this.#byPool.get(key) ?? []
       // A newer generation that has nothing for this node makes the older one out of date all the same.
       if (all.some(({ spec }) => spec.pool.generation > newest)) continue

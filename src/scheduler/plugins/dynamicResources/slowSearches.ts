@@ -5,14 +5,18 @@
  */
 import type { Node, Pod } from '#api/gen/types/core.v1'
 import type { ResourceClaim } from '#api/gen/types/resource.v1'
+import { semanticEqual } from '#api/machinery/equality'
 import type { Frozen } from '#api/machinery/meta'
 import type { Handle } from '../../framework/handle.ts'
 import type { Allocation, AllocationOutcome, Leave } from './allocator.ts'
+import { temporaryName } from './extendedClaim.ts'
+
+type Claim = Frozen<ResourceClaim>
 
 /** What an answer holds for: with anything else the search begins again. */
 export interface SearchBasis {
   readonly node: Frozen<Node>
-  readonly claims: readonly Frozen<ResourceClaim>[]
+  readonly claims: readonly Claim[]
   /** The resource slices, in order. */
   readonly index: object
   /** The version of the devices in use. */
@@ -20,6 +24,12 @@ export interface SearchBasis {
 }
 
 export type SlowOutcome = AllocationOutcome | { readonly failed: 'timeout' } | { readonly error: unknown }
+
+interface Answer {
+  readonly basis: SearchBasis
+  readonly outcome: SlowOutcome
+  readonly atMs: number
+}
 
 interface Search {
   readonly pod: Frozen<Pod>
@@ -34,6 +44,8 @@ const stepsPerSlice = 100
 /** Without a timeout of the user's. */
 const longestMs = 60_000
 const maxAnswers = 1000
+/** A pod whose search took too long comes back again and again; upstream searches each time. */
+const timeoutHoldsMs = 300_000
 
 export class SlowSearches {
   readonly #handle: Handle
@@ -41,7 +53,7 @@ export class SlowSearches {
   readonly #isCurrent: (basis: SearchBasis) => boolean
   /** By pod and node. */
   readonly #waiting = new Map<string, Search>()
-  readonly #answers = new Map<string, { readonly basis: SearchBasis; readonly outcome: SlowOutcome }>()
+  readonly #answers = new Map<string, Answer>()
   #isRunning = false
 
   constructor(handle: Handle, timeoutMs: number, isCurrent: (basis: SearchBasis) => boolean) {
@@ -54,9 +66,14 @@ export class SlowSearches {
   answer(pod: Frozen<Pod>, basis: SearchBasis): SlowOutcome | undefined {
     const key = keyOfSearch(pod, basis)
     const known = this.#answers.get(key)
-    if (known && isSame(known.basis, basis)) return known.outcome
+    if (known && isSame(known.basis, basis) && !this.#isOver(known)) return forClaims(known, basis.claims)
     this.#answers.delete(key)
     return undefined
+  }
+
+  /** What was too long may be shorter on a machine with less work. */
+  #isOver({ outcome, atMs }: Answer): boolean {
+    return 'failed' in outcome && outcome.failed === 'timeout' && this.#handle.clock.monotonicMs() - atMs > timeoutHoldsMs
   }
 
   /** Begins it when its turn comes, with no more work before. */
@@ -77,7 +94,7 @@ export class SlowSearches {
           if (this.#answers.size < maxAnswers) break
           this.#answers.delete(oldest)
         }
-        if (outcome) this.#answers.set(key, { basis: search.basis, outcome })
+        if (outcome) this.#answers.set(key, { basis: search.basis, outcome, atMs: this.#handle.clock.monotonicMs() })
         this.#handle.activate([search.pod])
       }
     } finally {
@@ -120,6 +137,18 @@ function isSame(a: SearchBasis, b: SearchBasis): boolean {
     a.index === b.index &&
     a.version === b.version &&
     a.claims.length === b.claims.length &&
-    a.claims.every((claim, index) => claim === b.claims[index])
+    a.claims.every((claim, index) => isSameClaim(claim, b.claims[index]))
   )
+}
+
+/** The claim for extended resources is made for each cycle: it is the same when it asks for the same. */
+function isSameClaim(a: Claim, b: Claim | undefined): boolean {
+  if (a === b || !b) return a === b
+  return a.metadata.name === temporaryName && b.metadata.name === temporaryName && semanticEqual(a.spec, b.spec)
+}
+
+/** The answer, about the claims of this cycle. */
+function forClaims({ basis, outcome }: Answer, claims: readonly Claim[]): SlowOutcome {
+  if (!('solution' in outcome)) return outcome
+  return { solution: outcome.solution.map((one) => ({ ...one, claim: claims[basis.claims.indexOf(one.claim)] ?? one.claim })) }
 }

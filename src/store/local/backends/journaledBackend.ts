@@ -2,6 +2,7 @@
  * A backend behind a journal (L2): changes are durable once they are in the journal, which is one short write, and move to the backend many at a
  * time. The backend takes changes directly when space is short, when the journal cannot be written, and when they are longer than a segment.
  */
+import { append } from '#base/extremes'
 import type { Logger } from '#base/log'
 import type { Revision } from '../../store.ts'
 import type { Backend, BackendChange } from '../backend.ts'
@@ -106,7 +107,7 @@ export function journaledBackend(inner: CheckpointedBackend, journal: Journal, {
       records.set(change.revision, record)
       recordBytes += record.length
     }
-    pending.push(...changes)
+    append(pending, changes)
   }
 
   return {

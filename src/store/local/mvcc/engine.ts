@@ -3,6 +3,7 @@
  * Two views of one data: *written* (the newest end of each history), which transactions see, and *durable*, which readers see.
  * A transaction is written at once and becomes durable by commit(); rollback() takes back everything not durable.
  */
+import { append } from '#base/extremes'
 import { SortedMap } from '#base/sortedMap'
 import type { Compare, Op, OpResult, RangeOptions, RangeResult, Revision, Transaction } from '../../store.ts'
 import { storeError } from '../../storeError.ts'
@@ -162,7 +163,7 @@ export class MvccEngine {
     for (const { key } of this.#replacing.slice(start, end)) {
       const history = this.#histories.get(key)
       if (!history) continue
-      forgotten.push(...compactHistory(history, Math.min(last + 1, this.#compacted)))
+      append(forgotten, compactHistory(history, Math.min(last + 1, this.#compacted)))
       if (history.length === 0) this.#histories.delete(key)
     }
     for (const version of forgotten) this.#totalBytes -= version.bytes
