@@ -299,7 +299,10 @@ export class WatchCache {
     for (const session of [...this.#groups.sessions()]) session.close(error)
   }
 
-  /** An object that can be read by now appears as it was written; watches that would have missed it have not been open. */
+  /**
+   * An object that can be read by now appears as it was written; watches that would have missed it have not been open.
+   * @throws what a listener throws, when all have been called
+   */
   reveal({ kv }: UnreadableEntry, value: Uint8Array, revision: number): void {
     const key = this.#keyOf(kv)
     if (this.#unreadable.get(key)?.kv !== kv) return
@@ -307,7 +310,15 @@ export class WatchCache {
     const entry = CacheEntry.stored(key, value, kv.modRevision, kv.createRevision)
     this.#entries.set(key, entry)
     this.#startHistory(revision)
-    for (const listener of this.#listeners) listener({ type: 'ADDED', object: entry.object })
+    const failures: unknown[] = []
+    for (const listener of this.#listeners) {
+      try {
+        listener({ type: 'ADDED', object: entry.object })
+      } catch (error) {
+        failures.push(error)
+      }
+    }
+    if (failures.length > 0) throw failures[0]
   }
 
   /** Whoever watches must learn that the state is not known any more. */
