@@ -17,7 +17,7 @@ import type { AuditSink } from './audit/sink.ts'
 import type { Authenticator } from './authn/authenticator.ts'
 import type { Authorizer } from './authz/authorizer.ts'
 import type { BackendTls } from './backends/backend.ts'
-import { OwnPlaces } from './backends/ownPlaces.ts'
+import { OwnEndpoints } from './backends/ownEndpoints.ts'
 import { bootstrap, keepBootstrapped } from './bootstrap/bootstrap.ts'
 import { repairIpAddresses } from './bootstrap/ipAddresses.ts'
 import type { Advertised } from './bootstrap/objects.ts'
@@ -151,7 +151,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
   const stopping = new AbortController()
   const beginning = latch()
   const notice = shutdownNotice(clock, stopping.signal, config.shutdownDelayMs)
-  const ownPlaces = new OwnPlaces(config.advertised)
+  const ownEndpoints = new OwnEndpoints(config.advertised)
   const endpoints: EndpointDeps = {
     registry,
     store,
@@ -166,11 +166,11 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
   const router = createRouter({
     catalog,
     endpoints,
-    subresources: subresourceHandlers({ endpoints, tokens: deps.tokens, kubelet: config.kubelet, ownPlaces, authorizers: deps.authorizers }),
+    subresources: subresourceHandlers({ endpoints, tokens: deps.tokens, kubelet: config.kubelet, ownEndpoints, authorizers: deps.authorizers }),
     nonResource: otherPaths(deps, config, {
       catalog,
       isStarted: beginning.isDone,
-      address: () => ownPlaces.newest,
+      address: () => ownEndpoints.newest,
       shutdown: notice.signal,
       openApi,
       flowControl: () => flowControl,
@@ -190,7 +190,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
   const own = transport(loopbackUser, 'kube-apiserver')
   registry.connect(own)
   const { proxyClient: clientCertificate, trust, rejectForwardingRedirects } = config
-  const reach = { ownPlaces, clientCertificate, rejectForwardingRedirects }
+  const reach = { ownEndpoints, clientCertificate, rejectForwardingRedirects }
   const aggregation = createAggregationLayer({ ...deps, ...reach, reader: registry.reader, catalog, transport: own, trust })
   const customResources = installCustomResources({
     registry,
@@ -228,7 +228,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     async listen(options) {
       const beforeAnswers = () => deps.audit?.flush?.()
       const listener = await listen({ handle, upgrade: upgradeHandler(handle, clock, beforeAnswers), beforeAnswers, clock, log: deps.log }, options)
-      const forget = ownPlaces.add(listener)
+      const forget = ownEndpoints.add(listener)
       const close = () => {
         forget()
         stopping.abort()

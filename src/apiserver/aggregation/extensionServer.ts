@@ -13,7 +13,7 @@ import { authority, type Backend, type BackendTls, isUpgrade } from '../backends
 import { escapePath, querySuffix } from '../backends/backendPath.ts'
 import { sendRequest } from '../backends/connect.ts'
 import { dialErrorText } from '../backends/dialError.ts'
-import type { OwnPlaces } from '../backends/ownPlaces.ts'
+import type { OwnEndpoints } from '../backends/ownEndpoints.ts'
 import { proxyPlain } from '../backends/plainProxy.ts'
 import { tunnel } from '../backends/tunnel.ts'
 import { type Answer, textAnswer } from '../core/answer.ts'
@@ -30,7 +30,7 @@ export interface ExtensionServerDeps {
   readonly reader: ObjectReader
   readonly random: Random
   /** An extension server is never this server: requests would go in circles. */
-  readonly ownPlaces: OwnPlaces
+  readonly ownEndpoints: OwnEndpoints
   /** What we show to extension servers; PEM. Absent: nothing, and they will not believe who asks. */
   readonly clientCertificate?: Pick<BackendTls, 'cert' | 'key'> | undefined
   /** The headers in which extension servers read identities: none of them is forwarded from a client. */
@@ -70,14 +70,14 @@ const maxIdleConnections = 16
 const idleTimeoutMs = 60_000
 
 export function createExtensionServers(deps: ExtensionServerDeps): ExtensionServers {
-  const { reader, random, ownPlaces } = deps
+  const { reader, random, ownEndpoints } = deps
   // One pool: connections are told apart by address, server name and certificates.
   const agent = new Agent({ keepAlive: true, maxFreeSockets: maxIdleConnections, timeout: idleTimeoutMs })
   const backendFor = (apiService: Frozen<APIService>, path: string, user: UserInfo): Backend => {
     const { service = { namespace: '', name: '' } } = apiService.spec
     const place = resolveService(reader, random, service)
     const seenAs = { 'x-forwarded-host': authority(place), 'x-forwarded-proto': 'https' }
-    const mayDial = (address: string) => !ownPlaces.has(address, place.port)
+    const mayDial = (address: string) => !ownEndpoints.has(address, place.port)
     return {
       ...place,
       path,

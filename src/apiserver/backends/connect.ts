@@ -67,12 +67,17 @@ export function sendRequest(request: ForwardedRequest, backend: Backend, body?: 
   })
 }
 
-/** Opens a connection for an upgraded request. @throws StatusError 500, upstream's text for a backend that cannot be dialled */
-export function dial(backend: Backend): Promise<Duplex> {
+/**
+ * Opens a connection for an upgraded request.
+ * @param signal ends the attempt; a connection that is made is the caller's
+ * @throws StatusError 500, upstream's text for a backend that cannot be dialled
+ */
+export function dial(backend: Backend, signal: AbortSignal): Promise<Duplex> {
   return new Promise((resolve, reject) => {
     const failed = (error: Error) => reject(new StatusError('', `error dialing backend: ${dialErrorText(error, backend)}`, { cause: error }))
     let socket: Socket
     try {
+      signal.throwIfAborted()
       const place = allowedPlace(backend)
       socket = backend.tls ? tlsConnect({ ...place, ALPNProtocols: ['http/1.1'], ...tlsOptions(backend) }) : netConnect(place)
     } catch (error) {
@@ -80,15 +85,19 @@ export function dial(backend: Backend): Promise<Duplex> {
       return
     }
     const fail = (error: Error) => {
+      signal.removeEventListener('abort', giveUp)
       socket.destroy()
       failed(error)
     }
+    const giveUp = () => fail(signal.reason as Error)
+    signal.addEventListener('abort', giveUp, { once: true })
     socket.setTimeout(connectTimeoutMs, () => fail(new Error(`dial tcp ${authority(backend)}: i/o timeout`)))
     socket.once('error', fail)
     socket.once(backend.tls ? 'secureConnect' : 'connect', () => {
       socket.setTimeout(0)
       socket.setNoDelay(true)
       socket.removeListener('error', fail)
+      signal.removeEventListener('abort', giveUp)
       resolve(socket)
     })
   })

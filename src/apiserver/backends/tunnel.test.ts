@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { test } from 'node:test'
+import { VirtualClock } from '#base/virtualClock'
 import { realClock } from '#testing/realClock'
 import type { ServerRequest } from '../core/request.ts'
 import { tunnel } from './tunnel.ts'
@@ -50,5 +51,54 @@ test('API-29 the last bytes of a backend that resets its connection reach a slow
   assert.equal(client.received.length, head.length + bytes)
   client.destroy()
   await joined
+  server.close()
+})
+
+/** A backend that says nothing, and how its first connection ends. */
+async function silentBackend() {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const accepted = once(server, 'connection') as Promise<[Socket]>
+  const answer = tunnel(request, { host: '127.0.0.1', port, path: '/' })
+  if (answer.type !== 'tunnel') throw new Error('not a tunnel')
+  return { server, accepted, connect: answer.connect }
+}
+
+const withinMs = 5_000
+
+test('API-29 the connection to a backend ends, the client leaves during the dial', async () => {
+  const { server, accepted, connect } = await silentBackend()
+  const client = new SlowClient()
+  const refused = assert.rejects(connect(client, Buffer.alloc(0), realClock), /the client went away/)
+  client.destroy()
+  // The attempt may have been given up before the backend saw it.
+  const closed = accepted.then(([backend]) => once(backend.resume(), 'close'))
+  const signal = AbortSignal.timeout(withinMs)
+  const late = once(signal, 'abort').then(() => Promise.reject(new Error('it stays open')))
+  await Promise.race([refused, late])
+  const open = await new Promise<number>((resolve) => server.getConnections((_error, count) => resolve(count)))
+  if (open > 0) await Promise.race([closed, late])
+  server.close()
+})
+
+test('API-29 the dial is not begun, the client is gone already', async () => {
+  const { server, connect } = await silentBackend()
+  const client = new SlowClient()
+  client.destroy()
+  await once(client, 'close')
+  await assert.rejects(connect(client, Buffer.alloc(0), realClock), /the client went away/)
+  server.close()
+})
+
+test('API-29 a backend that never answers an upgrade is given up after three minutes', async () => {
+  const clock = new VirtualClock('2026-01-01T00:00:00Z')
+  const { server, accepted, connect } = await silentBackend()
+  const refused = assert.rejects(connect(new SlowClient(), Buffer.alloc(0), clock), /no answer within 180 seconds/)
+  const [backend] = await accepted
+  await once(backend, 'data')
+  const closed = once(backend, 'close')
+  await clock.advance(180_000)
+  await Promise.all([refused, closed])
   server.close()
 })

@@ -17,6 +17,8 @@ import { dial } from './connect.ts'
 import { responseHeaders } from './forwardedHeaders.ts'
 import { requestUpgrade } from './upgradeRequest.ts'
 
+/** Longer than a kubelet waits for its container runtime (2 minutes). Upstream waits without end. */
+const answerTimeoutMs = 180_000
 /** Upstream's deadline for the body of a refusal. */
 const refusalTimeoutMs = 10_000
 const maxRefusalBytes = 1024 * 1024
@@ -25,10 +27,14 @@ export function tunnel(request: ServerRequest, backend: Backend): Answer {
   return {
     type: 'tunnel',
     async connect(socket, head, clock) {
-      const upstream = await dial(backend)
-      const gone = () => upstream.destroy()
+      const waiting = new AbortController()
+      const gone = () => waiting.abort(new Error('the client went away'))
       socket.once('close', gone)
-      const answered = await requestUpgrade(request, backend, upstream)
+      if (socket.destroyed) gone()
+      const upstream = await dial(backend, waiting.signal)
+      waiting.signal.addEventListener('abort', () => upstream.destroy(waiting.signal.reason), { once: true })
+      const late = clock.timer(answerTimeoutMs, () => waiting.abort(new Error(`no answer within ${answerTimeoutMs / 1000} seconds`)))
+      const answered = await requestUpgrade(request, backend, upstream).finally(() => late.cancel())
       if (answered.type === 'refused') return refusalOf(request, answered.response, upstream, clock)
       socket.removeListener('close', gone)
       socket.write(answered.head)

@@ -7,6 +7,7 @@ import { VirtualClock } from '#base/virtualClock'
 import { createMemoryStore } from '#store/drivers/memory'
 import type { Store } from '#store/store'
 import { changedStore } from '#testing/changedStore'
+import { UnreadableValue } from '../core/watch/unreadableValue.ts'
 import { Cacher } from './cacher.ts'
 import { everything } from './selection.ts'
 import { StoredValues } from './storedValues.ts'
@@ -215,6 +216,83 @@ test('API-07 a damaged value is counted and logged by its key and without its co
   const repaired = await put(store, 'later')
   await cacher.waitFor(repaired)
   assert.deepEqual([cache.get('a/later')?.key, cache.unreadable.length], ['a/later', 1])
+  stop.abort()
+  await running
+})
+
+/** Values whose key must be fetched, such as from a KMS: `read` says when, and what comes of it. */
+function valuesRead(read: StoredValues['read']): StoredValues {
+  const values = new StoredValues('', undefined)
+  values.read = read
+  return values
+}
+
+const addedPrefix = '/registry/example.com/things/'
+
+test('API-22 a resource that is added while the first reading waits for a key is filled', async () => {
+  const clock = new VirtualClock('2026-01-01T00:00:00Z')
+  const store = createMemoryStore({ clock })
+  await put(store, 'one')
+  await store.transact({ compare: [], success: [{ type: 'put', key: `${addedPrefix}a/thing`, value: value('thing') }] })
+  let release = () => {}
+  const fetched = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  let begin = () => {}
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve
+  })
+  const values = valuesRead(async (_key, stored) => {
+    begin()
+    await fetched
+    return stored
+  })
+  const cacher = new Cacher({ store, clock, log: noLog }, [{ prefix, indexes: [], values }])
+  const stop = new AbortController()
+  const running = cacher.run(stop.signal)
+  await begun
+  const adding = cacher.add({ prefix: addedPrefix, indexes: [] })
+  release()
+  const added = await adding
+  assert.deepEqual(
+    [...added.select(everything)].map((entry) => entry.key),
+    ['a/thing'],
+  )
+  stop.abort()
+  await running
+})
+
+test('API-22 objects that cannot be read are tried again, also after a read rejects and a listener throws', async () => {
+  const clock = new VirtualClock('2026-01-01T00:00:00Z')
+  const store = createMemoryStore({ clock })
+  for (const name of ['early', 'late']) await put(store, name)
+  let attempt = 0
+  const values = valuesRead(async (key, stored) => {
+    if (attempt === 0) return new UnreadableValue(new Error('no key'))
+    if (attempt === 1 && key.endsWith('/late')) throw new Error('the key service broke')
+    return stored
+  })
+  const cacher = new Cacher({ store, clock, log: noLog }, [{ prefix, indexes: [], values }])
+  const heard: string[] = []
+  cacher.cache(prefix).onChange(({ object }) => {
+    throw new Error(`a listener fails at ${object.metadata.name}`)
+  })
+  cacher.cache(prefix).onChange(({ object }) => heard.push(object.metadata.name ?? ''))
+  const stop = new AbortController()
+  const running = cacher.run(stop.signal)
+  await cacher.loaded
+  attempt = 1
+  await clock.advance(1_000)
+  assert.deepEqual([keysOf(cacher), heard], [['a/early'], ['early']])
+  attempt = 2
+  await clock.advance(2_000)
+  assert.deepEqual(
+    [keysOf(cacher), heard],
+    [
+      ['a/early', 'a/late'],
+      ['early', 'late'],
+    ],
+  )
   stop.abort()
   await running
 })

@@ -231,19 +231,27 @@ export class Cacher {
     const { kvs, revision } = await this.#readPages(registryFrom, registryTo)
     this.#filling.clear()
     this.#backlog = undefined
+    const readings = new Map<WatchCache, Reading>()
+    // Resources may be added while a key is fetched: each pass reads what the one before did not know of.
+    const unread = () => [...this.#caches].filter(([prefix, cache]) => !readings.has(cache) && !this.#filling.has(prefix))
+    for (let caches = unread(); caches.length > 0; caches = unread()) {
+      const byPrefix = this.#byPrefix(kvs)
+      await Promise.all(caches.map(async ([prefix, cache]) => readings.set(cache, await this.#readAll(cache, byPrefix.get(prefix) ?? []))))
+    }
+    for (const [cache, reading] of readings) this.#load(cache, reading, revision)
+    this.#mustLoad = false
+    this.#reached(revision)
+    this.#setLoaded()
+  }
+
+  #byPrefix(kvs: readonly KeyValue[]): ReadonlyMap<string, readonly KeyValue[]> {
     const byPrefix = new Map<string, KeyValue[]>()
     for (const prefix of this.#caches.keys()) byPrefix.set(prefix, [])
     for (const kv of kvs) {
       const prefix = this.#prefixOf(kv.key)
       if (prefix !== undefined) byPrefix.get(prefix)?.push(kv)
     }
-    const readings = await Promise.all(
-      [...this.#caches].map(async ([prefix, cache]) => [cache, await this.#readAll(cache, byPrefix.get(prefix) ?? [])] as const),
-    )
-    for (const [cache, reading] of readings) this.#load(cache, reading, revision)
-    this.#mustLoad = false
-    this.#reached(revision)
-    this.#setLoaded()
+    return byPrefix
   }
 
   /** All of a range as of one revision. @throws StoreError 'compacted' when that is forgotten before the last page is read */
@@ -366,19 +374,24 @@ export class Cacher {
   async readAgain(): Promise<void> {
     this.#retry?.cancel()
     this.#retry = undefined
-    const failed = await Promise.all(
-      [...this.#caches.values()].flatMap((cache) =>
-        cache.unreadable.map(async (entry) => {
-          if (entry.value.isDamaged) return false
-          const value = await cache.values.read(entry.kv.key, entry.kv.value)
-          if (value instanceof UnreadableValue) return true
-          cache.reveal(entry, value, this.#revision)
-          return false
-        }),
-      ),
-    )
+    const failed = await Promise.all([...this.#caches.values()].flatMap((cache) => cache.unreadable.map((entry) => this.#failsAgain(cache, entry))))
     this.#retryMs = failed.includes(true) ? Math.min(2 * this.#retryMs, longestRetryMs) : retryMs
     if (failed.includes(true) && !this.#ended) this.#retry ??= this.#clock.timer(this.#retryMs, () => void this.readAgain())
+  }
+
+  /** Never rejects: one object, or one listener, does not keep the others from being tried again. */
+  async #failsAgain(cache: WatchCache, entry: UnreadableEntry): Promise<boolean> {
+    const { key, value: stored } = entry.kv
+    // Only a missing key may come; damage stays.
+    if (entry.value.isDamaged) return false
+    try {
+      const value = await cache.values.read(key, stored)
+      if (value instanceof UnreadableValue) return true
+      cache.reveal(entry, value, this.#revision)
+    } catch (error) {
+      this.#log.error(error, 'An object that could not be read could not be taken in again', { key })
+    }
+    return cache.unreadable.includes(entry)
   }
 
   #reached(revision: number): void {

@@ -22,6 +22,11 @@ export function keyRange({ namespace }: Pick<Selection, 'namespace'>): { from: s
   return namespace ? { from: `${namespace}/`, to: `${namespace}0` } : { from: '', to: undefined }
 }
 
+/** Whether the object of a key can be among the selected ones. */
+export function canTouch({ namespace }: Selection, key: string): boolean {
+  return namespace === '' || inNamespace(key, namespace)
+}
+
 export function matches(selection: Selection, entry: CacheEntry): boolean {
   if (selection.namespace && !inNamespace(entry.key, selection.namespace)) return false
   return selection.matchesObject ? selection.matchesObject(entry) : true

@@ -2,9 +2,11 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { isStatus } from '#api/machinery/status'
 import type { CacheEntry } from '../core/watch/cacheEntry.ts'
+import { UnreadBudget } from '../core/watch/unreadBudget.ts'
 import type { WatchItem, WatchSession } from '../core/watch/watchSession.ts'
+import { HistoryBudget } from './historyBudget.ts'
 import { everything, type Selection } from './selection.ts'
-import { WatchCache } from './watchCache.ts'
+import { cacheBudgets, WatchCache } from './watchCache.ts'
 import type { FieldIndex } from './watchGroups.ts'
 
 const prefix = '/registry/pods/'
@@ -163,4 +165,76 @@ test('what a writer announced is not parsed again, and what it did not store is'
   const other = Buffer.from(JSON.stringify({ ...object, metadata: { name: 'x', namespace: 'a', labels: { by: 'other' } } }))
   cache.apply({ type: 'put', kv: { ...kv, value: other, modRevision: 3 } }, 3, 0)
   assert.deepEqual(cache.get('a/x')?.object.metadata.labels, { by: 'other' })
+})
+
+const largeBytes = 100_000
+
+/** An object of {@link largeBytes} in namespace `b`. */
+function putLarge(cache: WatchCache, revision: number, name: string, labels: Record<string, string> = {}): void {
+  const object = { apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace: 'b', labels }, text: 'x'.repeat(largeBytes) }
+  const kv = { key: `${prefix}b/${name}`, createRevision: revision, modRevision: revision, version: 1, lease: 0 }
+  cache.apply({ type: 'put', kv: { ...kv, value: Buffer.from(JSON.stringify(object)) } }, revision, 0)
+}
+
+function cacheWithBudgets(budgets = cacheBudgets()): WatchCache {
+  const cache = new WatchCache(prefix, [nodeIndex], undefined, budgets)
+  cache.load([], 1, [], 0)
+  return cache
+}
+
+const namespace = (name: string): Selection => ({ key: `namespace ${name}`, namespace: name, exactFields: {} })
+const isExpired = (error: unknown) => isStatus(error, 'Expired')
+
+test('API-09 a watch starts with more large objects than unread ones may hold, and no watch is cut off', () => {
+  const budgets = { history: new HistoryBudget(), unread: new UnreadBudget(10 * largeBytes) }
+  const cache = cacheWithBudgets(budgets)
+  const innocent = watch(cache, everything, 1, 1)
+  const objects = 40
+  for (let at = 0; at < objects; at++) putLarge(cache, at + 2, `p${at}`)
+  const starting = watch(cache, everything, undefined, objects + 1)
+  assert.equal(starting.take()?.length, objects)
+  assert.deepEqual([innocent.ended, starting.ended, budgets.unread.bytes], [false, false, 0])
+})
+
+test('API-09 what watches hold of replaced versions counts until they close, and those with the oldest ones are cut off', () => {
+  const budgets = { history: new HistoryBudget(), unread: new UnreadBudget(10 * largeBytes) }
+  const cache = cacheWithBudgets(budgets)
+  const objects = 6
+  for (let at = 0; at < objects; at++) putLarge(cache, at + 2, `p${at}`)
+  const starting = watch(cache, everything, undefined, objects + 1)
+  starting.take(1)
+  const late = watch(cache, everything, objects + 1, objects + 1)
+  for (let at = 0; at < objects; at++) putLarge(cache, at + 2 + objects, `p${at}`)
+  assert.ok(budgets.unread.bytes > objects * largeBytes)
+  for (let at = 0; at < objects; at++) putLarge(cache, at + 2 + 2 * objects, `p${at}`)
+  assert.deepEqual([starting.ended, late.ended], [true, false])
+  assert.deepEqual([starting.take(), starting.take()], [undefined, undefined])
+  late.close()
+  late.take()
+  assert.equal(budgets.unread.bytes, 0)
+})
+
+test('API-08 a watch resumes after large changes of another namespace that were evicted from history', async () => {
+  const cache = cacheWithBudgets({ history: new HistoryBudget(3 * largeBytes), unread: new UnreadBudget() })
+  put(cache, 2, 'small')
+  for (let revision = 3; revision < 20; revision++) putLarge(cache, revision, 'large')
+  put(cache, 20, 'later')
+  assert.deepEqual(await next(watch(cache, namespace('a'), 1, 20)), ['ADDED small 2', 'ADDED later 20'])
+  for (const selection of [everything, namespace('b')]) assert.throws(() => watch(cache, selection, 1, 20), isExpired)
+})
+
+test('API-08 a watch resumes after the newest evicted change, unless a selector needs the version before', async () => {
+  const cache = cacheWithBudgets({ history: new HistoryBudget(2.5 * largeBytes), unread: new UnreadBudget() })
+  for (let revision = 2; revision <= 8; revision++) putLarge(cache, revision, 'large', { color: 'red' })
+  // Versions 6 and 7 are held in addition to the current one.
+  assert.throws(() => watch(cache, everything, 4, 8), isExpired)
+  assert.deepEqual(await next(watch(cache, everything, 5, 8)), ['MODIFIED large 6', 'MODIFIED large 7', 'MODIFIED large 8'])
+  assert.throws(() => watch(cache, red, 5, 8), isExpired)
+  assert.deepEqual(await next(watch(cache, red, 6, 8)), ['MODIFIED large 7', 'MODIFIED large 8'])
+})
+
+test('API-08 large objects that were written once cost history nothing', async () => {
+  const cache = cacheWithBudgets({ history: new HistoryBudget(3 * largeBytes), unread: new UnreadBudget() })
+  for (let at = 0; at < 20; at++) putLarge(cache, at + 2, `p${at}`)
+  assert.equal((await next(watch(cache, everything, 1, 21))).length, 20)
 })

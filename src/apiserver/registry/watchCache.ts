@@ -14,7 +14,7 @@ import { UnreadBudget } from '../core/watch/unreadBudget.ts'
 import { CacheChange, WatchedEvent } from '../core/watch/watchEvent.ts'
 import { type WatchItem, WatchSession } from '../core/watch/watchSession.ts'
 import { HistoryBudget } from './historyBudget.ts'
-import { keyRange, matches, type Selection } from './selection.ts'
+import { canTouch, keyRange, matches, type Selection } from './selection.ts'
 import { StoredValues } from './storedValues.ts'
 import { type FieldIndex, WatchGroups } from './watchGroups.ts'
 
@@ -180,9 +180,10 @@ export class WatchCache {
     for (const entry of unreadable) this.#unreadable.set(this.#keyOf(entry.kv), entry)
     for (const read of entries) {
       const known = before.get(read.key)
-      this.#entries.set(read.key, known?.resourceVersion === read.resourceVersion ? known : read)
+      this.#hold(known?.resourceVersion === read.resourceVersion ? known : read)
       if (isFirst && read.resourceVersion > this.#changedAt) this.#changedAt = read.resourceVersion
     }
+    for (const old of before.range()) if (this.#entries.get(old.key) !== old) this.#budgets.unread.replaced(old)
     const hasReaders = !isFirst || this.#listeners.size > 0
     const changes = hasReaders ? changesBetween(before, this.#entries, revision, nowMs) : []
     if (isFirst) this.#floor = revision
@@ -233,7 +234,7 @@ export class WatchCache {
       return entry
     }
     if (this.#unreadable.size > 0 && this.#unreadable.delete(key)) this.#changedAt = revision
-    const change = entry ? this.#put(key, entry, revision, nowMs) : this.#delete(key, revision, nowMs)
+    const change = entry ? this.#put(entry, revision, nowMs) : this.#delete(key, revision, nowMs)
     if (!change) return undefined
     this.#record(change, nowMs)
     this.#callListeners(change)
@@ -263,14 +264,35 @@ export class WatchCache {
   /** Called last: the previous object is dropped from memory, and would be parsed again for a listener. */
   #countAsHistory(change: CacheChange): void {
     if (!isLargeObject(change.bytes)) return
-    change.previous?.rest()
-    this.#budgets.history.add(this, change)
+    const { previous, heldBytes } = change
+    previous?.dropDecoded()
+    const evict = () => {
+      if (previous) this.#evict(previous)
+      change.evictPrevious()
+      if (change.type === 'DELETED') change.evictEntry()
+    }
+    this.#budgets.history.add({ heldBytes: isLargeObject(heldBytes) ? heldBytes : 0, dropDecoded: () => change.dropDecoded(), evict })
   }
 
-  /** Called by the budget. A watcher that resumes from before this revision lists again. */
-  forgetThrough(revision: number): void {
-    while (this.#head < this.#changes.length && this.#changes[this.#head]!.revision <= revision) this.#forgetOldest()
-    this.#shrink()
+  /** Takes a replaced version away from the change that made it. */
+  #evict(entry: CacheEntry): void {
+    for (let at = this.#firstAfter(entry.resourceVersion - 1); at < this.#changes.length; at++) {
+      const change = this.#changes[at]!
+      if (change.revision > entry.resourceVersion) return
+      if (change.holds(entry)) change.evictEntry()
+    }
+  }
+
+  /** The place of the oldest change held that is newer than the revision. */
+  #firstAfter(revision: number): number {
+    let from = this.#head
+    let to = this.#changes.length
+    while (from < to) {
+      const middle = (from + to) >> 1
+      if (this.#changes[middle]!.revision > revision) to = middle
+      else from = middle + 1
+    }
+    return from
   }
 
   onChange(listener: ChangeListener): () => void {
@@ -283,9 +305,9 @@ export class WatchCache {
     const { selection, afterRevision } = start
     // What upstream says while its cache cannot be filled: clients list then, and learn why.
     if (this.#unreadable.size > 0 && this.#firstUnreadable(selection)) throw tooManyRequests('storage is (re)initializing', 1)
-    if (afterRevision !== undefined && afterRevision < this.#floor) {
-      throw new StatusError('Expired', `too old resource version: ${afterRevision} (${this.#floor})`)
-    }
+    if (afterRevision !== undefined && afterRevision < this.#floor) throw tooOld(afterRevision, this.#floor)
+    const items: WatchItem[] = afterRevision === undefined ? this.#currentState(selection) : this.#history(selection, afterRevision)
+    if (start.markInitialEvents) items.push({ type: 'BOOKMARK', revision, initialEventsEnd: true })
     const session = new WatchSession({
       afterRevision: Math.max(afterRevision ?? 0, revision),
       bookmarks: start.bookmarks,
@@ -294,10 +316,9 @@ export class WatchCache {
       prepare: start.prepare,
       onClose: () => this.#groups.remove(selection, session),
     })
-    const items: WatchItem[] = afterRevision === undefined ? this.#currentState(selection) : this.#history(selection, afterRevision)
-    if (start.markInitialEvents) items.push({ type: 'BOOKMARK', revision, initialEventsEnd: true })
-    session.preload(items)
+    // What it starts with may cut it off.
     this.#groups.add(selection, session)
+    session.preload(items)
     return session
   }
 
@@ -314,7 +335,10 @@ export class WatchCache {
     for (const session of [...this.#groups.sessions()]) session.close(error)
   }
 
-  /** An object that can be read by now appears as it was written; watches that would have missed it have not been open. */
+  /**
+   * An object that can be read by now appears as it was written; watches that would have missed it have not been open.
+   * @throws what a listener throws, when all have been called
+   */
   reveal({ kv }: UnreadableEntry, value: Uint8Array, revision: number): void {
     const key = this.#keyOf(kv)
     if (this.#unreadable.get(key)?.kv !== kv) return
@@ -324,14 +348,23 @@ export class WatchCache {
       return
     }
     this.#unreadable.delete(key)
-    this.#entries.set(key, entry)
+    this.#hold(entry)
     this.#startHistory(revision)
-    for (const listener of this.#listeners) listener({ type: 'ADDED', object: entry.object })
+    const failures: unknown[] = []
+    for (const listener of this.#listeners) {
+      try {
+        listener({ type: 'ADDED', object: entry.object })
+      } catch (error) {
+        failures.push(error)
+      }
+    }
+    if (failures.length > 0) throw failures[0]
   }
 
   /** Whoever watches must learn that the state is not known any more. */
   #hide(key: string, entry: UnreadableEntry, revision: number): void {
-    this.#entries.delete(key)
+    const previous = this.#entries.delete(key)
+    if (previous) this.#budgets.unread.replaced(previous)
     this.#unreadable.set(key, entry)
     this.#startHistory(revision)
     this.closeWatches()
@@ -348,6 +381,14 @@ export class WatchCache {
     return kv.key.slice(this.prefix.length)
   }
 
+  /** Makes the entry the current version of its object. @returns the one before */
+  #hold(entry: CacheEntry): CacheEntry | undefined {
+    entry.isCurrent = true
+    const previous = this.#entries.set(entry.key, entry)
+    if (previous) this.#budgets.unread.replaced(previous)
+    return previous
+  }
+
   #claim(key: string, value: Uint8Array): Pending | undefined {
     const pending = this.#pending.get(key)
     if (!pending || !sameBytes(pending.value, value)) return undefined
@@ -355,13 +396,14 @@ export class WatchCache {
     return pending
   }
 
-  #put(key: string, entry: CacheEntry, revision: number, nowMs: number): CacheChange {
-    const previous = this.#entries.set(key, entry)
+  #put(entry: CacheEntry, revision: number, nowMs: number): CacheChange {
+    const previous = this.#hold(entry)
     return new CacheChange(previous ? 'MODIFIED' : 'ADDED', entry, previous, revision, nowMs)
   }
 
   #delete(key: string, revision: number, nowMs: number): CacheChange | undefined {
     const previous = this.#entries.delete(key)
+    if (previous) this.#budgets.unread.replaced(previous)
     return previous && new CacheChange('DELETED', previous.at(revision), previous, revision, nowMs)
   }
 
@@ -397,14 +439,21 @@ export class WatchCache {
 
   #history(selection: Selection, afterRevision: number): WatchItem[] {
     const items: WatchItem[] = []
-    let at = this.#changes.length
-    while (at > this.#head && this.#changes[at - 1]!.revision > afterRevision) at--
-    for (; at < this.#changes.length; at++) {
-      const event = this.#changes[at]!.seenBy((entry) => matches(selection, entry))
+    const matchesByKey = selection.matchesObject === undefined
+    for (let at = this.#firstAfter(afterRevision); at < this.#changes.length; at++) {
+      const change = this.#changes[at]!
+      const { evictedKey } = change
+      if (evictedKey !== undefined && !canTouch(selection, evictedKey)) continue
+      if (!change.isKnownTo(matchesByKey)) throw tooOld(afterRevision, change.revision)
+      const event = change.seenBy((entry) => matches(selection, entry))
       if (event) items.push(event)
     }
     return items
   }
+}
+
+function tooOld(wanted: number, floor: number): StatusError {
+  return new StatusError('Expired', `too old resource version: ${wanted} (${floor})`)
 }
 
 /** What must have happened between two readings, in order of revision. Of a deletion only the revision of the second reading is known. */

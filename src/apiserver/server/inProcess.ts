@@ -11,7 +11,7 @@ import { Cancellation } from '../core/cancellation.ts'
 import { listValue } from '../core/encode.ts'
 import type { ServerRequest, UserInfo } from '../core/request.ts'
 import type { Handler } from '../core/stage.ts'
-import { formAt, itemValue } from './respond.ts'
+import { formAt, itemValue, portionBytes } from './respond.ts'
 
 interface Deps {
   readonly handle: Handler
@@ -55,7 +55,7 @@ export function inProcessTransport(deps: Deps, user: UserInfo, userAgent: string
         release = endInTime(deps.clock, answer, signal)
         // No generator within this one: each costs several promises an event, and a cluster has a hundred watches.
         for (let place = 0; ; ) {
-          const items = session.take()
+          const items = session.take(portionBytes)
           if (!items) return
           const pending = items.length === 0 ? session.ready() : session.prepared(items)
           if (pending) await pending

@@ -39,8 +39,8 @@ const bodiless: ReadonlySet<number> = new Set([204, 205, 304])
 /** Upstream's threshold for compressing answers. */
 const gzipFromBytes = 128 * 1024
 const compress = promisify(gzip)
-/** What a watch encodes at a time, unless one object is longer. */
-const portionBytes = 256 * 1024
+/** What a watch hands out at a time, unless one object is longer. */
+export const portionBytes = 256 * 1024
 /** For each portion of the state that a watch starts with; a list has as long for all of it. */
 const startWithinMs = 60_000
 const hangUpMs = 10_000

@@ -3,11 +3,13 @@
  * Loopback addresses are refused, so the backends listen on an address of this host.
  */
 import assert from 'node:assert/strict'
+import { EventEmitter, once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { connect as connectHttp2 } from 'node:http2'
 import { createServer as createTlsServer, request as httpsRequest } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { networkInterfaces } from 'node:os'
+import type { Duplex } from 'node:stream'
 import test, { after, before } from 'node:test'
 import { connect } from 'node:tls'
 import { gunzipSync, gzipSync } from 'node:zlib'
@@ -25,6 +27,9 @@ let listener: TestListener
 const servers: ReturnType<typeof createServer>[] = []
 let port = 0
 let tlsPort = 0
+
+/** Emits the connections of backends that do not answer. */
+const silent = new EventEmitter()
 
 const page =
   '<html><!-- <a href="/no"> --><a class=x href="/next?a=b">n</a><img src=/i.png><a href="http://elsewhere/x">e</a><a href="rel">r</a><script>"<a href=\'/js\'>"</script></html>'
@@ -50,6 +55,10 @@ async function start(server: ReturnType<typeof createServer>): Promise<number> {
   server.on('upgrade', (request, socket, head) => {
     if (request.url === '/refuses') {
       socket.end('HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno')
+      return
+    }
+    if (request.url === '/silent') {
+      silent.emit('arrived', socket)
       return
     }
     if (request.url === '/ignores') {
@@ -248,6 +257,18 @@ test('API-29 upgrades that fail say why', { skip }, async () => {
     /^HTTP\/1.1 500 [\s\S]*"message":"error dialing backend: dial tcp [^ ]+:1: connect: connection refused"/,
   )
   assert.match(await upgrade('/api/v1/namespaces/default/pods/p/nothing', 'websocket', ''), /^HTTP\/1.1 404 Not Found/)
+})
+
+test('API-29 the connection to a backend ends, the client leaves before the backend answers', { skip, timeout: 20_000 }, async () => {
+  const arrived = once(silent, 'arrived') as Promise<[Duplex]>
+  const client = connect({ host: '127.0.0.1', port: listener.port, ca: listener.ca, ALPNProtocols: ['http/1.1'] })
+  const head = [`GET ${pod}/silent HTTP/1.1`, 'Host: x', 'Connection: Upgrade', 'Upgrade: x', `Authorization: Bearer ${listener.token}`]
+  client.write(`${head.join('\r\n')}\r\n\r\n`)
+  const [backend] = await arrived
+  const ended = once(backend.resume(), 'end')
+  client.destroy()
+  await ended
+  backend.destroy()
 })
 
 /** Everything that comes back after an upgrade request, until `bytes` were echoed or the connection ends. */

@@ -49,6 +49,8 @@ export class CacheEntry implements CachedObject {
   readonly createRevision: number
   /** How long the stored value is, or was. */
   readonly storedBytes: number
+  /** Whether the watch cache holds it as the object's current version. Further references to it then cost no memory. */
+  isCurrent = false
   protobuf: Uint8Array | undefined = undefined
   untypedTail: Uint8Array | undefined = undefined
   #stored: Uint8Array | undefined
@@ -105,7 +107,7 @@ export class CacheEntry implements CachedObject {
   }
 
   /** Keeps the bytes alone: the rest is made again when it is read. */
-  rest(): void {
+  dropDecoded(): void {
     if (this.#stored === undefined) void this.bytes
     this.#object = undefined
     this.#views = undefined

@@ -1,7 +1,8 @@
 /**
- * What watchers that do not read keep alive in large objects (L3), counted once however many wait for the same version. Beyond the budget those go
- * first who are furthest behind: they come back and resume, or list again. Upstream bounds the number of events per watcher alone
- * (cacheWatcher's channel) and ends a watcher whose channel stays full.
+ * What watchers that do not read keep alive in large objects (L3), counted once however many wait for the same version. The current version of an
+ * object costs nothing, since the cache holds it anyway; it counts from the moment that it is replaced. Beyond the budget those go first who hold
+ * what was replaced first: they come back and resume, or list again. Upstream bounds the number of events per watcher alone (cacheWatcher's
+ * channel) and ends a watcher whose channel stays full.
  */
 import { isLargeObject } from '../fairLoop.ts'
 import type { CacheEntry } from './cacheEntry.ts'
@@ -14,8 +15,9 @@ export interface UnreadHolder {
 }
 
 export class UnreadBudget {
-  /** In the order in which they were queued first. */
-  readonly #holders = new Map<CacheEntry, Set<UnreadHolder>>()
+  readonly #current = new Map<CacheEntry, Set<UnreadHolder>>()
+  /** What counts, in the order in which it was replaced, or queued if it never was current. */
+  readonly #replaced = new Map<CacheEntry, Set<UnreadHolder>>()
   #bytes = 0
   readonly #mostBytes: number
 
@@ -30,26 +32,44 @@ export class UnreadBudget {
   /** What the holder has not read yet. Some holders may be cut off, this one among them. */
   hold(entry: CacheEntry, holder: UnreadHolder): void {
     if (!isLargeObject(entry.storedBytes)) return
-    const holders = this.#holders.get(entry)
+    const entries = entry.isCurrent ? this.#current : this.#replaced
+    const holders = entries.get(entry)
     if (holders) {
       holders.add(holder)
       return
     }
-    this.#holders.set(entry, new Set([holder]))
-    this.#bytes += entry.storedBytes
-    while (this.#bytes > this.#mostBytes && this.#holders.size > 1) this.#cutOffSlowest()
+    const first = new Set([holder])
+    if (entry.isCurrent) this.#current.set(entry, first)
+    else this.#count(entry, first)
   }
 
   release(entry: CacheEntry, holder: UnreadHolder): void {
     if (!isLargeObject(entry.storedBytes)) return
-    const holders = this.#holders.get(entry)
+    const entries = entry.isCurrent ? this.#current : this.#replaced
+    const holders = entries.get(entry)
     if (!holders?.delete(holder) || holders.size > 0) return
-    this.#holders.delete(entry)
-    this.#bytes -= entry.storedBytes
+    entries.delete(entry)
+    if (entries === this.#replaced) this.#bytes -= entry.storedBytes
+  }
+
+  /** Called when the cache lets the entry go. Some holders may be cut off. */
+  replaced(entry: CacheEntry): void {
+    entry.isCurrent = false
+    if (!isLargeObject(entry.storedBytes)) return
+    const holders = this.#current.get(entry)
+    if (!holders) return
+    this.#current.delete(entry)
+    this.#count(entry, holders)
+  }
+
+  #count(entry: CacheEntry, holders: Set<UnreadHolder>): void {
+    this.#replaced.set(entry, holders)
+    this.#bytes += entry.storedBytes
+    while (this.#bytes > this.#mostBytes && this.#replaced.size > 1) this.#cutOffSlowest()
   }
 
   #cutOffSlowest(): void {
-    const [oldest] = this.#holders
+    const [oldest] = this.#replaced
     if (!oldest) return
     const [entry, holders] = oldest
     for (const holder of [...holders]) {

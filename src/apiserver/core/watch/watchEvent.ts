@@ -22,7 +22,8 @@ export class WatchedEvent {
   readonly type: ChangeType
   readonly entry: CacheEntry
   readonly revision: number
-  #encoded: { key: string; bytes: Buffer }[] = []
+  /** Undefined: encodings are not kept. */
+  #encoded: { key: string; bytes: Buffer }[] | undefined = []
 
   constructor(type: ChangeType, entry: CacheEntry, revision: number) {
     this.type = type
@@ -40,10 +41,16 @@ export class WatchedEvent {
 
   /** The event in any other encoding; made by the first watcher that wants it. */
   encodedAs(key: string, encode: () => Buffer): Buffer {
+    if (!this.#encoded) return encode()
     for (const known of this.#encoded) if (known.key === key) return known.bytes
     const bytes = encode()
     this.#encoded.push({ key, bytes })
     return bytes
+  }
+
+  /** From now on each watcher that still has to send it encodes it for itself. */
+  dropEncoded(): void {
+    this.#encoded = undefined
   }
 }
 
@@ -64,6 +71,7 @@ export class CacheChange {
   #added: WatchedEvent | undefined
   #modified: WatchedEvent | undefined
   #deleted: WatchedEvent | undefined
+  #evictedKey: string | undefined
 
   constructor(type: ChangeType, entry: CacheEntry, previous: CacheEntry | undefined, revision: number, atMs: number) {
     this.type = type
@@ -90,14 +98,51 @@ export class CacheChange {
     this.#deleted = undefined
   }
 
-  /** How long the stored value is that would be kept for this change alone. */
+  /** How long the longer one of the stored values is. */
   get bytes(): number {
     return Math.max(this.entry.storedBytes, this.previous?.storedBytes ?? 0)
   }
 
+  /** What the change keeps in memory that the cache would not keep without it. */
+  get heldBytes(): number {
+    const previous = this.previous?.storedBytes ?? 0
+    return this.type === 'DELETED' ? previous + this.entry.storedBytes : previous
+  }
+
   /** Keeps what history needs: watchers hold the events that they have not sent yet. */
-  rest(): void {
-    if (this.type === 'DELETED') this.#entry?.rest()
+  dropDecoded(): void {
+    if (this.type === 'DELETED') this.#entry?.dropDecoded()
+    this.#dropEvents()
+  }
+
+  /** The object's key, once a version of it was taken away: then the change can be shown to some selections at most. */
+  get evictedKey(): string | undefined {
+    return this.#evictedKey
+  }
+
+  holds(entry: CacheEntry): boolean {
+    return this.#entry === entry
+  }
+
+  evictEntry(): void {
+    this.#evictedKey ??= this.#entry?.key
+    this.#entry = undefined
+    this.#dropEvents()
+  }
+
+  evictPrevious(): void {
+    this.#evictedKey ??= this.#previous?.key
+    this.#previous = undefined
+    this.#dropEvents()
+  }
+
+  /** Whether `seenBy` can tell a watcher what it sees. @param matchesByKey the watcher's selection looks at nothing but the object's key */
+  isKnownTo(matchesByKey: boolean): boolean {
+    return this.#evictedKey === undefined || (matchesByKey && this.#entry !== undefined)
+  }
+
+  #dropEvents(): void {
+    for (const event of [this.#added, this.#modified, this.#deleted]) event?.dropEncoded()
     this.#added = undefined
     this.#modified = undefined
     this.#deleted = undefined
@@ -105,11 +150,12 @@ export class CacheChange {
 
   /**
    * The event for a watcher whose selection held the object before and holds it now: an object that enters a selection is ADDED, one
-   * that leaves it is DELETED with its last matching content. Undefined when the watcher sees nothing.
+   * that leaves it is DELETED with its last matching content. Undefined when the watcher sees nothing. An evicted previous version
+   * counts as matching when the entry matches, which is right for selections by key alone (see `isKnownTo`).
    */
   seenBy(matches: (entry: CacheEntry) => boolean): WatchedEvent | undefined {
     const now = this.type !== 'DELETED' && matches(this.entry)
-    const before = this.previous !== undefined && matches(this.previous)
+    const before = this.type !== 'ADDED' && matches(this.type === 'DELETED' ? this.entry : (this.previous ?? this.entry))
     if (now && before) {
       this.#modified ??= new WatchedEvent('MODIFIED', this.entry, this.revision)
       return this.#modified

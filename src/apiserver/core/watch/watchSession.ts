@@ -61,10 +61,11 @@ export class WatchSession implements UnreadHolder {
     return session
   }
 
-  /** What the watch starts with, before any live event; not bounded, because the cache holds it anyway. */
+  /** What the watch starts with, before any live event: any number of items. The watch may be cut off meanwhile. */
   preload(items: readonly WatchItem[]): void {
     this.#items = this.#items.concat(items)
     this.#preloaded = this.#items.length
+    this.#hold(items)
     this.#signal()
   }
 
@@ -82,7 +83,7 @@ export class WatchSession implements UnreadHolder {
 
   /** Ends the watch of a client that is too far behind to catch up. It resumes from what it has read. */
   cutOff(): void {
-    this.#release(this.#items, this.#preloaded)
+    this.#release(this.#items)
     this.#items = []
     this.#preloaded = 0
     this.close()
@@ -111,14 +112,15 @@ export class WatchSession implements UnreadHolder {
    * @param mostBytes of stored objects, unless the first one alone is longer; absent: all
    */
   take(mostBytes?: number): readonly WatchItem[] | undefined {
-    if (this.#handedOut.length > 0) this.#release(this.#handedOut, 0)
+    if (this.#handedOut.length > 0) this.#release(this.#handedOut)
     const items = this.#items
     if (items.length > 0) {
       const count = mostBytes === undefined || items.length === 1 ? items.length : countWithin(items, mostBytes)
       const taken = count === items.length ? items : items.slice(0, count)
       this.#items = count === items.length ? [] : items.slice(count)
-      this.#handedOut = taken
-      if (this.#preloaded > 0) this.#startedWith(taken)
+      // After the end nothing is counted any more.
+      this.#handedOut = this.#ended ? nothing : taken
+      if (this.#preloaded > 0) this.#preloaded -= Math.min(this.#preloaded, taken.length)
       return taken
     }
     this.#handedOut = nothing
@@ -143,8 +145,8 @@ export class WatchSession implements UnreadHolder {
   close(error?: StatusError): void {
     if (this.#ended) return
     this.#ended = true
-    this.#release(this.#handedOut, 0)
-    this.#release(this.#items, this.#preloaded)
+    this.#release(this.#handedOut)
+    this.#release(this.#items)
     this.#handedOut = nothing
     this.#error = error
     for (const fn of this.#onClose.splice(0)) fn()
@@ -161,21 +163,15 @@ export class WatchSession implements UnreadHolder {
     return this.#ended
   }
 
-  /** Items of the starting state count as unread from the moment that they are handed out. */
-  #startedWith(taken: readonly WatchItem[]): void {
-    const count = Math.min(this.#preloaded, taken.length)
-    this.#preloaded -= count
-    for (let at = 0; at < count; at++) {
-      const item = taken[at]
-      if (item && item.type !== 'BOOKMARK') this.#unread.hold(item.entry, this)
+  #hold(items: readonly WatchItem[]): void {
+    for (const item of items) {
+      if (this.#ended) return
+      if (item.type !== 'BOOKMARK') this.#unread.hold(item.entry, this)
     }
   }
 
-  #release(items: readonly WatchItem[], from: number): void {
-    for (let at = from; at < items.length; at++) {
-      const item = items[at]
-      if (item && item.type !== 'BOOKMARK') this.#unread.release(item.entry, this)
-    }
+  #release(items: readonly WatchItem[]): void {
+    for (const item of items) if (item.type !== 'BOOKMARK') this.#unread.release(item.entry, this)
   }
 
   #signal(): void {

@@ -3,7 +3,7 @@ import type { Node } from '#api/gen/types/core.v1'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { notFound, StatusError } from '#api/machinery/status'
 import type { Backend, BackendTls } from '../../backends/backend.ts'
-import type { OwnPlaces } from '../../backends/ownPlaces.ts'
+import type { OwnEndpoints } from '../../backends/ownEndpoints.ts'
 import { isProxyableAddress } from '../../backends/proxyableAddress.ts'
 import type { ObjectReader } from '../../core/objectReader.ts'
 
@@ -24,11 +24,11 @@ const nodes = { group: '', resource: 'nodes' }
 
 export interface NodeReach {
   readonly kubelet?: KubeletAccess | undefined
-  readonly ownPlaces: OwnPlaces
+  readonly ownEndpoints: OwnEndpoints
 }
 
 /** @throws NotFound for an unknown node, and a 500 with upstream's text for one without addresses */
-export function nodeBackend(reader: ObjectReader, nodeName: string, path: string, { kubelet, ownPlaces }: NodeReach): Backend {
+export function nodeBackend(reader: ObjectReader, nodeName: string, path: string, { kubelet, ownEndpoints }: NodeReach): Backend {
   const node = reader.get<KubeObject>(nodes, '', nodeName) as Frozen<Node> | undefined
   if (!node) throw notFound(nodes, nodeName)
   const addresses = node.status?.addresses ?? []
@@ -37,7 +37,7 @@ export function nodeBackend(reader: ObjectReader, nodeName: string, path: string
     if (!host) continue
     const port = node.status?.daemonEndpoints?.kubeletEndpoint?.Port || defaultPort
     const isOwn = kubelet?.isOwnKubelet
-    const mayDial = (address: string) => !ownPlaces.has(address, port) && (!isOwn || isProxyableAddress(address) || isOwn(nodeName, address, port))
+    const mayDial = (address: string) => !ownEndpoints.has(address, port) && (!isOwn || isProxyableAddress(address) || isOwn(nodeName, address, port))
     return { host, port, tls: kubelet ?? {}, path, mayDial }
   }
   throw new StatusError('', `no preferred addresses found; known addresses: [${addresses.map((one) => `{${one.type} ${one.address}}`).join(' ')}]`)

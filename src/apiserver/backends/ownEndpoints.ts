@@ -5,13 +5,13 @@
 import { BlockList, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 
-interface Place {
+interface Endpoint {
   readonly host: string
   readonly port: number
 }
 
-export class OwnPlaces {
-  readonly #listening = new Set<Place>()
+export class OwnEndpoints {
+  readonly #listening = new Set<Endpoint>()
   readonly #advertised: () => { readonly address: string; readonly port: number } | undefined
 
   /** @param advertised where pods reach this server, if they do */
@@ -19,24 +19,24 @@ export class OwnPlaces {
     this.#advertised = advertised
   }
 
-  /** @returns forgets the place again */
-  add({ host, port }: Place): () => void {
-    const place = { host, port }
-    this.#listening.add(place)
-    return () => this.#listening.delete(place)
+  /** @returns forgets the endpoint again */
+  add({ host, port }: Endpoint): () => void {
+    const endpoint = { host, port }
+    this.#listening.add(endpoint)
+    return () => this.#listening.delete(endpoint)
   }
 
   /** `host:port` of the newest; empty before the first. */
   get newest(): string {
-    const place = [...this.#listening].at(-1)
-    return place ? `${place.host}:${place.port}` : ''
+    const endpoint = [...this.#listening].at(-1)
+    return endpoint ? `${endpoint.host}:${endpoint.port}` : ''
   }
 
   /** @param address an IP address */
   has(address: string, port: number): boolean {
     const advertised = this.#advertised()
-    const places = [...this.#listening, ...(advertised ? [{ host: advertised.address, port: advertised.port }] : [])].filter((place) => place.port === port)
-    return places.length > 0 && (places.some(({ host }) => sameAddress(host, address)) || isOfThisHost(address))
+    const endpoints = [...this.#listening, ...(advertised ? [{ host: advertised.address, port: advertised.port }] : [])].filter((one) => one.port === port)
+    return endpoints.length > 0 && (endpoints.some(({ host }) => sameAddress(host, address)) || isOfThisHost(address))
   }
 }
 
