@@ -241,7 +241,7 @@ async function upgradeStatus(method: string): Promise<number | undefined> {
 }
 
 for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS'])
-  test(`KUB-17 exec is refused, the method of the upgrade is ${method}`, async () => assert.equal(await upgradeStatus(method), 405))
+  test(`KUB-17 exec by an upgrade with the method ${method} is refused`, async () => assert.equal(await upgradeStatus(method), 405))
 
 test('AUZ-09 a question that nobody could answer is no answer: the first failure ends the request', async () => {
   await withServer({ allowed: ['broken pods', 'proxy'] }, async ({ get, asked }) => {
