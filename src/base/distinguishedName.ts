@@ -1,14 +1,14 @@
 /**
  * Reads and writes distinguished names (L0, pure): the one place that says which user and which groups a subject names. The API server, the kubelet,
  * admission and the signer all ask here. A string is decoded by its tag. The last of several common names counts; every organization counts.
- * Upstream: Go's crypto/x509/pkix Name.FillFromRDNSequence and ToRDNSequence, crypto/x509 parseASN1String.
+ * Upstream: Go's crypto/x509/pkix Name.FillFromRDNSequence and ToRDNSequence; for certificates crypto/x509 parseName, for requests encoding/asn1.
  */
 import { derElements, derIdentifier, derInside, derTag, encodeDer, encodeIdentifier } from './der.ts'
 
 export interface NameAttribute {
   /** Dotted object identifier. */
   readonly type: string
-  /** Undefined: the value is of no kind that a name is read from, and counts for nothing. UniversalString is one such kind. */
+  /** Undefined: the value is of no string type that a name is read from, such as UniversalString, and counts for nothing. In requests only. */
   readonly value: string | undefined
 }
 
@@ -27,8 +27,17 @@ export const nameType = {
   postalCode: '2.5.4.17',
 } as const
 
-/** The attributes of a DER name; a fault in words when it is none. */
-export function readName(der: Uint8Array): DistinguishedName | string {
+/** The attributes of a DER name in a certificate; a fault in words when it is none, or when a value is no text. */
+export function readCertificateName(der: Uint8Array): DistinguishedName | string {
+  return readName(der, (tag) => ({ fault: `unsupported string type: ${tag}` }))
+}
+
+/** The attributes of a DER name in a certificate request, in which values that are no text are passed over; a fault in words when it is none. */
+export function readRequestName(der: Uint8Array): DistinguishedName | string {
+  return readName(der, () => undefined)
+}
+
+function readName(der: Uint8Array, readOther: (tag: number) => Text): DistinguishedName | string {
   const malformed = 'x509: invalid RDNSequence'
   const sets = derInside(der, derTag.sequence)
   if (!sets) return malformed
@@ -40,7 +49,7 @@ export function readName(der: Uint8Array): DistinguishedName | string {
       const [type, value, ...more] = (pair.tag === derTag.sequence ? derElements(pair.content) : undefined) ?? []
       const identifier = type?.tag === derTag.objectIdentifier ? derIdentifier(type.content) : undefined
       if (identifier === undefined || !value || more.length > 0) return `${malformed}: invalid attribute`
-      const text = readString(value.tag, value.content)
+      const text = readString(value.tag, value.content, readOther)
       if (typeof text === 'object') return `${malformed}: invalid attribute value: ${text.fault}`
       attributes.push({ type: identifier, value: text })
     }
@@ -53,8 +62,13 @@ export function subjectOfCertificate(der: Uint8Array): DistinguishedName | strin
   const [toBeSigned] = derInside(der, derTag.sequence) ?? []
   const parts = toBeSigned?.tag === derTag.sequence ? derElements(toBeSigned.content) : undefined
   // Serial number, algorithm, issuer and validity come before the subject, and before them a version, which is optional.
-  const subject = parts?.[parts[0]?.tag === explicitVersion ? 5 : 4]
-  return subject ? readName(subject.whole) : 'x509: malformed certificate'
+  const first = parts?.[0]?.tag === explicitVersion ? 1 : 0
+  const issuer = parts?.[first + 2]
+  const subject = parts?.[first + 4]
+  if (!issuer || !subject) return 'x509: malformed certificate'
+  // A certificate is valid as a whole: an issuer that cannot be read is as bad as a subject.
+  const readIssuer = readCertificateName(issuer.whole)
+  return typeof readIssuer === 'string' ? readIssuer : readCertificateName(subject.whole)
 }
 
 const explicitVersion = 0xa0
@@ -100,7 +114,7 @@ export function userOfCertificate(der: Uint8Array): SubjectUser | string | undef
 
 type Text = string | undefined | { readonly fault: string }
 
-function readString(tag: number, content: Uint8Array): Text {
+function readString(tag: number, content: Uint8Array, readOther: (tag: number) => Text): Text {
   const check = (kind: string, isAllowed: (byte: number) => boolean) => (content.every(isAllowed) ? latin1(content) : { fault: `invalid ${kind}` })
   if (tag === derTag.utf8String) return readUtf8(content)
   if (tag === derTag.bmpString) return readBmp(content)
@@ -109,7 +123,7 @@ function readString(tag: number, content: Uint8Array): Text {
   if (tag === derTag.printableString) return check('PrintableString', (byte) => isPrintable(byte) || byte === asterisk || byte === ampersand)
   if (tag === derTag.ia5String) return check('IA5String', (byte) => byte < 0x80)
   if (tag === derTag.numericString) return check('NumericString', (byte) => byte === 0x20 || (byte >= 0x30 && byte <= 0x39))
-  return undefined
+  return readOther(tag)
 }
 
 function readUtf8(content: Uint8Array): Text {

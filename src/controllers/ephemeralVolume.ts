@@ -6,12 +6,12 @@ import { controllerReference } from '#api/helpers/owners'
 import { claimNameOf, otherPodsClaim } from '#api/helpers/volumes'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 import { deepCopy } from '#base/frozen'
+import { messageOf } from '#base/messageOf'
 import { persistentVolumeClaims, pods } from '#client/builtIn'
 import type { NewObject } from '#client/client'
 import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
 import { createReconciler } from './framework/reconciler.ts'
 import { podClaimIndex, podClaimIndexers } from './shared/indexes.ts'
-import { messageOf } from './shared/podControl.ts'
 
 export const ephemeralVolume: ControllerDescriptor = {
   name: 'ephemeral-volume-controller',

@@ -6,11 +6,11 @@ import type { PersistentVolume, PersistentVolumeClaim } from '#api/gen/types/cor
 import { volumeAnnotations } from '#api/helpers/volumes'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 import { compareQuantities } from '#api/machinery/quantity'
+import { messageOf } from '#base/messageOf'
 import { persistentVolumeClaims, persistentVolumes } from '#client/builtIn'
 import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
 import { createReconciler } from './framework/reconciler.ts'
 import { driverInsteadOf, migratedPluginOf } from './shared/csiMigration.ts'
-import { messageOf } from './shared/podControl.ts'
 
 export const persistentVolumeExpander: ControllerDescriptor = {
   name: 'persistentvolume-expander-controller',

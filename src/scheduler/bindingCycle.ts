@@ -5,6 +5,7 @@
 import { isStatus } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
+import { messageOf } from '#base/messageOf'
 import type { Extenders } from './extenders/extenders.ts'
 import { actions } from './framework/clusterEvent.ts'
 import type { CycleState } from './framework/cycleState.ts'
@@ -208,7 +209,3 @@ export class BindingCycle {
 }
 
 const nobody: Failure = { refusedBy: new Set(), pendingOn: new Set() }
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}

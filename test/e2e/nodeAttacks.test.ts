@@ -47,7 +47,7 @@ async function runs(podName: string): Promise<void> {
   )
 }
 
-test('KUB-09 a node serves on, containers of a pod have pipes for termination messages', options, async () => {
+test('KUB-09 a node serves on when containers have pipes for termination messages', options, async () => {
   const volumeMounts = [{ name: 'v', mountPath: '/v' }]
   const containers = Array.from({ length: 8 }, (_, i) => ({
     name: `c${i}`,
@@ -66,7 +66,7 @@ test('KUB-09 a node serves on, containers of a pod have pipes for termination me
   await runs('after-pipes')
 })
 
-test('KUB-13 a pod is evicted, its container fills its termination log beyond the limit', options, async () => {
+test('KUB-13 a pod is evicted when its container fills its termination log beyond the limit', options, async () => {
   const container = {
     name: 'c',
     ...shell('busybox dd if=/dev/zero of=/dev/termination-log bs=1M count=64; sleep 600'),

@@ -2,8 +2,8 @@
  * The addresses and ports at which this server itself listens (L3). Nothing is proxied there: a request would come back to this server with the
  * certificate that it shows to kubelets or extension servers, or would be proxied in a circle (CVE-2022-3294).
  */
-import { BlockList, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
+import { isLoopback, isSameAddress } from './addressBlocks.ts'
 
 interface Endpoint {
   readonly host: string
@@ -36,30 +36,11 @@ export class OwnEndpoints {
   has(address: string, port: number): boolean {
     const advertised = this.#advertised()
     const endpoints = [...this.#listening, ...(advertised ? [{ host: advertised.address, port: advertised.port }] : [])].filter((one) => one.port === port)
-    return endpoints.length > 0 && (endpoints.some(({ host }) => sameAddress(host, address)) || isOfThisHost(address))
+    return endpoints.length > 0 && (endpoints.some(({ host }) => isSameAddress(host, address)) || isOfThisHost(address))
   }
 }
 
-const thisHost = new BlockList()
-thisHost.addSubnet('127.0.0.0', 8, 'ipv4')
-// Both connect to this host.
-thisHost.addAddress('0.0.0.0', 'ipv4')
-thisHost.addAddress('::', 'ipv6')
-thisHost.addAddress('::1', 'ipv6')
-
-/** A list compares IPv4 addresses with those that IPv6 maps, and every spelling of one. */
 function isOfThisHost(address: string): boolean {
   const addresses = Object.values(networkInterfaces()).flatMap((list) => list?.map((one) => one.address) ?? [])
-  return thisHost.check(address, familyOf(address)) || addresses.some((one) => sameAddress(one, address))
-}
-
-function sameAddress(a: string, b: string): boolean {
-  if (isIP(a) === 0 || isIP(b) === 0) return false
-  const list = new BlockList()
-  list.addAddress(a, familyOf(a))
-  return list.check(b, familyOf(b))
-}
-
-function familyOf(address: string): 'ipv4' | 'ipv6' {
-  return isIP(address) === 4 ? 'ipv4' : 'ipv6'
+  return isLoopback(address) || addresses.some((one) => isSameAddress(one, address))
 }

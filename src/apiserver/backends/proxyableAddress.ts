@@ -3,30 +3,24 @@
  * Upstream: pkg/proxy/util (IsProxyableIP, IsProxyableHostname).
  */
 import { lookup } from 'node:dns/promises'
-import { BlockList, isIP } from 'node:net'
+import { isIP } from 'node:net'
 import { badRequest } from '#api/machinery/status'
+import { addressBlocks, isLoopback } from './addressBlocks.ts'
 
-const denied = new BlockList()
-for (const [network, prefix, family] of [
-  ['0.0.0.0', 32, 'ipv4'],
-  ['127.0.0.0', 8, 'ipv4'],
-  ['169.254.0.0', 16, 'ipv4'],
-  ['224.0.0.0', 24, 'ipv4'],
-  ['::', 128, 'ipv6'],
-  ['::1', 128, 'ipv6'],
-  ['fe80::', 10, 'ipv6'],
-  ['ff01::', 16, 'ipv6'],
-  ['ff02::', 16, 'ipv6'],
-] as const) {
-  denied.addSubnet(network, prefix, family)
-}
+/** Addresses of links, and of what listens on them to many. */
+const isLinkLocal = addressBlocks([
+  ['169.254.0.0', 16],
+  ['224.0.0.0', 24],
+  ['fe80::', 10],
+  ['ff01::', 16],
+  ['ff02::', 16],
+])
 
 /** Upstream's text. */
 export const addressNotAllowed = 'address not allowed'
 
 export function isProxyableAddress(address: string): boolean {
-  const family = isIP(address)
-  return family !== 0 && !denied.check(address, family === 4 ? 'ipv4' : 'ipv6')
+  return isIP(address) !== 0 && !isLoopback(address) && !isLinkLocal(address)
 }
 
 /** @throws BadRequest unless every address of the host may be proxied to */

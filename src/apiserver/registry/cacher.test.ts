@@ -115,7 +115,7 @@ test('API-09 a store watch that breaks resumes: clients keep their watches, and 
   await close()
 })
 
-test('API-09 clients keep their watches and see the difference, the history that a broken store watch needs is compacted', async () => {
+test('API-09 clients keep their watches and see the difference when the history for a broken store watch is compacted', async () => {
   const clock = new VirtualClock('2026-01-01T00:00:00Z')
   const store = createMemoryStore({ clock })
   const remove = (name: string) => store.transact({ compare: [], success: [{ type: 'delete', from: `${prefix}a/${name}` }] })

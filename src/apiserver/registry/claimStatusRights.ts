@@ -30,11 +30,13 @@ async function bindingFaults(write: CheckedWrite, now: Status, before: Status): 
   const refusal = await refusalOf(write, { subresource: 'binding', verb: write.verb, namespace: '', name: '' })
   if (refusal === undefined) return []
   const needed = `resource="resourceclaims/binding", verb="${write.verb}" permission`
-  return [fieldError.forbidden(FieldPath.of('status'), `changing status.allocation or status.reservedFor requires ${needed}: ${refusal}`)]
+  return [fieldError.forbidden(FieldPath.of('status', 'allocation'), `changing status.allocation or status.reservedFor requires ${needed}: ${refusal}`)]
 }
 
 async function deviceFaults(write: CheckedWrite, now: Status, before: Status): Promise<FieldError[]> {
-  const drivers = changedDrivers(now.devices ?? [], withoutFreed(before, now))
+  // Without an allocation no report is left: the server itself drops them, and giving up an allocation takes the right to bind.
+  if (!now.allocation) return []
+  const drivers = changedDrivers(now.devices ?? [], before.devices ?? [])
   const isOnNode = runsOn(write.user, nodeOf(now.allocation))
   const verbs = (isOnNode ? ['associated-node', 'arbitrary-node'] : ['arbitrary-node']).map((prefix) => `${prefix}:${write.verb}`)
   const faults: FieldError[] = []
@@ -67,18 +69,6 @@ async function refusalOf({ user, authorizers, version }: CheckedWrite, asked: As
   const { decision, reason, error } = await authorize(authorizers, attributes)
   if (decision === 'allow') return undefined
   return forbiddenError(attributes, [error ?? '', reason].filter((text) => text !== '').join(': ')).message
-}
-
-/**
- * The reports before, without those on devices that the write frees: the server itself drops them with the allocation, which takes the right to bind.
- * A scheduler that gives up an allocation holds no right of a driver.
- */
-function withoutFreed(before: Status, now: Status): readonly Frozen<AllocatedDeviceStatus>[] {
-  const keyOf = ({ driver, pool, device }: { readonly driver: string; readonly pool: string; readonly device: string }) =>
-    JSON.stringify([driver, pool, device])
-  const kept = new Set((now.allocation?.devices?.results ?? []).map(keyOf))
-  const freed = new Set((before.allocation?.devices?.results ?? []).map(keyOf).filter((key) => !kept.has(key)))
-  return (before.devices ?? []).filter((one) => !freed.has(keyOf(one)))
 }
 
 /** The drivers whose devices were added, removed or changed, in order. */

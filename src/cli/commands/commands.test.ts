@@ -196,7 +196,7 @@ for (const { name, words, overrides } of printed) {
   })
 }
 
-test('why can prints the user as part of its line, the user has line ends', async () => {
+test('why can prints a user with line ends as part of its line', async () => {
   const { stdout } = await run(['why', 'can', 'a\nyes: a', 'list', 'pods'], why.access)
   assert.match(stdout, /^no: a\\u000ayes: a list pods in default$/m)
 })

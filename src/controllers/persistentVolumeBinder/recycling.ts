@@ -8,11 +8,11 @@ import type { Frozen } from '#api/machinery/meta'
 import { quantityAsNumber } from '#api/machinery/quantity'
 import { isStatus } from '#api/machinery/status'
 import { deepCopy } from '#base/frozen'
+import { messageOf } from '#base/messageOf'
 import { events, pods } from '#client/builtIn'
 import type { NewObject } from '#client/client'
 import { waitFor } from '#client/waitFor'
 import type { ControllerContext, RecyclerOptions, VolumeBindingOptions } from '../framework/controller.ts'
-import { messageOf } from '../shared/podControl.ts'
 
 const namespace = 'default'
 const gi = 2 ** 30

@@ -8,6 +8,7 @@ import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import { deepCopy } from '#base/frozen'
+import { messageOf } from '#base/messageOf'
 import { pods } from '#client/builtIn'
 import type { Client, NewObject } from '#client/client'
 import type { EventRecorder } from '#client/eventRecorder'
@@ -43,7 +44,6 @@ export function createPodControl(client: Client, events: EventRecorder): PodCont
 }
 
 export const isNamespaceTerminating = (error: unknown): boolean => isStatus(error, 'Forbidden') && error.hasCause('NamespaceTerminating')
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** The pod that a controller's template describes. */
 export function podFromTemplate(template: Frozen<PodTemplateSpec>, owner: Frozen<KubeObject>): NewObject<Pod> {

@@ -4,12 +4,12 @@
  */
 import type { ConfigMap, EnvVar, FileKeySelector, Secret, Service } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
-import { isStatus } from '#api/machinery/status'
 import { ownValue } from '#base/bareMap'
 import type { FrozenContainer, FrozenPod } from './containers.ts'
 import { type PodRuntimeFacts, podField, resourceField } from './downwardApi.ts'
 import { environmentFileValue } from './environmentFile.ts'
 import { expand, maxWordsLength } from './expansion.ts'
+import { optionally } from './optionally.ts'
 
 export interface EnvironmentSources {
   configMap(namespace: string, name: string): Promise<Frozen<ConfigMap>>
@@ -91,26 +91,16 @@ async function envFrom(pod: FrozenPod, container: FrozenContainer, sources: Envi
   for (const source of container.envFrom ?? []) {
     const reference = source.configMapRef ?? source.secretRef
     if (!reference) continue
-    const data = await orAbsent(reference.optional, async () =>
-      source.configMapRef
-        ? ((await sources.configMap(namespace, reference.name ?? '')).data ?? {})
-        : decodeSecret(await sources.secret(namespace, reference.name ?? '')),
-    )
+    const { name = '', optional } = reference
+    const data = source.configMapRef
+      ? (await optionally(optional, sources.configMap(namespace, name)))?.data
+      : decodeSecret(await optionally(optional, sources.secret(namespace, name)))
     for (const [key, value] of Object.entries(data ?? {})) result.set(`${source.prefix ?? ''}${key}`, value)
   }
 }
 
-async function orAbsent<T>(optional: boolean | undefined, read: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await read()
-  } catch (error) {
-    if (optional && isStatus(error, 'NotFound')) return undefined
-    throw error
-  }
-}
-
-function decodeSecret(secret: Frozen<Secret>): Record<string, string> {
-  return Object.fromEntries(Object.entries(secret.data ?? {}).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]))
+function decodeSecret(secret: Frozen<Secret> | undefined): Record<string, string> {
+  return Object.fromEntries(Object.entries(secret?.data ?? {}).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]))
 }
 
 async function valueFrom(
@@ -129,11 +119,8 @@ async function valueFrom(
   if (!reference) throw new ConfigError(`environment variable ${variable.name}: this source is not supported`)
   const kind = from?.configMapKeyRef ? 'ConfigMap' : 'Secret'
   const name = reference.name ?? ''
-  const data = await orAbsent(
-    reference.optional,
-    async () => (kind === 'ConfigMap' ? await sources.configMap(namespace, name) : await sources.secret(namespace, name)).data ?? {},
-  )
-  const written = ownValue(data, reference.key)
+  const reading: Promise<Frozen<ConfigMap | Secret>> = kind === 'ConfigMap' ? sources.configMap(namespace, name) : sources.secret(namespace, name)
+  const written = ownValue((await optionally(reference.optional, reading))?.data, reference.key)
   const value = written !== undefined && kind === 'Secret' ? Buffer.from(written, 'base64').toString() : written
   if (value === undefined && !reference.optional) throw new ConfigError(`couldn't find key ${reference.key} in ${kind} ${namespace}/${name}`)
   return value
@@ -165,14 +152,12 @@ export async function makeEnvironment(
   for (const [name, value] of serviceVariables(relevantServices(pod, sources.services()))) services.set(name, value)
   const result = new Variables()
   await envFrom(pod, container, sources, result)
-  const declared = new Map<string, string>()
   for (const variable of container.env ?? []) {
     const value =
       variable.value || !variable.valueFrom
-        ? expand(variable.value ?? '', (name) => declared.get(name) ?? result.get(name) ?? services.get(name))
+        ? expand(variable.value ?? '', (name) => result.get(name) ?? services.get(name))
         : await valueFrom(pod, container, variable, facts, sources)
     if (value === undefined) continue
-    declared.set(variable.name, value)
     result.set(variable.name, value)
   }
   for (const [name, value] of services) if (!result.has(name)) result.set(name, value)

@@ -1,6 +1,8 @@
 /** Lifecycle hooks (L3): exec, httpGet and sleep. Upstream: kubelet/lifecycle/handlers.go (v1.36). */
+
 import type { HTTPGetAction, LifecycleHandler } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { messageOf } from '#base/messageOf'
 import { kubernetesVersion } from '#base/version'
 import type { KubeletContext } from '../context.ts'
 import { type HttpTarget, httpRequest } from '../probes/http.ts'
@@ -25,8 +27,6 @@ export interface HookRequest {
   readonly signal?: AbortSignal | undefined
 }
 
-const words = (error: unknown) => (error instanceof Error ? error.message : String(error))
-
 /** Runs a hook to its end. @throws Error with what went wrong, in upstream's words */
 export async function runLifecycleHandler(context: KubeletContext, request: HookRequest): Promise<void> {
   const { pod, container, handler } = request
@@ -48,7 +48,7 @@ export async function runLifecycleHandler(context: KubeletContext, request: Hook
   try {
     await httpHook(context, request, handler.httpGet)
   } catch (error) {
-    throw new Error(`HTTP lifecycle hook (${handler.httpGet.path ?? ''}) ${where} ${words(error)}`)
+    throw new Error(`HTTP lifecycle hook (${handler.httpGet.path ?? ''}) ${where} ${messageOf(error)}`)
   }
 }
 
@@ -58,7 +58,7 @@ async function execHook(context: KubeletContext, { handler, containerId, signal 
   try {
     answer = await context.runtime.execSync(containerId, command, 0, { signal })
   } catch (error) {
-    throw new Error(`${intro} ${words(error)}, message: ""`)
+    throw new Error(`${intro} ${messageOf(error)}, message: ""`)
   }
   if (answer.exitCode === 0) return
   const output = Buffer.concat([answer.stdout, answer.stderr]).toString()

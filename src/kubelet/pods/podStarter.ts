@@ -2,6 +2,7 @@
  * Starts sandboxes and containers (L3): everything between the decision to start one and its process.
  * Upstream: kuberuntime_sandbox.go createPodSandbox, kuberuntime_container.go startContainer (v1.36).
  */
+import { messageOf } from '#base/messageOf'
 import { rpcErrorText } from '#grpc/criError'
 import type { PodSandboxConfig } from '#grpc/criTypes'
 import { makeDirectory } from '#host/files'
@@ -42,8 +43,6 @@ export interface StartRequest {
   readonly actuate: () => Promise<void>
 }
 
-const words = (error: unknown) => (error instanceof Error ? error.message : String(error))
-
 export interface StartedSandbox {
   readonly id: string
   readonly config: PodSandboxConfig
@@ -75,9 +74,9 @@ export async function startContainer(context: KubeletContext, images: ImageManag
   let id = ''
   const fail = (reason: string, eventReason: string, error: unknown): StartError => {
     // Ids would make every event another one.
-    const text = id === '' ? words(error) : words(error).replaceAll(id, container.name)
+    const text = id === '' ? messageOf(error) : messageOf(error).replaceAll(id, container.name)
     if (!signal.aborted) context.recorder.event(reference, 'Warning', eventReason, `Error: ${text}`)
-    return new StartError(reason, words(error))
+    return new StartError(reason, messageOf(error))
   }
   const { imageRef, image } = await images.ensureImage(pod, container, request.sandbox, signal).catch((error: unknown) => {
     if (error instanceof StartError && !signal.aborted) context.recorder.event(reference, 'Warning', 'Failed', `Error: ${error.reason}`)
@@ -176,6 +175,6 @@ async function postStart(context: KubeletContext, request: StartRequest, id: str
         message: 'FailedPostStartHook',
       })
     }
-    throw new StartError('PostStartHookError', `${words(error)}`)
+    throw new StartError('PostStartHookError', `${messageOf(error)}`)
   }
 }

@@ -1,6 +1,8 @@
 /** ConfigMaps as files (L3). Upstream: pkg/volume/configmap (v1.36). */
+
+import { optionally } from '../pods/optionally.ts'
 import { writeConfiguration } from './configurationVolume.ts'
-import { configMapData, defaultFileMode, optionally, selectItems } from './payloads.ts'
+import { configMapData, defaultFileMode, selectItems } from './payloads.ts'
 import type { VolumePlugin } from './volumePlugin.ts'
 
 export const configMapVolume: VolumePlugin = {

@@ -1,6 +1,7 @@
 /** Volumes in which containers leave what the kubelet should not open: pipes, links that lead out, directories that turn into links meanwhile. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
+import { readdirSync, readlinkSync } from 'node:fs'
 import { chmod, mkdir, mkdtemp, readdir, realpath, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -37,7 +38,7 @@ const kinds: readonly { name: string; make(path: string): Promise<unknown> }[] =
 ]
 
 for (const { name, make } of kinds) {
-  test(`KUB-09 a container has no termination message, ${name} lies there`, () =>
+  test(`KUB-09 ${name} in place of the termination log gives no message`, () =>
     inTemporary(async (directory) => {
       const records = await Promise.all(
         Array.from({ length: many }, async (_, i): Promise<ContainerRecord> => {
@@ -54,7 +55,7 @@ for (const { name, make } of kinds) {
       )
     }))
 
-  test(`KUB-11 an environment file is refused, it is ${name}`, () =>
+  test(`KUB-11 ${name} in place of an environment file is refused`, () =>
     inTemporary(async (directory) => {
       await mkdir(join(directory, 'volume'))
       const volumes = new Map([['v', { name: 'v', plugin: 'p', path: '/volume', block: false, readOnly: false }]])
@@ -64,7 +65,7 @@ for (const { name, make } of kinds) {
     }))
 }
 
-test('KUB-09 a termination message out of the log is the last 2,048 bytes, the log is one long line', async () => {
+test('KUB-09 a termination message out of a log of one long line is its last 2,048 bytes', async () => {
   let largest = 0
   async function* logs() {
     const base = process.memoryUsage().arrayBuffers
@@ -98,7 +99,7 @@ test('KUB-17 a pipe among the logs of a node is not opened', () =>
     for (let i = 0; i < many; i++) await assert.rejects(systemLog(atRoot(directory), ['pipe']), { code: 404 })
   }))
 
-test('KUB-11 files outside of a volume keep their owners and modes, a directory becomes a link during the walk', { skip: !isRoot }, () =>
+test('KUB-11 files outside of a volume keep their owners and modes when a directory becomes a link during the walk', { skip: !isRoot }, () =>
   inTemporary(async (directory) => {
     const [root, outside] = [join(directory, 'volume'), join(directory, 'outside')]
     await mkdir(outside)
@@ -131,3 +132,32 @@ test('KUB-11 files outside of a volume keep their owners and modes, a directory 
 for (const uid of ['', '.', '..', '../../etc', 'a/b', 'a\0b'])
   test(`KUB-16 the uid ${JSON.stringify(uid)} names no directory of a pod`, () =>
     assert.throws(() => podDirectory('/var/lib/kubelet', uid), /cannot be the name/))
+
+test('KUB-11 a walk that fails ends only when no file of the volume is open any more', { skip: !isRoot }, () =>
+  inTemporary(async (directory) => {
+    for (const name of ['a', 'b', 'c']) await mkdir(join(directory, name))
+    for (let i = 0; i < 50; i++) await writeFile(join(directory, `file${i}`), '')
+    for (let round = 0; round < 20; round++) {
+      const walk = setVolumeOwnership(directory, {
+        fsGroup: process.getgid?.() ?? 0,
+        onFile: () => {
+          throw new Error('refused')
+        },
+      })
+      await assert.rejects(walk, { message: 'refused' })
+      const open = readdirSync('/proc/self/fd').flatMap((fd) => linkOf(`/proc/self/fd/${fd}`))
+      assert.deepEqual(
+        open.filter((path) => path.startsWith(directory)),
+        [],
+      )
+    }
+  }),
+)
+
+function linkOf(path: string): string[] {
+  try {
+    return [readlinkSync(path)]
+  } catch {
+    return []
+  }
+}

@@ -52,23 +52,32 @@ interface Change {
 async function changeTree(place: FileHandle, change: Change): Promise<void> {
   try {
     const stats = await place.stat()
-    if (stats.isDirectory()) {
-      let batch: Promise<void>[] = []
-      for await (const entry of await opendir(pathOf(place))) {
-        const child = openEntry(place, entry.name)
-        // One directory at a time: the depth of the tree bounds what is open.
-        if (entry.isDirectory()) await changeEntry(child, change)
-        else batch.push(changeEntry(child, change))
-        if (batch.length < filesAtOnce) continue
-        await Promise.all(batch)
-        batch = []
-      }
-      await Promise.all(batch)
-    }
+    if (stats.isDirectory()) await changeEntries(place, change)
     await changeOne(place, stats, change)
   } finally {
     await place.close()
   }
+}
+
+/** Ends when no entry is under way: once the directory is closed, the kernel gives its descriptor to another file. @throws the first error */
+async function changeEntries(directory: FileHandle, change: Change): Promise<void> {
+  const failures: unknown[] = []
+  let batch: Promise<unknown>[] = []
+  const start = (name: string) => changeEntry(openEntry(directory, name), change).catch((error: unknown) => failures.push(error))
+  try {
+    for await (const entry of await opendir(pathOf(directory))) {
+      // One directory at a time: the depth of the tree bounds what is open.
+      if (entry.isDirectory()) await start(entry.name)
+      else batch.push(start(entry.name))
+      if (failures.length > 0) break
+      if (batch.length < filesAtOnce) continue
+      await Promise.all(batch)
+      batch = []
+    }
+  } finally {
+    await Promise.all(batch)
+  }
+  if (failures.length > 0) throw failures[0]
 }
 
 async function changeEntry(opening: Promise<FileHandle | undefined>, change: Change): Promise<void> {

@@ -1,7 +1,6 @@
 /** The files of configuration volumes (L3): from ConfigMaps, Secrets and the downward API. Upstream: pkg/volume/{configmap,secret,downwardapi,projected} (v1.36). */
 import type { ConfigMap, DownwardAPIVolumeFile, KeyToPath, Secret } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
-import { isStatus } from '#api/machinery/status'
 import type { KubeletContext } from '../context.ts'
 import type { FrozenPod } from '../pods/containers.ts'
 import { podField, resourceField } from '../pods/downwardApi.ts'
@@ -54,16 +53,6 @@ export class VolumeFiles {
     this.#bytes += file.data.length
     if (this.#bytes > maxVolumeBytes) throw new Error(`the files of the volume have more than ${maxVolumeBytes} bytes`)
     this.files.set(path, file)
-  }
-}
-
-/** The object, or undefined when it is optional and missing. */
-export async function optionally<T>(optional: boolean | undefined, read: Promise<T>): Promise<T | undefined> {
-  try {
-    return await read
-  } catch (error) {
-    if (optional && isStatus(error, 'NotFound')) return undefined
-    throw error
   }
 }
 

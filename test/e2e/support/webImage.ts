@@ -17,9 +17,9 @@ export async function writeWebImage(dir: string, versions: readonly string[]): P
   )
 }
 
-/** The same in the form of `docker save`: its manifest.json names the configuration and the layers. Returns the file. */
-export async function writeDockerArchive(dir: string, tag: string): Promise<string> {
-  const programs = ['sh', 'httpd', 'hostname', 'mkdir', 'sleep', 'wget']
+/** The same in the form of `docker save`: its manifest.json names the configuration and the layers. Containers run as `user`. Returns the file. */
+export async function writeDockerArchive(dir: string, tag: string, user = ''): Promise<string> {
+  const programs = ['sh', 'httpd', 'hostname', 'id', 'mkdir', 'sleep', 'wget']
   const layer = tar([
     { path: 'bin/', type: 'directory' },
     { path: 'bin/busybox', type: 'file', mode: 0o755, data: await fs.readFile('/bin/busybox') },
@@ -27,7 +27,13 @@ export async function writeDockerArchive(dir: string, tag: string): Promise<stri
   ])
   const diffId = `sha256:${createHash('sha256').update(layer).digest('hex')}`
   const json = (value: unknown) => Buffer.from(JSON.stringify(value))
-  const config = json({ architecture: 'amd64', os: 'linux', config: { Env: ['PATH=/bin'] }, rootfs: { type: 'layers', diff_ids: [diffId] }, history: [{}] })
+  const config = json({
+    architecture: 'amd64',
+    os: 'linux',
+    config: { Env: ['PATH=/bin'], User: user },
+    rootfs: { type: 'layers', diff_ids: [diffId] },
+    history: [{}],
+  })
   const file = path.join(dir, 'docker.tar')
   await fs.writeFile(
     file,

@@ -116,7 +116,7 @@ for (const kind of kinds) {
     const refusal = (who: string, name: string, shownKind = 'kind=Secret, apiVersion=v1') =>
       `${resource} "${name}" is invalid: spec.paramKind: Forbidden: user ${shown(who)} must have "get" permission on all objects of the referenced paramKind (${shownKind})`
 
-    test(`${rowOf[kind]} a policy is refused, its author may not get all objects of the paramKind`, async () => {
+    test(`${rowOf[kind]} a policy is refused when its author may not get all objects of its paramKind`, async () => {
       for (const who of ['mallory', 'lister', 'local', 'named']) {
         const name = freshName()
         const { status, json } = await call(who, 'POST', policiesOf(kind), policy(kind, name, secretKind))
@@ -124,7 +124,7 @@ for (const kind of kinds) {
       }
     })
 
-    test(`${rowOf[kind]} a policy is created, its author may get all objects of the paramKind`, async () => {
+    test(`${rowOf[kind]} a policy is created when its author may get all objects of its paramKind`, async () => {
       for (const who of ['reader', 'almighty', 'admin']) await made(call(who, 'POST', policiesOf(kind), policy(kind, freshName(), secretKind)))
       await made(call('mallory', 'POST', policiesOf(kind), policy(kind, freshName(), undefined)))
     })
@@ -223,7 +223,7 @@ for (const kind of kinds) {
   })
 }
 
-test('ADM-06 a Secret is not shown by the message of a policy, its author may not read it', async () => {
+test('ADM-06 the message of a policy shows no Secret that its author may not read', async () => {
   const spec = { policyName: 'of-secrets', validationActions: ['Deny'], paramRef: crownRef }
   const bound = await call('mallory', 'POST', bindingsOf('Validating'), { metadata: { name: 'thief' }, spec })
   assert.equal(bound.status, 422, bound.text)

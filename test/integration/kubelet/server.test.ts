@@ -248,7 +248,7 @@ async function upgradeStatus(method: string, protocols?: string): Promise<number
 }
 
 for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS'])
-  test(`KUB-17 exec is refused, the method of the upgrade is ${method}`, async () => assert.equal(await upgradeStatus(method), 405))
+  test(`KUB-17 exec by an upgrade with the method ${method} is refused`, async () => assert.equal(await upgradeStatus(method), 405))
 
 const carrier = (token: string) => `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`
 for (const [name, protocols, status] of [

@@ -101,7 +101,7 @@ test('AUZ-01 allocating and reserving a claim needs resourceclaims/binding', asy
   for (const status of statuses) {
     const needed = 'changing status.allocation or status.reservedFor requires resource="resourceclaims/binding", verb="patch" permission'
     const denied = 'User "writer" cannot patch resource "resourceclaims/binding" in API group "resource.k8s.io" at the cluster scope'
-    const wanted = `ResourceClaim.resource.k8s.io "bound" is invalid: status: Forbidden: ${needed}: resourceclaims.resource.k8s.io is forbidden: ${denied}`
+    const wanted = `ResourceClaim.resource.k8s.io "bound" is invalid: status.allocation: Forbidden: ${needed}: resourceclaims.resource.k8s.io is forbidden: ${denied}`
     assert.equal(await refusal(patch('writer', 'bound', status)), wanted)
     await made(patch('binder', 'bound', status))
   }

@@ -121,14 +121,14 @@ const leases = '/apis/coordination.k8s.io/v1/namespaces/default/leases'
 const map = (name: string) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } })
 const lease = (name: string) => ({ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name } })
 
-test('AUZ-01 the create check includes the name, a right to create one name does not create another', async () => {
+test('AUZ-01 a right to create one name does not create another', async () => {
   const apply = (who: string) => call(who, 'PATCH', `${maps}/mine?fieldManager=t`, map('mine'), applyType)
   const update = (who: string) => call(who, 'PUT', `${leases}/mine`, lease('mine'))
   assert.deepEqual([(await apply('ofAnotherName')).status, (await apply('ofThisName')).status], [403, 201])
   assert.deepEqual([(await update('ofAnotherName')).status, (await update('ofThisName')).status], [403, 201])
 })
 
-test('AUZ-01 POST is authorized without a name, a field selector names an object that the user may create', async () => {
+test('AUZ-01 a field selector gives a POST no name for authorization', async () => {
   const body = map('stranger')
   for (const query of ['', '?fieldSelector=metadata.name%3Dmine', '?watch=true&fieldSelector=metadata.name%3Dmine']) {
     assert.equal((await call('ofThisName', 'POST', `${maps}${query}`, body)).status, 403, query)
@@ -151,7 +151,7 @@ test('AUZ-01 an invalid object gets 422 before the missing right is reported, as
   assert.equal((await call('patcher', 'PATCH', `${maps}/faulty?fieldManager=t`, faulty, applyType)).status, 422)
 })
 
-test('AUZ-01 PUT with a uid creates nothing, the object is missing', async () => {
+test('AUZ-01 PUT with a uid of a missing object creates nothing', async () => {
   const meant = { ...lease('gone'), metadata: { name: 'gone', uid: '11111111-2222-3333-4444-555555555555' } }
   const answer = await call('maker', 'PUT', `${leases}/gone`, meant)
   assert.equal(answer.status, 409, answer.text)
@@ -175,7 +175,7 @@ test('AUZ-01 the in-process transport checks create in the same way', async () =
   assert.deepEqual([await status(update('patcher')), await status(update('maker'))], [403, 201])
 })
 
-test('AUZ-01 apply of a custom resource is refused, create is not granted', async () => {
+test('AUZ-01 apply of a custom resource is refused without the right to create', async () => {
   const definition = {
     metadata: { name: 'things.stolen.example' },
     spec: {

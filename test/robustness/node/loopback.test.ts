@@ -41,7 +41,7 @@ function reach(namespace: string, port: string, from = ''): string {
   return execFileSync('ip', ['netns', 'exec', namespace, process.execPath, '-e', connect, port, from], { encoding: 'utf8' }).trim()
 }
 
-test('a port on the loopback address of a node is not reached by a neighbor, the kernel routes such addresses', { skip }, async () => {
+test('a neighbor does not reach a port on the loopback address of a node whose kernel routes such addresses', { skip }, async () => {
   const listen = "require('net').createServer((s) => s.end()).listen(0, '127.0.0.1', function () { console.log(this.address().port) })"
   const server = spawn('ip', ['netns', 'exec', node, process.execPath, '-e', listen], { stdio: ['ignore', 'pipe', 'inherit'] })
   try {

@@ -5,8 +5,6 @@ export interface Poison {
   readonly name: string
   /** Where to POST what, in order. */
   readonly objects: () => readonly (readonly [path: string, body: { readonly metadata: { readonly name: string } } & Record<string, unknown>])[]
-  /** Whether the API takes it. Default true. */
-  readonly accepted?: boolean | undefined
 }
 
 const core = (resource: string) => `/api/v1/namespaces/tenant/${resource}`

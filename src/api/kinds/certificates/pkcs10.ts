@@ -4,7 +4,7 @@
  * Upstream: pkg/apis/certificates ParseCSR, Go's crypto/x509 ParseCertificateRequest.
  */
 import { type DerElement, derElements, derIdentifier, derInside, derTag } from '#base/der'
-import { commonNameOf, type DistinguishedName, nameType, organizationsOf, readName } from '#base/distinguishedName'
+import { commonNameOf, type DistinguishedName, nameType, organizationsOf, readRequestName } from '#base/distinguishedName'
 import { parsePem } from './pem.ts'
 
 /** The subject alternative names. Names of other kinds are not read, and are not signed. */
@@ -49,7 +49,7 @@ export function parseCertificateRequest(base64: string): CertificateRequest | st
   // The first byte of a bit string counts its unused bits: none in a signature.
   const isSigned = signature?.tag === derTag.bitString && signature.content[0] === 0 && signedWith !== undefined
   if (!info || !isSigned || more.length > 0 || version?.tag !== derTag.integer || !subject || publicKeyInfo?.tag !== derTag.sequence) return malformed
-  const name = readName(subject.whole)
+  const name = readRequestName(subject.whole)
   if (typeof name === 'string') return name
   const names = alternativeNames(attributes)
   if (typeof names === 'string') return names

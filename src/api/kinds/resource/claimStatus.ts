@@ -85,10 +85,9 @@ export function dropDeallocatedDevices({ obj, old }: Pick<UpdateInput<ResourceCl
   const given = obj.status?.devices
   const before = old.status?.allocation?.devices?.results ?? []
   if (!given || before.length === 0) return
-  const name = ({ driver, pool, device }: { driver: string; pool: string; device: string }) => `${driver}/${pool}/${device}`
-  const kept = new Set((obj.status.allocation?.devices?.results ?? []).map(name))
-  const gone = new Set(before.map(name).filter((id) => !kept.has(id)))
-  const devices = given.filter((device) => !gone.has(name(device)))
+  const kept = new Set((obj.status.allocation?.devices?.results ?? []).map(deviceId))
+  const gone = new Set(before.map(deviceId).filter((id) => !kept.has(id)))
+  const devices = given.filter((device) => !gone.has(deviceId(device)))
   if (devices.length > 0) obj.status.devices = devices
   else delete obj.status.devices
 }
