@@ -4,7 +4,7 @@
  */
 import type { CustomResourceColumnDefinition } from '#api/gen/types/apiextensions.v1'
 import type { Column } from '#api/kinds/defineKind'
-import { compileJsonPath } from '#api/machinery/jsonPath'
+import { compileFirstOfJsonPath } from '#api/machinery/jsonPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { parseTime } from '#base/time'
 
@@ -34,17 +34,16 @@ function columnOf(column: Frozen<CustomResourceColumnDefinition>): Column<KubeOb
   ]
 }
 
-function tryCompile(path: string): ((value: unknown) => unknown[]) | undefined {
+function tryCompile(path: string): ((value: unknown) => unknown) | undefined {
   try {
-    return compileJsonPath(path)
+    return compileFirstOfJsonPath(path)
   } catch {
     return undefined
   }
 }
 
-/** The first result, as the column's type; null where it does not fit. */
-function cell(type: Column<KubeObject>['type'], results: readonly unknown[]): CellValue {
-  const [value] = results
+/** The value as the column's type; null where it does not fit. */
+function cell(type: Column<KubeObject>['type'], value: unknown): CellValue {
   if (value === undefined || value === null) return null
   switch (type) {
     case 'string':

@@ -6,7 +6,7 @@ import type { CustomResourceSubresourceScale, JSONSchemaProps } from '#api/gen/t
 import type { RuleOutcome } from '#api/kinds/apiextensions/ruleEvaluation'
 import type { CreateInput, KindStrategy, UpdateInput } from '#api/kinds/defineKind'
 import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
-import { compileJsonPath } from '#api/machinery/jsonPath'
+import { compileFirstOfJsonPath } from '#api/machinery/jsonPath'
 import type { Frozen, KubeObject, Unstructured } from '#api/machinery/meta'
 import { isQualifiedName } from '#api/machinery/names'
 import { validateEmbeddedResources } from '#api/schema/embeddedResources'
@@ -117,9 +117,9 @@ function ruleFaults(
 function selectableFields({ selectableFields: fields }: DefinitionVersion): NonNullable<KindStrategy['selectableFields']> {
   return Object.fromEntries(
     (fields ?? []).map(({ jsonPath }) => {
-      const find = compileJsonPath(jsonPath)
+      const find = compileFirstOfJsonPath(jsonPath)
       const value = (object: Frozen<KubeObject>) => {
-        const [found] = find(object)
+        const found = find(object)
         return found === undefined || found === null ? '' : String(found)
       }
       return [jsonPath.replace(/^\./, ''), value]

@@ -37,6 +37,8 @@ export function createRouter(parts: RouterParts): Handler {
   const nonResource = async (request: ServerRequest) => (await parts.nonResource(request)) ?? notFoundAnswer(request)
   return (request) => {
     const info = request.info as RequestInfo
+    // The core group has no name to write below /apis.
+    if (info.apiPrefix === 'apis' && info.apiGroup === '') return nonResource(request)
     if (!info.isResourceRequest) return foreignDiscovery(parts, request) ?? nonResource(request)
     const entry = parts.catalog.resource(info.apiGroup, info.apiVersion, info.resource)
     const foreign = parts.catalog.foreign(info.apiGroup, info.apiVersion)

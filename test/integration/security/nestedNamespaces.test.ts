@@ -72,3 +72,14 @@ test('AUZ-01 no cluster-scoped resource is reached below a namespace', async () 
     if (verbs.includes('create')) assert.equal((await call('owner', 'POST', at, { metadata: { name: 'any' } })).status, 404, at)
   }
 })
+
+test('API-02 the core group is not served below /apis', async () => {
+  const paths = ['namespaces/mine/secrets', 'namespaces/mine/configmaps/kube-root-ca.crt', 'namespaces/mine', 'nodes', 'watch/pods?timeoutSeconds=1']
+  const answers = await Promise.all(paths.map((path) => call('admin', 'GET', `/apis//v1/${path}`)))
+  const created = await call('admin', 'POST', '/apis//v1/namespaces', { metadata: { name: 'more' } })
+  assert.deepEqual(
+    [...answers, created].map(({ status }) => status),
+    [404, 404, 404, 404, 404, 404],
+  )
+  assert.equal((await call('admin', 'GET', '/api/v1/namespaces/mine/secrets')).status, 200)
+})

@@ -1,59 +1,105 @@
 /** Warnings about files of a volume that hide each other (L1). Upstream: warningsForOverlappingVirtualPaths in pkg/api/pod/warnings.go (v1.36). */
 import type { Volume, VolumeProjection } from '#api/gen/types/core.v1'
 
+/** So many warnings a pod may have of its volumes: of more than 4,096 characters a client gets only the beginning. */
+const maxWarnings = 200
+/** A name or path in a warning is cut after so many characters. */
+const maxTextLength = 4096
+
 export function overlappingPathWarnings(volumes: readonly Volume[] | undefined): string[] {
-  return (volumes ?? []).flatMap(({ name, configMap, secret, downwardAPI, projected }) => {
-    if (configMap?.items) return overlaps(pathsOf(configMap.items), () => `ConfigMap ${JSON.stringify(configMap.name)}`, name)
-    if (secret?.items) return overlaps(pathsOf(secret.items), () => `Secret ${JSON.stringify(secret.secretName)}`, name)
-    if (downwardAPI?.items) return overlaps(pathsOf(downwardAPI.items), () => 'DownwardAPI', name)
-    return projected?.sources ? projectedWarnings(projected.sources, name) : []
-  })
+  const warnings: string[] = []
+  for (const volume of volumes ?? []) {
+    if (warnings.length >= maxWarnings) break
+    warnings.push(...warningsOf(volume, maxWarnings - warnings.length))
+  }
+  return warnings
 }
 
-const pathsOf = (items: readonly { path: string }[]): string[] => items.map(({ path }) => path)
-
-/** Every source among its own files, and with those of the sources before it. */
-function projectedWarnings(sources: readonly VolumeProjection[], volume: string): string[] {
-  const before = new Set<string>()
-  return sources.flatMap((source) => {
-    const found = sourcePaths(source)
-    if (!found) return Object.keys(source).length === 0 ? [`volume ${JSON.stringify(volume)} (Projected) has no sources provided`] : []
-    const what = () => `Projected ${found.what()}`
-    const own = overlaps(found.paths, what, volume)
-    const all = before.size + found.paths.length < 2 ? own : overlaps([...new Set(found.paths), ...before].sort(), what, volume)
-    for (const path of found.paths) before.add(path)
-    return all.length === 0 ? own : [...own, ...all.filter((warning) => !own.includes(warning))]
-  })
+interface File {
+  readonly path: string
+  /** Which source of a projected volume it is of. */
+  readonly source: string | undefined
 }
 
-interface SourcePaths {
-  readonly what: () => string
-  readonly paths: string[]
+function warningsOf({ name, configMap, secret, downwardAPI, projected }: Volume, limit: number): string[] {
+  if (configMap?.items) return overlaps(filesOf(configMap.items), `volume ${quoted(name)} (ConfigMap ${quoted(configMap.name)})`, limit)
+  if (secret?.items) return overlaps(filesOf(secret.items), `volume ${quoted(name)} (Secret ${quoted(secret.secretName)})`, limit)
+  if (downwardAPI?.items) return overlaps(filesOf(downwardAPI.items), `volume ${quoted(name)} (DownwardAPI)`, limit)
+  if (!projected?.sources) return []
+  const volume = `volume ${quoted(name)} (Projected)`
+  const hasEmptySource = projected.sources.some((source) => Object.keys(source).length === 0)
+  const found = overlaps(projected.sources.flatMap(projectedFiles), volume, limit)
+  return hasEmptySource ? [`${volume} has no sources provided`, ...found] : found
 }
 
-function sourcePaths({ configMap, secret, downwardAPI, serviceAccountToken, clusterTrustBundle }: VolumeProjection): SourcePaths | undefined {
-  if (configMap?.items) return { what: () => `ConfigMap ${JSON.stringify(configMap.name)}`, paths: pathsOf(configMap.items) }
-  if (secret?.items) return { what: () => `Secret ${JSON.stringify(secret.name)}`, paths: pathsOf(secret.items) }
-  if (downwardAPI?.items) return { what: () => 'DownwardAPI', paths: pathsOf(downwardAPI.items) }
-  if (serviceAccountToken) return { what: () => 'ServiceAccountToken', paths: [serviceAccountToken.path] }
-  if (!clusterTrustBundle) return undefined
-  const { name, signerName, path } = clusterTrustBundle
-  return { what: () => `ClusterTrustBundle ${JSON.stringify(name ?? signerName)}`, paths: [path] }
+const filesOf = (items: readonly { path: string }[], source?: string): File[] => items.map(({ path }) => ({ path, source }))
+
+function projectedFiles({ configMap, secret, downwardAPI, serviceAccountToken, clusterTrustBundle, podCertificate }: VolumeProjection): File[] {
+  if (configMap?.items) return filesOf(configMap.items, `ConfigMap ${quoted(configMap.name)}`)
+  if (secret?.items) return filesOf(secret.items, `Secret ${quoted(secret.name)}`)
+  if (downwardAPI?.items) return filesOf(downwardAPI.items, 'DownwardAPI')
+  if (serviceAccountToken) return [{ path: serviceAccountToken.path, source: 'ServiceAccountToken' }]
+  if (clusterTrustBundle) {
+    const { name, signerName, path } = clusterTrustBundle
+    return [{ path, source: `ClusterTrustBundle ${quoted(name ?? signerName)}` }]
+  }
+  const { certificateChainPath = '', keyPath = '', credentialBundlePath = '' } = podCertificate ?? {}
+  return [
+    { path: certificateChainPath, source: 'PodCertificate chain' },
+    { path: keyPath, source: 'PodCertificate key' },
+    { path: credentialBundlePath, source: 'PodCertificate credential bundle' },
+  ]
 }
 
-/** @param what whose paths they are: asked for only when some overlap */
-function overlaps(paths: readonly string[], what: () => string, volume: string): string[] {
+/** One path of the volume; `above` is the longest other path it lies in. */
+interface Place {
+  readonly key: string
+  readonly above: Place | undefined
+  /** The files met so far at this path, and those below it, by their index. */
+  readonly own: number[]
+  readonly below: number[]
+}
+
+/** Each file with every earlier one it hides or lies in, in the files' order. Takes time in proportion to the paths' total length. */
+function overlaps(files: readonly File[], what: string, limit: number): string[] {
+  const named = files.map(({ path, source }) => ({ path: withoutEndSlashes(path), source })).filter(({ path }) => path !== '')
+  const places = placesOf(named.map(({ path }) => `${path}/`))
   const found: string[] = []
-  const seen: string[] = []
-  for (const path of paths) {
-    const own = path.endsWith('/') ? path.replace(/\/+$/, '') : path
-    const other = own === '' ? undefined : seen.find((item) => item === own || isWithin(item, own) || isWithin(own, item))
-    if (other !== undefined) found.push(`volume ${JSON.stringify(volume)} (${what()}): overlapping paths: ${JSON.stringify(own)} with ${JSON.stringify(other)}`)
-    if (own !== '') seen.push(own)
+  for (const [index, file] of named.entries()) {
+    const place = places.get(`${file.path}/`) as Place
+    const others = [...place.own, ...place.below]
+    for (let above = place.above; above; above = above.above) {
+      others.push(...above.own)
+      if (above.below.length < limit) above.below.push(index)
+    }
+    place.own.push(index)
+    for (const other of others.sort((left, right) => left - right)) {
+      found.push(`${what}: overlapping paths: ${described(file)} with ${described(named[other] as File)}`)
+      if (found.length >= limit) return found
+    }
   }
   return found
 }
 
-function isWithin(path: string, folder: string): boolean {
-  return path.length > folder.length && path[folder.length] === '/' && path.startsWith(folder)
+/** In the order of the keys, all that lie in a folder follow the folder at once. */
+function placesOf(keys: readonly string[]): ReadonlyMap<string, Place> {
+  const places = new Map<string, Place>()
+  let last: Place | undefined
+  for (const key of [...new Set(keys)].sort()) {
+    let above = last
+    while (above && !key.startsWith(above.key)) above = above.above
+    last = { key, above, own: [], below: [] }
+    places.set(key, last)
+  }
+  return places
+}
+
+const described = ({ path, source }: File): string => (source === undefined ? quoted(path) : `${quoted(path)} (${source})`)
+
+const quoted = (text: string | undefined): string => JSON.stringify((text ?? '').slice(0, maxTextLength))
+
+function withoutEndSlashes(path: string): string {
+  let end = path.length
+  while (end > 0 && path[end - 1] === '/') end--
+  return path.slice(0, end)
 }
