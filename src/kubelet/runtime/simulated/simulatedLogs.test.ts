@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { seededRandom } from '#base/random'
+import { CriError } from '#grpc/criError'
+import { annotatedBehaviour, simulatedAnnotations } from './annotations.ts'
+import { lastLines, maxLogLines } from './logLines.ts'
+
+const behaviourOf = (annotations: Record<string, string>) =>
+  annotatedBehaviour(
+    { namespace: 'default', podName: 'pod', labels: {}, annotations, name: 'main', image: 'image', isInit: false, restartCount: 0 },
+    seededRandom(1),
+  )
+
+test('X2 the annotated logs are the last lines of the text, it has more than a log keeps', () => {
+  const text = Array.from({ length: 120_000 }, (_, i) => `${i}`).join('\n')
+  const lines = [...(behaviourOf({ [simulatedAnnotations.logs]: text }).logs ?? [])]
+  assert.equal(lines.length, maxLogLines)
+  assert.deepEqual([lines[0], lines.at(-1)], ['110000', '119999'])
+})
+
+test('X2 lines are those of a split, the text is short', () => {
+  for (const text of ['', '\n', 'a', '\na', 'a\n', 'a\n\nb']) assert.deepEqual(lastLines(text), text.split('\n'), JSON.stringify(text))
+})
+
+test('X2 a schedule of more results than a probe may read is refused, and the refusal is short', () => {
+  const refusal = (error: unknown) => error instanceof CriError && error.message.length < 500
+  assert.throws(() => behaviourOf({ [simulatedAnnotations.readiness]: Array(50_000).fill('pass 1s').join(',') }), refusal)
+})
+
+test('X2 a number is refused, it is too large to count with', () => {
+  for (const key of ['exitCode', 'exitAfterSeconds', 'memoryBytes'] as const) {
+    assert.throws(() => behaviourOf({ [simulatedAnnotations[key]]: '9'.repeat(400) }), CriError, key)
+  }
+})
