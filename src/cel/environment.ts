@@ -57,7 +57,14 @@ export interface Program {
 }
 
 export type CompileResult =
-  | { readonly ok: true; readonly checked: CheckedExpression; readonly program: Program; estimateCost(sizes?: SizeEstimator): CostEstimate }
+  | {
+      readonly ok: true
+      readonly checked: CheckedExpression
+      /** The names that it refers to. */
+      readonly variables: ReadonlySet<string>
+      readonly program: Program
+      estimateCost(sizes?: SizeEstimator): CostEstimate
+    }
   | {
       readonly ok: false
       readonly issues: readonly Issue[] /** All issues as upstream prints them, with line, column and a caret. */

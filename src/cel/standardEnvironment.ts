@@ -4,10 +4,11 @@
  */
 import type { NameDeclaration } from './checker/checker.ts'
 import { check } from './checker/checker.ts'
+import { compileOnce } from './compilingInSteps.ts'
 import { estimateCost } from './cost/estimate.ts'
 import type { CallCost, CallEstimator } from './cost/model.ts'
 import type { FunctionDeclaration, Library } from './declarations.ts'
-import type { CompileResult, Environment, EnvironmentOptions, Issue } from './environment.ts'
+import type { CheckedExpression, CompileResult, Environment, EnvironmentOptions, Issue } from './environment.ts'
 import { planProgram } from './interpreter/planner.ts'
 import { formatIssues } from './issues.ts'
 import { arithmetic } from './library/arithmetic.ts'
@@ -98,6 +99,10 @@ class CelEnvironment implements Environment {
   }
 
   compile(source: string): CompileResult {
+    return compileOnce(source, () => this.#compile(source))
+  }
+
+  #compile(source: string): CompileResult {
     const fail = (issues: readonly Issue[]): CompileResult => ({ ok: false, issues, message: formatIssues(source, issues) })
     try {
       const { functions, macros, homogeneousLiterals } = this.#parts
@@ -108,6 +113,7 @@ class CelEnvironment implements Environment {
       return {
         ok: true,
         checked,
+        variables: namesIn(checked),
         program: planProgram(checked, this.#parts),
         estimateCost: (sizes) => estimateCost(checked, this.#parts.callEstimates, sizes),
       }
@@ -116,6 +122,12 @@ class CelEnvironment implements Environment {
       throw error
     }
   }
+}
+
+function namesIn({ references }: CheckedExpression): ReadonlySet<string> {
+  const names = new Set<string>()
+  for (const { name } of references.values()) if (name !== undefined) names.add(name)
+  return names
 }
 
 function extended(parts: Parts, options: EnvironmentOptions): Parts {

@@ -72,6 +72,12 @@ export async function inSteps<T>(steps: Generator<undefined, T>, pauses: boolean
   }
 }
 
+/** Runs work that seldom pauses: most of the time nothing is to be waited for. */
+export function inFewSteps<T>(steps: Generator<undefined, T>): T | Promise<T> {
+  const first = steps.next()
+  return first.done ? first.value : turn().then(() => inSteps(steps, true))
+}
+
 /** Resolves when others had their turn. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))

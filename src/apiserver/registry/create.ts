@@ -12,7 +12,8 @@ import { alreadyExists, badRequest, StatusError } from '#api/machinery/status'
 import { deepCopy } from '#base/frozen'
 import { randomName, randomUid } from '#base/random'
 import { formatTime } from '#base/time'
-import { isLargeObject, turn } from '../core/fairLoop.ts'
+import { compilingInSteps } from '#cel/compilingInSteps'
+import { inFewSteps, isLargeObject, turn } from '../core/fairLoop.ts'
 import { type CacheEntry, encodeStored, transientEntry } from '../core/watch/cacheEntry.ts'
 import { admit } from './admit.ts'
 import { trackManagers } from './managers.ts'
@@ -78,7 +79,8 @@ async function createNamed(deps: WriterDeps, context: WriteContext, served: Kube
       validateObjectMeta(metadata, stored.namespaced, strategy.validateName ?? nameIsDnsSubdomain, root.child('metadata')),
     )
     if (isLarge) await turn()
-    const ofKind = limitedFaults((path) => strategy.validate?.({ ...input, path }) ?? [])
+    const validating = inFewSteps(compilingInSteps(() => limitedFaults((path) => strategy.validate?.({ ...input, path }) ?? [])))
+    const ofKind = validating instanceof Promise ? await validating : validating
     const errors = ofMetadata.length === 0 ? ofKind : [...ofMetadata, ...ofKind]
     throwIfInvalid(context, metadata.name ?? '', errors)
     if (isLarge) await turn()

@@ -11,9 +11,10 @@ import { setOwn } from '#api/machinery/patch/objects'
 import { badRequest, conflict, internalError, isStatus, notFound, optimisticLockMessage } from '#api/machinery/status'
 import { withNils } from '#api/schema/nils'
 import { ownValue } from '#base/bareMap'
+import { compilingInSteps } from '#cel/compilingInSteps'
 import type { AuthorizationAttributes } from '../authz/authorizer.ts'
 import { mustBeAllowed } from '../authz/forbidden.ts'
-import { isLargeObject, turn } from '../core/fairLoop.ts'
+import { inFewSteps, isLargeObject, turn } from '../core/fairLoop.ts'
 import { deepEqual, mayBeSameContent, mayBeSameSpec, sameObject, sameSpec } from '../core/sameObject.ts'
 import { CacheEntry, encodeStored, prepareViews, transientEntry } from '../core/watch/cacheEntry.ts'
 import { admit } from './admit.ts'
@@ -130,7 +131,10 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
   try {
     const ofMetadata = limitedFaults((root) => validateObjectMetaUpdate(object.metadata, old.metadata, root.child('metadata')))
     if (isLarge) await turn()
-    validate(deps, context, request.name, object, old, ofMetadata)
+    const validating = faultsOfKind(deps, context, object, old)
+    const ofKind = validating instanceof Promise ? await validating : validating
+    throwIfInvalid(context, request.name, ofMetadata.length === 0 ? ofKind : [...ofMetadata, ...ofKind])
+    finishValidation(deps, context, object, old)
     if (isLarge) await turn()
     if (stored.hooks?.checkRights) await checkRights(deps, context, request.name, object, old)
     if (isLarge) await turn()
@@ -202,14 +206,17 @@ function changesGeneration({ generationCountsStatus, generationCountsLabels }: K
 /** Being scheduled is no change of what the user wants. */
 const generationless: ReadonlySet<string> = new Set(['status', 'binding'])
 
-function validate(deps: WriterDeps, context: WriteContext, name: string, object: KubeObject, old: Frozen<KubeObject>, ofMetadata: readonly FieldError[]): void {
-  const { stored } = context.served
-  const { strategy } = stored
+type FieldErrors = readonly FieldError[]
+
+function faultsOfKind(deps: WriterDeps, context: WriteContext, object: KubeObject, old: Frozen<KubeObject>): FieldErrors | Promise<FieldErrors> {
+  const input = { obj: object, old, context: strategyContext(deps, context) }
+  const strategy = context.subresource === '' ? context.served.stored.strategy : viewStrategy(context)
+  return inFewSteps(compilingInSteps(() => limitedFaults((path) => strategy?.validateUpdate?.({ ...input, path }) ?? [])))
+}
+
+function finishValidation(deps: WriterDeps, context: WriteContext, object: KubeObject, old: Frozen<KubeObject>): void {
+  const { strategy } = context.served.stored
   const input = { obj: object, old, path: rootPath, context: strategyContext(deps, context) }
-  const own = limitedFaults(
-    (path) => (context.subresource === '' ? strategy.validateUpdate?.({ ...input, path }) : viewStrategy(context)?.validateUpdate?.({ ...input, path })) ?? [],
-  )
-  throwIfInvalid(context, name, ofMetadata.length === 0 ? own : [...ofMetadata, ...own])
   if (context.subresource === '') for (const warning of strategy.warnings?.(input, old) ?? []) context.warn(warning)
   strategy.canonicalize?.(object)
 }

@@ -13,6 +13,7 @@ const mostMs = 1_000
 const configMaps = '/api/v1/namespaces/default/configmaps'
 const crds = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 const policies = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies'
+const claims = '/apis/resource.k8s.io/v1/namespaces/default/resourceclaims'
 const webhooks = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations'
 
 let server: ServerUnderAttack
@@ -54,6 +55,17 @@ const aliases = ['a: &a [x,x,x,x,x,x,x,x,x,x]']
 for (const [index, letter] of [...'bcdefghi'].entries()) aliases.push(`${letter}: &${letter} [${repeat(`*${'abcdefgh'[index]},`, 10)}]`)
 const evil = '(([a-z]+)*)*$'
 const nested = (depth: number, variable: string): string => (depth === 0 ? 'true' : `${variable}.all(k${depth}, ${nested(depth - 1, variable)})`)
+
+const joined = (count: number, term: (index: number) => string) => Array.from({ length: count }, (_, index) => term(index)).join(' && ')
+const manyRules = { 'x-kubernetes-validations': Array.from({ length: 300 }, (_, i) => ({ rule: joined(50, (j) => `self != '${i}-${j}'`) })) }
+
+/** As many requests as there may be, each with so many selectors of nearly the longest length. */
+function claim(selectorsEach: number): string {
+  const selectors = (i: number) =>
+    Array.from({ length: selectorsEach }, (_, j) => ({ cel: { expression: joined(320, (k) => `device.driver != '${i}-${j}-${k}'`) } }))
+  const requests = Array.from({ length: 32 }, (_, i) => ({ name: `r${i}`, exactly: { deviceClassName: 'a', selectors: selectors(i) } }))
+  return JSON.stringify({ metadata: { generateName: 'bomb' }, spec: { devices: { requests } } })
+}
 
 /** [what, requests, the answers that are right]. */
 const cases: readonly (readonly [string, () => readonly RawRequest[], readonly number[]])[] = [
@@ -114,6 +126,8 @@ const cases: readonly (readonly [string, () => readonly RawRequest[], readonly n
     [201, 422],
   ],
   ['an expression of 10^4 brackets', () => [post(policies, policy('brackets', `${repeat('(', 10_000)}true${repeat(')', 10_000)}`))], [422]],
+  ['a claim of hundreds of long selectors', () => [post(claims, claim(9))], [201]],
+  ['a definition of hundreds of long rules', () => [post(crds, definition('manyrules', { type: 'string', maxLength: 9, ...manyRules }))], [201]],
   ['an expression of 10^5 terms', () => [post(policies, policy('terms', `true${repeat(' && true', 100_000)}`))], [422]],
 ]
 

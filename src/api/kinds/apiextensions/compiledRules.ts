@@ -44,7 +44,7 @@ export function compileRules(props: Props, declaration: Declaration): CompiledRu
 function compileRule(props: Props, rule: Frozen<ValidationRule>, declaration: Declaration, environment: Environment): CompiledRule {
   const result = environment.compile(rule.rule)
   const condition = expressionOf(result, declaration, 'bool', ['compilation failed', 'cel expression must evaluate to a bool'])
-  const usesOldSelf = result.ok && [...result.checked.references.values()].some(({ name }) => name === 'oldSelf')
+  const usesOldSelf = result.ok && result.variables.has('oldSelf')
   const message =
     rule.messageExpression && condition.program
       ? expressionOf(environment.compile(rule.messageExpression), declaration, 'string', [

@@ -6,6 +6,7 @@ import { parseDuration } from '#api/machinery/duration'
 import type { Random } from '#base/random'
 import { CriError } from '#grpc/criError'
 import type { ProbeSchedule, SimulatedBehaviour, SimulatedContainer, SimulatedPull } from './behaviour.ts'
+import { lastLines } from './logLines.ts'
 
 const prefix = 'skiff.dev/simulated-'
 
@@ -33,19 +34,28 @@ export const simulatedAnnotations = {
 
 type Reader<T> = (text: string, random: Random) => T | undefined
 
-const number: Reader<number> = (text) => (/^\d+(\.\d+)?$/.test(text) ? Number(text) : undefined)
-const wholeNumber: Reader<number> = (text) => (/^\d+$/.test(text) ? Number(text) : undefined)
+const number: Reader<number> = (text) => (/^\d+(\.\d+)?$/.test(text) && isUsable(text) ? Number(text) : undefined)
+const wholeNumber: Reader<number> = (text) => (/^\d+$/.test(text) && isUsable(text) ? Number(text) : undefined)
+/** Sums and products with larger ones are not exact, and may be infinite. */
+const isUsable = (text: string) => Number(text) <= Number.MAX_SAFE_INTEGER
 const words: Reader<string> = (text) => text
+/** Behaviours are read for every probe and measurement, their logs only at a start. */
+const linesWhenAsked: Reader<Iterable<string>> = (text) => ({ [Symbol.iterator]: () => lastLines(text)[Symbol.iterator]() })
 
 const milliseconds: Reader<number> = (text, random) => {
   const [, least, most = least] = /^(\d+(?:\.\d+)?)(?:-(\d+(?:\.\d+)?))?$/.exec(text) ?? []
-  if (least === undefined || Number(most) < Number(least)) return undefined
+  if (least === undefined || Number(most) < Number(least) || !isUsable(`${most}`)) return undefined
   const spread = Number(most) - Number(least)
   return (Number(least) + (spread > 0 ? random.next() * spread : 0)) * 1000
 }
 
+/** A schedule is read at every probe. */
+const maxResults = 1_000
+
 const schedule: Reader<ProbeSchedule> = (text) => {
-  const parts = text.split(',').map((part) => {
+  const texts = text.split(',', maxResults + 1)
+  if (texts.length > maxResults) return undefined
+  const parts = texts.map((part) => {
     const [, word, duration] = /^\s*(pass|fail)(?:\s+(\S+))?\s*$/.exec(part) ?? []
     const forMs = duration === undefined ? undefined : parseDuration(duration)
     return word === undefined || (duration !== undefined && forMs === undefined) ? undefined : { passes: word === 'pass', forMs }
@@ -72,6 +82,11 @@ const forms: Readonly<Record<keyof typeof simulatedAnnotations, string>> = {
   memoryBytes: 'a number',
 }
 
+/** Statuses and events show it. */
+function shortened(text: string): string {
+  return text.length > 200 ? `${text.slice(0, 200)}...` : text
+}
+
 /** @throws CriError naming the annotation that cannot be read */
 function reader(annotations: Readonly<Record<string, string>>, random: Random, containerName: string | undefined, isOwnOnly: boolean) {
   return <T>(name: keyof typeof simulatedAnnotations, read: Reader<T>): T | undefined => {
@@ -81,7 +96,7 @@ function reader(annotations: Readonly<Record<string, string>>, random: Random, c
     const text = isOwnOnly && key === general ? undefined : annotations[key]
     if (text === undefined) return undefined
     const value = read(text, random)
-    if (value === undefined) throw new CriError('INVALID_ARGUMENT', `annotation ${key}: ${JSON.stringify(text)} is not ${forms[name]}`)
+    if (value === undefined) throw new CriError('INVALID_ARGUMENT', `annotation ${key}: ${JSON.stringify(shortened(text))} is not ${forms[name]}`)
     return value
   }
 }
@@ -100,7 +115,7 @@ export function annotatedBehaviour(container: SimulatedContainer, random: Random
     startup: read('startup', schedule),
     liveness: read('liveness', schedule),
     readiness: read('readiness', schedule),
-    logs: read('logs', words)?.split('\n'),
+    logs: read('logs', linesWhenAsked),
     cpuMilli: read('cpuMilli', number),
     memoryBytes: read('memoryBytes', number),
   }

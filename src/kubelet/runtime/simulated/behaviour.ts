@@ -46,7 +46,7 @@ export interface SimulatedBehaviour {
   readonly liveness?: ProbeSchedule | undefined
   readonly readiness?: ProbeSchedule | undefined
   /** Lines of its log: at its start, or some time after. */
-  readonly logs?: readonly (string | { readonly afterMs: number; readonly text: string })[] | undefined
+  readonly logs?: Iterable<string | { readonly afterMs: number; readonly text: string }> | undefined
   readonly exec?: ((command: readonly string[]) => SimulatedExec) | undefined
   /** What a port-forward is connected to; undefined: nothing listens. */
   readonly connect?: ((port: number) => Duplex | undefined) | undefined

@@ -58,10 +58,12 @@ async function startContainer(state: State, id: string, context: CallContext | u
   if (does.startError !== undefined) throw new CriError('UNKNOWN', does.startError)
   container.status = { ...container.status, state: 'CONTAINER_RUNNING', startedAt: nanoseconds(state.clock.now()) }
   container.record = { ...container.record, state: 'CONTAINER_RUNNING' }
+  const atStart: string[] = []
   for (const line of does.logs ?? [`${container.config.metadata.name} started on a simulated node`]) {
-    if (typeof line === 'string') log(state, container, line)
-    else after(state, container, line.afterMs, () => log(state, container, line.text))
+    if (typeof line === 'string') atStart.push(line)
+    else after(state, container, line.afterMs, () => log(state, container, [line.text]))
   }
+  if (atStart.length > 0) log(state, container, atStart)
   const ending = endingOf(does, container.config)
   if (ending) after(state, container, ending.afterMs, () => finish(state, container, ending.exitCode, ending.reason))
   publish(state, id)

@@ -7,6 +7,7 @@ import type { Random } from '#base/random'
 import type { RuntimeService } from '../runtimeService.ts'
 import { containerCalls } from './containers.ts'
 import { imageCalls } from './images.ts'
+import { lastLines } from './logLines.ts'
 import { defaultProfile, type SimulatedProfile } from './profile.ts'
 import { sandboxCalls } from './sandboxes.ts'
 import { events, finish, log, runningContainers, type State } from './state.ts'
@@ -92,7 +93,8 @@ export function createSimulatedRuntime(options: SimulatedRuntimeOptions): Simula
     },
     log: (pod, text, container) => {
       const running = runningContainers(state, pod, container)
-      for (const one of running) for (const line of text.split('\n')) log(state, one, line)
+      const lines = lastLines(text)
+      for (const one of running) log(state, one, lines)
       return running.length
     },
     events: (signal) => events(state, signal),

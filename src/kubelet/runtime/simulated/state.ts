@@ -4,6 +4,7 @@ import type { Random } from '#base/random'
 import type { ContainerConfig, PodSandboxConfig, PodSandboxStatus, RuntimeContainer, RuntimeContainerStatus, RuntimeImage } from '#grpc/criTypes'
 import type { RuntimeEvent } from '../runtimeService.ts'
 import type { SimulatedBehaviour } from './behaviour.ts'
+import { maxLogLines } from './logLines.ts'
 import { behaviourOf, type SimulatedProfile } from './profile.ts'
 
 export interface Sandbox {
@@ -42,8 +43,8 @@ export interface State {
 
 export const nanoseconds = (ms: number): number => ms * 1e6
 
-/** Older lines make room. */
-const maxLogLines = 10_000
+/** Lines beyond that before the oldest are taken away, all at once: taking away one moves all the others. */
+const spareLogLines = maxLogLines / 10
 
 export function newId(random: Random): string {
   return Array.from({ length: 8 }, () => random.int(0x1_0000_0000).toString(16).padStart(8, '0')).join('')
@@ -53,12 +54,12 @@ export function publish(state: State, containerId: string): void {
   for (const listener of state.listeners) listener({ containerId })
 }
 
-/** What happens to containers from now on, until aborted. */
+/** What happens to containers from now on, until aborted. A container that changes again before the reader comes to it is told of once. */
 export async function* events(state: State, signal: AbortSignal): AsyncGenerator<RuntimeEvent> {
-  const queue: RuntimeEvent[] = []
+  let changed = new Set<string>()
   let wake = () => {}
-  const listener = (event: RuntimeEvent) => {
-    queue.push(event)
+  const listener = ({ containerId }: RuntimeEvent) => {
+    changed.add(containerId)
     wake()
   }
   const onAbort = () => wake()
@@ -66,13 +67,16 @@ export async function* events(state: State, signal: AbortSignal): AsyncGenerator
   signal.addEventListener('abort', onAbort, { once: true })
   try {
     while (!signal.aborted) {
-      const event = queue.shift()
-      if (event) yield event
-      else
-        await new Promise<void>((resolve) => {
-          wake = resolve
-          if (queue.length > 0 || signal.aborted) resolve()
-        })
+      const batch = changed
+      changed = new Set()
+      for (const containerId of batch) {
+        if (signal.aborted) return
+        yield { containerId }
+      }
+      await new Promise<void>((resolve) => {
+        wake = resolve
+        if (changed.size > 0 || signal.aborted) resolve()
+      })
     }
   } finally {
     state.listeners.delete(listener)
@@ -100,10 +104,12 @@ export function behaviour(state: State, { config, sandbox }: Pick<Container, 'co
   return behaviourOf(state.profile, config, sandbox.config, state.random)
 }
 
-/** A line of the container's log. */
-export function log(state: State, container: Container, text: string): void {
-  container.logs.push({ atMs: state.clock.now(), text })
-  if (container.logs.length > maxLogLines) container.logs.shift()
+/** Lines of the container's log, told of once. */
+export function log(state: State, container: Container, lines: readonly string[]): void {
+  const { logs } = container
+  const atMs = state.clock.now()
+  for (const text of lines.slice(-maxLogLines)) logs.push({ atMs, text })
+  if (logs.length > maxLogLines + spareLogLines) logs.splice(0, logs.length - maxLogLines)
   publish(state, container.status.id)
 }
 

@@ -43,7 +43,7 @@ export function streamCalls(state: State): Streams {
       const container = get(id)
       return {
         serve: async (session) => {
-          for (const { text } of container.logs) session.stdout?.write(`${text}\n`)
+          session.stdout?.write(container.logs.map(({ text }) => `${text}\n`).join(''))
           await session.finish({ exitCode: 0 })
         },
       }
@@ -69,7 +69,7 @@ async function* simulatedLogs(state: State, status: RuntimeContainerStatus, opti
   let last = options.tailLines === undefined ? undefined : lines.at(-options.tailLines - 1)
   if (options.tailLines === 0) last = lines.at(-1)
   const unseen = (): Uint8Array[] => {
-    const from = last === undefined ? 0 : lines.indexOf(last) + 1
+    const from = last === undefined ? 0 : lines.lastIndexOf(last) + 1
     last = lines.at(-1) ?? last
     return lines.slice(from).flatMap(({ atMs, text }) => {
       const timestamp = formatMicroTime(atMs).replace(/Z$/, '000Z')
