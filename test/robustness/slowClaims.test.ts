@@ -55,7 +55,7 @@ test('DRA-04 twenty pods with twelve requests under matchAttribute over 64 devic
     assert.match(message(first), /still searching for devices of the resource claims/)
     await assertServesInnocent(cluster, 'web')
     // A search ends with upstream's error; the pods behind it wait for theirs.
-    await cluster.until(inTenant('/api/v1/*/pods/p0'), (answer) => message(answer).includes('node n1: timed out trying to allocate devices'), 60_000)
+    await cluster.until(inTenant('/api/v1/*/pods/p0'), (answer) => message(answer).includes('node n1: timed out trying to allocate devices'), 120_000)
     await assertServesInnocent(cluster, 'again')
     const turnMs = await cluster.longestTurnMs()
     assert.ok(turnMs < maxTurnMs, `a turn of the event loop took ${turnMs} ms`)
