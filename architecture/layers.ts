@@ -44,7 +44,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
 }
 
 /**
- * Layers inside a top folder: subfolder → the subfolders beside it that it may import. Files directly in the top folder assemble the subfolders:
+ * Layers inside a top folder: subfolder → the sibling subfolders that it may import. Files directly in the top folder assemble the subfolders:
  * they import all of them, and no subfolder imports them. A subfolder's tests may import anything of the top folder.
  */
 export const rooms: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {

@@ -56,7 +56,7 @@ class Compiled {
         return whole().checked.references
       },
     }
-    // Whoever asks again for the same expression at the same place asks with the same sizes.
+    // A repeated run compiles the same expression at the same place with the same sizes.
     const estimateCost: Success['estimateCost'] = (sizes) => (this.#estimate ??= whole().estimateCost(sizes))
     this.result = { ok: true, checked, variables, program: { evaluate: (...given) => whole().program.evaluate(...given) }, estimateCost }
   }

@@ -1,4 +1,4 @@
-/** Whom a client believes: servers that the named authority signed for the name asked for, and no others. */
+/** A client trusts a server only when the named authority signed its certificate for the requested name. */
 import assert from 'node:assert/strict'
 import https from 'node:https'
 import type { AddressInfo } from 'node:net'

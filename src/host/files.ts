@@ -60,7 +60,7 @@ export async function makePrivateDirectory(path: string): Promise<void> {
   if ((mode & forOthers) !== 0 && (mode & sticky) === 0 && uid === process.geteuid?.()) await chmod(path, 0o700)
 }
 
-/** Takes a file of secrets from everybody but its owner, when others may read or write it. Absent: nothing happens. */
+/** Removes the rights of group and others on a file with secrets. Does nothing when the file is absent. */
 export async function makePrivateFile(path: string): Promise<void> {
   const found = await stat(path).catch((error: unknown) => {
     if (!isMissing(error)) throw error

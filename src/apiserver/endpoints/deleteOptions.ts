@@ -35,7 +35,7 @@ export async function deleteOptions(scope: Scope): Promise<{ options: DeleteOpti
 const ignoreReadError = 'ignoreStoreReadErrorWithClusterBreakingPotential'
 const excludedByUnsafe = ['dryRun', 'propagationPolicy', 'orphanDependents', 'gracePeriodSeconds', 'preconditions'] as const
 
-/** Of a collection. @throws Status Invalid */
+/** Options for deleting a collection. @throws Status Invalid */
 export function refuseUnsafe(options: DeleteOptionsBody): void {
   if (!options[ignoreReadError]) return
   throw invalidOption(

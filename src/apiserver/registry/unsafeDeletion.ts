@@ -1,5 +1,5 @@
 /**
- * Deletes objects that cannot be read (L3): no precondition, finalizer or admission can hold what nobody can read. The feature gate
+ * Deletes objects that cannot be read (L3): preconditions, finalizers and admission cannot apply to an unreadable object. The feature gate
  * AllowUnsafeMalformedObjectDeletion turns it on, and its author needs a right of its own.
  * Upstream: generic/registry/corrupt_obj_deleter.go and authorizeUnsafeDelete of handlers/delete.go (v1.36).
  */

@@ -456,7 +456,7 @@ function tooOld(wanted: number, floor: number): StatusError {
   return new StatusError('Expired', `too old resource version: ${wanted} (${floor})`)
 }
 
-/** What must have happened between two readings, in order of revision. Of a deletion only the revision of the second reading is known. */
+/** The changes between two readings, in order of revision. A deletion gets the revision of the second reading, since its own is unknown. */
 function changesBetween(before: SortedMap<CacheEntry>, after: SortedMap<CacheEntry>, revision: number, nowMs: number): CacheChange[] {
   const changes: CacheChange[] = []
   const deleted = (old: CacheEntry, at: number) => changes.push(new CacheChange('DELETED', old.at(at), old, at, nowMs))

@@ -7,7 +7,7 @@ import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
 /** The index values of an object: none, one or several. */
 export type IndexFunction<T extends KubeObject> = (object: Frozen<T>) => readonly string[]
 export type Indexers<T extends KubeObject> = Readonly<Record<string, IndexFunction<T>>>
-/** Hears of an object that an index function failed on: it is kept, without a value in that index. */
+/** Called for an object that an index function failed on: the object is kept, without a value in that index. */
 export type OnIndexFault<T extends KubeObject> = (error: unknown, index: string, object: Frozen<T>) => void
 
 /** The index by namespace that every store has. */
@@ -115,7 +115,7 @@ export class Indexer<T extends KubeObject> implements ReadableStore<T> {
     return old
   }
 
-  /** @param tells whether a fault is told of: once for each version of an object */
+  /** @param tells whether a fault is reported: once for each version of an object */
   #valuesOf(index: Index<T>, object: Frozen<T>, tells: boolean): readonly string[] {
     try {
       return index.values(object)

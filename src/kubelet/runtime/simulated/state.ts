@@ -54,7 +54,7 @@ export function publish(state: State, containerId: string): void {
   for (const listener of state.listeners) listener({ containerId })
 }
 
-/** What happens to containers from now on, until aborted. A container that changes again before the reader comes to it is told of once. */
+/** What happens to containers from now on, until aborted. A container that changes again before it is read is reported once. */
 export async function* events(state: State, signal: AbortSignal): AsyncGenerator<RuntimeEvent> {
   let changed = new Set<string>()
   let wake = () => {}
@@ -104,7 +104,7 @@ export function behaviour(state: State, { config, sandbox }: Pick<Container, 'co
   return behaviourOf(state.profile, config, sandbox.config, state.random)
 }
 
-/** Lines of the container's log, told of once. */
+/** Appends lines to the container's log and reports one change. */
 export function log(state: State, container: Container, lines: readonly string[]): void {
   const { logs } = container
   const atMs = state.clock.now()

@@ -158,10 +158,11 @@ class Search {
   #next(at: Position, from: number): Outcome {
     this.#step()
     const mayForget = this.#steps < stepsBeforeMemory && this.#deps.failed.size === 0
-    const key = mayForget || this.#deps.failed.size >= maxRemembered ? undefined : this.#stateAt(at, from)
+    const key = mayForget ? undefined : this.#stateAt(at, from)
     if (key !== undefined && this.#deps.failed.has(key)) return 'none'
     const outcome = this.#go(at, from)
-    if (key !== undefined && outcome === 'none') this.#deps.failed.add(key)
+    // A full memory is still asked: a search that starts over makes progress through it alone.
+    if (key !== undefined && outcome === 'none' && this.#deps.failed.size < maxRemembered) this.#deps.failed.add(key)
     return outcome
   }
 

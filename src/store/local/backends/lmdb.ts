@@ -102,7 +102,7 @@ function openFiles(path: string): Files {
   }
 }
 
-/** LMDB makes files that everybody may read, so they are made before it opens them. It takes an empty file for a new one. */
+/** LMDB creates files readable by all users, so create them first. It treats an empty file as a new one. */
 function makePrivate(file: string): void {
   const descriptor = openSync(file, 'a', ownerOnly)
   try {
