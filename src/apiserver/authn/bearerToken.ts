@@ -3,7 +3,7 @@
  * A token that nobody knows is refused. Upstream: apiserver/pkg/authentication/request/{bearertoken,websocket}.
  */
 
-import { tokenOfProtocols } from '#streaming/webSocketProtocols'
+import { tokenOfProtocols } from '#streaming/offeredProtocols'
 import type { ServerRequest } from '../core/request.ts'
 import type { Authenticator } from './authenticator.ts'
 import type { TokenAuthenticator, TokenResult } from './tokenAuthenticator.ts'

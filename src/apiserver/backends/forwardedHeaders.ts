@@ -3,7 +3,7 @@
  * Upstream: net/http/httputil.ReverseProxy, apimachinery/pkg/util/proxy/transport.go, apiserver/pkg/endpoints/filters/authentication.go.
  */
 import { bareMap, emptyMap } from '#base/bareMap'
-import { offeredProtocols } from '#streaming/webSocketProtocols'
+import { offeredProtocols } from '#streaming/offeredProtocols'
 import { authority, type Backend, type ForwardedRequest } from './backend.ts'
 import { escapePath } from './backendPath.ts'
 

@@ -9,7 +9,7 @@ import type { TLSSocket } from 'node:tls'
 import type { Clock } from '#base/clock'
 import { userOfCertificate } from '#base/distinguishedName'
 import type { Logger } from '#base/log'
-import { offeredProtocols, tokenOfProtocols } from '#streaming/webSocketProtocols'
+import { offeredProtocols, tokenOfProtocols } from '#streaming/offeredProtocols'
 import { anonymousUser, type KubeletAuth, type KubeletUser, withAuthenticated } from './auth.ts'
 
 interface Deps {
