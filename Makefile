@@ -1,4 +1,5 @@
 # Two commands do everything on a fresh machine: `make up` and `make test`. Each installs what is missing and says so.
+# `make test ONLY=unit` runs one part of the tests: unit, architecture, integration, robustness, conformance or e2e (several: with commas).
 # `make bench` measures; `make bench PAIR=COMMIT` compares the CPU time per request with another commit's build.
 SHELL := /bin/bash
 NODE ?= node
@@ -15,7 +16,7 @@ down:
 build: dist/.built
 
 test: build test-packages
-	$(NODE) scripts/test.mjs $(TEST_ARGS)
+	$(NODE) scripts/test.mjs $(if $(ONLY),--only $(ONLY)) $(TEST_ARGS)
 
 # Long rounds: every field of every kind with the largest values that a request may carry. Takes hours; no part of `make test`.
 soak: build

@@ -166,45 +166,57 @@ export async function eventually<T>(what: string, timeoutMs: number, ask: () => 
 }
 
 /**
- * What a cluster could leave on the host: links, namespaces, tables, mounts, cgroups and processes. Below the test runner, which marks its
- * processes, clusters that somebody else runs at the same time are left out.
+ * What a cluster could leave on the host: links, namespaces, tables, mounts, cgroups and processes. Things of other programs, and of clusters that
+ * were not started below this test run, are left out. The test runner marks its processes with SKIFF_TEST_RUN.
  */
 export function hostTraces(): Record<string, string[]> {
-  const processes = fs
+  const processes = skiffProcesses()
+  const others = othersClusters(processes)
+  const isOurs = (name: string) => /^sk|skiff|kube/.test(name) && !others.some((pattern) => pattern.test(name))
+  // The unified hierarchy itself, and one below it for each of version 1.
+  const cgroups = ['/sys/fs/cgroup', ...directoriesIn('/sys/fs/cgroup')].flatMap(directoriesIn)
+  return {
+    links: outputLines('ip', ['-o', 'link'])
+      .map((line) => line.split(': ')[1]?.split('@')[0] ?? '')
+      .filter(isOurs),
+    namespaces: outputLines('ip', ['netns', 'list']).filter(isOurs),
+    tables: outputLines('nft', ['list', 'tables']).filter(isOurs),
+    mounts: readQuietly('/proc/mounts')
+      .split('\n')
+      .map((line) => line.split(' ')[1] ?? '')
+      .filter(isOurs),
+    cgroups: cgroups.filter((directory) => isOurs(path.basename(directory))).sort(),
+    processes: processes
+      .filter(({ pid }) => ancestors(pid).some(isMarked))
+      .map(({ command }) => command)
+      .sort(),
+  }
+}
+
+interface HostProcess {
+  readonly pid: string
+  readonly command: string
+}
+
+function skiffProcesses(): HostProcess[] {
+  return fs
     .readdirSync('/proc')
     .filter((pid) => /^\d+$/.test(pid))
     .map((pid) => ({ pid, command: commandOf(pid) }))
     .filter(({ command }) => /containerd|\/pause|skiff (server|node-agent)|init\.sh/.test(command))
-  const others = othersClusters(processes)
-  const ours = (trace: string) => !others.some((pattern) => pattern.test(trace))
-  // The unified hierarchy itself, and one below it for each of version 1.
-  const cgroups = ['/sys/fs/cgroup', ...directoriesIn('/sys/fs/cgroup')].flatMap(directoriesIn)
-  const traces = {
-    links: outputLines('ip', ['-o', 'link']).map((line) => line.split(': ')[1]?.split('@')[0] ?? ''),
-    namespaces: outputLines('ip', ['netns', 'list']),
-    tables: outputLines('nft', ['list', 'tables']),
-    mounts: readQuietly('/proc/mounts')
-      .split('\n')
-      .filter(Boolean)
-      .map((line) => line.split(' ')[1] ?? '')
-      // ip(8) mounts this when a host makes its first network namespace, whoever makes it, and keeps it; the namespaces below count.
-      .filter((mount) => mount !== '/run/netns'),
-    cgroups: cgroups.filter((dir) => /skiff|kubepods/.test(path.basename(dir))).sort(),
-    processes: processes
-      .filter(({ pid }) => lineage(pid).every(ours))
-      .map(({ command }) => command)
-      .sort(),
-  }
-  return Object.fromEntries(Object.entries(traces).map(([kind, found]) => [kind, found.filter(ours)]))
 }
 
-/** What names the clusters that run here without the mark of our test run: their directory, and their ID in links and cgroups. */
-function othersClusters(processes: readonly { pid: string; command: string }[]): RegExp[] {
+/** Without a runner every process of this host counts. */
+function isMarked(pid: string): boolean {
   const mark = process.env.SKIFF_TEST_RUN
-  if (!mark) return []
+  return !mark || readQuietly(`/proc/${pid}/environ`).includes(`SKIFF_TEST_RUN=${mark}`)
+}
+
+/** Patterns for the names of clusters that another run or user started: their ID stands in links and cgroups, their directory in mounts. */
+function othersClusters(processes: readonly HostProcess[]): RegExp[] {
   return processes.flatMap(({ pid, command }) => {
     const [, home, name] = /skiff server --cluster-dir (\S+)\/clusters\/(\S+)/.exec(command) ?? []
-    if (!home || !name || readQuietly(`/proc/${pid}/environ`).includes(`SKIFF_TEST_RUN=${mark}`)) return []
+    if (!home || !name || isMarked(pid)) return []
     return [new RegExp(`\\bsk(iff-)?${clusterId(home, name)}|${home.replace(/[^\w/]/g, '\\$&')}/`)]
   })
 }
@@ -213,11 +225,11 @@ function commandOf(pid: string): string {
   return readQuietly(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim()
 }
 
-/** The commands of a process and its ancestors: every process of a cluster descends from one that names the cluster's directory. */
-function lineage(pid: string): string[] {
-  const commands: string[] = []
-  for (let at = pid; Number(at) > 1; at = /\) \S (\d+)/.exec(readQuietly(`/proc/${at}/stat`))?.[1] ?? '0') commands.push(commandOf(at))
-  return commands
+/** A process and its ancestors: containers have environments of their own, but descend from a marked process. */
+function ancestors(pid: string): string[] {
+  const pids: string[] = []
+  for (let at = pid; Number(at) > 1; at = /\) \S (\d+)/.exec(readQuietly(`/proc/${at}/stat`))?.[1] ?? '0') pids.push(at)
+  return pids
 }
 
 function outputLines(file: string, args: string[]): string[] {
