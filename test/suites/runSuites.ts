@@ -1,0 +1,86 @@
+/**
+ * Runs other people's clients against Skiff: each folder beside this file is one program with an executable `run`. It starts a simulated cluster per
+ * suite and gives the program KUBECONFIG, SKIFF (the command), SKIFF_HOME, CLUSTER (its name) and WORK (a directory for build results). An exit code
+ * of 0 passes, 77 skips (the last line of output is the reason: a toolchain is missing), any other fails.
+ *
+ *   node --import tsx test/suites/runSuites.ts [NAME…]
+ */
+import { spawn } from 'node:child_process'
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { LocalCluster, skiffBin } from '../e2e/support/localCluster.ts'
+
+const here = import.meta.dirname
+const skipped = 77
+const timeoutMs = 600_000
+const clusterFlags = ['--runtime', 'simulated', '--nodes', '0', '--simulated-nodes', '2', '-q']
+
+const suites = fs.readdirSync(here).filter((name) => fs.existsSync(path.join(here, name, 'run')))
+const chosen = process.argv.slice(2)
+const unknown = chosen.find((name) => !suites.includes(name))
+if (unknown !== undefined) {
+  console.error(`${unknown}: must be one of ${suites.join(', ')}`)
+  process.exit(2)
+}
+
+interface Outcome {
+  readonly code: number
+  readonly output: string
+}
+
+async function runSuite(name: string): Promise<Outcome> {
+  const cluster = await LocalCluster.start(`suite-${name}`, clusterFlags)
+  try {
+    const env = { ...cluster.env, HOME: os.homedir(), SKIFF: skiffBin, CLUSTER: cluster.name, WORK: cluster.dir }
+    return await runProgram(path.join(here, name), env)
+  } finally {
+    await cluster.delete()
+  }
+}
+
+/** In a process group of its own, which ends with it. */
+function runProgram(cwd: string, env: NodeJS.ProcessEnv): Promise<Outcome> {
+  return new Promise((resolve) => {
+    const child = spawn('./run', [], { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        output = (output + text).slice(-1_000_000)
+      })
+    }
+    const endGroup = () => {
+      try {
+        if (child.pid) process.kill(-child.pid, 'SIGKILL')
+      } catch {
+        // All of the group have ended.
+      }
+    }
+    const timer = setTimeout(() => {
+      output += `\ntimed out after ${timeoutMs} ms\n`
+      endGroup()
+    }, timeoutMs)
+    child.once('error', (error) => {
+      clearTimeout(timer)
+      resolve({ code: 1, output: String(error) })
+    })
+    child.once('close', (code) => {
+      clearTimeout(timer)
+      endGroup()
+      resolve({ code: code ?? 1, output })
+    })
+  })
+}
+
+const counts = { passed: 0, failed: 0, skipped: 0 }
+for (const name of chosen.length > 0 ? chosen : suites) {
+  const startedMs = performance.now()
+  const { code, output } = await runSuite(name)
+  const result = code === 0 ? 'passed' : code === skipped ? 'skipped' : 'failed'
+  counts[result]++
+  const lines = output.trimEnd().split('\n')
+  console.log(`${result} ${name} in ${((performance.now() - startedMs) / 1000).toFixed(1)} s${result === 'skipped' ? `: ${lines.at(-1)}` : ''}`)
+  if (result !== 'skipped') console.log((result === 'failed' ? lines.slice(-200) : lines.slice(-40)).map((line) => `     ${line}`).join('\n'))
+}
+console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`)
+process.exit(counts.failed > 0 ? 1 : 0)
