@@ -12,7 +12,7 @@ import { machineFacts } from './tools/machine.ts'
 import { median, rounded } from './tools/statistics.ts'
 
 const runMs = 1_500_000
-/** Above this somebody else is at work, and the numbers say less. */
+/** Above this load other programs are running, and the figures are less reliable. */
 const quietLoad = 1.5
 
 interface Outcome {

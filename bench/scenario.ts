@@ -17,7 +17,7 @@ export interface ScenarioContext {
   readonly dir: string
   /** Aborts when the run's time is up. */
   readonly signal: AbortSignal
-  /** Says on stderr what goes on. */
+  /** Prints the progress to stderr. */
   progress(text: string): void
 }
 

@@ -11,7 +11,7 @@ export interface Load {
   /** Default: the common number. */
   readonly inFlight?: number
   prepare?(bench: ApiBench): Promise<void>
-  /** `index` goes on over the repeats. */
+  /** `index` continues over the repeats. */
   request(bench: ApiBench, index: number, worker: number): LoadRequest
   answered?(bench: ApiBench, answer: LoadAnswer, worker: number): void
 }

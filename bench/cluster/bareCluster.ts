@@ -1,4 +1,4 @@
-/** A cluster in this process, from the built package, with nodes that nobody runs: what is left to measure is the control plane. */
+/** A cluster in this process, from the built package, with nodes that have no kubelet, so that only the control plane is measured. */
 import type { Node, Pod } from '#api/gen/types/core.v1'
 import type { KubeObject } from '#api/machinery/meta'
 import { nodes, serviceAccounts } from '#client/builtIn'

@@ -84,7 +84,7 @@ export const tasks = {
     return usageSince(before)
   },
 
-  /** Simulated nodes, each with its kubelet, that nobody asks for anything. */
+  /** Idle simulated nodes, each with its kubelet. */
   async idle({ nodes, seconds }: { readonly nodes: number; readonly seconds: number }): Promise<Usage & { readonly cpuPercent: number }> {
     const { startCluster } = await builtTesting()
     await startCluster({ clock: 'real', nodes })

@@ -1,4 +1,4 @@
-/** What a tenant notices of another one who floods the server at full speed and is told to come back later: priority and fairness at its defaults. */
+/** Latency of one tenant while another floods the server at full speed and gets 429: priority and fairness at its defaults. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'

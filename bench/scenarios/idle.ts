@@ -1,4 +1,4 @@
-/** What a cluster costs when nobody uses it: memory and CPU of the one server process (store, API, controllers, scheduler, one simulated node). */
+/** Cost of an idle cluster: memory and CPU of the one server process (store, API, controllers, scheduler, one simulated node). */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Scenario } from '../scenario.ts'
 import { withCluster } from '../tools/localCluster.ts'

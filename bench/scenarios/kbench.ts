@@ -1,5 +1,5 @@
 /**
- * The independent load generator that the project is judged by, where it stands beside the project: unchanged, with a service account's token,
+ * The independent load generator that the project is judged by, if it is found next to the checkout: unchanged, with a service account's token,
  * in the order of its own `all-api`, several rounds on one API server that runs alone. What it measures of other servers it measures here.
  */
 import { execFile } from 'node:child_process'
@@ -163,7 +163,7 @@ async function generate({ address, serverPid }: ApiServerAlone, token: string, a
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as Line)
-  // The watches' writes come at a fixed rate: those beyond the limit of requests in flight are told to come back, and it expects their events too.
+  // The watches' writes come at a fixed rate: those beyond the limit of requests in flight get 429, and the generator expects their events too.
   const bad = lines.find((line) => line.failed || (line.scenario === 'watch' ? line.complete === false && !line.errors : line.errors))
   if (bad) throw new Error(`the generator reports a failure: ${JSON.stringify(bad).slice(0, 500)}`)
   return lines

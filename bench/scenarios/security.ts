@@ -1,6 +1,6 @@
 /**
  * What security costs: the same requests of the same plain user against a server with everything switched on, and against one without. On: RBAC,
- * priority and fairness, an audit log of metadata in a file, a validating policy in CEL that looks at every ConfigMap, beside the admission plugins
+ * priority and fairness, an audit log of metadata in a file, a validating policy in CEL that looks at every ConfigMap, in addition to the admission plugins
  * that are always there. And what encryption at rest costs alone: Secrets under aesgcm, against Secrets as they are.
  */
 import { randomBytes } from 'node:crypto'

@@ -1,5 +1,5 @@
 /**
- * `skiff apiserver` to measure: one process with its own store on disk, its own authorities and certificates, RBAC, and nobody beside it. What
+ * `skiff apiserver` to measure: one process with its own store on disk, its own authorities and certificates, RBAC, and no other component. What
  * it costs is the API server's cost alone; a whole cluster is ./localCluster.ts.
  */
 import { type ChildProcess, spawn } from 'node:child_process'

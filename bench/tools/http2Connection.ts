@@ -23,7 +23,7 @@ export interface LoadRequest {
   readonly accept?: string | undefined
   /** More headers, lower-case. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Let go of the stream as soon as its status is known: of a watch there is no end to wait for. */
+  /** Close the stream as soon as its status is known: a watch never ends by itself. */
   readonly statusOnly?: boolean | undefined
   /** Keep the answer's body. Bodies of refusals are always kept. */
   readonly keep?: boolean | undefined

@@ -41,7 +41,7 @@ export interface ProcessUsage {
   readonly rssMB: number
 }
 
-/** Of one process and its threads; /proc counts time in hundredths of a second. */
+/** One process with its threads; /proc counts time in hundredths of a second. */
 export function usageOf(pid: number): ProcessUsage {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')

@@ -43,7 +43,7 @@ function succeeds(work: () => unknown): boolean {
 
 export interface WaysToPods {
   readonly client: LoadClient
-  /** Of a node whose agent stands still: it would look at pods that it does not know, and take them down in the end. */
+  /** The node's agent must be stopped: it would find pods that it does not know, and remove them. */
   readonly bare: BareNode
   /** Resolves when the node that runs the API's pods has nothing left of them: it has room for 110. */
   emptied(): Promise<void>

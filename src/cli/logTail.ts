@@ -56,7 +56,7 @@ function absent(error: NodeJS.ErrnoException): undefined {
 
 export interface FollowOptions {
   readonly clock: Clock
-  /** How many of the lines that are there already are told first. */
+  /** How many of the existing lines are printed first. */
   readonly tail: number
   /** Undefined: there is nothing to follow any more. */
   logs(): Promise<readonly LogFiles[] | undefined>

@@ -5,7 +5,7 @@ import { printable, printableLines } from '#base/printable'
 export interface Progress {
   /** Runs a step under a title; the tick or cross comes with its end. */
   step<T>(title: string, work: () => Promise<T>): Promise<T>
-  /** A line beside the steps. */
+  /** A line between the steps. */
   note(text: string): void
 }
 

@@ -68,7 +68,7 @@ async function turns(count: number): Promise<void> {
   for (let i = 0; i < count; i++) await nextTurn()
 }
 
-test('a stream that nobody reads stalls the writer instead of filling memory', async () => {
+test('a stream without a reader stalls the writer instead of filling memory', async () => {
   const streams: SpdyStream[] = []
   const { client, close } = await pair((stream) => streams.push(stream))
   const stream = await client.open({ streamtype: 'stdin' })

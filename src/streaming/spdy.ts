@@ -1,7 +1,7 @@
 /**
  * SPDY/3.1 framing (L1), as far as Kubernetes uses it: many streams over one upgraded connection, headers compressed with one shared
  * context a direction. Either side may be the client. There is no flow control beyond the connection's own, as in upstream's library
- * (moby/spdystream): a stream that nobody reads pauses the connection, so memory stays bounded.
+ * (moby/spdystream): a stream without a reader pauses the connection, so memory stays bounded.
  * Specification: SPDY protocol draft 3.1.
  */
 import { Duplex } from 'node:stream'
@@ -52,8 +52,8 @@ export class SpdyStream extends Duplex {
   }
 
   /**
-   * The peer will say no more and hears no more. What it said before is read to its end first: a stream that is destroyed before looks cut
-   * off to whoever copies from it, who then drops what it has not passed on yet. Upstream's servers end every session with resets.
+   * The peer has closed both directions. The reader first gets all received data: a copy loop over a stream that is destroyed earlier sees a
+   * premature end and drops the data it has not passed on. Upstream's servers end every session with resets.
    */
   peerGone(): void {
     this.receive(Buffer.alloc(0), true)
@@ -299,7 +299,7 @@ export class SpdyConnection {
     return taken
   }
 
-  /** Decompresses a header block; frames behind it wait. The shared context must see every block, even those nobody asks for. */
+  /** Decompresses a header block; frames behind it wait. The shared context must see every block, even those of streams that were refused. */
   #inflateThen(block: Buffer, use: (headers: SpdyHeaders) => void): void {
     this.#inflating = true
     this.#socket.pause()

@@ -23,7 +23,7 @@ interface Accepted {
 
 /**
  * Completes the handshake with the first protocol of ours that the client offers. A client that offers none gets channel.k8s.io, as upstream.
- * The connection is paused: what came along with the handshake would be read before anybody listens.
+ * The connection is paused: data that arrived with the handshake would otherwise be read before a listener is attached.
  */
 function accept(upgrade: Upgrade, known: readonly string[]): Promise<Accepted> {
   const offered = (upgrade.request.headers['sec-websocket-protocol'] ?? '')
@@ -71,7 +71,7 @@ export async function acceptWebSocketCommand(upgrade: Upgrade, options: RemoteCo
     resizes: resize ? readResizes(resize) : undefined,
     signal: gone.signal,
     finish: async (result) => {
-      // What was written before may still wait its turn: whoever copied into these streams saw it accepted, not sent.
+      // Data in these streams may still be queued: the copy loop saw it accepted, not sent.
       await Promise.all([flushed(stdout), flushed(stderr)])
       const text = hasStatus ? JSON.stringify(exitStatus(result)) : plainExit(result)
       if (text) await send(socket, channel.error, Buffer.from(text), base64).catch(() => {})

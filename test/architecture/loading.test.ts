@@ -1,5 +1,5 @@
 /**
- * A process loads what it needs and no more: what a node's processes read at start stays in their memory, beside the pods. What is loaded later, on
+ * A process loads what it needs and no more: the code that a node's processes read at start stays in their memory, which pods then lack. What is loaded later, on
  * demand, does not count.
  */
 import assert from 'node:assert/strict'

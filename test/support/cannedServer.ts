@@ -1,5 +1,5 @@
 /**
- * A server over TLS in a process of its own, such as an issuer of tokens or a webhook: it answers what the test has told it, by path, or by path and
+ * A server over TLS in a process of its own, such as an issuer of tokens or a webhook: it gives the answers that the test has set, by path, or by path and
  * the token in the request's body.
  */
 import { fork } from 'node:child_process'

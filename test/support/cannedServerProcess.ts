@@ -1,4 +1,4 @@
-/** The process of ./cannedServer.ts: an HTTPS server that answers what its parent has told it, and remembers what it was asked. */
+/** The process of ./cannedServer.ts: an HTTPS server that gives the answers its parent has set, and records the requests. */
 import type { IncomingMessage } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'

@@ -1,4 +1,4 @@
-/** Starts ./nodePluginProcess.ts, hears what it is asked, and tells it what to do. */
+/** Starts ./nodePluginProcess.ts, reads the calls that it receives, and sets its answers. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { rm } from 'node:fs/promises'

@@ -16,7 +16,7 @@ export interface RegistryRequest {
 export interface RegistryOptions {
   /** Where to listen; loopback by default. */
   readonly host?: string
-  /** Who may pull; absent: everybody. */
+  /** Credentials that may pull; absent: no credentials are needed. */
   readonly credentials?: { readonly username: string; readonly password: string }
 }
 

@@ -1,4 +1,4 @@
-/** A test API server that answers reviews and token requests too, as a whole one does, and lets everybody do everything. */
+/** A test API server that answers reviews and token requests too, as a whole one does, and allows every request. */
 import { generateKeyPairSync } from 'node:crypto'
 import type { ApiServerConfig } from '#apiserver/apiServer'
 import { createSecurity } from '#apiserver/security'

@@ -1,5 +1,5 @@
 /**
- * A webhook server over TLS for tests: answers by path as it is told, and remembers what it was asked. It listens on loopback only.
+ * A webhook server over TLS for tests: gives the answers that the test sets by path, and records the requests. It listens on loopback only.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { createServer, type Server } from 'node:https'
@@ -17,7 +17,7 @@ export interface WebhookRequest {
   readonly url: string
   readonly review: Json
   readonly headers: IncomingHttpHeaders
-  /** The common name of the client's certificate, whoever signed it. */
+  /** The common name of the client's certificate, whichever authority signed it. */
   readonly peer: string | undefined
 }
 

@@ -1,7 +1,7 @@
 /**
  * A scheduler plugin for GPUs of several types. A pod asks for `nvidia.com/gpu` and names the type it needs in the annotation `example.com/gpu-type`;
- * nodes say theirs in the label `example.com/gpu-type`. Nodes of another type are refused; of the others those are preferred that will have the
- * fewest GPUs left over, an exact fit scoring 100, so that whole nodes stay free for big pods. Everybody else is left alone.
+ * nodes have the label `example.com/gpu-type`. Nodes of another type are refused; of the others the plugin prefers those that will have the
+ * fewest GPUs left, an exact fit scoring 100, so that whole nodes stay free for big pods. Other pods are not affected.
  *
  * Only types are imported, so the file runs wherever Node can read it.
  */

@@ -1,6 +1,6 @@
 /**
  * `skiff why`: why a pod is where it is, or nowhere, and what would have to change; where one would run that is not there; why a namespace does not end;
- * why somebody may do something, or not (L4). What is asked about namespaces and rights is in cli/why.
+ * why a user may or may not do something (L4). Namespaces and rights are in cli/why.
  */
 import { readFile } from 'node:fs/promises'
 import type { NodeExplanation, SchedulingExplanation } from '#api/debug/scheduling'

@@ -58,7 +58,7 @@ export async function explainAccess(ask: Ask, question: AccessQuestion): Promise
   }
 }
 
-/** Whoever is somebody is of this group; service accounts are of two more. */
+/** Every authenticated user is in this group; service accounts are in two more. */
 function groupsOf({ user, groups }: AccessQuestion): string[] {
   const account = /^system:serviceaccount:([^:]+):[^:]+$/.exec(user)
   const own = account ? ['system:serviceaccounts', `system:serviceaccounts:${account[1]}`] : []

@@ -7,7 +7,7 @@ import { type Ask, askFor, servedResources } from './questions.ts'
 export interface NamespaceExplanation {
   readonly namespace: string
   readonly phase: string
-  /** Of the namespace itself. */
+  /** Finalizers of the namespace itself. */
   readonly finalizers: readonly string[]
   readonly conditions: readonly { readonly type: string; readonly reason: string; readonly message: string }[]
   readonly remaining: readonly RemainingResource[]
