@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
@@ -82,6 +83,75 @@ test('up merges the kubeconfig and ends with one command to try', async () => {
   assert.match(stderr, /Cluster "b" is up .*context skiff-b\nTry: {2}kubectl --context skiff-b get nodes\n$/)
 })
 
+/** A configuration file for one test. */
+async function inFile<T>(text: string, use: (file: string) => Promise<T>): Promise<T> {
+  const directory = await fs.mkdtemp(path.join(os.tmpdir(), 'skiff-cli-config-'))
+  const file = path.join(directory, 'skiff.yaml')
+  await fs.writeFile(file, text)
+  return use(file).finally(() => fs.rm(directory, { recursive: true }))
+}
+
+test('up --config reads flags from a file, and the command line wins', async () => {
+  const text = 'name: dev\nnodes: 2\nsimulated-nodes: 3\nv: 4\nkubeconfig: false\nkube-apiserver-arg: [audit-log-path=/a, v=2]\n'
+  const { calls, kubeconfig, error } = await inFile(text, (file) => run(['up', '--config', file, '--nodes', '5']))
+  assert.equal(error, undefined)
+  assert.deepEqual(calls, ['up dev {"nodes":5,"simulatedNodes":3,"verbosity":4,"apiServerArgs":["--audit-log-path=/a","--v=2"]}'])
+  assert.equal(kubeconfig, '')
+  assert.match((await inFile(text, (file) => run(['up', 'other', '--config', file]))).calls[0] ?? '', /^up other /)
+})
+
+for (const [text, message] of [
+  ['node: 2', /unknown key "node"; the keys are name, nodes, simulated-nodes, runtime/],
+  ['nodes: {a: 1}', /nodes: expected a text or a number/],
+  ['nodes: 100', /--nodes 100: expected a whole number from 0 to 20/],
+  ['quiet: "yes"', /quiet: expected true or false/],
+  ['kube-scheduler-arg: config=/a', /kube-scheduler-arg: expected a list of texts/],
+  ['- nodes', /expected a map of flags/],
+  ['a: [', /skiff\.yaml: /],
+] as const) {
+  test(`up --config is refused for ${text}`, async () => {
+    const { error, calls } = await inFile(text, (file) => run(['up', '--config', file]))
+    assert.ok(error instanceof CommandError && error.exit === 'usage', String(error))
+    assert.match(error.message, message)
+    assert.deepEqual(calls, [])
+  })
+}
+
+test('up --config is refused for a file that does not exist', async () => {
+  const { error } = await run(['up', '--config', '/nonexistent.yaml'])
+  assert.ok(error instanceof CommandError && error.exit === 'notFound', String(error))
+})
+
+test('ls -q prints the names only', async () => {
+  assert.equal((await run(['ls', '-q'], {}, ['a', 'b'])).stdout, 'a\nb\n')
+})
+
+/** Completes the last of `words` with bash and the script that the command prints. */
+async function completions(...words: string[]): Promise<string[]> {
+  const { stdout } = await run(['completion', 'bash'])
+  const program = `skiff() { echo mine; }\n${stdout}\nCOMP_WORDS=(skiff "$@"); COMP_CWORD=$#; _skiff; printf '%s\\n' "\${COMPREPLY[@]}"`
+  return execFileSync('bash', ['-c', program, 'bash', ...words], { encoding: 'utf8' })
+    .split('\n')
+    .filter(Boolean)
+}
+
+test('completion bash completes commands, subcommands, flags and names of clusters', async () => {
+  assert.deepEqual(await completions('st'), ['stop', 'start', 'status'])
+  assert.deepEqual(await completions('certs', 'c'), ['check'])
+  assert.deepEqual(await completions('up', '--kube-s'), ['--kube-scheduler-arg'])
+  assert.deepEqual(await completions('delete', 'm'), ['mine'])
+  assert.deepEqual(await completions('delete', '--all', '--d'), ['--dry-run'])
+})
+
+for (const [shell, line] of [
+  ['zsh', /^ {4}'certs'\)\n {6}candidates=\('check:.*' 'renew:/m],
+  ['fish', /^complete -c skiff -f -n '__fish_seen_subcommand_from certs; and not __fish_seen_subcommand_from check renew.*' -a check -d '/m],
+] as const) {
+  test(`completion ${shell} names the subcommands of certs with their descriptions`, async () => {
+    assert.match((await run(['completion', shell])).stdout, line)
+  })
+}
+
 test('--no-kubeconfig leaves every kubeconfig alone', async () => {
   assert.equal((await run(['up', '--no-kubeconfig'])).kubeconfig, '')
 })
@@ -112,6 +182,7 @@ const refusals: { words: string[]; names?: string[]; exit: CommandError['exit'];
   { words: ['status'], names: [], exit: 'notFound', text: /there is no cluster/ },
   { words: ['image', 'load', '/nonexistent.tar'], exit: 'notFound', text: /is no file/ },
   { words: ['logs', '--tail', 'all'], exit: 'usage', text: /--tail all: expected a whole number/ },
+  { words: ['completion', 'tcsh'], exit: 'usage', text: /tcsh: expected bash, zsh, fish/ },
   { words: ['doctor'], exit: 'unmetPrerequisite', text: /real nodes cannot run here/ },
 ]
 for (const c of refusals) {

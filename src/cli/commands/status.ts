@@ -26,8 +26,11 @@ export const ls: CliCommand = {
       .command('ls')
       .description('list the clusters')
       .option('-o, --output <format>', 'json')
-      .action(async (flags: { output?: string }) => {
-        const all = await Promise.all((await context.clusters.names()).map((name) => context.clusters.status(name)))
+      .option('-q, --quiet', 'print the names only')
+      .action(async (flags: { output?: string; quiet?: boolean }) => {
+        const names = await context.clusters.names()
+        if (flags.quiet) return context.stdout.write(names.map((name) => `${name}\n`).join(''))
+        const all = await Promise.all(names.map((name) => context.clusters.status(name)))
         printFound(context, formatOf(flags.output), all, (found) =>
           table([['NAME', 'STATE', 'NODES', 'SERVER'], ...found.map((one) => [one.name, stateOf(one), String(one.nodes.length), one.server])]),
         )

@@ -5,6 +5,7 @@ import { type CliCommand, type CommandContext, checkName, defaultClusterName, pr
 import { CommandError } from '../exitCodes.ts'
 import { kubeconfigPath, mergeKubeconfig } from '../kubeconfigFile.ts'
 import { formatSeconds } from '../progress.ts'
+import { applyConfigFile } from '../upConfig.ts'
 
 interface UpFlags {
   nodes?: string
@@ -25,9 +26,12 @@ const runtimes = ['auto', 'containerd', 'simulated'] as const
 export const up: CliCommand = {
   name: 'up',
   register: (program, context) => {
-    withUpFlags(program.command('up [name]').description('create a cluster, or start it, and wait until it serves')).action(
-      (name: string | undefined, flags: UpFlags) => run(context, checkName(name ?? defaultClusterName), flags),
-    )
+    withUpFlags(program.command('up [name]').description('create a cluster, or start it, and wait until it serves'))
+      .option('--config <file>', 'a YAML file with these flags as keys; a flag on the command line wins')
+      .action(async (name: string | undefined, { config }: { config?: string }, command: Command) => {
+        const named = config === undefined ? undefined : await applyConfigFile(command, config)
+        await run(context, checkName(name ?? named ?? defaultClusterName), command.opts<UpFlags>())
+      })
   },
 }
 
@@ -43,7 +47,7 @@ export const start: CliCommand = {
 function withUpFlags(command: Command): Command {
   return command
     .option('--nodes <n>', 'real nodes, each with its own containerd (default: 1)')
-    .option('--simulated-nodes <n>', 'simulated nodes beside them (default: 0)')
+    .option('--simulated-nodes <n>', 'simulated nodes, in addition (default: 0)')
     .option('--runtime <name>', 'auto, containerd or simulated (default: auto)')
     .option('--port <port>', 'port of the API on 127.0.0.1; 0 picks one and keeps it (default: 0)')
     .option('--kube-apiserver-arg <flag=value>', 'a flag of kube-apiserver, such as audit-log-path=/var/log/audit.log; may be repeated', repeated)
