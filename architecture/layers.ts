@@ -48,6 +48,23 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
  * they import all of them, and no subfolder imports them. A subfolder's tests may import anything of the top folder.
  */
 export const rooms: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  api: {
+    debug: [],
+    gen: [],
+    machinery: ['gen'],
+    discovery: ['gen', 'machinery'],
+    helpers: ['gen', 'machinery'],
+    podSecurity: ['gen', 'machinery'],
+    schema: ['gen', 'machinery'],
+    configuration: ['machinery', 'schema'],
+    managedFields: ['machinery', 'schema'],
+    openapi: ['discovery', 'machinery', 'schema'],
+    patch: ['machinery', 'schema'],
+    protobuf: ['machinery', 'schema'],
+    tables: ['machinery', 'schema'],
+    cel: ['gen', 'machinery', 'patch', 'schema'],
+    kinds: ['cel', 'gen', 'helpers', 'machinery', 'schema', 'tables'],
+  },
   store: { local: [], drivers: ['local'] },
   apiserver: {
     yaml: [],

@@ -2,12 +2,12 @@
  * All stored resources of the server (L3), built from the generated facts and the kinds' strategies, with their caches and the way to the
  * store. Admission plugins, authorizers and the in-process components read the caches through `reader`.
  */
+import { builtInResources, type ResourceFacts, resourceKey, storagePrefix } from '#api/discovery/resources'
 import type { Event as CoreEvent } from '#api/gen/types/core.v1'
 import type { Event } from '#api/gen/types/events.v1'
 import { coreEventOf, eventOf } from '#api/kinds/core/event'
 import type { KindStrategy } from '#api/kinds/defineKind'
 import { type Frozen, groupVersion, type KubeObject } from '#api/machinery/meta'
-import { builtInResources, type ResourceFacts, resourceKey, storagePrefix } from '#api/resources'
 import { schemaFor } from '#api/schema/builtIn'
 import type { Schema } from '#api/schema/schema'
 import type { Clock } from '#base/clock'

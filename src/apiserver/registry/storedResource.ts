@@ -5,8 +5,8 @@
  */
 import type { KindStrategy } from '#api/kinds/defineKind'
 import type { FieldError } from '#api/machinery/fieldPath'
-import type { OtherVersions } from '#api/machinery/managedFields/versions'
 import type { Frozen, GroupVersionKind, KubeObject } from '#api/machinery/meta'
+import type { OtherVersions } from '#api/managedFields/versions'
 import type { Schema } from '#api/schema/schema'
 import type { Authorizer } from '../authz/authorizer.ts'
 import type { Cancellation } from '../core/cancellation.ts'

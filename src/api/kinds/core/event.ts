@@ -9,7 +9,7 @@ import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fiel
 import type { Frozen } from '#api/machinery/meta'
 import { isQualifiedName, nameIsPathSegment } from '#api/machinery/names'
 import { immutableMessage } from '#api/machinery/objectMeta'
-import { ageOf } from '#api/machinery/table'
+import { ageOf } from '#api/tables/table'
 import { emptyMap } from '#base/bareMap'
 import { parseTime } from '#base/time'
 import { type Column, defineKind, type KindStrategy } from '../defineKind.ts'
