@@ -79,6 +79,11 @@ const faults: { name: string; files: Record<string, string>; rule: string }[] = 
     rule: 'noRestrictedImports',
   },
   {
+    name: 'the generic registry importing a kind of the server, which stands above it',
+    files: { 'src/apiserver/kinds/clock.ts': clock, 'src/apiserver/registry/a.ts': "import { clock } from '../kinds/clock.ts'\nexport const a = clock\n" },
+    rule: 'noRestrictedImports',
+  },
+  {
     name: 'a subfolder importing a file of the assembly above it by name',
     files: { 'src/apiserver/clock.ts': clock, 'src/apiserver/core/a.ts': "import { clock } from '#apiserver/clock'\nexport const a = clock\n" },
     rule: 'noRestrictedImports',
@@ -145,6 +150,13 @@ test('a folder below in the same room and a shared file pass, by path and by nam
     'src/store/local/b.ts': "import { clock } from '#store/store'\nexport const b = clock\n",
   })
   assert.equal(code, 0, output)
+})
+
+test('the generic registry knows the shape of strategies, and no kind of the API', () => {
+  const folder = path.join(root, 'src/apiserver/registry')
+  const files = fs.readdirSync(folder).filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
+  const imported = files.flatMap((name) => [...fs.readFileSync(path.join(folder, name), 'utf8').matchAll(/'(#api\/(?:kinds|gen)\/.*)'/g)])
+  assert.deepEqual([...new Set(imported.map(([, module]) => module))], ['#api/kinds/defineKind'])
 })
 
 test('every folder of a room is in the table', () => {

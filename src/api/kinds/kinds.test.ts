@@ -139,3 +139,10 @@ test('every strategy belongs to a resource of the API, and owns its status where
   const betaAndAlpha = ['ClusterTrustBundle', 'PodCertificateRequest', 'LeaseCandidate', 'PodGroup', 'Workload', 'DeviceTaintRule', 'ResourcePoolStatusRequest']
   assert.deepEqual(offByDefault.sort(), [...betaAndAlpha, 'StorageVersion', 'StorageVersionMigration'].sort())
 })
+
+test('API-09 every trigger field of a kind is selectable', () => {
+  const fields = strategies.flatMap(({ kind, triggerFields = [], selectableFields = {} }) =>
+    triggerFields.map((field) => `${kind} ${field} ${Object.hasOwn(selectableFields, field)}`),
+  )
+  assert.deepEqual(fields, ['Pod spec.nodeName true'])
+})

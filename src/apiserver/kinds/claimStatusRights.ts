@@ -12,17 +12,18 @@ import type { AuthorizationAttributes } from '../authz/authorizer.ts'
 import { forbiddenError } from '../authz/forbidden.ts'
 import { authorize } from '../authz/union.ts'
 import type { UserInfo } from '../core/request.ts'
-import type { CheckedWrite, StorageHooks } from './storedResource.ts'
+import type { KindStorage } from '../registry/kindStorage.ts'
+import type { CheckedWrite } from '../registry/storedResource.ts'
 
 type Status = NonNullable<Frozen<ResourceClaim>['status']>
 
-export const claimStatusHooks: StorageHooks = {
-  async checkRights(write) {
-    if (write.subresource !== 'status') return []
-    const now = (write.object as Frozen<ResourceClaim>).status ?? {}
-    const before = (write.old as Frozen<ResourceClaim> | undefined)?.status ?? {}
-    return [...(await bindingFaults(write, now, before)), ...(await deviceFaults(write, now, before))]
-  },
+export const claimStorage: KindStorage = { hooks: { checkRights } }
+
+async function checkRights(write: CheckedWrite): Promise<FieldError[]> {
+  if (write.subresource !== 'status') return []
+  const now = (write.object as Frozen<ResourceClaim>).status ?? {}
+  const before = (write.old as Frozen<ResourceClaim> | undefined)?.status ?? {}
+  return [...(await bindingFaults(write, now, before)), ...(await deviceFaults(write, now, before))]
 }
 
 async function bindingFaults(write: CheckedWrite, now: Status, before: Status): Promise<FieldError[]> {

@@ -9,7 +9,8 @@ import { privilegedGroup } from '../authz/privilegedGroup.ts'
 import { authorize } from '../authz/union.ts'
 import type { ObjectReader } from '../core/objectReader.ts'
 import type { UserInfo } from '../core/request.ts'
-import type { CheckedWrite, StorageHooks } from './storedResource.ts'
+import type { KindStorages } from '../registry/kindStorage.ts'
+import type { CheckedWrite, StorageHooks } from '../registry/storedResource.ts'
 
 const group = 'admissionregistration.k8s.io'
 
@@ -53,11 +54,11 @@ function bindingHooks(policies: string): StorageHooks {
   }
 }
 
-export const policyParamHooks: Readonly<Record<string, StorageHooks>> = {
-  [`${group}/validatingadmissionpolicies`]: policyHooks,
-  [`${group}/mutatingadmissionpolicies`]: policyHooks,
-  [`${group}/validatingadmissionpolicybindings`]: bindingHooks('validatingadmissionpolicies'),
-  [`${group}/mutatingadmissionpolicybindings`]: bindingHooks('mutatingadmissionpolicies'),
+export const policyStorages: KindStorages = {
+  [`${group}/validatingadmissionpolicies`]: { hooks: policyHooks },
+  [`${group}/mutatingadmissionpolicies`]: { hooks: policyHooks },
+  [`${group}/validatingadmissionpolicybindings`]: { hooks: bindingHooks('validatingadmissionpolicies') },
+  [`${group}/mutatingadmissionpolicybindings`]: { hooks: bindingHooks('mutatingadmissionpolicies') },
 }
 
 interface ReadTarget {

@@ -5,9 +5,8 @@
 import type { Service } from '#api/gen/types/core.v1'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import type { Random } from '#base/random'
-import type { Transport } from '#client/transport'
-import type { ObjectReader } from '../../core/objectReader.ts'
-import { nothingReserved, type StorageHooks } from '../storedResource.ts'
+import type { KindStorage } from '../../registry/kindStorage.ts'
+import { nothingReserved } from '../../registry/storedResource.ts'
 import { Allocation } from './allocation.ts'
 import { IpAllocator } from './ipAllocator.ts'
 import { PortPool } from './portPool.ts'
@@ -22,15 +21,7 @@ export interface ServiceNetwork {
 
 export const defaultServiceNetwork: ServiceNetwork = { cidr: '10.96.0.0/16', nodePorts: [30000, 32767] }
 
-export interface ServiceHooks {
-  readonly hooks: StorageHooks
-  /** Starts counting what the cache holds; call once, before the caches are filled. */
-  follow(reader: ObjectReader): void
-  /** How addresses are written; call once, before the first request. */
-  connect(transport: Transport): void
-}
-
-export function serviceHooks(network: ServiceNetwork, random: Random): ServiceHooks {
+export function serviceStorage(network: ServiceNetwork, random: Random): KindStorage {
   const [firstPort, lastPort] = network.nodePorts
   const addresses = new IpAllocator(network.cidr, random)
   const ports = new PortPool({ first: firstPort, size: lastPort - firstPort + 1 }, random)

@@ -8,7 +8,7 @@ import { type FieldError, FieldPath, fieldError, invalid } from '#api/machinery/
 import { ipFamily } from '#api/machinery/ip'
 import type { Frozen } from '#api/machinery/meta'
 import { internalError } from '#api/machinery/status'
-import type { Reservation } from '../storedResource.ts'
+import type { Reservation } from '../../registry/storedResource.ts'
 import { initFamilies } from './families.ts'
 import type { IpAllocator } from './ipAllocator.ts'
 import type { IpFamily } from './ipRange.ts'
