@@ -3,10 +3,31 @@
  * from before there was apply; a configuration may not.
  * Upstream: structured-merge-diff/v6/typed/validate.go and helpers.go (v1.36).
  */
+import type { DeepReadonly } from '#base/frozen'
+import type { KubeObject } from '../machinery/meta.ts'
 import { isObject, type JsonObject } from '../machinery/objects.ts'
+import { StatusError } from '../machinery/status.ts'
 import type { Schema } from '../schema/schema.ts'
 import { printElement } from './fieldSet.ts'
 import { itemElement, memberSchema, shapeOf } from './typed.ts'
+
+interface Configuration {
+  readonly applied: DeepReadonly<KubeObject>
+  readonly schema: Schema | undefined
+  readonly unknownFields?: readonly string[] | undefined
+}
+
+/** @throws StatusError when the configuration has fields that the schema does not know, or items that cannot be told apart */
+export function refuseFaults({ applied, schema, unknownFields = [] }: Configuration): void {
+  const faults = [...unknownFields.map((path) => `.${path}: field not declared in schema`), ...configurationFaults(applied, schema)]
+  if (faults.length === 0) return
+  const { namespace, name = '' } = applied.metadata
+  const text = faults.length === 1 ? faults[0] : `errors:\n${faults.map((fault) => `  ${fault}`).join('\n')}`
+  throw new StatusError(
+    '',
+    `failed to create typed patch object (${namespace ? `${namespace}/` : '/'}${name}; ${applied.apiVersion}, Kind=${applied.kind}): ${text}`,
+  )
+}
 
 /** Each fault as `.path: what is wrong`, in upstream's words. */
 export function configurationFaults(value: unknown, schema: Schema | undefined): string[] {

@@ -5,8 +5,9 @@ import fc from 'fast-check'
 import { deepFreeze } from '#base/frozen'
 import type { KubeObject, Unstructured } from '../machinery/meta.ts'
 import { schemaFor } from '../schema/builtIn.ts'
+import { apply } from './apply.ts'
 import { difference, equals, type FieldSet, intersection, isEmpty, pathsOf, union } from './fieldSet.ts'
-import { apply, trackUpdate } from './manager.ts'
+import { trackUpdate } from './trackUpdate.ts'
 import { fieldSetOf } from './typed.ts'
 
 const runs = { numRuns: 150, seed: 7 }

@@ -4,10 +4,12 @@
  * Upstream: apimachinery/pkg/util/managedfields/scalehandler.go (v1.36). Unlike there an updater keeps its time, and stays one entry.
  */
 import type { ManagedFieldsEntry } from '../machinery/meta.ts'
-import { type Claim, readEntries, writeEntries } from './entries.ts'
+import type { Claim } from './claims.ts'
+import { decodeClaims, type Entry } from './decodeClaims.ts'
+import { encodeClaims } from './encodeClaims.ts'
 import { difference, type FieldSet, intersection, isEmpty, setOfFields, union } from './fieldSet.ts'
 
-type Entries = Parameters<typeof readEntries>[0]
+type Entries = readonly Entry[] | undefined
 
 const scaleApiVersion = 'autoscaling/v1'
 const replicasOfScale = setOfFields(['spec.replicas'])
@@ -17,8 +19,8 @@ export type ReplicasPaths = ReadonlyMap<string, string | undefined>
 
 /** Who owns the Scale's replicas. What is owned in a version that is not known is left out. */
 export function toScaleEntries(parent: Entries, paths: ReplicasPaths): ManagedFieldsEntry[] {
-  const claims = readEntries(parent) ?? []
-  return writeEntries(
+  const claims = decodeClaims(parent) ?? []
+  return encodeClaims(
     claims
       .filter((claim) => owns(claim, pathSet(paths, claim.apiVersion)))
       .map((claim) => ({ ...claim, apiVersion: scaleApiVersion, fields: replicasOfScale })),
@@ -27,9 +29,9 @@ export function toScaleEntries(parent: Entries, paths: ReplicasPaths): ManagedFi
 
 /** The object's entries after a write of its Scale: who lost the replicas there loses them here, who gained them gains them in `apiVersion`. */
 export function toParentEntries(parent: Entries, scale: Entries, paths: ReplicasPaths, apiVersion: string): ManagedFieldsEntry[] {
-  const gained = (readEntries(scale) ?? []).filter((claim) => owns(claim, replicasOfScale))
+  const gained = (decodeClaims(scale) ?? []).filter((claim) => owns(claim, replicasOfScale))
   const claims: Claim[] = []
-  for (const claim of readEntries(parent) ?? []) {
+  for (const claim of decodeClaims(parent) ?? []) {
     if (!paths.has(claim.apiVersion)) continue
     const path = pathSet(paths, claim.apiVersion)
     const at = gained.findIndex((one) => isSame(one, claim))
@@ -42,7 +44,7 @@ export function toParentEntries(parent: Entries, scale: Entries, paths: Replicas
     if (!isEmpty(fields)) claims.push(fields === claim.fields ? claim : { ...claim, fields })
   }
   const own = pathSet(paths, apiVersion)
-  return writeEntries([...claims, ...gained.map((claim) => ({ ...claim, apiVersion, fields: own }))])
+  return encodeClaims([...claims, ...gained.map((claim) => ({ ...claim, apiVersion, fields: own }))])
 }
 
 /** Of the two versions one is the Scale's, so versions do not tell managers apart. */

@@ -4,8 +4,8 @@
  */
 import type { KubeObject } from '#api/machinery/meta'
 import { badRequest } from '#api/machinery/status'
-import { serverMetadata } from '#api/managedFields/compare'
-import { apply, applySteps } from '#api/managedFields/manager'
+import { apply, applySteps } from '#api/managedFields/apply'
+import { serverMetadata } from '#api/managedFields/compareObjects'
 import type { OtherVersions } from '#api/managedFields/versions'
 import { strictProblems } from '#api/schema/decode'
 import { append } from '#base/extremes'

@@ -3,7 +3,7 @@
  * Upstream: the FieldManager calls of handlers/create.go and update.go.
  */
 import type { Frozen, KubeObject } from '#api/machinery/meta'
-import { trackUpdate, trackUpdateSteps } from '#api/managedFields/manager'
+import { trackUpdate, trackUpdateSteps } from '#api/managedFields/trackUpdate'
 import type { OtherVersions } from '#api/managedFields/versions'
 import { ownValue } from '#base/bareMap'
 import { inSteps, isLargeObject } from '../core/fairLoop.ts'

@@ -6,7 +6,8 @@ import type { KubeObject, ManagedFieldsEntry, Unstructured } from '../machinery/
 import { isStatus } from '../machinery/status.ts'
 import { schemaFor } from '../schema/builtIn.ts'
 import type { Schema } from '../schema/schema.ts'
-import { apply, trackUpdate } from './manager.ts'
+import { apply } from './apply.ts'
+import { trackUpdate } from './trackUpdate.ts'
 
 function schemaOf(group: string, kind: string): Schema {
   const schema = schemaFor(group, 'v1', kind)

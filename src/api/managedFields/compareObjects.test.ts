@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Schema } from '../schema/schema.ts'
-import { compareObjects } from './compare.ts'
+import { compareObjects } from './compareObjects.ts'
 import type { FieldSet } from './fieldSet.ts'
 import { fieldSetOf } from './typed.ts'
 
