@@ -48,6 +48,23 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
  * they import all of them, and no subfolder imports them. A subfolder's tests may import anything of the top folder.
  */
 export const rooms: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  api: {
+    debug: [],
+    gen: [],
+    machinery: ['gen'],
+    discovery: ['gen', 'machinery'],
+    helpers: ['gen', 'machinery'],
+    podSecurity: ['gen', 'machinery'],
+    schema: ['gen', 'machinery'],
+    configuration: ['machinery', 'schema'],
+    managedFields: ['machinery', 'schema'],
+    openapi: ['discovery', 'machinery', 'schema'],
+    patch: ['machinery', 'schema'],
+    protobuf: ['machinery', 'schema'],
+    tables: ['machinery', 'schema'],
+    cel: ['gen', 'machinery', 'patch', 'schema'],
+    kinds: ['cel', 'gen', 'helpers', 'machinery', 'schema', 'tables'],
+  },
   store: { local: [], drivers: ['local'] },
   apiserver: {
     yaml: [],
@@ -61,11 +78,12 @@ export const rooms: Readonly<Record<string, Readonly<Record<string, readonly str
     authz: ['core', 'webhooks'],
     authn: ['authz', 'core', 'tokens', 'webhooks'],
     admission: ['authz', 'core', 'webhooks'],
-    registry: ['admission', 'authn', 'authz', 'core', 'encryption'],
+    registry: ['admission', 'authz', 'core', 'encryption'],
+    kinds: ['authn', 'authz', 'core', 'registry'],
     flowcontrol: ['core', 'registry'],
     pipeline: ['audit', 'authn', 'authz', 'core', 'flowcontrol'],
     reviews: ['authn', 'authz', 'core'],
-    bootstrap: ['core', 'registry'],
+    bootstrap: ['core', 'kinds', 'registry'],
     aggregation: ['authn', 'backends', 'bootstrap', 'core', 'registry'],
     crd: ['admission', 'aggregation', 'core', 'registry', 'webhooks'],
     endpoints: ['admission', 'authz', 'backends', 'core', 'registry', 'server', 'yaml'],

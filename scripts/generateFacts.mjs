@@ -2,7 +2,7 @@
 /**
  * Writes src/api/gen/facts.ts: the v1.36 API as one compact table (names, types, markers, protobuf numbers; never texts).
  * Arguments: the OpenAPI v2 document of the release, a folder k8s.io/… with the release's Go types, then folders with its generated.proto files.
- * The table's form is described in src/api/gen/README.md; src/api/schema/builtIn.ts and src/api/resources.ts read it.
+ * The table's form is described in src/api/gen/README.md; src/api/schema/builtIn.ts and src/api/discovery/resources.ts read it.
  */
 import { createHash } from 'node:crypto'
 import fs from 'node:fs'

@@ -25,8 +25,8 @@ function bans(folder, { test = false, isPure = false } = {}) {
 const deepest = 4
 
 /**
- * The bans on other subfolders of a room, one override per depth: how far a path climbs to leave the subfolder depends on where the importing file
- * lies. `folder` is the subfolder or, with rules of its own, a folder below it.
+ * The bans on other subfolders of a room, one override per depth: how far a relative path climbs to leave the subfolder depends on where the
+ * importing file lies. An import by name is the same everywhere. `folder` is the subfolder or, with rules of its own, a folder below it.
  */
 function roomOverrides(room, subfolder, { folder = subfolder, isPure = pure.includes(`${room}/**`) } = {}) {
   const first = folder.split('/').length
@@ -36,7 +36,12 @@ function roomOverrides(room, subfolder, { folder = subfolder, isPure = pure.incl
 function roomOverride(room, subfolder, { folder, isPure, depth, below }) {
   const banned = Object.keys(rooms[room]).filter((other) => other !== subfolder && !rooms[room][subfolder].includes(other))
   const up = '../'.repeat(depth)
-  const group = [...banned.map((other) => `${up}${other}/**`), `${up}*.ts`, ...(shared[room] ?? []).map((file) => `!${up}${file}`)]
+  const shares = shared[room] ?? []
+  const group = [
+    ...banned.flatMap((other) => [`${up}${other}/**`, `#${room}/${other}/**`]),
+    ...[`${up}*.ts`, `#${room}/*`],
+    ...shares.flatMap((file) => [`!${up}${file}`, `!#${room}/${file.replace('.ts', '')}`]),
+  ]
   const rule = bans(room, { isPure })
   rule.options.patterns.push({ group, message: `${room}/${subfolder} may not import this part of ${room}: see rooms in architecture/layers.ts` })
   return { includes: [`src/${room}/${folder}${'/*'.repeat(below)}.ts`, '!**/*.test.ts'], linter: { rules: { style: { noRestrictedImports: rule } } } }

@@ -1,5 +1,5 @@
 /** The catalog's source of everything that is compiled in (L3): stored resources from the registry, computed ones with their handlers. */
-import { builtInGroupVersions, builtInResources, groupVersionKey, resourceKey } from '#api/resources'
+import { builtInGroupVersions, builtInResources, groupVersionKey, resourceKey } from '#api/discovery/resources'
 import { bareMap } from '#base/bareMap'
 import type { Handler } from './core/stage.ts'
 import type { CatalogSource } from './registry/catalog.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { builtInResources } from '#api/resources'
+import { builtInResources } from '#api/discovery/resources'
 import * as builtIn from './builtIn.ts'
 import type { Resource } from './client.ts'
 

@@ -2,13 +2,13 @@
  * A real API server in this process, for integration tests: the memory store, both transports, nothing imitated. Security is what the test
  * plugs in; by default everybody may do everything.
  */
-import { strategyFor } from '#api/kinds/index'
 import { type ApiServer, type ApiServerConfig, type ApiServerDeps, createApiServer } from '#apiserver/apiServer'
+import { createBuiltInRegistry } from '#apiserver/builtInRegistry'
 import type { UserInfo } from '#apiserver/core/request'
 import type { Encryption } from '#apiserver/encryption/encryption'
 import type { KubeletAccess } from '#apiserver/endpoints/subresources/node'
-import { createRegistry, type Registry } from '#apiserver/registry/registry'
-import type { ServiceNetwork } from '#apiserver/registry/services/hooks'
+import type { ServiceNetwork } from '#apiserver/kinds/services/serviceStorage'
+import type { Registry } from '#apiserver/registry/registry'
 import type { Listener } from '#apiserver/server/listener'
 import type { ClientAuthorities } from '#apiserver/server/peerCertificate'
 import type { Clock } from '#base/clock'
@@ -74,13 +74,12 @@ export async function startTestApiServer(options: TestApiServerOptions = {}): Pr
   const clock = options.clock ?? realClock
   const store = options.store ?? createMemoryStore({ clock })
   const random = seededRandom(1)
-  const registry = createRegistry({
+  const registry = createBuiltInRegistry({
     store,
     clock,
     log: noLog,
     metrics: options.metrics,
     random,
-    strategyFor,
     serviceNetwork: options.serviceNetwork,
     transformers: options.encryption?.transformers,
   })

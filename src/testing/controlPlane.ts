@@ -1,9 +1,8 @@
 /** The parts of a test cluster's control plane: API server, controllers, scheduler, each able to stop, crash and come back. */
 import { generateKeyPairSync } from 'node:crypto'
-import { strategyFor } from '#api/kinds/index'
 import { type ApiServer, createApiServer } from '#apiserver/apiServer'
+import { createBuiltInRegistry } from '#apiserver/builtInRegistry'
 import type { UserInfo } from '#apiserver/core/request'
-import { createRegistry } from '#apiserver/registry/registry'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
@@ -82,7 +81,7 @@ export function makeApiServer(
   const { clock, requestClock, metrics } = tools
   const log = tools.log.with('apiserver')
   const random = tools.random('apiserver')
-  const registry = createRegistry({ store, clock, log, metrics, random, strategyFor, bookmarkMs: tools.bookmarkMs })
+  const registry = createBuiltInRegistry({ store, clock, log, metrics, random, bookmarkMs: tools.bookmarkMs })
   const deps = depsFromOptions(options, { reader: registry.reader, clock, requestClock, random, log, metrics, serviceAccountKey })
   const testToken = {
     name: 'test',

@@ -7,7 +7,7 @@ import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
-import { layers } from '../../architecture/layers.ts'
+import { layers, rooms } from '../../architecture/layers.ts'
 
 const root = path.resolve(import.meta.dirname, '../..')
 const biome = path.join(root, 'node_modules/.bin/biome')
@@ -69,6 +69,26 @@ const faults: { name: string; files: Record<string, string>; rule: string }[] = 
     rule: 'noRestrictedImports',
   },
   {
+    name: 'the machinery importing the schema, which stands above it',
+    files: { 'src/api/schema/clock.ts': clock, 'src/api/machinery/a.ts': "import { clock } from '../schema/clock.ts'\nexport const a = clock\n" },
+    rule: 'noRestrictedImports',
+  },
+  {
+    name: 'the schema importing managed fields by name, which stand above it',
+    files: { 'src/api/managedFields/clock.ts': clock, 'src/api/schema/a.ts': "import { clock } from '#api/managedFields/clock'\nexport const a = clock\n" },
+    rule: 'noRestrictedImports',
+  },
+  {
+    name: 'the generic registry importing a kind of the server, which stands above it',
+    files: { 'src/apiserver/kinds/clock.ts': clock, 'src/apiserver/registry/a.ts': "import { clock } from '../kinds/clock.ts'\nexport const a = clock\n" },
+    rule: 'noRestrictedImports',
+  },
+  {
+    name: 'a subfolder importing a file of the assembly above it by name',
+    files: { 'src/apiserver/clock.ts': clock, 'src/apiserver/core/a.ts': "import { clock } from '#apiserver/clock'\nexport const a = clock\n" },
+    rule: 'noRestrictedImports',
+  },
+  {
     name: 'a subfolder importing a file of the assembly above it',
     files: { 'src/store/clock.ts': clock, 'src/store/local/a.ts': "import { clock } from '../clock.ts'\nexport const a = clock\n" },
     rule: 'noRestrictedImports',
@@ -118,6 +138,32 @@ test('a clean tree passes, and files were read', () => {
   const { code, output } = lint({ 'src/base/a.ts': clock, 'src/api/b.ts': "import { clock } from '#base/a'\nexport const b = clock\n" })
   assert.equal(code, 0, output)
   assert.match(output, /Checked [2-9] files/)
+})
+
+test('a folder below in the same room and a shared file pass, by path and by name', () => {
+  const { code, output } = lint({
+    'src/api/machinery/clock.ts': clock,
+    'src/api/schema/a.ts': "import { clock } from '../machinery/clock.ts'\nexport const a = clock\n",
+    'src/api/schema/b.ts': "import { clock } from '#api/machinery/clock'\nexport const b = clock\n",
+    'src/store/store.ts': clock,
+    'src/store/local/a.ts': "import { clock } from '../store.ts'\nexport const a = clock\n",
+    'src/store/local/b.ts': "import { clock } from '#store/store'\nexport const b = clock\n",
+  })
+  assert.equal(code, 0, output)
+})
+
+test('the generic registry knows the shape of strategies, and no kind of the API', () => {
+  const folder = path.join(root, 'src/apiserver/registry')
+  const files = fs.readdirSync(folder).filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
+  const imported = files.flatMap((name) => [...fs.readFileSync(path.join(folder, name), 'utf8').matchAll(/'(#api\/(?:kinds|gen)\/.*)'/g)])
+  assert.deepEqual([...new Set(imported.map(([, module]) => module))], ['#api/kinds/defineKind'])
+})
+
+test('every folder of a room is in the table', () => {
+  for (const [room, folders] of Object.entries(rooms)) {
+    const found = fs.readdirSync(path.join(root, 'src', room), { withFileTypes: true }).filter((entry) => entry.isDirectory())
+    assert.deepEqual(found.map(({ name }) => name).sort(), Object.keys(folders).sort())
+  }
 })
 
 test('biome.json is what the layer table says', () => {

@@ -5,8 +5,8 @@
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import test from 'node:test'
-import { openApiV2, openApiV3, openApiV3Keys } from '#api/machinery/openapi/document'
-import { builtInGroupVersions, builtInResources } from '#api/resources'
+import { builtInGroupVersions, builtInResources } from '#api/discovery/resources'
+import { openApiV2, openApiV3, openApiV3Keys } from '#api/openapi/document'
 import { differences, show } from './differences.ts'
 import { reference, skipWithout } from './reference.ts'
 

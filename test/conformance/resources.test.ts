@@ -4,11 +4,11 @@
  */
 import assert from 'node:assert/strict'
 import test, { after, before } from 'node:test'
-import { aggregatedDiscoveryType } from '#api/machinery/discovery'
+import { aggregatedDiscoveryType } from '#api/discovery/discovery'
 import { type KubeObject, parseGroupVersion } from '#api/machinery/meta'
-import { decodeProtobuf, partialObjectMetadataSchema, protobufMediaType } from '#api/machinery/protobuf/envelope'
 import { StatusError } from '#api/machinery/status'
 import { parseYaml } from '#api/machinery/yaml'
+import { decodeProtobuf, partialObjectMetadataSchema, protobufMediaType } from '#api/protobuf/envelope'
 import { schemaFor } from '#api/schema/builtIn'
 import { decode } from '#api/schema/decode'
 import { withNils } from '#api/schema/nils'

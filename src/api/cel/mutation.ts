@@ -8,7 +8,7 @@ import { toJson } from '#cel/json'
 import { dynType, objectType, openObjectType, stringType } from '#cel/types'
 import type { Value } from '#cel/values'
 import { ConstructedObject, EvaluationError, ListValue, MapValue } from '#cel/values'
-import type { JsonPatchOperation } from '../machinery/patch/jsonPatch.ts'
+import type { JsonPatchOperation } from '../patch/jsonPatch.ts'
 import { jsonPatchLibrary } from './collections.ts'
 import { kubernetesEnvironment } from './environment.ts'
 

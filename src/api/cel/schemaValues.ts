@@ -10,7 +10,7 @@ import { describe } from '#cel/text'
 import type { Value } from '#cel/values'
 import { ArrayList, ListValue, MapValue, mapKey } from '#cel/values'
 import type { JSONSchemaProps } from '../gen/types/apiextensions.v1.ts'
-import { jsonEqual } from '../machinery/patch/objects.ts'
+import { jsonEqual } from '../machinery/objects.ts'
 
 /** What an object must know of a field: its name in JSON, and how its value is made. */
 interface ReadableField {

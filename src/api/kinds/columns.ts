@@ -3,7 +3,7 @@ import type { Container } from '#api/gen/types/core.v1'
 import type { LabelSelector } from '#api/gen/types/meta.v1'
 import { formatLabelSelector } from '#api/machinery/labelSelector'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
-import { ageOf } from '#api/machinery/table'
+import { ageOf } from '#api/tables/table'
 import type { Column } from './defineKind.ts'
 
 type Value<T> = Column<T>['value']

@@ -57,6 +57,8 @@ export interface SubresourceStrategy<T> {
   validateUpdate?(input: UpdateInput<T>): readonly FieldError[]
   /** Field paths (dotted) that this endpoint never lets anyone own through server-side apply. */
   readonly resetFields?: readonly string[] | undefined
+  /** False: writes through it never raise metadata.generation. */
+  readonly generation?: false | undefined
 }
 
 export interface KindStrategy<T extends KubeObject = KubeObject> {
@@ -76,6 +78,11 @@ export interface KindStrategy<T extends KubeObject = KubeObject> {
   readonly defaultsReadSpec?: boolean | undefined
   /** To and from the storage version, when versions differ in shape; absent: shapes are equal. */
   convert?(obj: T, from: string, to: string): T
+  /**
+   * The kind has a shape of its own beside the stored one, and its rules work on that (Event of events.k8s.io, stored as core/v1).
+   * Absent: its rules work on the stored shape.
+   */
+  readonly ownShape?: { fromStored(obj: Frozen<KubeObject>): KubeObject; toStored(obj: Frozen<KubeObject>): KubeObject } | undefined
   prepareForCreate?(input: CreateInput<T>): void
   prepareForUpdate?(input: UpdateInput<T>): void
   validate?(input: CreateInput<T>): readonly FieldError[]
@@ -87,6 +94,8 @@ export interface KindStrategy<T extends KubeObject = KubeObject> {
   validateName?(name: string, prefix: boolean): readonly string[]
   /** Field selectors beyond metadata.name and metadata.namespace: label → value of an object. */
   readonly selectableFields?: Readonly<Record<string, (obj: Frozen<T>) => string>> | undefined
+  /** Selectable fields of which the watch cache keeps an index, so that a change is matched only with watches of its values. Upstream: TriggerFunc. */
+  readonly triggerFields?: readonly string[] | undefined
   readonly status?: SubresourceStrategy<T> | undefined
   /** Other object-shaped subresources by name. */
   readonly subresources?: Readonly<Record<string, SubresourceStrategy<T>>> | undefined
@@ -110,6 +119,15 @@ export interface KindStrategy<T extends KubeObject = KubeObject> {
   readonly generationCountsLabels?: boolean | undefined
   /** Changes an object that is about to be marked as deleted, the first time: finalizers, conditions. */
   prepareForDelete?(obj: T, nowMs: number): void
+  /** A deletion that takes more than the finalizers of the metadata (Namespace). */
+  readonly termination?:
+    | {
+        /** Whether other finalizers than those of the metadata keep a deleted object. */
+        isHeld(obj: Frozen<T>): boolean
+        /** Makes the status show the deletion. Returns false when it shows it already. */
+        show(obj: T): boolean
+      }
+    | undefined
   /** Default garbage-collection policy of a delete that names none; absent: 'background'. */
   readonly defaultPropagation?: 'background' | 'orphan' | undefined
 }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { builtInResources } from '#api/discovery/resources'
 import type { EndpointSlice } from '#api/gen/types/discovery.v1'
 import type { ClusterRoleBinding, PolicyRule, RoleBinding } from '#api/gen/types/rbac.v1'
 import { FieldPath } from '#api/machinery/fieldPath'
-import { builtInResources } from '#api/resources'
 import { seededRandom } from '#base/random'
 import { endpointSlice } from './discovery/endpointSlice.ts'
 import { strategies, strategyFor } from './index.ts'
@@ -138,4 +138,11 @@ test('every strategy belongs to a resource of the API, and owns its status where
   }
   const betaAndAlpha = ['ClusterTrustBundle', 'PodCertificateRequest', 'LeaseCandidate', 'PodGroup', 'Workload', 'DeviceTaintRule', 'ResourcePoolStatusRequest']
   assert.deepEqual(offByDefault.sort(), [...betaAndAlpha, 'StorageVersion', 'StorageVersionMigration'].sort())
+})
+
+test('API-09 every trigger field of a kind is selectable', () => {
+  const fields = strategies.flatMap(({ kind, triggerFields = [], selectableFields = {} }) =>
+    triggerFields.map((field) => `${kind} ${field} ${Object.hasOwn(selectableFields, field)}`),
+  )
+  assert.deepEqual(fields, ['Pod spec.nodeName true'])
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { builtInResources } from '../resources.ts'
+import { builtInResources } from '../discovery/resources.ts'
 import { definitionOf, schemaFor, schemaOfDefinition } from './builtIn.ts'
 import type { Field, Schema } from './schema.ts'
 

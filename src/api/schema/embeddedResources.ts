@@ -6,7 +6,7 @@ import { type FieldError, FieldPath, fieldError } from '../machinery/fieldPath.t
 import type { ObjectMeta } from '../machinery/meta.ts'
 import { isDns1035Label, nameIsPathSegment } from '../machinery/names.ts'
 import { validateObjectMeta } from '../machinery/objectMeta.ts'
-import { isObject, type JsonObject } from '../machinery/patch/objects.ts'
+import { isObject, type JsonObject } from '../machinery/objects.ts'
 import type { Schema } from './schema.ts'
 
 /** The faults of all embedded objects in a value. */

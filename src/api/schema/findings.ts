@@ -3,7 +3,7 @@
  * only counted: most are never told, and wording them costs more than finding them. All the work on one object comes out of one allowance.
  */
 import type { FieldError } from '../machinery/fieldPath.ts'
-import { isObject } from '../machinery/patch/objects.ts'
+import { isObject } from '../machinery/objects.ts'
 import { StatusError } from '../machinery/status.ts'
 
 /** A hundred times what validating the largest of real objects takes, and about a second. */

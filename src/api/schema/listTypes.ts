@@ -2,7 +2,7 @@
  * Lists of type set and map hold each item once (L1). Upstream: apiextensions-apiserver/pkg/apiserver/schema/listtype/validation.go (v1.36).
  */
 import { type FieldError, FieldPath, fieldError } from '../machinery/fieldPath.ts'
-import { isObject } from '../machinery/patch/objects.ts'
+import { isObject } from '../machinery/objects.ts'
 import type { Schema } from './schema.ts'
 
 /** The duplicates in lists of a custom resource. */

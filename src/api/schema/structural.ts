@@ -4,7 +4,7 @@
  * Upstream: apiextensions-apiserver/pkg/apiserver/schema, schema/pruning (v1.36).
  */
 import type { JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
-import { isObject, type JsonObject } from '../machinery/patch/objects.ts'
+import { isObject, type JsonObject } from '../machinery/objects.ts'
 import { schemaOfDefinition } from './builtIn.ts'
 import type { Field, Schema, SchemaFormat } from './schema.ts'
 

@@ -3,7 +3,7 @@
  * other fields are not looked at: those faults are field errors of ./structuralValidation.ts, not decoding errors.
  * Upstream: unstructuredSchemaCoercer of apiextensions-apiserver/pkg/apiserver/customresource_handler.go, pkg/apiserver/schema/objectmeta.
  */
-import { isObject } from '../machinery/patch/objects.ts'
+import { isObject } from '../machinery/objects.ts'
 import { badRequest, isStatus } from '../machinery/status.ts'
 import { schemaOfDefinition } from './builtIn.ts'
 import { type Decoded, type DecodeOptions, decode } from './decode.ts'

@@ -8,7 +8,7 @@ import { RE2JS } from 're2js'
 import type { JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
 import { bareMap, ownValue } from '#base/bareMap'
 import { type FieldError, FieldPath, fieldError } from '../machinery/fieldPath.ts'
-import { isObject, jsonKey } from '../machinery/patch/objects.ts'
+import { isObject, jsonKey } from '../machinery/objects.ts'
 import { Allowance, Findings } from './findings.ts'
 import { formatCheck, isRecognizedFormat } from './formats.ts'
 

@@ -3,10 +3,10 @@
  * priorities are stated: the compiled-in ones are put right once per start, those of custom resources always.
  * Upstream: kube-aggregator/pkg/controllers/autoregister, pkg/controlplane/controller/crdregistration.
  */
+import { builtInGroupVersions, groupVersionKey } from '#api/discovery/resources'
 import type { APIService } from '#api/gen/types/apiregistration.v1'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
-import { builtInGroupVersions, groupVersionKey } from '#api/resources'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Transport } from '#client/transport'

@@ -4,11 +4,11 @@
  * Upstream: kube-aggregator/pkg/apiserver/handler_discovery.go (cachedResults), pkg/controllers/{openapi,openapiv3}.
  */
 import { createHash } from 'node:crypto'
+import { aggregatedDiscoveryType } from '#api/discovery/discovery'
+import type { ResourceFacts } from '#api/discovery/resources'
 import type { APIService } from '#api/gen/types/apiregistration.v1'
-import { aggregatedDiscoveryType } from '#api/machinery/discovery'
 import type { Frozen } from '#api/machinery/meta'
-import type { JsonSchema } from '#api/machinery/openapi/schemas'
-import type { ResourceFacts } from '#api/resources'
+import type { JsonSchema } from '#api/openapi/schemas'
 import type { Clock } from '#base/clock'
 import type { UserInfo } from '../core/request.ts'
 import type { ExtensionServers, Fetched } from './extensionServer.ts'

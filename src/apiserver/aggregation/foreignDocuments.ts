@@ -2,9 +2,8 @@
  * What extension servers say of themselves (L3), read into this server's terms: discovery of either form, and their part of OpenAPI v2.
  * Pure. Upstream: kube-aggregator/pkg/apiserver/handler_discovery.go, kube-openapi/pkg/aggregator (FilterSpecByPaths).
  */
-
-import type { JsonSchema } from '#api/machinery/openapi/schemas'
-import type { ResourceFacts, SubresourceFacts } from '#api/resources'
+import type { ResourceFacts, SubresourceFacts } from '#api/discovery/resources'
+import type { JsonSchema } from '#api/openapi/schemas'
 import { append } from '#base/extremes'
 
 /** A document of an extension server may be hostile: every member is checked before it enters this server's own documents. */

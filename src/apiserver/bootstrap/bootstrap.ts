@@ -10,7 +10,7 @@ import type { Logger } from '#base/log'
 import type { ApiRequest, Transport } from '#client/transport'
 import type { ObjectReader } from '../core/objectReader.ts'
 import { deepEqual } from '../core/sameObject.ts'
-import { defaultServiceCidrName, serviceRanges } from '../registry/services/ipAllocator.ts'
+import { defaultServiceCidrName, serviceRanges } from '../kinds/services/ipAllocator.ts'
 import { ensureFlowControl, type FoundRight } from './flowControl.ts'
 import { type Advertised, kubernetesEndpointSlice, kubernetesEndpoints, kubernetesService, systemNamespaces, systemPriorityClasses } from './objects.ts'
 

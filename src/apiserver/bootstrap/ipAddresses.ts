@@ -12,8 +12,8 @@ import type { Logger } from '#base/log'
 import { parseTime } from '#base/time'
 import type { ApiRequest, Transport } from '#client/transport'
 import type { ObjectReader } from '../core/objectReader.ts'
-import { ipAddressesPath, ipAddressFor, managedBy, type ServiceRef } from '../registry/services/ipAllocator.ts'
-import { clusterIpsOf, serviceRef } from '../registry/services/serviceFields.ts'
+import { ipAddressesPath, ipAddressFor, managedBy, type ServiceRef } from '../kinds/services/ipAllocator.ts'
+import { clusterIpsOf, serviceRef } from '../kinds/services/serviceFields.ts'
 
 const services = { group: '', resource: 'services' }
 const ipAddresses = { group: 'networking.k8s.io', resource: 'ipaddresses' }

@@ -4,7 +4,7 @@
  */
 import type { Service } from '#api/gen/types/core.v1'
 import type { EndpointSlice } from '#api/gen/types/discovery.v1'
-import { familyOf } from '../registry/services/ipRange.ts'
+import { familyOf } from '../kinds/services/ipRange.ts'
 
 export const systemNamespaces = ['default', 'kube-system', 'kube-public', 'kube-node-lease'] as const
 

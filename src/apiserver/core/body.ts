@@ -2,13 +2,12 @@
  * From a request's body to an object of the served kind (L3): media type, JSON or YAML, apiVersion and kind, strict fields, defaults.
  * Upstream: handlers/create.go and its serializers (v1.36).
  */
-
 import { JsonSyntaxError, parseJson } from '#api/machinery/json'
 import { groupVersion, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
-import { ProtobufError } from '#api/machinery/protobuf/decode'
-import { decodeProtobuf, protobufMediaType } from '#api/machinery/protobuf/envelope'
 import { badRequest, StatusError } from '#api/machinery/status'
 import { parseYaml, YamlSyntaxError } from '#api/machinery/yaml'
+import { ProtobufError } from '#api/protobuf/decode'
+import { decodeProtobuf, protobufMediaType } from '#api/protobuf/envelope'
 import { schemaFor } from '#api/schema/builtIn'
 import { cannotBeHandled, type Decoded, type DecodeOptions, decode, strictDecodingError, strictProblems } from '#api/schema/decode'
 import { applyDefaults } from '#api/schema/defaults'

@@ -2,9 +2,9 @@
  * Answers as bytes (L3). Lists are the concatenation of their items' cached bytes: nothing is serialised again.
  */
 import { type Frozen, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
-import { encodeMessage } from '#api/machinery/protobuf/encode'
-import { encodeProtobuf, encodeProtobufMessage, partialObjectMetadataSchema, protobufListPieces, protobufMediaType } from '#api/machinery/protobuf/envelope'
 import { toYaml } from '#api/machinery/yaml'
+import { encodeMessage } from '#api/protobuf/encode'
+import { encodeProtobuf, encodeProtobufMessage, partialObjectMetadataSchema, protobufListPieces, protobufMediaType } from '#api/protobuf/envelope'
 import { schemaFor, schemaOfDefinition } from '#api/schema/builtIn'
 import { withNils } from '#api/schema/nils'
 import type { Schema } from '#api/schema/schema'

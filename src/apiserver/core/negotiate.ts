@@ -2,8 +2,8 @@
  * What form of an answer the client accepts (L3): JSON or YAML, and the object itself, a Table or its metadata alone.
  * Upstream: apiserver/pkg/endpoints/handlers/negotiation.
  */
-import { protobufMediaType } from '#api/machinery/protobuf/envelope'
 import { StatusError } from '#api/machinery/status'
+import { protobufMediaType } from '#api/protobuf/envelope'
 import type { Encoding } from './answer.ts'
 import type { ServerRequest } from './request.ts'
 import { truthy } from './requestInfo.ts'

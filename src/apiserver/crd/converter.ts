@@ -3,9 +3,9 @@
  * with a webhook asks it, many objects at once.
  * Upstream: apiextensions-apiserver/pkg/apiserver/conversion (converter.go, nop_converter.go).
  */
-import type { OtherVersions } from '#api/machinery/managedFields/versions'
 import { type Frozen, groupVersion, type KubeObject } from '#api/machinery/meta'
 import { internalError } from '#api/machinery/status'
+import type { OtherVersions } from '#api/managedFields/versions'
 import type { Schema } from '#api/schema/schema'
 import { pruneUnknownFields } from '#api/schema/structural'
 import { normalizeStored } from '#api/schema/structuralDecode'

@@ -4,10 +4,10 @@
  * Upstream: getOrCreateServingInfoFor of apiextensions-apiserver/pkg/apiserver/customresource_handler.go, customresource_discovery_controller.go.
  */
 import { createHash } from 'node:crypto'
+import type { ResourceFacts, SubresourceFacts } from '#api/discovery/resources'
 import type { JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
 import { groupVersion, type KubeObject } from '#api/machinery/meta'
 import { forbidden } from '#api/machinery/status'
-import type { ResourceFacts, SubresourceFacts } from '#api/resources'
 import type { Schema } from '#api/schema/schema'
 import { compileStructural } from '#api/schema/structural'
 import { deepCopy } from '#base/frozen'

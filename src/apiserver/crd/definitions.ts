@@ -2,11 +2,11 @@
  * Questions about CustomResourceDefinitions (L3), and the names they go by. Upstream: apiextensions-apiserver/pkg/apihelpers/helpers.go.
  */
 import { createHash } from 'node:crypto'
+import { compareVersions } from '#api/discovery/discovery'
+import { builtInResources } from '#api/discovery/resources'
 import type { CustomResourceDefinition, CustomResourceDefinitionVersion } from '#api/gen/types/apiextensions.v1'
 import { isConditionTrue } from '#api/machinery/conditions'
-import { compareVersions } from '#api/machinery/discovery'
 import type { Frozen } from '#api/machinery/meta'
-import { builtInResources } from '#api/resources'
 
 export type Definition = Frozen<CustomResourceDefinition>
 export type DefinitionVersion = Frozen<CustomResourceDefinitionVersion>

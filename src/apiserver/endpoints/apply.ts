@@ -1,13 +1,12 @@
 /**
- * Server-side apply (L3): the endpoint's part; merging and ownership are api/machinery/managedFields.
+ * Server-side apply (L3): the endpoint's part; merging and ownership are api/managedFields.
  * Upstream: handlers/patch.go applyPatcher.
  */
-
-import { serverMetadata } from '#api/machinery/managedFields/compare'
-import { apply, applySteps } from '#api/machinery/managedFields/manager'
-import type { OtherVersions } from '#api/machinery/managedFields/versions'
 import type { KubeObject } from '#api/machinery/meta'
 import { badRequest } from '#api/machinery/status'
+import { apply, applySteps } from '#api/managedFields/apply'
+import { serverMetadata } from '#api/managedFields/compareObjects'
+import type { OtherVersions } from '#api/managedFields/versions'
 import { strictProblems } from '#api/schema/decode'
 import { append } from '#base/extremes'
 import { deepCopy } from '#base/frozen'

@@ -12,7 +12,7 @@ import {
   apiVersions,
   type DiscoveryGroup,
   discoveryGroups,
-} from '#api/machinery/discovery'
+} from '#api/discovery/discovery'
 import type { Answer, BytesAnswer } from '../core/answer.ts'
 import { clauses, negotiate, notAcceptable } from '../core/negotiate.ts'
 import type { ServerRequest } from '../core/request.ts'

@@ -3,7 +3,7 @@
  * not name them; a caller in this process sends the very ones that it got. They are set aside while the rest is copied, patched and decoded.
  */
 import type { Frozen, KubeObject } from '#api/machinery/meta'
-import { isObject, type JsonObject, setOwn } from '#api/machinery/patch/objects'
+import { isObject, type JsonObject, setOwn } from '#api/machinery/objects'
 import { keyFor } from '../registry/storedResource.ts'
 import type { Scope } from './scope.ts'
 

@@ -2,9 +2,9 @@
  * Long lists in forms that must be made anew for each request (L3): tables, metadata alone, YAML, indented JSON. A hundred thousand rows in one go
  * would hold up everybody for seconds, so they are written in slices, between which others have their turn.
  */
-import { encodeMessage } from '#api/machinery/protobuf/encode'
-import { partialObjectMetadataSchema, protobufListPieces, protobufMediaType } from '#api/machinery/protobuf/envelope'
 import { toYaml } from '#api/machinery/yaml'
+import { encodeMessage } from '#api/protobuf/encode'
+import { partialObjectMetadataSchema, protobufListPieces, protobufMediaType } from '#api/protobuf/envelope'
 import type { BytesAnswer } from '../core/answer.ts'
 import { inSlices } from '../core/fairLoop.ts'
 import type { AnswerForm } from '../core/negotiate.ts'

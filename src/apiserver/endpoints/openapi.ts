@@ -5,8 +5,8 @@
  * Upstream: apiserver/pkg/server/routes/openapi.go, kube-openapi handlers, kube-aggregator/pkg/controllers/openapi.
  */
 import { createHash } from 'node:crypto'
-import { type OpenApiInput, openApiV3Entries, openApiV3Head, openApiV3Index, openApiV3Keys } from '#api/machinery/openapi/document'
-import { gnosticAcceptedTypes, gnosticMediaType } from '#api/machinery/openapi/gnostic'
+import { type OpenApiInput, openApiV3Entries, openApiV3Head, openApiV3Index, openApiV3Keys } from '#api/openapi/document'
+import { gnosticAcceptedTypes, gnosticMediaType } from '#api/openapi/gnostic'
 import type { Answer, BytesAnswer } from '../core/answer.ts'
 import { clauses, notAcceptable } from '../core/negotiate.ts'
 import type { ServerRequest } from '../core/request.ts'

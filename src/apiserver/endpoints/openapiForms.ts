@@ -2,9 +2,9 @@
  * The forms in which an OpenAPI document leaves (L3): JSON of both versions, and version 2 as protobuf. A form encodes one entry at a time and
  * puts encoded entries together, so that what is encoded once is used again and nobody waits for a whole document.
  */
-import { type DocumentEntry, type EntryMember, entryMembers, openApiV3Components } from '#api/machinery/openapi/document'
-import { encodeGnostic, gnosticEntry, gnosticMediaType, gnosticMember } from '#api/machinery/openapi/gnostic'
-import type { JsonSchema } from '#api/machinery/openapi/schemas'
+import { type DocumentEntry, type EntryMember, entryMembers, openApiV3Components } from '#api/openapi/document'
+import { encodeGnostic, gnosticEntry, gnosticMediaType, gnosticMember } from '#api/openapi/gnostic'
+import type { JsonSchema } from '#api/openapi/schemas'
 
 export interface DocumentForm {
   readonly mediaType: string

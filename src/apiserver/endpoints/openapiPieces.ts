@@ -4,8 +4,8 @@
  * while entries are made and encoded. Upstream: apiextensions-apiserver/pkg/controller/openapi, which keeps one specification per definition
  * and merges them.
  */
-import { type DocumentEntry, type EntryMember, entryMembers, type OpenApiInput, openApiV2Entries, openApiV2Head } from '#api/machinery/openapi/document'
-import type { JsonSchema } from '#api/machinery/openapi/schemas'
+import { type DocumentEntry, type EntryMember, entryMembers, type OpenApiInput, openApiV2Entries, openApiV2Head } from '#api/openapi/document'
+import type { JsonSchema } from '#api/openapi/schemas'
 import { Turns } from '../core/fairLoop.ts'
 import type { Catalog, CatalogSource } from '../registry/catalog.ts'
 import type { DocumentForm } from './openapiForms.ts'

@@ -2,8 +2,8 @@
  * From an authorized request to its handler (L3): stored resources by verb, subresources and computed resources by name, everything else by
  * path. Upstream: apiserver/pkg/endpoints/installer.go and the non-resource handlers of the generic server.
  */
+import type { ResourceFacts, SubresourceFacts } from '#api/discovery/resources'
 import { StatusError } from '#api/machinery/status'
-import type { ResourceFacts, SubresourceFacts } from '#api/resources'
 import { bareMap } from '#base/bareMap'
 import type { Answer } from '../core/answer.ts'
 import { textAnswer } from '../core/answer.ts'

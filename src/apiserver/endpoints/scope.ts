@@ -2,8 +2,8 @@
  * What every resource handler knows about its request (L3): the resource, who writes, under which field manager, dry run.
  * Upstream: handlers' RequestScope and the metav1 options.
  */
+import type { SubresourceFacts } from '#api/discovery/resources'
 import { StatusError } from '#api/machinery/status'
-import type { SubresourceFacts } from '#api/resources'
 import type { Clock } from '#base/clock'
 import type { ReadView } from '#store/store'
 import type { Answer } from '../core/answer.ts'

@@ -1,8 +1,8 @@
 /**
  * Endpoints of resources that are computed (L3): access reviews and the like, pod bindings by the collection, component statuses.
  */
+import { builtInResource } from '#api/discovery/resources'
 import type { KubeObject } from '#api/machinery/meta'
-import { builtInResource } from '#api/resources'
 import { schemaFor } from '#api/schema/builtIn'
 import { decodeBody } from '../core/body.ts'
 import { encodingOf, negotiate } from '../core/negotiate.ts'

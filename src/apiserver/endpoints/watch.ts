@@ -2,8 +2,8 @@
  * Watches (L3): from a revision, from the current state, or as a streaming list with its closing bookmark.
  * Upstream: handlers/get.go, handlers/watch.go and cacher.Watch.
  */
-import { protobufMediaType } from '#api/machinery/protobuf/envelope'
 import { isStatus } from '#api/machinery/status'
+import { protobufMediaType } from '#api/protobuf/envelope'
 import type { Answer } from '../core/answer.ts'
 import { encodingOf, notAcceptable } from '../core/negotiate.ts'
 import { truthy } from '../core/requestInfo.ts'

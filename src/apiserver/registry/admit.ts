@@ -2,7 +2,7 @@
  * Mutating admission around a write (L3): what plugins leave in managedFields that nobody can read is put back.
  * Upstream: apiserver/pkg/endpoints/handlers/fieldmanager/admission.go.
  */
-import { managedFieldsFault } from '#api/machinery/managedFields/entries'
+import { managedFieldsFault } from '#api/managedFields/decodeClaims'
 import type { AdmissionAttributes } from '../admission/admission.ts'
 import type { AdmissionChain } from '../admission/chain.ts'
 

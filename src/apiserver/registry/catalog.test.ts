@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { ResourceFacts } from '#api/resources'
+import type { ResourceFacts } from '#api/discovery/resources'
 import type { Handler } from '../core/stage.ts'
 import { Catalog, type CatalogSource } from './catalog.ts'
 

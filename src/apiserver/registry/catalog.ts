@@ -4,8 +4,8 @@
  * Documents are made lazily and kept for as long as `changes` stays the same.
  * Upstream: the delegation chain of kube-aggregator, kube-apiserver and apiextensions-apiserver, and their discovery and OpenAPI managers.
  */
-import type { ExtraDefinition, JsonSchema } from '#api/machinery/openapi/schemas'
-import { type GroupVersionFacts, groupVersionKey, type ResourceFacts, resourceKey } from '#api/resources'
+import { type GroupVersionFacts, groupVersionKey, type ResourceFacts, resourceKey } from '#api/discovery/resources'
+import type { ExtraDefinition, JsonSchema } from '#api/openapi/schemas'
 import type { Handler } from '../core/stage.ts'
 import type { ServedResource } from './storedResource.ts'
 

@@ -3,8 +3,8 @@
  * version that nobody has converted yet, it stops, the webhook is asked, and it runs again.
  * Upstream: the versionConverter of apimachinery/pkg/util/managedfields/internal over apiextensions-apiserver's converters (v1.36).
  */
-import type { OtherVersions } from '#api/machinery/managedFields/versions'
 import type { KubeObject } from '#api/machinery/meta'
+import type { OtherVersions } from '#api/managedFields/versions'
 import type { Schema } from '#api/schema/schema'
 import type { DeepReadonly } from '#base/frozen'
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
+import { namespace as namespaceStrategy } from '#api/kinds/core/namespace'
 import type { KubeObject } from '#api/machinery/meta'
 import { type DeleteRequest, planDeletion, readyToDelete } from './deletion.ts'
 import type { StoredResource } from './storedResource.ts'
@@ -11,7 +12,7 @@ const graceful = {
   kind: 'Pod',
   strategy: { group: '', kind: 'Pod', deletion: { gracePeriodSeconds: (_: unknown, requested: number | undefined) => requested ?? 30 } },
 } as unknown as StoredResource
-const namespace = { group: '', kind: 'Namespace', strategy: { group: '', kind: 'Namespace' } } as unknown as StoredResource
+const namespace = { group: '', kind: 'Namespace', strategy: namespaceStrategy } as unknown as StoredResource
 const orphaning = { group: '', kind: 'X', strategy: { group: '', kind: 'X', defaultPropagation: 'orphan' } } as unknown as StoredResource
 
 interface Case {

@@ -1,6 +1,6 @@
 /**
  * Deletes objects (L3): preconditions, graceful deletion, finalizers and the propagation policy.
- * Upstream: pkg/registry/rest/delete.go and pkg/registry/generic/registry/store.go; pkg/registry/core/namespace/storage for namespaces.
+ * Upstream: pkg/registry/rest/delete.go and pkg/registry/generic/registry/store.go.
  */
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { conflict, notFound, optimisticLockMessage } from '#api/machinery/status'
@@ -89,23 +89,22 @@ export function planDeletion(stored: StoredResource, request: DeleteRequest, old
   else delete metadata.finalizers
   const graceful = applyGrace(stored, request, object, nowMs)
   if (graceful === 'unchanged' && !finalizersChanged) return 'pending'
-  const blocked = finalizers.length > 0 || specFinalizers(stored, object).length > 0
+  const blocked = finalizers.length > 0 || isHeld(stored, object)
   if (graceful === 'immediate' && !blocked) return 'now'
   if (graceful === 'immediate') {
     if (metadata.deletionTimestamp && !finalizersChanged && metadata.deletionGracePeriodSeconds === 0) {
-      return stored.kind === 'Namespace' && stored.group === '' ? terminating(object, old) : 'pending'
+      return stored.strategy.termination ? terminating(stored, object, old) : 'pending'
     }
     markDeleting(metadata, nowMs, 0)
   }
-  return stored.kind === 'Namespace' && stored.group === '' ? terminating(object, old) : object
+  return terminating(stored, object, old)
 }
 
-/** A namespace shows its deletion in its phase, too. */
-function terminating(object: KubeObject, old: Frozen<KubeObject>): 'pending' | KubeObject {
-  const namespace = object as KubeObject & { status?: { phase?: string } }
-  if (old.metadata.deletionTimestamp && namespace.status?.phase === 'Terminating') return 'pending'
-  namespace.status = { ...namespace.status, phase: 'Terminating' }
-  return object
+/** Some kinds show their deletion in the status, too. */
+function terminating({ strategy: { termination } }: StoredResource, object: KubeObject, old: Frozen<KubeObject>): 'pending' | KubeObject {
+  if (!termination) return object
+  const changed = termination.show(object)
+  return old.metadata.deletionTimestamp && !changed ? 'pending' : object
 }
 
 /** Sets the deletion's time and period for kinds that die slowly. */
@@ -150,17 +149,16 @@ function plannedFinalizers(stored: StoredResource, request: DeleteRequest, old: 
   return [...others, ...(orphan ? [orphanFinalizer] : []), ...(foreground && !orphan ? [foregroundFinalizer] : [])]
 }
 
-/** Namespaces keep a second list of finalizers, in the spec. */
-function specFinalizers(stored: StoredResource, object: Frozen<KubeObject> | KubeObject): readonly string[] {
-  if (stored.kind !== 'Namespace' || stored.group !== '') return []
-  return (object as { spec?: { finalizers?: string[] } }).spec?.finalizers ?? []
+/** Whether something beside the finalizers of the metadata keeps a deleted object. */
+function isHeld({ strategy }: StoredResource, object: Frozen<KubeObject> | KubeObject): boolean {
+  return strategy.termination?.isHeld(object as Frozen<KubeObject>) ?? false
 }
 
 /** Whether an update has removed the last thing that kept a deleted object alive. Upstream: ShouldDeleteDuringUpdate. */
 export function readyToDelete(stored: StoredResource, object: Frozen<KubeObject> | KubeObject): boolean {
   const { deletionTimestamp, deletionGracePeriodSeconds, finalizers } = object.metadata
   if (!deletionTimestamp || (deletionGracePeriodSeconds ?? 0) > 0) return false
-  return (finalizers?.length ?? 0) === 0 && specFinalizers(stored, object).length === 0
+  return (finalizers?.length ?? 0) === 0 && !isHeld(stored, object)
 }
 
 function checkPreconditions(context: WriteContext, request: DeleteRequest, object: Frozen<KubeObject>): void {

@@ -2,9 +2,9 @@
  * Keeps metadata.managedFields on ordinary writes (L3): who set which field, at which endpoint.
  * Upstream: the FieldManager calls of handlers/create.go and update.go.
  */
-import { trackUpdate, trackUpdateSteps } from '#api/machinery/managedFields/manager'
-import type { OtherVersions } from '#api/machinery/managedFields/versions'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
+import { trackUpdate, trackUpdateSteps } from '#api/managedFields/trackUpdate'
+import type { OtherVersions } from '#api/managedFields/versions'
 import { ownValue } from '#base/bareMap'
 import { inSteps, isLargeObject } from '../core/fairLoop.ts'
 import { withConvertedVersions } from './convertedVersions.ts'

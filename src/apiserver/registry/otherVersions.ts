@@ -2,8 +2,8 @@
  * How field ownership looks at a built-in resource's other versions (L3): through the stored shape, which every version knows.
  * Upstream: the versionConverter of apimachinery/pkg/util/managedfields/internal (v1.36).
  */
-import type { OtherVersions } from '#api/machinery/managedFields/versions'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
+import type { OtherVersions } from '#api/managedFields/versions'
 import { deepCopy } from '#base/frozen'
 import type { ServedResource } from './storedResource.ts'
 

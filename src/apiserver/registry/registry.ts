@@ -1,15 +1,14 @@
 /**
  * All stored resources of the server (L3), built from the generated facts and the kinds' strategies, with their caches and the way to the
- * store. Admission plugins, authorizers and the in-process components read the caches through `reader`.
+ * store. Knows no kind: what a kind needs beyond the rules of all kinds is in its strategy, or in its KindStorage. Admission plugins,
+ * authorizers and the in-process components read the caches through `reader`.
  */
-import type { Event as CoreEvent } from '#api/gen/types/core.v1'
-import type { Event } from '#api/gen/types/events.v1'
-import { coreEventOf, eventOf } from '#api/kinds/core/event'
+import { builtInResources, type ResourceFacts, resourceKey, storagePrefix } from '#api/discovery/resources'
 import type { KindStrategy } from '#api/kinds/defineKind'
 import { type Frozen, groupVersion, type KubeObject } from '#api/machinery/meta'
-import { builtInResources, type ResourceFacts, resourceKey, storagePrefix } from '#api/resources'
 import { schemaFor } from '#api/schema/builtIn'
 import type { Schema } from '#api/schema/schema'
+import { ownValue } from '#base/bareMap'
 import type { Clock } from '#base/clock'
 import { deepCopy } from '#base/frozen'
 import type { Logger } from '#base/log'
@@ -22,14 +21,11 @@ import type { VersionView } from '../core/watch/cacheEntry.ts'
 import type { ResourceTransformers } from '../encryption/encryption.ts'
 import { formatGroupResource, type GroupResource } from '../encryption/groupResource.ts'
 import { type CachedResource, Cacher } from './cacher.ts'
-import { certificateRequestHooks } from './certificateRequests.ts'
-import { claimStatusHooks } from './claimStatusRights.ts'
 import { formsOf } from './forms.ts'
+import type { KindStorage, KindStorages } from './kindStorage.ts'
 import { otherVersions } from './otherVersions.ts'
-import { policyParamHooks } from './policyParams.ts'
-import { defaultServiceNetwork, type ServiceNetwork, serviceHooks } from './services/hooks.ts'
 import { Storage } from './storage.ts'
-import { keyFor, type ServedResource, type StorageHooks, type StoredResource } from './storedResource.ts'
+import { keyFor, type ServedResource, type StoredResource } from './storedResource.ts'
 import { StoredValues } from './storedValues.ts'
 import type { WatchCache } from './watchCache.ts'
 import type { FieldIndex } from './watchGroups.ts'
@@ -38,7 +34,7 @@ export interface Registry {
   readonly cacher: Cacher
   readonly storage: Storage
   readonly reader: ObjectReader
-  /** The way to write objects that belong to others: the addresses of services. Call before the server answers anything. */
+  /** Gives the kinds that need it the way to write objects of other kinds. Call before the first request. */
   connect(transport: Transport): void
   /** Resources that are stored, by group, version and plural name. */
   served(group: string, version: string, resource: string): ServedResource | undefined
@@ -59,22 +55,24 @@ export interface RegistryDeps {
   readonly metrics?: Metrics | undefined
   strategyFor(group: string, kind: string): KindStrategy | undefined
   readonly random: Random
-  /** Where services get addresses and node ports from; absent: the defaults. */
-  readonly serviceNetwork?: ServiceNetwork | undefined
+  /** What single kinds need of the server. */
+  readonly storages: KindStorages
   /** How values are encrypted; absent: they are not. */
   readonly transformers?: ResourceTransformers | undefined
-  /** Events vanish after it (upstream's --event-ttl); absent: an hour. */
-  readonly eventTtlSeconds?: number | undefined
   /** How often watches are told how far they are; absent: each minute, as upstream. */
   readonly bookmarkMs?: number | undefined
 }
 
-const defaultEventTtlSeconds = 3600
-
 const nameIndex: FieldIndex = { field: 'metadata.name', value: (entry) => entry.key.slice(entry.key.indexOf('/') + 1) }
-const nodeNameIndex: FieldIndex = {
-  field: 'spec.nodeName',
-  value: (entry) => (entry.object as Frozen<KubeObject> & { spec?: { nodeName?: string } }).spec?.nodeName ?? '',
+
+/** By name, and by the fields that the strategy names. */
+function indexesOf({ triggerFields = [], selectableFields = {} }: Pick<KindStrategy, 'triggerFields' | 'selectableFields'>): FieldIndex[] {
+  const ofFields = triggerFields.map((field): FieldIndex => {
+    const value = ownValue(selectableFields, field)
+    if (!value) throw new Error(`${field} is not selectable`)
+    return { field, value: (entry) => value(entry.object) }
+  })
+  return [nameIndex, ...ofFields]
 }
 
 export function createRegistry(deps: RegistryDeps): Registry {
@@ -82,23 +80,16 @@ export function createRegistry(deps: RegistryDeps): Registry {
   const { transformers } = deps
   const valuesOf = (resource: GroupResource) => new StoredValues(formatGroupResource(resource), transformers?.transformerFor(resource))
   const cached = new Map<string, CachedResource>()
-  for (const { storage, resource } of facts) {
+  for (const { storage, resource, kind } of facts) {
     if (!storage) continue
     const prefix = `${storagePrefix(storage)}/`
-    const indexes = storage.prefix === 'pods' ? [nameIndex, nodeNameIndex] : [nameIndex]
+    const indexes = indexesOf(deps.strategyFor(storage.group, kind) ?? {})
     cached.set(prefix, { prefix, indexes, values: valuesOf({ group: storage.group, resource }) })
   }
   const cacher = new Cacher(deps, [...cached.values()])
   transformers?.onChange(() => void cacher.readAgain())
   const served = new Map<string, ServedResource>()
-  const services = serviceHooks(deps.serviceNetwork ?? defaultServiceNetwork, deps.random)
-  const hooks = {
-    ...policyParamHooks,
-    '/services': services.hooks,
-    'certificates.k8s.io/certificatesigningrequests': certificateRequestHooks,
-    'resource.k8s.io/resourceclaims': claimStatusHooks,
-  }
-  for (const one of facts) served.set(resourceKey(one.group, one.version, one.resource), servedResource(deps, cacher, hooks, one))
+  for (const one of facts) served.set(resourceKey(one.group, one.version, one.resource), servedResource(deps, cacher, one))
   linkVersions(served)
   const stored = new Map<string, StoredResource>()
   const kinds = new Map<string, ServedResource>()
@@ -112,12 +103,15 @@ export function createRegistry(deps: RegistryDeps): Registry {
   }
   add([...served.values()])
   const reader = createReader(stored, kinds)
-  services.follow(reader)
+  const storages = Object.values(deps.storages)
+  for (const storage of storages) storage.follow?.(reader)
   return {
     cacher,
     storage: new Storage({ store: deps.store, cacher, clock: deps.clock }),
     reader,
-    connect: (transport) => services.connect(transport),
+    connect(transport) {
+      for (const storage of storages) storage.connect?.(transport)
+    },
     served: (group, version, resource) => served.get(resourceKey(group, version, resource)),
     all: () => [...served.values()],
     openCache: (prefix, resource) => cacher.add({ prefix, indexes: [nameIndex], values: valuesOf(resource) }),
@@ -133,12 +127,13 @@ export function createRegistry(deps: RegistryDeps): Registry {
   }
 }
 
-function servedResource(deps: RegistryDeps, cacher: Cacher, hooks: Readonly<Record<string, StorageHooks>>, facts: ResourceFacts): ServedResource {
+function servedResource(deps: RegistryDeps, cacher: Cacher, facts: ResourceFacts): ServedResource {
   const { group, version, resource, singular, kind, namespaced, verbs, storage } = facts
   if (!storage) throw new Error(`${resource} is not stored`)
   const apiVersion = groupVersion({ group, version })
   const storageApiVersion = groupVersion(storage)
   const strategy = deps.strategyFor(group, kind) ?? { group, kind }
+  const { hooks, ttlSeconds }: KindStorage = ownValue(deps.storages, `${group}/${resource}`) ?? {}
   const prefix = `${storagePrefix(storage)}/`
   const stored: StoredResource = {
     group,
@@ -150,8 +145,8 @@ function servedResource(deps: RegistryDeps, cacher: Cacher, hooks: Readonly<Reco
     strategy,
     hasStatus: facts.subresources.some((sub) => sub.name === 'status'),
     cache: cacher.cache(prefix),
-    hooks: hooks[`${group}/${resource}`],
-    ttlSeconds: storage.prefix === 'events' ? (deps.eventTtlSeconds ?? defaultEventTtlSeconds) : undefined,
+    hooks,
+    ttlSeconds,
   }
   return {
     group,
@@ -195,9 +190,13 @@ const identity = (object: KubeObject) => object
 
 /** How a served version relates to the stored one. */
 function conversions(strategy: KindStrategy, stored: { group: string; version: string }, served: { group: string; version: string }): Conversions {
-  if (served.group !== stored.group) return eventConversions
-  if (served.version === stored.version) return { toStrategy: identity, toStored: identity }
   const apiVersion = groupVersion(served)
+  const { ownShape } = strategy
+  if (ownShape) {
+    const view: VersionView = { apiVersion, convert: (object) => ownShape.fromStored(object) }
+    return { view, strategyView: view, toStrategy: identity, toStored: (object) => ownShape.toStored(object as Frozen<KubeObject>) }
+  }
+  if (served.version === stored.version) return { toStrategy: identity, toStored: identity }
   return {
     view: { apiVersion, convert: (object) => convert(strategy, deepCopy<KubeObject>(object), stored, served) },
     toStrategy: (object) => convert(strategy, object, served, stored),
@@ -209,18 +208,6 @@ function convert(strategy: KindStrategy, object: KubeObject, from: { version: st
   const converted = strategy.convert ? strategy.convert(object, from.version, to.version) : object
   converted.apiVersion = groupVersion(to)
   return converted
-}
-
-/** Events are the one kind that is served by two groups. */
-const eventView: VersionView = {
-  apiVersion: 'events.k8s.io/v1',
-  convert: (object) => eventOf(object as unknown as Frozen<CoreEvent>) as unknown as KubeObject,
-}
-const eventConversions: Conversions = {
-  view: eventView,
-  strategyView: eventView,
-  toStrategy: identity,
-  toStored: (object) => coreEventOf(object as unknown as Frozen<Event>) as unknown as KubeObject,
 }
 
 function schemaOf(group: string, version: string, kind: string): Schema {

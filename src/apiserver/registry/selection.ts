@@ -11,7 +11,7 @@ export interface Selection {
   readonly namespace: string
   /** Set when a selector can reject objects of the namespace. */
   readonly matchesObject?: ((entry: CacheEntry) => boolean) | undefined
-  /** Exact requirements on fields, such as metadata.name or spec.nodeName: what the watch cache dispatches by. */
+  /** Exact requirements on fields, such as metadata.name: what the watch cache dispatches by. */
   readonly exactFields: Readonly<Record<string, string>>
 }
 

@@ -5,8 +5,8 @@
  */
 import type { KindStrategy } from '#api/kinds/defineKind'
 import type { FieldError } from '#api/machinery/fieldPath'
-import type { OtherVersions } from '#api/machinery/managedFields/versions'
 import type { Frozen, GroupVersionKind, KubeObject } from '#api/machinery/meta'
+import type { OtherVersions } from '#api/managedFields/versions'
 import type { Schema } from '#api/schema/schema'
 import type { Authorizer } from '../authz/authorizer.ts'
 import type { Cancellation } from '../core/cancellation.ts'
@@ -32,7 +32,7 @@ export interface CheckedWrite {
   readonly reader: ObjectReader
 }
 
-/** Work that a resource needs around its writes beyond what a strategy, which is pure, may do: services allocate addresses. */
+/** Work that a resource needs around its writes beyond what a strategy, which is pure, may do. */
 export interface StorageHooks {
   /** After prepareForCreate, before validation; may change the object. Refusals are thrown. A dry run leaves nothing behind. */
   beforeCreate?(object: KubeObject, dryRun: boolean): Promise<Reservation>
@@ -66,7 +66,7 @@ export interface StoredResource {
   readonly hasStatus: boolean
   readonly cache: WatchCache
   readonly hooks?: StorageHooks | undefined
-  /** Objects vanish by themselves after this time (events). */
+  /** The store removes objects this long after their last write. */
   readonly ttlSeconds?: number | undefined
   /** The versions that serve it, for admission; the registry keeps them. */
   forms?: AdmissionForms | undefined
@@ -86,7 +86,7 @@ export interface ServedResource {
   readonly stored: StoredResource
   /** Absent when the version is the storage version. */
   readonly view?: VersionView | undefined
-  /** The shape that the strategy works on: the stored one, except for events, whose two groups have rules of their own. */
+  /** The shape that the strategy works on. Absent: the stored one. */
   readonly strategyView?: VersionView | undefined
   toStrategy(object: KubeObject): KubeObject
   /** From the strategy's shape to the stored one. */

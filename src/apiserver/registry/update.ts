@@ -7,7 +7,7 @@ import type { KindStrategy } from '#api/kinds/defineKind'
 import { type FieldError, limitedFaults } from '#api/machinery/fieldPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { validateObjectMetaUpdate } from '#api/machinery/objectMeta'
-import { setOwn } from '#api/machinery/patch/objects'
+import { setOwn } from '#api/machinery/objects'
 import { badRequest, conflict, internalError, isStatus, notFound, optimisticLockMessage } from '#api/machinery/status'
 import { withNils } from '#api/schema/nils'
 import { ownValue } from '#base/bareMap'
@@ -190,7 +190,7 @@ function prepare(deps: WriterDeps, context: WriteContext, object: KubeObject, ol
   if (Object.isFrozen(object.metadata)) object.metadata = keptSystemMetadata(object.metadata, old.metadata)
   const generation = old.metadata.generation
   if (strategy.generation === false || generation === undefined) return
-  object.metadata.generation = !generationless.has(context.subresource) && changesGeneration(strategy, object, old) ? generation + 1 : generation
+  object.metadata.generation = countsGeneration(context) && changesGeneration(strategy, object, old) ? generation + 1 : generation
 }
 
 function changesGeneration({ generationCountsStatus, generationCountsLabels }: KindStrategy, object: KubeObject, old: Frozen<KubeObject>): boolean {
@@ -203,8 +203,10 @@ function changesGeneration({ generationCountsStatus, generationCountsLabels }: K
   )
 }
 
-/** Being scheduled is no change of what the user wants. */
-const generationless: ReadonlySet<string> = new Set(['status', 'binding'])
+/** A write of the status is no change of what the user wants. */
+function countsGeneration(context: WriteContext): boolean {
+  return context.subresource !== 'status' && (context.subresource === '' || viewStrategy(context)?.generation !== false)
+}
 
 type FieldErrors = readonly FieldError[]
 

@@ -4,10 +4,10 @@
  */
 import { declareSchema } from '#api/cel/declaration'
 import { celTypeOf } from '#api/cel/schemaType'
+import { builtInResource } from '#api/discovery/resources'
 import type { JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
 import { type GroupVersionKind, groupVersion } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
-import { builtInResource } from '#api/resources'
 import { schemaFor } from '#api/schema/builtIn'
 import type { Transport } from '#client/transport'
 import type { TypeSource } from './typeChecking.ts'

@@ -6,8 +6,8 @@ import { formatDuration } from '#api/machinery/duration'
 import type { Trust } from '#apiserver/aggregation/trustConfigMap'
 import type { ApiServerConfig, ApiServerDeps } from '#apiserver/apiServer'
 import { type AuthenticationSettings, standardRequestHeaders } from '#apiserver/authn/settings'
+import type { BuiltInRegistryDeps } from '#apiserver/builtInRegistry'
 import { createEncryption, type Encryption, type EncryptionDeps } from '#apiserver/encryption/encryption'
-import type { RegistryDeps } from '#apiserver/registry/registry'
 import { createSecurity, type SecurityDeps } from '#apiserver/security'
 import type { ClientAuthorities } from '#apiserver/server/peerCertificate'
 import type { ServingTls } from '#apiserver/server/servingTls'
@@ -79,7 +79,7 @@ export async function signerFromOptions({ authentication }: ServerOptions, deps:
 }
 
 /** What the flags decide about the registry. */
-export function registryConfigOf({ storage, reach }: ServerOptions, serviceCidr: string): Pick<RegistryDeps, 'eventTtlSeconds' | 'serviceNetwork'> {
+export function registryConfigOf({ storage, reach }: ServerOptions, serviceCidr: string): Pick<BuiltInRegistryDeps, 'eventTtlSeconds' | 'serviceNetwork'> {
   return { eventTtlSeconds: storage.eventTtlSeconds, serviceNetwork: { cidr: serviceCidr, nodePorts: reach.nodePorts } }
 }
 

@@ -3,10 +3,9 @@
  * renewed. Upstream: cmd/kube-apiserver.
  */
 import path from 'node:path'
-import { strategyFor } from '#api/kinds/index'
 import { createApiServer } from '#apiserver/apiServer'
+import { createBuiltInRegistry } from '#apiserver/builtInRegistry'
 import type { Encryption } from '#apiserver/encryption/encryption'
-import { createRegistry } from '#apiserver/registry/registry'
 import type { ExternalSigner } from '#apiserver/tokens/externalSigner'
 import { createClient } from '#client/clientOverTransport'
 import type { Transport } from '#client/transport'
@@ -95,13 +94,12 @@ interface Parts {
 function assemble(options: Options, { tools, pki, store, encryption, externalSigner }: Parts) {
   const { clock, random, log, metrics } = tools
   const { serving } = options
-  const registry = createRegistry({
+  const registry = createBuiltInRegistry({
     store,
     clock,
     log: log.with('registry'),
     metrics,
     random,
-    strategyFor,
     ...registryConfigOf(options, serving.serviceCidr),
     transformers: encryption?.transformers,
   })

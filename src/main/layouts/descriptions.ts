@@ -1,6 +1,6 @@
 /** The texts of the OpenAPI documents (L5), which lie beside the program. */
 import { readFileSync } from 'node:fs'
-import { describeFrom } from '#api/machinery/openapi/descriptions'
+import { describeFrom } from '#api/openapi/descriptions'
 
 /** Read when the first text is asked for. */
 export function describeLazily() {

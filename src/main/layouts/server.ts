@@ -4,10 +4,9 @@
  */
 import { networkInterfaces } from 'node:os'
 import path from 'node:path'
-import { strategyFor } from '#api/kinds/index'
 import { type ApiServer, createApiServer } from '#apiserver/apiServer'
+import { createBuiltInRegistry } from '#apiserver/builtInRegistry'
 import type { Encryption } from '#apiserver/encryption/encryption'
-import { createRegistry } from '#apiserver/registry/registry'
 import type { ServingTls } from '#apiserver/server/servingTls'
 import type { ExternalSigner } from '#apiserver/tokens/externalSigner'
 import { refreshKubeconfig } from '#cli/kubeconfigFile'
@@ -132,13 +131,12 @@ interface Parts {
 
 function assemble(tools: ProcessTools, { state, pki, store, options, encryption, externalSigner, explainer, ownKubelets }: Parts): ApiServer {
   const { clock, random, log, metrics } = tools
-  const registry = createRegistry({
+  const registry = createBuiltInRegistry({
     store,
     clock,
     log: log.with('registry'),
     metrics,
     random,
-    strategyFor,
     ...registryConfigOf(options, addressPlan.serviceCidr),
     transformers: encryption?.transformers,
   })

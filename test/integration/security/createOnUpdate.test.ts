@@ -4,9 +4,9 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { builtInResources, type ResourceFacts } from '#api/discovery/resources'
 import { strategyFor } from '#api/kinds/index'
 import { StatusError } from '#api/machinery/status'
-import { builtInResources, type ResourceFacts } from '#api/resources'
 import type { TestApiServer, TestListener } from '#testing/apiServer'
 import { type HttpsAnswer, httpsCall } from '../../support/httpsCall.ts'
 import { oneOfEachKind, type Sample } from '../../support/oneOfEachKind.ts'

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { builtInResources } from '#api/resources'
+import { builtInResources } from '#api/discovery/resources'
 import type { TestApiServer, TestListener } from '#testing/apiServer'
 import { type HttpsAnswer, httpsCall } from '../../support/httpsCall.ts'
 import { openSsl } from '../../support/openssl.ts'

@@ -1,7 +1,7 @@
 /** Random requests against everything that discovery names: mostly almost right, in path, query, headers or body. */
-import { encodeProtobuf, protobufMediaType } from '#api/machinery/protobuf/envelope'
+import { builtInResources, type ResourceFacts } from '#api/discovery/resources'
 import { toYaml } from '#api/machinery/yaml'
-import { builtInResources, type ResourceFacts } from '#api/resources'
+import { encodeProtobuf, protobufMediaType } from '#api/protobuf/envelope'
 import { schemaFor } from '#api/schema/builtIn'
 import type { Schema } from '#api/schema/schema'
 import { leastOf, nameFor } from '../../conformance/resourceTable.ts'

@@ -1,7 +1,7 @@
 /** Walking through the schemas of CustomResourceDefinitions (L1): every node, wherever a schema may hold another. */
 import type { JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
 import type { Frozen } from '#api/machinery/meta'
-import { isObject } from '#api/machinery/patch/objects'
+import { isObject } from '#api/machinery/objects'
 
 export type Props = Frozen<JSONSchemaProps>
 

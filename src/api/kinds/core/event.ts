@@ -6,10 +6,10 @@ import type { Event as CoreEvent } from '#api/gen/types/core.v1'
 import type { Event } from '#api/gen/types/events.v1'
 import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
-import type { Frozen } from '#api/machinery/meta'
+import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { isQualifiedName, nameIsPathSegment } from '#api/machinery/names'
 import { immutableMessage } from '#api/machinery/objectMeta'
-import { ageOf } from '#api/machinery/table'
+import { ageOf } from '#api/tables/table'
 import { emptyMap } from '#base/bareMap'
 import { parseTime } from '#base/time'
 import { type Column, defineKind, type KindStrategy } from '../defineKind.ts'
@@ -38,6 +38,10 @@ export const event: KindStrategy<Event> = defineKind<Event>({
   kind: 'Event',
   generation: false,
   allowCreateOnUpdate: true,
+  ownShape: {
+    fromStored: (obj) => eventOf(obj as unknown as Frozen<CoreEvent>) as unknown as KubeObject,
+    toStored: (obj) => coreEventOf(obj as unknown as Frozen<Event>) as unknown as KubeObject,
+  },
   columns: eventColumns(coreEventOf),
   selectableFields: eventFields(coreEventOf),
   validate: ({ obj, path }) => [...legacyFaults(coreEventOf(obj), 'reportingController', path), ...strictFaults(obj, path)],

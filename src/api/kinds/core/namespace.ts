@@ -1,6 +1,6 @@
 /**
  * Namespace (L1): born Active with the finalizer `kubernetes`, which only the finalize endpoint removes.
- * Turning a delete into a termination is the registry's work. Upstream: pkg/registry/core/namespace, pkg/apis/core/validation (v1.36).
+ * Upstream: pkg/registry/core/namespace, pkg/apis/core/validation (v1.36).
  */
 import type { Namespace } from '#api/gen/types/core.v1'
 import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
@@ -49,6 +49,14 @@ export const namespace = defineKind<Namespace>({
       return []
     },
   }),
+  termination: {
+    isHeld: (obj) => (obj.spec?.finalizers?.length ?? 0) > 0,
+    show(obj) {
+      if (obj.status?.phase === 'Terminating') return false
+      obj.status = { ...obj.status, phase: 'Terminating' }
+      return true
+    },
+  },
   subresources: {
     finalize: {
       resetFields: ['status'],

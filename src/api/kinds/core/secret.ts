@@ -7,7 +7,7 @@ import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fiel
 import { JsonSyntaxError, parseJson } from '#api/machinery/json'
 import { isConfigMapKey } from '#api/machinery/names'
 import { immutableMessage, validateImmutable } from '#api/machinery/objectMeta'
-import { setOwn } from '../../machinery/patch/objects.ts'
+import { setOwn } from '../../machinery/objects.ts'
 import { ageColumn, integer, nameColumn, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { faults } from '../rules.ts'

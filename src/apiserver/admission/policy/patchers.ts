@@ -4,13 +4,13 @@
  * Upstream: apiserver/pkg/admission/plugin/policy/mutating/patch/{smd,json_patch}.go (v1.36).
  */
 import { applyConfigurationOf, jsonPatchOf } from '#api/cel/mutation'
-import { configurationFaults } from '#api/machinery/managedFields/faults'
-import { mergeTyped } from '#api/machinery/managedFields/merge'
-import { memberSchema, shapeOf } from '#api/machinery/managedFields/typed'
 import { type Frozen, groupVersion, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
-import { applyJsonPatch } from '#api/machinery/patch/jsonPatch'
-import { isObject } from '#api/machinery/patch/objects'
+import { isObject } from '#api/machinery/objects'
 import { isStatus, StatusError } from '#api/machinery/status'
+import { configurationFaults } from '#api/managedFields/faults'
+import { mergeTyped } from '#api/managedFields/merge'
+import { memberSchema, shapeOf } from '#api/managedFields/typed'
+import { applyJsonPatch } from '#api/patch/jsonPatch'
 import { schemaFor } from '#api/schema/builtIn'
 import { withNils } from '#api/schema/nils'
 import type { Schema } from '#api/schema/schema'

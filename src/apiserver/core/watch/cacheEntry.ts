@@ -4,7 +4,7 @@
  * Upstream keeps decoded objects only and encodes per response (with a per-event cache for watches).
  */
 import { type Frozen, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
-import { decodeProtobuf, isProtobuf } from '#api/machinery/protobuf/envelope'
+import { decodeProtobuf, isProtobuf } from '#api/protobuf/envelope'
 import { schemaFor } from '#api/schema/builtIn'
 import { withNils, withoutNils } from '#api/schema/nils'
 import { deepFreeze } from '#base/frozen'

@@ -2,8 +2,8 @@
  * Admission of requests that connect to something (L3): exec, attach, port-forward, proxy. Plugins see the query as the object that it stands for.
  * Upstream: handlers.ConnectResource.
  */
+import type { SubresourceFacts } from '#api/discovery/resources'
 import { groupVersion, type KubeObject } from '#api/machinery/meta'
-import type { SubresourceFacts } from '#api/resources'
 import { bareMap } from '#base/bareMap'
 import { truthy } from '../../core/requestInfo.ts'
 import { admit } from '../../registry/admit.ts'

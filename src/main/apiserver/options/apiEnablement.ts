@@ -2,7 +2,7 @@
  * The flag that turns built-in APIs off (L5). Nothing but what v1.36 serves by default is built in, so there is nothing to turn on.
  * Upstream: apiserver/pkg/server/options/api_enablement.go, pkg/server/resourceconfig/helpers.go.
  */
-import { builtInResources, groupVersionKey, type ResourceFacts, resourceKey } from '#api/resources'
+import { builtInResources, groupVersionKey, type ResourceFacts, resourceKey } from '#api/discovery/resources'
 import { bareMap } from '#base/bareMap'
 import { pairs, UsageError } from './flags.ts'
 import { optionGroup } from './optionGroup.ts'

@@ -39,6 +39,8 @@ export const pod = defineKind<Pod>({
     'status.podIPs': (obj) => obj.status?.podIPs?.map(({ ip }) => ip).join(',') ?? obj.status?.podIP ?? '',
     'status.nominatedNodeName': (obj) => obj.status?.nominatedNodeName ?? '',
   },
+  // The kubelets watch the pods of their nodes.
+  triggerFields: ['spec.nodeName'],
   defaults: setPodDefaults,
   prepareForCreate({ obj, context }) {
     dropDisabledFields(obj.spec)
@@ -72,6 +74,8 @@ export const pod = defineKind<Pod>({
     },
   },
   subresources: {
+    // Being scheduled is no change of what the user wants.
+    binding: { generation: false },
     ephemeralcontainers: {
       prepareForUpdate(input) {
         const { ephemeralContainers } = input.obj.spec

@@ -1,0 +1,28 @@
+/** The kinds whose writes need more of the server than their strategies, which are pure, can do (L3): one line each. */
+import type { Random } from '#base/random'
+import type { KindStorages } from '../registry/kindStorage.ts'
+import { certificateRequestStorage } from './certificateRequests.ts'
+import { claimStorage } from './claimStatusRights.ts'
+import { eventStorage } from './events.ts'
+import { policyStorages } from './policyParams.ts'
+import { defaultServiceNetwork, type ServiceNetwork, serviceStorage } from './services/serviceStorage.ts'
+
+export interface KindStorageDeps {
+  readonly random: Random
+  /** Where services get addresses and node ports from; absent: the defaults. */
+  readonly serviceNetwork?: ServiceNetwork | undefined
+  /** Upstream's --event-ttl; absent: an hour. */
+  readonly eventTtlSeconds?: number | undefined
+}
+
+export function kindStorages({ random, serviceNetwork = defaultServiceNetwork, eventTtlSeconds }: KindStorageDeps): KindStorages {
+  const events = eventStorage(eventTtlSeconds)
+  return {
+    ...policyStorages,
+    '/events': events,
+    'events.k8s.io/events': events,
+    '/services': serviceStorage(serviceNetwork, random),
+    'certificates.k8s.io/certificatesigningrequests': certificateRequestStorage,
+    'resource.k8s.io/resourceclaims': claimStorage,
+  }
+}
