@@ -3,14 +3,14 @@
  * Upstream: kubelet/images/image_manager.go (v1.36).
  */
 import type { PodSandboxConfig, RuntimeImage } from '#grpc/criTypes'
-import type { KubeletContext } from '../context.ts'
-import { BackOff } from '../pods/backOff.ts'
-import type { FrozenContainer, FrozenPod } from '../pods/containers.ts'
-import { podReference } from '../pods/podReference.ts'
-import { StartError } from '../pods/startError.ts'
+import { BackOff } from '../core/backOff.ts'
+import type { FrozenContainer, FrozenPod } from '../core/containers.ts'
+import type { KubeletContext } from '../core/context.ts'
+import { withDefaultTag } from '../core/imageReference.ts'
+import { podReference } from '../core/podReference.ts'
+import { StartError } from '../core/startError.ts'
 import { createCredentialProviders } from './credentialProviders.ts'
 import { createImagePuller, type PullResult } from './imagePuller.ts'
-import { withDefaultTag } from './imageReference.ts'
 import { type Credentials, configsOfSecrets, lookUpCredentials, type PullSecret } from './keyring.ts'
 import { openPullRecords, type PullRecords } from './pullRecords.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'
+import { repositoryOf, withDefaultTag, withoutTag } from '../core/imageReference.ts'
 import { formatElapsed, pullFailure, sizeBucket } from './imageManager.ts'
-import { repositoryOf, withDefaultTag, withoutTag } from './imageReference.ts'
 import { ociTar, tar } from './ociTar.ts'
 
 const tags = [

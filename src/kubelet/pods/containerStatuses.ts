@@ -6,7 +6,6 @@ import type { ContainerState, ContainerStatus, ResourceRequirements, VolumeMount
 import type { Frozen } from '#api/machinery/meta'
 import { deepCopy } from '#base/frozen'
 import { formatTime } from '#base/time'
-import type { ContainerRecord, PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
 import {
   type ContainerKind,
   type FrozenContainer,
@@ -16,7 +15,8 @@ import {
   shouldRestart,
   shouldRestartInit,
   statusOf,
-} from './containers.ts'
+} from '../core/containers.ts'
+import type { ContainerRecord, PodRuntimeStatus } from '../core/podRuntimeStatus.ts'
 
 /** Why a container could not be started: shown as its waiting reason. */
 export interface StartFailure {

@@ -4,10 +4,10 @@ import type { HTTPGetAction, LifecycleHandler } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { messageOf } from '#base/messageOf'
 import { kubernetesVersion } from '#base/version'
-import type { KubeletContext } from '../context.ts'
-import { type HttpTarget, httpRequest } from '../probes/http.ts'
-import { type FrozenContainer, type FrozenPod, formatPod } from './containers.ts'
-import { podReference } from './podReference.ts'
+import { type FrozenContainer, type FrozenPod, formatPod } from '../core/containers.ts'
+import type { KubeletContext } from '../core/context.ts'
+import { type HttpTarget, httpRequest } from '../core/httpRequest.ts'
+import { podReference } from '../core/podReference.ts'
 
 /** A port by number or by the name of one of the container's ports. */
 export function containerPort(port: number | string, container: FrozenContainer): number {

@@ -2,10 +2,11 @@
  * What must happen to a pod now (L3): kill, create a sandbox, start which containers, in which order. Pure; carrying it out is syncPod's work.
  * Upstream: kuberuntime_manager.go computePodActions, kuberuntime_container.go computeInitContainerActions, util.go PodSandboxChanged (v1.36).
  */
-import { containerHash } from '../runtime/labels.ts'
-import type { ContainerRecord, PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
-import { findContainer } from '../runtime/podRuntimeStatus.ts'
-import { type FrozenContainer, type FrozenPod, isRestartableInitContainer, shouldRestart, shouldRestartInit } from './containers.ts'
+
+import { type FrozenContainer, type FrozenPod, isRestartableInitContainer, shouldRestart, shouldRestartInit } from '../core/containers.ts'
+import type { ContainerRecord, PodRuntimeStatus } from '../core/podRuntimeStatus.ts'
+import { findContainer } from '../core/podRuntimeStatus.ts'
+import { containerHash } from '../core/runtimeLabels.ts'
 
 export type KillReason = 'Unknown' | 'LivenessProbe' | 'StartupProbe' | 'DefinitionChanged' | 'FailedPostStartHook'
 

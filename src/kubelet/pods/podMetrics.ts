@@ -10,7 +10,7 @@ import type { Clock } from '#base/clock'
 import { greatest, least } from '#base/extremes'
 import type { Counter, Gauge, Histogram, Metrics } from '#base/metrics'
 import { parseTime } from '#base/time'
-import { type ContainerKind, type FrozenPod, isTerminalPhase } from './containers.ts'
+import { type ContainerKind, type FrozenPod, isTerminalPhase } from '../core/containers.ts'
 
 export interface PodMetrics {
   readonly startedPods: Counter

@@ -8,9 +8,9 @@ import { isStatus } from '#api/machinery/status'
 import { bareMap, emptyMap } from '#base/bareMap'
 import { deepCopy } from '#base/frozen'
 import { pods } from '#client/builtIn'
-import type { KubeletContext } from '../context.ts'
-import type { FrozenPod } from './containers.ts'
-import { isTerminalPhase } from './containers.ts'
+import type { FrozenPod } from '../core/containers.ts'
+import { isTerminalPhase } from '../core/containers.ts'
+import type { KubeletContext } from '../core/context.ts'
 import { isKubeletCondition } from './podStatus.ts'
 
 export interface StatusManager {

@@ -9,8 +9,8 @@ import { podMatchesNodeSelectorAndAffinity } from '#api/helpers/nodes'
 import { amountsOf, podRequests } from '#api/helpers/podResources'
 import { findUntoleratedTaint, tolerationsTolerateTaint } from '#api/helpers/taints'
 import type { Frozen } from '#api/machinery/meta'
-import { allContainers, configMirrorAnnotation, type FrozenPod, isStaticPod, isTerminalPhase } from './containers.ts'
-import { podQosClass } from './resources.ts'
+import { podQosClass } from '../core/cgroupResources.ts'
+import { allContainers, configMirrorAnnotation, type FrozenPod, isStaticPod, isTerminalPhase } from '../core/containers.ts'
 import { forbiddenSysctl } from './sysctls.ts'
 
 /** Told in the pod's status after "Pod was rejected: ", and as an event. */

@@ -3,7 +3,7 @@
  * Upstream: kubelet/apis/config/v1beta1/defaults.go (v1.36).
  */
 import { type FeatureGateSettings, featureEnabled } from '#base/featureGates'
-import type { MemoryReservation } from './memory/memoryManager.ts'
+import type { MemoryReservation } from '../resources/memory/memoryManager.ts'
 
 export interface ResourcesConfig {
   readonly featureGates: FeatureGateSettings

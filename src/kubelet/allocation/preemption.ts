@@ -3,9 +3,9 @@
  * Upstream: kubelet/preemption/preemption.go, kubelet/types/pod_update.go Preemptable (v1.36).
  */
 import { podRequests } from '#api/helpers/podResources'
+import { podQosClass } from '../core/cgroupResources.ts'
+import type { FrozenPod } from '../core/containers.ts'
 import { isCriticalPod, type Misfit } from './admission.ts'
-import type { FrozenPod } from './containers.ts'
-import { podQosClass } from './resources.ts'
 
 type Shortfall = NonNullable<Misfit['shortfall']>
 
