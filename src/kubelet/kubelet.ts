@@ -4,8 +4,6 @@
  */
 import { setMaxListeners } from 'node:events'
 import { readFile } from 'node:fs/promises'
-import type { PodStatus } from '#api/gen/types/core.v1'
-import type { Frozen } from '#api/machinery/meta'
 import type { Component } from '#base/component'
 import { pods, services } from '#client/builtIn'
 import { createEventRecorder, type EventRecorder } from '#client/eventRecorder'
@@ -17,6 +15,7 @@ import { type KubeletConfig, kubeletConfig } from './core/config.ts'
 import { type FrozenPod, isStaticPod } from './core/containers.ts'
 import type { KubeletContext, KubeletDeps } from './core/context.ts'
 import type { MachineInfo } from './core/host.ts'
+import type { KubeletView } from './core/kubeletView.ts'
 import { isolated, listWatch, mirror } from './core/listWatch.ts'
 import { createObjectCache } from './core/objectCache.ts'
 import { gateEnabled } from './core/resourceConfig.ts'
@@ -47,21 +46,6 @@ import { createResourceManager } from './resources/resourceManager.ts'
 import { instrumentRuntime } from './runtime/instrumentedRuntime.ts'
 import { createStaticPods, type StaticPods } from './sources/staticPods.ts'
 import { createVolumeManager } from './volumes/volumeManager.ts'
-
-/** What the kubelet's own API (server/) reads. Empty until run() has begun. */
-export interface KubeletView {
-  readonly config: KubeletConfig
-  readonly runtime: RuntimeService
-  pods(): FrozenPod[]
-  pod(namespace: string, name: string): FrozenPod | undefined
-  /** The status that this kubelet last reported. */
-  podStatus(uid: string): Frozen<PodStatus> | undefined
-  context(): KubeletContext | undefined
-  /** The text of /metrics/probes. */
-  probeMetrics(): string
-  /** When the loop that looks after this node's pods last went round. */
-  latestLoopEntryMs(): number | undefined
-}
 
 export interface Kubelet extends Component {
   readonly view: KubeletView

@@ -5,7 +5,8 @@
 import { podRequests } from '#api/helpers/podResources'
 import { podQosClass } from '../core/cgroupResources.ts'
 import type { FrozenPod } from '../core/containers.ts'
-import { isCriticalPod, type Misfit } from './admission.ts'
+import { isCriticalPod } from '../core/criticalPods.ts'
+import type { Misfit } from './admission.ts'
 
 type Shortfall = NonNullable<Misfit['shortfall']>
 

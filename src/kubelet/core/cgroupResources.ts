@@ -2,7 +2,6 @@
  * Requests and limits as the kernel wants them (L3, pure): shares, quota, OOM score, QoS class and the cgroup each pod lives in.
  * Upstream: kubelet/cm/helpers_linux.go, kubelet/qos/policy.go, component-helpers/resource (v1.36).
  */
-
 import type { ResourceRequirements } from '#api/gen/types/core.v1'
 import { podLimits, podRequests, qosClass } from '#api/helpers/podResources'
 import type { Frozen } from '#api/machinery/meta'

@@ -6,6 +6,7 @@ import type { PodSandboxConfig, RuntimeImage } from '#grpc/criTypes'
 import { BackOff } from '../core/backOff.ts'
 import type { FrozenContainer, FrozenPod } from '../core/containers.ts'
 import type { KubeletContext } from '../core/context.ts'
+import { formatElapsed } from '../core/formatElapsed.ts'
 import { withDefaultTag } from '../core/imageReference.ts'
 import { podReference } from '../core/podReference.ts'
 import { StartError } from '../core/startError.ts'
@@ -30,16 +31,6 @@ export interface PulledImage {
 
 const initialBackOffMs = 10_000
 const maxBackOffMs = 300_000
-
-/** Go's time.Duration.String for spans of at least a microsecond, rounded to milliseconds as upstream rounds it. */
-export function formatElapsed(ms: number): string {
-  const rounded = Math.round(ms)
-  if (rounded < 1000) return `${rounded}ms`
-  const hours = Math.floor(rounded / 3_600_000)
-  const minutes = Math.floor(rounded / 60_000) % 60
-  const seconds = (rounded % 60_000) / 1000
-  return `${hours > 0 ? `${hours}h` : ''}${hours > 0 || minutes > 0 ? `${minutes}m` : ''}${seconds}s`
-}
 
 /** What the runtime's error means to users: the waiting reason and message. */
 export function pullFailure(image: string, message: string): { readonly reason: string; readonly message: string } {

@@ -4,10 +4,10 @@
  */
 import { formatTime, parseTime } from '#base/time'
 import { readTextIfExists, writeFileAtomic } from '#host/files'
-import type { Refusal } from '../allocation/admission.ts'
 import type { ShutdownGracePeriod } from '../core/config.ts'
 import { type FrozenPod, isTerminalPhase } from '../core/containers.ts'
 import type { KubeletContext } from '../core/context.ts'
+import type { Refusal } from '../core/refusal.ts'
 import type { PodWorkers } from '../pods/podWorkers.ts'
 
 export interface NodeShutdown {

@@ -7,11 +7,11 @@ import { formatTime } from '#base/time'
 import { kubernetesRelease } from '#base/version'
 import type { RuntimeImage, RuntimeStatus, RuntimeVersion } from '#grpc/criTypes'
 import type { KubeletConfig } from '../core/config.ts'
+import { equal } from '../core/equal.ts'
 import type { MachineInfo } from '../core/host.ts'
 import { milliUnits, quantity } from '../core/quantities.ts'
 import { declaredFeatures } from '../core/resourceConfig.ts'
 import { thresholdAmount } from '../eviction/thresholds.ts'
-import { equal } from '../pods/statusManager.ts'
 
 type Resources = Readonly<Record<string, string>>
 

@@ -4,7 +4,7 @@
  */
 import type { RuntimeCondition, RuntimeStatus, RuntimeVersion } from '#grpc/criTypes'
 import type { KubeletContext } from '../core/context.ts'
-import { formatElapsed } from '../images/imageManager.ts'
+import { formatElapsed } from '../core/formatElapsed.ts'
 
 export interface RuntimeHealth {
   /** Undefined until the runtime has answered once. */

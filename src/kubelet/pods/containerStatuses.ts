@@ -17,18 +17,12 @@ import {
   statusOf,
 } from '../core/containers.ts'
 import type { ContainerRecord, PodRuntimeStatus } from '../core/podRuntimeStatus.ts'
+import type { ProbeResults } from '../core/probeResults.ts'
 
 /** Why a container could not be started: shown as its waiting reason. */
 export interface StartFailure {
   readonly reason: string
   readonly message: string
-}
-
-export interface ProbeResults {
-  /** True without a readiness probe, else what it last said. */
-  ready(containerId: string, container: FrozenContainer): boolean
-  /** True without a startup probe, else whether it has succeeded. */
-  started(containerId: string, container: FrozenContainer): boolean
 }
 
 export interface ContainerStatusInput {

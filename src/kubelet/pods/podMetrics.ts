@@ -3,7 +3,6 @@
  * from creation until the API has heard that everything runs, once with and once without pulling images and running init containers.
  * Upstream: kubelet/metrics/metrics.go, kubelet/util/pod_startup_latency_tracker.go (v1.36).
  */
-
 import type { ContainerStatus, PodStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'

@@ -10,8 +10,8 @@ import { CriError } from '#grpc/criError'
 import type { PodSandboxConfig, RuntimeHandler } from '#grpc/criTypes'
 import { kubeletConfig } from '../core/config.ts'
 import type { KubeletContext } from '../core/context.ts'
+import { podLogDirectory } from '../core/podDirectory.ts'
 import { startSandbox } from './podStarter.ts'
-import { podLogDirectory } from './runtimeConfig.ts'
 import { createUserNamespaces } from './userNamespaces.ts'
 
 const podOf = (spec: Partial<PodSpec>): Pod => ({

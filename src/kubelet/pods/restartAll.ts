@@ -3,7 +3,6 @@
  * runtime, the sandbox stays, and the pod starts from its first init container again. Upstream: kubelet/container/helpers.go ShouldAllContainersRestart,
  * AllContainersRestartCleanedUp; kubelet/status/generate.go GenerateAllContainersRestartingCondition (v1.36); KEP-5532.
  */
-
 import type { PodStatus } from '#api/gen/types/core.v1'
 import { findCondition } from '#api/machinery/conditions'
 import type { Frozen } from '#api/machinery/meta'

@@ -9,15 +9,12 @@ import type { KubeletConfig } from '../core/config.ts'
 import type { ContainerOptions } from '../core/containerOptions.ts'
 import { configMirrorAnnotation, type FrozenContainer, type FrozenPod } from '../core/containers.ts'
 import { expandWords } from '../core/expansion.ts'
+import { podLogDirectory } from '../core/podDirectory.ts'
 import { containerAnnotations, containerLabels, podLabels } from '../core/runtimeLabels.ts'
 import { environmentLength } from './environment.ts'
 import { sandboxHostname } from './hostnames.ts'
 import { podResolver } from './resolver.ts'
 import { containerSecurityContext, sandboxSecurityContext } from './securityContext.ts'
-
-export function podLogDirectory(config: Pick<KubeletConfig, 'podLogsDirectory'>, pod: FrozenPod): string {
-  return `${config.podLogsDirectory}/${pod.metadata.namespace}_${pod.metadata.name}_${pod.metadata.uid}`
-}
 
 function portMappings(pod: FrozenPod): PortMapping[] {
   if (pod.spec.hostNetwork) return []

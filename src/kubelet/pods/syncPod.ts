@@ -2,7 +2,6 @@
  * One step of one pod (L3): read what runs, report it, make the plan, carry it out. The plan is podActions'; this file only does.
  * Upstream: kubelet.go SyncPod, kuberuntime_manager.go SyncPod (v1.36).
  */
-
 import type { PodStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Timer } from '#base/clock'
@@ -10,16 +9,17 @@ import { least } from '#base/extremes'
 import { parseTime } from '#base/time'
 import { rpcErrorText } from '#grpc/criError'
 import type { PodSandboxConfig } from '#grpc/criTypes'
-import type { Refusal } from '../allocation/admission.ts'
 import type { Allocations } from '../allocation/allocations.ts'
 import type { BackOff } from '../core/backOff.ts'
 import { effectiveResources } from '../core/cgroupResources.ts'
 import { type ContainerKind, type FrozenContainer, type FrozenPod, formatPod, isTerminalPhase } from '../core/containers.ts'
 import type { KubeletContext } from '../core/context.ts'
+import { formatElapsed } from '../core/formatElapsed.ts'
 import { podReference } from '../core/podReference.ts'
 import { type PodRuntimeStatus, readPodRuntimeStatus, sandboxIPs } from '../core/podRuntimeStatus.ts'
+import type { Refusal } from '../core/refusal.ts'
 import { StartError } from '../core/startError.ts'
-import { formatElapsed, type ImageManager } from '../images/imageManager.ts'
+import type { ImageManager } from '../images/imageManager.ts'
 import type { ProbeManager } from '../probes/probeManager.ts'
 import type { CgroupTree } from '../resources/cgroupTree.ts'
 import type { VolumeManager } from '../volumes/volumeManager.ts'

@@ -3,7 +3,6 @@
  * Behind it the CPU, memory and device managers, aligned by the topology manager, and the DRA drivers. Upstream: kubelet/cm/container_manager_linux.go (v1.36).
  */
 import { mkdir } from 'node:fs/promises'
-import type { Refusal } from '../allocation/admission.ts'
 import { type CheckpointFile, checkpointFile, noCheckpoint } from '../core/checkpointFile.ts'
 import { type ContainerOptions, mergeAllocations } from '../core/containerOptions.ts'
 import type { FrozenContainer, FrozenPod } from '../core/containers.ts'
@@ -12,6 +11,7 @@ import { formatCpuSet, parseCpuSet } from '../core/cpuSet.ts'
 import { cpuLayout, hugepageBytes, hugepageResource, type MachineTopology, uniformTopology } from '../core/machineTopology.ts'
 import { findContainer } from '../core/podRuntimeStatus.ts'
 import { milliUnits, quantity } from '../core/quantities.ts'
+import type { Refusal } from '../core/refusal.ts'
 import { checkResourcesConfig, gateEnabled } from '../core/resourceConfig.ts'
 import type { ResourceManager } from '../core/resourceService.ts'
 import { cdiEdits, runtimeKnowsCdi } from './cdi.ts'

@@ -1,5 +1,4 @@
 /** What limits depend on besides a pod (L3): the machine's page sizes, the kernel's cgroups, the node's gates. */
-
 import type { ContainerResourceOptions } from '../core/cgroupResources.ts'
 import type { KubeletContext } from '../core/context.ts'
 import { hugepageBytes } from '../core/machineTopology.ts'

@@ -2,7 +2,6 @@
  * Pods that run without the API server (L3): those of files and of a URL; each is shown in the API by a mirror pod, which is only an image of it.
  * Upstream: kubelet/config/config.go, kubelet/pod/mirror_client.go (v1.36).
  */
-
 import type { Pod } from '#api/gen/types/core.v1'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'

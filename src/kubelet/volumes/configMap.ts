@@ -1,5 +1,4 @@
 /** ConfigMaps as files (L3). Upstream: pkg/volume/configmap (v1.36). */
-
 import { optionally } from '../core/optionally.ts'
 import { writeConfiguration } from './configurationVolume.ts'
 import { configMapData, defaultFileMode, selectItems } from './payloads.ts'

@@ -2,7 +2,6 @@
  * The CPU manager (L3): a policy with its remembered state, and which CPUs each container may run on.
  * Upstream: kubelet/cm/cpumanager/cpu_manager.go, policy_none.go (v1.36).
  */
-
 import type { CheckpointFile } from '../../core/checkpointFile.ts'
 import { type CpuSet, intersection, noCpus, union } from '../../core/cpuSet.ts'
 import { allCpus, type CpuLayout } from '../../core/machineTopology.ts'

@@ -2,7 +2,6 @@
  * The static CPU policy (L3, pure over its state): containers of Guaranteed pods that ask for whole CPUs get them for themselves; everybody else
  * runs on what is left. Upstream: kubelet/cm/cpumanager/policy_static.go (v1.36).
  */
-
 import { podQosClass } from '../../core/cgroupResources.ts'
 import { type FrozenContainer, type FrozenPod, isRestartableInitContainer } from '../../core/containers.ts'
 import { type CpuSet, cpuSet, difference, formatCpuSet, intersection, noCpus, sameCpus, union } from '../../core/cpuSet.ts'
