@@ -88,6 +88,22 @@ export const rooms: Readonly<Record<string, Readonly<Record<string, readonly str
     crd: ['admission', 'aggregation', 'core', 'registry', 'webhooks'],
     endpoints: ['admission', 'authz', 'backends', 'core', 'registry', 'server', 'yaml'],
   },
+  kubelet: {
+    core: [],
+    allocation: ['core'],
+    configuration: ['core'],
+    images: ['core'],
+    logs: ['core'],
+    probes: ['core'],
+    resources: ['core'],
+    runtime: ['core', 'logs'],
+    volumes: ['core', 'images'],
+    pods: ['allocation', 'core', 'images', 'logs', 'probes', 'resources', 'volumes'],
+    eviction: ['core', 'pods', 'resources'],
+    node: ['core', 'eviction', 'pods'],
+    sources: ['core', 'pods'],
+    server: ['configuration', 'core', 'eviction'],
+  },
 }
 
 /** Files directly in a top folder that its subfolders may import all the same: the contract that they implement. */

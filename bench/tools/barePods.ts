@@ -6,10 +6,10 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import type { Pod } from '#api/gen/types/core.v1'
 import { type CriClient, encodeContainerConfig } from '#grpc/criClient'
 import type { ContainerConfig, Mount, PodSandboxConfig } from '#grpc/criTypes'
-import { kubeletConfig } from '#kubelet/config'
-import { nodeUsers } from '#kubelet/pods/idRanges'
+import { kubeletConfig } from '#kubelet/core/config'
+import { noOptions } from '#kubelet/core/containerOptions'
+import { nodeUsers } from '#kubelet/core/idRanges'
 import { containerConfig, podSandboxConfig } from '#kubelet/pods/runtimeConfig'
-import { noOptions } from '#kubelet/resources/containerOptions'
 
 export interface BareNode {
   readonly cri: CriClient

@@ -4,17 +4,25 @@
  */
 import { setMaxListeners } from 'node:events'
 import { readFile } from 'node:fs/promises'
-import type { PodStatus } from '#api/gen/types/core.v1'
-import type { Frozen } from '#api/machinery/meta'
 import type { Component } from '#base/component'
 import { pods, services } from '#client/builtIn'
 import { createEventRecorder, type EventRecorder } from '#client/eventRecorder'
 import type { RuntimeStatus } from '#grpc/criTypes'
-import { type KubeletConfig, kubeletConfig } from './config.ts'
-import type { KubeletContext, KubeletDeps } from './context.ts'
+import { createAllocations } from './allocation/allocations.ts'
+import { checkAllowedSysctls } from './allocation/sysctls.ts'
+import { BackOff } from './core/backOff.ts'
+import { type KubeletConfig, kubeletConfig } from './core/config.ts'
+import { type FrozenPod, isStaticPod } from './core/containers.ts'
+import type { KubeletContext, KubeletDeps } from './core/context.ts'
+import type { MachineInfo } from './core/host.ts'
+import type { KubeletView } from './core/kubeletView.ts'
+import { isolated, listWatch, mirror } from './core/listWatch.ts'
+import { createObjectCache } from './core/objectCache.ts'
+import { gateEnabled } from './core/resourceConfig.ts'
+import type { ResourceManager } from './core/resourceService.ts'
+import type { RuntimeService } from './core/runtimeService.ts'
 import { createEvictionManager } from './eviction/evictionManager.ts'
 import { collectGarbage, reclaimOf, removeOrphans } from './gc.ts'
-import type { MachineInfo } from './host.ts'
 import { createImageGC } from './images/imageGc.ts'
 import { createImageManager } from './images/imageManager.ts'
 import { runLogRotation } from './logs/logRotation.ts'
@@ -24,44 +32,20 @@ import { nodeAllocatable } from './node/nodeStatus.ts'
 import { watchOom } from './node/oomWatcher.ts'
 import { conditionProblems, createRuntimeHealth, type RuntimeHealth } from './node/runtimeHealth.ts'
 import { watchForShutdown } from './node/shutdownSignal.ts'
-import { BackOff } from './pods/backOff.ts'
-import { type FrozenPod, isStaticPod } from './pods/containers.ts'
 import { createPodAdmission } from './pods/podAdmission.ts'
 import { createPodEvents, type PodEvents } from './pods/podEvents.ts'
 import { createPodMetrics } from './pods/podMetrics.ts'
 import { createPodResizer } from './pods/podResizer.ts'
 import { createPodWorkers, type PodWorkers } from './pods/podWorkers.ts'
 import { createStatusManager, type StatusManager } from './pods/statusManager.ts'
-import { checkAllowedSysctls } from './pods/sysctls.ts'
 import { createUserNamespaces } from './pods/userNamespaces.ts'
 import { createProbeManager, type ProbeManager } from './probes/probeManager.ts'
-import { createAllocations } from './resources/allocations.ts'
 import { createCgroupTree } from './resources/cgroupTree.ts'
-import { gateEnabled } from './resources/config.ts'
 import { checkKernelTunables } from './resources/kernelTunables.ts'
 import { createResourceManager } from './resources/resourceManager.ts'
-import type { ResourceManager } from './resources/resourceService.ts'
 import { instrumentRuntime } from './runtime/instrumentedRuntime.ts'
-import type { RuntimeService } from './runtime/runtimeService.ts'
-import { isolated, listWatch, mirror } from './sources/listWatch.ts'
-import { createObjectCache } from './sources/objectCache.ts'
 import { createStaticPods, type StaticPods } from './sources/staticPods.ts'
 import { createVolumeManager } from './volumes/volumeManager.ts'
-
-/** What the kubelet's own API (server/) reads. Empty until run() has begun. */
-export interface KubeletView {
-  readonly config: KubeletConfig
-  readonly runtime: RuntimeService
-  pods(): FrozenPod[]
-  pod(namespace: string, name: string): FrozenPod | undefined
-  /** The status that this kubelet last reported. */
-  podStatus(uid: string): Frozen<PodStatus> | undefined
-  context(): KubeletContext | undefined
-  /** The text of /metrics/probes. */
-  probeMetrics(): string
-  /** When the loop that looks after this node's pods last went round. */
-  latestLoopEntryMs(): number | undefined
-}
 
 export interface Kubelet extends Component {
   readonly view: KubeletView

@@ -3,7 +3,7 @@
  * reboots, loses its connection, its runtime falls ill, its containers die.
  */
 import { createClient } from '#client/clientOverTransport'
-import type { KubeletConfig } from '#kubelet/config'
+import type { KubeletConfig } from '#kubelet/core/config'
 import { createKubelet } from '#kubelet/kubelet'
 import { simulatedMachine } from '#kubelet/runtime/simulated/machine'
 import type { SimulatedProfile } from '#kubelet/runtime/simulated/profile'

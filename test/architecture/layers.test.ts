@@ -89,6 +89,16 @@ const faults: { name: string; files: Record<string, string>; rule: string }[] = 
     rule: 'noRestrictedImports',
   },
   {
+    name: 'the volumes of the kubelet importing its pods, which stand above them',
+    files: { 'src/kubelet/pods/clock.ts': clock, 'src/kubelet/volumes/a.ts': "import { clock } from '../pods/clock.ts'\nexport const a = clock\n" },
+    rule: 'noRestrictedImports',
+  },
+  {
+    name: 'a deeper folder of the kubelet importing the assembly',
+    files: { 'src/kubelet/clock.ts': clock, 'src/kubelet/server/stats/a.ts': "import { clock } from '../../clock.ts'\nexport const a = clock\n" },
+    rule: 'noRestrictedImports',
+  },
+  {
     name: 'a subfolder importing a file of the assembly above it',
     files: { 'src/store/clock.ts': clock, 'src/store/local/a.ts': "import { clock } from '../clock.ts'\nexport const a = clock\n" },
     rule: 'noRestrictedImports',

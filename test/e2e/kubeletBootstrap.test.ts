@@ -17,7 +17,7 @@ import { certificateSigningRequests, clusterRoleBindings, nodes, pods, secrets, 
 import type { Client } from '#client/client'
 import { createClient } from '#client/clientOverTransport'
 import { createHttpTransport, type HttpTransport } from '#client/httpTransport'
-import { createKubeletHost } from '#kubelet/host'
+import { createKubeletHost } from '#kubelet/core/host'
 import { freePort } from '#main/localCluster/freePort'
 import { realClock } from '#testing/realClock'
 import { busybox, missingPrerequisite, startContainerd, type TestContainerd } from './kubeletContainerd.ts'

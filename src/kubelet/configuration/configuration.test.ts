@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { kubeletConfig } from '../config.ts'
+import { kubeletConfig } from '../core/config.ts'
 import { defaultDocument, mergeDocuments, readDocument } from './document.ts'
 import { configurationFields } from './fields.ts'
 import { documentOf, settingsOf, unsupported } from './settings.ts'

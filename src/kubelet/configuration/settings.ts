@@ -5,7 +5,7 @@
 import { formatDuration, parseDuration } from '#api/machinery/duration'
 import { parseQuantity, quantityAsNumber } from '#api/machinery/quantity'
 import { bareMap } from '#base/bareMap'
-import { type KubeletConfig, kubeletDefaults } from '../config.ts'
+import { type KubeletConfig, kubeletDefaults } from '../core/config.ts'
 import { type ConfigurationDocument, defaultDocument } from './document.ts'
 import { configurationFields } from './fields.ts'
 

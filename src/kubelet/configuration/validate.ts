@@ -4,7 +4,7 @@
  */
 import { parseDuration } from '#api/machinery/duration'
 import { type FeatureGateSettings, featureGateFaults } from '#base/featureGates'
-import { gateEnabled } from '../resources/config.ts'
+import { gateEnabled } from '../core/resourceConfig.ts'
 import type { AuthorizationSettings, ConfigurationDocument } from './document.ts'
 import { nodeFaults } from './validateNode.ts'
 

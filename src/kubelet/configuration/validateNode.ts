@@ -4,9 +4,9 @@
  */
 import { isQuantity, quantitySign } from '#api/machinery/quantity'
 import { curveNames, unknownCurves } from '#base/tlsCurves'
-import { withoutTag } from '../images/imageReference.ts'
-import { enforcementFaults, gateEnabled } from '../resources/config.ts'
-import { parseCpuSet } from '../resources/cpuSet.ts'
+import { parseCpuSet } from '../core/cpuSet.ts'
+import { withoutTag } from '../core/imageReference.ts'
+import { enforcementFaults, gateEnabled } from '../core/resourceConfig.ts'
 import type { ConfigurationDocument } from './document.ts'
 
 /** @param document complete. All faults, each a sentence without its beginning. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
-import { kubeletConfig } from '../config.ts'
+import { kubeletConfig } from '../core/config.ts'
 import { limitsStorage, storageExcess } from './localStorage.ts'
 import { memoryObservation } from './observe.ts'
 import type { PodUsage } from './podUsage.ts'

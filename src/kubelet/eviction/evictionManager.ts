@@ -2,10 +2,10 @@
  * Watches what the node has left and ends pods before the kernel does (L3): pods beyond their storage limits, then, when something runs short, what nobody
  * needs, then one pod a round. Decisions are thresholds.ts', ranking.ts' and localStorage.ts'. Upstream: kubelet/eviction/eviction_manager.go (v1.36).
  */
-import type { KubeletContext } from '../context.ts'
-import { isCriticalPod } from '../pods/admission.ts'
-import { type FrozenPod, isStaticPod, isTerminalPhase } from '../pods/containers.ts'
-import { podReference } from '../pods/podReference.ts'
+import { type FrozenPod, isStaticPod, isTerminalPhase } from '../core/containers.ts'
+import type { KubeletContext } from '../core/context.ts'
+import { isCriticalPod } from '../core/criticalPods.ts'
+import { podReference } from '../core/podReference.ts'
 import type { PodWorkers } from '../pods/podWorkers.ts'
 import { limitsStorage, storageExcess } from './localStorage.ts'
 import { hasDedicatedImageFs, observe, podUsages } from './observe.ts'

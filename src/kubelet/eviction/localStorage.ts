@@ -4,8 +4,8 @@
  */
 import { podLimits } from '#api/helpers/podResources'
 import { canonicalQuantity, formatQuantity, quantityOf } from '#api/machinery/quantity'
-import type { FrozenPod } from '../pods/containers.ts'
-import { quantity } from '../pods/quantities.ts'
+import type { FrozenPod } from '../core/containers.ts'
+import { quantity } from '../core/quantities.ts'
 import { diskOf, type PodUsage } from './podUsage.ts'
 
 export interface StorageExcess {

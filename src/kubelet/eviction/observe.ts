@@ -2,18 +2,16 @@
  * Looks at the node for the eviction manager (L3): a few small files and statfs every round; the disk usage of pods only when somebody asks.
  * Upstream: kubelet/eviction/helpers.go makeSignalObservations, kubelet/server/stats (v1.36).
  */
-
 import { readFile, stat } from 'node:fs/promises'
 import { least } from '#base/extremes'
 import { directoryUsage } from '#host/directoryUsage'
-import type { KubeletContext } from '../context.ts'
-import type { KubeletHost } from '../host.ts'
-import type { FrozenPod } from '../pods/containers.ts'
-import { podCgroupPath, qosCgroupPath } from '../pods/resources.ts'
-import { podLogDirectory } from '../pods/runtimeConfig.ts'
+import { podCgroupPath, qosCgroupPath } from '../core/cgroupResources.ts'
+import type { FrozenPod } from '../core/containers.ts'
+import type { KubeletContext } from '../core/context.ts'
+import type { KubeletHost } from '../core/host.ts'
+import { podDirectory, podLogDirectory } from '../core/podDirectory.ts'
+import { labelKeys } from '../core/runtimeLabels.ts'
 import { kubepodsLimits } from '../resources/cgroupTree.ts'
-import { labelKeys } from '../runtime/labels.ts'
-import { podDirectory } from '../volumes/podDirectory.ts'
 import type { ContainerUsage, DiskUsage, PodUsage } from './podUsage.ts'
 import type { Observation, Observations } from './thresholds.ts'
 

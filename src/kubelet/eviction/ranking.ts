@@ -4,8 +4,8 @@
  */
 import { podRequests } from '#api/helpers/podResources'
 import { canonicalQuantity, formatQuantity, quantityOf } from '#api/machinery/quantity'
-import type { FrozenPod } from '../pods/containers.ts'
-import { quantity } from '../pods/quantities.ts'
+import type { FrozenPod } from '../core/containers.ts'
+import { quantity } from '../core/quantities.ts'
 import { allDiskParts, type DiskPart, diskOf, memoryOf, type PodUsage } from './podUsage.ts'
 import { type EvictionSignal, type Observations, resourceOf, type StarvedResource, type Threshold, thresholdText } from './thresholds.ts'
 

@@ -4,7 +4,7 @@
  */
 import { parseDuration } from '#api/machinery/duration'
 import { canonicalQuantity, formatQuantity, isQuantity, quantityOf, quantitySign, quantityValue } from '#api/machinery/quantity'
-import type { KubeletConfig } from '../config.ts'
+import type { KubeletConfig } from '../core/config.ts'
 
 const signals = [
   'memory.available',

@@ -3,7 +3,7 @@
  * Upstream: kubelet/images/image_gc_manager.go, kubelet.go StartGarbageCollection (v1.36).
  */
 import type { RuntimeImage } from '#grpc/criTypes'
-import type { KubeletContext } from '../context.ts'
+import type { KubeletContext } from '../core/context.ts'
 import type { ImageManager } from './imageManager.ts'
 
 /** Sandboxes hold their image without a container that says so; runtimes before CRI v1.30 do not pin it themselves. */

@@ -3,14 +3,15 @@
  * Upstream: kubelet/images/image_manager.go (v1.36).
  */
 import type { PodSandboxConfig, RuntimeImage } from '#grpc/criTypes'
-import type { KubeletContext } from '../context.ts'
-import { BackOff } from '../pods/backOff.ts'
-import type { FrozenContainer, FrozenPod } from '../pods/containers.ts'
-import { podReference } from '../pods/podReference.ts'
-import { StartError } from '../pods/startError.ts'
+import { BackOff } from '../core/backOff.ts'
+import type { FrozenContainer, FrozenPod } from '../core/containers.ts'
+import type { KubeletContext } from '../core/context.ts'
+import { formatElapsed } from '../core/formatElapsed.ts'
+import { withDefaultTag } from '../core/imageReference.ts'
+import { podReference } from '../core/podReference.ts'
+import { StartError } from '../core/startError.ts'
 import { createCredentialProviders } from './credentialProviders.ts'
 import { createImagePuller, type PullResult } from './imagePuller.ts'
-import { withDefaultTag } from './imageReference.ts'
 import { type Credentials, configsOfSecrets, lookUpCredentials, type PullSecret } from './keyring.ts'
 import { openPullRecords, type PullRecords } from './pullRecords.ts'
 
@@ -30,16 +31,6 @@ export interface PulledImage {
 
 const initialBackOffMs = 10_000
 const maxBackOffMs = 300_000
-
-/** Go's time.Duration.String for spans of at least a microsecond, rounded to milliseconds as upstream rounds it. */
-export function formatElapsed(ms: number): string {
-  const rounded = Math.round(ms)
-  if (rounded < 1000) return `${rounded}ms`
-  const hours = Math.floor(rounded / 3_600_000)
-  const minutes = Math.floor(rounded / 60_000) % 60
-  const seconds = (rounded % 60_000) / 1000
-  return `${hours > 0 ? `${hours}h` : ''}${hours > 0 || minutes > 0 ? `${minutes}m` : ''}${seconds}s`
-}
 
 /** What the runtime's error means to users: the waiting reason and message. */
 export function pullFailure(image: string, message: string): { readonly reason: string; readonly message: string } {

@@ -4,7 +4,7 @@
  */
 import { createTokenBucket } from '#client/workqueue/rateLimiter'
 import type { PodSandboxConfig } from '#grpc/criTypes'
-import type { KubeletContext } from '../context.ts'
+import type { KubeletContext } from '../core/context.ts'
 import type { Credentials } from './keyring.ts'
 
 export interface PullResult {

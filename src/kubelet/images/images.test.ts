@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'
-import { formatElapsed, pullFailure, sizeBucket } from './imageManager.ts'
-import { repositoryOf, withDefaultTag, withoutTag } from './imageReference.ts'
+import { formatElapsed } from '../core/formatElapsed.ts'
+import { repositoryOf, withDefaultTag, withoutTag } from '../core/imageReference.ts'
+import { pullFailure, sizeBucket } from './imageManager.ts'
 import { ociTar, tar } from './ociTar.ts'
 
 const tags = [

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { AuthConfig } from '#grpc/criTypes'
-import { repositoryOf } from './imageReference.ts'
+import { repositoryOf } from '../core/imageReference.ts'
 
 /** Where credentials come from; absent: they are the node's, for every pod. */
 export interface CredentialSource {

@@ -4,7 +4,7 @@
  */
 import { arch } from 'node:os'
 import { bareMap } from '#base/bareMap'
-import { goArchitecture } from '../host.ts'
+import { goArchitecture } from '../core/host.ts'
 import { ociTar } from './ociTar.ts'
 
 /** What an architecture needs: its number in the ELF header, the largest page its kernels may use, and the program. */

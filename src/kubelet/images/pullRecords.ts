@@ -8,9 +8,9 @@ import { bareMap, ownValue } from '#base/bareMap'
 import { formatTime, parseTime } from '#base/time'
 import type { RuntimeImage } from '#grpc/criTypes'
 import { listIfExists, writeFileAtomic } from '#host/files'
-import type { VerificationPolicy } from '../config.ts'
-import type { KubeletContext } from '../context.ts'
-import { withoutTag } from './imageReference.ts'
+import type { VerificationPolicy } from '../core/config.ts'
+import type { KubeletContext } from '../core/context.ts'
+import { withoutTag } from '../core/imageReference.ts'
 import { type Credentials, hashOf } from './keyring.ts'
 
 interface SecretRecord {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { VirtualClock } from '#base/virtualClock'
-import type { LogOptions } from '../runtime/runtimeService.ts'
+import type { LogOptions } from '../core/runtimeService.ts'
 import { parseCriLine, readLog } from './criLog.ts'
 
 const line = (text: string, { stream = 'stdout', tag = 'F', second = 0 } = {}) =>

@@ -5,7 +5,7 @@
 import type { FileHandle } from 'node:fs/promises'
 import type { Clock } from '#base/clock'
 import { parseTime } from '#base/time'
-import type { LogOptions } from '../runtime/runtimeService.ts'
+import type { LogOptions } from '../core/runtimeService.ts'
 import { openFollowed } from './followedLog.ts'
 
 export interface LogLine {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
 import { noLog } from '#base/log'
-import type { KubeletContext } from '../context.ts'
+import type { KubeletContext } from '../core/context.ts'
 import { linkContainerLog, logLinkName, removeDeadLogLinks } from './logLinks.ts'
 
 const pod: Pod = {

@@ -5,8 +5,8 @@
 import { readlink, rm, stat, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { listIfExists, makeDirectory } from '#host/files'
-import type { KubeletContext } from '../context.ts'
-import type { FrozenPod } from '../pods/containers.ts'
+import type { FrozenPod } from '../core/containers.ts'
+import type { KubeletContext } from '../core/context.ts'
 
 type LinkContext = Pick<KubeletContext, 'host' | 'config' | 'log'>
 

@@ -6,7 +6,7 @@ import { createReadStream, createWriteStream } from 'node:fs'
 import { rename, rm, stat } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import type { KubeletContext } from '../context.ts'
+import type { KubeletContext } from '../core/context.ts'
 import { compressedSuffix, rotatedBeside, rotationStamp, sortRotated, temporaryOf } from './logFiles.ts'
 
 type RotationContext = Pick<KubeletContext, 'runtime' | 'host' | 'config' | 'clock' | 'log'>

@@ -4,8 +4,8 @@
  */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { KubeletContext } from '../context.ts'
-import type { KubeletHost } from '../host.ts'
+import type { KubeletContext } from '../core/context.ts'
+import type { KubeletHost } from '../core/host.ts'
 
 const login = ['org.freedesktop.login1', '/org/freedesktop/login1', 'org.freedesktop.login1.Manager']
 const systemd = ['org.freedesktop.systemd1', '/org/freedesktop/systemd1', 'org.freedesktop.systemd1.Manager']

@@ -4,10 +4,10 @@
  */
 import { formatTime, parseTime } from '#base/time'
 import { readTextIfExists, writeFileAtomic } from '#host/files'
-import type { ShutdownGracePeriod } from '../config.ts'
-import type { KubeletContext } from '../context.ts'
-import type { Refusal } from '../pods/admission.ts'
-import { type FrozenPod, isTerminalPhase } from '../pods/containers.ts'
+import type { ShutdownGracePeriod } from '../core/config.ts'
+import { type FrozenPod, isTerminalPhase } from '../core/containers.ts'
+import type { KubeletContext } from '../core/context.ts'
+import type { Refusal } from '../core/refusal.ts'
 import type { PodWorkers } from '../pods/podWorkers.ts'
 
 export interface NodeShutdown {

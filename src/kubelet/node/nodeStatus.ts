@@ -6,12 +6,12 @@ import { bareMap, ownValue } from '#base/bareMap'
 import { formatTime } from '#base/time'
 import { kubernetesRelease } from '#base/version'
 import type { RuntimeImage, RuntimeStatus, RuntimeVersion } from '#grpc/criTypes'
-import type { KubeletConfig } from '../config.ts'
+import type { KubeletConfig } from '../core/config.ts'
+import { equal } from '../core/equal.ts'
+import type { MachineInfo } from '../core/host.ts'
+import { milliUnits, quantity } from '../core/quantities.ts'
+import { declaredFeatures } from '../core/resourceConfig.ts'
 import { thresholdAmount } from '../eviction/thresholds.ts'
-import type { MachineInfo } from '../host.ts'
-import { milliUnits, quantity } from '../pods/quantities.ts'
-import { equal } from '../pods/statusManager.ts'
-import { declaredFeatures } from '../resources/config.ts'
 
 type Resources = Readonly<Record<string, string>>
 

@@ -3,8 +3,8 @@
  * Upstream: kubelet/runtime.go, kubelet.go updateRuntimeUp, kubelet/pleg/generic.go Healthy (v1.36).
  */
 import type { RuntimeCondition, RuntimeStatus, RuntimeVersion } from '#grpc/criTypes'
-import type { KubeletContext } from '../context.ts'
-import { formatElapsed } from '../images/imageManager.ts'
+import type { KubeletContext } from '../core/context.ts'
+import { formatElapsed } from '../core/formatElapsed.ts'
 
 export interface RuntimeHealth {
   /** Undefined until the runtime has answered once. */

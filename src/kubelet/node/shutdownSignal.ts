@@ -3,7 +3,7 @@
  * InhibitDelayMaxSec at most, which is raised where pods may take longer. Upstream: kubelet/nodeshutdown/systemd, nodeshutdown_manager_linux.go (v1.36).
  */
 import { createInterface } from 'node:readline'
-import type { KubeletContext } from '../context.ts'
+import type { KubeletContext } from '../core/context.ts'
 import { ensureInhibitDelay } from './inhibitDelay.ts'
 
 export interface ShutdownListener {

@@ -6,7 +6,6 @@ import type { ContainerState, ContainerStatus, ResourceRequirements, VolumeMount
 import type { Frozen } from '#api/machinery/meta'
 import { deepCopy } from '#base/frozen'
 import { formatTime } from '#base/time'
-import type { ContainerRecord, PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
 import {
   type ContainerKind,
   type FrozenContainer,
@@ -16,19 +15,14 @@ import {
   shouldRestart,
   shouldRestartInit,
   statusOf,
-} from './containers.ts'
+} from '../core/containers.ts'
+import type { ContainerRecord, PodRuntimeStatus } from '../core/podRuntimeStatus.ts'
+import type { ProbeResults } from '../core/probeResults.ts'
 
 /** Why a container could not be started: shown as its waiting reason. */
 export interface StartFailure {
   readonly reason: string
   readonly message: string
-}
-
-export interface ProbeResults {
-  /** True without a readiness probe, else what it last said. */
-  ready(containerId: string, container: FrozenContainer): boolean
-  /** True without a startup probe, else whether it has succeeded. */
-  started(containerId: string, container: FrozenContainer): boolean
 }
 
 export interface ContainerStatusInput {

@@ -5,11 +5,11 @@
 import type { ConfigMap, EnvVar, FileKeySelector, Secret, Service } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { ownValue } from '#base/bareMap'
-import type { FrozenContainer, FrozenPod } from './containers.ts'
-import { type PodRuntimeFacts, podField, resourceField } from './downwardApi.ts'
+import type { FrozenContainer, FrozenPod } from '../core/containers.ts'
+import { type PodRuntimeFacts, podField, resourceField } from '../core/downwardApi.ts'
+import { expand, maxWordsLength } from '../core/expansion.ts'
+import { optionally } from '../core/optionally.ts'
 import { environmentFileValue } from './environmentFile.ts'
-import { expand, maxWordsLength } from './expansion.ts'
-import { optionally } from './optionally.ts'
 
 export interface EnvironmentSources {
   configMap(namespace: string, name: string): Promise<Frozen<ConfigMap>>

@@ -1,5 +1,5 @@
 /** A pod's names and its hosts file (L3, pure). Upstream: kubelet_pods.go GeneratePodHostNameAndDomain, hostsFileContent, util.go GetNodenameForKernel (v1.36). */
-import type { FrozenPod } from './containers.ts'
+import type { FrozenPod } from '../core/containers.ts'
 
 const maxHostnameLength = 63
 /** What the kernel keeps of a node name. */

@@ -5,8 +5,8 @@ import { noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
 import { VirtualClock } from '#base/virtualClock'
 import { CriError } from '#grpc/criError'
-import type { KubeletContext } from '../context.ts'
-import type { ContainerRecord } from '../runtime/podRuntimeStatus.ts'
+import type { KubeletContext } from '../core/context.ts'
+import type { ContainerRecord } from '../core/podRuntimeStatus.ts'
 import { type KillOptions, killPod } from './killing.ts'
 
 interface Run {

@@ -3,13 +3,13 @@
  * Upstream: kuberuntime_container.go killContainer, kuberuntime_termination_order.go (v1.36).
  */
 import { rpcErrorText } from '#grpc/criError'
-import type { KubeletContext } from '../context.ts'
-import { annotationKeys } from '../runtime/labels.ts'
-import { type ContainerRecord, type PodRuntimeStatus, sandboxIPs } from '../runtime/podRuntimeStatus.ts'
-import { type FrozenContainer, type FrozenPod, findSpecContainer, isRestartableInitContainer } from './containers.ts'
+import { type FrozenContainer, type FrozenPod, findSpecContainer, isRestartableInitContainer } from '../core/containers.ts'
+import type { KubeletContext } from '../core/context.ts'
+import { podReference } from '../core/podReference.ts'
+import { type ContainerRecord, type PodRuntimeStatus, sandboxIPs } from '../core/podRuntimeStatus.ts'
+import { annotationKeys } from '../core/runtimeLabels.ts'
 import { runLifecycleHandler } from './lifecycle.ts'
 import type { KillReason } from './podActions.ts'
-import { podReference } from './podReference.ts'
 
 /** The runtime is never given less than this, so that TERM has a chance. */
 const minimumGraceSeconds = 2

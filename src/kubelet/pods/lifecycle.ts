@@ -1,22 +1,13 @@
 /** Lifecycle hooks (L3): exec, httpGet and sleep. Upstream: kubelet/lifecycle/handlers.go (v1.36). */
-
 import type { HTTPGetAction, LifecycleHandler } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { messageOf } from '#base/messageOf'
 import { kubernetesVersion } from '#base/version'
-import type { KubeletContext } from '../context.ts'
-import { type HttpTarget, httpRequest } from '../probes/http.ts'
-import { type FrozenContainer, type FrozenPod, formatPod } from './containers.ts'
-import { podReference } from './podReference.ts'
-
-/** A port by number or by the name of one of the container's ports. */
-export function containerPort(port: number | string, container: FrozenContainer): number {
-  const named = typeof port === 'string' ? container.ports?.find((candidate) => candidate.name === port)?.containerPort : undefined
-  const number = named ?? Number(port)
-  if (typeof port === 'string' && !Number.isInteger(number)) throw new Error(`couldn't find port: "${port}" in container ${container.name}`)
-  if (number < 1 || number > 65_535) throw new Error(`invalid port number: ${number}`)
-  return number
-}
+import { containerPort } from '../core/containerPort.ts'
+import { type FrozenContainer, type FrozenPod, formatPod } from '../core/containers.ts'
+import type { KubeletContext } from '../core/context.ts'
+import { type HttpTarget, httpRequest } from '../core/httpRequest.ts'
+import { podReference } from '../core/podReference.ts'
 
 export interface HookRequest {
   readonly pod: FrozenPod

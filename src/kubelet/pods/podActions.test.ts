@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Container, Pod, PodSpec } from '#api/gen/types/core.v1'
 import type { PodSandboxStatus, RuntimeContainerStatus } from '#grpc/criTypes'
-import { containerHash } from '../runtime/labels.ts'
-import type { ContainerRecord, PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
-import { computePodActions, type PodActions, type ProbeView } from './podActions.ts'
+import type { ContainerRecord, PodRuntimeStatus } from '../core/podRuntimeStatus.ts'
+import type { ProbeView } from '../core/probeResults.ts'
+import { containerHash } from '../core/runtimeLabels.ts'
+import { computePodActions, type PodActions } from './podActions.ts'
 
 const container = (name: string, more: Partial<Container> = {}): Container => ({ name, image: 'i:1', ...more })
 const sidecar = (name: string, more: Partial<Container> = {}) => container(name, { restartPolicy: 'Always', ...more })

@@ -2,10 +2,11 @@
  * What must happen to a pod now (L3): kill, create a sandbox, start which containers, in which order. Pure; carrying it out is syncPod's work.
  * Upstream: kuberuntime_manager.go computePodActions, kuberuntime_container.go computeInitContainerActions, util.go PodSandboxChanged (v1.36).
  */
-import { containerHash } from '../runtime/labels.ts'
-import type { ContainerRecord, PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
-import { findContainer } from '../runtime/podRuntimeStatus.ts'
-import { type FrozenContainer, type FrozenPod, isRestartableInitContainer, shouldRestart, shouldRestartInit } from './containers.ts'
+import { type FrozenContainer, type FrozenPod, isRestartableInitContainer, shouldRestart, shouldRestartInit } from '../core/containers.ts'
+import type { ContainerRecord, PodRuntimeStatus } from '../core/podRuntimeStatus.ts'
+import { findContainer } from '../core/podRuntimeStatus.ts'
+import type { ProbeView } from '../core/probeResults.ts'
+import { containerHash } from '../core/runtimeLabels.ts'
 
 export type KillReason = 'Unknown' | 'LivenessProbe' | 'StartupProbe' | 'DefinitionChanged' | 'FailedPostStartHook'
 
@@ -34,12 +35,6 @@ export function isNothing(actions: PodActions): boolean {
   const { initContainersToStart, containersToStart, ephemeralContainersToStart, containersToKill } = actions
   const lists = [initContainersToStart, containersToStart, ephemeralContainersToStart, containersToKill]
   return !actions.killPod && !actions.createSandbox && lists.every((list) => list.length === 0)
-}
-
-/** What the probes last said about a container; undefined before the first result. */
-export interface ProbeView {
-  liveness(containerId: string): 'Success' | 'Failure' | undefined
-  startup(containerId: string): 'Success' | 'Failure' | undefined
 }
 
 export interface SandboxDecision {

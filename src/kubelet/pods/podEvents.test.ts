@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import { noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
 import { VirtualClock } from '#base/virtualClock'
-import type { KubeletContext } from '../context.ts'
-import { labelKeys } from '../runtime/labels.ts'
+import type { KubeletContext } from '../core/context.ts'
+import { labelKeys } from '../core/runtimeLabels.ts'
 import { createPodEvents } from './podEvents.ts'
 
 test('KUB-10 until the runtime has told of all it has, it may hold something of any pod; then only of those it told of, or that a step has made', async () => {

@@ -2,9 +2,9 @@
  * Turns runtime events into pods to look at (L3): containerd's stream first, a slow relist for what it missed.
  * Upstream: kubelet/pleg evented.go and generic.go (v1.36).
  */
-import type { KubeletContext } from '../context.ts'
-import { labelKeys } from '../runtime/labels.ts'
-import type { PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
+import type { KubeletContext } from '../core/context.ts'
+import type { PodRuntimeStatus } from '../core/podRuntimeStatus.ts'
+import { labelKeys } from '../core/runtimeLabels.ts'
 import { createPodGauges } from './podGauges.ts'
 import type { PodWorkers } from './podWorkers.ts'
 

@@ -4,7 +4,7 @@
  */
 import type { Metrics } from '#base/metrics'
 import type { PodSandbox, RuntimeContainer } from '#grpc/criTypes'
-import { type FrozenPod, isStaticPod, isTerminalPhase } from './containers.ts'
+import { type FrozenPod, isStaticPod, isTerminalPhase } from '../core/containers.ts'
 
 /** A pod of the node, and how far it is. */
 export interface CountedPod {

@@ -3,14 +3,13 @@
  * from creation until the API has heard that everything runs, once with and once without pulling images and running init containers.
  * Upstream: kubelet/metrics/metrics.go, kubelet/util/pod_startup_latency_tracker.go (v1.36).
  */
-
 import type { ContainerStatus, PodStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import { greatest, least } from '#base/extremes'
 import type { Counter, Gauge, Histogram, Metrics } from '#base/metrics'
 import { parseTime } from '#base/time'
-import { type ContainerKind, type FrozenPod, isTerminalPhase } from './containers.ts'
+import { type ContainerKind, type FrozenPod, isTerminalPhase } from '../core/containers.ts'
 
 export interface PodMetrics {
   readonly startedPods: Counter

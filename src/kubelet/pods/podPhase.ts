@@ -10,7 +10,7 @@ import {
   shouldRestart,
   shouldRestartInit,
   statusOf,
-} from './containers.ts'
+} from '../core/containers.ts'
 
 export type PodPhase = 'Pending' | 'Running' | 'Succeeded' | 'Failed'
 

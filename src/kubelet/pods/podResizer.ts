@@ -3,17 +3,17 @@
  * after them, so that no container is ever held by a limit that is to be raised. Upstream: kuberuntime_manager.go doPodResizeAction (v1.36).
  */
 import type { CgroupLimits } from '#host/cgroups'
-import type { KubeletContext } from '../context.ts'
-import type { Allocations } from '../resources/allocations.ts'
+import type { Allocations } from '../allocation/allocations.ts'
+import { type ContainerResize, changedResources, limitOf, memoryDecreaseError, memoryLimitBytes, planResize, type Resources } from '../allocation/resize.ts'
+import { resizeDuration } from '../allocation/resizeMetrics.ts'
+import { containerResources, podCgroupLimits, podCgroupPath } from '../core/cgroupResources.ts'
+import type { FrozenPod } from '../core/containers.ts'
+import type { KubeletContext } from '../core/context.ts'
+import { type ContainerRecord, type PodRuntimeStatus, sandboxIPs } from '../core/podRuntimeStatus.ts'
+import { annotationKeys } from '../core/runtimeLabels.ts'
 import type { CgroupTree } from '../resources/cgroupTree.ts'
 import { containerResourceOptions, hugepageSizes } from '../resources/resourceOptions.ts'
-import { annotationKeys } from '../runtime/labels.ts'
-import { type ContainerRecord, type PodRuntimeStatus, sandboxIPs } from '../runtime/podRuntimeStatus.ts'
-import type { FrozenPod } from './containers.ts'
 import { killContainer } from './killing.ts'
-import { type ContainerResize, changedResources, limitOf, memoryDecreaseError, memoryLimitBytes, planResize, type Resources } from './resize.ts'
-import { resizeDuration } from './resizeMetrics.ts'
-import { containerResources, podCgroupLimits, podCgroupPath } from './resources.ts'
 
 export interface PodResizer {
   /** Answers whether it may have changed what runs. @param pod with its allocation */

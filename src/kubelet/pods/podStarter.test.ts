@@ -8,10 +8,10 @@ import type { Pod, PodSpec } from '#api/gen/types/core.v1'
 import { notFound } from '#api/machinery/status'
 import { CriError } from '#grpc/criError'
 import type { PodSandboxConfig, RuntimeHandler } from '#grpc/criTypes'
-import { kubeletConfig } from '../config.ts'
-import type { KubeletContext } from '../context.ts'
+import { kubeletConfig } from '../core/config.ts'
+import type { KubeletContext } from '../core/context.ts'
+import { podLogDirectory } from '../core/podDirectory.ts'
 import { startSandbox } from './podStarter.ts'
-import { podLogDirectory } from './runtimeConfig.ts'
 import { createUserNamespaces } from './userNamespaces.ts'
 
 const podOf = (spec: Partial<PodSpec>): Pod => ({

@@ -1,6 +1,6 @@
 /** What a pod's /etc/resolv.conf says (L3, pure). Upstream: kubelet/network/dns/dns.go, pkg/apis/core/validation limits (v1.36). */
 import type { DnsConfig } from '#grpc/criTypes'
-import type { FrozenPod } from './containers.ts'
+import type { FrozenPod } from '../core/containers.ts'
 
 export interface ResolverSource {
   readonly nodeIPs: readonly string[]

@@ -3,16 +3,15 @@
  * runtime, the sandbox stays, and the pod starts from its first init container again. Upstream: kubelet/container/helpers.go ShouldAllContainersRestart,
  * AllContainersRestartCleanedUp; kubelet/status/generate.go GenerateAllContainersRestartingCondition (v1.36); KEP-5532.
  */
-
 import type { PodStatus } from '#api/gen/types/core.v1'
 import { findCondition } from '#api/machinery/conditions'
 import type { Frozen } from '#api/machinery/meta'
 import { greatest } from '#base/extremes'
-import type { KubeletContext } from '../context.ts'
-import { type ContainerRecord, findContainer, type PodRuntimeStatus, sandboxIPs } from '../runtime/podRuntimeStatus.ts'
-import { type FrozenContainer, type FrozenPod, isTerminalPhase, matchingRestartRule } from './containers.ts'
+import { type FrozenContainer, type FrozenPod, isTerminalPhase, matchingRestartRule } from '../core/containers.ts'
+import type { KubeletContext } from '../core/context.ts'
+import type { ConditionDraft } from '../core/podConditions.ts'
+import { type ContainerRecord, findContainer, type PodRuntimeStatus, sandboxIPs } from '../core/podRuntimeStatus.ts'
 import { killContainer } from './killing.ts'
-import type { ConditionDraft } from './podConditions.ts'
 
 const conditionType = 'AllContainersRestarting'
 const action = 'RestartAllContainers'

@@ -3,21 +3,18 @@
  * Upstream: kuberuntime_sandbox.go generatePodSandboxConfig, kuberuntime_container.go generateContainerConfig (v1.36).
  */
 import type { ContainerConfig, Mount, PodSandboxConfig, PortMapping, RuntimeImage, UserNamespace } from '#grpc/criTypes'
-import type { KubeletConfig } from '../config.ts'
-import type { ContainerOptions } from '../resources/containerOptions.ts'
-import { containerAnnotations, containerLabels, podLabels } from '../runtime/labels.ts'
-import { configMirrorAnnotation, type FrozenContainer, type FrozenPod } from './containers.ts'
+import { dottedSysctl } from '../allocation/sysctls.ts'
+import { type ContainerResourceOptions, containerResources, podCgroupPath, sandboxResources } from '../core/cgroupResources.ts'
+import type { KubeletConfig } from '../core/config.ts'
+import type { ContainerOptions } from '../core/containerOptions.ts'
+import { configMirrorAnnotation, type FrozenContainer, type FrozenPod } from '../core/containers.ts'
+import { expandWords } from '../core/expansion.ts'
+import { podLogDirectory } from '../core/podDirectory.ts'
+import { containerAnnotations, containerLabels, podLabels } from '../core/runtimeLabels.ts'
 import { environmentLength } from './environment.ts'
-import { expandWords } from './expansion.ts'
 import { sandboxHostname } from './hostnames.ts'
 import { podResolver } from './resolver.ts'
-import { type ContainerResourceOptions, containerResources, podCgroupPath, sandboxResources } from './resources.ts'
 import { containerSecurityContext, sandboxSecurityContext } from './securityContext.ts'
-import { dottedSysctl } from './sysctls.ts'
-
-export function podLogDirectory(config: Pick<KubeletConfig, 'podLogsDirectory'>, pod: FrozenPod): string {
-  return `${config.podLogsDirectory}/${pod.metadata.namespace}_${pod.metadata.name}_${pod.metadata.uid}`
-}
 
 function portMappings(pod: FrozenPod): PortMapping[] {
   if (pod.spec.hostNetwork) return []

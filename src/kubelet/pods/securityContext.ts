@@ -2,7 +2,7 @@
 import type { AppArmorProfile, SELinuxOptions, SeccompProfile, SecurityContext } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { LinuxContainerSecurityContext, LinuxSandboxSecurityContext, NamespaceOption, RuntimeImage, SecurityProfile, UserNamespace } from '#grpc/criTypes'
-import { type FrozenContainer, type FrozenPod, formatPod } from './containers.ts'
+import { type FrozenContainer, type FrozenPod, formatPod } from '../core/containers.ts'
 import { ConfigError } from './environment.ts'
 
 const defaultMaskedPaths = [

@@ -8,9 +8,10 @@ import { isStatus } from '#api/machinery/status'
 import { bareMap, emptyMap } from '#base/bareMap'
 import { deepCopy } from '#base/frozen'
 import { pods } from '#client/builtIn'
-import type { KubeletContext } from '../context.ts'
-import type { FrozenPod } from './containers.ts'
-import { isTerminalPhase } from './containers.ts'
+import type { FrozenPod } from '../core/containers.ts'
+import { isTerminalPhase } from '../core/containers.ts'
+import type { KubeletContext } from '../core/context.ts'
+import { equal } from '../core/equal.ts'
 import { isKubeletCondition } from './podStatus.ts'
 
 export interface StatusManager {
@@ -63,18 +64,6 @@ function listPatch(list: string, mergeKey: string, before: readonly Item[], afte
     .map((item) => ({ ...item, ...Object.fromEntries(gone(item).map((key) => [key, null])) }))
   const removed = before.filter((item) => !wanted.has(item[mergeKey])).map((item) => ({ $patch: 'delete', [mergeKey]: item[mergeKey] }))
   return { [`$setElementOrder/${list}`]: after.map((item) => ({ [mergeKey]: item[mergeKey] })), [list]: [...changed, ...removed] }
-}
-
-/** Equality of JSON values, where an absent member equals an undefined one. */
-export function equal(a: unknown, b: unknown): boolean {
-  if (a === b) return true
-  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
-  if (Array.isArray(a) !== Array.isArray(b)) return false
-  const left = a as Record<string, unknown>
-  const right = b as Record<string, unknown>
-  for (const key of Object.keys(left)) if (!equal(left[key], right[key])) return false
-  for (const key of Object.keys(right)) if (left[key] === undefined && right[key] !== undefined) return false
-  return true
 }
 
 interface Entry {

@@ -1,8 +1,8 @@
 /** What a container left as its last words (L3): its termination log, or the end of its output if it asked for that. Upstream: kuberuntime_container.go getTerminationMessage (v1.36). */
-import type { KubeletContext } from '../context.ts'
-import { annotationKeys } from '../runtime/labels.ts'
-import type { ContainerRecord, PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
-import { openRegular } from '../volumes/safeOpen.ts'
+import type { KubeletContext } from '../core/context.ts'
+import type { ContainerRecord, PodRuntimeStatus } from '../core/podRuntimeStatus.ts'
+import { annotationKeys } from '../core/runtimeLabels.ts'
+import { openRegular } from '../core/safeOpen.ts'
 
 const maxBytes = 4096
 const maxLogLines = 80

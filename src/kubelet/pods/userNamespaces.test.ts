@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
 import type { RuntimeHandler } from '#grpc/criTypes'
-import { kubeletConfig } from '../config.ts'
-import { checkedRange, IdRanges, kubeletIds, nodeUsers, rangeOf } from './idRanges.ts'
+import { kubeletConfig } from '../core/config.ts'
+import { checkedRange, IdRanges, kubeletIds, nodeUsers, rangeOf } from '../core/idRanges.ts'
 import { createUserNamespaces } from './userNamespaces.ts'
 
 const unit = 65_536

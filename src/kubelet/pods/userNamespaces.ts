@@ -5,10 +5,10 @@
 import { rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { listIfExists, makeDirectory, readTextIfExists, writeFileAtomic } from '#host/files'
-import type { KubeletContext } from '../context.ts'
-import { findHandler } from '../runtime/handlers.ts'
-import { podDirectory } from '../volumes/podDirectory.ts'
-import { checkedRange, IdRanges, kubeletIds, mappingsOf, nodeUsers, rangeOf, type UserNamespaces, unitLength } from './idRanges.ts'
+import type { KubeletContext } from '../core/context.ts'
+import { checkedRange, IdRanges, kubeletIds, mappingsOf, nodeUsers, rangeOf, type UserNamespaces, unitLength } from '../core/idRanges.ts'
+import { podDirectory } from '../core/podDirectory.ts'
+import { findHandler } from '../core/runtimeHandlers.ts'
 
 const fileName = 'userns'
 

@@ -1,8 +1,8 @@
 /** Reads environment files out of volumes (L3) that containers write to. Upstream: kubelet/kubelet_pods.go, kubelet/util/env (v1.36). */
 import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { KubeletContext } from '../context.ts'
-import { openRegularWithin } from '../volumes/safeOpen.ts'
+import type { KubeletContext } from '../core/context.ts'
+import { openRegularWithin } from '../core/safeOpen.ts'
 import type { MountedVolumes } from '../volumes/volumePlugin.ts'
 import { ConfigError } from './environment.ts'
 

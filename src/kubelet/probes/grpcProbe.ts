@@ -4,7 +4,7 @@
  * Upstream: pkg/probe/grpc/grpc.go (v1.36).
  */
 import { kubernetesVersion } from '#base/version'
-import { formatElapsed } from '../images/imageManager.ts'
+import { formatElapsed } from '../core/formatElapsed.ts'
 
 export interface GrpcProbeAnswer {
   readonly serves: boolean

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import type { FrozenPod } from '../pods/containers.ts'
+import type { FrozenPod } from '../core/containers.ts'
 import { createProbeMetrics } from './probeMetrics.ts'
 
 const pod = { metadata: { namespace: 'ns', name: 'web', uid: 'u-1' }, spec: { containers: [] } } as unknown as FrozenPod

@@ -2,7 +2,7 @@
  * What probes of this node's containers said, as `/metrics/probes` shows it (L3): per probe of a pod, until the pod is gone.
  * Upstream: kubelet/prober/prober_manager.go, ProberResults and ProberDuration (v1.36).
  */
-import type { FrozenPod } from '../pods/containers.ts'
+import type { FrozenPod } from '../core/containers.ts'
 import type { ProbeResult } from './prober.ts'
 import type { ProbeKind } from './probeState.ts'
 

@@ -5,8 +5,8 @@ import { test } from 'node:test'
 import type { Probe } from '#api/gen/types/core.v1'
 import { VirtualClock } from '#base/virtualClock'
 import { CriError } from '#grpc/criError'
-import type { KubeletContext } from '../context.ts'
-import { requestHeaders } from './http.ts'
+import type { KubeletContext } from '../core/context.ts'
+import { requestHeaders } from '../core/httpRequest.ts'
 import { runProbe } from './prober.ts'
 
 type Answer = { exitCode: number; stdout: string } | Error

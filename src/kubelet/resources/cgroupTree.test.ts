@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
+import { checkResourcesConfig, declaredFeatures, resourcesDefaults } from '../core/resourceConfig.ts'
 import { checkCgroupVersion, kubepodsLimits, qosLimits, reservedLimits } from './cgroupTree.ts'
-import { checkResourcesConfig, declaredFeatures, resourcesDefaults } from './config.ts'
 
 const gibi = 2 ** 30
 const machine = { cpus: 4, memoryBytes: 8 * gibi }

@@ -4,12 +4,12 @@
  */
 import { amountsOf, podRequests } from '#api/helpers/podResources'
 import { type CgroupLimits, hugepageFileSize } from '#host/cgroups'
-import type { KubeletContext } from '../context.ts'
-import { type FrozenPod, isTerminalPhase } from '../pods/containers.ts'
-import { milliUnits, quantity, wholeUnits } from '../pods/quantities.ts'
-import { milliCpuToShares, podCgroupPath, podQosClass, qosCgroupPath } from '../pods/resources.ts'
-import { gateEnabled, type ResourcesConfig } from './config.ts'
-import { hugepageBytes, type MachineTopology } from './machineTopology.ts'
+import { milliCpuToShares, podCgroupPath, podQosClass, qosCgroupPath } from '../core/cgroupResources.ts'
+import { type FrozenPod, isTerminalPhase } from '../core/containers.ts'
+import type { KubeletContext } from '../core/context.ts'
+import { hugepageBytes, type MachineTopology } from '../core/machineTopology.ts'
+import { milliUnits, quantity, wholeUnits } from '../core/quantities.ts'
+import { gateEnabled, type ResourcesConfig } from '../core/resourceConfig.ts'
 import { cgroupMetrics } from './managerMetrics.ts'
 
 export interface CgroupTree {

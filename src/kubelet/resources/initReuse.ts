@@ -2,7 +2,7 @@
  * What the init containers of a pod had exclusively and its later containers may have again (L3, pure): CPUs, devices. Sidecars keep theirs.
  * Upstream: cpusToReuse and devicesToReuse of kubelet/cm/cpumanager and devicemanager (v1.36).
  */
-import { type FrozenContainer, type FrozenPod, isRestartableInitContainer } from '../pods/containers.ts'
+import { type FrozenContainer, type FrozenPod, isRestartableInitContainer } from '../core/containers.ts'
 
 export class InitReuse<Id> {
   /** Resource → ids, of one pod: pods are admitted one after another. */

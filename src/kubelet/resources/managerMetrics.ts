@@ -4,9 +4,9 @@
  */
 import type { Clock } from '#base/clock'
 import type { Metrics } from '#base/metrics'
-import type { FrozenContainer, FrozenPod } from '../pods/containers.ts'
-import type { CpuSet } from './cpuSet.ts'
-import type { CpuLayout } from './machineTopology.ts'
+import type { FrozenContainer, FrozenPod } from '../core/containers.ts'
+import type { CpuSet } from '../core/cpuSet.ts'
+import type { CpuLayout } from '../core/machineTopology.ts'
 import type { HintProvider } from './topology/topologyManager.ts'
 
 export interface MetricsDeps {

@@ -4,7 +4,7 @@
  */
 import { podResourcesProto } from '#grpc/proto/podResources'
 import { GrpcRefusal, serveUnix } from '#grpc/unixServer'
-import { type FrozenContainer, type FrozenPod, isRestartableInitContainer, isTerminalPhase } from '../pods/containers.ts'
+import { type FrozenContainer, type FrozenPod, isRestartableInitContainer, isTerminalPhase } from '../core/containers.ts'
 import type { CpuManager } from './cpu/cpuManager.ts'
 import type { DeviceManager } from './devices/deviceManager.ts'
 import { withoutNode } from './devices/podDevices.ts'

@@ -1,9 +1,9 @@
 /** What limits depend on besides a pod (L3): the machine's page sizes, the kernel's cgroups, the node's gates. */
-import type { KubeletContext } from '../context.ts'
-import { wholeUnits } from '../pods/quantities.ts'
-import type { ContainerResourceOptions } from '../pods/resources.ts'
-import { gateEnabled } from './config.ts'
-import { hugepageBytes } from './machineTopology.ts'
+import type { ContainerResourceOptions } from '../core/cgroupResources.ts'
+import type { KubeletContext } from '../core/context.ts'
+import { hugepageBytes } from '../core/machineTopology.ts'
+import { wholeUnits } from '../core/quantities.ts'
+import { gateEnabled } from '../core/resourceConfig.ts'
 
 type Context = Pick<KubeletContext, 'config' | 'machineInfo' | 'host' | 'allocatable'>
 

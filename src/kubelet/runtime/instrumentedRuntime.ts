@@ -3,7 +3,7 @@ import { bareMap } from '#base/bareMap'
 import type { Clock } from '#base/clock'
 import type { Metrics } from '#base/metrics'
 import type { PodSandboxConfig } from '#grpc/criTypes'
-import type { CallContext, RuntimeService } from './runtimeService.ts'
+import type { CallContext, RuntimeService } from '../core/runtimeService.ts'
 
 /** Upstream's operation names. */
 const operations = {

@@ -2,9 +2,9 @@
 import type { PodStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { parseTime } from '#base/time'
-import type { KubeletView } from '../kubelet.ts'
-import { findSpecContainer } from '../pods/containers.ts'
-import type { LogOptions } from '../runtime/runtimeService.ts'
+import { findSpecContainer } from '../core/containers.ts'
+import type { KubeletView } from '../core/kubeletView.ts'
+import type { LogOptions } from '../core/runtimeService.ts'
 import { HttpError } from './httpError.ts'
 
 /** The id of the run whose log is asked for. @throws HttpError with upstream's explanation. */

@@ -9,9 +9,9 @@ import { acceptPortForward, acceptRemoteCommand } from '#streaming/remoteCommand
 import { dialPortForward, dialRemoteCommand } from '#streaming/spdyClient'
 import type { PortForwardConnection, RemoteCommandOptions, RemoteCommandSession } from '#streaming/streams'
 import type { Upgrade } from '#streaming/upgrade'
-import type { KubeletView } from '../kubelet.ts'
-import { findContainer, readPodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
-import type { StreamTarget } from '../runtime/runtimeService.ts'
+import type { KubeletView } from '../core/kubeletView.ts'
+import { findContainer, readPodRuntimeStatus } from '../core/podRuntimeStatus.ts'
+import type { StreamTarget } from '../core/runtimeService.ts'
 import { HttpError } from './httpError.ts'
 
 const truthy = (value: string | null) => value === '1' || value === 'true'

@@ -1,6 +1,6 @@
 /** Whether the loop that looks after this node's pods still goes round (L3, pure). Upstream: syncLoopHealthCheck of kubelet/server/server.go (v1.36). */
 import type { Clock } from '#base/clock'
-import type { KubeletView } from '../kubelet.ts'
+import type { KubeletView } from '../core/kubeletView.ts'
 
 const minLoopMs = 300_000
 

@@ -4,8 +4,8 @@
  */
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { bareMap } from '#base/bareMap'
-import type { KubeletHost } from '../host.ts'
-import { openRegularWithin } from '../volumes/safeOpen.ts'
+import type { KubeletHost } from '../core/host.ts'
+import { openRegularWithin } from '../core/safeOpen.ts'
 import { HttpError } from './httpError.ts'
 
 const root = '/var/log'

@@ -13,8 +13,8 @@ import { nameIsDnsSubdomain } from '#api/machinery/names'
 import { validateObjectMeta } from '#api/machinery/objectMeta'
 import { parseYaml } from '#api/machinery/yaml'
 import { formatTime } from '#base/time'
-import { configHashAnnotation, configSourceAnnotation } from '../pods/containers.ts'
-import { isPathComponent } from '../volumes/podDirectory.ts'
+import { configHashAnnotation, configSourceAnnotation } from '../core/containers.ts'
+import { isPathComponent } from '../core/podDirectory.ts'
 
 const configSeenAnnotation = 'kubernetes.io/config.seen'
 

@@ -7,7 +7,7 @@ import { watch } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import type { Pod } from '#api/gen/types/core.v1'
 import { listIfExists } from '#host/files'
-import type { KubeletContext } from '../context.ts'
+import type { KubeletContext } from '../core/context.ts'
 import { podsOfManifest } from './manifests.ts'
 
 export interface PodSource {

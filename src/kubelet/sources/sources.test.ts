@@ -5,8 +5,8 @@ import { noLog } from '#base/log'
 import { VirtualClock } from '#base/virtualClock'
 import { createClient } from '#client/clientOverTransport'
 import { anObject, HistoryTransport } from '#testing/historyTransport'
+import { createObjectCache, referencedObjects } from '../core/objectCache.ts'
 import { podsOfManifest } from './manifests.ts'
-import { createObjectCache, referencedObjects } from './objectCache.ts'
 import { isMirrorOf, mirrorPod, withoutDuplicates } from './staticPods.ts'
 
 function staticPod(text: string, nodeName: string, nowMs: number, source: 'file' | 'http' = 'file'): Pod {

@@ -7,7 +7,7 @@ import type { Pod } from '#api/gen/types/core.v1'
 import { notFound, StatusError } from '#api/machinery/status'
 import { noLog } from '#base/log'
 import { realClock } from '#testing/realClock'
-import type { KubeletContext } from '../context.ts'
+import type { KubeletContext } from '../core/context.ts'
 import type { PodWorkers } from '../pods/podWorkers.ts'
 import { createStaticPods } from './staticPods.ts'
 

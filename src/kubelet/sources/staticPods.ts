@@ -2,18 +2,17 @@
  * Pods that run without the API server (L3): those of files and of a URL; each is shown in the API by a mirror pod, which is only an image of it.
  * Upstream: kubelet/config/config.go, kubelet/pod/mirror_client.go (v1.36).
  */
-
 import type { Pod } from '#api/gen/types/core.v1'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import { least } from '#base/extremes'
 import { deepCopy } from '#base/frozen'
 import { nodes, pods } from '#client/builtIn'
-import type { KubeletContext } from '../context.ts'
-import { configHashAnnotation, configMirrorAnnotation, configSourceAnnotation, type FrozenPod, formatPod, isStaticPod } from '../pods/containers.ts'
-import { podReference } from '../pods/podReference.ts'
+import { configHashAnnotation, configMirrorAnnotation, configSourceAnnotation, type FrozenPod, formatPod, isStaticPod } from '../core/containers.ts'
+import type { KubeletContext } from '../core/context.ts'
+import { isolated } from '../core/listWatch.ts'
+import { podReference } from '../core/podReference.ts'
 import type { PodWorkers } from '../pods/podWorkers.ts'
-import { isolated } from './listWatch.ts'
 import type { PodSource } from './podSources.ts'
 
 const retryMs = 2_000

@@ -7,7 +7,7 @@ import { claimNameOf, otherPodsClaim, volumeReaches } from '#api/helpers/volumes
 import type { Frozen } from '#api/machinery/meta'
 import { nodes, persistentVolumeClaims, persistentVolumes } from '#client/builtIn'
 import type { Client } from '#client/client'
-import type { FrozenPod } from '../pods/containers.ts'
+import type { FrozenPod } from '../core/containers.ts'
 import type { FrozenVolume, VolumeSpec } from './volumePlugin.ts'
 
 const groupAnnotation = 'pv.beta.kubernetes.io/gid'

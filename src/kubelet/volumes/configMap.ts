@@ -1,6 +1,5 @@
 /** ConfigMaps as files (L3). Upstream: pkg/volume/configmap (v1.36). */
-
-import { optionally } from '../pods/optionally.ts'
+import { optionally } from '../core/optionally.ts'
 import { writeConfiguration } from './configurationVolume.ts'
 import { configMapData, defaultFileMode, selectItems } from './payloads.ts'
 import type { VolumePlugin } from './volumePlugin.ts'

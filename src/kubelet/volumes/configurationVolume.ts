@@ -4,7 +4,7 @@
  */
 import { join, posix } from 'node:path'
 import { makeDirectory } from '#host/files'
-import type { FrozenPod } from '../pods/containers.ts'
+import type { FrozenPod } from '../core/containers.ts'
 import { type Payload, writeAtomically } from './atomicWriter.ts'
 import { fsGroupOf, type VolumeContext, type VolumeRequest } from './volumePlugin.ts'
 

@@ -6,15 +6,15 @@ import { chmod, mkdir, mkdtemp, readdir, realpath, rename, rm, stat, symlink, wr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import type { KubeletContext } from '../context.ts'
-import type { KubeletHost } from '../host.ts'
+import type { KubeletContext } from '../core/context.ts'
+import type { KubeletHost } from '../core/host.ts'
+import { podDirectory } from '../core/podDirectory.ts'
+import type { ContainerRecord, PodRuntimeStatus } from '../core/podRuntimeStatus.ts'
+import { annotationKeys } from '../core/runtimeLabels.ts'
 import { withTerminationMessages } from '../pods/terminationMessage.ts'
 import { volumeFile } from '../pods/volumeFile.ts'
-import { annotationKeys } from '../runtime/labels.ts'
-import type { ContainerRecord, PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
 import { systemLog } from '../server/systemLogs.ts'
 import { setVolumeOwnership } from './ownership.ts'
-import { podDirectory } from './podDirectory.ts'
 
 const isRoot = process.getuid?.() === 0
 

@@ -5,7 +5,7 @@
 import { lstat, rm, stat, symlink } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { makeDirectory } from '#host/files'
-import type { KubeletHost } from '../host.ts'
+import type { KubeletHost } from '../core/host.ts'
 import { refuseBacksteps } from './hostPath.ts'
 import { setVolumeOwnership, watchOwnership } from './ownership.ts'
 import { isMountPoint, mountUnlessMounted, unmountIfMounted } from './podMounts.ts'

@@ -5,10 +5,10 @@
  */
 import type { Stats } from 'node:fs'
 import { chmod, chown, type FileHandle, opendir, stat } from 'node:fs/promises'
-import type { KubeletContext } from '../context.ts'
-import type { FrozenPod } from '../pods/containers.ts'
-import { podReference } from '../pods/podReference.ts'
-import { openEntry, openPlace, pathOf } from './safeOpen.ts'
+import type { FrozenPod } from '../core/containers.ts'
+import type { KubeletContext } from '../core/context.ts'
+import { podReference } from '../core/podReference.ts'
+import { openEntry, openPlace, pathOf } from '../core/safeOpen.ts'
 
 export interface Ownership {
   readonly fsGroup: number | undefined

@@ -1,9 +1,9 @@
 /** The files of configuration volumes (L3): from ConfigMaps, Secrets and the downward API. Upstream: pkg/volume/{configmap,secret,downwardapi,projected} (v1.36). */
 import type { ConfigMap, DownwardAPIVolumeFile, KeyToPath, Secret } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
-import type { KubeletContext } from '../context.ts'
-import type { FrozenPod } from '../pods/containers.ts'
-import { podField, resourceField } from '../pods/downwardApi.ts'
+import type { FrozenPod } from '../core/containers.ts'
+import type { KubeletContext } from '../core/context.ts'
+import { podField, resourceField } from '../core/downwardApi.ts'
 import type { FileProjection } from './atomicWriter.ts'
 
 export const defaultFileMode = 0o644

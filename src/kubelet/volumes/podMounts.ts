@@ -2,7 +2,7 @@
 import { release } from 'node:os'
 import { makeDirectory } from '#host/files'
 import type { MountRequest } from '#host/mounts'
-import type { KubeletHost } from '../host.ts'
+import type { KubeletHost } from '../core/host.ts'
 
 /** Mounts at the directory, which is made first, unless something is mounted there already. */
 export async function mountUnlessMounted(host: KubeletHost, request: MountRequest): Promise<void> {

@@ -1,8 +1,8 @@
 /** Several sources in one directory (L3), service account tokens among them, in memory. Upstream: pkg/volume/projected (v1.36). */
 import type { VolumeProjection } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
-import type { FrozenPod } from '../pods/containers.ts'
-import { optionally } from '../pods/optionally.ts'
+import type { FrozenPod } from '../core/containers.ts'
+import { optionally } from '../core/optionally.ts'
 import type { FileProjection } from './atomicWriter.ts'
 import { writeConfiguration } from './configurationVolume.ts'
 import { configMapData, defaultFileMode, downwardApiFiles, secretData, selectItems, VolumeFiles } from './payloads.ts'

@@ -1,6 +1,5 @@
 /** Secrets as files in memory (L3): on a tmpfs, so that they never reach a disk. Upstream: pkg/volume/secret (v1.36). */
-
-import { optionally } from '../pods/optionally.ts'
+import { optionally } from '../core/optionally.ts'
 import { writeConfiguration } from './configurationVolume.ts'
 import { defaultFileMode, secretData, selectItems } from './payloads.ts'
 import { mountTmpfs, unmountIfMounted } from './podMounts.ts'

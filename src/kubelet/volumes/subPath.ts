@@ -5,9 +5,9 @@
 import { realpath, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { isMissing, makeDirectory } from '#host/files'
-import type { KubeletHost } from '../host.ts'
+import type { KubeletHost } from '../core/host.ts'
+import { isSameFile, makeDirectoriesWithin, openWithin } from '../core/safeOpen.ts'
 import { isMountPoint } from './podMounts.ts'
-import { isSameFile, makeDirectoriesWithin, openWithin } from './safeOpen.ts'
 
 export interface SubPath {
   readonly podDirectory: string

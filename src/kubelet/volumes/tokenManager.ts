@@ -5,8 +5,8 @@
 import type { TokenRequest } from '#api/gen/types/authentication.v1'
 import { parseTime } from '#base/time'
 import { serviceAccounts } from '#client/builtIn'
-import type { KubeletContext } from '../context.ts'
-import type { FrozenPod } from '../pods/containers.ts'
+import type { FrozenPod } from '../core/containers.ts'
+import type { KubeletContext } from '../core/context.ts'
 
 export interface TokenManager {
   token(pod: FrozenPod, audience: string | undefined, expirationSeconds: number): Promise<string>

@@ -8,8 +8,8 @@ import { selectorOf } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import { clusterScoped } from '#client/builtIn'
-import type { KubeletContext } from '../context.ts'
-import { gateEnabled } from '../resources/config.ts'
+import type { KubeletContext } from '../core/context.ts'
+import { gateEnabled } from '../core/resourceConfig.ts'
 
 const gate = 'ClusterTrustBundleProjection'
 /** Beta: not among the resources that every server has. */

@@ -1,5 +1,5 @@
 /** What the volume manager counts (L3), under upstream's names. Upstream: volume/util/metrics.go, volumemanager/metrics, kubelet/metrics (v1.36). */
-import type { KubeletContext } from '../context.ts'
+import type { KubeletContext } from '../core/context.ts'
 import type { MountedVolume } from './volumePlugin.ts'
 
 export interface VolumeMetrics {

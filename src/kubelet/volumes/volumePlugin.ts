@@ -1,9 +1,9 @@
 /** What a volume type is (L3): how it recognises a volume, sets it up below the pod's directory and takes it down again. */
 import type { PersistentVolume, Volume } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
-import type { KubeletContext } from '../context.ts'
-import type { KubeletHost } from '../host.ts'
-import type { FrozenPod } from '../pods/containers.ts'
+import type { FrozenPod } from '../core/containers.ts'
+import type { KubeletContext } from '../core/context.ts'
+import type { KubeletHost } from '../core/host.ts'
 import type { Exclusive } from './exclusive.ts'
 import type { TokenManager } from './tokenManager.ts'
 

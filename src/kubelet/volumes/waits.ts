@@ -4,10 +4,10 @@
  * Upstream: util/goroutinemap/exponentialbackoff, volumemanager WaitForAttachAndMount (v1.36).
  */
 import { least } from '#base/extremes'
-import type { KubeletContext } from '../context.ts'
-import { BackOff } from '../pods/backOff.ts'
-import type { FrozenPod } from '../pods/containers.ts'
-import { podReference } from '../pods/podReference.ts'
+import { BackOff } from '../core/backOff.ts'
+import type { FrozenPod } from '../core/containers.ts'
+import type { KubeletContext } from '../core/context.ts'
+import { podReference } from '../core/podReference.ts'
 
 const initialMs = 500
 const maxMs = 122_000

@@ -4,7 +4,7 @@ import { before, test } from 'node:test'
 import { connect } from 'node:tls'
 import { noLog } from '#base/log'
 import { VirtualClock } from '#base/virtualClock'
-import type { KubeletView } from '#kubelet/kubelet'
+import type { KubeletView } from '#kubelet/core/kubeletView'
 import { createKubeletServer, type KubeletServerTls } from '#kubelet/server/kubeletServer'
 import { createAuthority, issueCertificate, type KeyPair } from '#main/pki/certificates'
 

@@ -3,8 +3,8 @@
  * always from where least is left. Upstream: kubelet/cm/cpumanager/cpu_assignment.go (v1.36).
  */
 import { greatest } from '#base/extremes'
-import { type CpuSet, cpuSet, difference, noCpus, union } from '../cpuSet.ts'
-import { type CpuLayout, cpusPer, placesOf } from '../machineTopology.ts'
+import { type CpuSet, cpuSet, difference, noCpus, union } from '../../core/cpuSet.ts'
+import { type CpuLayout, cpusPer, placesOf } from '../../core/machineTopology.ts'
 
 export interface PackingOptions {
   /** One thread of as many cores as possible, rather than whole cores. */

@@ -2,9 +2,9 @@
  * The CPU manager (L3): a policy with its remembered state, and which CPUs each container may run on.
  * Upstream: kubelet/cm/cpumanager/cpu_manager.go, policy_none.go (v1.36).
  */
-import { type CpuSet, intersection, noCpus, union } from '../cpuSet.ts'
-import { allCpus, type CpuLayout } from '../machineTopology.ts'
-import type { CheckpointFile } from '../state/checkpointFile.ts'
+import type { CheckpointFile } from '../../core/checkpointFile.ts'
+import { type CpuSet, intersection, noCpus, union } from '../../core/cpuSet.ts'
+import { allCpus, type CpuLayout } from '../../core/machineTopology.ts'
 import type { HintProvider } from '../topology/topologyManager.ts'
 import { type CpuState, createCpuState, parseCpuState, renderCpuState } from './cpuState.ts'
 import { staticOptions } from './options.ts'

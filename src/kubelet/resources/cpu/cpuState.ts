@@ -3,8 +3,8 @@
  * Upstream: kubelet/cm/cpumanager/state/state.go, checkpoint.go, state_checkpoint.go (v1.36).
  */
 import { emptyMap } from '#base/bareMap'
-import { type CpuSet, formatCpuSet, noCpus, parseCpuSet, union } from '../cpuSet.ts'
-import { type GoValue, goChecksum, goMap, goString } from '../state/goDump.ts'
+import { type CpuSet, formatCpuSet, noCpus, parseCpuSet, union } from '../../core/cpuSet.ts'
+import { type GoValue, goChecksum, goMap, goString } from '../../core/goDump.ts'
 
 export interface CpuAssignment {
   readonly podUid: string

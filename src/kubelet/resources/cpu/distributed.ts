@@ -2,8 +2,8 @@
  * Spreads a container's CPUs evenly over as few NUMA nodes as can hold them (L3, pure), leaving the machine as balanced as possible.
  * Option distribute-cpus-across-numa. Upstream: kubelet/cm/cpumanager/cpu_assignment.go takeByTopologyNUMADistributed (v1.36).
  */
-import type { CpuSet } from '../cpuSet.ts'
-import { type CpuLayout, placesOf } from '../machineTopology.ts'
+import type { CpuSet } from '../../core/cpuSet.ts'
+import { type CpuLayout, placesOf } from '../../core/machineTopology.ts'
 import { combinations } from '../topology/hints.ts'
 import { Accumulator, type PackingOptions, takePacked } from './accumulator.ts'
 

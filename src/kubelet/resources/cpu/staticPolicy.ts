@@ -2,12 +2,12 @@
  * The static CPU policy (L3, pure over its state): containers of Guaranteed pods that ask for whole CPUs get them for themselves; everybody else
  * runs on what is left. Upstream: kubelet/cm/cpumanager/policy_static.go (v1.36).
  */
-import { type FrozenContainer, type FrozenPod, isRestartableInitContainer } from '../../pods/containers.ts'
-import { milliUnits } from '../../pods/quantities.ts'
-import { podQosClass } from '../../pods/resources.ts'
-import { type CpuSet, cpuSet, difference, formatCpuSet, intersection, noCpus, sameCpus, union } from '../cpuSet.ts'
+import { podQosClass } from '../../core/cgroupResources.ts'
+import { type FrozenContainer, type FrozenPod, isRestartableInitContainer } from '../../core/containers.ts'
+import { type CpuSet, cpuSet, difference, formatCpuSet, intersection, noCpus, sameCpus, union } from '../../core/cpuSet.ts'
+import { allCpus, type CpuLayout, cpusPer } from '../../core/machineTopology.ts'
+import { milliUnits } from '../../core/quantities.ts'
 import { InitReuse } from '../initReuse.ts'
-import { allCpus, type CpuLayout, cpusPer } from '../machineTopology.ts'
 import { type NumaMask, nodeCount, nodeMasks, nodesIn, type ProviderHints, type TopologyHint } from '../topology/hints.ts'
 import { AdmissionError, type HintProvider } from '../topology/topologyManager.ts'
 import { takePacked } from './accumulator.ts'

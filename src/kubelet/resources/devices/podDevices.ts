@@ -3,7 +3,7 @@
  * Upstream: kubelet/cm/devicemanager/pod_devices.go, checkpoint/checkpoint.go (v1.36).
  */
 import { type ContainerAllocation, decodeAllocation, encodeAllocation } from '#grpc/devicePlugin'
-import { fnv32a, type GoValue, goDump, goMap, goScalar, goSlice, goString, goStruct } from '../state/goDump.ts'
+import { fnv32a, type GoValue, goDump, goMap, goScalar, goSlice, goString, goStruct } from '../../core/goDump.ts'
 
 export interface DeviceAllocation {
   readonly podUid: string

@@ -4,16 +4,12 @@
  */
 import { amountsOf } from '#api/helpers/podResources'
 import { emptyMap, ownValue } from '#base/bareMap'
-import type { MachineTopology } from '../machineTopology.ts'
-import type { CheckpointFile } from '../state/checkpointFile.ts'
+import type { CheckpointFile } from '../../core/checkpointFile.ts'
+import type { MachineTopology } from '../../core/machineTopology.ts'
+import type { MemoryReservation } from '../../core/resourceConfig.ts'
 import type { HintProvider } from '../topology/topologyManager.ts'
 import { type MemoryBlock, type MemoryState, parseMemoryState, renderMemoryState } from './memoryState.ts'
 import { createStaticMemoryPolicy, emptyMachine, type ReservedMemory } from './staticPolicy.ts'
-
-export interface MemoryReservation {
-  readonly numaNode: number
-  readonly limits: Readonly<Record<string, string>>
-}
 
 export interface MemoryManagerSettings {
   readonly policy: string

@@ -2,7 +2,7 @@
  * Which memory of which NUMA nodes is promised to whom (L3, pure), and its checkpoint `memory_manager_state` in upstream's format.
  * Upstream: kubelet/cm/memorymanager/state/state.go, checkpoint.go (v1.36).
  */
-import { type GoValue, goChecksum, goMap, goPointer, goScalar, goSlice, goString, goStruct } from '../state/goDump.ts'
+import { type GoValue, goChecksum, goMap, goPointer, goScalar, goSlice, goString, goStruct } from '../../core/goDump.ts'
 
 export interface MemoryBlock {
   readonly numaAffinity: readonly number[]

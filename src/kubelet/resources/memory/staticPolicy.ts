@@ -4,9 +4,9 @@
  */
 import { amountsOf } from '#api/helpers/podResources'
 import { emptyMap, ownValue } from '#base/bareMap'
-import { type FrozenContainer, type FrozenPod, isRestartableInitContainer } from '../../pods/containers.ts'
-import { podQosClass } from '../../pods/resources.ts'
-import { hugepageResource, type MachineTopology } from '../machineTopology.ts'
+import { podQosClass } from '../../core/cgroupResources.ts'
+import { type FrozenContainer, type FrozenPod, isRestartableInitContainer } from '../../core/containers.ts'
+import { hugepageResource, type MachineTopology } from '../../core/machineTopology.ts'
 import { type NumaMask, nodeCount, nodeMasks, nodesIn, type ProviderHints, type TopologyHint } from '../topology/hints.ts'
 import type { HintProvider } from '../topology/topologyManager.ts'
 import type { MemoryBlock, MemoryState, MemoryTable, NodeMemory } from './memoryState.ts'

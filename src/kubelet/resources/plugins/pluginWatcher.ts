@@ -2,7 +2,6 @@
  * Finds the plugins that put a socket into plugins_registry (L3, edge), asks what they are, and has the handler of their type register them; a socket
  * that is gone or was made anew ends the registration. Upstream: kubelet/pluginmanager (v1.36).
  */
-
 import { type FSWatcher, watch } from 'node:fs'
 import { lstat, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -2,8 +2,8 @@
  * Brings the hints of all providers together when a pod is admitted, then has each allocate (L3). Scope `container` aligns each container by
  * itself, scope `pod` all of them together. Upstream: kubelet/cm/topologymanager/topology_manager.go, scope_container.go, scope_pod.go (v1.36).
  */
-import type { Refusal } from '../../pods/admission.ts'
-import type { FrozenContainer, FrozenPod } from '../../pods/containers.ts'
+import type { FrozenContainer, FrozenPod } from '../../core/containers.ts'
+import type { Refusal } from '../../core/refusal.ts'
 import type { NumaInfo, ProviderHints, TopologyHint } from './hints.ts'
 import { type TopologyOptions, type TopologyPolicy, topologyPolicies } from './policies.ts'
 

@@ -6,9 +6,9 @@ import type { Clock } from '#base/clock'
 import { type CriClient, encodeContainerConfig } from '#grpc/criClient'
 import { CriError } from '#grpc/criError'
 import type * as cri from '#grpc/criTypes'
+import { labelKeys } from '../../core/runtimeLabels.ts'
+import type { CallContext, Containers, Images, PodSandboxes, RuntimeService, Streams } from '../../core/runtimeService.ts'
 import { readLog } from '../../logs/criLog.ts'
-import { labelKeys } from '../labels.ts'
-import type { CallContext, Containers, Images, PodSandboxes, RuntimeService, Streams } from '../runtimeService.ts'
 import { type ContainerdTool, createImageMounts, mountsImagesItself } from './imageMounts.ts'
 
 export interface ContainerdRuntimeOptions {

@@ -4,7 +4,7 @@
  * Upstream: containerd/internal/cri/server/container_image_mount.go (2.1), cmd/ctr/commands/images/mount.go (1.6).
  */
 import { check, type Exec } from '#host/exec'
-import type { ImageMounts } from '../runtimeService.ts'
+import type { ImageMounts } from '../../core/runtimeService.ts'
 
 export interface ContainerdTool {
   /** Runs programs where the node's mounts are. */

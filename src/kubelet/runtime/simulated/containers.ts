@@ -1,7 +1,7 @@
 /** The containers of a simulated runtime (L3): made, started, ended and measured, without a process. */
 import { CriError } from '#grpc/criError'
 import type { ContainerConfig } from '#grpc/criTypes'
-import type { CallContext, Containers } from '../runtimeService.ts'
+import type { CallContext, Containers } from '../../core/runtimeService.ts'
 import { endingOf, usageOf } from './behaviour.ts'
 import { after, behaviour, type Container, finish, forget, forgetTimers, idsOf, log, nanoseconds, newId, publish, remember, type State } from './state.ts'
 

@@ -1,6 +1,6 @@
 /** The images of a simulated runtime (L3): each is there once it was pulled, and a pull takes time or fails as the pod says. */
 import { CriError } from '#grpc/criError'
-import type { CallContext, Images } from '../runtimeService.ts'
+import type { CallContext, Images } from '../../core/runtimeService.ts'
 import { pullBehaviourOf } from './profile.ts'
 import { newId, type State } from './state.ts'
 

@@ -1,5 +1,5 @@
 /** What a simulated node claims to be (L3). */
-import type { MachineInfo } from '../../host.ts'
+import type { MachineInfo } from '../../core/host.ts'
 
 export function simulatedMachine(nodeName: string, claims: Partial<MachineInfo> = {}): MachineInfo {
   return {

@@ -4,7 +4,7 @@
  */
 import type { Random } from '#base/random'
 import type { ContainerConfig, PodSandboxConfig } from '#grpc/criTypes'
-import { annotationKeys } from '../labels.ts'
+import { annotationKeys } from '../../core/runtimeLabels.ts'
 import { annotatedBehaviour, annotatedPull } from './annotations.ts'
 import type { SimulatedBehaviour, SimulatedContainer, SimulatedPull } from './behaviour.ts'
 

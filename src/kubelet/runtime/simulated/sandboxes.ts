@@ -1,5 +1,5 @@
 /** The pod sandboxes of a simulated runtime (L3): each an address and a name for its containers. */
-import type { PodSandboxes } from '../runtimeService.ts'
+import type { PodSandboxes } from '../../core/runtimeService.ts'
 import { removeContainer } from './containers.ts'
 import { finish, forget, idsOf, nanoseconds, newId, publish, remember, type State } from './state.ts'
 

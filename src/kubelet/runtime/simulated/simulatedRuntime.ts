@@ -4,7 +4,7 @@
  */
 import type { Clock } from '#base/clock'
 import type { Random } from '#base/random'
-import type { RuntimeService } from '../runtimeService.ts'
+import type { RuntimeService } from '../../core/runtimeService.ts'
 import { containerCalls } from './containers.ts'
 import { imageCalls } from './images.ts'
 import { lastLines } from './logLines.ts'

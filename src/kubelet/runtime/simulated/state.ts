@@ -2,7 +2,7 @@
 import type { Clock, Timer } from '#base/clock'
 import type { Random } from '#base/random'
 import type { ContainerConfig, PodSandboxConfig, PodSandboxStatus, RuntimeContainer, RuntimeContainerStatus, RuntimeImage } from '#grpc/criTypes'
-import type { RuntimeEvent } from '../runtimeService.ts'
+import type { RuntimeEvent } from '../../core/runtimeService.ts'
 import type { SimulatedBehaviour } from './behaviour.ts'
 import { maxLogLines } from './logLines.ts'
 import { behaviourOf, type SimulatedProfile } from './profile.ts'

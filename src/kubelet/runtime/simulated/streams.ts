@@ -2,8 +2,8 @@
 import { formatMicroTime } from '#base/time'
 import { CriError } from '#grpc/criError'
 import type { RuntimeContainerStatus } from '#grpc/criTypes'
+import type { LogOptions, Streams } from '../../core/runtimeService.ts'
 import { LogWriter } from '../../logs/criLog.ts'
-import type { LogOptions, Streams } from '../runtimeService.ts'
 import { passesAt, type SimulatedExec } from './behaviour.ts'
 import { behaviour, type Container, events, type State } from './state.ts'
 

@@ -3,8 +3,8 @@
  * sandbox, as with containerd upstream. Upstream: google/cadvisor metrics/prometheus.go, prometheus_machine.go (as of v1.36).
  */
 import type { InterfaceUsage } from '#host/cgroupUsage'
-import type { MachineInfo } from '../../host.ts'
-import { placesOf } from '../../resources/machineTopology.ts'
+import type { MachineInfo } from '../../core/host.ts'
+import { placesOf } from '../../core/machineTopology.ts'
 import { diskFamilies, type NodeDisks } from './cadvisorDisks.ts'
 import { exposition, type Labels, type MetricFamily, type Sample, sorted } from './exposition.ts'
 import type { GroupUsage, NodeUsage } from './usage.ts'

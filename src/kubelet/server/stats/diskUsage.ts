@@ -4,7 +4,7 @@
  */
 import { type Dir, lstatSync, opendirSync } from 'node:fs'
 import type { Clock } from '#base/clock'
-import type { KubeletHost } from '../../host.ts'
+import type { KubeletHost } from '../../core/host.ts'
 
 export interface DirectoryUsage {
   readonly bytes: number

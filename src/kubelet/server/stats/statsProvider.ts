@@ -1,7 +1,7 @@
 /** Everything that metrics pipelines read from one kubelet (L3), made of one look at what is used. Upstream: kubelet/server/stats (v1.36). */
 import type { Clock } from '#base/clock'
 import { createDisks } from '#host/blockIo'
-import type { KubeletView } from '../../kubelet.ts'
+import type { KubeletView } from '../../core/kubeletView.ts'
 import { cadvisorMetricsText } from './cadvisorMetrics.ts'
 import { createDiskUsage, type DirectoryUsage, type DiskUsage } from './diskUsage.ts'
 import { exposition, type Sample } from './exposition.ts'

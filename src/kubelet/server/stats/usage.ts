@@ -5,9 +5,9 @@
  */
 import type { Clock } from '#base/clock'
 import { type CgroupUsage, type CgroupUsageReader, detectCgroupUsage, type InterfaceUsage, interfacesOf } from '#host/cgroupUsage'
-import type { KubeletView } from '../../kubelet.ts'
-import type { FrozenPod } from '../../pods/containers.ts'
-import { podCgroupPath, qosCgroupPath } from '../../pods/resources.ts'
+import { podCgroupPath, qosCgroupPath } from '../../core/cgroupResources.ts'
+import type { FrozenPod } from '../../core/containers.ts'
+import type { KubeletView } from '../../core/kubeletView.ts'
 
 /** What a group uses, when that was, and how fast; the last is absent until there are two looks. */
 export interface GroupUsage extends CgroupUsage {

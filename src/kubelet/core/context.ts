@@ -9,10 +9,10 @@ import type { Client } from '#client/client'
 import type { EventRecorder } from '#client/eventRecorder'
 import type { KubeletConfig } from './config.ts'
 import type { KubeletHost, MachineInfo } from './host.ts'
-import type { UserNamespaces } from './pods/idRanges.ts'
-import type { ResourceManager } from './resources/resourceService.ts'
-import type { RuntimeService } from './runtime/runtimeService.ts'
-import type { ObjectCache } from './sources/objectCache.ts'
+import type { UserNamespaces } from './idRanges.ts'
+import type { ObjectCache } from './objectCache.ts'
+import type { ResourceManager } from './resourceService.ts'
+import type { RuntimeService } from './runtimeService.ts'
 
 export interface KubeletDeps {
   readonly client: Client

@@ -3,8 +3,8 @@
  * Upstream: kubelet/metrics/metrics.go, kubelet.go recordContainerResizeOperations (v1.36).
  */
 import type { Counter, Histogram, Metrics } from '#base/metrics'
-import type { FrozenPod } from './containers.ts'
-import { milliUnits, quantity } from './quantities.ts'
+import type { FrozenPod } from '../core/containers.ts'
+import { milliUnits, quantity } from '../core/quantities.ts'
 
 export interface ResizeMetrics {
   readonly infeasible: Counter

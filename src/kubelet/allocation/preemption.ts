@@ -3,9 +3,10 @@
  * Upstream: kubelet/preemption/preemption.go, kubelet/types/pod_update.go Preemptable (v1.36).
  */
 import { podRequests } from '#api/helpers/podResources'
-import { isCriticalPod, type Misfit } from './admission.ts'
-import type { FrozenPod } from './containers.ts'
-import { podQosClass } from './resources.ts'
+import { podQosClass } from '../core/cgroupResources.ts'
+import type { FrozenPod } from '../core/containers.ts'
+import { isCriticalPod } from '../core/criticalPods.ts'
+import type { Misfit } from './admission.ts'
 
 type Shortfall = NonNullable<Misfit['shortfall']>
 

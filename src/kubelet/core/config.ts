@@ -3,7 +3,7 @@
  * plus where its node's directories and cgroups are. Upstream: kubelet/apis/config/v1beta1/defaults.go (v1.36).
  */
 import type { Taint } from '#api/gen/types/core.v1'
-import { type ResourcesConfig, resourcesDefaults } from './resources/config.ts'
+import { type ResourcesConfig, resourcesDefaults } from './resourceConfig.ts'
 
 /** For which images on the node pods must show that they may have them. */
 export type VerificationPolicy = 'NeverVerify' | 'NeverVerifyPreloadedImages' | 'NeverVerifyAllowlistedImages' | 'AlwaysVerify'

@@ -3,12 +3,12 @@
  * or ends. What an earlier kubelet has told still holds, and is not told again. Upstream: kubelet/status/status_manager.go, kubelet/events/resize.go (v1.36).
  */
 import { parseTime } from '#base/time'
-import type { KubeletContext } from '../context.ts'
-import type { FrozenPod } from '../pods/containers.ts'
-import type { ConditionDraft } from '../pods/podConditions.ts'
-import { podReference } from '../pods/podReference.ts'
-import { type ResizeRefusal, resizeMessage } from '../pods/resize.ts'
-import { createResizeMetrics } from '../pods/resizeMetrics.ts'
+import type { FrozenPod } from '../core/containers.ts'
+import type { KubeletContext } from '../core/context.ts'
+import type { ConditionDraft } from '../core/podConditions.ts'
+import { podReference } from '../core/podReference.ts'
+import { type ResizeRefusal, resizeMessage } from './resize.ts'
+import { createResizeMetrics } from './resizeMetrics.ts'
 
 /** A resize that was asked for and is not given. */
 export interface PendingResize {

@@ -9,15 +9,11 @@ import { podMatchesNodeSelectorAndAffinity } from '#api/helpers/nodes'
 import { amountsOf, podRequests } from '#api/helpers/podResources'
 import { findUntoleratedTaint, tolerationsTolerateTaint } from '#api/helpers/taints'
 import type { Frozen } from '#api/machinery/meta'
-import { allContainers, configMirrorAnnotation, type FrozenPod, isStaticPod, isTerminalPhase } from './containers.ts'
-import { podQosClass } from './resources.ts'
+import { podQosClass } from '../core/cgroupResources.ts'
+import { allContainers, type FrozenPod, isStaticPod, isTerminalPhase } from '../core/containers.ts'
+import { isCriticalPod } from '../core/criticalPods.ts'
+import type { Refusal } from '../core/refusal.ts'
 import { forbiddenSysctl } from './sysctls.ts'
-
-/** Told in the pod's status after "Pod was rejected: ", and as an event. */
-export interface Refusal {
-  readonly reason: string
-  readonly message: string
-}
 
 /** One thing of the node that the pod does not fit. */
 export interface Misfit extends Refusal {
@@ -37,13 +33,6 @@ export interface NodeRoom {
 }
 
 const memoryPressure = { key: 'node.kubernetes.io/memory-pressure', effect: 'NoSchedule' }
-const criticalPriority = 2_000_000_000
-
-export function isCriticalPod(pod: FrozenPod): boolean {
-  const isMirror = pod.metadata.annotations?.[configMirrorAnnotation] !== undefined
-  return isStaticPod(pod) || isMirror || (pod.spec.priority ?? 0) >= criticalPriority
-}
-
 /** Undefined when the pod may run beside `others`. */
 export function admitPod(pod: FrozenPod, others: readonly FrozenPod[], room: NodeRoom): Refusal | undefined {
   const unwelcome = refuseAnywhere(pod, room)

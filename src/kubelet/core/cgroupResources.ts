@@ -2,16 +2,15 @@
  * Requests and limits as the kernel wants them (L3, pure): shares, quota, OOM score, QoS class and the cgroup each pod lives in.
  * Upstream: kubelet/cm/helpers_linux.go, kubelet/qos/policy.go, component-helpers/resource (v1.36).
  */
-
 import type { ResourceRequirements } from '#api/gen/types/core.v1'
 import { podLimits, podRequests, qosClass } from '#api/helpers/podResources'
 import type { Frozen } from '#api/machinery/meta'
 import { least } from '#base/extremes'
 import type { LinuxContainerResources } from '#grpc/criTypes'
 import { type CgroupLimits, hugepageFileSize } from '#host/cgroups'
-import { hugepageResource } from '../resources/machineTopology.ts'
-import { type MemoryQosOptions, memoryQos } from '../resources/memoryQos.ts'
 import { type FrozenContainer, type FrozenPod, isRestartableInitContainer } from './containers.ts'
+import { hugepageResource } from './machineTopology.ts'
+import { type MemoryQosOptions, memoryQos } from './memoryQos.ts'
 import { milliUnits, wholeUnits } from './quantities.ts'
 
 export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort'

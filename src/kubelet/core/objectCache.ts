@@ -9,7 +9,7 @@ import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import { configMaps, secrets } from '#client/builtIn'
 import type { Client, Resource } from '#client/client'
-import { allContainers, type FrozenPod } from '../pods/containers.ts'
+import { allContainers, type FrozenPod } from './containers.ts'
 import { type Mirror, mirror } from './listWatch.ts'
 
 interface Watched<T extends KubeObject> {

@@ -4,8 +4,8 @@ import type { Pod } from '#api/gen/types/core.v1'
 import { noLog } from '#base/log'
 import { VirtualClock } from '#base/virtualClock'
 import { createRecordedMetrics } from '#testing/recordedMetrics'
-import type { KubeletContext } from '../context.ts'
-import type { FrozenPod } from '../pods/containers.ts'
+import type { FrozenPod } from '../core/containers.ts'
+import type { KubeletContext } from '../core/context.ts'
 import { createAllocations } from './allocations.ts'
 
 function pod(name: string, cpu: string, generation: number, conditions?: Pod['status']['conditions']): Pod {

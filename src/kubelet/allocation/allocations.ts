@@ -5,13 +5,13 @@
 import type { Pod } from '#api/gen/types/core.v1'
 import { ownValue } from '#base/bareMap'
 import { deepCopy, deepFreeze } from '#base/frozen'
-import type { KubeletContext } from '../context.ts'
-import { type FrozenContainer, type FrozenPod, isTerminalPhase } from '../pods/containers.ts'
-import type { ConditionDraft } from '../pods/podConditions.ts'
-import { isResized, type ResizeRoom, type Resources, refuseResize, resizeOrder } from '../pods/resize.ts'
+import { type CheckpointFile, checkpointFile, noCheckpoint } from '../core/checkpointFile.ts'
+import { type FrozenContainer, type FrozenPod, isTerminalPhase } from '../core/containers.ts'
+import type { KubeletContext } from '../core/context.ts'
+import type { ConditionDraft } from '../core/podConditions.ts'
 import { type PodResourceInfo, type PodResourcesState, parsePodResources, renderPodResources } from './podResourcesState.ts'
+import { isResized, type ResizeRoom, type Resources, refuseResize, resizeOrder } from './resize.ts'
 import { createResizeProgress } from './resizeProgress.ts'
-import { type CheckpointFile, checkpointFile, noCheckpoint } from './state/checkpointFile.ts'
 
 export interface Allocations {
   /** The pod with what it has been given in place of what it asks for. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
-import { containerResources, podCgroupLimits, sandboxResources } from '../pods/resources.ts'
+import { containerResources, podCgroupLimits, sandboxResources } from './cgroupResources.ts'
 import { memoryQos } from './memoryQos.ts'
 
 const options = { throttlingFactor: 0.9, reservationPolicy: 'None', allocatableBytes: 100 * 4096 }

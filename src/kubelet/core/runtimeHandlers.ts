@@ -2,8 +2,8 @@
 import { isStatus } from '#api/machinery/status'
 import { runtimeClasses } from '#client/builtIn'
 import type { RuntimeHandler } from '#grpc/criTypes'
-import type { KubeletContext } from '../context.ts'
-import type { FrozenPod } from '../pods/containers.ts'
+import type { FrozenPod } from './containers.ts'
+import type { KubeletContext } from './context.ts'
 
 /** The name that the runtime knows; empty: the usual handler. @throws when there is no such class, in upstream's words */
 export async function handlerName({ client }: Pick<KubeletContext, 'client'>, { spec: { runtimeClassName } }: FrozenPod): Promise<string> {

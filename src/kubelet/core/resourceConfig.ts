@@ -3,7 +3,11 @@
  * Upstream: kubelet/apis/config/v1beta1/defaults.go (v1.36).
  */
 import { type FeatureGateSettings, featureEnabled } from '#base/featureGates'
-import type { MemoryReservation } from './memory/memoryManager.ts'
+
+export interface MemoryReservation {
+  readonly numaNode: number
+  readonly limits: Readonly<Record<string, string>>
+}
 
 export interface ResourcesConfig {
   readonly featureGates: FeatureGateSettings

@@ -3,7 +3,7 @@
  * Upstream: kubelet/container PodStatus, kuberuntime getPodContainerStatuses (v1.36).
  */
 import type { PodSandboxStatus, RuntimeContainerStatus } from '#grpc/criTypes'
-import { annotationKeys, labelKeys } from './labels.ts'
+import { annotationKeys, labelKeys } from './runtimeLabels.ts'
 import type { RuntimeService } from './runtimeService.ts'
 
 export type ContainerRecordState = 'created' | 'running' | 'exited' | 'unknown'

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Container, Pod } from '#api/gen/types/core.v1'
-import type { ContainerRecord, PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
-import { largerOf } from './podResizer.ts'
+import type { ContainerRecord, PodRuntimeStatus } from '../core/podRuntimeStatus.ts'
+import { largerOf } from '../pods/podResizer.ts'
 import { memoryDecreaseError, planResize, refuseResize, resizeMessage, resizeOrder } from './resize.ts'
 import { requestedResizes } from './resizeMetrics.ts'
 

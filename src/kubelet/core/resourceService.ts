@@ -3,10 +3,10 @@
  * resourceManager.ts does it. Upstream: kubelet/cm/container_manager.go (v1.36).
  */
 import type { ContainerStatus } from '#api/gen/types/core.v1'
-import type { Refusal } from '../pods/admission.ts'
-import type { FrozenContainer, FrozenPod } from '../pods/containers.ts'
-import type { PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
 import type { ContainerOptions } from './containerOptions.ts'
+import type { FrozenContainer, FrozenPod } from './containers.ts'
+import type { PodRuntimeStatus } from './podRuntimeStatus.ts'
+import type { Refusal } from './refusal.ts'
 
 export interface ResourceManager {
   /**

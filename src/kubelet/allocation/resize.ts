@@ -5,12 +5,12 @@
 import type { ResourceRequirements } from '#api/gen/types/core.v1'
 import { podRequests } from '#api/helpers/podResources'
 import type { Frozen } from '#api/machinery/meta'
-import type { ContainerRecord, PodRuntimeStatus } from '../runtime/podRuntimeStatus.ts'
-import { findContainer } from '../runtime/podRuntimeStatus.ts'
+import { effectiveResources, podQosClass } from '../core/cgroupResources.ts'
+import type { FrozenContainer, FrozenPod } from '../core/containers.ts'
+import type { ContainerRecord, PodRuntimeStatus } from '../core/podRuntimeStatus.ts'
+import { findContainer } from '../core/podRuntimeStatus.ts'
+import { milliUnits, quantity, wholeUnits } from '../core/quantities.ts'
 import { admitPod } from './admission.ts'
-import type { FrozenContainer, FrozenPod } from './containers.ts'
-import { milliUnits, quantity, wholeUnits } from './quantities.ts'
-import { effectiveResources, podQosClass } from './resources.ts'
 
 export type Resources = Frozen<ResourceRequirements>
 

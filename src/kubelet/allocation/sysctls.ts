@@ -2,7 +2,7 @@
  * Which kernel settings a pod may have for itself (L3, pure): the safe ones, those the node's administrator allows, none that would reach the host.
  * Upstream: kubelet/sysctl/{allowlist,safe_sysctls}.go, component-helpers/node/util/sysctl/namespace.go (v1.36).
  */
-import type { FrozenPod } from './containers.ts'
+import type { FrozenPod } from '../core/containers.ts'
 
 type Namespace = 'ipc' | 'net'
 

@@ -10,8 +10,8 @@ import { type Cgroups, detectCgroups } from '#host/cgroups'
 import { createExec, type Exec } from '#host/exec'
 import { readTextIfExists } from '#host/files'
 import { createMounter, type Mounter } from '#host/mounts'
-import type { MachineTopology } from './resources/machineTopology.ts'
-import { readTopology } from './resources/readTopology.ts'
+import type { MachineTopology } from './machineTopology.ts'
+import { readTopology } from './readTopology.ts'
 
 /** What the Node object says about the machine. */
 export interface MachineInfo {

@@ -4,7 +4,7 @@ import { request as tlsRequest } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { connect as tlsConnect } from 'node:tls'
 import { emptyMap } from '#base/bareMap'
-import type { KubeletHost } from '../host.ts'
+import type { KubeletHost } from './host.ts'
 
 export interface HttpTarget {
   readonly host: string
