@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Node } from '#api/gen/types/core.v1'
-import { nodeAddress } from '#api/helpers/nodes'
-import { cniConfig, routeChanges, wantedRoutes } from './podNetwork.ts'
+import { cniConfig, podRoutes } from './podNetwork.ts'
 
 const node = (name: string, podCIDR: string | undefined, address: string | undefined, runtime = 'containerd://1.6.20'): Node => ({
   apiVersion: 'v1',
@@ -16,7 +15,7 @@ const node = (name: string, podCIDR: string | undefined, address: string | undef
 })
 
 test('NET-03 the bridge takes its addresses from the node’s pod CIDR', () => {
-  const { plugins } = cniConfig('10.244.3.0/24') as { plugins: { type: string; ipam?: { ranges: unknown } }[] }
+  const { plugins } = cniConfig(['10.244.3.0/24']) as { plugins: { type: string; ipam?: { ranges: unknown } }[] }
   assert.deepEqual(
     plugins.map((plugin) => plugin.type),
     ['bridge', 'portmap'],
@@ -32,15 +31,34 @@ test('NET-05 one route per other real node that has a pod CIDR and an address', 
     node('no-address', '10.244.3.0/24', undefined),
     node('sim', '10.244.4.0/24', '10.1.1.1', 'simulated://1'),
   ]
-  assert.deepEqual(wantedRoutes(nodes, 'self', nodeAddress), [{ cidr: '10.244.1.0/24', via: '10.88.0.11' }])
+  assert.deepEqual(podRoutes(nodes, 'self'), [{ cidr: '10.244.1.0/24', via: '10.88.0.11' }])
 })
 
-test('NET-05 only changed routes are sent to the kernel', () => {
-  const a = { cidr: '10.244.1.0/24', via: '10.88.0.11' }
-  const b = { cidr: '10.244.2.0/24', via: '10.88.0.12' }
-  assert.deepEqual(routeChanges([a, b], [a, b]), [])
-  assert.deepEqual(routeChanges([a, b], [{ ...a, via: '10.88.0.99' }]), [
-    'route del 10.244.2.0/24 proto 107',
-    'route replace 10.244.1.0/24 via 10.88.0.99 proto 107',
+test('NET-05 a dual-stack node has a route for each family, through its address of that family', () => {
+  const dual = node('b', '10.244.1.0/24', '10.88.0.11')
+  const b: Node = {
+    ...dual,
+    spec: { podCIDR: '10.244.1.0/24', podCIDRs: ['10.244.1.0/24', 'fd01:0:0:1::/64'] },
+    status: {
+      ...dual.status,
+      addresses: [
+        { type: 'InternalIP', address: '10.88.0.11' },
+        { type: 'InternalIP', address: 'fd00::11' },
+      ],
+    },
+  }
+  assert.deepEqual(podRoutes([b], 'self'), [
+    { cidr: '10.244.1.0/24', via: '10.88.0.11' },
+    { cidr: 'fd01:0:0:1::/64', via: 'fd00::11' },
   ])
+  assert.deepEqual(podRoutes([{ ...b, status: dual.status }], 'self'), [{ cidr: '10.244.1.0/24', via: '10.88.0.11' }])
+})
+
+test('NET-03 the bridge of a dual-stack node has a range and a default route of each family', () => {
+  const { plugins } = cniConfig(['10.244.1.0/24', 'fd01:0:0:1::/64']) as { plugins: { ipam?: unknown }[] }
+  assert.deepEqual(plugins[0]?.ipam, {
+    type: 'host-local',
+    ranges: [[{ subnet: '10.244.1.0/24' }], [{ subnet: 'fd01:0:0:1::/64' }]],
+    routes: [{ dst: '0.0.0.0/0' }, { dst: '::/0' }],
+  })
 })

@@ -1,14 +1,19 @@
-/** The pod network as data (L3), pure: the CNI configuration of a node and the routes between nodes. Specification: CNI 0.4.0/1.0.0. */
+/** The pod network as data (L3), pure: the CNI configuration of a node and the routes to the pods of other nodes. Specification: CNI 0.4.0/1.0.0. */
 import type { Node } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 
+/** A range of pods or services and the node that forwards to it, both of one address family. */
 export interface Route {
   readonly cidr: string
   readonly via: string
 }
 
-/** The reference plugins: a bridge with addresses from the node's pod CIDR, and host ports. Addresses are kept: nothing is masqueraded. */
-export function cniConfig(podCidr: string): Record<string, unknown> {
+const isIpv6 = (text: string) => text.includes(':')
+
+/** The reference plugins: a bridge with addresses from the node's pod CIDRs, and host ports. Addresses are kept: nothing is masqueraded. */
+export function cniConfig(podCidrs: readonly string[]): Record<string, unknown> {
+  const ranges = podCidrs.map((subnet) => [{ subnet }])
+  const routes = podCidrs.map((cidr) => ({ dst: isIpv6(cidr) ? '::/0' : '0.0.0.0/0' }))
   return {
     cniVersion: '0.4.0',
     name: 'skiff',
@@ -19,43 +24,36 @@ export function cniConfig(podCidr: string): Record<string, unknown> {
         isGateway: true,
         hairpinMode: true,
         ipMasq: false,
-        ipam: { type: 'host-local', ranges: [[{ subnet: podCidr }]], routes: [{ dst: '0.0.0.0/0' }] },
+        ipam: { type: 'host-local', ranges, routes },
       },
       { type: 'portmap', capabilities: { portMappings: true } },
     ],
   }
 }
 
-/** One route per other node that has both a pod CIDR and an address. */
-export function wantedRoutes(nodes: readonly Frozen<Node>[], self: string, addressOf: (node: Frozen<Node>, type: string) => string | undefined): Route[] {
+/** The ranges of a node's pods, one of each family that it has. */
+export function podCidrsOf({ spec }: Frozen<Node>): readonly string[] {
+  return spec.podCIDRs ?? (spec.podCIDR ? [spec.podCIDR] : [])
+}
+
+/** A node's internal address in the family of `cidr`. */
+export function addressFor({ status }: Frozen<Node>, cidr: string): string | undefined {
+  return status?.addresses?.find(({ type, address }) => type === 'InternalIP' && isIpv6(address) === isIpv6(cidr))?.address
+}
+
+/** One route for each range of another node that has an address of the same family. @param self the node that needs the routes, if it is one */
+export function podRoutes(nodes: readonly Frozen<Node>[], self: string | undefined): Route[] {
   return nodes
-    .filter((node) => node.metadata.name !== self)
-    .flatMap((node) => {
-      const via = addressOf(node, 'InternalIP')
-      return node.spec.podCIDR && via && !isSimulated(node) ? [{ cidr: node.spec.podCIDR, via }] : []
-    })
+    .filter((node) => node.metadata.name !== self && !isSimulated(node))
+    .flatMap((node) =>
+      podCidrsOf(node).flatMap((cidr) => {
+        const via = addressFor(node, cidr)
+        return via ? [{ cidr, via }] : []
+      }),
+    )
 }
 
 /** Simulated nodes have addresses that do not answer. */
-function isSimulated(node: Frozen<Node>): boolean {
-  return node.status.nodeInfo?.containerRuntimeVersion?.startsWith('simulated://') ?? false
-}
-
-/** Marks our routes in the kernel's table, so that a later run finds them and never touches others. Any free number will do. */
-export const routeProtocol = 107
-
-/** Reads what `ip -json route show` prints. */
-export function parseRoutes(json: string): Route[] {
-  const shown = JSON.parse(json || '[]') as { dst: string; gateway?: string }[]
-  return shown.map(({ dst, gateway = '' }) => ({ cidr: dst, via: gateway }))
-}
-
-/** Commands for `ip -batch` that lead from one set of routes to the other. */
-export function routeChanges(before: readonly Route[], wanted: readonly Route[]): string[] {
-  const now = new Map(wanted.map((route) => [route.cidr, route.via]))
-  const then = new Map(before.map((route) => [route.cidr, route.via]))
-  return [
-    ...before.filter((route) => !now.has(route.cidr)).map((route) => `route del ${route.cidr} proto ${routeProtocol}`),
-    ...wanted.filter((route) => then.get(route.cidr) !== route.via).map((route) => `route replace ${route.cidr} via ${route.via} proto ${routeProtocol}`),
-  ]
+export function isSimulated(node: Frozen<Node>): boolean {
+  return node.status?.nodeInfo?.containerRuntimeVersion?.startsWith('simulated://') ?? false
 }

@@ -3,10 +3,11 @@ import { test } from 'node:test'
 import type { LoadBalancerIngress, ObjectReference, Service, ServiceSpec } from '#api/gen/types/core.v1'
 import type { EndpointSlice } from '#api/gen/types/discovery.v1'
 import type { EventRecorder } from '#client/eventRecorder'
+import { renderTable } from '#host/nftables'
 import { addressRule } from './externalAddresses.ts'
 import { noteIgnoredAddresses } from './ignoredAddressEvents.ts'
-import { buildModel } from './model.ts'
-import { renderRules, renderTable } from './modes/nftablesRules.ts'
+import { buildModel, type FamilyModel } from './model.ts'
+import { renderServices } from './modes/nftables.ts'
 
 interface Subject {
   readonly name: string
@@ -44,8 +45,8 @@ function slice({ name, endpoint }: Subject): EndpointSlice[] {
 /** The nftables contents for these Services. */
 function tableOf(subjects: readonly Subject[]) {
   const services = subjects.map(service)
-  const rules = buildModel(services, subjects.flatMap(slice), place, 'IPv4', addressRule(services, [range]))
-  return renderRules(rules, '10.244.0.0/16', range)
+  const sources = { services, slices: subjects.flatMap(slice), place, clusterCidrs: ['10.244.0.0/16'], serviceCidrs: [range] }
+  return renderServices(buildModel(sources, ['IPv4'], addressRule(services, [range]))[0] as FamilyModel)
 }
 
 function owner(subjects: readonly Subject[], key: string): string | undefined {

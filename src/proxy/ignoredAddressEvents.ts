@@ -1,6 +1,5 @@
 /**
- * Tells the owner of a Service which of its external addresses the proxy ignores (L3): one Event on the Service for each change, however many
- * addresses there are.
+ * Records on a Service which of its external addresses the proxy ignores (L3): one Event for each change, whatever the number of addresses.
  */
 import type { Service } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
@@ -9,7 +8,7 @@ import { type AddressRule, type IgnoredAddress, ignoredAddresses } from './exter
 
 const maxNamed = 5
 
-/** @returns looks at all Services after their rules were applied */
+/** @returns a function that records Events for all Services; call it when Services or ranges have changed */
 export function noteIgnoredAddresses(events: EventRecorder): (services: readonly Frozen<Service>[], rule: AddressRule) => void {
   let noted = new Map<string, string>()
   return (services, rule) => {

@@ -2,9 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Service, ServiceSpec } from '#api/gen/types/core.v1'
 import type { Endpoint, EndpointSlice } from '#api/gen/types/discovery.v1'
-import { buildModel, type ServiceRule } from './model.ts'
-import { renderRules, renderTable } from './modes/nftablesRules.ts'
+import { renderTable } from '#host/nftables'
+import { buildModel, type Family, type FamilyModel, type ServiceRule } from './model.ts'
+import { renderServices } from './modes/nftables.ts'
 import { staleUdpFlows } from './staleFlows.ts'
+import type { NodePlace } from './topology.ts'
 
 function service(spec: Partial<ServiceSpec>, name = 'web'): Service {
   return {
@@ -31,8 +33,13 @@ const here = { nodeName: 'n1', zone: 'a' }
 const ready = (ip: string, nodeName: string): Endpoint => ({ addresses: [ip], nodeName, conditions: { ready: true } })
 const ending = (ip: string): Endpoint => ({ addresses: [ip], nodeName: 'n1', conditions: { ready: false, serving: true, terminating: true } })
 const notReady = (ip: string): Endpoint => ({ addresses: [ip], nodeName: 'n1', conditions: { ready: false, serving: false } })
-const model = (spec: Partial<ServiceSpec>, endpoints: Endpoint[]) => buildModel([service(spec)], [slice(endpoints)], here, 'IPv4')
-const ips = (rules: ServiceRule[]) => rules[0]?.clusterEndpoints.map((endpoint) => endpoint.ip)
+function familyModel(services: Service[], slices: EndpointSlice[], family: Family = 'IPv4', place: NodePlace = here): FamilyModel {
+  const ranges = { clusterCidrs: ['10.244.0.0/16', 'fd01::/48'], serviceCidrs: ['10.96.0.0/16', 'fd02::/112'] }
+  return buildModel({ services, slices, place, ...ranges }, [family])[0] as FamilyModel
+}
+
+const model = (spec: Partial<ServiceSpec>, endpoints: Endpoint[]) => familyModel([service(spec)], [slice(endpoints)]).rules
+const ips = (rules: readonly ServiceRule[]) => rules[0]?.clusterEndpoints.map((endpoint) => endpoint.ip)
 
 test('SVC-13 only ready endpoints are used', () => {
   assert.deepEqual(ips(model({}, [ready('10.0.0.1', 'n1'), notReady('10.0.0.2'), ending('10.0.0.3')])), ['10.0.0.1'])
@@ -63,7 +70,7 @@ for (const { name, endpoints, want } of [
 
 test('SVC-11 a node without a zone takes all; traffic that must stay on its node does not go by hints', () => {
   const endpoints = [near('10.0.0.1', ['b']), { ...near('10.0.0.2', ['a']), nodeName: 'n1' }]
-  const of = (place: { nodeName: string; zone?: string }) => buildModel([service({})], [slice(endpoints)], place, 'IPv4')[0]
+  const of = (place: NodePlace) => familyModel([service({})], [slice(endpoints)], 'IPv4', place).rules[0]
   assert.equal(of({ nodeName: 'n1' })?.clusterEndpoints.length, 2)
   const elsewhere = of({ nodeName: 'n1', zone: 'b' })
   assert.deepEqual([elsewhere?.clusterEndpoints[0]?.ip, elsewhere?.localEndpoints[0]?.ip], ['10.0.0.1', '10.0.0.2'])
@@ -85,7 +92,7 @@ test('SVC-10 affinity and local policies are kept', () => {
   assert.equal(rule?.clusterEndpoints.length, 2)
 })
 
-test('SVC-03 a load balancer’s addresses lead to the service, for whom its ranges let in', () => {
+test('SVC-03 a load balancer’s addresses lead to the service, for clients in its source ranges', () => {
   const spec = { type: 'LoadBalancer', externalIPs: ['198.51.100.1'], loadBalancerSourceRanges: ['192.0.2.0/24', '2001:db8::/32'] }
   const balanced = {
     ...service(spec),
@@ -99,20 +106,20 @@ test('SVC-03 a load balancer’s addresses lead to the service, for whom its ran
     },
   }
   const ruleIn = (family: 'IPv4' | 'IPv6') =>
-    buildModel([{ ...balanced, spec: { ...balanced.spec, clusterIPs: ['10.96.0.10', '2001:db8::10'] } }], [], here, family)[0]
+    familyModel([{ ...balanced, spec: { ...balanced.spec, clusterIPs: ['10.96.0.10', '2001:db8::10'] } }], [], family).rules[0]
   const four = ruleIn('IPv4')
   assert.deepEqual([four?.externalIps, four?.loadBalancerIps, four?.sourceRanges], [['198.51.100.1', '203.0.113.1'], ['203.0.113.1'], ['192.0.2.0/24']])
   assert.deepEqual(ruleIn('IPv6')?.sourceRanges, ['2001:db8::/32'])
   assert.equal(model({ type: 'LoadBalancer' }, [])[0]?.sourceRanges, undefined)
 })
 
-test('SVC-06 nothing changes, nothing is written; one endpoint more touches only its service', () => {
+test('SVC-06 an unchanged model writes nothing, one more endpoint touches only its service', () => {
   const many = Array.from({ length: 50 }, (_, i) => service({ clusterIP: `10.96.1.${i}`, clusterIPs: [`10.96.1.${i}`] }, `s${i}`))
   const slices = many.map((_, i) => slice([ready(`10.0.0.${i}`, 'n1')], 8080, `s${i}`))
-  const before = renderRules(buildModel(many, slices, here, 'IPv4'), '10.244.0.0/16', '10.96.0.0/16')
+  const before = renderServices(familyModel(many, slices))
   assert.equal(renderTable('ip kube-proxy', before, before), '')
   slices[7] = slice([ready('10.0.0.7', 'n1'), ready('10.0.9.9', 'n2')], 8080, 's7')
-  const after = renderRules(buildModel(many, slices, here, 'IPv4'), '10.244.0.0/16', '10.96.0.0/16')
+  const after = renderServices(familyModel(many, slices))
   const script = renderTable('ip kube-proxy', after, before)
   assert.ok(
     script.split('\n').every((line) => line === '' || line.includes('d/s7/tcp/http')),
@@ -122,8 +129,8 @@ test('SVC-06 nothing changes, nothing is written; one endpoint more touches only
 })
 
 test('SVC-06 a service that loses its last endpoint is refused instead of balanced', () => {
-  const before = renderRules(model({}, [ready('10.0.0.1', 'n1')]), '10.244.0.0/16', '10.96.0.0/16')
-  const after = renderRules(model({}, []), '10.244.0.0/16', '10.96.0.0/16')
+  const before = renderServices(familyModel([service({})], [slice([ready('10.0.0.1', 'n1')])]))
+  const after = renderServices(familyModel([service({})], [slice([])]))
   const script = renderTable('ip kube-proxy', after, before)
   assert.match(script, /delete element ip kube-proxy service-ips { 10\.96\.0\.10 \. tcp \. 80 }/)
   assert.match(script, /add element ip kube-proxy no-endpoint-services { 10\.96\.0\.10 \. tcp \. 80 : goto reject-chain }/)
@@ -132,12 +139,8 @@ test('SVC-06 a service that loses its last endpoint is refused instead of balanc
 
 test('SVC-13 UDP flows to an endpoint that is gone are forgotten, and those refused before there was one', () => {
   const udp = (endpoints: Endpoint[]) =>
-    buildModel(
-      [service({ ports: [{ name: 'http', port: 53, protocol: 'UDP', nodePort: 30053 }], type: 'NodePort' })],
-      [slice(endpoints, 53, 'web', 'UDP')],
-      here,
-      'IPv4',
-    )
+    familyModel([service({ ports: [{ name: 'http', port: 53, protocol: 'UDP', nodePort: 30053 }], type: 'NodePort' })], [slice(endpoints, 53, 'web', 'UDP')])
+      .rules
   assert.deepEqual(staleUdpFlows(udp([ready('10.0.0.1', 'n1'), ready('10.0.0.2', 'n1')]), udp([ready('10.0.0.2', 'n1')])), [
     { protocol: 'udp', origDst: '10.96.0.10', dstNat: '10.0.0.1' },
     { protocol: 'udp', origPortDst: 30053, dstNat: '10.0.0.1' },

@@ -1,6 +1,6 @@
 /**
- * What Services and EndpointSlices mean for one node (L3), pure: which addresses and ports lead to which endpoints, under which rules.
- * Every proxy mode renders the same model. Upstream: pkg/proxy serviceport.go, topology.go, endpointslicecache.go (v1.36).
+ * The proxy's model of one node (L3), pure: from Services and EndpointSlices, the addresses and ports of each service, its endpoints and its rules, by address
+ * family. Every proxy mode renders the same model. Upstream: pkg/proxy serviceport.go, topology.go, endpointslicecache.go (v1.36).
  */
 import type { Service, ServicePort } from '#api/gen/types/core.v1'
 import type { EndpointHints, EndpointSlice, Endpoint as SliceEndpoint } from '#api/gen/types/discovery.v1'
@@ -20,7 +20,7 @@ export interface ProxyEndpoint {
 
 /** One port of one Service, of one IP family. */
 export interface ServiceRule {
-  /** `namespace/name` and the port's name: what chains and logs are named after. */
+  /** `namespace/name`; chains and logs are named after it and the port's name. */
   readonly service: string
   readonly portName: string
   readonly protocol: Protocol
@@ -31,7 +31,7 @@ export interface ServiceRule {
   readonly externalIps: readonly string[]
   /** The load balancer's addresses among them. */
   readonly loadBalancerIps: readonly string[]
-  /** Ranges that may use the load balancer's addresses; undefined: everybody may. */
+  /** Ranges that may use the load balancer's addresses; undefined: all addresses may. */
   readonly sourceRanges: readonly string[] | undefined
   /** ClientIP affinity: for how long a client stays with its endpoint. */
   readonly affinitySeconds: number | undefined
@@ -48,14 +48,49 @@ const defaultAffinitySeconds = 10_800
 
 export type Family = 'IPv4' | 'IPv6'
 
-/** The rules of this node, in the order of their names. `rule`: which external addresses are served. */
-export function buildModel(
-  services: readonly Frozen<Service>[],
-  slices: readonly Frozen<EndpointSlice>[],
-  place: NodePlace,
-  family: Family,
-  rule: AddressRule = addressRule(services, []),
-): ServiceRule[] {
+/** What a node serves in one address family. */
+export interface FamilyModel {
+  readonly family: Family
+  /** In the order of their names. */
+  readonly rules: readonly ServiceRule[]
+  /** The ranges that pods get addresses from. */
+  readonly clusterCidrs: readonly string[]
+  /** The ranges that cluster IPs come from: their unknown addresses are not served by anything else. */
+  readonly serviceCidrs: readonly string[]
+}
+
+/** One entry for each family that the node serves. */
+export type ProxyModel = readonly FamilyModel[]
+
+/** Where a mode gets its models from. */
+export interface ProxyModels {
+  /** Waits for a change since the last call; the first call waits for the first model. Rejects when the signal aborts. */
+  next(signal: AbortSignal): Promise<ProxyModel>
+  /** The newest model, without a wait. */
+  newest(): ProxyModel
+}
+
+export interface ModelSources {
+  readonly services: readonly Frozen<Service>[]
+  readonly slices: readonly Frozen<EndpointSlice>[]
+  readonly place: NodePlace
+  readonly clusterCidrs: readonly string[]
+  readonly serviceCidrs: readonly string[]
+}
+
+const inFamily = (family: Family) => (address: string) => address.includes(':') === (family === 'IPv6')
+
+/** @param rule which external addresses are served */
+export function buildModel(sources: ModelSources, families: readonly Family[], rule: AddressRule = addressRule(sources.services, [])): ProxyModel {
+  return families.map((family) => ({
+    family,
+    rules: buildRules(sources, family, rule),
+    clusterCidrs: [...new Set(sources.clusterCidrs)].filter(inFamily(family)),
+    serviceCidrs: [...new Set(sources.serviceCidrs)].filter(inFamily(family)),
+  }))
+}
+
+function buildRules({ services, slices, place }: ModelSources, family: Family, rule: AddressRule): ServiceRule[] {
   const byService = new Map<string, Frozen<EndpointSlice>[]>()
   for (const slice of slices) {
     const name = slice.metadata.labels?.[serviceNameLabel]
@@ -79,9 +114,9 @@ export function ruleKey(rule: ServiceRule): string {
 }
 
 function rulesOf(service: Frozen<Service>, slices: readonly Frozen<EndpointSlice>[], place: NodePlace, family: Family, rule: AddressRule): ServiceRule[] {
-  const inFamily = (ip: string) => ip.includes(':') === (family === 'IPv6')
+  const isOfFamily = inFamily(family)
   const { spec } = service
-  const clusterIp = [...(spec.clusterIPs ?? []), ...(spec.clusterIP ? [spec.clusterIP] : [])].find((ip) => ip !== 'None' && inFamily(ip))
+  const clusterIp = [...(spec.clusterIPs ?? []), ...(spec.clusterIP ? [spec.clusterIP] : [])].find((ip) => ip !== 'None' && isOfFamily(ip))
   if (!clusterIp) return []
   const { externalIps, loadBalancerIps } = externalAddresses(service, rule, family === 'IPv6')
   const sourceRanges = loadBalancerSourceRanges(service)
@@ -96,7 +131,7 @@ function rulesOf(service: Frozen<Service>, slices: readonly Frozen<EndpointSlice
       nodePort: port.nodePort || undefined,
       externalIps: [...new Set([...externalIps, ...loadBalancerIps])],
       loadBalancerIps,
-      sourceRanges: sourceRanges.length > 0 ? sourceRanges.filter((range) => inFamily(range) && parseCidr(range)) : undefined,
+      sourceRanges: sourceRanges.length > 0 ? sourceRanges.filter((range) => isOfFamily(range) && parseCidr(range)) : undefined,
       affinitySeconds: spec.sessionAffinity === 'ClientIP' ? (spec.sessionAffinityConfig?.clientIP?.timeoutSeconds ?? defaultAffinitySeconds) : undefined,
       internalPolicyLocal: internalPolicyLocal(service),
       externalPolicyLocal: externalPolicyLocal(service),
@@ -113,7 +148,7 @@ interface Candidate extends ProxyEndpoint {
   readonly hints: Frozen<EndpointHints> | undefined
 }
 
-/** The ready ones; when there is none, those that still serve while they terminate: better than nobody. */
+/** Ready endpoints; if there are none, endpoints that still serve while they terminate. */
 function usable(candidates: readonly Candidate[], choose = (ready: readonly Candidate[]) => ready): ProxyEndpoint[] {
   const ready = candidates.filter((one) => one.ready)
   const chosen = ready.length > 0 ? choose(ready) : candidates.filter((one) => one.serving && one.terminating)

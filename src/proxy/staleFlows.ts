@@ -1,5 +1,5 @@
 /**
- * UDP flows that the kernel would keep sending to an endpoint that is gone, or keep refusing although there is one now (L3), pure.
+ * Finds UDP flows that conntrack would keep on a removed endpoint, or keep rejecting after the first endpoint appeared (L3), pure.
  * Upstream: pkg/proxy/conntrack/cleanup.go.
  */
 import type { ConntrackFilter } from '#host/conntrack'

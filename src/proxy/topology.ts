@@ -1,6 +1,6 @@
 /**
- * Which of a service's endpoints are near enough for a node (L3), pure: the hints of EndpointSlices say for whom each endpoint is. They count only when
- * every ready endpoint has them and one is for this node, or else for its zone; so a node never finds nobody. Upstream: pkg/proxy/topology.go (v1.36).
+ * Picks a service's endpoints near a node (L3), pure: the hints of EndpointSlices name the nodes and zones that an endpoint serves. Hints count only if
+ * every ready endpoint has them and one names this node, or else its zone; otherwise all ready endpoints are used. Upstream: pkg/proxy/topology.go (v1.36).
  */
 import type { EndpointHints } from '#api/gen/types/discovery.v1'
 import type { Frozen } from '#api/machinery/meta'
@@ -8,7 +8,7 @@ import type { Frozen } from '#api/machinery/meta'
 /** Where the proxy runs. */
 export interface NodePlace {
   readonly nodeName: string
-  /** Absent: the node says no zone. */
+  /** Absent: the node has no zone label. */
   readonly zone?: string | undefined
 }
 

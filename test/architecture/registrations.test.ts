@@ -17,6 +17,7 @@ import { VirtualClock } from '#base/virtualClock'
 import { commands } from '#cli/commands/index'
 import { controllers } from '#controllers/index'
 import { volumePlugins } from '#kubelet/volumes/index'
+import { routeModes } from '#network/routes/index'
 import { proxyModes } from '#proxy/modes/index'
 import { defaultPlugins } from '#scheduler/plugins/index'
 import { admissionPlugins } from '../../src/apiserver/admission/plugins/index.ts'
@@ -59,6 +60,7 @@ const lists: { name: string; folder: string; list?: string; type: string; atLeas
   { name: 'volumes', folder: 'kubelet/volumes', type: 'VolumePlugin', atLeast: 7 },
   { name: 'commands', folder: 'cli/commands', type: 'CliCommand', atLeast: 10 },
   { name: 'proxy modes', folder: 'proxy/modes', type: 'ProxyMode', atLeast: 1 },
+  { name: 'route modes', folder: 'network/routes', type: 'RouteMode', atLeast: 1 },
   { name: 'authenticators', folder: 'apiserver/authn', list: 'apiserver/authn/authentication.ts', type: 'Authenticator|TokenAuthenticator', atLeast: 5 },
   { name: 'authorizers', folder: 'apiserver/authz', list: 'apiserver/authz/authorization.ts', type: 'Authorizer|RbacAuthorizer', atLeast: 8 },
   { name: 'DNS plugins', folder: 'dns/plugins', list: 'dns/clusterDns.ts', type: 'DnsPlugin', atLeast: 2 },
@@ -107,6 +109,7 @@ const names: { name: string; entries: readonly string[] }[] = [
   { name: 'volumes', entries: volumePlugins.map((plugin) => plugin.name) },
   { name: 'commands', entries: commands.map((command) => command.name) },
   { name: 'proxy modes', entries: proxyModes.map((mode) => mode.name) },
+  { name: 'route modes', entries: routeModes.map((mode) => mode.name) },
 ]
 for (const { name, entries } of names) {
   test(`${name}: no two share a name`, () => {

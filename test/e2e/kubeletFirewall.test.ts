@@ -9,11 +9,11 @@ import { after, before, test } from 'node:test'
 import { noLog } from '../../src/base/log.ts'
 import { createExec } from '../../src/host/exec.ts'
 import { inNetworkNamespace } from '../../src/host/netns.ts'
+import { nftObstacle } from '../../src/host/nftables.ts'
 import { createLoopbackFirewall } from '../../src/main/component/kubelet/loopbackFirewall.ts'
-import { nftables } from '../../src/proxy/modes/nftables.ts'
 import { realClock } from '../../src/testing/realClock.ts'
 
-const obstacle = process.getuid?.() !== 0 ? 'needs root' : (await nftables.obstacle(createExec())) !== undefined ? 'nft does not work here' : false
+const obstacle = process.getuid?.() !== 0 ? 'needs root' : (await nftObstacle(createExec(), 'ip')) !== undefined ? 'nft does not work here' : false
 const options = { skip: obstacle, timeout: 60_000 }
 const machine = `skiff-fw-${process.pid}`
 const neighbor = `${machine}-n`

@@ -1,25 +1,18 @@
-/** What a proxy mode is (L3): one file under modes/, one line in index.ts. */
+/** What a proxy mode is (L3): one file in this folder, one line in index.ts. */
 import type { Exec } from '#host/exec'
-import type { ServiceRule } from '../model.ts'
+import type { ApplyDeps } from '../applyModels.ts'
+import type { Family, ProxyModels } from '../model.ts'
 
-export interface ProxyModeContext {
+export interface ProxyModeDeps extends ApplyDeps {
   readonly exec: Exec
-  /** Traffic from elsewhere to a cluster address is masqueraded; traffic between pods is not. */
-  readonly clusterCidr: string
-  /** Unknown ports and addresses of this range are refused. */
-  readonly serviceCidr: string
 }
 
 export interface ProxyMode {
   readonly name: string
-  /** Why this host cannot run the mode; undefined when it can. */
-  obstacle(exec: Exec): Promise<string | undefined>
-  create(context: ProxyModeContext): ProxyBackend
-}
-
-export interface ProxyBackend {
-  /** Makes the kernel say what the rules say, touching only what changed. */
-  apply(rules: readonly ServiceRule[]): Promise<void>
-  /** Removes everything that apply made. */
-  cleanUp(): Promise<void>
+  /** Why this host cannot run the mode for addresses of the family; undefined when it can. */
+  obstacle(exec: Exec, family: Family): Promise<string | undefined>
+  /** Keeps the host in step with the newest model until the signal aborts. The rules stay: a proxy that restarts must not cut the traffic. */
+  run(deps: ProxyModeDeps, models: ProxyModels, signal: AbortSignal): Promise<void>
+  /** Removes from the host what run() made, in this or an earlier process. Nothing to remove is fine, and so is a host that cannot run the mode. */
+  cleanUp(exec: Exec): Promise<void>
 }

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Exec } from './exec.ts'
+import { createNftTable, nftObstacle, renderTable, type TableContents } from './nftables.ts'
+
+const contents = (changes: Partial<TableContents> = {}): TableContents => ({
+  frame: '\n\tmap ips { type ipv4_addr : verdict; }\n',
+  chains: new Map([['a', ['accept']]]),
+  sets: new Map(),
+  maps: new Map([['ips', new Map([['10.0.0.1', 'goto a']])]]),
+  ...changes,
+})
+
+test('SVC-06 a first table is written whole, an unchanged one not at all', () => {
+  assert.equal(
+    renderTable('ip t', contents(), undefined),
+    [
+      'add table ip t',
+      'delete table ip t',
+      'table ip t {\n\tmap ips { type ipv4_addr : verdict; }\n}',
+      'add chain ip t a',
+      'add rule ip t a accept',
+      'add element ip t ips { 10.0.0.1 : goto a }',
+      '',
+    ].join('\n'),
+  )
+  assert.equal(renderTable('ip t', contents(), contents()), '')
+})
+
+test('SVC-06 a changed frame writes the table whole', () => {
+  const script = renderTable('ip t', contents({ frame: '\n\tset other { type ipv4_addr; }\n' }), contents())
+  assert.match(script, /^add table ip t\ndelete table ip t\n/)
+  assert.match(script, /add rule ip t a accept/)
+})
+
+test('SVC-06 additions come before map elements, and those before removals', () => {
+  const after = contents({ chains: new Map([['b', ['drop']]]), maps: new Map([['ips', new Map([['10.0.0.1', 'goto b']])]]) })
+  assert.equal(
+    renderTable('ip t', after, contents()),
+    [
+      'add chain ip t b',
+      'add rule ip t b drop',
+      'delete element ip t ips { 10.0.0.1 }',
+      'add element ip t ips { 10.0.0.1 : goto b }',
+      'flush chain ip t a',
+      'delete chain ip t a',
+      '',
+    ].join('\n'),
+  )
+})
+
+test('SVC-06 a name holds only characters that nft reads as one word', () => {
+  const script = renderTable('ip6 t', contents({ chains: new Map([['x-fd01::1; flush ruleset', ['goto x-fd01::1;']]]) }), contents())
+  assert.match(script, /add chain ip6 t x-fd01--1--flush-ruleset\n/)
+  assert.match(script, /goto x-fd01--1-\n/)
+})
+
+test('SVC-06 after a failed transaction the next one writes the whole table', async () => {
+  const scripts: string[] = []
+  let code = 0
+  const exec = {
+    run: async (_command: string, _args: readonly string[], { input }: { input?: string } = {}) => {
+      scripts.push(String(input))
+      return { code, stdout: '', stderr: 'refused', timedOut: false }
+    },
+  } as unknown as Exec
+  const table = createNftTable(exec, 'ip', 't')
+  await table.apply(contents())
+  code = 1
+  const changed = contents({ chains: new Map([['a', ['drop']]]) })
+  await assert.rejects(table.apply(changed), /refused/)
+  code = 0
+  await table.apply(changed)
+  assert.deepEqual(
+    scripts.map((script) => script.startsWith('add table')),
+    [true, false, true],
+  )
+  await table.apply(changed)
+  assert.equal(scripts.length, 3)
+})
+
+test('SVC-06 an obstacle is named: no nft, or a kernel without the family', async () => {
+  const answering = (code: number, stderr: string) => ({ run: async () => ({ code, stdout: '', stderr, timedOut: false }) }) as unknown as Exec
+  assert.equal(await nftObstacle(answering(-1, ''), 'ip'), 'nft is not installed')
+  assert.equal(await nftObstacle(answering(1, 'Operation not supported\n'), 'ip6'), 'nft does not work here: Operation not supported')
+  assert.equal(await nftObstacle(answering(0, ''), 'ip'), undefined)
+})

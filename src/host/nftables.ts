@@ -1,0 +1,115 @@
+/**
+ * nftables tables as data (L1): renders a table's chains, sets and maps as a script for nft(8), and only what differs from the state before. Rendering is
+ * pure; NftTable remembers what the kernel has. A user of it owns the whole table. Upstream's counterpart: sigs.k8s.io/knftables.
+ */
+import { check, type Exec } from './exec.ts'
+
+export type NftFamily = 'ip' | 'ip6' | 'inet'
+
+export interface TableContents {
+  /** Fixed chains, sets and maps that the table always has, in nft's syntax. When they change, the whole table is replaced. */
+  readonly frame: string
+  /** Chain → its rules. */
+  readonly chains: ReadonlyMap<string, readonly string[]>
+  /** Set → its declaration. Its elements are the kernel's, as those of an affinity set are. */
+  readonly sets: ReadonlyMap<string, string>
+  /** Map or set of the frame → key → verdict; an element of a set has the verdict ''. */
+  readonly maps: ReadonlyMap<string, ReadonlyMap<string, string>>
+}
+
+export interface NftTable {
+  /** Brings the kernel's table to the contents in one transaction. After a failure the next call writes the whole table. */
+  apply(contents: TableContents): Promise<void>
+  /** Removes the table. An absent table is fine. */
+  remove(): Promise<void>
+}
+
+/** @param name the table's, such as `kube-proxy` */
+export function createNftTable(exec: Exec, family: NftFamily, name: string): NftTable {
+  const table = `${family} ${name}`
+  let applied: TableContents | undefined
+  const load = (script: string) => check(exec, 'nft', ['-f', '-'], { input: script })
+  return {
+    apply: async (wanted) => {
+      const script = renderTable(table, wanted, applied)
+      if (!script) return
+      // The transaction may have failed because the kernel's table is not as it was left.
+      applied = undefined
+      await load(script)
+      applied = wanted
+    },
+    remove: async () => {
+      applied = undefined
+      await load(`add table ${table}\ndelete table ${table}\n`)
+    },
+  }
+}
+
+/** Why this host cannot hold tables of the family; undefined when it can. */
+export async function nftObstacle(exec: Exec, family: NftFamily): Promise<string | undefined> {
+  const { code, stderr } = await exec.run('nft', ['--check', 'add', 'table', family, 'skiff-check'])
+  if (code === -1) return 'nft is not installed'
+  return code === 0 ? undefined : `nft does not work here: ${stderr.trim() || `exit ${code}`}`
+}
+
+/** Eight base-32 characters of a 40-bit FNV-like hash: short, stable, and enough for the chains of one node. */
+export function nftHash(text: string): string {
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
+  let high = 0x811c9dc5
+  let low = 0x01000193
+  for (let i = 0; i < text.length; i++) {
+    high = Math.imul(high ^ text.charCodeAt(i), 0x01000193) >>> 0
+    low = Math.imul(low ^ text.charCodeAt(text.length - 1 - i), 0x85ebca6b) >>> 0
+  }
+  let out = ''
+  for (let i = 0; i < 4; i++) out += alphabet[(high >>> (i * 5)) & 31]
+  for (let i = 0; i < 4; i++) out += alphabet[(low >>> (i * 5 + 7)) & 31]
+  return out
+}
+
+/**
+ * The script from `before` to `wanted`; everything when there is no before. Empty when nothing changes. One transaction: additions first,
+ * then map elements, then removals, so that nothing refers to what is not there.
+ */
+export function renderTable(table: string, wanted: TableContents, before: TableContents | undefined): string {
+  const kept = before?.frame === wanted.frame ? before : undefined
+  const lines: string[] = []
+  if (!kept) lines.push(`add table ${table}`, `delete table ${table}`, `table ${table} {${wanted.frame}}`)
+  for (const [name, declaration] of wanted.sets) if (kept?.sets.get(name) !== declaration) lines.push(`add set ${table} ${quoted(name)} ${declaration}`)
+  // All chains first: rules may jump to any of them.
+  const changed = [...wanted.chains].filter(([name, rules]) => !sameLines(kept?.chains.get(name), rules))
+  for (const [name] of changed) if (!kept?.chains.has(name)) lines.push(`add chain ${table} ${quoted(name)}`)
+  for (const [name, rules] of changed) {
+    if (kept?.chains.has(name)) lines.push(`flush chain ${table} ${quoted(name)}`)
+    for (const rule of rules) lines.push(`add rule ${table} ${quoted(name)} ${quoteNames(rule)}`)
+  }
+  for (const [map, elements] of wanted.maps) lines.push(...elementChanges(table, map, elements, kept?.maps.get(map)))
+  for (const name of kept?.chains.keys() ?? []) if (!wanted.chains.has(name)) lines.push(`flush chain ${table} ${quoted(name)}`)
+  for (const name of kept?.chains.keys() ?? []) if (!wanted.chains.has(name)) lines.push(`delete chain ${table} ${quoted(name)}`)
+  for (const name of kept?.sets.keys() ?? []) if (!wanted.sets.has(name)) lines.push(`delete set ${table} ${quoted(name)}`)
+  return lines.length === 0 ? '' : `${lines.join('\n')}\n`
+}
+
+function elementChanges(table: string, map: string, wanted: ReadonlyMap<string, string>, before: ReadonlyMap<string, string> | undefined): string[] {
+  const removed = [...(before ?? [])].filter(([key, verdict]) => wanted.get(key) !== verdict).map(([key]) => key)
+  const added = [...wanted].filter(([key, verdict]) => before?.get(key) !== verdict)
+  const lines: string[] = []
+  if (removed.length > 0) lines.push(`delete element ${table} ${map} { ${removed.join(', ')} }`)
+  if (added.length > 0)
+    lines.push(`add element ${table} ${map} { ${added.map(([key, verdict]) => (verdict ? `${key} : ${quoteNames(verdict)}` : key)).join(', ')} }`)
+  return lines
+}
+
+function sameLines(a: readonly string[] | undefined, b: readonly string[]): boolean {
+  return a?.length === b.length && a.every((line, i) => line === b[i])
+}
+
+/** Names with slashes are kept within what nft reads as one word; it has no quoting for names, so other characters become '-'. */
+function quoted(name: string): string {
+  return name.replace(/[^A-Za-z0-9_./-]/g, '-').slice(0, 120)
+}
+
+/** The names in goto, jump and @set of a rule. */
+function quoteNames(rule: string): string {
+  return rule.replace(/(goto |jump |@)(\S+)/g, (_, word: string, name: string) => `${word}${quoted(name.replace(/[,}]$/, ''))}${/[,}]$/.exec(name)?.[0] ?? ''}`)
+}

@@ -1,0 +1,5 @@
+/** The ways to lead packets between nodes (L3). */
+import { hostGateway } from './hostGateway.ts'
+import type { RouteMode } from './routeMode.ts'
+
+export const routeModes: readonly RouteMode[] = [hostGateway]

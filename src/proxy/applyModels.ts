@@ -1,0 +1,69 @@
+/**
+ * The loop that most proxy modes run (L3): applies the newest model, family by family, again with back-off after a failure, and then deletes the UDP flows
+ * that the change made stale. Upstream: syncProxyRules and its BoundedFrequencyRunner (pkg/proxy, v1.36).
+ */
+import type { Clock } from '#base/clock'
+import type { Logger } from '#base/log'
+import type { Metrics } from '#base/metrics'
+import type { Conntrack } from '#host/conntrack'
+import type { Family, FamilyModel, ProxyModels, ServiceRule } from './model.ts'
+import { staleUdpFlows } from './staleFlows.ts'
+
+export interface ApplyDeps {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly conntrack: Conntrack
+}
+
+/** Brings the host to the model of one family, touching only what changed. */
+export type ApplyFamily = (model: FamilyModel) => Promise<void>
+
+const retryMs = { initial: 500, max: 30_000 }
+
+/** Returns when the signal has aborted. */
+export async function applyModels(apply: ApplyFamily, deps: ApplyDeps, models: ProxyModels, signal: AbortSignal): Promise<void> {
+  const { clock, log, metrics } = deps
+  const duration = metrics.histogram({ name: 'kubeproxy_sync_proxy_rules_duration_seconds', help: 'Time to bring the rules up to date.' })
+  const applied = new Map<Family, readonly ServiceRule[]>()
+  let failures = 0
+  try {
+    let model = await models.next(signal)
+    while (!signal.aborted) {
+      const startedMs = clock.monotonicMs()
+      const failed = await applyFamilies(apply, deps, model, applied)
+      if (failed.length === 0) {
+        failures = 0
+        duration.observe((clock.monotonicMs() - startedMs) / 1000)
+        model = await models.next(signal)
+      } else {
+        log.error(failed[0], 'Failed to apply service rules', { families: failed.length })
+        await clock.sleep(Math.min(retryMs.max, retryMs.initial * 2 ** failures++), signal)
+        model = models.newest()
+      }
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error
+  }
+}
+
+/** A family that fails does not hold up the other. @returns the errors */
+async function applyFamilies(
+  apply: ApplyFamily,
+  { log, conntrack }: ApplyDeps,
+  model: readonly FamilyModel[],
+  applied: Map<Family, readonly ServiceRule[]>,
+): Promise<Error[]> {
+  const errors: Error[] = []
+  for (const one of model) {
+    try {
+      await apply(one)
+      for (const flow of staleUdpFlows(applied.get(one.family) ?? [], one.rules)) await conntrack.delete(flow)
+      applied.set(one.family, one.rules)
+      log.v(3).info('Applied service rules', { family: one.family, services: one.rules.length })
+    } catch (error) {
+      errors.push(error as Error)
+    }
+  }
+  return errors
+}
