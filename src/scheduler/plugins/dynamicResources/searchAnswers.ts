@@ -83,7 +83,7 @@ export class SearchAnswers {
   }
 }
 
-/** Of a node only what devices are chosen by counts: its status changes all the time. */
+/** Compares the fields of the node by which devices are chosen, and no others: its status changes all the time. */
 export function isSameQuestion(a: Question, b: Question): boolean {
   return (
     (a.node === b.node || (a.node.metadata.uid === b.node.metadata.uid && semanticEqual(a.node.metadata.labels, b.node.metadata.labels))) &&

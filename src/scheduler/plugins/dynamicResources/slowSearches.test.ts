@@ -50,7 +50,7 @@ function cluster(devices: Device[], claims: ResourceClaim[]) {
     }
     return [...allocations.values()].flatMap(({ devices }) => devices?.results ?? []).map(({ device }) => device)
   }
-  /** Time that goes on by `stepMs` with every look at it. */
+  /** Makes the clock advance by `stepMs` with every reading. */
   const passTime = (stepMs: number) => {
     let nowMs = 0
     Object.defineProperty(fixture.clock, 'monotonicMs', { value: () => (nowMs += stepMs) })
@@ -73,7 +73,7 @@ const longClaim = () =>
     constraints: [{ distinctAttribute: `${driver}/numa` }, { distinctAttribute: `${driver}/rack` }],
   })
 
-/** Eleven models for twelve requests that each refuse some devices: found to be impossible after more steps than anybody waits for. */
+/** Eleven models for twelve requests that each refuse some devices: the search cannot end before its timeout. */
 const endlessDevices = () => gpus(64, (index) => ({ numa: `${index % 5}`, model: `m${index % 11}` }))
 const endlessClaim = () =>
   claimOf('c', {
@@ -120,7 +120,7 @@ test('DRA-04 the timeout of a search counts its own time, also when each of its 
   assert.deepEqual(fixture.decide(pod), { on: 'a' })
 })
 
-test('DRA-04 a search goes on where it was while other claims get devices and give them back, and its node’s status changes', async () => {
+test('DRA-04 a search continues from its last state while other claims get devices and give them back, and its node’s status changes', async () => {
   const fixture = cluster([...endlessDevices(), { name: 'other', attributes: strings({ numa: '0', model: 'm0' }) }], [endlessClaim(), claimOf('other', {})])
   fixture.passTime(4)
   assert.deepEqual(fixture.decide(pod), searching)
