@@ -46,7 +46,7 @@ export interface Attempt {
   readonly startedMs: number
 }
 
-interface Refused {
+export interface Refused {
   readonly refusal: Refusal
   readonly plugin: string
 }
@@ -156,7 +156,7 @@ export class BindingCycle {
     if (isStatus(error, 'NotFound') || isStatus(error, 'Conflict')) reports.forget(uid ?? '')
     if (isStatus(error, 'NotFound') && queued.pod.metadata.uid === uid) queue.drop(queued)
     else if (isStatus(error, 'NotFound') || isStatus(error, 'Conflict')) {
-      // Somebody else has bound it, it is being deleted, or it is another pod of that name by now. The watch says so in its own time;
+      // Another scheduler has bound it, it is being deleted, or it is another pod of that name by now. The watch will report it;
       // until then nothing may be written about a pod that can have a node.
       metrics.attempt('error', profile.name, (clock.monotonicMs() - startedMs) / 1000)
       queue.failed(queued, nobody)
@@ -171,6 +171,12 @@ export class BindingCycle {
     const failure: Failure = refusal.code === 'Pending' ? { refusedBy: nobody.refusedBy, pendingOn: by } : { refusedBy: by, pendingOn: nobody.pendingOn }
     const message = `0/1 nodes are available: 1 ${refusal.reasons.join(', ')}.`
     this.refuse(queued, profile, pod, message, failure, startedMs, '')
+  }
+
+  /** Takes back what was assumed and reserved, because a plugin failed after the decision: the pod is tried again after a wait. */
+  failed(attempt: Attempt, error: unknown): void {
+    this.#release(attempt)
+    this.error(attempt.queued, attempt.profile, error, attempt.startedMs)
   }
 
   #release({ profile, pod, state, nodeName }: Attempt): void {

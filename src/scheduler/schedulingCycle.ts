@@ -4,7 +4,7 @@
  */
 import type { Clock } from '#base/clock'
 import type { Random } from '#base/random'
-import type { BindingCycle, CycleParts } from './bindingCycle.ts'
+import type { Attempt, BindingCycle, CycleParts, Refused } from './bindingCycle.ts'
 import type { DecisionLog } from './decisions.ts'
 import type { PostFilterResult } from './framework/plugin.ts'
 import { type PodInfo, podInfo } from './framework/podInfo.ts'
@@ -37,7 +37,7 @@ export class SchedulingCycle {
     this.#deps = deps
   }
 
-  /** A promise only where somebody outside had to be asked; the next cycle begins after it. */
+  /** A promise only when an extender or a PostFilter is called; the next cycle begins after it. */
   run(queued: QueuedPod): Promise<void> | undefined {
     const { cache, queue, profiles, clock, binding } = this.#deps
     const { pod } = queued
@@ -114,29 +114,37 @@ export class SchedulingCycle {
     cache.assume(pod, node.name)
     nominator.delete(pod.pod.metadata.uid ?? '')
     const attempt = { queued, profile, pod, state, nodeName: node.name, startedMs }
+    const waits = new Map<string, number>()
+    try {
+      const refused = this.#reserve(attempt, waits)
+      if (refused) binding.undo(attempt, refused)
+      else binding.start(attempt, waits)
+    } catch (error) {
+      binding.failed(attempt, error)
+    }
+  }
+
+  /** Asks Reserve and Permit. @returns the first refusal; `waits` gets the milliseconds for which plugins hold the pod back */
+  #reserve({ profile, pod, state, nodeName }: Attempt, waits: Map<string, number>): Refused | undefined {
     const timer = this.#deps.schedulerMetrics.timer(profile.name)
     for (const plugin of profile.points.reserve) {
-      const refusal = plugin.reserve(state, pod, node.name)
-      if (refusal) {
-        timer.done('Reserve', refusal.code)
-        binding.undo(attempt, { refusal, plugin: plugin.name })
-        return
-      }
+      const refusal = plugin.reserve(state, pod, nodeName)
+      if (!refusal) continue
+      timer.done('Reserve', refusal.code)
+      return { refusal, plugin: plugin.name }
     }
     timer.done('Reserve', 'Success')
-    const waits = new Map<string, number>()
     for (const plugin of profile.points.permit) {
-      const answer = plugin.permit(state, pod, node.name)
+      const answer = plugin.permit(state, pod, nodeName)
       if (!answer) continue
       if ('waitMs' in answer) waits.set(plugin.name, answer.waitMs)
       else {
         timer.done('Permit', answer.code)
-        binding.undo(attempt, { refusal: answer, plugin: plugin.name })
-        return
+        return { refusal: answer, plugin: plugin.name }
       }
     }
     timer.done('Permit', 'Success')
-    binding.start(attempt, waits)
+    return undefined
   }
 
   #refused(refused: NoFit, queued: QueuedPod, profile: Profile, pod: PodInfo, startedMs: number): Promise<void> | undefined {
@@ -182,7 +190,7 @@ export class SchedulingCycle {
     const { refusals, evaluatedNodes, preFilterMessage } = refused
     const decision = { atMs: clock.now(), message, totalNodes, evaluatedNodes, refusals, preFilterMessage, nominatedNodeName: answer?.nominatedNodeName }
     decisions.refused(pod.pod, { ...decision, refusedBy: [...refused.refusedBy, ...refused.pendingOn] })
-    // Without nodes nobody refused anything: it is tried again after a while, whatever happens.
+    // Without nodes no plugin refused the pod, so no event brings it back: it is retried after a while.
     const failure = totalNodes === 0 ? nobody : refused
     binding.refuse(queued, profile, pod, message, failure, startedMs, answer?.nominatedNodeName)
   }

@@ -74,6 +74,53 @@ test('CTL-04 any rolling update ends, and never breaks its limits on the way', (
   )
 })
 
+test('CTL-04 a rolling update keeps enough pods when statuses of ReplicaSets arrive late, in any order', () => {
+  const limits = fc.record({
+    replicas: fc.integer({ min: 1, max: 6 }),
+    maxSurge: fc.integer({ min: 1, max: 3 }),
+    maxUnavailable: fc.integer({ min: 0, max: 2 }),
+  })
+  // The controller of the old ReplicaSet is the slow one.
+  const often = fc.constantFrom('deployment', 'new pods', 'new status')
+  const rarely = fc.constantFrom('old pods', 'old status')
+  const actions = fc.array(fc.oneof({ arbitrary: often, weight: 8 }, { arbitrary: rarely, weight: 1 }), { maxLength: 60, size: 'max' })
+  fc.assert(
+    fc.property(limits, actions, ({ replicas, maxSurge, maxUnavailable }, steps) => {
+      const d = deployment(replicas, { maxSurge, maxUnavailable })
+      const least = replicas - plan.maxUnavailable(d)
+      const old = { spec: replicas, pods: replicas, status: replicas }
+      const fresh = { spec: 0, pods: 0, status: 0 }
+      for (const step of steps) {
+        if (step === 'old pods') old.pods = old.spec
+        else if (step === 'old status') old.status = old.pods
+        else if (step === 'new pods') fresh.pods = fresh.spec
+        else if (step === 'new status') fresh.status = fresh.pods
+        else {
+          const sets = [set('old', old.spec, old.status), set('new', fresh.spec, fresh.status)] as const
+          const to = plan.newSetReplicas(d, sets, fresh.spec)
+          if (to !== fresh.spec) fresh.spec = to
+          else for (const resize of plan.shrinkOld(d, [sets[0]], sets[1])) old.spec = resize.to
+        }
+        assert.ok(old.pods + fresh.pods >= least, `${old.pods} old and ${fresh.pods} new pods of ${least}`)
+      }
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+test('CTL-04 an old ReplicaSet does not shrink again before its status shows the last step', () => {
+  const d = deployment(4, { maxSurge: 1, maxUnavailable: 0 })
+  // Its controller has not deleted the fourth pod yet.
+  assert.deepEqual(plan.shrinkOld(d, [set('old', 3, 4)], set('new', 2, 2)), [])
+  const broken = set('broken', 2, 0, {}, '2025-01-01T00:00:00Z')
+  const resized = plan.shrinkOld(deployment(4, { maxSurge: 4, maxUnavailable: 0 }), [broken, set('old', 3, 4)], set('new', 3, 3))
+  assert.deepEqual(
+    resized.map(({ set, to }) => [set.metadata.name, to]),
+    [['broken', 0]],
+    'unhealthy pods of an older set still go',
+  )
+})
+
 test('CTL-04 unhealthy old pods go first, even when nothing may become unavailable', () => {
   const broken = set('broken', 3, 0)
   const resized = plan.shrinkOld(deployment(3, { maxSurge: 1, maxUnavailable: 0 }), [set('good', 3, 3, {}, '2025-01-01T00:00:00Z'), broken], set('new', 1, 1))

@@ -101,7 +101,8 @@ export function shrinkOld(deployment: Frozen<Deployment>, old: Sets, newSet: Fro
     if (cleaned >= mayGo) break
     const size = sizes.get(set) ?? 0
     const unhealthy = Math.min(mayGo - cleaned, size - (set.status?.availableReplicas ?? 0))
-    if (unhealthy <= 0) continue
+    // Pods that are about to be deleted still count as available: wait for the status, because they are no spare ones.
+    if (unhealthy < 0) return resizes(oldest, sizes)
     sizes.set(set, size - unhealthy)
     cleaned += unhealthy
   }
@@ -113,8 +114,11 @@ export function shrinkOld(deployment: Frozen<Deployment>, old: Sets, newSet: Fro
     sizes.set(set, size - going)
     spare -= going
   }
-  return oldest.flatMap((set) => (sizes.get(set) === replicasOf(set) ? [] : [{ set, to: sizes.get(set) ?? 0 }]))
+  return resizes(oldest, sizes)
 }
+
+const resizes = (sets: Sets, sizes: ReadonlyMap<Frozen<ReplicaSet>, number>): Resize[] =>
+  sets.flatMap((set) => (sizes.get(set) === replicasOf(set) ? [] : [{ set, to: sizes.get(set) ?? 0 }]))
 
 /** What a change of spec.replicas means for each set, also in the middle of a rollout: everyone's share. */
 export function scaleProportionally(deployment: Frozen<Deployment>, newSet: Frozen<ReplicaSet> | undefined, old: Sets): Resize[] {

@@ -119,6 +119,26 @@ for (const { point, refuse } of late) {
   })
 }
 
+for (const point of ['reserve', 'permit'] as const) {
+  test(`SCH-19 a plugin that throws in ${point} has its pod reported, undone, and tried again`, async () => {
+    await addNode(own.api.client, newNode('a', { cpu: '1', memory: '1Gi', pods: '10' }))
+    let failing = true
+    let unreserved = 0
+    const fail = () => {
+      if (failing) throw new Error('the devices are gone')
+      return undefined
+    }
+    start(definePlugin('Late', () => ({ requeueOn: [], unreserve: () => void unreserved++, reserve: () => undefined, [point]: fail })))
+    await create(newPod('web', '900m'))
+    const failed = await until('web', isUnschedulable)
+    const { reason, message } = scheduled(failed) ?? {}
+    assert.deepEqual([reason, message], ['SchedulerError', 'the devices are gone'])
+    assert.ok(unreserved > 0)
+    failing = false
+    assert.equal((await until('web', isBound)).spec.nodeName, 'a')
+  })
+}
+
 test('SCH-19 a binding that fails is reported as an error, undone, and tried again', async () => {
   await addNode(own.api.client, newNode('a', { cpu: '1', memory: '1Gi', pods: '10' }))
   let down = true

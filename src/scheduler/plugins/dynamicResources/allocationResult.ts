@@ -5,7 +5,7 @@ import type { Frozen } from '#api/machinery/meta'
 import { formatQuantity } from '#api/machinery/quantity'
 import { deepCopy } from '#base/frozen'
 import { type Random, randomUid } from '#base/random'
-import type { ClaimSolution, Taken } from './allocator.ts'
+import type { ClaimSolution, Taken } from './allocation.ts'
 
 export function allocationOf(solution: ClaimSolution, nodeName: string, random: Random): AllocationResult {
   const results = solution.taken.map((taken) => resultOf(taken, random))

@@ -3,17 +3,17 @@
  * Upstream: structured allocator checkAvailableCounters (v1.36).
  */
 import { addQuantities, compareQuantities, parseQuantity, type Quantity, subtractQuantities } from '#api/machinery/quantity'
-import type { DevicesInUse } from './devicesInUse.ts'
+import type { UsedDevices } from './devicesInUse.ts'
 import { deviceId, type Pool, type PoolDevice } from './pools.ts'
 
 /** Counter set and counter → amount. */
 type Amounts = Map<string, Quantity>
 
 export class CounterUse {
-  readonly #inUse: DevicesInUse
+  readonly #inUse: UsedDevices
   readonly #left = new Map<Pool, Amounts>()
 
-  constructor(inUse: DevicesInUse) {
+  constructor(inUse: UsedDevices) {
     this.#inUse = inUse
   }
 

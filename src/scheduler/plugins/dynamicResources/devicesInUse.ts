@@ -1,8 +1,9 @@
 /**
- * Which devices are taken (L3), kept in step with the claims. Access for administrators takes nothing from anybody.
+ * The devices that claims have (L3), updated with every change of a claim. Administrator access does not occupy a device.
  * Upstream: dynamicresources allocateddevices.go, structured AllocatedState (v1.36).
  */
 import type { AllocationResult } from '#api/gen/types/resource.v1'
+import { semanticEqual } from '#api/machinery/equality'
 import type { Frozen } from '#api/machinery/meta'
 import { parseQuantity } from '#api/machinery/quantity'
 import { type Amounts, addAmounts } from './capacity.ts'
@@ -14,25 +15,37 @@ interface Use {
   readonly share: Amounts | undefined
 }
 
-export class DevicesInUse {
+export interface UsedDevices {
+  /** Whether some claim has the device for itself. */
+  has(id: string): boolean
+  /** What is taken of a device that is shared; undefined: nothing. */
+  shares(id: string): Amounts | undefined
+}
+
+export class DevicesInUse implements UsedDevices {
   readonly #ofClaim = new Map<string, readonly Use[]>()
   readonly #whole = new Map<string, number>()
   /** Device → what each claim has of it. */
   readonly #shares = new Map<string, Map<string, Amounts>>()
 
-  #version = 0
+  #releases = 0
 
-  /** Another one after each change. */
-  get version(): number {
-    return this.#version
+  /** Another number after each claim that gives something back: only then can a search find what it did not find before. */
+  get releases(): number {
+    return this.#releases
   }
 
-  /** Whether somebody has the device for himself. */
+  /** What is in use now, whatever changes later. */
+  snapshot(): UsedDevices {
+    const whole = new Set(this.#whole.keys())
+    const shares = new Map([...this.#shares.keys()].map((id) => [id, this.shares(id)]))
+    return { has: (id) => whole.has(id), shares: (id) => shares.get(id) }
+  }
+
   has(id: string): boolean {
     return this.#whole.has(id)
   }
 
-  /** What is taken of a device that is shared; undefined: nobody has it. */
   shares(id: string): Amounts | undefined {
     const shares = this.#shares.get(id)
     if (!shares) return undefined
@@ -43,12 +56,15 @@ export class DevicesInUse {
 
   /** Replaces what the claim has. */
   set(claimUid: string, allocation: Frozen<AllocationResult> | undefined): void {
-    if (allocation || this.#ofClaim.has(claimUid)) this.#version++
-    for (const { id, share } of this.#ofClaim.get(claimUid) ?? []) {
+    const before = this.#ofClaim.get(claimUid) ?? []
+    const uses = usesOf(allocation)
+    // A claim is seen several times with what it has: promised, written, and by the watch.
+    if (semanticEqual(before, uses)) return
+    if (before.length > 0) this.#releases++
+    for (const { id, share } of before) {
       if (share) this.#dropShare(id, claimUid)
       else this.#count(id, -1)
     }
-    const uses = usesOf(allocation)
     if (uses.length === 0) this.#ofClaim.delete(claimUid)
     else this.#ofClaim.set(claimUid, uses)
     for (const { id, share } of uses) {

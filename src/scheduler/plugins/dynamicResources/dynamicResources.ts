@@ -3,7 +3,7 @@
  * before it is bound. Upstream: plugins/dynamicresources (v1.36).
  */
 import type { Node, Pod } from '#api/gen/types/core.v1'
-import type { AllocationResult, ResourceClaim, ResourceSlice } from '#api/gen/types/resource.v1'
+import type { AllocationResult, DeviceClass, ResourceClaim, ResourceSlice } from '#api/gen/types/resource.v1'
 import { nodeSelectorMatches } from '#api/helpers/nodes'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 import { deviceClasses, resourceSlices } from '#client/builtIn'
@@ -14,8 +14,9 @@ import { definePlugin, normalizeByHighest } from '../../framework/plugin.ts'
 import type { PluginArgs } from '../../framework/pluginArgs.ts'
 import type { PodInfo } from '../../framework/podInfo.ts'
 import { type Refusal, unresolvable, unschedulable } from '../../framework/status.ts'
+import type { ClaimSolution, Leave } from './allocation.ts'
 import { allocationOf } from './allocationResult.ts'
-import { type ClaimSolution, createAllocation, type Leave } from './allocator.ts'
+import { createAllocation } from './allocator.ts'
 import { bindingReadiness, hasBindingConditions } from './bindingConditions.ts'
 import { ClaimTracker, canBeReserved, claimsOf, isReservedFor } from './claimTracker.ts'
 import { bindClaim, deallocateClaim, releaseClaim } from './claimWrites.ts'
@@ -24,7 +25,9 @@ import { deleteClaim, type ExtendedClaim, type ExtendedVariant, extendedClaimOf,
 import { ExtendedResourceClasses } from './extendedResources.ts'
 import { PoolIndex } from './pools.ts'
 import { requeueEvents } from './requeue.ts'
-import { type SearchBasis, type SlowOutcome, SlowSearches, slice } from './slowSearches.ts'
+import type { Question, SlowOutcome } from './searchAnswers.ts'
+import { SlowSearches, slice } from './slowSearches.ts'
+import { areFree, areUnchanged } from './verification.ts'
 
 const name = 'DynamicResources'
 const maxAlternatives = 8
@@ -124,6 +127,8 @@ export const dynamicResources = definePlugin(name, (args, handle) => {
       const answer = known.byNode.get(nodeName)
       if (!answer || 'code' in answer) throw new Error('claim allocation not found for node')
       if (known.extended) known.extended.chosen = answer.extended
+      // Extenders were asked since the devices were found, or the search took longer than the cycle.
+      if (!areFree(answer.solutions, tracker.inUse)) throw new Error(`node ${nodeName}: devices of the claims were allocated to other claims meanwhile`)
       for (const solution of answer.solutions) {
         const allocation = allocationOf(solution, nodeName, handle.random)
         known.allocations.set(solution.claim.metadata.uid ?? '', allocation)
@@ -158,7 +163,7 @@ interface FinderDeps {
   readonly classOf: Parameters<typeof createAllocation>[0]['classOf']
 }
 
-/** Answers from what is known of slices; they are put in order only when one of them has changed. */
+/** Answers from what is known of slices and classes; slices are put in order only when one of them has changed. */
 function createFinder({ args, handle, tracker, extendedClasses, classOf }: FinderDeps): Finder {
   const selectors = new DeviceSelectors()
   let index: PoolIndex | undefined
@@ -166,35 +171,52 @@ function createFinder({ args, handle, tracker, extendedClasses, classOf }: Finde
     index = undefined
   }
   const slices = handle.watch<ResourceSlice>(resourceSlices, { onAdd: changed, onUpdate: changed, onDelete: changed })
-  const slowSearches = new SlowSearches(handle, args.filterTimeoutMs, (basis) => basis.index === index && basis.version === tracker.inUse.version)
+  handle.watch<DeviceClass>(deviceClasses, { onAdd: changed, onUpdate: changed, onDelete: changed })
+  const current = () => {
+    index ??= new PoolIndex(slices.values())
+    return index
+  }
+  const allocatorDeps = (node: Frozen<Node>) => ({ pools: current().poolsOf(node), node, selectors, classOf })
+  const slowSearches = new SlowSearches({
+    handle,
+    timeoutMs: args.filterTimeoutMs,
+    begin: ({ node, claims }) => ({
+      basis: { index: current(), releases: tracker.inUse.releases },
+      allocation: createAllocation({ ...allocatorDeps(node), inUse: tracker.inUse.snapshot() }, claims),
+    }),
+    stillHolds: {
+      basis: (basis) => basis.index === index && basis.releases === tracker.inUse.releases,
+      solution: (solution, node) => areUnchanged(solution, allocatorDeps(node)) && areFree(solution, tracker.inUse),
+    },
+  })
   return (known, pod, node) => {
     const before = known.byNode.get(node.name)
     if (before) return before
-    index ??= new PoolIndex(slices.values())
-    const answer = answerFor(known, pod, node, index)
+    const answer = answerFor(known, pod, node)
     known.byNode.set(node.name, answer)
     return answer
   }
 
-  function answerFor(known: ClaimState, pod: Frozen<Pod>, node: NodeInfo, pools: PoolIndex): Refusal | NodeAnswer {
+  function answerFor(known: ClaimState, pod: Frozen<Pod>, node: NodeInfo): Refusal | NodeAnswer {
     const variant = known.extended && variantFor(known.extended, node, extendedClasses)
     if (variant && 'code' in variant) return variant
     const unavailable = known.claims.filter((claim) => known.failed.has(claim) || !isAvailableOn(claim, node.node))
     const wanted = variant ? [...known.toAllocate, variant.claim] : known.toAllocate
-    const found = wanted.length === 0 ? [] : search(known, pod, { node: node.node, claims: wanted, index: pools, version: tracker.inUse.version }, pools)
+    const found = wanted.length === 0 ? [] : search(known, pod, { node: node.node, claims: wanted })
     if ('code' in found) return found
     for (const claim of unavailable) known.unavailable.add(claim)
     return unavailable.length > 0 ? notAvailable : { solutions: found, extended: variant }
   }
 
-  function search(known: ClaimState, pod: Frozen<Pod>, basis: SearchBasis, pools: PoolIndex): Refusal | readonly ClaimSolution[] {
-    const earlier = slowSearches.answer(pod, basis)
-    if (earlier) return answerOf(earlier, basis.node)
+  function search(known: ClaimState, pod: Frozen<Pod>, question: Question): Refusal | readonly ClaimSolution[] {
+    const { node, claims } = question
+    const earlier = slowSearches.answer(pod, question)
+    if (earlier === 'searching') return stillSearching
+    if (earlier) return answerOf(earlier, node)
     known.slice ??= slice(() => handle.clock.monotonicMs(), searchPerCycleMs)
-    const begin = () => createAllocation({ pools: pools.poolsOf(basis.node), node: basis.node, inUse: tracker.inUse, selectors, classOf }, basis.claims)
-    const outcome = known.slice.isOver() ? undefined : begin().run(known.slice)
-    if (outcome) return answerOf(outcome, basis.node)
-    slowSearches.add({ pod, basis, begin })
+    const outcome = known.slice.isOver() ? undefined : createAllocation({ ...allocatorDeps(node), inUse: tracker.inUse }, claims).run(known.slice)
+    if (outcome) return answerOf(outcome, node)
+    slowSearches.add({ pod, ...question })
     return stillSearching
   }
 }

@@ -36,7 +36,7 @@ export interface PrepareDeps {
   readonly classOf: (name: string) => Frozen<DeviceClass> | undefined
   /** What selectors have said, by request; kept when a search is left. */
   readonly matched: Map<string, Map<PoolDevice, boolean>>
-  /** Called after each question to selectors, which may take long. Throws to leave the search. */
+  /** Called after each question to selectors, which may take long. May throw to leave the preparation. */
   readonly afterMatch: () => void
 }
 

@@ -1,40 +1,29 @@
 /**
  * Searches for devices that are too long for one scheduling cycle (L3): they continue between turns of the event loop, one after the other, while other
- * pods are scheduled, and their pods come back to the queue with the answer. Upstream: the filter timeout of plugins/dynamicresources (v1.36), during
- * which no other pod is scheduled.
+ * pods are scheduled, and their pods come back to the queue with the answer. A search sees the cluster as it was when the search began, as upstream's does
+ * for its cycle; searchAnswers.ts decides what the answer is worth afterwards.
+ * Upstream: the filter timeout of plugins/dynamicresources (v1.36), during which no other pod is scheduled.
  */
-import type { Node, Pod } from '#api/gen/types/core.v1'
-import type { ResourceClaim } from '#api/gen/types/resource.v1'
-import { semanticEqual } from '#api/machinery/equality'
+import type { Pod } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Handle } from '../../framework/handle.ts'
-import type { Allocation, AllocationOutcome, Leave } from './allocator.ts'
-import { temporaryName } from './extendedClaim.ts'
+import type { Allocation, Leave } from './allocation.ts'
+import { FairQueue } from './fairQueue.ts'
+import { isSameQuestion, type Question, SearchAnswers, type SearchBasis, type SlowOutcome, type StillHolds } from './searchAnswers.ts'
 
-type Claim = Frozen<ResourceClaim>
-
-/** What an answer holds for: with anything else the search begins again. */
-export interface SearchBasis {
-  readonly node: Frozen<Node>
-  readonly claims: readonly Claim[]
-  /** The resource slices, in order. */
-  readonly index: object
-  /** The version of the devices in use. */
-  readonly version: number
-}
-
-export type SlowOutcome = AllocationOutcome | { readonly failed: 'timeout' } | { readonly error: unknown }
-
-interface Answer {
-  readonly basis: SearchBasis
-  readonly outcome: SlowOutcome
-  readonly atMs: number
-}
-
-interface Search {
+interface Search extends Question {
   readonly pod: Frozen<Pod>
-  readonly basis: SearchBasis
-  readonly begin: () => Allocation
+}
+
+/** Begins on the present state of the cluster. Throws when a claim or class is at fault. */
+export type Begin = (question: Question) => { readonly allocation: Allocation; readonly basis: SearchBasis }
+
+interface SlowSearchDeps {
+  readonly handle: Handle
+  /** Limits the time that one search itself takes; 0 sets a default. */
+  readonly timeoutMs: number
+  readonly begin: Begin
+  readonly stillHolds: StillHolds
 }
 
 /** Some milliseconds, and as long for all others: a search takes half of the time. */
@@ -43,80 +32,76 @@ const sliceMs = 10
 const stepsPerSlice = 100
 /** Without a timeout of the user's. */
 const longestMs = 60_000
-const maxAnswers = 1000
-/** A pod whose search took too long comes back again and again; upstream searches each time. */
-const timeoutHoldsMs = 300_000
 
 export class SlowSearches {
-  readonly #handle: Handle
+  readonly #deps: SlowSearchDeps
   readonly #timeoutMs: number
-  readonly #isCurrent: (basis: SearchBasis) => boolean
-  /** By pod and node. */
-  readonly #waiting = new Map<string, Search>()
-  readonly #answers = new Map<string, Answer>()
-  #isRunning = false
+  /** By pod and node; namespaces take turns. */
+  readonly #waiting = new FairQueue<Search>()
+  readonly #answers: SearchAnswers
+  #running: { readonly key: string; readonly search: Search } | undefined
 
-  constructor(handle: Handle, timeoutMs: number, isCurrent: (basis: SearchBasis) => boolean) {
-    this.#handle = handle
-    this.#timeoutMs = timeoutMs > 0 ? timeoutMs : longestMs
-    this.#isCurrent = isCurrent
+  constructor(deps: SlowSearchDeps) {
+    this.#deps = deps
+    this.#timeoutMs = deps.timeoutMs > 0 ? deps.timeoutMs : longestMs
+    this.#answers = new SearchAnswers(() => deps.handle.clock.monotonicMs(), deps.stillHolds)
   }
 
-  /** @returns what an earlier search found; undefined when there is none, or not for this basis */
-  answer(pod: Frozen<Pod>, basis: SearchBasis): SlowOutcome | undefined {
-    const key = keyOfSearch(pod, basis)
-    const known = this.#answers.get(key)
-    if (known && isSame(known.basis, basis) && !this.#isOver(known)) return forClaims(known, basis.claims)
-    this.#answers.delete(key)
-    return undefined
+  /** @returns what an earlier search found; 'searching' while there is one, undefined when there is none, or not for this question */
+  answer(pod: Frozen<Pod>, question: Question): SlowOutcome | 'searching' | undefined {
+    const key = keyOfSearch(pod, question)
+    if (this.#isSearching(key, question)) return 'searching'
+    return this.#answers.get(key, question)
   }
 
-  /** What was too long may be shorter on a machine with less work. */
-  #isOver({ outcome, atMs }: Answer): boolean {
-    return 'failed' in outcome && outcome.failed === 'timeout' && this.#handle.clock.monotonicMs() - atMs > timeoutHoldsMs
+  #isSearching(key: string, question: Question): boolean {
+    const search = this.#running?.key === key ? this.#running.search : this.#waiting.get(key)
+    return search !== undefined && isSameQuestion(search, question)
   }
 
-  /** Begins it when its turn comes, with no more work before. */
+  /** Begins it when its turn comes, with no more work before: what the cycle has tried is not kept, because any number of pods may wait. */
   add(search: Search): void {
-    this.#waiting.set(keyOfSearch(search.pod, search.basis), search)
-    if (this.#isRunning) return
-    this.#isRunning = true
-    this.#handle.background(this.#run())
+    this.#waiting.set(search.pod.metadata.namespace ?? '', keyOfSearch(search.pod, search), search)
+    if (!this.#running) this.#deps.handle.background(this.#run())
   }
 
   async #run(): Promise<void> {
+    const { handle } = this.#deps
     try {
-      for (let next = this.#waiting.entries().next(); !next.done; next = this.#waiting.entries().next()) {
-        const [key, search] = next.value
-        const outcome = await this.#finish(search)
-        if (this.#waiting.get(key) === search) this.#waiting.delete(key)
-        for (const oldest of this.#answers.keys()) {
-          if (this.#answers.size < maxAnswers) break
-          this.#answers.delete(oldest)
-        }
-        if (outcome) this.#answers.set(key, { basis: search.basis, outcome, atMs: this.#handle.clock.monotonicMs() })
-        this.#handle.activate([search.pod])
+      for (let next = this.#waiting.shift(); next && !handle.signal.aborted; next = this.#waiting.shift()) {
+        const { key, value: search } = next
+        this.#running = { key, search }
+        await this.#finish(key, search)
+        handle.activate([search.pod])
       }
     } finally {
-      this.#isRunning = false
+      this.#running = undefined
     }
   }
 
-  /** @returns undefined when its basis has changed meanwhile */
-  async #finish({ basis, begin }: Search): Promise<SlowOutcome | undefined> {
-    const { clock } = this.#handle
-    const deadlineMs = clock.monotonicMs() + this.#timeoutMs
+  async #finish(key: string, search: Search): Promise<void> {
+    const { begin } = this.#deps
+    let basis: SearchBasis | undefined
     try {
-      const allocation = this.#isCurrent(basis) ? begin() : undefined
-      while (allocation && this.#isCurrent(basis)) {
-        const outcome = allocation.run(slice(() => clock.monotonicMs(), sliceMs))
-        if (outcome) return outcome
-        if (clock.monotonicMs() >= deadlineMs) return { failed: 'timeout' }
-        await clock.sleep(sliceMs)
-      }
-      return undefined
+      const begun = begin(search)
+      basis = begun.basis
+      this.#answers.set(key, search, basis, await this.#search(begun.allocation))
     } catch (error) {
-      return { error }
+      this.#answers.set(key, search, basis, { error })
+    }
+  }
+
+  /** Only its own slices count as its time: what else the process does is not its fault. */
+  async #search(allocation: Allocation): Promise<SlowOutcome> {
+    const { clock, signal } = this.#deps.handle
+    let spentMs = 0
+    for (;;) {
+      const startedMs = clock.monotonicMs()
+      const outcome = allocation.run(slice(() => clock.monotonicMs(), sliceMs))
+      if (outcome) return outcome
+      spentMs += clock.monotonicMs() - startedMs
+      if (spentMs >= this.#timeoutMs) return { failed: 'timeout' }
+      await clock.sleep(sliceMs, signal)
     }
   }
 }
@@ -129,26 +114,4 @@ export function slice(nowMs: () => number, ms: number): Leave {
   return { isLate, isOver: () => ++asked >= stepsPerSlice || isLate() }
 }
 
-const keyOfSearch = ({ metadata }: Frozen<Pod>, { node }: SearchBasis): string => `${metadata.uid}/${node.metadata.name}`
-
-function isSame(a: SearchBasis, b: SearchBasis): boolean {
-  return (
-    a.node === b.node &&
-    a.index === b.index &&
-    a.version === b.version &&
-    a.claims.length === b.claims.length &&
-    a.claims.every((claim, index) => isSameClaim(claim, b.claims[index]))
-  )
-}
-
-/** The claim for extended resources is made for each cycle: it is the same when it asks for the same. */
-function isSameClaim(a: Claim, b: Claim | undefined): boolean {
-  if (a === b || !b) return a === b
-  return a.metadata.name === temporaryName && b.metadata.name === temporaryName && semanticEqual(a.spec, b.spec)
-}
-
-/** The answer, about the claims of this cycle. */
-function forClaims({ basis, outcome }: Answer, claims: readonly Claim[]): SlowOutcome {
-  if (!('solution' in outcome)) return outcome
-  return { solution: outcome.solution.map((one) => ({ ...one, claim: claims[basis.claims.indexOf(one.claim)] ?? one.claim })) }
-}
+const keyOfSearch = ({ metadata }: Frozen<Pod>, { node }: Question): string => `${metadata.uid}/${node.metadata.name}`

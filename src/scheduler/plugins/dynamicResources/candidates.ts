@@ -1,0 +1,69 @@
+/**
+ * Looks ahead in a search for devices (L3): whether the free devices are enough for the requests that are still to come. A necessary condition, which
+ * ends a branch early; upstream tries every combination of the branch, with the same result.
+ */
+import type { PoolDevice } from './pools.ts'
+import type { RequestVariant } from './requests.ts'
+
+/** Devices that one of the missing ones may be, by index, in order. */
+export type Slot = readonly number[]
+
+/** What a request may take, found device by device, because selectors may take long. */
+export class Candidates {
+  readonly #devices: readonly PoolDevice[]
+  readonly #isUsable: (device: PoolDevice, variant: RequestVariant) => boolean
+  readonly #known = new Map<RequestVariant, { readonly indices: number[]; asked: number }>()
+
+  constructor(devices: readonly PoolDevice[], isUsable: (device: PoolDevice, variant: RequestVariant) => boolean) {
+    this.#devices = devices
+    this.#isUsable = isUsable
+  }
+
+  /** @returns undefined when `isLate` ended it; asked again, it continues */
+  of(variant: RequestVariant, isLate: () => boolean): Slot | undefined {
+    let known = this.#known.get(variant)
+    if (!known) {
+      known = { indices: [], asked: 0 }
+      this.#known.set(variant, known)
+    }
+    while (known.asked < this.#devices.length) {
+      const index = known.asked++
+      if (this.#mayTake(index, variant)) known.indices.push(index)
+      if (isLate()) return undefined
+    }
+    return known.indices
+  }
+
+  /** A selector that fails ends the search only where the search itself asks it: upstream may find devices without it. */
+  #mayTake(index: number, variant: RequestVariant): boolean {
+    try {
+      return this.#isUsable(this.#devices[index] as PoolDevice, variant)
+    } catch {
+      return true
+    }
+  }
+}
+
+/** Whether each slot can have a free device of its own (a bipartite matching). */
+export function canFill(slots: readonly Slot[], isFree: (device: number) => boolean): boolean {
+  const holders = new Map<number, number>()
+  const place = (slot: number, seen?: Set<number>): boolean => {
+    const candidates = slots[slot] ?? []
+    const free = candidates.find((device) => !holders.has(device) && isFree(device))
+    if (free !== undefined) {
+      holders.set(free, slot)
+      return true
+    }
+    const tried = seen ?? new Set()
+    for (const device of candidates) {
+      const holder = holders.get(device)
+      if (holder === undefined || tried.has(device)) continue
+      tried.add(device)
+      if (!place(holder, tried)) continue
+      holders.set(device, slot)
+      return true
+    }
+    return false
+  }
+  return slots.every((_slot, index) => place(index))
+}
