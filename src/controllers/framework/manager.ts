@@ -2,7 +2,7 @@
  * Runs a chosen set of controllers over one set of informers (L3). Each can be switched off and on while the others go on.
  * Upstream: cmd/kube-controller-manager/app/controllermanager.go, cmd/cloud-provider genericcontrollermanager IsControllerEnabled (v1.36).
  */
-import { setMaxListeners } from 'node:events'
+import { type AbortScope, abortScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
@@ -47,7 +47,7 @@ export function createControllerManager(
 ): ControllerManager {
   const wanted = new Set(descriptors.filter((descriptor) => isEnabled(descriptor, options.controllers ?? ['*'])).map(({ name }) => name))
   checkNames(descriptors, options.controllers ?? [])
-  const running = new Map<string, { readonly stop: AbortController; readonly done: Promise<void> }>()
+  const running = new Map<string, { readonly stop: AbortScope; readonly done: Promise<void> }>()
   let start: ((descriptor: ControllerDescriptor) => void) | undefined
   const told = deps.metrics.gauge({
     name: 'running_managed_controllers',
@@ -75,13 +75,11 @@ export function createControllerManager(
       const informers = createSharedInformerFactory(deps.client, deps)
       const contextOf = contexts(deps, informers, options, signal)
       start = (descriptor) => {
-        const stop = new AbortController()
+        const stop = abortScope(signal)
         const create = () => descriptor.create(contextOf(descriptor))
-        const either = AbortSignal.any([signal, stop.signal])
-        // All that a controller waits for listens to it.
-        setMaxListeners(0, either)
         const { name } = descriptor
-        const done = keepRunning(create, { clock: deps.clock, log }, either).finally(() => {
+        const done = keepRunning(create, { clock: deps.clock, log }, stop.signal).finally(() => {
+          stop[Symbol.dispose]()
           running.delete(name)
           told.set(0, { name, manager: managerName })
         })

@@ -2,8 +2,10 @@
  * Runs the probes of the containers on this node (L3): one worker per probe and container, results by container id.
  * Upstream: kubelet/prober/prober_manager.go, worker.go (v1.36).
  */
+
 import type { Probe } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { abortScope } from '#base/abortScope'
 import { createWakeUp, type WakeUp } from '#base/wakeUp'
 import type { KubeletContext } from '../context.ts'
 import type { ProbeResults } from '../pods/containerStatuses.ts'
@@ -80,7 +82,8 @@ export function createProbeManager(context: KubeletContext, onChange: (uid: stri
     const probe = probeOf(container, worker.kind)
     if (!probe) return
     const periodMs = (probe.periodSeconds ?? 10) * 1000
-    const ended = AbortSignal.any([signal, worker.stop.signal])
+    using scope = abortScope(signal, worker.stop.signal)
+    const ended = scope.signal
     // Counted from the container's start, which may be long ago when the kubelet starts again.
     const dueMs = record.startedAtMs + (probe.initialDelaySeconds ?? 0) * 1000
     // A kubelet that starts again finds many containers: they are not all asked in the same moment.
