@@ -11,13 +11,15 @@ import type { Random } from '#base/random'
 import { createSharedInformerFactory, type SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Client } from '#client/client'
 import { createEventRecorder, type EventRecorder } from '#client/eventRecorder'
-import type { ControllerContext, ControllerDescriptor, ControllerOptions } from './controller.ts'
+import type { ClientRateFactors, ControllerContext, ControllerDescriptor, ControllerOptions } from './controller.ts'
 
 export interface ControllerManagerDeps {
-  /** Fills the shared informers: upstream's system:kube-controller-manager. */
+  /** Acts as upstream's system:kube-controller-manager. */
   readonly client: Client
-  /** The client of a controller that acts as this service account of kube-system. */
-  clientFor(serviceAccount: string): Client
+  /** Fills the shared informers. Default: `client`. */
+  readonly informerClient?: Client | undefined
+  /** Client of a controller that acts as this service account of kube-system. */
+  clientFor(serviceAccount: string, rate?: ClientRateFactors): Client
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -72,7 +74,7 @@ export function createControllerManager(
     },
     async run(signal) {
       const { log } = deps
-      const informers = createSharedInformerFactory(deps.client, deps)
+      const informers = createSharedInformerFactory(deps.informerClient ?? deps.client, deps)
       const contextOf = contexts(deps, informers, options, signal)
       start = (descriptor) => {
         const stop = abortScope(signal)
@@ -123,8 +125,8 @@ function contexts(deps: ControllerManagerDeps, informers: SharedInformerFactory,
     }
     return { client, informers, clock, random, log, metrics, options, events }
   }
-  return ({ name, serviceAccount, actsAsManager }: ControllerDescriptor): ControllerContext => {
-    const context = made.get(name) ?? create(actsAsManager ? deps.client : deps.clientFor(serviceAccount))
+  return ({ name, serviceAccount, actsAsManager, clientRate }: ControllerDescriptor): ControllerContext => {
+    const context = made.get(name) ?? create(actsAsManager ? deps.client : deps.clientFor(serviceAccount, clientRate))
     made.set(name, context)
     return context
   }

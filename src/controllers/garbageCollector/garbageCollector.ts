@@ -3,7 +3,6 @@
  * (L3) graph.ts knows who owns whom; before anything is deleted the API server is asked, never the cache alone.
  * Upstream: pkg/controller/garbagecollector/garbagecollector.go (v1.36).
  */
-
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { abortScope } from '#base/abortScope'
 import type { Component } from '#base/component'
@@ -19,6 +18,8 @@ export const garbageCollector: ControllerDescriptor = {
   name: 'garbage-collector-controller',
   aliases: ['garbagecollector'],
   serviceAccount: 'generic-garbage-collector',
+  // Each deletion takes two requests.
+  clientRate: { qps: 2 },
   create: createGarbageCollector,
 }
 
