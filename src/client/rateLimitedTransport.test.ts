@@ -32,6 +32,7 @@ test('CGO-07 a watch opens at once and takes no turn, the burst is used up', asy
     request: async () => ({ status: 200, body: {}, warnings: [] }),
     async *watch() {
       opened.push(clock.monotonicMs())
+      yield []
     },
   }
   const transport = rateLimitedTransport(inner, clock, { qps: 1, burst: 1 })
