@@ -120,6 +120,9 @@ export const pure: readonly string[] = [
   'proxy/externalAddresses.ts',
 ]
 
+/** Modules of Node that pure code may import: they do no I/O and read no clock. */
+export const pureModules: readonly string[] = ['node:events']
+
 /** What pure code may not touch, and what it should use. */
 export const impureGlobals: Readonly<Record<string, string>> = {
   Date: 'Time comes from a Clock; formats are in base/time.',

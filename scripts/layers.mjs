@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** Writes biome.json from architecture/layers.ts, so that the table is the only place that states the layers. Run with tsx; --print writes to stdout. */
 import fs from 'node:fs'
-import { impureGlobals, layers, maxLinesPerFile, maxLinesPerFunction, pure, rooms, shared } from '../architecture/layers.ts'
+import { impureGlobals, layers, maxLinesPerFile, maxLinesPerFunction, pure, pureModules, rooms, shared } from '../architecture/layers.ts'
 
 const folders = Object.keys(layers)
 const pureFolders = pure.map((glob) => `src/${glob}`)
@@ -17,7 +17,7 @@ function bans(folder, { test = false, isPure = false } = {}) {
       message: `${folder} may not import this layer: see architecture/layers.ts`,
     })
   }
-  if (isPure) groups.push({ group: ['node:*'], message: `${folder} is pure: no I/O` })
+  if (isPure) groups.push({ group: ['node:*', ...pureModules.map((name) => `!${name}`)], message: `${folder} is pure: no I/O` })
   return { level: 'error', options: { patterns: groups } }
 }
 

@@ -3,6 +3,7 @@
  * Upstream: kube-apiserver's server chain, without the aggregation and extension servers.
  */
 import { setMaxListeners } from 'node:events'
+import { abortScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
@@ -287,9 +288,9 @@ function latch(): { readonly started: Promise<void>; done(): void; isDone(): boo
 
 /** Who ends without a word has announced it thereby. */
 function shutdownNotice(clock: Clock, stopping: AbortSignal, delayMs = 0): { readonly signal: AbortSignal; announce(): Promise<void> } {
-  const ending = new AbortController()
+  const ending = abortScope(stopping)
   return {
-    signal: AbortSignal.any([ending.signal, stopping]),
+    signal: ending.signal,
     async announce() {
       ending.abort()
       if (delayMs > 0) await clock.sleep(delayMs)

@@ -3,6 +3,7 @@
  * cannot know who leads, so a write that was sent in time and hangs in the network may still arrive; the lease's last third is there for that.
  * Upstream has nothing of the kind: its processes exit.
  */
+import { abortScope } from '#base/abortScope'
 import type { Client } from './client.ts'
 import { createClient } from './clientOverTransport.ts'
 import type { Transport } from './transport.ts'
@@ -27,8 +28,9 @@ export function fencedClient(client: Client, fence: Fence): Client {
     async request(request, signal) {
       if (request.method === 'GET') return transport.request(request, signal)
       if (!fence.held()) throw new LeadershipLostError(`${request.method} ${request.path} was not sent: leadership is lost`)
+      using either = abortScope(signal, fence.lost)
       try {
-        return await transport.request(request, signal ? AbortSignal.any([signal, fence.lost]) : fence.lost)
+        return await transport.request(request, either.signal)
       } catch (error) {
         if (!fence.lost.aborted || signal?.aborted) throw error
         throw new LeadershipLostError(`${request.method} ${request.path} was cut off: leadership is lost`)

@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { isStatus, type Status, StatusError, type StatusReason } from '#api/machinery/status'
+import { abortScope, deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import { deepFreeze } from '#base/frozen'
 import type { CredentialSource, Credentials } from './credentials.ts'
@@ -87,13 +88,9 @@ async function withTimeout<T>(
 ): Promise<T> {
   const { requestTimeoutMs, clock } = options
   if (requestTimeoutMs === undefined) return act(signal)
-  const late = new AbortController()
-  const timer = clock.timer(requestTimeoutMs, () => late.abort(new ConnectionError(`no answer came within ${requestTimeoutMs} ms`, false, undefined)))
-  try {
-    return await act(signal ? AbortSignal.any([signal, late.signal]) : late.signal)
-  } finally {
-    timer.cancel()
-  }
+  const reason = () => new ConnectionError(`no answer came within ${requestTimeoutMs} ms`, false, undefined)
+  using limit = deadlineScope({ clock, ms: requestTimeoutMs, reason }, signal)
+  return await act(limit.signal)
 }
 
 /** Sends a request with the credentials of now, and once more with others when the server refuses them: it has not acted on it. */
@@ -239,8 +236,8 @@ function warningsOf(answer: HttpAnswer): string[] {
 
 async function* watch(wire: Wire, request: ApiRequest, signal: AbortSignal): AsyncGenerator<readonly WatchEvent[]> {
   // Leaving the loop early must cancel the stream too, so the call has a signal of its own.
-  const leaving = new AbortController()
-  const answer = await exchange(wire, { ...request, query: { ...request.query, watch: '1' } }, AbortSignal.any([signal, leaving.signal]))
+  using leaving = abortScope(signal)
+  const answer = await exchange(wire, { ...request, query: { ...request.query, watch: '1' } }, leaving.signal)
   warned(wire.options, answer)
   let rest: Buffer[] = []
   try {

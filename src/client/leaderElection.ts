@@ -6,6 +6,7 @@
 import type { Lease } from '#api/gen/types/coordination.v1'
 import type { Frozen, ObjectRef } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { abortScope, deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import { type Metrics, noMetrics } from '#base/metrics'
@@ -84,12 +85,12 @@ export async function runLeaderElected(
   }
   status.set(1)
   const lost = new AbortController()
-  const over = AbortSignal.any([signal, lost.signal])
+  using over = abortScope(signal, lost.signal)
   const held = () => !lost.signal.aborted && isHolder(election) && clock.monotonicMs() < election.renewedMs + renewDeadlineMs
-  const leading = lead(over, { held, lost: lost.signal, fence: (client) => fencedClient(client, { held, lost: lost.signal }) })
-  const ended = new AbortController()
+  const leading = lead(over.signal, { held, lost: lost.signal, fence: (client) => fencedClient(client, { held, lost: lost.signal }) })
+  using ended = abortScope(signal)
   const done = leading.finally(() => ended.abort())
-  const renewing = renew(election, renewDeadlineMs, retryPeriodMs, AbortSignal.any([signal, ended.signal]), lost)
+  const renewing = renew(election, renewDeadlineMs, retryPeriodMs, ended.signal, lost)
   try {
     await done
   } finally {
@@ -107,10 +108,9 @@ async function renew(election: Election, renewDeadlineMs: number, retryPeriodMs:
     await clock.sleep(retryPeriodMs, signal).catch(() => {})
     if (signal.aborted) return
     // A call that hangs must not outlive the deadline: others may lead by then.
-    const deadline = new AbortController()
-    const timer = clock.timer(Math.max(0, election.renewedMs + renewDeadlineMs - clock.monotonicMs()), () => deadline.abort(new Error('renew deadline')))
-    const renewed = await Promise.race([tryAcquireOrRenew(election, AbortSignal.any([signal, deadline.signal])), aborted(deadline.signal)])
-    timer.cancel()
+    const ms = Math.max(0, election.renewedMs + renewDeadlineMs - clock.monotonicMs())
+    using limit = deadlineScope({ clock, ms, reason: () => new Error('renew deadline') }, signal)
+    const renewed = await Promise.race([tryAcquireOrRenew(election, limit.signal), aborted(limit.signal)])
     if (renewed || signal.aborted) continue
     if (clock.monotonicMs() - election.renewedMs >= renewDeadlineMs || !isHolder(election)) {
       lost.abort(new Error('leaderelection lost'))

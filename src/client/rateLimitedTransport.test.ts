@@ -24,3 +24,24 @@ test('CGO-07 a burst passes, then calls come at their rate, and one that waits c
   await Promise.all([calls, aborted])
   assert.deepEqual(at, [0, 0, 200, 400])
 })
+
+test('CGO-07 a watch opens at once and takes no turn, the burst is used up', async () => {
+  const clock = new VirtualClock()
+  const opened: number[] = []
+  const inner: Transport = {
+    request: async () => ({ status: 200, body: {}, warnings: [] }),
+    async *watch() {
+      opened.push(clock.monotonicMs())
+      yield []
+    },
+  }
+  const transport = rateLimitedTransport(inner, clock, { qps: 1, burst: 1 })
+  const { signal } = new AbortController()
+  const get = () => transport.request({ method: 'GET', path: '/' }, signal)
+  await get()
+  const reading = transport.watch({ method: 'GET', path: '/' }, signal)[Symbol.asyncIterator]().next()
+  await clock.advance(0)
+  assert.deepEqual(opened, [0])
+  await Promise.all([reading, get(), clock.advance(1_000)])
+  assert.equal(clock.monotonicMs(), 1_000)
+})

@@ -1,6 +1,6 @@
 /**
- * A Transport that does not ask more often than agreed (L2): `burst` calls at once, then `qps` a second; watches count when they are opened.
- * Upstream: client-go/util/flowcontrol, rest.Config QPS and Burst (v1.36).
+ * A Transport that does not ask more often than agreed (L2): `burst` calls at once, then `qps` a second. Watches are not limited.
+ * Upstream: client-go/util/flowcontrol, rest.Config QPS and Burst, rest/request.go Watch (v1.36).
  */
 import type { Clock } from '#base/clock'
 import type { Transport } from './transport.ts'
@@ -23,9 +23,6 @@ export function rateLimitedTransport(transport: Transport, clock: Clock, { qps, 
       await turn(signal)
       return transport.request(request, signal)
     },
-    async *watch(request, signal) {
-      await turn(signal)
-      yield* transport.watch(request, signal)
-    },
+    watch: (request, signal) => transport.watch(request, signal),
   }
 }

@@ -3,7 +3,9 @@ import assert from 'node:assert/strict'
 import https from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
+import { deadlineScope } from '#base/abortScope'
 import { VirtualClock } from '#base/virtualClock'
+import { realClock } from '#testing/realClock'
 import { testCertificates } from '#testing/testCertificates'
 import { createHttpTransport } from './httpTransport.ts'
 
@@ -25,7 +27,8 @@ test('SDR-07 CVE-2025-9708 a server that the authority of the kubeconfig has not
     const { port } = server.address() as AddressInfo
     const tls = ca === undefined ? {} : { ca }
     const transport = createHttpTransport({ server: `https://${host}:${port}`, tls, bearerToken: async () => 'token', clock: new VirtualClock() })
-    const asked = transport.request({ method: 'GET', path: '/version' }, AbortSignal.timeout(10_000))
+    using limit = deadlineScope({ clock: realClock, ms: 10_000 })
+    const asked = transport.request({ method: 'GET', path: '/version' }, limit.signal)
     if (isTrusted) await asked
     else await assert.rejects(asked, /certificate/)
     assert.deepEqual(seen, isTrusted ? ['Bearer token'] : [])

@@ -3,6 +3,7 @@
  * then. Upstream: client-go/tools/watch until.go, apimachinery/pkg/util/wait (v1.36).
  */
 import { type Frozen, type KubeObject, keyOf, type ObjectRef } from '#api/machinery/meta'
+import { abortScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { ReflectorDeps } from './cache/reflector.ts'
 import { runReflector } from './cache/reflector.ts'
@@ -16,7 +17,7 @@ export async function waitFor<T extends KubeObject>(
   deps: ReflectorDeps,
   signal: AbortSignal,
 ): Promise<Frozen<T> | undefined> {
-  const over = new AbortController()
+  using over = abortScope(signal)
   let outcome: { readonly object: Frozen<T> | undefined } | { readonly error: unknown } | undefined
   const look = (object: Frozen<T> | undefined) => {
     if (outcome) return
@@ -39,7 +40,7 @@ export async function waitFor<T extends KubeObject>(
     },
     deps,
     { namespace: ref.namespace, fieldSelector: `metadata.name=${ref.name}` },
-    AbortSignal.any([signal, over.signal]),
+    over.signal,
   )
   if (!outcome) throw signal.reason
   if ('error' in outcome) throw outcome.error

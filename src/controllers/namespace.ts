@@ -18,6 +18,8 @@ export const namespace: ControllerDescriptor = {
   name: 'namespace-controller',
   aliases: ['namespace'],
   serviceAccount: 'namespace-controller',
+  // Each deletion of a namespace lists and deletes every namespaced resource.
+  clientRate: { qps: 20, burst: 100 },
   create: createNamespaceController,
 }
 

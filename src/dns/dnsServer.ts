@@ -4,6 +4,7 @@
  */
 import dgram from 'node:dgram'
 import net from 'node:net'
+import { abortScope } from '#base/abortScope'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import { type DnsQuestion, readQuestion, writeAnswer, writeError } from './message.ts'
@@ -39,8 +40,8 @@ export async function runDnsServer(options: DnsServerOptions, signal: AbortSigna
       return writeError(query, 'SERVFAIL')
     }
   }
-  const failure = new AbortController()
-  const until = AbortSignal.any([signal, failure.signal])
+  using failure = abortScope(signal)
+  const until = failure.signal
   const stopped = options.addresses.flatMap((address) => [
     serveUdp(address, options.port, (query) => answer(query, (question) => question.udpSize, 'udp'), until),
     serveTcp(address, options.port, (query) => answer(query, () => maxTcpBytes, 'tcp'), until),

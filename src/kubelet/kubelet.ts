@@ -2,8 +2,8 @@
  * The kubelet put together (L3): its node in the API, its pods from the API, their workers, probes, volumes, images and garbage.
  * Real and simulated nodes are this same kubelet over another RuntimeService. Upstream: kubelet/kubelet.go (v1.36).
  */
-import { setMaxListeners } from 'node:events'
 import { readFile } from 'node:fs/promises'
+import { abortScope } from '#base/abortScope'
 import type { Component } from '#base/component'
 import { pods, services } from '#client/builtIn'
 import { createEventRecorder, type EventRecorder } from '#client/eventRecorder'
@@ -85,15 +85,12 @@ export function createKubelet(deps: KubeletDeps, settings: Partial<KubeletConfig
     },
     run: async (signal) => {
       // Stops everything together, also when one part fails.
-      const stop = new AbortController()
-      const all = AbortSignal.any([signal, stop.signal])
-      // Every watch and wait of the node listens to it: many listeners are no leak here.
-      setMaxListeners(0, all)
+      using stop = abortScope(signal)
       try {
         await runKubelet(
           deps,
           config,
-          all,
+          stop.signal,
           (started) => {
             running = started
           },

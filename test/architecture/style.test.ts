@@ -61,6 +61,11 @@ const rules: readonly Rule[] = [
     planted: { name: 'cli/a.ts', text: 'const home = process.env.HOME\n' },
   },
   {
+    name: 'signals are combined and limited in time by base/abortScope alone',
+    breaks: (_, text) => /\bAbortSignal\s*\.\s*(any|timeout)\(/.test(text),
+    planted: { name: 'a.ts', text: 'const limited = AbortSignal.any([signal, AbortSignal.timeout(1000)])\n' },
+  },
+  {
     name: 'nothing is left for later',
     breaks: (_, text) => /\b(TODO|FIXME|XXX)\b|@ts-ignore|@ts-expect-error|biome-ignore|\bas any\b/.test(text),
     planted: { name: 'a.ts', text: '// TODO\n' },

@@ -7,6 +7,7 @@ import type { APIService } from '#api/gen/types/apiregistration.v1'
 import type { EndpointSlice } from '#api/gen/types/discovery.v1'
 import { findCondition } from '#api/machinery/conditions'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
+import { deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Gauge, Metrics } from '#base/metrics'
@@ -176,13 +177,8 @@ class Aggregator {
   }
 
   async #within<T>(ms: number, signal: AbortSignal, work: (limited: AbortSignal) => Promise<T>): Promise<T> {
-    const over = new AbortController()
-    const timer = this.#deps.clock.timer(ms, () => over.abort())
-    try {
-      return await work(AbortSignal.any([signal, over.signal]))
-    } finally {
-      timer.cancel()
-    }
+    using limit = deadlineScope({ clock: this.#deps.clock, ms }, signal)
+    return await work(limit.signal)
   }
 
   async #write(apiService: Frozen<APIService>, availability: Availability, signal: AbortSignal): Promise<void> {

@@ -2,6 +2,7 @@
  * Sends audit events to a webhook as an EventList (L3); whatever goes wrong is tried again, five times in all, with growing pauses.
  * Upstream: apiserver/plugin/pkg/audit/webhook, pkg/util/webhook WithExponentialBackoff.
  */
+import { deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { Random } from '#base/random'
 import { createHttpTransport, type HttpTransportOptions } from '#client/httpTransport'
@@ -26,8 +27,9 @@ export function createWebhookBackend({ clock, random, reportLoss }: WebhookBacke
   // The connection adds the URL's own path, which must not gain a slash.
   const path = new URL(webhook.server).pathname === '/' ? '/' : ''
   const post = async (body: string): Promise<string | undefined> => {
+    using limit = deadlineScope({ clock, ms: timeoutMs })
     try {
-      await transport.request({ method: 'POST', path, body }, AbortSignal.timeout(timeoutMs))
+      await transport.request({ method: 'POST', path, body }, limit.signal)
       return undefined
     } catch (error) {
       return (error as Error).message

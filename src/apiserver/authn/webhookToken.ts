@@ -3,6 +3,7 @@
  * Upstream: apiserver/plugin/pkg/authenticator/token/webhook, pkg/util/webhook (v1.36).
  */
 import type { TokenReview } from '#api/gen/types/authentication.v1'
+import { deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Random } from '#base/random'
@@ -39,7 +40,8 @@ export function webhookTokenAuthenticator(
   const path = new URL(transport.server).pathname === '/' ? '/' : ''
   const ask = async (token: string, audiences: readonly string[]) => {
     const body = { kind: 'TokenReview', apiVersion, metadata: {}, spec: { token, audiences: [...audiences] } }
-    const signal = AbortSignal.timeout(timeoutMs)
+    using limit = deadlineScope({ clock: deps.clock, ms: timeoutMs })
+    const { signal } = limit
     const answer = await insistently(deps, () => client.request({ method: 'POST', path, body }, signal), signal)
     const review = answer.body as Partial<TokenReview>
     if (review?.kind !== 'TokenReview') throw new Error(`the webhook answered with ${review?.kind ?? 'no object'} instead of a TokenReview`)

@@ -4,6 +4,7 @@
  */
 import type { SubjectAccessReview, SubjectAccessReviewSpec, SubjectAccessReviewStatus } from '#api/gen/types/authorization.v1'
 import { isStatus } from '#api/machinery/status'
+import { deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import { LruCache } from '#base/lruCache'
@@ -96,8 +97,9 @@ function askWebhook(deps: WebhookAuthorizerDeps, { transport, version, timeoutMs
   const path = new URL(transport.server).pathname === '/' ? '/' : ''
   const once = async (body: unknown) => {
     const startedMs = clock.monotonicMs()
+    using limit = deadlineScope({ clock, ms: timeoutMs })
     try {
-      const status = statusOf((await client.request({ method: 'POST', path, body }, AbortSignal.timeout(timeoutMs))).body)
+      const status = statusOf((await client.request({ method: 'POST', path, body }, limit.signal)).body)
       metrics.evaluated('success', clock.monotonicMs() - startedMs)
       return status
     } catch (error) {

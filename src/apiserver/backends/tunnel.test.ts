@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { test } from 'node:test'
+import { deadlineScope } from '#base/abortScope'
 import { VirtualClock } from '#base/virtualClock'
 import { realClock } from '#testing/realClock'
 import type { ServerRequest } from '../core/request.ts'
@@ -74,8 +75,8 @@ test('API-29 the connection to a backend ends, the client leaves during the dial
   client.destroy()
   // The attempt may have been given up before the backend saw it.
   const closed = accepted.then(([backend]) => once(backend.resume(), 'close'))
-  const signal = AbortSignal.timeout(withinMs)
-  const late = once(signal, 'abort').then(() => Promise.reject(new Error('it stays open')))
+  using limit = deadlineScope({ clock: realClock, ms: withinMs })
+  const late = once(limit.signal, 'abort').then(() => Promise.reject(new Error('it stays open')))
   await Promise.race([refused, late])
   const open = await new Promise<number>((resolve) => server.getConnections((_error, count) => resolve(count)))
   if (open > 0) await Promise.race([closed, late])

@@ -33,6 +33,7 @@ export function installCustomResources({ registry, catalog, writer, log, user, t
   const conversion = createWebhookConversion({
     resolve: (namespace, name, port) => resolveService(registry.reader, writer.random, { namespace, name, port }),
     random: writer.random,
+    clock: writer.clock,
   })
   const served = new CustomResources({ registry, catalog, clock: writer.clock, log, parts: { webhook: conversion, rules: validationRules } })
   return {

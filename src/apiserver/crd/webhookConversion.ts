@@ -10,6 +10,7 @@ import { type Frozen, type KubeObject, parseGroupVersion } from '#api/machinery/
 import { validateAnnotations } from '#api/machinery/objectMeta'
 import { isObject } from '#api/machinery/objects'
 import { StatusError } from '#api/machinery/status'
+import type { Clock } from '#base/clock'
 import { deepCopy } from '#base/frozen'
 import { type Random, randomUid } from '#base/random'
 import type { Place } from '../aggregation/serviceResolver.ts'
@@ -22,6 +23,7 @@ export interface WebhookConversionDeps {
   /** Where a service leads. @throws StatusError while it leads nowhere */
   resolve(namespace: string, name: string, port: number): Place
   readonly random: Random
+  readonly clock: Clock
 }
 
 const timeoutMs = 30_000
@@ -75,7 +77,7 @@ interface ConversionReview {
 }
 
 async function ask(
-  { resolve, random }: WebhookConversionDeps,
+  { resolve, random, clock }: WebhookConversionDeps,
   { config, version }: Webhook,
   objects: readonly Frozen<KubeObject>[],
   desiredAPIVersion: string,
@@ -85,7 +87,7 @@ async function ask(
   const apiVersion = `apiextensions.k8s.io/${version}`
   const uid = randomUid(random)
   const review = { kind: 'ConversionReview', apiVersion, request: { uid, desiredAPIVersion, objects } }
-  const answer = (await postJson(webhookTarget(config, resolve), review, { timeoutMs, signal })) as ConversionReview | null | undefined
+  const answer = (await postJson(webhookTarget(config, resolve), review, { clock, timeoutMs, signal })) as ConversionReview | null | undefined
   if (typeof answer !== 'object' || answer === null) throw new Error('no response provided')
   const { response } = answer
   // The older version of the review never had its identity checked.

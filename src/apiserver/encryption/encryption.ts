@@ -3,6 +3,7 @@
  * the file changes. Upstream: apiserver/pkg/server/options/encryptionconfig (config.go, controller/controller.go; v1.36).
  */
 import { createHash } from 'node:crypto'
+import { type AbortScope, abortScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
@@ -120,7 +121,7 @@ class RunningProviders implements ResourceTransformers {
   readonly #deps: ProviderDeps
   readonly #listeners: (() => void)[] = []
   #current: Providers
-  #stop = new AbortController()
+  #stop: AbortScope = abortScope()
   #signal: AbortSignal | undefined
 
   constructor(first: Providers, deps: ProviderDeps) {
@@ -160,11 +161,9 @@ class RunningProviders implements ResourceTransformers {
   /** The old ones go on for what they have under way. */
   replaceBy(next: Providers): void {
     const old = this.#current
-    const stopOld = this.#stop
+    this.#stop.abort()
     this.#current = next
-    this.#stop = new AbortController()
     if (this.#signal) this.#probe(next, this.#signal)
-    stopOld.abort()
     this.#deps.clock.timer(graceMs(old), () => closeServices(old))
     for (const changed of this.#listeners) changed()
   }
@@ -176,8 +175,8 @@ class RunningProviders implements ResourceTransformers {
 
   #probe({ services }: Providers, signal: AbortSignal): void {
     if (services.length === 0) return
-    const stop = AbortSignal.any([signal, this.#stop.signal])
-    for (const { probe } of services) void probe.run(stop)
+    this.#stop = abortScope(signal)
+    for (const { probe } of services) void probe.run(this.#stop.signal)
   }
 }
 

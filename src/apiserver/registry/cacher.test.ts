@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { isStatus } from '#api/machinery/status'
+import { abortScope } from '#base/abortScope'
 import { type Logger, noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
 import { VirtualClock } from '#base/virtualClock'
@@ -68,14 +69,14 @@ function fragile(store: Store) {
   const state = { breakWatch: () => {}, ranges: 0, isDown: false }
   const watch: Store['watch'] = (options, onBatch, signal) => {
     if (state.isDown) return Promise.reject(new Error('the store is out of reach'))
-    const broken = new AbortController()
+    const broken = abortScope(signal)
     const ended = new Promise<void>((_, reject) => {
       state.breakWatch = () => {
         broken.abort()
         reject(new Error('the connection broke'))
       }
     })
-    return Promise.race([store.watch(options, onBatch, AbortSignal.any([signal, broken.signal])), ended])
+    return Promise.race([store.watch(options, onBatch, broken.signal), ended])
   }
   const range: Store['range'] = (...args) => {
     state.ranges++

@@ -5,8 +5,8 @@
  * meanwhile reaches the clients' watches as events: they stay open.
  * Upstream: apiserver/pkg/storage/cacher, one reflector per resource; here one for all, since the store is ours.
  */
-
 import { StatusError } from '#api/machinery/status'
+import { type AbortScope, abortScope } from '#base/abortScope'
 import type { Clock, Timer } from '#base/clock'
 import { append } from '#base/extremes'
 import type { Logger } from '#base/log'
@@ -67,7 +67,7 @@ export class Cacher {
   /** What came while a value's key is being fetched. */
   #backlog: StoreEventBatch[] | undefined
   /** Ends the store watch. */
-  #broken = new AbortController()
+  #broken: AbortScope = abortScope()
   readonly #transformed: boolean
   /** When objects that cannot be read are tried again. */
   #retry: Timer | undefined
@@ -210,7 +210,8 @@ export class Cacher {
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
-    this.#broken = new AbortController()
+    using broken = abortScope(signal)
+    this.#broken = broken
     // Batches that wait for a key are delivered again.
     this.#backlog = undefined
     const options: StoreWatchOptions = {
@@ -219,7 +220,7 @@ export class Cacher {
       startRevision: this.#revision + 1,
       onProgress: (revision) => this.#take({ revision, events: [] }),
     }
-    await this.#store.watch(options, (batch) => this.#take(batch), AbortSignal.any([signal, this.#broken.signal]))
+    await this.#store.watch(options, (batch) => this.#take(batch), broken.signal)
   }
 
   /** Ends every open watch; its client will come back, perhaps to another server. */

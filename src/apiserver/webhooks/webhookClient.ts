@@ -6,6 +6,8 @@ import { Agent, request as httpsRequest } from 'node:https'
 import { StringDecoder } from 'node:string_decoder'
 import { checkServerIdentity, type PeerCertificate, rootCertificates } from 'node:tls'
 import { parseJson } from '#api/machinery/json'
+import { deadlineScope } from '#base/abortScope'
+import type { Clock } from '#base/clock'
 
 export interface WebhookTarget {
   readonly url: string
@@ -28,6 +30,7 @@ export type WebhookIdentity = () => Promise<{
 }>
 
 export interface PostOptions {
+  readonly clock: Clock
   readonly timeoutMs: number
   readonly signal?: AbortSignal | undefined
   /** Default: more than any sensible answer. */
@@ -102,12 +105,13 @@ function postError(target: WebhookTarget, options: PostOptions, error: Error): E
 }
 
 async function post(target: WebhookTarget, body: string, options: PostOptions): Promise<WebhookAnswer> {
-  const { timeoutMs, signal, maxAnswerBytes = defaultAnswerBytes } = options
+  const { clock, timeoutMs, maxAnswerBytes = defaultAnswerBytes } = options
   const url = new URL(urlOf(target, options))
   const name = url.hostname.replace(/^\[|\]$/g, '')
   const { host, port } = target.address?.() ?? { host: name, port: Number(url.port || 443) }
   const { headers, cert, key } = (await target.identity?.()) ?? { headers: {} }
-  return new Promise((resolve, reject) => {
+  using limit = deadlineScope({ clock, ms: timeoutMs }, options.signal)
+  return await new Promise((resolve, reject) => {
     const outgoing = httpsRequest({
       method: 'POST',
       host,
@@ -119,7 +123,7 @@ async function post(target: WebhookTarget, body: string, options: PostOptions): 
       checkServerIdentity: checkNames,
       ...(cert ? { cert, key } : {}),
       agent: target.pool ?? false,
-      signal: signal ? AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]) : AbortSignal.timeout(timeoutMs),
+      signal: limit.signal,
     })
     let answered = false
     outgoing.on('error', (error: Error & { code?: string }) => {

@@ -3,6 +3,7 @@
  * before its own write. Upstream: the consistency store of pkg/controller/util (v1.36), which makes the next sync wait instead.
  */
 import type { Frozen, KubeObject } from '#api/machinery/meta'
+import { deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { ResourceClient } from '../client.ts'
 import type { SharedInformer } from './sharedInformer.ts'
@@ -27,11 +28,9 @@ export function readYourWrites<T extends KubeObject>(
   const seen = async <W extends Frozen<KubeObject>>(written: W, signal: AbortSignal | undefined): Promise<W> => {
     const { resourceVersion } = written.metadata
     if (!resourceVersion) return written
-    const limit = new AbortController()
-    const timer = clock.timer(limitMs, () => limit.abort())
+    using limit = deadlineScope({ clock, ms: limitMs }, signal)
     // The write is done, whatever becomes of the wait.
-    await informer.caughtUp(resourceVersion, signal ? AbortSignal.any([signal, limit.signal]) : limit.signal).catch(() => {})
-    timer.cancel()
+    await informer.caughtUp(resourceVersion, limit.signal).catch(() => {})
     return written
   }
   return afterWrites(client, seen)

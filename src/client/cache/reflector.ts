@@ -5,6 +5,7 @@
  */
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
@@ -159,34 +160,30 @@ async function watch<T extends KubeObject>(run: Run<T>, initialFrom?: string): P
   const { client, deps, options } = run
   const { minWatchSeconds = defaultMinWatchSeconds } = deps
   const timeoutSeconds = minWatchSeconds + deps.random.int(minWatchSeconds)
-  const overdue = new AbortController()
-  const timer = deps.clock.timer(timeoutSeconds * 1000 + overdueMs, () => overdue.abort(new Error('the watch outlived its time-out')))
-  const signal = AbortSignal.any([run.signal, overdue.signal])
+  const reason = () => new Error('the watch outlived its time-out')
+  using limit = deadlineScope({ clock: deps.clock, ms: timeoutSeconds * 1000 + overdueMs, reason }, run.signal)
+  const { signal } = limit
   const initial = initialFrom === undefined ? undefined : new Map<string, Frozen<T>>()
   const how = initial
     ? { sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' as const, resourceVersion: initialFrom }
     : { resourceVersion: run.resourceVersion }
   let seen = 0
   let collecting = initial
-  try {
-    for await (const batch of client.watch({ ...options, ...how, allowWatchBookmarks: true, timeoutSeconds, signal })) {
-      seen += batch.length
-      let events = batch
-      if (collecting) {
-        const end = collect(collecting, batch)
-        if (end < 0) continue
-        arrived(run, [...collecting.values()], batch[end]?.object.metadata.resourceVersion ?? '')
-        collecting = undefined
-        events = batch.slice(end + 1)
-      }
-      const passing = events.length > eventsPerLook ? passOnInTurns(run, events) : passOn(run, events)
-      if (passing) await passing
+  for await (const batch of client.watch({ ...options, ...how, allowWatchBookmarks: true, timeoutSeconds, signal })) {
+    seen += batch.length
+    let events = batch
+    if (collecting) {
+      const end = collect(collecting, batch)
+      if (end < 0) continue
+      arrived(run, [...collecting.values()], batch[end]?.object.metadata.resourceVersion ?? '')
+      collecting = undefined
+      events = batch.slice(end + 1)
     }
-    if (collecting && !run.signal.aborted) throw new Error('the watch ended before its first state was complete')
-    return seen
-  } finally {
-    timer.cancel()
+    const passing = events.length > eventsPerLook ? passOnInTurns(run, events) : passOn(run, events)
+    if (passing) await passing
   }
+  if (collecting && !run.signal.aborted) throw new Error('the watch ended before its first state was complete')
+  return seen
 }
 
 /** Gathers a streamed first state; returns the index of the event that ends it, or -1. */

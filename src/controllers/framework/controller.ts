@@ -133,6 +133,12 @@ export interface ControllerContext {
   readonly options: ControllerOptions
 }
 
+/** Multiples of the client rate limit of the process. */
+export interface ClientRateFactors {
+  readonly qps?: number | undefined
+  readonly burst?: number | undefined
+}
+
 export interface ControllerDescriptor {
   /** Upstream's name, as in --controllers. */
   readonly name: string
@@ -142,6 +148,8 @@ export interface ControllerDescriptor {
   readonly serviceAccount: string
   /** Acts as the manager itself, not as a service account. */
   readonly actsAsManager?: boolean | undefined
+  /** For a controller that makes more requests than others. Default 1. */
+  readonly clientRate?: ClientRateFactors | undefined
   /** Runs only when named, not for '*'. */
   readonly disabledByDefault?: boolean | undefined
   create(context: ControllerContext): Component

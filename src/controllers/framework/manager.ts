@@ -2,7 +2,7 @@
  * Runs a chosen set of controllers over one set of informers (L3). Each can be switched off and on while the others go on.
  * Upstream: cmd/kube-controller-manager/app/controllermanager.go, cmd/cloud-provider genericcontrollermanager IsControllerEnabled (v1.36).
  */
-import { setMaxListeners } from 'node:events'
+import { type AbortScope, abortScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
@@ -11,13 +11,15 @@ import type { Random } from '#base/random'
 import { createSharedInformerFactory, type SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Client } from '#client/client'
 import { createEventRecorder, type EventRecorder } from '#client/eventRecorder'
-import type { ControllerContext, ControllerDescriptor, ControllerOptions } from './controller.ts'
+import type { ClientRateFactors, ControllerContext, ControllerDescriptor, ControllerOptions } from './controller.ts'
 
 export interface ControllerManagerDeps {
-  /** Fills the shared informers: upstream's system:kube-controller-manager. */
+  /** Acts as upstream's system:kube-controller-manager. */
   readonly client: Client
-  /** The client of a controller that acts as this service account of kube-system. */
-  clientFor(serviceAccount: string): Client
+  /** Fills the shared informers. Default: `client`. */
+  readonly informerClient?: Client | undefined
+  /** Client of a controller that acts as this service account of kube-system. */
+  clientFor(serviceAccount: string, rate?: ClientRateFactors): Client
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -47,7 +49,7 @@ export function createControllerManager(
 ): ControllerManager {
   const wanted = new Set(descriptors.filter((descriptor) => isEnabled(descriptor, options.controllers ?? ['*'])).map(({ name }) => name))
   checkNames(descriptors, options.controllers ?? [])
-  const running = new Map<string, { readonly stop: AbortController; readonly done: Promise<void> }>()
+  const running = new Map<string, { readonly stop: AbortScope; readonly done: Promise<void> }>()
   let start: ((descriptor: ControllerDescriptor) => void) | undefined
   const told = deps.metrics.gauge({
     name: 'running_managed_controllers',
@@ -72,16 +74,14 @@ export function createControllerManager(
     },
     async run(signal) {
       const { log } = deps
-      const informers = createSharedInformerFactory(deps.client, deps)
+      const informers = createSharedInformerFactory(deps.informerClient ?? deps.client, deps)
       const contextOf = contexts(deps, informers, options, signal)
       start = (descriptor) => {
-        const stop = new AbortController()
+        const stop = abortScope(signal)
         const create = () => descriptor.create(contextOf(descriptor))
-        const either = AbortSignal.any([signal, stop.signal])
-        // All that a controller waits for listens to it.
-        setMaxListeners(0, either)
         const { name } = descriptor
-        const done = keepRunning(create, { clock: deps.clock, log }, either).finally(() => {
+        const done = keepRunning(create, { clock: deps.clock, log }, stop.signal).finally(() => {
+          stop[Symbol.dispose]()
           running.delete(name)
           told.set(0, { name, manager: managerName })
         })
@@ -125,8 +125,8 @@ function contexts(deps: ControllerManagerDeps, informers: SharedInformerFactory,
     }
     return { client, informers, clock, random, log, metrics, options, events }
   }
-  return ({ name, serviceAccount, actsAsManager }: ControllerDescriptor): ControllerContext => {
-    const context = made.get(name) ?? create(actsAsManager ? deps.client : deps.clientFor(serviceAccount))
+  return ({ name, serviceAccount, actsAsManager, clientRate }: ControllerDescriptor): ControllerContext => {
+    const context = made.get(name) ?? create(actsAsManager ? deps.client : deps.clientFor(serviceAccount, clientRate))
     made.set(name, context)
     return context
   }

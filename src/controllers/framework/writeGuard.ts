@@ -5,6 +5,7 @@
  */
 import { semanticEqual } from '#api/machinery/equality'
 import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
+import { deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import { afterWrites } from '#client/cache/readYourWrites'
 import type { SharedInformer } from '#client/cache/sharedInformer'
@@ -80,12 +81,9 @@ export class WriteGuard {
   async caughtUp(key: string, signal: AbortSignal): Promise<void> {
     const versions = this.#written.get(key)?.versions
     if (!versions || versions.size === 0) return
-    const limit = new AbortController()
-    const timer = this.#deps.clock.timer(limitMs, () => limit.abort())
-    const either = AbortSignal.any([signal, limit.signal])
+    using limit = deadlineScope({ clock: this.#deps.clock, ms: limitMs }, signal)
     // The limit is no failure: a cache that selects may never see the object.
-    await Promise.all([...versions].map(([informer, version]) => informer.caughtUp(version, either))).catch(() => {})
-    timer.cancel()
+    await Promise.all([...versions].map(([informer, version]) => informer.caughtUp(version, limit.signal))).catch(() => {})
     versions.clear()
   }
 

@@ -4,6 +4,7 @@
  * Upstream: pkg/controller/garbagecollector/garbagecollector.go (v1.36).
  */
 import type { Frozen, KubeObject } from '#api/machinery/meta'
+import { abortScope } from '#base/abortScope'
 import type { Component } from '#base/component'
 import type { HandlerRegistration } from '#client/cache/sharedInformer'
 import type { EventRecorder } from '#client/eventRecorder'
@@ -17,6 +18,8 @@ export const garbageCollector: ControllerDescriptor = {
   name: 'garbage-collector-controller',
   aliases: ['garbagecollector'],
   serviceAccount: 'generic-garbage-collector',
+  // Each deletion takes two requests.
+  clientRate: { qps: 2 },
   create: createGarbageCollector,
 }
 
@@ -165,14 +168,13 @@ function reportInvalidOwner(events: EventRecorder, { apiVersion, kind, namespace
 
 /** Resolves once all that is there has been seen: every dependent seen before its owner would cost a look-up. */
 async function allSeen({ informers, clock }: ControllerContext, { watchable }: Discovered, signal: AbortSignal): Promise<void> {
-  const waited = new AbortController()
-  const until = AbortSignal.any([signal, waited.signal])
+  using waited = abortScope(signal)
   // All are asked for at once; waiting for one after the other ends no later, and listens to the signal once instead of for each.
   const started = watchable.map((resource) => informers.of(resource))
   const synced = async () => {
-    for (const informer of started) await informer.synced(until)
+    for (const informer of started) await informer.synced(waited.signal)
   }
   // A resource that cannot be listed must not keep the others waiting.
-  await Promise.race([synced(), clock.sleep(maxSyncWaitMs, until)]).catch(() => {})
+  await Promise.race([synced(), clock.sleep(maxSyncWaitMs, waited.signal)]).catch(() => {})
   waited.abort()
 }

@@ -3,6 +3,7 @@
  * Upstream: pkg/controller/garbagecollector/garbagecollector.go, GetDeletableResources (v1.36).
  */
 import { groupVersion, type KubeObject } from '#api/machinery/meta'
+import { abortScope } from '#base/abortScope'
 import { apiServices, clusterScoped, customResourceDefinitions, namespaced } from '#client/builtIn'
 import type { Client, Resource } from '#client/client'
 import { createDiscovery, type DiscoveredResource } from '#client/discovery/discovery'
@@ -70,8 +71,12 @@ export async function followDiscovery(context: ControllerContext, name: string, 
   const handler = { onAdd, onUpdate: changed, onDelete: changed }
   const registrations = [informers.of(customResourceDefinitions).addHandler(handler), informers.of(apiServices).addHandler(handler)]
   while (!signal.aborted) {
-    const change = new AbortController()
-    wake = () => change.abort()
+    using change = abortScope(signal)
+    let isChanged = false
+    wake = () => {
+      isChanged = true
+      change.abort()
+    }
     let pauseMs = unchangedMs
     try {
       await work()
@@ -80,8 +85,8 @@ export async function followDiscovery(context: ControllerContext, name: string, 
       pauseMs = retryMs
       log.warn('A periodic task failed', { task: name, error: error instanceof Error ? error.message : String(error) })
     }
-    await clock.sleep(pauseMs, AbortSignal.any([signal, change.signal])).catch(() => {})
-    if (change.signal.aborted) await clock.sleep(gatherMs, signal).catch(() => {})
+    await clock.sleep(pauseMs, change.signal).catch(() => {})
+    if (isChanged) await clock.sleep(gatherMs, signal).catch(() => {})
   }
   for (const registration of registrations) registration.remove()
 }

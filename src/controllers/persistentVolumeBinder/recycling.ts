@@ -7,6 +7,7 @@ import { isPodTerminal } from '#api/helpers/pods'
 import type { Frozen } from '#api/machinery/meta'
 import { quantityAsNumber } from '#api/machinery/quantity'
 import { isStatus } from '#api/machinery/status'
+import { abortScope } from '#base/abortScope'
 import { deepCopy } from '#base/frozen'
 import { messageOf } from '#base/messageOf'
 import { events, pods } from '#client/builtIn'
@@ -50,8 +51,8 @@ type Reporter = (type: 'Normal' | 'Warning', message: string) => void
 export async function recycle(context: ControllerContext, pod: NewObject<Pod>, report: Reporter, signal: AbortSignal): Promise<void> {
   const client = context.client.of(pods)
   const ref = { namespace: pod.metadata.namespace, name: pod.metadata.name ?? '' }
-  const over = new AbortController()
-  const telling = tellEvents(context, ref, report, AbortSignal.any([signal, over.signal]))
+  using over = abortScope(signal)
+  const telling = tellEvents(context, ref, report, over.signal)
   try {
     await client.create(pod, { signal })
   } catch (error) {

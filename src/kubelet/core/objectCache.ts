@@ -5,6 +5,7 @@
 import type { ConfigMap, Secret } from '#api/gen/types/core.v1'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { notFound } from '#api/machinery/status'
+import { type AbortScope, abortScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import { configMaps, secrets } from '#client/builtIn'
@@ -14,7 +15,7 @@ import { type Mirror, mirror } from './listWatch.ts'
 
 interface Watched<T extends KubeObject> {
   readonly mirror: Mirror<T>
-  readonly stop: AbortController
+  readonly stop: AbortScope
   readonly users: Set<string>
 }
 
@@ -79,7 +80,7 @@ export function createObjectCache(
       known.users.add(uid)
       return
     }
-    const stop = new AbortController()
+    const stop = abortScope(signal)
     const users = new Set([uid])
     const selection = { namespace, fieldSelector: `metadata.name=${name}` }
     let isListed = false
@@ -87,7 +88,7 @@ export function createObjectCache(
       // Who asked waits for the first list: it is no news.
       if (isListed) onChange([...users])
     }
-    const started = mirror(deps.client.of(resource), selection, deps, AbortSignal.any([signal, stop.signal]), changed)
+    const started = mirror(deps.client.of(resource), selection, deps, stop.signal, changed)
     void started.done
     void started.synced.then(() => {
       isListed = true

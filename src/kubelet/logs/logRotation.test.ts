@@ -5,8 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
+import { deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import { noLog } from '#base/log'
+import { realClock } from '#testing/realClock'
 import { kubeletConfig } from '../core/config.ts'
 import { readLog } from './criLog.ts'
 import { rotationStamp, sortRotated } from './logFiles.ts'
@@ -102,7 +104,8 @@ for (const behind of [0, 3]) {
     try {
       container.write(5)
       const following = { clock: container.clock, isRunning: async () => container.state.running }
-      const reader = readLog(container.path, { follow: true, timestamps: false }, following, AbortSignal.timeout(30_000))
+      using limit = deadlineScope({ clock: realClock, ms: 30_000 })
+      const reader = readLog(container.path, { follow: true, timestamps: false }, following, limit.signal)
       let text = ''
       const read = async () => {
         for await (const chunk of reader) text += Buffer.from(chunk).toString()

@@ -2,6 +2,7 @@
  * Ends a node's pods in order before the node goes (L3): lower priorities first, each group within its time. From the first moment the node is not ready
  * and takes no pods. Upstream: kubelet/nodeshutdown (v1.36).
  */
+import { abortScope } from '#base/abortScope'
 import { formatTime, parseTime } from '#base/time'
 import { readTextIfExists, writeFileAtomic } from '#host/files'
 import type { ShutdownGracePeriod } from '../core/config.ts'
@@ -96,8 +97,8 @@ export function createNodeShutdown(context: KubeletContext, changed: () => void)
       workers.end(pod.metadata.uid ?? '', { phase: 'Failed', reason: 'Terminated', message, disrupted: true }, graceSecondsOf(pod, period))
     }
     const gone = Promise.all(pods.map((pod) => workers.ended(pod.metadata.uid ?? ''))).then(() => {})
-    const late = new AbortController()
-    const time = clock.sleep(period.shutdownGracePeriodSeconds * 1000, AbortSignal.any([signal, late.signal])).catch(() => {})
+    using late = abortScope(signal)
+    const time = clock.sleep(period.shutdownGracePeriodSeconds * 1000, late.signal).catch(() => {})
     await Promise.race([gone, time])
     late.abort()
   }

@@ -2,6 +2,7 @@
  * Stops containers and pods (L3): preStop, TERM, grace, KILL; sidecars after the regular containers, last started first stopped.
  * Upstream: kuberuntime_container.go killContainer, kuberuntime_termination_order.go (v1.36).
  */
+import { deadlineScope } from '#base/abortScope'
 import { rpcErrorText } from '#grpc/criError'
 import { type FrozenContainer, type FrozenPod, findSpecContainer, isRestartableInitContainer } from '../core/containers.ts'
 import type { KubeletContext } from '../core/context.ts'
@@ -63,17 +64,15 @@ interface PreStopRequest {
 async function preStop(context: KubeletContext, { pod, container, record, podIP, grace, options }: PreStopRequest): Promise<void> {
   const handler = container.lifecycle?.preStop
   if (!handler) return
-  const deadline = new AbortController()
-  const timer = context.clock.timer(grace * 1000, () => deadline.abort(new Error('grace period ended before the preStop hook did')))
-  const signal = options.signal ? AbortSignal.any([deadline.signal, options.signal]) : deadline.signal
+  const reason = () => new Error('grace period ended before the preStop hook did')
+  using limit = deadlineScope({ clock: context.clock, ms: grace * 1000, reason }, options.signal)
+  const { signal } = limit
   try {
     await runLifecycleHandler(context, { pod, container, containerId: record.id, podIP, handler, signal })
   } catch (error) {
     // A hook that is cut off has not failed: its time was over.
     if (!signal.aborted) context.recorder.event(podReference(pod, record.name), 'Warning', 'FailedPreStopHook', 'PreStopHook failed')
     context.log.v(2).info('PreStop hook failed', { container: record.name, error: error instanceof Error ? error.message : String(error) })
-  } finally {
-    timer.cancel()
   }
 }
 

@@ -1,6 +1,7 @@
 /** Lifecycle hooks (L3): exec, httpGet and sleep. Upstream: kubelet/lifecycle/handlers.go (v1.36). */
 import type { HTTPGetAction, LifecycleHandler } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { abortScope, deadlineScope } from '#base/abortScope'
 import { messageOf } from '#base/messageOf'
 import { kubernetesVersion } from '#base/version'
 import { containerPort } from '../core/containerPort.ts'
@@ -56,6 +57,9 @@ async function execHook(context: KubeletContext, { handler, containerId, signal 
   throw new Error(`${intro} command '${command.join(' ')}' exited with ${answer.exitCode}: ${answer.stderr.toString()}, message: ${JSON.stringify(output)}`)
 }
 
+/** Of a hook over HTTP that no grace period limits. */
+const defaultHookTimeoutMs = 30_000
+
 /** Whatever the answer says, it is one: only a hook that cannot be asked has failed. */
 async function httpHook(context: KubeletContext, { pod, container, podIP, signal }: HookRequest, action: Frozen<HTTPGetAction>): Promise<void> {
   const { host } = context
@@ -69,7 +73,10 @@ async function httpHook(context: KubeletContext, { pod, container, podIP, signal
     headers: action.httpHeaders ?? [],
     userAgent: `kube-lifecycle/${kubernetesVersion}`,
   }
-  const ask = (to: HttpTarget) => httpRequest(host, to, signal ?? AbortSignal.timeout(30_000))
+  const ask = async (to: HttpTarget) => {
+    using limit = signal ? abortScope(signal) : deadlineScope({ clock: context.clock, ms: defaultHookTimeoutMs })
+    return await httpRequest(host, to, limit.signal)
+  }
   try {
     await ask(target)
   } catch (error) {

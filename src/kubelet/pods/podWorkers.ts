@@ -5,6 +5,7 @@
 import { rm } from 'node:fs/promises'
 import { keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { abortScope } from '#base/abortScope'
 import type { Timer } from '#base/clock'
 import { pods } from '#client/builtIn'
 import { requestedResizes } from '../allocation/resizeMetrics.ts'
@@ -257,8 +258,9 @@ async function step(pool: Pool, worker: Worker): Promise<number | undefined> {
       before.onEnd.push(() => pool.wake(worker.pod.metadata.uid ?? ''))
       return undefined
     }
-    worker.abort = new AbortController()
-    const { terminal, againInMs } = await syncPod(machinery, worker.pod, worker.memory, AbortSignal.any([signal, worker.abort.signal]))
+    using scope = abortScope(signal)
+    worker.abort = scope
+    const { terminal, againInMs } = await syncPod(machinery, worker.pod, worker.memory, scope.signal)
     if (!terminal) return againInMs
     worker.stage = 'terminating'
   }

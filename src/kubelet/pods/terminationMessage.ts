@@ -1,4 +1,5 @@
 /** What a container left as its last words (L3): its termination log, or the end of its output if it asked for that. Upstream: kuberuntime_container.go getTerminationMessage (v1.36). */
+import { deadlineScope } from '#base/abortScope'
 import type { KubeletContext } from '../core/context.ts'
 import type { ContainerRecord, PodRuntimeStatus } from '../core/podRuntimeStatus.ts'
 import { annotationKeys } from '../core/runtimeLabels.ts'
@@ -7,6 +8,7 @@ import { openRegular } from '../core/safeOpen.ts'
 const maxBytes = 4096
 const maxLogLines = 80
 const maxLogBytes = 2048
+const logTimeoutMs = 5_000
 
 /** Adds termination messages to the records of containers that have ended. */
 export async function withTerminationMessages(context: KubeletContext, status: PodRuntimeStatus, cache: Map<string, string>): Promise<PodRuntimeStatus> {
@@ -31,9 +33,10 @@ async function read(context: KubeletContext, record: ContainerRecord): Promise<s
   if (written !== '' || !fallBack) return written
   // A line may be as long as the log: only its end is kept.
   let end: Buffer = Buffer.alloc(0)
+  using limit = deadlineScope({ clock: context.clock, ms: logTimeoutMs })
   try {
     const options = { follow: false, timestamps: false, tailLines: maxLogLines }
-    for await (const chunk of context.runtime.logs(record.status, options, AbortSignal.timeout(5_000))) end = lastOf(Buffer.concat([end, chunk]))
+    for await (const chunk of context.runtime.logs(record.status, options, limit.signal)) end = lastOf(Buffer.concat([end, chunk]))
   } catch {
     // No log, no message: the exit code still tells.
     return ''

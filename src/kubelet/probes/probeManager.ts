@@ -4,6 +4,7 @@
  */
 import type { Probe } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { abortScope } from '#base/abortScope'
 import { createWakeUp, type WakeUp } from '#base/wakeUp'
 import { allContainers, type FrozenContainer, type FrozenPod, isRestartableInitContainer } from '../core/containers.ts'
 import type { KubeletContext } from '../core/context.ts'
@@ -79,7 +80,8 @@ export function createProbeManager(context: KubeletContext, onChange: (uid: stri
     const probe = probeOf(container, worker.kind)
     if (!probe) return
     const periodMs = (probe.periodSeconds ?? 10) * 1000
-    const ended = AbortSignal.any([signal, worker.stop.signal])
+    using scope = abortScope(signal, worker.stop.signal)
+    const ended = scope.signal
     // Counted from the container's start, which may be long ago when the kubelet starts again.
     const dueMs = record.startedAtMs + (probe.initialDelaySeconds ?? 0) * 1000
     // A kubelet that starts again finds many containers: they are not all asked in the same moment.

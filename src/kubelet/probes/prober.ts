@@ -1,7 +1,9 @@
 /** Carries out one probe (L3): exec, httpGet, tcpSocket or grpc. Upstream: kubelet/prober/prober.go, pkg/probe (v1.36). */
 import type { Probe } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { deadlineScope } from '#base/abortScope'
 import { bareMap } from '#base/bareMap'
+import type { Clock } from '#base/clock'
 import { kubernetesVersion } from '#base/version'
 import { CriError } from '#grpc/criError'
 import { containerPort } from '../core/containerPort.ts'
@@ -49,16 +51,16 @@ export async function runProbe(context: KubeletContext, probe: Frozen<Probe>, ta
 /** @throws Error when the probe could not be carried out at all */
 async function probeOnce(context: KubeletContext, probe: Frozen<Probe>, target: ProbeTarget): Promise<ProbeResult> {
   const timeoutSeconds = probe.timeoutSeconds ?? 1
-  const { runtime, host } = context
+  const timeoutMs = timeoutSeconds * 1000
+  const { runtime, host, clock } = context
   if (runtime.probe) {
     const { passes, output } = await runtime.probe(target.containerId, target.kind)
     return passes ? success(output) : failure(output)
   }
   if (!host || probe.exec) return execProbe(context, probe, target, timeoutSeconds)
-  if (probe.httpGet) return httpProbe(host, probe.httpGet, target, timeoutSeconds)
-  if (probe.tcpSocket) return tcpProbe(host, probe.tcpSocket, target, timeoutSeconds)
+  if (probe.httpGet) return httpProbe({ host, clock, timeoutMs }, probe.httpGet, target)
+  if (probe.tcpSocket) return tcpProbe({ host, clock, timeoutMs }, probe.tcpSocket, target)
   if (!probe.grpc) throw new Error(`missing probe handler for container ${target.container.name}`)
-  const timeoutMs = timeoutSeconds * 1000
   const { serves, output } = await probeGrpc(target.podIP, probe.grpc.port, probe.grpc.service ?? '', timeoutMs)
   return serves ? success(output) : failure(output)
 }
@@ -77,9 +79,13 @@ async function execProbe(context: KubeletContext, probe: Frozen<Probe>, target: 
   }
 }
 
-type Host = NonNullable<KubeletContext['host']>
+interface NetworkProbe {
+  readonly host: NonNullable<KubeletContext['host']>
+  readonly clock: Clock
+  readonly timeoutMs: number
+}
 
-async function httpProbe(host: Host, action: NonNullable<Frozen<Probe>['httpGet']>, target: ProbeTarget, timeoutSeconds: number): Promise<ProbeResult> {
+async function httpProbe({ host, clock, timeoutMs }: NetworkProbe, action: NonNullable<Frozen<Probe>['httpGet']>, target: ProbeTarget): Promise<ProbeResult> {
   const port = containerPort(action.port, target.container)
   const { host: named, path: asked, scheme, httpHeaders } = action
   const path = `/${(asked ?? '').replace(/^\//, '')}`
@@ -91,8 +97,9 @@ async function httpProbe(host: Host, action: NonNullable<Frozen<Probe>['httpGet'
     headers: httpHeaders ?? [],
     userAgent: `kube-probe/${kubernetesVersion}`,
   }
+  using limit = deadlineScope({ clock, ms: timeoutMs })
   try {
-    const { status, body } = await httpRequest(host, request, AbortSignal.timeout(timeoutSeconds * 1000))
+    const { status, body } = await httpRequest(host, request, limit.signal)
     if (status < 200 || status >= 400) return failure(`HTTP probe failed with statuscode: ${status}`)
     return status < 300 ? success(body) : { outcome: 'Warning', output: `Probe terminated redirects, Response body: ${body}` }
   } catch (error) {
@@ -102,11 +109,12 @@ async function httpProbe(host: Host, action: NonNullable<Frozen<Probe>['httpGet'
   }
 }
 
-async function tcpProbe(host: Host, action: NonNullable<Frozen<Probe>['tcpSocket']>, target: ProbeTarget, timeoutSeconds: number): Promise<ProbeResult> {
+async function tcpProbe({ host, clock, timeoutMs }: NetworkProbe, action: NonNullable<Frozen<Probe>['tcpSocket']>, target: ProbeTarget): Promise<ProbeResult> {
   const port = containerPort(action.port, target.container)
   const name = action.host || target.podIP
+  using limit = deadlineScope({ clock, ms: timeoutMs })
   try {
-    const socket = await host.dial(name, port, AbortSignal.timeout(timeoutSeconds * 1000))
+    const socket = await host.dial(name, port, limit.signal)
     socket.on('error', () => {})
     socket.destroy()
     return success()

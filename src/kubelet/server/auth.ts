@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto'
 import type { TokenReview } from '#api/gen/types/authentication.v1'
 import type { SubjectAccessReview } from '#api/gen/types/authorization.v1'
+import { deadlineScope } from '#base/abortScope'
 import { bareMap } from '#base/bareMap'
 import type { Clock } from '#base/clock'
 import { subjectAccessReviews, tokenReviews } from '#client/builtIn'
@@ -114,7 +115,7 @@ export function apiAuth(client: Client, clock: Clock, nodeName: string, settings
       return remember(
         `token ${createHash('sha256').update(token).digest('base64')}`,
         () => settings.tokenTtlMs,
-        () => reviewToken(client, token),
+        () => reviewToken(client, clock, token),
       )
     },
     authorize: async (user, { verb, subresource }) => {
@@ -122,7 +123,7 @@ export function apiAuth(client: Client, clock: Clock, nodeName: string, settings
       return remember(
         `access ${JSON.stringify([user, verb, subresource])}`,
         (allowed: boolean) => (allowed ? settings.authorizedTtlMs : settings.unauthorizedTtlMs),
-        () => reviewAccess(client, user, { verb, version: 'v1', resource: 'nodes', subresource, name: nodeName }),
+        () => reviewAccess(client, clock, user, { verb, version: 'v1', resource: 'nodes', subresource, name: nodeName }),
       )
     },
   }
@@ -138,16 +139,19 @@ export function withAuthenticated(groups: readonly string[]): string[] {
   return groups.includes(authenticated) ? [...groups] : [...groups, authenticated]
 }
 
-async function reviewToken(client: Client, token: string): Promise<KubeletUser | undefined> {
+async function reviewToken(client: Client, clock: Clock, token: string): Promise<KubeletUser | undefined> {
   const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', metadata: {}, spec: { token } }
-  const { status } = await client.of<TokenReview>(tokenReviews).create(review, { signal: AbortSignal.timeout(reviewTimeoutMs) })
+  using limit = deadlineScope({ clock, ms: reviewTimeoutMs })
+  const { status } = await client.of<TokenReview>(tokenReviews).create(review, { signal: limit.signal })
   if (!status?.authenticated || !status.user) return undefined
   const { username = '', uid, groups = [], extra } = status.user
   return { name: username, ...(uid ? { uid } : {}), groups: withAuthenticated(groups), ...(extra ? { extra } : {}) }
 }
 
-async function reviewAccess(client: Client, { name, groups, uid, extra }: KubeletUser, resourceAttributes: object): Promise<boolean> {
+async function reviewAccess(client: Client, clock: Clock, { name, groups, uid, extra }: KubeletUser, resourceAttributes: object): Promise<boolean> {
   const spec = { user: name, groups: [...groups], ...(uid ? { uid } : {}), ...(extra ? { extra } : {}), resourceAttributes }
   const review = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', metadata: {}, spec } as SubjectAccessReview
-  return (await client.of<SubjectAccessReview>(subjectAccessReviews).create(review, { signal: AbortSignal.timeout(reviewTimeoutMs) })).status?.allowed ?? false
+  using limit = deadlineScope({ clock, ms: reviewTimeoutMs })
+  const { status } = await client.of<SubjectAccessReview>(subjectAccessReviews).create(review, { signal: limit.signal })
+  return status?.allowed ?? false
 }

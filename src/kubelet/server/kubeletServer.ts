@@ -2,12 +2,12 @@
  * The kubelet's own HTTPS API (L3): what the API server, metrics pipelines and operators ask a node. Every request but none is authenticated
  * and authorized. Upstream: kubelet/server/server.go (v1.36).
  */
-import { setMaxListeners } from 'node:events'
 import { createServer as createPlainServer, type Server as HttpServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { SecureContextOptions, SecureVersion } from 'node:tls'
+import { abortScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
@@ -89,8 +89,8 @@ export function createKubeletServer(deps: KubeletServerDeps, config: KubeletServ
     },
     run: async (stop) => {
       // Its own signal, because every stream listens to it.
-      const signal = AbortSignal.any([stop])
-      setMaxListeners(0, signal)
+      using scope = abortScope(stop)
+      const { signal } = scope
       const own = createServer({ ...contextOf(tls), ...(tls.clientCa ? { requestCert: true, rejectUnauthorized: false } : {}) })
       server = own
       serve(own, deps, signal)
@@ -228,10 +228,11 @@ function locate(request: IncomingMessage) {
 async function answerPlain(deps: PlainDeps, routes: Routes, request: IncomingMessage, response: ServerResponse, stop: AbortSignal): Promise<void> {
   const gone = new AbortController()
   response.on('close', () => gone.abort())
+  using ended = abortScope(gone.signal, stop)
   try {
     const { pathname, segments, query } = locate(request)
     if (!deps.readOnly) await admit(deps, request, pathname)
-    const answer = await routes({ request, method: request.method ?? 'GET', segments, query, signal: AbortSignal.any([gone.signal, stop]) })
+    const answer = await routes({ request, method: request.method ?? 'GET', segments, query, signal: ended.signal })
     await send(response, answer, gone.signal)
   } catch (error) {
     if (response.headersSent) {

@@ -6,6 +6,7 @@
 import { watch } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import type { Pod } from '#api/gen/types/core.v1'
+import { deadlineScope } from '#base/abortScope'
 import { listIfExists } from '#host/files'
 import type { KubeletContext } from '../core/context.ts'
 import { podsOfManifest } from './manifests.ts'
@@ -70,7 +71,8 @@ export function urlSource({ config, clock, log }: KubeletContext): PodSource {
   const fetchText = async (): Promise<string> => {
     const headers = new Headers()
     for (const [name, values] of Object.entries(config.staticPodURLHeader)) for (const value of values) headers.append(name, value)
-    const response = await fetch(config.staticPodURL, { headers, signal: AbortSignal.timeout(httpTimeoutMs) })
+    using limit = deadlineScope({ clock, ms: httpTimeoutMs })
+    const response = await fetch(config.staticPodURL, { headers, signal: limit.signal })
     const body = await response.text()
     if (response.status !== 200) throw new Error(`${config.staticPodURL}: ${response.status} ${response.statusText}`)
     if (body.length > maxManifestBytes) throw new Error(`${config.staticPodURL}: it has ${body.length} bytes: at most ${maxManifestBytes} are read`)

@@ -5,6 +5,7 @@
 import type { Pod } from '#api/gen/types/core.v1'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { abortScope } from '#base/abortScope'
 import { least } from '#base/extremes'
 import { deepCopy } from '#base/frozen'
 import { nodes, pods } from '#client/builtIn'
@@ -167,7 +168,7 @@ export function createStaticPods(context: KubeletContext, onNewMirror: (uid: str
       for (const { source } of sources) source.watch(() => wakeMirrors(), signal)
       while (!signal.aborted) {
         // What changes while everything is read counts as well.
-        const woken = new AbortController()
+        using woken = abortScope(signal)
         wakeMirrors = () => woken.abort()
         const wanted = await readAll(sources)
         for (const [uid, pod] of current) if (!wanted.has(uid)) isolated(log, pod, () => workers.deleted(pod))
@@ -175,7 +176,7 @@ export function createStaticPods(context: KubeletContext, onNewMirror: (uid: str
         current = new Map([...wanted].map(([uid, pod]) => [uid, current.get(uid) ?? pod]))
         if (sources.every((entry) => entry.pods !== undefined)) markRead()
         const synced = context.isStandalone || (await syncMirrors())
-        await clock.sleep(synced ? periodMs : retryMs, AbortSignal.any([signal, woken.signal])).catch(() => {})
+        await clock.sleep(synced ? periodMs : retryMs, woken.signal).catch(() => {})
       }
     },
   }

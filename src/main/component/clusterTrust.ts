@@ -5,6 +5,7 @@
  */
 import type { RequestHeaderSettings } from '#apiserver/authn/settings'
 import type { ClientAuthorities } from '#apiserver/server/peerCertificate'
+import { deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import { configMaps } from '#client/builtIn'
@@ -43,7 +44,8 @@ export async function openClusterTrust(
   let changed = () => {}
   const look = async () => {
     if (!asks) return
-    const found = ((await client.of(configMaps).get(configMap, { signal: AbortSignal.timeout(timeoutMs) })).data ?? {}) as Published
+    using limit = deadlineScope({ clock, ms: timeoutMs })
+    const found = ((await client.of(configMaps).get(configMap, { signal: limit.signal })).data ?? {}) as Published
     const isNew = JSON.stringify(found) !== JSON.stringify(published)
     published = found
     if (isNew) changed()

@@ -4,6 +4,7 @@
  */
 import type { HealthCheck } from '#apiserver/core/health'
 import type { Listener } from '#apiserver/server/listener'
+import { abortScope } from '#base/abortScope'
 import { announceFeatures, type FeatureGateSettings } from '#base/featureGates'
 import { followCertificates } from '../apiserver/fromOptions.ts'
 import type { LogSettings } from '../apiserver/options/logs.ts'
@@ -54,8 +55,8 @@ export async function runComponentProcess(process: ComponentProcess, signal: Abo
   const tools = processTools(process.name, options.logs, options.metrics.disabled)
   announceFeatures(tools, options.features, process.turnable)
   const access = await openAccess(kubeconfig.file, kubeconfig.master, tools)
-  const over = new AbortController()
-  const port = await openPort(process, tools, AbortSignal.any([signal, over.signal]), signal)
+  using over = abortScope(signal)
+  const port = await openPort(process, tools, over.signal, signal)
   // A call for the lease that hangs must leave time for another.
   const client = access.client(`${component}/leader-election`, { requestTimeoutMs: lease.renewDeadlineMs / 2 })
   await runWhileLeading({ component, client, tools, lease }, (leading, fence) => process.act({ access, tools, fence }, leading), signal)

@@ -16,6 +16,8 @@ import type { Authorizer } from '#apiserver/authz/authorizer'
 import { webhookAuthorizerMetrics } from '#apiserver/authz/metrics'
 import { privilegedGroupAuthorizer } from '#apiserver/authz/privilegedGroup'
 import { webhookAuthorizer } from '#apiserver/authz/webhook'
+import { deadlineScope } from '#base/abortScope'
+import type { Clock } from '#base/clock'
 import { tokenReviews } from '#client/builtIn'
 import type { Client } from '#client/client'
 import type { ProcessTools } from '../layouts/processTools.ts'
@@ -33,7 +35,7 @@ export function delegatedAuthenticators(
   { clock, metrics }: ProcessTools,
 ): readonly Authenticator[] {
   const ttl = { successTtlMs: tokenTtlMs, failureTtlMs: tokenTtlMs, cachesErrors: false }
-  const tokens = client ? [cachedTokens(reviewedTokens(client), { clock, metrics, ...ttl })] : []
+  const tokens = client ? [cachedTokens(reviewedTokens(client, clock), { clock, metrics, ...ttl })] : []
   // Made for each request: which headers count may change with the cluster.
   const frontProxy: Authenticator = {
     name: 'requestheader',
@@ -42,13 +44,14 @@ export function delegatedAuthenticators(
   return [unionAuthenticator([frontProxy, x509Authenticator(clock), bearerTokenAuthenticator(tokens, [])]), anonymousAuthenticator()]
 }
 
-function reviewedTokens(client: Client): TokenAuthenticator {
+function reviewedTokens(client: Client, clock: Clock): TokenAuthenticator {
   return {
     name: 'tokenreview',
     async authenticateToken(token) {
+      using limit = deadlineScope({ clock, ms: tokenTimeoutMs })
       try {
         const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', metadata: {}, spec: { token } }
-        const { status } = await client.of<TokenReview>(tokenReviews).create(review, { signal: AbortSignal.timeout(tokenTimeoutMs) })
+        const { status } = await client.of<TokenReview>(tokenReviews).create(review, { signal: limit.signal })
         if (!status?.authenticated) return status?.error ? { decision: 'rejected', reason: status.error } : undefined
         const { username = '', uid, groups = [], extra } = status.user ?? {}
         const user = { name: username, ...(uid ? { uid } : {}), groups: [...groups], ...(extra ? { extra } : {}) }

@@ -1,6 +1,6 @@
 /** The scheduler with the caches and the recorder of events that it needs (L5), the same alone and in a local cluster. */
-import { setMaxListeners } from 'node:events'
 import os from 'node:os'
+import { abortScope } from '#base/abortScope'
 import type { Component } from '#base/component'
 import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Client } from '#client/client'
@@ -16,14 +16,12 @@ export function schedulerComponent(client: Client, tools: SchedulerTools, config
   return {
     name: 'kube-scheduler',
     async run(signal) {
-      const ended = new AbortController()
-      const either = AbortSignal.any([signal, ended.signal])
-      setMaxListeners(0, either)
+      using ended = abortScope(signal)
       const informers = createSharedInformerFactory(client, tools)
-      const events = eventSeriesRecorders({ ...tools, client }, os.hostname(), either)
-      const caching = informers.run(either)
+      const events = eventSeriesRecorders({ ...tools, client }, os.hostname(), ended.signal)
+      const caching = informers.run(ended.signal)
       try {
-        await createScheduler({ ...tools, client, informers, events }, config).run(either)
+        await createScheduler({ ...tools, client, informers, events }, config).run(ended.signal)
       } finally {
         ended.abort(new Error('the scheduler has ended'))
         await caching

@@ -7,6 +7,7 @@ import { followCertificates } from '../apiserver/fromOptions.ts'
 import type { OptionsOf } from '../apiserver/options/readOptions.ts'
 import { runComponentProcess } from '../component/componentProcess.ts'
 import { configzOf } from '../component/configz.ts'
+import { controllerClients } from '../component/controllerClients.ts'
 import { controllersConfigz } from '../component/controllersConfigz.ts'
 import { runInForeground } from '../component/foreground.ts'
 import { hostPaths } from '../component/hostPaths.ts'
@@ -58,13 +59,15 @@ async function run(options: Options, signal: AbortSignal): Promise<void> {
       configz: { 'kubecontrollermanager.config.k8s.io': configuration(options, lease, rateLimit) },
       async act({ access, tools, fence }, leading) {
         const own = fence(access.client(component, { rateLimit }))
-        const clientFor = (account: string) => {
-          const token = options.controllers.useServiceAccountCredentials ? serviceAccountToken(own, tools.clock, account) : undefined
-          return fence(access.client(`${component}/${account}`, { rateLimit, token }))
-        }
+        const clients = controllerClients({
+          component,
+          rateLimit,
+          open: (userAgent, given) => fence(access.client(userAgent, given)),
+          tokenOf: options.controllers.useServiceAccountCredentials ? (account) => serviceAccountToken(own, tools.clock, account) : undefined,
+        })
         followCertificates(options.signing.files, () => {}, tools.log, leading)
         const { serviceAccountKey, options: given } = options.controllers
-        await createControllerManager({ ...tools, client: own, clientFor }, controllers, {
+        await createControllerManager({ ...tools, ...clients }, controllers, {
           ...given,
           ...options.volumes,
           featureGates: options.features,

@@ -2,6 +2,7 @@
  * The cluster's certificates while it runs (L5): whoever holds them sees the renewed ones. Looked at twice a day and when somebody asks, long before
  * anything expires; no restart. Upstream: the dynamic certificates of apiserver/pkg/server/dynamiccertificates, kubeadm certs renew.
  */
+import { abortScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
@@ -49,10 +50,10 @@ export function createLivePki(first: Pki, load: () => Promise<Pki>, { clock, log
       name: 'certificates',
       async run(signal) {
         while (!signal.aborted) {
-          const due = new AbortController()
+          using due = abortScope(signal)
           wake = () => due.abort()
           await look()
-          await clock.sleep(lookEveryMs, AbortSignal.any([signal, due.signal])).catch(() => {})
+          await clock.sleep(lookEveryMs, due.signal).catch(() => {})
         }
       },
     },

@@ -1,10 +1,15 @@
 /** ADM-02, ADM-03: webhooks that do not answer, or not as they should: texts, failure policies, bounds; and the connections to those that do. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { testCertificates } from '#testing/testCertificates'
 import { refused } from '../../support/refused.ts'
 import { type Json, jsonPatch, RawAnswer, type Respond } from '../../support/webhookServer.ts'
 import { type AdmissionCluster, configMap, configMaps, configurationPath, configure, webhook, withCluster } from './cluster.ts'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
 
 const failing = 'Internal error occurred: failed calling webhook "bad.example.com": '
 const review = (response: object, more: object = {}) =>
@@ -138,6 +143,23 @@ test('ADM-02: a webhook that hangs is waited for as long as it says, no longer',
     await request('DELETE', configurationPath('validating', 'closed'))
     await configure(cluster, 'mutating', 'open', [webhook(hooks, '/bad', { timeoutSeconds: 1, failurePolicy: 'Ignore' })])
     await request('POST', configMaps(), configMap('one'))
+  }))
+
+test('ADM-02: a webhook that hangs fails at its timeoutSeconds, under garbage-collection pressure', () =>
+  withCluster(async (cluster) => {
+    const { hooks, request } = cluster
+    hooks.on('/bad', () => 'hang')
+    await configure(cluster, 'validating', 'closed', [webhook(hooks, '/bad', { timeoutSeconds: 1 })])
+    const collecting = setInterval(collectGarbage, 100)
+    try {
+      const startedMs = performance.now()
+      const refusals = await Promise.all(['one', 'two', 'three'].map((name) => refused(request('POST', configMaps(), configMap(name)))))
+      const text = `${failing}failed to call webhook: Post "${hooks.client('/bad').url}?timeout=1s": context deadline exceeded`
+      for (const { message } of refusals) assert.equal(message, text)
+      assert.ok(performance.now() - startedMs < 20_000, 'the requests waited for their own time-out')
+    } finally {
+      clearInterval(collecting)
+    }
   }))
 
 test('ADM-02: nobody listens, nobody is trusted, no service is there', () =>

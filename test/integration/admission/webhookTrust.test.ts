@@ -13,6 +13,7 @@ import { createWebhookPool } from '#apiserver/webhooks/webhookClient'
 import { seededRandom } from '#base/random'
 import type { ApiRequest, Transport } from '#client/transport'
 import { createPrometheusMetrics } from '#main/prometheus'
+import { realClock } from '#testing/realClock'
 import { openSsl } from '../../support/openssl.ts'
 
 /** Asks a webhook about a node: its warnings, what was noted for the audit log, and the metrics. */
@@ -33,7 +34,7 @@ async function ask(clientConfig: ValidatingWebhook['clientConfig'], own?: HookDe
   const metrics = createPrometheusMetrics()
   const objects = { object: undefined, oldObject: undefined }
   const call = { hook, invocation: { resource: nodeKind, kind: nodeKind }, attributes, objects, mutating: false }
-  const error = await callHook(call, { random: seededRandom(1), metrics: createAdmissionMetrics(metrics) }).then(
+  const error = await callHook(call, { clock: realClock, random: seededRandom(1), metrics: createAdmissionMetrics(metrics) }).then(
     () => undefined,
     (thrown: Error) => thrown,
   )

@@ -4,6 +4,7 @@
  */
 import type { Pod } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import { LruCache } from '#base/lruCache'
 import type { Random } from '#base/random'
@@ -40,7 +41,8 @@ export function imagePolicyWebhook(deps: { readonly clock: Clock; readonly rando
   const answers = new LruCache<string, { readonly status: Status; readonly expiresMs: number }>(cacheSize)
   const ask = async (spec: unknown): Promise<Status> => {
     const body = { kind: 'ImageReview', apiVersion: 'imagepolicy.k8s.io/v1alpha1', metadata: {}, spec, status: { allowed: false } }
-    const signal = AbortSignal.timeout(timeoutMs)
+    using limit = deadlineScope({ clock, ms: timeoutMs })
+    const { signal } = limit
     const answer = await insistently({ ...deps, firstDelayMs: settings.retryBackoffMs }, () => client.request({ method: 'POST', path, body }, signal), signal)
     return (answer.body as { readonly status?: Status }).status ?? { allowed: false }
   }

@@ -3,8 +3,9 @@
  * Upstream: callHook and callAttrMutatingHook of apiserver/pkg/admission/plugin/webhook/{validating,mutating}/dispatcher.go (v1.36).
  */
 import { badRequest, isStatus } from '#api/machinery/status'
+import { deadlineScope } from '#base/abortScope'
 import { randomUid } from '#base/random'
-import { type DeprecatedCertificate, deprecatedCertificate, parseAnswer, postText, type WebhookAnswer } from '../../webhooks/webhookClient.ts'
+import { type DeprecatedCertificate, deprecatedCertificate, type PostOptions, parseAnswer, postText, type WebhookAnswer } from '../../webhooks/webhookClient.ts'
 import type { AdmissionAttributes } from '../admission.ts'
 import type { Invocation } from '../matching/rules.ts'
 import type { VersionedObjects } from '../matching/versioned.ts'
@@ -25,8 +26,10 @@ export interface HookCall {
   readonly mutating: boolean
 }
 
+type CallDeps = Pick<WebhookDeps, 'clock' | 'random' | 'metrics'>
+
 /** The verdict of a webhook that allows the request. @throws CallError, Rejection, or StatusError BadRequest for a dry run that it may not see */
-export async function callHook(call: HookCall, deps: Pick<WebhookDeps, 'random' | 'metrics'>): Promise<Verdict> {
+export async function callHook(call: HookCall, deps: CallDeps): Promise<Verdict> {
   const { hook, attributes } = call
   const { webhook } = hook
   const name = JSON.stringify(webhook.name)
@@ -38,10 +41,7 @@ export async function callHook(call: HookCall, deps: Pick<WebhookDeps, 'random' 
   return verdict
 }
 
-async function ask(
-  { hook, invocation, attributes, objects, mutating }: HookCall,
-  { random, metrics }: Pick<WebhookDeps, 'random' | 'metrics'>,
-): Promise<Verdict> {
+async function ask({ hook, invocation, attributes, objects, mutating }: HookCall, { clock, random, metrics }: CallDeps): Promise<Verdict> {
   const { webhook } = hook
   const uid = randomUid(random)
   const version = reviewVersionOf(webhook.admissionReviewVersions)
@@ -53,7 +53,7 @@ async function ask(
   const timeoutMs = (webhook.timeoutSeconds ?? 10) * 1000
   let answer: unknown
   try {
-    answer = await answerTo(hook, review, timeoutMs, cancellation?.signal)
+    answer = await answerTo(hook, review, { clock, timeoutMs, signal: cancellation?.signal })
   } catch (error) {
     const deprecated = deprecatedCertificate(error)
     if (deprecated) {
@@ -76,15 +76,16 @@ const reasons: Readonly<Record<DeprecatedCertificate, string>> = {
 }
 
 /** Over the wire, or where the server itself is the webhook, without it and as itself. */
-async function answerTo({ target, own }: Hook, review: object, timeoutMs: number, signal: AbortSignal | undefined): Promise<unknown> {
-  if (!own) return answerOf(await postText(target, JSON.stringify(review), { timeoutMs, signal, maxAnswerBytes }))
+async function answerTo({ target, own }: Hook, review: object, options: PostOptions): Promise<unknown> {
+  if (!own) return answerOf(await postText(target, JSON.stringify(review), { ...options, maxAnswerBytes }))
   const itself = own()
   if (!itself) throw new Error('the server does not serve yet')
-  const limit = AbortSignal.timeout(timeoutMs)
+  const { clock, timeoutMs, signal } = options
+  using limit = deadlineScope({ clock, ms: timeoutMs }, signal)
   const query = { timeout: `${timeoutMs / 1000}s` }
   const path = new URL(target.url).pathname
   const request = { method: 'POST', path, query, body: JSON.stringify(review) } as const
-  return (await itself.request(request, signal ? AbortSignal.any([signal, limit]) : limit)).body
+  return (await itself.request(request, limit.signal)).body
 }
 
 class HttpFault extends Error {

@@ -4,6 +4,8 @@
  */
 import { Agent, request } from 'node:https'
 import { rootCertificates } from 'node:tls'
+import { deadlineScope } from '#base/abortScope'
+import type { Clock } from '#base/clock'
 
 export interface HttpAnswer {
   readonly status: number
@@ -20,15 +22,15 @@ const mostBytes = 4 * 1024 * 1024
 const mostRedirects = 10
 
 /** @param certificateAuthority PEM; absent: the system's */
-export function createHttpGet(certificateAuthority: string | undefined, signal: AbortSignal): HttpGet {
+export function createHttpGet(certificateAuthority: string | undefined, clock: Clock, signal: AbortSignal): HttpGet {
   const agent = new Agent({ keepAlive: true, maxSockets: 8, ca: certificateAuthority ?? [...rootCertificates] })
   signal.addEventListener('abort', () => agent.destroy(), { once: true })
   return async (url, headers = {}) => {
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
+    using limit = deadlineScope({ clock, ms: timeoutMs }, signal)
     let at = url
     for (let redirects = 0; redirects <= mostRedirects; redirects++) {
       const isFirstHost = new URL(at).host === new URL(url).host
-      const { location, ...answer } = await getOnce(at, { agent, signal: limit, headers: isFirstHost ? headers : {} })
+      const { location, ...answer } = await getOnce(at, { agent, signal: limit.signal, headers: isFirstHost ? headers : {} })
       if (location === undefined) return answer
       at = new URL(location, at).href
     }

@@ -32,7 +32,7 @@ export interface JwtAuthenticator extends TokenAuthenticator {
 export function jwtAuthenticator(deps: JwtAuthenticatorDeps, authenticator: ValidatedAuthenticator, signal: AbortSignal): JwtAuthenticator {
   const { clock, metrics, algorithms } = deps
   const { url = '', discoveryURL, certificateAuthority, audiences = [] } = authenticator.configuration.issuer
-  const get = createHttpGet(certificateAuthority || undefined, signal)
+  const get = createHttpGet(certificateAuthority || undefined, clock, signal)
   const observe = metrics.fetchesOf(url)
   const keys = discovering({ url, discoveryUrl: discoveryURL || undefined, get, observe }, deps, signal)
   const options: VerifierOptions = { clock, audiences, algorithms }

@@ -1,4 +1,5 @@
 /** What a simulated container says to those who look into it (L3): probes, exec, attach, port-forward, logs. */
+import { abortScope } from '#base/abortScope'
 import { formatMicroTime } from '#base/time'
 import { CriError } from '#grpc/criError'
 import type { RuntimeContainerStatus } from '#grpc/criTypes'
@@ -76,9 +77,9 @@ async function* simulatedLogs(state: State, status: RuntimeContainerStatus, opti
       return writer.write({ timestamp, stream: 'stdout', partial: false, content: Buffer.from(text) }) ?? []
     })
   }
-  const stop = new AbortController()
+  using stop = abortScope(signal)
   // Subscribed before the first look, so that nothing falls between.
-  const changes = options.follow ? events(state, AbortSignal.any([signal, stop.signal])) : undefined
+  const changes = options.follow ? events(state, stop.signal) : undefined
   let next = changes?.next()
   try {
     for (;;) {
