@@ -21,7 +21,7 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
   for (const command of commands) command.register(program, context)
   for (const command of program.commands) inheritErrors(command)
   process.once('SIGINT', () => process.exit(exitCodes.interrupted))
-  // Who reads has enough, as `head` has after its lines.
+  // The reader has closed the pipe, as `head` does after its lines.
   process.stdout.once('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? exitCodes.ok : exitCodes.internal))
   try {
     await program.parseAsync([...argv])

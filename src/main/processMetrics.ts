@@ -1,6 +1,6 @@
 /**
- * The process_* metrics of this process (L5): CPU, memory, open files, start; taken when somebody scrapes. Of /proc, so of Linux only: elsewhere
- * those that need it stay out.
+ * The process_* metrics of this process (L5): CPU, memory, open files, start; read at each scrape. They come from /proc, so from Linux only: elsewhere
+ * those that need it are absent.
  * Upstream: client_golang's process collector, which component-base/metrics registers in every component.
  */
 import { readdirSync, readFileSync } from 'node:fs'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createPrometheusMetrics } from './prometheus.ts'
 
-test('OBS-01 a metric that is turned off is neither counted nor told, others are', () => {
+test('OBS-01 a metric that is turned off is neither recorded nor exposed, others are', () => {
   const metrics = createPrometheusMetrics(['off_total', 'off_seconds'])
   metrics
     .counter({ name: 'off_total', help: 'Off.', labels: ['a'] })

@@ -75,7 +75,7 @@ function stoppedBySignals(): AbortController {
       stopping.abort(new Error(signal))
     })
   }
-  // A forgotten promise is a bug to mend, not a reason to take a cluster down. An exception that nobody caught still ends the process.
+  // A forgotten promise is a bug, not a reason to end a cluster. An uncaught exception still ends the process.
   process.on('unhandledRejection', (reason) => {
     console.error(`skiff: unhandled rejection: ${printableError(reason)}`)
   })

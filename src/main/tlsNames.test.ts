@@ -9,7 +9,7 @@ const cases = [
   { name: 'nothing said', version: undefined, suites: [], want: { minVersion: 'TLSv1.2', faults: [] } },
   { name: 'an empty version', version: '', suites: [], want: { minVersion: 'TLSv1.2', faults: [] } },
   {
-    name: 'suites, of which those of 1.3 are nobody’s to choose',
+    name: 'suites, of which those of TLS 1.3 cannot be chosen',
     version: 'VersionTLS12',
     suites: [ecdsa, 'TLS_AES_128_GCM_SHA256'],
     want: { minVersion: 'TLSv1.2', ciphers: ['ECDHE-ECDSA-AES128-GCM-SHA256'], faults: [] },

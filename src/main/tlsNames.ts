@@ -6,7 +6,7 @@ import { DEFAULT_CIPHERS } from 'node:tls'
 import type { TlsRules } from '#apiserver/server/servingTls'
 import { bareMap } from '#base/bareMap'
 
-/** They are nobody's to choose, in Go neither. */
+/** The suites of TLS 1.3 cannot be chosen, as in Go. */
 export const suitesOfVersion13 = DEFAULT_CIPHERS.split(':').filter((name) => name.startsWith('TLS_'))
 
 /** @param version empty or absent: VersionTLS12. @param suites none: what Node offers. Faults are in upstream's words. */

@@ -6,6 +6,7 @@ import { chmod, mkdir, mkdtemp, readdir, realpath, rename, rm, stat, symlink, wr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { VirtualClock } from '#base/virtualClock'
 import type { KubeletContext } from '../core/context.ts'
 import type { KubeletHost } from '../core/host.ts'
 import { podDirectory } from '../core/podDirectory.ts'
@@ -77,7 +78,7 @@ test('KUB-09 a termination message out of a log of one long line is its last 2,0
   }
   const annotations = { [annotationKeys.terminationMessagePath]: '/end', [annotationKeys.terminationMessagePolicy]: 'FallbackToLogsOnError' }
   const record = { id: 'c', state: 'exited', exitCode: 1, status: { annotations, mounts: [] } } as unknown as ContainerRecord
-  const context = { host: atRoot('/nonexistent'), runtime: { logs } } as unknown as KubeletContext
+  const context = { clock: new VirtualClock(), host: atRoot('/nonexistent'), runtime: { logs } } as unknown as KubeletContext
   const { containers } = await withTerminationMessages(context, { containers: [record] } as unknown as PodRuntimeStatus, new Map())
   const message = containers[0]?.message ?? ''
   assert.deepEqual([message.length, message.endsWith('the end')], [2048, true])

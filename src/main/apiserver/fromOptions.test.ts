@@ -1,4 +1,4 @@
-/** API-28: what extension servers are told follows the flags. */
+/** API-28: the trust settings that extension servers read follow the flags. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { trustConfigMap } from '#apiserver/aggregation/trustConfigMap'
@@ -25,7 +25,7 @@ test('without flags, the own authorities and proxies, and the usual headers', as
   })
 })
 
-test('with flags, what they say beside that, as it is written there', async () => {
+test('API-28 flags add authorities and header names to those of the cluster', async () => {
   const authorities = ['--client-ca-file=users.pem', '--requestheader-client-ca-file=proxies.pem', '--requestheader-allowed-names=a,b']
   const headers = [
     '--requestheader-username-headers=X-User,X-Remote-User',

@@ -64,7 +64,7 @@ export async function encryptionFromOptions({ encryption }: ServerOptions, deps:
   return createEncryption({ ...deps, connectKms }, encryption)
 }
 
-/** Who signs service account tokens in place of a key; undefined: nobody. @throws Error when it does not answer, or cannot do what the flags want */
+/** The external signer of service account tokens; undefined when a key signs. @throws Error when it does not answer, or cannot do what the flags want */
 export async function signerFromOptions({ authentication }: ServerOptions, deps: Omit<ExternalSignerDeps, 'service'>): Promise<ExternalSigner | undefined> {
   const { signingEndpoint, settings } = authentication
   if (signingEndpoint === undefined) return undefined
@@ -90,7 +90,7 @@ export function configFromOptions(options: ServerOptions): ApiServerConfig {
   return { ...options.generic, priorityAndFairness, unsafeDeletion, rejectForwardingRedirects, ...options.apiEnablement, flags: options.flags }
 }
 
-/** Whose client certificates the port takes: those of the files that were named, beside the composition root's own. PEM. */
+/** The authorities whose client certificates the port accepts: those of the named files and the composition root's own. PEM. */
 export function authoritiesFromOptions({ authentication }: ServerOptions, own: ClientAuthorities = {}): ClientAuthorities {
   const both = (one: ClientAuthorities['clientCa'], other: string | undefined) => (other === undefined ? one : [one ?? '', other].join('\n'))
   return { clientCa: both(own.clientCa, authentication.clientCa.value), requestHeaderCa: both(own.requestHeaderCa, authentication.requestHeaderCa.value) }
@@ -112,7 +112,7 @@ export function followCertificates(files: readonly Followed<unknown>[], changed:
   for (const file of files) file.follow(changed, (error) => log.error(error, 'A certificate file cannot be taken; what it said before still holds'), signal)
 }
 
-/** What extension servers are told of them. `frontProxyNames`: of the composition root's own proxies, unless flags say which are believed. */
+/** The trust settings that extension servers read. `frontProxyNames`: names of the composition root's own proxies, unless flags name others. */
 export function trustFromOptions(options: ServerOptions, own: ClientAuthorities, frontProxyNames: readonly string[]): Trust {
   const { clientCa, requestHeaderCa } = authoritiesFromOptions(options, own)
   const { requestHeader = { ...standardRequestHeaders, allowedNames: frontProxyNames } } = options.authentication.settings

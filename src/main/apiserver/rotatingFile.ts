@@ -1,6 +1,6 @@
 /**
- * A log file that is moved aside when it has grown (L5), as `audit-2026-01-02T03-04-05.678.log` beside `audit.log`; old ones are removed by age and
- * number, and may be compressed. Readable by its owner alone. Upstream: natefinch/lumberjack.
+ * A log file that is renamed when it has grown (L5), from `audit.log` to `audit-2026-01-02T03-04-05.678.log`; old files are removed by age and
+ * number, and may be compressed. Only the owner can read them. Upstream: natefinch/lumberjack.
  */
 import fs from 'node:fs'
 import path from 'node:path'

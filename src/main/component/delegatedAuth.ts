@@ -1,6 +1,6 @@
 /**
- * Who asks at a component's port, and whether they may (L5): certificates are judged here, tokens and rights by the API server. Whoever shows
- * nothing is anonymous. Upstream: apiserver/pkg/authentication/authenticatorfactory/delegating.go, authorizerfactory/delegating.go (v1.36).
+ * Authentication and authorization at a component's port (L5): certificates are verified here, tokens and rights by the API server. A request without
+ * credentials is anonymous. Upstream: apiserver/pkg/authentication/authenticatorfactory/delegating.go, authorizerfactory/delegating.go (v1.36).
  */
 import type { TokenReview } from '#api/gen/types/authentication.v1'
 import { anonymousAuthenticator } from '#apiserver/authn/anonymous'
@@ -63,11 +63,11 @@ function reviewedTokens(client: Client, clock: Clock): TokenAuthenticator {
   }
 }
 
-/** Of one attempt to ask. */
+/** Limit of one review request. */
 const accessTimeoutMs = 10_000
 const accessReviews = '/apis/authorization.k8s.io/v1/subjectaccessreviews'
 
-/** @param access undefined: nobody is asked, and only the open paths may be */
+/** @param access undefined: no API server is asked, and only the open paths are allowed */
 export function delegatedAuthorizers(access: ApiAccess | undefined, settings: DelegatedAuthorizationSettings, tools: ProcessTools): readonly Authorizer[] {
   const own = [privilegedGroupAuthorizer, openPaths(settings.alwaysAllowPaths)]
   if (!access) return own

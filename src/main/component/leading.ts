@@ -1,6 +1,6 @@
 /**
- * A component that works only while it leads (L5): of several processes one acts, the others stand by. Whoever loses the lead ends at once, as
- * upstream's processes do; what it still tries to write meanwhile is refused. Upstream: cmd/kube-scheduler, cmd/kube-controller-manager (v1.36).
+ * A component that works only while it leads (L5): one process acts, the others stand by. A process that loses the lead ends at once, as
+ * upstream's do; writes that it still tries are refused. Upstream: cmd/kube-scheduler, cmd/kube-controller-manager (v1.36).
  */
 import { setMaxListeners } from 'node:events'
 import os from 'node:os'
@@ -25,7 +25,7 @@ export interface LeadingParts {
   readonly client: Client
   readonly tools: Omit<LeaderElectionDeps, 'client'>
   readonly lease: LeaseSettings
-  /** Who this process is among the others; absent: the host's name and something random. */
+  /** The identity of this process in the Lease; absent: the host's name and a random suffix. */
   readonly identity?: string | undefined
 }
 

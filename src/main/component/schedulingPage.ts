@@ -1,6 +1,6 @@
 /**
- * `/debug/scheduling?pod=namespace/name` (L5): why a pod is where it is, as JSON; `?spec=POD`: where a pod would fit that is not there. Whoever may read that path may ask; it tells of all nodes and of other
- * pods' names. Served by a local cluster's API server, and by the scheduler's own port.
+ * `/debug/scheduling?pod=namespace/name` (L5): why a pod is where it is, as JSON; `?spec=POD`: where a pod would fit that does not exist. Reading needs the
+ * right to `get` that path: the answer names all nodes and other pods. Served by a local cluster's API server, and by the scheduler's own port.
  */
 import type { Pod } from '#api/gen/types/core.v1'
 import { StatusError } from '#api/machinery/status'

@@ -1,4 +1,4 @@
-/** What a node's agent is told by the server that starts it (L5): one JSON file in the node's folder. */
+/** The configuration that the server writes for a node's agent (L5): one JSON file in the node's folder. */
 
 export interface AgentConfig {
   readonly nodeName: string
@@ -25,6 +25,6 @@ export const addressPlan = {
   clusterDomain: 'cluster.local',
 } as const
 
-/** Identities beside the nodes' own. */
+/** Identities of the proxy and of DNS; each node has its own. */
 export const proxyUser = 'system:kube-proxy'
 export const dnsUser = 'system:cluster-dns'

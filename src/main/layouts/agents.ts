@@ -29,7 +29,7 @@ export interface AgentsOptions {
   readonly tools: ProcessTools
 }
 
-/** Gives every agent its certificates anew where they were due; it takes them up without a restart. */
+/** Writes every agent's configuration with its renewed certificates; the agent uses them without a restart. */
 export async function renewAgentCertificates(options: AgentsOptions): Promise<void> {
   for (const node of options.state.nodes) await writeAgentConfig(options, node)
 }
@@ -131,7 +131,7 @@ interface ProcessList {
 
 function createProcessList(paths: ClusterPaths): ProcessList {
   const alive = new Map<string, number>()
-  // One write at a time: of two that overlap, the one with less in it could be the last.
+  // One write at a time: if two overlapped, the older content could be written last.
   let last: Promise<void> = Promise.resolve()
   const write = async () => {
     const list = await Promise.all([...alive].map(async ([node, pid]) => ({ role: 'node', pid, node, startTime: (await startTimeOf(pid)) ?? '' })))

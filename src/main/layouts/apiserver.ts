@@ -74,7 +74,7 @@ async function serve(options: Options, signal: AbortSignal): Promise<void> {
   await store.close()
 }
 
-/** What cannot be made of the flags is the user's to mend. */
+/** A configuration that cannot be used is reported as a usage error. */
 async function encryptionOf(options: Options, tools: Parts['tools']): Promise<Encryption | undefined> {
   return encryptionFromOptions(options, { ...tools, log: tools.log.with('encryption') }).catch(usersFault)
 }

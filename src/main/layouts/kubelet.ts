@@ -155,7 +155,7 @@ function socketOf(field: string, endpoint: string): string {
   return socket
 }
 
-/** Nobody can be asked who somebody is and what he may. @throws UsageError where that is wanted */
+/** No API server can review tokens and rights. @throws UsageError for a configuration that needs one */
 function checkStandalone({ enableServer, authentication, authorization }: ConfigurationDocument): void {
   if (enableServer !== true) return
   const faults = [
@@ -198,7 +198,7 @@ interface Serving {
   readonly components: readonly Component[]
 }
 
-/** Named files, a certificate that the cluster signs, or one signed by nobody, in this order. Files are followed. */
+/** Named files, a certificate that the cluster signs, or a self-signed one, in this order. Files are followed. */
 async function servingFor(parts: Parts, nodeIPs: readonly string[], apply: (tls: KubeletServerTls) => void, signal: AbortSignal): Promise<Serving> {
   const { flags, document, nodeName, access, tools } = parts
   const rules = servingRules(document)

@@ -39,7 +39,7 @@ export function createLocalPorts(deps: LocalPortsDeps, options: LocalPortsOption
 /** A node port as it should be open, or the reason why it is not. */
 interface OpenPort {
   readonly uid: string | undefined
-  /** Undefined while somebody else has the port. */
+  /** Undefined while another process has the port. */
   forwarder: Forwarder | undefined
 }
 
@@ -82,7 +82,7 @@ async function closeOthers(open: Map<number, OpenPort>, wanted: ReadonlyMap<numb
   }
 }
 
-/** False when the port is somebody else's; the Service is told so once. */
+/** Returns false when another process has the port; the Service gets one Event about it. */
 async function ensureOpen(
   deps: LocalPortsDeps,
   open: Map<number, OpenPort>,

@@ -9,7 +9,7 @@ import { lastLines } from '#cli/commands/logs'
 import { backupsOf } from '../apiserver/rotatingFile.ts'
 import { logRotation } from './logRotation.ts'
 
-test('a log that has grown is copied aside while its writer goes on, few copies are kept, and its last lines are found across them', async (t) => {
+test('a log that has grown is copied while its writer continues, few copies are kept, and its last lines are found across them', async (t) => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'skiff-logs-'))
   t.after(() => fs.rmSync(folder, { recursive: true }))
   const [file, small] = [path.join(folder, 'server.log'), path.join(folder, 'agent.log')]
@@ -19,7 +19,7 @@ test('a log that has grown is copied aside while its writer goes on, few copies 
   t.after(() => fs.closeSync(writer))
   const stop = new AbortController()
   const running = logRotation([file, small, path.join(folder, 'missing.log')], { clock, log: noLog }, { maxBytes: 9, maxBackups: 2 }).run(stop.signal)
-  // Whoever moves on before old copies are gone would find too many: time goes on when they are counted.
+  // Old copies are removed asynchronously: advance the clock only after the number of copies is as expected.
   const backups = async (count: number) => {
     for (let tries = 0; tries < 10_000; tries++) {
       const found = await backupsOf(file)

@@ -51,7 +51,7 @@ export async function runNodeAgent(configFile: string, verbosity: number, signal
 /** What to do when the configuration holds other certificates than before. */
 type Renewals = (() => void)[]
 
-/** A client with its own certificate, and informers over it. When that is renewed its connections are made anew, as client-go does. */
+/** A client with its own certificate, and informers over it. When the certificate is renewed, the connections are replaced, as client-go does. */
 function access(config: AgentConfig, name: 'kubelet' | 'proxy' | 'dns', userAgent: string, { tools, renewals }: { tools: ProcessTools; renewals: Renewals }) {
   const tls = live(() => ({ ca: config.ca, cert: config[name].clientCert, key: config[name].clientKey }))
   const transport = createHttpTransport({
@@ -93,7 +93,7 @@ async function kubelet(config: AgentConfig, tools: ProcessTools, renewals: Renew
       resolvConf: await fs.readFile('/etc/resolv.conf', 'utf8').catch(() => ''),
       rootDirectory: nodePaths.kubelet,
       podLogsDirectory: nodePaths.podLogs,
-      // The node shares the host's disk: how full that is says nothing about the pods here, and nobody else can make room.
+      // The node shares the host's disk: its usage does not come from the pods here, and evicting them would not free it.
       evictionHard: { 'memory.available': '100Mi' },
       imageGCHighThresholdPercent: 100,
     },

@@ -59,7 +59,7 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
   const explainer = createExplainer()
   const ownKubelets = createOwnKubelets()
   const server = assemble(tools, { state, pki, store, options, encryption, externalSigner, explainer, ownKubelets })
-  // The API outlives the components: what they have under way would wait in vain for a cache that no longer follows the store.
+  // The API ends after the components: their pending requests would wait for a cache that no longer follows the store.
   const serving = new AbortController()
   const running = Promise.all([server.run(serving.signal), encryption?.run(serving.signal)])
   const servingTls = () => servingTlsOf(pki, options)
@@ -76,7 +76,7 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
     logsOf(paths, state).map(({ file }) => file),
     tools,
   )
-  // Their code is read once the API is served: nobody waits for it before.
+  // Their code is loaded after the API is served, so that a start does not wait for it.
   const { controlPlane, nodes } = await import('./serverComponents.ts')
   const components = [
     ...(await controlPlane(server, tools, { pki, explainer, state })),
@@ -93,7 +93,7 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
 }
 
 /**
- * What a local cluster is told before its user's own flags: nodes join with bootstrap tokens and are held to their own objects.
+ * Flags of a local cluster that come before the user's: nodes join with bootstrap tokens and may write their own objects only.
  */
 const ownArgs = ['--enable-bootstrap-token-auth=true', '--enable-admission-plugins=NodeRestriction']
 
@@ -101,7 +101,7 @@ function servingTlsOf(pki: Pki, options: ServerOptions): ServingTls {
   return tlsFromOptions(options, pki.apiserver, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert })
 }
 
-/** The state is read anew: `up` may have added a file since. */
+/** The state is read again: `up` may have added a file since. */
 async function refreshKubeconfigs(paths: ClusterPaths, pki: Pki, { clock, log }: ProcessTools): Promise<void> {
   const state = await readState(paths)
   for (const { file } of state?.kubeconfigs ?? []) {
@@ -192,12 +192,12 @@ function assemble(tools: ProcessTools, { state, pki, store, options, encryption,
 
 /**
  * Where the `kubernetes` Service of a cluster without real nodes points: this host's own address, since the API refuses loopback ones there.
- * Nobody listens on it; simulated pods do not ask.
+ * No process listens on it; simulated pods send no requests.
  */
 function externalAddress(): string | undefined {
   const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
   return addresses.find((one) => one.family === 'IPv4' && !one.internal)?.address
 }
 
-/** Whom the PKI makes a front proxy's certificate for. */
+/** Common names of the front proxies' certificates that the PKI makes. */
 const frontProxyNames = ['front-proxy-client']

@@ -1,6 +1,6 @@
 /**
- * What runs beside the API server of a local cluster, in its process (L5): controllers, scheduler and simulated nodes, and who minds the agents,
- * routes and ports of real nodes. A module of its own, so that the API can be served before this code is read. Upstream has processes for them.
+ * The components in the process of a local cluster's API server (L5): controllers, scheduler, simulated nodes, and those that manage the agents,
+ * routes and ports of real nodes. A separate module, so that the API is served before this code is loaded. Upstream has processes for them.
  */
 import type { ApiServer } from '#apiserver/apiServer'
 import { secretTokens } from '#apiserver/authn/secretTokens'

@@ -1,6 +1,5 @@
 /**
- * Simulated nodes (L5): the same kubelet over a runtime that only pretends, many in one process. Each answers logs and exec on a loopback port
- * of its own.
+ * Simulated nodes (L5): the same kubelet over a runtime that only pretends, many in one process. Each has its loopback port for logs and exec.
  */
 import type { Component } from '#base/component'
 import { createClient } from '#client/clientOverTransport'
@@ -23,7 +22,7 @@ export interface SimulatedNodesOptions {
   transportOf(nodeName: string): Transport
   readonly clusterDns: string
   readonly clusterDomain: string
-  /** Real nodes stand beside them: pods come here only when they say so, else they would pretend to run. */
+  /** The cluster has real nodes too: only pods that tolerate the taint come here, since they would only pretend to run. */
   readonly tainted: boolean
   /** A serving certificate for the loopback address, and who may show client certificates. */
   readonly serving: { readonly cert: string; readonly key: string; readonly clientCa: string }
@@ -59,7 +58,7 @@ async function simulatedNode(options: SimulatedNodesOptions, nodeName: string): 
       clusterDomain: options.clusterDomain,
       nodeLabels: { 'skiff.dev/runtime': 'simulated' },
       registerWithTaints: options.tainted ? [{ key: 'skiff.dev/runtime', value: 'simulated', effect: 'NoSchedule' }] : [],
-      // Nothing escapes a simulated runtime, so nobody has to look again.
+      // A simulated runtime reports every change, so nothing has to be listed again.
       relistPeriodMs: 0,
       syncFrequencyMs: 0,
     },

@@ -58,7 +58,7 @@ test('a process that runs is asked to end, and awaited', async () => {
   assert.deepEqual(lines, ['started', 'ended 0 as asked'])
 })
 
-test('missing surroundings are told once, until they come back', async () => {
+test('missing surroundings are logged once, until they come back', async () => {
   const { lines, startedMs } = await supervise([undefined, undefined, undefined, 'exit 0', undefined, 'cat'], (seen) => seen.length >= 5)
   assert.deepEqual(lines.slice(0, 5), ['missing', 'started', 'ended 0', 'missing', 'started'])
   assert.deepEqual(startedMs.slice(0, 4), [0, 500, 1000, 1500])

@@ -48,7 +48,7 @@ async function follow(supervised: SupervisedProcess, child: ChildProcess, signal
     // `once` with a signal takes its listener off the signal again, which outlives many processes.
     if (!hasEnded(child)) await once(child, 'exit', { signal }).catch(() => {})
   } finally {
-    // Also when it could not be written down: nobody else would end it.
+    // Also when its pid could not be written: no other process would end it.
     if (!hasEnded(child)) await supervised.end(child, ended)
   }
   await supervised.onEnded(child, signal.aborted)

@@ -46,7 +46,7 @@ export interface ClusterState {
 
 export interface ClusterPaths {
   readonly dir: string
-  /** Held by the command that changes the cluster; beside the folder, which delete removes. */
+  /** Held by the command that changes the cluster; outside the folder, which delete removes. */
   readonly lock: string
   readonly state: string
   readonly pki: string

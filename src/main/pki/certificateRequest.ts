@@ -1,5 +1,5 @@
 /**
- * Asks a cluster for a certificate (L5): a new key, a CertificateSigningRequest for it, and the wait for whoever approves and signs.
+ * Asks a cluster for a certificate (L5): a new key, a CertificateSigningRequest for it, and the wait until it is approved and signed.
  * Upstream: client-go/util/certificate/csr/csr.go, kubelet/certificate/bootstrap (v1.36).
  */
 import { isIP } from 'node:net'
@@ -21,7 +21,7 @@ export interface WantedCertificate {
 const pollMs = 1000
 const waitMs = 15 * 60_000
 
-/** @throws Error when it is denied, fails, or nobody signs within a quarter of an hour */
+/** @throws Error when it is denied, fails, or is not signed within 15 minutes */
 export async function requestCertificate(client: Client, wanted: WantedCertificate, clock: Clock, signal: AbortSignal): Promise<KeyPair> {
   const { key, request } = await makeRequest(wanted)
   const requests = client.of<CertificateSigningRequest>(certificateSigningRequests)

@@ -26,7 +26,7 @@ const msPerDay = 86_400_000
 /** Clocks of the machines of a cluster differ a little; upstream dates certificates back too. */
 const backdateMs = 300_000
 
-/** Loaded once somebody makes something. */
+/** Loaded with the first certificate that is made. */
 export async function x509Library() {
   await import('reflect-metadata')
   const x509 = await import('@peculiar/x509')
@@ -40,8 +40,8 @@ export async function createAuthority(commonName: string, nowMs: number, validDa
 }
 
 /**
- * The authority with the same name and key for a longer time. What it signed stays good, and whoever knows only its older certificate trusts what it
- * signs from now on, as long as that one lasts.
+ * The authority with the same name and key for a longer time. Its earlier certificates stay valid, and clients that know only its older certificate trust
+ * its new ones until the older certificate expires.
  */
 export async function renewAuthority(authority: KeyPair, nowMs: number, validDays: number): Promise<KeyPair> {
   const x509 = await x509Library()
@@ -100,7 +100,7 @@ export async function issueCertificate(authority: KeyPair, request: CertificateR
   return { cert: certificate.toString('pem'), key: await exportKey(keys.privateKey) }
 }
 
-/** A key for whoever signs for it elsewhere. */
+/** A key whose certificate is signed elsewhere. */
 export async function newKey() {
   const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
   return { keys, algorithm, pem: await exportKey(keys.privateKey) }

@@ -76,7 +76,7 @@ test('it looks at once when it is asked to', async (t) => {
   assert.deepEqual(looks, [clock.now(), clock.now()])
 })
 
-test('a live object reads anew; a copy keeps what was', () => {
+test('a live object reads its members at each access; a copy keeps their values', () => {
   let n = 1
   const object = live(() => ({ n, twice: 2 * n }))
   const copy = { ...object }

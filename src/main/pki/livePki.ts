@@ -1,6 +1,6 @@
 /**
- * The cluster's certificates while it runs (L5): whoever holds them sees the renewed ones. Looked at twice a day and when somebody asks, long before
- * anything expires; no restart. Upstream: the dynamic certificates of apiserver/pkg/server/dynamiccertificates, kubeadm certs renew.
+ * The cluster's certificates while it runs (L5): its holders see renewed certificates without a restart. They are checked twice a day and on request,
+ * long before any expires. Upstream: the dynamic certificates of apiserver/pkg/server/dynamiccertificates, kubeadm certs renew.
  */
 import { abortScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
@@ -14,7 +14,7 @@ export interface LivePki {
   readonly pki: Pki
   /** Runs after every look, whether anything changed or not, so it must be cheap and change nothing twice. */
   onLook(apply: () => Promise<void> | void): void
-  /** Renews what is due and tells everybody, soon. */
+  /** Renews certificates that are due, soon, and calls every `onLook` callback. */
   look(): void
   /** Looks regularly. */
   readonly component: Component
@@ -60,7 +60,7 @@ export function createLivePki(first: Pki, load: () => Promise<Pki>, { clock, log
   }
 }
 
-/** An object whose members, those that `read` gives first, are read anew whenever somebody looks. Spreading it copies what they are then. */
+/** An object whose members, those of the first `read`, are read again at each access. Spreading it copies their present values. */
 export function live<T extends object>(read: () => T): T {
   const view = {}
   for (const key of Object.keys(read())) Object.defineProperty(view, key, { enumerable: true, get: () => read()[key as keyof T] })

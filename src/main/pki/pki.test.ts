@@ -72,7 +72,7 @@ test('an authority is renewed with its key: what it signed stays, and its older 
     }
   }))
 
-test('a certificate beside the key of another is made anew', () =>
+test('a certificate that does not match its key is replaced', () =>
   inTemporary(async (dir) => {
     const first = await ensurePki(dir, ['localhost'], now)
     await fs.writeFile(path.join(dir, 'admin.key'), first.apiserver.key)
@@ -81,7 +81,7 @@ test('a certificate beside the key of another is made anew', () =>
     assert.equal(second.apiserver.cert, first.apiserver.cert)
   }))
 
-test('certificates are listed with their end and authority, and leaves can be made anew at once', () =>
+test('certificates are listed with their end and authority, and leaves can be replaced at once', () =>
   inTemporary(async (dir) => {
     assert.deepEqual(await readCertificates(path.join(dir, 'none')), [])
     const first = await ensurePki(dir, ['localhost'], now)

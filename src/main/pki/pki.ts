@@ -115,7 +115,7 @@ async function readPair(dir: string, name: string): Promise<KeyPair | undefined>
   return cert && key && belongTogether(cert, key) ? { cert, key } : undefined
 }
 
-/** Two processes that renew at once may leave the certificate of one beside the key of the other. */
+/** Two processes that renew at once may leave a certificate with the key of another. */
 function belongTogether(cert: string, key: string): boolean {
   return new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))
 }
@@ -161,7 +161,7 @@ export async function readCertificates(dir: string): Promise<CertificateStatus[]
   )
 }
 
-/** Takes away every certificate that is no authority's, so that it is made anew. */
+/** Removes every certificate that is no authority's, so that the next ensurePki replaces it. */
 export async function forgetLeaves(dir: string): Promise<void> {
   const leaves = (await readCertificates(dir)).filter(({ isAuthority }) => !isAuthority)
   await Promise.all(leaves.map(({ name }) => fs.rm(path.join(dir, `${name}.crt`), { force: true })))

@@ -26,7 +26,7 @@ test('ADM-01 plugins are enabled, disabled, and named alone', async () => {
   assert.deepEqual([[...alone.enabled], alone.disabled.size], [['LimitRanger'], 40])
 })
 
-test('ADM-08 configurations of plugins: inline, and in files beside the file', async () => {
+test('ADM-08 the admission file configures plugins inline and by files in its folder', async () => {
   const file = configuration(
     '- name: PodSecurity\n  configuration:\n    apiVersion: pod-security.admission.config.k8s.io/v1\n    kind: PodSecurityConfiguration\n    defaults: {enforce: baseline}\n- name: EventRateLimit\n  path: events.yaml\n- name: PodNodeSelector\n  path: selectors.yaml\n- name: PodTolerationRestriction\n  path: tolerations.yaml\n',
   )
@@ -93,7 +93,7 @@ for (const { flags, file, why } of refused) {
     }))
 }
 
-test('RES-03 what nobody may use without a quota is told in the configuration of ResourceQuota', async () => {
+test('RES-03 the configuration of ResourceQuota lists resources that need a quota', async () => {
   const limited = '    - {apiGroup: "", resource: pods, matchScopes: [{scopeName: PriorityClass, operator: In, values: [high]}]}\n'
   const file = configuration(
     `- name: ResourceQuota\n  configuration:\n    apiVersion: apiserver.config.k8s.io/v1\n    kind: ResourceQuotaConfiguration\n    limitedResources:\n${limited}`,

@@ -1,5 +1,5 @@
 /**
- * The flags that say who is believed to be whom (L5).
+ * The flags of authentication (L5).
  * Upstream: pkg/kubeapiserver/options/authentication.go, apiserver/pkg/server/options/authentication.go (v1.36).
  */
 import { type AuthenticationSettings, defaultIssuer, type RequestHeaderSettings, type ServiceAccountSettings } from '#apiserver/authn/settings'
@@ -44,7 +44,7 @@ const flags = {
 
 type Values = FlagValues<typeof flags>
 
-/** What the server is told, and whom its port asks for certificates. */
+/** The server's settings, and the authorities whose client certificates its port accepts. */
 export interface AuthenticationOptions {
   readonly settings: AuthenticationSettings
   /** Whether anonymous requests are allowed is what the file of --authentication-config says, not the flag. */

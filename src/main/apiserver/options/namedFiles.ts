@@ -25,7 +25,7 @@ export function usable<T>(make: () => T): T {
 /** What files say while the server runs: what was made of the newest texts that make sense together. */
 export interface Followed<T> {
   readonly value: T
-  /** Tells of every new value; `refused` of texts that are not taken, with the value of before still standing. */
+  /** Calls `changed` for every new value, and `refused` for a text that cannot be used; the previous value then stays. */
   follow(changed: () => void, refused: (error: Error) => void, signal: AbortSignal): void
 }
 
@@ -58,7 +58,7 @@ export async function readFollowed<T>(
   }
 }
 
-/** Whoever signs, PEM. @throws Error when the text holds no certificate, or one that cannot be read */
+/** Certificates of authorities, PEM. @throws Error when the text holds no certificate, or one that cannot be read */
 export function authoritiesOf([text = '']: readonly string[]): string {
   const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
   if (blocks.length === 0) throw new Error('data does not contain any valid RSA or ECDSA certificates')

@@ -1,5 +1,5 @@
 /**
- * Issuers of ID tokens, told by flags or by a file (L5), and whom requests without a credential are let in as, which the file may say too.
+ * Issuers of ID tokens, from flags or a file (L5), and the anonymous user, which the file may configure too.
  * Upstream: OIDCAuthenticationOptions and ToAuthenticationConfig of pkg/kubeapiserver/options/authentication.go (v1.36).
  */
 import type { JwtAuthenticatorConfiguration } from '#apiserver/authn/oidc/configuration'

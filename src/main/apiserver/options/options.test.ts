@@ -21,7 +21,7 @@ test('without flags everything has its default', async () => {
   assert.equal(flags['request-timeout'], '1m0s')
 })
 
-test('what the groups find wrong is told together', async () => {
+test('one error names the faults of all groups of flags', async () => {
   await assert.rejects(
     serverOptions(['--goaway-chance=0.5', '--request-timeout=-1s', '--strict-transport-security-directives=max-age=1,other'], noFiles),
     (error) => {

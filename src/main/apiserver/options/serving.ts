@@ -1,5 +1,5 @@
 /**
- * The flags of a server that runs alone (L5): its store, its port, whom it shows itself as. A local cluster decides these itself.
+ * The flags of a server that runs alone (L5): its store, its port, its serving certificates. A local cluster decides these itself.
  * Upstream: apiserver/pkg/server/options/serving.go, pkg/controlplane/apiserver/options (v1.36); --data-dir is ours, in place of --etcd-servers.
  */
 import { X509Certificate } from 'node:crypto'

@@ -84,12 +84,12 @@ export interface KubeletAccess {
   readonly unlimited: Client
   /** With a limit of its own; 0: none. */
   limited(rateLimit: RateLimit): Client
-  /** From now on; open connections are made anew. */
+  /** Uses the pair from now on; open connections are replaced. */
   use(pair: KeyPair): void
   close(): Promise<void>
 }
 
-/** Of a kubelet that has no API server. */
+/** The access of a kubelet that has no API server. */
 export function standaloneAccess(): KubeletAccess {
   const client = standaloneClient()
   return { client, unlimited: client, limited: () => client, use() {}, async close() {} }

@@ -51,7 +51,7 @@ export interface Validity {
   readonly untilMs: number
 }
 
-/** Of the first certificate. */
+/** Validity of the first certificate in the text. */
 export function validityOf(cert: string): Validity {
   const { validFrom, validTo } = new X509Certificate(cert)
   return { fromMs: Date.parse(validFrom), untilMs: Date.parse(validTo) }

@@ -1,4 +1,4 @@
-/** The kubelet's /healthz on localhost, for whoever supervises the process (L5). Upstream: the healthz server of cmd/kubelet/app/server.go (v1.36). */
+/** The kubelet's /healthz on localhost, for the program that supervises the process (L5). Upstream: the healthz server of cmd/kubelet/app/server.go (v1.36). */
 import { once } from 'node:events'
 import http from 'node:http'
 import type { Component } from '#base/component'

@@ -73,7 +73,7 @@ test('KUB-24 flags that are texts of their own kind: headers, reserved memory, n
   assert.deepEqual(kubelet.warnings, ['Could not parse node IP "x", ignoring it'])
 })
 
-test('KUB-24 :: asks for the machine’s own address, of IPv6 first; flags without effect are told, unless they say what holds anyway', async () => {
+test('KUB-24 --node-ip=:: selects the machine’s own address, IPv6 first; the log names flags without effect, unless they set the default', async () => {
   const args = ['--node-ip=::', '--lock-file=x', '--storage-driver-secure', '--register-schedulable=true']
   const { kubelet } = await readOptions(kubeletGroups, args, filesOf({}))
   assert.deepEqual(kubelet.nodeIP, { addresses: [], preferred: 'IPv6', invalid: [] })
@@ -113,7 +113,7 @@ for (const [args, fault] of refused) {
   })
 }
 
-test('KUB-24 what is wrong with all of it together is told at once', () => {
+test('KUB-24 one error names the faults of flags and file together', () => {
   assert.throws(
     () => effectiveConfiguration({ maxPods: -1 }, { kubeAPIQPS: -1 }),
     (error: unknown) => error instanceof UsageError && error.faults.length === 2,
@@ -139,7 +139,7 @@ test('KUB-23 certificates are renewed after 70 to 90 % of their time', () => {
   assert.deepEqual([rotationDueMs(validity, 0), rotationDueMs(validity, 1)], [1700, 1900])
 })
 
-test('KUB-23 a client certificate is rotated in time: a new file, the link moved, the connection told', async () => {
+test('KUB-23 a client certificate is rotated in time: a new file, the link moved, the connection replaced', async () => {
   const directory = await mkdtemp(path.join(tmpdir(), 'skiff-certificates-'))
   const clock = new VirtualClock('2026-01-01T00:00:00Z')
   const stop = new AbortController()

@@ -1,6 +1,6 @@
 /**
  * The kubelet's flags that are no part of its configuration file (L5), the file itself with its drop-ins, and what all of them come to. Without a file
- * upstream's kubelet lets everybody do everything; this one keeps the file's defaults. Upstream: cmd/kubelet/app/options/options.go,
+ * upstream's kubelet allows every request; this one keeps the file's defaults. Upstream: cmd/kubelet/app/options/options.go,
  * cmd/kubelet/app/server.go (v1.36).
  */
 import fs from 'node:fs/promises'
@@ -70,9 +70,9 @@ export interface KubeletFlags {
   /** Undefined: as the file has it. */
   readonly verbosity: number | undefined
   readonly loggingFormat: 'text' | 'json' | undefined
-  /** Of the file and its drop-ins. */
+  /** The configuration of the file and its drop-ins. */
   readonly file: ConfigurationDocument
-  /** What was given and does nothing here, a sentence each. */
+  /** Flags that were given and have no effect here, a sentence each. */
   readonly warnings: readonly string[]
 }
 

@@ -30,7 +30,7 @@ export function parseNodeIP(given: string): NodeAddresses {
   return { addresses: addresses.filter((address) => !unspecified.has(address)), preferred: first === '::' ? 'IPv6' : 'IPv4', invalid }
 }
 
-/** Of the interface with the default route, where there is one. @throws UsageError for a machine without an address */
+/** The address of the interface with the default route, if there is one. @throws UsageError for a machine without an address */
 export async function defaultAddress(preferred: NodeAddresses['preferred']): Promise<string> {
   const routes = await fs.readFile('/proc/net/route', 'utf8').catch(() => '')
   const name = routes

@@ -1,6 +1,6 @@
 /**
  * The pages of a kubelet's port that every component has (L5): /statusz, /flagz, and profiles of the process. The API server's own pages do the work;
- * the kubelet has admitted whoever asks. Upstream: kubelet/server/server.go InstallStatusz, InstallFlagz, InstallProfilingHandler (v1.36).
+ * the kubelet has authorized the request. Upstream: kubelet/server/server.go InstallStatusz, InstallFlagz, InstallProfilingHandler (v1.36).
  */
 import type { IncomingMessage } from 'node:http'
 import { toYaml } from '#api/machinery/yaml'

@@ -5,7 +5,7 @@ import { checkSwap } from './processLimits.ts'
 const none = 'Filename\tType\tSize\tUsed\tPriority\n'
 const some = `${none}/dev/zram0 partition 100 0 100\n`
 
-test('KUB-24 swap is refused where failSwapOn was set, told of where it is only the default, and allowed where it is off', () => {
+test('KUB-24 swap is refused where failSwapOn was set, gives a warning where it is only the default, and is allowed where it is off', () => {
   assert.equal(checkSwap(none, { failSwapOn: true }, { failSwapOn: true }), undefined)
   assert.equal(checkSwap('', { failSwapOn: true }, {}), undefined)
   assert.equal(checkSwap(some, { failSwapOn: false }, { failSwapOn: false }), undefined)

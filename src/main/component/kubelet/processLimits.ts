@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import type { Logger } from '#base/log'
 import type { ConfigurationDocument } from '#kubelet/configuration/document'
 
-/** What cannot be had is told and done without, as upstream does. */
+/** A limit that cannot be set gives a warning, as upstream does. */
 export async function applyProcessLimits({ oomScoreAdj, maxOpenFiles }: ConfigurationDocument, log: Logger): Promise<void> {
   const failed = (what: string) => (error: unknown) => log.warn(what, { error: error instanceof Error ? error.message : String(error) })
   await fs.writeFile('/proc/self/oom_score_adj', String(oomScoreAdj)).catch(failed('Failed to apply the OOM score adjustment of oomScoreAdj'))
@@ -17,7 +17,7 @@ export async function applyProcessLimits({ oomScoreAdj, maxOpenFiles }: Configur
 }
 
 /**
- * A node with swap is refused when its configuration says failSwapOn, and told of where only the default says so: upstream refuses both.
+ * A node with swap is refused when its configuration sets failSwapOn, and gives a warning where failSwapOn is only the default: upstream refuses both.
  * @param swaps the text of /proc/swaps
  * @returns a warning, if any. @throws Error
  */

@@ -1,5 +1,5 @@
 /**
- * Who is believed to be whom at a component's own port (L5): the API server is asked about tokens, and says which certificates count.
+ * Authentication at a component's own port (L5): the API server reviews tokens, and publishes the accepted authorities.
  * Upstream: apiserver/pkg/server/options/authentication.go, DelegatingAuthenticationOptions (v1.36).
  */
 import { duration, flag, list, text } from '../../apiserver/options/flags.ts'
@@ -7,7 +7,7 @@ import { authoritiesOf, type Followed, readFollowed } from '../../apiserver/opti
 import { optionGroup } from '../../apiserver/options/optionGroup.ts'
 
 export interface DelegatedAuthenticationSettings {
-  /** Empty: nobody is asked about tokens. */
+  /** Empty: tokens are not reviewed. */
   readonly kubeconfig: string
   readonly skipLookup: boolean
   readonly tolerateLookupFailure: boolean

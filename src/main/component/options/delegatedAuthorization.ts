@@ -1,12 +1,12 @@
 /**
- * Who may ask what at a component's own port (L5): the API server decides, except for paths that are open to all.
+ * Authorization at a component's own port (L5): the API server decides, except for paths that are open to all.
  * Upstream: apiserver/pkg/server/options/authorization.go, DelegatingAuthorizationOptions (v1.36).
  */
 import { duration, list, text } from '../../apiserver/options/flags.ts'
 import { optionGroup } from '../../apiserver/options/optionGroup.ts'
 
 export interface DelegatedAuthorizationSettings {
-  /** Empty: nobody is asked, and what is not open to all is forbidden. */
+  /** Empty: no API server is asked, and paths that are not open to all are forbidden. */
   readonly kubeconfig: string
   /** With * at the end: all that begin so. */
   readonly alwaysAllowPaths: readonly string[]

@@ -127,7 +127,7 @@ test('CTL-22 every controller that a number of workers is for exists', async () 
     Object.keys(read.options.concurrentSyncs ?? {}).filter((name) => !known.has(name)),
     [],
   )
-  // Without --allocate-node-cidrs nobody hands out ranges.
+  // Without --allocate-node-cidrs no controller assigns ranges to nodes.
   assert.deepEqual(read.controllers, ['-node-ipam-controller', '*'])
 })
 
