@@ -18,6 +18,7 @@ export function conflictsOf(others: readonly Claim[], { lossIn }: Pick<Change, '
     .filter(({ fields }) => !isEmpty(fields))
 }
 
+/** The 409 that names each manager with the fields that it would lose. Upstream: structured-merge-diff's Conflicts, managedfields NewConflictError. */
 export function conflictError(conflicts: readonly Conflict[]): StatusError {
   const lines = conflicts
     .map(({ claim, fields }) => ({ manager: printManager(claim), paths: pathsOf(fields) }))

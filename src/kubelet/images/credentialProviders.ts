@@ -6,7 +6,6 @@ import { readFile } from 'node:fs/promises'
 import type { TokenRequest } from '#api/gen/types/authentication.v1'
 import { parseDuration } from '#api/machinery/duration'
 import { parseJson } from '#api/machinery/json'
-import { parseYaml } from '#api/machinery/yaml'
 import { serviceAccounts } from '#client/builtIn'
 import type { FrozenPod } from '../core/containers.ts'
 import type { KubeletContext } from '../core/context.ts'
@@ -45,7 +44,8 @@ const timeoutMs = 60_000
 const maxCached = 1000
 
 /** @throws Error that names the field and what to write there */
-export function parseProviders(text: string, file: string): Provider[] {
+export async function parseProviders(text: string, file: string): Promise<Provider[]> {
+  const { parseYaml } = await import('#api/machinery/yaml')
   const config = parseYaml(text) as { kind?: string; apiVersion?: string; providers?: Provider[] } | null
   const fail = (what: string) => new Error(`credential provider configuration ${file}: ${what}`)
   if (config?.kind !== 'CredentialProviderConfig' || !configApis.includes(config.apiVersion ?? '')) {
@@ -76,7 +76,8 @@ export async function createCredentialProviders(context: KubeletContext): Promis
   const { config, host } = context
   const file = config.imageCredentialProviderConfigPath
   if (!file || !host) return { configsFor: async () => [] }
-  const sources = parseProviders(await readFile(host.path(file), 'utf8'), file).map((provider) => createProvider(context, host, provider))
+  const parsed = await parseProviders(await readFile(host.path(file), 'utf8'), file)
+  const sources = parsed.map((provider) => createProvider(context, host, provider))
   return { configsFor: async (image, pod) => (await Promise.all(sources.map((source) => source(image, pod)))).filter((found) => found !== undefined) }
 }
 

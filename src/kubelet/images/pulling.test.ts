@@ -279,4 +279,4 @@ const wrong = [
   [providers('- {name: a/b}'), /providers\[1\]\.name: "a\/b" must be a file name/],
   [providers('- {name: b, apiVersion: v9}'), /providers\[1\]\.apiVersion: "v9" is not supported/],
 ] as const
-for (const [text, message] of wrong) test(`KUB-10 credential providers: ${message.source}`, () => assert.throws(() => parseProviders(text, 'f'), { message }))
+for (const [text, message] of wrong) test(`KUB-10 credential providers: ${message.source}`, () => assert.rejects(parseProviders(text, 'f'), { message }))

@@ -4,7 +4,6 @@
  */
 import { lstat, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { parseYaml } from '#api/machinery/yaml'
 import type { Device, Mount } from '#grpc/criTypes'
 import { listIfExists } from '#host/files'
 
@@ -40,8 +39,9 @@ async function readSpecs(path: (nodePath: string) => string): Promise<CdiSpec[]>
       const file = path(join(directory, name))
       const stats = await lstat(file)
       if (!stats.isFile() || stats.size > maxSpecBytes) continue
+      const { parseYaml } = await import('#api/machinery/yaml')
       const spec = parseYaml(await readFile(file, 'utf8')) as Partial<CdiSpec> | undefined
-      // A broken specification is not ours to mend: its devices are simply not found.
+      // Devices of a broken specification are not found.
       if (typeof spec?.kind === 'string' && Array.isArray(spec.devices)) specs.push(spec as CdiSpec)
     }
   }

@@ -6,8 +6,6 @@ import type { IncomingMessage } from 'node:http'
 import type { Clock } from '#base/clock'
 import { HealthSlis } from '#base/healthSlis'
 import type { ConfigurationDocument } from '../configuration/document.ts'
-import { configurationApiVersion, configurationKind } from '../configuration/fields.ts'
-import { documentOf } from '../configuration/settings.ts'
 import { findSpecContainer } from '../core/containers.ts'
 import type { KubeletView } from '../core/kubeletView.ts'
 import { gateEnabled } from '../core/resourceConfig.ts'
@@ -101,10 +99,7 @@ function plainRoutes(deps: RoutesDeps): ReadonlyMap<string, Route> {
     ['healthz/syncloop', () => oneCheck(syncLoopFault(deps.view, deps.clock))],
     ['pods', () => json(podList(view))],
     ['runningpods', async () => json(await runningPods(view))],
-    [
-      'configz',
-      () => json({ kubeletconfig: { ...documentOf(view.config, deps.configuration), apiVersion: configurationApiVersion, kind: configurationKind } }),
-    ],
+    ['configz', () => configz(deps)],
     ['stats/summary', async ({ query }) => json(await stats.summary(query.get('only_cpu_and_memory') === 'true'))],
     ['metrics', async () => metrics((deps.metricsText?.() ?? '') + (await stats.volumeMetrics()) + (await stats.logMetrics()))],
     ['metrics/slis', () => metrics(slis.text())],
@@ -215,4 +210,13 @@ async function debugPage({ view, pages }: RoutesDeps, request: IncomingMessage):
   const page = await pages?.(request)
   if (!page) throw notFound()
   return page
+}
+
+/** The effective configuration. Its code is loaded with the first request: few nodes are ever asked. */
+async function configz({ view, configuration }: RoutesDeps): Promise<Page> {
+  const [{ documentOf }, { configurationApiVersion: apiVersion, configurationKind: kind }] = await Promise.all([
+    import('../configuration/settings.ts'),
+    import('../configuration/fields.ts'),
+  ])
+  return json({ kubeletconfig: { ...documentOf(view.config, configuration), apiVersion, kind } })
 }

@@ -3,7 +3,6 @@
  * the kubelet has authorized the request. Upstream: kubelet/server/server.go InstallStatusz, InstallFlagz, InstallProfilingHandler (v1.36).
  */
 import type { IncomingMessage } from 'node:http'
-import { toYaml } from '#api/machinery/yaml'
 import type { Answer } from '#apiserver/core/answer'
 import type { ServerRequest } from '#apiserver/core/request'
 import type { Clock } from '#base/clock'
@@ -48,9 +47,10 @@ async function loadPages({ clock, flags }: KubeletPagesParts, startedMs: number)
   return async (request: ServerRequest) => pages(request) ?? (await profiles(request))
 }
 
-function pageOf(answer: Answer): Page | undefined {
+async function pageOf(answer: Answer): Promise<Page | undefined> {
   if (answer.type === 'bytes') return { type: answer.contentType, body: answer.bytes, code: answer.status }
   if (answer.type !== 'value') return undefined
-  const isYaml = answer.encoding === 'yaml'
-  return { type: isYaml ? 'application/yaml' : 'json', body: isYaml ? toYaml(answer.value) : JSON.stringify(answer.value), code: answer.status }
+  if (answer.encoding !== 'yaml') return { type: 'json', body: JSON.stringify(answer.value), code: answer.status }
+  const { toYaml } = await import('#api/machinery/yaml')
+  return { type: 'application/yaml', body: toYaml(answer.value), code: answer.status }
 }
