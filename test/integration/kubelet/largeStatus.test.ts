@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ContainerStatus } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
 import { noLog } from '#base/log'
 import { pods } from '#client/builtIn'
 import { defaultMaxLogBytes, MvccStore } from '#store/local/mvccStore'
@@ -37,7 +38,7 @@ async function endOf(maxValueBytes: number) {
   }
 }
 
-const ended = ({ state }: ContainerStatus) => state?.terminated?.exitCode === 0 && state.terminated.reason === 'Completed'
+const ended = ({ state }: Frozen<ContainerStatus>) => state?.terminated?.exitCode === 0 && state.terminated.reason === 'Completed'
 
 test('KUB-12 a status that fits is reported whole', async () => {
   const { status, cuts } = await endOf(200 * kibibyte)
