@@ -1,5 +1,5 @@
 /**
- * Components of this process that hear of each change of a watch cache (L3). One that fails keeps no other from hearing of the change, and is reported.
+ * Calls the components of this process that follow a watch cache (L3), for each change. One that throws is reported; the others are still called.
  */
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 
@@ -11,7 +11,7 @@ export interface SeenChange {
 
 export type ChangeListener = (change: SeenChange) => void
 
-/** Hears which key's change a listener failed on. */
+/** Called with the key of the object and what the listener threw. */
 export type ListenerFailed = (key: string, error: unknown) => void
 
 export class ChangeListeners {
