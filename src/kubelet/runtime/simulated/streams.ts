@@ -65,7 +65,7 @@ export function streamCalls(state: State): Streams {
 async function* simulatedLogs(state: State, status: RuntimeContainerStatus, options: LogOptions, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const writer = new LogWriter(options)
   const lines = state.containers.get(status.id)?.logs ?? []
-  // Lines that made room for others leave the list at its beginning, so that the last one shown says where to go on.
+  // Lines that made room for others leave the list at its beginning, so that the last line shown tells where to continue.
   let last = options.tailLines === undefined ? undefined : lines.at(-options.tailLines - 1)
   if (options.tailLines === 0) last = lines.at(-1)
   // Line by line: a client that reads slowly keeps no copy of the log in memory.
