@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { createServer as createHttpServer } from 'node:http'
+import { type AddressInfo, connect as connectTo, createServer, type Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { test } from 'node:test'
 import { deadlineScope } from '#base/abortScope'
@@ -102,4 +103,62 @@ test('API-29 a backend that never answers an upgrade is given up after three min
   await clock.advance(180_000)
   await Promise.all([refused, closed])
   server.close()
+})
+
+/** A client of a real HTTP server, which has asked for a tunnel and sent `sent` bytes more; `joined` is how the tunnel ends. */
+async function eagerClient(sent: number) {
+  const backend = await silentBackend()
+  const front = createHttpServer().listen(0, '127.0.0.1')
+  await once(front, 'listening')
+  const client = connectTo((front.address() as AddressInfo).port, '127.0.0.1')
+  const upgraded = once(front, 'upgrade') as Promise<[unknown, Duplex, Buffer]>
+  client.write('GET / HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: x\r\n\r\n')
+  const [, socket, first] = await upgraded
+  socket.on('error', () => {})
+  const joined = backend.connect(socket, first, realClock)
+  const [accepted] = await backend.accepted
+  await once(accepted, 'data')
+  await new Promise<void>((resolve) => client.write('z'.repeat(sent), () => resolve()))
+  const close = () => {
+    for (const connection of [client, socket, accepted]) connection.destroy()
+    backend.server.close()
+    front.close()
+  }
+  return { client, accepted, joined, close }
+}
+
+for (const sent of [0, 100_000]) {
+  test(`API-29 a client that leaves before the backend answers is noticed at once, it has sent ${sent} bytes`, async () => {
+    const { client, joined, close } = await eagerClient(sent)
+    const late = once(AbortSignal.timeout(withinMs), 'abort').then(() => Promise.reject(new Error('it is not noticed')))
+    client.end()
+    client.destroySoon()
+    await assert.rejects(Promise.race([joined, late]), /the client went away/)
+    close()
+  })
+}
+
+test('API-29 a client that sends without end before the backend answers is ended', async () => {
+  const { client, joined, close } = await eagerClient(0)
+  client.on('error', () => {})
+  client.write(Buffer.alloc(10_000_000))
+  await assert.rejects(joined, /the client sent more than 262144 bytes before the backend answered/)
+  close()
+})
+
+test('API-29 what a client sends before the backend answers reaches the backend after its answer', async () => {
+  const { accepted, joined, close } = await eagerClient(100_000)
+  let received = 0
+  const all = new Promise<void>((resolve) => {
+    accepted.on('data', (chunk: Buffer) => {
+      received += chunk.length
+      if (received === 100_000) resolve()
+    })
+  })
+  for (let round = 0; round < 20; round++) await new Promise((resolve) => setImmediate(resolve))
+  assert.equal(received, 0)
+  accepted.write(head)
+  await all
+  close()
+  await joined
 })

@@ -14,6 +14,7 @@ import type { Answer, BytesAnswer } from '../core/answer.ts'
 import type { ServerRequest } from '../core/request.ts'
 import type { Backend } from './backend.ts'
 import { dial } from './connect.ts'
+import { readEarly } from './earlyInput.ts'
 import { responseHeaders } from './forwardedHeaders.ts'
 import { requestUpgrade } from './upgradeRequest.ts'
 
@@ -31,15 +32,20 @@ export function tunnel(request: ServerRequest, backend: Backend): Answer {
       const gone = () => waiting.abort(new Error('the client went away'))
       socket.once('close', gone)
       if (socket.destroyed) gone()
-      const upstream = await dial(backend, waiting.signal)
+      const early = readEarly(socket, (error) => waiting.abort(error))
+      const upstream = await dial(backend, waiting.signal).catch((error) => {
+        early.end()
+        throw error
+      })
       waiting.signal.addEventListener('abort', () => upstream.destroy(waiting.signal.reason), { once: true })
       const late = clock.timer(answerTimeoutMs, () => waiting.abort(new Error(`no answer within ${answerTimeoutMs / 1000} seconds`)))
       const answered = await requestUpgrade(request, backend, upstream).finally(() => late.cancel())
+      const sentEarly = early.end()
       if (answered.type === 'refused') return refusalOf(request, answered.response, upstream, clock)
       socket.removeListener('close', gone)
       socket.write(answered.head)
       if (answered.rest.length > 0) socket.write(answered.rest)
-      if (head.length > 0) upstream.write(head)
+      for (const bytes of [head, sentEarly]) if (bytes.length > 0) upstream.write(bytes)
       await join(socket, upstream, clock)
       return undefined
     },

@@ -263,6 +263,36 @@ test('API-22 a resource that is added while the first reading waits for a key is
   await running
 })
 
+test('API-22 a listener that throws keeps neither other listeners nor watches from a change, and is logged once with the key', async () => {
+  const clock = new VirtualClock('2026-01-01T00:00:00Z')
+  const store = createMemoryStore({ clock })
+  const logged: string[] = []
+  const log: Logger = { ...noLog, error: (_error, message, fields) => void logged.push(`${message} ${JSON.stringify(fields)}`) }
+  const cacher = new Cacher({ store, clock, log }, [{ prefix, indexes: [] }])
+  const stop = new AbortController()
+  const running = cacher.run(stop.signal)
+  await cacher.loaded
+  const heard: string[] = []
+  cacher.cache(prefix).onChange(() => {
+    throw new Error('a listener fails')
+  })
+  cacher.cache(prefix).onChange(({ object }) => heard.push(object.metadata.name ?? ''))
+  const session = openWatch(cacher)
+  for (const name of ['one', 'two']) await put(store, name)
+  await cacher.waitFor(3)
+  assert.deepEqual(heard, ['one', 'two'])
+  assert.deepEqual(
+    (await session.next())?.map((item) => (item.type === 'BOOKMARK' ? '' : item.entry.key)),
+    ['a/one', 'a/two'],
+  )
+  assert.deepEqual(
+    logged.map((text) => text.replace(prefix, '')),
+    ['one', 'two'].map((name) => `A component failed on a change of an object {"key":"a/${name}"}`),
+  )
+  stop.abort()
+  await running
+})
+
 test('API-22 objects that cannot be read are tried again, also after a read rejects and a listener throws', async () => {
   const clock = new VirtualClock('2026-01-01T00:00:00Z')
   const store = createMemoryStore({ clock })

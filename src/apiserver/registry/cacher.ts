@@ -95,10 +95,15 @@ export class Cacher {
     this.#log = deps.log
     this.#bookmarkMs = deps.bookmarkMs ?? defaultBookmarkMs
     this.#transformed = resources.some(({ values }) => values?.transformed)
-    for (const { prefix, indexes, values } of resources) this.#caches.set(prefix, new WatchCache(prefix, indexes, values, this.#budgets))
+    for (const resource of resources) this.#caches.set(resource.prefix, this.#newCache(resource))
     this.#loaded = new Promise((resolve) => {
       this.#setLoaded = resolve
     })
+  }
+
+  #newCache({ prefix, indexes, values }: CachedResource): WatchCache {
+    const failed = (key: string, error: unknown) => this.#log.error(error, 'A component failed on a change of an object', { key })
+    return new WatchCache(prefix, indexes, values, this.#budgets, failed)
   }
 
   cache(prefix: string): WatchCache {
@@ -108,10 +113,10 @@ export class Cacher {
   }
 
   /** Adds a resource at run time. Resolves when its cache holds what the store has; its changes are followed from then on. */
-  async add({ prefix, indexes, values }: CachedResource): Promise<WatchCache> {
-    const cache = new WatchCache(prefix, indexes, values, this.#budgets)
-    this.#caches.set(prefix, cache)
-    await this.#fill(prefix, cache)
+  async add(resource: CachedResource): Promise<WatchCache> {
+    const cache = this.#newCache(resource)
+    this.#caches.set(resource.prefix, cache)
+    await this.#fill(resource.prefix, cache)
     return cache
   }
 
@@ -380,7 +385,7 @@ export class Cacher {
     if (failed.includes(true) && !this.#ended) this.#retry ??= this.#clock.timer(this.#retryMs, () => void this.readAgain())
   }
 
-  /** Never rejects: one object, or one listener, does not keep the others from being tried again. */
+  /** Never rejects: one object does not keep the others from being tried again. */
   async #failsAgain(cache: WatchCache, entry: UnreadableEntry): Promise<boolean> {
     const { key, value: stored } = entry.kv
     // Only a missing key may come; damage stays.

@@ -13,6 +13,7 @@ import { UnreadableValue } from '../core/watch/unreadableValue.ts'
 import { UnreadBudget } from '../core/watch/unreadBudget.ts'
 import { CacheChange, WatchedEvent } from '../core/watch/watchEvent.ts'
 import { type WatchItem, WatchSession } from '../core/watch/watchSession.ts'
+import { type ChangeListener, ChangeListeners, type ListenerFailed } from './changeListeners.ts'
 import { HistoryBudget } from './historyBudget.ts'
 import { canTouch, keyRange, matches, type Selection } from './selection.ts'
 import { StoredValues } from './storedValues.ts'
@@ -23,12 +24,6 @@ const freshMs = 75_000
 const leastChanges = 1024
 const mostChanges = 100_000
 const sessionLimit = 16_384
-
-export type ChangeListener = (change: {
-  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
-  readonly object: Frozen<KubeObject>
-  readonly old?: Frozen<KubeObject> | undefined
-}) => void
 
 /** An event whose value has been read, where that takes more than parsing it. */
 export interface CacheEvent extends StoreEvent {
@@ -85,7 +80,7 @@ export class WatchCache {
   /** The revision of the newest change of this resource. */
   #changedAt = 0
   readonly #groups: WatchGroups
-  readonly #listeners = new Set<ChangeListener>()
+  readonly #listeners: ChangeListeners
   readonly #pending = new Map<string, Pending>()
   #unreadable = new SortedMap<UnreadableEntry>()
   readonly values: StoredValues
@@ -95,7 +90,14 @@ export class WatchCache {
    * @param values absent: they are kept as they are
    * @param budgets for large objects; shared by the caches of a server
    */
-  constructor(prefix: string, indexes: readonly FieldIndex[], values = new StoredValues('', undefined), budgets = cacheBudgets()) {
+  constructor(
+    prefix: string,
+    indexes: readonly FieldIndex[],
+    values = new StoredValues('', undefined),
+    budgets = cacheBudgets(),
+    failed: ListenerFailed = raise,
+  ) {
+    this.#listeners = new ChangeListeners(failed)
     this.prefix = prefix
     this.values = values
     this.#budgets = budgets
@@ -184,7 +186,7 @@ export class WatchCache {
       if (isFirst && read.resourceVersion > this.#changedAt) this.#changedAt = read.resourceVersion
     }
     for (const old of before.range()) if (this.#entries.get(old.key) !== old) this.#budgets.unread.replaced(old)
-    const hasReaders = !isFirst || this.#listeners.size > 0
+    const hasReaders = !isFirst || !this.#listeners.isEmpty
     const changes = hasReaders ? changesBetween(before, this.#entries, revision, nowMs) : []
     if (isFirst) this.#floor = revision
     else if (hidesSome) {
@@ -256,9 +258,9 @@ export class WatchCache {
   }
 
   #callListeners(change: CacheChange): void {
-    if (this.#listeners.size === 0) return
+    if (this.#listeners.isEmpty) return
     const seen = { type: change.type, object: change.entry.object, old: change.previous?.object }
-    for (const listener of this.#listeners) listener(seen)
+    this.#listeners.call(this.prefix + change.entry.key, seen)
   }
 
   /** Called last: the previous object is dropped from memory, and would be parsed again for a listener. */
@@ -296,8 +298,7 @@ export class WatchCache {
   }
 
   onChange(listener: ChangeListener): () => void {
-    this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
+    return this.#listeners.add(listener)
   }
 
   /** Opens a watch. `revision` is the cacher's current one. Throws Expired when the wanted history is gone. */
@@ -337,7 +338,6 @@ export class WatchCache {
 
   /**
    * An object that can be read by now appears as it was written; watches that would have missed it have not been open.
-   * @throws what a listener throws, when all have been called
    */
   reveal({ kv }: UnreadableEntry, value: Uint8Array, revision: number): void {
     const key = this.#keyOf(kv)
@@ -350,18 +350,10 @@ export class WatchCache {
     this.#unreadable.delete(key)
     this.#hold(entry)
     this.#startHistory(revision)
-    const failures: unknown[] = []
-    for (const listener of this.#listeners) {
-      try {
-        listener({ type: 'ADDED', object: entry.object })
-      } catch (error) {
-        failures.push(error)
-      }
-    }
-    if (failures.length > 0) throw failures[0]
+    this.#listeners.call(this.prefix + entry.key, { type: 'ADDED', object: entry.object })
   }
 
-  /** Whoever watches must learn that the state is not known any more. */
+  /** Watches end: their clients must learn that the state is unknown. */
   #hide(key: string, entry: UnreadableEntry, revision: number): void {
     const previous = this.#entries.delete(key)
     if (previous) this.#budgets.unread.replaced(previous)
@@ -478,4 +470,8 @@ function readEvent(event: StoreEvent, value: Uint8Array | UnreadableValue): Cach
 
 function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a === b || Buffer.compare(a, b) === 0
+}
+
+function raise(_key: string, error: unknown): never {
+  throw error
 }

@@ -58,6 +58,12 @@ export function statusOf(statuses: readonly Frozen<ContainerStatus>[] | undefine
   return statuses?.find((status) => status.name === name)
 }
 
+/** The same for many names: a pod may have thousands of containers. */
+export function statusFinder(statuses: readonly Frozen<ContainerStatus>[] | undefined): (name: string) => Frozen<ContainerStatus> | undefined {
+  const byName = new Map((statuses ?? []).toReversed().map((status) => [status.name, status]))
+  return (name) => byName.get(name)
+}
+
 export function isTerminalPhase(phase: string | undefined): boolean {
   return phase === 'Succeeded' || phase === 'Failed'
 }

@@ -1,7 +1,7 @@
 /** The conditions that the kubelet owns (L3, pure). Upstream: kubelet/status/generate.go (v1.36). */
 import type { ContainerStatus, PodCondition } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
-import { type FrozenPod, isRestartableInitContainer, statusOf } from './containers.ts'
+import { type FrozenPod, isRestartableInitContainer, statusFinder } from './containers.ts'
 
 type Statuses = readonly Frozen<ContainerStatus>[]
 
@@ -26,9 +26,10 @@ function notAll(type: string, reason: string, groups: readonly (readonly [label:
 /** ContainersReady, with the names of the containers that are not. */
 export function containersReadyCondition(pod: FrozenPod, statuses: Statuses, phase: string): ConditionDraft {
   const type = 'ContainersReady'
+  const statusOf = statusFinder(statuses)
   const names = [...(pod.spec.initContainers ?? []).filter(isRestartableInitContainer), ...pod.spec.containers].map((container) => container.name)
-  const unknown = names.filter((name) => !statusOf(statuses, name))
-  const unready = names.filter((name) => statusOf(statuses, name)?.ready === false)
+  const unknown = names.filter((name) => !statusOf(name))
+  const unready = names.filter((name) => statusOf(name)?.ready === false)
   if (phase === 'Succeeded' && unknown.length === 0) return { type, status: 'False', reason: 'PodCompleted' }
   if (phase === 'Failed') return { type, status: 'False', reason: 'PodFailed' }
   return (
@@ -55,18 +56,19 @@ export function readyCondition(pod: FrozenPod, containersReady: ConditionDraft, 
 /** Initialized, with the names of the init containers that are still to end. */
 export function initializedCondition(pod: FrozenPod, statuses: Statuses, phase: string, before: readonly Frozen<PodCondition>[] = []): ConditionDraft {
   const type = 'Initialized'
+  const statusOf = statusFinder(statuses)
   const containers = pod.spec.initContainers ?? []
-  const unknown = containers.filter((container) => !statusOf(statuses, container.name)).map((container) => container.name)
+  const unknown = containers.filter((container) => !statusOf(container.name)).map((container) => container.name)
   const incomplete = containers
     .filter((container) => {
-      const status = statusOf(statuses, container.name)
+      const status = statusOf(container.name)
       return status && !(isRestartableInitContainer(container) ? status.started : status.ready)
     })
     .map((container) => container.name)
   if (phase === 'Succeeded' && unknown.length === 0) return { type, status: 'True', reason: 'PodCompleted' }
   // Sidecars may restart later: a pod whose regular containers once ran stays initialized.
   const started = pod.spec.containers.some((container) => {
-    const status = statusOf(statuses, container.name)
+    const status = statusOf(container.name)
     return status?.started || status?.lastState?.terminated || status?.state?.running || status?.state?.terminated
   })
   // Once initialized a pod stays so, also while all its containers start anew.

@@ -14,7 +14,7 @@ import {
   restartingAllReason,
   shouldRestart,
   shouldRestartInit,
-  statusOf,
+  statusFinder,
 } from '../core/containers.ts'
 import type { ContainerRecord, PodRuntimeStatus } from '../core/podRuntimeStatus.ts'
 import type { ProbeResults } from '../core/probeResults.ts'
@@ -75,9 +75,16 @@ function containerState(record: ContainerRecord, runtimeName: string): Container
 /** The statuses of one kind of containers: of init containers in the spec's order, of others by name. */
 export function containerStatuses(input: ContainerStatusInput, containers: readonly FrozenContainer[], kind: ContainerKind): ContainerStatus[] {
   const ordered = kind === 'init' ? containers : [...containers].sort((a, b) => (a.name < b.name ? -1 : 1))
+  const recordsOf = new Map<string, ContainerRecord[]>()
+  for (const record of input.runtimeStatus.containers) {
+    const records = recordsOf.get(record.name)
+    if (records) records.push(record)
+    else recordsOf.set(record.name, [record])
+  }
+  const previousOf = statusFinder(input.previous)
   return ordered.map((container) => {
-    const records = input.runtimeStatus.containers.filter((record) => record.name === container.name)
-    const previous = statusOf(input.previous, container.name)
+    const records = recordsOf.get(container.name) ?? []
+    const previous = previousOf(container.name)
     // Ephemeral containers that have not been started yet are shown as waiting too.
     const status = records.length > 0 ? fromRecords(input, container, records, previous) : withoutRecord(input, container, kind, previous)
     return withReadiness(input, withStartFailure(input, status, container, records[0], kind), container, records[0], kind)

@@ -9,7 +9,7 @@ import {
   restartingAllReason,
   shouldRestart,
   shouldRestartInit,
-  statusOf,
+  statusFinder,
 } from '../core/containers.ts'
 
 export type PodPhase = 'Pending' | 'Running' | 'Succeeded' | 'Failed'
@@ -83,12 +83,13 @@ export function podPhase(pod: FrozenPod, statuses: readonly Frozen<ContainerStat
     pendingSidecars: 0,
     failedInit: false,
   }
+  const statusOf = statusFinder(statuses)
   for (const container of pod.spec.initContainers ?? []) {
-    const status = statusOf(statuses, container.name)
+    const status = statusOf(container.name)
     if (isRestartableInitContainer(container)) countSidecar(status, counts)
     else countInit(pod, container, status, counts)
   }
-  for (const container of pod.spec.containers) countRegular(pod, container, statusOf(statuses, container.name), counts)
+  for (const container of pod.spec.containers) countRegular(pod, container, statusOf(container.name), counts)
   const { unknown, running, waiting, stopped, stoppedForGood, succeeded } = counts
   if (counts.failedInit) return 'Failed'
   if (counts.pendingInit > 0 || (counts.pendingSidecars > 0 && !initialized) || waiting > 0) return 'Pending'

@@ -13,6 +13,7 @@ import { isTerminalPhase } from '../core/containers.ts'
 import type { KubeletContext } from '../core/context.ts'
 import { equal } from '../core/equal.ts'
 import { isKubeletCondition } from './podStatus.ts'
+import { cutStatus, maxCutLevel } from './statusSize.ts'
 
 export interface StatusManager {
   /** The last status set for the pod, or nothing. */
@@ -78,6 +79,8 @@ interface Entry {
   sentVersion: number
   /** Since when the server does not know the status, in monotonic time. */
   changedMs: number
+  /** Rises when the server refuses the status as too large. */
+  cutLevel: number
 }
 
 function versionOf({ metadata }: FrozenPod): number {
@@ -126,8 +129,12 @@ export function createStatusManager(context: KubeletContext, deps: StatusManager
     buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 20, 30, 45, 60],
   })
   const syncSeconds = syncDuration.series({})
+  const cut = context.metrics.counter({ name: 'kubelet_pod_status_cuts_total', help: 'How often a pod status was cut because it was too large.' })
   const entries = new Map<string, Entry>()
   const client = context.client.of(pods)
+
+  const statusFor = ({ pod, status, cutLevel }: Entry, server: Frozen<PodStatus>) =>
+    cutStatus(mergePodStatus(server, status, couldHaveRunningContainers(pod.metadata.uid ?? '')), cutLevel)
 
   const send = async (entry: Entry): Promise<void> => {
     while (entry.dirty && !signal.aborted) {
@@ -140,7 +147,7 @@ export function createStatusManager(context: KubeletContext, deps: StatusManager
         entry.sentTo = target.metadata.uid
       }
       const { namespace, name = '', uid } = target.metadata
-      const status = mergePodStatus(entry.sent, entry.status, couldHaveRunningContainers(entry.pod.metadata.uid ?? ''))
+      const status = statusFor(entry, entry.sent)
       const patch = statusPatch(entry.sent, status)
       if (!patch) continue
       try {
@@ -153,6 +160,13 @@ export function createStatusManager(context: KubeletContext, deps: StatusManager
         onReported(entry.pod, status)
       } catch (error) {
         if (signal.aborted || isStatus(error, 'NotFound')) return
+        if (isStatus(error, 'RequestEntityTooLarge') && entry.cutLevel < maxCutLevel) {
+          entry.cutLevel++
+          cut.inc()
+          context.log.warn('Pod status is too large, leaving out details', { name, namespace, level: entry.cutLevel })
+          entry.dirty = true
+          continue
+        }
         // The uid in the patch conflicts when another pod of that name has taken its place.
         if (isStatus(error, 'Conflict') || isStatus(error, 'Invalid')) {
           const current = await client.get({ namespace, name }, { signal }).catch(() => undefined)
@@ -181,6 +195,7 @@ export function createStatusManager(context: KubeletContext, deps: StatusManager
           dirty: true,
           sentVersion: versionOf(pod),
           changedMs: context.clock.monotonicMs(),
+          cutLevel: 0,
         }
         entries.set(uid, entry)
         deps.onChanged(entry.sent, entry.status)
@@ -203,7 +218,7 @@ export function createStatusManager(context: KubeletContext, deps: StatusManager
       // Our own writes, and those of before, come back as well: only a newer version that says otherwise counts.
       if (!known || known.dirty || versionOf(pod) <= known.sentVersion) return
       const there = pod.status ?? {}
-      if (!statusPatch(there, mergePodStatus(there, known.status, couldHaveRunningContainers(uid)))) return
+      if (!statusPatch(there, statusFor(known, there))) return
       known.sent = there
       known.dirty = true
       known.sending = known.sending.then(() => send(known))

@@ -61,16 +61,15 @@ test('SVC-02 CVE-2020-8558 what listens on the node’s loopback alone is not re
     await once(listener.stdout, 'data')
     await create('neighbour', { containers: [container(privileged)] })
     await cluster.must(['wait', '--for=condition=Ready', 'pod/neighbour', '--timeout=60s'])
-    // Both programs ran, the second one says that it was refused; the answer would be `loopback`. A static wget of busybox may crash before it asks.
-    const refusedByAll = /^(?!.*loopback).*(wget: |Segmentation fault).*asked$/s
-    const ask = 'wget -T 3 -q -O - http://127.0.0.1:7777/ 2>&1; echo; nc -w 3 127.0.0.1 7777 </dev/null 2>&1; echo asked'
-    assert.match(await inPod('neighbour', ask), refusedByAll)
+    // The program says itself that it got no connection; the answer would be `loopback`.
+    const ask = 'nc -w 3 127.0.0.1 7777 </dev/null 2>&1; echo asked'
+    assert.match(await inPod('neighbour', ask), /^nc: .*Connection refused\nasked$/)
     const gateway = await inPod('neighbour', "ip route | sed -n 's/^default via \\([0-9.]*\\).*/\\1/p'")
     assert.match(gateway, /^\d+\.\d+\.\d+\.\d+$/)
     // The pod gives up its own loopback addresses and routes them to the node.
     const steal = `echo 1 >/proc/sys/net/ipv4/conf/all/route_localnet; ip addr flush dev lo; ip route add 127.0.0.0/8 via ${gateway}; ip route get 127.0.0.1`
     assert.match(await inPod('neighbour', steal), new RegExp(`via ${gateway}`))
-    assert.match(await inPod('neighbour', ask), refusedByAll)
+    assert.match(await inPod('neighbour', ask), /^nc: .*(timed out|unreachable|Invalid argument)\nasked$/)
     const { stdout } = await node.run(process.execPath, ['-e', "require('net').connect(7777, '127.0.0.1').on('data', (d) => process.stdout.write(d))"])
     assert.equal(stdout.trim(), 'loopback', 'the node itself reaches it')
   } finally {
@@ -106,23 +105,33 @@ test('KUB-11 CVE-2017-1002101 CVE-2021-25741 a part of a volume that is a link o
   assert.match(await phaseOf('linker'), /waiting/)
 })
 
-test('KUB-11 CVE-2021-25741 a part of a volume that is exchanged for a link between checks leads nowhere', options, async () => {
+/** Restarts of one container come ever more slowly, so that several share them. */
+const enoughMounts = 12
+
+test('KUB-11 CVE-2021-25741 a part of a volume that is exchanged for a link between checks leads nowhere', { skip, timeout: 180_000 }, async () => {
   const swap = 'mkdir -p /v/part /v/other; while :; do mv /v/part /v/kept; ln -s /etc /v/part; rm /v/part; mv /v/kept /v/part; done'
   const volumeMounts = [{ name: 'v', mountPath: '/v' }]
+  const looks = Array.from({ length: 8 }, (_, index) => `look${index}`)
   const look = 'if [ -e /part/passwd ] || [ -e /part/hostname ]; then echo escaped; sleep 600; fi; exit 1'
   await create('swapper', {
     volumes: [{ name: 'v', emptyDir: {} }],
     containers: [
       container({ name: 'swap', command: ['sh', '-c', swap], volumeMounts }),
-      container({ name: 'look', command: ['sh', '-c', look], volumeMounts: [{ name: 'v', mountPath: '/part', subPath: 'part' }] }),
+      ...looks.map((name) => container({ name, command: ['sh', '-c', look], volumeMounts: [{ name: 'v', mountPath: '/part', subPath: 'part' }] })),
     ],
   })
-  const restarts = () => cluster.must(['get', 'pod', 'swapper', '-o', 'jsonpath={.status.containerStatuses[?(@.name=="look")].restartCount}'])
-  // A start that meets the link is refused with an event; one that meets the directory runs and ends.
-  const tries = async () => `${await restarts()} ${await eventsOf('swapper')}`
-  await eventually('a second start or a refusal', 100_000, tries, (text) => Number.parseInt(text, 10) >= 1 || /subPath/i.test(text))
-  assert.doesNotMatch((await cluster.kubectl(['logs', 'swapper', '-c', 'look', '--previous'])).stdout, /escaped/)
-  assert.doesNotMatch((await cluster.kubectl(['logs', 'swapper', '-c', 'look'])).stdout, /escaped/)
+  const status = 'jsonpath={range .status.containerStatuses[*]}{.name} {.restartCount} {.containerID}{"\\n"}{end}'
+  // Each container that was made had its mount done by the runtime; a start that meets the link before is refused by the kubelet and does not count.
+  const tries = async () => {
+    const lines = (await cluster.must(['get', 'pod', 'swapper', '-o', status])).trim().split('\n')
+    return lines.reduce((sum, line) => {
+      const [name = '', restartCount, id = ''] = line.split(' ')
+      return name.startsWith('look') && id !== '' ? sum + Number(restartCount) + 1 : sum
+    }, 0)
+  }
+  await eventually('enough mounts', 110_000, tries, (count) => count >= enoughMounts)
+  for (const name of looks)
+    for (const which of [[], ['--previous']]) assert.doesNotMatch((await cluster.kubectl(['logs', 'swapper', '-c', name, ...which])).stdout, /escaped/)
   await cluster.must(['delete', 'pod', 'swapper', '--force', '--wait=false'])
 })
 

@@ -128,7 +128,7 @@ function longLists(): Poison[] {
       containers: [{ ...container, ports: list(many / 2, (i) => ({ name: `p${i}`, containerPort: (i % 65_535) + 1, protocol: i < 65_535 ? 'TCP' : 'UDP' })) }],
     }),
     podWith('volumes', { volumes: list(many, (i) => ({ name: `v${i}`, emptyDir: {} })) }),
-    podWith('init containers', { initContainers: list(2000, (i) => ({ name: `i${i}`, image: 'i' })) }),
+    podWith('init containers', { initContainers: list(5000, (i) => ({ name: `i${i}`, image: 'i' })) }),
     podWith('terms of node affinity', {
       affinity: {
         nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: list(10_000, (i) => ({ matchExpressions: [requirement(i)] })) } },

@@ -66,16 +66,18 @@ export function streamCalls(state: State): Streams {
 async function* simulatedLogs(state: State, status: RuntimeContainerStatus, options: LogOptions, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const writer = new LogWriter(options)
   const lines = state.containers.get(status.id)?.logs ?? []
-  // Lines that made room for others leave the list at its beginning, so that the last one shown says where to go on.
+  // Lines that made room for others leave the list at its beginning, so that the last line shown tells where to continue.
   let last = options.tailLines === undefined ? undefined : lines.at(-options.tailLines - 1)
   if (options.tailLines === 0) last = lines.at(-1)
-  const unseen = (): Uint8Array[] => {
+  // Line by line: a client that reads slowly keeps no copy of the log in memory.
+  function* unseen(): Generator<Uint8Array> {
     const from = last === undefined ? 0 : lines.lastIndexOf(last) + 1
     last = lines.at(-1) ?? last
-    return lines.slice(from).flatMap(({ atMs, text }) => {
+    for (const { atMs, text } of lines.slice(from)) {
       const timestamp = formatMicroTime(atMs).replace(/Z$/, '000Z')
-      return writer.write({ timestamp, stream: 'stdout', partial: false, content: Buffer.from(text) }) ?? []
-    })
+      const bytes = writer.write({ timestamp, stream: 'stdout', partial: false, content: Buffer.from(text) })
+      if (bytes) yield bytes
+    }
   }
   using stop = abortScope(signal)
   // Subscribed before the first look, so that nothing falls between.

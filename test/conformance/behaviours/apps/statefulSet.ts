@@ -35,11 +35,11 @@ const status = (context: BehaviourContext, what: string, holds: (status: NonNull
   )
 const read = async ({ get }: BehaviourContext) => (await get(statefulSets, 'web')).status
 
-const ready = (context: BehaviourContext, count: number) =>
+const ready = (context: BehaviourContext, count: number, all = count) =>
   status(
     context,
-    `${count} ready`,
-    ({ replicas, readyReplicas, availableReplicas }) => replicas === count && (readyReplicas ?? 0) === count && (availableReplicas ?? 0) === count,
+    `${count} ready of ${all}`,
+    ({ replicas, readyReplicas, availableReplicas }) => replicas === all && (readyReplicas ?? 0) === count && (availableReplicas ?? 0) === count,
   )
 
 const members = async ({ client, namespace }: BehaviourContext): Promise<Frozen<Pod>[]> =>
@@ -70,13 +70,20 @@ export const statefulSet: BehaviourGroup = {
         await ready(context, 3)
         const created = (await members(context)).map(({ metadata }) => metadata.creationTimestamp ?? '')
         assert.deepEqual(created, [...created].sort())
-        await breakPod(context, 'web-0')
-        await context.waitForPod('web-0', 'is not ready', (pod) => !isReady(pod))
+        for (const name of ['web-0', 'web-1', 'web-2']) {
+          await breakPod(context, name)
+          await context.waitForPod(name, 'is not ready', (pod) => !isReady(pod))
+        }
         const { metadata } = await change(context, { replicas: 0 })
         await observed(metadata.generation)
-        assert.equal((await members(context)).length, 3, 'nobody goes before the broken one is well')
+        const staying = async () => (await members(context)).filter((pod) => !pod.metadata.deletionTimestamp).length
+        assert.equal(await staying(), 3, 'an unhealthy pod stays while one before it is unhealthy')
         await mendPod(context, 'web-0')
-        await status(context, 'nobody is left', ({ replicas }) => replicas === 0)
+        await ready(context, 1, 3)
+        assert.equal(await staying(), 3, 'web-2 waits for web-1')
+        // Now web-2 is the first unhealthy pod, which is deleted as it is; the others follow in their order.
+        await mendPod(context, 'web-1')
+        await status(context, 'no pod is left', ({ replicas }) => replicas === 0)
       },
     },
     {
@@ -97,7 +104,7 @@ export const statefulSet: BehaviourGroup = {
       run: async (context) => {
         const [node = ''] = context.nodes
         const port = { ports: [{ containerPort: 21017, hostPort: 21017 }] }
-        // Somebody else holds the port on the node that both ask for by name: the kubelet refuses the second.
+        // Another pod holds the port on the node that both name, so the kubelet refuses the second pod.
         await context.readyPod({ name: 'holder', ...sleeper, container: port, spec: { nodeName: node } })
         await create(context, 1, { template: templateOf(labels, { ...sleeper, container: port, spec: { nodeName: node } }) })
         const failed = await context.eventually(
@@ -175,7 +182,7 @@ export const statefulSet: BehaviourGroup = {
             ([seen, count]) => seen.join() === wanted.join() && count === 3,
           )
         }
-        // Who falls out before the partition comes back as it was.
+        // A pod below the partition that is deleted is recreated at its old revision.
         await change(context, partition(3))
       },
     },

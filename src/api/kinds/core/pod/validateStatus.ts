@@ -2,7 +2,7 @@
  * What may be written to a pod's status (L1): addresses that are addresses, and no container that ended for good starts again.
  * Upstream: pkg/apis/core/validation ValidatePodStatusUpdate (v1.36).
  */
-import type { ContainerStatus, Pod, PodSpec } from '#api/gen/types/core.v1'
+import type { Container, ContainerStatus, Pod, PodSpec } from '#api/gen/types/core.v1'
 import { repeatedAt } from '#api/machinery/duplicates'
 import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { invalidIpMessage, ipFamily } from '#api/machinery/ip'
@@ -58,10 +58,14 @@ const restartPolicies = {
 } as const
 
 function ownPolicy(list: 'containers' | 'initContainers'): (spec: Frozen<PodSpec>) => RestartPolicy {
-  return (spec) => (name) => {
-    const container = spec[list]?.find((one) => one.name === name)
-    return container?.restartPolicyRules?.length ? 'Always' : (container?.restartPolicy ?? spec.restartPolicy)
+  return (spec) => {
+    const byName = new Map((spec[list] ?? []).map((one) => [one.name, one]))
+    return (name) => policyIn(spec, byName.get(name))
   }
+}
+
+function policyIn(spec: Frozen<PodSpec>, container: Frozen<Container> | undefined): string | undefined {
+  return container?.restartPolicyRules?.length ? 'Always' : (container?.restartPolicy ?? spec.restartPolicy)
 }
 
 function restartFaults(
@@ -70,12 +74,12 @@ function restartFaults(
   policyOf: RestartPolicy,
   path: FieldPath,
 ): FieldError[] {
+  const running = new Set((now ?? []).filter(({ state }) => !state?.terminated).map(({ name }) => name))
   return (before ?? []).flatMap(({ name, state }, i) => {
     const policy = policyOf(name)
     const mayStart = policy === 'Always' || (policy === 'OnFailure' && state?.terminated?.exitCode !== 0)
     if (!state?.terminated || mayStart) return []
-    const started = now?.some((status) => status.name === name && !status.state?.terminated)
-    return started ? [fieldError.forbidden(path.index(i).child('state'), 'may not be transitioned to non-terminated state')] : []
+    return running.has(name) ? [fieldError.forbidden(path.index(i).child('state'), 'may not be transitioned to non-terminated state')] : []
   })
 }
 
