@@ -78,7 +78,21 @@ export function inFewSteps<T>(steps: Generator<undefined, T>): T | Promise<T> {
   return first.done ? first.value : turn().then(() => inSteps(steps, true))
 }
 
+/**
+ * Those that wait for their turn; the event loop is the process's, and so are they. One of them continues in each turn of the loop: a hundred
+ * requests that pause together would continue in one long turn otherwise.
+ */
+const waiting: (() => void)[] = []
+
 /** Resolves when others had their turn. */
 export function turn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
+  return new Promise((resolve) => {
+    waiting.push(resolve)
+    if (waiting.length === 1) setImmediate(resumeOne)
+  })
+}
+
+function resumeOne(): void {
+  waiting.shift()?.()
+  if (waiting.length > 0) setImmediate(resumeOne)
 }

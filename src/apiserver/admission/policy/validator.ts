@@ -34,7 +34,7 @@ export function compileValidations({ spec }: Frozen<ValidatingAdmissionPolicy>):
   for (const { name, expression } of spec.variables ?? []) compiler.addVariable(name, expression)
   return {
     variables: compiler.variables,
-    conditions: compileMatchConditions(compiler, spec.matchConditions),
+    conditions: spec.matchConditions?.length ? compileMatchConditions(compiler, spec.matchConditions) : undefined,
     validations: (spec.validations ?? []).map(({ expression, message, messageExpression, reason }) => ({
       expression: compiler.compile(expression, { results: [boolType] }),
       message: message?.trim() ?? '',
