@@ -8,8 +8,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { assertServesInnocent, createKilledCluster, type KilledCluster } from './killedCluster.ts'
 import type { Poison } from './poisons.ts'
 
-/** 250 ms on a machine of one's own; one that is shared is slower, and collects garbage with less memory. */
-const maxTurnMs = 500
+/** Of processor time of the main thread: see budget/longestTurn.ts. */
+const maxTurnMs = 250
 const handledForMs = 700
 const mergePatch = { headers: { 'content-type': 'application/merge-patch+json' } }
 
