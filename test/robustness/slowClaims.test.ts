@@ -1,6 +1,6 @@
 /**
  * Claims that take an exponential search hold neither the event loop nor other pods: they are made over the wire, and an innocent Deployment gets its pods
- * beside them.
+ * while they are searched for.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

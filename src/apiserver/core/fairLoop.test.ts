@@ -9,7 +9,7 @@ function busy(ms: number): void {
   while (performance.now() < untilMs);
 }
 
-/** How many items were done at each turn of the event loop while `work` went on. */
+/** How many items were done by each turn of the event loop until `work` ended. */
 async function doneAtTurns(count: number, work: (done: (item: number) => void) => Promise<void>): Promise<{ turns: number[]; all: number[] }> {
   const all: number[] = []
   const turns: number[] = []

@@ -29,6 +29,7 @@ const failedOnce = new Set([
   'pods spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution many, the same',
   'pods spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution many',
   'pods spec.ephemeralContainers[].restartPolicy long',
+  'pods spec.containers[].resources.claims many',
   'services spec.selector many',
   'configmaps data many',
   'clusterroles aggregationRule.clusterRoleSelectors many, the same',

@@ -63,7 +63,9 @@ const webhook = (conditions: number) => {
     admissionReviewVersions: ['v1'],
     failurePolicy: 'Ignore',
   }
-  const matchConditions = range(conditions).map((at) => ({ name: `c${at}`, expression: joined(80, (term) => `request.name != '${at}-${term}'`) }))
+  const wide = range(conditions).map((at) => ({ name: `c${at}`, expression: joined(80, (term) => `request.name != '${at}-${term}'`) }))
+  // The conditions are compiled, and no webhook is called.
+  const matchConditions = [...wide, { name: 'never', expression: 'false' }]
   return { metadata: { name: 'wide' }, webhooks: range(16).map((at) => ({ ...one, name: `w${at}.example.com`, matchConditions })) }
 }
 
@@ -86,12 +88,12 @@ const cases: readonly (readonly [string, Role, () => [string, object][]])[] = [
     ],
   ],
   [
-    'a definition of 40,000 fields',
+    'a definition of 15,000 fields',
     'root',
     () => [
       [
         crds,
-        definition({ properties: { spec: { type: 'object', properties: Object.fromEntries(range(40_000).map((at) => [`f${at}`, { type: 'string' }])) } } }),
+        definition({ properties: { spec: { type: 'object', properties: Object.fromEntries(range(15_000).map((at) => [`f${at}`, { type: 'string' }])) } } }),
       ],
     ],
   ],
