@@ -6,29 +6,59 @@
 import type { CostEstimate } from './cost/model.ts'
 import type { CheckedExpression, CompileResult } from './environment.ts'
 
-/** Compiled text, in UTF-16 units, after which others get a turn. */
-const share = 16 * 1024
-/** What the shortest expression counts for. */
-const perExpression = 128
+/** Nodes of syntax trees after which others get a turn. To check and plan one takes about 10 microseconds, and thrice as long in a process that has just started. */
+const share = 2000
+/** Nodes that the shortest expression counts for. */
+const perExpression = 16
+/** Characters that count for a node where there is no tree. */
+const charactersPerNode = 4
 
 /** Thrown through the work, and caught here. */
 class Pause extends Error {}
 
 type Success = Extract<CompileResult, { readonly ok: true }>
 
-/** One expression that the work asked for. Between runs only what validation wants to know is held: the trees take a hundred times the text. */
-class Compiled {
+/** One expression that the work asked for. */
+interface Asked {
+  readonly source: string
+  readonly result: CompileResult
+  /** What compiling costs, in nodes. */
+  readonly cost: number
+  letGo(): void
+}
+
+const costOf = (source: string, result: CompileResult): number => perExpression + (result.ok ? result.checked.types.size : source.length / charactersPerNode)
+
+/** For work that brings programs: they stay. */
+class Kept implements Asked {
+  readonly source: string
+  readonly result: CompileResult
+  readonly cost: number
+
+  constructor(source: string, compile: () => CompileResult) {
+    this.source = source
+    this.result = compile()
+    this.cost = costOf(source, this.result)
+  }
+
+  letGo(): void {}
+}
+
+/** For work that brings faults: between runs only what validation wants to know is held, as the trees take a hundred times the text. */
+class Checked implements Asked {
   readonly source: string
   readonly #compile: () => CompileResult
   #whole: Success | undefined
   #estimate: CostEstimate | undefined
   readonly result: CompileResult
+  readonly cost: number
 
   /** `spend`: called before an expression that was let go is compiled again. */
-  constructor(source: string, compile: () => CompileResult, spend: (source: string) => void) {
+  constructor(source: string, compile: () => CompileResult, spend: (cost: number) => void) {
     this.source = source
     this.#compile = compile
     const first = compile()
+    this.cost = costOf(source, first)
     if (!first.ok) {
       this.result = first
       return
@@ -36,7 +66,7 @@ class Compiled {
     this.#whole = first
     const whole = (): Success => {
       if (this.#whole) return this.#whole
-      spend(source)
+      spend(this.cost)
       const again = this.#compile()
       if (!again.ok) throw new Error(`an expression compiles only once: ${again.message}`)
       this.#whole = again
@@ -67,14 +97,19 @@ class Compiled {
 }
 
 class Recording {
-  readonly #compiled: Compiled[] = []
+  readonly #keepsPrograms: boolean
+  readonly #compiled: Asked[] = []
   /** Those before it hold no trees, unless they were evaluated again. */
   #held = 0
   /** The expression that the work asks for next. */
   #position = 0
   #done = 0
-  /** Without it the work asked for other expressions when it ran again, and could go on so for ever. */
+  /** False when the work asks for other expressions as it runs again: it would never end if it paused. */
   #repeats = true
+
+  constructor(keepsPrograms: boolean) {
+    this.#keepsPrograms = keepsPrograms
+  }
 
   begin(): void {
     for (; this.#held < this.#compiled.length; this.#held++) this.#compiled[this.#held]?.letGo()
@@ -82,9 +117,13 @@ class Recording {
     this.#done = 0
   }
 
-  readonly #spend = (source: string): void => {
+  #pauseWhenDone(): void {
     if (this.#repeats && this.#done >= share) throw new Pause()
-    this.#done += source.length + perExpression
+  }
+
+  readonly #spend = (cost: number): void => {
+    this.#pauseWhenDone()
+    this.#done += cost
   }
 
   compile(source: string, compile: () => CompileResult): CompileResult {
@@ -92,18 +131,23 @@ class Recording {
     if (known && known.source !== source) this.#repeats = false
     if (!this.#repeats) return compile()
     if (!known) {
-      this.#spend(source)
-      this.#compiled.push(new Compiled(source, compile, this.#spend))
+      this.#pauseWhenDone()
+      const compiled = this.#keepsPrograms ? new Kept(source, compile) : new Checked(source, compile, this.#spend)
+      this.#compiled.push(compiled)
+      this.#done += compiled.cost
     }
-    return (this.#compiled[this.#position++] as Compiled).result
+    return (this.#compiled[this.#position++] as Asked).result
   }
 }
 
 let current: Recording | undefined
 
-/** Pauses after each share of compiled text. `work` is synchronous, without effects, and asks for the same expressions whenever it runs. */
-export function* compilingInSteps<T>(work: () => T): Generator<undefined, T> {
-  const recording = new Recording()
+/**
+ * Pauses after each share of compiled nodes. `work` is synchronous, without effects, and asks for the same expressions whenever it runs.
+ * @param keepsPrograms whether what it returns has programs that are run afterwards
+ */
+export function* compilingInSteps<T>(work: () => T, { keepsPrograms = false } = {}): Generator<undefined, T> {
+  const recording = new Recording(keepsPrograms)
   for (;;) {
     const outer = current
     recording.begin()

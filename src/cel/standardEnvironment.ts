@@ -133,24 +133,32 @@ function namesIn({ references }: CheckedExpression): ReadonlySet<string> {
 function extended(parts: Parts, options: EnvironmentOptions): Parts {
   const { variables = {}, types = [], libraries = [] } = options
   const names = new Map(parts.names)
-  const functions = new Map(parts.functions)
   for (const type of [...libraries.flatMap((library) => library.typeNames ?? []), ...types]) {
     const name = typeName(type)
     names.set(name, { type: typeType(type), value: new TypeValue(name) })
   }
   for (const [name, type] of Object.entries(variables)) names.set(name, { type })
+  return {
+    // An environment of variables alone is made for each field of a definition: it shares the libraries.
+    ...(libraries.length === 0 ? parts : withLibraries(parts, libraries)),
+    names,
+    resolveType: options.resolveType ? (name) => options.resolveType?.(name) ?? parts.resolveType(name) : parts.resolveType,
+    homogeneousLiterals: options.homogeneousLiterals ?? parts.homogeneousLiterals,
+    validateLiterals: options.validateLiterals ?? parts.validateLiterals,
+  }
+}
+
+function withLibraries(parts: Parts, libraries: readonly Library[]): Parts {
+  const functions = new Map(parts.functions)
   for (const { name, overloads } of libraries.flatMap((library) => library.functions ?? [])) {
     functions.set(name, { name, overloads: [...(functions.get(name)?.overloads ?? []), ...overloads] })
   }
   return {
-    names,
+    ...parts,
     functions,
     macros: new Map([...parts.macros, ...macroTable(libraries.flatMap((library) => library.macros ?? []))]),
     callCosts: new Map([...parts.callCosts, ...libraries.flatMap((library) => Object.entries(library.callCosts ?? {}))]),
     callEstimates: new Map([...parts.callEstimates, ...libraries.flatMap((library) => Object.entries(library.callEstimates ?? {}))]),
-    resolveType: options.resolveType ? (name) => options.resolveType?.(name) ?? parts.resolveType(name) : parts.resolveType,
-    homogeneousLiterals: options.homogeneousLiterals ?? parts.homogeneousLiterals,
-    validateLiterals: options.validateLiterals ?? parts.validateLiterals,
   }
 }
 

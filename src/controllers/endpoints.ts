@@ -12,6 +12,7 @@ import { endpoints as endpointsResource, pods, services } from '#client/builtIn'
 import { addressOf, addressTypes } from './endpointSlice/plan.ts'
 import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
 import { createReconciler, enqueueSelf } from './framework/reconciler.ts'
+import { byContainerPorts } from './shared/byContainerPorts.ts'
 import { isNamespaceTerminating } from './shared/podControl.ts'
 import { podServiceHandler } from './shared/podServiceHandler.ts'
 
@@ -74,15 +75,19 @@ function endpointSubsets(service: Frozen<Service>, selected: readonly Frozen<Pod
   const [type = 'IPv4'] = addressTypes(service)
   const tolerate = service.spec.publishNotReadyAddresses === true
   let count = 0
+  const portsOfPod = byContainerPorts((pod) => {
+    const ports = portsOf(service, pod)
+    return { ports, key: JSON.stringify(ports) }
+  })
   for (const pod of selected) {
     const ip = addressOf(pod, type)
     if (ip === undefined || isPodTerminal(pod) || (pod.metadata.deletionTimestamp && !tolerate)) continue
-    const ports = portsOf(service, pod)
+    const { ports, key } = portsOfPod(pod)
     if ((service.spec.ports ?? []).length > 0 && ports.length === 0) continue
     const ready = tolerate || isPodReady(pod)
     if (count++ >= maxAddresses) continue
-    const group = groups.get(JSON.stringify(ports)) ?? { ports, ready: [], notReady: [] }
-    groups.set(JSON.stringify(ports), group)
+    const group = groups.get(key) ?? { ports, ready: [], notReady: [] }
+    groups.set(key, group)
     ;(ready ? group.ready : group.notReady).push(endpointAddress(service, pod, ip))
   }
   const byIp = (a: EndpointAddress, b: EndpointAddress) => (a.ip < b.ip ? -1 : 1)

@@ -8,13 +8,56 @@ type Tolerations = readonly Frozen<Toleration>[]
 /** Both lists in order, without what another of them includes; of equal ones the first stays. */
 export function mergeTolerations(first: Tolerations = [], second: Tolerations = []): Tolerations {
   const all = [...first, ...second]
-  const merged: Frozen<Toleration>[] = []
-  for (const [index, one] of all.entries()) {
-    const isKnown = merged.some((other) => includes(other, one))
-    const comes = all.slice(index + 1).some((other) => !semanticEqual(one, other) && includes(other, one))
-    if (!isKnown && !comes) merged.push(one)
+  const later = new WidestTolerations()
+  const isIncludedLater = all.map(() => false)
+  for (let index = all.length - 1; index >= 0; index--) {
+    const one = all[index] as Frozen<Toleration>
+    isIncludedLater[index] = later.including(one).some((other) => !semanticEqual(one, other))
+    later.add(one)
   }
-  return merged
+  const known = new WidestTolerations()
+  return all.filter((one, index) => {
+    if (isIncludedLater[index] || known.including(one).length > 0) return false
+    known.add(one)
+    return true
+  })
+}
+
+/**
+ * The tolerations of a list that no other one of the same key, operator, value and effect exceeds, at most two of each: one may be the very one that
+ * is asked about. A pod may have tens of thousands of tolerations, too many to compare each with each.
+ */
+class WidestTolerations {
+  readonly #groups = new Map<string, Frozen<Toleration>[]>()
+
+  add(one: Frozen<Toleration>): void {
+    const name = groupOf(one)
+    const there = this.#groups.get(name)
+    const widest = there?.[0]
+    if (!widest || secondsOf(one) > secondsOf(widest)) this.#groups.set(name, [one])
+    else if (there.length === 1 && secondsOf(one) === secondsOf(widest) && !semanticEqual(one, widest)) there.push(one)
+  }
+
+  /** Those of them that include the toleration. */
+  including(one: Frozen<Toleration>): Frozen<Toleration>[] {
+    const { key = '', effect = '' } = one
+    const groups = new Set([groupOf(one)])
+    for (const wideEffect of ['', effect]) {
+      groups.add(groupOf({ operator: 'Exists', effect: wideEffect }))
+      groups.add(groupOf({ key, operator: 'Exists', effect: wideEffect }))
+      groups.add(groupOf({ ...one, operator: one.operator ?? 'Equal', effect: wideEffect }))
+    }
+    return [...groups].flatMap((name) => this.#groups.get(name) ?? []).filter((wide) => includes(wide, one))
+  }
+}
+
+/** What tolerations share that differ only in how long they hold. */
+function groupOf({ key = '', operator = 'Equal', value = '', effect = '' }: Frozen<Toleration>): string {
+  return JSON.stringify(operator === 'Exists' ? [key, operator, effect] : [key, operator, effect, value])
+}
+
+function secondsOf({ effect, tolerationSeconds }: Frozen<Toleration>): number {
+  return effect === 'NoExecute' ? (tolerationSeconds ?? Number.POSITIVE_INFINITY) : 0
 }
 
 /** Whether every toleration is one that the list allows; an empty list allows all. */

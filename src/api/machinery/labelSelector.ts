@@ -57,8 +57,38 @@ export function selectorOf(selector: DeepReadonly<LabelSelector> | undefined): S
 
 /** The selector of a plain map (a Service's or ReplicationController's); undefined and empty select everything. Values are not checked. */
 export function selectorOfMap(labels: LabelMap | undefined): Selector {
-  const requirements = Object.entries(labels ?? {}).map(([key, value]): LabelRequirement => ({ key, operator: '=', values: [value] }))
-  return requirements.length === 0 ? everything : compile(requirements)
+  for (const _ in labels) return new MapSelector(labels)
+  return everything
+}
+
+/** A map may have a hundred thousand labels: matching reads it as it is, and only what lists requirements sorts them. */
+class MapSelector implements Selector {
+  readonly isEmpty = false
+  readonly #labels: LabelMap
+  #compiled: Selector | undefined
+
+  constructor(labels: LabelMap) {
+    this.#labels = labels
+  }
+
+  matches(labels: LabelMap | undefined): boolean {
+    const given = labels ?? noLabels
+    for (const key in this.#labels) if (!Object.hasOwn(given, key) || given[key] !== this.#labels[key]) return false
+    return true
+  }
+
+  get requirements(): readonly LabelRequirement[] {
+    return this.#whole().requirements
+  }
+
+  toString(): string {
+    return this.#whole().toString()
+  }
+
+  #whole(): Selector {
+    this.#compiled ??= compile(Object.entries(this.#labels).map(([key, value]) => ({ key, operator: '=', values: [value] })))
+    return this.#compiled
+  }
 }
 
 /** Selects what both do. */

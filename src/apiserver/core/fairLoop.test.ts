@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { inSlices, withWorkers } from './fairLoop.ts'
+import { inSlices, turn, withWorkers } from './fairLoop.ts'
 
 const numbers = (length: number) => Array.from({ length }, (_, index) => index)
 
-/** How many items were done at each turn of the event loop while `work` went on. */
+function busy(ms: number): void {
+  const untilMs = performance.now() + ms
+  while (performance.now() < untilMs);
+}
+
+/** How many items were done by each turn of the event loop until `work` ended. */
 async function doneAtTurns(count: number, work: (done: (item: number) => void) => Promise<void>): Promise<{ turns: number[]; all: number[] }> {
   const all: number[] = []
   const turns: number[] = []
@@ -37,6 +42,41 @@ for (const { name, most, run } of loops) {
     for (const [index, at] of turns.entries()) assert.ok(at - (turns[index - 1] ?? 0) <= most, `${at} after ${turns[index - 1]}`)
   })
 }
+
+test('API-02 a loop lets others have their turn early, each item takes long', async () => {
+  const work = async (done: (item: number) => void) => {
+    await inSlices(numbers(12), (item) => {
+      busy(15)
+      done(item)
+    })
+    await turn()
+  }
+  const { turns } = await doneAtTurns(12, work)
+  for (const [index, at] of turns.entries()) assert.ok(at - (turns[index - 1] ?? 0) <= 2, `${at} after ${turns[index - 1]}`)
+})
+
+test('API-02 what continues after its wait for a turn shares no turn, each takes long', async () => {
+  const { turns, all } = await doneAtTurns(12, async (done) => {
+    await Promise.all(
+      numbers(12).map(async (item) => {
+        await turn()
+        busy(25)
+        done(item)
+      }),
+    )
+    await turn()
+  })
+  assert.deepEqual(all, numbers(12))
+  for (const [index, at] of turns.entries()) assert.ok(at - (turns[index - 1] ?? 0) <= 1, `${at} after ${turns[index - 1]}`)
+})
+
+test('API-02 a thousand short waits for a turn end in few turns', async () => {
+  const { turns } = await doneAtTurns(1000, async (done) => {
+    await Promise.all(numbers(1000).map((item) => turn().then(() => done(item))))
+    await turn()
+  })
+  assert.ok(turns.length < 50, `${turns.length}`)
+})
 
 test('API-02 so many items are under way as there are workers, and none is begun after a failure', async () => {
   let [underWay, most] = [0, 0]

@@ -5,11 +5,17 @@ const slice = 200
 /** The same where each step is a write. */
 const writes = 25
 
+/** Fewer steps where they take longer than this. */
+const sliceMs = 20
+
 /** Does `work` for each item in order. */
 export async function inSlices<T>(items: readonly T[], work: (item: T, index: number) => void): Promise<void> {
+  let begunMs = performance.now()
   for (const [index, item] of items.entries()) {
     work(item, index)
-    if ((index + 1) % slice === 0) await turn()
+    if ((index + 1) % slice !== 0 && performance.now() - begunMs < sliceMs) continue
+    await turn()
+    begunMs = performance.now()
   }
 }
 
@@ -30,7 +36,7 @@ export async function withWorkers<T>(items: readonly T[], workers: number, work:
       } catch (error) {
         failures.push(error)
       }
-      // All pause together: while one worker went on, nobody else would have a turn.
+      // All workers pause together: while one continued, no other request would have a turn.
       await pause
     }
   }
@@ -78,7 +84,29 @@ export function inFewSteps<T>(steps: Generator<undefined, T>): T | Promise<T> {
   return first.done ? first.value : turn().then(() => inSteps(steps, true))
 }
 
+/**
+ * Those that wait for their turn; the event loop is the process's, and so are they. What continues in one turn of the loop is bounded: a hundred
+ * requests that pause together would continue in one long turn otherwise.
+ */
+const waiting: (() => void)[] = []
+/** Microtasks from the end of a wait until the work that waited has run to its next one. */
+const microtasks = 4
+
 /** Resolves when others had their turn. */
 export function turn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
+  return new Promise((resolve) => {
+    waiting.push(resolve)
+    if (waiting.length === 1) setImmediate(resumeSome)
+  })
+}
+
+async function resumeSome(): Promise<void> {
+  const begunMs = performance.now()
+  // Those that wait again meanwhile continue in a later turn.
+  for (let left = waiting.length; left > 0 && performance.now() - begunMs < sliceMs; left--) {
+    waiting[0]?.()
+    for (let i = 0; i < microtasks; i++) await undefined
+    waiting.shift()
+  }
+  if (waiting.length > 0) setImmediate(resumeSome)
 }

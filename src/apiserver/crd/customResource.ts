@@ -11,6 +11,7 @@ import { forbidden } from '#api/machinery/status'
 import type { Schema } from '#api/schema/schema'
 import { compileStructural } from '#api/schema/structural'
 import { deepCopy } from '#base/frozen'
+import { isLargeObject } from '../core/fairLoop.ts'
 import type { CacheEntry } from '../core/watch/cacheEntry.ts'
 import type { CatalogEntry, CatalogSource } from '../registry/catalog.ts'
 import type { ServedResource, StorageHooks, StoredResource } from '../registry/storedResource.ts'
@@ -33,8 +34,8 @@ import { customStrategy, type RuleValidation } from './strategy.ts'
 export interface CustomResourceParts {
   /** Undefined for definitions that convert by themselves. */
   webhook(definition: Definition): WebhookConversion | undefined
-  /** The CEL rules of a version; undefined where there are none. */
-  rules(props: JSONSchemaProps): RuleValidation | undefined
+  /** The CEL rules of a version; undefined where there are none. Pauses while it compiles many. */
+  rules(props: JSONSchemaProps): Generator<undefined, RuleValidation | undefined>
 }
 
 export interface CustomResource {
@@ -55,7 +56,8 @@ const verbs = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', '
 const terminatingVerbs = ['delete', 'deletecollection', 'get', 'list', 'watch']
 const subresourceVerbs = ['get', 'patch', 'update']
 
-export function customResource(definition: Definition, cache: WatchCache, parts: CustomResourceParts): CustomResource {
+/** Pauses between the versions and parts of large schemas, and while it compiles many rules. */
+export function* customResource(definition: Definition, cache: WatchCache, parts: CustomResourceParts): Generator<undefined, CustomResource> {
   const { group, versions } = definition.spec
   const kind = definition.status.acceptedNames?.kind || definition.spec.names.kind
   const schemas = new Map<string, Schema>()
@@ -65,9 +67,15 @@ export function customResource(definition: Definition, cache: WatchCache, parts:
       compileStructural(definitionName(group, name, kind), deepCopy<JSONSchemaProps | undefined>(schema?.openAPIV3Schema)),
     )
   }
+  const pausing = isLargeObject(JSON.stringify(versions).length)
+  if (pausing) yield
   const revision = revisionOf(definition)
   const make = versionMaker({ definition, cache, schemas, kind, revision, converter: new Converter(group, schemas, parts.webhook(definition)), parts })
-  const all = versions.filter(({ served, storage }) => served || storage).map((version) => ({ version, resource: make(version) }))
+  const all: { readonly version: DefinitionVersion; readonly resource: ServedResource }[] = []
+  for (const version of versions.filter(({ served, storage }) => served || storage)) {
+    all.push({ version, resource: yield* make(version) })
+    if (pausing) yield
+  }
   const served = all.filter(({ version }) => version.served)
   const storage = all.find(({ version }) => version.storage)?.resource
   if (!storage) throw new Error(`no storage version in ${definition.metadata.name}`)
@@ -93,7 +101,9 @@ interface VersionInput {
   readonly parts: CustomResourceParts
 }
 
-function versionMaker({ definition, cache, schemas, kind, revision, converter, parts }: VersionInput): (version: DefinitionVersion) => ServedResource {
+type VersionMaker = (version: DefinitionVersion) => Generator<undefined, ServedResource>
+
+function versionMaker({ definition, cache, schemas, kind, revision, converter, parts }: VersionInput): VersionMaker {
   const { spec, status } = definition
   const { group } = spec
   const { plural, singular = '', listKind = `${kind}List` } = status.acceptedNames?.plural ? status.acceptedNames : spec.names
@@ -102,10 +112,11 @@ function versionMaker({ definition, cache, schemas, kind, revision, converter, p
   const storageApiVersion = groupVersion({ group, version: storageVersion })
   const storageView = converter.view(storageVersion)
   const isOutdated = (entry: CacheEntry) => entry.object.apiVersion !== storageApiVersion || entry.view(storageView) !== entry
-  return (version) => {
+  return function* (version) {
     const apiVersion = groupVersion({ group, version: version.name })
     const schema = schemas.get(apiVersion) as Schema
-    const rules = version.schema?.openAPIV3Schema && parts.rules(deepCopy<JSONSchemaProps>(version.schema.openAPIV3Schema))
+    const props = version.schema?.openAPIV3Schema
+    const rules = props && (yield* parts.rules(deepCopy<JSONSchemaProps>(props)))
     const stored: StoredResource = {
       group,
       resource: plural,

@@ -6,6 +6,7 @@
 import type { KubeObject } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
+import { inFewSteps } from '../core/fairLoop.ts'
 import type { Catalog } from '../registry/catalog.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { WatchCache } from '../registry/watchCache.ts'
@@ -90,7 +91,7 @@ export class CustomResources {
     if (known && known.resource.revision === revisionOf(definition) && known.terminating === isTerminating(definition)) return
     try {
       const cache = known?.cache ?? (await this.#deps.registry.openCache(prefixOf(definition), resourceOf(definition)))
-      this.#serve(name, definition, cache, known)
+      await this.#serve(name, definition, cache, known)
     } catch (error) {
       if (!known) this.#deps.registry.closeCache(prefixOf(definition))
       throw error
@@ -101,9 +102,10 @@ export class CustomResources {
     return this.#deps.registry.reader.get<KubeObject>(definitions, '', name) as Definition | undefined
   }
 
-  #serve(name: string, definition: Definition, cache: WatchCache, before: Served | undefined): void {
+  async #serve(name: string, definition: Definition, cache: WatchCache, before: Served | undefined): Promise<void> {
     const { registry, catalog, parts } = this.#deps
-    const resource = customResource(definition, cache, parts)
+    const building = inFewSteps(customResource(definition, cache, parts))
+    const resource = building instanceof Promise ? await building : building
     if (before) {
       registry.remove(before.resource.served)
       cache.forgetViews()

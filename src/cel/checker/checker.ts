@@ -30,8 +30,7 @@ import {
 } from '../types.ts'
 import type { Value } from '../values.ts'
 import { Double, Uint } from '../values.ts'
-import type { Mapping } from './unify.ts'
-import { assign, mostGeneral, substitute } from './unify.ts'
+import { assign, Mapping, mostGeneral, substitute } from './unify.ts'
 
 /** What a name outside the expression means: a variable, or a constant such as a type. */
 export interface NameDeclaration {
@@ -78,7 +77,7 @@ class Checker {
   readonly references = new Map<number, Reference>()
   readonly #types = new Map<number, CelType>()
   readonly #declarations: Declarations
-  #mapping: Mapping = new Map()
+  readonly #mapping = new Mapping()
   #scope: Scope | undefined
   #freeTypes = 0
 
@@ -131,9 +130,7 @@ class Checker {
     return typeParameter(`_var${this.#freeTypes++}`)
   }
   #assign(source: CelType, target: CelType): boolean {
-    const mapping = assign(this.#mapping, [source], [target])
-    if (mapping) this.#mapping = mapping
-    return mapping !== undefined
+    return assign(this.#mapping, [source], [target])
   }
 
   /** The type of a declared name, which is then what the node refers to. */
@@ -212,11 +209,9 @@ class Checker {
     for (const overload of declaration.overloads) {
       if (overload.member !== member) continue
       const { parameters, result: declared } = this.#instantiate(overload)
-      const mapping = assign(this.#mapping, args, parameters)
-      if (!mapping) continue
-      this.#mapping = mapping
+      if (!assign(this.#mapping, args, parameters)) continue
       fitting.push(overload.id)
-      const type = substitute(mapping, declared, 'keep')
+      const type = substitute(this.#mapping, declared, 'keep')
       if (result === undefined) result = type
       else if (result.kind !== 'dyn' && !typesEqual(result, type)) result = dynType
     }
@@ -244,7 +239,7 @@ class Checker {
   /** The overload's types with type parameters of its own. */
   #instantiate(overload: Overload): Pick<Overload, 'parameters' | 'result'> {
     if (overload.typeParameters.length === 0) return overload
-    const fresh: Mapping = new Map(overload.typeParameters.map((name) => [name, this.#freeType()]))
+    const fresh = new Mapping(overload.typeParameters.map((name) => [name, this.#freeType()]))
     return { parameters: overload.parameters.map((type) => substitute(fresh, type, 'keep')), result: substitute(fresh, overload.result, 'keep') }
   }
 

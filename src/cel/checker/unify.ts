@@ -5,16 +5,43 @@
 import type { CelType } from '../types.ts'
 import { dynType, isDyn, listType, mapType, opaqueType, parametersOf, typesEqual, typeType } from '../types.ts'
 
-/** Type parameters, by name, and what they turned out to be. */
-export type Mapping = Map<string, CelType>
+/** Type parameters, by name, and what they turned out to be. Grows with each call of an expression, so an attempt changes it and is undone, not copied. */
+export class Mapping {
+  readonly #types: Map<string, CelType>
+  /** What the present attempt replaced, oldest first. */
+  readonly #replaced: (readonly [name: string, before: CelType | undefined])[] = []
+
+  constructor(types: Iterable<readonly [string, CelType]> = []) {
+    this.#types = new Map(types)
+  }
+
+  get(name: string): CelType | undefined {
+    return this.#types.get(name)
+  }
+
+  set(name: string, type: CelType): void {
+    this.#replaced.push([name, this.#types.get(name)])
+    this.#types.set(name, type)
+  }
+
+  /** Keeps what `work` sets when it returns true, and restores what there was otherwise. */
+  attempt(work: () => boolean): boolean {
+    this.#replaced.length = 0
+    if (work()) return true
+    for (const [name, before] of this.#replaced.reverse()) {
+      if (before === undefined) this.#types.delete(name)
+      else this.#types.set(name, before)
+    }
+    return false
+  }
+}
 
 const isNullable = (type: CelType): boolean => ['opaque', 'object', 'timestamp', 'duration', 'wrapper', 'null'].includes(type.kind)
 
-/** The mapping, extended, when each source may be passed where its target is wanted; undefined otherwise. */
-export function assign(mapping: Mapping, sources: readonly CelType[], targets: readonly CelType[]): Mapping | undefined {
-  if (sources.length !== targets.length) return undefined
-  const attempt = new Map(mapping)
-  return sources.every((source, i) => isAssignable(attempt, source, targets[i]!)) ? attempt : undefined
+/** Whether each source may be passed where its target is wanted; extends the mapping only when so. */
+export function assign(mapping: Mapping, sources: readonly CelType[], targets: readonly CelType[]): boolean {
+  if (sources.length !== targets.length) return false
+  return mapping.attempt(() => sources.every((source, i) => isAssignable(mapping, source, targets[i]!)))
 }
 
 function isAssignable(mapping: Mapping, source: CelType, target: CelType): boolean {

@@ -14,6 +14,7 @@ import { emptyMap, ownValue } from '#base/bareMap'
 import { append } from '#base/extremes'
 import { deepCopy } from '#base/frozen'
 import type { NewObject } from '#client/client'
+import { byContainerPorts } from '../shared/byContainerPorts.ts'
 
 export const serviceNameLabel = 'kubernetes.io/service-name'
 export const managedByLabel = 'endpointslice.kubernetes.io/managed-by'
@@ -45,12 +46,15 @@ export function wantedEndpoints(
   type: AddressType,
 ): WantedEndpoints[] {
   const groups = new Map<string, WantedEndpoints>()
+  const portsOfPod = byContainerPorts((pod) => {
+    const ports = endpointPorts(service, pod)
+    return { ports, key: JSON.stringify([...ports].sort((a, b) => ((a.name ?? '') < (b.name ?? '') ? -1 : 1))) }
+  })
   for (const pod of pods) {
     if (!shouldBeEndpoint(pod)) continue
     const address = addressOf(pod, type)
     if (address === undefined) continue
-    const ports = endpointPorts(service, pod)
-    const key = JSON.stringify([...ports].sort((a, b) => ((a.name ?? '') < (b.name ?? '') ? -1 : 1)))
+    const { ports, key } = portsOfPod(pod)
     const group = groups.get(key) ?? { ports, endpoints: [] }
     groups.set(key, group)
     group.endpoints.push(endpointOf(service, pod, address, nodeOf(pod.spec.nodeName ?? '')))
@@ -108,7 +112,7 @@ export function trafficDistribution({ metadata, spec }: Frozen<Service>): string
   return isElsewise ? undefined : spec.trafficDistribution
 }
 
-/** Who should prefer the endpoint: clients of its zone, or of its node. Upstream: k8s.io/endpointslice/trafficdist. */
+/** The clients that should prefer the endpoint: those of its zone, or of its node. Upstream: k8s.io/endpointslice/trafficdist. */
 function hintsOf(service: Frozen<Service>, zone: string | undefined, nodeName: string | undefined): EndpointHints | undefined {
   const distribution = trafficDistribution(service)
   if (!distribution) return undefined
@@ -158,6 +162,8 @@ export function planSlices(
 }
 
 function samePorts(slice: Frozen<EndpointSlice>, ports: readonly EndpointPort[]): boolean {
+  // Most slices were written in this order: sorting ten thousand ports takes longer than comparing them.
+  if (semanticEqual(slice.ports ?? [], ports)) return true
   const sorted = (list: readonly Frozen<EndpointPort>[]) => [...list].sort((a, b) => ((a.name ?? '') < (b.name ?? '') ? -1 : 1))
   return semanticEqual(sorted(slice.ports ?? []), sorted(ports))
 }

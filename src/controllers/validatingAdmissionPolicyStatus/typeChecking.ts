@@ -6,6 +6,8 @@
 import { AdmissionCompiler } from '#api/cel/admissionCompiler'
 import type { ExpressionWarning, ValidatingAdmissionPolicy } from '#api/gen/types/admissionregistration.v1'
 import { type Frozen, type GroupVersionKind, type GroupVersionResource, groupVersion, parseGroupVersion } from '#api/machinery/meta'
+import type { Clock } from '#base/clock'
+import { compilingInSteps } from '#cel/compilingInSteps'
 import type { CelType } from '#cel/types'
 
 /** More types than this are not looked at. */
@@ -18,18 +20,35 @@ export interface TypeSource {
   typeOf(kind: GroupVersionKind): Promise<CelType | undefined>
 }
 
-/** In the order of the policy's validations. */
-export async function checkTypes(policy: Frozen<ValidatingAdmissionPolicy>, source: TypeSource): Promise<ExpressionWarning[]> {
-  const checked: { kind: GroupVersionKind; compiler: AdmissionCompiler }[] = []
-  const { paramKind, variables = [], validations = [] } = policy.spec
+/** In the order of the policy's validations. A policy may have thousands of expressions: others get turns of the clock while they are compiled. */
+export async function checkTypes(policy: Frozen<ValidatingAdmissionPolicy>, source: TypeSource, clock: Pick<Clock, 'turn'>): Promise<ExpressionWarning[]> {
+  const { paramKind } = policy.spec
   const params = paramKind && (await source.typeOf({ ...parseGroupVersion(paramKind.apiVersion ?? ''), kind: paramKind.kind ?? '' }))
+  const types: TypeOfKind[] = []
   for (const kind of await kindsOf(policy, source)) {
     const object = await source.typeOf(kind)
-    if (!object) continue
+    if (object) types.push({ kind, object })
+  }
+  const steps = compilingInSteps(() => warningsAbout(policy, types, params))
+  for (;;) {
+    const step = steps.next()
+    if (step.done) return step.value
+    await clock.turn()
+  }
+}
+
+interface TypeOfKind {
+  readonly kind: GroupVersionKind
+  readonly object: CelType
+}
+
+function warningsAbout({ spec }: Frozen<ValidatingAdmissionPolicy>, types: readonly TypeOfKind[], params: CelType | undefined): ExpressionWarning[] {
+  const { paramKind, variables = [], validations = [] } = spec
+  const checked = types.map(({ kind, object }) => {
     const compiler = new AdmissionCompiler({ hasParams: paramKind !== undefined, object, params }, true)
     for (const { name, expression } of variables) compiler.addVariable(name, expression)
-    checked.push({ kind, compiler })
-  }
+    return { kind, compiler }
+  })
   const warningsOf = (expression: string, fieldRef: string): ExpressionWarning[] => {
     const texts = checked.flatMap(({ kind, compiler }) => {
       const { fault } = compiler.compile(expression)

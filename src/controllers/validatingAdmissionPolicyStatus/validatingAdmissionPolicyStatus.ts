@@ -30,7 +30,7 @@ function createStatusController(context: ControllerContext) {
     async reconcile(name, signal) {
       const policy = policies.lister.get({ name })
       if (!policy || isChecked(policy)) return undefined
-      const expressionWarnings = await checkTypes(policy, source)
+      const expressionWarnings = await checkTypes(policy, source, context.clock)
       const status = { observedGeneration: policy.metadata.generation, typeChecking: { expressionWarnings } }
       const body = { apiVersion: 'admissionregistration.k8s.io/v1', kind: 'ValidatingAdmissionPolicy', metadata: { name }, status }
       await client.patch({ name }, 'apply', body, { subresource: 'status', fieldManager, force: true, signal })

@@ -17,7 +17,7 @@ export interface Answer {
 }
 
 export interface BudgetCluster {
-  send(role: Role, method: string, target: string, body?: string | object, contentType?: string): Promise<Answer>
+  send(role: Role, method: string, target: string, body?: string | object, contentType?: string, accept?: string): Promise<Answer>
   /** Milliseconds of the longest turn of the event loop since the last call. */
   longestTurn(): Promise<number>
   /** What is held in memory once all garbage is gone. */
@@ -65,9 +65,9 @@ export async function startBudgetCluster(): Promise<BudgetCluster> {
     return answer
   }
   const cluster: BudgetCluster = {
-    send: (role, method, target, body, contentType = 'application/json') =>
+    send: (role, method, target, body, contentType = 'application/json', accept = 'application/json') =>
       Promise.race([
-        twice(() => call(agent, `${url}${target}`, role, method, body, contentType)),
+        twice(() => call(agent, `${url}${target}`, role, method, body, { contentType, accept })),
         exited.then((): never => assert.fail(`the cluster died: ${errors}`)),
       ]),
     longestTurn: async () => (await ask<{ turnMs: number }>('turn')).turnMs,
@@ -114,12 +114,15 @@ async function twice<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-function call(agent: Agent, url: string, token: string, method: string, body: string | object | undefined, contentType: string): Promise<Answer> {
+type Types = { readonly contentType: string; readonly accept: string }
+
+function call(agent: Agent, url: string, token: string, method: string, body: string | object | undefined, types: Types): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const sent = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
     const headers = {
       authorization: `Bearer ${token}`,
-      ...(sent === undefined ? {} : { 'content-type': contentType, 'content-length': Buffer.byteLength(sent) }),
+      accept: types.accept,
+      ...(sent === undefined ? {} : { 'content-type': types.contentType, 'content-length': Buffer.byteLength(sent) }),
     }
     const outgoing = request(url, { method, agent, headers })
     outgoing.on('error', reject)

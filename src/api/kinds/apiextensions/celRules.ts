@@ -39,7 +39,7 @@ class Checker implements SchemaRuleChecker {
     const at = path.child('x-kubernetes-validations')
     if (!declaration) return [{ type: 'InternalError', field: at.toString(), body: `Internal error: ${noDeclaration}` }]
     const repeated = place.maxCardinality ?? Math.floor(maxRequestBytes / (declaration.minSerializedSize + 1))
-    return compileRules(props, declaration).flatMap((rule, index) => this.#ruleFaults(rule, at.index(index), place, repeated))
+    return [...compileRules(props, declaration)].flatMap((rule, index) => this.#ruleFaults(rule, at.index(index), place, repeated))
   }
 
   readonly checkDefault = (props: Props, value: unknown, path: FieldPath): readonly FieldError[] => {

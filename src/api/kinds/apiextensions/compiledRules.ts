@@ -29,16 +29,15 @@ export interface CompiledRule {
   readonly fieldPath?: FieldPath | undefined
 }
 
-/** Compiles the rules of a node; empty ones are left out. */
-export function compileRules(props: Props, declaration: Declaration): CompiledRule[] {
+/** Compiles the rules of a node, each when it is asked for. */
+export function* compileRules(props: Props, declaration: Declaration): Generator<CompiledRule, undefined> {
   const { type } = declaration
   const environments = {
     plain: kubernetesEnvironment.extend({ variables: { self: type, oldSelf: type } }),
     optional: kubernetesEnvironment.extend({ variables: { self: type, oldSelf: optionalType(type) } }),
   }
-  return (props['x-kubernetes-validations'] ?? []).map((rule) =>
-    compileRule(props, rule, declaration, rule.optionalOldSelf ? environments.optional : environments.plain),
-  )
+  for (const rule of props['x-kubernetes-validations'] ?? [])
+    yield compileRule(props, rule, declaration, rule.optionalOldSelf ? environments.optional : environments.plain)
 }
 
 function compileRule(props: Props, rule: Frozen<ValidationRule>, declaration: Declaration, environment: Environment): CompiledRule {

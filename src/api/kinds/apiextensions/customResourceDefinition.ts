@@ -141,7 +141,7 @@ function preserveFaults(obj: CustomResourceDefinition, old: Frozen<CustomResourc
 
 /** What is accepted but does not do what its author may think. */
 function warningsOf({ spec }: Definition): string[] {
-  const nodes = (spec.versions ?? []).flatMap(({ schema }) => [...schemasIn(schema?.openAPIV3Schema)])
+  const nodes = (spec.versions ?? []).flatMap(({ schema }) => schemasIn(schema?.openAPIV3Schema))
   const formats = nodes
     .filter(({ type, format }) => format && !isRecognizedFormat(type, format))
     .map(({ format }) => `unrecognized format ${JSON.stringify(format)}`)

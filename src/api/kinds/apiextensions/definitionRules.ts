@@ -27,7 +27,7 @@ interface Options extends SchemaOptions, ConversionOptions {
   readonly old: Spec | undefined
 }
 
-/** What CEL has to say of a schema; made anew for each, since the costs of a schema's rules add up. */
+/** What CEL has to say of a schema; made again for each, since the costs of a schema's rules add up. */
 export interface SchemaRuleChecker {
   readonly check: RuleCheck
   readonly checkDefault: DefaultRuleCheck
@@ -143,7 +143,7 @@ function groupFaults({ group, scope, preserveUnknownFields, versions }: Spec, pa
   else if (!group.includes('.')) errors.push(fieldError.invalid(at, group, 'should be a domain with at least one dot'))
   if (!scope) errors.push(fieldError.required(path.child('scope')))
   else if (scope !== 'Cluster' && scope !== 'Namespaced') errors.push(fieldError.notSupported(path.child('scope'), scope, ['Cluster', 'Namespaced']))
-  const hasDefaults = (versions ?? []).some(({ schema }) => [...schemasIn(schema?.openAPIV3Schema)].some((one) => one.default !== undefined))
+  const hasDefaults = (versions ?? []).some(({ schema }) => schemasIn(schema?.openAPIV3Schema).some((one) => one.default !== undefined))
   if (preserveUnknownFields && hasDefaults)
     errors.push(fieldError.invalid(path.child('preserveUnknownFields'), true, 'must be false in order to use defaults in the schema'))
   return errors
@@ -198,7 +198,7 @@ function rootFaults(props: Props, path: FieldPath): FieldError[] {
 function optionsFor(old: Frozen<CustomResourceDefinition> | undefined): Options {
   const spec = old?.spec
   const roots = (spec?.versions ?? []).map(({ schema }) => schema?.openAPIV3Schema)
-  const anyNode = (holds: (props: Props) => boolean) => roots.some((props) => [...schemasIn(props)].some(holds))
+  const anyNode = (holds: (props: Props) => boolean) => roots.some((props) => schemasIn(props).some(holds))
   const nowhere = FieldPath.of()
   const isStructural = (props: Props | undefined) => !props || (unsupportedMember(props) === undefined && structuralFaults(props, nowhere).length === 0)
   const established = isConditionTrue(old?.status?.conditions, 'Established')

@@ -28,20 +28,57 @@ export interface RuleNode {
 
 /** The rules of a schema; undefined when it has none. Definitions are checked when they are written: what does not compile says so here. */
 export function ruleTree(props: Props, isResource: boolean): RuleNode | undefined {
-  const properties = new Map<string, RuleNode>()
-  for (const [name, child] of Object.entries(props.properties ?? {})) {
-    const node = ruleTree(child, child['x-kubernetes-embedded-resource'] === true)
-    if (node) properties.set(name, node)
+  const steps = ruleTreeInSteps(props, isResource)
+  for (;;) {
+    const step = steps.next()
+    if (step.done) return step.value
   }
-  const below = (child: Props | undefined) => child && ruleTree(child, child['x-kubernetes-embedded-resource'] === true)
-  const additional = below(additionalOf(props))
-  const items = below(itemsOf(props))
-  const own = (props['x-kubernetes-validations']?.length ?? 0) > 0
-  if (!own && properties.size === 0 && !additional && !items) return undefined
-  const declaration = own ? declareSchema(props as JSONSchemaProps, 'selfType', isResource) : undefined
-  const rules = declaration ? compileRules(props, declaration) : []
-  const keys = props['x-kubernetes-list-type'] === 'map' ? props['x-kubernetes-list-map-keys'] : undefined
-  return { type: props.type ?? '', rules, declaration, properties, additional, items, keys }
+}
+
+/** Pauses after each share of compiled text: a definition may have thousands of rules. */
+export function* ruleTreeInSteps(props: Props, isResource: boolean): Generator<undefined, RuleNode | undefined> {
+  return yield* new TreeBuilder().build(props, isResource)
+}
+
+/** Characters of rules after which others get a turn: some ten milliseconds of compiling. */
+const share = 4096
+/** What the shortest rule counts for. */
+const perRule = 128
+
+class TreeBuilder {
+  #compiled = 0;
+
+  *build(props: Props, isResource: boolean): Generator<undefined, RuleNode | undefined> {
+    const properties = new Map<string, RuleNode>()
+    for (const [name, child] of Object.entries(props.properties ?? {})) {
+      const node = yield* this.#below(child)
+      if (node) properties.set(name, node)
+    }
+    const additional = yield* this.#below(additionalOf(props))
+    const items = yield* this.#below(itemsOf(props))
+    const own = (props['x-kubernetes-validations']?.length ?? 0) > 0
+    if (!own && properties.size === 0 && !additional && !items) return undefined
+    const declaration = own ? declareSchema(props as JSONSchemaProps, 'selfType', isResource) : undefined
+    const rules = declaration ? yield* this.#rules(props, declaration) : []
+    const keys = props['x-kubernetes-list-type'] === 'map' ? props['x-kubernetes-list-map-keys'] : undefined
+    return { type: props.type ?? '', rules, declaration, properties, additional, items, keys }
+  }
+
+  *#below(child: Props | undefined): Generator<undefined, RuleNode | undefined> {
+    return child && (yield* this.build(child, child['x-kubernetes-embedded-resource'] === true))
+  }
+
+  *#rules(props: Props, declaration: Declaration): Generator<undefined, CompiledRule[]> {
+    const rules: CompiledRule[] = []
+    for (const compiled of compileRules(props, declaration)) {
+      rules.push(compiled)
+      this.#compiled += perRule + compiled.rule.rule.length + (compiled.rule.messageExpression?.length ?? 0)
+      if (this.#compiled < share) continue
+      this.#compiled = 0
+      yield
+    }
+    return rules
+  }
 }
 
 export interface RuleOutcome {

@@ -16,16 +16,27 @@ export function additionalOf(props: Props): Props | undefined {
 }
 
 /** Every schema in `props`, itself first. */
-export function* schemasIn(props: Props | undefined): Generator<Props> {
-  if (!props) return
-  yield props
+export function schemasIn(props: Props | undefined): readonly Props[] {
+  const found: Props[] = []
+  if (props) collect(props, found)
+  return found
+}
+
+function collect(props: Props, found: Props[]): void {
+  found.push(props)
   for (const list of [props.items, props.allOf, props.anyOf, props.oneOf]) {
-    const children = Array.isArray(list) ? list : list === undefined ? [] : [list]
-    for (const child of children) if (isObject(child)) yield* schemasIn(child as Props)
+    if (Array.isArray(list)) for (const child of list) collectFrom(child, found)
+    else collectFrom(list, found)
   }
-  yield* schemasIn(props.not)
+  collectFrom(props.not, found)
   for (const map of [props.properties, props.patternProperties, props.definitions, props.dependencies]) {
-    for (const child of Object.values(map ?? {})) if (isObject(child)) yield* schemasIn(child as Props)
+    if (map) for (const child of Object.values(map)) collectFrom(child, found)
   }
-  for (const child of [additionalOf(props), props.additionalItems]) if (isObject(child)) yield* schemasIn(child as Props)
+  collectFrom(props.additionalProperties, found)
+  collectFrom(props.additionalItems, found)
+}
+
+/** A definition may have tens of thousands of fields, most of which hold nothing. */
+function collectFrom(child: unknown, found: Props[]): void {
+  if (child !== undefined && isObject(child)) collect(child as Props, found)
 }

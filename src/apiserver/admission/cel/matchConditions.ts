@@ -15,9 +15,7 @@ export interface MatchConditions {
   readonly variables: ReadonlyMap<string, AdmissionExpression>
 }
 
-/** Undefined when there are none. */
-export function compileMatchConditions(compiler: AdmissionCompiler, conditions: readonly Frozen<MatchCondition>[] | undefined): MatchConditions | undefined {
-  if (!conditions || conditions.length === 0) return undefined
+export function compileMatchConditions(compiler: AdmissionCompiler, conditions: readonly Frozen<MatchCondition>[]): MatchConditions {
   return {
     conditions: conditions.map(({ expression }) => compiler.compile(expression, { results: [boolType] })),
     variables: compiler.variables,

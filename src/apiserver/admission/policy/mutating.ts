@@ -11,7 +11,7 @@ import { StatusError, type StatusReason } from '#api/machinery/status'
 import type { AdmissionAttributes } from '../admission.ts'
 import { refuse, requestNamespace } from '../attributes.ts'
 import type { AdmissionInput } from '../cel/activation.ts'
-import { evaluateMatchConditions } from '../cel/matchConditions.ts'
+import { evaluateMatchConditions, type MatchConditions } from '../cel/matchConditions.ts'
 import { RequestAuthorizer } from '../cel/requestAuthorizer.ts'
 import { MutableObject } from '../matching/versioned.ts'
 import { askForSecondRound, type RoundMemory, roundMemory } from '../reinvocation.ts'
@@ -44,6 +44,11 @@ export function mutateByPolicies(deps: PolicyDeps, index: MutatingPolicyIndex, a
 interface Failure {
   readonly text: string
   readonly reason: StatusReason
+}
+
+interface Mutating {
+  readonly compiled: CompiledMutations
+  readonly mutation: CompiledMutation
 }
 
 /** One request on its way past the policies. */
@@ -85,7 +90,8 @@ class MutationRun {
 
   async #invoke(call: Call, params: Param, namespace: Frozen<Namespace> | undefined): Promise<void> {
     const { hook, binding, invocation } = call
-    const { evaluator, policy } = hook
+    const { policy } = hook
+    const compiled = await hook.evaluator()
     const input = async (): Promise<AdmissionInput> => ({
       attributes: this.#attributes,
       ...invocation,
@@ -94,20 +100,18 @@ class MutationRun {
       namespace,
       authorizer: this.#authorizer,
     })
-    if (evaluator.conditions && !(await this.#matches(call, await input()))) return
+    if (compiled.conditions && !(await this.#matches(call, compiled.conditions, await input()))) return
     const key = JSON.stringify([policy.metadata.name, binding.metadata.name, params?.metadata.namespace, params?.metadata.name])
-    // Nobody is asked for the first time in the second round.
+    // A policy that did not run in the first round does not run in the second.
     if (this.#memory.isSecondRound && !this.#memory.isDue(key)) return
     const before = this.#object.current
-    for (const mutation of evaluator.mutations) await this.#mutate(call, mutation, await input())
+    for (const mutation of compiled.mutations) await this.#mutate(call, { compiled, mutation }, await input())
     if (!semanticEqual(before, this.#object.current)) askForSecondRound(this.#attributes, this.#memory)
     if (policy.spec.reinvocationPolicy === 'IfNeeded') this.#memory.invoked(key)
   }
 
-  async #matches({ hook, binding }: Call, input: AdmissionInput): Promise<boolean> {
+  async #matches({ hook, binding }: Call, conditions: MatchConditions, input: AdmissionInput): Promise<boolean> {
     const { clock, metrics } = this.#deps
-    const { conditions } = hook.evaluator
-    if (!conditions) return true
     const startedMs = clock.monotonicMs()
     const outcome = await evaluateMatchConditions(conditions, input, hook.policy.spec.failurePolicy ?? 'Fail')
     const owner = { name: hook.policy.metadata.name ?? '', kind: 'policy', type: 'validate', operation: this.#attributes.operation } as const
@@ -116,14 +120,14 @@ class MutationRun {
     return outcome.matches
   }
 
-  async #mutate({ hook, binding }: Call, mutation: CompiledMutation, input: AdmissionInput): Promise<void> {
+  async #mutate({ hook, binding }: Call, { compiled, mutation }: Mutating, input: AdmissionInput): Promise<void> {
     const { clock, policyMetrics } = this.#deps
     const { object } = input
     if (!object) return
     const startedMs = clock.monotonicMs()
     let fault: string | undefined
     try {
-      const made = patchedBy(mutation.patchType, await evaluateMutation(hook.evaluator, mutation, input), object, this.#attributes)
+      const made = patchedBy(mutation.patchType, await evaluateMutation(compiled, mutation, input), object, this.#attributes)
       if (made !== object) this.#object.replace(made as KubeObject)
     } catch (error) {
       if (!(error instanceof MutationFault)) throw error

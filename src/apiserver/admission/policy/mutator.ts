@@ -30,7 +30,7 @@ export function compileMutations({ spec }: Frozen<MutatingAdmissionPolicy>): Com
   for (const { name, expression } of spec.variables ?? []) compiler.addVariable(name, expression)
   return {
     variables: compiler.variables,
-    conditions: compileMatchConditions(compiler, spec.matchConditions),
+    conditions: spec.matchConditions?.length ? compileMatchConditions(compiler, spec.matchConditions) : undefined,
     mutations: (spec.mutations ?? []).map(({ patchType, applyConfiguration, jsonPatch }) => {
       const isJson = patchType === 'JSONPatch'
       const source = (isJson ? jsonPatch?.expression : applyConfiguration?.expression) ?? ''

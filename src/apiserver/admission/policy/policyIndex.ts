@@ -1,5 +1,5 @@
 /**
- * The policies of one kind with their bindings (L3), compiled when they change; which of them can be about a kind of request is worked out once
+ * The policies of one kind with their bindings (L3), compiled when a request first matches them; which of them can be about a kind of request is worked out once
  * and kept. A policy without a binding does nothing.
  * Upstream: apiserver/pkg/admission/plugin/policy/generic/policy_source.go (v1.36).
  */
@@ -7,6 +7,7 @@ import type { MatchResources, ParamKind, ParamRef } from '#api/gen/types/admissi
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import type { AdmissionForms, ObjectReader } from '../../core/objectReader.ts'
 import type { AdmissionAttributes } from '../admission.ts'
+import { type OnDemand, onDemand } from '../cel/onDemand.ts'
 import { type Criteria, couldMatch, criteriaOf } from '../matching/criteria.ts'
 import { subjectOf } from '../matching/rules.ts'
 
@@ -33,7 +34,7 @@ export interface BoundBinding<B> {
 export interface PolicyHook<P, B, E> {
   readonly policy: Frozen<P>
   readonly criteria: Criteria
-  readonly evaluator: E
+  readonly evaluator: OnDemand<E>
   readonly bindings: readonly BoundBinding<B>[]
 }
 
@@ -57,11 +58,11 @@ interface Kept<P, B, E> {
 /** Kinds of requests whose candidates are kept. */
 const maxKept = 4096
 
-export class PolicyIndex<P extends PolicyShape, B extends BindingShape, E> {
+export class PolicyIndex<P extends PolicyShape, B extends BindingShape, E extends object> {
   readonly #reader: ObjectReader
   readonly #kind: PolicyKind<P, E>
   /** Policies that have not changed need not be compiled again. */
-  #compiled = new Map<Frozen<P>, E>()
+  #compiled = new Map<Frozen<P>, OnDemand<E>>()
   #hooks: readonly PolicyHook<P, B, E>[] = []
   readonly #kept = new Map<string, Kept<P, B, E>>()
   #isOutdated = true
@@ -107,13 +108,13 @@ export class PolicyIndex<P extends PolicyShape, B extends BindingShape, E> {
       const { policyName = '', matchResources } = binding.spec as Frozen<BindingShape['spec']>
       bound.set(policyName, [...(bound.get(policyName) ?? []), { binding, criteria: criteriaOf(matchResources) }])
     }
-    const compiled = new Map<Frozen<P>, E>()
+    const compiled = new Map<Frozen<P>, OnDemand<E>>()
     const hooks: PolicyHook<P, B, E>[] = []
     for (const policy of sorted(this.#reader.list<P>(this.#kind.policies))) {
       const bindings = bound.get(policy.metadata.name ?? '')
       const criteria = criteriaOf((policy.spec as Frozen<PolicyShape['spec']>).matchConstraints)
       if (!bindings || !criteria) continue
-      const evaluator = this.#compiled.get(policy) ?? this.#kind.compile(policy)
+      const evaluator = this.#compiled.get(policy) ?? onDemand(policy, () => this.#kind.compile(policy))
       compiled.set(policy, evaluator)
       hooks.push({ policy, criteria, evaluator, bindings })
     }

@@ -76,11 +76,12 @@ class Validation {
 
   async #evaluate({ hook, binding, invocation, params }: Call, policy: string, bindingName: string): Promise<void> {
     const objects = await this.#views.of(invocation.kind)
+    const compiled = await hook.evaluator()
     const namespace = policyNamespace(this.#attributes, this.#deps.reader)
     for (const param of params) {
       const input = { attributes: this.#attributes, ...invocation, ...objects, params: param, namespace, authorizer: this.#authorizer }
       const startedMs = this.#deps.clock.monotonicMs()
-      const outcome = await evaluateValidations(hook.evaluator, input)
+      const outcome = await evaluateValidations(compiled, input)
       const seconds = (this.#deps.clock.monotonicMs() - startedMs) / 1000
       this.#countConditions(policy, outcome, seconds)
       for (const decision of outcome.decisions) this.#enforce(decision, binding, { policy, binding: bindingName, seconds })

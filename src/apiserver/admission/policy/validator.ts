@@ -34,7 +34,7 @@ export function compileValidations({ spec }: Frozen<ValidatingAdmissionPolicy>):
   for (const { name, expression } of spec.variables ?? []) compiler.addVariable(name, expression)
   return {
     variables: compiler.variables,
-    conditions: compileMatchConditions(compiler, spec.matchConditions),
+    conditions: spec.matchConditions?.length ? compileMatchConditions(compiler, spec.matchConditions) : undefined,
     validations: (spec.validations ?? []).map(({ expression, message, messageExpression, reason }) => ({
       expression: compiler.compile(expression, { results: [boolType] }),
       message: message?.trim() ?? '',
@@ -128,7 +128,7 @@ function messagesOf(validations: readonly CompiledValidation[], activation: Admi
 function decide(compiled: CompiledValidations, { value, error }: Evaluated, index: number, messages: readonly string[] | BudgetExceeded): Decision {
   const failed = (fault: string): Decision => ({ denied: !compiled.failsOpen, error: fault, message: fault, reason: '', index })
   if (error !== undefined) return failed(error)
-  // Even what holds: nobody knows what its message would have cost.
+  // Also a validation that holds: the cost of its message is unknown.
   if (messages instanceof BudgetExceeded) return failed(`failed messageExpression: ${messages.message}`)
   if (value === true) return { denied: false, message: '', reason: '', index }
   const { message, reason, expression } = compiled.validations[index] as CompiledValidation

@@ -45,8 +45,9 @@ export async function consider({ reader, clock, metrics }: WebhookDeps, { hook, 
   if (!hook.conditions) return true
   const input = { attributes, ...invocation, ...(await passage.objectsAs(invocation.kind)), authorizer }
   const owner = { name: hook.webhook.name, kind: 'webhook', type: step === 'admit' ? 'admit' : 'validating', operation: attributes.operation } as const
+  const conditions = await hook.conditions()
   const startedMs = clock.monotonicMs()
-  const outcome = await evaluateMatchConditions(hook.conditions, input, hook.failsOpen ? 'Ignore' : 'Fail')
+  const outcome = await evaluateMatchConditions(conditions, input, hook.failsOpen ? 'Ignore' : 'Fail')
   metrics.conditionsEvaluated(owner, (clock.monotonicMs() - startedMs) / 1000, outcome.failures)
   if (outcome.error !== undefined) throw forbidden(attributes.resource, attributes.name, outcome.error)
   // Upstream's two metrics call validating webhooks by two names.

@@ -1,5 +1,6 @@
 /**
- * One webhook of a configuration, made ready to be asked (L3): selectors and conditions compiled, its target with its connections.
+ * One webhook of a configuration, made ready to be asked (L3): selectors compiled, its target with its connections; conditions are compiled when a request
+ * first matches its rules.
  * Upstream: apiserver/pkg/admission/plugin/webhook/accessors.go, util/webhook/client.go (v1.36).
  */
 import type { Agent } from 'node:https'
@@ -10,6 +11,7 @@ import type { Transport } from '#client/transport'
 import type { WebhookTarget } from '../../webhooks/webhookClient.ts'
 import { type ResolveService, webhookTarget } from '../../webhooks/webhookTarget.ts'
 import { compileMatchConditions, type MatchConditions } from '../cel/matchConditions.ts'
+import { type OnDemand, onDemand } from '../cel/onDemand.ts'
 import { type Selectors, selectorsOf } from '../matching/selectors.ts'
 import { hostPortOf, type IdentityOf } from './identities.ts'
 
@@ -22,7 +24,8 @@ export interface Hook {
   readonly configuration: string
   readonly webhook: Webhook
   readonly selectors: Selectors
-  readonly conditions: MatchConditions | undefined
+  /** Absent: it has none. */
+  readonly conditions: OnDemand<MatchConditions> | undefined
   readonly failsOpen: boolean
   readonly target: WebhookTarget
   /** The server's way to itself, where the webhook is one of its own paths; see {@link HookDeps.own}. */
@@ -33,7 +36,7 @@ export interface Hook {
 
 export interface HookDeps {
   readonly resolve: ResolveService
-  /** Absent: the server is nobody to all webhooks. */
+  /** Absent: the server sends no credentials to webhooks. */
   readonly identityOf?: IdentityOf | undefined
   /** How the server asks itself: what the service `kubernetes` offers is its own, or an aggregated API. Absent: like every other service. */
   readonly own?: (() => Transport | undefined) | undefined
@@ -52,13 +55,18 @@ export function hooksOf(configuration: WebhookConfiguration, deps: HookDeps): Ho
       configuration: name,
       webhook,
       selectors: selectorsOf(webhook),
-      conditions: compileMatchConditions(new AdmissionCompiler({ hasParams: false }, false), webhook.matchConditions),
+      conditions: conditionsOf(webhook),
       failsOpen: webhook.failurePolicy === 'Ignore',
       target: targetOf(webhook, poolKey, deps),
       own: isOwn(webhook) ? deps.own : undefined,
       poolKey,
     }
   })
+}
+
+function conditionsOf({ matchConditions = [] }: Webhook): Hook['conditions'] {
+  if (matchConditions.length === 0) return undefined
+  return onDemand(matchConditions, () => compileMatchConditions(new AdmissionCompiler({ hasParams: false }, false), matchConditions))
 }
 
 function isOwn({ clientConfig: { service } }: Webhook): boolean {

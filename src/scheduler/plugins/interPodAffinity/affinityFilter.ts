@@ -14,7 +14,7 @@ import type { TriesPods } from '../topology/tryPods.ts'
 export interface AffinityQuestion {
   readonly pod: PodInfo
   readonly namespaceLabels: Readonly<Record<string, string>> | undefined
-  /** By required affinity term, and by required anti-affinity term. */
+  /** By topology of the required affinity terms, and by required anti-affinity term. */
   readonly near: readonly DomainTable[]
   readonly away: readonly DomainTable[]
   /** Whether the pod is itself what it wants near: the first of its kind may go anywhere. */
@@ -23,9 +23,11 @@ export interface AffinityQuestion {
   readonly held: readonly HeldTerm[]
 }
 
-/** The held terms that still have a say where there is nobody whom the pod wants away: `away` has counted the pods of those that it holds itself. */
+/** The held terms that still count on nodes without pods that `away` counts: `away` has counted the pods of those terms that the pod holds itself. */
 function heldByOthers({ pod, held }: AffinityQuestion): readonly HeldTerm[] {
-  return held.filter(({ term, isMutual }) => !isMutual || !pod.requiredAntiAffinity.some(({ text }) => text === term.text))
+  if (held.length === 0) return held
+  const own = new Set(pod.requiredAntiAffinity.map(({ text }) => text))
+  return held.filter(({ term, isMutual }) => !isMutual || !own.has(term.text))
 }
 
 type Changes = Map<string, number>

@@ -5,15 +5,23 @@
 import type { Namespace, Pod } from '#api/gen/types/core.v1'
 import { nothing } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
+import { LruCache } from '#base/lruCache'
 import type { Lister } from '#client/cache/lister'
 import { type AffinityTerm, affinityTerm, affinityTermMatches, type PodInfo } from '../../framework/podInfo.ts'
 import type { Snapshot } from '../../framework/snapshot.ts'
 import type { DomainTable } from '../topology/domainTable.ts'
 import type { DomainTables } from '../topology/domainTables.ts'
 
+/** Characters from which a table is found by a name that stands for its terms. */
+const longText = 2000
+/** How many such names are known: each keeps a text of up to a megabyte. */
+const mostLong = 16
+
 export class IncomingTerms {
   readonly #tables: DomainTables
   readonly #namespaces: Lister<Namespace>
+  readonly #long = new LruCache<string, { readonly name: string }>(mostLong)
+  #counted = 0
 
   constructor(tables: DomainTables, namespaces: Lister<Namespace>) {
     this.#tables = tables
@@ -26,13 +34,32 @@ export class IncomingTerms {
 
   /** For each term, a table of the pods that it alone is about. */
   each(terms: readonly AffinityTerm[], snapshot: Snapshot): DomainTable[] {
-    return terms.map((term) => this.#table(term.topologyKey, [this.#resolved(term)], snapshot))
+    return terms.map((term) => {
+      const resolved = this.#resolved(term)
+      return this.#table(`${term.topologyKey} ${this.#nameOf(resolved.text)}`, term.topologyKey, [resolved], snapshot)
+    })
   }
 
-  /** For each term's topology, a table of the pods that all of them are about. */
+  /** For each topology of the terms, a table of the pods that all terms are about. */
   together(terms: readonly AffinityTerm[], snapshot: Snapshot): DomainTable[] {
-    const resolved = terms.map((term) => this.#resolved(term))
-    return terms.map(({ topologyKey }) => this.#table(topologyKey, resolved, snapshot))
+    const distinct = new Map<string, AffinityTerm>()
+    const topologyKeys = new Set<string>()
+    for (const term of terms) {
+      const resolved = this.#resolved(term)
+      distinct.set(resolved.text, resolved)
+      topologyKeys.add(term.topologyKey)
+    }
+    const name = this.#nameOf([...distinct.keys()].join())
+    const all = [...distinct.values()]
+    return [...topologyKeys].map((topologyKey) => this.#table(`${topologyKey} ${name}`, topologyKey, all, snapshot))
+  }
+
+  /** The text, or a short name for a long one: a text may be as long as the pod, and each table is found by it. */
+  #nameOf(text: string): string {
+    if (text.length <= longText) return text
+    const known = this.#long.get(text) ?? { name: `long ${this.#counted++}` }
+    this.#long.set(text, known)
+    return known.name
   }
 
   #resolved(term: AffinityTerm): AffinityTerm {
@@ -42,8 +69,7 @@ export class IncomingTerms {
     return affinityTerm({ ...term, namespaces, namespaceSelector: nothing })
   }
 
-  #table(topologyKey: string, terms: readonly AffinityTerm[], snapshot: Snapshot): DomainTable {
-    const key = `${topologyKey} ${terms.map(({ text }) => text).join()}`
+  #table(key: string, topologyKey: string, terms: readonly AffinityTerm[], snapshot: Snapshot): DomainTable {
     return this.#tables.get(key, snapshot, () => ({ topologyKey, counts: (info: PodInfo) => matchesAll(terms, info.pod, undefined) }))
   }
 }

@@ -36,7 +36,7 @@ export function isNativeResource(name: string): boolean {
   return !name.includes('/') || name.includes('kubernetes.io/')
 }
 
-/** A device or the like, under somebody's own domain. */
+/** A device or the like, under the domain of its vendor. */
 export function isExtendedResource(name: string): boolean {
   return !isNativeResource(name) && !name.startsWith('requests.') && isQualifiedName(`requests.${name}`).length === 0
 }
@@ -92,15 +92,17 @@ export function validateResourceRequirements(resources: ResourceRequirements | u
 /** Each claim, or each request in it, is named once, and the pod has it. */
 function claimFaults(claims: ResourceRequirements['claims'], known: ReadonlySet<string>, path: FieldPath): FieldError[] {
   const seen = new Set<string>()
+  const seenInPart = new Set<string>()
   const where = `must be one of the names in pod.spec.resourceClaims${known.size > 0 ? `: ${[...known].sort().join(', ')}` : ' which is empty'}`
   return (claims ?? []).flatMap(({ name, request }, i) => {
     const at = path.index(i)
     if (!name) return [fieldError.required(at)]
     const errors = request && !seen.has(name) ? faults(at.child('request'), request, isDns1123Label(request)) : []
     const key = request ? `${name}/${request}` : name
-    const covered = !request && [...seen].some((other) => other.startsWith(`${name}/`))
+    const covered = !request && seenInPart.has(name)
     if (seen.has(name) || seen.has(key) || covered) errors.push(fieldError.duplicate(at, seen.has(name) ? name : key))
     seen.add(key)
+    if (request) seenInPart.add(name)
     const missing = fieldError.notFound(at, name)
     return known.has(name) ? errors : [...errors, { ...missing, body: `${missing.body}: ${where}` }]
   })
