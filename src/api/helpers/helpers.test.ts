@@ -23,7 +23,7 @@ const container = (name: string, requests?: Record<string, string>, limits?: Rec
   restartPolicy,
 })
 
-test('RES-01 requests: init steps in turn, sidecars beside everything, overhead on top', () => {
+test('RES-01 a pod requests the largest init step or all containers, plus its sidecars and its overhead', () => {
   const subject = pod({
     containers: [container('a', { cpu: '100m', memory: '64Mi' }), container('b', { cpu: '200m' })],
     initContainers: [container('i1', { cpu: '500m' }), container('s', { cpu: '50m' }, undefined, 'Always'), container('i2', { memory: '256Mi', cpu: '10m' })],

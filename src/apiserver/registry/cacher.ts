@@ -5,7 +5,6 @@
  * meanwhile reaches the clients' watches as events: they stay open.
  * Upstream: apiserver/pkg/storage/cacher, one reflector per resource; here one for all, since the store is ours.
  */
-
 import { StatusError } from '#api/machinery/status'
 import type { Clock, Timer } from '#base/clock'
 import { append } from '#base/extremes'
@@ -122,7 +121,7 @@ export class Cacher {
     try {
       const { kvs, revision } = await this.#readPages(prefix, `${prefix.slice(0, -1)}0`)
       const reading = await this.#readAll(cache, kvs)
-      // Everything has been read anew in the meantime, or the resource is gone again.
+      // Meanwhile a complete new reading began, or the resource was removed.
       if (this.#filling.get(prefix) !== meanwhile) return
       this.#load(cache, reading, revision)
       const nowMs = this.#clock.now()
@@ -318,7 +317,7 @@ export class Cacher {
   async #catchUp(first: Promise<CacheBatch>, backlog: StoreEventBatch[]): Promise<void> {
     for (let batch: CacheBatch | Promise<CacheBatch> | undefined = first; batch; ) {
       const ready: CacheBatch = batch instanceof Promise ? await batch : batch
-      // Everything has been read anew in the meantime.
+      // Meanwhile a complete new reading began.
       if (this.#backlog !== backlog) return
       this.#apply(ready)
       const next = backlog.shift()

@@ -361,7 +361,7 @@ export class WatchCache {
     if (failures.length > 0) throw failures[0]
   }
 
-  /** Whoever watches must learn that the state is not known any more. */
+  /** Ends the watches, because clients must learn that the object's state is unknown. */
   #hide(key: string, entry: UnreadableEntry, revision: number): void {
     const previous = this.#entries.delete(key)
     if (previous) this.#budgets.unread.replaced(previous)

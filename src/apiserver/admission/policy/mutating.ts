@@ -96,7 +96,7 @@ class MutationRun {
     })
     if (evaluator.conditions && !(await this.#matches(call, await input()))) return
     const key = JSON.stringify([policy.metadata.name, binding.metadata.name, params?.metadata.namespace, params?.metadata.name])
-    // Nobody is asked for the first time in the second round.
+    // The second round calls only policies that the first round called and after which the object changed.
     if (this.#memory.isSecondRound && !this.#memory.isDue(key)) return
     const before = this.#object.current
     for (const mutation of evaluator.mutations) await this.#mutate(call, mutation, await input())
