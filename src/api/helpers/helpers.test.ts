@@ -5,7 +5,6 @@ import { nodeSelectorMatches, podMatchesNodeSelectorAndAffinity } from './nodes.
 import { controllerOf, controllerReference, isControlledBy } from './owners.ts'
 import { podLimits, podRequests, qosClass } from './podResources.ts'
 import { isPodActive, isPodAvailable, msUntilAvailable } from './pods.ts'
-import { podTemplateHash } from './podTemplateHash.ts'
 import { findTargetPort } from './services.ts'
 import { findUntoleratedTaint, tolerationToleratesTaint } from './taints.ts'
 
@@ -117,13 +116,6 @@ test('availability waits for minReadySeconds', () => {
   assert.deepEqual([isPodAvailable(ready, 0, 0), isPodAvailable(ready, 5, 14_999), isPodAvailable(ready, 5, 15_000)], [true, false, true])
   assert.equal(msUntilAvailable(ready, 5, 12_000), 3000)
   assert.equal(isPodActive(pod({}, { status: { phase: 'Failed' } })), false)
-})
-
-test('the template hash ignores key order and looks like a generated name', () => {
-  const hash = podTemplateHash({ a: 1, b: [{ c: 'x', d: undefined }] })
-  assert.equal(hash, podTemplateHash({ b: [{ c: 'x' }], a: 1 }))
-  assert.notEqual(hash, podTemplateHash({ b: [{ c: 'x' }], a: 1 }, 1))
-  assert.match(hash, /^[bcdfghjklmnpqrstvwxz2456789]{1,10}$/)
 })
 
 test('a named target port is found by name and protocol', () => {
