@@ -16,10 +16,16 @@ interface Composite<Kind> {
 type GoType = LeafType | { readonly is: 'struct'; readonly name: string } | Composite<'pointer'> | Composite<'slice'> | Composite<'map'>
 
 interface Field {
-  readonly goName: string
+  /** `Name:(type)`, after a space unless it is the first field. */
+  readonly head: string
   /** '' for an embedded struct. */
   readonly jsonName: string
   readonly type: GoType
+}
+
+interface KnownField extends Field {
+  /** The dump of the field where it is absent, with its head. */
+  readonly absent: string
 }
 
 type Write = (text: string) => void
@@ -34,7 +40,19 @@ const zeros: ReadonlyMap<string, string> = new Map([
 ])
 const zeroTime = '{Time:(time.Time){wall:(uint64)0 ext:(int64)0 loc:(*time.Location)<nil>}}'
 
-const structs = once(() => new Map(Object.entries(goStructs).map(([id, fields]) => [id, fields.split(' ').map(fieldOf)])))
+const shapes = once(() => new Map(Object.entries(goStructs).map(([id, fields]) => [id, fields.split(' ').map(fieldOf)])))
+
+interface KnownStruct {
+  readonly fields: readonly KnownField[]
+  /** The dump of the struct without any member. */
+  readonly zero: string
+}
+
+/** Most fields of a template are absent: their dumps are made once. */
+const structs = once(
+  () =>
+    new Map([...shapes()].map(([id, fields]): [string, KnownStruct] => [id, { fields: fields.map(withAbsent), zero: zeroText({ is: 'struct', name: id }) }])),
+)
 
 /** Writes the dump piece by piece: that of a large template is many times the template's size. */
 export function dumpPodTemplate(template: unknown, write: Write): void {
@@ -42,9 +60,19 @@ export function dumpPodTemplate(template: unknown, write: Write): void {
   dumpStruct(template, 'core.PodTemplateSpec', write)
 }
 
-function fieldOf(text: string): Field {
-  const [goName = '', jsonName = '', type = ''] = text.split(':')
-  return { goName, jsonName, type: typeOf(type) }
+function fieldOf(text: string, at: number): Field {
+  const [name = '', jsonName = '', typeText = ''] = text.split(':')
+  const type = typeOf(typeText)
+  return { head: `${at === 0 ? '' : ' '}${name}:(${goName(type)})`, jsonName, type }
+}
+
+function withAbsent(field: Field): KnownField {
+  return { ...field, absent: field.head + zeroText(field.type) }
+}
+
+function zeroText(type: GoType): string {
+  if (type.is === 'struct') return `{${(shapes().get(type.name) ?? []).map(({ head, type: inner }) => head + zeroText(inner)).join('')}}`
+  return type.is === 'pointer' || type.is === 'slice' || type.is === 'map' ? '<nil>' : leafText(undefined, type)
 }
 
 /** Reads a type as scripts/generateGoStructs.mjs writes it. */
@@ -68,14 +96,23 @@ const goName = ({ name }: GoType): string => name.replace(/^(?:core|meta)\./, 'v
 
 function dumpStruct(value: unknown, id: string, write: Write): void {
   const members = (value ?? {}) as Readonly<Record<string, unknown>>
-  write('{')
-  structs()
-    .get(id)
-    ?.forEach(({ goName: name, jsonName, type }, at) => {
-      write(`${at === 0 ? '' : ' '}${name}:(${goName(type)})`)
-      dumpValue(jsonName === '' ? members : members[jsonName], type, write)
-    })
-  write('}')
+  const { fields, zero } = structs().get(id) as KnownStruct
+  if (Object.keys(members).length === 0) {
+    write(zero)
+    return
+  }
+  let text = '{'
+  for (const { head, absent, jsonName, type } of fields) {
+    const member = jsonName === '' ? members : members[jsonName]
+    if (member === undefined || member === null) {
+      text += absent
+      continue
+    }
+    write(text + head)
+    text = ''
+    dumpValue(member, type, write)
+  }
+  write(`${text}}`)
 }
 
 /** Without the value's own type: the field says it, or the list or map that the value is in. */
